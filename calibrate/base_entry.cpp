@@ -1,4 +1,4 @@
-// The entry of a device before its measured curves: the catalogue's, or what was measured.
+// The entry of a device before fitted curves are added: the catalogue's, or one of measured peaks.
 
 #include <fmt/format.h>
 
@@ -26,7 +26,7 @@ std::string hyphenated(const std::string& name) {
   return text;
 }
 
-/// An entry for a GPU that the catalogue lacks: what was measured.
+/// An entry for a GPU that the catalogue lacks: peaks are the fastest GEMM and copy measured.
 Json unknown_gpu(const Findings& findings) {
   Json gpu{{"name", hyphenated(findings.gpu->name)},
            {"vendor", "NVIDIA"},
@@ -40,7 +40,7 @@ Json unknown_gpu(const Findings& findings) {
   return gpu;
 }
 
-/// The fastest kernel.
+/// Memory bandwidth of the fastest kernel.
 Bandwidth kernel_rate(const Findings& findings) {
   double best = 1e9;
   for (const auto& kind : findings.kernels) {
@@ -51,8 +51,8 @@ Bandwidth kernel_rate(const Findings& findings) {
   return Bandwidth{best};
 }
 
-/// An entry for a processor, one of so many devices: narrow formats are computed in fp32 and
-/// rounded when stored, fp64 on vectors of half as many elements.
+/// An entry for one of the `devices` that share a processor. Narrow formats are computed in fp32
+/// and rounded when stored; fp64 vectors hold half as many elements.
 Json processor(const Findings& findings, int devices) {
   double best = 0;
   for (const auto* formats : {&findings.products, &findings.batched}) {

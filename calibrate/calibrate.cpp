@@ -17,7 +17,7 @@ namespace orrery::calibrate {
 
 namespace {
 
-constexpr std::int64_t small_models = 1024;  // narrower ones alone: a trial, on whatever there is
+constexpr std::int64_t small_models = 1024;  // below: a trial with small sizes
 constexpr std::int64_t narrowest = 128;
 
 Target target_of(const std::string& backend) {
@@ -59,7 +59,8 @@ std::string why_no_collectives(const executor::CudaModule& module, int gpus) {
   return {};
 }
 
-/// A processor times by its own clock, once: nothing runs ahead of it.
+/// A processor is timed by its own clock and without repeats: it has no queue that must be kept
+/// busy.
 CampaignInputs processor_inputs(const CalibrateRequest& request, Worlds& worlds) {
   CampaignInputs inputs;
   inputs.copies = {64_MiB};
@@ -76,7 +77,7 @@ CampaignInputs processor_inputs(const CalibrateRequest& request, Worlds& worlds)
   return inputs;
 }
 
-/// A GPU that is disturbed says so itself, by its clocks: its host's pace is no measure.
+/// A GPU's clocks show whether it is disturbed; the pace of its host does not.
 CampaignInputs gpu_inputs(const CalibrateRequest& request, Worlds& worlds) {
   const executor::CudaModule& module = gpus_of_this_machine();
   const bool trial = request.widest < small_models;
@@ -150,7 +151,7 @@ Json samples_json(const Findings& found) {
   return json;
 }
 
-/// The profile of what is known so far; nothing without a product.
+/// The profile of the findings so far, written to `out` if given; nothing without a measured GEMM.
 std::optional<CalibratedProfile> written_profile(const Findings& found, const Json& stack,
                                                  const std::optional<std::string>& out) {
   if (!found.has_products()) return std::nullopt;

@@ -1,6 +1,6 @@
 #pragma once
-// This machine as a cluster profile, measured with the executor's own kernels: one question and its
-// answer, for the command and for Python.
+// Calibrates this machine: measures it with the executor's own kernels and makes a cluster profile.
+// Request and answer serve both the command and Python.
 
 #include <cstdint>
 #include <optional>
@@ -15,8 +15,8 @@ namespace orrery::calibrate {
 
 struct CalibrateRequest {
   std::string backend = "cpu";         // or "cuda"
-  Time budget = 60_s;                  // that measuring takes
-  std::vector<int> ranks{1, 2};        // cpu: ranks at once to measure with, from 1 to 64
+  Time budget = 60_s;                  // time to spend on measuring
+  std::vector<int> ranks{1, 2};        // cpu: numbers of concurrent ranks, from 1 to 64
   std::string fabric = "tcp";          // cpu: how they reach each other; or "threads"
   std::int64_t widest = 16384;         // cuda: hidden size of the widest model measured
   std::vector<PlanToMeasure> plans{};  // cuda: that will run on this machine, measured first
@@ -26,20 +26,20 @@ struct CalibrateRequest {
 
 struct CalibrateAnswer {
   Findings findings;
-  std::optional<CalibratedProfile> profile;  // nothing: no product was measured
-  bool stopped = false;                      // `progress` said so
+  std::optional<CalibratedProfile> profile;  // nothing: no GEMM was measured
+  bool stopped = false;                      // by `progress`
 };
 
 /// Measures and, with `out`, writes PROFILE.json and PROFILE.samples.json; while it measures, each
-/// point is a line of PROFILE.samples.jsonl, which a process that is killed leaves.
-/// progress  asked before every point; false: stop with what there is
-/// Errors    a request that cannot be: InputError; --out: OutputError; a kernel or collective of a
+/// point is a line of PROFILE.samples.jsonl, which remains if the process is killed.
+/// progress  called before every point; false: stop with the results so far
+/// Errors    an invalid request: InputError; --out: OutputError; a kernel or collective of a
 ///           processor that computes wrongly: RunFailure (of a GPU, it is listed in `failures`)
 CalibrateAnswer calibrate(const CalibrateRequest& request, const Watcher& progress);
 
 /// What `calibrate --json` prints.
 Json to_json(const CalibrateRequest& request, const CalibrateAnswer& answer);
-/// For people.
+/// The answer as text.
 std::string table_of(const CalibrateAnswer& answer);
 /// The curves' names, points and errors.
 Json to_json(const std::vector<FittedCurve>& curves);

@@ -72,7 +72,7 @@ Json part_json(std::string_view what, Bytes size, const std::vector<Time>& times
 
 namespace {
 
-/// What a GPU's capability or library leaves out, asked before anything is measured.
+/// Reports fp8 as missing if the GPU or its library refuses it, before anything is measured.
 void ask_for_fp8(CampaignBook& book, const executor::Device& device) {
   models::Operation product;
   product.kind = models::OpKind::gemm;
@@ -81,7 +81,7 @@ void ask_for_fp8(CampaignBook& book, const executor::Device& device) {
   if (!why.empty()) book.found().missing.push_back(why);
 }
 
-/// The parts of a rank alone, and what its device chose by itself meanwhile.
+/// Measures the parts that need a single rank, and records what its device chose by itself.
 void measure_alone(CampaignBook& book) {
   const CampaignInputs& inputs = book.inputs();
   RankSet alone{1, inputs.alone, book.tools()};

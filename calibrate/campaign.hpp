@@ -1,10 +1,10 @@
 #pragma once
 // Measures a machine with the executor's own kernels and fabrics, through the Device interface:
-// products, attention, every other kernel with its neighbours in a block, launches, copies, work on
-// two queues at once, loads of seconds, several ranks at once, their collectives, files. What is
-// measured is data: a list that is empty takes no time. What the budget does not reach is left out
-// and counted; a stop keeps what was measured. Setting points up is none of the budget: libraries
-// that compile a plan for a shape do it then.
+// GEMMs, attention, every other kernel with its neighbours in a block, launches, copies, concurrent
+// work on two queues, sustained loads, several concurrent ranks, their collectives, files. The
+// inputs list what is measured; an empty list takes no time. Points that the budget does not reach
+// are left out and counted; a stop keeps what was measured. Setting up points does not count
+// towards the budget: some libraries compile a plan for a shape then.
 
 #include <filesystem>
 #include <functional>
@@ -17,7 +17,7 @@
 
 namespace orrery::calibrate {
 
-/// What becomes of a point all of whose runs were disturbed.
+/// What happens to a point if all of its runs were disturbed.
 enum class Disturbed : std::uint8_t { kept, discarded };
 
 /// How the budget is shared among parts, each a share of what is left when it begins.
@@ -29,20 +29,20 @@ struct BudgetShares {
 
 struct CampaignInputs {
   std::optional<GpuIdentity> gpu;    // nothing: the machine's processor
-  std::vector<TimedBlock> points;    // every operation of each
+  std::vector<TimedBlock> points;    // blocks: every operation is timed
   std::vector<TimedBlock> launches;  // small: a layer's forward, its backward, one kernel
-  std::vector<TimedBlock> loads;     // of one operation, for seconds; the first, a product, also
+  std::vector<TimedBlock> loads;     // one operation each, run for seconds; the first, a GEMM, also
                                      // with work on another queue
-  std::vector<Bytes> copies;         // on the device
+  std::vector<Bytes> copies;         // sizes of copies on the device
   std::vector<Bytes> host_copies;    // ... and between it and the host
-  std::vector<Bytes> messages;       // of every collective
-  std::filesystem::path folder{};    // on the storage to measure; empty: it is not
-  Bytes most_memory = 8_GiB;         // that one point's operands may take
+  std::vector<Bytes> messages;       // sizes of every collective
+  std::filesystem::path folder{};    // on the storage to measure; empty: storage is not measured
+  Bytes most_memory = 8_GiB;         // limit of one point's operands
   Time load_time = 3_s;              // of each load
-  RankSet::Make alone;               // a rank that communicates with none
-  RankSet::Make rank{};              // ... and one that does
-  std::vector<int> sets{};           // how many of those are measured at once
-  std::string why_no_collectives{};  // where no set has two ranks
+  RankSet::Make alone;               // makes a rank without a fabric
+  RankSet::Make rank{};              // ... and one with a fabric
+  std::vector<int> sets{};           // numbers of such ranks measured concurrently
+  std::string why_no_collectives{};  // the reason, if no set has two ranks
   std::unique_ptr<Telemetry> telemetry{};
   std::function<std::vector<std::string>(const executor::Device&)> notes{};
   std::function<executor::FusedAttention(const executor::Device&)> fused{};
@@ -51,13 +51,13 @@ struct CampaignInputs {
   BenchSizes sizes;
   BudgetShares shares;
   std::uint64_t seed = 1;
-  Watcher watcher{};                                 // asked before every point; false: stop
-  std::function<void(const Json&)> sample{};         // gets every point that is kept
-  std::function<void(const Findings&)> part_done{};  // gets what was found after every part
+  Watcher watcher{};                                 // called before every point; false: stop
+  std::function<void(const Json&)> sample{};         // called with every point that is kept
+  std::function<void(const Findings&)> part_done{};  // called with the findings after every part
 };
 
-/// Errors  no device, no room for a bench; where the rules do not go on after a failure, a kernel
-///         or collective that computes wrongly: RunFailure
+/// Errors  no device, no room for a bench; unless the rules go on after a failure, a kernel or
+///         collective that computes wrongly: RunFailure
 Findings run_campaign(CampaignInputs inputs, Clock& clock);
 
 }  // namespace orrery::calibrate

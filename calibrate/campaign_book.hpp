@@ -1,5 +1,5 @@
 #pragma once
-// What the parts of a campaign share: its inputs, the harness, and what was found so far.
+// State shared by the parts of a campaign: its inputs, the harness, and the findings so far.
 
 #include <algorithm>
 #include <string>
@@ -11,21 +11,21 @@ namespace orrery::calibrate {
 
 class CampaignBook {
  public:
-  /// Both outlive the book.
+  /// Both must outlive the book.
   CampaignBook(CampaignInputs& inputs, Clock& clock);
 
   const CampaignInputs& inputs() const { return inputs_; }
   Clock& clock() const { return clock_; }
   BenchTools tools() { return {clock_, monitor_, inputs_.sizes}; }
-  /// Was the campaign asked to stop?
+  /// True if the campaign was asked to stop.
   bool stopped() const { return stopped_; }
-  /// ... asks again, where no point begins for seconds.
+  /// Asks the watcher again: for work during which no point begins for seconds.
   bool asked_to_stop();
   Findings& found() { return found_; }
 
-  /// The budget begins now.
+  /// Starts the budget.
   void start() { harness_.start(); }
-  /// Work that is none of the budget; its time.
+  /// Runs work that does not count towards the budget; returns its time.
   template <class Work>
   Time outside_of_budget(Work work) {
     const Time begin = clock_.now();
@@ -34,13 +34,15 @@ class CampaignBook {
     harness_.extend(taken);
     return taken;
   }
-  /// What the budget's share reaches, each handed over as it comes, unless it is discarded.
+  /// Measures as many subjects as this share of the budget allows; `take` is called with each
+  /// result that is not discarded.
   void measure(const std::vector<Subject*>& subjects, double share, const Taker& take);
-  /// Every run of a point, as measured.
+  /// Records every run of a point, as measured.
   void keep(const Measurement& found, const Conditions& conditions, Json parts, int ranks = 1);
-  /// A point that no subject measured, as it is written.
+  /// Records a point that was not measured through a subject.
   void keep(Json raw);
-  /// Errors of what is no subject: listed where the rules go on after a failure, else thrown.
+  /// Runs work that is not a subject; its errors are listed if the rules go on after a failure,
+  /// else thrown.
   template <class Work>
   void attempt(const std::string& what, Work work) {
     if (!inputs_.rules.goes_on) return work();
@@ -50,14 +52,15 @@ class CampaignBook {
       found_.failures.push_back(what + ": " + failure.what());
     }
   }
-  /// One part of the campaign, unless stopped before; what was found by then is handed on.
+  /// Runs one part of the campaign unless it was stopped, then calls `part_done` with the findings
+  /// so far.
   template <class Work>
   void part(const std::string& what, Work work) {
     if (stopped_) return;
     attempt(what, work);
     if (inputs_.part_done) inputs_.part_done(found_);
   }
-  /// Closes the book: what is missing, discarded and failed.
+  /// Completes the findings with what is missing, discarded and failed.
   Findings finish();
 
  private:
@@ -72,7 +75,7 @@ class CampaignBook {
 /// One part of a point in the raw samples.
 Json part_json(std::string_view what, Bytes size, const std::vector<Time>& times);
 
-/// The subject of that name; nothing: it is none of these.
+/// The subject of that name; null if there is none.
 template <class Owned>
 typename Owned::value_type::element_type* named(const Owned& subjects, const std::string& name) {
   const auto found = std::find_if(subjects.begin(), subjects.end(),
@@ -80,19 +83,19 @@ typename Owned::value_type::element_type* named(const Owned& subjects, const std
   return found == subjects.end() ? nullptr : found->get();
 }
 
-/// What launching a small layer costs: kernel by kernel, and as a CUDA graph where there are any.
+/// Cost of launching a small layer: kernel by kernel, and as a CUDA graph if the device has graphs.
 void measure_launches(CampaignBook& book, Bench& bench);
-/// Blocks and single operations of a rank alone.
+/// Blocks and single operations on a single rank.
 void measure_points(CampaignBook& book, RankSet& alone, bool first, double share);
 /// Copies on the device, and between it and the host, pageable and page-locked.
 void measure_copies(CampaignBook& book, RankSet& alone);
-/// What products and attention keep of their rate when they run for seconds.
+/// Rate of GEMMs and attention that run for seconds, relative to short bursts.
 void measure_loads(CampaignBook& book, RankSet& alone);
-/// Work on two queues of a rank alone.
+/// Overlap of two queues on a single rank.
 void measure_overlaps(CampaignBook& book, Bench& bench);
 void measure_storage(CampaignBook& book);
-/// Ranks at once: their blocks, their collectives, what starting one costs the host, and compute
-/// during one. A communicator of one rank has no collectives.
+/// Concurrent ranks: their blocks, their collectives, the host's cost of launching one, and compute
+/// that overlaps one. For one rank only the launch is measured.
 void measure_together(CampaignBook& book, RankSet& together, double share);
 
 }  // namespace orrery::calibrate

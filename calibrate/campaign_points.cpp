@@ -18,7 +18,7 @@ bool is_attention(OpKind kind) {
   return kind == OpKind::attention || kind == OpKind::attention_backward;
 }
 
-/// One operation's median time, under its kind.
+/// Adds one operation's median time to the findings, by its kind.
 void take(Findings& found, const Operation& op, Time time) {
   time = std::max(time, Time{1});
   const hardware::GemmSize shape{op.gemm.m, op.gemm.n, op.gemm.k};
@@ -64,7 +64,8 @@ bool has_work(CampaignBook& book, const TimedBlock& each, const Bench& bench) {
          !runnable(*each.block, bench.device()).empty();
 }
 
-/// Asks the device for every operation: what it accepts it may compile now.
+/// Makes the subjects. Asks the device whether it runs each operation, which may make it compile a
+/// plan.
 KernelSubjects subjects_of(CampaignBook& book, const std::vector<TimedBlock>& blocks,
                            RankSet& ranks) {
   KernelSubjects made;
@@ -121,8 +122,8 @@ void measure_launches(CampaignBook& book, Bench& bench, LaunchSubject::As as, do
 
 }  // namespace
 
-/// On a device without queues the host runs the kernel itself: what is left to a launch are two
-/// marks and the look at a clock around it.
+/// On a device without queues the host runs the kernel itself: a launch costs only the two marks
+/// around it, which read a clock.
 void measure_launches(CampaignBook& book, Bench& bench) {
   const BudgetShares& shares = book.inputs().shares;
   if (bench.device().synchronous() && book.inputs().launches.empty()) {

@@ -1,5 +1,5 @@
-// The parts of a campaign that move bytes, and what several ranks do at once: copies, files,
-// collectives, and compute during either.
+// The parts of a campaign that move bytes or run several ranks concurrently: copies, files,
+// collectives, blocks on several ranks, and compute that overlaps a copy or a collective.
 
 #include <algorithm>
 #include <map>
@@ -18,16 +18,16 @@ namespace {
 using models::Collective;
 
 constexpr Bytes message_overlapped = 64_MiB;
-constexpr Bytes most_pinned = 256_MiB;  // that one point locks of the host's memory
+constexpr Bytes most_pinned = 256_MiB;  // host memory that one point page-locks
 constexpr Bytes stored = 64_MiB;
-constexpr double share_of_messages = 0.8;  // where loads follow, which take their own time
+constexpr double share_of_messages = 0.8;  // if compute during a collective is measured after them
 
 /// One part of a measured copy.
 void take_copy(CampaignBook& book, CopyPath path, Bytes size, Time time) {
   book.found().copies.push_back({path, size, time});
 }
 
-/// A copy there, and one back.
+/// Records a copy there and one back.
 template <class Copy>
 void take_ways(CampaignBook& book, const Measurement& found, const Copy& of, CopyPath there,
                CopyPath back) {
@@ -50,7 +50,7 @@ void take_overlap(CampaignBook& book, const NamedOverlap& found, int ranks) {
                            part_json("the other overlapped", Bytes{}, {of.other_overlapped})})}});
 }
 
-/// What the same blocks take longer when other ranks run them too, by class of kernel.
+/// Slowdown of the same blocks while other ranks run them too, by class of kernel.
 void measure_blocks(CampaignBook& book, RankSet& together, double share) {
   std::vector<std::unique_ptr<KernelSubject>> owned;
   std::vector<Subject*> subjects;
@@ -66,7 +66,7 @@ void measure_blocks(CampaignBook& book, RankSet& together, double share) {
     owned.push_back(std::make_unique<KernelSubject>(each, together));
     subjects.push_back(owned.back().get());
   }
-  double slowed[2] = {0, 0}, before[2] = {0, 0};  // products, others
+  double slowed[2] = {0, 0}, before[2] = {0, 0};  // GEMMs, others
   book.measure(subjects, share, [&](const Measurement& found) {
     const KernelSubject& of = *named(owned, found.name);
     Json parts = Json::array();

@@ -1,24 +1,25 @@
 #!/usr/bin/env bash
-# On a machine with a GPU and nothing to download: measures plans, tests the kernels, calibrates and
-# sets prediction against measurement. What is worth most comes first; a summary and one archive of
-# all that was written are made again after every step, so that a run that is cut short loses none.
+# Runs on a machine with a GPU and without network: measures plans, tests the kernels, calibrates
+# and compares predictions with measurements. The most valuable steps come first; a summary and one
+# archive of all output are rewritten after every step, so that a run that is cut short loses
+# nothing.
 #
 #   calibrate/gpu_check.sh [--build DIR] [--run N | --only A,B,C] [--from ARCHIVE] [--out FOLDER]
 #                          [--results FOLDER] [--list]
 #   calibrate/gpu_check.sh --build DIR --pack FOLDER
 #
-#   --build DIR      a build brought along: orrery, liborrery_cuda.so, tests/cuda_test. Without it one
+#   --build DIR      a prebuilt build: orrery, liborrery_cuda.so, tests/cuda_test. Without it one
 #                    is made, with cmake and nvcc; ORRERY_DEPS may name folders of headers and
 #                    libraries brought along (CMake's prefix path, separated by ;)
 #   --run N          the groups of one run of under nine minutes: 1, 2 and 3 are all of them
 #   --only A,B,C     these groups alone; --list names them
-#   --from ARCHIVE   goes on from an earlier run's gpu-check.tar.gz: its profile and its results
-#   --out FOLDER     for all that is written (gpu-check)
-#   --results FOLDER for summary.md and gpu-check.tar.gz (the same)
-#   --pack FOLDER    checks nothing: makes DIR small enough to be carried, in FOLDER
+#   --from ARCHIVE   continues an earlier run from its gpu-check.tar.gz: profile and results
+#   --out FOLDER     for all output (default: gpu-check)
+#   --results FOLDER for summary.md and gpu-check.tar.gz (default: that of --out)
+#   --pack FOLDER    checks nothing: packs DIR into FOLDER, small enough to be carried
 #
-# CUDA's libraries are looked for in DIR/lib, the toolkit and Python's packages. A step that fails is
-# listed and the rest goes on; the exit code is 1 then, and 2 where nothing can run. Every step's
+# CUDA's libraries are looked for in DIR/lib, the toolkit and Python's packages. A step that fails
+# is listed and the rest goes on; the exit code is then 1, or 2 if nothing can run. Every step's
 # output is in FOLDER. ORRERY_CHECK_SECONDS (530) is the most that a run takes, without the build.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -27,7 +28,7 @@ source "$here/calibrate/gpu_check/libraries.sh"
 source "$here/calibrate/gpu_check/summary.sh"
 source "$here/calibrate/gpu_check/pack.sh"
 
-# Run, group, seconds at the most, what it does: in the order of their worth.
+# Run, group, time limit in seconds, description; the most valuable first.
 groups=(
   "1 llama 150 a Llama of 1.3 B in bf16, untraced, with cuDNN's attention and with our own"
   "1 gpt 90 GPT-2 medium in bf16, as above"
@@ -130,23 +131,23 @@ for word in ${gpu,,}; do
 done
 echo "GPU: $gpu, driver $driver; writing to $out"
 
-# One step says whether the module loads and finds a GPU, before anything else.
+# The first step checks that the module loads and finds a GPU.
 step module 60 "$orrery" execute "$scenarios/gpt-1gpu.json" --backend cuda --steps 1
 if why=$(grep -m 1 '^--backend: ' "$out/module.log"); then
   usage "${why#--backend: cuda: }"
 fi
 
-# The cluster that plans are predicted for: this GPU's profile, once it is there.
+# The cluster that plans are predicted for: this GPU's profile, once it exists.
 cluster_of() {
   cluster=()
   [[ -s $profile ]] || return 0
   cluster=(--cluster "$profile")
-  # Two ranks on one GPU are predicted for two such GPUs, which would talk over PCIe.
+  # Two ranks on one GPU are predicted as two such GPUs that communicate over PCIe.
   [[ $1 != *dp2* ]] || cluster+=(--set /cluster/node/gpus=2
     --set '/cluster/node/scale_up={"name":"pcie","kind":"pcie"}')
 }
 
-# execute NAME SCENARIO SECONDS [VARIABLE=VALUE]: a run without a trace, and what was predicted.
+# execute NAME SCENARIO SECONDS [VARIABLE=VALUE]: a run without a trace, and its prediction.
 execute() {
   local name=$1 plan=$2 limit=$3
   cluster_of "$plan"
@@ -155,7 +156,7 @@ execute() {
   predict "$name" "$plan"
 }
 
-# predict NAME SCENARIO: by what is known of this GPU so far.
+# predict NAME SCENARIO: a prediction with this GPU's profile, if it exists yet.
 predict() {
   cluster_of "$2"
   echo "${cluster[1]-catalogue}" >"$out/$1.predicted.by"
@@ -163,7 +164,8 @@ predict() {
     "${cluster[@]}" --json
 }
 
-# Of runs that were measured before the calibration, those with the attention that it measured.
+# Repeats the predictions of runs measured before the calibration, for the attention kernels that it
+# measured.
 predict_again() {
   local of measured=' cudnn own ' name
   if grep -q '"default": "cudnn"' "$profile" 2>/dev/null; then measured=' cudnn '; fi
@@ -176,7 +178,7 @@ predict_again() {
   [[ ! -s $out/graphs.json ]] || predict graphs gpt-graphs-1gpu
 }
 
-# One step traced, joined with its prediction.
+# One traced run, compared with its prediction.
 compare() {
   local plan=$1 trace=$out/$1
   cluster_of "$plan"
@@ -222,7 +224,7 @@ run_group() {
       compare gpt-1gpu
       ;;
     fp8)
-      # From compute capability 8.9 on GPUs multiply in fp8.
+      # GPUs have fp8 GEMMs from compute capability 8.9 on.
       if [[ $(awk -v of="${capability:-0}" 'BEGIN { print (of >= 8.9) }') == 1 ]]; then
         execute fp8 llama-1b-fp8-1gpu 65
       else

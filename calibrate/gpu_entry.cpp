@@ -12,7 +12,7 @@ namespace orrery::calibrate {
 
 namespace {
 
-/// Whose kernels the curve is of, as its source goes on.
+/// Whose kernels the attention curve was measured on, for the text of its source.
 std::string attention_words(const executor::FusedAttention& of) {
   if (of.by_library == 0) return "the executor's own kernels";
   if (of.by_own == 0) return of.library;
@@ -20,7 +20,7 @@ std::string attention_words(const executor::FusedAttention& of) {
                      of.by_library, of.by_library + of.by_own);
 }
 
-/// The entry, its curves replaced by measured ones.
+/// A GPU entry whose curves are replaced by measured ones.
 class GpuEntry {
  public:
   GpuEntry(const Findings& findings, Json base, std::vector<FittedCurve>& curves)
@@ -45,7 +45,7 @@ class GpuEntry {
   }
 
  private:
-  /// As it stands by now.
+  /// The entry as written so far, read back as a Gpu.
   hardware::Gpu read_back() const {
     const Document document = Document::from(gpu_, "the catalogue's GPU");
     return hardware::read_gpu(document.root());
@@ -77,7 +77,7 @@ class GpuEntry {
     curves_.push_back({"batched_gemm " + word, points.size(), fit.leave_out_error_pct});
   }
 
-  /// Against the curves that plain products have by now.
+  /// Relative to the dense GEMM curves fitted so far.
   void put_grouped() {
     for (const auto& [format, fit] : fit_grouped(findings_.grouped, read_back())) {
       const std::string word{hardware::name(format)};
@@ -115,7 +115,8 @@ class GpuEntry {
     curves_.push_back({"attention, fused", findings_.attention.size(), fit.leave_out_error_pct});
   }
 
-  /// The kinds, each with its better form, and a line through all of them for what has none.
+  /// Each kind of kernel with the form that fits better, and one memory-bound curve over all kinds
+  /// for kernels without a measured kind.
   void put_kernels() {
     std::vector<KernelPoint> all;
     for (const auto& [kind, points] : findings_.kernels) {
@@ -127,7 +128,7 @@ class GpuEntry {
     if (all.empty()) return;
     gpu_["sources"]["/measured"] = source_;
     const TrafficFit usual = fit_kernel(all);
-    const Bytes large = findings_.gpu ? 256_MiB : 1_MiB;  // where usual kernels are: a cache, HBM
+    const Bytes large = findings_.gpu ? 256_MiB : 1_MiB;  // typical traffic: in HBM, or in a cache
     const Time small = usual.curve.at(Bytes{1});
     const double rate = static_cast<double>(large.count()) /
                         std::max(1e-12, seconds(usual.curve.at(large) - small));
@@ -136,8 +137,8 @@ class GpuEntry {
     gpu_["sources"]["/memory_bound"] = source_;
   }
 
-  /// Page-locked copies by size. The datasheet's link stays where the catalogue has one, as the
-  /// cost models of collectives over PCIe are shares of it.
+  /// Page-locked copies by size. The data sheet's link rate is kept if the catalogue has one,
+  /// because the cost models of collectives over PCIe are shares of it.
   void put_host_link() {
     double slower = 0;
     for (const auto& [word, path] : {std::pair{"to_device", CopyPath::pinned_to},
@@ -166,7 +167,7 @@ class GpuEntry {
     }
   }
 
-  /// Only of GPUs that communicate: a copy in place of it says nothing of NCCL's kernels.
+  /// Only for GPUs that communicate: overlap with a copy says nothing about NCCL's kernels.
   void put_overlap() {
     if (!findings_.overlap_with_communication) return;
     const OverlapTimes& of = *findings_.overlap_with_communication;
@@ -179,7 +180,8 @@ class GpuEntry {
     gpu_["sources"]["/measured"] = source_;
   }
 
-  /// What products keep of their isolated rate: every price of a product is divided by it.
+  /// Share of their isolated rate that GEMMs sustain under load: every predicted GEMM time is
+  /// divided by it.
   void put_loads() {
     const auto kept = sustained_share(findings_, SustainedLoad::Of::product);
     if (!kept) return;

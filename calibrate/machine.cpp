@@ -13,7 +13,7 @@ namespace orrery::calibrate {
 
 namespace {
 
-/// The value of a key of /proc/cpuinfo.
+/// The `model name` of /proc/cpuinfo.
 std::string processor_name() {
   std::ifstream file{"/proc/cpuinfo"};
   for (std::string line; std::getline(file, line);) {

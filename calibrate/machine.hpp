@@ -1,5 +1,5 @@
 #pragma once
-// The machine and the software that a measurement was made with: what makes it repeatable.
+// The machine and the software that a measurement was made with, so that it can be repeated.
 
 #include <string>
 
@@ -14,14 +14,14 @@ struct Machine {
   Bytes memory{};         // of the machine
   std::string system;     // "Linux 6.1.0"
   std::string compiler;   // "gcc 12.2.0"
-  std::string library;    // what the device says of itself: "OpenBLAS 0.3.21 ..."
+  std::string library;    // the device's description: "OpenBLAS 0.3.21 ..."
   std::string date;       // "2026-11-21"
 };
 
 /// Cores that this process may use.
 int usable_cores();
 
-/// This machine. What cannot be found out is "unknown".
+/// Describes this machine; a name that cannot be found out is "unknown".
 Machine this_machine(const std::string& device_description);
 
 /// One line for `sources`: "calibrated 2026-11-21 on PROCESSOR, 2 cores; LIBRARY; ...".

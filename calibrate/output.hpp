@@ -15,15 +15,15 @@ void write_json(const std::string& path, const Json& json);
 /// "profile.samples.json" next to "profile.json".
 std::string samples_path(const std::string& profile);
 
-/// Samples as they come, a line of JSON each, in "profile.samples.jsonl". Without a profile to
-/// write it does nothing; once the disk is full, samples are in memory alone until the profile is
-/// written.
+/// Appends each sample to "profile.samples.jsonl" as a line of JSON when it is measured. Does
+/// nothing without a profile to write; once a line cannot be written (a full disk), samples are
+/// kept in memory only, until the profile is written.
 class SampleLines {
  public:
   /// Errors: OutputError
   explicit SampleLines(const std::optional<std::string>& profile);
   void add(const Json& sample);
-  /// All of them are in the profile's samples by now.
+  /// Removes the file, after the profile's samples have been written.
   void remove();
 
  private:

@@ -25,7 +25,7 @@ const CollectiveTable* table_of(const Findings& findings, std::string_view opera
   return nullptr;
 }
 
-/// Between the cores of a processor: constants for what no table covers.
+/// Scale-up constants between the cores of a processor, for what no measured table covers.
 Json shared_memory(const Findings& findings, Bandwidth memory) {
   Json json{{"name", "shared-memory"}, {"kind", "shared_memory"}};
   Bandwidth rate = memory * 0.5;
@@ -43,7 +43,7 @@ Json shared_memory(const Findings& findings, Bandwidth memory) {
   return json;
 }
 
-/// How the GPUs of this machine reach each other: as in the catalogue's node, else over PCIe.
+/// The scale-up network of this machine's GPUs: that of the catalogue's node, else PCIe.
 Json between_gpus(const Findings& findings) {
   if (findings.gpu->count == 1) return {{"name", "none"}, {"kind", "none"}};
   const auto known = catalogue_name(findings);
@@ -51,7 +51,8 @@ Json between_gpus(const Findings& findings) {
   return hardware::Catalogue::node(node.value_or("l40s-8x")).at("scale_up");
 }
 
-/// The stack's profile with this machine's launches, and the curve of the attention that ran.
+/// The stack's profile with this machine's launch costs and the name of the attention curve that
+/// was measured.
 Json measured_stack(Json software, const Findings& findings, const std::string& source) {
   software["source"] = source;
   const LaunchCosts& costs = findings.launch;
@@ -72,7 +73,8 @@ Json measured_stack(Json software, const Findings& findings, const std::string& 
   return software;
 }
 
-/// Ranks that the node has: its GPUs, or a processor's cores, or as many as were measured at once.
+/// Devices of the node: its GPUs; for a processor its cores, or more if more ranks were measured
+/// concurrently.
 int devices_of(const Findings& findings) {
   if (findings.gpu) return findings.gpu->count;
   int ranks = findings.machine.cores;

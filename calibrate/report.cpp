@@ -1,4 +1,4 @@
-// What a calibration found, for people and as JSON.
+// Reports the results of a calibration, as text and as JSON.
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@ namespace orrery::calibrate {
 
 namespace {
 
-/// Every point's median with what it was, without the single runs.
+/// The median of every part of every point with its description, without the single runs.
 Json medians(const Json& raw) {
   Json rows = Json::array();
   for (const Json& point : raw) {

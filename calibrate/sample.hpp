@@ -1,6 +1,6 @@
 #pragma once
-// One measurement as it was made, whoever made it: what, how much, on what, and where it is
-// written. Fits come later and from these; nothing is averaged away here.
+// One measurement, our own or imported: quantity, value, device, and its place in the log. Curves
+// are fitted to samples later; nothing is averaged here.
 
 #include <cstdint>
 #include <optional>
@@ -21,7 +21,7 @@ struct Sample {
   Value value{0.0};
   std::optional<Bytes> size;  // message (as nccl-tests counts it), block, or traffic
   std::optional<std::int64_t> ranks, nodes;
-  std::int64_t count = 1;  // repetitions that the value is of
+  std::int64_t count = 1;  // repetitions of which the value is the result
   std::string device;      // "NVIDIA H100 80GB HBM3"; empty: the log does not say
   std::string software;    // "nccl-tests 2.18.2, NCCL 2.30.7"
   std::string place;       // "log.txt:line 12", "log.json:/results/3"

@@ -1,5 +1,5 @@
 #pragma once
-// Quantities and curves as a profile writes them, with the digits that a measurement has.
+// Formats quantities and curves for a profile, with as many digits as a measurement justifies.
 
 #include <string>
 #include <vector>
@@ -22,11 +22,11 @@ Json curve_json(const hardware::GemmCurve& curve);
 Json ratios_json(const std::vector<hardware::ShapeResidual::ResidualSample>& samples);
 Json kernel_json(const hardware::KernelCurve& curve);
 
-/// What an operation is, without its times.
+/// Describes an operation, without its times.
 Json described(const models::Operation& op);
-/// In microseconds.
+/// An array of times in microseconds.
 Json times_json(const std::vector<Time>& times);
-/// Of a part that `times_json` wrote under "us".
+/// The median of the times that `times_json` wrote under "us" of `part`.
 Time median_time(const Json& part);
 
 }  // namespace orrery::calibrate

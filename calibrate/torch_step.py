@@ -1,4 +1,4 @@
-"""A yardstick for `orrery execute`: the training step of a Llama by PyTorch, with AdamW, on the
+"""A PyTorch reference for `orrery execute`: times the training step of a Llama, with AdamW, on the
 shape of a scenario file. Prints a line of JSON when it begins and one for each variant as soon as
 that is done; needs nothing but torch.
 
@@ -82,7 +82,7 @@ class Llama(nn.Module):
 
 
 class NarrowStates:
-    """Everything in the parameters' own format: gradients add up where backward leaves them."""
+    """All states in the parameters' own format; backward accumulates gradients in place."""
 
     def __init__(self, parameters, fused):
         self.parameters = parameters
@@ -98,7 +98,7 @@ class NarrowStates:
 
 
 class WideStates:
-    """fp32 masters, moments and sums of gradients; parameters are the masters rounded."""
+    """fp32 master weights, moments and gradient sums; parameters are the rounded masters."""
 
     def __init__(self, parameters, fused):
         self.parameters = parameters
@@ -122,7 +122,7 @@ class WideStates:
 
 
 class GpuTimer:
-    """Seconds between two events of the GPU."""
+    """Seconds between two CUDA events."""
 
     def __enter__(self):
         self.begin, self.end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -171,7 +171,7 @@ def measure(of, variant, device):
 
 
 def shape_of(scenario, changes):
-    """The numbers of a scenario's Llama and its batch."""
+    """Model and batch sizes of a scenario's Llama."""
     model, plan = scenario["model"], scenario["plan"]
     of = {key: model[key] for key in ("layers", "hidden", "heads", "ffn_hidden", "vocab")}
     of["seq"], of["micro_batch"] = plan["seq_len"], plan["micro_batch"]
@@ -202,7 +202,7 @@ def main():
             found["step_times_s"], found["losses"] = times, losses
             if asked.device == "cuda":
                 found["peak_memory_bytes"] = torch.cuda.max_memory_allocated()
-        except Exception as error:  # no compiler, no room: the other variants still say something
+        except Exception as error:  # no compiler, or out of memory: the other variants still run
             found["failed"] = (str(error).splitlines() or [type(error).__name__])[0][:200]
             failed.append(f"{variant}: {found['failed']}")
         found["took_s"] = round(time.time() - began, 1)

@@ -20,7 +20,7 @@ constexpr std::chrono::milliseconds patience{60'000};
 
 }  // namespace
 
-/// Ranks that are made together: each takes its place once.
+/// What ranks that are made together share; each joins once.
 struct Worlds::World {
   explicit World(int count)
       : ranks{count},
@@ -46,7 +46,7 @@ struct Worlds::World {
 Worlds::Worlds() = default;
 Worlds::~Worlds() = default;
 
-/// The last world of so many ranks, if not all of them have joined it, else a new one.
+/// The last world, if not all of its ranks have joined it, else a new one of `ranks` ranks.
 Worlds::World& Worlds::world(int ranks) {
   static std::mutex lock;
   const std::lock_guard held{lock};

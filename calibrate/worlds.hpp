@@ -1,5 +1,5 @@
 #pragma once
-// Where ranks of one process meet: those of a campaign, which `orrery execute` would start as
+// Rendezvous of ranks in one process: those of a campaign, which `orrery execute` would start as
 // processes on one host.
 
 #include <memory>
@@ -11,16 +11,17 @@
 
 namespace orrery::calibrate {
 
-/// Makes ranks, and keeps what their fabrics share while it lives.
+/// Makes ranks, and owns what their fabrics share.
 class Worlds {
  public:
   Worlds();
   ~Worlds();
 
-  /// Cores of this machine that reach each other by "tcp" or "threads". A set of one has no fabric.
+  /// Makes ranks on cores of this machine, connected by "tcp" or "threads". A set of one has no
+  /// fabric.
   /// Errors  another name: InputError; no connection: RunFailure
   RankSet::Make cores(const std::string& fabric);
-  /// GPUs that reach each other by NCCL.
+  /// Makes ranks on GPUs, connected by NCCL.
   RankSet::Make gpus(const executor::CudaModule& module);
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 // The shipped GPUs, nodes, fabrics, clusters and prices, and how a cluster file is read. Every
-// number in the catalogue carries a source (hardware/sources.hpp); `unconfirmed` is one and is
-// counted. What a file may say: hardware/catalogue/README.md.
+// number in the catalogue carries a source (hardware/sources.hpp); numbers with the source
+// `unconfirmed` are counted. File format: hardware/catalogue/README.md.
 
 #include <string>
 #include <string_view>
@@ -30,11 +30,12 @@ class Catalogue {
 
 /// Expands names inside a user's cluster JSON (a string, or an object whose `node`, `node.gpu`,
 /// `node.scale_up` or `fabric` may be names or `{"like": NAME, ...}`) into one self-contained
-/// object. What is expanded already stays as it is.
+/// object. Parts that are already expanded stay unchanged.
 Json expand_cluster(const Node& cluster);
 
 /// Reads an expanded cluster. Unknown keys, missing units and impossible values are InputErrors.
-/// A GPU without curves gets those of its generation; each borrowing becomes an assumption.
+/// A GPU without measured curves gets the fallback curves of its generation, listed in
+/// `Cluster::assumptions`.
 Cluster read_cluster(const Node& cluster);
 Gpu read_gpu(const Node& gpu);
 

@@ -1,6 +1,7 @@
 #pragma once
-// What a cluster is: nodes of GPUs inside one NVLink domain each, joined by a fabric. All nodes
-// are alike; a slow node or a degraded link is a scenario's perturbation, not a cluster.
+// Description of a cluster: nodes of GPUs, one NVLink domain each, joined by a fabric. All nodes
+// are alike; a slow node or a degraded link is a perturbation of a scenario, not part of the
+// cluster.
 
 #include <cstdint>
 #include <optional>
@@ -35,22 +36,22 @@ struct NodeType {
   bool switch_reduces = false;     // NVLink SHARP (NVLS)
   int nics = 0;
   Bandwidth nic_bandwidth{};               // of one NIC, per direction
-  std::vector<std::vector<int>> gpu_nics;  // of each GPU, the nearest; empty: NICs in equal parts
+  std::vector<std::vector<int>> gpu_nics;  // nearest NICs of each GPU; empty: NICs in equal parts
   std::vector<NodeCable> cables;           // empty: not known
   Power host_power{};                      // node without its GPUs, under load
   std::optional<Money> purchase_price;     // of the node with its GPUs and NICs
 };
 
-/// What a ring reaches among a few GPUs of one domain where that depends on how many they are:
-/// PCIe trees and cube meshes, whose slowest hop is shared by more pairs in a larger group.
+/// Bandwidth of a ring by group size inside one domain, where it depends on the size: PCIe trees
+/// and cube meshes, whose slowest hop is shared by more pairs in a larger group.
 struct GroupRate {
   int ranks = 0;
   Bandwidth ring{};         // bus bandwidth of large messages
   Bandwidth low_latency{};  // of the LL protocol; 0: the cost model's share of scale_up_bandwidth
 };
 
-/// Constants of the collective cost model, per system (one domain) and per fabric; what each means
-/// is written next to its formula in models/network/collectives/.
+/// Constants of the collective cost model, per system (one domain) and per fabric; each is
+/// explained next to its formula in models/network/collectives/.
 ///   one domain: latency = base + step * steps;   across: + network * log2(nodes) ...
 struct CollectiveConstants {
   Time base{};            // a: once per call
@@ -63,20 +64,20 @@ struct CollectiveConstants {
   /// hop_latency it is that of its longest path.
   Time network{};
   Time half_size{};                   // G of the across-nodes cost model at two nodes
-  double growth = 0.05;               // b: share of NIC sum for mid sizes
+  double growth = 0.05;               // b: share of the summed NIC bandwidth for mid sizes
   Time half_size_growth{88'000'000};  // g: added to G by each doubling of the nodes (88 us, NDR)
-  ProtocolConstants protocols;        // what all machines share; an ideal one has none
+  ProtocolConstants protocols;        // the same on all machines; free of cost if ideal
   std::string source;
 
-  /// Nothing but bytes over links and `network` costs time: each constant of a cost model is 0,
-  /// each share 1. For clusters on which closed forms hold.
+  /// Sets every constant of the cost models to 0 and every share to 1, so that only bytes over
+  /// links and `network` cost time. For clusters on which the textbook closed forms hold.
   void make_ideal() {
     base = step = half_size = half_size_growth = Time{};
     protocols = ProtocolConstants::ideal();
   }
 };
 
-/// What one node reads and writes of files, in order and in large blocks; nothing: not measured.
+/// File bandwidth of one node, sequential in large blocks; absent: not measured.
 struct Storage {
   std::optional<Bandwidth> read, write;
 };
@@ -92,19 +93,20 @@ struct Cluster {
   Site site;
   std::optional<Price> price_per_gpu_hour;
   std::string price_source;  // with its date
-  /// Defaults filled in, and the fallback curves that every user of this GPU depends on. One of
-  /// another dtype, or of another GPU's attention kernel next to the GPU's own, concerns only who
-  /// uses it and is reported by its `origin.borrowed`; `borrowings(gpu())` has all.
+  /// Defaults filled in, and the fallback curves that every simulation of this GPU uses. Not listed
+  /// are a curve of another dtype of the same GPU, and another GPU's attention kernel next to the
+  /// GPU's own: they matter only to those who use them, and `origin.borrowed` reports them.
+  /// `borrowings(gpu())` lists all.
   std::vector<std::string> assumptions;
   int unconfirmed = 0;  // numbers of the whole cluster whose source is "unconfirmed"
 
   int gpus() const { return nodes * node.gpus; }
   const Gpu& gpu() const { return node.gpu; }
-  /// What one NIC carries per direction.
+  /// Bandwidth of one NIC, per direction.
   Bandwidth nic_bandwidth() const {
     return fabric.bandwidth.count() > 0 ? fabric.bandwidth : node.nic_bandwidth;
   }
-  /// All NICs of one node, per direction.
+  /// Bandwidth of all NICs of one node, per direction.
   Bandwidth node_bandwidth() const { return nic_bandwidth() * static_cast<double>(node.nics); }
 };
 

@@ -1,7 +1,7 @@
 #pragma once
-// Curves that turn a kernel's size into a time, each with its source. Plain first forms: one
-// smooth roofline per number format, no tiles or waves, no dependence on layout; the time is that
-// of a kernel alone on a GPU at boost clocks.
+// Curves that turn a kernel's size into a time, each with its source. First-order forms: one smooth
+// roofline per number format, no tiles or waves, no dependence on layout; the time is that of a
+// kernel alone on a GPU at boost clocks.
 
 #include <cstdint>
 #include <optional>
@@ -18,17 +18,18 @@ struct CurveOrigin {
   std::string borrowed;  // empty: measured on this very GPU and dtype
 };
 
-/// Shapes that a GEMM curve was fitted to, and its errors on those left out of a fit in turn.
+/// Shapes that a GEMM curve was fitted to, and its cross-validation errors (rows held out in turn).
 struct GemmRange {
   int rows = 0;
   GemmSize lowest, highest;
   double median_error_pct = 0, p90_error_pct = 0;
-  std::string includes;  // what the rows hold besides the product; the curve does not
+  std::string includes;  // what the rows time besides the GEMM; not in the curve
 
   bool covers(const GemmSize& shape) const;
 };
 
-/// Sequence lengths that an attention curve was fitted to, and its errors on rows left out in turn.
+/// Sequence lengths that an attention curve was fitted to, and its cross-validation errors (rows
+/// held out in turn).
 struct SequenceRange {
   int rows = 0;
   std::int64_t shortest = 0, longest = 0;  // tokens
@@ -57,7 +58,8 @@ struct MemoryCurve {
 
 /// Fused attention, useful FLOPs only (causal counts half).
 ///   share(s) = share_at_infinity / (1 + half_length * (1 + causal * causal_penalty) / s)
-/// Backward runs at `backward_ratio` of that; its caller counts its FLOPs (2.5 times forward's).
+/// The backward pass reaches `backward_ratio` of that share; the caller counts its FLOPs (2.5 times
+/// the forward's).
 struct AttentionCurve {
   double share_64 = 0.5;   // of dense peak, head size <= 64
   double share_128 = 0.6;  // head size 128 and above
@@ -70,7 +72,7 @@ struct AttentionCurve {
 
 enum class Pass : std::uint8_t { forward, backward };
 
-/// One call of fused attention. Head sizes between 64 and 128 are interpolated on a line.
+/// One call of fused attention. Head sizes between 64 and 128 are interpolated linearly.
 struct AttentionCall {
   Flops work{};  // useful FLOPs of this pass
   std::int64_t seq = 1;

@@ -1,6 +1,6 @@
 #pragma once
-// The catalogue as it was written: entries by kind and by name or alias, names
-// inside them not yet expanded. Read once from the embedded files and never changed.
+// Raw entries of the catalogue, by kind and by name or alias; names inside them are not expanded.
+// Read once from the embedded files and never changed.
 
 #include <string>
 #include <string_view>

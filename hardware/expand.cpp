@@ -40,7 +40,7 @@ void move_member(Json& from, const std::string& key, Json& to, const std::string
   if (from.contains("sources")) from["sources"].erase("/" + key);
 }
 
-/// Sources read best at the end.
+/// Moves `sources` to the end of an object, where it is easiest to read.
 void sources_last(Json& object) {
   if (!object.contains("sources")) return;
   Json sources = object["sources"];
@@ -48,7 +48,7 @@ void sources_last(Json& object) {
   object["sources"] = std::move(sources);
 }
 
-/// Takes from `entry` what `object` lacks, each with its source; true if anything was lacking.
+/// Copies from `entry` the members that `object` lacks, with their sources; true if any was copied.
 bool fill(Json& object, const Json& entry, std::initializer_list<const char*> keys) {
   bool filled = false;
   for (const char* key : keys) {
@@ -62,7 +62,7 @@ bool fill(Json& object, const Json& entry, std::initializer_list<const char*> ke
   return filled;
 }
 
-/// The entry that a name or a path stands for.
+/// The entry of a name, or the file at a path.
 Json entry_named(const Node& name, EntryKind kind) {
   if (const auto own = own_file(name)) return resolved(own->root(), kind);
   const auto text = name.as<std::string>();
@@ -73,7 +73,7 @@ Json entry_named(const Node& name, EntryKind kind) {
   return copy;
 }
 
-/// `sources` is a map of texts, or it is a mistake.
+/// Refuses a `sources` that is not a map of strings.
 void check_sources(const Node& object) {
   const auto sources = object.find("sources");
   if (!sources) return;
@@ -154,7 +154,8 @@ Json expand_fabric(const Node& cluster, const std::string& file, const Json& nod
   return fabric;
 }
 
-/// The site that the cluster names, or the one that its GPU and network are found at.
+/// Sets the site: the one that the cluster names, else the one whose `found_by` matches the
+/// cluster's GPU and latency class.
 void put_site(const Node& cluster, const std::string& file, Json& result, Json& assumptions) {
   if (const auto given = cluster.find("site")) {
     result["site"] =
@@ -177,7 +178,8 @@ void put_site(const Node& cluster, const std::string& file, Json& result, Json& 
   }
 }
 
-/// The catalogue's name for a node: the entry that it is, or is like, or is called after.
+/// The catalogue name of a node's type: the entry that it names, is `like`, or shares its name
+/// with.
 std::string type_of(const Node& node) {
   Json name = node.json();
   if (node.is_object()) name = node.json().value(node.has("like") ? "like" : "name", Json{});

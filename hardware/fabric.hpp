@@ -1,6 +1,6 @@
 #pragma once
-// The network between nodes: its shape, how it routes and what it costs. What each count of a shape
-// means is written in hardware/catalogue/README.md; models/network/fabric/ builds links from it.
+// The network between nodes: shape, routing and cost constants. hardware/catalogue/README.md
+// explains each count of a shape; models/network/fabric/ builds links from it.
 
 #include <optional>
 #include <string>
@@ -14,8 +14,8 @@ namespace orrery::hardware {
 enum class FabricKind : std::uint8_t {
   none,
   fat_tree,
-  rail_optimised,  // NIC r of every node on leaves of rail r, which meet above
-  rail_only,       // rails that never meet: PXN carries between them
+  rail_optimised,  // NIC r of every node is on leaves of rail r; spines join rails
+  rail_only,       // rails are not connected: data changes rail by PXN
   dragonfly,
   torus,
   mesh
@@ -29,19 +29,19 @@ inline constexpr Words<FabricKind, 7> fabric_kind_words{
      {FabricKind::torus, "torus"},
      {FabricKind::mesh, "mesh"}}};
 
-/// How a flow finds its way where several cables lead on.
+/// How a flow's path is chosen among equal-cost cables.
 enum class Routing : std::uint8_t {
-  d_mod_k,  // by its destination's number: InfiniBand's
-  ecmp,     // by a hash of its ends and number
-  spray,    // packets over all cables up, at its ideal: these cables are one trunk
-  adaptive  // the emptiest when it starts
+  d_mod_k,  // by the number of the destination, as on InfiniBand
+  ecmp,     // by a hash of endpoints and flow number
+  spray,    // ideal packet spraying: all cables up from a switch are one trunk
+  adaptive  // the least loaded cable when the flow starts
 };
 inline constexpr Words<Routing, 4> routing_words{{{Routing::d_mod_k, "d-mod-k"},
                                                   {Routing::ecmp, "ecmp"},
                                                   {Routing::spray, "spray"},
                                                   {Routing::adaptive, "adaptive"}}};
 
-/// The switch that a fabric is built of; no ports: not known.
+/// The type of switch that a fabric is built of; 0 ports: not known.
 struct Switch {
   std::string name;  // "quantum-2"
   int ports = 0;
@@ -49,16 +49,16 @@ struct Switch {
   std::optional<Money> purchase_price;
 };
 
-/// What only a fat tree or rails have; all of them are stated or follow from what is.
+/// Fields of fat trees and rails only; each is stated or derived from those that are.
 struct TreeShape {
   int levels = 2;
-  double oversubscription_above = 1.0;  // of the switches above leaves, where three levels are
-  int spines = 0;                       // above a leaf; 0: what its oversubscription leaves
-  int cores = 0;                        // above each spine of a pod; 0: as above
+  double oversubscription_above = 1.0;  // of the spines, with three levels
+  int spines = 0;                       // above a leaf; 0: derived from the oversubscription
+  int cores = 0;                        // above each spine of a pod; 0: derived likewise
   int leaves_per_pod = 0;               // three levels: leaves under one set of spines
 };
 
-/// What only a dragonfly, a torus or a mesh has; `nodes_per_leaf` nodes share a router.
+/// Fields of a dragonfly, a torus or a mesh only; `nodes_per_leaf` nodes share a router.
 struct DirectShape {
   int routers_per_group = 0;      // of a dragonfly
   int global_cables = 0;          // of each router, to other groups
@@ -66,7 +66,7 @@ struct DirectShape {
   int cables = 1;                 // between two neighbours of a torus or mesh
 };
 
-/// The network between nodes and the class of latency that it has.
+/// The network between nodes, with its latency class.
 struct ClusterFabric {
   std::string name;
   FabricKind kind = FabricKind::none;
@@ -76,17 +76,17 @@ struct ClusterFabric {
   Time latency{};                  // one small message between two nodes
   double efficiency = 0.9;         // share of NIC line rate that a large all-reduce reaches
   double gather_efficiency = 0.8;  // the same of all-gather and reduce-scatter
-  bool switch_reduces = false;     // SHARP: switches add what passes through them (CollNet)
+  bool switch_reduces = false;     // SHARP: in-network reduction (CollNet)
   Switch leaf;
-  /// Nodes that share a leaf switch or router. Unless given: what the leaf's ports leave, with one
-  /// port a node where rails part its NICs, else one for each NIC (two NICs of half a port's rate
-  /// share one).
+  /// Nodes that share a leaf switch or router. Default: derived from the leaf's ports, of which a
+  /// node takes one on rails and otherwise one per NIC (two NICs of half a port's rate share one).
   int nodes_per_leaf = 16;
   TreeShape tree;
   DirectShape direct;
   Routing routing = Routing::d_mod_k;
   bool pxn = true;  // on rails, data leaves by the NIC of its destination's rail
-  /// Of one cable with the switch behind it; then a message's wire latency is that of its path.
+  /// Latency of one cable and the switch after it. If given, a message's wire latency is the sum
+  /// along its path.
   std::optional<Time> hop_latency;
   int longest_path = 2;  // cables between the two nodes that are farthest apart
 };

@@ -21,7 +21,7 @@ int positive_count(const Node& node) {
   return static_cast<int>(node.integer(1, most_gpus));
 }
 
-/// A number for the leaves, or a list of one for each level that has another above it.
+/// A single value for the leaves, or a list with one value for each level below the top.
 std::vector<Node> by_level(const Node& node, int levels) {
   if (!node.is_array()) return {node};
   std::vector<Node> each = node.elements();
@@ -32,14 +32,14 @@ std::vector<Node> by_level(const Node& node, int levels) {
   return each;
 }
 
-/// Ports of one leaf that its nodes take.
+/// Ports of one leaf used by its nodes.
 int ports_per_leaf(const ClusterFabric& fabric, int nics) {
   return fabric.nodes_per_leaf * (has_rails(fabric.kind) ? 1 : std::max(1, nics));
 }
 
-/// Of p ports, p * r / (r + 1) face down when the fabric is oversubscribed r : 1, all but the
-/// spines' where these are given, all of one level, and a quarter on a balanced dragonfly (Kim et
-/// al. 2008: a = 2 p = 2 h).
+/// Nodes that fit under a leaf. Of its p ports, p * r / (r + 1) face down if the fabric is
+/// oversubscribed r : 1; all but those to the spines if `spines` is given; all with one level; a
+/// quarter on a balanced dragonfly (Kim et al. 2008: a = 2 p = 2 h).
 int nodes_under_leaf(const ClusterFabric& fabric, int nics) {
   const double r = fabric.oversubscription;
   const double split =
@@ -66,7 +66,7 @@ void read_nodes_per_leaf(const Node& node, NodeCounts counts, ClusterFabric& fab
   }
 }
 
-/// The oversubscription that so many uplinks are, and whether what is stated says the same.
+/// The oversubscription that `down` and `up` cables amount to; refuses a stated value that differs.
 double agreed(const std::optional<Node>& stated, int down, int up) {
   const double found = static_cast<double>(down) / up;
   const double given = stated ? stated->as<double>() : found;
@@ -112,7 +112,8 @@ void check_uplinks(const Node& node, NodeCounts counts, ClusterFabric& fabric) {
   }
 }
 
-/// Pods of as many leaves as a leaf has cables down: all switches alike. On rails, of whole units.
+/// By default a pod has as many leaves as a leaf has cables down, so that all switches are alike;
+/// on rails, rounded up to a multiple of the number of rails.
 void read_pods(const Node& node, NodeCounts counts, ClusterFabric& fabric) {
   const auto given = node.find("leaves_per_pod");
   if (given && fabric.tree.levels != 3) given->fail("only three levels of switches have pods");
@@ -187,7 +188,7 @@ void read_torus(const Node& node, NodeCounts counts, ClusterFabric& fabric) {
                                 : fabric.nodes_per_leaf * std::max(1, counts.nics);
 }
 
-/// Refuses counts of other shapes.
+/// Refuses keys of other kinds of fabric.
 void only_of_shape(const Node& node, FabricKind kind, std::initializer_list<const char*> others) {
   for (const char* key : others) {
     if (const auto found = node.find(key)) {

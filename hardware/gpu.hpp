@@ -1,6 +1,6 @@
 #pragma once
-// One accelerator: what its datasheet says, what nvidia-smi prints, and the curves that were
-// measured on it. Leaves out clocks and power over time, but for one sustained share.
+// One accelerator: data-sheet numbers, usable memory as nvidia-smi prints it, and measured curves.
+// Leaves out clocks and power over time, except for one sustained share.
 
 #include <array>
 #include <map>
@@ -27,14 +27,14 @@ struct Gpu {
   Bandwidth scale_up{};   // NVLink or xGMI, per GPU and direction; 0 without
   Bandwidth host_link{};  // PCIe or C2C, per direction
   Power board_power{};
-  /// GEMM rate in steps of seconds over that of the isolated kernel: power and clocks under load.
-  /// A software profile's own derate comes on top of it.
+  /// GEMM rate in training steps that last seconds over that of the isolated kernel: the effect of
+  /// power and clocks under load. A software profile's own derate comes on top of it.
   double sustained_share = 1;
   CurveOrigin sustained_origin;
   std::map<DType, GemmCurve> gemm;                  // for every dtype that has a peak
   std::map<std::string, AttentionCurve> attention;  // by kernel: "flash-2", "cudnn", ...
   MemoryCurve memory_bound;
-  Calibration calibration;  // what was measured on this very device besides the curves
+  Calibration calibration;  // measured on this device besides the curves
   int unconfirmed = 0;      // numbers whose source is "unconfirmed"
 
   /// Dense peak of a format; nothing if the GPU cannot compute in it.
@@ -43,7 +43,7 @@ struct Gpu {
   }
 
   /// Time of one kernel alone on this GPU, by its curve.
-  /// Errors  a format without a peak, an attention kernel that is not there: InputError
+  /// Errors  a format without a peak, an unknown attention kernel: InputError
   Time gemm_time(DType type, Flops work, Bytes traffic) const;
   Time attention_time(std::string_view kernel, DType type, const AttentionCall& call) const;
   Time memory_time(Bytes traffic) const { return time_of(memory_bound, memory_bandwidth, traffic); }

@@ -1,6 +1,6 @@
 #pragma once
-// The measured rows that travel inside the program: what their columns say and where they were
-// published is in hardware/measured/README.md. Parsed when first asked for, then shared.
+// Measured tables compiled into the program; hardware/measured/README.md describes the columns and
+// where they were published. Parsed on first use, then shared.
 
 #include "sim/input/csv.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
-// A cluster's own measured collectives: what nccl-tests, or this project's calibration, found for
-// groups of some number of ranks. Times as of the group alone, ranks of all its nodes busy.
+// A cluster's own collective times, measured by nccl-tests or this project's calibration for groups
+// of some numbers of ranks. Times as of the group alone, ranks of all its nodes busy.
 
 #include <string>
 #include <vector>
@@ -14,14 +14,13 @@ class Node;
 namespace orrery::hardware {
 
 struct CollectiveTable {
-  std::string
-      operation;  // "all_reduce", as the cost model's collectives are named; size as there too
+  std::string operation;  // "all_reduce": name, and size in `times`, as in the cost model
   int ranks = 2;
   int nodes = 1;
   SizeTable times;
 };
 
-/// Of a cluster's `measured_collectives` member: `[{operation, ranks, nodes?, points}]`.
+/// Reads a cluster's `measured_collectives` member: `[{operation, ranks, nodes?, points}]`.
 std::vector<CollectiveTable> read_collective_tables(const Node& tables);
 
 }  // namespace orrery::hardware

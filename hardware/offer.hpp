@@ -13,10 +13,10 @@
 
 namespace orrery::hardware {
 
-/// The most that is rented together at an offer's price.
+/// The largest unit that can be rented together at an offer's price.
 enum class OfferScope : std::uint8_t {
   gpu,      // one GPU or superchip, not a whole node of the type
-  node,     // machines one by one: no network for training between them
+  node,     // single machines, with no training network between them
   cluster,  // several nodes on one such network
 };
 std::string_view name(OfferScope scope);
@@ -38,7 +38,7 @@ struct Offer {
 /// All offers of the catalogue, by name.
 std::vector<Offer> offers();
 
-/// One offer. Errors  an unknown key, a price without its unit, a node that is not there
+/// One offer. Errors  an unknown key, a price without its unit, an unknown node
 Offer read_offer(const Node& offer);
 
 }  // namespace orrery::hardware

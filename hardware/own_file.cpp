@@ -17,7 +17,7 @@ bool is_path(std::string_view text) {
   return ends_in(".json") || ends_in(".xml") || text.find('/') != std::string_view::npos;
 }
 
-/// The file's JSON, or the node that NCCL's topology XML or a table of nvidia-smi is.
+/// The file's JSON; NCCL's topology XML or a table of nvidia-smi is imported as a node.
 Document loaded(const std::string& path) {
   constexpr std::size_t most_bytes = std::size_t{64} << 20;
   const std::string text = read_file(path, most_bytes);
@@ -29,7 +29,7 @@ std::string from_folder(const std::filesystem::path& folder, const std::string& 
   return std::filesystem::path{path}.is_absolute() ? path : (folder / path).string();
 }
 
-/// Of names in a file, those that are paths begin at its folder.
+/// Resolves the paths among the names in a file relative to the file's folder.
 void begin_at(const std::filesystem::path& folder, Json& object) {
   for (const char* key :
        {"like", "node", "gpu", "nic", "scale_up", "fabric", "switch", "latency_class"}) {

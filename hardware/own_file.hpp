@@ -1,7 +1,7 @@
 #pragma once
-// An entry of one's own: wherever a cluster's JSON takes a name of the catalogue, it takes the path
-// of a file of the same form, from the folder of the file that names it. A node may be NCCL's
-// topology XML or the table of `nvidia-smi topo -m`.
+// The user's own entries: wherever a cluster's JSON accepts a name of the catalogue, it accepts the
+// path of a file of the same form, relative to the folder of the file that names it. A node may be
+// NCCL's topology XML or the table of `nvidia-smi topo -m`.
 
 #include <optional>
 
@@ -9,9 +9,9 @@
 
 namespace orrery::hardware {
 
-/// The document at the path that a text names, its own paths made to hold from anywhere; nothing if
-/// it names no path (one ends in `.json` or `.xml`, or has a slash).
-/// Errors  unreadable, no object: InputError
+/// The document at the path `name`, with the paths inside it resolved; nothing if `name` is not a
+/// path (a path ends in `.json` or `.xml`, or has a slash).
+/// Errors  unreadable, not an object: InputError
 std::optional<Document> own_file(const Node& name);
 
 }  // namespace orrery::hardware

@@ -61,7 +61,7 @@ void read_scale_up(const Node& scale_up, NodeType& node, CollectiveConstants& co
   constants.source = source_of(scale_up.json(), "/base");
 }
 
-/// Of each GPU the NICs that are near.
+/// The nearest NICs of each GPU.
 std::vector<std::vector<int>> read_gpu_nics(const Node& rows, const NodeType& type) {
   std::vector<std::vector<int>> read;
   for (const Node& row : rows.elements()) {
@@ -79,7 +79,7 @@ std::vector<std::vector<int>> read_gpu_nics(const Node& rows, const NodeType& ty
   return read;
 }
 
-/// "gpu3" and "nic3" must be there; any other name is a switch or a socket.
+/// "gpu3" and "nic3" must exist in the node; any other name is a switch or a socket.
 void check_end(const Node& end, const NodeType& type) {
   const auto name = end.as<std::string>();
   for (const auto& [kind, count] : {std::pair{"gpu", type.gpus}, std::pair{"nic", type.nics}}) {
@@ -150,7 +150,7 @@ void check_reach(const Node& node, const Cluster& cluster) {
   }
 }
 
-/// The fallback curves that every user of this GPU depends on.
+/// Adds the fallback curves that every simulation of this GPU uses to the assumptions.
 void report_borrowings(Cluster& cluster) {
   const Gpu& gpu = cluster.gpu();
   const bool own_attention =

@@ -18,7 +18,8 @@ Switch read_switch(const Node& node) {
           .purchase_price = purchase_price(node)};
 }
 
-/// Unless stated: by destination on InfiniBand and on shapes that have one way, sprayed elsewhere.
+/// Default: by destination on InfiniBand and on shapes that are not trees, packet spraying
+/// elsewhere.
 void read_routing(const Node& node, ClusterFabric& fabric) {
   const auto given = node.find("routing");
   const bool by_destination = fabric.latency_class == "infiniband" || !is_tree(fabric.kind);

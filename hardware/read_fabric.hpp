@@ -1,5 +1,5 @@
 #pragma once
-// How the network between nodes is read from an expanded cluster.
+// Reads the network between nodes from an expanded cluster.
 
 #include "hardware/cluster.hpp"
 #include "sim/input/document.hpp"
@@ -8,14 +8,14 @@ namespace orrery::hardware {
 
 struct NodeCounts {
   int nodes = 1;
-  int nics = 0;  // of each
+  int nics = 0;  // per node
 };
 
-/// Every count that the shape needs is there afterwards. Errors: InputErrors with their pointer.
+/// Sets every count that the shape needs. Errors: InputErrors with their pointer.
 ClusterFabric read_fabric(const Node& node, NodeCounts counts);
 
-/// What messages and collectives over the fabric cost: a class's constants, moved by what the
-/// latency differs from the class's own.
+/// Sets the cost constants of messages and collectives over the fabric: those of its latency class,
+/// shifted by the difference between the fabric's latency and the class's.
 ///   net = network + (latency or hop_latency * cables of the longest path) - class_latency
 void read_network_constants(const Node& node, Cluster& cluster);
 

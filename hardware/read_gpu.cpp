@@ -33,7 +33,7 @@ void read_peaks(const Node& peaks, Gpu& gpu) {
   if (peaks.members().empty()) peaks.fail("a GPU needs the peak of one format or more");
 }
 
-/// `[lowest, highest]` of one side of what was measured.
+/// `[lowest, highest]` measured along one dimension.
 void read_ends(const Node& ends, std::int64_t& lowest, std::int64_t& highest) {
   if (ends.elements().size() != 2) ends.fail_expected("the lowest and the highest measured");
   constexpr std::int64_t most = std::int64_t{1} << 40;
@@ -111,7 +111,7 @@ void read_curves(const Node& node, Gpu& gpu) {
   }
 }
 
-/// What the file says, without fallback curves.
+/// The GPU as its file states it, without fallback curves.
 Gpu read_measured(const Node& node) {
   node.only({"name", "aliases", "vendor", "generation", "dense_peak", "memory", "memory_bandwidth",
              "scale_up", "host_link", "board_power", "sustained_share", "gemm", "attention",

@@ -1,5 +1,5 @@
 #pragma once
-// Small readers that refuse values no machine has.
+// Readers of single JSON values that refuse impossible ones.
 
 #include <fmt/format.h>
 

@@ -32,7 +32,7 @@ bool holds(const std::vector<std::string>& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// How a board is plugged in, or nothing where its name does not say.
+/// The form factor of a board, empty if its name does not state it.
 std::string form_of(const std::vector<std::string>& words) {
   for (const char* form : {"sxm", "pcie", "nvl"}) {
     if (holds(words, form)) return form;
@@ -40,7 +40,7 @@ std::string form_of(const std::vector<std::string>& words) {
   return {};
 }
 
-/// "80gb", "500w": not the model, but one of its makes.
+/// True for a word that names a variant of a model: "80gb", "500w".
 bool is_size(const std::string& word) {
   const bool unit = word.size() > 1 && (word.back() == 'w' || word.substr(word.size() - 2) == "gb");
   return unit && std::isdigit(static_cast<unsigned char>(word.front())) != 0;

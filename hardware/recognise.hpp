@@ -1,5 +1,5 @@
 #pragma once
-// Which entries of the catalogue a GPU that reports itself is, by what its driver calls it.
+// Finds the catalogue entries of a GPU and its node by the name that the GPU's driver reports.
 
 #include <optional>
 #include <string>
@@ -9,11 +9,13 @@
 
 namespace orrery::hardware {
 
-/// "NVIDIA H100 80GB HBM3" is h100-sxm-80gb: every word of the entry's model, then the form (a card
-/// that names none is an SXM module), then the nearest memory. Nothing: the catalogue lacks it.
+/// "NVIDIA H100 80GB HBM3" is h100-sxm-80gb: matches every word of the entry's model, then the form
+/// factor (SXM if the name states none), then the nearest memory size. Nothing if the catalogue
+/// lacks the GPU.
 std::optional<std::string> recognised_gpu(std::string_view reported, Bytes memory);
 
-/// A node type that has this GPU, of several the vendor-neutral hgx, then the dgx. Nothing: none.
+/// A node type with this GPU; of several the vendor-neutral hgx, then the dgx. Nothing if there is
+/// none.
 std::optional<std::string> node_with(std::string_view gpu);
 
 }  // namespace orrery::hardware

@@ -11,7 +11,7 @@ namespace orrery::hardware {
 namespace {
 
 constexpr std::size_t neighbours = 8;
-constexpr double softening = 0.05;  // octaves: a sample on the spot counts, but not alone
+constexpr double softening = 0.05;  // octaves; limits the weight of an exact match
 
 }  // namespace
 

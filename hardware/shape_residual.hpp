@@ -1,6 +1,6 @@
 #pragma once
-// What a smooth GEMM curve misses at some shapes: measured over formula, carried from the nearest
-// measured shapes to the one that is asked for. Leaves out layout (transposed operands) and batch.
+// Residual of a smooth GEMM curve by shape: measured time over the formula's, averaged over the
+// measured shapes nearest to the one asked for. Leaves out layout (transposed operands) and batch.
 
 #include <cstdint>
 #include <vector>
@@ -16,8 +16,8 @@ struct GemmSize {
 /// r_i     log(measured / formula) of a sample
 /// w_i     1 / (d_i + 0.05)^2, d_i the distance in (log2 m, log2 n, log2 k)
 /// The number of neighbours and the weight move held-out errors by 0.2 points between 4 and 16
-/// neighbours; below 4 a single noisy sample shows. Outside the measured range it is that of the
-/// edge: never extrapolated. Without samples it is 1.
+/// neighbours; below 4 a single noisy sample shows. Outside the measured range the nearest samples
+/// apply: never extrapolated. Without samples the ratio is 1.
 class ShapeResidual {
  public:
   struct ResidualSample {
@@ -42,7 +42,8 @@ class ShapeResidual {
   std::vector<GridPlace> places_;
 };
 
-/// The same mean for samples in any space: `distances[i]` is sample i's, `log_ratios[i]` its r_i.
+/// The same weighted mean for samples in any space: `distances[i]` is sample i's d_i,
+/// `log_ratios[i]` its r_i.
 double nearest_mean(std::vector<double> distances, const std::vector<double>& log_ratios);
 
 }  // namespace orrery::hardware

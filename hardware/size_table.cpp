@@ -9,7 +9,7 @@ namespace orrery::hardware {
 
 namespace {
 
-/// Picoseconds that one more byte takes between two points; a fall is noise.
+/// Picoseconds per additional byte between two points; a decrease is noise and counts as 0.
 double slope(const SizeTable::Point& from, const SizeTable::Point& to) {
   const auto time = static_cast<double>((to.second - from.second).count());
   return std::max(0.0, time / static_cast<double>((to.first - from.first).count()));

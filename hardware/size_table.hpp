@@ -1,6 +1,6 @@
 #pragma once
-// Times measured at some sizes, asked for at others. The measured table itself, interpolated,
-// predicts a held-out size better than any line through it (docs of scenarios/fitting/).
+// Measured times by size, interpolated between sizes. The interpolated table predicts a held-out
+// size better than any line through it (docs of scenarios/fitting/).
 
 #include <utility>
 #include <vector>
@@ -11,8 +11,8 @@ namespace orrery::hardware {
 
 /// Between two points the time is a line in log(size), log(time).
 ///   t(s) = t_a * (s / s_a)^(log(t_b / t_a) / log(s_b / s_a)),   s_a <= s <= s_b
-/// Below the first point it is that point's time: latency. Beyond the last it goes on with the
-/// slope of the last two, in bytes per second, or in proportion to the size where there is one.
+/// Below the first point it is that point's time: latency. Beyond the last it continues with the
+/// slope of the last two points, or in proportion to the size if there is only one point.
 class SizeTable {
  public:
   using Point = std::pair<Bytes, Time>;

@@ -26,7 +26,7 @@ bool covers(std::string_view prefix, std::string_view pointer) {
          (pointer.size() == prefix.size() || pointer[prefix.size()] == '/');
 }
 
-/// The source that this object's own map gives to a pointer; nothing if it has no say.
+/// The source that this object's own map gives to a pointer; null if it gives none.
 const Json* own_source(const Json& object, std::string_view pointer) {
   if (!object.is_object()) return nullptr;
   const auto sources = object.find("sources");
@@ -42,7 +42,7 @@ const Json* own_source(const Json& object, std::string_view pointer) {
   return found;
 }
 
-/// An object on the way to a number and where it stands in the pointer.
+/// An object that contains a number.
 struct Ancestor {
   const Json* object;
   std::size_t depth;  // length of its pointer

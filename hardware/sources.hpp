@@ -1,8 +1,8 @@
 #pragma once
 // Where numbers of a JSON object come from. Any object may carry `sources`, a map from a pointer
-// relative to that object to the source of every number at or below it. The nearest object that
-// knows the pointer wins, and in it the longest pointer. `"unconfirmed"` is a source too: no
-// document is known for this number yet. `sources` has no opinion on what a source is.
+// relative to that object to the source of every number at or below it. The innermost object whose
+// map covers the number wins, and in it the longest pointer. `"unconfirmed"` is a source too: no
+// document is known for this number yet. The text of a source is not checked.
 
 #include <string>
 #include <string_view>

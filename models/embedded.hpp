@@ -1,5 +1,6 @@
 #pragma once
-// The files of this folder that travel inside the program.
+// The data files of models/ that are embedded in the library: catalogue, prediction, recipes,
+// software.
 
 #include <span>
 

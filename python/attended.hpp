@@ -1,5 +1,5 @@
 #pragma once
-// A long call without the interpreter's lock: its progress reaches Python, and Ctrl-C reaches it.
+// Runs a long call without the GIL, while its progress reaches Python and Ctrl-C interrupts it.
 
 #include <pybind11/pybind11.h>
 
@@ -11,11 +11,12 @@
 
 namespace orrery::scenarios {
 
-/// Made and destroyed with the interpreter's lock.
+/// Checks for signals and keeps the first Python exception raised during a call that runs without
+/// the GIL. Constructed and destroyed with the GIL held.
 class Attended {
  public:
-  /// Takes the interpreter's lock, looks for signals and runs `report`, which is left out once
-  /// something has been raised. False: this call raised something. One thread at a time calls.
+  /// Takes the GIL, checks for signals and runs `report`, unless an exception was raised before.
+  /// Returns false if this call raised one. Must not be called by two threads at once.
   bool attend(const std::function<void()>& report) {
     const pybind11::gil_scoped_acquire lock;
     try {
@@ -28,7 +29,7 @@ class Attended {
     }
   }
 
-  /// With the lock, after the call: true after Ctrl-C; anything else that was raised is raised
+  /// Call with the GIL held, after the work: true after Ctrl-C; any other exception is rethrown
   /// here.
   bool interrupted() {
     if (!raised_) return false;
@@ -40,10 +41,10 @@ class Attended {
   std::optional<pybind11::error_already_set> raised_;
 };
 
-/// JSON, the report for people, and whether nothing stopped it before its end.
+/// The answer as JSON, its text report, and whether it is complete (false if it was interrupted).
 using Answered = std::tuple<std::string, std::string, bool>;
 
-/// work(progress) without the interpreter's lock, while `progress(done, of)` is called in Python.
+/// Runs work(progress) without the GIL, while `progress(done, of)` is called in Python.
 template <class Work>
 Answered attended(const pybind11::object& progress, const Work& work) {
   Attended attended;

@@ -1,5 +1,5 @@
 #pragma once
-// What each file of orrery._core adds to the module.
+// The functions that add each source file's bindings to the module orrery._core.
 
 #include <pybind11/pybind11.h>
 

@@ -1,4 +1,4 @@
-// calibrate: this machine, or others' logs, as a cluster profile.
+// Bindings of `calibrate`: measures this machine, or imports logs, into a cluster profile.
 
 #include <fmt/format.h>
 #include <pybind11/pybind11.h>

@@ -1,5 +1,5 @@
-// execute: the ranks of a run as threads of this process. Steps and notes are queued by the ranks
-// and handed to Python by the thread that called, which also takes Ctrl-C.
+// Bindings of `execute`: the ranks of a run are threads of this process. Ranks queue steps and
+// notes; the calling thread passes them to Python and handles Ctrl-C.
 
 #include <fmt/format.h>
 #include <pybind11/pybind11.h>
@@ -31,18 +31,18 @@ namespace {
 using executor::Exit;
 using Text = std::optional<std::string>;
 
-/// JSON and what a comparison reports; empty where the run ended before its last step. Then: the
+/// JSON and the comparison's report, both empty if the run ended before its last step; then the
 /// exit code that the command would have.
 using Executed = std::tuple<std::string, std::string, int>;
 
-/// What ranks report, until the calling thread hands it to Python.
+/// A queue of what ranks report, emptied by the calling thread.
 class Mailbox {
  public:
   void add(const char* kind, std::string text) {
     const std::lock_guard guard{lock_};
     waiting_.emplace_back(kind, std::move(text));
   }
-  /// With the interpreter's lock.
+  /// Passes the queued reports to `watch`. Call with the GIL held.
   void deliver(const py::object& watch) {
     std::vector<std::pair<const char*, std::string>> all;
     {
@@ -66,7 +66,7 @@ Json json_of(const executor::MeasuredStep& step) {
           {"skipped_updates", step.skipped}};
 }
 
-/// A request with the keyword arguments of `orrery.execute`.
+/// The keyword arguments of `orrery.execute`.
 struct ExecuteRequest {
   ScenarioRequest scenario;
   std::optional<std::int64_t> ranks;
@@ -75,7 +75,7 @@ struct ExecuteRequest {
   Text trace;
 };
 
-/// Between the threads of one process.
+/// Refuses fabrics other than those that connect threads of one process.
 void refuse_processes(const std::optional<executor::FabricKind>& fabric) {
   if (!fabric || *fabric == executor::FabricKind::threads ||
       *fabric == executor::FabricKind::nccl) {
@@ -103,8 +103,8 @@ class ThreadedRun {
     return {json_, comparison_, static_cast<int>(code)};
   }
 
-  /// With the interpreter's lock, after `run`: raises what Python raised, or else what ended the
-  /// run early. After Ctrl-C there is nothing to raise.
+  /// Call after `run` with the GIL held: raises the exception that Python raised, or else the
+  /// reason why the run ended early. After Ctrl-C nothing is raised.
   void finish(Executed& executed) {
     auto& [json, comparison, code] = executed;
     if (attended_.interrupted()) {
@@ -158,8 +158,9 @@ class ThreadedRun {
     json_ = json.dump();
   }
 
-  /// Ctrl-C asks the run to end: after its step where it writes checkpoints; at once where it does
-  /// not, and when it comes again. What `watch` raises does the same.
+  /// Passes reports to Python. Ctrl-C asks the run to end: after its step if it writes checkpoints;
+  /// at once if it does not, or on a second Ctrl-C. An exception raised by `watch` has the same
+  /// effect.
   void deliver() {
     if (attended_.attend([this] { mailbox_.deliver(watch_); })) return;
     requests_.ask_to_end(SIGINT);
@@ -178,7 +179,7 @@ class ThreadedRun {
   executor::StopRequests requests_;
   Attended attended_;
   Mailbox mailbox_;
-  Json steps_ = Json::array();  // rank 0's, until it has ended
+  Json steps_ = Json::array();  // rank 0's, so far
   std::string json_, comparison_, why_;
 };
 

@@ -1,7 +1,6 @@
-// orrery._core: scenarios in, answers out, as JSON text. What people use is python/orrery,
-// which gives the text types and names; nothing is computed here or there that `orrery` does not
-// compute. Everything below runs without the interpreter's lock and shares nothing, so threads are
-// parallel.
+// orrery._core: takes scenarios and returns answers as JSON text. The public API is python/orrery,
+// which adds types and names; both compute only what the command `orrery` computes. All functions
+// here run without the GIL and share no state, so threads run in parallel.
 
 #include <fmt/format.h>
 #include <pybind11/pybind11.h>
@@ -34,7 +33,7 @@ namespace {
 using Names = std::vector<std::string>;
 using Unlocked = py::call_guard<py::gil_scoped_release>;
 
-/// A prediction next to what it answers.
+/// A prediction with its question.
 struct Answer {
   models::Question question;
   models::Prediction prediction;
@@ -52,7 +51,7 @@ Scenario parse(const std::string& text, const std::string& name) {
   return Scenario::parse(Document::parse(text, name).json(), name);
 }
 
-/// The values are JSON texts.
+/// A copy of the scenario with values replaced; each value is JSON text.
 Scenario replace(const Scenario& scenario,
                  const std::vector<std::pair<std::string, std::string>>& changes) {
   std::vector<std::pair<std::string, Json>> parsed;
@@ -62,7 +61,8 @@ Scenario replace(const Scenario& scenario,
   return scenario.replace(parsed);
 }
 
-/// In Python no flag was given: a change is named by its pointer, and a flag is an argument.
+/// Rewrites an error message that names flags: a --set is named by its pointer, another flag by its
+/// argument.
 std::string without_flags(const std::string& message) {
   for (const std::string flag : {"--set ", "--set: "}) {
     if (message.rfind(flag, 0) == 0) return message.substr(flag.size());

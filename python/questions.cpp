@@ -1,5 +1,5 @@
-// plan, buy, scale, contention, validate, collective and compare: what the commands of these names
-// answer, as (JSON, report, complete). Ctrl-C stops each with what there is by then.
+// Bindings of plan, buy, scale, contention, validate, collective and compare. Each returns (JSON,
+// report, complete); on Ctrl-C it returns the results so far.
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>

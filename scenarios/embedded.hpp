@@ -1,5 +1,5 @@
 #pragma once
-// The files of this folder that travel inside the program.
+// The files of this folder that are compiled into the program.
 
 #include <span>
 

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t most_jobs = 64;
 
-/// As `Scenario::load`, of a path from the file that names it; a document may leave its cluster to
-/// ours.
+/// As `Scenario::load`, with paths relative to the file that names the job; a document given inline
+/// gets this scenario's cluster.
 Scenario load_job(const Node& value, const Json& cluster) {
   if (value.is_object()) {
     Json written = value.json();
@@ -33,7 +33,7 @@ Scenario load_job(const Node& value, const Json& cluster) {
   throw InputError{fmt::format("unknown scenario '{}'; known:{}", printable(text, 60), known)};
 }
 
-/// Jobs of a job, and where it says that its ranks are.
+/// A job must not have jobs, a placement or perturbations of its own.
 void refuse_own_network(const Scenario& job) {
   for (const char* key : {"jobs", "placement", "perturbations"}) {
     if (!job.json().contains(key)) continue;
@@ -41,13 +41,13 @@ void refuse_own_network(const Scenario& job) {
   }
 }
 
-/// `question` on our cluster, as large as its nodes: there, data parallelism is derived.
+/// The job on this cluster with `nodes` nodes: its data-parallel degree is derived from them.
 models::Question question_on(const Scenario& job, Json cluster, std::size_t nodes) {
   cluster["nodes"] = nodes;
   return job.replace({{"/cluster", std::move(cluster)}}).question();
 }
 
-/// A mistake in a job's scenario, where that is written.
+/// Reports a mistake in a job's scenario at the place where the job is written.
 [[noreturn]] void refuse(const Node& written, const InputError& mistake) {
   const std::string place = written.place();
   if (mistake.place().starts_with(place + ":")) {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t most_perturbations = 10'000;
 
-/// Megatron's names of axes, and what they are here, of both views.
+/// Megatron's names of the mesh axes, and the axes that they mean in the dense and the expert mesh.
 struct OrderedAxes {
   std::string_view name;
   std::vector<models::MeshAxis> axes;
@@ -71,7 +71,7 @@ models::NodeOrder read_order(const Node& value) {
   return order;
 }
 
-/// Is it of every kernel? Then it has a distribution, and no place.
+/// Whether a perturbation is jitter: it applies to every kernel, so it has no place.
 bool is_jitter(const Node& value) {
   const auto kind = value.is_object() ? value.find("kind") : std::nullopt;
   return kind && kind->json() == "jitter";
@@ -99,7 +99,7 @@ models::Perturbation read_perturbation(const Node& value) {
   read.at = at.json().is_number_integer() ? std::to_string(at.integer(0, std::int64_t{1} << 20))
                                           : at.as<std::string>();
   read.rate = value["rate"].as<double>();
-  // What carries nothing is a failure, not a slow part.
+  // A rate of 0 would be a failure, not a slow part.
   if (!(read.rate >= 1e-6 && read.rate <= 1)) value["rate"].fail_expected("a share from 1e-6 to 1");
   const bool computes =
       read.kind == models::PerturbedPart::gpu || read.kind == models::PerturbedPart::node;

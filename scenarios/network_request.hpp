@@ -1,6 +1,6 @@
 #pragma once
-// What a scenario says of the network beyond its cluster: how it is evaluated, where ranks are,
-// what is slower than its kind, and which other jobs are there.
+// Members of a scenario on its network besides the cluster: how traffic is evaluated, where ranks
+// are placed, which parts are slower than usual, and which other jobs share the fabric.
 //   /network        "auto" (default), "static" or "events"
 //   /placement      "contiguous" (default), {"scattered": SEED}, {"order": "tp-cp-ep-dp-pp"}, both
 //                   of these, or the cluster's nodes in the order in which ranks fill them
@@ -13,7 +13,7 @@
 //                   algorithms by their cost models, or "nccl", what NCCL's tuner would run, of
 //                   what its environment allows
 //   /jobs           [{scenario, nodes}]: other jobs on the cluster's nodes of these numbers; a
-//                   scenario's name, path or document, whose cluster is ours
+//                   scenario's name, path or document, evaluated on this cluster
 
 #include <string>
 #include <vector>

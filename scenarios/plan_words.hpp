@@ -1,5 +1,5 @@
 #pragma once
-// How far off published runs of a plan's kind were, and whether it fits, in sentences.
+// Sentences of reports: the error on published runs of a plan's kind, and whether the plan fits.
 
 #include <optional>
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace orrery::scenarios {
 
-/// A plan of ZeRO-2 or ZeRO-3 is one that no stack is fitted to: how far off published runs of that
-/// kind were, in a sentence. Nothing for other plans.
+/// For a plan with ZeRO-2 or ZeRO-3, to which no stack is fitted: the error on published runs of
+/// that kind, in a sentence. Nothing for other plans.
 std::optional<std::string> sharded_note(const models::Plan& plan, const models::Software& software);
 
-/// The same of a report that shows several plans: one of them is enough.
+/// The same as JSON, for a report of several plans.
 Json sharded_json(const models::Software& software);
 
 /// "fits tightly: less than 6.0 % of the memory to spare; of 172 measured peaks 61 % would fit".

@@ -21,8 +21,8 @@ class Reader {
   Reader(const Json& json, const std::string& file, const Origins& origins)
       : json_{json}, file_{file}, origins_{origins} {}
 
-  /// `read` of a section. Its mistakes are reported where the user wrote them: in the section's own
-  /// file when it has one, in the scenario otherwise.
+  /// Applies `read` to a section. Mistakes are reported where the user wrote them: in the section's
+  /// own file if it has one, else in the scenario.
   template <class Read>
   auto section(Section which, Read read) const {
     const std::string key = name(which);
@@ -52,7 +52,8 @@ class Reader {
   const Origins& origins_;
 };
 
-/// The stack's own rule for embedding and head, where the plan leaves it open.
+/// Applies the stack's rule on whether embedding and head count as layers, if the plan leaves it
+/// open.
 void apply_stage_rule(const Json& plan, models::Question& question) {
   const bool said = plan.contains("embedding_counts") || plan.contains("stage_layers");
   if (said || !question.software.embedding_counts || question.plan.chunks() < 2) return;
@@ -65,7 +66,7 @@ void apply_stage_rule(const Json& plan, models::Question& question) {
   }
 }
 
-/// How the stack shares sequences by itself, where the plan leaves it open.
+/// Takes the stack's usual form of context parallelism, if the plan leaves it open.
 void apply_context_form(const Json& plan, models::Question& question) {
   const std::vector<models::ContextForm>& known = question.software.runs.context;
   if (plan.contains("context_form") || question.plan.context == 1 || known.empty()) return;
@@ -77,7 +78,8 @@ void apply_context_form(const Json& plan, models::Question& question) {
   }
 }
 
-/// A machine whose cores are the devices lends a plan as many as it asks for; the others idle.
+/// On one host whose CPU cores are the devices, the plan takes as many cores as it has ranks; the
+/// others stay idle.
 void take_cores(const Json& plan, models::Question& question) {
   hardware::NodeType& node = question.cluster.node;
   const bool cores = node.scale_up == hardware::ScaleUp::shared_memory;
@@ -97,8 +99,8 @@ void take_cores(const Json& plan, models::Question& question) {
   node.gpus = static_cast<int>(ranks);
 }
 
-/// What the recipes of the stack fix and the plan leaves open, in place of a default, where it goes
-/// with the plan.
+/// Takes the settings of the stack's recipes for plan fields that the user left open, unless they
+/// conflict with the rest of the plan.
 void take_recipe(const Node& stated, const models::Question& question, models::Plan& plan,
                  std::vector<std::string>& assumptions) {
   const models::RecipeQuestion asked{.stack = question.software.name,

@@ -42,7 +42,7 @@ std::optional<std::size_t> index_of(const std::string& step) {
   return index;
 }
 
-/// The member that a step leads to; null if there is none.
+/// The member or element that a step names; null if there is none.
 Json* member_of(Json& value, const std::string& step) {
   if (value.is_object()) {
     const auto member = value.find(step);
@@ -66,7 +66,7 @@ std::string contents(const Json& value, std::string_view pointer) {
   throw InputError{printable(fmt::format("--set {}: {}", pointer, problem))};
 }
 
-/// Puts one value at its place.
+/// Replaces the value at one pointer.
 void put(Json& root, const std::string& pointer, const Json& value) {
   if (pointer.empty() || pointer[0] != '/') {
     refuse(pointer, "expected a JSON pointer such as /plan/tensor");
@@ -86,12 +86,12 @@ void put(Json& root, const std::string& pointer, const Json& value) {
     *target = value;
     return;
   }
-  // An optional member of an object may be new: whoever reads it refuses those that do not exist.
+  // An optional member may be new; the section's reader refuses unknown ones.
   if (!at->is_object()) refuse(pointer, "no such value; " + contents(*at, walked));
   (*at)[steps.back()] = value;
 }
 
-/// A model's reader passes over keys that it does not know, so a new one is looked at here.
+/// A model's reader ignores keys that it does not know, so a new key is checked here.
 void refuse_unused_model_key(const Json& model, const std::string& pointer, const Json& before) {
   constexpr std::string_view head = "/model/";
   const std::string key = pointer.substr(std::min(head.size(), pointer.size()));
@@ -102,7 +102,8 @@ void refuse_unused_model_key(const Json& model, const std::string& pointer, cons
   refuse(pointer, "no such value; " + contents(before, "/model"));
 }
 
-/// What is no longer so: a default that was replaced, a published figure of something else.
+/// Erases what a change invalidates: the published figure, and the note on a default that was
+/// replaced.
 void drop_what_changed(Json& scenario, Section section, const std::string& pointer) {
   if (section != Section::software) scenario.erase("published");
   const auto noted = scenario.find("assumptions");
@@ -115,7 +116,7 @@ void drop_what_changed(Json& scenario, Section section, const std::string& point
                noted->end());
 }
 
-/// A change of what nothing prices says so, once.
+/// Adds an assumption, once, if a change is to a number that no price depends on.
 void note_unpriced(Json& scenario, const std::string& pointer) {
   const auto reason = why_unpriced(pointer);
   if (!reason) return;
@@ -136,7 +137,7 @@ Scenario Scenario::replace(const std::vector<std::pair<std::string, Json>>& chan
   Scenario changed = *this;
   for (const auto& [pointer, value] : changes) {
     const Json before = json_.at("model");
-    // As many nodes as there will be have a price of their own.
+    // A listed price is for a number of nodes: changing the number drops it.
     if (pointer == "/cluster/nodes") hardware::drop_listed_price(changed.json_["cluster"]);
     put(changed.json_, pointer, value);
     note_unpriced(changed.json_, pointer);

@@ -1,5 +1,5 @@
 #pragma once
-// A prediction as JSON (design: `orrery simulate --json`), and as text for people.
+// A prediction as JSON (design: `orrery simulate --json`), as text for people and as a trace.
 
 #include <optional>
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace orrery::scenarios {
 
-/// Every member that `simulate --json` promises; what is missing is null. The same bytes on every
-/// run.
+/// Every member that `simulate --json` documents; missing values are null. Deterministic: the same
+/// bytes on every run.
 Json to_json(const models::Question& question, const models::Prediction& prediction);
 /// `evaluation, why, contention_s, jitter_s, from_jobs_s, jobs[], links[], losses[]`.
 Json to_json(const models::NetworkAnswer& network);

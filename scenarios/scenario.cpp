@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view usual_software = "generic";
 constexpr std::string_view no_file = "command line";
 
-/// What a shipped scenario is called; nothing of another file.
+/// The name of a shipped scenario's file; empty for other files.
 std::string stem(std::string_view path) {
   return path.ends_with(".json") ? std::filesystem::path{path}.stem().string() : std::string{};
 }
@@ -57,7 +57,7 @@ Expansion of_flag(Section section, const std::string& text, std::optional<int> y
   return part;
 }
 
-/// The profile that a calibrated cluster brings along.
+/// The software profile inside a calibrated cluster, if it has one.
 std::optional<Json> software_of(const Json& known) {
   const auto cluster = known.find("cluster");
   if (cluster == known.end() || !cluster->contains("software")) return std::nullopt;
@@ -66,7 +66,7 @@ std::optional<Json> software_of(const Json& known) {
   return own;
 }
 
-/// Measured numbers stand in for the shipped ones of the same name.
+/// Whether the cluster's own, measured profile replaces the shipped one of the same name.
 bool prefers_own_software(const std::optional<std::string>& flag, const std::optional<Node>& member,
                           const Json& known) {
   const std::optional<Json> own = software_of(known);
@@ -75,7 +75,7 @@ bool prefers_own_software(const std::optional<std::string>& flag, const std::opt
   return asked == (*own)["name"];
 }
 
-/// What stands for a section that is not given.
+/// The default of a section that is not given.
 Expansion of_nothing(Section section, const Node& root, const Json& known, Json& assumptions) {
   if (section == Section::plan) return {Json::object()};  // all derived or default, each reported
   if (section == Section::software) {
@@ -92,7 +92,7 @@ Expansion of_nothing(Section section, const Node& root, const Json& known, Json&
   throw InputError{fmt::format("--{}: missing; give it or name a scenario", name(section))};
 }
 
-/// A cluster's own profile, which is written where the cluster is.
+/// The cluster's own profile; its mistakes are reported where the cluster is written.
 Expansion own_software(const Json& known, const std::string& file, const Origins& origins) {
   const auto cluster = origins.find("cluster");
   if (cluster == origins.end()) return {*software_of(known), Origin{file, "/cluster/software"}};
@@ -101,7 +101,7 @@ Expansion own_software(const Json& known, const std::string& file, const Origins
 
 }  // namespace
 
-// Braces would make an array of the document.
+// Parentheses: braces would wrap the document in a JSON array.
 Scenario::Scenario(Json json, std::string file, Origins origins)
     : json_(std::move(json)), file_{std::move(file)}, origins_{std::move(origins)} {}
 
@@ -132,7 +132,7 @@ Scenario Scenario::expand(const Document& written, const ScenarioParts& parts) {
              "collectives"});
   Origins origins;
   Json result = root.json();
-  result.erase("unpriced");  // what `show scenario` says of the others
+  result.erase("unpriced");  // added by `show scenario`, no input
   Json assumptions = Json::array();
   for (const Section section : all_sections) {
     const auto& flag = flag_of_section(section, parts);

@@ -15,7 +15,7 @@
 
 namespace orrery::scenarios {
 
-/// Sections that were written elsewhere, by name.
+/// Where sections from files or flags of their own were written, by the section's name.
 using Origins = std::map<std::string, Origin>;
 
 /// Published figures that a scenario is compared with.
@@ -25,11 +25,11 @@ struct Published {
   std::string source;
 };
 
-/// What the flags --model, --cluster, --plan and --software say: names or paths, and of the plan
-/// also `tensor=8,pipeline=16`; and --year.
+/// The flags --model, --cluster, --plan and --software (names or paths; the plan also
+/// `tensor=8,pipeline=16`), and --year.
 struct ScenarioParts {
   std::optional<std::string> model, cluster, plan, software;
-  std::optional<int> year{};  // of the software: as it was then
+  std::optional<int> year{};  // of the software: the profile as of that year
 };
 
 /// An expanded scenario: immutable, self-contained, cheap to copy by its JSON.
@@ -38,7 +38,7 @@ class Scenario {
   /// A path, the name of a shipped scenario, or the document as text. Errors: InputError, `unknown
   /// scenario 'x'; known:`.
   static Scenario load(const std::string& path_or_name);
-  /// A scenario, if one is given, with the parts given laid over it before names are expanded.
+  /// A scenario, if one is given, with the given parts replacing its own before names are expanded.
   static Scenario load(const std::optional<std::string>& path_or_name, const ScenarioParts& parts);
   /// Of a JSON document `{name?, model, cluster, plan, software?, tokens?, published?, notes?,
   /// network?, placement?, perturbations?, jobs?, collectives?}` (the last five:
@@ -47,8 +47,8 @@ class Scenario {
   static Scenario parse(const Json& json, const std::string& name);
 
   /// A copy with the values at JSON pointers replaced (the pointer must exist in the expansion, or
-  /// name an optional member of an existing object); names among the values are expanded too. A
-  /// published figure is of what was published: it goes when model, cluster or plan change.
+  /// name an optional member of an existing object); names among the values are expanded too. The
+  /// published figure is dropped when model, cluster or plan change.
   /// Errors: `--set /x/y: no such value; /x has: a b c`.
   Scenario replace(const std::vector<std::pair<std::string, Json>>& changes) const;
 
@@ -56,7 +56,7 @@ class Scenario {
   models::Question question() const;
 
   const Json& json() const { return json_; }
-  /// What the scenario calls itself, or else its file.
+  /// The scenario's `name`, or else its file.
   std::string name() const;
   /// The file that errors name.
   const std::string& file() const { return file_; }

@@ -11,7 +11,7 @@ namespace orrery::scenarios {
 
 namespace {
 
-/// A catalogue's answer to a name, its error reported where the name stands.
+/// Looks a name up in a catalogue; an error is reported where the name is written.
 template <class Lookup>
 Json looked_up(const Node& value, Lookup lookup) {
   try {
@@ -36,19 +36,19 @@ Json of_name(Section section, const Node& value, std::optional<int> year) {
   try {
     return models::plan_from_text(value.as<std::string>());
   } catch (const InputError& error) {
-    // It names its flag already; in a file the place is the file's.
+    // The error already names --plan; in a file it gets the file's place.
     if (value.place() == "--plan") throw;
     value.fail(error.what());
   }
 }
 
-/// A software profile with all that it inherits.
+/// A software profile with everything it inherits.
 Json whole_software(const Node& written, std::optional<int> year) {
   const bool inherits = written.has("parent") || written.has("eras") || year;
   return inherits ? models::descend(written, year).profile : written.json();
 }
 
-/// A model without a name of its own is called like its file.
+/// Names a model without a name after its file.
 void name_after(Json& model, const std::string& path) {
   if (!model.is_object() || model.contains("name") || model.contains("_name_or_path")) return;
   model["name"] = std::filesystem::path{path}.stem().string();

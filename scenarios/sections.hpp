@@ -1,6 +1,6 @@
 #pragma once
-// The four parts of a scenario as they are written (names, paths, objects) become what they stand
-// for: self-contained objects.
+// Expands the four sections of a scenario, written as names, paths or objects, into self-contained
+// objects.
 
 #include <array>
 #include <optional>
@@ -24,23 +24,23 @@ struct Origin {
   std::string file, pointer{};
 };
 
-/// What a section's value became.
+/// An expanded section.
 struct Expansion {
   Json json;
-  std::optional<Origin> origin{};  // where it has a file of its own
+  std::optional<Origin> origin{};  // if it has a file of its own
 };
 
 /// value   a name, a path, or an object, which may be written as text (of a plan also
 ///         `tensor=8,...`)
 /// folder  where relative paths start; empty: the working directory
-/// year    of a software profile: as it was then
+/// year    a software profile as of that year
 /// Errors  an unknown name, a file that cannot be read, neither text nor object: InputError
 Expansion expanded(Section section, const Node& value, const std::string& folder,
                    std::optional<int> year = std::nullopt);
 
-/// Whether a text means a file rather than a name: by its look, or because it is there.
+/// Whether a text means a file, not a name: it looks like a path, or such a file exists.
 bool is_path(const std::string& text, const std::string& folder = {});
-/// `path` from `folder`, unless it is absolute.
+/// `path` relative to `folder`, unless it is absolute.
 std::string from_folder(const std::string& folder, const std::string& path);
 
 }  // namespace orrery::scenarios

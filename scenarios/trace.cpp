@@ -21,8 +21,8 @@ using models::Opcode;
 using models::Operation;
 using models::OperationRecord;
 
-/// Records the first rank of one class. A transfer is as long as its queue is busy with it, also
-/// where the stack hides a part of that from others.
+/// Records the first rank of one class. A transfer lasts as long as it occupies its queue, even if
+/// the stack overlaps part of it with dependent work.
 class ClassTrace {
  public:
   ClassTrace(const models::Prediction& prediction, std::uint32_t rank_class, TraceDetail detail,
@@ -52,7 +52,7 @@ class ClassTrace {
   }
 
  private:
-  /// What the step before left on the queue of data-parallel traffic.
+  /// The parameter gather that the previous step left on the data-parallel queue.
   void add_carried() {
     const Time carried = priced_.carried_by(rank_class_);
     if (carried == Time{}) return;
@@ -64,7 +64,7 @@ class ClassTrace {
                 .kind = std::string{models::name(Opcode::gather)}});
   }
 
-  /// What a full NIC adds to the step.
+  /// The time by which the fullest NIC extends the step beyond its schedule.
   void add_bound(const models::StepTimes& times) {
     const Time end = times.scheduled();
     if (end == times.step) return;
@@ -80,7 +80,7 @@ class ClassTrace {
                 .kind = std::string{models::name(part)}});
   }
 
-  /// What the host does once before the first instruction.
+  /// The host's work before the first instruction.
   void add_step_launch() {
     if (priced_.step_launch == Time{}) return;
     trace_.add({.track = tracks_.at("host"),
@@ -135,7 +135,7 @@ class ClassTrace {
                 .kind = "host"});
   }
 
-  /// Without the wait that may follow the launch.
+  /// The end of an instruction's launch, without a wait that may follow it.
   Time launch_end(const InstructionRecord& each) const {
     const Time before{each.before[models::state_host].value};
     const auto phase = [&](auto...) { return Time{each.after[models::state_host].value}; };

@@ -1,6 +1,6 @@
 #pragma once
-// Numbers of a scenario that are read and priced by nothing yet. `show scenario` says so, `--set`
-// on one is an assumption, and a test demands that every other number moves a figure.
+// Numbers of a scenario that are read but that no price depends on yet. `show scenario` lists them,
+// `--set` on one adds an assumption, and a test checks that every other number changes a result.
 
 #include <optional>
 #include <span>
@@ -17,10 +17,10 @@ struct UnpricedPointer {
 
 std::span<const UnpricedPointer> unpriced_pointers();
 
-/// Why nothing prices the number at a pointer; nothing where something does.
+/// Why no price depends on the number at a pointer; nothing if one does.
 std::optional<std::string_view> why_unpriced(std::string_view pointer);
 
-/// Pointer to reason of every value of a scenario that is in the table.
+/// The values of a scenario that are in the table: pointer to reason.
 Json unpriced_in(const Json& scenario);
 
 }  // namespace orrery::scenarios

@@ -1,6 +1,6 @@
 #pragma once
-// Arithmetic of whole numbers that refuses what 64 bits cannot hold, as an InputError: the numbers
-// that lead there are the user's.
+// Overflow-checked 64-bit integer arithmetic. Overflow is an InputError, not a ContractError: only
+// the user's numbers lead to it. Floating-point counts pass unchecked.
 
 #include <cmath>
 #include <concepts>
@@ -11,7 +11,7 @@
 
 namespace orrery {
 
-/// What a message says of a whole number beyond 64 bits.
+/// The start of the error message for a count of this unit that overflows 64 bits.
 template <class Unit>
 inline constexpr const char* too_large = "a size of the question is above 2^63";
 template <>
@@ -30,7 +30,7 @@ template <class Unit>
                    "; make model, batch or sequence smaller, or rates higher"};
 }
 
-/// Arithmetic of counts: of whole numbers checked. Errors: InputError
+/// Sum, difference and product of two counts; integers are checked for overflow. Errors: InputError
 template <class Unit, class Rep>
 constexpr Rep checked_sum(Rep a, Rep b) {
   if constexpr (std::integral<Rep>) {
@@ -62,10 +62,10 @@ constexpr Rep checked_product(Rep a, Rep b) {
   }
 }
 
-/// The nearest whole number.
+/// Rounds to the nearest integer. Errors: not within 64 bits, or NaN: InputError
 template <class Unit>
 std::int64_t checked_round(double value) {
-  if (!(std::abs(value) < 0x1p63)) refuse_too_large<Unit>();  // nor is it a number
+  if (!(std::abs(value) < 0x1p63)) refuse_too_large<Unit>();  // true for NaN too
   return std::llround(value);
 }
 

@@ -1,8 +1,8 @@
 #pragma once
-// The event engine: a clock in integer picoseconds and what is still to happen. Events fire in
-// (time, order scheduled), so the same program gives the same trace on every run. It knows nothing
-// of what the events mean; there is no global state, so many engines live in one process.
-// An engine is used from one thread.
+// Discrete-event engine: a clock in integer picoseconds and a queue of pending events. Events fire
+// in (time, order scheduled), so the same program gives the same trace on every run. It does not
+// know what events mean. There is no global state, so many engines can live in one process. An
+// engine is used from one thread.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace orrery {
 
-/// Names one scheduled handler, so that it can be cancelled. The default names none.
+/// Handle of one scheduled handler, for cancelling it. A default-constructed one refers to none.
 struct Event {
   std::uint32_t slot = 0;
   std::uint64_t generation = 0;
@@ -24,7 +24,7 @@ class Engine {
  public:
   using Handler = orrery::Handler;
 
-  /// A hot path's address: a method of an object, distinguished by a small number.
+  /// Identifies an (object, method) pair that receives signals; made by `add_kind`.
   enum class Kind : std::uint8_t {};
   /// What a signal carries: an index into its receiver's own tables, below 2^56.
   using Word = std::uint64_t;
@@ -46,8 +46,8 @@ class Engine {
   /// cancel: it has run, is running, or was cancelled before.
   bool cancel(Event event);
 
-  /// For hot paths: `(receiver.*method)(word)` at the time of each signal; no slot, no captures, no
-  /// cancelling. The receiver must outlive every signal.
+  /// For hot paths: `(receiver.*method)(word)` is called at the time of each signal. A signal takes
+  /// no slot, has no captures and cannot be cancelled. The receiver must outlive every signal.
   /// Errors  more than 255 kinds: ContractError
   template <auto method, class Receiver>
   Kind add_kind(Receiver& receiver) {
@@ -61,15 +61,15 @@ class Engine {
     schedule(time, static_cast<std::uint64_t>(kind) << word_bits | word);
   }
 
-  /// Runs `handler` once, when all that is scheduled for the present instant has fired: the place
-  /// to settle what many events of one instant have touched. It may schedule more for this same
-  /// instant, which then ends again.
+  /// Runs `handler` once, after all events of the current instant have fired: for work that many
+  /// simultaneous events cause and that is needed only once. The handler may schedule more events
+  /// for this instant; the instant then ends again.
   void at_instant_end(Handler handler) { closing_.push_back(std::move(handler)); }
 
-  /// Fires all that is pending and all that follows from it. The clock stays at the last event.
+  /// Fires all pending events and those that they schedule. The clock stops at the last event.
   /// Errors  called from a handler: ContractError
   void run();
-  /// Fires all that is due at or before `time`, where the clock then stands.
+  /// Fires all events due at or before `time`, then sets the clock to `time`.
   /// Errors  time < now, called from a handler: ContractError
   void run_until(Time time);
 
@@ -80,7 +80,7 @@ class Engine {
     Receive receive;
   };
   struct Slot {
-    Handler handler;  // empty: cancelled, the slot waits for its time
+    Handler handler;  // empty: cancelled; the slot is freed at the event's time
     std::uint64_t generation = 1;
   };
   static constexpr int word_bits = 56;
@@ -104,7 +104,7 @@ class Engine {
   std::vector<Slot> slots_;  // one queue entry each: freed when it is popped, never before
   std::vector<std::uint32_t> free_;
   std::vector<Handler> closing_;  // to run at the end of this instant
-  std::vector<Handler> closed_;   // those that are running
+  std::vector<Handler> closed_;   // the ones being run
   bool running_ = false;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
-// The ways to fail by exception. A plan that does not fit is none of them: it is an answer.
+// Exception types: a mistake in the user's input, an output that cannot be written, a bug of ours.
+// A plan that does not fit in memory is a result, not an exception.
 
 #include <cstddef>
 #include <stdexcept>
@@ -9,15 +10,16 @@
 
 namespace orrery {
 
-/// A line of ours: words as long as this are the user's data, of which the beginning says enough.
+/// `line` with every word cut to 200 bytes: longer words are quoted user data, whose beginning is
+/// enough to identify it.
 inline std::string with_short_words(const std::string& line) {
   constexpr std::size_t longest = 200;
   std::string kept;
-  std::size_t length = 0;  // of the word so far
+  std::size_t length = 0;  // of the current word
   for (const char letter : line) {
     length = letter == ' ' ? 0 : length + 1;
     const bool inside_character = (static_cast<unsigned char>(letter) & 0xC0U) == 0x80;
-    if (length == longest + 1 && inside_character) --length;  // all of a UTF-8 character stays
+    if (length == longest + 1 && inside_character) --length;  // never cuts inside a UTF-8 character
     if (length <= longest) kept += letter;
     if (length == longest + 1) kept += "...";
   }
@@ -34,7 +36,7 @@ class InputError : public std::runtime_error {
       : std::runtime_error{with_short_words(place) + ": " + with_short_words(problem)},
         place_{with_short_words(place).size()} {}
 
-  /// The line's place; empty where it names none. The rest is the problem.
+  /// The place named by the line, empty if it names none; `problem` is the rest.
   std::string_view place() const { return std::string_view{what()}.substr(0, place_); }
   std::string_view problem() const {
     return std::string_view{what()}.substr(place_ > 0 ? place_ + 2 : 0);
@@ -44,7 +46,7 @@ class InputError : public std::runtime_error {
   std::size_t place_ = 0;  // its length
 };
 
-/// An output of ours that cannot be written: `PATH: cannot be written: No space left on device`.
+/// An output that cannot be written: `PATH: cannot be written: No space left on device`.
 class OutputError : public std::runtime_error {
  public:
   OutputError(const std::string& path, std::error_code reason)
@@ -60,13 +62,13 @@ class OutputError : public std::runtime_error {
   std::size_t path_;  // its length
 };
 
-/// Our mistake, checked in release builds too.
+/// A bug in this program: a broken contract between its parts, checked in release builds too.
 class ContractError : public std::logic_error {
  public:
   using std::logic_error::logic_error;
 };
 
-/// Refuses to go on when one of our own promises is broken.
+/// Throws ContractError with the text `broken` unless `promise` holds.
 inline void ensure(bool promise, const char* broken) {
   if (!promise) throw ContractError{broken};
 }

@@ -1,6 +1,6 @@
 #pragma once
-// What an event does when its time comes: any callable whose captures fit in 48 bytes, held in
-// place. Nothing is allocated; it moves, it is not copied.
+// The callback of an event: any callable whose captures fit in 48 bytes, stored inline without
+// allocation. It can be moved but not copied.
 
 #include <cstddef>
 #include <cstring>
@@ -55,8 +55,8 @@ class Handler {
  private:
   struct Operations {
     void (*call)(void*);
-    void (*move)(void* from, void* to);  // null: the bytes are the value
-    void (*destroy)(void*);              // null: nothing to do
+    void (*move)(void* from, void* to);  // null: trivially copyable, moved by memcpy
+    void (*destroy)(void*);              // null: trivially destructible
   };
 
   template <class Held>

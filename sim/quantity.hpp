@@ -1,7 +1,7 @@
 #pragma once
-// Numbers that remember what they count. Only meaningful sums and ratios compile.
-// Time is integer picoseconds (64 bits: 106 days), so ties stay ties. GB is 10^9 bytes, GiB 2^30.
-// What 64 bits cannot hold is refused as an InputError: the numbers that lead there are the user's.
+// Quantities whose type carries the unit: only meaningful sums and ratios compile. Time is integer
+// picoseconds (64 bits: 106 days), so ties stay ties. GB is 10^9 bytes, GiB 2^30. Overflow of 64
+// bits is an InputError: only the user's numbers lead to it.
 
 #include <cmath>
 #include <compare>
@@ -43,7 +43,7 @@ class Quantity {
 
 using Time = Quantity<struct Picosecond, std::int64_t>;
 using Bytes = Quantity<struct Byte, std::int64_t>;
-using Flops = Quantity<struct FlopCount, std::int64_t>;  // of one rank: exact sums
+using Flops = Quantity<struct FlopCount, std::int64_t>;  // of one rank; integer, so sums are exact
 using Bandwidth = Quantity<struct BytePerSecond, double>;
 using FlopRate = Quantity<struct FlopPerSecond, double>;
 using Power = Quantity<struct Watt, double>;

@@ -1,11 +1,11 @@
 #pragma once
-// A priority queue for time that only moves forward. Entry x lies in bucket
+// Radix heap: a priority queue for times that only move forward. Entry x lies in bucket
 //   b = bit length of (time(x) XOR base),   base = the time reached
 // so bucket 0 holds what is due at the base, and every bucket is later than those below it.
 // Moving the base redistributes one bucket into lower, empty ones, in order: among equal times the
 // first pushed is the first popped, and no sequence number is stored.
 // Source  Ahuja, Mehlhorn, Orlin & Tarjan 1990, "Faster algorithms for the shortest path problem"
-// Buckets keep their capacity: a queue takes the memory of its fullest moment.
+// Buckets keep their capacity: the queue holds the memory of its largest size.
 
 #include <algorithm>
 #include <array>
@@ -59,7 +59,7 @@ class RadixHeap {
     base_ = time;
     if ((occupied_ >> bucket & 1) == 0 || bucket == 0) return;
     occupied_ &= ~(std::uint64_t{1} << bucket);
-    if (due_at_once(buckets_[bucket])) {  // no second copy of a crowd
+    if (due_at_once(buckets_[bucket])) {  // avoids copying a large bucket
       buckets_[0].swap(buckets_[bucket]);
       occupied_ |= 1;
       return;
@@ -68,7 +68,7 @@ class RadixHeap {
     buckets_[bucket].clear();
   }
 
-  /// `visit` sees every entry, in no order.
+  /// Calls `visit` for every entry, in unspecified order.
   template <class Visit>
   void each(Visit visit) const {
     for (std::size_t i = head_; i < buckets_[0].size(); ++i) visit(buckets_[0][i]);
@@ -77,11 +77,11 @@ class RadixHeap {
     }
   }
 
-  /// An empty queue may begin anywhere; the caller has checked that it is empty.
+  /// Sets the base, even to an earlier time; the caller has checked that the queue is empty.
   void restart(std::int64_t time) { base_ = time; }
 
  private:
-  /// Times are never negative, so 63 bits and one bucket for "equal" are all there is.
+  /// Times are never negative: 63 bit lengths and bucket 0 for "equal" make 64 buckets.
   int bucket_of(std::int64_t time) const {
     return std::bit_width(static_cast<std::uint64_t>(time ^ base_));
   }
@@ -94,7 +94,7 @@ class RadixHeap {
 
   std::array<std::vector<Entry>, 64> buckets_;
   std::uint64_t occupied_ = 0;  // bit b: bucket b holds something
-  std::size_t head_ = 0;        // next of bucket 0, which is read by index
+  std::size_t head_ = 0;        // index of the next entry to pop from bucket 0
   std::int64_t base_ = 0;
 };
 

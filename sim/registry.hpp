@@ -1,5 +1,5 @@
 #pragma once
-// Named choices, listed in the open. An unknown name is answered with what exists.
+// Entries by name. Looking up an unknown name is an error that lists the known names.
 
 #include <algorithm>
 #include <string>

@@ -12,7 +12,7 @@
 
 namespace orrery {
 
-/// The value below which a share of the list lies, on a line between neighbours.
+/// The value below which a share of the list lies, interpolated linearly between neighbours.
 ///   position = share (n - 1) in the sorted list
 /// Source  the usual definition (Hyndman & Fan 1996, type 7)
 /// Errors  an empty list, a share outside [0, 1]: ContractError

@@ -1,7 +1,7 @@
 #pragma once
 // An in-order queue of work whose durations are known when it is enqueued: the kernels of one GPU
-// queue, the copies of one engine. Work that waits for other queues, or whose speed depends on
-// others, is its owner's business.
+// queue, the copies of one engine. Leaves out waiting for other queues and durations that depend on
+// concurrent work: the owner handles those.
 
 #include <algorithm>
 

@@ -65,7 +65,7 @@ std::string listed(const Words<Enum, n>& words) {
   return text;
 }
 
-/// Any of the values of an enumeration of at most 32.
+/// A set of values of an enumeration with at most 32 values.
 template <class Enum>
 struct WordSet {
   std::uint32_t bits = 0;

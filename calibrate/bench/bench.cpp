@@ -11,8 +11,8 @@ namespace orrery::calibrate {
 namespace {
 
 constexpr models::Lane compute = models::Lane::compute;
-constexpr double ahead = 1.5;             // of the host's last time: it varies
-constexpr std::int64_t small_add = 1024;  // elements: a kernel that is hardly there
+constexpr double ahead = 1.5;             // times the host's last time, which varies
+constexpr std::int64_t small_add = 1024;  // elements: a kernel of negligible duration
 
 models::Block small_kernel() {
   models::Block block;
@@ -59,7 +59,7 @@ Time Bench::mark_cost() {
   return *mark_cost_;
 }
 
-/// The quickest of three.
+/// Time of one run-up copy: the fastest of three.
 Time Bench::time_copy() {
   Time best{};
   for (int i = 0; i < 4; ++i) {  // the first one warms up
@@ -74,7 +74,7 @@ Time Bench::time_copy() {
   return best;
 }
 
-/// What small kernels take longer with a mark after each: the median of five looks.
+/// Additional time of a small kernel with a mark after it: the median of five measurements.
 Time Bench::time_marks() {
   const models::Block block = small_kernel();
   const Operands operands{device_, block, 1, 1};

@@ -1,8 +1,9 @@
 #pragma once
-// Timing pieces of work on one device. On a device with queues: marks between the pieces, read when
-// all have ended; the host must stay ahead, or marks would show its own pace, so memory is copied
-// first for as long as the host takes to enqueue the rest. A mark takes time itself: it is measured
-// and subtracted. On a device whose `run` returns when the kernel has ended: the host's clock.
+// Times pieces of work on one device. A device with queues records marks (events) between the
+// pieces, which are read when all have ended. The host must enqueue ahead of the device, or marks
+// would show the host's pace; so memory is copied first for as long as the host takes to enqueue
+// the rest. A mark's own time is measured and subtracted. A synchronous device, whose `run` returns
+// when the kernel has ended, is timed by the host's clock.
 
 #include <optional>
 #include <vector>
@@ -13,20 +14,22 @@
 
 namespace orrery::calibrate {
 
-/// How large what surrounds the timed work is; a test's is small.
+/// Sizes of the work around the timed work; tests use small ones.
 struct BenchSizes {
-  Bytes run_up = 256_MiB;  // of one copy before the timed work
-  Bytes cold = 128_MiB;    // of operands that work cycles through: beyond any cache
-  Time interval = 200_us;  // that a repeated piece of work should fill
-  int most_repeats = 64;   // ... and how often it may be repeated
-  int most_run_ups = 64;   // copies
-  int marks = 100;         // that a mark's own time is found from
+  Bytes run_up = 256_MiB;  // one copy before the timed work
+  Bytes cold = 128_MiB;    // all operand copies that work cycles through: beyond any cache
+  Time interval = 200_us;  // target duration of a repeated piece of work
+  int most_repeats = 64;   // upper limit of its repeats
+  int most_run_ups = 64;   // upper limit of copies before the timed work
+  int marks = 100;         // marks from which a mark's own time is measured
 };
 
-/// A device and what its points share. One thread, the device's.
+/// A device with the clock, monitor and sizes that its measurements share. Used from the device's
+/// thread only.
 class Bench {
  public:
-  /// All outlive the bench. Errors  no room for the run-up's copies: RunFailure
+  /// Device, clock and monitor must outlive the bench. Errors  no room for the run-up's copies:
+  /// RunFailure
   Bench(executor::Device& device, Clock& clock, ClockMonitor& monitor, const BenchSizes& sizes);
   ~Bench();
   Bench(const Bench&) = delete;
@@ -36,14 +39,14 @@ class Bench {
   Clock& clock() const { return clock_; }
   ClockMonitor& monitor() const { return monitor_; }
   const BenchSizes& sizes() const { return sizes_; }
-  /// Between two kernels; measured when it is first asked for.
+  /// Time that a mark between two kernels takes; measured on first use.
   Time mark_cost();
 
-  /// Keeps the compute queue busy for about that long, while the host enqueues.
+  /// Keeps the compute queue busy for about `host`, while the host enqueues.
   void run_up(Time host);
-  /// Between two marks of one queue, minus a mark's own time; at least a tenth is left.
+  /// Time between two marks of one queue minus a mark's own time, at least a tenth of the raw time.
   Time between(executor::Mark from, executor::Mark to);
-  /// As many copies of operands as work must cycle through to find none in a cache.
+  /// Number of operand copies that work must cycle through to find none in a cache.
   int copies_of(Bytes footprint) const;
   /// How often work that takes `once` fits into the interval.
   int repeats_for(Time once) const;
@@ -65,17 +68,17 @@ class Bench {
 /// Times pieces of work that follow each other on one queue.
 class Laps {
  public:
-  /// Whose time counts on a device without queues: the wall clock's, or, where every rank has a
-  /// core of its own, what the thread itself used of it.
+  /// What counts on a device without queues: wall-clock time, or the thread's own CPU time if every
+  /// rank has a core of its own.
   enum class Core : std::uint8_t { shared, own };
 
-  /// host  what the host takes to enqueue all pieces, as far as known
+  /// host  estimated host time to enqueue all pieces
   Laps(Bench& bench, models::Lane queue, Time host, Core core = Core::shared);
-  /// A piece ends here, and the next one begins.
+  /// Ends the current piece and starts the next.
   void lap();
-  /// What was enqueued so far is no piece: the first one begins here.
+  /// Discards what was enqueued so far; the first piece starts here.
   void restart();
-  /// Waits for the device and forgets its marks. One time for each piece.
+  /// Waits for the device, forgets its marks and returns one time for each piece.
   std::vector<Time> finish();
   /// The host's time from the first piece to `finish`.
   Time host_time() const { return host_time_; }
@@ -90,8 +93,8 @@ class Laps {
   models::Lane queue_;
   Core core_;
   Time started_{}, host_time_{};
-  std::vector<executor::Mark> marks_;  // with queues
-  Look begin_{};                       // without
+  std::vector<executor::Mark> marks_;  // on a device with queues
+  Look begin_{};                       // on one without
   std::vector<Time> times_;
 };
 

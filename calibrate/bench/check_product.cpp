@@ -1,4 +1,4 @@
-// A product against sums in doubles, before it is timed.
+// Checks a GEMM against sums in fp64 before it is timed.
 
 #include <fmt/format.h>
 
@@ -22,8 +22,8 @@ using executor::View;
 using models::DType;
 using models::Operation;
 
-/// A period of an operand as the product sees it; in fp8 its format follows from the product, and
-/// what is stored in another is rounded on the way.
+/// One period of an operand's values as the GEMM sees them. In an fp8 GEMM the fp8 format follows
+/// from the operation, and operands stored in another format are rounded to it.
 class Multiplied {
  public:
   Multiplied(const View& view, const Operation& product, std::size_t read)
@@ -58,7 +58,7 @@ class Multiplied {
   std::vector<float> numbers_;
 };
 
-/// The product that is looked at: the only one, or the last expert's that has rows.
+/// The GEMM that is checked: the only one, or that of the last expert with rows.
 executor::ExpertProduct looked_at(const Operation& op) {
   if (op.kind != models::OpKind::grouped_gemm) return {.shape = op.gemm};
   const std::vector<executor::ExpertProduct> all = executor::expert_products(op);
@@ -79,9 +79,9 @@ double element_of(executor::Device& device, const View& view, std::int64_t index
   return value_at(view.dtype, bytes);
 }
 
-/// Terms of a sum of k products are of either sign, 0.1^2 / 3 in the mean square: the sum is some
-/// sqrt(k) of that, and so is what another row or column would give. What rounding the operands
-/// (tf32) and the result (16 bits) may miss is a hundredth of it.
+/// The k terms of a dot product are of either sign, with a root mean square of 0.1^2 / 3. The sum
+/// is thus about sqrt(k) times that, and so is the value of a wrong row or column. Rounding of the
+/// operands (tf32) and the result (16 bits) is allowed a hundredth of it.
 void check_product(executor::Device& device, const Operation& op, const Operands& operands) {
   const std::vector<View> reads = operands.bound(op, 0).reads;
   if (executor::FewBitReads{reads}.in_blocks()) return;  // its sums depend on every block's scale

@@ -15,7 +15,7 @@ using models::Collective;
 
 constexpr models::Lane on_data = models::Lane::data;
 constexpr Bytes small_message{4096};
-constexpr int launched_in_a_run = 50;  // fewer than a queue holds before its host must wait
+constexpr int launched_in_a_run = 50;  // below the queue depth at which the host must wait
 
 }  // namespace
 
@@ -75,7 +75,8 @@ void CollectiveSubject::call(int rank, Bytes size) {
                             .queue = on_data}));
 }
 
-/// The last rank's first element, of a shuffle the one that comes from the second rank.
+/// Checks one element of the last rank, or of the receiver: the first one, or for an all-gather or
+/// all-to-all the first that comes from the second rank.
 void CollectiveSubject::check() {
   const int all = ranks().ranks();
   const int looked_at = kind_ == Collective::send_receive ? 1 : all - 1;
@@ -97,7 +98,7 @@ void CollectiveSubject::check() {
       fmt::format("{} gives {} where {} is right: not timed", name(), found, expected)};
 }
 
-/// Queues start together after one small call; ranks without queues, after the gate.
+/// One small call makes all queues start together; ranks without queues start after the gate.
 void CollectiveSubject::enqueue(int rank, Laps& laps) {
   if (!ranks().device(rank).synchronous()) {
     call(rank, Bytes{4 * ranks().ranks()});

@@ -1,6 +1,6 @@
 #pragma once
-// Collectives and messages of a fabric, all ranks at once. A time is that of the slowest rank, from
-// when all are ready: what a plan waits for.
+// Times collectives and point-to-point messages of a fabric, on all ranks concurrently. A time is
+// that of the slowest rank, from when all are ready: what a plan waits for.
 
 #include <string>
 #include <vector>
@@ -9,13 +9,13 @@
 
 namespace orrery::calibrate {
 
-/// Rounded up to whole elements for each rank.
+/// The size rounded up to whole fp32 elements for each rank.
 Bytes cut_evenly(Bytes size, int ranks);
 
 /// One collective of all ranks, fp32, in the devices' memory. One part.
 class CollectiveSubject : public TimedSubject {
  public:
-  /// size  as nccl-tests counts it, a multiple of 4 times the ranks
+  /// size  as nccl-tests counts it, a multiple of 4 bytes times the ranks
   CollectiveSubject(models::Collective kind, Bytes size, RankSet& ranks);
 
   std::string name() const override;
@@ -23,7 +23,7 @@ class CollectiveSubject : public TimedSubject {
   models::Collective kind() const { return kind_; }
   Bytes size() const { return size_; }
 
-  /// As one rank: starts one call and, on a device without queues, waits for its end.
+  /// Called by each rank: starts one call and, on a device without queues, waits for its end.
   void call(int rank, Bytes size);
 
  private:
@@ -38,9 +38,9 @@ class CollectiveSubject : public TimedSubject {
   std::vector<std::byte*> from_, to_;  // by rank
 };
 
-/// What a collective costs the host that starts it: many small ones one after another, by every
-/// rank at once. One part, the time of one small all-reduce of the slowest rank's host. A set of
-/// one rank measures a communicator of one rank: nothing is exchanged, so it is a lower bound.
+/// Host time to launch a collective: every rank launches many small ones one after another. One
+/// part: the time of one small all-reduce on the slowest rank's host. A set of one rank measures a
+/// communicator of one rank, which moves no data, so the time is a lower bound.
 class CommunicationLaunch : public Subject {
  public:
   CommunicationLaunch(RankSet& ranks, Clock& clock);

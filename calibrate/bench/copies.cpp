@@ -60,7 +60,7 @@ PinnedPair::~PinnedPair() {
   device_.release_host(host_);
 }
 
-/// First and last byte, by way of the device.
+/// Copies to the device and back, and compares the first and the last byte.
 void PinnedPair::check() const {
   const auto last = static_cast<std::size_t>(size_.count() - 1);
   host_[0] = host_[last] = std::byte{3};

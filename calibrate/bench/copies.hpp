@@ -1,6 +1,6 @@
 #pragma once
-// Copies: of memory on the device, between it and the host's page-locked memory, which the device's
-// own engines move on a queue, and between it and memory as a program's own allocation has it.
+// Times copies: within device memory; between device and page-locked host memory, by the device's
+// copy engines on a queue; between device and pageable host memory.
 
 #include <memory>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace orrery::calibrate {
 
-/// Memory to memory on the device. One part.
+/// A copy within device memory. One part.
 class DeviceCopy : public TimedSubject {
  public:
   DeviceCopy(Bytes size, RankSet& ranks)
@@ -28,7 +28,7 @@ class DeviceCopy : public TimedSubject {
   std::vector<std::byte*> memory_;  // from, to, from, to ...
 };
 
-/// Page-locked memory of the host and as much of the device's.
+/// A page-locked buffer on the host and one of the same size on the device.
 class PinnedPair {
  public:
   /// Errors  no room: RunFailure
@@ -39,7 +39,7 @@ class PinnedPair {
 
   void to_device(models::Lane queue) const { device_.copy(host_, own_, size_, queue); }
   void from_device(models::Lane queue) const { device_.copy(own_, host_, size_, queue); }
-  /// There and back once, and compared. Errors  another number comes back: RunFailure
+  /// Copies there and back once, and compares. Errors  another number comes back: RunFailure
   void check() const;
 
  private:
@@ -49,7 +49,7 @@ class PinnedPair {
   std::byte* own_ = nullptr;
 };
 
-/// On the copy queue. Parts are to the device and back.
+/// Page-locked copies on the copy queue. Parts: to the device, and back.
 class PinnedCopy : public TimedSubject {
  public:
   PinnedCopy(Bytes size, RankSet& ranks)
@@ -67,8 +67,8 @@ class PinnedCopy : public TimedSubject {
   std::unique_ptr<PinnedPair> pair_;
 };
 
-/// From and to pageable memory; the host waits, so its clock measures. Parts are to the device and
-/// back.
+/// Copies from and to pageable memory, timed by the host's clock because the host waits for them.
+/// Parts: to the device, and back.
 class PageableCopy : public Subject {
  public:
   PageableCopy(Bytes size, Bench& bench) : size_{size}, bench_{bench} {}

@@ -11,7 +11,7 @@ namespace {
 using models::Operation;
 using models::OpKind;
 
-constexpr int most_layers = 4;  // that take turns
+constexpr int most_layers = 4;  // operand copies of a block, used in turn
 
 }  // namespace
 
@@ -52,7 +52,7 @@ void KernelSubject::set_up(int rank) {
   bench.device().finish();
 }
 
-/// What a product wrote is restored for those that follow it.
+/// Checks all GEMMs; what a GEMM wrote is restored for the operations after it.
 void KernelSubject::compare() {
   executor::Device& device = ranks().device(0);
   const Operands& operands = *on_.front().operands;

@@ -1,6 +1,6 @@
 #pragma once
-// What is timed on a device's compute queue: a block's operations one after another, one operation
-// again and again, and what launching them costs.
+// Times work on a device's compute queue: a block's operations one after another, one operation
+// repeatedly, and the cost of launching them.
 
 #include <memory>
 #include <optional>
@@ -13,18 +13,19 @@
 
 namespace orrery::calibrate {
 
-/// A block, which outlives what times it.
+/// A block and how to time it. The block must outlive its subject.
 struct TimedBlock {
   std::string name;  // "bf16 gpt 512 x 128 layer.forward"
   const models::Block* block = nullptr;
-  std::int64_t tokens = 1;  // integers that it reads are below this
-  /// What times are kept under, operation by operation; null: the block's own. The executor
-  /// multiplies by the vocabulary head's weight the other way around than a Program says.
+  std::int64_t tokens = 1;  // token ids that it reads are below this
+  /// The block whose operations the times are recorded for, one by one; null: `block`. They differ
+  /// where the executor multiplies by the vocabulary head's weight the other way around than the
+  /// Program says.
   const models::Block* priced = nullptr;
   bool alone = false;        // a block of one operation, repeated until it fills an interval
-  bool compared = false;     // its products are checked before they are timed
+  bool compared = false;     // its GEMMs are checked before they are timed
   bool first = false;        // of a plan that is run next: measured before the others
-  bool with_others = false;  // timed with several ranks at once, too
+  bool with_others = false;  // also timed with several ranks concurrently
 
   const models::Operation& priced_as(const models::Operation& of) const {
     return priced == nullptr
@@ -38,10 +39,10 @@ struct TimedBlock {
 std::vector<const models::Operation*> runnable(const models::Block& block,
                                                const executor::Device& device);
 
-/// Every operation of a block once, on every rank, timed with its neighbours as in a training step:
-/// its operands are what the operation before it left, and layers take turns. An operation alone is
-/// repeated over operands that no cache holds. A part is an operation; its time is the mean over
-/// the ranks.
+/// Times every operation of a block in sequence, on every rank, as in a training step: an operation
+/// finds its operands as the one before left them, and runs alternate between a few copies of the
+/// operands, as layers do. A single operation (`alone`) is repeated over operands that are in no
+/// cache. A part is an operation; its time is the mean over the ranks.
 class KernelSubject : public TimedSubject {
  public:
   KernelSubject(TimedBlock of, RankSet& ranks);
@@ -68,18 +69,18 @@ class KernelSubject : public TimedSubject {
   std::vector<OnRank> on_;
 };
 
-/// A block of small operations, many times over: launched one by one, or captured as one CUDA graph
-/// and launched as a whole. Parts are the host's time of one launch, and the queue's of one kernel
-/// when the host is ahead.
+/// Launches a block of small operations many times: one by one, or captured as one CUDA graph and
+/// launched as a whole. Parts: the host's time of one launch, and the queue's time of one kernel
+/// while the host is ahead.
 class LaunchSubject : public Subject {
  public:
   enum class As : std::uint8_t { kernels, graph };
 
-  /// The block has operations that the bench's device runs; as a graph, the device has graphs.
+  /// Requires operations that the bench's device runs and, for a graph, a device with graphs.
   LaunchSubject(TimedBlock of, Bench& bench, As as);
   std::string name() const override;
   std::size_t parts() const override { return 2; }
-  /// Kernels in one launch of all; of a graph once it is prepared.
+  /// Kernels in one launch of the whole block; for a graph, known after `prepare`.
   std::int64_t kernels() const { return kernels_; }
   void prepare() override;
   bool run(std::vector<Time>& times) override;

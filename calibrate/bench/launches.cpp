@@ -7,8 +7,8 @@ namespace orrery::calibrate {
 
 namespace {
 
-constexpr int launches = 200;        // of kernels, at least, for the time of one
-constexpr int graphs_in_a_run = 50;  // fewer than a queue holds before its host must wait
+constexpr int launches = 200;        // kernel launches per measurement, at least
+constexpr int graphs_in_a_run = 50;  // below the queue depth at which the host must wait
 
 }  // namespace
 
@@ -30,7 +30,8 @@ void LaunchSubject::launch_all() {
   for (const models::Operation* op : operations_) operands_->run(*op, 0);
 }
 
-/// Once operation by operation, as a device may choose an algorithm and take memory then.
+/// Before the capture, every operation runs once: a device may choose an algorithm and allocate
+/// memory then.
 void LaunchSubject::prepare() {
   operands_ = std::make_unique<Operands>(bench_.device(), *of_.block, 1, of_.tokens);
   if (as_ == As::kernels) return;

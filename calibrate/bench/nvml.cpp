@@ -1,4 +1,5 @@
-// NVML without its header: it comes with the driver, the toolkit may not be there.
+// Loads NVML at run time, without its header: the library comes with the driver, while the toolkit
+// may not be installed.
 // Source  NVML API reference: nvmlInit_v2, nvmlDeviceGetHandleByUUID, nvmlDeviceGetClockInfo (MHz;
 //         1 is the multiprocessors', 2 the memory's), nvmlDeviceGetPowerUsage (mW),
 //         nvmlDeviceGetCurrentClocksThrottleReasons; 0 is success
@@ -19,7 +20,7 @@ bool bound(void* library, const char* symbol, Function& function) {
   return function != nullptr;
 }
 
-/// "GPU-8a7b...": as NVML writes the 32 digits.
+/// The 32 digits as NVML writes a UUID: "GPU-8a7b...".
 std::string uuid_of(const std::string& digits) {
   std::string text = "GPU-";
   for (std::size_t i = 0; i < digits.size(); ++i) {
@@ -31,7 +32,7 @@ std::string uuid_of(const std::string& digits) {
 
 class Nvml final : public Telemetry {
  public:
-  /// Is everything there?
+  /// Loads NVML and finds the GPU; false if anything is missing.
   bool open(const std::string& unique) {
     library_ = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library_ == nullptr) return false;

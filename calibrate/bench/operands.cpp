@@ -16,7 +16,7 @@ using models::OperandId;
 using models::Operation;
 using models::Role;
 
-constexpr std::int64_t lies_on = 256;  // bytes: what libraries' vector loads ask for at most
+constexpr std::int64_t lies_on = 256;  // bytes: alignment for libraries' vector loads
 
 Bytes room_on_device(const Operand& operand) {
   const std::int64_t room = std::max<std::int64_t>(executor::room_of(operand), 64);
@@ -30,14 +30,15 @@ bool is_multiplied(const models::Block& block, OperandId id) {
   return std::any_of(block.operations.begin(), block.operations.end(), reads_it);
 }
 
-/// Moments of an optimizer lie under a root, statistics of a softmax or a loss divide: positive.
+/// Positive numbers for optimizer moments, which are under a square root, and for statistics of a
+/// softmax or a loss, which are divisors.
 Numbers numbers_of(const models::Block& block, OperandId id) {
   const Operand& of = block.operands[id];
   const bool statistic = of.role == Role::saved && bits(of.dtype) > 16 && !is_multiplied(block, id);
   return statistic || of.role == Role::optimizer ? Numbers::positive : Numbers::both_signs;
 }
 
-/// From one copy of the pattern to as many as fit, each copy as long as all before it.
+/// Fills memory with the pattern by copies on the device, each as long as all before it.
 void fill(executor::Device& device, std::byte* memory, Bytes size, const NumberPattern& pattern) {
   const auto whole = static_cast<std::int64_t>(pattern.bytes().size());
   std::int64_t done = std::min(whole, size.count());
@@ -49,7 +50,7 @@ void fill(executor::Device& device, std::byte* memory, Bytes size, const NumberP
   }
 }
 
-/// The patterns that a block's operands repeat, each made once.
+/// The number patterns of a block's operands, each made once.
 class Patterns {
  public:
   explicit Patterns(std::int64_t tokens) : tokens_{std::max<std::int64_t>(1, tokens)} {}
@@ -103,7 +104,8 @@ void Operands::place(const models::Block& block, int copy, std::byte* memory) {
   }
 }
 
-/// Scales of tensors come last: a write overtakes what was enqueued.
+/// Fills the first copy. Scales of tensors are written last, because a write does not wait for work
+/// enqueued before it.
 void Operands::fill_first(const models::Block& block, std::int64_t tokens) {
   Patterns patterns{tokens};
   for (std::size_t id = 0; id < block.operands.size(); ++id) {

@@ -11,7 +11,7 @@
 
 namespace orrery::calibrate {
 
-/// An operation with the operands of one copy. The operation outlives it.
+/// An operation bound to the operands of one copy. The operation must outlive it.
 struct BoundOperation {
   const models::Operation* operation = nullptr;
   std::vector<executor::View> reads, writes;
@@ -19,9 +19,8 @@ struct BoundOperation {
   void run(executor::Device& device) const;
 };
 
-/// The operands of a block, several copies in one piece of memory, for work that cycles through
-/// them and shall not find them in a cache. Numbers are of both signs but for moments and
-/// statistics.
+/// Several copies of a block's operands in one allocation, so that work that cycles through them
+/// does not find them in a cache. Numbers are of both signs, except moments and statistics.
 class Operands {
  public:
   /// tokens  integers are below this
@@ -38,7 +37,8 @@ class Operands {
   BoundOperation bound(const models::Operation& op, int copy) const;
   /// Runs one of the block's operations on a copy.
   void run(const models::Operation& op, int copy) const { bound(op, copy).run(device_); }
-  /// What an operation wrote on the first copy is as it was filled again. Two copies or more.
+  /// Restores what an operation wrote on the first copy to its initial contents. Requires two
+  /// copies or more.
   void restore(const models::Operation& op) const;
 
  private:
@@ -57,11 +57,11 @@ Bytes footprint(const models::Block& block);
 /// One operation with its operands, as a block of its own.
 models::Block single(const models::Block& block, const models::Operation& op);
 
-/// One element of memory. Errors  of no floating-point format: ContractError
+/// Reads one element of device memory. Errors  not a floating-point format: ContractError
 double element_of(executor::Device& device, const executor::View& view, std::int64_t index);
 
-/// Some elements of a product (gemm, grouped_gemm) against sums in doubles, before it is timed; its
-/// operands as `Operands` fills them with both signs. It runs once, on the first copy.
+/// Runs a GEMM (gemm, grouped_gemm) once on the first copy and compares some elements with sums in
+/// fp64. Its operands must be as `Operands` fills them with both signs.
 /// Errors  `qkv computes 1.5 where 0.2 is right: not timed`: RunFailure
 void check_product(executor::Device& device, const models::Operation& op, const Operands& operands);
 

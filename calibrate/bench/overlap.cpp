@@ -15,11 +15,11 @@ using executor::Device;
 using executor::Mark;
 using models::Lane;
 
-/// Pieces of the other work for each timed piece: the timed ones end first even where they take
-/// three times as long as alone.
+/// Ratio of the other queue's work to the timed work, in time alone: the timed work ends first even
+/// if overlap makes it three times as long.
 constexpr int cover = 4;
 constexpr int looks = 5;
-constexpr Time span = 4_ms;  // of the pieces that are timed in one look
+constexpr Time span = 4_ms;  // duration of the pieces timed in one measurement
 constexpr Bytes copied = 256_MiB, pinned = 64_MiB;
 constexpr int rounds_of_load = 32;
 
@@ -51,7 +51,7 @@ int fitting(Time once) {
   return static_cast<int>(std::clamp<std::int64_t>(span.count() / once.count(), 1, most));
 }
 
-/// A block's one operation, which cycles through copies of its operands.
+/// Runs a block's only operation, cycling through copies of its operands.
 class CyclingProduct {
  public:
   CyclingProduct(const TimedBlock& of, Device& device, int copies)
@@ -145,7 +145,7 @@ NamedOverlap overlap_with_all_reduce(const TimedBlock& product, RankSet& ranks, 
       device.finish();
     });
   };
-  OverlapCounts counts;  // rank 0's: all ranks call alike
+  OverlapCounts counts;  // rank 0's, so that all ranks make the same calls
   on_all([&](int rank, Device& device, const QueueWork& work, const QueueWork& message) {
     const OverlapCounts own = overlap_counts(device, work, message);
     if (rank == 0) counts = own;

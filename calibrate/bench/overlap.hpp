@@ -1,6 +1,6 @@
 #pragma once
-// Two queues of one device at once: how much longer either's work takes while the other runs.
-// Pieces are timed that lie wholly within the other queue's.
+// Overlap of two queues of one device: how much longer the work of either takes while the other
+// runs. The timed pieces lie wholly within the other queue's work.
 
 #include <functional>
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace orrery::calibrate {
 
-/// Work that can be enqueued again and again.
+/// Work on one queue that can be enqueued repeatedly.
 struct QueueWork {
   models::Lane queue = models::Lane::compute;
   std::function<void()> enqueue;
 };
 
-/// Times of one piece of either work.
+/// Times of one piece of each work.
 struct OverlapTimes {
   Time kernel{}, other{};                        // alone
   Time kernel_overlapped{}, other_overlapped{};  // while the other runs
@@ -26,10 +26,10 @@ struct OverlapTimes {
 struct OverlapCounts {
   int kernel = 1, other = 1;
 };
-/// So many that each lasts for some milliseconds. Forgets the device's marks.
+/// Counts with which each work lasts for some milliseconds. Forgets the device's marks.
 OverlapCounts overlap_counts(executor::Device& device, const QueueWork& kernel,
                              const QueueWork& other);
-/// Median of five looks. Forgets the device's marks.
+/// Medians of five measurements. Forgets the device's marks.
 OverlapTimes measure_overlap(executor::Device& device, const QueueWork& kernel,
                              const QueueWork& other, const OverlapCounts& counts);
 
@@ -38,18 +38,18 @@ struct NamedOverlap {
   OverlapTimes times;
 };
 
-/// Page-locked copies to the device and from it at once, then either with the product.
+/// Overlap of page-locked copies to the device and from it, then of either with the GEMM.
 std::vector<NamedOverlap> overlap_with_pinned_copies(const TimedBlock& product, Bench& bench);
 
-/// With a copy of memory on another queue: what one GPU has in place of a collective, and called
-/// so.
+/// Overlap with a copy of memory on another queue: the substitute for a collective on a single GPU,
+/// reported as a copy.
 NamedOverlap overlap_with_copy(const TimedBlock& product, Bench& bench);
 
-/// With an all-reduce, on all ranks at once; rank 0's times.
+/// Overlap with an all-reduce, on all ranks concurrently; rank 0's times.
 NamedOverlap overlap_with_all_reduce(const TimedBlock& product, RankSet& ranks, Bytes size);
 
-/// The block's one operation without a pause for so long, in rounds of 32, four at the least: the
-/// median of the last third.
+/// Time of the block's only operation under sustained load: it runs without a pause for `span`, in
+/// rounds of 32, at least four; the median of the last third of the rounds.
 Time time_under_load(const TimedBlock& work, Bench& bench, Time span);
 
 }  // namespace orrery::calibrate

@@ -32,13 +32,13 @@ T stored_at(const std::byte* bytes) {
   return value;
 }
 
-// Of 8 bits: codes of e4m3 from 0.5 to 1.375, of e5m2 from 0.125 to 0.875, under this scale.
+// fp8 codes: from 0.5 to 1.375 as e4m3, from 0.125 to 0.875 as e5m2, before scaling.
 constexpr unsigned first_code = 0x30, fp8_codes = 12;
 
-// A block's scale: 2^-7 in e8m0 and 256 in e4m3, so that no sum of products has too small a number.
+// A block's scale: 2^-7 in e8m0 and 256 in e4m3, so that sums of products do not get too small.
 constexpr std::uint8_t block_code = 0x78;
 
-/// The same numbers in every run and on every machine.
+/// Pseudo-random numbers, the same in every run and on every machine.
 class PatternDraw {
  public:
   double share() {
@@ -103,7 +103,7 @@ NumberPattern::NumberPattern(DType dtype, Numbers numbers, std::int64_t tokens) 
         append(bytes_, static_cast<std::uint8_t>(negative ? code | 0x80U : code));
         break;
       }
-      case DType::fp4:  // two codes of a byte
+      case DType::fp4:  // two codes in a byte
         append(bytes_, static_cast<std::uint8_t>(share * 256));
         break;
       case DType::uint8:  // codes of moments, or scales of blocks

@@ -1,6 +1,6 @@
 #pragma once
 // Ranks of one process that are measured together, each with a thread, a device and, where they
-// communicate, a fabric; and subjects that all of them run at once.
+// communicate, a fabric; and subjects that all of them run concurrently.
 
 #include <functional>
 #include <memory>
@@ -12,13 +12,14 @@
 
 namespace orrery::calibrate {
 
-/// One rank's. The fabric goes first; without one there is nothing to communicate with.
+/// The parts of one rank. The fabric is destroyed first; it is null if the rank does not
+/// communicate.
 struct RankParts {
   std::unique_ptr<executor::Device> device;
   std::unique_ptr<executor::Fabric> fabric{};
 };
 
-/// What all benches of a campaign have in common; outlives them.
+/// What all benches of a campaign share; must outlive them.
 struct BenchTools {
   Clock& clock;
   ClockMonitor& monitor;
@@ -29,7 +30,7 @@ struct BenchTools {
 class RankSet {
  public:
   using Make = std::function<RankParts(int rank, int ranks)>;
-  /// `make` is called on each rank's thread. Errors  its own
+  /// `make` is called on each rank's thread. Errors  those of `make`
   RankSet(int ranks, const Make& make, const BenchTools& tools);
   ~RankSet();
 
@@ -42,7 +43,7 @@ class RankSet {
   }
   Bench& bench(int rank) const { return *benches_[static_cast<std::size_t>(rank)]; }
   executor::GroupId group() const { return group_; }
-  /// Is there a core of this machine for every rank?
+  /// `own` if this machine has a core for every rank.
   Laps::Core core() const { return core_; }
 
   Team team;
@@ -55,10 +56,10 @@ class RankSet {
   Laps::Core core_;
 };
 
-/// Work that all ranks of a set run at once, timed piece by piece.
+/// Work that all ranks of a set run concurrently, timed part by part.
 class TimedSubject : public Subject {
  public:
-  /// What a part's time is where several ranks have one each.
+  /// How the ranks' times of a part are combined.
   enum class Over : std::uint8_t { mean, slowest };
 
   TimedSubject(RankSet& ranks, models::Lane queue, Over over)
@@ -68,7 +69,7 @@ class TimedSubject : public Subject {
         host_times_(static_cast<std::size_t>(ranks.ranks())) {}
 
   void prepare() final;
-  /// false: the GPU was throttled
+  /// Returns false if the GPU was throttled.
   bool run(std::vector<Time>& times) final;
   void finish() final;
 
@@ -78,12 +79,12 @@ class TimedSubject : public Subject {
  protected:
   RankSet& ranks() const { return ranks_; }
   int repeats() const { return repeats_; }
-  /// Takes memory, computes once and compares. Runs on the caller's thread.
+  /// Allocates memory, runs once and checks the result. Runs on the caller's thread.
   virtual void set_up() = 0;
-  /// As one rank: enqueues each part `repeats()` times, and ends it with a lap.
+  /// Called by each rank: enqueues each part `repeats()` times, and ends it with a lap.
   virtual void enqueue(int rank, Laps& laps) = 0;
   virtual void tear_down() noexcept = 0;
-  /// Work that is not repeated to fill an interval runs once.
+  /// False for work that runs once instead of being repeated to fill an interval.
   virtual bool repeated() const { return true; }
 
  private:

@@ -20,7 +20,7 @@ using executor::RunFailure;
   throw RunFailure{Exit::local_failure, fmt::format("{}: {}", file.string(), std::strerror(errno))};
 }
 
-/// A file that is closed whatever happens.
+/// An open file; the destructor closes it.
 class OpenFile {
  public:
   OpenFile(const std::filesystem::path& file, int flags)
@@ -44,7 +44,7 @@ class OpenFile {
   void to_disk() {
     if (::fsync(number_) != 0) fail_storage(file_);
   }
-  /// The system forgets what it keeps of the file in memory, where it can.
+  /// Drops the file from the page cache, if the system can.
   void forget() { ::posix_fadvise(number_, 0, 0, POSIX_FADV_DONTNEED); }
 
  private:
@@ -83,7 +83,7 @@ bool StorageSubject::run(std::vector<Time>& times) {
 }
 
 void StorageSubject::finish() {
-  std::error_code ignored;  // nothing to keep of it
+  std::error_code ignored;  // a failed removal is not an error
   std::filesystem::remove(file_, ignored);
 }
 

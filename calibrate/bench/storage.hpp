@@ -1,5 +1,5 @@
 #pragma once
-// Files on the storage that a folder lies on.
+// Times writing and reading files on a folder's storage.
 
 #include <filesystem>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace orrery::calibrate {
 
-/// Parts are writing a file down to the disk, and reading it again.
+/// Writes one file sequentially and reads it. Parts: writing it, flushed to disk, and reading it.
 class StorageSubject : public Subject {
  public:
   StorageSubject(std::filesystem::path folder, Bytes size, Clock& clock);

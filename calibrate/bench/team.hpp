@@ -1,6 +1,6 @@
 #pragma once
-// Ranks that work at the same time, one thread each: the caller's is rank 0. What all of them do at
-// once is what a plan with so many ranks on one machine does.
+// Ranks that run concurrently, one thread each; the caller's thread is rank 0. Together they load
+// the machine as a plan with that many ranks on it does.
 
 #include <condition_variable>
 #include <exception>

@@ -1,6 +1,6 @@
 #pragma once
-// What a GPU says of itself while it works: clocks, power, and why it slows down. Without NVML, or
-// where it does not know the GPU, nothing is known, and nothing is made up.
+// Telemetry of a GPU while it works: clocks, power, and reasons for throttling. Without NVML, or if
+// NVML does not know the GPU, these are reported as unknown.
 
 #include <atomic>
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace orrery::calibrate {
 
-/// One look. `reasons` are NVML's bits of why clocks are not higher.
+/// One reading. `reasons` are NVML's bits for why clocks are not higher.
 struct Reading {
   Frequency processor{}, memory{};
   Power power{};
@@ -31,10 +31,11 @@ inline constexpr std::uint64_t software_thermal = 0x20;
 inline constexpr std::uint64_t hardware_thermal = 0x40;
 inline constexpr std::uint64_t power_brake = 0x80;
 
-/// Is the GPU too hot, or braked from outside? A power cap is not meant: a large product runs into
-/// it on every such board, also in training.
+/// True if heat or an external power brake slows the GPU down. A power cap does not count: a large
+/// GEMM reaches it on every such board, also in training.
 bool throttled(std::uint64_t reasons);
-/// "power cap, too hot (hardware)": of those bits that are here; empty: none of them.
+/// Text for those of the bits above that are set: "power cap, too hot (hardware)"; empty if none
+/// is.
 std::string words(std::uint64_t reasons);
 
 class Telemetry {
@@ -43,15 +44,16 @@ class Telemetry {
   virtual std::optional<Reading> read() = 0;
 };
 
-/// By its UUID, 32 hexadecimal digits. Nothing: no libnvidia-ml.so.1, or it does not know the GPU.
+/// Telemetry of the GPU with this UUID, 32 hexadecimal digits. Null without libnvidia-ml.so.1, or
+/// if it does not know the GPU.
 std::unique_ptr<Telemetry> nvml_telemetry(const std::string& unique);
 
-/// What was seen over a while.
+/// Summary of readings over a period.
 struct Conditions {
   int readings = 0;
   Frequency processor{}, slowest_processor{}, memory{};  // medians, and the lowest
   Power power{}, most_power{};
-  std::uint64_t reasons = 0;  // all that were given
+  std::uint64_t reasons = 0;  // all bits that were reported
   double power_capped = 0;    // share of readings
 };
 
@@ -59,27 +61,27 @@ Conditions summary(const std::vector<Reading>& readings);
 /// `{processor_mhz, ..., watts, reasons}`; null where nothing is known.
 Json to_json(const Conditions& conditions);
 
-/// Looks again and again, from a thread of its own; seldom, as each look takes the driver's lock.
+/// Takes readings periodically on a thread of its own; seldom, as each one takes the driver's lock.
 class ClockMonitor {
  public:
-  /// Without telemetry it knows nothing.
+  /// `telemetry` may be null: then nothing is known.
   explicit ClockMonitor(std::unique_ptr<Telemetry> telemetry, Time between = 100_ms);
   ~ClockMonitor();
   ClockMonitor(const ClockMonitor&) = delete;
   ClockMonitor& operator=(const ClockMonitor&) = delete;
 
   bool knows() const { return telemetry_ != nullptr; }
-  /// By the last look.
+  /// As of the last reading.
   bool throttled() const { return throttled_; }
   void forget();
-  /// Since the start or the last `forget`; with one more look where there was none.
+  /// Summary since the start or the last `forget`; takes a reading if there was none.
   Conditions seen();
 
  private:
   void look();
 
   std::unique_ptr<Telemetry> telemetry_;
-  std::mutex lock_;  // of the readings, and of telemetry itself
+  std::mutex lock_;  // guards readings_ and telemetry_
   std::vector<Reading> readings_;
   std::atomic<bool> throttled_{false}, ends_{false};
   std::thread thread_;

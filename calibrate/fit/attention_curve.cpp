@@ -14,7 +14,7 @@ namespace {
 using hardware::AttentionCurve;
 using hardware::Pass;
 
-constexpr double noise_of_attention = 0.1;  // beyond 10 % a point counts linearly
+constexpr double noise_of_attention = 0.1;  // an error beyond 10 % counts linearly
 
 /// Which parameters the points determine.
 struct Contrasts {
@@ -32,7 +32,7 @@ struct Contrasts {
   bool narrow = false, wide = false, penalty = false, backward = false;
 };
 
-/// Shares, and the logarithms of the rest.
+/// The curve of parameters `v`: shares, and logarithms of the rest.
 AttentionCurve attention_of(const std::vector<double>& v) {
   return {.share_64 = v[0],
           .share_128 = v[1],

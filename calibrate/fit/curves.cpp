@@ -15,7 +15,7 @@ using hardware::KernelCurve;
 using hardware::ShapeResidual;
 using hardware::SizeTable;
 
-constexpr double noise = 0.1;  // beyond 10 % a point counts linearly
+constexpr double noise = 0.1;  // an error beyond 10 % counts linearly
 
 double log_ratio(Time measured, Time fitted) {
   return std::log(ratio(measured, std::max(fitted, Time{1})));
@@ -32,7 +32,8 @@ hardware::GemmPoint gemm_point(const ProductPoint& point, const Roof& roof) {
           .log_seconds = std::log(seconds(point.time))};
 }
 
-/// The corner stays the catalogue's; the overhead may be little or most of the fastest point.
+/// The corner is fixed at the catalogue's. Two starts for the overhead, because it may be a small
+/// or a large part of the fastest point's time.
 hardware::GemmFormula fit_formula(const std::vector<hardware::GemmPoint>& points,
                                   const Roof& roof) {
   double fastest = 0;
@@ -56,7 +57,7 @@ double error_pct(const hardware::GemmFormula& formula, const hardware::GemmPoint
   return 100 * std::abs(formula.seconds(point) * std::exp(log_ratio - point.log_seconds) - 1);
 }
 
-/// Points in five parts, dealt out in turn.
+/// Median error of five-fold cross-validation, every fifth point left out in turn.
 std::optional<double> products_left_out(const std::vector<hardware::GemmPoint>& points,
                                         const Roof& roof) {
   constexpr std::size_t parts = 5;
@@ -124,7 +125,8 @@ std::vector<SizeTable::Point> without(const std::vector<SizeTable::Point>& sizes
   return rest;
 }
 
-/// Inner sizes in turn: the ends would be extrapolated, which a table is not for.
+/// Median error of the inner sizes, each left out in turn. The first and the last size are not:
+/// predicting them would be extrapolation, which a table is not for.
 template <class Fit>
 std::optional<double> sizes_left_out(const std::vector<SizeTable::Point>& sizes, Fit fit) {
   std::vector<double> errors;

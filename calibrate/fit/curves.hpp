@@ -1,6 +1,6 @@
 #pragma once
-// From measured points to the curves of hardware/: robust fits in relative error, each with its
-// error on points that the fit had not seen.
+// Fits the curves of hardware/ to measured points: robust fits of relative error, each with its
+// cross-validation error.
 
 #include <optional>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace orrery::calibrate {
 
-/// One product, measured. Work and traffic are of one product; `time` too.
+/// One measured GEMM. Work, traffic and time are those of one GEMM, also in a batch.
 struct ProductPoint {
   hardware::GemmSize shape;
   Flops work{};
@@ -19,16 +19,16 @@ struct ProductPoint {
   Time time{};
 };
 
-/// What products are set against: rates that make shares of the fitted parameters.
+/// Peak rates of which the fitted parameters are shares.
 struct Roof {
   FlopRate peak{};
   Bandwidth memory{};
-  double most_share = 1;  // of either; a GPU file's shares end at 1
+  double most_share = 1;  // upper bound of either share; 1 at most in a GPU file
 };
 
-/// GEMM: overhead and shares at a corner of 4 (hardware/fitting/gemm_fit.hpp), and what they miss
-/// by shape. `leave_out_error_pct`: median absolute error, every fifth point in turn predicted by
-/// the other four fifths, residuals included.
+/// Fit of GEMMs: overhead and shares at a corner of 4 (hardware/fitting/gemm_fit.hpp), and the
+/// residuals by shape. `leave_out_error_pct`: median absolute error of cross-validation, every
+/// fifth point in turn predicted by the other four fifths, residuals included.
 struct ProductFit {
   hardware::GemmCurve curve;
   std::vector<hardware::ShapeResidual::ResidualSample> residuals;
@@ -39,7 +39,7 @@ struct ProductFit {
 /// Errors  no point: ContractError
 ProductFit fit_products(const std::vector<ProductPoint>& points, const Roof& roof);
 
-/// A kind of kernel at some traffic.
+/// One measured time of a kind of kernel, at some memory traffic.
 struct KernelPoint {
   Bytes traffic{};
   Time time{};
@@ -52,12 +52,12 @@ struct TrafficFit {
   std::size_t sizes = 0;
 };
 
-/// Points of nearly the same traffic (within 2 %) are one size, their median time.
+/// Points of nearly the same traffic (within 2 %) count as one size with their median time.
 /// Errors  no point: ContractError
 TrafficFit fit_kernel(const std::vector<KernelPoint>& points);
 
 /// Median absolute error, in per cent, of interpolating each inner point of a table from the
-/// others; of a table of two points or fewer, nothing can be said.
+/// others; nothing for a table of two points or fewer.
 std::optional<double> interpolation_error_pct(const hardware::SizeTable& table);
 
 }  // namespace orrery::calibrate

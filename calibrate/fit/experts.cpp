@@ -25,7 +25,8 @@ bool is_skewed(const Operation& op) {
   return static_cast<double>(most) * experts > skewed_from * static_cast<double>(all);
 }
 
-/// One product of all rows with a weight of one expert's size, which moves as many bytes.
+/// Time of one dense GEMM of all rows with a weight of one expert's size, at the FLOPs and bytes of
+/// the grouped GEMM.
 Time plain_time(const Operation& grouped, const hardware::Gpu& gpu) {
   Operation plain = grouped;
   plain.kind = models::OpKind::gemm;
@@ -46,7 +47,7 @@ std::vector<std::int64_t> even_rows(std::int64_t rows, std::int64_t experts) {
   return parts;
 }
 
-/// By running sums, so that what is rounded off one expert's rows is the next one's.
+/// Rounds the running sum, so that the rows of all experts add up to `rows`.
 std::vector<std::int64_t> zipf_rows(std::int64_t rows, std::int64_t experts) {
   double all = 0;
   for (std::int64_t e = 1; e <= experts; ++e) all += 1 / static_cast<double>(e);

@@ -1,6 +1,6 @@
 #pragma once
-// Grouped GEMMs of experts: how their rows are parted for a measurement, and what measured times
-// say of the rule that prices them (models/pricing/grouped.hpp).
+// Grouped GEMMs of experts: how rows are distributed over experts for a measurement, and the
+// residuals of the cost model (models/pricing/grouped.hpp) from measured times.
 
 #include <map>
 #include <vector>
@@ -10,10 +10,10 @@
 
 namespace orrery::calibrate {
 
-/// All experts alike, the first ones with a row more where it does not divide.
+/// Equal rows for all experts; the first ones get one more if the rows do not divide evenly.
 std::vector<std::int64_t> even_rows(std::int64_t rows, std::int64_t experts);
 
-/// Popular experts and others: expert e has a share of 1 / e of the first one's, to whole rows.
+/// Skewed routing: expert e gets 1 / e of the first one's rows, rounded to whole rows.
 ///   rows_e = rows / e / (1 + 1/2 + ... + 1/experts)
 /// Source  Zipf 1949; of 8 experts the first has 37 % of the rows, 2.9 times the mean
 std::vector<std::int64_t> zipf_rows(std::int64_t rows, std::int64_t experts);
@@ -24,16 +24,15 @@ struct GroupedPoint {
   Time time{};
 };
 
-/// Those of one format. `even` and `skewed` are medians of the time over that of one plain product
-/// of as many FLOPs and bytes on the same GPU; 0 where none was measured. Skewed: an expert has
-/// more than twice the mean.
+/// The fit of one number format. `even` and `skewed` are medians of the time over that of one dense
+/// GEMM of the same FLOPs and bytes on the same GPU; 0 if none was measured. Skewed: one expert has
+/// more than twice the mean rows.
 struct GroupedFit {
-  std::vector<hardware::ShapeResidual::ResidualSample> residuals;  // measured over the rule
+  std::vector<hardware::ShapeResidual::ResidualSample> residuals;  // measured over the cost model
   double even = 0, skewed = 0;
 };
 
-/// gpu  with the curves of plain products that were measured next to them; a format that it lacks
-/// is left
+/// gpu  must have the dense GEMM curves measured along with these; a format that it lacks is left
 ///      out
 std::map<models::DType, GroupedFit> fit_grouped(const std::vector<GroupedPoint>& points,
                                                 const hardware::Gpu& gpu);

@@ -1,6 +1,7 @@
-# Shared libraries of gpu_check.sh: those of CUDA may be in a toolkit or in Python's packages alone.
+# Finds the shared libraries of gpu_check.sh: CUDA's may be only in a toolkit or in Python's
+# packages.
 
-# Folders that may hold some, the build's own first.
+# Prints the folders that may hold libraries, the build's own first.
 library_folders() {
   local nvcc root
   printf '%s\n' "$build/lib"
@@ -16,7 +17,7 @@ library_folders() {
             print(folder)' 2>/dev/null || true
 }
 
-# Does the loader find a library of this name?
+# Succeeds if the loader finds a library of this name.
 loader_finds() {
   local folder
   PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | grep -qF "$1 " && return 0
@@ -30,8 +31,9 @@ missing_libraries() {
   { ldd "$@" 2>/dev/null || true; } | awk '/=> not found/ { print $1 }' | sort -u
 }
 
-# Puts the folders of what the loader lacks on its path: what the module is linked to, and what it
-# loads when it runs (cuDNN, which needs CUDA's runtime and compiler as shared libraries).
+# Adds the folders of libraries that the loader lacks to its path: those that the module is linked
+# to, and those that it loads at run time (cuDNN, which needs CUDA's runtime and compiler as shared
+# libraries).
 find_libraries() {
   local name folder folders found major wanted files=("$orrery")
   if [[ -e $build/liborrery_cuda.so ]]; then files+=("$build/liborrery_cuda.so"); fi

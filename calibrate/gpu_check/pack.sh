@@ -1,9 +1,9 @@
-# A build of gpu_check.sh made small enough to be carried to a machine without network. Built for
-# one architecture and without OpenBLAS (which is 36 MB) it is smallest:
+# Packs a build for gpu_check.sh, small enough to be carried to a machine without network. It is
+# smallest if built for one architecture and without OpenBLAS (which is 36 MB):
 #   cmake -S . -B build-gpu -DORRERY_CUDA=ON -DORRERY_OPENBLAS=OFF -DCMAKE_CUDA_ARCHITECTURES=90-real
 
-# pack BUILD FOLDER: the programs, stripped, and the libraries that they were linked to, but for the
-# C and C++ runtimes and CUDA's, which are looked for over there.
+# pack BUILD FOLDER: the programs, stripped, and the libraries that they were linked to, except the
+# C and C++ runtimes and CUDA's, which are looked for on the target machine.
 pack() {
   local file library
   mkdir -p "$2/tests" "$2/lib"

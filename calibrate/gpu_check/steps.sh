@@ -1,5 +1,5 @@
-# Steps of gpu_check.sh: each under a limit of its own, its group's and the run's, kept in
-# FOLDER/steps.tsv (name, status, seconds, what it says), of which a name has one line.
+# Runs the steps of gpu_check.sh, each under its own time limit, its group's and the run's, and
+# records them in FOLDER/steps.tsv (name, status, seconds, message), one line for each name.
 
 record() {
   local lines
@@ -10,11 +10,12 @@ record() {
   deliver
 }
 
-# note NAME WHY: what is left out, which is no failure.
+# note NAME WHY: records a step that is left out, which is not a failure.
 note() { record "$1" 0 0 "left out: $2"; }
 
-# step NAME SECONDS [to FILE] COMMAND...: a program or an exported function. Its output goes to
-# NAME.log, what it says to FILE. It is asked to stop, and ended 15 s later.
+# step NAME SECONDS [to FILE] COMMAND...: runs a program or an exported function. Its output goes to
+# NAME.log, or with FILE its stdout to FILE and its stderr to NAME.log. At the time limit it is
+# interrupted, and killed 15 s later.
 step() {
   local name=$1 limit=$2 status=0 begin=$SECONDS to='' log=$out/$1.log said=ok
   shift 2

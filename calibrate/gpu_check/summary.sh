@@ -1,11 +1,12 @@
-# The summary of gpu_check.sh and its archive, made again after every step.
+# The summary of gpu_check.sh and its archive, rewritten after every step.
 
-# number FILE KEY: a number of one of our own JSON documents, at its top level.
+# number FILE KEY: prints a top-level number of one of our own JSON documents.
 number() {
   { sed -n 's/^  "'"$2"'": \([-0-9.e+]*\),\{0,1\}$/\1/p' "$1" 2>/dev/null || true; } | head -n 1
 }
 
-# Measured MFU: the predicted one belongs to the predicted step, both to the same FLOPs and peak.
+# Measured MFU: predicted MFU times predicted over measured step time, as FLOPs and peak are the
+# same.
 table() {
   local name file
   echo "| run | measured step, s | predicted, s | by | predicted / measured | MFU measured |" \
@@ -39,7 +40,7 @@ torch_rows() {
       printf "| PyTorch, %s | %.4g | | | | %.1f %% | |\n", $1, $2, 100 * u * p / $2 }'
 }
 
-# attention FILE: whose kernels an execution's report names.
+# attention FILE: prints whose attention kernels an execution's report names.
 attention() {
   { sed -n 's/^  "device": ".*, \(.*attention.*\)",$/\1/p' "$1" 2>/dev/null || true; } | head -n 1
 }
@@ -77,7 +78,7 @@ summary() {
   done
 }
 
-# Both are replaced whole: whoever reads them meanwhile finds the last ones.
+# Replaces both files atomically: a concurrent reader finds the previous ones.
 deliver() {
   summary >"$results/summary.md.new"
   mv "$results/summary.md.new" "$results/summary.md"

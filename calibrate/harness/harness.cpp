@@ -27,8 +27,8 @@ class MachineClock : public Clock {
     return Time{(time.tv_sec * 1'000'000'000 + time.tv_nsec) * 1000};
   }
 
-  /// In processor time: a slower clock or a busy sibling shows, a preemption does not.
-  /// A chain of multiplications, each of which waits for the one before: clock cycles, no memory.
+  /// A chain of dependent multiplications, which takes clock cycles but no memory, in CPU time: a
+  /// slower clock or a busy sibling core shows, a preemption does not.
   Time reference_work() override {
     const Time begin = busy();
     std::uint64_t x = 88172645463325252u;
@@ -62,10 +62,10 @@ Time Measurement::median(std::size_t part) const {
   return quantile(parts.at(part), 0.5);
 }
 
-/// Runs between two looks at the reference work.
+/// Runs between two measurements of the reference work.
 struct Harness::Batch {
   std::vector<std::vector<Time>> runs;       // by run, by part
-  std::vector<std::vector<Time>> preempted;  // ... that lost the processor meanwhile
+  std::vector<std::vector<Time>> preempted;  // runs that reported a disturbance
   Time worst_reference{};
 
   const std::vector<std::vector<Time>>& best_runs() const {

@@ -1,4 +1,5 @@
-// BabelStream, text table or --csv: the best rate of each kernel over arrays of one size.
+// Reads BabelStream output, text table or --csv: the best rate of each kernel over arrays of one
+// size.
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
-// fio's JSON (json and json+): of each job and direction the bandwidth, the operations a second
-// and the mean latency.
+// Reads fio's JSON (json and json+): of each job and direction the bandwidth, the operations a
+// second and the mean latency.
 
 #include <fmt/format.h>
 

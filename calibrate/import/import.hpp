@@ -1,7 +1,7 @@
 #pragma once
-// Measurements out of other people's logs. The format is recognised by content, never by name.
-// Lines that no format knows are counted and shown, never silently skipped; what cannot be trusted
-// (a run of one rank, wrong results, a failed job) is refused with the place where it stands.
+// Imports measurements from logs of other tools. The format is recognised by content, never by
+// name. Lines that no format knows are counted and shown, never silently skipped; what cannot be
+// trusted (a run of one rank, wrong results, a failed job) is refused with its place in the log.
 // Limits: 128 MiB a file, 256 levels of JSON. Compressed files are refused with a hint.
 
 #include <string>
@@ -28,7 +28,7 @@ struct Imported {
 
 /// Errors  unreadable or unknown content, a malformed row, what is refused: InputError
 Imported import_log(const std::string& path);
-/// The same of a text in memory; `name` is what errors call it.
+/// The same for a text in memory, which errors call `name`.
 Imported import_text(std::string_view text, const std::string& name);
 
 }  // namespace orrery::calibrate

@@ -16,7 +16,7 @@ namespace orrery::calibrate {
 
 namespace {
 
-/// The cluster with imported tables laid over it, or the tables alone.
+/// The cluster with the imported tables in place of its own, or the tables alone.
 Json imported_profile(const ImportRequest& request, Json profile,
                       const std::vector<Sample>& samples) {
   const auto tables = collective_tables(samples);

@@ -1,5 +1,5 @@
 #pragma once
-// Other people's logs as a profile: one question and its answer, for the command and for Python.
+// Makes a profile from logs of other tools. Request and answer serve both the command and Python.
 
 #include <optional>
 #include <string>
@@ -12,7 +12,7 @@ namespace orrery::calibrate {
 
 struct ImportRequest {
   std::vector<std::string> logs;
-  Json cluster = Json::object();     // that was measured, expanded; empty: unknown
+  Json cluster = Json::object();     // that the logs are of, expanded; empty: unknown
   std::string cluster_name{};        // what errors call it
   std::optional<std::string> out{};  // profile to write; its samples go next to it
 };
@@ -30,7 +30,7 @@ ImportAnswer import_logs(const ImportRequest& request);
 
 /// What `calibrate --import --json` prints.
 Json to_json(const ImportRequest& request, const ImportAnswer& answer);
-/// For people.
+/// The answer as text.
 std::string table_of(const ImportRequest& request, const ImportAnswer& answer);
 
 }  // namespace orrery::calibrate

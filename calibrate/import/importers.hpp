@@ -12,11 +12,12 @@ namespace orrery::calibrate {
 
 struct Importer {
   std::string_view name;        // "nccl-tests JSON"
-  std::string_view title = {};  // in the list of what is known; empty: that of a row before says it
-  /// Of a JSON document; null: the format is text.
+  std::string_view title = {};  // in the list of known formats; empty: covered by an earlier row
+  /// For a JSON format; null: the format is text.
   bool (*is_document)(const Json& json) = nullptr;
   Imported (*read_document)(const Node& root) = nullptr;
-  /// Of a text: one line identifies it, or, where no line of any format does, the whole.
+  /// For a text format: `is_line` recognises it by one line; `is_text`, asked if no line of any
+  /// format does, by the whole text.
   bool (*is_line)(std::string_view line) = nullptr;
   bool (*is_text)(std::string_view text) = nullptr;
   Imported (*read_lines)(const std::vector<LogLine>& lines, const std::string& file) = nullptr;

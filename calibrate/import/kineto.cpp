@@ -1,7 +1,7 @@
-// PyTorch profiler traces (Kineto's Chrome JSON): kernel and collective times, and how much slower
-// a kernel runs under a collective. Times come from the device's own events, never from cpu_op.
-// A collective's time includes its wait for the slowest rank: the minimum over the ranks' traces
-// is the transfer. The LL in an NCCL kernel's name is not the protocol that ran.
+// Reads PyTorch profiler traces (Kineto's Chrome JSON): kernel and collective times, and how much
+// slower a kernel runs while a collective runs. Times come from the device's own events, never from
+// cpu_op. A collective's time includes its wait for the slowest rank: the minimum over the ranks'
+// traces is the transfer. The LL in an NCCL kernel's name is not the protocol that ran.
 
 #include <fmt/format.h>
 
@@ -27,7 +27,7 @@ struct KernelEvent {
   double end() const { return begin + duration; }
 };
 
-/// NCCL's kernels, RCCL's alike.
+/// True for kernels of NCCL and of RCCL.
 bool of_nccl(const std::string& name) {
   return contains(name, "nccl") || contains(name, "NCCL");
 }
@@ -65,7 +65,7 @@ std::optional<KernelEvent> kernel_of(const Json& event, std::size_t index) {
   return kernel;
 }
 
-/// Stretches of time in which some collective runs on one device.
+/// The intervals in which some collective runs on one device.
 class CoveredTime {
  public:
   explicit CoveredTime(std::vector<std::pair<double, double>> spans) {
@@ -117,7 +117,7 @@ std::string collective_named(std::string name) {
   return name;
 }
 
-/// What one collective's event says of itself; size as nccl-tests counts it.
+/// The sample of one collective's event; size as nccl-tests counts it.
 Sample collective_sample(const KernelEvent& kernel, const std::string& file) {
   Sample sample;
   sample.quantity = "nccl_kernel";
@@ -189,8 +189,9 @@ class KinetoReader {
                                       {"world_size", distributed->value_or("world_size", 0)}};
   }
 
-  /// One sample a kernel and launch shape, the median of its instances that nothing covers; and
-  /// where three or more ran wholly under a collective and three or more under none, their ratio.
+  /// One sample for each kernel and launch shape: the median of the instances that overlap no
+  /// collective (of all instances, if there are none). If three or more ran wholly during a
+  /// collective and three or more during none, also the ratio of the two medians.
   void add_kernels() {
     std::map<std::int64_t, std::vector<std::pair<double, double>>> spans;
     for (const KernelEvent& kernel : kernels_) {

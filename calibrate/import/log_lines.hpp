@@ -1,5 +1,5 @@
 #pragma once
-// What the readers of text logs share: lines with their numbers and without the prefixes that
+// Helpers of the readers of text logs: lines with their numbers and without the prefixes that
 // launchers put before them, words, numbers. Only calibrate/import/ includes it.
 
 #include <optional>
@@ -16,7 +16,8 @@ struct LogLine {
   std::string_view text;   // without prefix and line end
 };
 
-/// Lines of a log. Prefixes that go: `[1,0]<stdout>:` of mpirun, `3: ` of srun -l, a timestamp.
+/// Lines of a log. Removes these prefixes: `[1,0]<stdout>:` of mpirun, `3: ` of srun -l, a
+/// timestamp.
 std::vector<LogLine> log_lines(std::string_view text);
 
 std::vector<std::string_view> words(std::string_view line);
@@ -33,10 +34,11 @@ std::string place_of(const std::string& file, const LogLine& line);
 
 Time microseconds(double value);
 
-/// How a rate's unit is written: "MB/s", "MiB/sec", "Gb/sec"; nothing if it is none.
+/// The rate of `value` in a unit written as "MB/s", "MiB/sec" or "Gb/sec"; nothing for another
+/// unit.
 std::optional<Bandwidth> rate_of(double value, std::string_view unit);
 
-// One file each. `lines` come from the whole log.
+// The readers, one file each. `lines` are those of the whole log.
 Imported read_nccl_tests(const std::vector<LogLine>& lines, const std::string& file);
 Imported read_nccl_log(const std::vector<LogLine>& lines, const std::string& file);
 Imported read_osu(const std::vector<LogLine>& lines, const std::string& file);

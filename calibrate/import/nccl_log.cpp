@@ -1,5 +1,5 @@
-// NCCL_DEBUG=INFO: what NCCL decided, not how fast it was. Rings, trees, channels, transports,
-// and with NCCL_DEBUG_SUBSYS=TUNING the algorithm and protocol chosen for each size.
+// Reads NCCL_DEBUG=INFO logs: what NCCL decided, not how fast it was. Rings, trees, channels,
+// transports, and with NCCL_DEBUG_SUBSYS=TUNING the algorithm and protocol chosen for each size.
 
 #include <fmt/format.h>
 
@@ -87,7 +87,7 @@ class NcclLogReader {
     tuning_.push_back(std::move(entry));
   }
 
-  /// NCCL's enumeration, or its word in lower case.
+  /// The name of a value of NCCL's enumeration, or the word itself in lower case.
   static std::string named(std::string_view word, std::vector<std::string_view> names) {
     const auto index = to_integer(word);
     if (index && *index >= 0 && *index < static_cast<std::int64_t>(names.size())) {

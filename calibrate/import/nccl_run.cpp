@@ -52,7 +52,7 @@ std::optional<std::string> nccl_operation(std::string_view program) {
 }
 
 void RanksFromBandwidths::add(double algorithm, double bus) {
-  if (algorithm < 1) return;  // two decimals of less say little
+  if (algorithm < 1) return;  // two decimals of a smaller figure are too coarse
   lowest_ = std::max(lowest_, (bus - printed) / (algorithm + printed));
   highest_ = std::min(highest_, (bus + printed) / (algorithm - printed));
 }
@@ -75,7 +75,7 @@ std::optional<std::int64_t> RanksFromBandwidths::ranks(std::string_view operatio
 std::optional<std::int64_t> NcclRun::nodes() const {
   if (!ranks || hosts.empty()) return std::nullopt;
   const auto listed = static_cast<std::int64_t>(rank_lines);
-  // Elided lists show the first and the last rank of every host; a lone line says nothing.
+  // Elided lists show the first and the last rank of every host; a single line is not enough.
   const bool all_hosts = listed == *ranks || (highest_rank + 1 == *ranks && listed > 1);
   return all_hosts ? std::optional{static_cast<std::int64_t>(hosts.size())} : std::nullopt;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// What a run of nccl-tests says about itself, text and JSON alike: which collective, how many
-// ranks on how many nodes, and when it is not to be trusted.
+// What an nccl-tests log, text or JSON, states about its run: the collective, and how many ranks on
+// how many nodes. Refuses runs that cannot be trusted.
 
 #include <optional>
 #include <set>
@@ -15,15 +15,16 @@ namespace orrery::calibrate {
 /// "all_reduce" of "all_reduce_perf", "/opt/all_reduce_perf_mpi" or "alltoall_perf".
 std::optional<std::string> nccl_operation(std::string_view program);
 
-/// Ranks by the ratio of bus to algorithm bandwidth (all-reduce 2(n-1)/n, gathers (n-1)/n), each
-/// figure rounded to two decimals; nothing where the figures leave several answers.
+/// Infers the number of ranks from the ratio of bus to algorithm bandwidth (all-reduce 2(n-1)/n,
+/// gathers (n-1)/n), each figure rounded to two decimals; nothing if the figures allow several
+/// answers.
 class RanksFromBandwidths {
  public:
   void add(double algorithm, double bus);
   std::optional<std::int64_t> ranks(std::string_view operation) const;
-  /// Could so many ranks have printed these figures?
+  /// True if this many ranks could have printed these figures.
   bool allows(std::string_view operation, std::int64_t ranks) const;
-  /// The largest ratio of bus to algorithm bandwidth that the figures allow at least.
+  /// The lower bound of the ratio of bus to algorithm bandwidth, over all rows.
   double ratio() const { return lowest_; }
 
  private:
@@ -39,7 +40,7 @@ struct NcclRun {
   std::int64_t highest_rank = -1;
   std::string version;  // "nccl-tests 2.18.2, NCCL 2.30.7"
 
-  /// Nodes, where every rank is listed with its host.
+  /// The number of nodes, if every rank is listed with its host.
   std::optional<std::int64_t> nodes() const;
   std::string device() const;
 };

@@ -1,7 +1,7 @@
-// nccl-tests and rccl-tests as they print: comments, then rows of
-// `size count type redop root` and twice `time algbw busbw #wrong`, out of place and in place.
-// With -I each half has four more columns (i_min i_max i_p99 i_cv%); old releases say `error`
-// for `#wrong`, lack `root`, or print device ids as [0x1b]. The header names the columns.
+// Reads the text output of nccl-tests and rccl-tests: comments, then rows of `size count type redop
+// root` and twice `time algbw busbw #wrong`, out of place and in place. With -I each half has four
+// more columns (i_min i_max i_p99 i_cv%); old releases say `error` for `#wrong`, lack `root`, or
+// print device ids as [0x1b]. The header names the columns.
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@ namespace orrery::calibrate {
 
 namespace {
 
-/// Where the columns of a row stand.
+/// Positions of the columns in a row.
 struct Columns {
   std::size_t time[2] = {5, 9};  // out of place, in place
   std::size_t wrong[2] = {8, 12};
@@ -22,7 +22,7 @@ struct Columns {
   std::size_t all = 13;
 };
 
-/// Of `# size count type redop root time algbw busbw #wrong time ...`.
+/// Reads the header `# size count type redop root time algbw busbw #wrong time ...`.
 Columns columns_of(std::string_view header) {
   std::vector<std::string_view> names = words(header);
   if (!names.empty() && names.front() == "#") names.erase(names.begin());
@@ -142,7 +142,7 @@ class NcclTestsReader {
     }
   }
 
-  /// A command line that names the program.
+  /// Takes the collective from a command line that names an nccl-tests program.
   bool note_program(std::string_view text) {
     if (!contains(text, "_perf")) return false;
     for (const std::string_view word : words(text)) {
@@ -153,7 +153,7 @@ class NcclTestsReader {
     return true;
   }
 
-  /// What launchers and libraries print between the rows.
+  /// True for lines that launchers and libraries print between the rows; takes versions from them.
   bool noise(std::string_view text) {
     if (const auto version = after(text, "NCCL version ")) {
       if (!run_.version.empty()) run_.version += ", ";
@@ -168,8 +168,8 @@ class NcclTestsReader {
            contains(text, "NCCL WARN");
   }
 
-  /// By the title, the command line, the columns' arithmetic or, where gathers and all-to-alls look
-  /// alike, the file's name.
+  /// Determines the collective by the title, the command line, the columns' arithmetic or, for
+  /// all-gathers and all-to-alls, which look alike, the file's name.
   void settle_operation() {
     if (!run_.operation.empty()) return;
     if (redop_ != "none" && bandwidths_.ratio() > 0) {

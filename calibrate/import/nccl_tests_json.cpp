@@ -1,5 +1,5 @@
-// `nccl-tests -J FILE`: the same figures as the text, with booleans as strings and null for what
-// was not run. `cpu_time` stands for `time` under -C.
+// Reads the output of `nccl-tests -J FILE`: the same figures as the text, with booleans as strings
+// and null for what was not run. `cpu_time` stands for `time` under -C.
 // Source  the writer in nccl-tests 2.18 (no genuine file was found in public)
 
 #include <fmt/format.h>

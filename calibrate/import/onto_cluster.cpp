@@ -18,7 +18,7 @@ bool in_catalogue(const std::string& gpu) {
   return std::find(known.begin(), known.end(), gpu) != known.end();
 }
 
-/// A board's name does not always say its memory: the cluster's is taken.
+/// A board's name does not always state its memory size, so the cluster's is assumed.
 void check_gpu(const hardware::Gpu& own, const std::string& reported, Imported& log) {
   const auto known = hardware::recognised_gpu(reported, own.memory);
   if (!known || !in_catalogue(own.name)) {

@@ -1,5 +1,5 @@
-// OSU micro-benchmarks: `# OSU MPI Bandwidth Test v7.5`, `# Size Bandwidth (MB/s) [Validation]`,
-// then `bytes value`. Collectives print their average latency. MB is 10^6.
+// Reads OSU micro-benchmarks: `# OSU MPI Bandwidth Test v7.5`, `# Size Bandwidth (MB/s)
+// [Validation]`, then `bytes value`. Collectives print their average latency. MB is 10^6.
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@ namespace {
 struct OsuTitle {
   std::string_view words, quantity;
 };
-/// The longer title first where one begins like another.
+/// Matched in order: a title comes before the shorter ones that it contains.
 constexpr OsuTitle titles[] = {
     {"Bi-Directional Bandwidth", "send_receive_both_ways"},
     {"Multiple Bandwidth", "send_receive_pairs"},

@@ -1,5 +1,6 @@
-// perftest (ib_write_bw, ib_read_lat ...): a title, `key : value` twice a line, a header whose
-// names carry the unit, rows. Bandwidth is MiB/sec, or Gb/sec under --report_gbits; latency usec.
+// Reads perftest output (ib_write_bw, ib_read_lat ...): a title, `key : value` twice a line, a
+// header whose names carry the unit, rows. Bandwidth is MiB/sec, or Gb/sec under --report_gbits;
+// latency usec.
 
 #include <fmt/format.h>
 
@@ -12,7 +13,7 @@ namespace orrery::calibrate {
 
 namespace {
 
-/// `BW average[Gb/sec]` is one column of two words: where each begins and its unit.
+/// The name and unit of a column: `BW average[Gb/sec]` is one column of two words.
 struct PerftestColumn {
   std::string_view name, unit;
 };

@@ -1,4 +1,4 @@
-// Which log is it, by what stands in it; and the way from a file to its reader.
+// Recognises a log's format by its content, and passes the log to the format's reader.
 
 #include <algorithm>
 
@@ -45,7 +45,7 @@ std::optional<Imported> read_lines(std::string_view text, const std::string& nam
 }
 
 /// The JSON object in text that fio writes around it (--output-format=normal,json): from the first
-/// `{` at a line's begin to the next `}` there.
+/// line that is `{` to the next line that begins with `}`.
 std::optional<std::string_view> object_inside(std::string_view text) {
   const std::size_t begin = text.find("\n{\n");
   if (begin == std::string_view::npos) return std::nullopt;
@@ -74,7 +74,7 @@ Imported import_text(std::string_view text, const std::string& name) {
   try {
     return import_recognised(text, name);
   } catch (const InputError& error) {
-    // A problem may quote the log: nothing in it breaks the line.
+    // A problem may quote the log: `printable` keeps it on one line.
     if (error.place().empty()) throw InputError{printable(error.what())};
     throw InputError{printable(error.place()), printable(error.problem())};
   }

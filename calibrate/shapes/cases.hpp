@@ -11,16 +11,16 @@ enum class Target : std::uint8_t { processor, gpu };
 
 /// Which operations of a case's blocks are timed.
 enum class Timed : std::uint8_t {
-  whole,     // every one, block by block: norms, losses, updates over sizes
-  at_once,   // ... with several ranks at once, too
-  products,  // single products: forward, input gradient and weight gradient
-  attention  // single attentions
+  whole,     // all operations, block by block: norms, losses, updates over sizes
+  at_once,   // as `whole`, and also with several concurrent ranks
+  products,  // single GEMMs: forward, input gradient and weight gradient
+  attention  // single attention calls
 };
 
 enum class CaseAttention : std::uint8_t { fused, unfused };
 
-/// One model of two layers, and how a rank runs it; many are one tensor rank's of a wider model.
-/// ffn 0: four times hidden.
+/// A model of two layers, and how a rank runs it; many are one tensor-parallel rank of a wider
+/// model. ffn 0: four times hidden.
 struct CalibrationCase {
   Target target;
   Timed timed;
@@ -28,11 +28,12 @@ struct CalibrationCase {
   std::int64_t hidden, heads, kv_heads, ffn, seq, micro_batch, tensor, vocab;
   const char* precision;
   CaseAttention attention;
-  const char* moments = "";  // of Adam where they are narrower than the state: "int8"
+  const char* moments = "";  // of Adam, if narrower than the state: "int8"
 };
 
-/// The whole list. A processor's: corners and middles of what one core trains in seconds. A GPU's:
-/// widths from 128 to 16384, lengths from 64 to 16384, heads of 64 and 128, groups of queries.
+/// All cases. For a processor: extremes and middles of what one core trains in seconds. For a GPU:
+/// hidden sizes from 128 to 16384, sequence lengths from 64 to 16384, head sizes 64 and 128,
+/// grouped-query attention.
 inline constexpr auto calibration_cases = [] {
   using enum Target;
   using enum Timed;
@@ -127,7 +128,7 @@ inline constexpr auto calibration_cases = [] {
   });
 }();
 
-/// Layers of experts: few wide ones, many narrow ones; of so many tokens in all.
+/// Expert layers: few wide experts and many narrow ones, for `rows` tokens in total.
 struct ExpertCase {
   Target target;
   std::int64_t experts, k, n, rows;

@@ -117,13 +117,13 @@ class WorkMaker {
     return lowered(model, plan, of.attention);
   }
 
-  /// As the executor runs it; its times are kept under what the Program says.
+  /// The block as the executor runs it; times are recorded for the Program's own operations.
   const models::Block& run_of(const models::Block& block) {
     made_.made.push_back(std::make_unique<models::Block>(executor::executed(block)));
     return *made_.made.back();
   }
 
-  /// `as` says how; its name goes before the block's.
+  /// Adds the program's blocks. `as` has their settings, and its name is put before the block's.
   void add_blocks(const models::Program& program, const TimedBlock& as) {
     for (const models::Block& block : program.blocks) {
       TimedBlock made = as;
@@ -146,7 +146,7 @@ class WorkMaker {
             .compared = true};
   }
 
-  /// Products of one shape, format and layout once.
+  /// Adds the program's GEMMs, each shape, format and layout once.
   void add_products(const models::Program& program, bool first) {
     for (const models::Block& block : program.blocks) {
       const models::Block& run = run_of(block);
@@ -174,7 +174,7 @@ class WorkMaker {
                        of.head_dim, of.causal ? "" : " whole");
   }
 
-  /// Each also without its mask, for twice the work.
+  /// Adds the program's attention calls, each also without its causal mask, for twice the work.
   void add_attentions(const models::Program& program) {
     for (const models::Block& block : program.blocks) {
       for (const Operation& op : block.operations) {
@@ -191,8 +191,8 @@ class WorkMaker {
     }
   }
 
-  /// Each with rows that are alike and with rows by Zipf's law. The first ones are small enough for
-  /// every trial.
+  /// Adds the expert cases, each with even rows and with rows by Zipf's law. The first case is
+  /// small enough for every trial.
   void add_experts() {
     bool first = true;
     for (const ExpertCase& of : expert_cases) {
@@ -219,7 +219,7 @@ class WorkMaker {
     }
   }
 
-  /// A layer so small that only its launches take time.
+  /// Adds a layer so small that only its launches take time.
   void add_launches() {
     const models::Program& program =
         lowered(llama({.hidden = 128, .heads = 2, .ffn = 384, .seq = 64, .micro_batch = 1}));
@@ -236,8 +236,8 @@ class WorkMaker {
     made_.launches.push_back(alone("one kernel", forward, *add, program.vocabulary));
   }
 
-  /// What runs for seconds: a square product, of 8192 a millisecond or two of today's GPUs; one
-  /// into a Llama's MLP and the gradient of its weight; the backward of its attention.
+  /// Adds what runs for seconds: a square GEMM (at 8192, one or two milliseconds on today's GPUs),
+  /// the GEMM into a Llama's MLP and its weight gradient, and the backward of its attention.
   void add_loads() {
     const std::int64_t wide = 8192, hidden = 2048, ffn = 11008;
     add_load({.m = wide, .n = wide, .k = wide, .transpose_b = true});

@@ -1,7 +1,7 @@
 #pragma once
 // What a calibration times: the blocks of small and large models as this project lowers them for
-// its own executor, single products and attentions of the widths of larger ones, as tensor ranks of
-// those have them, layers of experts; the plans that are run next come first.
+// its own executor, single GEMMs and attention calls of larger models as their tensor-parallel
+// ranks run them, and expert layers. Plans that are run next come first.
 
 #include <memory>
 #include <string>
@@ -15,23 +15,24 @@
 
 namespace orrery::calibrate {
 
-/// A plan that will run on this machine: what its steps run is measured first.
+/// A plan that will run on this machine: its operations are measured first.
 struct PlanToMeasure {
   std::string name;
   models::Model model;
   models::Plan plan;
 };
 
-/// Programs and blocks own what the timed blocks point to; they stay while the campaign runs.
+/// The timed blocks, and the programs and blocks that they point to; must live while the campaign
+/// runs.
 struct WorkList {
   std::vector<std::unique_ptr<models::Program>> programs;
-  std::vector<std::unique_ptr<models::Block>> made;  // of those
+  std::vector<std::unique_ptr<models::Block>> made;  // made from those, or for a single operation
   std::vector<TimedBlock> points, launches, loads;
 };
 
 struct WorkQuestion {
   Target target = Target::processor;
-  std::string generation = "cpu";      // of the GPU, by name
+  std::string generation = "cpu";      // of the GPU or processor, by name
   std::int64_t widest = 16384;         // models of a larger hidden size are left out
   std::vector<PlanToMeasure> plans{};  // measured first
 };

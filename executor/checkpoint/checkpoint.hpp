@@ -1,17 +1,17 @@
 #pragma once
-// Where a run can start again: parameters and moments in a folder, cut as the ranks were that wrote
-// them and readable under any other cut. One folder per checkpoint:
+// Saves and restores the training state: parameters and moments in a folder, sharded as the ranks
+// that wrote them and readable under any other sharding. One folder per checkpoint:
 //
-//   step-0000000040/part-00003.bin    what rank 3 is the writer of, tile after tile
+//   step-0000000040/part-00003.bin    the elements that rank 3 writes, tile after tile
 //   step-0000000040/part-00003.json   which tiles those are, with a CRC-32C of each
-//   step-0000000040/manifest.json     last of all: the run, the tensors, the parts, the scale of
-//                                     its loss. What has no manifest is no checkpoint.
+//   step-0000000040/manifest.json     last of all: the run, the tensors, the parts, the loss scale.
+//                                     A folder without a manifest is no checkpoint.
 //   latest                            the name of the newest one, for people and scripts
 //
 // Every file is written under another name, flushed, renamed, its folder flushed; the manifest
 // follows when all ranks have done so, `latest` follows the manifest, and only then is the oldest
-// removed. So whatever dies between any two steps, the newest checkpoint with a manifest is whole.
-// All ranks see one folder (a shared file system).
+// removed. So wherever a process dies in between, the newest checkpoint with a manifest is
+// complete. All ranks see one folder (a shared file system).
 
 #include <cstdint>
 #include <functional>
@@ -26,10 +26,10 @@
 
 namespace orrery::executor {
 
-/// What to do with a checkpoint of a run that read other data, or cut them otherwise.
+/// What to do with a checkpoint of a run that read other data, or batched them otherwise.
 enum class Changed : std::uint8_t { refused, accepted };
 
-/// What a checkpoint is of. Another model's or another arithmetic's is refused.
+/// The run that a checkpoint belongs to. One of another model or arithmetic is refused.
 struct CheckpointRun {
   std::string model{};  // its name, for messages
   std::vector<StateTensor> tensors{};
@@ -41,7 +41,7 @@ struct CheckpointRun {
   Changed changed = Changed::refused;
 };
 
-/// What a rank holds, and the way to it: a Runner's, or a test's.
+/// A rank's state and the functions that read and load it: a Runner's, or a test's.
 struct CheckpointState {
   std::vector<StateRun> runs{};
   std::function<void(StateKind, std::int64_t local, std::int64_t count, void* to)> read{};
@@ -51,34 +51,36 @@ struct CheckpointState {
 };
 CheckpointState state_of(Runner& runner);
 
+/// Where checkpoints are, and what they need of the run.
 struct CheckpointSettings {
   std::string folder{};
   int rank = 0;
   int ranks = 1;
   std::int64_t keep = 2;                              // checkpoints
-  std::function<void(const std::string&)> barrier{};  // of all ranks; nothing where there is one
+  std::function<void(const std::string&)> barrier{};  // of all ranks; empty where there is one rank
   std::function<void()> alive{};                      // called now and then while it works
-  std::function<void(const std::string&)> note{};     // for the user: what is passed over, and why
-  StepDone step{};                                    // tests die here
+  std::function<void(const std::string&)> note{};     // for the user: what is skipped, and why
+  StepDone step{};                                    // tests end the process here
 };
 
-/// How far a checkpoint had come.
+/// A checkpoint that was found, and how far its run had come.
 struct CheckpointFound {
   std::int64_t steps = 0;  // updates that the state has seen
   std::uint64_t seed = 1;
 };
 
+/// The checkpoints of one run, on one rank.
 class Checkpoints {
  public:
   Checkpoints(CheckpointSettings settings, CheckpointRun run)
       : settings_{std::move(settings)}, run_{std::move(run)} {}
 
-  /// All ranks together, between two steps.
+  /// Writes a checkpoint. Collective over all ranks, between two steps.
   /// Errors  OutputError: the disk; whatever `barrier` throws
   void save(const CheckpointState& state, std::int64_t steps) const;
 
-  /// The newest one that is whole by its names and sizes, of fewer steps than `before`;
-  /// nothing in an empty or absent folder. Those that are damaged are passed over and noted.
+  /// The newest checkpoint of fewer steps than `before` that is complete by its names and sizes;
+  /// nullopt in an empty or absent folder. Damaged ones are skipped and noted.
   /// Errors  InputError in one sentence: all of them are damaged; of another model, another format
   ///         or seed; of other inputs, unless those may have changed
   std::optional<CheckpointFound> newest(

@@ -16,7 +16,7 @@ namespace orrery::executor {
 
 namespace {
 
-/// Who holds the lock, as it says itself; for people.
+/// Who holds the lock, as the holder wrote it into the file; for people.
 std::string holder(int descriptor) {
   char text[256];
   const ssize_t size = ::pread(descriptor, text, sizeof text, 0);
@@ -45,7 +45,7 @@ FolderLock::FolderLock(const std::string& folder) {
                                          "its end, or name another folder",
                                          who)};
   }
-  const std::string name = own_name();  // for people: a disk that is full is found elsewhere
+  const std::string name = own_name();  // for people: `try_folder` finds a full disk
   [[maybe_unused]] const bool said =
       ::ftruncate(descriptor_, 0) == 0 && write_all(descriptor_, name);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// When a checkpoint is due without a request.
+// Decides when a checkpoint is due without a request.
 
 #include <chrono>
 #include <cstdint>
@@ -8,11 +8,12 @@
 
 namespace orrery::executor {
 
-/// Every so many steps, or after so much time, or never. With neither: after ten minutes, and never
-/// so often that saving takes more than 2 % of the run's time.
-/// Source  ten minutes of a run that lasts days are what people lose without a word; 2 % is twice
-///         what Young's formula spends on a machine that fails every two days and saves in ten
-///         seconds: sqrt(2 * 10 s / 48 h) = 1.1 %
+/// How often checkpoints are written: every so many steps, or after so much time, or never. With
+/// neither: after ten minutes, and never so often that saving takes more than 2 % of the run's
+/// time. Source  ten minutes of a run that lasts days are a loss that people accept; 2 % is twice
+/// what
+///         Young's formula spends on a machine that fails every two days and saves in ten seconds:
+///         sqrt(2 * 10 s / 48 h) = 1.1 %
 struct CheckpointEvery {
   std::optional<std::int64_t> steps{};  // 0: never
   std::optional<std::chrono::milliseconds> time{};
@@ -22,15 +23,16 @@ struct CheckpointEvery {
 ///         found 'x'`
 CheckpointEvery parse_checkpoint_every(const std::string& text);
 
+/// The time since the last checkpoint, and what it cost.
 class CheckpointInterval {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
   CheckpointInterval(CheckpointEvery every, Time now) : every_{every}, last_{now} {}
 
-  /// After `done` steps.
+  /// Is a checkpoint due after `done` steps?
   bool due(std::int64_t done, Time now) const;
-  /// One was written.
+  /// A checkpoint was written between these times.
   void saved(Time begin, Time end);
 
  private:

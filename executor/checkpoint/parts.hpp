@@ -16,7 +16,7 @@ inline constexpr std::string_view checkpoint_format = "orrery checkpoint 1";
 inline constexpr StateKind checkpoint_kinds[] = {StateKind::parameter, StateKind::first_moment,
                                                  StateKind::second_moment};
 
-/// A tile where it lies in a part.
+/// A tile and its position in a part.
 struct StoredTile {
   Tile tile{};
   StateKind kind = StateKind::parameter;
@@ -31,8 +31,8 @@ std::string part_name(int rank);  // "part-00003"
 
 Json to_json(const StoredTile& stored);
 
-/// What an index of a part lists, checked against the tensors of the run: nothing beyond their
-/// ends.
+/// The bounds of what a part's index may list: nothing beyond the ends of the run's tensors and of
+/// the part.
 struct PartBounds {
   std::vector<std::int64_t> elements{};  // by tensor
   std::int64_t element_size = 4;         // bytes
@@ -41,18 +41,19 @@ struct PartBounds {
 /// Errors  InputError `FILE:/tiles/3/first: ...`
 std::vector<StoredTile> read_tiles(const Document& index, const PartBounds& bounds);
 
-/// A part that is whole by its index and its size; its bytes have checksums.
+/// A part whose index and size are valid; its bytes have checksums, which are not checked yet.
 struct CheckpointPart {
   std::string path{};  // without ".bin"
   std::int64_t bytes = 0;
   std::vector<StoredTile> tiles{};
 };
 /// The part that a manifest names.
-/// Errors  InputError: a name that is none of ours, an index that is damaged or another, a size
+/// Errors  InputError: a name that is not a part's, an index that is damaged or is another one, a
+///         wrong size
 CheckpointPart open_part(const std::string& folder, const Node& named,
                          const std::vector<std::int64_t>& elements, std::int64_t element_size);
 
-/// Bytes of a part as they were written.
+/// Reads the bytes of a part and checks them.
 class PartFile {
  public:
   /// Errors  InputError `FILE: is missing or cannot be read`
@@ -68,11 +69,11 @@ class PartFile {
 /// Folders of a checkpoint folder that have a manifest, newest first.
 std::vector<std::int64_t> complete_checkpoints(const std::string& folder);
 
-/// JSON that knows whether it is as it was written: `crc32c` of all other members.
+/// Adds the member `crc32c`, a checksum of all others, from which `load_sealed` detects damage.
 void seal(Json& json);
 /// Errors  InputError `FILE: is damaged: its checksum is wrong`
 Document load_sealed(const std::string& path);
-/// Of a checkpoint. Errors: as load_sealed; of another format
+/// The manifest of a checkpoint's folder. Errors: as load_sealed; of another format
 Document load_manifest(const std::string& folder);
 
 }  // namespace orrery::executor

@@ -1,4 +1,4 @@
-// Reading a checkpoint, under whatever cut.
+// Reads a checkpoint, under any sharding.
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@ namespace orrery::executor {
 
 namespace {
 
-/// Whole, but another run's.
+/// A checkpoint that is complete, but of another run.
 class ForeignCheckpoint : public InputError {
  public:
   using InputError::InputError;
@@ -59,8 +59,8 @@ void Checkpoints::require_same_run(const std::string& manifest, const Json& foun
   if (seed != run_.seed) foreign(fmt::format("its seed is {}, here it is {}", seed, run_.seed));
 }
 
-/// Before this run's own: what cannot be known of a checkpoint that was written by an older orrery
-/// is not asked for.
+/// Compares the checkpoint's inputs with this run's. Inputs that a checkpoint of an older orrery
+/// does not state are not compared.
 void Checkpoints::require_same_inputs(const Node& root) const {
   const auto found = root.find("inputs");
   if (!found) return;
@@ -82,7 +82,7 @@ std::vector<std::int64_t> Checkpoints::elements() const {
   return all;
 }
 
-/// Why it cannot be gone on from, by names and sizes; empty: it can.
+/// Why a run cannot resume from a checkpoint, judged by names and sizes; empty: it can.
 std::string Checkpoints::damage_of(std::int64_t steps) const {
   const std::string folder = folder_of(steps);
   try {
@@ -133,7 +133,7 @@ void Checkpoints::restore(const CheckpointState& state, std::int64_t steps) cons
     const CheckpointPart known = open_part(folder, part, elements(), size);
     PartFile file{known.path + ".bin"};
     for (const StoredTile& stored : known.tiles) {
-      std::vector<std::byte> bytes;  // read where something of it is wanted
+      std::vector<std::byte> bytes;  // read only if some of it is wanted
       for (const Tile& tile : wanted[stored.tile.tensor]) {
         for_each_overlap(stored.tile, tile, [&](const TileOverlap& overlap) {
           if (bytes.empty()) bytes = file.tile(stored, size);

@@ -1,4 +1,4 @@
-// The state of a Runner, as checkpoints take it.
+// A Runner's state for checkpoints.
 
 #include "executor/checkpoint/checkpoint.hpp"
 

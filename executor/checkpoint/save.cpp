@@ -1,4 +1,4 @@
-// Writing a checkpoint.
+// Writes a checkpoint.
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t buffered = 4 << 20;  // bytes written at once
 
-/// One tile, run by run; its checksum.
+/// Writes one tile, run by run, and returns its checksum.
 std::uint32_t write_tile(const CheckpointState& state, StateKind kind, const Tile& tile,
                          std::int64_t size, DurableFile& file) {
   std::vector<std::byte> buffer;
@@ -69,7 +69,7 @@ void Checkpoints::save(const CheckpointState& state, std::int64_t steps) const {
   if (first) {
     make_folder(folder);
     std::error_code error;
-    // Left by a run that is being repeated: no manifest may list parts that change.
+    // Remove the manifest of an earlier run of this step: none may list parts that change.
     std::filesystem::remove(folder + "/manifest.json", error);
     flush_folder(folder);
     flush_folder(settings_.folder);
@@ -150,8 +150,8 @@ void Checkpoints::write_manifest(const CheckpointState& state, const std::string
   write_durably(folder + "/manifest.json", manifest.dump(1) + "\n", settings_.step);
 }
 
-/// Its manifest goes first: what is half removed is no checkpoint. One that is further than this
-/// run was found damaged, and does not count.
+/// Removes the manifest first, so that what is half removed is no checkpoint. Checkpoints of more
+/// steps than this run's were found damaged and do not count.
 void Checkpoints::remove_old(std::int64_t steps) const {
   std::vector<std::int64_t> all = complete_checkpoints(settings_.folder);
   std::erase_if(all, [&](std::int64_t each) { return each > steps; });

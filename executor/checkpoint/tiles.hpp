@@ -1,7 +1,7 @@
 #pragma once
-// Which elements of a tensor a rank holds, as few numbers: a tile is `rows` runs of `count`
-// elements, `stride` apart in the uncut tensor and one after another in the rank's memory. A column
-// shard of a matrix is one tile, however many rows it has.
+// Describes with few numbers which elements of a tensor a rank holds: a tile is `rows` runs of
+// `count` elements, `stride` apart in the unsharded tensor and one after another in the rank's
+// memory. A column shard of a matrix is one tile, however many rows it has.
 
 #include <cstdint>
 #include <functional>
@@ -11,9 +11,10 @@
 
 namespace orrery::executor {
 
+/// A regular set of elements of one tensor.
 struct Tile {
   std::uint32_t tensor = 0;
-  std::int64_t first = 0;   // element of the uncut tensor
+  std::int64_t first = 0;   // element of the unsharded tensor
   std::int64_t count = 0;   // elements of a run
   std::int64_t stride = 0;  // from run to run
   std::int64_t rows = 1;

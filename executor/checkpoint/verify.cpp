@@ -13,7 +13,7 @@ namespace orrery::executor {
 
 namespace {
 
-constexpr std::int64_t widest = std::int64_t{1} << 31;  // rows or columns: their product is no more
+constexpr std::int64_t widest = std::int64_t{1} << 31;  // rows, columns: a product fits 64 bits
 constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
 
 /// Bytes of an element, by the format's name.

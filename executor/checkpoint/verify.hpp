@@ -1,5 +1,6 @@
 #pragma once
-// Whether checkpoints are whole, down to the last byte, without the run that wrote them.
+// Checks whether checkpoints are complete and undamaged, down to the last byte, without the run
+// that wrote them.
 
 #include <cstdint>
 #include <functional>
@@ -8,6 +9,7 @@
 
 namespace orrery::executor {
 
+/// A checkpoint and what was found of it.
 struct VerifiedCheckpoint {
   std::string folder{};
   std::string model{};
@@ -17,8 +19,9 @@ struct VerifiedCheckpoint {
   bool whole() const { return damage.empty(); }
 };
 
-/// Of a folder of checkpoints all that have a manifest, newest first; or that one of a checkpoint's
-/// own folder. Reads every byte: checksums, sizes, and that every element is there exactly once.
+/// Verifies all checkpoints of a folder that have a manifest, newest first; or one checkpoint, if
+/// its own folder is given. Reads every byte: checksums, sizes, and that every element is there
+/// exactly once.
 /// Errors  InputError `FOLDER: has no checkpoint`
 std::vector<VerifiedCheckpoint> verify_checkpoints(const std::string& folder);
 

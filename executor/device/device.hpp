@@ -1,7 +1,8 @@
 #pragma once
-// Where kernels run. A device performs one Operation of a Program at a time, on bound operands, on
-// the queue that the Operation names; the CPU's runs it before `run` returns, CUDA's launches it.
-// What a device lacks it refuses by name before the first step.
+// The interface of a device, on which kernels run. A device executes one Operation of a Program at
+// a time, on operands bound to memory and on the queue that the Operation names: the CPU's `run`
+// returns when it has ended, CUDA's launches it. An operation that a device does not support is
+// refused by name before the first step.
 
 #include <array>
 #include <cstddef>
@@ -14,7 +15,7 @@
 
 namespace orrery::executor {
 
-/// An operand where it lies in the device's memory, dense and row-major.
+/// An operand in the device's memory, dense and row-major.
 struct View {
   std::byte* data = nullptr;
   models::DType dtype = models::DType::fp32;
@@ -23,43 +24,45 @@ struct View {
   std::int64_t elements() const { return shape[0] * shape[1] * shape[2]; }
 };
 
-/// What numbers mean. In the ring every operation is a polynomial over the integers modulo 2^64 in
-/// buffers of 8 bytes: whatever the order of sums, equal work gives equal bits. Norms scale without
-/// a mean, the softmax passes on, activations square or multiply, a token's position picks its
-/// experts and logits weigh them, the loss is a weighted sum of logits, the optimizer subtracts the
-/// gradient. Backward still is forward's derivative: a wrong shard or sum shows in the first bit.
+/// Number system of a run. In the ring every operation is a polynomial over the integers modulo
+/// 2^64, in buffers of 8 bytes: equal work gives equal bits whatever the order of sums. There norms
+/// scale without a mean, softmax is the identity, activations square, or multiply gate and up, a
+/// token's experts follow from its position and are weighted by the logits, the loss is a weighted
+/// sum of logits, and the optimizer subtracts the gradient. Backward remains the derivative of
+/// forward, so a wrong shard or partial sum changes the bits.
 enum class Arithmetic : std::uint8_t { real, ring };
 
 struct TokenMap;
 
-/// What an operation must know next to its operands: where this rank stands in the cut.
+/// What an operation needs besides its operands: which tokens and which part of the vocabulary this
+/// rank holds.
 struct Place {
-  std::int64_t first_row = 0;         // of the micro-batch's tokens, under sequence parallelism
+  std::int64_t first_row = 0;         // of the micro-batch's tokens: sequence parallelism cuts them
   std::int64_t first_vocabulary = 0;  // first row of this rank's shard of the vocabulary
   std::int64_t sequence = 1;          // tokens of one sequence: row r has position r mod sequence
-  const TokenMap* tokens = nullptr;   // ... or the one that this says (token_map.hpp)
-  double loss_scale = 1;              // of backward: 1 / tokens of the global batch, scaled
+  const TokenMap* tokens = nullptr;   // if set, gives the positions instead (token_map.hpp)
+  double loss_scale = 1;              // of backward: loss scale / tokens of the global batch
 };
 
-/// Numbers of one optimizer step (AdamW, decoupled weight decay; Loshchilov & Hutter 2019).
+/// Parameters of one optimizer step (AdamW, decoupled weight decay; Loshchilov & Hutter 2019).
 struct AdamStep {
   double learning_rate = 3e-4, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
-  double gradient_scale = 1;  // of clipping, min(1, limit / norm), over the loss's scale
+  double gradient_scale = 1;  // clipping's min(1, limit / norm), divided by the loss scale
   std::int64_t step = 1;      // from 1, for the bias correction
 };
 
-/// One call. Adam on moments in 8 bits reads and writes the scales of both after all else
-/// (eight_bits.hpp). Kernels add to what is there in gradients of parameters (of norms, biases,
-/// tables; a GEMM where it says so) and in the sum of squared_norm; everything else is overwritten.
-/// An operation on all parameters may come as several calls, one for each contiguous range.
+/// One call of an operation. Gradients of parameters (of norms, biases, tables; a GEMM's where it
+/// accumulates) and the sum of squared_norm are added to; everything else is overwritten. An
+/// operation on all parameters may come as several calls, one for each contiguous range. With 8-bit
+/// moments, the scales of both moments are adam's last two reads and writes (eight_bits.hpp).
 struct Kernel {
   const models::Operation* operation = nullptr;
-  std::span<const View> reads, writes;  // as the operation's
+  std::span<const View> reads, writes;  // in the operation's order
   Place place;
   AdamStep adam;  // of OpKind::adam
 };
 
-/// A point on a queue: everything enqueued before it has ended when it is reached.
+/// A point on a queue, like a CUDA event: reached once everything enqueued before it has ended.
 struct Mark {
   std::uint32_t id = 0;
 };
@@ -74,27 +77,28 @@ class Device {
   virtual std::string description() const = 0;
   /// Does `run` return when the kernel has ended?
   virtual bool synchronous() const = 0;
-  /// Why this operation cannot run here; empty: it can. What has scales of blocks is not asked for:
-  /// every device has it.
+  /// Why this operation cannot run here; empty: it can. Callers do not ask about operations on
+  /// block scales: every device has them.
   virtual std::string refusal(const models::Operation& operation) const = 0;
 
-  /// Memory aligned to 64 bytes. Errors: RunFailure{local_failure} saying how much was asked for.
+  /// Memory aligned to 64 bytes.
+  /// Errors  RunFailure{local_failure} with the size that was asked for
   virtual std::byte* allocate(Bytes size) = 0;
   virtual void release(std::byte* memory) noexcept = 0;
-  /// Memory of the host that `copy` goes to and from without the host's help: page-locked where
-  /// the device is a GPU. Slow to allocate (pages are locked): allocate once and reuse. Errors as
-  /// above.
+  /// Host memory for `copy`: page-locked where the device is a GPU, so that copies proceed without
+  /// the host. Slow to allocate (pages are locked): allocate once and reuse.
+  /// Errors  as `allocate`
   virtual std::byte* allocate_host(Bytes size) = 0;
   virtual void release_host(std::byte* memory) noexcept = 0;
-  virtual void read(const std::byte* from, void* to, Bytes size) = 0;  // after all queues
-  /// Done when it returns; queues may not have come so far: nothing of theirs touches the memory.
+  virtual void read(const std::byte* from, void* to, Bytes size) = 0;  // waits for all queues
+  /// Done when it returns, without waiting for all queues: no enqueued work may use the memory.
   virtual void write(const void* from, std::byte* to, Bytes size) = 0;
   virtual void zero(std::byte* memory, Bytes size) = 0;  // on the compute queue
 
   virtual void run(const Kernel& kernel) = 0;
-  /// Launches several kernels as one (graphs.hpp); null: this device cannot.
+  /// CUDA graphs, which launch several kernels as one (graphs.hpp); null: this device has none.
   virtual Graphs* graphs() const { return nullptr; }
-  /// Device memory to device memory, on a queue; either may be of `allocate_host`.
+  /// Enqueues a copy within device memory; either side may be memory of `allocate_host`.
   virtual void copy(const std::byte* from, std::byte* to, Bytes size, models::Lane queue) = 0;
 
   virtual Mark mark(models::Lane queue) = 0;
@@ -102,7 +106,7 @@ class Device {
   virtual void finish() = 0;                              // the host waits for every queue
   /// Time from the device's start to the mark, once `finish` has returned.
   virtual Time time_of(Mark mark) = 0;
-  /// Marks made so far may be used again. Called between steps.
+  /// Invalidates all marks made so far, for reuse. Called between steps.
   virtual void forget_marks() = 0;
 };
 

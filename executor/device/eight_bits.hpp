@@ -1,12 +1,12 @@
 #pragma once
-// A moment of Adam in 8 bits: blocks of 256 numbers, each number a code of a table from -1 to 1
-// (the first moment) or from 0 to 1 (the second), times the block's largest magnitude. Left out:
-// who keeps which block.
+// Adam's moments stored in 8 bits, in blocks of 256 numbers: each code is an index into a table
+// from -1 to 1 (the first moment) or from 0 to 1 (the second), whose entry is multiplied by the
+// block's largest magnitude. Leaves out which rank keeps which block.
 //
-// The table has seven powers of ten, 10^-6 to 1, each with twice as many numbers between 0.1 and 1
-// of it as the one before, and 0 and 1. Its most negative number is -1 here, so that storing again
-// what was stored changes nothing. Source  Dettmers et al. 2022, "8-bit optimizers via block-wise
-// quantization", arXiv 2110.02861,
+// The table has 0, 1 and, for each of seven powers of ten, 10^-6 to 1, numbers between 0.1 and 1
+// times the power, twice as many as for the power before. Its most negative number is -1 here, so
+// that encoding decoded numbers again changes nothing.
+// Source  Dettmers et al. 2022, "8-bit optimizers via block-wise quantization", arXiv 2110.02861,
 //         section 2; bitsandbytes, functional.create_dynamic_map
 
 #include <algorithm>
@@ -48,7 +48,7 @@ inline const EightBitTable& eight_bit_table(EightBit kind) {
   return tables[static_cast<std::size_t>(kind)];
 }
 
-/// A block, of at most 256 numbers.
+/// Decodes one block of at most 256 numbers.
 template <class T>
 void from_eight_bits(EightBit kind, const std::uint8_t* codes, float scale, std::int64_t count,
                      T* to) {
@@ -56,7 +56,7 @@ void from_eight_bits(EightBit kind, const std::uint8_t* codes, float scale, std:
   for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(table[codes[i]] * scale);
 }
 
-/// Each number the nearest of the table, of two as near the lower one.
+/// Encodes one block: each number becomes the nearest of the table, the lower one on a tie.
 /// Returns the block's scale
 template <class T>
 float to_eight_bits(EightBit kind, const T* numbers, std::int64_t count, std::uint8_t* codes) {

@@ -1,6 +1,6 @@
 #pragma once
-// What a product in few bits reads: two matrices, scales of those that are stored in blocks, and a
-// bias where it has one.
+// Operands of a GEMM in fp8, mxfp8 or nvfp4: two matrices, the scales of those that are stored in
+// blocks, and an optional bias.
 
 #include <array>
 #include <cstddef>
@@ -15,7 +15,8 @@ inline bool has_few_bits(const View& view) {
   return view.dtype == models::DType::fp8 || view.dtype == models::DType::fp4;
 }
 
-/// Along what of its operand a product sums, of which the first is 0.
+/// Whether the dimension that a GEMM sums over (k) runs within the rows or down the columns of its
+/// first operand (0) or second (1).
 inline BlocksAlong summed_along(const models::GemmShape& gemm, std::size_t operand) {
   const bool down_columns = operand == 0 ? gemm.transpose_a : !gemm.transpose_b;
   return down_columns ? BlocksAlong::columns : BlocksAlong::rows;
@@ -40,7 +41,7 @@ struct FewBitReads {
       scales[matrix++] = &each;
     }
   }
-  /// Not one scale for the tensor.
+  /// True if an operand has block scales, instead of one scale for the tensor.
   bool in_blocks() const { return scales[0] != nullptr || scales[1] != nullptr; }
 };
 

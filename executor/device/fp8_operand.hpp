@@ -1,5 +1,6 @@
 #pragma once
-// fp8 operands of a Program: which of the formats each is stored in, and where its scale lies.
+// fp8 and block-scaled operands of a Program: the fp8 format of each, and where its scales are in
+// memory.
 
 #include <array>
 #include <cstddef>
@@ -11,22 +12,22 @@ namespace orrery::executor {
 
 enum class Fp8 : std::uint8_t { e4m3, e5m2 };
 
-/// What forward multiplies, activations and weights, has the finer steps of e4m3; gradients the
-/// wider range of e5m2. Recomputation is forward.
+/// The format that a quantisation writes: e4m3, with finer steps, for activations and weights,
+/// which forward and recomputation multiply; e5m2, with a wider range, for gradients.
 /// Source  Micikevicius et al. 2022, arXiv 2209.05433, section 3
 inline Fp8 fp8_written(const models::Operation& quantise) {
   return quantise.pass == models::Pass::backward ? Fp8::e5m2 : Fp8::e4m3;
 }
-/// Of a product in fp8: [gradient, weight] where the input's gradient is made, [input, gradient]
-/// where the weight's is.
+/// The format of an fp8 GEMM's operand. In backward it reads [gradient, weight] for the input's
+/// gradient, [input, gradient] for the weight's.
 inline Fp8 fp8_read(const models::Operation& product, std::size_t read) {
   const bool backward = product.pass == models::Pass::backward;
   const std::size_t gradient = product.gemm.transpose_a ? 1 : 0;
   return backward && read == gradient ? Fp8::e5m2 : Fp8::e4m3;
 }
 
-/// After the numbers, from the next multiple of 64 bytes on, lies one float: the inverse of the
-/// scale, what stored numbers are multiplied by.
+/// Bytes for one float, the inverse of the scale, which an fp8 tensor has after its numbers, from
+/// the next multiple of 64 bytes on. Stored numbers are multiplied by it.
 inline constexpr std::int64_t fp8_scale_room = 64;
 
 constexpr std::int64_t fp8_scale_offset(std::int64_t elements) {
@@ -36,9 +37,10 @@ inline float* fp8_inverse_scale(const View& view) {
   return reinterpret_cast<float*>(view.data + fp8_scale_offset(view.elements()));
 }
 
-/// Scales of blocks take a byte each. Where blocks run down columns there may be more of them than
-/// along rows, of which the operand has the shape: as many as rows up to a multiple of 32 have.
-/// After them lies the tensor's own. shape  [matrices, rows, scales of a row]
+/// Where the tensor's own scale is, in bytes: after the block scales, of one byte each. The operand
+/// has the shape of scales along rows; blocks down columns may have more of them, but no more than
+/// rows up to a multiple of 32 would.
+/// shape  [matrices, rows, scales of a row]
 constexpr std::int64_t block_scales_offset(const std::array<std::int64_t, 3>& shape) {
   return fp8_scale_offset(shape[0] * ((shape[1] + 31) / 32 * 32) * shape[2]);
 }
@@ -46,7 +48,7 @@ inline float* tensor_scale_of(const View& scales) {
   return reinterpret_cast<float*>(scales.data + block_scales_offset(scales.shape));
 }
 
-/// Bytes that an operand takes, with what lies after it.
+/// Bytes that an operand takes, with the scale that is stored after it.
 inline std::int64_t room_of(const models::Operand& operand) {
   if (operand.dtype == models::DType::uint8) {
     return block_scales_offset(operand.shape) + fp8_scale_room;

@@ -1,6 +1,6 @@
 #pragma once
-// CUDA graphs as a device has them: kernels recorded once, at the addresses that they had, and from
-// then on launched together.
+// CUDA graphs of a device: kernels are recorded once, with the addresses of their operands, and
+// from then on launched together.
 
 #include <cstdint>
 #include <functional>
@@ -9,21 +9,21 @@ namespace orrery::executor {
 
 struct Graph {
   std::uint32_t id = 0;
-  std::int64_t nodes = 0;  // kernels and the like: an operation may be several
+  std::int64_t nodes = 0;  // kernels and the like; one operation may be several
 };
 
-/// Of one device, on its compute queue, for the device's thread.
+/// The graphs of one device, on its compute queue; used by the device's thread only.
 class Graphs {
  public:
   virtual ~Graphs() = default;
 
-  /// What `work` runs on the device is recorded and not run. It calls Device::run alone, and with
-  /// nothing but what has run before: same operations, same operands.
+  /// Records what `work` runs on the device, without running it. `work` calls Device::run alone,
+  /// with operations and operands that have all run before.
   /// Errors  RunFailure: what the device says; nothing is recorded then
   virtual Graph capture(const std::function<void()>& work) = 0;
-  /// After all that the queue has.
+  /// Enqueues the graph after all work on the compute queue.
   virtual void launch(const Graph& graph) = 0;
-  /// Its last launch may still be on its way.
+  /// Frees the graph; its last launch may still be running.
   virtual void release(const Graph& graph) noexcept = 0;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
-// The products that one OpKind::grouped_gemm is made of, and where each lies in the operands.
+// The matrix products, one per expert, that an OpKind::grouped_gemm consists of, and where their
+// matrices are in its operands.
 
 #include <vector>
 
@@ -7,14 +8,15 @@
 
 namespace orrery::executor {
 
-/// One expert's product: its shape, and where its matrices begin, in elements.
+/// One expert's product: its shape, and the offsets of its matrices in elements.
 struct ExpertProduct {
   models::GemmShape shape;
   std::int64_t a = 0, b = 0, c = 0;
 };
 
-/// In the order of experts, those without a row among them: of a gradient that is not added to,
-/// theirs is zero. Errors  rows that do not add up to the operation's: ContractError
+/// One product per expert, in order. Experts without a row are included: unless it accumulates,
+/// their weight's gradient is zero.
+/// Errors  rows that do not add up to the operation's: ContractError
 std::vector<ExpertProduct> expert_products(const models::Operation& operation);
 
 }  // namespace orrery::executor

@@ -29,7 +29,7 @@ inline float widened(Fp16 value) {
   const std::uint32_t sign = static_cast<std::uint32_t>(value.bits & 0x8000U) << 16;
   const std::uint32_t rest = static_cast<std::uint32_t>(value.bits & 0x7fffU) << 13;
   if (rest >= 0x0f800000U) return std::bit_cast<float>(sign | (rest + 0x70000000U));  // inf, nan
-  // Exponents are rebased by a product, which normalises subnormal numbers too: 2^(127 - 15).
+  // Multiplying by 2^(127 - 15) rebases the exponent, and normalises subnormal numbers too.
   return std::bit_cast<float>(sign |
                               std::bit_cast<std::uint32_t>(std::bit_cast<float>(rest) * 0x1p112F));
 }

@@ -1,18 +1,18 @@
 #pragma once
-// How ranks reach each other: collectives of a group and transfers between two ranks. The CPU's
-// fabrics (threads of one process, TCP sockets, MPI) and NCCL's implement this interface.
+// The communication interface between ranks: collectives of a group and transfers between two
+// ranks. The CPU's fabrics (threads of one process, TCP sockets, MPI) and NCCL's implement it.
 //
 // Contract. Every rank of the world makes the same groups in the same order, before the first step.
 // Members of a group start its collectives in the same order, with equal counts. The k-th send of
-// a rank to a peer meets that peer's k-th receive from it in the same group, with equal sizes. A
+// a rank to a peer matches that peer's k-th receive from it in the same group, of equal size. A
 // buffer that was handed over is not touched until its request is done. One thread calls; `abort`
 // alone may come from another.
 //
-// A fabric that cannot progress by itself (MPI, TCP) does so inside `test` and `wait`.
+// A fabric that cannot progress by itself (MPI, TCP) makes progress inside `test` and `wait`.
 //
-// Where a device has queues, a call begins after everything on its `queue`: a collective on that
-// queue itself, a transfer concurrently with it, so that two that cross do not deadlock. `wait`
-// lets the queue go on after the call; such a fabric's may return before the call has ended.
+// Where a device has queues, a call begins after everything on its `queue`. A collective runs on
+// that queue itself, a transfer concurrently with it, so that two that cross do not deadlock.
+// `wait` makes the queue wait for the call, and may itself return before the call has ended.
 
 #include <cstddef>
 #include <cstdint>
@@ -26,7 +26,7 @@
 
 namespace orrery::executor {
 
-/// What a buffer's elements are to a fabric that adds them. `ring` is the integers modulo 2^64.
+/// The element type of a buffer, which a sum needs. `ring` is the integers modulo 2^64.
 enum class Element : std::uint8_t { byte, fp16, bf16, fp32, fp64, ring };
 constexpr std::int64_t size_of(Element element) {
   constexpr std::int64_t of[] = {1, 2, 2, 4, 8, 8};
@@ -35,7 +35,7 @@ constexpr std::int64_t size_of(Element element) {
 
 using GroupId = std::uint32_t;
 
-/// One of the parts that a member gives to another in an all_to_all_v, or takes from it.
+/// One of the parts that a member sends to another in an all_to_all_v, or receives from it.
 struct MemberPart {
   int member = 0;  // index in the group; its own too
   std::byte* at = nullptr;
@@ -48,11 +48,11 @@ struct MemberPart {
 ///   all_gather      count elements at `send`; members * count at `receive`, in member order
 ///   broadcast       count elements at the root's `send` to everyone's `receive`
 ///   all_to_all      members * count elements at `send`: count for each member, in order
-///   all_to_all_v    what `gives` lists for a member goes where that member's `takes` lists this
-///   one,
-///                   part by part in order, of equal sizes; not `send`, `receive` and `count`
-/// `send` and `receive` are equal (in place) or do not overlap; in place, a member's own shard lies
-/// at its position of the whole (all_gather: send = receive + index * count; reduce_scatter the
+///   all_to_all_v    the k-th part that `gives` lists for a member goes to the k-th that the
+///                   member's `takes` lists for this one, of equal size; `send`, `receive` and
+///                   `count` are unused
+/// `send` and `receive` are equal (in place) or do not overlap; in place, a member's own shard is
+/// at its position in the whole (all_gather: send = receive + index * count; reduce_scatter the
 /// other way round).
 struct CollectiveCall {
   models::Collective kind = models::Collective::all_reduce;
@@ -75,12 +75,13 @@ struct TransferCall {
   models::Lane queue = models::Lane::data;
 };
 
-/// Something started and not yet known to be done. Waited for exactly once.
+/// A call that was started. It must be waited for exactly once.
 struct Request {
   std::uint64_t id = 0;
 };
 
-/// How the host was held up by calls of a library that answers "in progress" and is asked again.
+/// How long the host was held up by calls that a library leaves "in progress", so that the host
+/// polls them.
 struct HostWaits {
   std::int64_t calls = 0, late = 0;  // all; those that were in progress when they returned
   Time waited{};                     // in all, on the host
@@ -97,8 +98,8 @@ class Fabric {
   /// Called by all ranks of the world, members or not, in the same order. Members are world ranks
   /// in group order, all different.
   virtual GroupId make_group(std::span<const int> members) = 0;
-  /// Member `from` will send to member `to`. Called like make_group, before the first transfer that
-  /// way, for fabrics that need a connection for each.
+  /// Announces that member `from` will send to member `to`. Called like make_group, before the
+  /// first such transfer, for fabrics that need a connection for each direction.
   virtual void connect(GroupId /*group*/, int /*from*/, int /*to*/) {}
 
   /// Start and return. Errors of all four: RunFailure (a peer vanished, aborted, the deadline).
@@ -109,7 +110,7 @@ class Fabric {
   virtual bool test(Request request) = 0;
   virtual void wait(Request request) = 0;
 
-  /// So far; nothing where no call is ever in progress.
+  /// The waits so far; nullopt where no call is ever left in progress.
   virtual std::optional<HostWaits> host_waits() const { return std::nullopt; }
 
   /// Ends every call in progress here with RunFailure{peer_failed}; safe from another thread.

@@ -1,7 +1,6 @@
 #pragma once
-// What fabrics on the CPU do with numbers: sums of several buffers, in the order given, so that the
-// result is the same on every rank and in every run. 16-bit numbers are added in fp32 and rounded
-// once.
+// Sums of several buffers, for the CPU's fabrics: in the order given, so that the result is the
+// same on every rank and in every run. 16-bit numbers are added in fp32 and rounded once.
 
 #include <cstddef>
 #include <span>

@@ -21,14 +21,15 @@ namespace orrery::executor {
 using StreamProtocol = boost::asio::generic::stream_protocol;
 using StreamSocket = StreamProtocol::socket;
 
-/// Of the connections of a run there are two of each rank (its own, its watchdog's), and at most as
-/// many again that are in their handshake.
+/// A run has two connections of each rank (its own, its watchdog's); at most as many callers again
+/// may be in their handshake.
 inline constexpr std::size_t handshakes_per_rank = 2;
 
+/// The listener of one service.
 class Acceptor {
  public:
-  /// Takes the socket of a caller that belongs to the run; `welcome` is to be sent first.
-  /// False: it is refused, since another one with its claims is connected.
+  /// Takes the socket of a caller that belongs to the run; `welcome` must be sent to it first.
+  /// False: the caller is refused, because another one with its claims is connected.
   using Enter =
       std::function<bool(const Claims& claims, StreamSocket& socket, const std::string& welcome)>;
 

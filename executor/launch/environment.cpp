@@ -13,7 +13,7 @@ namespace {
 
 constexpr int default_port = 29500;  // torchrun's
 
-/// Typed looks at an environment.
+/// Reads variables of an environment by type.
 class Variables {
  public:
   explicit Variables(const Environment& environment) : environment_{environment} {}
@@ -153,7 +153,7 @@ Placement by_open_mpi(const Variables& variables) {
   return placed;
 }
 
-/// Two jobs on one host must not listen on one port; the same job's ranks must agree on it.
+/// A port that follows from the job, so that its ranks agree on it and two jobs on one host differ.
 std::uint16_t port_of_job(std::string_view job) {
   std::uint32_t sum = 0;
   for (const char each : job) sum = sum * 31 + static_cast<unsigned char>(each);
@@ -188,7 +188,7 @@ Placement by_slurm(const Variables& variables) {
 }
 
 Placement by_pmi(const Variables& variables) {
-  // Hydra says no job: the ranks of a host have one parent, its proxy.
+  // Hydra states no job: use the parent of a host's ranks, which is Hydra's proxy.
   Placement placed{.launcher = Launcher::pmi,
                    .rank = variables.need("PMI_RANK"),
                    .ranks = variables.need("PMI_SIZE"),

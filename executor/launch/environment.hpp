@@ -1,7 +1,7 @@
 #pragma once
-// Which rank this process is, and where it meets the others: what its launcher left in the
-// environment, read in one fixed order. The reason travels with the answer, for "which variables
-// won" is the first thing to ask of a run that hangs.
+// Determines which rank this process is and where it connects to the others, from what its launcher
+// left in the environment, read in one fixed order. The answer includes the reason, because "which
+// variables were used" is the first question about a run that hangs.
 //
 //   1  flags                       --rank, --ranks, --address
 //   2  ORRERY_RANK + ORRERY_RANKS  ranks that `orrery execute` starts itself
@@ -24,13 +24,13 @@
 namespace orrery::executor {
 
 using Environment = std::map<std::string, std::string, std::less<>>;
-/// Of this process.
+/// The environment of this process.
 Environment environment();
 
 enum class Launcher : std::uint8_t { flags, orrery, torchrun, open_mpi, slurm, pmi, alone };
 std::string_view name(Launcher launcher);
 
-/// Where one listens: at a port of a host, by its name or number, or at a Unix socket.
+/// Where a process listens: at a port of a host, given by name or IP address, or at a Unix socket.
 struct Address {
   std::string host{};
   std::uint16_t port = 0;
@@ -39,7 +39,7 @@ struct Address {
 };
 /// "node1:29500", "[::1]:29500", "/run/user/1000/orrery/store".
 std::string text_of(const Address& address);
-/// Of a host and a port. Errors: InputError `PLACE: expected HOST:PORT, found 'x'`.
+/// Parses a host and a port. Errors: InputError `PLACE: expected HOST:PORT, found 'x'`.
 Address parse_address(std::string_view text, const std::string& place);
 
 /// What the command line says about this process.
@@ -48,17 +48,19 @@ struct PlacementFlags {
   std::optional<std::string> address{};
 };
 
+/// Which rank a process is, and where it connects to the others.
 struct Placement {
   Launcher launcher = Launcher::alone;
   int rank = 0, ranks = 1;
   std::optional<int> local_rank{}, local_ranks{}, node{};
   std::optional<Address> rendezvous{};  // where rank 0 listens, if ranks are on several hosts
   bool by_address = false;              // `--address` says where
-  std::string job{};                    // the same for all ranks of a run, another for another run
+  std::string job{};                    // the same for all ranks of a run, different between runs
   bool mpi = false;                     // MPI finds its peers by itself
   std::string reason{};                 // one sentence
 };
 
+/// Reads the first launcher's variables that apply; flags come first.
 /// Errors  a variable that is no number or a rank beyond the world: InputError naming it
 Placement placement(const Environment& environment, const PlacementFlags& flags = {});
 

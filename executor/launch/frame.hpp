@@ -1,5 +1,6 @@
 #pragma once
-// The store's frames: numbers little-endian, texts with their length before them.
+// The encoding of the store's frames: numbers are little-endian, texts have their length before
+// them.
 
 #include <algorithm>
 #include <cstdint>
@@ -11,6 +12,7 @@ namespace orrery::executor {
 enum class StoreVerb : std::uint8_t { set, first, find, get, add, erase, barrier, now, leave };
 enum class StoreAnswer : std::uint8_t { done, absent, refused };
 
+/// Appends numbers and texts to a frame.
 class FrameWriter {
  public:
   FrameWriter& number(std::uint64_t value, int bytes) {
@@ -23,14 +25,14 @@ class FrameWriter {
     return *this;
   }
   const std::string& bytes() const { return frame_; }
-  /// With its length before it.
+  /// The frame with its length before it.
   std::string framed() const { return FrameWriter{}.number(frame_.size(), 4).frame_ + frame_; }
 
  private:
   std::string frame_;
 };
 
-/// Reads what was written; past the end it reads zeros and says so.
+/// Reads a frame; past its end it returns zeros, and `whole` becomes false.
 class FrameReader {
  public:
   explicit FrameReader(std::string_view frame) : rest_{frame} {}
@@ -52,7 +54,7 @@ class FrameReader {
     return value;
   }
   bool whole() const { return whole_; }
-  /// Whole, and nothing is left.
+  /// All was read, and nothing beyond the end.
   bool at_end() const { return whole_ && rest_.empty(); }
 
  private:

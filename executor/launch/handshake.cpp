@@ -26,7 +26,7 @@ std::string text_of(const Nonce& nonce) {
   return {reinterpret_cast<const char*>(nonce.data()), nonce.size()};
 }
 
-/// Before the nonces, so that neither side's proof serves as the other's.
+/// The first byte of what is proved, so that one side's proof cannot be used as the other's.
 enum class Side : char { caller = 'c', called = 's' };
 
 std::string proof_of(Side side, Service service, const StoreIdentity& identity,

@@ -1,7 +1,7 @@
 #pragma once
-// The first bytes of every connection between ranks: the two ends show each other that they belong
-// to one run. Until then a caller is not authenticated: it is read in pieces of known size, at most
-// 4 KiB, and everything that is not as it should be has the same answer.
+// The handshake of every connection between ranks: the two ends prove to each other that they
+// belong to one run. Until then a caller is not authenticated: it is read in pieces of known size,
+// at most 4 KiB, and every error gets the same answer.
 //
 //   caller  magic of store or wire (8), version (4), a nonce (32)
 //   called  a nonce (32)
@@ -24,7 +24,7 @@ namespace orrery::executor {
 struct StoreIdentity {
   std::string job{};
   int ranks = 1;
-  std::optional<Secret> secret{};  // nothing: any peer that reaches the socket is accepted
+  std::optional<Secret> secret{};  // nullopt: any peer that reaches the socket is accepted
 };
 
 /// A key and a value that the store writes, if the key is not there yet, when this client's
@@ -36,6 +36,7 @@ struct LastWill {
 /// What a connection is for. Each role of a rank has at most one connection to the store.
 enum class PeerRole : std::uint8_t { rank, watchdog };
 
+/// What a caller claims to be.
 struct Claims {
   int rank = 0;
   PeerRole role = PeerRole::rank;
@@ -53,11 +54,11 @@ class HandshakeServer {
   HandshakeServer(Service service, const StoreIdentity& identity, const Nonce& nonce);
   /// How many bytes are to be read next; no more than 4 KiB all together.
   std::size_t wanted() const { return wanted_; }
-  /// Takes exactly those.
+  /// Takes exactly that many bytes.
   Result receive(std::string_view bytes);
-  /// What is to be sent now; empty: nothing.
+  /// The bytes to send now; empty: none.
   const std::string& answer() const { return answer_; }
-  /// Once accepted.
+  /// The caller's claims; valid once it is accepted.
   const Claims& claims() const { return claims_; }
 
   static std::string refusal();
@@ -79,14 +80,14 @@ class HandshakeServer {
   Claims claims_;
 };
 
-/// The side that calls. Why it is refused, or the other side not believed; empty: they belong to
-/// one run. Errors  RunFailure{peer_failed}: the connection is lost
+/// The side that calls. Returns why this rank is refused or the other side is not trusted; empty:
+/// both belong to one run. Errors  RunFailure{peer_failed}: the connection is lost
 std::string handshake(const Socket& socket, Service service, const StoreIdentity& identity,
                       const Claims& claims, Deadline deadline);
 
-/// Connects and shakes hands, again where the connection is lost before its answer: a peer that
-/// floods an address with callers makes others wait, not fail. Errors  RunFailure{peer_failed}:
-/// `PEER refuses this rank: ...`, or as `connect_to`
+/// Connects and does the handshake, and tries again where the connection is lost before the answer:
+/// a flood of callers at an address makes others wait, but not fail.
+/// Errors  RunFailure{peer_failed}: `PEER refuses this rank: ...`, or as `connect_to`
 Socket authenticated_socket(const Address& address, Service service, const StoreIdentity& identity,
                             const Claims& claims, Deadline deadline, const std::string& peer);
 

@@ -1,4 +1,4 @@
-// Lists as launchers write them: hosts in brackets, tasks with a factor, HOST:PORT.
+// Parses lists as launchers write them: hosts in brackets, tasks with a factor, HOST:PORT.
 
 #include <fmt/format.h>
 
@@ -111,7 +111,7 @@ Address parse_address(std::string_view text, const std::string& place) {
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
     host = host.substr(1, host.size() - 2);
   } else if (host.find(':') != std::string_view::npos) {
-    host = {};  // IPv6 wants its brackets
+    host = {};  // IPv6 needs brackets
   }
   if (host.empty() || port < 0 || port > 65535) {
     throw InputError{place, fmt::format("expected HOST:PORT, found '{}'", text)};

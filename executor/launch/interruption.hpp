@@ -1,10 +1,10 @@
 #pragma once
-// How a wait on a socket ends before its time: what interrupts the run makes a descriptor readable
-// (the pipe of a signal's handler), and every wait of this thread looks at it too.
+// Ends waits on sockets early when the run is interrupted: a request to end makes a descriptor
+// readable (StopRequests::descriptor), and every wait of this thread polls that descriptor, too.
 
 namespace orrery::executor {
 
-/// Waits of this thread end once `descriptor` can be read, for as long as this is there.
+/// While it exists, waits of this thread end once `descriptor` can be read.
 /// Errors of those waits  RunFailure{interrupted}: `interrupted while ranks meet`
 class Interruptible {
  public:
@@ -17,7 +17,7 @@ class Interruptible {
   int before_;
 };
 
-/// Of this thread; -1: nothing ends its waits, which poll(2) takes as it is.
+/// The descriptor that ends this thread's waits; -1: none, which poll(2) ignores.
 int interruption();
 void refuse_if_interrupted();
 

@@ -17,7 +17,7 @@ namespace {
 /// Longer ones leave no room in the 107 letters of a Unix socket's path.
 constexpr std::size_t longest_runtime_folder = 50;
 
-/// Why it is not the user's alone; empty: it is.
+/// Why a folder is not the user's alone; empty: it is.
 std::string found_instead(const std::string& path) {
   struct stat found {};
   if (::lstat(path.c_str(), &found) != 0) return std::strerror(errno);
@@ -48,7 +48,7 @@ std::string private_folder(const Environment& environment) {
       found_instead(runtime->second).empty()) {
     path = runtime->second + "/orrery";
   }
-  ::mkdir(path.c_str(), 0700);  // or it is there: what it is then is looked at
+  ::mkdir(path.c_str(), 0700);  // it may exist already: the next line checks it
   require_private(path);
   return path;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// The folder of this user on this machine, which no other user enters (0700): it holds the sockets
-// at which ranks of one host connect, and the secret of ranks that are started here by hand.
+// The folder of this user on this machine, which no other user can enter (0700): it holds the
+// sockets at which ranks of one host connect, and the secret of ranks that are started by hand.
 
 #include <string>
 
@@ -13,7 +13,7 @@ namespace orrery::executor {
 /// Errors  as `require_private`
 std::string private_folder(const Environment& environment);
 
-/// Is it a folder, no link to one, of this user, and closed to all others?
+/// Requires a folder, not a link to one, that belongs to this user and is closed to all others.
 /// Errors  RunFailure{local_failure}: `PATH: expected a folder of user 1000 alone, found one of
 ///         user 7; remove it, or set XDG_RUNTIME_DIR`
 void require_private(const std::string& path);

@@ -15,7 +15,7 @@ namespace orrery::executor {
 
 namespace {
 
-/// Where the kernel says that the arguments of this process lie.
+/// The memory in which the kernel finds the arguments of this process.
 struct ArgumentMemory {
   char* begin = nullptr;
   std::size_t size = 0;

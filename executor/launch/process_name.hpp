@@ -1,5 +1,5 @@
 #pragma once
-// What process lists show of a rank: `orrery rank 3` before its arguments.
+// Names ranks in process lists: `orrery rank 3` before the arguments.
 
 namespace orrery::executor {
 
@@ -7,9 +7,9 @@ namespace orrery::executor {
 /// characters: from rank 1000 on "orrery r1000").
 void name_thread(int rank);
 
-/// The same, and what `ps` prints of the process: its first word becomes `orrery rank 3`, its
-/// arguments follow, cut where they reach beyond the memory that they were given in. `argv` must
-/// not be read afterwards. Where the system does not say where they lie, they stay.
+/// The same, and what `ps` prints of the process: its first word becomes `orrery rank 3`, and its
+/// arguments follow, cut off at the end of the memory that the system gave them. `argv` must not be
+/// read afterwards. Where the system does not say where that memory is, it is left unchanged.
 void name_process(int rank);
 
 }  // namespace orrery::executor

@@ -17,7 +17,7 @@ std::optional<Secret> secret_for(const Address& address, const Environment& envi
   return std::nullopt;
 }
 
-/// The same for all ranks of the job on this host, another for another job's.
+/// The path of a job's socket: the same for all its ranks on this host, different for other jobs.
 std::string socket_of(const Placement& placed, const Environment& environment) {
   const std::string where = placed.rendezvous ? text_of(*placed.rendezvous) : "";
   return fmt::format("{}/{}", private_folder(environment), digest_name(placed.job + ' ' + where));

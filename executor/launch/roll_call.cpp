@@ -8,8 +8,9 @@ namespace orrery::executor {
 
 namespace {
 
-/// Of the time between two beats: work that is starved of its core still gets some.
-constexpr int least_share_of_work = 50;  // one part in so many
+/// A rank is working if it used at least one part in 50 of the time between two beats as CPU time:
+/// even work that is starved of its core gets that much.
+constexpr int least_share_of_work = 50;
 
 std::int64_t whole_seconds(RollCall::Span span) {
   return std::chrono::round<std::chrono::seconds>(span).count();
@@ -52,7 +53,8 @@ std::optional<RollCall::LostRank> RollCall::lost() const {
   return std::nullopt;
 }
 
-/// Where every rank waits: the one that has waited longest, once even the last has too long.
+/// Where every rank waits for another: the one that has waited longest, once all of them have
+/// waited longer than the largest limit.
 const RollCall::RankState* RollCall::longest_waiter() const {
   Span limit{};
   const RankState* first = nullptr;
@@ -67,7 +69,8 @@ const RollCall::RankState* RollCall::longest_waiter() const {
   return first;
 }
 
-/// Who is silent cannot say that its limit has become shorter, as the others' have.
+/// A rank's limit. A silent rank cannot report that its limit has become shorter, so the others'
+/// limits apply to it, too.
 RollCall::Span RollCall::limit_of(const RankState& seen) const {
   Span limit = seen.beat.limit;
   if (!silent(seen)) return limit;

@@ -17,6 +17,7 @@
 
 namespace orrery::executor {
 
+/// The heartbeats of all ranks.
 class RollCall {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -26,20 +27,20 @@ class RollCall {
   /// silence  without a beat, a rank is lost
   RollCall(int ranks, Span beat, Span silence, Time now);
 
-  /// Rank 0 looks: once per `beat`, if nothing holds it up.
+  /// Advances the time. Rank 0 calls it once per `beat`, if nothing holds it up.
   void look(Time now);
   void hear(int rank, const Beat& beat);
 
-  /// A rank of which the run cannot expect anything any more, and why, in words.
+  /// A rank that is lost or stuck, and why, in words.
   struct LostRank {
     int rank = 0;
     std::string why{};
   };
   std::optional<LostRank> lost() const;
-  /// Of the ranks at one place too long: one without heartbeats, else one that waits for no other;
-  /// where all wait for each other, the one that has waited longest.
+  /// Of the ranks that stayed at one place too long: one without heartbeats, else one that waits
+  /// for no other; where all wait for each other, the one that has waited longest.
   std::optional<LostRank> stuck() const;
-  /// Once for each rank and place, at half of its limit.
+  /// One warning for each rank and place, at half of the rank's limit.
   std::vector<std::string> warnings();
 
  private:
@@ -47,7 +48,7 @@ class RollCall {
     Beat beat{};
     bool heard = false;
     bool warned = false;
-    Span beat_at{}, place_at{};  // on the clock that stands still in gaps
+    Span beat_at{}, place_at{};  // on the clock that stops in gaps
   };
   Span still(const RankState& seen) const { return awake_ - seen.place_at; }
   bool silent(const RankState& seen) const { return awake_ - seen.beat_at > 3 * beat_; }

@@ -44,7 +44,7 @@ std::string digits_of(const unsigned char* bytes, std::size_t size) {
                    fmt::format("{}: cannot be {}: {}", path, what, std::strerror(errno))};
 }
 
-/// Whole or not at all, and never over another's.
+/// Writes the whole file or none, and never replaces one that another process made.
 void write_new_secret(const std::string& path) {
   const std::string draft = fmt::format("{}.{}", path, random_name());
   const Secret secret = random_secret();

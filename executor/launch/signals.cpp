@@ -33,7 +33,7 @@ extern "C" void pass_to_requests(int signal) {
   errno = error;
 }
 
-/// One at a time, so that two requests never interrupt each other.
+/// Installs a handler that blocks the other requests, so that two never interrupt each other.
 void on_signal(int signal, void (*handler)(int)) {
   struct sigaction action {};
   action.sa_handler = handler;

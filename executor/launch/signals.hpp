@@ -1,6 +1,6 @@
 #pragma once
-// What a run is asked for while it goes on: to end (SIGINT, SIGTERM), or to write a checkpoint and
-// make room (SIGUSR1). A run that writes checkpoints ends after its step; asked again, at once.
+// Requests to a run that is going on: to end (SIGINT, SIGTERM), or to write a checkpoint and make
+// room (SIGUSR1). A run that writes checkpoints ends after its step; if asked again, at once.
 
 #include <atomic>
 #include <chrono>
@@ -12,7 +12,7 @@ namespace orrery::executor {
 /// parent process may each pass it on.
 inline constexpr std::chrono::milliseconds same_request{500};
 
-/// Any thread may ask and read, and so may a signal's handler.
+/// The requests so far. Any thread may make and read them, and so may a signal handler.
 class StopRequests {
  public:
   StopRequests();
@@ -29,7 +29,7 @@ class StopRequests {
 
   /// SIGINT or SIGTERM, whichever came first; or 0.
   int end() const noexcept { return end_; }
-  /// ... and the run no longer waits for anything.
+  /// Is the run to end at once, without waiting for anything?
   bool at_once() const noexcept { return at_once_; }
   bool checkpoint() const noexcept { return checkpoint_; }
   /// Readable once the run is to end at once: for waits (interruption.hpp).

@@ -23,13 +23,13 @@ namespace orrery::executor {
 
 namespace {
 
-constexpr int backlog = 1024;  // ranks that knock at once
+constexpr int backlog = 1024;  // ranks that connect at once
 constexpr std::chrono::milliseconds between_attempts{50};
-constexpr std::chrono::seconds between_looks{1};  // of a wait
+constexpr std::chrono::seconds between_looks{1};  // the longest poll within a wait
 
 using Found = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
-/// Addresses of a name; on failure an empty list and why.
+/// The addresses of a name; on failure an empty list, and `why` is set.
 Found look_up(const Address& address, int flags, std::string& why) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -45,8 +45,8 @@ Socket socket_for(const addrinfo& each) {
   return Socket{::socket(each.ai_family, each.ai_socktype | SOCK_CLOEXEC, each.ai_protocol)};
 }
 
-/// False: the deadline has passed. While this process was paused, or starved of its core, it did
-/// not wait: that time does not count.
+/// False: the deadline has passed. Time in which this process was paused, or starved of its core,
+/// does not count.
 /// Errors  RunFailure{interrupted}
 bool wait_until_ready(const Socket& socket, short events, Deadline deadline) {
   for (;;) {
@@ -108,7 +108,7 @@ int try_connect(const std::string& path, Deadline deadline, Socket& socket) {
   return socket ? try_connect(socket, generic(where), sizeof where, deadline) : errno;
 }
 
-/// Why none of its addresses answers; empty: `socket` is connected.
+/// Why none of the address's endpoints answers; empty: `socket` is connected.
 std::string why_unconnected(const Address& address, Deadline deadline, Socket& socket) {
   if (!address.path.empty()) {
     const int error = try_connect(address.path, deadline, socket);

@@ -22,7 +22,7 @@ namespace orrery::executor {
 
 namespace {
 
-/// A folder that goes when the run does.
+/// A folder that is removed at the end of the run.
 class RunFolder {
  public:
   RunFolder() {
@@ -120,7 +120,7 @@ class Family {
     }
     if (child > 0) return child;
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::raise(SIGKILL);  // it went before we could say so
+    if (::getppid() != parent) ::raise(SIGKILL);  // the parent ended before the line above
     ::sigprocmask(SIG_SETMASK, &before_, nullptr);
     const int nothing = ::open("/dev/null", O_RDWR);
     ::dup2(nothing, STDIN_FILENO);

@@ -1,9 +1,9 @@
 #pragma once
-// A small table that all ranks of a run share: rank 0 serves it, everyone (rank 0 too) is a client.
-// Ranks find each other's addresses in it, agree on barriers, and report why they end.
+// A small key-value store that all ranks of a run share: rank 0 serves it, every rank (rank 0 too)
+// is a client. Ranks find each other's addresses in it, agree on barriers, and report why they end.
 //
-// Ranks of one host meet at a Unix socket, those of several over TCP. A connection begins with a
-// greeting (handshake.hpp); then frames go either way in turn, a request and its answer: a length
+// Ranks of one host connect at a Unix socket, those of several over TCP. A connection begins with a
+// handshake (handshake.hpp); then frames go either way in turn, a request and its answer: a length
 // (4 bytes, little-endian, at most `store_frame_limit`) and that many bytes (store_table.hpp).
 
 #include <chrono>
@@ -19,15 +19,15 @@ namespace orrery::executor {
 
 enum class StoreVerb : std::uint8_t;
 
-/// The table. Serves from its own thread until it is destroyed.
+/// The server of the store. It serves from its own thread until it is destroyed.
 class StoreServer {
  public:
   /// Errors  the address is taken or is not ours: RunFailure{local_failure}
   StoreServer(const Address& where, const StoreIdentity& identity);
   ~StoreServer();
-  /// Where it listens: the port is the real one, the host as it was asked for.
+  /// Where it listens: the actual port, and the host as it was requested.
   Address address() const;
-  /// Waits until no more than `connections` are open: others have read why a run ends.
+  /// Waits until no more than `connections` are open, so that others can read why a run ends.
   void linger(int connections, std::chrono::milliseconds patience) const;
 
  private:
@@ -36,13 +36,12 @@ class StoreServer {
 };
 
 /// One connection of one rank. One thread at a time uses it.
-/// Errors of all calls  RunFailure{peer_failed}: the server vanished or answers what cannot be
-/// read,
-///                      or a deadline has passed
+/// Errors of all calls  RunFailure{peer_failed}: the server vanished, an answer of it cannot be
+///                      read, or a deadline has passed
 class Store {
  public:
-  /// Joins; waits until `patience` is over for a server that is late.
-  /// Errors  as `greet`
+  /// Connects; waits for a server that is late until `patience` is over.
+  /// Errors  as `authenticated_socket`
   Store(const Address& server, const StoreIdentity& identity, const Claims& claims,
         std::chrono::milliseconds patience);
   Store(const Address& server, const StoreIdentity& identity, int rank,
@@ -53,23 +52,23 @@ class Store {
   ~Store();
 
   void set(std::string_view key, std::string_view value);
-  /// Sets unless it is there; what is there then.
+  /// Sets the key unless it exists; returns the value that it then has.
   std::string first(std::string_view key, std::string_view value);
   std::optional<std::string> find(std::string_view key);
   /// Waits until a rank sets it: `no rank set 'x' within 5 s; missing: ranks 2 3` names the ranks
   /// that have not joined.
   std::string get(std::string_view key, std::chrono::milliseconds patience);
   std::int64_t get_number(std::string_view key, std::chrono::milliseconds patience);
-  /// To a number that is 0 at first; the sum.
+  /// Adds to a number that is 0 at first; returns the sum.
   std::int64_t add(std::string_view key, std::int64_t amount);
   void erase(std::string_view key);
-  /// Until every rank has called it with this name, which may be used again afterwards.
-  /// `barrier 'x' was not reached within 5 s by ranks 2 3`
+  /// Waits until every rank has called it with this name, which may be used again afterwards.
+  /// Errors  `barrier 'x' was not reached within 5 s by ranks 2 3`
   void barrier(std::string_view name, std::chrono::milliseconds patience);
-  /// What rank 0's clock shows less what ours does, by the quickest of 32 questions.
+  /// Rank 0's clock minus this rank's, by the quickest of 32 requests.
   /// Source  Cristian 1989, "Probabilistic clock synchronization"
   Clock::duration clock_offset();
-  /// Goodbye: the will is void.
+  /// Leaves in order, so that the last will is not written.
   void leave() noexcept;
   /// Ends a call that waits, and all later ones; safe from another thread.
   void interrupt() noexcept;

@@ -12,7 +12,7 @@ namespace orrery::executor {
 
 namespace {
 
-/// The server answers within this beyond what a caller is willing to wait.
+/// How long the server may take to answer beyond what a caller is willing to wait.
 constexpr std::chrono::seconds grace{5};
 
 [[noreturn]] void unreadable(std::string_view peer) {

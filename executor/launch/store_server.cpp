@@ -43,7 +43,7 @@ class StoreServer::State {
   int connections() const { return connections_; }
 
  private:
-  /// A client. It asks, is answered, and asks again; while it waits for its answer it is silent.
+  /// A connected client. It sends one request at a time, and nothing while it waits for the answer.
   struct ClientSession {
     ClientSession(ClientId of, StreamSocket taken, asio::io_context& context)
         : id{of}, socket{std::move(taken)}, patience{context} {}
@@ -52,7 +52,7 @@ class StoreServer::State {
     StreamSocket socket;
     asio::steady_timer patience;
     std::string in, out;
-    std::uint64_t requests = 0;  // so far: a wait that is over belongs to an earlier one
+    std::uint64_t requests = 0;  // so far, to tell a wait that is over from the current one
   };
   using Client = std::shared_ptr<ClientSession>;
 
@@ -75,7 +75,7 @@ class StoreServer::State {
     return true;
   }
 
-  /// Then the next request is read.
+  /// Sends bytes to a client, and then reads its next request.
   void send(ClientId id, std::string bytes) {
     const auto found = sessions_.find(id);
     if (found == sessions_.end()) return;
@@ -100,7 +100,7 @@ class StoreServer::State {
                      });
   }
 
-  /// Memory grows with what arrives, not with what is announced.
+  /// Memory grows with what has arrived, not with the announced size.
   void read_request(const Client& client, std::size_t size) {
     asio::async_read(client->socket, asio::dynamic_buffer(client->in, size),
                      asio::transfer_exactly(size),
@@ -132,7 +132,7 @@ class StoreServer::State {
     client->patience.async_wait([this, client, still](const error_code& ended) {
       if (!ended && still()) table_.give_up(client->id);
     });
-    // Who waits sends nothing: what can be read is the end of the connection.
+    // A client that waits sends nothing, so if its socket is readable, the connection has ended.
     client->socket.async_wait(StreamSocket::wait_read, [this, client, still](const error_code&) {
       if (still()) lose(client);
     });
@@ -149,7 +149,7 @@ class StoreServer::State {
     table_.lose(client->id);
   }
 
-  asio::io_context context_;  // goes last: sockets and timers are its own
+  asio::io_context context_;  // destroyed last: it owns sockets and timers
   Address address_;
   StoreTable table_;
   std::map<ClientId, Client> sessions_;

@@ -11,8 +11,8 @@ namespace orrery::executor {
 
 namespace {
 
-/// Keys and barriers that a run has at most: beats, results, addresses and the ids of
-/// communicators.
+/// The most keys, and the most barriers, of a run: keys are beats, results, addresses and the ids
+/// of communicators.
 std::size_t most_keys(int ranks) {
   return 1024 + 64 * static_cast<std::size_t>(ranks);
 }
@@ -23,7 +23,7 @@ std::int64_t number_or_0(const std::string& text) {
   return value;
 }
 
-/// Without overflow: what is added may be anything.
+/// Wraps around instead of overflowing, because a client may send any number.
 std::int64_t sum(std::int64_t one, std::int64_t other) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(one) +
                                    static_cast<std::uint64_t>(other));

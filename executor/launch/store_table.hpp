@@ -1,6 +1,6 @@
 #pragma once
-// What the store keeps and how it answers, without sockets: frames in, frames out. Whoever asks has
-// shown that it belongs to the run; what it sends may still be anything.
+// The contents of the store and its answers, without sockets: frames in, frames out. Clients have
+// proved that they belong to the run; what they send is still not trusted.
 
 #include <functional>
 #include <map>
@@ -25,22 +25,23 @@ struct ClientId {
   friend auto operator<=>(const ClientId&, const ClientId&) = default;
 };
 
+/// Keys, barriers and clients of the store.
 class StoreTable {
  public:
   /// Is called with each answer, one to each request.
   using Answer = std::function<void(ClientId id, std::string frame)>;
   StoreTable(int ranks, Answer answer);
 
-  /// False: that id is connected already.
+  /// False: that id is connected already, or the key of its will is too long.
   bool join(ClientId id, const LastWill& will);
   /// The connection has ended: its last will is written.
   void lose(ClientId id);
 
-  /// `waits`: the answer comes later, by another's request or by `give_up`. `refused`: this is no
-  /// request; its sender is to be disconnected.
+  /// `waits`: the answer comes later, by another client's request or by `give_up`. `refused`: this
+  /// is no valid request; its sender is to be disconnected.
   enum class Served : std::uint8_t { answered, waits, refused };
   Served serve(ClientId id, std::string_view frame);
-  /// How long an id that waits does so; nothing: it does not wait.
+  /// How long a client that waits will do so; nullopt: it does not wait.
   std::optional<std::chrono::milliseconds> patience(ClientId id) const;
   void give_up(ClientId id);
 

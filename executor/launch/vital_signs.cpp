@@ -8,7 +8,7 @@ namespace orrery::executor {
 
 namespace {
 
-/// 35 years; more is nonsense.
+/// The longest time that is accepted: 35 years.
 constexpr std::uint64_t most_milliseconds = std::uint64_t{1} << 40;
 
 std::uint64_t number_of(std::chrono::milliseconds span) {
@@ -19,7 +19,7 @@ std::chrono::milliseconds span_from(FrameReader& reader) {
   return std::chrono::milliseconds{std::min(reader.number(8), most_milliseconds)};
 }
 
-/// Does a run end with it?
+/// Is it an exit code that ends a run?
 bool ends_runs(std::uint64_t code) {
   const Exit known = static_cast<Exit>(static_cast<int>(code));
   return code < 256 && known != Exit::done && meaning(known) != "unknown";

@@ -1,6 +1,6 @@
 #pragma once
-// What watchdogs write to each other in the store, and how it is read: a rank's heartbeat, and why
-// the run ends. Bytes of another process are not trusted: what cannot be read counts as nothing.
+// What watchdogs write to each other in the store, and its parsing: a rank's heartbeat, and why the
+// run ends. Bytes of another process are not trusted: what cannot be parsed is nullopt.
 
 #include <chrono>
 #include <cstdint>
@@ -20,18 +20,18 @@ struct Verdict {
 };
 
 std::string text_of(const Verdict& verdict);
-/// Nothing: not whole, of no rank, or with a code that ends no run, such as `done`.
+/// nullopt: incomplete, of a rank that does not exist, or with a code that ends no run (`done`).
 std::optional<Verdict> parse_verdict(std::string_view text, int ranks);
-/// What ends a run whose verdict cannot be read.
+/// The verdict on a run whose written verdict cannot be parsed.
 Verdict unreadable_verdict();
 
-/// That a rank lives, and where it is.
+/// A heartbeat: the rank is alive, and where it is.
 struct Beat {
   std::uint64_t number = 0;
-  std::string place{};                      // another one: it has moved
+  std::string place{};                      // differs: the rank has moved
   std::string waits{};                      // for which rank; empty: for none
-  std::string text{};                       // all of it in words
-  std::chrono::milliseconds limit{60'000};  // at one place
+  std::string text{};                       // all of this in words
+  std::chrono::milliseconds limit{60'000};  // how long it may stay at one place
   std::chrono::milliseconds worked{};       // CPU time that its own work has taken
 };
 

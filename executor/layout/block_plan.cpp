@@ -17,12 +17,13 @@ using models::Operation;
 using models::OpKind;
 using models::Role;
 
+/// The first and the last operation that use an operand.
 struct Life {
   std::size_t first, last;
 };
 
-/// The operation after which everything up to `i` on the queue of `i` has ended for certain: the
-/// next one on the compute queue that waits for it. Its memory may be used again from there.
+/// The next operation on the compute queue that waits for `i` or for a later operation on the queue
+/// of `i`. From there on `i` has certainly ended, and its memory may be used again.
 std::size_t joined(const Block& block, std::size_t i) {
   for (std::size_t j = i + 1; j < block.operations.size(); ++j) {
     const Operation& op = block.operations[j];
@@ -36,8 +37,8 @@ std::size_t joined(const Block& block, std::size_t i) {
   return block.operations.size();
 }
 
-/// Of an operation: the first and last of those that go through their rows piece by piece with it,
-/// whose operands live until the last piece.
+/// The first and the last operation of the piece region of `i`, whose operands live until the last
+/// piece; `i` alone where it is in no region.
 Life with_its_pieces(const Block& block, std::size_t i) {
   const PieceRegion region = piece_region(block.operations, i);
   return region.end == 0 ? Life{i, i} : Life{region.first, region.end - 1};
@@ -60,8 +61,7 @@ std::vector<Life> lives_of(const Block& block) {
   return lives;
 }
 
-/// Puts temporaries, the largest first, each at the lowest place that none of its contemporaries
-/// takes.
+/// Places temporaries, the largest first, each at the lowest offset that is free during its life.
 void place_temporaries(const Block& block, BlockPlan& plan) {
   const std::vector<Life> lives = lives_of(block);
   std::vector<OperandId> order;
@@ -95,8 +95,8 @@ void place_temporaries(const Block& block, BlockPlan& plan) {
   }
 }
 
-/// The most that a collective of ranks which share a sequence packs (run/sequence_moves.hpp), or
-/// that is gathered of a piece.
+/// Adds scratch memory for the largest collective of context parallelism that packs
+/// (run/sequence_moves.hpp), or for the largest gather of one piece.
 void add_scratch(const Block& block, BlockPlan& plan) {
   std::int64_t most = 0;
   for (std::size_t i = 0; i < block.operations.size(); ++i) {
@@ -140,7 +140,7 @@ Base base_of(const Operand& operand) {
   }
 }
 
-/// A product with what is stored transposed.
+/// Adapts a GEMM to operands that are stored transposed.
 void transpose(const Block& block, Operation& op) {
   if (op.kind != OpKind::gemm) return;
   if (block.operands[op.reads[1]].transposed) op.gemm.transpose_b = !op.gemm.transpose_b;
@@ -167,7 +167,8 @@ BlockPlan formal(const Block& block) {
   return plan;
 }
 
-/// What weight gradients read of forward and of backward has one place for both.
+/// Split backward: gives each operand that weight gradients read one place, which the forward or
+/// backward block that writes it uses, too.
 void plan_delayed(const Block& forward, const Block& backward, const Block& weights,
                   BlockPlans& plans) {
   plans.weight_gradient = formal(weights);

@@ -30,7 +30,7 @@ bool sums_partially(const models::Block& backward, const std::string& tensor) {
   });
 }
 
-/// The dimension of an operand that rows and columns of the stored tensor are.
+/// The dimensions of an operand that are the rows and the columns of the stored tensor.
 Dimension rows_of(const Operand& operand) {
   return operand.transposed ? Dimension::columns : Dimension::rows;
 }
@@ -41,7 +41,7 @@ std::int64_t extent(const models::Shape& shape, Dimension dimension) {
   return shape[static_cast<std::size_t>(dimension)];
 }
 
-/// Those ranks of a stage whose norms are summed.
+/// The ranks of this rank's stage whose norms are summed.
 std::vector<std::int64_t> ranks_of_norm(const Program& program, std::int64_t rank) {
   const std::int64_t stage = program.mesh.stage_of(rank);
   const std::vector<models::Instruction>& list =
@@ -59,7 +59,7 @@ std::vector<std::int64_t> ranks_of_norm(const Program& program, std::int64_t ran
   return ranks;
 }
 
-/// Which of the ranks along these axes it is.
+/// The index of a rank among the ranks along these axes.
 std::int64_t index_along(const models::Mesh& mesh, std::int64_t rank, models::AxisSet axes) {
   const std::vector<std::int64_t> members = mesh.members(rank, axes);
   return std::find(members.begin(), members.end(), rank) - members.begin();
@@ -77,7 +77,8 @@ Layout::Layout(const Program& program, std::int64_t rank)
       stage_ranks_{program.mesh.members(rank, models::dense_axes)} {
   name_tensors();
   std::vector<std::uint32_t> chunks = program.classes[static_cast<std::size_t>(stage_)].chunks;
-  // Of two copies of the model in one order, for what both stages that hold a chunk sum.
+  // Two copies of the model have one order, because the two stages that hold a chunk sum its
+  // gradients element by element.
   std::stable_sort(chunks.begin(), chunks.end(), [&](std::uint32_t a, std::uint32_t b) {
     return program.chunks[a].first_layer < program.chunks[b].first_layer;
   });
@@ -104,7 +105,7 @@ std::uint32_t Layout::tensor_named(std::int64_t layer, const Operand& operand) {
   return known->second;
 }
 
-/// In the order of the model, the same on every rank.
+/// Lists the tensors in the order of the model, the same on every rank.
 void Layout::name_tensors() {
   const auto name_block = [this](const LayerKind& kind, std::int64_t layer) {
     for (const Operand& each : program_.blocks[kind.forward].operands) {
@@ -144,7 +145,7 @@ Owners Layout::owners_of(models::AxisSet replicas) const {
   return {program_.mesh.degree(replicas), index_along(program_.mesh, rank_, replicas)};
 }
 
-/// Of these ranks, is it the first that updates the same elements of a parameter?
+/// Is this rank the first of the ranks in `of` that update the same elements of a parameter?
 bool Layout::is_first(const std::vector<std::int64_t>& of, const Operand& operand,
                       models::AxisSet replicas) const {
   const models::Mesh& mesh = program_.mesh;
@@ -181,12 +182,12 @@ PlacedTensor Layout::cut(const Operand& operand, models::MeshView view) const {
   return here;
 }
 
-/// Whose replicas an operand's are.
+/// Which replicas hold this operand: those of the dense layers or those of the experts.
 models::MeshView Layout::view_of(const LayerKind& kind, const Operand& operand) {
   return kind.expert_parameters > 0 ? operand.view : models::MeshView::dense;
 }
 
-/// What of a layer has these replicas.
+/// Places those parameters of a layer whose replicas are given by `view`.
 void Layout::place_kind(const LayerKind& kind, std::int64_t layer, models::MeshView view) {
   for (const Operand& each : program_.blocks[kind.forward].operands) {
     if (each.role != Role::parameter || (each.tied() && tied_here())) continue;
@@ -210,8 +211,8 @@ void Layout::place_kind(const LayerKind& kind, std::int64_t layer, models::MeshV
   }
 }
 
-/// Head, layers down, embedding: as backward goes. Where a tied embedding and its head are gathered
-/// as one, the head stands next to the embedding.
+/// Places a chunk's parameters in the order of backward: head, layers from the last, embedding.
+/// Where a tied embedding and its head are gathered as one, the head is next to the embedding.
 void Layout::place_chunk(std::uint32_t chunk) {
   std::vector<models::Invocation> runs =
       program_.phases[program_.chunks[chunk].backward].invocations;

@@ -1,10 +1,10 @@
 #pragma once
-// Where the parameters of one rank lie, and what they are in the uncut model. Gradients have the
-// same layout: flat per chunk in the order in which backward completes them, so that a bucket is
-// one range. Under ZeRO a bucket is padded to a multiple of the data degree, and each data rank
-// owns one piece of it; a tied table is a bucket of its own, so that its two copies, on the first
-// stage and the last, are cut at the same elements. Experts that have replicas of their own
-// (MeshView::experts) follow a chunk's other parameters, in buckets of their own.
+// Where the parameters of one rank are stored, and which elements of the unsharded model they are.
+// Gradients have the same layout: flat per chunk, in the order in which backward completes them, so
+// that a bucket is one range. Under ZeRO a bucket is padded to a multiple of the data degree, and
+// each data rank owns one piece of it. A tied table is a bucket of its own, so that its two copies,
+// on the first and the last stage, are cut at the same elements. Experts that have replicas of
+// their own (MeshView::experts) follow a chunk's other parameters, in buckets of their own.
 
 #include <algorithm>
 #include <cstdint>
@@ -30,17 +30,17 @@ struct PlacedTensor {
   std::int64_t offset = 0;   // first element in the parameter and gradient buffers
   std::int64_t matrices = 1, rows = 1, columns = 1;
   std::int64_t first_matrix = 0, first_row = 0;  // in the global tensor
-  std::int64_t matrix_rows = 1;                  // of a matrix there
+  std::int64_t matrix_rows = 1;                  // rows of a matrix in the global tensor
   std::vector<ColumnPart> parts;                 // of a row; what they leave out is padding
-  bool counts = true;    // of the ranks that sum the norm and update the same, the first
-  bool writes = true;    // ... and of all ranks of the stage
+  bool counts = true;    // is the first of the norm's ranks that update the same elements
+  bool writes = true;    // ... and the first of all such ranks of the stage
   bool partial = false;  // its gradient is a partial sum until the end of the step
-  bool copy = false;     // of a tied table, of a copy of the model
+  bool copy = false;     // is a second copy: of a tied table, or of the model
 
   std::int64_t elements() const { return matrices * rows * columns; }
 };
 
-/// Replicas that own a piece each of a part's state, and which of them this rank is.
+/// How many replicas own one piece each of some state, and which of them this rank is.
 struct Owners {
   std::int64_t count = 1, index = 0;
 };
@@ -49,13 +49,13 @@ struct Owners {
 struct Bucket {
   std::int64_t first = 0, count = 0;  // elements, in the buffers
   std::int64_t padded = 0;            // a multiple of the data degree where pieces are owned
-  std::int64_t piece = 0;             // of one owner
+  std::int64_t piece = 0;             // elements of one owner
   Owners owners = {};
   models::MeshView view = models::MeshView::dense;  // whose replicas reduce it
   std::int64_t owned = 0;  // where this rank's piece begins among all that it owns
 };
 
-/// Elements in a row, in the buffers.
+/// Consecutive elements of the buffers.
 struct Span {
   std::int64_t first = 0, count = 0;
 };
@@ -64,8 +64,8 @@ class Layout {
  public:
   Layout(const models::Program& program, std::int64_t rank);
 
-  /// What is trained; and what is not, which has neither gradient nor state and lies in a buffer of
-  /// its own on every replica.
+  /// Trained tensors; and frozen ones, which have neither gradient nor state and are stored in a
+  /// buffer of their own on every replica.
   const std::vector<StateTensor>& tensors() const { return tensors_; }
   const std::vector<StateTensor>& frozen_tensors() const { return frozen_tensors_; }
   const std::vector<PlacedTensor>& frozen() const { return frozen_; }
@@ -84,8 +84,8 @@ class Layout {
   std::int64_t piece_of(const Bucket& bucket) const;
   /// The bucket that an element of the buffers lies in.
   std::size_t bucket_at(std::int64_t element) const;
-  /// Partial sums that the ranks of a stage add up before the norm; where gradients are sharded by
-  /// then, this rank's pieces of them.
+  /// Gradients that are partial sums until the ranks of a stage add them up, before the norm; where
+  /// gradients are sharded by then, this rank's pieces of them.
   const std::vector<Span>& partial_sums() const { return partial_sums_; }
 
   /// Where a parameter or gradient begins, by its operand's `tensor`; `layer` is -1 where the block
@@ -93,19 +93,19 @@ class Layout {
   std::int64_t offset(std::int64_t layer, const std::string& tensor) const;
   /// The buckets that a gather of one unit's weights fills: [first, last) of buckets().
   std::pair<std::size_t, std::size_t> gathered(const models::JointCollective& joint) const;
-  /// The tied table here; nothing where there is none or it has no second copy.
+  /// The tied table on this rank; null where there is none or it has no second copy.
   const PlacedTensor* tied_table() const;
 
-  /// Elements that are updated here and their place in the uncut model.
+  /// Elements that are updated here and their place in the unsharded model.
   const std::vector<StateRun>& runs() const { return runs_; }
-  /// Elements of one tensor, whoever updates them; `local` is in the buffers.
+  /// Elements of one tensor, those that other ranks update included; `local` is in the buffers.
   std::vector<StateRun> runs_of(const PlacedTensor& tensor) const {
     return runs_of(tensor, tensors_[tensor.tensor]);
   }
   static std::vector<StateRun> runs_of(const PlacedTensor& tensor, const StateTensor& whole);
   std::vector<StateRun> frozen_runs() const;  // not trained; `local` is in their buffer
-  /// What this rank's share of the gradient norm counts, so that the ranks that sum the norm count
-  /// each element of the model once.
+  /// The elements that this rank counts in the gradient norm, so that the ranks that sum the norm
+  /// count each element of the model once.
   const std::vector<Span>& counted() const { return counted_; }
 
  private:
@@ -136,7 +136,7 @@ class Layout {
   const models::Program& program_;
   std::int64_t rank_, stage_;
   Owners dense_, experts_;
-  std::vector<std::int64_t> norm_ranks_, stage_ranks_;  // of this stage, that sum the norm; all
+  std::vector<std::int64_t> norm_ranks_, stage_ranks_;  // of the stage: that sum the norm; all
   std::vector<StateTensor> tensors_;
   std::map<std::string, std::uint32_t> numbers_;
   std::vector<StateTensor> frozen_tensors_;

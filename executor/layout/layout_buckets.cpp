@@ -16,23 +16,23 @@ const PlacedTensor* Layout::tied_table() const {
   return nullptr;
 }
 
-/// What a chunk's reductions hold, in their order. Where gradients are sharded, every micro-batch
-/// reduces the same buckets in the same order.
+/// The number of elements of each of a chunk's reductions, in their order. Where gradients are
+/// sharded, every micro-batch reduces the same buckets in the same order.
 Layout::Reductions Layout::reductions_of(std::uint32_t chunk, models::MeshView view) const {
   Reductions found;
-  std::map<std::uint32_t, std::size_t> so_far;   // of a micro-batch
-  std::map<std::uint32_t, std::size_t> by_unit;  // of what is compressed, the first part's
+  std::map<std::uint32_t, std::size_t> so_far;   // reductions, by micro-batch
+  std::map<std::uint32_t, std::size_t> by_unit;  // of a compressed bucket's first part
   for (const models::Instruction& each :
        program_.classes[static_cast<std::size_t>(stage_)].instructions) {
     if (each.op != models::Opcode::reduce_gradient || each.chunk != chunk) continue;
     const models::JointCollective& joint = program_.collectives[each.target];
     if (program_.units[joint.first_unit].view != view) continue;
     std::size_t& k = so_far[each.micro_batch];
-    if (joint.part > 0) {  // of a compressed bucket, perhaps after others
+    if (joint.part > 0) {  // a further part of a compressed bucket; other buckets may come between
       found.of_collective.emplace_back(each.target, by_unit.at(joint.first_unit));
       continue;
     }
-    // Its pieces once more between copies.
+    // HSDP: the same pieces are reduced once more, between copies.
     const bool goes_along =
         program_.role_of(joint.communicator) == models::CommunicatorRole::replica;
     if (!goes_along && k == found.elements.size()) found.elements.push_back(joint.elements);
@@ -43,8 +43,8 @@ Layout::Reductions Layout::reductions_of(std::uint32_t chunk, models::MeshView v
   return found;
 }
 
-/// Each reduction of the chunk takes the next of its gradients, as many as it holds; a tied table
-/// is a bucket of its own. Padding moves what lies after it.
+/// Cuts a chunk's gradients into buckets: each reduction takes as many of the next elements as it
+/// holds, and a tied table is a bucket of its own. Padding shifts the tensors after it.
 void Layout::cut_buckets(std::uint32_t chunk, std::size_t first_placed, models::MeshView view) {
   Reductions reductions = reductions_of(chunk, view);
   const std::vector<PlacedTensor> unpadded(
@@ -78,7 +78,7 @@ void Layout::cut_buckets(std::uint32_t chunk, std::size_t first_placed, models::
   elements_ = to;
 }
 
-/// Its elements with padding.
+/// Appends a bucket and returns its number of elements, padding included.
 std::int64_t Layout::add_bucket(std::int64_t first, std::int64_t count, models::MeshView view) {
   Bucket bucket{.first = first, .count = count};
   bucket.view = view;
@@ -95,7 +95,7 @@ std::pair<std::size_t, std::size_t> Layout::reduced(std::uint32_t collective) co
   return reduced_.at(collective);
 }
 
-/// One, or those around a tied table.
+/// One bucket, or several where a tied table splits it.
 std::pair<std::size_t, std::size_t> Layout::gathered(const models::JointCollective& joint) const {
   const models::Unit& unit = program_.units[joint.first_unit];
   const std::size_t first =
@@ -139,7 +139,7 @@ std::vector<StateRun> Layout::runs_of(const PlacedTensor& here, const StateTenso
   return runs;
 }
 
-/// Cuts every tensor's runs at the pieces of this rank.
+/// Cuts every tensor's runs to the pieces that this rank owns.
 void Layout::list_runs() {
   std::vector<PlacedTensor> ordered = placed_;
   std::sort(ordered.begin(), ordered.end(),

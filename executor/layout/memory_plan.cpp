@@ -51,7 +51,8 @@ void MemoryPlan::plan_chunk(const models::Chunk& chunk) {
     const BlockPlan& block = blocks_[run.block];
     const models::BlockUse use = program_.use_of(run.block);
     if (!first_input && !use.of(models::ModelPart::embedding)) {
-      // Below the lowest adapters nothing of a layer's input is kept; it comes from the embedding.
+      // Layers below the lowest adapters save no input. That is possible only where the input comes
+      // from the embedding in the same chunk.
       if (block.arrival < 0 && !chunk.embeds) {
         throw RunFailure{Exit::invalid_program, "a block keeps no input for its backward"};
       }
@@ -80,8 +81,8 @@ std::int64_t MemoryPlan::delayed_arrival(const ChunkPlan& chunk, std::size_t pla
   return arrival < 0 ? -1 : layer.delayed + arrival;
 }
 
-/// Temporaries of the largest block, and the gradients that layers pass to each other: through all
-/// parts of a backward that is cut.
+/// Bytes of the workspace that a phase uses: temporaries of its largest block and, in backward, the
+/// edge buffers for gradients between layers, which are held through all parts of a cut backward.
 std::int64_t MemoryPlan::workspace_of(const Instruction& each) const {
   std::int64_t largest = 0;
   for (const models::Invocation& run : program_.phases[each.target].invocations) {
@@ -111,8 +112,8 @@ std::int64_t MemoryPlan::size_of(std::uint16_t type) const {
     if (own.kept == type) return room(chunks_[v].kept);
     if (own.delayed == type) return room(chunks_[v].delayed);
   }
-  // Gathered buckets end with the last owner's padding, less than an element for each owner; a tied
-  // table is one between two others.
+  // A gathered bucket ends with the last owner's padding, less than one element for each owner; a
+  // tied table splits a bucket into three.
   const std::int64_t buckets = program_.tied == models::TiedTable::copied ? 3 : 1;
   const std::int64_t owners =
       std::max(program_.shards(), program_.mesh.degree(models::MeshAxis::expert_data));
@@ -129,7 +130,8 @@ std::int64_t MemoryPlan::lowest_gap(std::int64_t bytes) const {
   return at;
 }
 
-/// The buffer's place: the one that it has, or a new one that sends must have left.
+/// The buffer's offset: the one that it has, or a new one; then sends that still read the memory
+/// there are noted in `reuses_`.
 std::int64_t MemoryPlan::bind(std::uint32_t i, std::uint16_t type, std::uint32_t index) {
   for (const Live& each : live_) {
     if (each.type == type && each.index == index) return each.offset;
@@ -165,7 +167,7 @@ void MemoryPlan::free(std::uint32_t i, std::uint32_t type, std::uint32_t index) 
   live_.erase(held);
 }
 
-/// The Program's buffer is free, its memory when enough has been sent after it.
+/// The Program frees this sent buffer; its memory is freed after `depth_` further sends.
 void MemoryPlan::keep_sent(std::uint32_t i, std::uint16_t type, std::uint32_t index) {
   const auto held = find(type, index);
   held->type = sent;
@@ -177,14 +179,14 @@ void MemoryPlan::keep_sent(std::uint32_t i, std::uint16_t type, std::uint32_t in
   later.pop_front();
 }
 
-/// Whoever binds the memory next waits for the transfer.
+/// Frees the memory of a send; the instruction that binds it next waits for the transfer.
 void MemoryPlan::let_go(std::uint32_t i, std::uint32_t send) {
   const auto held = find(sent, send);
   leaving_.push_back({send, held->offset, held->bytes});
   free(i, sent, send);
 }
 
-/// Which of saved, kept and delayed an instruction uses: one index stands for all.
+/// Which of the slots saved, kept and delayed an instruction uses; they share one index.
 unsigned MemoryPlan::held_slots(const Instruction& each) const {
   const unsigned saved = models::bit(models::slot_saved);
   const bool of_chunk =

@@ -1,7 +1,8 @@
 #pragma once
-// Where the buffers of one rank lie in its arena, decided before the first step: the Program says
-// when each is bound and freed, and the order is always the same. A workspace for the running phase
-// comes first, then bound buffers, each in the lowest gap that is free.
+// Plans where the buffers of one rank lie in its arena, before the first step: the Program says
+// when each is bound and freed, and the order is the same in every step. The workspace of the
+// running phase comes first, then bound buffers, each in the lowest free gap. Memory that is held
+// for the whole run is not in the arena (run/held_memory.hpp).
 
 #include <cstdint>
 #include <deque>
@@ -13,34 +14,35 @@
 
 namespace orrery::executor {
 
-/// One chunk's saved buffer, and those for its weight gradients: what each of its blocks keeps, in
-/// the order of forward.
+/// How one chunk's layers share its saved buffer and, where backward is split, the buffers for its
+/// weight gradients, in the order of forward.
 struct ChunkPlan {
   /// A layer, the embedding or the head (-1).
   struct Layer {
     std::uint32_t forward = 0;  // block
     std::int64_t layer = -1;
-    std::int64_t saved = 0;  // where in the buffer
-    std::int64_t kept = 0, delayed = 0;
-    std::int64_t on_host = 0;  // where in what the host keeps of a micro-batch
+    std::int64_t saved = 0;              // offset in the saved buffer
+    std::int64_t kept = 0, delayed = 0;  // offsets in the kept and delayed buffers
+    std::int64_t on_host = 0;            // offset in the host memory of a micro-batch
   };
   std::vector<Layer> layers;
   std::int64_t bytes = 0, kept = 0, delayed = 0, on_host = 0;
-  std::int64_t arrival = 0;  // where in it the chunk's input lies
+  std::int64_t arrival = 0;  // offset of the chunk's input in the saved buffer
 
   std::size_t place_of(const models::LayerKind& kind, std::int64_t layer) const;
 };
 
-/// Arena offsets of what an instruction is bound to; `saved` of an unshard is what it fills. What
-/// the host keeps of its micro-batch is counted from the beginning of the host's memory.
+/// Arena offsets of an instruction's buffers; -1: not bound. `saved` of an unshard is the buffer
+/// that it fills. `on_host` is an offset in the host memory for offloaded activations.
 struct Bound {
   std::int64_t saved = -1, in = -1, out = -1, kept = -1, delayed = -1, on_host = -1;
 };
 
+/// The arena of one rank class.
 class MemoryPlan {
  public:
-  /// The workspace holds `least` bytes at the least. What is sent keeps its memory until `depth`
-  /// more have been sent after it (send_depth.hpp).
+  /// The workspace has `least` bytes or more. A sent buffer keeps its memory until `depth` further
+  /// sends of its channel (run/send_depth.hpp).
   MemoryPlan(const models::Program& program, std::int64_t stage, std::int64_t least,
              std::size_t depth);
 
@@ -49,23 +51,24 @@ class MemoryPlan {
     return chunks_[program_.chunks[chunk].place];
   }
   const Bound& bound(std::size_t instruction) const { return bound_[instruction]; }
-  /// Where a layer of a chunk finds the gradient that backward passes to it, among what is delayed;
-  /// -1: it is in a buffer that ends with backward.
+  /// Offset in the chunk's delayed buffer of the gradient that arrives at a layer in backward; -1:
+  /// no weight gradient reads it, so it is in a buffer that is freed after backward.
   std::int64_t delayed_arrival(const ChunkPlan& chunk, std::size_t place) const;
   std::int64_t arena() const { return arena_; }
-  /// Bytes that the host keeps of all micro-batches at once.
+  /// Bytes that are offloaded to the host for all micro-batches at once.
   std::int64_t on_host() const { return on_host_; }
-  /// The two gradients that layers pass to each other; then the running block's temporaries.
+  /// Offsets in the workspace: two edge buffers for what layers pass to each other, then the
+  /// running block's temporaries.
   std::int64_t edge(int which) const { return which * edge_; }
   std::int64_t temporaries() const { return 2 * edge_; }
 
-  /// Before `instruction` binds memory, `send` must have left it.
+  /// `instruction` binds memory that `send` reads, so it must wait for the end of that send.
   struct Reuse {
     std::uint32_t instruction = 0, send = 0;
   };
   const std::vector<Reuse>& reuses() const { return reuses_; }
 
-  /// Bytes of a kind that begin or end to be held.
+  /// An instruction binds a buffer (`bytes` > 0) or frees one (`bytes` < 0).
   struct Change {
     std::uint32_t instruction = 0;
     bool at_end = false;
@@ -76,11 +79,12 @@ class MemoryPlan {
 
  private:
   struct Live {
-    std::uint32_t type, index;  // `sent` and the instruction, once it is on its way
+    std::uint32_t type, index;  // of the Program's buffer; once sent: `sent`, the instruction
     std::int64_t offset, bytes;
     models::BufferKind kind;
   };
   static constexpr std::uint32_t sent = 0xffffffff;
+  /// Free memory that a send may still read.
   struct Leaving {
     std::uint32_t send;
     std::int64_t offset, bytes;
@@ -111,7 +115,7 @@ class MemoryPlan {
   std::vector<Live> live_;  // by offset
   std::vector<Leaving> leaving_;
   std::size_t depth_;
-  std::map<std::uint32_t, std::deque<std::uint32_t>> on_their_way_;  // sends by channel
+  std::map<std::uint32_t, std::deque<std::uint32_t>> on_their_way_;  // sends, by channel
   std::int64_t edge_ = 0, workspace_ = 0, arena_ = 0, on_host_ = 0;
 };
 

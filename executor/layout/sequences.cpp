@@ -14,7 +14,7 @@ void append(std::vector<std::int64_t>& places, std::int64_t first, std::int64_t 
   for (std::int64_t i = 0; i < count; ++i) places.push_back(first + i);
 }
 
-/// Of the i-th of n ranks.
+/// The places in the sequence of the i-th of n context ranks.
 std::vector<std::int64_t> piece(const models::StepShape& step, std::int64_t i, std::int64_t n) {
   std::vector<std::int64_t> places;
   if (step.cut == SequenceCut::contiguous) {

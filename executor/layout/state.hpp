@@ -1,6 +1,6 @@
 #pragma once
-// What a training state consists of: the tensors of the uncut model, and which elements of them a
-// rank updates.
+// What a training state consists of: the tensors of the unsharded model, and which elements of them
+// a rank updates.
 
 #include <cstdint>
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace orrery::executor {
 
-/// A tensor of the uncut model: "layer12.qkv.weight", [rows, columns] row-major. Linear weights are
-/// [in, out] but for the vocabulary head's, [vocab, hidden] like the embedding's. The padding of a
-/// vocabulary is no part of it. The same list on every rank.
+/// A tensor of the unsharded model: "layer12.qkv.weight", [rows, columns] row-major. Linear weights
+/// are [in, out] except the vocabulary head's, which is [vocab, hidden] like the embedding's. It
+/// does not include the padding of a vocabulary. The list of tensors is the same on every rank.
 struct StateTensor {
   std::string name;
   std::int64_t rows = 1, columns = 1;

@@ -1,5 +1,5 @@
 #pragma once
-// What liborrery_cuda.so exports, in plain C++: orrery itself knows no CUDA.
+// The interface that liborrery_cuda.so exports, in plain C++: orrery itself uses no CUDA header.
 
 #include <chrono>
 #include <memory>
@@ -22,32 +22,34 @@ struct VisibleGpu {
   int capability = 0;  // 90 is 9.0
 };
 
+/// The loaded module.
 class CudaModule {
  public:
   virtual ~CudaModule() = default;
 
-  /// Why there is no GPU to run on, as a sentence goes on; empty: there is one.
+  /// Why there is no GPU to run on, as the end of a sentence; empty: there is one.
   virtual std::string absence() const = 0;
-  /// As CUDA numbers them. Errors: RunFailure{local_failure}, where `absence` is not empty too.
+  /// The visible GPUs, in CUDA's order. Errors: RunFailure{local_failure}, where `absence` is not
+  /// empty too.
   virtual std::vector<VisibleGpu> gpus() const = 0;
   /// "CUDA 13.0, driver 580.65.06, cuBLASLt 13.1.0, NCCL 2.28.9".
   virtual std::string versions() const = 0;
 
-  /// For the thread that asks for it. ORRERY_ATTENTION says whose attention
-  /// (attentions.hpp).
+  /// Makes a device for the calling thread. ORRERY_ATTENTION selects the implementation of
+  /// attention (attentions.hpp).
   virtual std::unique_ptr<Device> make_device(int ordinal) const = 0;
-  /// What one of those has chosen by itself so far, a line each: a library's algorithm for a shape.
+  /// What a device has chosen by itself so far, a line each: a library's algorithm for a shape.
   virtual std::vector<std::string> notes(const Device& /*device*/) const { return {}; }
   virtual FusedAttention attention(const Device& /*device*/) const { return {}; }
 
   virtual bool has_nccl() const = 0;
-  /// Together with all other ranks, which meet in the store. `device` is one of `make_device`.
+  /// Collective over all ranks, which find each other in the store. `device` is from `make_device`.
   virtual std::unique_ptr<Fabric> make_nccl_fabric(Device& device, Store& store, int rank,
                                                    int ranks,
                                                    std::chrono::milliseconds patience) const = 0;
 };
 
-/// The module's one function with this name: what it returns is never destroyed.
+/// The name of the module's one exported function, whose result is never destroyed.
 inline constexpr const char* cuda_module_symbol = "orrery_cuda_module";
 using CudaModuleFunction = const CudaModule* (*)();
 

@@ -6,7 +6,8 @@ namespace orrery::executor {
 
 namespace {
 
-/// The loader names a library and then what is wrong with it; any other refusal is a sentence.
+/// Words a failure to load. The loader's message names a library and then what is wrong with it;
+/// any other refusal is a sentence.
 std::string load_failure(std::string_view why) {
   const std::size_t end = why.find(": ");
   const std::string_view library = why.substr(0, end);

@@ -1,6 +1,6 @@
 #pragma once
-// CUDA without being linked to it: kernels, device and NCCL's fabric lie in a module of their own
-// (module.hpp), loaded for `--backend cuda`.
+// Loads CUDA instead of linking to it: kernels, device and the NCCL fabric are in a module of their
+// own (module.hpp), loaded for `--backend cuda`.
 
 #include <string>
 

@@ -18,8 +18,8 @@ namespace orrery::executor {
 
 namespace {
 
-/// The file that this code lies in: the program, or Python's module. As the kernel maps it,
-/// whatever the process was called with.
+/// The file that contains this code: the program, or the Python module. It is found in the kernel's
+/// memory map, whatever name the process was started under.
 std::filesystem::path own_file() {
   const auto here = reinterpret_cast<std::uintptr_t>(&own_file);
   std::ifstream maps{"/proc/self/maps"};

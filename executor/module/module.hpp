@@ -1,7 +1,7 @@
 #pragma once
-// Libraries of this project that are loaded when a run wants them, so that a machine without MPI or
-// CUDA runs everything else. What is loaded runs with our rights: only files that lie with the
-// program and belong to its owner or to root, never what the loader's own search finds.
+// Loads libraries of this project when a run needs them, so that a machine without MPI or CUDA can
+// run everything else. Loaded code runs with our rights: only files next to the program that belong
+// to its owner or to root are loaded, never what the loader's own search finds.
 
 #include <cstdint>
 #include <string>
@@ -17,16 +17,17 @@ std::vector<std::string> module_paths(std::string_view file);
 /// Who sees a module's symbols: itself, or also what is loaded after it.
 enum class Symbols : std::uint8_t { own, global };
 
+/// The result of loading a library.
 struct Module {
-  void* handle = nullptr;  // nothing: it cannot be used
-  bool there = false;      // a file of its name is
-  std::string why;         // it does not load, in the loader's words or ours
+  void* handle = nullptr;  // null: it cannot be used
+  bool there = false;      // a file of its name exists
+  std::string why;         // why it does not load, in the loader's words or ours
 };
 
 /// Never unloaded: such libraries leave threads and handlers in the process.
 Module load_module(std::string_view file, Symbols symbols);
 
-/// The address of an exported function; nothing where the module has none of that name.
+/// The address of an exported function; null where the module has none of that name.
 void* exported(const Module& module, const char* symbol);
 
 }  // namespace orrery::executor

@@ -1,6 +1,6 @@
 #pragma once
-// MPI without being linked to it: the fabric lies in a module of its own (module.hpp), loaded when
-// a launcher of MPI started the run.
+// Loads MPI instead of linking to it: its fabric is in a module of its own (module.hpp), loaded
+// when a launcher of MPI started the run.
 
 #include <memory>
 
@@ -8,7 +8,7 @@
 
 namespace orrery::executor {
 
-/// Is it there and does it load? MPI is not initialised yet.
+/// Does the module exist, and does it load? MPI is not initialised by this.
 bool mpi_module_loads();
 
 /// Initialises MPI together with all other ranks of the launcher.

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t exported_at_once = std::int64_t{1} << 16;  // elements
 
-/// Files that a path stands for.
+/// The files that a path stands for.
 std::vector<std::string> files_of(const std::string& path) {
   const std::filesystem::path asked{path};
   std::error_code none;
@@ -37,12 +37,12 @@ std::vector<std::string> files_of(const std::string& path) {
   return {names.begin(), names.end()};
 }
 
-/// A checkpoint of a model without its head has names that begin one part later.
+/// The name in a checkpoint of a model without its head, where the first component is missing.
 std::string without_first_part(const std::string& name) {
   return name.substr(name.find('.') + 1);
 }
 
-/// What elements [first, first + count) of a tensor of ours have in common with a part of theirs,
+/// Visits what elements [first, first + count) of our tensor have in common with a part of theirs,
 /// a piece of a row at a time: `visit(row, column, count, offset in the elements)`.
 template <class Visit>
 void for_each_piece(const StateTensor& tensor, const StoredPart& part, std::int64_t first,
@@ -116,7 +116,7 @@ namespace {
 
 using Named = std::vector<std::pair<std::string, std::vector<std::int64_t>>>;
 
-/// Their tensors in the order in which ours ask for them.
+/// Names and shapes of their tensors, in the order in which ours refer to them.
 Named stored_tensors(const models::Model& model, const std::vector<StateTensor>& tensors) {
   Named named;
   std::set<std::string> known;

@@ -1,5 +1,6 @@
 #pragma once
-// A run that begins with a checkpoint of the transformers library, and one that leaves such a file.
+// Reads initial parameters from a checkpoint of the transformers library, and exports parameters as
+// such a file.
 
 #include <cstdint>
 #include <functional>
@@ -42,7 +43,7 @@ class PretrainedWeights : public ParameterSource {
   std::map<std::string, std::vector<Found>, std::less<>> parts_;  // by our tensor
 };
 
-/// What a rank holds of the parameters, and how to read it.
+/// The parameters that a rank holds, and how to read them.
 struct ExportedState {
   std::vector<StateTensor> tensors{};
   std::vector<StateRun> runs{};

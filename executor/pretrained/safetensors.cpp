@@ -79,7 +79,8 @@ void copy_in(std::byte* bytes, std::int64_t first, std::int64_t count, std::int6
   }
 }
 
-/// One tensor of the header, whose bytes lie within `data`; nothing in a format of others.
+/// Reads one tensor of the header, whose bytes must lie within the `data` bytes; nullopt where its
+/// format cannot be read.
 std::optional<ListedTensor> listed(const Node& node, std::uint64_t data) {
   node.only({"dtype", "shape", "data_offsets"});
   const FormatRow* row = format_named(node["dtype"].as<std::string>());

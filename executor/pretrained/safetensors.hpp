@@ -1,6 +1,6 @@
 #pragma once
-// Files of tensors as the safetensors library writes them: eight bytes with the length of a JSON
-// header, little-endian, the header, the tensors' bytes one after another.
+// Reads and writes files of tensors in the format of the safetensors library: eight bytes with the
+// length of a JSON header, little-endian, the header, the tensors' bytes one after another.
 // Source  https://github.com/huggingface/safetensors, section Format
 
 #include <cstddef>
@@ -41,11 +41,11 @@ class SafetensorsFile {
   SafetensorsFile(SafetensorsFile&&) noexcept;
 
   const std::string& path() const { return path_; }
-  /// Of the formats above, by name.
+  /// Tensors in the formats above, by name.
   const std::map<std::string, ListedTensor, std::less<>>& tensors() const { return tensors_; }
   /// Names of tensors in other formats, which cannot be read.
   const std::vector<std::string>& others() const { return others_; }
-  /// Elements [first, first + count) of a tensor, one after the other, widened or narrowed.
+  /// Reads `count` elements of a tensor from `first` on, `stride` apart, widened or narrowed.
   void read(const ListedTensor& tensor, std::int64_t first, std::int64_t count, std::int64_t stride,
             double* to) const;
 
@@ -59,26 +59,26 @@ class SafetensorsFile {
   std::vector<std::string> others_;
 };
 
-/// A file in the making, which several processes fill: each writes elements of its own.
+/// Writes a file that several processes fill, each with elements of its own.
 class SafetensorsWriter {
  public:
-  /// Names and shapes in the order in which they are to lie; format: fp32 or fp64.
+  /// Names and shapes in the order of the file; format: fp32 or fp64.
   SafetensorsWriter(std::string path, StoredFormat format,
                     const std::vector<std::pair<std::string, std::vector<std::int64_t>>>& tensors);
   ~SafetensorsWriter();
 
-  /// One of the processes: lays the file out, of its full length, under another name.
+  /// Called by one of the processes: makes the file, at its full length, under another name.
   /// Errors  OutputError: the disk
   void create() const;
-  /// Each process that writes, once it is created.
+  /// Called by each process that writes, after `create`.
   void open();
   void write(std::size_t tensor, std::int64_t first, std::int64_t count, std::int64_t stride,
              const double* from);
-  /// What was written is on its way to the disk.
+  /// Flushes what was written.
   void close();
-  /// The first process, when all have closed it: gives the file its name.
+  /// Called by the first process when all have closed the file: gives it its name.
   void commit() const;
-  /// ... or leaves nothing behind.
+  /// ... or removes it.
   void discard() const;
 
  private:

@@ -36,13 +36,13 @@ Asked asked(const StateTensor& tensor) {
   }
   const std::size_t dot = name.rfind('.');
   std::string part{name.substr(0, dot)};
-  // Biases that the residual sum adds are those of the product before it.
+  // A bias that the residual add applies belongs to the linear layer before it.
   if (part == "attention.add") part = "projection";
   if (part == "mlp.add") part = "down";
   return {layer, part, std::string{name.substr(dot + 1)}, tensor};
 }
 
-/// All of ours, as it lies.
+/// Our whole tensor, stored in the same layout as ours.
 StoredPart whole(const Asked& of, std::string name) {
   return {.tensor = std::move(name),
           .rows = of.tensor.rows,
@@ -52,8 +52,8 @@ StoredPart whole(const Asked& of, std::string name) {
           .column_count = of.tensor.columns};
 }
 
-/// Columns [column, column + count) of ours, from rows [at, ...) of their [out, in] of `out` rows;
-/// of a bias from those elements.
+/// Our columns [column, column + count), stored as the rows from `at` on of their [out, in] matrix
+/// of `out` rows; of a bias, as those elements.
 StoredPart rows_of_theirs(const Asked& of, std::string name, std::int64_t out, std::int64_t at,
                           std::int64_t column, std::int64_t count) {
   StoredPart part{.tensor = std::move(name),
@@ -68,12 +68,12 @@ StoredPart rows_of_theirs(const Asked& of, std::string name, std::int64_t out, s
   return part;
 }
 
-/// All of ours from a linear layer of theirs, [out, in].
+/// Our whole tensor, stored as a linear layer of theirs, [out, in].
 StoredPart linear(const Asked& of, std::string name) {
   return rows_of_theirs(of, std::move(name), of.tensor.columns, 0, 0, of.tensor.columns);
 }
 
-/// Ours are theirs next to each other, each a tensor of its own.
+/// Our columns, stored as several tensors of theirs, which ours has next to each other.
 std::vector<StoredPart> side_by_side(
     const Asked& of, const std::vector<std::pair<std::string, std::int64_t>>& theirs) {
   std::vector<StoredPart> parts;
@@ -87,7 +87,7 @@ std::vector<StoredPart> side_by_side(
 
 using Parts = std::vector<StoredPart>;
 
-/// LLaMA, Mistral, Qwen 2 and 3: every projection apart.
+/// LLaMA, Mistral, Qwen 2 and 3: every projection is a tensor of its own.
 Parts llama_parts(const Model& model, const Asked& of) {
   const std::string layer = "model.layers." + of.layer + ".";
   const std::string end = "." + of.kind;
@@ -128,7 +128,8 @@ struct ExpertNames {
   std::string block, gate, up, down;
 };
 
-/// As LLaMA, with experts in place of MLPs: ours one below the other, theirs apart.
+/// As LLaMA, with experts in place of MLPs: ours are stacked by rows in one tensor, theirs are
+/// separate tensors.
 Parts expert_parts(const Model& model, const Asked& of, const ExpertNames& names) {
   const std::string block = "model.layers." + of.layer + "." + names.block + ".";
   const std::string end = "." + of.kind;
@@ -158,7 +159,7 @@ Parts qwen3_moe_parts(const Model& model, const Asked& of) {
   return expert_parts(model, of, {"mlp", "gate_proj", "up_proj", "down_proj"});
 }
 
-/// What DeepSeek's layers of experts have, and dense ones have not.
+/// The tensors that DeepSeek's layers with experts have and its dense layers do not.
 Parts deepseek_expert_parts(const Model& model, const Asked& of) {
   const std::string block = "model.layers." + of.layer + ".mlp.";
   const std::string shared = block + "shared_experts.";
@@ -230,7 +231,7 @@ Parts gpt_neox_parts(const Model& model, const Asked& of) {
   return parts;
 }
 
-/// BERT: queries, keys and values apart; the head's matrix is the table's.
+/// BERT: queries, keys and values are separate; the head's matrix is the embedding table.
 Parts bert_parts(const Model& model, const Asked& of) {
   const std::string layer = "bert.encoder.layer." + of.layer + ".";
   const std::string head = "cls.predictions.";

@@ -1,6 +1,6 @@
 #pragma once
-// Where the tensors of a model lie in a checkpoint of the transformers library: under which names,
-// fused or apart, [in, out] or [out, in].
+// Maps the tensors of a model to those of a checkpoint of the transformers library: under which
+// names they are stored, fused or separate, [in, out] or [out, in].
 
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace orrery::executor {
 
-/// Rows and columns of one of our tensors, [rows, columns], that are a part of one of theirs.
+/// Rows and columns of one of our tensors, [rows, columns], that are stored in one of theirs.
 struct StoredPart {
   std::string tensor;                   // "model.layers.0.self_attn.q_proj.weight"
   std::string once{};                   // its name in files of older versions, if another
@@ -23,7 +23,8 @@ struct StoredPart {
   std::int64_t row = 0, row_count = 1;  // ours
   std::int64_t column = 0, column_count = 1;
 
-  /// Their element of ours at [row, column], and the distance to the next column's.
+  /// The index in their tensor of our element [row, column]; `stride` is the distance from there to
+  /// the next column's.
   std::int64_t element(std::int64_t of_row, std::int64_t of_column) const;
   std::int64_t stride() const { return transposed ? columns : 1; }
 };

@@ -1,6 +1,6 @@
-// Compiled with -ffast-math, which lets the compiler take the mathematical library's functions of
-// vectors, and for several instruction sets, of which the loader takes the processor's. What that
-// may change is within the error that callers get with each number.
+// Compiled with -ffast-math, so that the compiler may call the vector variants of libm, and for
+// several instruction sets, of which the loader picks the processor's. What these change in a
+// result is within the error bound that is returned with it.
 
 #include "executor/run/approximate_normals.hpp"
 
@@ -20,9 +20,10 @@ namespace orrery::executor {
 
 namespace {
 
-/// Of a number, as a share of its radius sqrt(-2 log u). Logarithm and cosine are off by 4 units in
-/// the last place, which is 2^-52, the angle's rounding by 7, everything else by less: 2^-44 is
-/// 256. Source  glibc manual, "Known Maximum Errors in Math Functions", vector variants
+/// Error bound of a number, relative to its radius sqrt(-2 log u). In units in the last place
+/// (2^-52), logarithm and cosine are off by up to 4, the rounded angle by 7, everything else by
+/// less; the bound of 2^-44 is 256 of them.
+/// Source  glibc manual, "Known Maximum Errors in Math Functions", vector variants
 constexpr double relative_error = 0x1p-44;
 
 }  // namespace

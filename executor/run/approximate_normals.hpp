@@ -1,6 +1,6 @@
 #pragma once
-// Many normal numbers at a time, on vectors of doubles: nearly those of RandomStream::normal, with
-// a bound on the difference. For random.cpp alone.
+// Approximations of RandomStream::normal, many at a time in vectorised double precision, each with
+// a bound on its error. Used by random.cpp only.
 
 #include <array>
 #include <cstddef>
@@ -8,12 +8,13 @@
 
 namespace orrery::executor {
 
+/// One batch of approximate values and their error bounds.
 struct ApproximateNormals {
   static constexpr std::size_t size = 1024;
   std::array<double, size> value, error;
 };
 
-/// value[i] is deviation * normal(first + i) to within error[i].
+/// Sets value[i] to deviation * normal(first + i) to within error[i].
 void approximate_normals(std::uint64_t seed, std::uint64_t stream, std::uint64_t first,
                          double deviation, ApproximateNormals& to);
 

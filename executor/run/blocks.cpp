@@ -16,7 +16,7 @@ Place place_of(const models::Program& program, const TokenMap& tokens, std::int6
   const models::Block& embedding =
       program.blocks[program.kind(models::ModelPart::embedding).forward];
   Place place{.sequence = std::ssize(tokens.places), .tokens = &tokens};
-  // Among the tokens of a context rank.
+  // The first row of this rank's shard: of its context rank's tokens, or of the vocabulary.
   const auto begin = [&](const models::Operand& of) {
     const bool cut = of.sharding.axes(models::Dimension::rows).has(models::MeshAxis::tensor);
     return cut ? program.mesh.coordinate(rank, models::MeshAxis::tensor) * of.shape[1] : 0;
@@ -93,8 +93,8 @@ void Blocks::run(Token i) {
   rank_.recording.end(entry, models::Lane::compute);
 }
 
-/// The buffers that a part of backward fills are those that the next reductions empty; a tied
-/// embedding's is its own. What is still on its way out of them must have left.
+/// Binds the buckets that this part of backward fills: those that the reductions right after it
+/// empty (a tied embedding has its own). Waits for earlier reductions that still read them.
 void Blocks::empty_buckets(Token i) {
   const std::vector<models::Instruction>& list = rank_.ranks.instructions;
   const auto reduces = [](const auto& each) { return each.op == Opcode::reduce_gradient; };
@@ -116,12 +116,12 @@ void Blocks::run_layer(Token i, const models::Invocation& run, std::int64_t laye
   const ChunkPlan& chunk = rank_.plan.chunk(each.chunk);
   const std::size_t place = chunk.place_of(kind, layer);
   const bool backward = each.op == Opcode::backward;
-  if (backward && place + 1 == chunk.layers.size()) {  // its first
+  if (backward && place + 1 == chunk.layers.size()) {  // where backward begins
     const std::int64_t in = rank_.plan.bound(i).in;
     flowing_ = in < 0 ? nullptr : rank_.arena + in;
     if (std::byte* const at = delayed_arrival(i, chunk, place)) flowing_ = at;
   }
-  // Every pass leaves the same addresses to graphs.
+  // Every pass starts with the same edge buffer, so that CUDA graphs see the same addresses.
   if (place == (backward ? chunk.layers.size() - 1 : 0)) next_edge_ = 0;
   const Bound& bound = rank_.plan.bound(i);
   const auto at = [&](std::int64_t buffer, std::int64_t offset) {
@@ -151,16 +151,16 @@ std::byte* Blocks::delayed_arrival(Token i, const ChunkPlan& chunk, std::size_t 
   return arrival < 0 ? nullptr : rank_.arena + rank_.plan.bound(i).delayed + arrival;
 }
 
-/// Where a layer of a chunk leaves what the next one reads: forward in the next one's saved input,
-/// backward, or forward where that is not saved, in one of two buffers of the workspace, or where
-/// weight gradients find it, and at the chunk's end in what is to be sent.
+/// Where a layer of a chunk writes its output for the next one. At the chunk's end: the buffer to
+/// be sent. In forward: the next layer's saved input. In backward: where the next layer's weight
+/// gradients read it. Where neither is kept: one of two edge buffers of the workspace.
 std::byte* Blocks::output_of(Token i, const ChunkPlan& chunk, std::size_t place) {
   const std::int64_t out = rank_.plan.bound(i).out;
   std::byte* const leaving = out < 0 ? nullptr : rank_.arena + out;
   if (rank_.instruction(i).op == Opcode::forward) {
     if (place + 1 == chunk.layers.size()) return leaving;
     const std::int64_t arrival = rank_.plan.blocks()[chunk.layers[place + 1].forward].arrival;
-    if (arrival < 0) {  // its backward does not read it there
+    if (arrival < 0) {  // the next layer's backward does not read its input
       next_edge_ = 1 - next_edge_;
       return rank_.arena + rank_.plan.edge(next_edge_);
     }

@@ -1,8 +1,9 @@
 #pragma once
-// Blocks on their operands: where each operand lies for a layer and a micro-batch, kernels one by
-// one or as CUDA graphs, and the collectives between them. A collective of a block is waited for by
-// the operation that the block says waits for it, by the next one on its lane, and at the block's
-// end.
+// Executes the blocks of a forward, backward or weight-gradient phase: binds their operands for a
+// layer and a micro-batch, launches kernels one by one or as CUDA graphs, and starts the
+// collectives between them. A collective of a block ends before the operation that depends on it,
+// before the next one on its lane, and at the latest at the block's end. Collectives between blocks
+// (gradient reductions, weight gathers) are in reducer.hpp.
 
 #include <map>
 #include <utility>
@@ -16,14 +17,16 @@
 
 namespace orrery::executor {
 
+/// Runs the blocks of one rank.
 class Blocks {
  public:
   Blocks(const RankContext& rank, Weights& weights, Reducer& reducer, Samples& samples,
          HeldMemory& memory);
 
-  /// What backward begins from: the loss's scale over the tokens of the global batch.
+  /// `loss_scale` is the gradient that backward begins from: the loss scale divided by the number
+  /// of labelled tokens of the global batch.
   void begin_step(double loss_scale);
-  /// Runs the phase of a forward or backward.
+  /// Runs the phase of a forward, backward or weight-gradient instruction.
   void run(models::Token i);
   const GraphCounts& graphs() const { return captured_.counts(); }
   const RoutedBytes& routed() const { return expert_rows_.sent(); }
@@ -44,7 +47,8 @@ class Blocks {
   std::byte* saved_of(models::Token i, const ChunkPlan& chunk, std::size_t place) const {
     return rank_.arena + rank_.plan.bound(i).saved + chunk.layers[place].saved;
   }
-  /// Where it finds the gradient that backward passes to it; null: where the one before left it.
+  /// Where the gradient that arrives at a layer is kept for its weight gradients; null: no weight
+  /// gradient reads it, so it stays where the previous layer of backward wrote it.
   std::byte* delayed_arrival(models::Token i, const ChunkPlan& chunk, std::size_t place) const;
   std::byte* output_of(models::Token i, const ChunkPlan& chunk, std::size_t place);
 
@@ -71,15 +75,16 @@ class Blocks {
   Samples& samples_;
   Captured captured_;
   ExpertRows expert_rows_;
-  /// Where parameters and gradients lie, by operand: of a block, and the layer that it is bound to.
+  /// By block and the layer that it is bound to: for each operand that is a parameter or gradient,
+  /// its first element in the layout.
   std::map<std::pair<std::uint32_t, std::int64_t>, std::vector<std::int64_t>> elements_;
   Place place_;
   std::vector<View> views_;       // of the running block's operands
-  std::byte* flowing_ = nullptr;  // the gradient that backward passes on
-  std::byte* on_host_ = nullptr;  // what the host keeps of activations
+  std::byte* flowing_ = nullptr;  // the gradient passed from layer to layer in backward
+  std::byte* on_host_ = nullptr;  // offloaded activations in host memory
   int next_edge_ = 0;
   std::vector<PendingCall> pending_;
-  std::vector<RowsMove> arriving_;  // to do when those have ended
+  std::vector<RowsMove> arriving_;  // unpacking copies, due when `pending_` has ended
 };
 
 }  // namespace orrery::executor

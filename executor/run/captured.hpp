@@ -1,11 +1,11 @@
 #pragma once
-// Which CUDA graph stands for which stretch of a block (models/program/stretches.hpp). A graph
-// holds the addresses that its kernels were given, so a stretch is known by all of them, and by
-// the loss's scale where it reads that: equal key, same graph. Micro-batches whose memory is the
-// same share their graphs.
+// Captures stretches of a block (operations launched together, models/program/stretches.hpp) as
+// CUDA graphs and replays them. A graph holds the operand addresses of its kernels, so it is looked
+// up by all of them, and by the loss scale where a kernel reads that. Micro-batches that use the
+// same memory share their graphs.
 //
-// The first time a stretch runs operation by operation: a device may choose algorithms and take
-// memory then. The second time it is captured.
+// A stretch runs operation by operation the first time, because the device may choose algorithms
+// and allocate memory then. It is captured the second time and replayed from then on.
 
 #include <cstdint>
 #include <functional>
@@ -20,24 +20,25 @@
 
 namespace orrery::executor {
 
+/// The captured CUDA graphs of one rank.
 class Captured {
  public:
-  /// Both outlive it. Without `cuda_graphs` in the plan nothing is ever captured.
+  /// Program and device outlive it. Without `cuda_graphs` in the plan nothing is ever captured.
   Captured(const models::Program& program, Device& device);
   ~Captured();
   Captured(const Captured&) = delete;
   Captured& operator=(const Captured&) = delete;
 
-  /// A stretch, and the arguments of its kernels.
+  /// A stretch and the operands of its kernels.
   struct Known : models::Stretch {
-    std::vector<models::OperandId> operands;  // each once
+    std::vector<models::OperandId> operands;  // read or written by its kernels, each once
     bool reads_loss_scale = false;
   };
-  /// The one that begins with an operation of a block; null: the operation runs by itself.
+  /// The stretch that begins with this operation; null: the operation is launched by itself.
   const Known* beginning(std::size_t block, std::size_t operation) const;
 
-  /// Runs a stretch on the operands where `views` has them. `kernels` runs its operations one by
-  /// one on the device.
+  /// Runs a stretch on the operands at the addresses in `views`, as a graph or by calling
+  /// `kernels`, which launches its operations one by one.
   /// Errors  RunFailure `capturing 'layer.forward' as a CUDA graph: ...`
   void run(std::size_t block, const Known& stretch, const std::vector<View>& views,
            double loss_scale, const std::function<void()>& kernels);
@@ -68,7 +69,7 @@ class Captured {
   Graphs* graphs_;
   std::vector<std::vector<Known>> known_;  // by block
   std::unordered_map<Key, Use, Hash> uses_;
-  Key asked_;  // kept for its memory
+  Key asked_;  // the key looked up; a member to reuse its allocation
   GraphCounts counts_;
 };
 

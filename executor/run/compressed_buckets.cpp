@@ -28,7 +28,7 @@ const models::Block& CompressedBuckets::block_of(Token i) const {
   return rank_.program.blocks[rank_.invocations(i).front().block];
 }
 
-/// The reduction for which a compression makes its input, or whose sum a decompression awaits.
+/// The reduction that a compression feeds, or whose result a decompression reads.
 std::uint32_t CompressedBuckets::reduction_of(Token i) const {
   const std::vector<Instruction>& list = rank_.ranks.instructions;
   if (list[i].op == models::Opcode::reduce_gradient) return list[i].target;
@@ -43,7 +43,8 @@ std::size_t CompressedBuckets::bucket_of(Token i) const {
   return rank_.layout.reduced(reduction_of(i)).first;
 }
 
-/// What a phase that compresses or decompresses works in, but for the bucket itself.
+/// Allocates the operands of a compression or decompression phase, except the bucket itself and
+/// temporaries.
 void CompressedBuckets::hold_parts(const models::Block& block, std::size_t bucket,
                                    HeldMemory& memory) {
   Forms& of = forms_[bucket];
@@ -60,7 +61,8 @@ void CompressedBuckets::hold_parts(const models::Block& block, std::size_t bucke
   }
 }
 
-/// State goes on from step to step; all else is made anew.
+/// Allocates one operand. State is initialised once and carries over between steps; all other
+/// operands are written anew in each step.
 std::byte* CompressedBuckets::hold(const models::Operand& of, std::size_t bucket,
                                    HeldMemory& memory) {
   const bool state = of.role == models::Role::optimizer;
@@ -72,7 +74,7 @@ std::byte* CompressedBuckets::hold(const models::Operand& of, std::size_t bucket
   return data;
 }
 
-/// As it is before the first step.
+/// Sets state to its value before the first step.
 void CompressedBuckets::begin(const models::Operand& of, std::size_t bucket, std::byte* to) const {
   if (of.initial.kind == models::Initial::Kind::normal) return draw(of, bucket, to);
   rank_.device.zero(to, of.bytes());
@@ -82,7 +84,7 @@ void CompressedBuckets::forget() {
   for (const CarriedState& each : kept_) begin(*each.of, each.bucket, each.data);
 }
 
-/// Of all replicas alike.
+/// Draws normal initial values, the same on all replicas.
 void CompressedBuckets::draw(const models::Operand& of, std::size_t bucket, std::byte* to) const {
   const RandomStream random{rank_.settings.seed, stream_number(of.name + std::to_string(bucket))};
   const auto write = [&](auto zero) {
@@ -90,7 +92,7 @@ void CompressedBuckets::draw(const models::Operand& of, std::size_t bucket, std:
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       numbers[i] = static_cast<decltype(zero)>(of.initial.deviation * random.normal(i));
     }
-    rank_.device.finish();  // it is not cleared after this
+    rank_.device.finish();  // the zeroing by `hold` must not come after the write
     rank_.device.write(numbers.data(), to, of.bytes());
   };
   of.dtype == models::DType::fp64 ? write(double{}) : write(float{});

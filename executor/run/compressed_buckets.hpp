@@ -1,6 +1,7 @@
 #pragma once
-// Gradient buckets that are compressed on their way: what each of them works in, and the phases
-// that compress it, or undo that.
+// Compresses gradient buckets before their reduction and decompresses them after it: holds the
+// buffers of the compressed forms and the state that carries over between steps, and runs the
+// phases of compress instructions. The reductions are started by reducer.hpp.
 
 #include <map>
 #include <string>
@@ -10,27 +11,31 @@
 
 namespace orrery::executor {
 
+/// The compressed gradient buckets of one rank; none where the plan has no compression.
 class CompressedBuckets {
  public:
   CompressedBuckets(const RankContext& rank, const Weights& weights, HeldMemory& memory);
 
   bool any() const { return !forms_.empty(); }
-  /// Runs the phase of an instruction on its bucket.
+  /// Runs the phase of a compress instruction on its bucket.
   void run(models::Token i);
-  /// What a reduction sends: the narrow copy, the largest values, their places, or a factor.
+  /// The collective of a reduction, which sends a compressed form of the bucket: a copy of fewer
+  /// bits, the largest values, their indices, or a low-rank factor.
   CollectiveCall call_of(models::Token i) const;
-  /// What is kept from step to step begins anew: gradients that were not finite are in it.
+  /// Resets the state that carries over between steps, because gradients that were not finite have
+  /// entered it.
   void forget();
 
  private:
-  /// One bucket's compressed forms: by the name that its phases share, and which of them are sent
-  /// and received, by JointCollective::part. What is summed is received where it was.
+  /// Buffers of one bucket's compressed forms: all of them by operand name, which its phases share,
+  /// and those sent and received, by JointCollective::part. Summed forms are received in place.
   struct Forms {
     std::map<std::string, std::byte*> held{};
     std::vector<std::byte*> sent{}, received{};
   };
 
-  /// What goes on from step to step: a bucket's rest, a factor to begin with.
+  /// State that carries over between steps: a bucket's residual (error feedback), or the PowerSGD
+  /// factor that the next step starts from.
   struct CarriedState {
     const models::Operand* of = nullptr;
     std::size_t bucket = 0;
@@ -48,9 +53,9 @@ class CompressedBuckets {
 
   const RankContext& rank_;
   const Weights& weights_;
-  std::map<std::size_t, Forms> forms_;  // by the layout's bucket
+  std::map<std::size_t, Forms> forms_;  // by index into Layout::buckets()
   std::vector<CarriedState> kept_;
-  std::byte* temporary_ = nullptr;  // of every bucket's phases, one after another
+  std::byte* temporary_ = nullptr;  // shared by the phases of all buckets, which run in turn
 };
 
 }  // namespace orrery::executor

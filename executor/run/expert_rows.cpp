@@ -15,7 +15,8 @@ namespace {
 
 using models::Operation;
 
-/// What says which experts a token meets: of what moves rows, the integers that it reads.
+/// The operand with each token's experts: the int32 operand that a row-moving operation reads; -1:
+/// the block routes no tokens.
 int routing_of(const models::Block& block) {
   for (const Operation& op : block.operations) {
     if (op.moves == models::RowMove::none) continue;
@@ -26,7 +27,7 @@ int routing_of(const models::Block& block) {
   return -1;
 }
 
-/// The most experts of a layer, in 8 bytes each.
+/// Bytes of the counts of the layer with the most experts, 8 for each expert.
 std::int64_t bytes_of_counts(const models::Program& program) {
   std::int64_t most = 0;
   for (const models::Block& block : program.blocks) {
@@ -101,7 +102,7 @@ void ExpertRows::exchange_counts(const Operation& op, const View& chosen, std::i
                                  std::int64_t room) {
   own_ = rows_of_experts(chosen, experts);
   arriving_.resize(own_.size());
-  for (std::int64_t& rows : own_) rows = std::min(rows, room);  // beyond are dropped
+  for (std::int64_t& rows : own_) rows = std::min(rows, room);  // rows beyond the room are dropped
   const Bytes bytes{8 * experts};
   rank_.device.write(own_.data(), buffer_, bytes);
   PendingCall pending;
@@ -122,8 +123,8 @@ void ExpertRows::exchange_counts(const Operation& op, const View& chosen, std::i
   known_ = true;
 }
 
-/// One all-to-all's slots, for every member and each of an expert rank's experts in order: what a
-/// rank has for experts, and what experts have of ranks.
+/// The slots at one end of an all-to-all, for every member and each expert of a rank in order: at
+/// the tokens' end by the expert that rows go to, at the experts' end by the member they come from.
 struct ExpertRows::Ends {
   const std::vector<std::int64_t>& rows;  // by member and expert
   std::int64_t local;                     // experts of a rank

@@ -17,7 +17,7 @@ std::vector<int> members_of(const models::Mesh& mesh, const Communicator& commun
   return {ranks.begin(), ranks.end()};
 }
 
-/// Connects the ranks that pass each other keys and values.
+/// Connects the ranks that send each other keys and values (ring attention).
 void connect_ring(const models::Program& program, std::size_t communicator, GroupId group,
                   int members, Fabric& fabric) {
   std::set<std::int64_t> ahead;
@@ -35,7 +35,7 @@ void connect_ring(const models::Program& program, std::size_t communicator, Grou
   }
 }
 
-/// Connects the neighbours that send to each other in a group that may be a pipe.
+/// Connects the neighbouring stages that send to each other, if the group is a pipeline's.
 void connect_channels(const models::Program& program, std::size_t communicator, GroupId group,
                       Fabric& fabric) {
   for (std::size_t c = 0; c < program.channels.size(); ++c) {

@@ -1,5 +1,6 @@
 #pragma once
-// The Program's communicators as groups of a fabric.
+// Makes the Program's communicators as groups of a fabric, and connects members that send to each
+// other.
 
 #include <vector>
 
@@ -11,13 +12,13 @@ namespace orrery::executor {
 /// The group of one communicator that a rank belongs to.
 struct Group {
   GroupId id = 0;
-  int index = -1;            // this rank's; -1: it is no member
+  int index = -1;            // this rank's index in `members`; -1: it is no member
   std::vector<int> members;  // world ranks; a lone member has no group in the fabric
 
   bool alone() const { return members.size() < 2; }
 };
 
-/// By the Program's communicators. Collective over the world.
+/// This rank's group of each communicator, in the Program's order. Collective over the world.
 std::vector<Group> make_groups(const models::Program& program, Fabric& fabric);
 
 /// "comm:tp of ranks 0 1"

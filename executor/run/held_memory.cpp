@@ -50,7 +50,7 @@ void HeldMemory::follow(std::uint32_t instruction, bool at_end) {
   measured_.instruction = instruction;
 }
 
-/// All bits set: NaN in every format.
+/// Fills memory with set bits, which are NaN in every format.
 void HeldMemory::poison(std::int64_t offset, std::int64_t bytes) {
   device_.finish();
   const std::vector<std::byte> nan(static_cast<std::size_t>(bytes), std::byte{0xff});

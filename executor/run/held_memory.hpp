@@ -1,6 +1,7 @@
 #pragma once
-// The memory of one rank: what it holds for the whole run, and the arena, whose buffers are counted
-// as instructions bind and free them.
+// Owns the memory of one rank: what is held for the whole run, and the arena. Counts how much is in
+// use as instructions bind and free buffers; where these lie in the arena is decided in
+// executor/layout/memory_plan.hpp.
 
 #include <memory>
 #include <vector>
@@ -10,15 +11,16 @@
 
 namespace orrery::executor {
 
+/// Allocations of one rank and the measured peak.
 class HeldMemory {
  public:
   HeldMemory(const models::RankClass& ranks, const MemoryPlan& plan, Device& device, Freed freed);
 
   std::byte* arena() const { return held_.front().get(); }
-  /// Memory for the whole run, cleared by the compute queue.
+  /// Device memory for the whole run, zeroed on the compute queue.
   std::byte* hold(models::BufferKind kind, std::int64_t bytes);
 
-  /// The same of the host, where what is offloaded lies; not among what the device holds.
+  /// Zeroed host memory for the whole run, for what is offloaded; not counted as the device's.
   std::byte* hold_on_host(std::int64_t bytes);
 
   void begin_step() { next_change_ = 0; }

@@ -1,8 +1,8 @@
 #pragma once
-// How long a rank may stand at one place before it counts as stuck: 20 times as long as predicted
-// there, on a machine that is as much slower than predicted as its last step was, and a minute at
-// least. A factor on top of a prediction, because an instruction may meet a slow disk, a throttled
-// clock or a busy neighbour and still come to its end.
+// How long a rank may stay at one instruction before the watchdog counts it as stuck: 20 times the
+// predicted time, scaled by how much slower than predicted the last step was, and a minute at
+// least. The factor leaves room for a slow disk, a throttled clock or a busy neighbour, which delay
+// an instruction without stopping it.
 
 #include <atomic>
 #include <chrono>
@@ -14,14 +14,15 @@
 
 namespace orrery::executor {
 
-/// Predicted work of each instruction of a stage, without what it waits for.
+/// Predicted busy time of each instruction of a stage, without the time that it waits.
 std::vector<Time> predicted_work(const models::PricedProgram& priced, std::int64_t stage);
 
-/// limit = max(least, 20 * predicted * max(1, measured step / predicted step))
+/// Time limits for the instructions of one stage.
+///   limit = max(least, 20 * predicted * max(1, measured step / predicted step))
 ///   predicted   of the instruction while the host itself works on it; of the whole step where it
 ///               waits for others, or for a device that it has run ahead of
-/// Before the first step has been measured: `first` at least, for kernels are built and memory is
-/// touched for the first time then.
+/// Before the first step has been measured the limit is `first` at least, because kernels are built
+/// and memory is touched for the first time then.
 class InstructionLimits {
  public:
   struct Bounds {
@@ -31,7 +32,7 @@ class InstructionLimits {
                     Bounds bounds)
       : predicted_{predicted_work(priced, stage)}, step_{step}, bounds_{bounds} {}
 
-  /// A step has taken so long.
+  /// Takes the duration of the step that has just ended.
   void measured(Time step);
   /// Safe from another thread.
   std::chrono::milliseconds at(const Progress& progress) const;
@@ -40,7 +41,7 @@ class InstructionLimits {
   std::vector<Time> predicted_;
   Time step_;
   Bounds bounds_;
-  std::atomic<double> slower_{0};  // measured over predicted; 0: no step yet
+  std::atomic<double> slower_{0};  // step time, measured over predicted; 0: no step yet
 };
 
 }  // namespace orrery::executor

@@ -1,13 +1,13 @@
 #pragma once
-// The scale of the loss in fp16, whose gradients vanish below 2^-24: backward begins from the loss
-// times the scale, and the gradients' norm and the update take it out again. A power of two, so
-// that nothing is rounded by it; as large as the gradients bear, found by trying:
-//   a norm that is not finite  no update, and half the scale
-//   2000 updates in a row      twice the scale
-// In other formats the scale is 1, and an update whose norm is not finite is left out all the same:
-// it would make every weight NaN. Where no smaller scale can help, ten such steps in a row end the
-// run.
-// Source  Micikevicius et al. 2018, arXiv 1710.03740; the numbers are those of PyTorch's GradScaler
+// Dynamic loss scaling for fp16, whose gradients underflow below 2^-24: backward begins from the
+// loss times the scale; the gradient norm and the update divide by it again. The scale is a power
+// of two, so that it causes no rounding, and is kept as large as the gradients allow:
+//   a norm that is not finite  the update is skipped, the scale is halved
+//   2000 updates in a row      the scale is doubled
+// In other formats the scale is 1. An update whose norm is not finite is skipped there, too,
+// because it would make every weight NaN. Ten skipped updates in a row that no smaller scale could
+// have saved end the run. Source  Micikevicius et al. 2018, arXiv 1710.03740; the numbers are those
+// of PyTorch's GradScaler
 
 #include <cstdint>
 
@@ -17,32 +17,34 @@ inline constexpr double first_loss_scale = 65536;
 inline constexpr std::int64_t updates_until_growth = 2000;
 inline constexpr int most_without_remedy = 10;
 
-/// What a checkpoint keeps of it.
+/// The part of the loss scale that a checkpoint keeps.
 struct LossScaleState {
   double value = 1;
   std::int64_t good = 0;     // updates since it last changed
-  std::int64_t skipped = 0;  // updates left out so far
+  std::int64_t skipped = 0;  // updates skipped so far
 };
 
+/// The loss scale and its adaptation.
 class LossScale {
  public:
-  /// Stays 1.
+  /// A scale that stays 1.
   LossScale() = default;
+  /// A dynamic scale that begins at `first`.
   explicit LossScale(double first) : state_{.value = first}, moves_{true} {}
 
   double value() const { return state_.value; }
   const LossScaleState& state() const { return state_; }
-  /// Has it done anything that a checkpoint must keep?
+  /// Is there anything that a checkpoint must keep?
   bool counts() const { return moves_ || state_.skipped > 0; }
-  /// Where nothing is scaled, of a run that did: how many updates it had left out.
+  /// Restores a checkpoint's state; a scale that stays 1 takes only the count of skipped updates.
   void load(const LossScaleState& state) {
     state_ = moves_ ? state : LossScaleState{.skipped = state.skipped};
   }
 
-  /// Once in each step, after its norm: is it to be an update? Never below a scale of 1.
+  /// Called once per step with its gradient norm: adapts the scale (never below 1) and returns
+  /// whether to update.
   bool accept(double norm);
-  /// Were so many updates left out in a row, none of them for too large a scale, that training has
-  /// no way on?
+  /// Were `most_without_remedy` updates skipped in a row that no smaller scale could have saved?
   bool hopeless() const { return without_remedy_ >= most_without_remedy; }
 
  private:

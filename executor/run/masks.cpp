@@ -15,7 +15,7 @@ std::int64_t masked_tokens(std::int64_t sequence) {
   return std::max<std::int64_t>(1, std::llround(0.15 * static_cast<double>(sequence)));
 }
 
-/// The first of a shuffle (Fisher and Yates) of all places; three numbers are drawn for each.
+/// Chooses positions by a partial Fisher-Yates shuffle; draws three numbers for each masked token.
 void mask(const MaskedSample& of, std::span<std::int64_t> tokens, std::span<std::int64_t> labels) {
   const RandomStream random{of.seed, stream_number("masks of step " + std::to_string(of.step))};
   auto index = static_cast<std::uint64_t>(of.sample) << 24;

@@ -12,7 +12,7 @@ namespace {
 
 using models::DType;
 
-/// As the update's operands have them. In the ring nothing is rounded.
+/// The format of the moments in the Adam operation's operands. Ring arithmetic rounds nothing.
 DType format_of(const RankContext& rank) {
   if (rank.settings.arithmetic == Arithmetic::ring) return rank.program.formats.state;
   for (const models::Block& block : rank.program.blocks) {
@@ -71,7 +71,7 @@ View OptimizerMoments::scales(StateKind kind, std::int64_t local) const {
                 first_block_[bucket + 1] - first_block_[bucket]);
 }
 
-/// All of them, as the host has them in memory.
+/// All elements of one moment, decoded from 8 bits into host memory.
 std::vector<double> OptimizerMoments::widened(StateKind kind) const {
   std::vector<double> wide(static_cast<std::size_t>(all()));
   std::vector<std::uint8_t> codes(wide.size());

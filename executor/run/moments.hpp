@@ -1,7 +1,7 @@
 #pragma once
-// Both moments of what a rank owns, in the format that the plan keeps them in: the state's own,
-// bf16, or 8 bits, in blocks of 256 that begin anew with each bucket and have a scale each.
-// Checkpoints have them in the state's format.
+// Adam's two moments of the elements that a rank owns, stored in the plan's format: the state's
+// own, bf16, or 8 bits in blocks of 256 with one scale each; each bucket begins a new block.
+// Checkpoints have the moments in the state's format.
 
 #include <array>
 #include <vector>
@@ -10,23 +10,25 @@
 
 namespace orrery::executor {
 
+/// The moments of one rank.
 class OptimizerMoments {
  public:
   explicit OptimizerMoments(const RankContext& rank);
 
-  /// Of both; `place` says where they lie.
+  /// Bytes of both moments and their scales, which `place` gives memory.
   std::int64_t bytes() const;
   void place(std::byte* memory) { memory_ = memory; }
 
   bool in_blocks() const { return format_ == models::DType::uint8; }
   View numbers(StateKind kind, std::int64_t local, std::int64_t count) const;
-  /// Of a bucket whose owned piece begins at `local`.
+  /// The scales of the bucket whose owned piece begins at `local`.
   View scales(StateKind kind, std::int64_t local) const;
 
-  /// In the state's format.
+  /// Copies `count` elements from `local` on, in the state's format.
   void read(StateKind kind, std::int64_t local, std::int64_t count, void* to) const;
   void load(StateKind kind, std::int64_t local, std::int64_t count, const void* from);
-  /// What was loaded is stored: a block is as fine as the largest of all its numbers.
+  /// Stores what was loaded, once all of it is known: the scale of an 8-bit block is the largest
+  /// magnitude in it.
   void finish_loading();
 
  private:
@@ -38,9 +40,9 @@ class OptimizerMoments {
 
   const RankContext& rank_;
   models::DType state_, format_;
-  std::vector<std::int64_t> first_block_;  // by bucket; then how many there are
-  std::byte* memory_ = nullptr;            // numbers of the first, of the second, scales of each
-  std::array<std::vector<double>, 2> loaded_;
+  std::vector<std::int64_t> first_block_;      // of each bucket; then the number of blocks
+  std::byte* memory_ = nullptr;                // first moments, second moments, then their scales
+  std::array<std::vector<double>, 2> loaded_;  // until finish_loading
 };
 
 }  // namespace orrery::executor

@@ -41,7 +41,7 @@ void Optimizer::report(StepOutcome& outcome) const {
   outcome.skipped = scale_.state().skipped;
 }
 
-/// The host takes the root of the sum of squares, and the loss's scale out of it.
+/// The host takes the square root of the sum and divides it by the loss scale.
 void Optimizer::norm(Token i) {
   const DType state = weights_.formats().state;
   reducer_.sum_number(rank_.joint(i).communicator, state, i);
@@ -79,7 +79,7 @@ void Optimizer::run(Token i) {
   }
 }
 
-/// One operation after another, whatever their queues.
+/// Runs operations one after another, whatever their queues: `queue` waits for the last one.
 void Optimizer::in_order(models::Lane queue) {
   const models::Lane last = std::exchange(queue_, queue);
   if (last != queue && !rank_.device.synchronous()) {
@@ -95,7 +95,7 @@ void Optimizer::run(const models::Operation& op, const models::Block& block) {
   leaves ? to_host(op) : to_device(op);
 }
 
-/// The gradients of what this rank owns.
+/// Copies the gradients of the elements that this rank owns to the host.
 void Optimizer::to_host(const models::Operation& op) {
   const std::int64_t width = width_of(weights_.formats().gradient);
   for (const Span& range : updated_ranges()) {
@@ -104,8 +104,8 @@ void Optimizer::to_host(const models::Operation& op) {
   }
 }
 
-/// What kernels read follows what the host updated; the gradients that it was made of are done
-/// with.
+/// Copies the working weights that the host updated to the device, and clears the gradients, which
+/// are no longer needed.
 void Optimizer::to_device(const models::Operation& op) {
   weights_.clear_gradients();
   if (left_out_) return;
@@ -126,7 +126,7 @@ void Optimizer::squared_norm(const models::Operation& op) {
   }
 }
 
-/// As if the step had not been; every rank has the same norm, and so does the same.
+/// Leaves the state as it was before the step. Every rank has the same norm and decides the same.
 void Optimizer::leave_out_update() {
   left_out_ = true;
   reducer_.forget_compressed();
@@ -140,7 +140,7 @@ void Optimizer::leave_out_update() {
                   step_ + 2 - most_without_remedy, step_ + 1)};
 }
 
-/// The owned piece of each bucket; all of them at once where they follow each other.
+/// The owned piece of each bucket; one range for all of them where they are contiguous.
 std::vector<Span> Optimizer::updated_ranges() const {
   const Layout& layout = rank_.layout;
   const models::StateSharding& sharding = rank_.program.sharding;
@@ -161,7 +161,7 @@ void Optimizer::adam(const models::Operation& op) {
   numbers.step = ++updates_;
   left_out_ = false;
   for (const Span& range : updated_ranges()) update(op, numbers, range);
-  // What other ranks own holds partial sums still.
+  // The gradients of elements that other ranks own still hold partial sums.
   const bool partial = rank_.layout.sharded() && !sharding.gradients;
   if (partial && !sharding.optimizer_on_host) weights_.clear_gradients();
 }

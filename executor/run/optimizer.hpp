@@ -1,24 +1,26 @@
 #pragma once
-// The end of a step: the gradients' norm, the loss's scale, and the update of what a rank owns.
+// The end of a step on one rank: the gradient norm, the loss scale, and the Adam update of the
+// elements that the rank owns, with the copies to and from the host where the host updates.
 
 #include "executor/run/loss_scale.hpp"
 #include "executor/run/reducer.hpp"
 
 namespace orrery::executor {
 
+/// Runs the optimizer phases of one rank.
 class Optimizer {
  public:
   Optimizer(const RankContext& rank, Weights& weights, Reducer& reducer);
 
   void begin_step(std::int64_t step);
-  /// Runs a phase of the step: squares of the gradients summed, or the update.
+  /// Runs an optimizer phase: this rank's sum of squared gradients, or the update.
   void run(models::Token i);
-  /// The sum of squares over all ranks, read by the host.
+  /// Sums the squares over all ranks; the host waits for the result.
   void norm(models::Token i);
   void report(StepOutcome& outcome) const;
 
   LossScale& loss_scale() { return scale_; }
-  /// After a load: steps that the state has seen, but for the updates left out.
+  /// After a load of a state that has seen `steps` steps, skipped updates included.
   void resume(std::int64_t steps) { updates_ = steps - scale_.state().skipped; }
 
  private:
@@ -37,9 +39,9 @@ class Optimizer {
   Reducer& reducer_;
   LossScale scale_;
   std::int64_t step_ = 0, updates_ = 0;
-  models::Lane queue_ = models::Lane::compute;  // that the last operation ran on
-  bool left_out_ = false;                       // the update of this step
-  bool gradients_seen_ = false;                 // by settings.before_update, in this step
+  models::Lane queue_ = models::Lane::compute;  // of the last operation
+  bool left_out_ = false;                       // this step's update was skipped
+  bool gradients_seen_ = false;                 // settings.before_update was called in this step
   double norm_ = 0;
   std::uint64_t ring_norm_ = 0;
 };

@@ -1,4 +1,4 @@
-// What parameters begin with.
+// Initial values of parameters: drawn from the seed, or read from a ParameterSource.
 
 #include <algorithm>
 #include <atomic>
@@ -14,11 +14,11 @@ namespace orrery::executor {
 
 namespace {
 
-constexpr std::int64_t at_once = std::int64_t{1} << 22;    // drawn before the device gets them
-constexpr std::int64_t of_thread = std::int64_t{1} << 16;  // drawn by one thread in a row
+constexpr std::int64_t at_once = std::int64_t{1} << 22;    // elements per copy to the device
+constexpr std::int64_t of_thread = std::int64_t{1} << 16;  // elements that a thread draws at a time
 
-/// A tensor of the uncut model by its index, read or drawn; in the ring small integers, all of
-/// them.
+/// Initial values of one tensor by index in the unsharded model, read or drawn; in ring arithmetic
+/// small integers for every tensor.
 class InitialValues {
  public:
   InitialValues(const StateTensor& tensor, const RunSettings& settings,
@@ -73,7 +73,7 @@ std::span<T> span_of(std::vector<std::byte>& host, std::int64_t count) {
   return {reinterpret_cast<T*>(host.data()), static_cast<std::size_t>(count)};
 }
 
-/// Drawn wide, and stored from the front.
+/// Draws in fp32 and stores the rounded values from the front of `host`.
 template <class Narrow>
 void fill_narrow(const InitialValues& values, std::int64_t first, std::int64_t count,
                  std::vector<std::byte>& host) {
@@ -100,7 +100,7 @@ void fill_as(Arithmetic arithmetic, models::DType storage, const InitialValues& 
   }
 }
 
-/// Elements in a row of one tensor, and where they go.
+/// Consecutive elements of one tensor, and their offset in the destination.
 struct Slice {
   const InitialValues* of = nullptr;
   std::int64_t first = 0, count = 0, at = 0;
@@ -120,7 +120,7 @@ void fill(const std::vector<Slice>& slices, std::byte* to) {
   std::vector<std::thread> threads;
   try {
     while (threads.size() + 1 < std::min(cores, slices.size())) threads.emplace_back(work);
-  } catch (const std::system_error&) {  // the system gives no more threads: those that there are
+  } catch (const std::system_error&) {  // the system gives no more threads: go on with fewer
   }
   work();
   for (std::thread& each : threads) each.join();
@@ -141,7 +141,7 @@ void Weights::draw() {
   draw_frozen();
 }
 
-/// As they are stored; what is wider than that is rounded here.
+/// Draws or reads frozen parameters and rounds them to the storage format.
 void Weights::draw_frozen() {
   const RunSettings& settings = rank_.settings;
   const std::vector<StateTensor>& tensors = rank_.layout.frozen_tensors();
@@ -164,8 +164,8 @@ void Weights::draw_frozen() {
   }
 }
 
-/// The elements that this rank updates, each drawn once: their owner's draw is everybody's. Where
-/// only adapters are trained an initial source has none of them.
+/// Draws or reads the elements that this rank owns; other ranks get them from here by a gather.
+/// Where only adapters are trained they are drawn, because an initial source has none of them.
 void Weights::draw_trained() {
   const RunSettings& settings = rank_.settings;
   std::vector<InitialValues> initials;
@@ -177,7 +177,7 @@ void Weights::draw_trained() {
   const std::int64_t width = width_of(formats().state), all = rank_.layout.owned();
   std::vector<std::byte> host(static_cast<std::size_t>(std::min(at_once, all) * width));
   std::vector<Slice> slices;
-  std::byte* to = nullptr;  // of the first slice
+  std::byte* to = nullptr;  // destination of the first slice
   std::int64_t gathered = 0, drawn = 0;
   const auto write = [&] {
     if (settings.arithmetic == Arithmetic::ring) {

@@ -17,8 +17,8 @@ void Pipe::send(Token i) {
   PendingCall pending;
   pending.instruction = i;
   pending.peer = pipe.members[channel.to];
-  pending.lane = Lane::compute;  // no other has what is sent, or what is received
-  const std::size_t launch = rank_.recording.begin(i, pending.lane);  // no wait
+  pending.lane = Lane::compute;  // compute makes what is sent and reads what is received
+  const std::size_t launch = rank_.recording.begin(i, pending.lane);  // not the wait
   pending.request = fabric_.send({.group = pipe.id,
                                   .peer = static_cast<int>(channel.to),
                                   .buffer = rank_.arena + rank_.plan.bound(i).out,
@@ -42,7 +42,7 @@ void Pipe::receive(Token i) {
   PendingCall pending;
   pending.instruction = i;
   pending.peer = pipe.members[channel.from];
-  pending.lane = Lane::compute;  // what used the memory before has ended
+  pending.lane = Lane::compute;  // after the kernels that used the memory before
   pending.entry = rank_.recording.begin(i, pending.lane);
   pending.request = fabric_.receive({.group = pipe.id,
                                      .peer = static_cast<int>(channel.from),
@@ -58,8 +58,8 @@ void Pipe::hand_over(Token i) {
   handed_[rank_.instruction(i).target].push_back(i);
 }
 
-/// The k-th that is taken is the k-th that was handed over. Its memory is not bound again before:
-/// the channel's sends keep theirs until their receive (send_depth.hpp).
+/// Copies the channel's oldest send that was not received yet. Its memory has not been bound again,
+/// because sends keep theirs until they are received (send_depth.hpp).
 void Pipe::take_over(Token i, std::byte* to) {
   const std::uint32_t id = rank_.instruction(i).target;
   std::deque<Token>& handed = handed_[id];

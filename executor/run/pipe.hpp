@@ -1,6 +1,7 @@
 #pragma once
-// Transfers to and from the neighbouring stages: a receive is waited for by the phase after it, a
-// send when its memory is bound again. Between two chunks of one stage it is a copy.
+// Pipeline transfers to and from the neighbouring stages. The next phase waits for a receive; a
+// send is waited for when its memory is bound again. Between two chunks of one stage a transfer is
+// a copy.
 
 #include <cstddef>
 #include <deque>
@@ -11,11 +12,12 @@
 
 namespace orrery::executor {
 
+/// Sends and receives of one rank.
 class Pipe {
  public:
   Pipe(const RankContext& rank, Fabric& fabric) : rank_{rank}, fabric_{fabric} {}
 
-  /// Out of and into buffers of the arena.
+  /// Start the transfer of a send or receive instruction, from or to a buffer of the arena.
   void send(models::Token i);
   void receive(models::Token i);
 
@@ -23,7 +25,7 @@ class Pipe {
     next_reuse_ = 0;
     handed_.clear();
   }
-  /// Before an instruction binds memory, the sends that it held have left it.
+  /// Waits for the sends that still read the memory which instruction `i` binds.
   void before_binding(models::Token i);
   void wait_for_sends() { rank_.calls.wait_for_all(sends_); }
   void wait_for_arrivals() { rank_.calls.wait_for_all(arrivals_); }

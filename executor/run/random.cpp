@@ -20,8 +20,8 @@ double RandomStream::normal(std::uint64_t index) const {
   return std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * v);
 }
 
-/// From approximate numbers with a bound on their error: where both ends of it round to the same
-/// float, so does the exact one; it is computed for the few where they differ.
+/// Draws approximate numbers with an error bound. Where both ends of the interval round to the same
+/// float, so does the exact number; only for the few others is the exact number computed.
 void RandomStream::normals(std::uint64_t first, double deviation, std::span<float> to) const {
   ApproximateNormals some;
   for (std::size_t at = 0; at < to.size(); at += some.size) {

@@ -1,6 +1,6 @@
 #pragma once
-// Random numbers by index: what the n-th number of a stream is depends on nothing else, so that any
-// shard of a tensor draws exactly its slice.
+// Counter-based random numbers: the n-th number of a stream depends on seed, stream and n alone, so
+// that any shard of a tensor draws exactly its slice.
 
 #include <array>
 #include <cstdint>
@@ -35,7 +35,8 @@ class RandomStream {
   std::uint64_t bits(std::uint64_t index) const;
   /// Mean 0, deviation 1 (Box and Muller 1958).
   double normal(std::uint64_t index) const;
-  /// to[i] = deviation * normal(first + i), rounded to fp32: the same bits, five times as fast.
+  /// to[i] = deviation * normal(first + i), rounded to fp32: the same bits as one by one, but five
+  /// times as fast.
   void normals(std::uint64_t first, double deviation, std::span<float> to) const;
 
  private:

@@ -1,7 +1,6 @@
 #pragma once
-// What the parts of a run (weights, reducer, blocks, optimizer, pipe) share: what the rank runs and
-// where its memory lies, which none of them changes; and how calls of the fabric are made and times
-// are recorded.
+// What the parts of a run (weights, reducer, blocks, optimizer, pipe) share: the rank's program and
+// memory plan, which none of them changes, and the objects that make fabric calls and record times.
 
 #include <array>
 #include <span>
@@ -16,21 +15,22 @@
 
 namespace orrery::executor {
 
+/// One rank's shared context. All that it refers to outlives the parts.
 struct RankContext {
   const models::Program& program;
   std::int64_t rank;
-  const models::RankClass& ranks;  // that do what this one does
+  const models::RankClass& ranks;  // this rank's class
   const Layout& layout;
   const MemoryPlan& plan;
-  const TokenMap& tokens;  // where its tokens stand
+  const TokenMap& tokens;  // positions of its tokens
   const RunSettings& settings;
-  std::byte* arena;  // that the plan divides
+  std::byte* arena;  // memory that `plan` divides
   Device& device;
   Calls& calls;
   Recording& recording;
 
   const models::Instruction& instruction(models::Token i) const { return ranks.instructions[i]; }
-  /// What an instruction reduces, gathers or sums.
+  /// The collective of an instruction that reduces, gathers or sums.
   const models::JointCollective& joint(models::Token i) const {
     return program.collectives[instruction(i).target];
   }
@@ -39,12 +39,12 @@ struct RankContext {
   }
 };
 
-/// Elements in a row.
+/// `count` contiguous elements as a [1, 1, count] view.
 inline View row_of(std::byte* data, models::DType type, std::int64_t count) {
   return {data, type, {1, 1, count}};
 }
 
-/// Runs an operation on operands, which are listed in its order
+/// Runs an operation on operands that are listed in the order of its reads and writes.
 inline void run_on(Device& device, const models::Operation& operation, std::span<const View> reads,
                    std::span<const View> writes, const Place& place = {}) {
   Kernel kernel;
@@ -54,7 +54,7 @@ inline void run_on(Device& device, const models::Operation& operation, std::span
   kernel.place = place;
   device.run(kernel);
 }
-/// ... as its block has them.
+/// Runs an operation on the operands of its block, which are listed by OperandId.
 inline void run_on(Device& device, const models::Operation& operation,
                    const std::vector<View>& operands, const Place& place = {}) {
   std::array<View, 8> reads, writes;

@@ -1,6 +1,6 @@
 #pragma once
-// What a step's instructions and operations were and when they ran, as a trace in the simulator's
-// words: the same tracks, names, ids and classes, so that the two are joined by id.
+// Records when the instructions and operations of a step ran, and makes a trace with the
+// simulator's tracks, names, ids and classes, so that measured and predicted are joined by id.
 
 #include <cstdint>
 #include <vector>
@@ -12,21 +12,22 @@
 
 namespace orrery::executor {
 
-/// Of what leaves no entry.
+/// The entry number of something that is not recorded.
 inline constexpr std::size_t not_recorded = static_cast<std::size_t>(-1);
 
+/// The entries of one rank's last step.
 class Recording {
  public:
   Recording(const models::Program& program, std::int64_t rank, Device& device, TraceDetail detail);
 
-  /// Of the steps from now on.
+  /// Sets the detail from the next step on.
   void set(TraceDetail detail) { detail_ = detail; }
   bool operations() const { return detail_ == TraceDetail::operations; }
   bool instructions() const { return detail_ != TraceDetail::none; }
 
   void clear() { entries_.clear(); }
-  /// Entries that begin on a lane, by their number; not_recorded where they are not asked for: an
-  /// instruction as a whole; an operation of a block; an operation of a block, or else its
+  /// Begin an entry on a lane and return its number, or not_recorded where the detail leaves it
+  /// out: a whole instruction; one operation of a block; an operation or, with less detail, its
   /// instruction.
   std::size_t begin(models::Token instruction, models::Lane lane) {
     return instructions() ? add(instruction, lane) : not_recorded;
@@ -45,9 +46,9 @@ class Recording {
   void end(std::size_t number, Mark end) {
     if (number != not_recorded) entries_[number].end_mark = end;
   }
-  /// Reads the times, counted from `begin`, while the device still knows its marks.
+  /// Reads the times, relative to `begin`. Call before Device::forget_marks.
   void resolve(Mark begin);
-  /// Puts the trace together: words are made only when asked for.
+  /// Assembles the trace; names are formatted only here, not while the step runs.
   Trace trace() const;
 
  private:

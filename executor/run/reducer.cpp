@@ -21,7 +21,7 @@ Reducer::Reducer(const RankContext& rank, Weights& weights, HeldMemory& memory)
       compressed_{rank, weights, memory},
       number_{memory.hold(models::BufferKind::staging, 64)} {}
 
-/// Its entry in the recording begins where all that it needs is there.
+/// Describes a new call; its entry in the recording begins when all its inputs are ready.
 PendingCall Reducer::begin(Token i, std::uint16_t communicator) {
   PendingCall pending;
   pending.instruction = i;
@@ -45,7 +45,7 @@ void Reducer::start(CollectiveCall call, PendingCall pending) {
   pending_.push_back(pending);
 }
 
-/// One bucket, or its parts around a tied table.
+/// Reduces one bucket, or several where a tied table splits it.
 void Reducer::reduce(Token i) {
   const models::JointCollective& joint = rank_.joint(i);
   const models::CommunicatorRole role = rank_.program.role_of(joint.communicator);
@@ -70,8 +70,8 @@ void Reducer::reduce(Token i) {
   }
 }
 
-/// The pieces that the instruction before has reduced, once more between the copies of what is
-/// sharded.
+/// HSDP: all-reduces the pieces that the previous instruction has reduced, between the copies of
+/// the sharded state.
 void Reducer::reduce_between_copies(Token i) {
   wait_for(i - 1);
   PendingCall pending = begin(i, rank_.joint(i).communicator);
@@ -93,7 +93,7 @@ void Reducer::compress(Token i) {
   compressed_.run(i);
 }
 
-/// One unit's weights from their owners (ZeRO-3).
+/// Gathers one unit's weights from their owners (ZeRO-3).
 void Reducer::unshard(Token i) {
   const models::JointCollective& joint = rank_.joint(i);
   const PendingCall pending = begin(i, joint.communicator);
@@ -111,7 +111,7 @@ void Reducer::unshard(Token i) {
   }
 }
 
-/// The owned piece comes from the host to its place among what is gathered.
+/// Copies the owned piece from the host to its place in the gathered buffer.
 const std::byte* Reducer::fetched(const Bucket& bucket, const CollectiveCall& call) {
   const std::int64_t width = width_of(weights_.formats().storage);
   const std::int64_t before = rank_.layout.piece_of(bucket) - bucket.first;
@@ -120,7 +120,7 @@ const std::byte* Reducer::fetched(const Bucket& bucket, const CollectiveCall& ca
   return place;
 }
 
-/// Buckets lie there as they do in the layout.
+/// Address of a bucket in the gathered buffer, where buckets follow each other as in the layout.
 std::byte* Reducer::gathered_at(Token gather, std::size_t first, std::size_t bucket) const {
   const std::vector<Bucket>& all = rank_.layout.buckets();
   const std::int64_t before = all[bucket].first - all[first].first;
@@ -147,7 +147,7 @@ void Reducer::tie(Token i) {
   if (role != models::CommunicatorRole::tie) return sum_partial(pending);
   const PlacedTensor* tied = rank_.layout.tied_table();
   ensure(tied != nullptr, "a tie without a tied table");
-  // Where weights are sharded, the owned piece of a table that is a bucket of its own.
+  // Where weights are sharded: only the owned piece of the table, which is a bucket of its own.
   const Bucket& bucket = rank_.layout.buckets()[rank_.layout.bucket_at(tied->offset)];
   const bool piece = rank_.layout.sharded() && rank_.program.sharding.parameters;
   CollectiveCall call;
@@ -158,7 +158,7 @@ void Reducer::tie(Token i) {
   start(call, pending);
 }
 
-/// All that this rank updates, bucket by bucket.
+/// Sums the gradients of all that this rank updates between two copies of the model, by bucket.
 void Reducer::sum_copies(const PendingCall& pending) {
   for (const Bucket& bucket : rank_.layout.buckets()) {
     CollectiveCall call;
@@ -169,7 +169,7 @@ void Reducer::sum_copies(const PendingCall& pending) {
   }
 }
 
-/// Packed in the workspace, summed as one, and back.
+/// Packs the partial sums into the workspace, all-reduces them as one, and copies them back.
 void Reducer::sum_partial(PendingCall pending) {
   const models::DType type = weights_.formats().gradient;
   std::int64_t total = 0;
@@ -198,7 +198,7 @@ void Reducer::gather(Token i) {
   gather_parameters(joint.kind, begin(i, joint.communicator));
 }
 
-/// Of whose replicas a communicator is.
+/// The mesh view whose replicas a communicator joins.
 models::MeshView Reducer::view_of(std::uint16_t communicator) const {
   const bool experts = rank_.program.role_of(communicator) == models::CommunicatorRole::expert_data;
   return experts ? models::MeshView::experts : models::MeshView::dense;
@@ -216,7 +216,7 @@ void Reducer::gather_all() {
   rank_.device.finish();
 }
 
-/// Each bucket from its owners, piece by piece: all at once, or one owner after another.
+/// Gathers each bucket from its owners: by one all-gather, or by a broadcast from each owner.
 void Reducer::gather_parameters(Collective kind, const PendingCall& pending) {
   const models::DType type = weights_.formats().storage;
   const bool in_turn = kind == Collective::broadcast;
@@ -251,7 +251,7 @@ void Reducer::wait(PendingCall& pending) {
   weights_.add_to_sums(rank_.instruction(pending.instruction).target, pending.filled);
 }
 
-/// With all that began before it.
+/// Waits for a collective and for all that began before it.
 void Reducer::wait_for(Token collective) {
   const auto found = std::find_if(pending_.rbegin(), pending_.rend(), [&](const PendingCall& each) {
     return each.instruction == collective;
@@ -271,7 +271,6 @@ void Reducer::wait_until_empty(const std::byte* bucket) {
   }
 }
 
-/// What has ended is noted as it ends.
 void Reducer::poll() {
   if (pending_.empty() || !rank_.calls.ended(pending_.front())) return;
   wait(pending_.front());

@@ -1,7 +1,8 @@
 #pragma once
-// What ranks do together between blocks: gradients reduced, plain or compressed, and summed over
-// what replicates them; weights gathered; the number that ranks add up. Calls run on the data lane
-// and end in the order in which they begin; each is waited for by what reads it.
+// The collectives between blocks: reductions of gradient buckets (plain or compressed), sums of
+// gradients of which several ranks hold a part or a copy, weight gathers, and sums of one number.
+// Calls run on the data lane and end in the order in which they begin; whatever reads a result
+// waits for its call. Collectives inside blocks are in blocks.hpp.
 
 #include <vector>
 
@@ -9,35 +10,39 @@
 
 namespace orrery::executor {
 
+/// Runs the joint collectives of one rank.
 class Reducer {
  public:
   Reducer(const RankContext& rank, Weights& weights, HeldMemory& memory);
 
-  // Instructions
+  // One method for each opcode.
   void reduce(models::Token i);
   void compress(models::Token i);
   void unshard(models::Token i);
   void tie(models::Token i);
   void gather(models::Token i);
-  /// Of a step whose gradients were not finite nothing goes on.
+  /// Resets the state of compression after a step whose gradients were not finite.
   void forget_compressed() { compressed_.forget(); }
 
-  /// What runs next reads the weights that this gather has filled.
+  /// The phases that run next read the weights from the buffers that this gather, and the one that
+  /// it completes, have filled.
   void use_gathered(models::Token last_gather);
 
-  /// The working copies that other ranks own, where parameters are not sharded; after a load.
+  /// Gathers the working copies that other ranks own, where parameters are not sharded; after the
+  /// initial draw or a load.
   void gather_all();
 
-  /// 64 bytes for one number. Its sum over the ranks of a communicator is there when `sum_number`
-  /// returns; `i` is the instruction that it belongs to, if any.
+  /// 64 bytes for one number, which `sum_number` replaces by its sum over the ranks of a
+  /// communicator; `i` is the instruction that the sum belongs to, if any.
   std::byte* number() const { return number_; }
   void sum_number(std::uint16_t communicator, models::DType type,
                   models::Token i = models::no_token);
 
   void wait_for(models::Token collective);
   void wait_for_all();
-  /// The bucket at this address holds nothing that is still on its way out.
+  /// Waits until no reduction in flight uses the bucket at this address.
   void wait_until_empty(const std::byte* bucket);
+  /// Completes the oldest call if it has ended, so that its end is recorded when it happens.
   void poll();
 
  private:

@@ -10,7 +10,7 @@ namespace {
 
 using models::Program;
 
-/// Ranks may sum and gather what they hold, but not scales.
+/// Why a collective cannot run: ranks cannot join fp8 or fp4 numbers that have a scale per rank.
 std::string of_collective(const models::Block& block, const models::Operation& op) {
   for (const models::OperandId id : op.reads) {
     const models::DType type = block.operands[id].dtype;
@@ -23,7 +23,8 @@ std::string of_collective(const models::Block& block, const models::Operation& o
   return {};
 }
 
-/// Scales of blocks, and passes that look for a tensor's largest number: every device has them.
+/// Does the operation use block scales, or find a tensor's largest magnitude? Every device has
+/// these operations.
 bool scales_blocks(const models::Block& block, const models::Operation& op) {
   const auto is_scale = [&](models::OperandId id) {
     return block.operands[id].dtype == models::DType::uint8;

@@ -1,5 +1,5 @@
 #pragma once
-// What cannot be executed, found before the first step.
+// Checks before the first step whether this executor and its device can run a Program.
 
 #include <string>
 
@@ -9,7 +9,7 @@
 
 namespace orrery::executor {
 
-/// What the executor or the device lacks for this Program, by name; empty: nothing.
+/// The name of something that the executor or the device lacks for this Program; empty: nothing.
 std::string refusal(const models::Program& program, const models::Software& software,
                     const Device& device);
 

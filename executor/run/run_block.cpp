@@ -13,8 +13,8 @@ namespace {
 using models::Lane;
 using models::Operation;
 
-/// What a fabric counts of a collective: elements of a part where it takes or makes one for each
-/// member, of what is sent otherwise.
+/// CollectiveCall::count: elements of one member's part in an all-to-all or reduce-scatter, of what
+/// this rank sends otherwise.
 std::int64_t count_of(models::Collective kind, const View& from, const View& to,
                       std::int64_t members) {
   if (kind == models::Collective::all_to_all) return from.elements() / members;
@@ -51,7 +51,7 @@ void Blocks::run_block(const Use& use) {
   end_collectives();
 }
 
-/// Where the block's formal operands lie for this layer and micro-batch.
+/// Sets the addresses of the block's formal operands for this layer and micro-batch.
 void Blocks::bind_operands(const Use& use) {
   const BlockPlan& plan = rank_.plan.blocks()[use.block];
   const std::int64_t micro_batch = rank_.instruction(use.instruction).micro_batch;
@@ -86,8 +86,8 @@ void Blocks::bind_operands(const Use& use) {
 
 namespace {
 
-/// Of operands with a row, or a label, for each of `rows` tokens those from `first` on; of those
-/// that hold one piece as many from the front.
+/// The part of an operand that one piece uses: rows from `first` on where the operand has a row, or
+/// a label, for each of `rows` tokens; rows from the start where it holds only one piece.
 View rows_of(const View& view, Base base, std::int64_t rows, std::int64_t piece,
              std::int64_t first) {
   View part = view;
@@ -102,8 +102,8 @@ View rows_of(const View& view, Base base, std::int64_t rows, std::int64_t piece,
 
 }  // namespace
 
-/// Products and loss of a head that makes its logits piece by piece: up to the last operation of
-/// theirs. Recorded as one.
+/// Runs the GEMMs and the loss of a head that computes its logits piece by piece, and returns the
+/// end of their operations. All pieces of one operation are recorded as one entry.
 std::size_t Blocks::run_pieces(const Use& use, std::size_t first) {
   const BlockPlan& plan = rank_.plan.blocks()[use.block];
   const std::vector<Operation>& operations = plan.operations;
@@ -142,8 +142,8 @@ std::size_t Blocks::run_pieces(const Use& use, std::size_t first) {
   return end;
 }
 
-/// What each rank made of the piece, in the order of ranks, for the piece; and in its place among
-/// all rows.
+/// Gathers one piece from all ranks, in rank order, into scratch memory where the rest of the piece
+/// reads it, and copies it to its place among all rows.
 void Blocks::gather_piece(const Use& use, const Operation& op, std::vector<View>& parts,
                           std::int64_t row) {
   const BlockPlan& plan = rank_.plan.blocks()[use.block];
@@ -188,8 +188,8 @@ void Blocks::run_operation(const Use& use, std::size_t index) {
   if (op.sequence.leaves_keys) leave_keys(op);
 }
 
-/// What forward saved goes to the host's memory, or comes back, operand by operand. The compute
-/// queue waits for it: the next block's temporaries lie in the same memory.
+/// Copies what forward saved to the host's memory, or back, operand by operand. The compute queue
+/// waits for the copies, because the next block's temporaries use the same memory.
 void Blocks::keep_on_host(const Use& use, std::size_t index) {
   const BlockPlan& plan = rank_.plan.blocks()[use.block];
   const Operation& op = plan.operations[index];
@@ -209,7 +209,8 @@ void Blocks::keep_on_host(const Use& use, std::size_t index) {
   rank_.device.wait(Lane::compute, rank_.device.mark(op.queue));
 }
 
-/// The block's collectives end before an operation that needs one of them, or their queue.
+/// Ends the block's collectives before an operation that depends on one of them, or that runs on a
+/// communication lane itself.
 void Blocks::wait_for(const Operation& op) {
   const bool awaited = std::any_of(pending_.begin(), pending_.end(), [&](const PendingCall& each) {
     return op.queue == Lane::tensor || op.queue == Lane::context ||
@@ -218,7 +219,7 @@ void Blocks::wait_for(const Operation& op) {
   if (awaited) end_collectives();
 }
 
-/// A collective that begins, in the recording, too.
+/// Describes a collective that begins now, and begins its entry in the recording.
 PendingCall Blocks::pending_of(const Use& use, std::size_t index) {
   const Operation& op = rank_.plan.blocks()[use.block].operations[index];
   PendingCall pending;
@@ -230,7 +231,7 @@ PendingCall Blocks::pending_of(const Use& use, std::size_t index) {
   return pending;
 }
 
-/// A collective inside a block.
+/// Starts a collective inside a block.
 void Blocks::start_collective(const Use& use, std::size_t index) {
   const Operation& op = rank_.plan.blocks()[use.block].operations[index];
   const View& from = views_[op.reads.front()];

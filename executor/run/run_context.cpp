@@ -1,4 +1,4 @@
-// Collectives of ranks that share a sequence, inside a block.
+// Collectives of context parallelism, inside a block.
 
 #include "executor/run/blocks.hpp"
 
@@ -22,7 +22,7 @@ void Blocks::end_collectives() {
   arriving_.clear();
 }
 
-/// The block's others have ended: their scratch memory is this one's.
+/// Ends the block's other collectives first, because they share its scratch memory.
 void Blocks::start_on_context(const Use& use, std::size_t index) {
   end_collectives();
   const BlockPlan& plan = rank_.plan.blocks()[use.block];
@@ -46,7 +46,8 @@ void Blocks::start_on_context(const Use& use, std::size_t index) {
   pending_.push_back(pending);
 }
 
-/// To one rank of the ring, while as much comes from the one as far on the other side.
+/// Ring attention: sends to the rank `ahead` places further on in the ring, and receives as much
+/// from the rank as many places back.
 void Blocks::pass_on(const Operation& op, const SequenceMoves& moves, PendingCall pending) {
   const Group& ring = rank_.calls.group(op.communicator);
   const auto members = static_cast<int>(ring.members.size());
@@ -60,7 +61,8 @@ void Blocks::pass_on(const Operation& op, const SequenceMoves& moves, PendingCal
   pending_.push_back(sent);
 }
 
-/// Where forward keeps the rank's own keys and values, backward finds those that were read last.
+/// Overwrites the rank's own keys and values, where forward keeps them, with those that were read
+/// last: backward begins with them.
 void Blocks::leave_keys(const Operation& op) {
   const View &all = views_[op.reads[0]], &keys = views_[op.reads[1]];
   const std::int64_t width = width_of(keys.dtype);

@@ -37,7 +37,7 @@ const Program& accepted(const Program& program, const models::Software& software
   return program;
 }
 
-/// Bytes of what the tensor group sums before the norm, packed.
+/// Bytes of the partial sums that are packed and added up before the norm.
 std::int64_t packed_sums(const Layout& layout) {
   std::int64_t elements = 0;
   for (const Span& each : layout.partial_sums()) elements += each.count;
@@ -62,7 +62,7 @@ Bytes resident_size() {
 
 }  // namespace
 
-/// In the order in which one needs another.
+/// The parts of a run, declared in the order of their dependencies.
 struct Runner::Parts {
   Parts(const Program& program, Device& on, Fabric& between, RunSettings given);
 
@@ -113,18 +113,18 @@ Runner::Parts::Parts(const Program& program, Device& on, Fabric& between, RunSet
       pipe{rank, fabric} {
   ensure(settings.arithmetic == Arithmetic::real || width_of(program.formats.storage) == 8,
          "the ring needs precision fp64");
-  device.finish();  // what is written next is not cleared after it
+  device.finish();  // pending zeroing must not come after the writes that follow
   weights.draw();
   share_masters();
 }
 
-/// Working copies follow the masters, here and then over the data axis.
+/// Updates the working copies from the masters, on this rank and then over the data axis.
 void Runner::Parts::share_masters() {
   weights.follow_masters();
   reducer.gather_all();
 }
 
-/// What runs for each opcode.
+/// Calls the part that runs each opcode.
 struct Runner::Parts::Dispatch {
   Parts& of;
 
@@ -163,7 +163,7 @@ StepOutcome Runner::Parts::step(std::int64_t index) {
     pipe.before_binding(i);
     memory.follow(i, false);
     visit(i, rank.instruction(i), Dispatch{*this});
-    if (i + 1 == count) pipe.wait_for_sends();  // whose memory ends with the step
+    if (i + 1 == count) pipe.wait_for_sends();  // their memory is freed at the end of the step
     memory.follow(i, true);
   }
   reducer.wait_for_all();
@@ -187,7 +187,7 @@ StepOutcome Runner::step(std::int64_t index) {
   try {
     return parts_->step(index);
   } catch (...) {
-    // What waits for other ranks on the device's queues ends, so that its memory can be given back.
+    // Ends the calls that wait for other ranks on the device's queues, so that memory can be freed.
     if (!parts_->device.synchronous()) parts_->fabric.abort("a rank cannot go on");
     throw;
   }

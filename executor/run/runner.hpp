@@ -1,10 +1,12 @@
 #pragma once
-// Runs one rank of a lowered Program for real: operation by operation in the Program's order, on
-// buffers bound and freed where it says, with what ranks say to each other through a fabric. It
-// never touches operands itself, only through the Device.
+// Runs one rank of a Program for real: executes the instruction list that the simulator prices, in
+// its order, and binds and frees buffers where it says. A Device runs kernels and a Fabric runs
+// collectives and transfers; the Runner itself never touches tensor data. Left out: starting ranks
+// (executor/launch), checkpoints (executor/checkpoint), and the loop over steps (executor/session).
 //
-// Parameters are drawn by their index in the uncut model, so every cut starts from the same ones.
-// Gradients are sums over the global batch of the mean loss, so every reduction is a plain sum.
+// Every way of sharding computes the same training run. Each parameter is drawn by its index in the
+// unsharded model, so all start from equal weights. Each rank's gradients are its part of the
+// gradient of the mean loss over the global batch, so every reduction is a plain sum.
 
 #include <cstdint>
 #include <memory>
@@ -23,54 +25,59 @@
 
 namespace orrery::executor {
 
-/// Errors  RunFailure{invalid_program} naming what this executor or the device lacks: constructor.
-/// All: RunFailure from the fabric (a peer failed) or the device.
+/// One rank of a training run.
+/// Errors  constructor: RunFailure{invalid_program} naming what this executor or the device lacks;
+///         all: RunFailure from the fabric (a peer failed) or the device
 class Runner {
  public:
-  /// Collective over the world: makes the groups, binds memory, draws the parameters that this rank
-  /// updates and gathers the others. Program, device and fabric outlive the runner.
+  /// Makes the communicators, allocates memory, draws or reads the parameters that this rank owns,
+  /// and gathers the others. Collective over the world. Program, device and fabric outlive the
+  /// runner.
   Runner(const models::Program& program, const models::Software& software, Device& device,
          Fabric& fabric, RunSettings settings);
   ~Runner();
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
 
-  /// One training step on the samples of step `index` (from 0); all ranks together.
+  /// Runs one training step on the samples of step `index` (from 0). Collective over the world.
   StepOutcome step(std::int64_t index);
-  /// What traces of the next steps hold. Marks on queues cost time, two timed events an operation:
-  /// a step that is to be measured carries none.
+  /// Sets what the next steps record. Recording costs time (two timed events per operation), so a
+  /// step that is to be measured records nothing.
   void record(TraceDetail detail);
 
-  /// Safe from another thread while `step` runs.
+  /// What this rank does now. Safe to call from another thread while `step` runs.
   Progress progress() const;
 
+  /// The memory peak so far; CUDA graphs captured so far; expert traffic of the last step.
   MeasuredMemory memory() const;
   GraphCounts graphs() const;
   RoutedBytes routed() const;
-  /// Of the last step, in the simulator's terms: the same tracks, names, ids and classes.
+  /// The last step, with the tracks, names, ids and classes of the simulator's trace.
   Trace trace() const;
 
-  /// All tensors of the model; the runs of this rank, ascending in `local`; the format of their
-  /// elements (fp32 or fp64; in the ring 8-byte integers). Parameters are the optimizer's own,
-  /// wide copies. The gradients' runs are valid inside `before_update`, in the gradients' format,
-  /// times the loss's scale.
+  /// The trained tensors of the unsharded model, and the elements of them that this rank updates,
+  /// ascending in `local`.
   const std::vector<StateTensor>& state_tensors() const;
   const std::vector<StateRun>& state_runs() const;
-  /// The same of what training leaves as it is, `local` for read_frozen.
+  /// The same for frozen parameters; their `local` is for read_frozen.
   const std::vector<StateTensor>& frozen_tensors() const;
   std::vector<StateRun> frozen_runs() const;
   void read_frozen(std::int64_t local, std::span<double> to) const;
+  /// Format of parameters and moments in read_state and load_state: fp32 or fp64; with
+  /// Arithmetic::ring 8-byte integers.
   models::DType state_format() const;
-  /// As tests read gradients.
+  /// Format of gradients in read_state (tests).
   models::DType gradient_format() const;
-  /// `count` elements from element `local` on, which lie in one run.
+  /// Copy `count` elements from element `local` on, all in one run. Parameters are the optimizer's
+  /// masters. Gradients can be read inside `before_update` only; they include the loss scale.
   void read_state(StateKind kind, std::int64_t local, std::int64_t count, void* to) const;
   void load_state(StateKind kind, std::int64_t local, std::int64_t count, const void* from);
-  /// The scale that the next step's loss has, and what led to it; nothing where none is used.
+  /// The next step's loss scale and its history; nullopt: there is nothing to keep of it.
   std::optional<LossScaleState> loss_scale() const;
   void load_loss_scale(const LossScaleState& state);
-  /// Collective over the world, after all other loads: working copies follow the loaded parameters,
-  /// also of what other ranks own. The state has seen `steps` steps, but for the updates left out.
+  /// Call after all other loads: updates the working copies from the loaded parameters, also those
+  /// that other ranks own. `steps` counts the steps that led to the state, including those whose
+  /// update was skipped. Collective over the world.
   void finish_loading(std::int64_t steps);
 
  private:

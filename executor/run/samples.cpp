@@ -1,5 +1,5 @@
-// Where a step's tokens come from and where its loss is worked out, from the statistics that the
-// head leaves for its backward.
+// Loads a step's tokens, and computes its loss from the softmax statistics that the head leaves for
+// its backward.
 
 #include "executor/run/samples.hpp"
 
@@ -18,7 +18,8 @@ namespace orrery::executor {
 
 namespace {
 
-/// Of the head's forward: what the loss's backward reads of every shard.
+/// The operand of the head's forward with the statistics of every vocabulary shard, which the
+/// loss's backward reads.
 std::size_t statistics_of(const models::Program& program, const models::LayerKind& head) {
   for (const std::uint32_t block : {head.backward, head.forward}) {
     for (const models::Operation& op : program.blocks[block].operations) {
@@ -32,7 +33,8 @@ std::size_t statistics_of(const models::Program& program, const models::LayerKin
   throw ContractError{"a head has no loss"};
 }
 
-/// Sum of -log softmax at the label, from each shard's statistics [shards, rows, 3].
+/// Sum of -log softmax at the label, from each shard's statistics [shards, rows, 3]: the largest
+/// logit, the sum of exponentials relative to it, and the label's logit.
 template <class T>
 double loss_of(const T* statistics, std::int64_t shards, std::int64_t rows) {
   double sum = 0;
@@ -134,14 +136,14 @@ void Samples::load(std::int64_t step) {
   rank_.device.write(both.data(), batch_, Bytes{std::ssize(both) * 8});
 }
 
-/// The loss is worked out when the step has ended: what it is made of is copied aside.
+/// Copies the statistics aside, because the loss is computed only when the step has ended.
 void Samples::keep_statistics(std::int64_t micro_batch, const std::vector<View>& operands) {
   const std::int64_t bytes = view_.elements() * width_of(view_.dtype);
   rank_.device.copy(operands[*operand_].data, statistics_ + micro_batch * bytes, Bytes{bytes},
                     models::Lane::compute);
 }
 
-/// One rank of each tensor group of the last stage knows its micro-batches' loss.
+/// Only the first rank of each tensor group with a head returns its loss; all others return 0.
 std::uint64_t Samples::known_loss() const {
   const bool first = rank_.program.mesh.coordinate(rank_.rank, models::MeshAxis::tensor) == 0;
   const bool ring = rank_.settings.arithmetic == Arithmetic::ring;
@@ -168,7 +170,7 @@ std::uint64_t Samples::known_loss() const {
   return ring ? known : std::bit_cast<std::uint64_t>(loss * weight());
 }
 
-/// All ranks add up what they know. Not a part of the step: the Program has no such collective.
+/// Sums the loss over all ranks. This is not part of the step: the Program has no such collective.
 void Samples::report(Reducer& reducer, StepOutcome& outcome) const {
   std::uint64_t loss = known_loss();
   const bool ring = rank_.settings.arithmetic == Arithmetic::ring;

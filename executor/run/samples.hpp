@@ -1,5 +1,6 @@
 #pragma once
-// The samples of a step on one rank: the tokens and labels that enter, and the loss that comes out.
+// The samples of a step on one rank: loads their tokens and labels, and computes the loss when the
+// step has ended. Tokens come from a TokenSource (settings.hpp).
 
 #include <memory>
 #include <optional>
@@ -12,30 +13,33 @@ namespace orrery::executor {
 
 class Reducer;
 
+/// Tokens, labels and loss of one rank.
 class Samples {
  public:
   Samples(const RankContext& rank, HeldMemory& memory);
 
-  /// The micro-batches of this data rank.
+  /// Copies the micro-batches of this data rank to the device.
   void load(std::int64_t step);
-  /// Null where neither embedding nor head is here.
+  /// Device addresses; null where this rank has neither embedding nor head.
   std::byte* tokens(std::int64_t micro_batch) const { return part(micro_batch); }
   std::byte* labels(std::int64_t micro_batch) const {
     return part(rank_.program.step.micro_batches + micro_batch);
   }
 
-  /// Of the mean over the global batch, the weight of one label.
+  /// Weight of one label in the mean loss over the global batch.
   double weight() const;
-  /// What the head of a micro-batch leaves for its backward, among its operands.
+  /// Copies the loss statistics that the head's forward leaves for its backward; `operands` are
+  /// those of the head's block.
   void keep_statistics(std::int64_t micro_batch, const std::vector<View>& operands);
-  /// Puts the loss into the outcome. All ranks together, when the step has ended.
+  /// Writes the loss into the outcome. Collective over the world, when the step has ended.
   void report(Reducer& reducer, StepOutcome& outcome) const;
 
  private:
   std::byte* part(std::int64_t number) const;
   /// Tokens of a sequence that have a label.
   std::int64_t labelled() const;
-  /// Sum over this rank's micro-batches; bits of a double, or in the ring an integer.
+  /// This rank's part of the loss, over its micro-batches: the bits of a double, or in ring
+  /// arithmetic an integer.
   std::uint64_t known_loss() const;
 
   std::int64_t tokens() const {  // of a micro-batch, on this rank
@@ -46,9 +50,9 @@ class Samples {
   std::unique_ptr<TokenSource> own_;
   const TokenSource& source_;
   std::byte *batch_ = nullptr, *statistics_ = nullptr;
-  bool fills_in_ = false;               // masked tokens, rather than each next one
-  std::optional<std::size_t> operand_;  // of the head, that the statistics are
-  View view_;                           // ... of one micro-batch
+  bool fills_in_ = false;               // predicts masked tokens, not each next one
+  std::optional<std::size_t> operand_;  // the head's operand that holds the statistics
+  View view_;                           // the statistics of one micro-batch, without data
 };
 
 }  // namespace orrery::executor

@@ -14,7 +14,7 @@ namespace {
 
 using models::Instruction;
 
-/// All classes' lists, run without time: does every list end?
+/// Runs the instruction lists of all rank classes without timing: does every one reach its end?
 class Rehearsal {
  public:
   Rehearsal(const models::Program& program, std::size_t depth)
@@ -42,11 +42,11 @@ class Rehearsal {
  private:
   struct SendRank {
     std::size_t at = 0, reuse = 0;
-    std::map<std::uint32_t, std::size_t> numbers;   // of sends in their channel
+    std::map<std::uint32_t, std::size_t> numbers;   // of each send in its channel
     std::map<std::uint32_t, std::size_t> expected;  // receives posted so far, by channel
   };
 
-  /// Has the receiver come to the transfer that an instruction of this class sent?
+  /// Has the receiver posted the receive that matches this class's send?
   bool taken(std::size_t c, std::uint32_t send) const {
     const std::uint32_t channel = program_.classes[c].instructions[send].target;
     return posted_[channel] > ranks_[c].numbers.at(send);
@@ -66,7 +66,7 @@ class Rehearsal {
     return true;
   }
 
-  /// What a visit returns: can the rank go on?
+  /// Executes one instruction; each visit returns whether the rank can go on.
   struct SendTurn {
     Rehearsal& all;
     SendRank& rank;
@@ -98,7 +98,7 @@ class Rehearsal {
 
 std::size_t send_depth(const models::Program& program) {
   if (program.classes.size() == 1) return 0;
-  // After as many as there are micro-batches and chunks, nothing is bound again.
+  // With as many as there are micro-batches times chunks, no memory is bound again.
   const auto most =
       2 * static_cast<std::size_t>(program.step.micro_batches) * program.classes[0].chunks.size();
   for (std::size_t depth = 0; depth <= most; depth = depth == 0 ? 1 : 2 * depth) {

@@ -1,7 +1,8 @@
 #pragma once
-// How long what is sent keeps its memory. A transfer ends when its receiver has come to it; a rank
-// that binds the same memory before waits for that, and in interleaved schedules two ranks may so
-// wait for each other. The Program, which frees a buffer as soon as it is sent, does not say so.
+// How long a sent buffer keeps its memory. A send ends when the receiver has reached the matching
+// receive; a rank that binds the memory again before must wait for that, and in interleaved
+// schedules two ranks may so deadlock. The Program does not model this: it frees a buffer as soon
+// as it is sent.
 
 #include <cstddef>
 
@@ -9,8 +10,9 @@
 
 namespace orrery::executor {
 
-/// The fewest further sends of a channel after which memory may be bound again, such that every
-/// rank comes to the end of its list: 0 in schedules that are not interleaved.
+/// How many further sends of a channel must follow a send before its memory may be bound again, so
+/// that no deadlock results: the first of 0, 1, 2, 4, ... with which every rank reaches the end of
+/// its instruction list. 0 in schedules that are not interleaved.
 std::size_t send_depth(const models::Program& program);
 
 }  // namespace orrery::executor

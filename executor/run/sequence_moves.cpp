@@ -13,7 +13,7 @@ using models::Collective;
 using models::Dimension;
 using models::Operand;
 
-/// The narrower operand has the last columns of the wider one.
+/// Moves between operands of which the narrower one has the last columns of the wider one.
 SequenceMoves last_columns(Collective kind, const View& from, const View& to, std::byte* scratch) {
   const std::int64_t width = width_of(from.dtype);
   const std::int64_t wide = std::max(from.shape[2], to.shape[2]) * width;
@@ -31,8 +31,9 @@ SequenceMoves last_columns(Collective kind, const View& from, const View& to, st
   return moves;
 }
 
-/// Tokens for heads, or back: every rank has all columns of its tokens, or its heads' columns of
-/// all tokens. What is sent is packed where the result will be.
+/// All-to-all between tokens and heads: each rank has all columns of its own tokens on one side,
+/// and its own heads' columns of all tokens on the other. What is sent is packed in the memory of
+/// the result.
 class Trade {
  public:
   Trade(const models::Program& program, const View& from, const View& to, std::byte* scratch,
@@ -73,7 +74,8 @@ class Trade {
   }
 
  private:
-  /// Between all columns of the rank's tokens and a block of some heads' columns for each rank.
+  /// Copies between rows of all columns (this rank's tokens) and one block for each rank, with that
+  /// rank's heads' columns.
   void columns(const std::byte* from, std::byte* to, std::vector<RowsMove>& made) const {
     const std::int64_t rows = sequences_ * tokens_;
     for (std::int64_t rank = 0; rank < ranks_; ++rank) {
@@ -91,7 +93,8 @@ class Trade {
     }
   }
 
-  /// Between sequence after sequence and a block of tokens for each rank.
+  /// Copies between whole sequences, one after another, and one block for each rank, with that
+  /// rank's tokens of every sequence.
   void tokens(const std::byte* from, std::byte* to, std::vector<RowsMove>& made) const {
     const std::int64_t bytes = tokens_ * row_;
     for (std::int64_t rank = 0; rank < ranks_; ++rank) {
@@ -106,10 +109,10 @@ class Trade {
 
   const View &from_, &to_;
   std::byte* scratch_;
-  bool splits_;  // a rank's tokens among ranks, by heads
+  bool splits_;  // from all columns of own tokens to own heads of all tokens
   std::int64_t ranks_, sequences_, width_;
-  std::int64_t tokens_, row_;         // of a sequence on one rank; bytes of a narrow row
-  std::vector<std::int64_t> narrow_;  // bytes of each group of its columns
+  std::int64_t tokens_, row_;         // tokens of a sequence on one rank; bytes of a narrow row
+  std::vector<std::int64_t> narrow_;  // bytes of each column group of a narrow row
 };
 
 }  // namespace

@@ -1,7 +1,8 @@
 #pragma once
-// What collectives of ranks that share a sequence move: of rows of queries, keys and values the
-// columns of the last two, and between tokens and heads the columns of some heads. The fabric knows
-// nothing of columns, so they are packed before and put in their places after.
+// Packing for the collectives of context parallelism, which move some columns of their rows: the
+// keys and values of [queries, keys, values] rows, or some heads' columns where ranks trade tokens
+// for heads (Ulysses). A fabric moves contiguous memory only, so columns are packed before the call
+// and unpacked after it.
 
 #include <cstdint>
 #include <vector>
@@ -11,7 +12,7 @@
 
 namespace orrery::executor {
 
-/// Pieces of equal size, from one step to the next.
+/// A strided copy: `rows` pieces of `bytes` each, which begin `from_step` and `to_step` apart.
 struct RowsMove {
   const std::byte* from = nullptr;
   std::byte* to = nullptr;
@@ -19,14 +20,16 @@ struct RowsMove {
   std::int64_t from_step = 0, to_step = 0;  // bytes
 };
 
+/// The buffers of one collective, and the copies before and after it.
 struct SequenceMoves {
   std::vector<RowsMove> before = {}, after = {};
   const std::byte* send = nullptr;
   std::byte* receive = nullptr;
-  std::int64_t count = 0;  // elements, as a CollectiveCall has them; of a transfer all
+  std::int64_t count = 0;  // elements, as CollectiveCall::count; all that a transfer sends
 };
 
-/// A bound collective of a block on the context lane; `scratch` is what its plan has for it.
+/// The moves of a collective on the context lane, bound to `from` and `to`; `scratch` is the memory
+/// that the block's plan reserves for packing.
 SequenceMoves sequence_moves(const models::Program& program, const models::Block& block,
                              const models::Operation& op, const View& from, const View& to,
                              std::byte* scratch);

@@ -1,5 +1,6 @@
 #pragma once
-// What a run is given in addition to its Program, and what one step of it says.
+// The input of a run besides its Program (tokens, initial parameters, options), and what a step
+// reports.
 
 #include <chrono>
 #include <cstdint>
@@ -17,7 +18,7 @@
 
 namespace orrery::executor {
 
-/// Where tokens come from. Every rank that asks for a sample gets the same one, whatever the cut.
+/// Source of tokens. Every rank that asks for a sample gets the same one, however the plan shards.
 class TokenSource {
  public:
   virtual ~TokenSource() = default;
@@ -25,27 +26,28 @@ class TokenSource {
   /// label of a token is the next one. `step` counts from 0.
   virtual void fill(std::int64_t step, std::int64_t sample,
                     std::span<std::int64_t> tokens) const = 0;
-  /// Differs for other tokens, whatever their files are called: "crc32c 1a2b3c4d of 5678 bytes".
-  /// Empty: tokens have no digest, and a change of them is not noticed.
+  /// Identifies the tokens by content, whatever their files are called: "crc32c 1a2b3c4d of 5678
+  /// bytes". Empty: tokens have no digest, and a change of them is not noticed.
   virtual std::string digest() const { return {}; }
 };
 
 /// Tokens that are a function of (seed, step, sample, position) and nothing else.
 std::unique_ptr<TokenSource> synthetic_tokens(std::uint64_t seed, std::int64_t vocab);
-/// The bytes of text files, one after another and from the beginning again; samples do not overlap.
+/// The bytes of text files, one after another and then from the beginning again; samples do not
+/// overlap.
 /// Errors  a file that cannot be read, no bytes in all of them, a vocabulary below 256: InputError
 std::unique_ptr<TokenSource> text_tokens(const std::vector<std::string>& files, std::int64_t vocab,
                                          std::int64_t global_batch);
 
 /// What the trace of a step holds: one record for each instruction, or for each operation of it.
 enum class TraceDetail : std::uint8_t { none, instructions, operations };
-/// What of that can be recorded: kernels launched as one have no times of their own.
+/// The detail that can be recorded: kernels launched as one CUDA graph have no times of their own.
 constexpr TraceDetail recordable(TraceDetail asked, bool graphs) {
   const bool together = graphs && asked == TraceDetail::operations;
   return together ? TraceDetail::instructions : asked;
 }
 
-/// Parameters before the first step, where they are not drawn from the seed.
+/// Source of initial parameters, where they are not drawn from the seed.
 class ParameterSource {
  public:
   ParameterSource() = default;
@@ -56,39 +58,42 @@ class ParameterSource {
   /// Called once with all tensors of the model, before they are asked for.
   /// Errors  InputError: it lacks one of them
   virtual void require(const std::vector<StateTensor>& tensors) = 0;
-  /// Elements from `first` on; by any thread.
+  /// Reads elements of a tensor from `first` on. Called by any thread.
   virtual void fill(const StateTensor& tensor, std::int64_t first, std::span<double> to) const = 0;
 };
 
-/// What freed memory is filled with: nothing, or NaN, so that a use after it shows.
+/// What freed memory is filled with: nothing, or NaN, so that a use after free shows.
 enum class Freed : std::uint8_t { left, poisoned };
 
+/// Options of a run.
 struct RunSettings {
   std::uint64_t seed = 1;
   Arithmetic arithmetic = Arithmetic::real;
-  AdamStep adam;      // `step` and `gradient_scale` are the run's own
+  AdamStep adam;      // the run itself sets `step` and `gradient_scale`
   double clip = 1.0;  // limit of the gradient's norm; 0: none
-  /// Where the dynamic scale of the loss begins; nothing: 2^16 in fp16, no scale in other formats.
+  /// Initial value of the dynamic loss scale; nullopt: 2^16 in fp16, no scale in other formats.
   std::optional<double> loss_scale = {};
-  const TokenSource* tokens = nullptr;  // outlives the run; nothing: synthetic from `seed`
-  ParameterSource* initial = nullptr;   // outlives its beginning; nothing: drawn from `seed`
+  const TokenSource* tokens = nullptr;  // outlives the run; null: synthetic from `seed`
+  ParameterSource* initial = nullptr;   // outlives Runner's constructor; null: drawn from `seed`
   TraceDetail trace = TraceDetail::operations;
   Freed freed = Freed::left;
   /// Called as parameters are drawn, every few million elements: how many so far, and of how many.
   std::function<void(std::int64_t drawn, std::int64_t of)> drawn;
-  /// Called now and then by what else takes long and is no instruction: tokens, capture.
+  /// Called now and then by other long work that is no instruction (tokens, graph capture), as a
+  /// sign of life.
   std::function<void()> alive = {};
   /// Called when the gradients are complete, before the norm and the update (tests).
   std::function<void()> before_update;
 };
 
+/// What one step reports.
 struct StepOutcome {
   double loss = 0;           // mean over the tokens of the global batch
-  double gradient_norm = 0;  // before clipping, without the loss's scale
-  double loss_scale = 1;     // that backward ran with
-  std::int64_t skipped = 0;  // updates left out so far, where gradients were not finite
+  double gradient_norm = 0;  // before clipping, without the loss scale
+  double loss_scale = 1;     // that backward was run with
+  std::int64_t skipped = 0;  // updates skipped so far, because gradients were not finite
   Time wall{};               // of this rank, from its first instruction to the end of its last
-  /// In the ring, instead of the two above.
+  /// In ring arithmetic: instead of `loss` and `gradient_norm`.
   std::uint64_t ring_loss = 0, ring_norm = 0;
 };
 
@@ -97,33 +102,33 @@ struct GraphCounts {
   std::int64_t graphs = 0, nodes = 0, launches = 0;
 };
 
-/// What a rank sent to others in all-to-alls of experts' rows in the last step, and what it would
-/// have with all their slots.
+/// Bytes that a rank sent to others in all-to-alls of experts' rows in the last step, and that it
+/// would have sent with all slots instead of occupied ones.
 struct RoutedBytes {
   std::int64_t rows = 0, slots = 0;
-  int group = -1;                     // the first of the ranks that share the experts
-  std::vector<std::int64_t> arrived;  // rows for its own experts, each time that tokens are routed
+  int group = -1;                     // first rank of the expert-parallel group; -1: none
+  std::vector<std::int64_t> arrived;  // rows for its own experts, at each routing of tokens
 };
 
 /// Where a rank is, for a watchdog. `waits_for` is empty while it computes.
 struct Progress {
   std::int64_t step = 0;        // from 0
-  std::size_t instruction = 0;  // in the rank's list; its length: between steps
+  std::size_t instruction = 0;  // index in the rank's list; the list's length: between steps
   std::string waits_for;        // "receive from rank 3", "comm:tp of ranks 0 1"
   std::string text;             // all of it, with the instruction in words
   /// The host itself computes, so that its CPU time is a sign of life.
   bool works = false;
-  std::chrono::milliseconds limit{60'000};  // at this place
+  std::chrono::milliseconds limit{60'000};  // how long it may stay here
 };
 
-/// Highest sum of live buffers as instructions ran.
+/// Memory of one rank: the highest sum of live buffers as instructions ran, and what was allocated.
 struct MeasuredMemory {
   models::MemoryByKind by_kind{};  // at the peak
-  std::size_t instruction = 0;     // where it was reached
+  std::size_t instruction = 0;     // at which the peak was reached
   Bytes peak{};                    // sum of by_kind
-  Bytes padding{};                 // that the arena and the owners' pieces take beyond the buffers
+  Bytes padding{};                 // allocated beyond the peak: gaps in the arena, padded pieces
   Bytes allocated{};               // from the device, in all
-  Bytes host{};                    // held in the host's memory for it
+  Bytes host{};                    // host memory for what is offloaded
   Bytes resident{};                // of the process, highest so far, as the system counts it
 };
 

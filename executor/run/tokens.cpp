@@ -32,7 +32,7 @@ class SyntheticTokens final : public TokenSource {
   std::int64_t vocab_;
 };
 
-/// Bytes of text that one run trains on: every rank holds them in memory.
+/// Limit of the bytes of text that one run trains on, because every rank holds them in memory.
 constexpr std::size_t most_text = std::size_t{4} << 30;
 
 class TextTokens final : public TokenSource {

@@ -12,7 +12,8 @@ namespace {
 
 using models::BufferKind;
 
-constexpr std::int64_t narrowed = std::int64_t{1} << 20;  // by one kernel: a CPU widens as many
+/// Elements per cast kernel, which bounds the widened copies that the CPU device makes.
+constexpr std::int64_t narrowed = std::int64_t{1} << 20;
 
 }  // namespace
 
@@ -39,7 +40,8 @@ Weights::Weights(const RankContext& rank, HeldMemory& memory)
   narrow_.dtype = formats().storage;
 }
 
-/// What the optimizer updates; where the host does, with what goes there and comes back.
+/// Allocates masters and moments; where the host updates, also its memory for gradients and for
+/// updated working copies.
 void Weights::hold_state(HeldMemory& memory) {
   const std::int64_t owned = rank_.layout.owned();
   const std::int64_t masters = separate_master() ? owned * width_of(formats().state) : 0;
@@ -52,7 +54,8 @@ void Weights::hold_state(HeldMemory& memory) {
   leaving_ = memory.hold_on_host(owned * width_of(formats().storage));
 }
 
-/// What backward fills and reductions empty, with room for the last owner's padding.
+/// Allocates the buckets that backward fills and reductions empty, with room for the padding of the
+/// last owner's piece.
 void Weights::hold_buckets(HeldMemory& memory) {
   std::int64_t bytes = 0;
   for (const models::PersistentBuffer& each : rank_.ranks.persistent) {
@@ -63,7 +66,7 @@ void Weights::hold_buckets(HeldMemory& memory) {
   }
   buckets_ = memory.hold(BufferKind::gradient, bytes);
   filled_.assign(rank_.layout.buckets().size(), nullptr);
-  // A tied head adds to the embedding's bucket before its turn comes.
+  // Bind each bucket once now: a tied head adds to the embedding's before its own turn comes.
   const std::vector<models::Instruction>& list = rank_.ranks.instructions;
   for (auto each = list.rbegin(); each != list.rend(); ++each) {
     if (each->op == models::Opcode::reduce_gradient) bind_filled(each->target);

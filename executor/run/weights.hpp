@@ -1,10 +1,12 @@
 #pragma once
-// The training state of one rank: parameters as kernels read them, their gradients, and what the
-// optimizer updates. Where the optimizer's state is sharded (ZeRO), `local` counts the elements
-// that this rank owns; `element` always counts those of the layout.
+// The training state of one rank: the working parameters that kernels read, their gradients, and
+// the masters and moments that the optimizer updates. It has two indices: `element` counts the
+// elements of the layout; `local` counts those that this rank owns where the optimizer's state is
+// sharded (ZeRO).
 //
-// Sharded gradients (ZeRO-2 and 3) are the owned sums, and backward fills buckets. Sharded
-// parameters (ZeRO-3) are the owned ones, and all of a bucket lie where they were last gathered.
+// Where gradients are sharded (ZeRO-2 and 3), only the owned sums are held, and backward fills
+// buckets. Where parameters are sharded (ZeRO-3), only the owned ones are held, and kernels read a
+// bucket from the buffer that it was last gathered into.
 
 #include <span>
 #include <vector>
@@ -15,24 +17,25 @@
 
 namespace orrery::executor {
 
+/// Parameters, gradients and optimizer state of one rank.
 class Weights {
  public:
   Weights(const RankContext& rank, HeldMemory& memory);
 
-  /// What every run begins with: functions of the seed and the index in the uncut model. Of the
-  /// elements that this rank owns; their working copies do not follow yet. And of all that is not
-  /// trained, which where adapters alone are is what an initial source has.
+  /// Sets the initial values of the elements that this rank owns, each a function of the seed and
+  /// the index in the unsharded model; working copies are not updated yet. Sets frozen parameters,
+  /// too: where only adapters are trained, an initial source has these alone.
   void draw();
-  /// Working copies of what this rank owns follow the masters.
+  /// Updates the working copies of the elements that this rank owns from the masters.
   void follow_masters();
 
   const models::Formats& formats() const { return rank_.program.formats; }
-  /// Does the optimizer keep parameters of its own, next to those that kernels read?
+  /// Does the optimizer keep master parameters, separate from the working ones?
   bool separate_master() const {
     return formats().storage != formats().state || sharding_.optimizer_on_host;
   }
 
-  /// For the running block.
+  /// Addresses of an element for the running block.
   std::byte* parameter(std::int64_t element) const {
     return in_bucket(sharding_.parameters, gathered_, parameters_, formats().storage, element);
   }
@@ -44,25 +47,26 @@ class Weights {
     return frozen_ + element * width_of(formats().storage);
   }
 
-  /// Elements of what is not trained, from `local` on.
+  /// Reads frozen elements from `local` on.
   void read_frozen(std::int64_t local, std::span<double> to) const;
 
-  /// Of what this rank owns.
+  /// Addresses of the gradient and the working copy of an element that this rank owns.
   std::byte* owned_gradient(std::int64_t element) const;
   std::byte* working(std::int64_t local) const {
     return owned(parameters_, sharding_.parameters, local, width_of(formats().storage));
   }
-  /// Of gradients and parameters.
+  /// Address of a gradient or a parameter as the optimizer reads it; not of moments.
   std::byte* state(StateKind kind, std::int64_t local) const;
   const OptimizerMoments& moments() const { return moments_; }
-  /// Elements in the state's format, gradients in their own.
+  /// Copy `count` elements from `local` on, in the state's format, gradients in their own.
   void read_state(StateKind kind, std::int64_t local, std::int64_t count, void* to) const;
   void load_state(StateKind kind, std::int64_t local, std::int64_t count, const void* from);
   void finish_loading() { moments_.finish_loading(); }
   std::int64_t width_of_state(StateKind kind) const {
     return width_of(kind == StateKind::gradient ? formats().gradient : formats().state);
   }
-  /// Where the host updates: gradients as they come to it, working copies as they leave it.
+  /// Where the host updates: its memory for gradients copied from the device, and for working
+  /// copies on their way back.
   std::byte* arrived(std::int64_t local) const {
     return arrived_ + local * width_of(formats().gradient);
   }
@@ -71,12 +75,12 @@ class Weights {
   }
   void clear_gradients() { rank_.device.zero(gradients_, Bytes{gradient_bytes_}); }
 
-  /// Backward fills the bucket that this reduction empties.
+  /// From now on backward fills the bucket that this reduction empties.
   void bind_filled(std::uint32_t collective);
-  /// A reduction has ended: the owned piece is added to the sums, and the bucket is cleared for
-  /// what fills it next.
+  /// Call when a reduction has ended: adds the owned piece to the sums, and clears the bucket for
+  /// its next use.
   void add_to_sums(std::uint32_t collective, std::byte* filled);
-  /// What runs next finds all parameters of a bucket there.
+  /// From now on kernels read the parameters of a bucket at this address.
   void bind_gathered(std::size_t bucket, std::byte* at) { gathered_[bucket] = at; }
 
  private:
@@ -93,10 +97,10 @@ class Weights {
   std::int64_t gradient_bytes_ = 0;
   std::byte *frozen_ = nullptr, *parameters_ = nullptr, *gradients_ = nullptr, *buckets_ = nullptr;
   OptimizerMoments moments_;
-  std::byte* masters_ = nullptr;  // where they are separate
+  std::byte* masters_ = nullptr;  // masters where they are separate, then moments
   std::byte *arrived_ = nullptr, *leaving_ = nullptr;
   std::vector<std::int64_t> bucket_offsets_;   // by JointCollective::buffer
-  std::vector<std::byte*> filled_, gathered_;  // by the layout's bucket
+  std::vector<std::byte*> filled_, gathered_;  // by index into Layout::buckets()
   models::Operation accumulate_, narrow_;
 };
 

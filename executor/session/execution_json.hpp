@@ -12,11 +12,11 @@ namespace orrery::executor {
 /// more step was recorded. What is not known without a step is null.
 Json to_json(const FinishedRun& run);
 
-/// Of the steps after the first, which also warms up; of the first where there is no other; 0
-/// without any.
+/// Median time of the steps after the first, which also warms up; of the first where there is no
+/// other; 0 without any.
 double median_seconds(const std::vector<MeasuredStep>& steps);
 
-/// Buffers of the Program at the peak of the fullest stage, which is what a rank measures.
+/// Predicted peak of the Program's buffers on the fullest stage, which is what a rank measures.
 Bytes predicted_peak(const models::Prediction& prediction);
 
 }  // namespace orrery::executor

@@ -12,7 +12,7 @@ namespace orrery::executor {
 
 namespace {
 
-/// Of the machine, or of the group that this process may use of it.
+/// Memory of the machine, or the limit of this process's control group.
 /// Source  cgroups(7): memory.max is bytes, or "max"
 Bytes machine_memory() {
   const std::int64_t pages = ::sysconf(_SC_PHYS_PAGES), size = ::sysconf(_SC_PAGE_SIZE);

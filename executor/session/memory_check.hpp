@@ -11,15 +11,16 @@
 
 namespace orrery::executor {
 
-/// What one device of this machine, or all of its memory, has and would need.
+/// The memory that a device, or the whole machine, has and would need.
 struct NoRoom {
   models::OutOfMemory found{};  // of the first rank that does not fit
   std::string where{};          // "this machine", "NVIDIA H200"
 };
 
-/// Of the ranks that run here: on GPUs the fullest one, with context and libraries, against its
-/// GPU's memory; on cores all of them together, by the Program's buffers, against the machine's.
-/// Nothing: they fit, as far as can be said before.
+/// Compares the predicted memory of the ranks that run here with what there is. On GPUs: the
+/// fullest rank, with context and libraries, against its GPU's memory. On cores: the Program's
+/// buffers against the machine's memory, of all ranks if the whole run is here, else of this rank
+/// alone. nullopt: they are predicted to fit.
 std::optional<NoRoom> no_room(const models::Question& question, Backend backend,
                               const Placement& placed);
 

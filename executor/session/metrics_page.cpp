@@ -27,11 +27,11 @@ namespace http = boost::beast::http;
 using asio::ip::tcp;
 
 constexpr std::chrono::seconds for_one_reader{1};
-constexpr std::chrono::milliseconds until_accepting_again{100};  // descriptors have run out
+constexpr std::chrono::milliseconds until_accepting_again{100};  // when descriptors have run out
 constexpr std::size_t most_readers = 64;                         // at once
 constexpr std::uint32_t longest_request = 8192;                  // bytes
 
-/// One request and its answer, whatever is asked for.
+/// Answers one request with the page, whatever path it names.
 class Reader : public std::enable_shared_from_this<Reader> {
  public:
   Reader(tcp::socket socket, const std::function<std::string()>& page, std::size_t& readers)
@@ -127,7 +127,7 @@ class MetricsPage::Server {
   }
 
   std::function<std::string()> page_;
-  std::size_t readers_ = 0;  // outlives the context, whose end destroys them
+  std::size_t readers_ = 0;  // outlives the context, which destroys the readers
   asio::io_context context_{1};
   tcp::acceptor acceptor_{context_};
   asio::steady_timer pause_{context_};

@@ -2,9 +2,9 @@
 // A page of metrics in Prometheus' text format, served from a thread of its own.
 // Source  prometheus.io, "Exposition formats", version 0.0.4
 //
-// Boost.Beast, not cpp-httplib: there a reader that sends a byte a second keeps a thread for hours,
-// and the end of the server waits for it. Here every reader has one second in all, and the end of
-// the server waits for none.
+// It uses Boost.Beast, not cpp-httplib, where a client that sends a byte a second keeps a thread
+// for hours and the server's shutdown waits for it. Here every client has one second in all, and
+// shutdown waits for none.
 
 #include <cstdint>
 #include <map>
@@ -16,9 +16,10 @@
 
 namespace orrery::executor {
 
+/// The metrics and their server.
 class MetricsPage {
  public:
-  /// `where` is a number of an interface ("127.0.0.1", "::", "0.0.0.0") and a port.
+  /// `where` is the IP address of an interface ("127.0.0.1", "::", "0.0.0.0") and a port.
   /// Errors  InputError `--metrics-address: expected ...`, `--metrics-port: cannot listen on ...`
   explicit MetricsPage(const Address& where);
   ~MetricsPage();
@@ -41,7 +42,7 @@ class MetricsPage {
 
   mutable std::mutex lock_;
   std::map<std::string, Metric> metrics_;
-  std::unique_ptr<Server> server_;  // goes first: it asks for the page
+  std::unique_ptr<Server> server_;  // destroyed first: it reads the page
 };
 
 }  // namespace orrery::executor

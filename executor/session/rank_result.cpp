@@ -29,7 +29,7 @@ RankResult parse_result(const std::string& text, int rank, std::size_t steps) {
                    json.at("arrived").get<std::vector<std::int64_t>>()},
         .seconds = json.at("seconds").get<std::vector<double>>()};
     if (result.seconds.size() == steps) return result;
-  } catch (const Json::exception&) {  // said below
+  } catch (const Json::exception&) {  // reported below
   }
   throw RunFailure{Exit::peer_failed,
                    fmt::format("rank {} sent a result that cannot be read", rank)};

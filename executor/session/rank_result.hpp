@@ -1,6 +1,6 @@
 #pragma once
-// What a rank measured, as it travels to rank 0 through the store. What comes from another process
-// may be anything: what cannot be read is a peer's failure.
+// A rank's measurements as text, which rank 0 reads from the store. Bytes from another process are
+// not trusted: what cannot be parsed is a failure of the peer.
 
 #include <string>
 #include <vector>
@@ -10,6 +10,7 @@
 
 namespace orrery::executor {
 
+/// What one rank measured.
 struct RankResult {
   Bytes peak{}, resident{}, host{};
   RoutedBytes routed{};

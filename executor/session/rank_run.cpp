@@ -75,7 +75,7 @@ class RankRun {
     if (traces() && !steps_.empty()) record_one_more();
   }
 
-  /// All ranks' measurements at rank 0, which hands them to `events.done`.
+  /// Sends this rank's measurements to rank 0, which hands those of all ranks to `events.done`.
   void report() {
     session_.does("its report", for_results);
     RankResult mine{.peak = runner_.memory().peak,
@@ -104,7 +104,7 @@ class RankRun {
                                               exported_tensors());
   }
 
-  /// What is trained, and what is not but is the model's own.
+  /// Trained tensors and, unless only adapters are trained, the model's frozen ones.
   std::vector<StateTensor> exported_tensors() const {
     std::vector<StateTensor> all = runner_.state_tensors();
     if (models::trains_adapters(question_.plan)) return all;
@@ -142,8 +142,8 @@ class RankRun {
     std::copy(narrow.begin(), narrow.end(), to.begin());
   }
 
-  /// Measured steps carry no marks, as predicted ones do not: the trace is of another step, after
-  /// the last checkpoint.
+  /// Runs one more step for the trace, after the last checkpoint: measured steps record nothing,
+  /// because recording costs time that the prediction does not have.
   void record_one_more() {
     runner_.record(options_.detail);
     begun_ = Clock::now();
@@ -231,7 +231,7 @@ class RankRun {
   std::unique_ptr<StepLog> log_;   // rank 0's
   models::Prediction prediction_;  // and the Program that it priced, which is the one that runs
   std::unique_ptr<TokenSource> tokens_;
-  std::unique_ptr<PretrainedWeights> initial_;  // until parameters are there
+  std::unique_ptr<PretrainedWeights> initial_;  // until parameters are set
   SessionCheckpoints checkpoints_;  // before parameters are drawn: fails early without a folder
   Runner runner_;
   InstructionLimits limits_;
@@ -240,10 +240,10 @@ class RankRun {
   std::int64_t first_ = 0;
   std::vector<MeasuredStep> steps_;
   std::unique_ptr<PretrainedExport> export_;
-  Deadline begun_{};  // the recorded step
+  Deadline begun_{};  // when the recorded step began
 };
 
-/// Of what was thrown in a rank.
+/// The exit code for what was thrown in a rank.
 Exit exit_of(const std::exception& thrown) {
   if (dynamic_cast<const InputError*>(&thrown) != nullptr) return Exit::wrong_input;
   if (dynamic_cast<const OutputError*>(&thrown) != nullptr) return Exit::output_failed;

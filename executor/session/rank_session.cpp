@@ -22,7 +22,7 @@ namespace {
 constexpr std::chrono::seconds to_meet{120};        // ranks of a large job start minutes apart
 constexpr std::chrono::minutes to_write{30};        // a checkpoint, on the slowest rank
 constexpr std::chrono::minutes to_start{10};        // between two signs of life
-constexpr std::chrono::milliseconds to_hear{2500};  // why the run ends
+constexpr std::chrono::milliseconds to_hear{2500};  // for other ranks to read why the run ends
 
 FabricKind kind_of(const SessionOptions& options, const Placement& placed) {
   if (options.fabric && options.fabric != FabricKind::nccl) return *options.fabric;
@@ -33,7 +33,7 @@ std::chrono::milliseconds in_milliseconds(double seconds) {
   return std::chrono::milliseconds{static_cast<std::int64_t>(seconds * 1000)};
 }
 
-/// What a thread has computed so far; any thread may call it.
+/// A function that reads the CPU time of this thread so far; any thread may call it.
 std::function<std::chrono::milliseconds()> cpu_time_of_this_thread() {
   clockid_t clock{};
   if (::pthread_getcpuclockid(::pthread_self(), &clock) != 0) return {};
@@ -86,7 +86,7 @@ void RankSession::note(const std::string& line) const {
   if (session_.events.note) session_.events.note(line);
 }
 
-/// Fabrics whose calls end when the run must.
+/// Sets the fabrics whose calls the watchdog aborts when the run must end.
 void RankSession::living_fabrics(std::vector<Fabric*> fabrics) {
   const std::lock_guard guard{living_lock_};
   living_fabrics_ = std::move(fabrics);
@@ -133,7 +133,8 @@ SessionEnd RankSession::end_of(const Verdict& verdict) const {
           .reports = verdict.teller == placed_.rank};
 }
 
-/// Ctrl-C and its like, as the watchdog takes them: at once, or after the step, which rank 0 notes.
+/// Requests to end, such as Ctrl-C: a verdict if the run is to end at once, else nullopt and a note
+/// by rank 0 that it ends after this step.
 std::optional<Verdict> RankSession::asked_to_end(bool& noted) const {
   const int signal = session_.requests.end();
   if (signal == 0) return std::nullopt;
@@ -229,7 +230,8 @@ void RankSession::barrier(const std::string& name) {
 Exit RankSession::fail(Exit code, const std::string& why) {
   const SessionEnd end = end_of(watchdog_->fail(code, why));
   if (session_.events.failed) session_.events.failed(end);
-  // The store is rank 0's: its own two connections stay, the others go when they have read it.
+  // Rank 0 serves the store: its own two connections stay, the others close when those ranks have
+  // read the verdict.
   if (server_) server_->linger(2, to_hear);
   return end.code;
 }

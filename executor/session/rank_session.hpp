@@ -1,6 +1,7 @@
 #pragma once
-// One rank's store, watchdog and fabrics, in the order in which they must come and go. The host's
-// fabric carries what ranks agree on; GPUs have NCCL next to it, or are staged over it.
+// One rank's connection to the others: store, watchdog and fabrics, created and destroyed in the
+// order that they need. The host's fabric carries sums on which ranks agree; GPUs use NCCL in
+// addition, or send through the host's fabric (staged).
 
 #include <atomic>
 #include <functional>
@@ -29,10 +30,11 @@ struct ThreadRanks {
   Address store{};
 };
 
+/// The connection of one rank.
 class RankSession {
  public:
-  /// Waits for all ranks.
-  /// threads  of ranks that are threads of one process; else nothing
+  /// Connects with all other ranks and waits for them.
+  /// threads  where ranks are threads of one process; nullopt otherwise
   /// Errors   RunFailure naming who is missing
   RankSession(const Session& session, const Placement& placed,
               const std::optional<ThreadRanks>& threads);
@@ -40,11 +42,12 @@ class RankSession {
   RankSession(const RankSession&) = delete;
   RankSession& operator=(const RankSession&) = delete;
 
-  /// Makes `device`, which outlives the session, reach the others'. Waits for all ranks.
-  /// Errors  InputError `--fabric: nccl: this orrery was built without NCCL`; the fabric's own
+  /// Connects this rank's device, which outlives the session, with the others'. Waits for all
+  /// ranks. Errors  InputError `--fabric: nccl: this orrery was built without NCCL`; the fabric's
+  /// own
   void connect(const Equipment& equipment);
 
-  /// What the runner communicates over.
+  /// The fabric that the runner communicates over.
   Fabric& fabric() { return of_device_ ? *of_device_ : *fabric_; }
   Store& store() { return *store_; }
   Watchdog& watchdog() { return *watchdog_; }
@@ -53,15 +56,15 @@ class RankSession {
   const SessionEvents& events() const { return session_.events; }
   void note(const std::string& line) const;
 
-  /// What the watchdog reports of this rank from now on: steps of a runner, and how long they may
-  /// take; both outlive what follows.
+  /// From now on the watchdog reports the steps of this runner, and applies these limits; both
+  /// outlive that.
   void steps(const Runner& runner, const InstructionLimits& limits);
-  /// ... or something else, which may go on for `limit` without a sign of life.
+  /// From now on the watchdog reports `what`, which may go on for `limit` without a sign of life.
   void does(const std::string& what, std::chrono::milliseconds limit);
-  /// The line about what is lost if the run ends early: asked from any thread, until an empty
-  /// function takes its place.
+  /// Sets the function that says what is lost if the run ends early. It is called from any thread,
+  /// until an empty function replaces it.
   void report_loss(std::function<std::string()> loss);
-  /// Sums over all ranks, on the fabric, in place.
+  /// Sums over all ranks, on the host's fabric, in place.
   void sum(std::span<double> values);
   /// Returns once all ranks have called it.
   void barrier(const std::string& name);
@@ -84,22 +87,22 @@ class RankSession {
   Placement placed_;
   FabricKind kind_;  // of the host's fabric
   StoreIdentity identity_;
-  std::mutex living_lock_;  // of what is below, which the watchdog's thread uses
+  std::mutex living_lock_;  // guards what follows, up to loss_: the watchdog's thread uses it
   std::vector<Fabric*> living_fabrics_;
-  const Runner* living_runner_ = nullptr;  // nothing: it does what `text` says
+  const Runner* living_runner_ = nullptr;  // null: the rank does what `does_` says
   const InstructionLimits* limits_ = nullptr;
   Progress does_;
   std::function<std::string()> loss_;
   std::unique_ptr<StoreServer> server_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<Fabric> fabric_;      // of the host
-  std::unique_ptr<Fabric> of_device_;   // where that is another
+  std::unique_ptr<Fabric> of_device_;   // of the device, where that is another
   std::unique_ptr<Watchdog> watchdog_;  // destroyed first: it uses all above
   GroupId world_ = 0;
   std::atomic<bool> waits_{false};  // for all others, between steps
 };
 
-/// One rank from the connection to its end. Errors  RunFailure where the ranks do not meet
+/// Runs one rank from its connection to its end. Errors  RunFailure where ranks cannot connect
 Exit run_one(const Session& session, const Placement& placed,
              const std::optional<ThreadRanks>& threads);
 

@@ -1,4 +1,4 @@
-// Where a rank's store is, and where its server listens.
+// Opens a rank's store: finds its address and, on rank 0, starts its server.
 
 #include <fmt/format.h>
 #include <unistd.h>

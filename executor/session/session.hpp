@@ -23,15 +23,16 @@ namespace orrery::executor {
 enum class Backend : std::uint8_t { cpu, cuda };
 enum class FabricKind : std::uint8_t { tcp, mpi, threads, nccl };
 
+/// Options of a run.
 struct SessionOptions {
   Backend backend = Backend::cpu;
-  std::int64_t steps = 10;  // of the training: a resumed run goes on to there
+  std::int64_t steps = 10;  // of the whole training: a resumed run continues up to it
   std::uint64_t seed = 1;
   std::optional<std::string> checkpoint{};  // folder
   CheckpointEvery checkpoint_every{};
-  std::optional<std::string> initial{};   // parameters from there: a file of safetensors
-  std::optional<std::string> exported{};  // ... to there, after the last step
-  bool resume_changed = false;  // goes on though data, batch, length or precision are others
+  std::optional<std::string> initial{};   // safetensors file with the initial parameters
+  std::optional<std::string> exported{};  // ... for the parameters after the last step
+  bool resume_changed = false;  // resume although data, batch, length or precision changed
   std::optional<FabricKind> fabric{};
   std::vector<std::string> data{};         // text files; empty: synthetic tokens
   std::optional<double> deadline{};        // seconds, of the run
@@ -39,17 +40,17 @@ struct SessionOptions {
   std::optional<std::string> log{};        // a JSON line per step is appended there
   TraceDetail detail = TraceDetail::none;  // of one more step, recorded after the last one
   std::optional<std::uint16_t> metrics_port{};
-  std::optional<std::string> metrics_address{};  // 127.0.0.1
+  std::optional<std::string> metrics_address{};  // nullopt: 127.0.0.1
 };
 
-/// Options as words; an empty one leaves its option as it is.
+/// Options as words of the command line; nullopt leaves an option as it is.
 struct SessionWords {
   std::optional<std::string> backend{}, fabric{}, checkpoint_every{}, resume{}, trace_detail{};
   bool trace = false;    // one more step is recorded
   bool explain = false;  // ... operation by operation
 };
 
-/// Takes the words into the options, and checks all of them.
+/// Applies the words to the options, and checks all options.
 /// Errors  InputError naming the flag: `--steps: expected 1 or more, found 0`
 void complete(SessionOptions& options, const SessionWords& words);
 
@@ -61,17 +62,17 @@ struct MeasuredStep {
   double loss = 0;
   double gradient_norm = 0;
   double loss_scale = 1;     // of backward, in fp16
-  std::int64_t skipped = 0;  // updates left out so far
+  std::int64_t skipped = 0;  // updates skipped so far
 };
 
-/// What rank 0 knows at the end.
+/// The results of a run, as rank 0 collects them.
 struct Execution {
   std::int64_t ranks = 1;
   std::int64_t resumed_from = 0;  // steps
   std::string fabric, device;
   std::vector<MeasuredStep> steps;
   Bytes peak{}, resident{};               // of the fullest rank
-  Bytes host{};                           // ... and what it keeps in the host's memory
+  Bytes host{};                           // ... for what is offloaded, in host memory
   GraphCounts graphs{};                   // of rank 0
   RoutedBytes routed{};                   // of all ranks
   double imbalance = 1;                   // of experts in the last step, as a plan states it
@@ -94,18 +95,20 @@ struct SessionEnd {
   bool reports = false;    // this rank is the one that reports the verdict to the user
 };
 
-/// All may be empty; all but `done` and `step` may be called by any thread, one at a time or not.
+/// Callbacks; each may be empty. All but `done` and `step` may be called by any thread, also
+/// concurrently.
 struct SessionEvents {
   std::function<void(const std::string&)> note{};   // a line for people: a warning, a choice
   std::function<void(const MeasuredStep&)> step{};  // by rank 0, after each
   std::function<void(const FinishedRun&)> done{};   // by rank 0; what it throws ends the run
   std::function<void(const SessionEnd&)> failed{};  // by each rank that ends early
-  /// A rank's thread did not end within a few seconds of being asked to: `failed` has been called
-  /// before. The process can only be ended from outside of it, or left to finish its instruction.
+  /// A rank's thread did not end within a few seconds of being asked to; `failed` was called
+  /// before. The caller can end the process, or let the rank finish its instruction.
   std::function<void(Exit)> stuck{};
   std::function<void()> waiting{};  // by the caller of run_threads, some twenty times a second
 };
 
+/// What a run is given; all of it outlives the run.
 struct Session {
   const models::Question& question;
   const SessionOptions& options;
@@ -113,11 +116,11 @@ struct Session {
   StopRequests& requests;
 };
 
-/// One rank, in this thread; waits for the others. Its exit code; rank 0's is `done` once
-/// `events.done` has returned.
+/// Runs one rank in this thread, after waiting for the others; returns its exit code. Rank 0's is
+/// `done` once `events.done` has returned.
 Exit run_rank(const Session& session, const Placement& placed);
-/// All ranks as threads of this process, and their exit code: of the first rank that failed by its
-/// own fault, else that of its peers.
+/// Runs all ranks as threads of this process. Returns the exit code of the first rank that failed
+/// by its own fault, else that of its peers.
 Exit run_threads(const Session& session, int ranks);
 
 /// The exit code of a run that a signal ended without a checkpoint.

@@ -58,7 +58,7 @@ Checkpoints SessionCheckpoints::of(const Runner& runner) const {
       {"global_batch", std::to_string(plan.global_batch)},
       {"seq_len", std::to_string(plan.seq_len)},
       {"precision", std::string{models::name(plan.precision)}}};
-  // A checkpoint has what is trained and nothing else.
+  // A checkpoint has trained parameters only: frozen ones must come from the same source again.
   if (!runner.frozen_tensors().empty())
     inputs.emplace_back("init", options_.initial.value_or("seed"));
   return {{.folder = *options_.checkpoint,
@@ -78,7 +78,7 @@ Checkpoints SessionCheckpoints::of(const Runner& runner) const {
            .changed = options_.resume_changed ? Changed::accepted : Changed::refused}};
 }
 
-/// Why a checkpoint cannot be read here; empty: it has been.
+/// Restores a checkpoint on this rank; returns why it cannot be read, or an empty string.
 std::string SessionCheckpoints::restored(Runner& runner, std::int64_t steps) const {
   try {
     of(runner).restore(state_of(runner), steps);

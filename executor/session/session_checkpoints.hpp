@@ -17,6 +17,7 @@
 
 namespace orrery::executor {
 
+/// The checkpoints of one run, on one rank.
 class SessionCheckpoints {
  public:
   /// Tries to write into the folder, and locks it for this run.
@@ -24,16 +25,18 @@ class SessionCheckpoints {
   SessionCheckpoints(const models::Question& question, const SessionOptions& options,
                      const TokenSource& tokens, RankSession& session);
 
-  /// All ranks: the newest checkpoint that all can read, and how many steps it has seen. 0: there
-  /// is none. Errors  InputError: all are damaged, or of another run
+  /// Restores the newest checkpoint that all ranks can read, and returns how many steps it has
+  /// seen; 0: there is none. Collective over all ranks.
+  /// Errors  InputError: all are damaged, or of another run
   std::int64_t resume(Runner& runner);
 
-  /// All ranks, when `done` steps are: writes a checkpoint if one is due or asked for.
-  /// Errors  RunFailure{requeue, terminated, interrupted}: the run was asked to end, and may
+  /// Call after `done` steps: writes a checkpoint if one is due or asked for. Collective over all
+  /// ranks.
+  /// Errors  RunFailure{requeue, terminated, interrupted}: the run was asked to end, and can now
   void after_step(Runner& runner, const InstructionLimits& limits, std::int64_t done);
 
-  /// Safe from another thread. What a run loses that ends now: "12 steps are lost: the newest
-  /// checkpoint has 40". Empty: nothing.
+  /// What the run loses if it ends now: "12 steps are lost: the newest checkpoint has 40". Empty:
+  /// nothing. Safe from another thread.
   std::string loss() const;
 
  private:
@@ -44,11 +47,11 @@ class SessionCheckpoints {
   const models::Question& question_;
   const SessionOptions& options_;
   RankSession& session_;
-  bool first_;  // rank 0
-  std::string data_;
+  bool first_;        // is this rank 0?
+  std::string data_;  // digest of the tokens
   std::optional<FolderLock> lock_;
   CheckpointInterval interval_;
-  std::atomic<std::int64_t> done_{0}, kept_{0};  // steps
+  std::atomic<std::int64_t> done_{0}, kept_{0};  // steps: all, in the newest checkpoint
 };
 
 }  // namespace orrery::executor

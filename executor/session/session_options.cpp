@@ -7,7 +7,7 @@ namespace orrery::executor {
 
 namespace {
 
-/// Times of a run: up to a year.
+/// Checks a duration of a run: above 0, up to a year.
 void check_seconds(const char* flag, double value) {
   constexpr double most = 365 * 86400;
   if (value > 0 && value <= most) return;

@@ -1,5 +1,6 @@
 #pragma once
-// Every step of a run as a line of JSON in a file and as numbers on the metrics page; rank 0's.
+// Reports every step of a run, on rank 0: as a line of JSON in a file, and as numbers on the
+// metrics page.
 
 #include <optional>
 
@@ -9,6 +10,7 @@
 
 namespace orrery::executor {
 
+/// The file and the page of one run.
 class StepLog {
  public:
   /// Errors  OutputError of the file; as MetricsPage

@@ -36,7 +36,7 @@ std::int64_t begin_of(FrameReader& reader) {
                    fmt::format("rank {} sent a trace that cannot be read", rank)};
 }
 
-/// A time of at most `longest`, else the reader's bytes are no trace.
+/// Reads a time; nullopt where it exceeds `longest`, so that the bytes are no trace.
 std::optional<Time> time_of(FrameReader& reader) {
   const std::int64_t picoseconds = signed_number(reader);
   if (std::abs(picoseconds / picoseconds_per_nanosecond) > longest) return std::nullopt;
@@ -61,7 +61,7 @@ bool unpack_record(FrameReader& reader, const std::vector<Track>& tracks, Time s
   return true;
 }
 
-/// Adds one rank's records, moved to the common time.
+/// Adds one rank's records, shifted to the common time axis.
 void unpack(const std::string& bytes, std::size_t rank, std::int64_t first_nanosecond,
             Trace& merged) {
   FrameReader reader{bytes};

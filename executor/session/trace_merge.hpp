@@ -1,5 +1,6 @@
 #pragma once
-// Traces of ranks, each in its own time, as one: packed by each rank, merged by rank 0.
+// Merges the traces of all ranks into one: each rank packs its trace, with the begin of its own
+// time, and rank 0 merges them on one time axis.
 
 #include <string>
 #include <vector>
@@ -9,10 +10,10 @@
 
 namespace orrery::executor {
 
-/// A rank's trace as bytes. `begun` is when its time 0 was, on rank 0's clock.
+/// A rank's trace as bytes. `begun` is its time 0 on rank 0's clock.
 std::string packed(const Trace& trace, Deadline begun);
 
-/// All of them as one, by rank; time 0 is when the first rank began.
+/// One trace of all ranks, whose packed traces are listed by rank; time 0 is when the first began.
 /// Errors  RunFailure{peer_failed}: `rank 1 sent a trace that cannot be read`
 Trace merged(const std::vector<std::string>& traces);
 

@@ -117,7 +117,7 @@ void Watchdog::watch() {
   }
 }
 
-/// One beat: ours goes out, a verdict may come in.
+/// One heartbeat: writes this rank's, and reads a verdict if there is one.
 void Watchdog::look() {
   if (ranks_ == 1) return look_alone();
   try {
@@ -135,7 +135,7 @@ void Watchdog::look() {
   }
 }
 
-/// Where the rank is. Its CPU time counts while what it does is its own work.
+/// This rank's heartbeat. CPU time counts only while the host itself computes.
 Beat Watchdog::own_beat() {
   const Progress progress = settings_.progress ? settings_.progress() : Progress{};
   const auto cpu_time = settings_.cpu_time ? settings_.cpu_time() : cpu_time_;
@@ -150,7 +150,7 @@ Beat Watchdog::own_beat() {
       .worked = worked_};
 }
 
-/// A run of one rank: no messages.
+/// Watches a run of one rank, which needs no messages.
 void Watchdog::look_alone() {
   roll_call_.look(Clock::now());
   roll_call_.hear(0, own_beat());

@@ -25,7 +25,7 @@
 
 namespace orrery::executor {
 
-/// A rank's exit code: a failure of another machine is a lost peer.
+/// A rank's exit code under a verdict: a failure of another machine counts as a lost peer.
 Exit exit_of(const Verdict& verdict, int rank);
 
 struct WatchdogSettings {
@@ -33,7 +33,7 @@ struct WatchdogSettings {
   std::chrono::milliseconds silence{7000};  // without a beat, a rank is lost
   std::optional<Deadline> deadline{};
   std::function<Progress()> progress{};  // of this rank; called from the thread
-  /// CPU time of this rank's own thread so far; nothing: it is no sign of life.
+  /// CPU time of this rank's own thread so far; empty: CPU time is not a sign of life.
   std::function<std::chrono::milliseconds()> cpu_time{};
   std::function<void(std::string_view)> warn{};           // on rank 0: a rank does not move
   std::function<std::optional<Verdict>()> end_request{};  // a request to end: Ctrl-C
@@ -47,15 +47,16 @@ class Watchdog {
   /// Opens a connection of its own to the store.
   Watchdog(const Address& store, const StoreIdentity& identity, int rank,
            WatchdogSettings settings);
-  /// The run has ended, in whatever way: no more heartbeats, and no last will.
+  /// The run has ended, in whatever way: stops heartbeats and withdraws the last will.
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  /// From the rank itself: it cannot go on. The verdict that holds, this one or an earlier one.
+  /// Called by the rank itself when it cannot go on. Returns the verdict that holds: this one, or
+  /// an earlier one.
   Verdict fail(Exit code, const std::string& why);
   std::optional<Verdict> verdict() const;
-  /// Counts as progress: work between steps.
+  /// Reports progress of work between steps.
   void alive() { ++signs_of_life_; }
 
  private:

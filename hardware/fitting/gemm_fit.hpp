@@ -1,6 +1,6 @@
 #pragma once
-// Matrix products: from measured shapes to the curve of hardware/curve.hpp, and what that curve
-// misses by shape.
+// Fits the GEMM curve of hardware/curve.hpp to measured shapes, and computes its residuals by
+// shape.
 
 #include <optional>
 #include <vector>
@@ -11,11 +11,11 @@
 
 namespace orrery::hardware {
 
-/// One measured product, in seconds: its parts at peak, and all of it.
+/// One measured GEMM, in seconds: the ideal time of each part, and the measured time of all.
 struct GemmPoint {
   GemmSize shape;
-  double compute = 0, moving = 0;  // at the peak and at the memory's bandwidth
-  double quantising = 0;           // its operands, at the memory's bandwidth; 0: not in the time
+  double compute = 0, moving = 0;  // FLOPs at peak; bytes at memory bandwidth
+  double quantising = 0;           // of the operands, at memory bandwidth; 0: not timed
   double log_seconds = 0;
 };
 
@@ -28,16 +28,16 @@ struct GemmFormula {
   double overhead = 0, compute = 1, memory = 1, corner = 4, quantise = 1, prologue = 0;
 
   double seconds(const GemmPoint& point) const;
-  /// Without what the catalogue's curve does not hold.
+  /// The catalogue's curve, which leaves out the quantise and prologue terms.
   GemmCurve curve() const;
 };
 
-/// Bounds and starts. By default what data-centre GPUs reach.
+/// Start values and bounds of the fit. The defaults are what data-centre GPUs reach.
 struct GemmSearch {
-  Unknown overhead{5e-6, 0.3e-6, 50e-6};  // seconds, sought by its logarithm
+  Unknown overhead{5e-6, 0.3e-6, 50e-6};  // seconds; searched in its logarithm
   Unknown compute{0.7, 0.05, 1.0}, memory{0.8, 0.05, 1.2};
-  Unknown corner{3, 1.2, 10};  // sought by the logarithm of what it exceeds 1 by
-  Unknown quantise{1, 1, 1};   // fixed: no point quantises
+  Unknown corner{3, 1.2, 10};  // searched in log(corner - 1)
+  Unknown quantise{1, 1, 1};   // fixed: quantising is not timed
   Unknown prologue{0, 0, 0};   // fixed: the catalogue's formula
   double scale = 0.03;         // of soft_l1, in log time
 
@@ -47,7 +47,7 @@ struct GemmSearch {
 GemmFormula fit_gemm(const std::vector<GemmPoint>& points, const GemmSearch& search);
 /// Sum of soft_l1 of the log errors.
 double cost_of(const GemmFormula& formula, const std::vector<GemmPoint>& points, double scale);
-/// What the formula misses at each point.
+/// The formula's log residual at each point.
 std::vector<ShapeResidual::ResidualSample> residuals_of(const GemmFormula& formula,
                                                         const std::vector<GemmPoint>& points);
 

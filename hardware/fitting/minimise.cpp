@@ -11,10 +11,10 @@ namespace orrery::hardware {
 
 namespace {
 
-constexpr double first_step = 0.1;    // of the way between the bounds
-constexpr double second_step = 0.01;  // ... once near the bottom
+constexpr double first_step = 0.1;    // fraction of the range between the bounds
+constexpr double second_step = 0.01;  // ... when starting near the minimum
 
-/// The unknowns that are free, each as its place between its bounds, and the best place so far.
+/// The free unknowns, each scaled to [0, 1] between its bounds, and the best point so far.
 class UnitBox {
  public:
   UnitBox(const std::vector<Unknown>& unknowns, const Cost& cost, const SearchLimits& limits)
@@ -46,7 +46,7 @@ class UnitBox {
     double value = lowest_;
     try {
       search.optimize(at, value);
-    } catch (const nlopt::roundoff_limited&) {  // as precise as it can be
+    } catch (const nlopt::roundoff_limited&) {  // converged to rounding error
     } catch (const nlopt::forced_stop&) {
       std::rethrow_exception(failure_);
     }
@@ -57,7 +57,7 @@ class UnitBox {
     auto& box = *static_cast<UnitBox*>(self);
     try {
       return box.at(at);
-    } catch (...) {  // no C++ exception crosses NLopt's C
+    } catch (...) {  // no exception may pass through NLopt's C code
       box.failure_ = std::current_exception();
       throw nlopt::forced_stop{};
     }
@@ -97,7 +97,7 @@ std::vector<double> minimise(const std::vector<Unknown>& unknowns, const Cost& c
                              const SearchLimits& limits) {
   ensure(!unknowns.empty(), "there is something to vary");
   UnitBox box{unknowns, cost, limits};
-  if (box.size() > 1) box.search(nlopt::LN_BOBYQA, first_step);  // of two or more alone
+  if (box.size() > 1) box.search(nlopt::LN_BOBYQA, first_step);  // needs at least two
   if (box.size() > 0) box.search(nlopt::LN_SBPLX, box.size() > 1 ? second_step : first_step);
   return box.answer();
 }

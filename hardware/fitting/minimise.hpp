@@ -1,13 +1,13 @@
 #pragma once
-// The lowest point of a function of a few variables, and robust least squares on top of it. NLopt's
-// minimisers without derivatives, deterministic: the same bytes on every run.
+// Minimises a function of a few bounded variables, and does robust least squares on top of it. Uses
+// NLopt's derivative-free minimisers; deterministic: the same bytes on every run.
 
 #include <functional>
 #include <vector>
 
 namespace orrery::hardware {
 
-/// A number to find. A bound that is reached is an answer; equal bounds fix it.
+/// A parameter to find. A result at a bound is valid; equal bounds fix the parameter.
 struct Unknown {
   double start = 0, low = 0, high = 0;
 };
@@ -18,10 +18,11 @@ struct SearchLimits {
   int calls = 4000;          // of the cost, in each of two searches
 };
 
-/// What is minimised. What it throws ends the search and comes out.
+/// The function to minimise. An exception that it throws ends the search and is rethrown.
 using Cost = std::function<double(const std::vector<double>&)>;
 
-/// Inside the bounds, the lowest point of a quadratic model's search and a simplex search after it.
+/// The lowest point inside the bounds, found by a search with a quadratic model (BOBYQA) and a
+/// simplex search (Sbplx) after it.
 /// Source  Powell 2009, "The BOBYQA algorithm for bound constrained optimization without
 ///         derivatives"; Rowan 1990, "Functional stability analysis of numerical algorithms"
 ///         (Sbplx)
@@ -29,10 +30,10 @@ using Cost = std::function<double(const std::vector<double>&)>;
 std::vector<double> minimise(const std::vector<Unknown>& unknowns, const Cost& cost,
                              const SearchLimits& limits = {});
 
-/// Residuals for a set of unknowns: as many on every call.
+/// Residuals for a set of unknowns: the same number on every call.
 using Residuals = std::function<std::vector<double>(const std::vector<double>&)>;
 
-/// Minimises the sum of `soft_l1` of the residuals: a few wild samples do not move it.
+/// Minimises the sum of `soft_l1` of the residuals: robust against a few outliers.
 /// Errors  as above; a residual that is not finite: ContractError
 std::vector<double> least_squares(const std::vector<Unknown>& unknowns, const Residuals& residuals,
                                   double scale);

@@ -17,7 +17,8 @@ namespace {
 
 constexpr int most_depth = 64;
 
-/// What a reader that recurses must not meet: tags too deep, a document type with its entities.
+/// Refuses what a recursive parser cannot read safely: tags too deep, a document type with its
+/// entities.
 class XmlScan {
  public:
   XmlScan(std::string_view text, const std::string& name) : text_{text}, name_{name} {}

@@ -1,5 +1,5 @@
 #pragma once
-// Elements of NCCL's topology XML and what they say: links' rates, devices' names.
+// Reads elements of NCCL's topology XML: rates of links, names of devices.
 
 #include <boost/property_tree/ptree.hpp>
 #include <charconv>
@@ -13,11 +13,11 @@ namespace orrery::hardware {
 
 using XmlTree = boost::property_tree::ptree;
 
-/// Errors  no XML, tags deeper than 64 levels, document types and CDATA: InputError with `name` and
-/// the line
+/// Errors  not XML, tags deeper than 64 levels, document types and CDATA: InputError with `name`
+/// and the line
 XmlTree xml_tree(std::string_view text, const std::string& name);
 
-/// Empty where the element has none.
+/// The text of an attribute, empty if the element has none.
 std::string attribute_of(const XmlTree& element, const std::string& key);
 
 /// The whole text as a number, or nothing.
@@ -29,17 +29,19 @@ std::optional<T> whole_number(std::string_view text) {
   return whole ? std::optional{value} : std::nullopt;
 }
 
-/// What the link of a PCIe device carries, per direction: by lane, 16 lanes unless it says.
-/// Source  NCCL, src/graph/topo.cc, kvDictPciGen: 15 to 480 x 100 Mb/s a lane, eighths over ten
+/// Bandwidth of a PCIe device's link, per direction: rate of a lane times lanes, 16 if not stated.
+/// Source  NCCL, src/graph/topo.cc, kvDictPciGen: 15 to 480 x 100 Mb/s a lane; over 80 in GB/s
 Bandwidth pcie_rate(const XmlTree& pci);
 
-/// Between two sockets. Source  NCCL, src/graph/topo.h and topo.cc, ncclTopoGetInterCpuBw
+/// Bandwidth between two sockets. Source  NCCL, src/graph/topo.h and topo.cc, ncclTopoGetInterCpuBw
 Bandwidth socket_rate(const XmlTree& cpu);
 
-/// One NVLink. Source  NCCL, src/graph/topo.h, by compute capability; xGMI: RCCL, the same file
+/// Bandwidth of one NVLink or xGMI link. Source  NCCL, src/graph/topo.h, by compute capability;
+/// xGMI: RCCL, the same file
 Bandwidth gpu_link_rate(const XmlTree& gpu, bool xgmi);
 
-/// PCI devices of the catalogue's GPUs; half an MI250X is a device and has no entry.
+/// Catalogue name of a GPU by its PCI vendor and device id, empty if not known; half an MI250X is a
+/// device and has no entry.
 /// Source  the PCI ID repository, pci.ids of 2023-04-10; MI300X: RCCL's topo_8p_940
 std::string gpu_of_device(const std::string& vendor, const std::string& device);
 

@@ -1,6 +1,6 @@
-// NCCL's topology XML. `system` has sockets (`cpu`), these PCIe bridges and devices (`pci`), one
-// inside the other, these `gpu` with its `nvlink` or `xgmi`, or `nic` with its `net`. Files that a
-// provider ships have no `gpu` and `nic`: then the PCI class says what a device is.
+// Reads NCCL's topology XML. `system` contains sockets (`cpu`), these contain nested PCIe bridges
+// and devices (`pci`), and these a `gpu` with its `nvlink` or `xgmi`, or a `nic` with its `net`.
+// Files that a provider ships have no `gpu` and `nic`: devices are then identified by PCI class.
 // Source  NCCL 2.2x, src/graph/xml.cc and topo.cc, src/graph/topo.h for the rates of links; AMD's
 //         dialect (version 2): RCCL, tools/topo_expl/models
 
@@ -25,7 +25,7 @@ bool has_prefix(const std::string& text, std::initializer_list<std::string_view>
                      [&](std::string_view head) { return text.rfind(head, 0) == 0; });
 }
 
-/// A GPU or NIC with its way up to its socket: the PCIe bridges, nearest first, then the socket.
+/// A GPU or NIC with its path up to its socket: the PCIe bridges, nearest first, then the socket.
 struct PciDevice {
   const Tree* pci = nullptr;
   const Tree* element = nullptr;  // `gpu`; null where only the class is known
@@ -99,7 +99,7 @@ class NcclXml {
     }
   }
 
-  /// Each port is a NIC.
+  /// Adds each port as a NIC.
   void add_nets(const Tree* pci, const Tree& nic, const std::vector<std::string>& way) {
     for (const auto& [tag, net] : nic) {
       if (tag != "net") continue;
@@ -110,7 +110,7 @@ class NcclXml {
     }
   }
 
-  /// By `dev`, which is how ranks of the node are numbered.
+  /// Sorts GPUs by `dev`, which is how ranks of the node are numbered.
   void sort_by_number() {
     const auto number_of = [](const PciDevice& device) {
       return whole_number<int>(attribute_of(*device.element, "dev")).value_or(0);
@@ -164,7 +164,7 @@ class NcclXml {
     }
   }
 
-  /// All NVSwitches of a node are one: a GPU has links to each of them.
+  /// Counts all NVSwitches of a node as one, because a GPU has links to each of them.
   static void add_to_switch(const std::string& gpu, Bandwidth rate, NodeParts& parts) {
     if (!parts.cables.empty() && parts.cables.back().one == gpu &&
         parts.cables.back().other == "nvswitch") {
@@ -213,7 +213,7 @@ class NcclXml {
   }
 
   const std::string& name_;
-  bool listed_ = false;  // GPUs have elements of their own
+  bool listed_ = false;  // the file has `gpu` elements
   int bridges_ = 0;
   std::vector<std::string> sockets_;
   std::vector<PciDevice> gpus_, nics_;

@@ -1,9 +1,9 @@
 #pragma once
-// A node from what its own machine says of itself: NCCL's topology XML (NCCL_TOPO_DUMP_FILE, or
-// what a provider ships as NCCL_TOPO_FILE) and the table of `nvidia-smi topo -m`. GPUs, NICs, which
+// Imports a node from what its machine reports: NCCL's topology XML (NCCL_TOPO_DUMP_FILE, or what a
+// provider ships as NCCL_TOPO_FILE) and the table of `nvidia-smi topo -m`. Reads GPUs, NICs, which
 // NIC is near which GPU, and the cables between them through PCIe switches and sockets. Leaves out
-// NVLink's switches' own limits, CPU affinities, and NCCL's graph files, which say what NCCL chose.
-// Limits: 1 MiB, 64 levels of XML, 576 GPUs, 1,024 NICs; no document types, so no entities.
+// limits of NVSwitches, CPU affinities, and NCCL's graph files, which say what NCCL chose. Limits:
+// 1 MiB, 64 levels of XML, 576 GPUs, 1,024 NICs; no document types, so no entities.
 
 #include <string>
 #include <string_view>

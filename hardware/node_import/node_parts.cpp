@@ -38,7 +38,8 @@ Json cables_json(const NodeParts& parts) {
   return cables;
 }
 
-/// The part-th of `parts` equal parts of a list; where there are more parts, they take turns.
+/// The part-th of `parts` equal parts of a list; if there are fewer elements than parts, parts
+/// share an element.
 std::vector<int> part_of(const std::vector<int>& all, std::size_t part, std::size_t parts) {
   if (all.size() < parts) return {all[part * all.size() / parts]};
   const std::size_t begin = part * all.size() / parts;
@@ -138,7 +139,7 @@ ImportedNode imported_node(std::string_view text, const std::string& name) {
   try {
     return read_import(text, name);
   } catch (const InputError& error) {
-    // A problem may quote the file: nothing in it breaks the line.
+    // A problem may quote the file: `printable` keeps it on one line.
     throw InputError{printable(error.place()), printable(error.problem())};
   }
 }

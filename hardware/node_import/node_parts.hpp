@@ -1,5 +1,6 @@
 #pragma once
-// What both readers find, and how it becomes a node. Only hardware/node_import/ includes it.
+// The common result of both readers, and its conversion to a node. Only hardware/node_import/
+// includes this header.
 
 #include <optional>
 #include <string>
@@ -22,19 +23,19 @@ struct NodeParts {
   Bandwidth nic_bandwidth{};                       // 0: not known
   std::vector<std::vector<Distance>> distances{};  // of each GPU, to each NIC
   std::vector<NodeCable> cables{};
-  std::string source{};  // of all of it: "NCCL topology XML", ...
+  std::string source{};  // of all numbers: "NCCL topology XML", ...
   std::string cable_source{};
   std::vector<std::string> notes{};
 };
 
-/// One NIC or several for each GPU, of the nearest: GPUs that are as near to the same NICs share
-/// them out evenly, in order.
+/// The NICs assigned to each GPU, one or several of its nearest: GPUs with the same nearest NICs
+/// divide them evenly, in order.
 std::vector<std::vector<int>> nearest_nics(const NodeParts& parts);
 
 /// Errors  no GPU, more GPUs or NICs than a node has: InputError of `name`
 Json node_json(const NodeParts& parts, const std::string& name);
 
-// One file each.
+// The two readers, one file each.
 NodeParts read_nccl_xml(std::string_view text, const std::string& name);
 NodeParts read_topology_matrix(std::string_view text, const std::string& name);
 

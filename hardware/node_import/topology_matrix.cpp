@@ -1,6 +1,6 @@
-// The table of `nvidia-smi topo -m`: a row and a column for each GPU and NIC, and how the two are
-// joined. X: itself; NV#: so many NVLinks; PIX, PXB, PHB, NODE, SYS: one PCIe bridge, several, a
-// host bridge, several of one socket, two sockets.
+// Reads the table of `nvidia-smi topo -m`: a row and a column for each GPU and NIC, and how the two
+// are joined. X: itself; NV#: that many NVLinks; PIX, PXB, PHB, NODE, SYS: one PCIe bridge,
+// several, a host bridge, several of one socket, two sockets.
 // Source  the legend that nvidia-smi prints; NCCL, src/graph/topo.h for the rates of links
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ namespace orrery::hardware {
 
 namespace {
 
-/// As nvidia-smi writes them; NVLink is none of these.
+/// As nvidia-smi writes them; NV# is not a distance.
 constexpr Words<Distance, 5> distance_words{{{Distance::one_switch, "PIX"},
                                              {Distance::switches, "PXB"},
                                              {Distance::host_bridge, "PHB"},
@@ -29,7 +29,7 @@ struct TableLine {
   std::vector<std::string> cells;
 };
 
-/// Words of a line without what terminals colour them with.
+/// Words of a line, without terminal colour codes.
 std::vector<std::string> cells_of(std::string_view line) {
   std::vector<std::string> cells(1);
   for (std::size_t i = 0; i < line.size(); ++i) {
@@ -148,7 +148,7 @@ class TopologyMatrix {
     }
   }
 
-  /// The NVLinks of a cell; nothing if it is none.
+  /// The number of NVLinks in a cell; nothing if the cell is not NV#.
   static std::optional<int> links(const std::string& cell) {
     if (!is_device(cell, "NV") || cell.size() > 4) return std::nullopt;
     return std::stoi(cell.substr(2));
@@ -170,7 +170,7 @@ class TopologyMatrix {
                        std::count_if(columns_.begin(), end, is));
   }
 
-  /// More links to peers in all than a GPU has are the same ones, to a switch.
+  /// If the links to all peers add up to more than a GPU has, they are the same links, to a switch.
   void add_nvlinks(NodeParts& parts) const {
     parts.scale_up = parts.gpus == 1 ? ScaleUp::none : ScaleUp::pcie;
     for (std::size_t row = 0; row < rows_.size(); ++row) {
@@ -194,9 +194,9 @@ class TopologyMatrix {
     }
   }
 
-  /// Devices that are at most so far from each other share a switch or socket: its number for each.
-  /// NVLink hides how two GPUs are joined below it: NICs between them decide, and for sockets the
-  /// CPU affinity; GPUs that no NIC joins have a switch of their own.
+  /// Group number of each device: devices within distance `most` of each other share a switch or
+  /// socket. An NV# cell hides the PCIe distance of two GPUs: a NIC near both decides, and for
+  /// sockets the CPU affinity; GPUs without a common NIC get a switch of their own.
   std::vector<std::size_t> groups_within(Distance most) const {
     std::vector<std::size_t> group(columns_.size());
     std::iota(group.begin(), group.end(), std::size_t{0});
@@ -213,7 +213,7 @@ class TopologyMatrix {
     return group;
   }
 
-  /// The same CPU affinity, which stands after the columns of devices: of GPUs that NVLink joins.
+  /// True if two GPUs have the same CPU affinity, the column after those of the devices.
   bool same_cpus(std::size_t row, std::size_t column) const {
     const std::size_t place = columns_.size() + 1;
     const auto& one = rows_[row].cells;

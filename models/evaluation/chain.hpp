@@ -1,7 +1,7 @@
 #pragma once
-// A block's meaning, written once for any kind of time: with numbers it is the operation sweep,
-// with (max,+) coefficients it yields the block's map. So the two agree by construction; the event
-// engine is the independent check.
+// Evaluates one block, operation by operation, for any type of time: with numbers it is the
+// operation sweep, with (max,+) coefficients it gives the block's map. So the two agree by
+// construction; the event engine is the independent check. Instructions between blocks: sweep.hpp.
 
 #include <cstdint>
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace orrery::models {
 
-/// A block ready to run: prices next to structure, in flat arrays.
+/// A block ready to evaluate: its prices and dependencies in flat arrays.
 struct ChainBlock {
   struct Step {
     std::int64_t launch = 0, duration = 0, lead = 0, trail = 0;
@@ -28,20 +28,20 @@ struct ChainBlock {
   ChainBlock(const PricedProgram& priced, std::size_t id);
 };
 
-/// A block that is run from `state`, which becomes the state after it, operation by operation.
-/// `ends` is scratch.
+/// Evaluates a block operation by operation from `state`, which becomes the state after the block.
+/// `ends` is scratch space for the ends of its operations.
 template <class V>
 class BlockRun {
  public:
   BlockRun(const ChainBlock& block, Chain<V>& state, std::vector<V>& ends)
       : BlockRun{block, state, ends, V{state[state_io]}} {}
-  /// Goes on with one that has made `output` so far.
+  /// Resumes a block whose output so far is ready at `output`.
   BlockRun(const ChainBlock& block, Chain<V>& state, std::vector<V>& ends, const V& output)
       : block_{block}, state_{state}, ends_{ends}, output_{output} {
     ends.resize(block.steps.size());
   }
 
-  /// Launches an operation: when it can start.
+  /// Launches operation `i`; returns when it can start.
   V start(std::size_t i) {
     const ChainBlock::Step& step = block_.steps[i];
     V& host = state_[state_host];
@@ -57,7 +57,7 @@ class BlockRun {
     return start;
   }
 
-  /// `observe` is called with (index, launched, start, end).
+  /// Ends operation `i` after its duration. `observe` is called with (index, launched, start, end).
   template <class Observe>
   void end(std::size_t i, const V& start, Observe&& observe) {
     V end = start;
@@ -65,7 +65,7 @@ class BlockRun {
     end_at(i, start, end, observe);
   }
 
-  /// The same with an end that others decide.
+  /// The same with a given end, where other ranks or shared links determine it.
   template <class Observe>
   void end_at(std::size_t i, const V& start, const V& end, Observe&& observe) {
     const ChainBlock::Step& step = block_.steps[i];
@@ -89,7 +89,7 @@ class BlockRun {
   V output_;
 };
 
-/// Runs a whole block. `observe` is called for each operation in order.
+/// Evaluates a whole block. `observe` is called for each operation in order.
 template <class V, class Observe>
 void run_block(const ChainBlock& block, Chain<V>& state, std::vector<V>& ends, Observe&& observe) {
   BlockRun<V> run{block, state, ends};

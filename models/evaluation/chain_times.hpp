@@ -1,6 +1,6 @@
 #pragma once
-// Times that blocks change, of each lane and of what a block reads and makes: in picoseconds, or as
-// (max,+) coefficients.
+// The state that a block changes: when each lane is free, and when the block's input or output is
+// ready. Each time is a number of picoseconds, or a row of (max,+) coefficients.
 
 #include <array>
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace orrery::models {
 
-/// What a block turns: when each lane is free and when the input is ready; the latter becomes the
-/// output.
+/// Number of times in that state: one for each lane, and one for the block's input, which becomes
+/// that of its output.
 inline constexpr int chain_states = lane_count + 1;
 constexpr int state_of(Lane lane) {
   return static_cast<int>(lane);
@@ -21,7 +21,7 @@ inline constexpr int state_host = state_of(Lane::host), state_compute = state_of
 template <class V>
 using Chain = std::array<V, chain_states>;
 
-/// Plain picoseconds.
+/// A time in picoseconds.
 struct NumberTime {
   std::int64_t value = 0;
 
@@ -29,10 +29,10 @@ struct NumberTime {
   void advance(std::int64_t by) { value += by; }
 };
 
-/// "Never": below every time, and kept there however much is added.
+/// Minus infinity of the (max,+) algebra: below every time, and kept there however much is added.
 inline constexpr std::int64_t never = -(std::int64_t{1} << 60);
 
-/// A time as the maximum over the states of (state + coefficient).
+/// A time as a function of the state before: the maximum over its entries of (entry + coefficient).
 struct AffineTime {
   std::array<std::int64_t, chain_states> coefficients = [] {
     std::array<std::int64_t, chain_states> none;
@@ -51,8 +51,8 @@ struct AffineTime {
   }
 };
 
-/// What an instruction made: when its output may be read, and when its kernels have ended. They
-/// differ for a phase alone.
+/// When an instruction's output may be read, and when its kernels have ended, in picoseconds. The
+/// two differ only for a phase.
 struct Made {
   std::int64_t output, end;
 };
@@ -64,6 +64,7 @@ inline QueueTimes queue_times(const Chain<NumberTime>& state) {
   return times;
 }
 
+/// The state of a rank with these lane times before a block whose input is ready at `input`.
 inline Chain<NumberTime> chain_of(const QueueTimes& queues, Time input) {
   Chain<NumberTime> state;
   for (std::size_t i = 0; i < queues.free.size(); ++i) state[i].value = queues.free[i].count();

@@ -1,7 +1,7 @@
 #pragma once
-// Who takes part in a step that is run as events: queues, wires, meetings (and ranks, in
-// event_rank.hpp). None of them computes a time: what they hold begins at the moment when the last
-// thing that it waits for has happened. What happens then is in events.cpp.
+// The parts of an evaluation by events: queues, wires and meetings (ranks: event_rank.hpp). None of
+// them computes a time: a task begins at the event that fulfils the last condition it waits for.
+// The events themselves are in events.cpp.
 
 #include <cstdint>
 #include <deque>
@@ -11,9 +11,9 @@
 
 namespace orrery::models::events {
 
-/// What ends on a rank (operations, receives, joint collectives), numbered in program order.
+/// A task of one rank (an operation, receive or joint collective), numbered in program order.
 using TaskId = std::uint32_t;
-inline constexpr TaskId no_task = 0;  // ended before the step began
+inline constexpr TaskId no_task = 0;  // counts as ended before the step began
 inline constexpr std::uint32_t no_meeting = 0xffffffff;
 inline constexpr std::uint32_t no_group = 0xffffffff;
 
@@ -46,10 +46,11 @@ struct LaunchStep {
   Lane queue = Lane::compute;
   bool host_waits = false;
   bool writes_output = false;
-  std::uint32_t group = no_group;  // of a collective of a block: where its members meet
+  std::uint32_t group =
+      no_group;  // of a collective inside a block: its index in EventState's groups
 };
 
-/// A step once it is launched. `input` is what `block_input` stands for.
+/// A launched step. `input` is the task that a dependency on `block_input` means.
 struct LaunchedTask {
   const LaunchStep* step = nullptr;
   TaskId id = no_task, input = no_task;
@@ -67,7 +68,8 @@ class LaneQueue {
   /// The task pushed last.
   TaskId last() const { return last_; }
 
-  /// Nothing but the other members of its meeting keeps the head from beginning.
+  /// Is the queue idle, with all dependencies of its head ended? Then only the wire and the other
+  /// members of its meeting can delay the head.
   bool ready(const EndedTasks& progress) const {
     if (engaged_ || tasks_.empty()) return false;
     const LaunchedTask& task = head();
@@ -77,7 +79,7 @@ class LaneQueue {
     }
     return true;
   }
-  /// The head runs, waits for its wire or has gone to its meeting.
+  /// Marks the head as begun: it runs, waits for its wire, or waits for the other members.
   void engage() { engaged_ = true; }
   bool engaged() const { return engaged_; }
   void head_ended(Time now) {
@@ -86,7 +88,8 @@ class LaneQueue {
     tasks_.pop_front();
   }
   Time free() const { return free_; }
-  /// The wire of the one before lets the head begin no earlier.
+  /// Earliest start of the head: the wire carries the trail of the task before it, then its own
+  /// lead.
   Time head_may_begin() const { return free_ + head().step->lead; }
 
  private:
@@ -96,12 +99,12 @@ class LaneQueue {
   Time free_{};
 };
 
-/// A channel between two ranks: the k-th send meets the k-th receive, one transfer at a time.
+/// A channel between two ranks: the k-th send matches the k-th receive, one transfer at a time.
 struct EventWire {
   std::uint32_t from = 0, to = 0;  // ranks
   Time duration{};
-  std::deque<TaskId> sends;     // launched: the sender's tasks whose ends are to be sent
-  std::deque<TaskId> receives;  // launched: tasks of the receiver
+  std::deque<TaskId> sends;     // launched sends: the sender's task whose output each sends
+  std::deque<TaskId> receives;  // launched receives: tasks of the receiver
   bool busy = false;
   std::vector<Time> ends;
 
@@ -110,11 +113,12 @@ struct EventWire {
   }
 };
 
-/// A collective: it begins on all its queues at once, when each has it ready at its head.
+/// The meeting of a collective: it begins on all its queues at once, when it is ready at the head
+/// of each.
 struct JointStart {
   std::vector<std::uint32_t> lanes;
   std::size_t arrived = 0;
-  Time start{};  // of the last one held
+  Time start{};  // of the collective held last
 };
 
 }  // namespace orrery::models::events

@@ -1,5 +1,5 @@
 #pragma once
-// A rank of a step that is run as events: where its host stands in its list, and its queues.
+// One rank of an evaluation by events: how far its host is in the instruction list, and its queues.
 
 #include <array>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace orrery::models::events {
 
-/// A host's place in the phase that it launches.
+/// How far a host has launched a phase: invocation, repetition and operation.
 class PhaseCursor {
  public:
   using Blocks = std::vector<std::vector<LaunchStep>>;
@@ -23,11 +23,11 @@ class PhaseCursor {
     input_ = output_ = input;
     skip_empty();
   }
-  /// What to launch next; null when all of the phase is launched.
+  /// The next operation to launch; null when the whole phase is launched.
   const LaunchStep* next() const { return at_ < runs_->size() ? &steps()[operation_] : nullptr; }
-  /// The task that is the input of the block to which the next step belongs.
+  /// The task whose end is the input of the block that the next operation belongs to.
   TaskId input() const { return input_; }
-  /// The task that is the output of what was launched so far.
+  /// The task whose end is the output of what is launched so far.
   TaskId output() const { return output_; }
 
   void launched(TaskId id) {
@@ -54,12 +54,12 @@ class PhaseCursor {
   TaskId input_ = no_task, output_ = no_task;
 };
 
-/// The tasks that stand for what an instruction made: its output, and the end of its kernels.
+/// The tasks whose ends are an instruction's output and the end of its kernels.
 struct TasksMade {
   TaskId output = no_task, end = no_task;
 };
 
-/// One rank: its list, its queues, its host. Wires and meetings are between ranks.
+/// One rank: its instruction list, queues and host. Wires and meetings are held by EventState.
 struct EventRank {
   explicit EventRank(const PhaseCursor::Blocks& blocks) : walk{blocks} {}
 
@@ -67,14 +67,14 @@ struct EventRank {
   std::uint32_t rank_class = 0, replica = 0;
   EndedTasks progress;
   std::array<LaneQueue, lane_count> lanes;
-  std::vector<std::uint32_t> outgoing;  // wires
-  // The host.
-  Token at = 0;                     // instruction
-  bool entered = false;             // it waits, on the compute queue, for what the phase awaits
-  std::vector<TaskId> first_tasks;  // of the instructions met so far
-  std::vector<TasksMade> made;      // by them
+  std::vector<std::uint32_t> outgoing;  // wires on which it sends
+  // State of its host.
+  Token at = 0;          // the instruction that it has reached
+  bool entered = false;  // the phase's wait for its token, if any, is on the compute queue
+  std::vector<TaskId> first_tasks;  // first task of each instruction reached so far
+  std::vector<TasksMade> made;      // by each of them
   PhaseCursor walk;
-  TaskId awaited = no_task;  // what the host waits for
+  TaskId awaited = no_task;  // the task that the host waits for
   Time host_end{};
 
   TasksMade made_by(Token token) const {

@@ -99,8 +99,8 @@ std::uint32_t EventState::group_of(std::uint16_t communicator, Lane queue) {
   return id;
 }
 
-/// First those of joint collectives, then those of blocks: by group of these, and under its first
-/// rank.
+/// Numbers meetings of joint collectives first, then those of collectives inside blocks, by the
+/// first rank of the group and by BlockGroup.
 void EventState::add_meetings() {
   meetings.resize(program_.collectives.size() * replicas_);
   for (std::uint32_t j = 0; j < program_.collectives.size(); ++j) {
@@ -121,7 +121,8 @@ void EventState::add_meetings() {
   }
 }
 
-/// Of a stage's ranks: the first of this one's group, wherever that lies among the stages.
+/// The first replica in the group of this one. Groups over several stages have the same replicas on
+/// each.
 std::uint32_t EventState::first_of(std::uint32_t replica, std::uint16_t communicator) const {
   const AxisSet spanned = program_.communicators.at(communicator).axes;
   std::int64_t first = replica;

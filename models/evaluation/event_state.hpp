@@ -1,9 +1,9 @@
 #pragma once
-// Everything that takes part in a step that is run as events, and how it is numbered.
+// State of an evaluation by events: ranks, wires and meetings, and their numbering.
 //
-// A rank class stands for all ranks of a stage; one of them is the folded run. Replicas, tensor
-// varying fastest, are numbered within all that the Program has one of: rank = class x replicas +
-// replica, and likewise wires of a channel and meetings of a joint collective.
+// A rank class stands for all ranks of a stage, its replicas; a folded evaluation has one replica
+// of each. rank = class x replicas + replica, where replicas are numbered with the tensor index
+// varying fastest. Wires of a channel and meetings of a joint collective are numbered alike.
 
 #include <cstdint>
 #include <string>
@@ -27,18 +27,18 @@ class EventState {
   std::vector<EventRank> ranks;
   std::vector<EventWire> wires;
   std::vector<JointStart> meetings;
-  std::vector<LaunchStep> joints;  // as Program::collectives
-  std::vector<LaunchStep>
-      carried;      // as Program::classes, of the data queue: what is on it at first
-  LaunchStep wait;  // of the compute queue, for the task that is its input
+  std::vector<LaunchStep> joints;   // as Program::collectives
+  std::vector<LaunchStep> carried;  // as Program::classes: what is first on the data queue
+  LaunchStep wait;                  // on the compute queue, for the task that is its input
 
   std::uint32_t wire_of(const EventRank& rank, std::uint32_t channel) const {
     return channel * replicas_ + rank.replica;
   }
-  /// A joint collective is held once by each of its groups, under the group's first replica.
+  /// The meeting of a joint collective: one for each of its groups, numbered by the group's first
+  /// replica.
   std::uint32_t meeting_of(std::uint32_t joint, std::uint32_t replica) const;
-  /// Where a block's collective meets the other members of the rank's group; none where there are
-  /// no others.
+  /// The meeting of a collective inside a block; no_meeting where the rank has no other members to
+  /// wait for.
   std::uint32_t meeting_of(std::uint32_t rank, const LaunchStep& step) const {
     const bool meets = step.group != no_group && replicas_ > 1;
     return meets ? block_meeting(rank, step.group) : no_meeting;
@@ -48,10 +48,11 @@ class EventState {
   }
   LaneQueue& lane(std::uint32_t id) { return ranks[id / lane_count].lanes[id % lane_count]; }
 
-  /// Once nothing happens any more. Errors  something has not ended: ContractError naming, of each
-  /// class that waits, the first instruction that has not ended on its first such rank
+  /// For when no event is left.
+  /// Errors  a task has not ended (a deadlock): ContractError naming, for each class that waits,
+  ///         the first instruction that has not ended on its first such rank
   void refuse_unfinished() const;
-  /// What was found, in the order of the numbering.
+  /// The times found, in the order of the numbering.
   StepTimes times(Time bound) const;
 
  private:
@@ -65,7 +66,7 @@ class EventState {
   std::uint32_t block_meeting(std::uint32_t rank, std::uint32_t group) const;
   std::string waiting_at(const EventRank& rank) const;
 
-  /// Collectives of blocks that follow each other on one lane.
+  /// Collectives inside blocks that run one after another: of one communicator, on one lane.
   struct BlockGroup {
     std::uint16_t communicator = 0;
     Lane queue = Lane::tensor;
@@ -75,7 +76,7 @@ class EventState {
   std::uint32_t replicas_;
   std::vector<BlockGroup> groups_;
   PhaseCursor::Blocks blocks_;
-  const std::vector<OpId> input_alone_{block_input};  // what a joint and a wait wait for
+  const std::vector<OpId> input_alone_{block_input};  // the dependencies of a joint and of a wait
   const std::vector<OpId> nothing_;
   std::uint32_t first_block_meeting_ = 0;
 };

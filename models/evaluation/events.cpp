@@ -11,8 +11,9 @@ namespace orrery::models {
 namespace events {
 namespace {
 
-/// Three things happen: a host has launched something, the head of a queue has
-/// ended, a transfer has ended. Whoever may have waited for it then looks again.
+/// Its events: a host has launched something, the wire is free for the head of a queue, the head of
+/// a queue has ended, a transfer has ended. After each, everything that may have waited for it is
+/// checked again.
 class EventRun {
  public:
   EventRun(const PricedProgram& priced, EventRanks ranks)
@@ -40,7 +41,8 @@ class EventRun {
   std::uint64_t events() const { return events_; }
 
  private:
-  /// What the step before left on the data queue; an optimizer waits for it as for any other.
+  /// Puts what the previous step left on the data queue; an optimizer waits for it as for any other
+  /// task there.
   void carry(std::uint32_t r) {
     const LaunchStep& step = state_.carried[state_.ranks[r].rank_class];
     if (step.duration == Time{}) return;
@@ -49,7 +51,7 @@ class EventRun {
 
   // --- the host ----------------------------------------------------------------------------
 
-  /// The host has come to an instruction.
+  /// The host reaches an instruction.
   void meet_instruction(EventRank& rank) {
     if (rank.host_done()) return;
     const Instruction& each = rank.list->instructions[rank.at];
@@ -67,7 +69,7 @@ class EventRun {
     meet_instruction(rank);
   }
 
-  /// The host begins to launch what comes next.
+  /// The host begins its next launch.
   void proceed(std::uint32_t r) {
     EventRank& rank = state_.ranks[r];
     const auto transfer = [&](Token, const Instruction&) {
@@ -94,7 +96,8 @@ class EventRun {
     rank.host_end = engine_.now();
   }
 
-  /// The compute queue waits for what a phase awaits: without a launch, as for an event.
+  /// The compute queue waits for the token of a phase, which costs no launch, like a wait for a
+  /// CUDA event.
   void enter_phase(std::uint32_t r, const Instruction& each) {
     EventRank& rank = state_.ranks[r];
     rank.entered = true;
@@ -106,7 +109,7 @@ class EventRun {
     engine_.signal(engine_.now() + cost, launched_, r);
   }
 
-  /// Event: the host has launched what it began to.
+  /// Event: the host has finished a launch.
   void launched(Engine::Word word) {
     ++events_;
     const auto r = static_cast<std::uint32_t>(word);
@@ -164,7 +167,7 @@ class EventRun {
 
   // --- queues, wires and meetings ----------------------------------------------------------
 
-  /// A queue looks whether its head may begin.
+  /// Begins the head of a queue if nothing holds it back.
   void look(std::uint32_t r, Lane queue) {
     LaneQueue& lane = state_.ranks[r].lane(queue);
     if (!lane.ready(state_.ranks[r].progress)) return;
@@ -174,13 +177,13 @@ class EventRun {
     engine_.signal(lane.head_may_begin(), arrived_, id);
   }
 
-  /// Event: the wire of the one before lets the head of a queue begin.
+  /// Event: the wire is free for the head of a queue.
   void arrived(Engine::Word word) {
     ++events_;
     arrive(static_cast<std::uint32_t>(word));
   }
 
-  /// The head of a queue begins, or waits for the others of its meeting.
+  /// Begins the head of a queue, or has it wait for the other members of its meeting.
   void arrive(std::uint32_t id) {
     const LaunchedTask& head = state_.lane(id).head();
     if (head.meeting == no_meeting) return begin(id);
@@ -198,7 +201,7 @@ class EventRun {
     engine_.signal(engine_.now() + state_.lane(id).head().step->duration, ended_, id);
   }
 
-  /// A wire looks whether its next transfer may begin.
+  /// Begins the next transfer of a wire if nothing holds it back.
   void look(std::uint32_t id) {
     EventWire& wire = state_.wires[id];
     if (!wire.ready(state_.ranks[wire.from].progress)) return;
@@ -230,7 +233,7 @@ class EventRun {
     look(id);
   }
 
-  /// All of a rank that may have waited for a task looks again.
+  /// Ends a task, and checks everything of its rank that may have waited for it.
   void conclude(std::uint32_t r, TaskId id) {
     EventRank& rank = state_.ranks[r];
     rank.progress.end(id);

@@ -1,5 +1,5 @@
 #pragma once
-// A priced program evaluated without maps: what `evaluate_maps` is held against.
+// Evaluations of a priced Program without maps, against which `evaluate_maps` is checked.
 
 #include <cstdint>
 
@@ -8,17 +8,18 @@
 
 namespace orrery::models {
 
-/// The event engine runs every operation of every rank class as events; how many, in `count`.
+/// Runs every operation of one rank of each class on the event engine. `count` becomes the number
+/// of events.
 StepTimes evaluate_events(const PricedProgram& priced, std::uint64_t& count);
 StepTimes evaluate_events(const PricedProgram& priced);
 
-/// An oracle of tests. One sweep, operation by operation.
+/// Test oracle: one sweep, operation by operation.
 StepTimes evaluate_operations(const PricedProgram& priced);
 
-/// An oracle of tests. The event engine again, with nothing folded: every rank of the mesh on its
-/// own, members of a group waiting for each other. Where the folded answer has one entry per rank
-/// class, channel or collective, this has one for each of its stage's ranks, tensor varying
-/// fastest; with one class per stage `ranks` is thus in rank order.
+/// Test oracle: the event engine with every rank of the mesh simulated by itself, and members of a
+/// group waiting for each other. Where the other evaluations have one entry per rank class, channel
+/// or collective, this one has an entry for each rank of the stage, tensor index varying fastest;
+/// with one class per stage `ranks` is thus in rank order.
 StepTimes evaluate_all_ranks(const PricedProgram& priced);
 
 }  // namespace orrery::models

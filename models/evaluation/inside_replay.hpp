@@ -1,6 +1,7 @@
 #pragma once
-// Collectives inside phases, where a replay of one rank does not decide them: their times are
-// given, or follow from the latest member of its tensor group.
+// Times of collectives inside phases in a replay of one rank, where the rank alone does not
+// determine them: either they are given, or they follow from the latest members of its tensor
+// group.
 
 #include <algorithm>
 #include <vector>
@@ -13,11 +14,11 @@ namespace orrery::models {
 
 class InsideReplay {
  public:
-  /// `times` is null where the rank alone decides.
+  /// `times` is null where the rank alone determines them.
   InsideReplay(const InsideTimes* times, const std::vector<ChainBlock>& blocks)
       : times_{times}, blocks_{blocks} {}
 
-  /// Before the phase of instruction `i`. `ends` is scratch.
+  /// To be called before the phase of instruction `i`. `ends` is scratch space.
   void begin(Token i, const Phase& phase, std::vector<NumberTime>& ends) {
     given_ = times_ != nullptr && next_phase_ < times_->phases.size() &&
              times_->phases[next_phase_] == i;
@@ -29,7 +30,7 @@ class InsideReplay {
     }
   }
 
-  /// When an operation runs, if `start` is when it can.
+  /// Start and end of an operation that this rank by itself could start at `start`.
   struct OperationSpan {
     NumberTime start, end;
   };
@@ -48,8 +49,8 @@ class InsideReplay {
   }
 
  private:
-  /// A member that began as late as the latest of each queue is never before any of them: its
-  /// collectives begin when theirs do.
+  /// Evaluates the phase for an imaginary member each of whose lanes is as late as the latest of
+  /// the group. It is never ahead of a real one, so the group's collectives start when its own do.
   void meet_unit(const UnitEntry& entry, const Phase& phase, std::vector<NumberTime>& ends) {
     Chain<NumberTime> latest = chain_of(entry.latest, entry.input);
     const auto note = [&](const ChainBlock& block) {
@@ -67,8 +68,8 @@ class InsideReplay {
   const InsideTimes* times_;
   const std::vector<ChainBlock>& blocks_;
   std::size_t next_phase_ = 0, met_ = 0, next_unit_ = 0;
-  std::vector<NumberTime> unit_starts_;  // of the phase's that are left, last first
-  bool given_ = false;                   // the collectives of this phase are there
+  std::vector<NumberTime> unit_starts_;  // of the collectives left in the phase, last first
+  bool given_ = false;                   // `times_` has the collectives of this phase
 };
 
 }  // namespace orrery::models

@@ -19,7 +19,7 @@ MaxPlusMap map_of(const PricedProgram& priced, std::size_t block) {
   return MaxPlusMap::of(state);
 }
 
-/// A map without the states that it leaves as they are and that nothing else depends on.
+/// A map without the entries that it leaves as they are and on which no other entry depends.
 class ShortMap {
  public:
   explicit ShortMap(const MaxPlusMap& map) {
@@ -59,7 +59,7 @@ class ShortMap {
     return true;
   }
 
-  /// `n` is at least size_; beyond it all is never.
+  /// `n` is at least size_; coefficients beyond size_ are `never`.
   template <int n>
   void apply_to(Chain<NumberTime>& state) const {
     std::array<std::int64_t, n> out;
@@ -83,7 +83,7 @@ class ShortMap {
   std::uint8_t size_ = 0;
 };
 
-/// Runs a phase by one application of its map. Phases of the same blocks share theirs.
+/// Runs a phase by one application of its map. Phases that run the same blocks share one map.
 class MapRunner {
  public:
   explicit MapRunner(const PricedProgram& priced) {

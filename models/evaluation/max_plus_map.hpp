@@ -1,5 +1,6 @@
 #pragma once
-// What a block or phase does to the times of its queues, as a matrix.
+// A block or phase as a (max,+) matrix that takes the lane times before it to those after it.
+// Durations are fixed numbers in it: links that traffic shares are not.
 
 #include <algorithm>
 #include <array>
@@ -29,7 +30,7 @@ struct MaxPlusMap {
     return map;
   }
 
-  /// `in(j)` is read one number at a time: a wide load after narrow stores would stall.
+  /// Reads `in(j)` one number at a time: a wide load right after narrow stores would stall.
   template <class In>
   std::array<std::int64_t, chain_states> apply(In&& in) const {
     std::array<std::int64_t, chain_states> out;
@@ -44,7 +45,8 @@ struct MaxPlusMap {
     return out;
   }
 
-  /// This map, then `next`. What is never stays exactly never, so that sums cannot run away.
+  /// This map followed by `next`. Coefficients of minus infinity stay exactly `never`, so that
+  /// repeated sums cannot overflow.
   MaxPlusMap then(const MaxPlusMap& next) const {
     MaxPlusMap both;
     for (int j = 0; j < chain_states; ++j) {
@@ -55,7 +57,7 @@ struct MaxPlusMap {
     return both;
   }
 
-  /// The later of the two.
+  /// Becomes the element-wise maximum of the two maps.
   void raise(const MaxPlusMap& other) {
     for (int j = 0; j < chain_states; ++j) {
       for (int i = 0; i < chain_states; ++i) {
@@ -64,7 +66,7 @@ struct MaxPlusMap {
     }
   }
 
-  /// Itself, `count` times.
+  /// This map applied `count` times, by repeated squaring.
   MaxPlusMap power(std::int64_t count) const {
     if (count == 1) return *this;
     MaxPlusMap result = identity();

@@ -1,5 +1,6 @@
 #pragma once
-// The phases of a Program as (max,+) maps, for evaluations with an order of their own.
+// The phases of a Program as (max,+) maps, for evaluations other than evaluate_maps, which visit
+// instructions in an order of their own.
 
 #include <memory>
 
@@ -8,6 +9,7 @@
 
 namespace orrery::models {
 
+/// One map for each phase; phases that run the same blocks share it.
 class PhaseMaps {
  public:
   explicit PhaseMaps(const PricedProgram& priced);

@@ -1,5 +1,5 @@
 #pragma once
-// The phases of one rank's step again, operation by operation.
+// Replays the phases of one rank's step, operation by operation. Other instructions: replayer.hpp.
 
 #include <algorithm>
 #include <limits>
@@ -13,13 +13,13 @@
 
 namespace orrery::models {
 
-/// Where a replay is.
+/// The current state of a replay.
 struct ReplayPlace {
   Chain<NumberTime> state{};
-  InstructionRecord record;  // of the instruction that is run
+  InstructionRecord record;  // of the current instruction
 };
 
-/// `Observer` is a Replayer's.
+/// `Observer` is that of Replayer.
 template <class Observer>
 class PhaseReplayer {
  public:
@@ -37,10 +37,10 @@ class PhaseReplayer {
   PhaseReplayer(const PhaseReplayer&) = delete;
   PhaseReplayer& operator=(const PhaseReplayer&) = delete;
 
-  /// Other instructions than phases move it, too.
+  /// Sends, receives and joint collectives change it, too.
   ReplayPlace& now() { return now_; }
 
-  /// The kernels of the phase that is next await what has this end.
+  /// Has the kernels of the next phase wait for a joint collective with this end.
   void await(std::int64_t end) {
     const std::int64_t host = now_.state[state_host].value;
     std::int64_t& compute = now_.state[state_compute].value;
@@ -48,8 +48,7 @@ class PhaseReplayer {
     compute = std::max({compute, host, end});
   }
 
-  /// Runs the phase of the instruction that is run, whose first block reads what was made at
-  /// `input`.
+  /// Runs the phase of the current instruction; its first block's input is ready at `input`.
   Made run(const Phase& phase, std::int64_t input) {
     inside_.begin(static_cast<Token>(now_.record.index), phase, ends_);
     now_.state[state_io].value = input;
@@ -67,7 +66,7 @@ class PhaseReplayer {
  private:
   void run_one(std::uint32_t id, std::int64_t layer) {
     const ChainBlock& block = blocks_[id];
-    // What each operation waited for last is read off the state just before it.
+    // Lane times just before each operation tell what it waited for last.
     Chain<NumberTime> queues = now_.state;
     const std::int64_t input = now_.state[state_io].value;
     const auto observed = [&](std::size_t i, NumberTime host, NumberTime start, NumberTime end) {

@@ -1,28 +1,36 @@
 #pragma once
-// A Program with a price on everything in it.
+// A priced Program: one training step with a time on every operation, collective and transfer, and
+// the rules by which those times become starts and ends. All evaluations follow the same rules:
+// (max,+) maps (step_times.hpp), the event engine and the sweep of operations (events.hpp).
+// Leaves out that concurrent traffic shares links: traffic/evaluate.hpp.
 //
-// The meaning, per rank, instructions and operations in program order:
+// The rules, for each rank, with instructions and operations in program order. L is when the host
+// has launched something, S its start, E its end; `host` is the time of the host, `free` that from
+// which a queue takes the next operation, `compute` that of the compute queue.
 //   launch      L = host + launch;  host = L
-//   operation   S = max(L, free + lead, ends that it waits for);  E = S + duration
+//   operation   S = max(L, free + lead, ends of its dependencies);  E = S + duration;
 //               free = E + trail, of its queue;  where the host waits for it, host = max(host, E)
-//   collective  inside a block: S is the maximum over its members
-//   receive     E_k = max(k-th send ready, receive launched, E_(k-1)) + duration of its channel;
-//               a blocking one makes the host wait
-//   send        ready = max(L, its input's output)
-//   joint       reductions, ties, norm, gathers on queue comm:dp: ready = max(L, its input's end);
-//               S = max(ready, free + lead) over all its members, free as above
-//   blocking    with blocking communication the host waits for each collective and each receive
-//   awaits      before the first operation of a phase that awaits a token:
-//               compute = max(host, compute, end of what made it)
-//   input       a phase's first block reads its input's output. A phase's output is its last
-//               block's, its end that of the compute queue; a receive and a joint have one end for
-//               both; without an input there is nothing to wait for
-// A step begins at 0 with all queues free, but comm:dp once what is `carried` has ended. It ends
-// with the last end on any rank and no earlier than `bound`.
+//   collective  inside a block: S is the maximum over the ranks of its group
+//   receive     the k-th of a channel: E_k = max(k-th send ready, receive launched, E_(k-1))
+//               + duration of the channel;  a blocking receive makes the host wait for E_k
+//   send        ready = max(L, output of the phase that it sends)
+//   joint       gradient reductions, ties, norm and gathers, on queue comm:dp:
+//               ready = max(L, end of its input);  S = max(ready, free + lead) over the ranks of
+//               its group;  E and free as for an operation
+//   blocking    with blocking communication the host waits for every collective and every receive
+//   awaits      a phase that awaits a token: before its first operation,
+//               compute = max(host, compute, end of the instruction that makes the token)
+//   input       the first block of a phase reads the output of the phase's input, ready from the
+//               beginning where it has none. A phase's output is that of its last block, its end
+//               that of the compute queue. A receive and a joint have one end for both
+// A step begins at time 0 with all queues free, except comm:dp, which first ends what is `carried`,
+// and the host, which first takes `step_launch`. It ends with the last end on any rank, and no
+// earlier than `bound`.
 //
-// lead and trail: of a transfer that a stack cuts in pieces and runs concurrently with what makes
-// or takes them, others see only `duration`. Its wire carries all of it: `lead` before S, and
-// `trail` after E. Both are zero elsewhere; only collectives of blocks have a trail.
+// lead and trail: some stacks cut a collective into pieces and overlap them with the kernels that
+// make or use the data. Other queues then wait only for `duration`, its exposed time. The
+// collective's own queue is busy for all of it: for `lead` before S and for `trail` after E. Both
+// are 0 elsewhere; only collectives inside blocks have a trail.
 
 #include <cstdint>
 #include <vector>
@@ -33,47 +41,51 @@
 
 namespace orrery::models {
 
+/// Prices of one operation of a block, or of one joint collective.
 struct PricedOperation {
-  Time launch{};         // host time before it starts
-  Time duration{};       // until others may go on
-  Time lead{}, trail{};  // what its queue carries of it before and after that
-  LinkTimes links{};     // of a transfer
-  Time fluid{};          // of `duration`, on links between nodes at its full rate
-  TrafficPattern pattern = TrafficPattern::ring;  // there
-  int flows = 1;  // of a ring or tree on each of its NICs, of each pair
+  Time launch{};         // host time to launch it
+  Time duration{};       // from its start until what depends on it may begin
+  Time lead{}, trail{};  // hidden time on its queue, before S and after E
+  LinkTimes links{};     // of a collective: how long it keeps links full
+  Time fluid{};          // the part of `duration` that moves bytes between nodes, at full rate
+  TrafficPattern pattern = TrafficPattern::ring;  // of its flows between nodes
+  int flows = 1;  // of a ring or tree on each of its NICs, else of each pair of ranks
 
-  /// What it takes of its queue.
+  /// How long it occupies its queue.
   Time occupied() const { return lead + duration + trail; }
 };
 
-/// No step is shorter, however its queues interleave, because of the fullest NIC.
+/// Lower bound of the step, however queues interleave: the time for which the busiest NIC is full.
 struct StepBound {
   Time time{};
-  std::uint32_t rank_class = 0;       // whose NIC
-  TimeClass part = TimeClass::other;  // most of its traffic
+  std::uint32_t rank_class = 0;       // whose NIC it is
+  TimeClass part = TimeClass::other;  // the class of most of its traffic
 };
 
+/// A Program with its prices. Vectors have the indices of the Program's own.
 struct PricedProgram {
   const Program* program = nullptr;
-  std::vector<std::vector<PricedOperation>> blocks;  // as program->blocks
-  std::vector<Time> channels;                        // one transfer, as program->channels
+  std::vector<std::vector<PricedOperation>> blocks;  // by block and operation, as program->blocks
+  std::vector<Time> channels;                        // one transfer on each, as program->channels
   std::vector<LinkTimes> channel_links;              // as channels; may be empty
-  std::vector<int> channel_flows;                    // as channels; empty: one each
+  std::vector<int> channel_flows;                    // as channels; empty: one flow each
   std::vector<PricedOperation> collectives;          // as program->collectives
-  /// As program->classes; may be empty. What comm:dp still carries of the step before: the rest of
-  /// a parameter gather whose end is hidden in the forward that follows.
+  /// As program->classes; may be empty. How long comm:dp is still busy with the previous step: the
+  /// part of its parameter gather that is hidden in the next forward.
   std::vector<Time> carried;
-  Time transfer_launch{};  // host time of one send or receive
+  Time transfer_launch{};  // host time to launch one send or receive
   Time step_launch{};      // host time before the first instruction
   StepBound bound{};
-  bool synchronous = false;             // a launch returns when the operation has ended
-  bool blocking_receive = false;        // the host waits for what it receives
-  bool blocking_communication = false;  // ... and for every collective
-  int borrowed_curves = 0;              // of another GPU or format, that these prices rest on
+  bool synchronous = false;             // the host waits for every kernel that it launches
+  bool blocking_receive = false;        // the host waits for every receive
+  bool blocking_communication = false;  // the host waits for every receive and collective
+  int borrowed_curves = 0;  // fallback curves, of another GPU or format, in these prices
 
+  /// Time for which comm:dp of a class is busy when the step begins.
   Time carried_by(std::uint32_t rank_class) const {
     return carried.empty() ? Time{} : carried.at(rank_class);
   }
+  /// Does the host wait for the end of a receive, a joint collective, an operation?
   bool waits_for_receive() const { return blocking_receive || blocking_communication; }
   bool waits_for(const JointCollective& joint) const {
     return joint.host_waits || blocking_communication;
@@ -84,7 +96,8 @@ struct PricedProgram {
   }
 };
 
-/// The same on a GPU whose kernels and copies take 1 / speed times as long.
+/// The same Program on a GPU whose kernels and copies take 1 / speed times as long; collectives and
+/// transfers keep their prices.
 PricedProgram at_speed(const PricedProgram& priced, double speed);
 
 }  // namespace orrery::models

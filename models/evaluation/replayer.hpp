@@ -1,6 +1,6 @@
 #pragma once
-// One rank's step again, instruction by instruction, with every time of others given. Phases, which
-// go operation by operation: phase_replayer.hpp.
+// Replays one rank's step, instruction by instruction, with all times of other ranks given. Phases
+// are replayed operation by operation: phase_replayer.hpp.
 
 #include <algorithm>
 #include <optional>
@@ -14,10 +14,10 @@
 
 namespace orrery::models {
 
-/// Walks one class's list with every outside time given. `Observer` has `instruction(record)` and
-/// `operation(record)`. One that wants records of kernels alone, and only where they wait
-/// (`only_waits`), has `at_once(block, operation, start, end)` for those that begin when their lane
-/// is free.
+/// Walks the instruction list of one class. `Observer` has `instruction(record)` and
+/// `operation(record)`. If its `only_waits()` is true, it gets records only of compute kernels that
+/// wait for more than their lane, and `at_once(block, operation, start, end)` for those that start
+/// when their lane is free.
 template <class Observer>
 class Replayer {
  public:

@@ -1,6 +1,6 @@
 #pragma once
-// What the evaluations of a priced Program answer: when its transfers and collectives were, and
-// when each rank's lanes became free.
+// The result of evaluating a priced Program: when its transfers and collectives ran, and when each
+// rank's lanes became free. Single operations are not kept; replay.hpp finds them again.
 
 #include <array>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace orrery::models {
 
-/// Lane times of one rank: when each becomes free.
+/// When each lane of one rank becomes free.
 struct QueueTimes {
   std::array<Time, lane_count> free{};
 
@@ -21,38 +21,40 @@ struct QueueTimes {
   Time last() const;
 };
 
-/// The latest times of the members of a tensor group, all of one speed, as they began a phase.
+/// How a tensor group whose ranks have one speed began a phase: of each lane, and of the phase's
+/// input, the latest time over its members.
 struct UnitEntry {
-  std::uint32_t phase = 0;  // instruction of their list
+  std::uint32_t phase = 0;  // the instruction that runs it, in the members' list
   QueueTimes latest;
   Time input{};
 };
 
-/// Collectives inside the phases of one rank class, of phases in which others decide their times.
+/// Times of collectives inside phases of one rank class, for the phases in which other ranks or
+/// shared links determine them.
 struct InsideTimes {
   std::vector<std::uint32_t> phases;  // instructions of its list, ascending
   std::vector<Time> starts, ends;     // of all collectives inside them, in order
-  std::vector<UnitEntry> units;       // of other phases, ascending: its tensor group's
+  std::vector<UnitEntry> units;       // of other phases, ascending: how its tensor group began them
 };
 
-/// What an evaluation found.
+/// The times that an evaluation found.
 struct StepTimes {
-  Time step{};                    // end of the last rank, or the bound
+  Time step{};                    // the last end on any rank, or the bound if that is later
   std::vector<QueueTimes> ranks;  // at the end of the step, by rank class
-  /// Ends of transfers, by channel in channel order.
+  /// Ends of transfers: for each channel, in its order.
   std::vector<std::vector<Time>> transfers;
   /// Starts of joint collectives.
   std::vector<Time> collective_starts;
-  /// Of sweeps: when a rank of each class was ready for each of its joint collectives, launched and
-  /// computed, in the order of its list.
+  /// Set by sweeps alone: when a rank of each class was ready for each of its joint collectives
+  /// (launched, with its input computed), in the order of its list.
   std::vector<std::vector<Time>> collectives_ready;
 
-  // Where traffic shares links, or ranks of a class differ: of one replica of each class. Empty
-  // elsewhere, where they follow from the prices.
+  // Only where traffic shares links or ranks of a class differ: times of one replica of each class.
+  // Elsewhere empty, because they follow from the prices.
   std::vector<Time> collective_ends;               // as collective_starts
   std::vector<std::vector<Time>> transfer_starts;  // as transfers
   std::vector<InsideTimes> inside;                 // by rank class
-  std::vector<double> speeds;                      // by rank class, of its GPU: 1 as priced
+  std::vector<double> speeds;  // by rank class: relative speed of its GPU, 1 as priced
 
   Time collective_end(const PricedProgram& priced, std::size_t joint) const {
     return collective_ends.empty() ? collective_starts[joint] + priced.collectives[joint].duration
@@ -63,11 +65,12 @@ struct StepTimes {
                                    : transfer_starts[channel][k];
   }
 
-  /// The last end on any rank, whatever the bound.
+  /// The last end on any rank, without the bound.
   Time scheduled() const;
 };
 
-/// One sweep with blocks as (max,+) maps; the fast way. Equal layers are powers of one map.
+/// The fast evaluation: one sweep in which every phase is a (max,+) map and equal layers are powers
+/// of one block's map.
 /// Errors  a schedule that cannot proceed: ContractError naming the stage and instruction
 StepTimes evaluate_maps(const PricedProgram& priced);
 

@@ -1,7 +1,8 @@
 #pragma once
-// The schedule level, in static order and without a heap: each rank class runs until it needs a
+// Evaluates a schedule in one pass, without an event queue: each rank class runs until it needs a
 // transfer that is not sent yet, or a collective that some member has not reached. Order within a
-// queue is fixed, so the order in which classes are visited changes nothing.
+// queue is fixed, so the order in which classes are visited changes no time. Leaves out links that
+// traffic shares: traffic/.
 
 #include <algorithm>
 #include <bit>
@@ -15,7 +16,7 @@
 
 namespace orrery::models {
 
-/// `RunPhase(phase, state)` turns queue times by a phase.
+/// `RunPhase(phase, state)` takes lane times from before a phase to after it.
 template <class RunPhase>
 class Sweep {
  public:
@@ -25,7 +26,8 @@ class Sweep {
         run_phase_{std::move(run_phase)},
         state_{priced} {}
 
-  /// What was made a while ago is rarely awaited: it is kept only where a first run needs it.
+  /// Keeps the times of each rank's last `usual_window` instructions, because older ones are rarely
+  /// awaited. If one is, the sweep runs again and keeps all of them.
   StepTimes run() {
     run_all(SweepState::usual_window);
     if (state_.too_far) run_all(std::bit_ceil(state_.longest_list()));
@@ -49,7 +51,7 @@ class Sweep {
     }
   }
 
-  /// One class goes on. What a visit returns: false if the instruction cannot proceed yet.
+  /// Visitor that advances one class. A visit returns false if the instruction cannot proceed yet.
   struct Turn {
     Sweep& sweep;
     std::uint32_t rank_class;

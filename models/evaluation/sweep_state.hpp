@@ -1,6 +1,6 @@
 #pragma once
-// What a sweep keeps: of each rank class how far it is, what it made and when its lanes are free;
-// of channels and joint collectives what has been reached.
+// State of a sweep: for each rank class its position in the list, the times of its last
+// instructions and its lane times; for channels and joint collectives, how far they are.
 
 #include <algorithm>
 #include <cstdint>
@@ -18,9 +18,9 @@ struct SweepState {
   struct Rank {
     Chain<NumberTime> state{};
     std::uint32_t at = 0;
-    bool announced = false;  // at a joint collective that waits for others
-    // By instruction. Apart from each other: read and written together as one wide number right
-    // after narrow stores, they would stall.
+    bool announced = false;  // it has arrived at a joint collective that waits for others
+    // By instruction. Two arrays, not one of pairs: a wide load of a pair right after two narrow
+    // stores would stall.
     std::int64_t* outputs = nullptr;
     std::int64_t* ends = nullptr;
     std::vector<Time> collectives_ready;
@@ -30,9 +30,10 @@ struct SweepState {
     void wait_host(std::int64_t end) { host() = std::max(host(), end); }
   };
   struct ChannelState {
-    std::vector<Time> ends;    // of transfers, in order; of those not received yet, when ready
+    std::vector<Time>
+        ends;  // of transfers, in order; of those not received yet, when the send is ready
     std::size_t received = 0;  // so far
-    bool awaited = false;      // the receiver is parked here
+    bool awaited = false;      // the receiver waits for the next send
   };
   struct Joint {
     std::size_t arrived = 0;
@@ -40,14 +41,14 @@ struct SweepState {
     bool done = false;
   };
 
-  /// Of a stage's instructions, one in so many is a send on either of its channels.
+  /// About one in this many of a stage's instructions is a send on any one of its channels.
   static constexpr std::size_t usual_share = 5;
   static constexpr std::size_t usual_window = 16;  // instructions, a power of two
 
   explicit SweepState(const PricedProgram& of) : priced{of}, program{*of.program} {}
 
-  /// Forgets all of an earlier run. `instructions`, a power of two: how many of a rank's last ones
-  /// are kept.
+  /// Starts from scratch. `instructions`, a power of two: the number of a rank's last instructions
+  /// whose times are kept.
   void begin(std::size_t instructions) {
     too_far = false;
     window = instructions;
@@ -76,6 +77,7 @@ struct SweepState {
     return longest;
   }
 
+  /// Times of an earlier instruction of this rank; 0 without a token.
   Made made(std::uint32_t c, const Rank& rank, Token token) {
     if (token == no_token) return {0, 0};
     const std::size_t place = token & (window - 1);
@@ -83,7 +85,8 @@ struct SweepState {
     return age < window - 1 ? Made{rank.outputs[place], rank.ends[place]}
                             : made_long_ago(c, rank, token);
   }
-  /// A token stands for what is earlier in the list; nothing is waited for without one.
+  /// The same beyond the window: times of a joint collective are found again, for others `too_far`
+  /// is set.
   [[gnu::noinline]] Made made_long_ago(std::uint32_t c, const Rank& rank, Token token) {
     ensure(token < rank.at, "an instruction awaits what is not earlier in its list");
     const Instruction& maker = program.classes[c].instructions[token];
@@ -98,10 +101,10 @@ struct SweepState {
     rank.ends[i & (window - 1)] = made.end;
   }
 
-  /// Every class that still has instructions, and the one that it waits at.
+  /// Names every class that still has instructions, and the one at which it waits.
   ContractError stuck() const;
 
-  /// What is kept of a whole step.
+  /// The times of the whole step.
   StepTimes result() {
     StepTimes times;
     for (Rank& rank : ranks) {
@@ -120,9 +123,9 @@ struct SweepState {
   const PricedProgram& priced;
   const Program& program;
   std::vector<Rank> ranks;
-  std::vector<std::int64_t> kept;  // of what the last instructions of each rank made
-  std::size_t window = 0;          // how many of them
-  bool too_far = false;            // one was awaited that is not kept
+  std::vector<std::int64_t> kept;  // times of each rank's last instructions
+  std::size_t window = 0;          // how many instructions that is
+  bool too_far = false;            // an instruction was awaited whose times are not kept
   std::vector<ChannelState> channels;
   std::vector<Joint> joints;
   std::vector<std::uint32_t> runnable;

@@ -1,5 +1,6 @@
 #pragma once
-// A step once more, operation by operation on the event engine: does it end as the maps say?
+// Checks an evaluation by maps: evaluates the step again, operation by operation on the event
+// engine, and compares the times. Links that traffic shares are not covered.
 
 #include <cstdint>
 #include <string>
@@ -13,8 +14,9 @@ namespace orrery::models {
 /// where all are the same.
 std::string difference(const StepTimes& a, const StepTimes& b);
 
+/// What a verification took.
 struct Verification {
-  std::uint64_t events = 0;  // that the engine ran
+  std::uint64_t events = 0;  // handled by the engine
   double seconds = 0;        // wall time
 };
 

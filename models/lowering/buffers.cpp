@@ -12,7 +12,7 @@ namespace orrery::models {
 
 namespace {
 
-/// Hands out the lowest index that was freed last: few buffers, and the same ones again.
+/// Hands out indices of buffers, first the one that was freed last, so that few buffers are used.
 class Pool {
  public:
   std::uint32_t take() {
@@ -28,11 +28,11 @@ class Pool {
   std::uint32_t next_ = 0;
 };
 
-/// What a chunk keeps of a micro-batch: each block's operands by when they end.
+/// Bytes that a chunk keeps of a micro-batch, by when they are freed.
 struct KeptBytes {
-  Bytes saved{};    // with backward, of what forward wrote
-  Bytes kept{};     // with the weight gradients, of what forward wrote
-  Bytes delayed{};  // with the weight gradients, of what backward made or was given
+  Bytes saved{};    // written by forward, freed after backward
+  Bytes kept{};     // written by forward, freed after the weight gradients
+  Bytes delayed{};  // written or received by backward, freed after the weight gradients
 };
 
 KeptBytes kept_bytes(const Program& program, const Phase& backward) {
@@ -55,7 +55,7 @@ KeptBytes kept_bytes(const Program& program, const Phase& backward) {
   return sum;
 }
 
-/// What a chunk's instructions ask of it again and again.
+/// Facts of a chunk that each of its instructions needs, looked up once.
 struct ChunkFacts {
   std::size_t place = 0;    // among its stage's chunks
   std::uint32_t whole = 0;  // the phase of a backward that is not cut into parts
@@ -73,7 +73,8 @@ std::vector<ChunkFacts> facts_of(const Program& program) {
   return facts;
 }
 
-/// Visits one class's list. An instruction's bits are written once, after all else is read of it.
+/// Binds and frees the buffers of one class's list. The bit fields of an instruction are written
+/// once, after everything else has been read from it.
 class Binder {
  public:
   Binder(const Program& program, const std::vector<ChunkFacts>& chunks, RankClass& ranks)
@@ -84,8 +85,8 @@ class Binder {
         pools_(ranks.chunks.size()),
         saved_(ranks.chunks.size() * micro_batches_, no_binding) {}
 
-  /// Activations arrive in the place where backward will look for them, gradients where weight
-  /// gradients will.
+  /// Activations arrive in the micro-batch's saved buffer; gradients in its delayed buffer if
+  /// weight gradients read them, otherwise in a buffer of their own.
   void receive(Token, Instruction& each) {
     const ChunkFacts& chunk = chunks_[each.chunk];
     Pools& pools = pools_[chunk.place];
@@ -102,7 +103,7 @@ class Binder {
     }
   }
 
-  /// A forward cut into parts leaves its output in the buffer that the first part takes.
+  /// All parts of a forward use the output buffer that the first part binds.
   void forward(Token, Instruction& each) {
     const ChunkFacts& chunk = chunks_[each.chunk];
     const bool begins = forward_of_ != key(each);
@@ -125,7 +126,8 @@ class Binder {
     each.binds = binds;
   }
 
-  /// A backward cut at full buckets keeps its buffers until the last part.
+  /// A backward that is cut into parts, one for each gradient bucket, keeps its buffers until the
+  /// last part has ended.
   void backward(Token i, Instruction& each) {
     const ChunkFacts& chunk = chunks_[each.chunk];
     Pools& pools = pools_[chunk.place];
@@ -156,7 +158,7 @@ class Binder {
     each.frees = frees;
   }
 
-  /// The last part frees what was left for them.
+  /// The last part frees the kept and delayed buffers.
   void weight_gradient(Token i, Instruction& each) {
     each.bindings[slot_saved] = saved_of(each);
     if (continues(i)) return;
@@ -186,7 +188,7 @@ class Binder {
     return (std::uint64_t{each.chunk} << 32) | each.micro_batch;
   }
 
-  /// Is the next compute another part of this run?
+  /// Is the next backward or weight gradient, before any forward, another part of this run?
   bool continues(Token i) const {
     for (std::size_t next = i + std::size_t{1}; next < list_.size(); ++next) {
       const Instruction& later = list_[next];
@@ -236,8 +238,8 @@ void add_persistent(const Program& program, RankClass& ranks, const BlockInputs&
   const std::int64_t kept = sharding.parameters_on_host ? 0 : ranks.owned;
   const std::int64_t weights = sharding.parameters ? kept : ranks.parameters;
   const std::int64_t sums = sharding.gradients ? ranks.owned : ranks.parameters;
-  // What the host keeps of state is not the device's; its sums of gradients stay.
-  // Master weights are the parameters themselves where those are as wide.
+  // State that is offloaded to the host takes no device memory; gradient accumulators stay.
+  // Master weights are the parameters themselves where both have the same format.
   const bool here = !sharding.optimizer_on_host;
   const bool cast_when_gathered = software.memory.masters_alone && sharding.parameters && here;
   const bool is_master = storage == state || cast_when_gathered;
@@ -255,9 +257,9 @@ void add_persistent(const Program& program, RankClass& ranks, const BlockInputs&
     ranks.persistent.push_back({"frozen_parameters", BufferKind::parameter,
                                 Bytes{(ranks.frozen.count() + ways - 1) / ways}});
   }
-  // Gradients that are added to wider sums stay next to them until they are overwritten, unless
-  // they are scattered. Those that are as wide as their sums are added one by one, as backward
-  // makes them.
+  // New gradients that are added to wider accumulators stay next to them until they are
+  // overwritten, unless gradients are sharded. New gradients as wide as their accumulators are
+  // added one by one, as backward makes them.
   const bool wider = bits(gradient) > bits(storage);
   if (software.accumulation == Accumulation::separate && wider && !sharding.gradients) {
     ranks.persistent.push_back(

@@ -66,7 +66,7 @@ Instruction BucketReduction::add(JointCollective joint, std::uint16_t chunk) {
   return each;
 }
 
-/// One buffer for all buckets of a class, each its own part.
+/// Enlarges a persistent buffer in which each bucket of a class has a part of its own.
 void BucketReduction::hold(RankClass& ranks, std::string name, BufferKind kind, Bytes bytes) {
   for (PersistentBuffer& each : ranks.persistent) {
     if (each.name != name) continue;
@@ -76,7 +76,7 @@ void BucketReduction::hold(RankClass& ranks, std::string name, BufferKind kind, 
   ranks.persistent.push_back({std::move(name), kind, bytes});
 }
 
-/// One for all buckets, which use it one after another.
+/// Makes a persistent buffer large enough for any bucket of a class; they use it one after another.
 void BucketReduction::hold_largest(RankClass& ranks, std::string name, BufferKind kind,
                                    Bytes bytes) {
   for (PersistentBuffer& each : ranks.persistent) {

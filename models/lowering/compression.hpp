@@ -1,5 +1,6 @@
 #pragma once
-// A bucket's reduction between data-parallel ranks, plain or compressed.
+// Instructions that reduce a gradient bucket between data-parallel ranks, plain or compressed.
+// Where they stand in the list is decided by models/lowering/gradient_reduction.cpp.
 
 #include <map>
 #include <string>
@@ -9,16 +10,19 @@
 
 namespace orrery::models {
 
-/// Makes the instructions of buckets. Plain, a bucket is one reduction. In fp16 a cast stands
-/// before it and one after; of top-k's largest, values and places are gathered in two collectives;
-/// of PowerSGD's factors one is summed, from which the other is made and summed (`between`); of
-/// bytes every rank gets its share in an all-to-all, adds it up (`between`), and gathers all sums.
+/// Makes the instructions of buckets.
+///   none       one reduction
+///   fp16       a cast, a reduction, a cast back
+///   top-k      all-gathers of the largest values and of their indices, then scatter-add
+///   power-sgd  reduces one low-rank factor; makes the other from it and reduces that (`between`)
+///   int8       an all-to-all gives every rank its share, which it sums (`between`); all-gather
 /// Decompression awaits its own bucket only.
 class BucketReduction {
  public:
   BucketReduction(Program& program, const BlockInputs& inputs)
       : program_{program}, inputs_{inputs} {}
 
+  /// Compression and the first collective; in two-step methods the second step; decompression.
   struct Instructions {
     std::vector<Instruction> there, between, back;
   };
@@ -29,10 +33,10 @@ class BucketReduction {
     std::uint32_t there = 0, between = 0, back = 0;
   };
 
-  /// One reduction, and one of the experts that have replicas of their own.
+  /// One reduction, and another one of experts that have replicas of their own.
   std::vector<Instruction> plain(std::uint32_t rank_class, const Segment& segment,
                                  std::uint16_t chunk);
-  /// The phases that compress a bucket of this size and undo it, made once.
+  /// The phases that compress and decompress a bucket of this size, made once.
   Phases phases_of(std::int64_t elements);
   std::uint32_t add_phase(Block block);
   Instruction add(JointCollective joint, std::uint16_t chunk);

@@ -27,12 +27,12 @@ ReducedElements GradientBuckets::elements_after(const ShardPart& part) const {
   return {completes ? unit.elements : 0, experts};
 }
 
-/// Does backward fill the bucket that a shared table has to itself?
+/// Does the part fill the bucket that is reserved for a shared table?
 bool GradientBuckets::fills_own(const ShardPart& part) const {
   return shares_table_ && part.segment.embeds;
 }
 
-/// Behind those that are held so far.
+/// Adds buckets that are filled in turn, after those added so far.
 void GradientBuckets::hold(Turns& turns, const std::string& name, std::int64_t largest,
                            std::size_t fillings) {
   turns.first = reduced_.size();
@@ -70,7 +70,7 @@ void GradientBuckets::add(const std::vector<const ShardPart*>& parts) {
   hold(experts_, "bucket.experts", largest.experts, experts);
 }
 
-/// In the order in which they are held.
+/// Index of the bucket that a part fills, in the order in which `add` added them.
 std::size_t GradientBuckets::index_of(const ShardPart& part) const {
   return fills_own(part) ? own_ : dense_.next();
 }
@@ -117,7 +117,7 @@ void GradientBuckets::reduce_bucket(JointCollective joint, std::size_t bucket,
                                     const ShardRun& run) {
   const MeshView view = program_.units[joint.first_unit].view;
   joint.buffer = static_cast<std::uint16_t>(bucket);
-  // The piece is read, the sum read and written; the bucket is cleared.
+  // The piece is read, the accumulators are read and written, and the bucket is cleared.
   joint.sums = bytes_in(program_.formats.gradient,
                         3 * piece_of(program_, joint.elements, view) + joint.elements);
   reduced_[bucket] = push(std::move(joint), run);

@@ -1,6 +1,7 @@
 #pragma once
-// Runs of a chunk in parts, and the buckets that their backward fills and that are reduced: one
-// half of models/lowering/shards.cpp.
+// Gradient buckets of ZeRO-2 and 3: the parts into which a chunk's runs are cut, the buckets that
+// their backward fills, and the reductions that empty these. Gathers of parameters are left to
+// models/lowering/shards.cpp, which uses this.
 
 #include <algorithm>
 #include <cstdint>
@@ -11,38 +12,39 @@
 
 namespace orrery::models {
 
-/// A part of a run: its phase, and what of the model it runs.
+/// A part of a chunk's forward or backward: its phase, and the layers and units that it runs.
 struct ShardPart {
   std::uint32_t phase = 0;
-  Segment segment;  // its phase moved out
+  Segment segment;
 };
 
-/// One part of one slot, or an instruction that runs no part of the model.
+/// One part of one slot of the schedule; or, without `part`, an instruction that runs no layers.
 struct ShardRun {
   Instruction instruction;
   const ShardPart* part = nullptr;
 };
 
-/// Elements that are reduced after a part: those of experts with replicas of their own apart.
+/// Elements that are reduced after a part; experts with replicas of their own are counted apart.
 struct ReducedElements {
   std::int64_t dense = 0, experts = 0;
 };
 
-/// Buckets of one class of ranks: one or two that backward fills in turn, as many for experts that
-/// have replicas of their own, and that of a table which embedding and head share.
+/// Buckets of one rank class: one or two that backward fills in turn, as many for experts with
+/// replicas of their own, and one for a table that embedding and head share.
 class GradientBuckets {
  public:
   GradientBuckets(Program& program, std::uint32_t rank_class, bool overlaps);
 
-  /// Elements of what is reduced together after a part: nothing after the first part that adds to
-  /// a unit of two.
+  /// Elements that are reduced after a part; of `dense` 0 after the first of two parts that add to
+  /// the same unit, head and embedding.
   ReducedElements elements_after(const ShardPart& part) const;
-  /// Makes the buffers that these parts of backward fill.
+  /// Adds the buffers of the buckets that these parts of backward fill.
   void add(const std::vector<const ShardPart*>& parts);
-  /// The reduction that emptied the bucket which a part fills; a head adds to a shared table's,
-  /// too.
+  /// The latest reduction that emptied a bucket which a part fills: a joint collective, or
+  /// no_binding. A head fills the bucket of a shared table, too.
   std::uint32_t emptied(const ShardPart& part) const;
-  /// Reduces what a run has filled; where gradients stay whole, after the last micro-batch.
+  /// Adds the reduction of what a run has filled; where gradients are not sharded, only after the
+  /// last micro-batch.
   void reduce(const ShardRun& run, bool last);
 
  private:
@@ -63,16 +65,16 @@ class GradientBuckets {
   std::uint32_t class_;
   RankClass& ranks_;
   bool overlaps_;
-  bool shares_table_;  // embedding and head, on one stage
+  bool shares_table_;  // embedding and head are on one stage and share a table
   Turns dense_, experts_;
-  std::size_t own_ = 0;                 // the shared table's
-  std::vector<std::uint32_t> reduced_;  // by bucket: the reduction that emptied it last
+  std::size_t own_ = 0;                 // index of the shared table's bucket
+  std::vector<std::uint32_t> reduced_;  // by bucket: the reduction that last emptied it
 };
 
-/// Have experts replicas of their own, of which each holds a share of their state?
+/// Do experts have replicas of their own, each of which holds a share of their state?
 bool shards_experts(const Program& program);
 
-/// Elements of each rank's equal piece, the last one padded.
+/// Elements of one rank's piece, where state is cut into equal pieces and the last one padded.
 inline std::int64_t piece_of(const Program& program, std::int64_t elements,
                              MeshView view = MeshView::dense) {
   const std::int64_t shards =

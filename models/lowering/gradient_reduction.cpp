@@ -16,7 +16,7 @@ class GradientReducer {
         inputs_{inputs},
         reduction_{program, inputs},
         bucket_{bucket_elements(inputs)} {
-    // A place in a bucket is an int32.
+    // Indices into a bucket are int32.
     if (inputs.plan.compression == Compression::top_k) {
       bucket_ = std::min(bucket_, std::int64_t{1} << 30);
     }
@@ -33,8 +33,8 @@ class GradientReducer {
     return nics_are_free && overlaps_data(inputs_);
   }
 
-  /// What completes gradients of a chunk: its last backward, and the last weight gradients of kinds
-  /// that leave them for later.
+  /// Opcodes whose last instruction completes gradients of a chunk: backward, and weight gradients
+  /// where backward is split; both where only some kinds are split.
   std::vector<Opcode> completing(const Chunk& chunk) const {
     if (!splits_backward(chunk)) return {Opcode::backward};
     const std::vector<Invocation>& runs = program_.phases[chunk.backward].invocations;
@@ -88,7 +88,7 @@ class GradientReducer {
     std::vector<Segment> segments = segments_of(program_, program_.phases[slot.target], bucket_);
     std::vector<Instruction> forwards, waiting;
     for (Segment& segment : segments) {
-      if (segment.parameters == 0) {  // all of it is frozen
+      if (segment.parameters == 0) {  // no gradient to reduce: frozen, or made by weight gradients
         if (overlap) forwards.push_back(part_of(slot, std::move(segment)));
         continue;
       }
@@ -99,7 +99,8 @@ class GradientReducer {
         append(between, between_);
         continue;
       }
-      // What follows a bucket's first sum waits for it until the next bucket is complete.
+      // The second step of a bucket waits for its first collective, so it comes only after the
+      // backward of the next bucket, which overlaps with that.
       forwards.push_back(part_of(slot, std::move(segment)));
       append(std::exchange(waiting, between), forwards);
       append(there, forwards);

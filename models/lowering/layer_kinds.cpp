@@ -16,7 +16,7 @@ namespace orrery::models {
 
 namespace {
 
-/// What a layer hands to the next.
+/// Bytes of the activation that a layer passes to the next.
 Bytes boundary_of(const Block& layer) {
   const auto left = std::find_if(layer.operands.begin(), layer.operands.end(),
                                  [](const Operand& each) { return each.role == Role::output; });
@@ -24,7 +24,8 @@ Bytes boundary_of(const Block& layer) {
   return left->bytes();
 }
 
-/// `passes_gradient`: something trained lies below.
+/// Adds a kind with its blocks. `passes_gradient`: layers below it have trained parameters, so that
+/// its backward makes an input gradient; this matters only with adapters.
 std::uint32_t add_kind(Program& program, const Plan& plan, std::string name, ModelPart part,
                        BlockPair pair, bool passes_gradient = true) {
   if (trains_adapters(plan)) freeze(pair, passes_gradient);
@@ -43,8 +44,8 @@ std::uint32_t add_kind(Program& program, const Plan& plan, std::string name, Mod
   return static_cast<std::uint32_t>(program.kinds.size() - 1);
 }
 
-/// What layers of one kind have in common: experts or none, and how unevenly those are chosen; the
-/// window or none; bf16 where the plan leaves it to them.
+/// What decides the kind of a layer: whether it has experts, and their imbalance; full attention
+/// instead of the sliding window (`sees_all`); bf16 instead of the plan's precision (`wide`).
 struct LayerTraits {
   bool experts = false, sees_all = false, wide = false;
   double imbalance = 1;
@@ -65,7 +66,7 @@ LayerTraits traits_of(const BlockInputs& inputs, std::int64_t layer, std::size_t
   return of;
 }
 
-/// As a layer of that kind would have it of all.
+/// The plan as if every layer had these traits.
 Plan layer_plan(const Plan& plan, const LayerTraits& traits) {
   Plan own = plan;
   own.imbalance = traits.imbalance;
@@ -84,7 +85,7 @@ std::string name_of_kind(const BlockInputs& inputs, const LayerTraits& traits) {
   return apart ? fmt::format("{} of imbalance {:.4g}", name, traits.imbalance) : name;
 }
 
-/// Layers that differ in nothing but their weights are of one kind.
+/// Adds one kind for all layers with the same traits.
 std::uint32_t add_layer_kinds(Program& program, const BlockInputs& inputs) {
   std::map<LayerTraits, std::uint32_t> known;
   std::size_t with_experts = 0;
@@ -104,7 +105,8 @@ std::uint32_t add_layer_kinds(Program& program, const BlockInputs& inputs) {
   return program.kind_of_layer.front();
 }
 
-/// Below the first layer's adapters nothing is trained: its backward ends at the lowest of them.
+/// With adapters, nothing below those of the first layer is trained: its backward ends at the
+/// lowest of them, so it is a kind of its own.
 void add_lowest_layer(Program& program, const BlockInputs& inputs) {
   const Model lowest = layer_model(inputs.model, 0);
   BlockPair pair = layer_blocks({lowest, inputs.plan, inputs.software, inputs.generation,
@@ -128,7 +130,8 @@ void add_expert_unit(Program& program, std::string name, std::uint32_t kind, std
   program.units.push_back(std::move(unit));
 }
 
-/// Experts that have replicas of their own, layer by layer, and those of the head's modules.
+/// Adds units of experts that have replicas of their own: for each layer, and for the head, which
+/// has experts where layers that predict further tokens do.
 void add_expert_units(Program& program, std::uint32_t head) {
   for (std::size_t layer = 0; layer < program.kind_of_layer.size(); ++layer) {
     add_expert_unit(program, "experts of layer " + std::to_string(layer),

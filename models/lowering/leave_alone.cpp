@@ -1,9 +1,10 @@
-// Where all-to-alls are sent next to the other direction of another micro-batch, some passes have
-// none next to them: those with which a pipeline fills and drains, and where a schedule gives a
-// direction a place of its own. They run copies of their blocks that hide nothing.
-// Source  Megatron-Core, pipeline_parallel/combined_1f1b.py: forward and backward are one only in
-//         the steady state; DeepSeek-AI 2024, arXiv 2412.19437, section 3.2.1, whose pairs are of
-//         both directions of the pipeline (github.com/deepseek-ai/DualPipe, dualpipe.py)
+// With expert_overlap=micro-batches the all-to-alls of experts overlap with the opposite pass of
+// another micro-batch. Some passes have no such partner: those that fill and drain the pipeline,
+// and those that the schedule does not put next to one. They run copies of their blocks whose
+// all-to-alls overlap with nothing.
+// Source  Megatron-Core, pipeline_parallel/combined_1f1b.py: forward and backward are combined only
+//         in the steady state; DeepSeek-AI 2024, arXiv 2412.19437, section 3.2.1, whose pairs are
+//         of both directions of the pipeline (github.com/deepseek-ai/DualPipe, dualpipe.py)
 
 #include <algorithm>
 #include <map>
@@ -31,12 +32,12 @@ std::optional<std::uint32_t> block_alone(Program& program, std::uint32_t of) {
   return static_cast<std::uint32_t>(program.blocks.size() - 1);
 }
 
-/// Neighbouring instructions that run one direction of a chunk and micro-batch.
+/// One pass of a chunk and micro-batch: consecutive compute instructions with the same opcode.
 struct ChunkPass {
   Opcode op = Opcode::forward;
   std::uint16_t chunk = 0;
   std::uint32_t micro_batch = 0;
-  std::vector<std::size_t> parts;  // places in the list
+  std::vector<std::size_t> parts;  // indices in the list
 };
 
 bool continues(const ChunkPass& pass, const Instruction& each) {
@@ -57,8 +58,9 @@ std::vector<ChunkPass> passes_of(const RankClass& ranks) {
   return passes;
 }
 
-/// Does one of them compute while the other's tokens travel? Where a stage has chunks of both
-/// directions of the pipeline, pairs are of both.
+/// Does each of two neighbouring passes overlap with the all-to-alls of the other? They are a
+/// forward and a backward of different micro-batches or chunks; of different chunks where a stage
+/// has chunks in both directions of the pipeline (`both_ways`).
 bool are_pair(const ChunkPass& one, const ChunkPass& other, bool both_ways) {
   const auto is = [&](Opcode a, Opcode b) { return one.op == a && other.op == b; };
   const bool opposite =
@@ -67,7 +69,7 @@ bool are_pair(const ChunkPass& one, const ChunkPass& other, bool both_ways) {
   return opposite && !(same_chunk && (both_ways || one.micro_batch == other.micro_batch));
 }
 
-/// Those that stand next to no other.
+/// The passes that are in no pair.
 std::vector<ChunkPass> lone_passes(const RankClass& ranks, bool both_ways) {
   std::vector<ChunkPass> all = passes_of(ranks), alone;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -80,7 +82,7 @@ std::vector<ChunkPass> lone_passes(const RankClass& ranks, bool both_ways) {
   return alone;
 }
 
-/// The phases that run blocks alone, each made once.
+/// Copies of phases that run the blocks without overlap, each made once.
 class PhasesAlone {
  public:
   explicit PhasesAlone(Program& program) : program_{program} {

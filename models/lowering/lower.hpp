@@ -1,72 +1,86 @@
 #pragma once
-// From a plan to a Program, pass by pass. Each pass is a pure function Program -> Program with
-// tests of its own; their order is `lower` and nothing else.
+// Lowering: from a plan to a finished Program, pass by pass. Each pass is a pure function from
+// Program to Program with tests of its own; only `lower` states their order. What a layer computes
+// comes from the block builders (models/operations/blocks.hpp), the order of slots from the
+// schedules (models/schedules/schedule.hpp). Left out: how long anything takes.
 
 #include "models/operations/blocks.hpp"
 #include "models/program/program.hpp"
 
 namespace orrery::models {
 
-/// Parameters (elements) that a rank holds for all that a phase runs.
+/// Trained parameters (elements) that one rank holds for the layers that a phase runs, before their
+/// state is sharded.
 std::int64_t owned_parameters(const Program& program, const Phase& phase);
-/// What the frozen ones among them take.
+/// Bytes of the frozen parameters that one rank holds for them.
 Bytes frozen_parameters(const Program& program, const Phase& phase);
 
-/// What of model, plan and stack the blocks price without stating it exactly; empty: nothing.
+/// A feature of model, plan or stack that the blocks price but do not state exactly; empty: none.
 std::string approximated(const BlockInputs& inputs);
 
-/// What remains of a backward block when its weight gradients are moved to `weights`.
+/// Moves the weight gradients of a backward block into `weights`; the input gradient remains.
 void split_block(const Block& forward, Block& backward, Block& weights);
 
-/// All passes in order. The plan has no conflicts.
+/// Runs all passes in order. The plan must have no conflicts (models/plan/conflicts.hpp).
 Program lower(const BlockInputs& inputs);
 
-/// 0. Mesh, communicators, blocks as one rank would run them, phases, compute slots.
+/// 0. Starts the Program: mesh, communicators, kinds of layers with blocks for one rank, units,
+/// phases, and each stage's compute instructions in the order of its schedule.
 Program schedule_slots(const BlockInputs& inputs);
-/// A copy of a kind, blocks and all, named "WORD KIND" and "WORD_BLOCK". Returns its index.
+/// Copies a kind of layer with its blocks, named "WORD KIND" and "WORD_BLOCK"; returns the index of
+/// the copy.
 std::uint32_t copy_kind(Program& program, std::uint32_t of, const std::string& word);
-/// Which kinds of layers recompute; some layers may become kinds of their own.
+/// Marks the kinds of layers that recompute. Where only some layers do, they become kinds of their
+/// own. Called by pass 0.
 void mark_recomputed(Program& program, const BlockInputs& inputs);
-/// 1. Forward operations that backward repeats, and what is then not saved.
+/// 1. Recomputation: backward blocks repeat forward operations; what they remake is not saved.
 Program insert_recompute(Program program, const Plan& plan);
-/// 1b. The frozen reference of DPO, which goes forward next to the model.
+/// 1b. DPO: a frozen reference model, which runs forward layer by layer next to the model.
 Program insert_reference(Program program, Task task);
-/// 2. Collectives inside blocks, between layouts (reshard.hpp). `overlap`: the weight gradient does
-/// not wait for the input gradient's sum.
+/// 2. Collectives inside blocks, where an operation needs another layout than an operand has
+/// (reshard.hpp).
+/// overlap   the weight gradient does not wait for the reduction of the input gradient
+/// gathered  whether inputs gathered in forward are kept for backward or gathered again
 Program insert_collectives(Program program, bool overlap, Gathered gathered = Gathered::again);
-/// 2b. Where the stack's tensor collectives bring hosts together, each host goes on after those of
-/// forward and recomputation; backward is launched from another thread, far ahead.
+/// 2b. Where a stack's tensor-parallel collectives synchronise the hosts, the host waits for those
+/// of forward and recomputation. It does not wait in backward, which another thread launches far
+/// ahead.
 Program insert_host_waits(Program program, const Software& software);
-/// Which kinds of layers leave to the host what backward needs; some layers may become kinds of
-/// their own.
+/// Marks the kinds of layers whose saved activations are offloaded. Where only some layers do, they
+/// become kinds of their own. Called by pass 0.
 void mark_offloaded(Program& program, const BlockInputs& inputs);
-/// 2b'. What forward saved of those goes to the host, or its files, and comes back before backward.
+/// 2b'. Copies the activations of those kinds to the host, or to its files, and back before their
+/// backward.
 Program offload_activations(Program program, const Plan& plan);
-/// All kinds of layers, or the head alone.
+/// The kinds of layers whose backward is split: all, or only the head.
 enum class SplitKinds : std::uint8_t { all, head };
-/// 2c. Where there are slots for weight gradients, backward blocks are cut in two.
+/// 2c. Where the schedule has slots for weight gradients, splits backward blocks into input
+/// gradient and weight gradients.
 Program split_backward(Program program, SplitKinds which = SplitKinds::all);
-/// 3. Sends and receives between stages: a receive stands right before the slot that it feeds, a
-/// send right after the slot whose output it takes.
+/// 3. Sends and receives between stages: a receive right before the slot that reads what arrives, a
+/// send right after the slot that makes what is sent.
 Program insert_transfers(Program program);
-/// 4. Gradient buckets over the data axis, in the last backward of each chunk when overlapped: as
-/// the stack does, but not where tensor groups of several nodes keep the same NICs busy. What
-/// undoes a bucket's compression comes after them all.
+/// 4. Gradient buckets, reduced over the data axis. They overlap with the last backward of each
+/// chunk if plan and stack overlap them, except where tensor groups span several nodes and keep the
+/// same NICs busy; otherwise they come after it. Decompression of the buckets comes after all
+/// reductions.
 /// Source  nanotron with 16 tensor ranks on nodes of 8: steps with all gradients reduced next to
 ///         backward are as long as those that reduce them afterwards (runs up-1345 and up-1346,
 ///         up-1449 and up-1448 of scenarios/validation/runs.csv)
 Program insert_gradient_reduction(Program program, const BlockInputs& inputs);
-/// 4b. ZeRO-2 and 3 instead: buckets after every backward, weights gathered before they are used.
+/// 4b. ZeRO-2 and 3, instead of 4: reduces buckets after every backward, and gathers parameters
+/// before they are used.
 Program insert_shards(Program program, const BlockInputs& inputs);
-/// 5. Tied embeddings, gradient norm, optimizer, and ZeRO-1's parameter gather.
+/// 5. The end of the step: sums of tied and replicated gradients, gradient norm, optimizer, and the
+/// parameter gather of ZeRO-1 and 2.
 Program insert_optimizer(Program program, const BlockInputs& inputs);
-/// 6. Buffers: which, how large, bound where, freed where.
+/// 6. Buffers: their types and sizes, and which instruction binds and frees each.
 Program bind_buffers(Program program, const BlockInputs& inputs);
-/// 6b. Passes that no other direction of another micro-batch stands next to: their all-to-alls are
-/// sent with nothing computed meanwhile, in blocks of their own.
+/// 6b. Passes with no partner pass of another micro-batch: nothing overlaps their all-to-alls, so
+/// they run variants of their blocks that state this.
 Program leave_alone(Program program, const BlockInputs& inputs);
-/// 7. Tokens: what each instruction awaits, by its place in the finished list. Until then `awaits`
-/// is the index of a joint collective, which no insertion moves.
+/// 7. Tokens: which earlier instructions each one waits for, by index in the finished list. Until
+/// then `awaits` is the index of a joint collective, which insertions do not change.
 Program name_tokens(Program program);
 
 }  // namespace orrery::models

@@ -1,9 +1,9 @@
-// Activations that wait on the host: of the first layers of each chunk, what forward saved is
-// copied there as the layer ends, and back before its backward, next to the kernels of other
-// layers. The copies take turns on their queue; the host launches ahead, so the next layer's arrive
-// while this one runs; those that go on to files go by pieces through the host's memory. Left out:
-// that those take the device's memory meanwhile, and how much the host has. Source
-// cpu_offloading_num_layers of Megatron-Core, by Transformer Engine's cpu_offload.py
+// Activation offload: what forward saves in the first layers of each chunk is copied to the host
+// when the layer ends, and back before its backward, concurrently with kernels of other layers. The
+// copies run in order on the copy lane; because the host launches ahead, the next layer's
+// activations arrive while this layer runs. Copies to files go in pieces through host memory. Left
+// out: the device memory that copies in flight occupy, and the size of host memory.
+// Source  cpu_offloading_num_layers of Megatron-Core, by Transformer Engine's cpu_offload.py
 
 #include <algorithm>
 #include <map>
@@ -26,7 +26,7 @@ Operation host_copy(const char* name, Pass pass, Bytes bytes) {
   return op;
 }
 
-/// All that the host keeps of one run of the block.
+/// Adds an operand for all that the host keeps of one run of the block.
 OperandId add_on_host(Block& block, Bytes bytes) {
   Operand kept;
   kept.name = "activations.on_host";
@@ -41,7 +41,8 @@ bool has(const std::vector<OperandId>& ids, OperandId id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
-/// Waits for the last of each queue that writes what is copied, or for what came into the block.
+/// Appends a copy that waits, on each queue, for the last operation that writes what is copied; for
+/// the block's input if no operation writes it.
 void append_after_writers(Block& block, Operation copy) {
   std::map<Lane, OpId> last;
   for (std::size_t i = 0; i < block.operations.size(); ++i) {
@@ -56,7 +57,8 @@ void append_after_writers(Block& block, Operation copy) {
   block.operations.push_back(std::move(copy));
 }
 
-/// The first on each queue that reads what came back waits for it; others follow that one.
+/// Prepends a copy. On each queue, the first operation that reads what it brings back waits for it;
+/// later ones follow in order.
 void prepend_before_readers(Block& block, const Operation& copy) {
   std::map<Lane, bool> waits;
   for (Operation& op : block.operations) {

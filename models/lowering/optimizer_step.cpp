@@ -11,7 +11,7 @@ namespace orrery::models {
 
 namespace {
 
-/// Appends the end of the step to every class.
+/// Appends to every class the instructions that end the step.
 class StepEnd {
  public:
   StepEnd(Program& program, const BlockInputs& inputs) : program_{program}, inputs_{inputs} {}
@@ -47,7 +47,7 @@ class StepEnd {
     return static_cast<std::uint32_t>(program_.collectives.size() - 1);
   }
 
-  /// First and last stage hold a copy of the embedding each and sum its gradients.
+  /// First and last stage each hold a copy of the embedding table and sum its gradients.
   void tie_embeddings() {
     const Block& head = program_.blocks[program_.kind(ModelPart::head).forward];
     const auto table = std::find_if(head.operands.begin(), head.operands.end(),
@@ -55,7 +55,7 @@ class StepEnd {
     ensure(table != head.operands.end(), "a tied head has no table");
     const auto first = static_cast<std::uint32_t>(program_.chunks.front().stage);
     const auto last = static_cast<std::uint32_t>(program_.chunks.back().stage);
-    // Of gradients that are sharded by now, the owned piece.
+    // Where gradients are already sharded, only the owned piece is summed.
     const std::int64_t shared = program_.classes.front().owned > 0 ? shards() : 1;
     const std::int64_t elements = (table->elements() + shared - 1) / shared;
     const std::uint32_t tie = add({.name = "tied embedding",
@@ -76,8 +76,8 @@ class StepEnd {
     return sum;
   }
 
-  /// Where micro-batches enter at both ends, a stage and its mirror image hold the same chunks:
-  /// they add up their gradients, or the shares of them that are left by now.
+  /// DualPipe: a stage and its mirror stage hold copies of the same chunks and sum their gradients;
+  /// where gradients are already sharded, only the owned pieces.
   void sum_copies() {
     const auto stages = static_cast<std::uint32_t>(program_.classes.size());
     for (std::uint32_t c = 0; c < stages / 2; ++c) {
@@ -103,7 +103,7 @@ class StepEnd {
     }
   }
 
-  /// Bytes of the gradients of which each rank of the tensor group has a partial sum.
+  /// Bytes of the gradients of which each rank of the tensor group holds a partial sum.
   Bytes partial_sums_of(const RankClass& ranks) const {
     Bytes sum{};
     for (const std::uint32_t id : ranks.chunks) {
@@ -124,7 +124,8 @@ class StepEnd {
     return sum;
   }
 
-  /// Where gradients are sharded by now, of the owned pieces of those: their share.
+  /// Sums partial gradients of replicated parameters over the tensor group; where gradients are
+  /// already sharded, only the owned share of them.
   void sum_replicated(std::uint32_t c) {
     RankClass& ranks = program_.classes[c];
     Bytes bytes = partial_sums_of(ranks);
@@ -139,7 +140,8 @@ class StepEnd {
     ranks.instructions.push_back(step(Opcode::tie, sum));
   }
 
-  /// One scalar over all ranks that hold different parameters; the host reads it to clip.
+  /// The gradient norm: one scalar, reduced over all ranks that hold different parameters; the host
+  /// reads it to clip.
   std::uint32_t add_norm() {
     const DType state = program_.formats.state;
     const Mesh& mesh = program_.mesh;
@@ -191,7 +193,7 @@ class StepEnd {
     }
   }
 
-  /// Of experts that have replicas of their own.
+  /// Parameters of experts that have replicas of their own.
   std::int64_t expert_parameters(const RankClass& ranks) const {
     std::int64_t sum = 0;
     for (const std::uint32_t chunk : ranks.chunks) {
@@ -203,7 +205,7 @@ class StepEnd {
     return sum;
   }
 
-  /// What each rank updated goes to all replicas.
+  /// ZeRO-1 and 2: every replica gathers the parameters that the others updated.
   void gather(std::uint32_t c, const std::string& what, CommunicatorRole over,
               std::int64_t elements) {
     RankClass& ranks = program_.classes[c];

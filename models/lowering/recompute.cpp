@@ -7,7 +7,7 @@ namespace orrery::models {
 
 namespace {
 
-/// Which of a block's forward operations backward repeats.
+/// Selects the forward operations of a block that backward repeats.
 class Repetition {
  public:
   /// All of it, or the operations of these modules.
@@ -17,7 +17,7 @@ class Repetition {
   }
 
   bool repeats(std::size_t i) const { return repeated_[i]; }
-  /// Made again though an operation that is not repeated reads it.
+  /// Is the operand remade although an operation that is not repeated reads it?
   bool drops(OperandId id) const { return dropped_[id]; }
 
  private:
@@ -32,8 +32,9 @@ class Repetition {
     return true;
   }
 
-  /// Norms of whole rows and activations, whose output is cheap to make again; what latents are
-  /// expanded to, which is far larger than they; and in few bits.
+  /// Operations whose outputs are dropped and remade: norms of whole rows and activation functions,
+  /// which are cheap; the GEMMs that expand latents, whose outputs are far larger than latents; and
+  /// casts of such outputs to few bits.
   bool remade(const Operation& op) const {
     if (op.latent_up && listed(RecomputeModule::mla_up_proj)) return true;
     if (op.kind == OpKind::norm) {
@@ -51,14 +52,15 @@ class Repetition {
   std::vector<bool> dropped_;  // by operand
 };
 
-/// Adds `operand` of another block under its own name.
+/// Finds the operand of another block by its name, or adds it.
 OperandId adopt(Block& block, const Operand& operand) {
   if (const auto known = block.find(operand.name)) return *known;
   block.operands.push_back(operand);
   return static_cast<OperandId>(block.operands.size() - 1);
 }
 
-/// Does a forward operation that is not repeated read it? Then it is kept for that one's backward.
+/// Does a forward operation that is not repeated read the operand? Then it stays saved for the
+/// backward of that operation.
 bool feeds_others(const Block& forward, std::string_view operand, const Repetition& which) {
   for (std::size_t i = 0; i < forward.operations.size(); ++i) {
     if (which.repeats(i)) continue;
@@ -69,8 +71,8 @@ bool feeds_others(const Block& forward, std::string_view operand, const Repetiti
   return false;
 }
 
-/// Forward's input is given to backward as a saved operand; everything else that forward made and
-/// backward makes again lives only inside backward.
+/// Sets the roles of operands in backward: forward's input is a saved operand; what backward
+/// remakes is a temporary, unless an operation that is not repeated needs it saved.
 void settle_roles(const Block& forward, Block& backward, const std::vector<Operation>& again,
                   const Repetition& which) {
   for (const Operation& op : again) {
@@ -86,7 +88,8 @@ void settle_roles(const Block& forward, Block& backward, const std::vector<Opera
   }
 }
 
-/// What is read again and not made again is kept, though only copies of it in few bits were.
+/// Saves what repeated operations read but do not remake, and of which only copies in few bits were
+/// saved until now.
 void keep_what_is_read(Block& forward, Block& backward, const Repetition& which) {
   std::vector<bool> made(forward.operands.size(), false);
   for (std::size_t i = 0; i < forward.operations.size(); ++i) {
@@ -109,7 +112,7 @@ void recompute_block(Block& forward, Block& backward, const Repetition& which) {
     Operation copy = forward.operations[i];
     copy.pass = Pass::recompute;
     copy.name += ".again";
-    forward.operations[i].sequence.leaves_keys = false;  // it begins with the rank's own again
+    forward.operations[i].sequence.leaves_keys = false;  // recomputation starts from its own keys
     const auto move = [&](std::vector<OperandId>& ids) {
       for (OperandId& id : ids) id = adopt(backward, forward.operands[id]);
     };

@@ -1,6 +1,6 @@
-// Which layers recompute: all, or of each chunk's first so many the first of every so many. Those
-// are kinds of their own, since their backward does more; the other layers may run some modules
-// again, too.
+// Which layers recompute: all, or one in every `recompute_every` of the first `recompute_layers` of
+// each chunk. These are kinds of their own, because their backward does more. The other layers may
+// recompute the modules of `recompute_elsewhere`.
 // Source  recompute_method block and recompute_num_layers of Megatron-Core
 
 #include <map>
@@ -12,7 +12,7 @@ namespace orrery::models {
 
 namespace {
 
-/// A copy of a kind that recomputes.
+/// Makes a copy of a kind that recomputes.
 std::uint32_t recomputing(Program& program, std::uint32_t of) {
   const std::uint32_t copy = copy_kind(program, of, "recomputed");
   program.kinds[copy].recomputes = true;

@@ -1,7 +1,7 @@
-// Preferences against a frozen reference (DPO): a second model of the same sizes sees every
-// sequence in forward passes alone. It goes through each layer right after the model itself, so
-// that whatever cuts one cuts both, and keeps nothing for backward. Left out: the loss over pairs,
-// a few numbers for each sequence; a batch counts sequences, two for each pair.
+// Direct preference optimisation (DPO): a frozen reference model of the same size runs every
+// sequence, forward only. Each of its layers runs right after the model's, in the same block, so
+// that both are cut alike; it saves nothing for backward. Left out: the loss over pairs, a few
+// numbers for each sequence. A batch counts sequences, two for each pair.
 // Source  Rafailov et al. 2023, "Direct Preference Optimization", arXiv 2305.18290
 
 #include <string>
@@ -27,7 +27,7 @@ OperandId mirrored(Block& block, OperandId id) {
   return static_cast<OperandId>(block.operands.size() - 1);
 }
 
-/// Appends the same operations over the reference's own operands.
+/// Appends the same operations with the reference's own operands.
 void mirror(Block& block) {
   const std::vector<Operation> own = block.operations;
   for (Operation op : own) {

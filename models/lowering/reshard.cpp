@@ -15,7 +15,7 @@ namespace orrery::models {
 
 namespace {
 
-/// One collective on the way from a layout to another.
+/// One collective of a conversion between layouts.
 struct ReshardStep {
   Collective collective = Collective::all_reduce;
   MeshAxis axis = MeshAxis::tensor;
@@ -36,8 +36,9 @@ std::optional<Collective> conversion(const Sharding& from, const Sharding& to, M
   throw ContractError{fmt::format("no collective makes '{}' of '{}'", text_of(to), text_of(from))};
 }
 
-/// Sums first, as they shrink what the others move. Of one dimension's cuts the innermost axis, the
-/// first, is gathered first and scattered last, so that what a rank holds stays in one piece.
+/// The collectives between two layouts. Sums come first, because they shrink what the others move.
+/// Of the axes that cut one dimension, the innermost (the first) is gathered first and scattered
+/// last, so that a rank's part stays contiguous.
 std::vector<ReshardStep> steps_between(Sharding at, const Sharding& to) {
   std::vector<ReshardStep> steps;
   const auto add = [&](MeshAxis axis, std::initializer_list<Collective> kinds) {
@@ -119,7 +120,7 @@ class Resharder {
     block_.operations.push_back(std::move(op));
   }
 
-  /// The operand in another layout; what has that name already is it.
+  /// The operand in another layout, found by name or added.
   OperandId version(OperandId of, std::string_view suffix, const Sharding& sharding) {
     Operand made = block_.operands[of];
     made.name += suffix;
@@ -138,14 +139,15 @@ class Resharder {
 
   // --- needs --------------------------------------------------------------------------------
 
-  /// An operand that was brought into another layout.
+  /// A copy of an operand in another layout.
   struct Fetched {
     OperandId operand = 0, copy = 0;
     Sharding sharding;
   };
 
   void fetch(Operation& op) {
-    // Backward fetches again what recomputation had: forward keeps only shards.
+    // Only shards are kept from one pass to the next, so backward gathers again what recomputation
+    // had gathered.
     if (op.pass != pass_ && !keeps()) fetched_.clear();
     pass_ = op.pass;
     serves(op);
@@ -177,8 +179,8 @@ class Resharder {
     return at;
   }
 
-  /// Where gathered inputs are kept, forward saves the gathered copy instead of the shard, and
-  /// backward finds it.
+  /// Where gathered inputs are kept, forward saves the gathered copy instead of the shard. True in
+  /// backward, which reads that copy and needs no gather.
   bool leaves_for_backward(OperandId shard, OperandId gathered, Pass pass) {
     if (!keeps() || block_.operands[shard].role != Role::saved) return false;
     block_.operands[gathered].role = Role::saved;
@@ -186,7 +188,7 @@ class Resharder {
     return pass == Pass::backward;
   }
 
-  /// A saved shard that only its gathered copy is read of lives no longer than a temporary.
+  /// A saved shard that nothing but its gather reads becomes a temporary.
   void drop_replaced() {
     for (const OperandId id : replaced_) {
       const bool read = std::any_of(
@@ -200,7 +202,8 @@ class Resharder {
 
   // --- makes --------------------------------------------------------------------------------
 
-  /// The operation writes what it makes; what others read stands after the collectives.
+  /// Appends the operation, which writes its result in the layout in which it makes it, and then
+  /// the collectives that convert the result to the layout in which it is held.
   void emit(Operation op) {
     const std::vector<OperandUse> makes = std::move(op.makes);
     op.makes.clear();
@@ -216,7 +219,8 @@ class Resharder {
     for (std::size_t i = 0; i < makes.size(); ++i) convert(makes[i], written[i], name, pass);
   }
 
-  /// A sum of all ranks' partial sums is made in place.
+  /// The operand that an operation writes before conversion: the held one if it has the same shape,
+  /// as partial sums have that are all-reduced in place; otherwise one in the layout that is made.
   OperandId written_as(const OperandUse& made) {
     const Operand& held = block_.operands[made.operand];
     const bool in_place = local_shape(held.uncut, made.sharding, how_.mesh) == held.shape;
@@ -240,7 +244,7 @@ class Resharder {
     }
   }
 
-  /// Without overlap the weight gradient runs only after the input gradient's sum.
+  /// Without overlap the weight gradient runs only after the input gradient has been reduced.
   void wait_if_serial(const Operation& op) {
     const bool weight_gradient = op.kind == OpKind::gemm && op.gemm.transpose_a;
     if (how_.serial && weight_gradient && last_sum_) {
@@ -253,7 +257,7 @@ class Resharder {
   std::vector<Fetched> fetched_;
   std::vector<OperandId> replaced_;  // shards whose gathered copies are kept
   Pass pass_ = Pass::forward;
-  // Of the operation that the collectives serve.
+  // Attributes of the operation that the collectives serve.
   std::int64_t copies_ = 0;
   bool next_to_other_ = false;
   std::vector<std::pair<std::size_t, std::size_t>> serial_;

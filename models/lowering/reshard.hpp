@@ -1,12 +1,13 @@
 #pragma once
 // Resharding: the collectives inside a block follow from the layouts that its operations state. An
 // operand is held in one layout (Operand::sharding); an operation may need or make it in another
-// (Operation::needs, makes). Between the two stands, axis by axis,
+// (Operation::needs, makes). The collective between two layouts is, axis by axis,
 //   partial sum -> whole            all-reduce
 //   partial sum -> cut              reduce-scatter
 //   cut         -> whole            all-gather
 //   cut         -> another cut      all-to-all
-// on the communicator and the lane of that axis. A strategy that cuts activations states layouts.
+// on the communicator and the lane of that axis. A parallel strategy that cuts activations only
+// states layouts.
 
 #include <span>
 
@@ -16,16 +17,18 @@
 
 namespace orrery::models {
 
+/// What resharding depends on.
 struct Resharding {
   const Mesh& mesh;
   std::span<const Communicator> communicators;
-  /// Does a weight's gradient wait until the input's gradient is summed?
+  /// Does the weight gradient wait until the input gradient has been reduced?
   bool serial = false;
-  /// What is gathered forward for backward's use: kept, or gathered again.
+  /// Whether inputs gathered in forward are kept for backward or gathered again.
   Gathered gathered = Gathered::again;
 };
 
-/// Rewrites the block so that every operation reads and writes operands as they are held.
+/// Inserts the collectives, and empties `needs` and `makes`: afterwards every operation reads and
+/// writes operands in the layout in which they are held.
 /// Errors  whole -> cut and anything -> partial sum, which no collective makes, or an axis without
 ///         a communicator: ContractError
 void reshard(Block& block, const Resharding& how);

@@ -17,7 +17,7 @@ namespace orrery::models {
 
 namespace {
 
-/// Consecutive layers of one kind are one invocation.
+/// Adds a chunk's layers to a phase. Consecutive layers of one kind are one invocation.
 void add_layers(const Program& program, const Chunk& chunk, bool up, Phase& phase) {
   for (std::int64_t i = 0; i < chunk.layers; ++i) {
     const std::int64_t layer = chunk.first_layer + (up ? i : chunk.layers - 1 - i);
@@ -32,7 +32,7 @@ void add_layers(const Program& program, const Chunk& chunk, bool up, Phase& phas
   }
 }
 
-/// Forward runs embedding, layers up, head; backward the same backwards.
+/// Forward runs embedding, layers, head; backward the same in reverse order.
 void add_phases(Program& program, Chunk& chunk) {
   const std::string suffix = ".c" + std::to_string(program.chunks.size());
   const LayerKind& embedding = program.kind(ModelPart::embedding);
@@ -97,8 +97,7 @@ double flops_of(const Block& block) {
   return block.flops().count();
 }
 
-/// What a run of one layer of a kind costs, in FLOPs, and what of its activations outlives
-/// backward.
+/// Costs of one layer of a kind; `kept` are the activations that outlive backward.
 struct KindCosts {
   double forward = 0, backward = 0, weight_gradient = 0;  // FLOPs
   double saved = 0, kept = 0;                             // bytes
@@ -118,7 +117,7 @@ KindCosts costs_of(const Program& program, const LayerKind& kind) {
   return costs;
 }
 
-/// For schedules that weigh slots: by counted FLOPs, before recomputation and collectives.
+/// Slot costs by counted FLOPs, before recomputation and collectives.
 std::vector<SlotCosts> costs_of_chunks(const Program& program) {
   std::vector<KindCosts> kinds;
   for (const LayerKind& each : program.kinds) kinds.push_back(costs_of(program, each));
@@ -141,7 +140,7 @@ std::vector<SlotCosts> costs_of_chunks(const Program& program) {
   return all;
 }
 
-/// A file's, or those of the schedule that the plan names.
+/// The slots of every stage, from a file or from the schedule that the plan names.
 std::vector<Slots> slots_of(const Program& program, const BlockInputs& inputs) {
   const Plan& plan = inputs.plan;
   if (!plan.slots.empty()) return plan.slots.slots;
@@ -156,8 +155,8 @@ std::vector<std::int64_t> stages_of(const BlockInputs& inputs) {
   return stages_of_chunks(inputs.schedules->at(inputs.plan.schedule), inputs.plan.shape());
 }
 
-/// The head's weight gradients of the first micro-batches come last, while other stages end; those
-/// of further ones right after their backward.
+/// The head's weight gradients of the first `limit` micro-batches come last, while other stages
+/// finish; those of later micro-batches right after their backward.
 /// Source  Megatron-LM, ModelParallelConfig: defer_embedding_wgrad_compute, wgrad_deferral_limit
 Slots with_deferred(const Program& program, const Slots& slots, std::int64_t limit) {
   Slots all, deferred;
@@ -192,8 +191,8 @@ void add_classes(Program& program, const Plan& plan, const std::vector<Slots>& a
   }
 }
 
-/// ZeRO's stages as what is sharded. Micro-batches of a pipeline meet in whole gradients, which are
-/// reduced and scattered once, when the last has added to them.
+/// What a ZeRO stage shards. In a pipeline, micro-batches accumulate whole gradients, which are
+/// reduce-scattered once, after the last of them.
 /// Source  Jiang et al. 2024, "MegaScale", arXiv 2402.15627, section 3.2; torchtitan's pipelines,
 ///         which hold FSDP's reduction back until the last micro-batch
 StateSharding sharding_of(const Plan& plan) {
@@ -246,8 +245,8 @@ void state_facts(Program& program, const BlockInputs& inputs) {
   program.approximated = approximated(inputs);
 }
 
-/// A table that the head, or what predicts further tokens, shares with the embedding lies once
-/// where both are on one stage.
+/// A table that the head, or prediction layers (MTP), share with the embedding is held once if both
+/// are on one stage.
 void place_table(Program& program, const Model& model, const std::vector<std::int64_t>& stages) {
   if (!model.tied_embeddings && model.prediction_layers == 0) return;
   const bool together = stages.front() == stages.back();
@@ -259,7 +258,7 @@ void place_table(Program& program, const Model& model, const std::vector<std::in
 
 }  // namespace
 
-/// Those of a model with experts, on top of what every Program has.
+/// Adds the communicators of a model with experts.
 void add_expert_communicators(const Mesh& mesh, std::vector<Communicator>& all) {
   using Role = CommunicatorRole;
   all.push_back(

@@ -10,7 +10,7 @@ namespace orrery::models {
 
 namespace {
 
-/// The unit of a layer, of its experts, or of embedding or head.
+/// Index of the unit of a layer, of its experts, or of embedding or head.
 std::uint32_t unit_of(const Program& program, const LayerKind& kind, std::int64_t layer,
                       MeshView view = MeshView::dense) {
   const auto id = static_cast<std::uint32_t>(&kind - program.kinds.data());
@@ -22,7 +22,7 @@ std::uint32_t unit_of(const Program& program, const LayerKind& kind, std::int64_
   throw ContractError{"a Program runs a layer that is of no unit"};
 }
 
-/// The group whose ranks differ along these axes alone.
+/// The communicator along exactly these axes.
 std::uint16_t communicator_over(const Program& program, AxisSet axes) {
   const std::vector<Communicator>& all = program.communicators;
   const auto found = std::find_if(all.begin(), all.end(), [&](const Communicator& each) {
@@ -32,7 +32,7 @@ std::uint16_t communicator_over(const Program& program, AxisSet axes) {
   return static_cast<std::uint16_t>(found - all.begin());
 }
 
-/// What stands after the direction in a phase's name: ".c0", ".c0.1".
+/// The part of a phase's name after the direction: ".c0", ".c0.1".
 std::string chunk_of(const std::string& phase) {
   return phase.substr(std::min(phase.find('.'), phase.size()));
 }
@@ -50,7 +50,8 @@ void append(const Program& program, const Invocation& run, std::int64_t i, Segme
   }
   segment.embeds = segment.embeds || use.of(ModelPart::embedding);
   segment.predicts = segment.predicts || use.of(ModelPart::head);
-  if (use.direction == Direction::backward && use.kind->weight_gradient) return;  // not complete
+  // Gradients of a split backward are completed by its weight gradients.
+  if (use.direction == Direction::backward && use.kind->weight_gradient) return;
   const std::uint32_t unit = unit_of(program, *use.kind, at);
   segment.first_unit = segment.units == 0 ? unit : std::min(segment.first_unit, unit);
   ++segment.units;

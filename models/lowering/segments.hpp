@@ -1,6 +1,7 @@
 #pragma once
-// One run of a chunk cut into parts, each with the parameters that it uses or completes: a bucket
-// of gradients, a unit whose weights are gathered.
+// Cuts a chunk's forward or backward into segments, each with the parameters that it uses or whose
+// gradients it completes: those of a gradient bucket, or of a unit whose weights are gathered; and
+// makes the reductions of their gradients.
 
 #include <cstdint>
 #include <optional>
@@ -10,42 +11,46 @@
 
 namespace orrery::models {
 
-/// Experts of a segment's layers, where they have replicas of their own.
+/// The experts of a segment's layers, where they have replicas of their own.
 struct SegmentExperts {
   std::int64_t parameters = 0;
   std::uint32_t first_unit = 0, units = 0;
 };
 
+/// Consecutive layers of a phase, and their parameters.
 struct Segment {
   Phase phase;
-  std::int64_t parameters = 0;              // without those experts
-  std::uint32_t first_unit = 0, units = 0;  // consecutive ones of the Program
+  std::int64_t parameters = 0;              // without those of `experts`
+  std::uint32_t first_unit = 0, units = 0;  // a range of Program::units
   bool embeds = false, predicts = false;    // runs the embedding, the head
   SegmentExperts experts{};
 
   std::int64_t all_parameters() const { return parameters + experts.parameters; }
 };
 
-/// Cuts a forward or backward phase into segments that each reach `full` elements; at 0 every layer
-/// and end is one of its own. They are named after the phase, and numbered where there are several.
+/// Cuts a forward or backward phase into segments that each reach `full` elements; at 0 each layer,
+/// the embedding and the head are a segment of their own. Segments are named after the phase, and
+/// numbered where there are several.
 std::vector<Segment> segments_of(const Program& program, const Phase& phase, std::int64_t full);
 
-/// Elements of a gradient bucket: the plan's, else the software's; all of them where neither says.
+/// Elements of a gradient bucket: from the plan, else from the software; if neither states a size,
+/// one bucket holds all.
 std::int64_t bucket_elements(const BlockInputs& inputs);
 
 /// Are the gradients of data-parallel ranks reduced, and their weights gathered, concurrently with
 /// compute?
 bool overlaps_data(const BlockInputs& inputs);
 
-/// The reduction of a segment's gradients over the axes on which they are replicated, as a bucket;
-/// where what is sharded has copies, inside each of them.
+/// The reduction of a segment's gradients, as one bucket, over the axes along which its parameters
+/// are replicated: a reduce-scatter where state is sharded, over the sharding axes only, otherwise
+/// an all-reduce.
 JointCollective reduction_of(const Program& program, std::uint32_t rank_class,
                              const Segment& segment);
-/// ... and then of the pieces between the copies.
+/// HSDP: the all-reduce of the shards of that reduction between the copies; none without copies.
 /// Source  Zhao et al. 2023, "PyTorch FSDP", arXiv 2304.11277, section 3.2.2
 std::optional<JointCollective> reduction_of_copies(const Program& program,
                                                    const JointCollective& reduction);
-/// ... and that of its experts over their replicas.
+/// The reduction of the gradients of a segment's experts, over their replicas.
 JointCollective expert_reduction_of(const Program& program, std::uint32_t rank_class,
                                     const Segment& segment);
 

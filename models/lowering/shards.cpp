@@ -1,26 +1,26 @@
-// ZeRO-2 and 3: what is reduced after every micro-batch's backward, and what is gathered before it
-// runs. The owned piece of a bucket is its d-th part of `data` equal ones, the last one padded.
+// ZeRO-2 and 3: gradients are reduced after every micro-batch's backward; with ZeRO-3 parameters
+// are gathered before the part that uses them. A bucket is cut into `data` equal pieces, the last
+// one padded, of which the rank with data coordinate d owns the d-th.
 //
 //   ZeRO-2   BWD.0 REDUCE.0 BWD.1 REDUCE.1 ...     a part awaits the reduction that emptied the
-//                                                  bucket which it fills: next to compute there
-//                                                  are two buckets, otherwise one
+//                                                  bucket that it fills; there are two buckets if
+//                                                  reductions overlap with compute, otherwise one
 //   ZeRO-3   UNSHARD.0 | UNSHARD.1 FWD.0 | UNSHARD.2 FWD.1 | ... | UNSHARD.3 BWD.4 REDUCE.4 | ...
-//            concurrently with compute one unit ahead (or `prefetch` units), otherwise right
-//            before its part. A gather begins when all before it is computed, and after the
-//            reductions before it: so the weights that it overwrites are read, and a part that
-//            awaits it finds its bucket empty. Without resharding backward finds the weights that
-//            forward gathered.
+//            with overlap one unit (or `prefetch` units) ahead, otherwise right before its part. A
+//            gather starts after all computation and reductions before it: the weights that it
+//            overwrites are no longer needed, and a part that awaits it finds its bucket empty.
+//            Without resharding, backward uses the weights that forward gathered.
 //
-// With several copies of what is sharded (HSDP) a reduction goes on between the copies, piece by
-// piece. Stages of a pipeline gather alike, for the micro-batches and chunks in their order, and
-// reduce each unit once, after the last micro-batch's backward of it.
+// With several copies of the sharded state (HSDP), a reduction inside a copy is followed by one
+// between the copies, shard by shard. Stages of a pipeline gather in the same way, in the order of
+// their micro-batches and chunks, and reduce each unit once, after its last backward.
 //
-// Experts that have replicas of their own are units of their own: they are gathered right before
-// the rest of their layer, which completes it, and reduced right after it. Where one rank alone has
-// an expert its weights and gradients stay where they are.
+// Experts with replicas of their own are units of their own: gathered right before the rest of their
+// layer and reduced right after it. The weights and gradients of an expert that only one rank holds
+// are neither gathered nor reduced.
 //
-// A tied embedding and head on one stage are one unit: gathered once, its gradient whole until both
-// have added to it.
+// A tied embedding and head on one stage are one unit: gathered once, and reduced after both have
+// added to its gradient.
 
 #include <algorithm>
 #include <map>
@@ -105,7 +105,8 @@ class Sharder {
 
   // --- weights ------------------------------------------------------------------------------
 
-  /// Units of one kind have one size, and take turns in one type of buffer.
+  /// Adds the types of buffers for gathered weights. Units of one kind have the same size and share
+  /// a type.
   void add_weights() {
     for (const std::vector<ShardPart>& chunk : forward_) {
       for (const ShardPart& each : chunk) {
@@ -124,7 +125,7 @@ class Sharder {
                             BufferKind::parameter, weights_of(unit)});
   }
 
-  /// The next run of a part of the model, or the one before; the end where there is none.
+  /// Index of the next or previous run of a part; runs_.size() if there is none.
   std::size_t neighbour(std::size_t at, std::ptrdiff_t step) const {
     do {
       at += static_cast<std::size_t>(step);
@@ -132,7 +133,8 @@ class Sharder {
     return std::min(at, runs_.size());
   }
 
-  /// The gather that has left a run's weights for the run before, or a shared table's at first.
+  /// The gather whose weights a run can still use: the previous run's of the same unit, forward's
+  /// where weights are kept, or the first one of a shared table; otherwise no_binding.
   std::uint32_t found(std::size_t at) const {
     const Unit& unit = unit_of(*runs_[at].part);
     if (unit.kinds.size() > 1) return root_gather_;
@@ -143,7 +145,7 @@ class Sharder {
     return kept == kept_.end() ? no_binding : kept->second.gather;
   }
 
-  /// Gathers what a run needs, unless it is there.
+  /// Gathers the weights that a run needs, unless they are there.
   void gather_for(std::size_t at) {
     if (at >= runs_.size() || runs_[at].instruction.awaits != no_binding) return;
     const ShardPart& part = *runs_[at].part;
@@ -156,9 +158,10 @@ class Sharder {
     if (unit_of(part).kinds.size() > 1) root_gather_ = gather;
   }
 
-  /// Where a unit's weights go: with those ahead, what fills now and what runs now take turns, of
-  /// embedding and head alone where several are ahead; where weights are kept until backward, a
-  /// layer's go where none are.
+  /// Index of the buffer that a unit's weights are gathered into. Units of a kind rotate through
+  /// one buffer more than are gathered ahead; embedding and head have a single one, unless several
+  /// units are gathered ahead. Where weights are kept until backward, a layer takes the first free
+  /// buffer.
   std::uint32_t place_for(const ShardPart& part) {
     const Unit& unit = unit_of(part);
     if (unit.layer < 0 && (ahead_ < 2 || unit.kinds.size() > 1)) return 0;
@@ -211,7 +214,7 @@ class Sharder {
     return each.target;
   }
 
-  /// After the last run that awaits a gather its weights are freed.
+  /// Frees gathered weights after the last run that awaits their gather.
   void free_weights() {
     std::vector<bool> freed(program_.collectives.size(), false);
     std::vector<Instruction>& list = ranks_.instructions;
@@ -239,7 +242,7 @@ class Sharder {
     }
   }
 
-  /// What forward left is no longer kept once every run back has it.
+  /// Forgets weights kept from forward once every backward that uses them has run.
   void let_go(const ShardPart& part) {
     const auto kept = kept_.find(part.segment.first_unit);
     if (kept != kept_.end() && --kept->second.awaited == 0) kept_.erase(kept);
@@ -263,7 +266,7 @@ class Sharder {
     buckets_.reduce(run, !program_.sharding.gradients && runs_no_more(run));
   }
 
-  /// Is this the last run back of its part?
+  /// Is this the last backward of its part?
   bool runs_no_more(const ShardRun& run) const {
     const auto next = runs_.begin() + static_cast<std::ptrdiff_t>(at_) + 1;
     return std::none_of(next, runs_.end(), [&](const ShardRun& each) {
@@ -275,13 +278,13 @@ class Sharder {
   Program& program_;
   std::uint32_t class_;
   RankClass& ranks_;
-  /// Weights that forward leaves for backward.
+  /// Gathered weights that forward keeps for backward.
   struct Kept {
     std::uint32_t gather = no_binding, binding = 0;
-    std::int64_t awaited = 0;  // by so many runs back
+    std::int64_t awaited = 0;  // number of backwards that will use them
   };
 
-  std::size_t ahead_;  // units
+  std::size_t ahead_;  // units gathered ahead
   bool keeps_, gathers_;
   GradientBuckets buckets_;
   std::map<std::uint32_t, Kept> kept_;                      // by unit
@@ -290,7 +293,7 @@ class Sharder {
   std::map<std::pair<MeshView, std::vector<std::uint32_t>>, std::uint16_t> types_;
   std::vector<ShardRun> runs_;
   std::size_t at_ = 0;
-  std::map<std::vector<std::uint32_t>, std::size_t> turns_of_;  // by kinds
+  std::map<std::vector<std::uint32_t>, std::size_t> turns_of_;  // gathers so far, by kinds
   std::uint32_t root_gather_ = no_binding;
 };
 

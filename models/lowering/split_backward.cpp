@@ -1,5 +1,6 @@
-// Backward in two: what the stage before waits for, and the weight gradients, which nobody waits
-// for before the optimizer and which a schedule may put where it would stand idle.
+// Splits backward in two: the input gradient, for which the previous stage waits, and the weight
+// gradients, for which no stage waits before the optimizer, so that a schedule may put them where a
+// stage would be idle.
 // Source  Qi et al. 2023, "Zero bubble pipeline parallelism", arXiv 2401.10241
 
 #include <algorithm>
@@ -37,8 +38,8 @@ class BlockSplitter {
     return std::find(ids.begin(), ids.end(), id) != ids.end();
   }
 
-  /// What leaves the block is made by backward, and so is all that it computes again. The chunk's
-  /// input ends with it.
+  /// Operations that must stay in backward: recomputation, those that write the block's output, and
+  /// those that read forward's input, which is freed after backward.
   bool must_stay(std::size_t i) const {
     if (at(i).pass == Pass::recompute) return true;
     const auto leaves = [&](OperandId id) { return backward_.operands[id].role == Role::output; };
@@ -51,8 +52,8 @@ class BlockSplitter {
            std::any_of(at(i).reads.begin(), at(i).reads.end(), arrived);
   }
 
-  /// An operation stays that writes what one that stays reads, or that reads what a later one of
-  /// them overwrites.
+  /// Also keeps in backward an operation that writes what a kept one reads, or that reads what a
+  /// later kept one overwrites. Returns whether there was any.
   bool grew() {
     bool grew = false;
     for (std::size_t i = 0; i < stays_.size(); ++i) {
@@ -78,7 +79,8 @@ class BlockSplitter {
     return false;
   }
 
-  /// What both use lives on from one to the other.
+  /// Moves the other operations to `weights_`. What they read of backward becomes delayed: it stays
+  /// alive between the two blocks.
   void divide() {
     std::vector<Operation> all = std::move(backward_.operations);
     weights_.operands = backward_.operands;
@@ -105,7 +107,7 @@ class BlockSplitter {
     if (before.role == Role::temporary && made) before.role = after.role = Role::delayed;
   }
 
-  /// What arrives stays an operand of backward, used or not: the gradient has to lie somewhere.
+  /// Removes unused operands, except backward's input: the gradient that is received needs a place.
   void drop_unused(Block& block) const {
     std::vector<OperandId> place(block.operands.size(), 0);
     std::vector<Operand> kept;
@@ -129,10 +131,10 @@ class BlockSplitter {
 
   const Block& forward_;
   Block &backward_, &weights_;
-  std::vector<bool> stays_;  // in backward
+  std::vector<bool> stays_;  // by operation: does it stay in backward?
 };
 
-/// "layer.backward" is left with the input gradient; "layer.weight_gradient" is new.
+/// Leaves the input gradient in "layer.backward" and adds "layer.weight_gradient".
 void split_kind(Program& program, std::size_t kind) {
   Block weights;
   weights.name = program.kinds[kind].name + ".weight_gradient";

@@ -18,7 +18,7 @@ class TokenNamer {
     sent_ = i;
     ran(i, each);
   }
-  /// What it reads, backward has left on the same lane.
+  /// Needs no token for what it reads: backward has made it on the same lane.
   void weight_gradient(Token i, Instruction& each) { ran(i, each); }
   void optimizer(Token i, Instruction& each) {
     each.input = std::exchange(joined_, no_token);

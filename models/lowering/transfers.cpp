@@ -6,11 +6,11 @@ namespace orrery::models {
 
 namespace {
 
-/// Room for buckets and the end of the step.
+/// Instructions to reserve room for: buckets and the end of the step.
 constexpr std::size_t step_end = 64;
 
-/// The channel on which a stage sends activations or gradients to another; a new one where there is
-/// none yet. From a stage to itself where two chunks that follow each other are on one.
+/// Finds or adds the channel on which a stage sends activations or gradients to another. It leads
+/// from a stage to itself where two consecutive chunks are on one stage.
 std::uint32_t channel_between(Program& program, std::int64_t from, std::int64_t to, bool forward) {
   const auto begin = static_cast<std::uint32_t>(from), end = static_cast<std::uint32_t>(to);
   for (std::uint32_t c = 0; c < program.channels.size(); ++c) {
@@ -24,7 +24,7 @@ std::uint32_t channel_between(Program& program, std::int64_t from, std::int64_t 
 
 constexpr std::uint32_t no_channel = 0xffffffff;
 
-/// Channels around a chunk; none before the first and after the last.
+/// The channels between a chunk and its neighbours; none before the first chunk and after the last.
 struct ChunkChannels {
   std::uint32_t from_before = no_channel, to_after = no_channel;
   std::uint32_t from_after = no_channel, to_before = no_channel;
@@ -32,7 +32,7 @@ struct ChunkChannels {
 
 std::vector<ChunkChannels> add_channels(Program& program) {
   const std::int64_t stages = program.mesh.degree(MeshAxis::pipeline);
-  // To the next stage and to the one before, all round.
+  // From every stage to the next and to the previous one, cyclically.
   for (std::int64_t from = 0; from < stages; ++from) {
     channel_between(program, from, (from + 1) % stages, true);
     channel_between(program, from, (from + stages - 1) % stages, false);
@@ -56,7 +56,7 @@ Instruction transfer(Opcode op, const Instruction& slot, std::uint32_t channel) 
   return each;
 }
 
-/// One stage's slots with a receive before each of what it reads and a send after it of what it
+/// One stage's slots, each with a receive before it of what it reads and a send after it of what it
 /// wrote.
 std::vector<Instruction> with_transfers(const std::vector<Instruction>& slots,
                                         const std::vector<ChunkChannels>& channels) {

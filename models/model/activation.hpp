@@ -1,12 +1,14 @@
 #pragma once
+// Activation functions of MLPs.
 
 #include <cstdint>
 #include <string_view>
 
 namespace orrery::models {
 
-/// The MLP's function; gated MLPs multiply by it. `gelu` is its approximation by a tanh, as GPT-2
-/// and Megatron-LM compute it; `gelu_erf` is x times the normal distribution's integral.
+/// The MLP's activation function; a gated MLP multiplies its value by that of its gate. `gelu` is
+/// the tanh approximation, as GPT-2 and Megatron-LM compute it; `gelu_erf` the exact function, x
+/// times the normal distribution's integral.
 enum class Activation : std::uint8_t { gelu, silu, relu, gelu_erf };
 
 constexpr std::string_view name(Activation activation) {

@@ -1,5 +1,6 @@
 #pragma once
-// A model's parameters and arithmetic, counted from its fields.
+// A model's parameters and forward FLOPs, counted from its fields in closed form. Leaves out
+// backward and the layers of models that are counted in a tally (import/config.hpp).
 
 #include <cstdint>
 #include <string>
@@ -8,38 +9,38 @@
 
 namespace orrery::models {
 
-/// Parameters of a Model by its fields: what `Model::parameters` must equal where it is simulated.
+/// Parameters of a Model by its fields; `Model::parameters` must equal it if the model is
+/// simulated.
 ///   V e + P h + T h [+ 2 e h] + L (h (q + 2k) + q h + g h f + biases + norms) + final norm + head
 /// V, P, T  tokens, learned positions, token types;  h  hidden;  f  ffn_hidden;  L  layers
-/// e        embedding_width; where it is not h, matrices e x h and h x e lead in and out
+/// e        embedding_width; where it is not h, matrices e x h and h x e project in and out
 /// q, k     heads and kv_heads times head_dim;  g  matrices of the MLP: 3 gated, 2 otherwise
 /// head     V e when untied; BERT's transform (h h + h and a norm), bias (V) and pooler
 ///          (h h + h and a classifier of 2 h + 2)
 /// Source   the tensors of these families in the transformers library; a norm is h weights, and h
 ///          biases when it is a layer norm with bias
-/// Each of D prediction layers has a layer's, a matrix 2 h h and three norms; a generator of width
-/// g its layers, g h + g in, h g out and a bias of V.
-/// A layer with E experts has a router h E and E such MLPs next to its shared one; latent attention
-/// has its own matrices (parameters.cpp).
+/// Each of D prediction layers has a layer's parameters, a matrix 2 h h and three norms; a
+/// generator of width g has its layers, g h + g in, h g out and a bias of V. A layer with E experts
+/// has a router h E and E such MLPs besides its shared expert; latent attention has its own
+/// matrices (parameters.cpp).
 std::int64_t count_parameters(const Model& model);
 
-/// Those that one token meets: of a layer's experts only as many as it is sent to.
+/// Parameters that one token uses: of a layer's experts only those that it is sent to.
 std::int64_t count_active_parameters(const Model& model);
 
-/// The same sum in symbols, only the terms that this model has.
+/// The sum of count_parameters in symbols, with only the terms that this model has.
 std::string dense_formula(const Model& model);
 
-/// Weights that multiply one token in the forward GEMMs: the first bracket above, with the experts
-/// that it meets.
+/// Weights that multiply one token in the forward GEMMs: the first bracket of
+/// forward_flops_per_token, with the experts that the token is sent to.
 std::int64_t dense_gemm_parameters(const Model& model);
 
 /// Forward FLOPs of one token at sequence length s, averaged over the sequence.
 ///   2 (L (h (q + 2k) + q h + g h f) + V e [+ 2 e h] [+ h h]) + L 4 q c
 /// c       tokens that a token attends to: s/2 causal (half of the square), s otherwise, and
 ///         w - w w / 2s under a sliding window w < s
-/// L, q    of the attention term: layers that attend, and the mean of key and value width where
-/// they
-///         differ; sparse attention is counted as if full, the arithmetic of states is left out
+/// L, q    in the attention term: layers with attention, and the mean of key and value width where
+///         they differ; sparse attention is counted as full, state-space arithmetic is left out
 /// h h     BERT's head transform; the LM head counts, embedding look-ups, norms, softmax and the
 ///         pooler (one token per sequence) do not. Backward is twice forward.
 /// Source  Narayanan et al. 2021, arXiv 2104.04473, appendix (which counts c = s)

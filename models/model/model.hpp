@@ -1,5 +1,5 @@
 #pragma once
-// What a transformer is, independent of how it is cut: sizes, kinds of norm, MLP and positions,
+// A transformer, independent of how it is parallelised: sizes, kinds of norm, MLP and positions,
 // and its exact number of parameters.
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace orrery::models {
 enum class Family : std::uint8_t { gpt, llama, bert, other };
 enum class Positions : std::uint8_t { none, learned, rotary, alibi };
 
-/// A dense decoder or encoder as Orrery simulates it. Biases are counted where they exist.
+/// A decoder or encoder, dense or with experts. Biases are counted where they exist.
 struct Model {
   std::string name;
   std::string type;  // `model_type` of its config: "llama"; empty: Orrery's own format
@@ -32,10 +32,10 @@ struct Model {
   std::int64_t head_dim = 0;
   std::int64_t ffn_hidden = 0;
   std::int64_t vocab = 0;
-  std::int64_t max_positions = 0;        // the longest sequence that it has positions for
-  std::int64_t extra_position_rows = 0;  // of a learned table beyond those (OPT: 2)
+  std::int64_t max_positions = 0;        // the longest sequence that it supports
+  std::int64_t extra_position_rows = 0;  // of a learned position table beyond those (OPT: 2)
   std::int64_t token_types = 0;          // segment embeddings of BERT
-  std::int64_t embedding_dim = 0;        // of a token's row where it is not hidden (OPT); 0: hidden
+  std::int64_t embedding_dim = 0;        // width of the embedding table (OPT); 0: hidden
   Norm norm = Norm::layer_norm;
   Positions positions = Positions::learned;
   Activation activation = Activation::gelu;
@@ -55,76 +55,77 @@ struct Model {
   bool head_transform = false;  // BERT: dense + norm before the vocabulary
   bool head_bias = false;
   bool pooler = false;  // BERT: dense over the first token and the next-sentence classifier
-  /// Columns of a head that answers instead of predicting tokens: 2 for where an answer begins and
-  /// ends (SQuAD). It stands where the vocabulary's would. 0: the vocabulary
+  /// Output columns of a task head in place of the vocabulary head: 2 for the start and end of an
+  /// answer (SQuAD). 0: vocabulary head
   std::int64_t answers = 0;
   std::int64_t sliding_window = 0;        // 0: full attention
-  std::int64_t full_attention_every = 0;  // under a window, every n-th layer sees all; 0: none
-  bool clamped_activation = false;        // an expert's gate and value are bounded before (gpt-oss)
+  std::int64_t full_attention_every = 0;  // with a window: every n-th layer attends fully; 0: none
+  bool clamped_activation = false;        // experts clamp gate and value before it (gpt-oss)
   bool attention_sinks = false;           // a learned logit per head in the softmax's sum (gpt-oss)
 
-  // What a run computes with, and a simulation does not ask for.
+  // Read by the executor only; simulated times do not depend on these.
   double norm_epsilon = 1e-5;
-  double latent_epsilon = 1e-6;     // of the norms of latents
+  double latent_epsilon = 1e-6;     // of the norms of latents (MLA)
   double initial_deviation = 0.02;  // of weights before the first step
   Rotary rotary;
-  std::string inexact;  // what of its config Orrery computes otherwise; empty: nothing
+  std::string inexact;  // what the executor computes differently from the config; empty: nothing
 
   // Mixture of experts; ffn_hidden is then the width of one expert. The first `dense_first` layers,
-  // and of the others those off the step `expert_every`, have an MLP of `dense_ffn` instead.
+  // and of the others all but every `expert_every`-th, have an MLP of width `dense_ffn` instead.
   std::int64_t experts = 0;
   std::int64_t experts_per_token = 0;
-  std::int64_t shared_ffn = 0;  // of the experts that every token meets, together
+  std::int64_t shared_ffn = 0;  // total width of the shared experts
   std::int64_t dense_ffn = 0;
   std::int64_t dense_first = 0;
   std::int64_t expert_every = 1;
   bool router_bias = false;
   Routing routing;
 
-  /// Modules after the last layer that predict one token further each (MTP): a layer of the last
-  /// kind on the joined norms of what is below and of the next token's row, with the table and the
-  /// head of the model. Trained with it, left away when it answers.
-  /// Source  DeepSeek-AI 2024, "DeepSeek-V3", arXiv 2412.19437, section 2.2
+  /// Multi-token-prediction modules (MTP) after the last layer: each is one more layer on the
+  /// joined norms of the previous output and the next token's embedding, with the model's own
+  /// embedding and head. Used in training, dropped for inference. Source  DeepSeek-AI 2024,
+  /// "DeepSeek-V3", arXiv 2412.19437, section 2.2
   std::int64_t prediction_layers = 0;
-  /// Width of a smaller encoder of as many layers that fills in masked tokens before this one tells
-  /// which are not the text's own; 0: none. Source  Clark et al. 2020, "ELECTRA", arXiv 2003.10555
+  /// Width of ELECTRA's generator, a narrower encoder of as many layers that fills in masked
+  /// tokens; this model then tells which tokens were replaced. 0: none Source  Clark et al. 2020,
+  /// "ELECTRA", arXiv 2003.10555
   std::int64_t generator_hidden = 0;
 
   // Latent attention (MLA): queries from a latent of query_rank (0: from the input), keys and
-  // values from one of kv_rank, and a rotated part of rotary_dim of every key that heads share.
+  // values from one of kv_rank, and in every key a rotated part of rotary_dim that all heads share.
   std::int64_t query_rank = 0;
   std::int64_t kv_rank = 0;  // 0: ordinary attention
   std::int64_t rotary_dim = 0;
-  std::int64_t value_dim = 0;  // of one head where it differs from head_dim; 0: head_dim
+  std::int64_t value_dim = 0;  // width of one head's value; 0: head_dim
 
-  // Of models that are counted in a tally.
-  std::int64_t attention_layers = 0;  // that attend over the sequence; 0: all
-  std::int64_t gemm_parameters = 0;   // weights that multiply one token; 0: by the dense fields
+  // Set for models that are counted in a tally (import/config.hpp).
+  std::int64_t attention_layers = 0;  // layers that attend over the sequence; 0: all
+  std::int64_t gemm_parameters = 0;   // weights that multiply one token; 0: from the fields above
 
   std::int64_t parameters = 0;               // exact
-  std::int64_t active_parameters = 0;        // touched per token; = parameters when dense
+  std::int64_t active_parameters = 0;        // used per token; = parameters when dense
   std::string parameter_formula;             // which formula counted them
-  std::optional<std::string> not_simulated;  // why ("mixture of experts ..."), when counted only
+  std::optional<std::string> not_simulated;  // why ("mixture of experts ..."), when only counted
   std::vector<std::string> ignored_keys;     // of the config, neither used nor known-irrelevant
 };
 
-/// Whether tokens' rows are not as wide as the layers: a matrix leads in, another out.
+/// Does the embedding width differ from the layers', so that a matrix projects in and another out?
 bool projects_embeddings(const Model& model);
-/// Width of a token's row and of what the vocabulary head reads.
+/// Width of a token's embedding and of the vocabulary head's input.
 std::int64_t embedding_width(const Model& model);
 
-/// Has this layer experts?
+/// Does this layer have experts?
 bool has_experts(const Model& model, std::int64_t layer);
-/// The model whose layers are all like this one: with experts or an MLP of `dense_ffn`, with the
-/// window or without.
+/// A model whose layers are all like this one: with experts or an MLP of `dense_ffn`, with or
+/// without the window.
 Model layer_model(const Model& model, std::int64_t layer);
 
 /// Rows of the learned position table, 0 without one.
 std::int64_t position_rows(const Model& model);
 
-/// The generator of this model's width `generator_hidden`, which is BERT's of the same depth.
+/// ELECTRA's generator for this model: a BERT of width `generator_hidden` and the same depth.
 Model generator_model(const Model& model);
-/// What the last prediction layer is made of: the last layer's kind, and the head.
+/// The model that a prediction layer (MTP) is built from: the kind of the last layer, and the head.
 Model prediction_model(const Model& model);
 
 /// Reads a Hugging Face config.json (dispatch on `model_type`, nested `text_config` included) or
@@ -136,10 +137,11 @@ Model read_model(const Node& config);
 /// The model types that read_model knows, sorted.
 std::vector<std::string> model_types();
 
-/// The sizes and kinds that a Program is lowered from, in one line.
+/// The fields that a Program is lowered from, in one line of text.
 std::string text_of(const Model& model);
 
-/// A model of the catalogue, with its name and source. Errors: `unknown model 'x'; known: ...`.
+/// The JSON of a model of the catalogue, with its name and source.
+/// Errors: `unknown model 'x'; known: ...`
 Json model_config(std::string_view name);
 std::vector<std::string> model_names();
 

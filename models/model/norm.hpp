@@ -1,4 +1,5 @@
 #pragma once
+// Kinds of normalisation layers.
 
 #include <cstdint>
 

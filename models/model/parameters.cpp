@@ -1,3 +1,5 @@
+// Parameters and FLOPs of a model by its fields, and the models of its single layers.
+
 #include <algorithm>
 #include <utility>
 
@@ -27,8 +29,8 @@ std::int64_t norms_per_layer(const Model& model) {
   return (model.shared_norm ? 1 : 2) + (model.post_norms ? 2 : 0);
 }
 
-/// Latent attention, with r and c the ranks of query and key, H heads, d their width, of which p
-/// are rotated, and v that of a value:
+/// Matrices of latent attention, with r and c the ranks of query and key-value latents, H heads of
+/// width d, of which p columns are rotated, and v the width of a value:
 ///   h r + r H d  (h H d without r)  +  h (c + p)  +  c H (d - p + v)  +  H v h
 /// Source  DeepSeek-AI 2024, arXiv 2405.04434, section 2.1
 std::int64_t latent_gemms(const Model& model) {
@@ -48,7 +50,7 @@ std::int64_t mlp_gemms(const Model& model, std::int64_t width) {
   return (model.gated_mlp ? 3 : 2) * model.hidden * width;
 }
 
-/// Matrices of one layer, of whose experts `met` are counted.
+/// Matrices of one layer, counting `met` of its experts.
 std::int64_t layer_gemms(const Model& model, std::int64_t met) {
   const std::int64_t attention = attention_gemms(model);
   if (model.experts == 0) return attention + mlp_gemms(model, model.ffn_hidden);
@@ -56,7 +58,8 @@ std::int64_t layer_gemms(const Model& model, std::int64_t met) {
          mlp_gemms(model, model.shared_ffn);
 }
 
-/// Biases and norms of one layer, of whose experts `met` are counted; the router's with all.
+/// Biases and norms of one layer, counting `met` of its experts; the router's biases count only
+/// where all experts do.
 std::int64_t layer_vectors(const Model& model, std::int64_t met) {
   std::int64_t count = norms_per_layer(model) * norm_width(model);
   if (model.qkv_bias) count += query_width(model) + 2 * key_width(model);
@@ -72,7 +75,7 @@ std::int64_t layer_vectors(const Model& model, std::int64_t met) {
   return count;
 }
 
-/// Over all layers, with `met` experts of those that have some.
+/// Sum of `count` over all layers, counting `met` experts in those that have experts.
 template <class Count>
 std::int64_t over_layers(const Model& model, std::int64_t met, Count count) {
   if (model.experts == 0) return model.layers * count(model, 0);
@@ -88,7 +91,7 @@ std::int64_t over_layers(const Model& model, std::int64_t met, Count count) {
   return sum;
 }
 
-/// The matrices between tokens' rows and the layers.
+/// The matrices between the embedding width and the layers' width.
 std::int64_t projections(const Model& model) {
   return projects_embeddings(model) ? 2 * model.embedding_dim * model.hidden : 0;
 }
@@ -164,7 +167,7 @@ Model prediction_model(const Model& model) {
 
 namespace {
 
-/// Matrices of a generator: 12 g g and the like in every layer, g h in and out, and V h once more.
+/// Matrices of ELECTRA's generator: its layers, and g h in and out.
 std::int64_t generator_gemms(const Model& model) {
   if (model.generator_hidden == 0) return 0;
   const Model own = generator_model(model);
@@ -177,7 +180,7 @@ std::int64_t generator_vectors(const Model& model) {
   return own.layers * layer_vectors(own, 0) + own.hidden + own.vocab;
 }
 
-/// Of all prediction layers, of whose experts `met` are counted.
+/// Matrices of all prediction layers, counting `met` of each one's experts.
 std::int64_t prediction_gemms(const Model& model, std::int64_t met) {
   if (model.prediction_layers == 0) return 0;
   const Model own = prediction_model(model);

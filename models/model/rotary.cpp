@@ -8,14 +8,15 @@ namespace orrery::models {
 
 namespace {
 
-/// YaRN's bounds: the number of the pair, not whole, that turns so many times in the positions that
-/// the model was first trained with.
+/// YaRN's bounds: the (fractional) index of the pair that makes `turns` rotations within
+/// `original_positions`.
 double pair_that_turns(const Rotary& rotary, double turns, double pairs) {
   const double longest = rotary.original_positions / (turns * 2 * std::numbers::pi);
   return pairs * std::log(longest) / std::log(rotary.base);
 }
 
-/// Fast pairs keep their frequency, slow ones are slowed by the factor, in between by degrees.
+/// YaRN: fast pairs keep their frequency, slow ones are divided by `factor`, with a linear ramp
+/// over the pair index in between.
 void scale_by_pair(const Rotary& rotary, std::vector<double>& frequencies) {
   const auto pairs = static_cast<double>(frequencies.size());
   double first = pair_that_turns(rotary, rotary.high_turns, pairs);

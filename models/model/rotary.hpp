@@ -1,26 +1,27 @@
 #pragma once
-// How the heads of queries and keys are turned by their position.
+// Rotary position embeddings of queries and keys, and how they are scaled to longer sequences.
 
 #include <cstdint>
 #include <vector>
 
 namespace orrery::models {
 
-/// How a model reaches beyond the positions that it was first trained with.
+/// How frequencies are scaled for sequences longer than those of pre-training.
 enum class RotaryScaling : std::uint8_t { none, linear, llama3, yarn };
 
+/// A model's rotary embedding.
 struct Rotary {
   double base = 10000;
-  double share = 1;  // of a head's columns, the first ones; the others are left as they are
+  double share = 1;  // share of a head's columns that is rotated, from the first on
   RotaryScaling scaling = RotaryScaling::none;
   double factor = 1;  // by which slow frequencies are divided
-  /// Of llama3: pairs that turn fewer than `low_turns` times in `original_positions` are slowed by
-  /// `factor`, those that turn more than `high_turns` times are left, in between by degrees.
-  /// yarn goes by the number of the pair between the two that turn so many times.
+  /// llama3: pairs that make fewer than `low_turns` rotations in `original_positions` are slowed by
+  /// `factor`, those that make more than `high_turns` are not; interpolated by rotations between.
+  /// yarn: interpolated by pair index between the two pairs that make so many rotations.
   double low_turns = 1, high_turns = 4, original_positions = 8192;
-  bool whole_pairs = true;  // of yarn: those two are rounded outwards to pairs that there are
-  double magnitude = 1;     // of cosines and sines
-  double score_factor = 1;  // of attention's scores, on top of 1 / sqrt(head_dim)
+  bool whole_pairs = true;  // yarn: those two indices are rounded outwards to integers
+  double magnitude = 1;     // factor of cosines and sines
+  double score_factor = 1;  // factor of attention's scores, on top of 1 / sqrt(head_dim)
 
   friend bool operator==(const Rotary&, const Rotary&) = default;
 };

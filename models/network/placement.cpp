@@ -10,7 +10,8 @@ namespace orrery::models {
 
 namespace {
 
-/// Two ranks a fixed distance apart: on one node, or on two with all their siblings.
+/// Shape of a pair of ranks `distance` apart: on one node, or on two together with the sibling
+/// pairs that send at once.
 GroupShape pair_of(std::int64_t distance, int gpus_per_node, std::int64_t siblings) {
   const bool crosses = distance >= gpus_per_node;
   GroupShape shape;
@@ -32,7 +33,8 @@ std::vector<MeshAxis> without(std::vector<MeshAxis> all, MeshView view) {
   return all;
 }
 
-/// Axes of one view with none between them are one line of ranks.
+/// Merges axes of one view that are adjacent in the order into one strided axis; nothing if they
+/// are not adjacent.
 std::optional<Axis> line_of(const Mesh& mesh, AxisSet set, int gpus_per_node,
                             const AxisOrder& order) {
   const bool experts = spans_experts(set);
@@ -77,7 +79,7 @@ AxisOrder::AxisOrder(std::vector<MeshAxis> fastest_first) : axes_{std::move(fast
 }
 
 bool AxisOrder::keeps_stages(const Mesh& mesh) const {
-  std::int64_t dense = 1, experts = 1;  // ranks of a stage that are counted before the next stage's
+  std::int64_t dense = 1, experts = 1;  // product of the axes that vary faster than the pipeline
   for (const MeshAxis each : axes_) {
     if (each == MeshAxis::pipeline) break;
     (row_of(each).view == MeshView::dense ? dense : experts) *= mesh.degree(each);
@@ -150,7 +152,7 @@ GroupShape shape_of(const Mesh& mesh, const Communicator& communicator, int gpus
       shape_of(Axis{.stride = 1, .extent = world, .world = world, .gpus_per_node = gpus_per_node});
   const bool everyone =
       communicator.axes.includes({MeshAxis::tensor, MeshAxis::data, MeshAxis::pipeline});
-  if (!everyone) {  // as one replica's tensor and pipeline ranks: spread like its stages
+  if (!everyone) {  // such as one replica's tensor and pipeline ranks: taken as spread over nodes
     all.ranks = static_cast<int>(mesh.degree(communicator.axes));
     all.nodes = std::min(all.nodes, all.ranks);
     all.ranks_per_node = std::max(1, all.ranks / all.nodes);

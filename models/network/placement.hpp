@@ -1,6 +1,6 @@
 #pragma once
-// Where the groups of a communicator sit on the nodes of a cluster: ranks fill nodes in order.
-// Which axis' ranks are neighbours there, an order of axes says.
+// Placement of a communicator's groups on the nodes of a cluster. Ranks fill nodes in order; an
+// order of mesh axes says which axes vary fastest. Leaves out scattered nodes (scattered.hpp).
 
 #include <cstdint>
 #include <vector>
@@ -10,25 +10,26 @@
 
 namespace orrery::models {
 
-/// In which order ranks are counted: those that differ along its first axis are next to each other.
-/// Usually that is a mesh's own, Megatron's "tp-cp-ep-dp-pp". Both views of a stage's ranks are
-/// counted by it, so another order folds experts over other ranks.
-/// Source  Megatron-LM, parallel_state.py: one RankGenerator for each view, by the same order
+/// The order in which ranks are numbered: ranks that differ along the first axis are adjacent. The
+/// default is the mesh's own, Megatron's "tp-cp-ep-dp-pp". Both views of a stage's ranks (dense and
+/// experts) use it, so another order puts an expert group on other ranks. A place is a rank's
+/// number in this order. Source  Megatron-LM, parallel_state.py: one RankGenerator for each view,
+/// by the same order
 class AxisOrder {
  public:
   AxisOrder();
-  /// All axes, each once.
+  /// Errors  an axis that is missing or given twice: ContractError
   explicit AxisOrder(std::vector<MeshAxis> fastest_first);
 
   bool usual() const { return usual_; }
   const std::vector<MeshAxis>& fastest_first() const { return axes_; }
-  /// Do both views put the same ranks on a stage?
+  /// Do the dense and the expert view put the same ranks on each pipeline stage?
   bool keeps_stages(const Mesh& mesh) const;
-  /// Places from one coordinate of an axis to the next.
+  /// Distance in places between neighbours along an axis.
   std::int64_t stride(const Mesh& mesh, MeshAxis axis) const;
-  /// The place of a rank among all.
+  /// The place of a rank.
   std::int64_t place(const Mesh& mesh, std::int64_t rank) const;
-  /// Mesh::members where experts are folded over ranks by their places.
+  /// Mesh::members, with groups of the expert axes formed by place.
   std::vector<std::int64_t> members(const Mesh& mesh, std::int64_t rank, AxisSet set) const;
 
  private:
@@ -38,13 +39,13 @@ class AxisOrder {
   bool usual_ = true;
 };
 
-/// Where the members of a communicator sit, and with whom they share NICs: the worst group of
-/// those that run at once. Along the pipeline axis alone it is a pair of neighbours, or of the two
-/// stages that it names.
+/// How a communicator's group spans nodes and how many groups share their NICs: the worst of the
+/// groups that run at once. Along the pipeline axis alone, a pair of neighbouring stages, or of the
+/// two stages that the communicator names.
 GroupShape shape_of(const Mesh& mesh, const Communicator& communicator, int gpus_per_node,
                     const AxisOrder& order = {});
-/// Of those that take part in one operation: a message round a group of several is between
-/// neighbours, all of which send at once.
+/// The same for one operation: a send_receive round a group of three or more is between neighbours,
+/// all of which send at once.
 GroupShape shape_of(const Mesh& mesh, const Communicator& communicator, Collective operation,
                     int gpus_per_node, const AxisOrder& order = {});
 

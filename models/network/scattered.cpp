@@ -5,7 +5,7 @@
 
 namespace orrery::models {
 
-/// Fisher and Yates.
+/// Fisher-Yates shuffle.
 std::vector<std::int64_t> scattered_nodes(std::int64_t nodes, std::uint64_t seed) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(nodes));
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);

@@ -1,12 +1,12 @@
 #pragma once
-// Nodes as a busy cluster hands them out: in no order.
+// Random placement: the nodes of a job in no particular order, as a busy cluster allocates them.
 
 #include <cstdint>
 #include <vector>
 
 namespace orrery::models {
 
-/// All nodes in a random order, the same everywhere for one seed.
+/// All nodes in a random order that depends only on the seed.
 std::vector<std::int64_t> scattered_nodes(std::int64_t nodes, std::uint64_t seed);
 
 }  // namespace orrery::models

@@ -1,8 +1,9 @@
-// An adapter next to a linear layer: y += scale * (dropout(x) A) B, with A [in, rank] and B
-// [rank, out] in 16 bits whatever the layer computes in, each a linear layer of its own. Where
-// tensor parallelism cuts the layer's outputs it cuts B's, where it cuts its inputs A's; the other
-// matrix every rank has whole. Dropout, scale and both additions are kernels of their own: of n
-// elements in and m out forward moves 5 n + 10 m bytes next to the products, backward 11 n + 4 m.
+// A LoRA adapter next to a linear layer: y += scale * (dropout(x) A) B, with A [in, rank] and B
+// [rank, out] in 16 bits whatever the layer computes in, each a linear layer of its own. Tensor
+// parallelism that cuts the layer's outputs cuts B's; where it cuts the layer's inputs it cuts A's;
+// the other matrix is whole on every rank. Dropout, scale and both additions are separate kernels:
+// for n input and m output elements, forward moves 5 n + 10 m bytes on top of the GEMMs, backward
+// 11 n + 4 m.
 // Source  Hu et al. 2021, "LoRA", arXiv 2106.09685; ParallelLinearAdapter of NVIDIA NeMo,
 //         nemo/collections/llm/peft/utils.py
 
@@ -38,7 +39,7 @@ bool LinearBuilder::adapts(const Linear& layer) const {
   return trains_adapters(plan) && layer.target && plan.lora_targets.has(*layer.target);
 }
 
-/// What A multiplies: the layer's input, or what dropout leaves of it.
+/// The operand that A multiplies: the layer's input, or its copy after dropout.
 OperandId LinearBuilder::adapter_input(const Linear& layer, OperandId input) {
   if (!inputs_.plan.lora_dropout) return input;
   const Operand original = block_.at(input);
@@ -46,7 +47,7 @@ OperandId LinearBuilder::adapter_input(const Linear& layer, OperandId input) {
                         original.sharding);
 }
 
-/// [T, rank], held like the rows between layers.
+/// [T, rank], in the layout of the rows between layers.
 OperandId LinearBuilder::adapter_rows(const Linear& layer, std::string_view suffix, OperandId like,
                                       Role role) {
   return block_.operand(layer.name + std::string{suffix}, role, storage(),

@@ -1,5 +1,5 @@
-// The attention core of a layer: rotary positions and per-head norms, then either one fused kernel
-// or scores, softmax and context one by one.
+// The attention core of a layer: per-head norms and rotary positions, then either one fused kernel
+// or separate kernels for scores, softmax and context.
 
 #include <cmath>
 
@@ -11,8 +11,8 @@ namespace orrery::models {
 
 namespace {
 
-/// Of the probabilities that a softmax of its own saves: fp32 under automatic mixed precision,
-/// which casts them for the product that reads them.
+/// Format of the probabilities that an unfused softmax saves: fp32 under automatic mixed precision,
+/// which casts them to 16 bits for the GEMM that reads them.
 /// Source  "CUDA Ops that can autocast to float32" of PyTorch's documentation of torch.amp; the
 ///         softmax of PyTorch keeps its output for backward (tools/autograd/derivatives.yaml)
 DType kept_probabilities(const Software& software, DType storage) {
@@ -20,14 +20,15 @@ DType kept_probabilities(const Software& software, DType storage) {
   return casts ? DType::fp32 : storage;
 }
 
-/// Time is over the traffic of 16-bit storage: what casts add to it is the profile's mixed_derate.
+/// Counts the traffic of `probabilities` as if they were in `storage`: the profile's mixed_derate
+/// already covers what fp32 and casts add.
 void count_in_storage(Operation& op, const Operand& probabilities, DType storage) {
   const int wider = bits(probabilities.dtype) - bits(storage);
   op.bytes += Bytes{probabilities.elements() * wider / 8} * -1;
   op.dtype = storage;
 }
 
-/// What the product with the values reads.
+/// Name of the probabilities that the GEMM with the values reads.
 std::string_view weights_name(bool dropout, bool casts) {
   if (dropout) return "probabilities.dropped";
   return casts ? "probabilities.cast" : "probabilities";
@@ -35,8 +36,8 @@ std::string_view weights_name(bool dropout, bool casts) {
 
 }  // namespace
 
-/// Fused kernels exist for 16-bit storage only; for sinks, which a softmax's sum has next to the
-/// scores, cuDNN's alone.
+/// Fused kernels exist for 16-bit storage only. For attention sinks (a learned logit in the
+/// softmax's sum) only cuDNN has one.
 /// Source  NVIDIA/TransformerEngine, issues 2318 and 2483: with learnable sinks FlashAttention is
 ///         off and the fused kernel needs cuDNN 9.13.1 (of September 2025)
 bool LayerBuilder::fused_attention() const {
@@ -63,7 +64,8 @@ AttentionShape LayerBuilder::attention_shape() const {
           .score_factor = model.rotary.score_factor};
 }
 
-/// Packed documents see themselves alone: as many attentions of their length as fit.
+/// Forward FLOPs of attention within the documents that are packed into a sequence: as many
+/// attentions of the documents' length as fit. Sets `shape` to one of those.
 Flops LayerBuilder::attended(AttentionShape& shape) const {
   const std::int64_t length = attended_length(inputs_.plan);
   if (length >= shape.seq) return BlockBuilder::attention_flops(shape);
@@ -118,7 +120,7 @@ void LayerBuilder::product(Product which, std::string_view name, OperandId a, Op
   op.attention_core = op.pass == Pass::forward;
 }
 
-/// In place, queries and keys alone: values are not touched.
+/// In place, on queries and keys only: the traffic leaves out the values.
 void LayerBuilder::rotary(OpKind kind, std::string_view name, OperandId qkv_out) {
   Operation& op = block_.add(kind, name, {qkv_out}, {qkv_out});
   op.heads = head_columns();
@@ -192,7 +194,7 @@ void LayerBuilder::unfused_forward(OperandId qkv_out, OperandId out) {
   product(Product::context, "context", weights, qkv_out, out, per_head(s, v, s));
 }
 
-/// Four products: dV = P' dO, dP = dO V', dQ = dS K, dK = dS' Q, and dS by the softmax's backward.
+/// Four GEMMs: dV = P' dO, dP = dO V', dQ = dS K, dK = dS' Q, with dS from the softmax's backward.
 void LayerBuilder::unfused_backward(OperandId qkv_out, OperandId gradient_out,
                                     OperandId gradient_in) {
   const std::int64_t s = inputs_.plan.seq_len, d = inputs_.model.head_dim;
@@ -237,7 +239,7 @@ void LayerBuilder::core_backward(OperandId qkv_out, OperandId out, OperandId gra
                              {qkv_out, out, log_sum_exp(), gradient_out}, {gradient_in});
   op.time_class = TimeClass::attention;
   op.attention = attention_shape();
-  // Five products of the forward's two: the scores are computed again.
+  // Five GEMMs where forward has two: the scores are computed again.
   op.flops = Flops{attended(op.attention).count() / 2} * 5;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-// The blocks of a transformer, before the lowering adds collectives and recomputation: layers,
-// embedding, head with loss, and the optimizer. Operands are stated uncut with how they are cut
-// (layouts.hpp).
+// The blocks of a transformer: layers, embedding, head with loss, optimizer and gradient
+// compression. Operands are stated by their unsharded shape and their sharding (layouts.hpp);
+// collectives between layouts and recomputation are left to the lowering.
 //
 // Shapes: tokens T = micro_batch * seq_len; h hidden; q, kv columns of queries and of keys or
 // values; f MLP; V vocabulary.
@@ -23,28 +23,30 @@ struct BlockInputs {
   const Model& model;
   const Plan& plan;
   const Software& software;
-  std::string_view generation = "other";  // of the GPU, by name
-  std::int64_t node_gpus = 0;             // 0: more than any tensor group has ranks
+  std::string_view generation = "other";  // name of the GPU's generation
+  std::int64_t node_gpus = 0;             // GPUs of a node; 0: any tensor group fits into one
   const Registry<Schedule>* schedules = &builtin_schedules();
 
-  /// The same of another model.
+  /// The same inputs for another model.
   BlockInputs of(const Model& other) const {
     return {other, plan, software, generation, node_gpus, schedules};
   }
 };
 
-/// Tokens of a micro-batch.
+/// Tokens of a micro-batch, before any cut.
 inline std::int64_t tokens_of(const Plan& plan) {
   return plan.micro_batch * plan.seq_len;
 }
 
-/// What gradients are added up and reduced in: the stack's choice, fp64 where the plan computes so.
+/// Format in which gradients are accumulated and reduced: the stack's choice, or fp64 for a plan in
+/// fp64.
 DType gradient_dtype(const Plan& plan, const Software& software);
 
 /// Do norms add a bias? RMS norms have none.
 bool has_norm_bias(const Model& model);
 
-/// One direction of a block and the one that undoes it.
+/// A forward block and its backward, or compression and decompression. Operands that forward saves
+/// and backward does not read become temporaries.
 struct BlockPair {
   BlockPair(Block there, Block back) : forward{std::move(there)}, backward{std::move(back)} {
     drop_unsaved(forward, backward);
@@ -53,52 +55,55 @@ struct BlockPair {
   Block forward, backward;
 };
 
-/// Adapters alone are trained: marks the other parameters, and takes from backward what leads to no
-/// adapter's gradient. `passes_gradient`: something trained lies below.
+/// For plans that train adapters alone: marks the other parameters as frozen and removes from
+/// backward every operation that no adapter's gradient depends on. `passes_gradient`: an earlier
+/// layer is trained, so the input's gradient is needed, too.
 void freeze(BlockPair& pair, bool passes_gradient);
 
 BlockPair layer_blocks(const BlockInputs& inputs);
 BlockPair embedding_blocks(const BlockInputs& inputs);
-/// Final norm, vocabulary projection and loss. A tied head on the embedding's stage has no weight
-/// of its own.
+/// Final norm, vocabulary projection and loss. A tied head on the embedding's pipeline stage has no
+/// weight of its own.
 BlockPair head_blocks(const BlockInputs& inputs);
 
-/// Appends to a head what predicts further tokens: for each module the next token's row, the norms
-/// and the matrix that join it to what is below, a layer and the head; backward the same, last
-/// module first. The module's layer is not recomputed.
+/// Appends the multi-token-prediction modules (MTP) to a head: for each module the embedding of the
+/// next token, the norms and the matrix that join it to the module's input, a layer and the head;
+/// backward in reverse order. The module's layer is not recomputed.
 void predict_further(const BlockInputs& inputs, Block& forward, Block& backward);
-/// Puts a generator before an embedding, and its backward after it: the masked tokens' rows, its
-/// layers and its head. Which tokens it makes up is not computed.
+/// Puts ELECTRA's generator before an embedding, and its backward after it: the embedding of the
+/// masked tokens, the generator's layers and its head. The tokens that it would sample are not
+/// computed.
 BlockPair with_generator(const BlockInputs& inputs, const BlockPair& embedding);
 
-/// Sum of squares of `elements` gradients, before the norm is agreed.
+/// Sum of squares of this rank's `elements` gradients, before the sum over ranks.
 Block gradient_norm_block(const BlockInputs& inputs, std::int64_t elements);
-/// AdamW on `elements` owned parameters: master and moments in fp32 (fp64), moments perhaps in
-/// fewer bits, working copy in storage format.
+/// AdamW on the `elements` parameters that this rank updates: master weights in fp32 (fp64),
+/// moments in the plan's format, working copy in the storage format.
 Block adam_block(const BlockInputs& inputs, std::int64_t elements);
 
-/// A bucket of `elements` gradients on its way to other ranks, and back.
+/// Casts a bucket of `elements` gradients to fp16 before its collective, and back after it.
 BlockPair narrowing_blocks(const BlockInputs& inputs, std::int64_t elements);
-/// The largest of them with their places, what is left kept in the residual; and every rank's added
-/// up in the cleared bucket. In one pass: selecting itself costs nothing on top of the traffic.
+/// Top-k compression: selects the bucket's largest gradients with their indices and keeps the rest
+/// in the residual; after the all-gather, clears the bucket and adds up the values of all ranks.
+/// Counted as one pass: the selection costs nothing on top of the memory traffic.
 BlockPair top_k_blocks(const BlockInputs& inputs, std::int64_t elements);
-/// PowerSGD's factors of the bucket as a matrix M, whose sum over ranks goes on as P Q':
+/// PowerSGD: the bucket as a matrix M is approximated by factors P Q':
 ///   first   M = residual += gradients;  P = M Q, with the Q of the step before
 ///   second  P's columns orthogonalised;  Q = M' P;  residual -= P Q'
 ///   back    gradients = P Q'
-/// between which ranks sum P, and then Q.
+/// P is summed over ranks between `first` and `second`, Q between `second` and `back`.
 /// Source  Vogels et al. 2019, arXiv 1905.13727, algorithms 1 and 2
 struct LowRankBlocks {
   Block first, second, back;
 };
 LowRankBlocks low_rank_blocks(const BlockInputs& inputs, std::int64_t elements);
 
-/// A bucket in 8 bits: each replica sends every other its share's numbers, `range` bytes of least
-/// and largest number before them; adds up what arrives; and sends its sums to all alike.
-///   first   each share's least and largest number;  bytes = round(255 (g - least) / (largest -
-///           least))
-///   second  sum of the arrived shares in fp32;  its range and bytes
-///   back    gradients = all sums
+/// ByteGrad: all-reduce of a bucket in 8 bits. An all-to-all gives each replica its share of the
+/// bucket from all others, with the range (least and largest number) before the bytes; the replica
+/// adds them up, and an all-gather hands its sum to all.
+///   first   range of each share;  bytes = round(255 (g - least) / (largest - least))
+///   second  sum of the received shares in fp32;  its range and bytes
+///   back    gradients = the gathered sums, widened
 /// Source  Gan et al. 2021, "BAGUA", arXiv 2107.01499, section 3 (C_LP_S without error
 ///         compensation); github.com/BaguaSys/bagua, algorithms/bytegrad.py
 struct ByteBlocks {
@@ -106,13 +111,14 @@ struct ByteBlocks {
 };
 ByteBlocks byte_blocks(const BlockInputs& inputs, std::int64_t elements);
 
-/// What Adam's two moments of so many parameters take, with the scales of their blocks.
+/// Bytes of Adam's two moments of `elements` parameters, with the scales of their blocks.
 Bytes moments_bytes(const Plan& plan, std::int64_t elements);
 
-/// Trained parameters (elements) of this rank's share of a block; what its frozen ones take.
+/// Trained parameters (elements) in one rank's shard of a block.
 std::int64_t parameters_of(const Block& block);
-/// Of them, those that this view's replicas hold.
+/// The same, counting only the tensors of this view of the mesh.
 std::int64_t parameters_of(const Block& block, MeshView view);
+/// Bytes of the frozen parameters in one rank's shard of a block.
 Bytes frozen_bytes_of(const Block& block);
 
 }  // namespace orrery::models

@@ -152,7 +152,7 @@ Flops BlockBuilder::attention_flops(const AttentionShape& shape) {
   return Flops{per_pair.count() / 2} * multiplied<Flops>(w, 2 * s - w).count();
 }
 
-/// A saved operand that no operation touches is not kept.
+/// Turns saved operands that no operation reads or writes into temporaries, so they take no memory.
 void BlockBuilder::drop_untouched() {
   std::vector<bool> touched(block_.operands.size(), false);
   for (const Operation& op : block_.operations) {

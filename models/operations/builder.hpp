@@ -1,6 +1,6 @@
 #pragma once
-// Builds one block by naming operands and operations in the order they run. Memory traffic is
-// what the operands of an operation hold, read or written once, unless it is given.
+// Builds one block by naming operands and operations in the order they run. The memory traffic of
+// an operation is the size of its operands, each read or written once, unless the caller sets it.
 
 #include <initializer_list>
 #include <span>
@@ -13,17 +13,17 @@ namespace orrery::models {
 
 using Operands = std::initializer_list<OperandId>;
 
-/// A tensor of the model, of which a block holds parameter and gradient.
+/// A tensor of the model: a block has an operand for the parameter and one for its gradient.
 struct ModelTensor {
-  std::string name;  // in the block: "qkv.weight"
+  std::string name;  // within the block: "qkv.weight"
   Shape uncut{1, 1, 1};
   Sharding sharding{};
   Initial initial{};
-  std::string tied_to{};  // the tensor that it is another name of
+  std::string tied_to{};  // name of the tensor that this one aliases (tied weights)
   bool transposed = false;
-  MeshView view = MeshView::dense;  // of the mesh, whose replicas hold it
+  MeshView view = MeshView::dense;  // the view of the mesh that defines which ranks replicate it
   bool adapter = false;
-  bool frozen = false;  // training leaves it as it is, whatever else it trains
+  bool frozen = false;  // never updated, not even when the whole model is trained
 };
 
 class BlockBuilder {
@@ -32,48 +32,49 @@ class BlockBuilder {
     block_.name = std::move(name);
   }
 
-  /// A formal operand, by its uncut shape; the same name again is the same operand.
+  /// Adds a formal operand by its unsharded shape; a name already in use returns that operand.
   OperandId operand(std::string_view name, Role role, DType dtype, const Shape& uncut,
                     const Sharding& sharding = {});
   OperandId parameter(const ModelTensor& tensor, DType dtype);
-  /// What accumulates its gradient, of which ranks along `partial` hold a partial sum each.
+  /// The accumulator of the tensor's gradient; each rank along `partial` holds a partial sum.
   OperandId gradient(const ModelTensor& tensor, DType dtype, AxisSet partial = {});
 
-  /// An operation with its traffic counted from its operands.
+  /// Adds an operation; its memory traffic is counted from its operands.
   Operation& add(OpKind kind, std::string_view name, Operands reads, Operands writes);
-  /// One more operand of `op`, with its traffic.
+  /// Adds one more operand to `op`, and its traffic.
   void read(Operation& op, OperandId id) const;
   void write(Operation& op, OperandId id) const;
-  /// The operation needs an operand in this layout, or makes it so: its traffic is that layout's,
-  /// where it reads or writes it.
+  /// States that `op` reads (need) or writes (make) the operand in this layout instead of the one
+  /// in which it is stored; its traffic is then that of this layout.
   void need(Operation& op, OperandId id, const Sharding& sharding) const;
   void make(Operation& op, OperandId id, const Sharding& sharding) const;
   /// A GEMM whose FLOPs follow from its shape; `dtype` is the format of the arithmetic.
   Operation& gemm(std::string_view name, OperandId a, OperandId b, OperandId out, GemmShape shape,
                   DType dtype);
-  /// A product of each matrix of a with its own of b; `shape` is that of all rows together.
+  /// Multiplies each matrix of a with the matrix of b of the same index (one pair per expert);
+  /// `shape` covers the rows of all of them.
   Operation& grouped_gemm(std::string_view name, OperandId a, OperandId b, OperandId out,
                           GemmShape shape, DType dtype);
-  /// A collective inside the block, of the group with that role; what it moves is the larger of its
-  /// operands, where it is not given.
+  /// A collective inside the block over the communicator with that role; its payload is the larger
+  /// of its two operands unless the caller sets it.
   Operation& collective(Collective kind, std::string_view name, CommunicatorRole role,
                         OperandId from, OperandId to);
   Operation& batched_gemm(std::string_view name, OperandId a, OperandId b, OperandId out,
                           GemmShape shape, DType dtype);
-  /// Attention's useful FLOPs forward: 2 b h s^2 (d + v) with v the width of a value, half of it
+  /// Useful FLOPs of forward attention: 2 b h s^2 (d + v) with v the width of a value, half of it
   /// when causal; under a sliding window w < s the square becomes 2 (s w - w^2 / 2), of which
-  /// causal attention has half. Of a part of the sequence: every token attends to all `keys`.
+  /// causal attention has half. With `keys` set, each of the s query tokens attends to all `keys`.
   static Flops attention_flops(const AttentionShape& shape);
 
   const Operand& at(OperandId id) const { return block_.operands[id]; }
-  /// The share of its slots that is expected to hold a row.
+  /// Sets the expected share of an operand's slots that hold a row (experts' buffers have spares).
   void fill(OperandId id, double share) { block_.operands[id].filled = share; }
-  /// Operations so far; those from there on.
+  /// Number of operations so far, and the operations from index `first` on.
   std::size_t size() const { return block_.operations.size(); }
   std::span<Operation> since(std::size_t first) {
     return std::span{block_.operations}.subspan(first);
   }
-  /// What a rank holds of an operand in that layout.
+  /// Shape of one rank's shard of an operand in that layout.
   Shape shape(OperandId id, const Sharding& sharding) const {
     return local_shape(at(id).uncut, sharding, mesh_);
   }
@@ -84,7 +85,7 @@ class BlockBuilder {
  private:
   void drop_untouched();
   OperandId add(Operand operand);
-  /// Traffic of an operand in that layout, beyond what it has as it is held.
+  /// Traffic of an operand in that layout minus its traffic in the layout in which it is stored.
   Bytes difference(OperandId id, const Sharding& sharding) const;
 
   Block block_;

@@ -1,4 +1,4 @@
-// What a bucket of gradients goes through before and after its collective.
+// Compression of a bucket of gradients before its collective, and decompression after it.
 
 #include <string>
 #include <string_view>
@@ -13,7 +13,7 @@ namespace orrery::models {
 
 namespace {
 
-/// Writes one direction; both name the same operands.
+/// Writes one block of a compression; the blocks share operands by name.
 class Compressor {
  public:
   Compressor(const BlockInputs& inputs, std::int64_t elements, std::string name)
@@ -38,21 +38,21 @@ class Compressor {
     op.dtype = gradient();
     return op;
   }
-  /// A factor's matrix, or what is as large as the bucket's.
+  /// A matrix in the format of optimizer state: a PowerSGD factor, the bucket as a matrix, a range.
   OperandId matrix(std::string_view name, Role role, std::int64_t rows, std::int64_t columns) {
     return block_.operand(name, role, state(), {1, rows, columns});
   }
   void product(std::string_view name, Operands reads, OperandId out, const GemmShape& shape) {
     block_.gemm(name, *reads.begin(), *(reads.begin() + 1), out, shape, state());
   }
-  /// Shares of the bucket in 8 bits, each with its range.
+  /// `count` shares of the bucket in 8 bits, each with its range.
   OperandId shares(std::string_view name, Role role, std::int64_t count) {
     return block_.operand(name, role, DType::uint8,
                           {1, count, byte_share(inputs_.plan, elements_).bytes()});
   }
   DType state() const { return state_dtype(inputs_.plan.precision); }
 
-  /// What optimizer state is before the first step is stated: zeros but for `drawn`.
+  /// States the optimizer state before the first step: zeros, except random numbers for `drawn`.
   Block finish(std::string_view drawn = {}) {
     Block block = block_.finish();
     for (Operand& each : block.operands) {
@@ -92,15 +92,15 @@ BlockPair top_k_blocks(const BlockInputs& inputs, std::int64_t elements) {
                             {back.values("values.all", Role::input, ranks),
                              back.indices("indices.all", Role::input, ranks)},
                             {back.gradients()});
-  // Cleared whole; then each value's place is read and written.
+  // The whole bucket is cleared; then the element of each received value is read and written.
   sum.bytes += Bytes{2 * ranks * back.kept() * bits(back.gradient()) / 8};
   return {there.finish(), back.finish()};
 }
 
 namespace {
 
-/// Modified Gram-Schmidt, column after column: each is read twice and written for its norm, and for
-/// each column before it.
+/// Modified Gram-Schmidt, column by column: a column is read twice and written once for its norm,
+/// and again for each column before it.
 ///   bytes = 3 rows rank (rank + 1) / 2 x width
 Bytes gram_schmidt_bytes(const LowRankShape& of, DType type) {
   return Bytes{3 * of.rows * of.rank * (of.rank + 1) / 2 * bits(type) / 8};

@@ -1,23 +1,24 @@
-// Attention of ranks that share a sequence.
+// Context parallelism: attention over a sequence that n ranks share.
 //
-//   ring        A rank has pieces i and 2n-1-i of the sequence's 2n, so that causal attention is as
-//               much work on each of the n ranks. Its own keys first, causally; then those that
-//               come round, of which it needs half: all its queries with the earlier piece, or its
-//               later queries with both. Keys and values go round once forward; the last that
-//               came are kept in place of the rank's own, and backward they go round again the
-//               other way, and their gradients with them, so that both end where they belong.
-//   contiguous  An all-gather whose ranks have one piece each: the last one, for which all wait,
-//               has 2 - 1/n times the average to do.
+//   ring        A rank has pieces i and 2n-1-i of the sequence's 2n, so that causal attention is
+//               the same work on each of the n ranks. A rank first attends causally to its own
+//               keys, then to those it receives, of which it needs half: all its queries with the
+//               earlier piece, or its later queries with both. Keys and values travel round the
+//               ring once in forward, and the last to arrive are saved instead of the rank's own;
+//               in backward they and their gradients travel the other way round, so that both end
+//               on the rank that owns them.
+//   contiguous  An all-gather whose ranks have one contiguous piece each: the last rank, for which
+//               all wait, has 2 - 1/n times the average work.
 //   all-gather  Every rank gathers all keys and values, and attends with each of its two pieces of
-//               queries to those before; the average of them over the ranks is half the sequence.
-//               Backward gathers again and reduce-scatters the gradients.
-//   trade       All-to-alls change every rank's tokens and all heads to all tokens and its heads,
-//               before attention and back after it (Ulysses); inside groups of a ring,
-//               hierarchical.
+//               queries to the keys before it; over the ranks these are half the sequence on
+//               average. Backward gathers again and reduce-scatters the gradients.
+//   all-to-all  (Ulysses) All-to-alls turn some tokens of all heads into all tokens of some heads
+//               before attention, and back after it; within the groups of a ring: hierarchical.
 //
-// Of n ranks, each with T tokens of q query and 2k key and value columns, bytes of w sends forward
-//   ring (n-1) 2k T w     all-gather the same     trade (n-1)/n (2q + 2k) T w
-// and backward twice that, but as many as forward where tokens are traded.
+// With n ranks of T tokens each, q query columns, 2k key and value columns and numbers of w bytes,
+// a rank sends in forward
+//   ring (n-1) 2k T w     all-gather the same     all-to-all (n-1)/n (2q + 2k) T w
+// bytes, and in backward twice that (ring, all-gather) or as much again (all-to-all).
 // Leaves out the first and last ranks' unequal shares of an all-gather's keys.
 // Source  Liu et al. 2023, "Ring attention", arXiv 2310.01889; NVIDIA Transformer Engine,
 //         attention/dot_product_attention/context_parallel.py; Jacobs et al. 2023, "DeepSpeed
@@ -57,7 +58,7 @@ void LayerBuilder::trade(std::string_view name, OperandId from, OperandId to) {
   block_.collective(Collective::all_to_all, name, CommunicatorRole::context_heads, from, to);
 }
 
-/// Columns of keys and values alone: those of one rank, or all.
+/// Keys and values without the queries: of one rank's tokens, or of the whole sequence.
 OperandId LayerBuilder::keys_and_values(const std::string& name, bool whole) {
   const Model& model = inputs_.model;
   const std::int64_t columns = model.kv_heads * model.head_dim;
@@ -68,7 +69,7 @@ OperandId LayerBuilder::keys_and_values(const std::string& name, bool whole) {
   return block_.operand(name, Role::temporary, storage_, {1, tokens(), 2 * columns}, layout);
 }
 
-/// One piece of a rank's two with `keys` that all of its tokens see.
+/// Attention of one of a rank's two pieces to `keys` that all of its tokens see (no causal mask).
 AttentionShape LayerBuilder::rectangle(std::int64_t keys) const {
   AttentionShape shape = attention_shape();
   shape.seq /= 2;
@@ -115,7 +116,7 @@ std::vector<AttentionShape> LayerBuilder::gathered_parts() const {
   return {last};
 }
 
-/// The i-th of so many parts of a rank's queries, to the keys of all ranks.
+/// The i-th of `parts` parts of a rank's queries, which attends to the gathered keys.
 SequencePart LayerBuilder::gathered_part(std::size_t i, std::size_t parts) {
   using Queries = SequencePart::Queries;
   const Queries half = i == 0 ? Queries::early : Queries::late;
@@ -141,7 +142,7 @@ void LayerBuilder::gathered_backward(OperandId qkv, OperandId out, OperandId gra
   const OperandId sums = keys_and_values("keys.all.grad", true);
   Operation& gather = block_.collective(Collective::all_gather, "keys.gather.backward",
                                         CommunicatorRole::context, qkv, all);
-  block_.read(gather, gradient_out);  // no collective is issued before its turn
+  block_.read(gather, gradient_out);  // not issued before backward reaches this layer
   gather.bytes = block_.at(all).bytes();
   const std::vector<AttentionShape> parts = gathered_parts();
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -156,7 +157,7 @@ void LayerBuilder::gathered_backward(OperandId qkv, OperandId out, OperandId gra
       .bytes = block_.at(sums).bytes();
 }
 
-/// Sends the keys of a rank to the one so many places after it.
+/// Sends a rank's keys and values to the rank `ahead` places after it in the ring.
 Operation& LayerBuilder::pass_keys(const std::string& name, OperandId from, OperandId to,
                                    std::int64_t ahead) {
   Operation& pass =
@@ -166,8 +167,8 @@ Operation& LayerBuilder::pass_keys(const std::string& name, OperandId from, Oper
   return pass;
 }
 
-/// Weighs what attention to other keys has made with what there is; nothing but these numbers
-/// counts as traffic.
+/// Merges the output of attention to other keys into `out`, weighted by the log-sum-exps of both;
+/// only the outputs count as traffic.
 void LayerBuilder::merge(const std::string& number, OperandId out, OperandId part) {
   Operation& op = block_.add(OpKind::add, "attention.combine" + number, {out, part}, {out});
   op.attention_core = true;
@@ -215,7 +216,7 @@ void LayerBuilder::ring_backward(OperandId qkv, OperandId out, OperandId gradien
     if (step + 1 < steps) {
       keys = keys_and_values("keys.back." + std::to_string(step + 1), false);
       Operation& pass = pass_keys("keys.pass.backward" + number, here, keys, -1);
-      if (step == 0) pass.reads.push_back(gradient_out);  // no message is sent before its turn
+      if (step == 0) pass.reads.push_back(gradient_out);  // not sent before backward gets here
     }
     const SequencePart whose{.keys = SequencePart::Keys::passed, .ahead = (step + 1) % steps};
     if (step == 0) {

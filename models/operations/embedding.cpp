@@ -1,4 +1,4 @@
-// What stands before the first layer: tables of tokens, learned positions and segments.
+// What precedes the first layer: embedding tables of tokens, learned positions and segments.
 
 #include <string>
 
@@ -43,7 +43,8 @@ class EmbeddingBuilder : private TransformerBuilder {
     Operation& op =
         block_.add(OpKind::embedding_backward, "embedding.backward", {batch, found}, {fresh});
     block_.need(op, found, of_tokens({}));
-    // The rows that occur are read and written; a separate accumulation walks the dense gradient.
+    // Only the rows of tokens that occur are read and written; a separate accumulation reads the
+    // whole dense gradient.
     op.bytes = all_rows(block_.at(found).dtype) + all_rows(block_.at(fresh).dtype) * 2;
     if (adds_rows()) gradients_of_rows(dy);
     if (separate()) {
@@ -54,7 +55,7 @@ class EmbeddingBuilder : private TransformerBuilder {
 
  private:
   bool separate() const { return inputs_.software.accumulation == Accumulation::separate; }
-  /// Are positions or segments added to what the tokens' table gives?
+  /// Are position or segment embeddings added to the tokens' embeddings?
   bool adds_rows() const {
     return position_rows(inputs_.model) > 0 || inputs_.model.token_types > 0;
   }
@@ -66,7 +67,7 @@ class EmbeddingBuilder : private TransformerBuilder {
     return block_.operand("embedding.weight.fresh", Role::temporary, storage_,
                           block_.at(gradient).uncut, block_.at(gradient).sharding);
   }
-  /// One row of the table for every token of the rank.
+  /// Bytes of one table row for every token of the rank.
   Bytes all_rows(DType dtype) const {
     const std::int64_t width = embedding_width(inputs_.model);
     const std::int64_t own = tokens() / inputs_.plan.context;
@@ -79,7 +80,7 @@ class EmbeddingBuilder : private TransformerBuilder {
   }
   ModelTensor positions() const { return table("positions.weight", position_rows(inputs_.model)); }
   ModelTensor token_types() const { return table("token_types.weight", inputs_.model.token_types); }
-  /// Bytes of the positions that a rank adds, each once for all its sequences.
+  /// Bytes of the position rows that a rank reads, each once for all its sequences.
   Bytes bytes_of_positions(OperandId of, DType dtype) const {
     const Shape& shape = block_.at(of).shape;
     return Bytes{shape[1] / inputs_.plan.micro_batch * shape[2] * bits(dtype) / 8};
@@ -91,7 +92,8 @@ class EmbeddingBuilder : private TransformerBuilder {
             .low_precision = false};
   }
 
-  /// Tokens' rows, as wide as the layers. A rank finds those of its shard, zeros for the others.
+  /// Looks up the tokens' rows and projects them to the layers' width. A rank has the rows of its
+  /// vocabulary shard and zeros for the others: a partial sum over the tensor ranks.
   void look_up(OperandId batch, OperandId words, OperandId out) {
     const bool projects = projects_embeddings(inputs_.model);
     const OperandId found = projects ? narrow_rows("narrow", Role::saved) : out;
@@ -104,7 +106,7 @@ class EmbeddingBuilder : private TransformerBuilder {
     if (projects) linear_.forward(project_in(), found, out);
   }
 
-  /// The gradient of what the table gave, after the projection.
+  /// Gradient of the looked-up rows, before their projection to the layers' width.
   OperandId gradient_of_narrow(OperandId dy) {
     if (!projects_embeddings(inputs_.model)) return dy;
     const OperandId narrow = narrow_rows("narrow.grad", Role::temporary);
@@ -112,7 +114,7 @@ class EmbeddingBuilder : private TransformerBuilder {
     return narrow;
   }
 
-  /// Every rank adds to its own rows, after the sum over the vocabulary's shards.
+  /// Adds positions and segments to a rank's rows, after the sum over the vocabulary's shards.
   void add_rows(OperandId words, OperandId out) {
     Operation& op = block_.add(OpKind::add, "positions", {words}, {out});
     if (position_rows(inputs_.model) > 0) {

@@ -1,25 +1,27 @@
-// A layer's experts on their ranks: the way there and back, the grouped GEMMs.
+// The experts of a layer: dispatch, grouped GEMMs and combine.
 //
-// Tokens T of a rank become k T rows, one for each expert that a token meets. They are put in the
-// order of their experts, sent to the ranks that have those (all-to-all over the expert axis;
-// all-gather over the expert tensor axis), put in the order of local experts, multiplied, and go
-// the same way back. Between are layouts alone (layouts.hpp): `at_senders`, `at_experts`; the
-// collectives follow from those (lowering/reshard.hpp). Every expert gets as many rows; of dropless
-// routing that is not even, the busiest rank's. Buffers have slots for `expert_room` or `capacity`
-// times the mean; only the rows in them are sent and multiplied, unless they are padded.
+// T tokens of a rank become k T rows, one for each expert that a token is sent to. The rows are
+// permuted into the order of their experts, sent to the ranks that hold those (all-to-all over the
+// expert axis; all-gather over the expert tensor axis), sorted by local expert, multiplied, and
+// returned the same way. Only the layouts are stated here, `at_senders` and `at_experts` of
+// layouts.hpp; the collectives follow from them (lowering/reshard.hpp). Every expert is given the
+// same number of rows: with uneven dropless routing, that of the busiest rank. Buffers have slots
+// for `expert_room` or `capacity` times the mean; only occupied slots are sent and multiplied,
+// unless they are padded.
 //
-// Permutations are counted in passes over the rows, of one kernel each where they are fused, else
-// as Megatron-Core runs them. What adds up reads the rows again for the gradients of weights:
+// Permutations are counted in passes over the rows: one kernel each where they are fused, otherwise
+// as Megatron-Core runs them. Unpermute's backward reads the rows again for the gradients of the
+// router's weights:
 //                                                         not fused         fused, and tokens once
 //   permute     index_select; index_add back              2 fwd,  3 bwd     1 fwd, 1 bwd
 //   sort, back  split and cat by expert                   2 fwd,  2 bwd     the same
 //   unpermute   times probability in fp32, and added up   9 fwd, 11 bwd     1 fwd, 2 bwd
-//   biases      of the second product, where experts      6 fwd,  8 bwd     the same
-//               have them: times probability, added
-//               expert by expert, and joined
-//   bounds      of gates and values before the activation, in kernels of their own: two clamps and
-//               a join forward, 8 times what the activation makes in 16 bits; backward comparisons
-//               to bytes, two choices and a join, 15 times
+//   biases      of the second GEMM, where experts have    6 fwd,  8 bwd     the same
+//               them: times probability, added
+//               expert by expert, and concatenated
+//   clamps      of gates and values before the activation, in separate kernels: two clamps and a
+//               concatenation forward, 8 times the bytes of the activation's 16-bit output;
+//               backward comparisons to bytes, two selections and a concatenation, 15 times
 // Source  Megatron-Core 0.12, transformer/moe/moe_utils.py, token_dispatcher.py, and experts.py
 //         (TEGroupedMLP._apply_bias), and from 0.14 fusions/fused_bias_geglu.py
 //         (weighted_bias_quick_geglu_impl, clamp_value); Transformer Engine 2.1,
@@ -34,15 +36,16 @@ namespace orrery::models {
 
 namespace {
 
-constexpr std::int64_t clamp_passes = 8, unclamp_passes = 15;  // of what the activation makes
+// Passes over the activation's output.
+constexpr std::int64_t clamp_passes = 8, unclamp_passes = 15;
 
-/// Over the mean of an expert's rows.
+/// Slots of an expert's buffer over the mean number of an expert's rows.
 double slots_of_expert(const Plan& plan) {
   return plan.capacity > 0 ? plan.capacity : std::max(plan.imbalance, plan.expert_room);
 }
 
-/// The share of them that is worked on. What is not padded works on the rows that there are: of
-/// even routing the mean, or the capacity below it.
+/// The share of the slots that is sent and multiplied: all if padded, otherwise the slots that hold
+/// a row. With a capacity, routing is taken as even: the mean, or the capacity if that is less.
 double filled_slots(const Plan& plan) {
   if (plan.capacity == 0) return plan.imbalance / slots_of_expert(plan);
   return plan.pad_to_capacity ? 1 : std::min(1.0, 1 / plan.capacity);
@@ -50,7 +53,7 @@ double filled_slots(const Plan& plan) {
 
 }  // namespace
 
-/// Slots of one expert for one rank, rounded up: T k / E, times what there is room for.
+/// Slots of one expert for the rows of one rank, rounded up: T k / E times slots_of_expert.
 std::int64_t LayerBuilder::rows_of_expert(OperandId tokens) const {
   const Plan& plan = inputs_.plan;
   const Model& model = inputs_.model;
@@ -70,7 +73,7 @@ OperandId LayerBuilder::expert_rows(std::string_view name, Role role, OperandId 
   return slots;
 }
 
-/// What experts made of a rank's tokens, kept until backward.
+/// The experts' outputs for a rank's tokens, saved for backward.
 OperandId LayerBuilder::kept_outputs(OperandId tokens) {
   return expert_rows("experts.kept", Role::saved, tokens, inputs_.model.hidden, at_senders());
 }
@@ -82,7 +85,7 @@ Sharding LayerBuilder::expert_up_layout() const {
   return layout;
 }
 
-/// What a rank sends, or gets back.
+/// Bytes of the rows that a rank sends to experts, or receives back.
 Bytes LayerBuilder::rows_sent(OperandId rows) const {
   Operand sent = block_.at(rows);
   sent.shape = block_.shape(rows, at_senders());
@@ -111,7 +114,8 @@ Linear LayerBuilder::expert_down() const {
           .experts = model.experts};
 }
 
-/// Do rows arrive by rank and then by expert, of which there are several?
+/// Must received rows be sorted? They arrive by rank and then by expert; a rank with one expert
+/// needs no sort.
 bool LayerBuilder::sorts() const {
   const Mesh& mesh = block_.mesh();
   const bool sent = mesh.degree({MeshAxis::expert, MeshAxis::expert_tensor}) > 1;
@@ -123,7 +127,7 @@ std::int64_t LayerBuilder::copies_to_nodes() const {
   return every_row ? 0 : inputs_.model.experts_per_token;
 }
 
-/// Over the rows that are sent.
+/// Passes of a permutation over the rows that are sent: separate kernels, or one fused kernel.
 std::int64_t LayerBuilder::passes(std::int64_t apart, std::int64_t fused) const {
   return inputs_.plan.permute_fusion ? fused : apart;
 }
@@ -140,13 +144,13 @@ Operation& LayerBuilder::permute(RowMove move, const std::string& name, OperandI
   return op;
 }
 
-/// Rows that arrived by rank in the order of local experts, or the other way round.
+/// Sorts rows from the order of their source ranks to that of local experts, or back.
 void LayerBuilder::sort(RowMove move, const std::string& name, OperandId in, OperandId out) {
   Operation& op = permute(move, name, in, out);
   op.senders = block_.mesh().degree({MeshAxis::expert, MeshAxis::expert_tensor});
 }
 
-/// From rows in the order of local experts to their partial sums.
+/// The MLPs of the local experts: rows sorted by expert in, partial sums of their outputs out.
 void LayerBuilder::local_experts_forward(OperandId tokens, OperandId rows) {
   const Model& model = inputs_.model;
   const OperandId inner =
@@ -227,8 +231,8 @@ void LayerBuilder::local_experts_backward(OperandId tokens, OperandId gradient,
                    d_inner, rows_gradient);
 }
 
-/// The gradients of what experts made, at the ranks that they were sent back to, and of the weights
-/// that it was added up with.
+/// Backward of combine, on the ranks that own the tokens: the gradients of the experts' outputs,
+/// and of the router's weights where the stack keeps those outputs.
 void LayerBuilder::combine_backward(OperandId tokens, OperandId gradient, OperandId rows_gradient) {
   Operation& spread =
       permute(RowMove::combine_backward, "unpermute.backward", gradient, rows_gradient);

@@ -1,7 +1,7 @@
-// What is left of a block where adapters alone are trained. Nothing is said operation by operation:
-// backward keeps what leads to a trained gradient, or to the gradient that the layer below needs.
-// So frozen matrices have no weight gradient, no accumulation and no copy of their input kept, and
-// below the first adapter there is no backward at all.
+// Prunes a block for plans that train adapters alone. One rule for all operations: backward keeps
+// what a trained gradient depends on, or the gradient that the layer below needs. So frozen
+// matrices have no weight gradient, no accumulation and no saved copy of their input, and below the
+// first adapter there is no backward at all.
 
 #include <algorithm>
 #include <vector>
@@ -12,7 +12,7 @@ namespace orrery::models {
 
 namespace {
 
-/// Works backwards through one block.
+/// Walks one block from its last operation to its first and keeps what is wanted.
 class Pruner {
  public:
   Pruner(Block& block, bool passes_gradient)
@@ -36,7 +36,7 @@ class Pruner {
   }
 
  private:
-  /// Takes from an operation what is not wanted of it. Is anything left?
+  /// Removes an operation's unwanted outputs; false where none is left.
   bool prune(Operation& op) {
     const auto unwanted = [&](OperandId id) { return !wanted_[id]; };
     for (const OperandId id : op.writes) {
@@ -51,7 +51,7 @@ class Pruner {
     return true;
   }
 
-  /// What no operation touches any more, renumbering the others.
+  /// Drops operands that no operation uses any more, and renumbers the others.
   void drop_operands() {
     std::vector<OperandId> moved(wanted_.size(), 0);
     std::vector<Operand> kept;
@@ -72,7 +72,7 @@ class Pruner {
   }
 
   Block& block_;
-  std::vector<bool> wanted_;  // read by what is left, or why backward runs
+  std::vector<bool> wanted_;  // operands that kept operations read, and the gradients asked for
 };
 
 void mark_frozen(Block& block) {
@@ -81,7 +81,7 @@ void mark_frozen(Block& block) {
   }
 }
 
-/// A fused loss has them in forward.
+/// With a fused loss, forward computes the head's weight gradients.
 void drop_weight_gradients(Block& forward) {
   std::erase_if(forward.operations, [&](const Operation& op) {
     return !op.writes.empty() && std::all_of(op.writes.begin(), op.writes.end(), [&](OperandId id) {

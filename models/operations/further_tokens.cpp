@@ -1,7 +1,7 @@
-// Modules that predict further tokens: module k reads what module k - 1 left (the first what the
-// last layer did) and the row of the k-th next token, and its layer's output goes through the head.
-// Embedding and head are the model's own; on the last stage of a pipeline the table is a copy of
-// the first stage's, whose gradients are summed as those of a tied head are.
+// Multi-token prediction (MTP): module k reads the output of module k - 1 (the first: of the last
+// layer) and the embedding of the k-th next token, and its layer's output goes through the head.
+// Embedding and head are the model's own; on the last pipeline stage the embedding table is a copy
+// of the first stage's, and their gradients are summed as those of a tied head are.
 // The joining matrix is whole on every tensor rank, which applies it to its own rows under sequence
 // parallelism, and to all rows without.
 // Source  DeepSeek-AI 2024, "DeepSeek-V3", arXiv 2412.19437, section 2.2, equations 21 to 23
@@ -16,7 +16,7 @@ namespace orrery::models {
 
 namespace {
 
-/// y = M [norm(x); norm(embedded)].
+/// Joins a module's two inputs: y = M [norm(x); norm(embedded)].
 class JoinBuilder : private TransformerBuilder {
  public:
   JoinBuilder(const BlockInputs& inputs, Pass pass)
@@ -59,7 +59,7 @@ class JoinBuilder : private TransformerBuilder {
   }
 };
 
-/// One module's parts, and what they call by another name.
+/// One module's blocks, and which of their operands are operands of the head's block.
 class FurtherModule {
  public:
   FurtherModule(const BlockInputs& inputs, std::int64_t number)
@@ -79,7 +79,7 @@ class FurtherModule {
     nest(into, head_.forward, own("head."), with_tables({{"x", own("y")}}));
   }
 
-  /// `later`: the gradient that the next module leaves of this one's output.
+  /// `later`: a module follows, whose gradient of this one's output is added.
   void add_backward(Block& into, bool later) const {
     const std::string dy = own("y.grad");
     nest(into, head_.backward, own("head."), with_tables({{"x", own("y")}, {"x.grad", dy}}));
@@ -96,7 +96,8 @@ class FurtherModule {
     nest(into, embedding_.backward, prefix_, with_tables({{"y.grad", own("embedded.grad")}}));
   }
 
-  /// What the module before, or the model, has found of its output's gradient, and this module's.
+  /// Adds what the next module's backward left in "below.grad" to `gradient`, which this module's
+  /// head, or the model's, has written.
   static void add_to(Block& into, const std::string& gradient) {
     const OperandId sum = *into.find(gradient), more = *into.find("below.grad");
     Operation op;
@@ -113,7 +114,8 @@ class FurtherModule {
  private:
   std::string own(const std::string& name) const { return prefix_ + name; }
 
-  /// The model's table, or its copy on the last stage, and the head's weight.
+  /// Identifies the module's tables with the model's (or the copy on the last stage) and the
+  /// head's.
   std::vector<Joined> with_tables(std::vector<Joined> all) const {
     const std::string table = model_.tied_embeddings ? "head.weight" : "tokens.weight";
     for (const std::string suffix : {"", ".grad"}) {

@@ -1,7 +1,7 @@
-// ELECTRA's generator: BERT of a smaller width on the masked tokens, whose rows come from the
-// tables of the model that it trains with, and whose head reads and writes rows as wide as those.
-// Its loss is one more; no gradient goes from the model back into it. Source  Clark et al. 2020,
-// "ELECTRA", arXiv 2003.10555, section 3.2 and table 6
+// ELECTRA's generator: a narrower BERT on the masked tokens. It uses the embedding tables of the
+// model that it trains with, so a matrix leads from the tables' width to its own, and its head
+// projects back to theirs. It has a loss of its own; no gradient flows from the model into it.
+// Source  Clark et al. 2020, "ELECTRA", arXiv 2003.10555, section 3.2 and table 6
 
 #include <string>
 
@@ -12,7 +12,7 @@ namespace orrery::models {
 
 namespace {
 
-/// [T, h] x [h, g]: rows of the model's tables as wide as the generator.
+/// [T, h] x [h, g]: projects embeddings from the model's width h to the generator's g.
 class NarrowBuilder : private TransformerBuilder {
  public:
   NarrowBuilder(const BlockInputs& generator, Pass pass)
@@ -38,7 +38,7 @@ class NarrowBuilder : private TransformerBuilder {
   }
 };
 
-/// The tables are the model's; so are their gradients.
+/// Identifies the generator's tables and their gradients with the model's.
 std::vector<Joined> with_tables(const Block& embedding, std::vector<Joined> all) {
   for (const Operand& each : embedding.operands) {
     const bool weight = each.role == Role::parameter || each.role == Role::gradient;

@@ -1,5 +1,5 @@
-// What stands after the last layer: final norm, BERT's transform, the vocabulary
-// projection and the loss.
+// What follows the last layer: final norm, BERT's transform, the vocabulary projection and the
+// loss.
 
 #include <algorithm>
 #include <cmath>
@@ -36,7 +36,7 @@ class HeadBuilder : private PoolerBuilder {
     linear_.forward(vocabulary(), in, out);
     Operation& loss =
         block_.add(OpKind::cross_entropy, "loss", {out, labels()}, {exponentials(), statistics()});
-    // A loss over shards of the vocabulary needs every shard's numbers.
+    // A loss over shards of the vocabulary needs the statistics of every shard.
     block_.make(loss, statistics(), of_tokens({MeshAxis::tensor, Dimension::matrices}));
     loss.vocabulary = model.answers > 0 ? model.answers : model.vocab;
     loss.bytes = loss_bytes(inputs_.software.kernels.loss_forward_bytes);
@@ -75,7 +75,7 @@ class HeadBuilder : private PoolerBuilder {
   }
 
  private:
-  /// Cut as the embedding's table is, which a tied one is.
+  /// The vocabulary projection, cut as the embedding table is, with which it may be tied.
   Linear vocabulary() const {
     const Model& model = inputs_.model;
     if (model.answers > 0) return whole("head", model.answers);
@@ -96,13 +96,13 @@ class HeadBuilder : private PoolerBuilder {
     return block_.operand(name, role, dtype, {1, piece(), inputs_.model.vocab},
                           of_tokens(by_columns(vocabulary_unit)));
   }
-  /// exp(logit - largest logit of this rank's columns): not yet divided by their sum.
+  /// exp(logit - largest logit of this rank's columns), not yet divided by their sum.
   OperandId exponentials() {
     const Role role = fuses() ? Role::temporary : Role::saved;
     return logits("softmax", role, state_dtype(inputs_.plan.precision));
   }
-  /// Of each row and each shard of the columns: the largest logit, the sum of exponentials, and the
-  /// label's logit, minus infinity where the label is another rank's.
+  /// For each row and each shard of the columns: the largest logit, the sum of exponentials, and
+  /// the label's logit (minus infinity where the label is in another rank's shard).
   OperandId statistics() {
     return block_.operand("loss.statistics", Role::saved, state_dtype(inputs_.plan.precision),
                           {block_.mesh().degree(MeshAxis::tensor), predicted(), 3}, of_tokens({}));
@@ -112,19 +112,19 @@ class HeadBuilder : private PoolerBuilder {
     return block_.operand(fills_in ? masked_labels : "labels", Role::labels, DType::int64,
                           {1, 1, predicted()}, of_tokens({}, Dimension::columns));
   }
-  /// Rows that go through the head.
+  /// The rows that go through the head.
   OperandId predicted_rows(std::string_view name, Role role) {
     if (!picks()) return rows(name, role);
     return block_.operand(name, role, storage_, {1, predicted(), inputs_.model.hidden});
   }
 
-  /// The same, as wide as the vocabulary's rows.
+  /// The same, as wide as a row of the embedding table.
   OperandId predicted_narrow_rows(std::string_view name, Role role) {
     if (!picks()) return narrow_rows(name, role);
     return block_.operand(name, role, storage_, {1, predicted(), embedding_width(inputs_.model)});
   }
 
-  /// Tokens that the model must predict: all, or the masked ones where the stack picks them out.
+  /// Tokens that the model predicts: all, or only the masked ones if the stack selects them.
   std::int64_t predicted() const {
     const double share = inputs_.software.kernels.predicted_share;
     const std::int64_t all = tokens();
@@ -134,8 +134,8 @@ class HeadBuilder : private PoolerBuilder {
   }
   bool picks() const { return predicted() < tokens(); }
 
-  /// Bytes that the loss moves for every logit, as the stack's kernels do: its statistics are few
-  /// next to them. In fp64 each number is twice as wide.
+  /// Memory traffic of the loss: the stack's bytes per logit; the statistics are negligible. In
+  /// fp64 each number is twice as wide.
   Bytes loss_bytes(double per_logit) {
     const double width = storage_ == DType::fp64 ? 2 : 1;
     const OperandId one = logits("logits", Role::temporary, storage_);
@@ -145,8 +145,8 @@ class HeadBuilder : private PoolerBuilder {
 
   bool fuses() const { return inputs_.plan.fused_cross_entropy; }
 
-  /// Rows of logits that are there at a time: all, or so many that they take no more than the rows
-  /// that the head reads.
+  /// Rows of logits that exist at a time: all, or with a fused loss as many as take no more memory
+  /// than the rows that the head reads.
   /// Source  Liger Kernel, fused_linear_cross_entropy (arXiv 2410.10989): T over ceil(V / h), as a
   ///         power of two
   std::int64_t piece() const {
@@ -158,7 +158,8 @@ class HeadBuilder : private PoolerBuilder {
     return std::min(rows, predicted());
   }
 
-  /// In forward already: the head's gradients, piece by piece, of which backward finds the input's.
+  /// A fused loss computes the head's gradients in forward, piece by piece; backward reads the
+  /// saved input gradient.
   void gradient_of_loss(OperandId in) {
     const OperandId d_logits = logits("logits.grad", Role::temporary, storage_);
     Operation& loss = block_.add(OpKind::cross_entropy_backward, "loss.backward",
@@ -168,7 +169,7 @@ class HeadBuilder : private PoolerBuilder {
     linear_.backward(vocabulary(), in, d_logits, rows("head.in.grad", Role::saved));
   }
 
-  /// Every piece reads the weight and adds to its gradient.
+  /// Counts the traffic of the pieces: each reads the whole weight and adds to its gradient.
   void by_pieces(std::size_t first, OperandId in) {
     const std::int64_t pieces = (predicted() + piece() - 1) / piece();
     const auto times = [&](OperandId id) {
@@ -201,14 +202,14 @@ class HeadBuilder : private PoolerBuilder {
     return block_.finish();
   }
 
-  /// Copies the rows to predict, which are all that it moves.
+  /// Copies the rows to predict; the traffic is that of these rows alone.
   OperandId pick(OperandId in) {
     const OperandId out = predicted_rows("picked", Role::saved);
     block_.add(OpKind::cast, "pick", {in}, {out}).bytes = block_.at(out).bytes() * 2;
     return out;
   }
 
-  /// Zeros for all rows, then the picked ones over them.
+  /// Writes zeros to all rows, then the picked rows over them.
   void put_back(OperandId picked, OperandId all) {
     block_.add(OpKind::cast, "put_back", {picked}, {all}).bytes =
         block_.at(all).bytes() + block_.at(picked).bytes() * 2;
@@ -240,7 +241,7 @@ class HeadBuilder : private PoolerBuilder {
     linear_.backward(dense(), in, d_out, d_in);
   }
 
-  /// As wide as the vocabulary's rows.
+  /// Projection to the width of the embedding table.
   Linear project_out() const {
     return {.name = "project_out",
             .in = inputs_.model.hidden,

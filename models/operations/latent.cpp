@@ -1,9 +1,9 @@
-// Queries, keys and values of a layer: one product of the normalised input, or latent attention
-// (MLA) with expanded keys and values, as training runs it. Queries come from a latent of their own
-// rank, keys and values from another; both latents are normalised, and every rank has their
-// matrices down whole. A part of each key is rotated and the same for all heads: it stands behind
-// the latent that is normalised, in the same rows. Source  DeepSeek-AI 2024, arXiv 2405.04434,
-// section 2.1; Megatron-Core,
+// Queries, keys and values of a layer: one GEMM on the normalised input, or latent attention (MLA)
+// with expanded keys and values, as training runs it. Queries come from one latent, keys and values
+// from another; both latents are normalised, and their down-projections are whole on every rank. A
+// part of each key is rotated and shared by all heads: its columns follow those of the key-value
+// latent in the same tensor.
+// Source  DeepSeek-AI 2024, arXiv 2405.04434, section 2.1; Megatron-Core,
 //         multi_latent_attention.py
 
 #include <algorithm>
@@ -12,13 +12,13 @@
 
 namespace orrery::models {
 
-/// Down to a latent, a norm, and up to heads. Without a rank: one product.
+/// Down-projection to a latent, a norm, and up-projection to heads; one GEMM where rank is 0.
 struct LayerBuilder::LatentPart {
   std::string name;            // "query", "key_value"
-  std::int64_t rank = 0;       // what is normalised
-  std::int64_t plain = 0;      // columns of the latent that are not: the rotated part of keys
-  std::int64_t columns = 0;    // of all heads
-  std::int64_t head_unit = 1;  // of one
+  std::int64_t rank = 0;       // columns of the latent that are normalised
+  std::int64_t plain = 0;      // columns after those that are not: the rotated part of keys
+  std::int64_t columns = 0;    // output columns of all heads
+  std::int64_t head_unit = 1;  // output columns of one head
 
   Linear down(std::int64_t hidden) const {
     return {.name = name + "_down", .in = hidden, .out = rank + plain};
@@ -61,6 +61,7 @@ void LayerBuilder::latent_forward(const LatentPart& part, OperandId in) {
   expand(part, normed, heads);
 }
 
+/// Up-projection to heads, marked for recomputation by module.
 /// Source  Megatron-Core, multi_latent_attention.py: mla_up_proj recomputes
 ///         qkv_up_proj_and_rope_apply
 void LayerBuilder::expand(const LatentPart& part, OperandId from, OperandId heads) {
@@ -98,9 +99,9 @@ OperandId LayerBuilder::shared_key_gradient() {
   return features("key_value_shared.grad", Role::temporary, inputs_.model.rotary_dim, {});
 }
 
-/// The product that makes the gradient of what was normalised, the first one that reads no saved
-/// `normed`, leaves the gradient of the keys' shared part behind it: what ranks sum of the one they
-/// sum of both.
+/// Adds the gradient of the keys' shared part to the GEMM that computes the gradient of the
+/// normalised latent (the first that does not read the saved `normed`): the result has both in the
+/// same rows, so that one collective over the tensor ranks sums both.
 void LayerBuilder::join_shared_gradient(std::size_t first, OperandId normed) {
   for (Operation& op : block_.since(first)) {
     const auto reads = std::find(op.reads.begin(), op.reads.end(), normed);
@@ -110,8 +111,8 @@ void LayerBuilder::join_shared_gradient(std::size_t first, OperandId normed) {
   }
 }
 
-/// Heads meet the part of keys that they share, and are rotated: what of that is read once for all
-/// heads is not counted next to what is written for each.
+/// Marks the operation that joins the keys' shared part to the heads as the one that rotates. Its
+/// traffic leaves out that part, read once for all heads, next to what is written for each head.
 void LayerBuilder::rotates(Operation& op) const {
   op.heads = head_columns();
   op.frequencies = rotary_frequencies(inputs_.model.rotary, inputs_.model.rotary_dim);

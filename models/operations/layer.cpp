@@ -68,7 +68,7 @@ void LayerBuilder::add(const std::string& name, OperandId residual, OperandId br
   }
 }
 
-/// The branch's gradient: the residual's own where there is neither dropout nor bias.
+/// Gradient of the branch: the same tensor as the residual's where there is no dropout.
 OperandId LayerBuilder::add_backward(const std::string& name, OperandId dy, bool bias) {
   const bool dropout = inputs_.software.kernels.dropout;
   if (!dropout && !bias) return dy;
@@ -119,7 +119,7 @@ void LayerBuilder::feed_backward(OperandId saved_in, OperandId gradient_out,
   mlp_backward(own(), saved_in, gradient_out, gradient_in);
 }
 
-/// Attention and MLP next to each other: both read the normalised input, or one of their own.
+/// Parallel block: attention and MLP both read the layer's input, through one norm or one each.
 void LayerBuilder::parallel_forward(OperandId x, OperandId n1, OperandId y) {
   const Model& model = inputs_.model;
   const OperandId context = attention_columns("attention.out", Role::saved);
@@ -160,7 +160,7 @@ Block LayerBuilder::forward() {
   return block_.finish();
 }
 
-/// Both take the gradient of their sum.
+/// Attention and MLP both take the gradient of their sum.
 void LayerBuilder::parallel_backward(OperandId d_sum, OperandId dy, OperandId dx) {
   const Model& model = inputs_.model;
   const OperandId x = rows("x", Role::saved);

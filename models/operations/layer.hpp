@@ -1,6 +1,6 @@
 #pragma once
-// Writes one transformer layer, forward and backward, operation by operation. The two halves name
-// the same saved operands; that is how one finds what the other kept.
+// Writes one transformer layer, forward and backward, operation by operation. Backward finds the
+// activations that forward saved by their names, which are the same in both.
 
 #include <vector>
 
@@ -14,21 +14,21 @@ class LayerBuilder : private TransformerBuilder {
 
   Block forward();
   Block backward();
-  /// The same where norms are of sums, after attention and MLP (layer_of_sums.cpp).
+  /// The same for post-norm layers: each norm is of x + branch(x), as BERT's (layer_of_sums.cpp).
   Block forward_of_sums();
   Block backward_of_sums();
 
  private:
-  /// An MLP by what its names begin with: "" where it is the layer's own.
+  /// An MLP, and the prefix of its names: "" for the layer's own.
   struct Mlp {
     std::string prefix;
     std::int64_t width = 0;
-    bool is_shared = false;  // of experts
+    bool is_shared = false;  // the shared expert of a layer with experts
   };
 
-  // Operands by the name that both directions use, [T, columns].
+  // Operands [T, columns] by name, which forward and backward share.
   OperandId qkv_columns(std::string_view name, Role role);        // queries, keys and values
-  OperandId attention_columns(std::string_view name, Role role);  // what attention makes
+  OperandId attention_columns(std::string_view name, Role role);  // attention's output
   OperandId up_columns(const Mlp& mlp, std::string_view name, Role role);  // gate and up, or up
   OperandId mlp_columns(const Mlp& mlp, std::string_view name, Role role);
   OperandId scores(std::string_view name, Role role, DType dtype);  // [heads, s, s] per sequence
@@ -45,14 +45,14 @@ class LayerBuilder : private TransformerBuilder {
   AttentionShape attention_shape() const;
   Flops attended(AttentionShape& shape) const;
   HeadColumns head_columns() const;
-  /// Of latent attention the part of the heads that is rotated is joined to them rotated.
+  /// Latent attention rotates while it joins the shared part of the keys to the heads instead.
   bool rotates_heads() const {
     return inputs_.model.positions == Positions::rotary && inputs_.model.kv_rank == 0;
   }
   ModelTensor head_norm() const;
   GemmShape per_head(std::int64_t m, std::int64_t n, std::int64_t k) const;
-  /// One product per head, unfused: queries (or what has their shape), keys or values, and a
-  /// [s, s] square, whichever of the three is written.
+  /// Batched GEMM of unfused attention, one product per head: between queries (or a tensor of their
+  /// shape), keys or values, and an [s, s] matrix, whichever of the three is written.
   void product(Product which, std::string_view name, OperandId a, OperandId b, OperandId out,
                const GemmShape& shape);
 
@@ -69,10 +69,10 @@ class LayerBuilder : private TransformerBuilder {
   void narrow_backward(OperandId qkv_out, OperandId out, OperandId gradient_out,
                        OperandId gradient_in);
 
-  // operations/context.cpp: where several ranks share the sequence. In attention a rank has
-  // `pieces` shares of the tokens, and where ranks trade them for heads, fewer of those.
+  // Context parallelism (context.cpp). In attention a rank has 1 / `pieces` of the tokens; where
+  // ranks exchange tokens for heads (Ulysses), it has 1 / `heads` of the heads.
   ContextSplit split() const { return context_split(inputs_.plan); }
-  /// The same columns in attention's layout; the operand itself where no heads are traded.
+  /// The same columns in attention's layout; the operand itself without Ulysses.
   OperandId by_heads(OperandId of, std::string_view name, Role role);
   void trade(std::string_view name, OperandId from, OperandId to);
   OperandId keys_and_values(const std::string& name, bool whole);
@@ -82,7 +82,7 @@ class LayerBuilder : private TransformerBuilder {
   Operation& partial_backward(const std::string& name, const AttentionShape& shape, OperandId qkv,
                               OperandId keys, OperandId out, OperandId gradient_out,
                               OperandId gradient_in);
-  /// Of the slowest rank.
+  /// Attention shapes of the slowest rank of an all-gather.
   std::vector<AttentionShape> gathered_parts() const;
   static SequencePart gathered_part(std::size_t i, std::size_t parts);
   Operation& pass_keys(const std::string& name, OperandId from, OperandId to, std::int64_t ahead);
@@ -101,7 +101,7 @@ class LayerBuilder : private TransformerBuilder {
   void feed_forward(OperandId in, OperandId out);
   void feed_backward(OperandId saved_in, OperandId gradient_out, OperandId gradient_in);
 
-  // Queries, keys and values: one product, or by latents (latent.cpp).
+  // Queries, keys and values: one GEMM, or latent attention (latent.cpp).
   void qkv_forward(OperandId in);
   void qkv_backward(OperandId saved_in, OperandId gradient, OperandId gradient_in);
   struct LatentPart;

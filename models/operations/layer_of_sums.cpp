@@ -1,4 +1,4 @@
-// A layer whose norms are of the sums after attention and after the MLP, BERT's:
+// A post-norm layer as BERT's, whose norms follow the residual additions:
 //   m = norm1(x + attention(x)),  y = norm2(m + mlp(m))
 // Source  Devlin et al. 2018, arXiv 1810.04805; Vaswani et al. 2017, arXiv 1706.03762, section 3.1
 
@@ -25,7 +25,7 @@ Block LayerBuilder::forward_of_sums() {
   return block_.finish();
 }
 
-/// What a sum's branch and its residual owe to what both were made of is added up behind them.
+/// The gradients of a branch and of its residual are summed once both are known.
 Block LayerBuilder::backward_of_sums() {
   const Model& model = inputs_.model;
   const OperandId dy = rows("y.grad", Role::input);

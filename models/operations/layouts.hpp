@@ -1,12 +1,12 @@
 #pragma once
-// How tensor and sequence parallelism cut a transformer's tensors. This is all that they are: the
-// products' needs follow (linear.hpp), and the collectives from those (lowering/reshard.hpp).
-//   heads, MLP, vocabulary  tensor cuts the weight that makes them by columns and the one that
-//                           consumes them by rows, and activations between the two by columns
-//   everything else         every rank has it whole, or its rows where sequence parallelism cuts
-//                           them
-// Context parallelism cuts the rows of all that has a row for each token, outside attention
-// (operations/context.cpp).
+// How tensor, sequence, context and expert parallelism cut a transformer's tensors. Nothing else
+// defines them: the layouts that GEMMs need follow from these (linear.hpp), and the collectives
+// from the differences (lowering/reshard.hpp).
+//   heads, MLP, vocabulary  tensor parallelism cuts the weight that produces them by columns, the
+//                           one that consumes them by rows, and activations between by columns
+//   everything else         whole on every rank, or cut by rows under sequence parallelism
+// Context parallelism cuts every tensor that has a row for each token by rows; attention is in
+// operations/context.cpp.
 // Source  Shoeybi et al. 2019, Megatron-LM, arXiv 1909.08053; Korthikanti et al. 2022, arXiv
 //         2205.05198
 
@@ -19,7 +19,7 @@
 
 namespace orrery::models {
 
-/// Shards of the vocabulary are multiples of it.
+/// Shards of the vocabulary are whole multiples of this many rows, the last ones padded.
 /// Source  make-vocab-size-divisible-by of Megatron-LM
 inline constexpr std::int64_t vocabulary_unit = 128;
 
@@ -34,7 +34,7 @@ inline Mesh mesh_of(const Plan& plan) {
   return dense.with_experts(plan.expert, expert_tensor_of(plan));
 }
 
-/// The same of tensors whose `dimension` are tokens: each context rank has its part of them.
+/// Adds the cut over context ranks to a layout whose `dimension` counts tokens.
 inline Sharding of_tokens(Sharding layout, Dimension dimension = Dimension::rows) {
   for (const MeshAxis axis : {MeshAxis::context_heads, MeshAxis::context}) {
     layout.cut(axis) = Cut{dimension};
@@ -42,8 +42,8 @@ inline Sharding of_tokens(Sharding layout, Dimension dimension = Dimension::rows
   return layout;
 }
 
-/// The same in attention, where context ranks that trade tokens for heads have all tokens of the
-/// ranks that they trade with, and a share of these columns.
+/// The same inside attention: context ranks that exchange tokens for heads (Ulysses) have all
+/// tokens of their group and a share of the columns, in multiples of `unit`.
 inline Sharding of_heads(Sharding layout, Dimension tokens, Dimension heads, std::int64_t unit) {
   layout.cut(MeshAxis::context) = Cut{tokens};
   layout.cut(MeshAxis::context_heads) = Cut{heads, static_cast<std::uint16_t>(unit)};
@@ -63,12 +63,12 @@ inline Sharding by_rows(std::int64_t unit = 1) {
   return {MeshAxis::tensor, Dimension::rows, unit};
 }
 
-/// Width of a head's value.
+/// Width of one head's value.
 inline std::int64_t value_width(const Model& model) {
   return model.value_dim > 0 ? model.value_dim : model.head_dim;
 }
 
-/// Columns of queries, keys and values, by whole heads.
+/// Columns of queries, keys and values, each cut by whole heads.
 inline Sharding heads_layout(const Model& model) {
   const std::int64_t d = model.head_dim, v = value_width(model);
   Sharding layout = by_columns(std::gcd(d, v));
@@ -76,29 +76,30 @@ inline Sharding heads_layout(const Model& model) {
   return layout;
 }
 
-/// Columns of an MLP of this width: gate and up where it is gated.
+/// Output columns of an MLP's first GEMM; a gated MLP's gate and up halves are cut alike.
 inline Sharding mlp_layout(const Model& model, std::int64_t width) {
   Sharding layout = by_columns();
   if (model.gated_mlp) layout.column_groups = {width, width, 0};
   return layout;
 }
 
-/// Rows of experts as their ranks compute them: each rank has some of the experts and all their
-/// rows; and as the ranks that send them have them: each has some rows of all experts.
+/// Rows of experts where they are computed: each rank has some experts and all of their rows.
 inline Sharding at_experts() {
   return {MeshAxis::expert, Dimension::matrices};
 }
+/// Rows of experts where their tokens live: each rank has some rows of every expert.
 inline Sharding at_senders() {
   Sharding layout{MeshAxis::expert, Dimension::rows};
   layout.cut(MeshAxis::expert_tensor) = Cut{Dimension::rows};
   return layout;
 }
-/// Columns that each expert's ranks cut, and what they leave as partial sums.
+/// Columns cut over the ranks that share an expert (expert tensor parallelism).
 inline Sharding expert_columns() {
   Sharding layout = at_experts();
   layout.cut(MeshAxis::expert_tensor) = Cut{Dimension::columns};
   return layout;
 }
+/// Outputs of which the ranks that share an expert hold partial sums.
 inline Sharding expert_sums() {
   Sharding layout = at_experts();
   layout.partial = MeshAxis::expert_tensor;

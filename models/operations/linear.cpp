@@ -31,13 +31,13 @@ ModelTensor bias_of(const Linear& layer) {
           .view = layer.experts > 0 ? MeshView::experts : MeshView::dense};
 }
 
-/// Is the bias added in the product's epilogue? Partial sums leave it to what adds the residual;
-/// of an expert's ranks the first adds it.
+/// Is the bias added in the GEMM's epilogue? Outputs that are partial sums leave it to the residual
+/// addition; of the ranks that share an expert the first adds it.
 bool adds_bias(const Linear& layer) {
   return layer.bias && (layer.experts > 0 || layer.sharding.axes(Dimension::rows).empty());
 }
 
-/// How a product reads [rows, columns] where the columns are the weight's `dimension`.
+/// Layout in which a GEMM reads [rows, columns] whose columns meet the weight's `dimension`.
 Sharding read_by(Sharding held, const Sharding& weight, Dimension dimension) {
   for (const AxisRow& each : axes) {
     const auto& cut = weight.cut(each.axis);
@@ -53,8 +53,8 @@ Sharding read_by(Sharding held, const Sharding& weight, Dimension dimension) {
   return held;
 }
 
-/// How a product leaves [rows, columns] where the columns are the weight's `dimension`, and sums
-/// over its other one.
+/// Layout in which a GEMM writes [rows, columns] whose columns are the weight's `dimension`; it
+/// sums over the weight's other dimension.
 Sharding written_by(const Sharding& held, const Sharding& weight, Dimension dimension) {
   Sharding made = read_by(held, weight, dimension);
   const Dimension summed = dimension == Dimension::rows ? Dimension::columns : Dimension::rows;
@@ -62,7 +62,7 @@ Sharding written_by(const Sharding& held, const Sharding& weight, Dimension dime
   return made;
 }
 
-/// The nearest that QLoRA comes to 4 bits a weight: NF4 in blocks of 64, whose scales take 8 bits.
+/// Weights that share a scale under QLoRA: NF4 in blocks of 64, each with a scale of 8 bits.
 /// Source  Dettmers et al. 2023, "QLoRA", arXiv 2305.14314: 0.127 bits a parameter with double
 ///         quantisation
 constexpr std::int64_t qlora_block = 64;
@@ -85,7 +85,7 @@ LinearBuilder::Quantised LinearBuilder::copy_of(const Quantisation& how, Operand
   const bool second = how.both_ways() && along == Along::columns;
   const std::string name =
       fmt::format("{}.{}{}", original.name, hardware::name(how.dtype), second ? ".columns" : "");
-  // Of two copies backward keeps the one that the weight gradient reads.
+  // Only the copy by columns is saved for backward: the weight gradient reads it.
   const Role own = how.both_ways() && !second ? Role::temporary : role;
   const OperandId copy = block_.operand(name, own, how.dtype, original.uncut, original.sharding);
   block_.fill(copy, original.filled);
@@ -115,8 +115,9 @@ void LinearBuilder::quantise(const Quantisation& how, OperandId source, Role rol
   block_.write(op, *columns.scales);
 }
 
-/// The copy that a product reads in few bits; the tensor itself in other formats. What two layers
-/// read is quantised once, and a shard of the sequence before it is gathered.
+/// The quantised copy that a GEMM reads, or the tensor itself where its format is not quantised. A
+/// tensor that two layers read is quantised once; a shard of the sequence is quantised before it
+/// is gathered.
 LinearBuilder::Quantised LinearBuilder::quantised(const Linear& layer, OperandId source, Role role,
                                                   Along along) {
   const Quantisation* how = quantisation(layer);
@@ -126,20 +127,21 @@ LinearBuilder::Quantised LinearBuilder::quantised(const Linear& layer, OperandId
   return copy_of(*how, source, role, along);
 }
 
-/// What forward kept of its input: the copy that the weight gradient multiplies.
+/// The copy of the input that forward saved for the weight gradient.
 LinearBuilder::Quantised LinearBuilder::kept(const Linear& layer, OperandId input) {
   const Quantisation* how = quantisation(layer);
   return how == nullptr ? Quantised{input, {}} : copy_of(*how, input, Role::saved, Along::columns);
 }
 
-/// A frozen matrix that nothing but products in 8 bits reads, with one scale for the tensor.
+/// Is the weight stored in 8 bits? A frozen matrix is, if only fp8 GEMMs with one scale per tensor
+/// read it.
 bool LinearBuilder::kept_in_8_bits(const Linear& layer) const {
   const Quantisation* how = quantisation(layer);
   return inputs_.plan.low_precision_gather && inputs_.plan.task == Task::lora && how != nullptr &&
          how->dtype == DType::fp8 && !how->both_ways();
 }
 
-/// As products read it. Stored in 4 bits it is made 16 bits wide before each.
+/// The weight as GEMMs read it. One stored in 4 bits (QLoRA) is dequantised to 16 bits before each.
 OperandId LinearBuilder::weight(const Linear& layer) {
   ModelTensor tensor = weight_of(layer, inputs_.model);
   if (kept_in_8_bits(layer)) return block_.parameter(tensor, DType::fp8);
@@ -156,8 +158,8 @@ OperandId LinearBuilder::weight(const Linear& layer) {
   return wide;
 }
 
-/// Products in fp8 that read both operands along the summed dimension need the weight's columns for
-/// the input's gradient: a copy that is kept or, as here, made anew for each.
+/// The weight as the input gradient reads it. Where fp8 GEMMs need both operands K-contiguous, that
+/// is a transposed copy, which is either kept or, as here, made again for each GEMM.
 /// Source  Megatron-Core, disable_parameter_transpose_cache
 OperandId LinearBuilder::weight_for_dgrad(const Linear& layer) {
   const OperandId stored = weight(layer);
@@ -207,7 +209,7 @@ void LinearBuilder::backward(const Linear& layer, OperandId input, OperandId out
   Operation& op =
       product(layer, ".dgrad", dy, w_id, input_gradient,
               {.m = block_.shape(dy, reads)[1], .n = w[1], .k = w[2], .transpose_b = true});
-  // The weight gradient's input is fetched before this product, so that the gather overlaps it.
+  // The weight gradient's input is gathered before this GEMM, so that the gather overlaps it.
   block_.need(op, x.copy, read_by(block_.at(x.copy).sharding, layer.sharding, Dimension::rows));
   block_.need(op, dy, reads);
   block_.make(op, input_gradient,
@@ -218,7 +220,7 @@ void LinearBuilder::backward(const Linear& layer, OperandId input, OperandId out
   if (adapts(layer)) adapter_backward(layer, input, output_gradient, input_gradient);
 }
 
-/// Ranks that read other rows hold partial sums of it.
+/// Ranks that read different rows of the input hold partial sums of the weight gradient.
 void LinearBuilder::weight_gradient(const Linear& layer, const Quantised& input,
                                     const Quantised& output_gradient) {
   const auto [x, x_scales] = input;
@@ -248,7 +250,7 @@ void LinearBuilder::weight_gradient(const Linear& layer, const Quantised& input,
   const OperandId of_bias =
       adds_bias(layer) ? block_.gradient(bias_of(layer), sums, partial) : gradient;
   if (adds_bias(layer) && !beside) block_.write(op, of_bias);
-  if (beside) {  // the transposed product does not read dy row by row: it is read once more
+  if (beside) {  // the transposed GEMM does not read dy row by row: another kernel sums its rows
     Operation& adds =
         block_.add(OpKind::add_backward, layer.name + ".bias.backward", {dy}, {of_bias});
     adds.dtype = storage();

@@ -1,11 +1,11 @@
 #pragma once
-// A linear layer's three products and what surrounds them: [T, in] x [in, out] forward, the input
-// gradient [T, out] x [out, in] and the weight gradient [in, T] x [T, out], in the plan's format
-// with the quantisation passes of few bits and the stack's way to accumulate. What the products
-// need and make follows from how the weight is cut: an axis that cuts its outputs wants the input's
-// rows whole and cuts the output's columns; an axis that cuts its inputs reads cut columns and
-// leaves a partial sum; backward the other way round. An axis that does not cut it leaves rows as
-// they are.
+// A linear layer's three GEMMs and the kernels around them: [T, in] x [in, out] forward, the input
+// gradient [T, out] x [out, in] and the weight gradient [in, T] x [T, out], in the plan's format,
+// with the quantisation passes of 8 and 4 bits and the stack's gradient accumulation. The layouts
+// of operands follow from the sharding of the weight. Column parallel (an axis cuts the outputs):
+// the input's rows are needed whole, the output's columns are cut. Row parallel (an axis cuts the
+// inputs): the input's columns are cut, the output is a partial sum. Backward is the other way
+// round; an axis that does not cut the weight leaves the rows as they are.
 
 #include <optional>
 #include <string>
@@ -20,16 +20,16 @@ namespace orrery::models {
 
 struct Linear {
   std::string name;              // "qkv"
-  std::int64_t in = 0, out = 0;  // uncut
+  std::int64_t in = 0, out = 0;  // before the cut
   bool bias = false;
   Sharding sharding{};        // of the weight, [in, out]
-  bool low_precision = true;  // where the plan says so; the vocabulary head stays in 16 bits
+  bool low_precision = true;  // may run in the plan's 8 or 4 bits; the vocabulary head may not
   bool stored_transposed = false;
-  std::string tied_to{};     // the tensor that the weight is another name of
-  std::int64_t experts = 0;  // each with a matrix and rows of its own, [experts, rows, in]; 0: none
-  std::optional<LoraTarget> target{};  // which of an adapter's targets it is
+  std::string tied_to{};     // name of the tensor that the weight aliases
+  std::int64_t experts = 0;  // each has a matrix and rows of its own, [experts, rows, in]; 0: none
+  std::optional<LoraTarget> target{};  // which LoRA target it is, if any
   bool adapter = false;                // one of an adapter's two matrices
-  bool begins_zero = false;            // an adapter's B, which so changes nothing at first
+  bool begins_zero = false;            // an adapter's B: zeros at first, so outputs do not change
 };
 
 /// Writes linear layers into a block.
@@ -38,7 +38,8 @@ class LinearBuilder {
   LinearBuilder(BlockBuilder& block, const BlockInputs& inputs) : block_{block}, inputs_{inputs} {}
 
   void forward(const Linear& layer, OperandId input, OperandId output);
-  /// `output_gradient` -> `input_gradient` and the weight's gradient; `input` is what forward read.
+  /// Reads `output_gradient` and `input`, which forward read; writes `input_gradient` and the
+  /// gradients of weight and bias.
   void backward(const Linear& layer, OperandId input, OperandId output_gradient,
                 OperandId input_gradient);
 
@@ -46,12 +47,13 @@ class LinearBuilder {
   DType storage() const { return storage_dtype(inputs_.plan.precision); }
   DType arithmetic(const Linear& layer) const;
   const Quantisation* quantisation(const Linear& layer) const;
-  /// What a product in few bits reads of a tensor, and the scales that it reads with it.
+  /// The quantised copy of a tensor that a GEMM in 8 or 4 bits reads, and its block scales.
   struct Quantised {
     OperandId copy = 0;
     std::optional<OperandId> scales{};
   };
-  /// Of the two copies: what sums over columns reads the one by rows.
+  /// Which of the two copies of a block-scaled tensor: `rows` has its blocks along the rows, for
+  /// GEMMs that sum over columns; `columns` for those that sum over rows.
   enum class Along : std::uint8_t { rows, columns };
   Quantised copy_of(const Quantisation& how, OperandId source, Role role, Along along);
   void quantise(const Quantisation& how, OperandId source, Role role);
@@ -63,7 +65,7 @@ class LinearBuilder {
   void weight_gradient(const Linear& layer, const Quantised& input,
                        const Quantised& output_gradient);
 
-  /// One product, or one for each expert. `shape` is that of one expert's.
+  /// A GEMM, or a grouped GEMM over the experts, of which `shape` is that of one expert.
   Operation& product(const Linear& layer, std::string_view suffix, OperandId a, OperandId b,
                      OperandId out, GemmShape shape);
 

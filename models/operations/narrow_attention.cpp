@@ -1,10 +1,9 @@
-// Attention whose products are in fp8. A pass casts queries, keys and values, and backward the
-// output's gradient; what the kernel writes in 8 bits is cast back for what reads 16. Backward
-// reads the 8-bit copies that forward kept. Left out: the passes that find the scale of a tensor's
-// own numbers; the 16-bit queries, keys, values and output count as kept next to their copies.
+// Attention with fp8 matrix products. A pass casts queries, keys and values, and in backward the
+// output gradient, to 8 bits; the kernel's 8-bit output is cast back to 16 bits for its consumers.
+// Backward reads the 8-bit copies that forward saved; the 16-bit queries, keys, values and output
+// are counted as saved, too. Left out: the passes that find a tensor's amax.
 // Source  NVIDIA Transformer Engine, attention/dot_product_attention/backends.py: FusedAttnFunc
-// with
-//         fp8_dpa and without fp8_mha; NVTE_FP8_DPA_BWD is 1 by default
+//         with fp8_dpa and without fp8_mha; NVTE_FP8_DPA_BWD is 1 by default
 
 #include "models/operations/layer.hpp"
 

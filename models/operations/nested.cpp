@@ -34,7 +34,7 @@ class Nesting {
     return found == joined_.end() ? nullptr : &*found;
   }
 
-  /// A tensor of the part alone goes by the part's name; a tied one is what it was.
+  /// Puts the prefix before a model tensor's name; a tied operand keeps the name that it aliases.
   void rename_tensor(Operand& copy) const {
     const bool weight = copy.role == Role::parameter && copy.tensor == copy.name;
     const bool gradient = copy.role == Role::gradient && copy.tensor + ".grad" == copy.name;

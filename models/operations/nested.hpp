@@ -1,6 +1,7 @@
 #pragma once
-// A block as a part of another: its operands and operations under a prefix, but those that are the
-// other's own. So modules of layers stand inside what comes before or after the model's layers.
+// Inlines a block into another: its operands and operations are copied under a prefix, except
+// operands that the two share. Used for modules that contain layers of their own inside the
+// embedding's or head's block (ELECTRA's generator, multi-token prediction).
 
 #include <string>
 #include <string_view>
@@ -10,14 +11,14 @@
 
 namespace orrery::models {
 
-/// An operand of the part and the one of the whole that it is.
+/// An operand of the part, and the operand of the whole that it is identified with.
 struct Joined {
   std::string part, whole;
 };
 
-/// Appends `part` to `whole`. Tokens and labels are the whole's; a part's input and output live on
-/// as what their pass keeps: until backward, or inside the block. Without a prefix they stay what
-/// they are. A joined name that the whole lacks is made. `link` it afterwards.
+/// Appends `part` to `whole`. Tokens and labels are shared with the whole. The part's input and
+/// output become saved operands in forward and temporaries in backward; with an empty prefix they
+/// keep their roles. A joined name that the whole lacks is added to it. Call `link` afterwards.
 void nest(Block& whole, const Block& part, const std::string& prefix,
           const std::vector<Joined>& joined);
 

@@ -4,12 +4,12 @@
 
 namespace orrery::models {
 
-/// [b, columns]: of the first token of each sequence.
+/// [b, columns]: a row for the first token of each sequence.
 OperandId PoolerBuilder::firsts(std::string_view name, Role role, std::int64_t columns) {
   return block_.operand(name, role, storage_, {1, inputs_.plan.micro_batch, columns});
 }
 
-/// Copies the first rows, which are all that it moves.
+/// Copies the rows of the first tokens; the traffic is that of these rows alone.
 void PoolerBuilder::take_firsts(OperandId from, OperandId to) {
   block_.add(OpKind::cast, "first", {from}, {to}).bytes = block_.at(to).bytes() * 2;
 }

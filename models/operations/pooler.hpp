@@ -1,6 +1,6 @@
 #pragma once
-// BERT's pooler: a dense layer over the first token of each sequence, and whether the second
-// sentence follows the first.
+// BERT's pooler: a dense layer over the first token of each sequence, and the next-sentence
+// classifier on its output.
 
 #include <string>
 #include <string_view>
@@ -13,7 +13,7 @@ class PoolerBuilder : protected TransformerBuilder {
  protected:
   using TransformerBuilder::TransformerBuilder;
 
-  /// A dense layer that every rank of the tensor group has whole.
+  /// A dense layer that is whole on every rank of the tensor group.
   Linear whole(std::string name, std::int64_t out) const {
     return {.name = std::move(name),
             .in = inputs_.model.hidden,
@@ -22,12 +22,12 @@ class PoolerBuilder : protected TransformerBuilder {
             .low_precision = false};
   }
   void pool(OperandId in);
-  /// Adds to the gradient of the first rows.
+  /// Adds the pooler's gradient to `d_in` at the first token of each sequence.
   void pool_backward(OperandId d_in);
 
  private:
   Linear pooler() const { return whole("pooler", inputs_.model.hidden); }
-  /// Does the second sentence follow the first?
+  /// The next-sentence classifier: does the second sentence follow the first?
   Linear relation() const { return whole("relation", 2); }
   OperandId firsts(std::string_view name, Role role, std::int64_t columns);
   void take_firsts(OperandId from, OperandId to);

@@ -1,10 +1,11 @@
-// Which experts a token meets: logits by a product of its own, and what follows from them.
+// The router of a layer with experts: a GEMM to logits, and the choice of each token's experts and
+// their weights.
 
 #include "models/operations/layer.hpp"
 
 namespace orrery::models {
 
-/// [T, k]: which experts a token meets, and with what weight.
+/// [T, k]: indices or weights of the experts that each token is sent to.
 OperandId LayerBuilder::routing(std::string_view name, Role role, DType dtype) {
   return block_.operand(name, role, dtype, {1, tokens(), inputs_.model.experts_per_token},
                         rows_layout(inputs_.plan));
@@ -14,7 +15,7 @@ OperandId LayerBuilder::chosen() {
   return routing("router.chosen", Role::saved, DType::int32);
 }
 
-/// In fp32, or as wide as everything else where that is wider.
+/// Weights of the chosen experts, in fp32, or fp64 where the plan computes in fp64.
 OperandId LayerBuilder::weights() {
   return routing("router.probabilities", Role::saved, weights_dtype());
 }

@@ -1,5 +1,6 @@
 #pragma once
-// The vocabulary's table, which embedding and head may share.
+// The embedding table of the vocabulary, which embedding and head may share, and the name of masked
+// labels.
 
 #include <string_view>
 
@@ -8,10 +9,10 @@
 
 namespace orrery::models {
 
-/// What labels are called where a model fills in masked tokens; those of others are -1.
+/// Operand name of the labels of a masked language model; the label of an unmasked token is -1.
 inline constexpr std::string_view masked_labels = "masked_labels";
 
-/// [V, e]
+/// [V, e], cut by rows of the vocabulary.
 inline ModelTensor embedding_table(const Model& model) {
   return {.name = "embedding.weight",
           .uncut = {1, model.vocab, embedding_width(model)},

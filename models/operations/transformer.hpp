@@ -1,6 +1,6 @@
 #pragma once
-// What the builders of layers, embedding and head have in common: their operands, by the names that
-// forward and backward share, and norms.
+// What the builders of layers, embedding and head have in common: operands, by names that are the
+// same in forward and backward, and norms.
 
 #include <string>
 #include <string_view>
@@ -17,22 +17,22 @@ class TransformerBuilder {
 
   std::int64_t tokens() const { return tokens_of(inputs_.plan); }  // T
 
-  /// [T, h], as it is held between layers.
+  /// [T, h], in the layout between layers.
   OperandId rows(std::string_view name, Role role, DType dtype);
   OperandId rows(std::string_view name, Role role) { return rows(name, role, storage_); }
-  /// [T, e], as wide as the vocabulary's rows.
+  /// [T, e], as wide as a row of the embedding table.
   OperandId narrow_rows(std::string_view name, Role role);
-  /// [T, columns], cut by columns.
+  /// [T, columns], cut by columns unless `layout` says otherwise.
   OperandId features(std::string_view name, Role role, std::int64_t columns,
                      const Sharding& layout = by_columns());
 
   OperandId parameter(const ModelTensor& tensor) { return block_.parameter(tensor, storage_); }
-  /// ... of a tensor that every rank has whole, from the gradient `of` what it was applied to:
-  /// where that is cut, ranks hold partial sums.
+  /// Gradient of a tensor that every rank holds whole (a norm's weight, a bias), computed from the
+  /// output gradient `of`: along the axes that cut `of`, ranks hold partial sums.
   OperandId gradient(const ModelTensor& tensor, OperandId of) {
     return block_.gradient(tensor, gradient_, block_.at(of).sharding.axes());
   }
-  /// [h]: a bias, or a norm's weight.
+  /// [h]: a bias (begins as zeros), or a norm's weight (begins as ones).
   ModelTensor bias_of(std::string name) const {
     return {.name = std::move(name),
             .uncut = {1, 1, inputs_.model.hidden},
@@ -45,7 +45,8 @@ class TransformerBuilder {
   }
 
   void norm(const std::string& name, OperandId in, OperandId out);
-  /// out = norm'(gradient) [+ residual], the residual's gradient on its way out.
+  /// out = norm'(gradient_out) [+ residual], where `residual` is the gradient of the residual
+  /// branch around the norm.
   void norm_backward(const std::string& name, OperandId gradient_out, OperandId saved_in,
                      std::optional<OperandId> residual, OperandId out);
 

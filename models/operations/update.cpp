@@ -1,4 +1,4 @@
-// The optimizer's kernels over all parameters that a rank owns.
+// The optimizer's kernels over all parameters that a rank updates.
 
 #include "models/operations/blocks.hpp"
 #include "models/operations/builder.hpp"
@@ -19,7 +19,7 @@ Block gradient_norm_block(const BlockInputs& inputs, std::int64_t elements) {
 
 namespace {
 
-/// Numbers of a moment that share an fp32 scale where it is kept in 8 bits.
+/// Numbers of an 8-bit moment that share an fp32 scale.
 /// Source  bitsandbytes, functional.quantize_blockwise: blocks of 256
 constexpr std::int64_t moment_block = 256;
 
@@ -38,9 +38,10 @@ std::int64_t moment_scales(const Plan& plan, std::int64_t elements) {
   return plan.moments == Moments::int8 ? (elements + moment_block - 1) / moment_block : 0;
 }
 
-/// Master weights and moments are the host's: gradients go there, and working weights come back.
-/// What lies in files is read before the step and written after it, one after another, as DeepSpeed
-/// does unless pipeline_read and pipeline_write are set; gradients stay in the host's memory.
+/// The host holds master weights and moments: gradients are copied to it, working weights back.
+/// With NVMe offload the state is read from files before the update and written after it, one after
+/// the other, as DeepSpeed does unless pipeline_read and pipeline_write are set; gradients stay in
+/// the host's memory.
 /// Source  Rajbhandari et al. 2021, "ZeRO-Infinity", arXiv 2104.07857, section 5; DeepSpeed,
 ///         runtime/swap_tensor/partitioned_optimizer_swapper.py
 Block adam_on_host(const BlockInputs& inputs, std::int64_t elements) {

@@ -1,5 +1,7 @@
 #pragma once
-// Choices of a plan by their words.
+// Enumerated fields of a plan and the words that plans and flags use for them: what is trained,
+// recomputed, in which precision, how sequences and experts are spread over ranks. Those about
+// model state and gradients are in choices_of_state.hpp.
 
 #include <cstdint>
 #include <string_view>
@@ -9,8 +11,9 @@
 
 namespace orrery::models {
 
-/// What a step trains: all parameters, on long or on fine-tuning documents; adapters next to frozen
-/// matrices, which qlora stores in 4 bits; preferences between pairs, against a frozen reference.
+/// What a step trains: pretrain and sft all parameters; lora and qlora adapters next to frozen
+/// matrices, which qlora stores in 4 bits; dpo preferences between pairs of answers, against a
+/// frozen reference model.
 enum class Task : std::uint8_t { pretrain, sft, lora, qlora, dpo };
 inline constexpr Words<Task, 5> task_words{{{Task::pretrain, "pretrain"},
                                             {Task::sft, "sft"},
@@ -26,9 +29,10 @@ inline constexpr Words<LoraTarget, 4> lora_target_words{{{LoraTarget::qkv, "qkv"
                                                          {LoraTarget::up, "up"},
                                                          {LoraTarget::down, "down"}}};
 
-/// What selective recomputation runs again: the attention core, norms, the activation, all of the
-/// MLP, of latent attention the products from the latents up to heads with what rotates them.
-/// Outputs of norms, activations and those products are dropped though others read them.
+/// What selective recomputation runs again: the attention core, norms, the activation function, the
+/// whole MLP, or of latent attention the GEMMs from latents up to heads with their rotary
+/// positions. Outputs of norms, activation functions and those GEMMs are not saved although
+/// operations that are not recomputed read them.
 /// Source  recompute_modules of Megatron-Core
 enum class RecomputeModule : std::uint8_t { core_attn, layernorm, activation, mlp, mla_up_proj };
 inline constexpr Words<RecomputeModule, 5> recompute_module_words{
@@ -42,13 +46,15 @@ enum class Recompute : std::uint8_t { none, selective, full };
 inline constexpr Words<Recompute, 3> recompute_words{
     {{Recompute::none, "none"}, {Recompute::selective, "selective"}, {Recompute::full, "full"}}};
 
-/// How ranks that share a sequence attend to all of it: every rank gathers all keys and values,
-/// each with one piece of the sequence (contiguous: the last has the most to attend to) or an early
-/// and a late one; or they travel round the ranks next to attention, each rank with an early and a
-/// late piece of the sequence, so that causal attention is as much work on each; or ranks trade
-/// their pieces of the sequence for a share of the heads; or the last inside groups and a ring of
-/// the groups. Source  Dubey et al. 2024, "The Llama 3 herd of models", arXiv 2407.21783,
-/// section 3.3.2; Liu et
+/// How context-parallel ranks attend to the whole sequence.
+///   all_gather    every rank gathers all keys and values, and holds an early and a late piece of
+///                 the sequence, so that causal attention is equal work on every rank
+///   contiguous    the same with one piece for each rank: the last has the most to attend to
+///   ring          keys and values go round the ranks concurrently with attention; early and late
+///                 pieces
+///   ulysses       an all-to-all exchanges a rank's piece of the sequence for a share of the heads
+///   hierarchical  ulysses inside groups of ranks, a ring between the groups
+/// Source  Dubey et al. 2024, "The Llama 3 herd of models", arXiv 2407.21783, section 3.3.2; Liu et
 ///         al. 2023, "Ring attention", arXiv 2310.01889; Jacobs et al. 2023, "DeepSpeed Ulysses",
 ///         arXiv 2309.14509; Fang & Zhao 2024, "USP", arXiv 2405.07719
 enum class ContextForm : std::uint8_t { all_gather, contiguous, ring, ulysses, hierarchical };
@@ -59,8 +65,9 @@ inline constexpr Words<ContextForm, 5> context_form_words{
      {ContextForm::ulysses, "ulysses"},
      {ContextForm::hierarchical, "hierarchical"}}};
 
-/// fp8 has one scale for a tensor, of earlier steps (delayed) or of its own numbers (current);
-/// fp8-block, mxfp8 and nvfp4 have one for each block (models/operations/quantisation.hpp).
+/// Formats of GEMMs and storage. fp8 has one scale for a tensor, from earlier steps (fp8: delayed
+/// scaling) or from its own numbers (fp8-current); fp8-block, mxfp8 and nvfp4 have one scale for
+/// each block (models/operations/quantisation.hpp).
 enum class Precision : std::uint8_t {
   fp32,
   tf32,
@@ -85,16 +92,16 @@ inline constexpr Words<Precision, 10> precision_words{{{Precision::fp32, "fp32"}
                                                        {Precision::nvfp4, "nvfp4"}}};
 
 /// How tokens reach the ranks of their experts: every copy in an all-to-all of the collective
-/// library; or once per node that has any of their experts, and from there to each (DeepEP and
-/// HybridEP, which inside one NVLink domain differ in their kernels alone).
+/// library; or once to each node that has any of their experts, and from there to each expert
+/// (DeepEP and HybridEP, which inside one NVLink domain differ only in their kernels).
 /// Source  Zhao et al. 2025, "Insights into DeepSeek-V3", arXiv 2505.09343, section 4.3
 enum class Dispatcher : std::uint8_t { all_to_all, deepep, hybridep };
 inline constexpr Words<Dispatcher, 3> dispatcher_words{{{Dispatcher::all_to_all, "alltoall"},
                                                         {Dispatcher::deepep, "deepep"},
                                                         {Dispatcher::hybridep, "hybridep"}}};
 
-/// What runs while tokens travel to their experts and back: nothing, the shared experts, or the
-/// other direction of another micro-batch.
+/// What overlaps with the all-to-alls of experts: nothing, the shared experts, or the opposite pass
+/// (backward or forward) of another micro-batch.
 enum class ExpertOverlap : std::uint8_t { none, shared, micro_batches };
 inline constexpr Words<ExpertOverlap, 3> expert_overlap_words{
     {{ExpertOverlap::none, "none"},

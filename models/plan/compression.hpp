@@ -1,5 +1,6 @@
 #pragma once
-// Sizes of compressed gradients.
+// Sizes of compressed gradient buckets. Which collectives carry them is in
+// models/lowering/compression.hpp.
 
 #include <cstdint>
 
@@ -7,7 +8,7 @@
 
 namespace orrery::models {
 
-/// Gradients that top-k sends of a bucket: max(1, floor(share x elements)).
+/// Number of gradients that top-k sends of a bucket: max(1, floor(share x elements)).
 std::int64_t kept_by_top_k(const Plan& plan, std::int64_t elements);
 
 /// A bucket as the matrix that PowerSGD factors: [rows, columns] ~ [rows, rank] x [rank, columns].
@@ -17,8 +18,9 @@ struct LowRankShape {
 };
 LowRankShape low_rank_shape(const Plan& plan, std::int64_t elements);
 
-/// What one replica adds up of a bucket in 8 bits: an equal share of its elements, the last padded;
-/// and the bytes that it travels as, with its least and largest number in fp32 before it.
+/// The share of a bucket in 8 bits that one replica sums: an equal part of its elements, the last
+/// one padded. It is sent as `bytes`: its least and largest number in fp32, then one byte for each
+/// element.
 struct ByteShare {
   std::int64_t elements = 0;
   std::int64_t bytes() const { return elements + 8; }

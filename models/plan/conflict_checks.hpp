@@ -1,5 +1,5 @@
 #pragma once
-// Why a plan cannot be: what its checks share.
+// What the checks for conflicts (conflicts.hpp) share, and their groups.
 
 #include <cstdint>
 #include <string>

@@ -21,7 +21,7 @@ class Checker : private ConflictChecks {
   }
 
  private:
-  /// Later checks divide by these, and multiply them.
+  /// Checked first, because later checks divide by these fields and multiply them.
   bool in_range() {
     for (const PlanField& field : plan_fields()) {
       if (!field.count) continue;

@@ -1,5 +1,6 @@
 #pragma once
-// What is wrong with a plan: by itself, for its model, on its cluster.
+// Conflicts: why a plan cannot be lowered, by itself, for its model or on its cluster. Whether it
+// fits into memory is left out.
 
 #include <cstdint>
 #include <string>
@@ -9,15 +10,15 @@
 
 namespace orrery::models {
 
-/// A conflict inside a plan or between plan, model and cluster: the pointer of the field that is
-/// wrong (relative to the plan; empty when it is the model) and one clear sentence.
+/// A conflict inside a plan or between plan, model and cluster: the JSON pointer of the field that
+/// is wrong (relative to the plan; empty if it is the model) and one sentence that says why.
 struct Conflict {
   std::string pointer;  // "/tensor"
   std::string problem;  // "tensor 3 does not divide the model's 32 attention heads"
 };
 
-/// The most micro-batches of one replica's step, and the most times that all stages together run a
-/// chunk forward: a step's list of instructions grows with both, and is gone through one by one.
+/// Limits on the micro-batches of one replica's step, and on the chunk forwards of all stages
+/// together: instruction lists grow with both, and evaluation visits every instruction.
 inline constexpr std::int64_t most_micro_batches = std::int64_t{1} << 16;
 inline constexpr std::int64_t most_forwards = std::int64_t{1} << 21;
 

@@ -1,4 +1,4 @@
-// How tensor, sequence, context and expert parallelism cut a model.
+// Conflicts of tensor, sequence, context and expert parallelism with a model.
 
 #include <fmt/format.h>
 
@@ -144,7 +144,7 @@ class AxisChecks : private ConflictChecks {
     if (ep * etp != plan_.tensor) expert_replicas();
   }
 
-  /// What does not know yet that experts have other replicas than the rest of a layer.
+  /// Features that do not support experts with other replicas than the rest of their layer.
   void expert_replicas() {
     const std::int64_t holders = plan_.expert * expert_tensor_of(plan_);
     const bool alone = plan_.gpus() / plan_.pipeline == holders;

@@ -1,4 +1,4 @@
-// Schedules, and the layers of their chunks.
+// Conflicts of pipeline schedules and of the layers of their chunks.
 
 #include <fmt/format.h>
 
@@ -45,7 +45,7 @@ class StageChecks : private ConflictChecks {
     }
   }
 
-  /// A schedule that is given slot by slot is for one shape.
+  /// A schedule from a file is for one number of ranks, chunks and micro-batches.
   void schedule_file() {
     const ScheduleTable& table = plan_.slots;
     const auto wants = [&](std::string_view pointer, std::string_view what, std::int64_t needed,
@@ -108,7 +108,7 @@ class StageChecks : private ConflictChecks {
       stage_layers();
       return;
     }
-    // Where embedding and head take a slot each, they may be all that their chunks hold.
+    // Where embedding and head count as a layer each, their chunks may hold nothing else.
     const bool two_slots = plan_.embedding_counts && plan_.chunks() > 1;
     const std::int64_t needed = plan_.chunks() - (two_slots ? 2 : 0);
     if (model_.layers >= needed) return;

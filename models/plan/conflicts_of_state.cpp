@@ -1,4 +1,4 @@
-// What is sharded, compressed, trained and kept.
+// Conflicts of ZeRO, offload, compression, tasks, recomputation and stored formats.
 
 #include <fmt/format.h>
 
@@ -127,7 +127,7 @@ class StateChecks : private ConflictChecks {
     }
   }
 
-  /// Layers left in bf16.
+  /// Layers that stay in bf16 under a narrower precision.
   void wide_layers() {
     const std::int64_t wide = plan_.start_layers_bf16 + plan_.end_layers_bf16;
     if (wide == 0) return;

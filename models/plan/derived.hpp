@@ -1,5 +1,5 @@
 #pragma once
-// What follows from a complete plan: questions that it answers without a field of its own.
+// Quantities that follow from a complete plan without being fields of it.
 
 #include <cstdint>
 
@@ -7,42 +7,42 @@
 
 namespace orrery::models {
 
-/// Ranks that cut each expert.
+/// Number of ranks over which each expert is cut.
 /// Source  Megatron-LM, --expert-tensor-parallel-size: by default tensor-model-parallel-size
 inline std::int64_t expert_tensor_of(const Plan& plan) {
   return plan.expert_tensor > 0 ? plan.expert_tensor : plan.tensor;
 }
 
-/// ZeRO-2 and ZeRO-3 (FSDP): more than the optimizer's state is sharded.
+/// Is more than optimizer state sharded: ZeRO-2, ZeRO-3 (FSDP)?
 inline bool shards_gradients(const Plan& plan) {
   return plan.replicas() > 1 && (plan.zero == Zero::two || plan.zero == Zero::three);
 }
 
-/// A context group's two factors: `heads` ranks trade pieces of the sequence for heads, and keys
-/// and values are gathered or travel between `pieces` such groups.
+/// The two factors of a context group: `heads` ranks exchange pieces of the sequence for heads
+/// (Ulysses), and keys and values are gathered, or go round a ring, between `pieces` such groups.
 struct ContextSplit {
   std::int64_t heads = 1, pieces = 1;
 };
 ContextSplit context_split(const Plan& plan);
-/// Are all keys and values gathered, rather than passed round?
+/// Are all keys and values gathered, rather than passed round a ring?
 inline bool gathers_keys(const Plan& plan) {
   return plan.context_form == ContextForm::all_gather ||
          plan.context_form == ContextForm::contiguous;
 }
 
-/// Adapters alone are trained.
+/// Are only adapters trained?
 inline bool trains_adapters(const Plan& plan) {
   return plan.task == Task::lora || plan.task == Task::qlora;
 }
 
-/// Most weights are left as they are, those of adapters' layers or of a reference: replicas share
-/// them out as they do what is trained.
+/// Are most weights frozen: those next to adapters, or those of a DPO reference? Replicas shard
+/// frozen weights as they shard trained ones.
 inline bool keeps_most_weights(const Plan& plan) {
   return trains_adapters(plan) || plan.task == Task::dpo;
 }
 
-/// Tokens of a document as attention's work counts them: the mean over tokens of their document's
-/// length, sum l^2 / sum l; seq_len where nothing is packed.
+/// Document length that gives the work of attention: the mean over tokens of the length of their
+/// document, sum l^2 / sum l; seq_len where nothing is packed.
 std::int64_t attended_length(const Plan& plan);
 
 }  // namespace orrery::models

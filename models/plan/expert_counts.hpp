@@ -1,8 +1,8 @@
 #pragma once
-// Routing as it was counted: how many tokens each expert of each layer took. Of it a plan keeps one
-// number a layer, what the busiest rank's experts take over the mean (`imbalance`): every rank of a
-// group waits for that one. Layers of different numbers are priced, and held, apart.
-// Which expert of a rank took how many is left out: a grouped GEMM is priced with equal ones.
+// Measured routing: how many tokens each expert of each layer received. A plan keeps one number per
+// layer, `imbalance`: tokens of the busiest rank's experts over the mean, because every rank of the
+// group waits for that rank. Layers with different numbers are different kinds of layers.
+// Left out: the distribution inside a rank; a grouped GEMM is priced with equal experts.
 
 #include <cstdint>
 #include <string>
@@ -11,13 +11,13 @@
 
 namespace orrery::models {
 
-/// By layer with experts, in model order; one line alone stands for all of them.
+/// Tokens by layer with experts, in model order, and by expert; a single layer stands for all.
 struct ExpertCounts {
   std::vector<std::vector<std::int64_t>> layers;
 
   std::int64_t experts() const { return std::ssize(layers.front()); }
-  /// Of each layer the most that one of `ranks` ranks takes, each with as many experts one after
-  /// another, over what they take on average. `ranks` divides the experts.
+  /// For each layer, the tokens of the busiest rank over the mean of `ranks` ranks, which hold
+  /// equal numbers of consecutive experts. `ranks` must divide the number of experts.
   std::vector<double> imbalances(std::int64_t ranks) const;
 };
 
@@ -26,7 +26,7 @@ struct ExpertCounts {
 /// Errors  `file:line 2: ...`, `file:/1/0: ...`: no count, lines of different lengths, a layer that
 ///         no token reached; unreadable
 ExpertCounts load_expert_counts(const std::string& path);
-/// By the name's ending.
+/// The same from text; the ending of `name` says which format.
 ExpertCounts parse_expert_counts(std::string_view text, const std::string& name);
 
 }  // namespace orrery::models

@@ -1,5 +1,6 @@
 #pragma once
-// The groups that models/plan/fields.cpp joins, and readers and writers that rows of several name.
+// The groups of rows that models/plan/fields.cpp joins into one table, and the readers and writers
+// that rows of several groups use.
 
 #include <cstdint>
 #include <span>
@@ -16,8 +17,8 @@ std::span<const PlanField> fields_of_batch();
 std::span<const PlanField> fields_of_savers();
 std::span<const PlanField> fields_of_gradients();
 
-inline constexpr std::int64_t most_layers = 1 << 12;     // of a model, and so of stages and chunks
-inline constexpr std::int64_t most_lora_rank = 1 << 14;  // and of factors of gradients
+inline constexpr std::int64_t most_layers = 1 << 12;     // and so most stages and chunks
+inline constexpr std::int64_t most_lora_rank = 1 << 14;  // also of PowerSGD's factors
 inline constexpr std::int64_t most_seq_len = std::int64_t{1} << 30;
 
 template <const auto& array>
@@ -35,7 +36,7 @@ Json write_word(const Plan& plan) {
   return word_of(array, plan.*member);
 }
 
-/// A list of words; none of them twice.
+/// Reads a list of words without repetition.
 template <auto member, const auto& array>
 void read_some(const Node& list, Plan& plan) {
   auto& set = plan.*member;

@@ -1,4 +1,4 @@
-// What all fields of a plan have in common: values in JSON, flags, cells and titles.
+// What all fields of a plan have in common: their values in JSON, flags, table cells and titles.
 
 #include <fmt/format.h>
 
@@ -11,8 +11,8 @@
 namespace orrery::models {
 namespace {
 
-/// Digits with a point between or before them, and perhaps an exponent; not the number in front of
-/// a unit.
+/// A decimal number, perhaps with an exponent, if the whole text is one; not a number followed by a
+/// unit.
 std::optional<double> decimal_from(std::string_view text) {
   constexpr std::string_view in_numbers = "0123456789.";
   const bool digits = !text.empty() && in_numbers.find(text.front()) != in_numbers.npos &&

@@ -1,4 +1,5 @@
-// Rows of a plan's fields: the axes of the mesh, and the state that is sharded along them.
+// Rows of a plan's fields: degrees along the axes of the mesh, and the sharding and offload of
+// state.
 
 #include <fmt/format.h>
 
@@ -110,8 +111,8 @@ constexpr PlanField axis_rows[] = {
      .titled = "+ SP",
      .stack = Stack::has_default,
      .on = &Plan::sequence_parallel},
-    {.key = "tensor_overlap",  // false: the tensor group's collectives wait for products, and they
-                               // for them, also where the stack could run both at once
+    {.key = "tensor_overlap",  // false: tensor-parallel collectives and GEMMs wait for each other,
+                               // even if the stack could overlap them
      .name = "overlap in the tensor group",
      .kind = Kind::flag,
      .column = "tp_comm_overlap",
@@ -137,7 +138,7 @@ constexpr PlanField axis_rows[] = {
      .read = read_context_form,
      .write = write_context_form,
      .derive = derive_context_form},
-    {.key = "context_heads",  // of a hierarchy: ranks of a group that trade for heads
+    {.key = "context_heads",  // of hierarchical: ranks of a group that exchange for heads
      .name = "context heads",
      .title = Title::addition,
      .titled = "in groups of",
@@ -188,7 +189,7 @@ constexpr PlanField axis_rows[] = {
      .words = words_in<zero_words>,
      .read = read_zero,
      .write = write_zero},
-    {.key = "data_shard",  // ranks that share state, copied along the others; 0: all of data
+    {.key = "data_shard",  // HSDP: ranks over which state is sharded; 0: all of data
      .name = "data shard",
      .title = Title::addition,
      .titled = "in shards of",
@@ -197,13 +198,13 @@ constexpr PlanField axis_rows[] = {
      .least = 0,
      .most = most_gpus,
      .write = write_data_shard},
-    {.key = "reshard",  // of ZeRO-3: after forward
+    {.key = "reshard",  // ZeRO-3: free gathered weights after forward
      .name = "reshard after forward",
      .kind = Kind::flag,
      .by_default = Default::silent,
      .on = &Plan::reshard,
      .written = Written::where_changed},
-    {.key = "prefetch",  // of ZeRO-3: units gathered ahead
+    {.key = "prefetch",  // ZeRO-3: units gathered ahead of the one that runs
      .name = "prefetch",
      .by_default = Default::silent,
      .count = &Plan::prefetch,
@@ -221,7 +222,7 @@ constexpr PlanField axis_rows[] = {
      .read = read_word<&Plan::offload, offload_words>,
      .write = write_word<&Plan::offload, offload_words>,
      .written = Written::where_changed},
-    {.key = "offload_device",  // of what `offload` and `offload_layers` leave to the host
+    {.key = "offload_device",  // where `offload` and `offload_layers` keep what they offload
      .name = "offload device",
      .kind = Kind::word,
      .by_default = Default::silent,

@@ -1,5 +1,5 @@
-// Rows of a plan's fields: what a step works on, in which precision, and what it computes twice
-// or keeps on the host.
+// Rows of a plan's fields: batches and sequences, precision, recomputation and offloaded
+// activations.
 
 #include <fmt/format.h>
 
@@ -41,7 +41,7 @@ std::string_view words_of(Positions positions) {
   }
 }
 
-/// Learned positions end where their table does: a conflict of the plan.
+/// Learned positions beyond their table are a conflict of the plan instead.
 std::string remark_seq_len(const Plan& plan, const PlanBasis& basis) {
   const Model& model = basis.model;
   const bool beyond = model.max_positions > 0 && plan.seq_len > model.max_positions;
@@ -106,14 +106,14 @@ constexpr PlanField batch_rows[] = {
      .words = words_in<recompute_words>,
      .read = read_word<&Plan::recompute, recompute_words>,
      .write = write_word<&Plan::recompute, recompute_words>},
-    {.key = "recompute_modules",  // of recompute selective
+    {.key = "recompute_modules",  // for recompute=selective
      .name = "recomputed modules",
      .kind = Kind::some,
      .by_default = Default::silent,
      .words = words_in<recompute_module_words>,
      .read = read_some<&Plan::recompute_modules, recompute_module_words>,
      .write = write_recompute_modules},
-    {.key = "recompute_layers",  // the first ones of each chunk; 0: all
+    {.key = "recompute_layers",  // first layers of each chunk that recompute; 0: all
      .name = "recomputed layers",
      .column = "recompute_layers",
      .by_default = Default::silent,
@@ -121,20 +121,20 @@ constexpr PlanField batch_rows[] = {
      .least = 0,
      .most = most_layers,
      .written = Written::where_changed},
-    {.key = "recompute_every",  // of those, the first of every so many
+    {.key = "recompute_every",  // of those layers, one in every so many recomputes
      .name = "recomputed every",
      .by_default = Default::silent,
      .count = &Plan::recompute_every,
      .most = most_layers,
      .written = Written::where_changed},
-    {.key = "recompute_elsewhere",  // in the layers that those two leave out
+    {.key = "recompute_elsewhere",  // modules that all other layers recompute
      .name = "recomputed elsewhere",
      .kind = Kind::some,
      .by_default = Default::silent,
      .words = words_in<recompute_module_words>,
      .read = read_some<&Plan::recompute_elsewhere, recompute_module_words>,
      .write = write_recompute_elsewhere},
-    {.key = "offload_layers",  // the first ones of each chunk, whose activations the host keeps
+    {.key = "offload_layers",  // first layers of each chunk whose activations are offloaded
      .name = "offloaded layers",
      .by_default = Default::silent,
      .count = &Plan::offload_layers,

@@ -1,4 +1,4 @@
-// Rows of a plan's fields: experts: who holds them and how tokens reach them.
+// Rows of a plan's fields: experts, the ranks that hold them and how tokens reach them.
 
 #include <fmt/format.h>
 
@@ -62,8 +62,8 @@ std::string derive_capacity(Plan&, const PlanBasis& basis) {
   return basis.model.experts > 0 ? "no limit taken as default: no token is dropped" : "";
 }
 
-/// Layers that are all alike are one number; of others the plan has their mean, too, which layers
-/// have that are not the model's own, as those that predict further tokens.
+/// Equal layers become one number. Otherwise the plan has each layer's number and their mean, which
+/// applies to layers outside the model's own, such as those that predict further tokens (MTP).
 void take_imbalances(const std::vector<double>& of_layers, Plan& plan) {
   const auto layers = static_cast<double>(of_layers.size());
   plan.imbalance = std::accumulate(of_layers.begin(), of_layers.end(), 0.0) / layers;
@@ -72,8 +72,8 @@ void take_imbalances(const std::vector<double>& of_layers, Plan& plan) {
   if (std::any_of(of_layers.begin(), of_layers.end(), differs)) plan.layer_imbalance = of_layers;
 }
 
-/// A number, one for each layer with experts, or a file of counted tokens, whose busiest rank
-/// depends on `expert`.
+/// A number, a list of one for each layer with experts, or a file of counted tokens, from which the
+/// busiest rank follows by the degree `expert`.
 void read_imbalance(const Node& factor, Plan& plan) {
   if (factor.is_array()) {
     std::vector<double> of_layers;
@@ -153,7 +153,7 @@ Json write_expert_room(const Plan& plan) {
 }
 
 constexpr PlanField expert_rows[] = {
-    {.key = "expert",  // ranks of a stage that share a layer's experts
+    {.key = "expert",  // ranks of a stage over which a layer's experts are distributed
      .name = "expert",
      .column = "ep",
      .title = Title::addition,
@@ -163,7 +163,7 @@ constexpr PlanField expert_rows[] = {
      .most = most_gpus,
      .written = Written::where_changed,
      .derive = derive_expert},
-    {.key = "expert_tensor",  // ranks that cut each expert
+    {.key = "expert_tensor",  // ranks over which each expert is cut
      .name = "expert tensor",
      .title = Title::addition,
      .titled = "ETP",
@@ -173,7 +173,7 @@ constexpr PlanField expert_rows[] = {
      .write = [](const Plan& plan) { return Json(plan.expert_tensor); },
      .written = Written::where_changed,
      .derive = derive_expert_tensor},
-    {.key = "dispatcher",  // of tokens to their experts
+    {.key = "dispatcher",  // how tokens are sent to their experts
      .name = "dispatcher",
      .kind = Kind::word,
      .by_default = Default::silent,
@@ -182,7 +182,7 @@ constexpr PlanField expert_rows[] = {
      .write = write_word<&Plan::dispatcher, dispatcher_words>,
      .written = Written::where_changed,
      .derive = derive_dispatcher},
-    {.key = "expert_overlap",  // what runs while tokens travel to their experts
+    {.key = "expert_overlap",  // what overlaps with the experts' all-to-alls
      .name = "expert overlap",
      .kind = Kind::word,
      .by_default = Default::silent,
@@ -190,14 +190,14 @@ constexpr PlanField expert_rows[] = {
      .read = read_word<&Plan::expert_overlap, expert_overlap_words>,
      .write = write_word<&Plan::expert_overlap, expert_overlap_words>,
      .written = Written::where_changed},
-    {.key = "permute_fusion",  // of tokens to the order of their experts: one kernel each way
+    {.key = "permute_fusion",  // one kernel each way to order tokens by expert
      .name = "fused permutation",
      .kind = Kind::flag,
      .by_default = Default::silent,
      .on = &Plan::permute_fusion,
      .written = Written::where_changed,
      .derive = derive_permute_fusion},
-    {.key = "capacity",  // rows of an expert over the mean: above it tokens are dropped
+    {.key = "capacity",  // limit on rows of an expert over the mean; tokens beyond it are dropped
      .name = "capacity",
      .kind = Kind::factor,
      .by_default = Default::silent,
@@ -210,8 +210,8 @@ constexpr PlanField expert_rows[] = {
      .by_default = Default::silent,
      .on = &Plan::pad_to_capacity,
      .written = Written::where_changed},
-    {.key = "imbalance",  // rows of the busiest rank's experts over the mean, by layer or of all,
-                          // or a file of counts
+    {.key = "imbalance",  // rows of the busiest rank's experts over the mean, for all layers or
+                          // each, or a file of token counts
      .name = "imbalance",
      .kind = Kind::factor,
      .by_default = Default::silent,

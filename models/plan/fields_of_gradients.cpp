@@ -1,4 +1,4 @@
-// Rows of a plan's fields: gradients on their way, and the layers of a stage.
+// Rows of a plan's fields: reduction of gradients, layers of each chunk, and CUDA graphs.
 
 #include <fmt/format.h>
 
@@ -64,19 +64,18 @@ std::string derive_stage_layers(Plan& plan, const PlanBasis& basis) {
 }
 
 constexpr PlanField gradient_rows[] = {
-    {.key = "overlap",  // false: nothing data-parallel concurrently with compute
+    {.key = "overlap",  // false: no data-parallel collective overlaps with compute
      .name = "overlap",
      .kind = Kind::flag,
      .on = &Plan::overlap_gradients},
-    {.key =
-         "deferred_head_gradients",  // of so many micro-batches, by the last stage when it is done
+    {.key = "deferred_head_gradients",  // micro-batches whose head weight gradients come last
      .name = "deferred head gradients",
      .by_default = Default::silent,
      .count = &Plan::deferred_head_gradients,
      .least = 0,
      .most = 1 << 20,
      .written = Written::where_changed},
-    {.key = "bucket",  // of gradients that are reduced at once
+    {.key = "bucket",  // bytes of gradients that are reduced at once
      .name = "bucket",
      .kind = Kind::bytes,
      .read = [](const Node& value, Plan& plan) { plan.bucket = value.as<Bytes>(); },
@@ -84,7 +83,7 @@ constexpr PlanField gradient_rows[] = {
      .derive = [](Plan&, const PlanBasis&) -> std::string {
        return "the software's gradient bucket taken as default";
      }},
-    {.key = "compression",  // of gradients, with zero 0 and data above 1
+    {.key = "compression",  // of gradients; needs zero 0 and data above 1
      .name = "compression",
      .kind = Kind::word,
      .by_default = Default::silent,
@@ -92,7 +91,7 @@ constexpr PlanField gradient_rows[] = {
      .read = read_word<&Plan::compression, compression_words>,
      .write = write_word<&Plan::compression, compression_words>,
      .written = Written::where_changed},
-    {.key = "compression_share",  // of each bucket's gradients, of top-k
+    {.key = "compression_share",  // of each bucket's gradients that top-k sends
      .name = "compression share",
      .kind = Kind::share,
      .by_default = Default::silent,
@@ -106,7 +105,7 @@ constexpr PlanField gradient_rows[] = {
      .read = read_compression_rank,
      .write = write_compression_rank,
      .derive = derive_compression_rank},
-    {.key = "stage_layers",  // layers of each chunk: [7, 8, 8, 7]; "by-time": prices decide
+    {.key = "stage_layers",  // layers of each chunk, [7, 8, 8, 7]; "by-time": from predicted times
      .name = "stage layers",
      .kind = Kind::counts,
      .least = 0,
@@ -114,7 +113,7 @@ constexpr PlanField gradient_rows[] = {
      .read = read_stage_layers,
      .write = write_stage_layers,
      .derive = derive_stage_layers},
-    {.key = "embedding_counts",  // embedding and head take a layer's slot each
+    {.key = "embedding_counts",  // embedding and head count as a layer each
      .name = "embedding counts",
      .kind = Kind::flag,
      .by_default = Default::silent,

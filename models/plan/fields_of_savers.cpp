@@ -1,4 +1,4 @@
-// Rows of a plan's fields: what is trained, and memory that is saved.
+// Rows of a plan's fields: what is trained, and options that save memory.
 
 #include <fmt/format.h>
 
@@ -68,14 +68,14 @@ constexpr PlanField saver_rows[] = {
      .by_default = Default::silent,
      .on = &Plan::lora_dropout,
      .write = write_lora_dropout},
-    {.key = "sequence_lengths",  // of the documents packed into a sequence, equally frequent
+    {.key = "sequence_lengths",  // of documents packed into a sequence, equally frequent
      .name = "packed lengths",
      .kind = Kind::counts,
      .by_default = Default::silent,
      .most = most_seq_len,
      .read = read_sequence_lengths,
      .write = write_sequence_lengths},
-    {.key = "moments",  // of Adam
+    {.key = "moments",  // format of Adam's moments
      .name = "moments",
      .kind = Kind::word,
      .column = "moments",
@@ -91,32 +91,32 @@ constexpr PlanField saver_rows[] = {
      .by_default = Default::silent,
      .on = &Plan::fused_cross_entropy,
      .written = Written::where_changed},
-    {.key = "low_precision_gather",  // of weights under ZeRO, and of frozen ones, in 8 bits
+    {.key = "low_precision_gather",  // ZeRO gathers, and LoRA keeps frozen weights, in 8 bits
      .name = "gather in 8 bits",
      .kind = Kind::flag,
      .by_default = Default::silent,
      .on = &Plan::low_precision_gather,
      .written = Written::where_changed},
-    {.key = "low_precision_attention",  // in fp8: models/operations/narrow_attention.cpp
+    {.key = "low_precision_attention",  // in fp8, see models/operations/narrow_attention.cpp
      .name = "attention in 8 bits",
      .kind = Kind::flag,
      .by_default = Default::silent,
      .on = &Plan::low_precision_attention,
      .written = Written::where_changed},
-    {.key = "transpose_weights",  // of 8 bits, by every backward pass: models/operations/linear.cpp
+    {.key = "transpose_weights",  // 8-bit ones, in every backward: models/operations/linear.cpp
      .name = "weights transposed in backward",
      .kind = Kind::flag,
      .by_default = Default::silent,
      .on = &Plan::transpose_weights,
      .written = Written::where_changed},
-    {.key = "start_layers_bf16",  // the model's first layers, in a precision of fewer bits
+    {.key = "start_layers_bf16",  // first layers that stay in bf16 under a narrower precision
      .name = "first layers in bf16",
      .by_default = Default::silent,
      .count = &Plan::start_layers_bf16,
      .least = 0,
      .most = most_layers,
      .written = Written::where_changed},
-    {.key = "end_layers_bf16",  // ... and its last
+    {.key = "end_layers_bf16",  // last layers that stay in bf16
      .name = "last layers in bf16",
      .by_default = Default::silent,
      .count = &Plan::end_layers_bf16,

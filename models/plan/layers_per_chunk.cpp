@@ -9,7 +9,7 @@ std::vector<std::int64_t> layers_per_chunk(const Plan& plan, const Model& model)
   const std::int64_t chunks = plan.chunks();
   ensure(chunks >= 1, "a plan has at least one chunk");
   const std::int64_t ends = plan.embedding_counts ? 2 : 0;
-  // A prediction layer is as long as a layer, and stands on the last chunk.
+  // A layer that predicts further tokens (MTP) takes as long as a layer and is on the last chunk.
   std::int64_t ahead = chunks > 1 ? model.prediction_layers : 0;
   if ((model.layers + ahead + ends) / chunks < ahead + ends / 2) ahead = 0;
   const std::int64_t slots = model.layers + ahead + ends;

@@ -34,7 +34,7 @@ Json value_of_key(std::string_view key, std::string_view text) {
   for (const PlanField& field : plan_fields()) {
     if (field.key == key) return field.json_of(text);
   }
-  return scalar_of(text);  // read_plan says which keys there are
+  return scalar_of(text);  // an unknown key: read_plan refuses it and lists those that exist
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ Json value_of_key(std::string_view key, std::string_view text) {
 std::string to_text(const Plan& plan) {
   Plan plain;
   plain.schedule = usual_schedule(plan.virtual_stages);
-  // A stack may have a rule of its own for embedding and head of a pipeline.
+  // Whether embedding and head count as layers may depend on the software stack.
   const bool stack_decides = plan.chunks() > 1 && plan.stage_layers.empty();
   std::string text;
   for (const PlanField& field : plan_fields()) {

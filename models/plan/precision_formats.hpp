@@ -1,5 +1,6 @@
 #pragma once
-// Which number formats each precision stands for.
+// The number formats that each precision stands for. Their scales are in
+// models/operations/quantisation.hpp.
 
 #include "hardware/dtype.hpp"
 #include "models/plan/choices.hpp"

@@ -10,7 +10,7 @@
 namespace orrery::models {
 namespace {
 
-/// Keeps what a new Plan has, or derives it, and says so.
+/// Keeps the value of a new Plan, or derives one; returns the text of the assumption.
 std::string default_of(const PlanField& field, Plan& plan, const PlanBasis& basis) {
   if (field.derive) return field.derive(plan, basis);
   if (field.by_default == PlanField::Default::silent) return {};

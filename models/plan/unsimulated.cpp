@@ -2,7 +2,7 @@
 
 namespace orrery::models {
 
-/// None at present: a row here refuses a key by name instead of as unknown.
+/// None at present. A row here refuses a key by name rather than as unknown.
 std::span<const UnsimulatedField> unsimulated_fields() {
   return {};
 }

@@ -11,7 +11,7 @@ namespace orrery::models {
 
 namespace {
 
-/// Something outside the rank's own queues that was under way for a while.
+/// The interval of a receive, a joint collective, or traffic carried over from the previous step.
 struct Outside {
   Time start{}, end{};
   TimeClass part = TimeClass::other;
@@ -25,7 +25,8 @@ class BreakdownWalk {
 
   Breakdown run() {
     outside_.push_back({Time{}, priced_.carried_by(rank_class_), TimeClass::dp, false});
-    // Outside intervals first: an operation's gap may be explained by what is launched after it.
+    // Outside intervals are collected first: what explains an operation's gap may be launched after
+    // it.
     const std::vector<std::size_t> none_received(priced_.channels.size());
     walk(program_, rank_class_, OutsideWalk{*this, none_received});
     std::stable_sort(outside_.begin(), outside_.end(),
@@ -38,7 +39,7 @@ class BreakdownWalk {
  private:
   Time& part(TimeClass which) { return parts_[static_cast<std::size_t>(which)]; }
 
-  /// Receives and joint collectives of the list.
+  /// Collects the receives and joint collectives of the list.
   struct OutsideWalk {
     BreakdownWalk& all;
     std::vector<std::size_t> received;  // so far, by channel
@@ -57,7 +58,7 @@ class BreakdownWalk {
       const PricedOperation& price = all.priced_.collectives[each.target];
       const Time start = all.times_.collective_starts[each.target];
       const Time ready = all.times_.collectives_ready[all.rank_class_].at(joined++);
-      // From when it was waited for and on its wire, as far as this rank alone can see.
+      // From when this rank was ready for it, but within its lead: as much as this rank can know.
       all.outside_.push_back({std::clamp(ready, start - price.lead, start),
                               all.times_.collective_end(all.priced_, each.target),
                               all.program_.communicators[joint.communicator].time_class,
@@ -65,7 +66,7 @@ class BreakdownWalk {
     }
   };
 
-  /// Gives [cursor, until) to the outside intervals that cover it and the rest to `otherwise`.
+  /// Attributes [cursor, until) to the outside intervals that cover it and the rest to `otherwise`.
   void fill(Time until, TimeClass otherwise) {
     while (next_ < outside_.size() && outside_[next_].end <= cursor_) ++next_;
     for (std::size_t i = next_; i < outside_.size() && cursor_ < until; ++i) {
@@ -119,7 +120,8 @@ class BreakdownWalk {
     return program_.blocks[record.block].operations[record.waited_for].time_class;
   }
 
-  /// The host was late: for what it waited itself, then for its own work.
+  /// Attributes a gap in which the host was late: first to what the host waited for, then to the
+  /// host.
   void host_gap(Time until) {
     Time blocked = cursor_;
     for (std::size_t i = next_; i < outside_.size() && outside_[i].start < until; ++i) {
@@ -130,7 +132,8 @@ class BreakdownWalk {
     if (until > cursor_) advance(until, TimeClass::host);
   }
 
-  /// After the last kernel: what is still under way, the host's own rest, other ranks.
+  /// Attributes the time after the last kernel: to traffic that has not ended, the rest of the
+  /// host's work, and other ranks.
   void finish() {
     const QueueTimes& own = times_.ranks[rank_class_];
     if (own[Lane::data] > cursor_) fill(own[Lane::data], TimeClass::bubble);

@@ -10,22 +10,23 @@
 
 namespace orrery::models {
 
-/// `tight`: it fits as predicted, with less to spare than was asked for. `doubtful`: it does not as
-/// predicted, and would with the least that such a plan may need.
+/// `tight`: the predicted peak fits, with less to spare than was asked for. `doubtful`: the
+/// predicted peak does not fit, but the least that such a plan may need does.
 enum class Fit : std::uint8_t { yes, tight, doubtful, no };
 std::string_view name(Fit fit);
 
-/// Share of a GPU's memory that a plan leaves free to count as `Fit::yes` where no question says:
-/// the median error of predicted peaks (models/prediction/published_errors.hpp).
+/// Default headroom, the share of a GPU's memory that a plan must leave free to count as
+/// `Fit::yes`: the median error of predicted peaks (models/prediction/published_errors.hpp).
 double usual_headroom();
 
-/// What a plan needs at its peak, as predicted and within which bounds.
+/// Peak memory of a plan: predicted, and its bounds.
 struct MemoryNeed {
   Bytes least{}, predicted{}, most{};
 };
 
-/// Weights, gradients, optimizer state and context are a matter of counting. What activations,
-/// transfers and kernels hold depends on the stack's allocator and on what its versions keep.
+/// Weights, gradients, optimizer state and context (`held`) are counted. What activations,
+/// transfers and kernels hold (`dynamic`) depends on the stack's allocator and on what its versions
+/// keep.
 ///   least = held + 0.5 dynamic,  most = held + 1.3 dynamic
 /// Source  peak_memory_gb of the runs in scenarios/validation/runs.csv that are not set aside:
 ///         about the 10th and the 90th percentile of (measured - held) / dynamic; the lower one was

@@ -28,8 +28,9 @@ double recomputing_share(const Model& model, const Plan& plan) {
   return layers / of(model.layers);
 }
 
-/// From latents up to heads, in all layers: queries from their rank, or from the input where they
-/// have none, and keys without their rotated part with values.
+/// FLOPs per token of latent attention's up-projections to heads, in all layers: of queries, from
+/// their latents or from the input where they have none, and of keys (without their rotated part)
+/// and values.
 double latents_expanded(const Model& model) {
   if (model.kv_rank == 0) return 0;
   const std::int64_t from = model.query_rank > 0 ? model.query_rank : model.hidden;
@@ -49,7 +50,7 @@ double dense_widths(const Model& model) {
   return sum;
 }
 
-/// Of all layers.
+/// FLOPs per token of these modules' forward, in all layers.
 double modules_recomputed(const Model& model, const Plan& plan, WordSet<RecomputeModule> modules) {
   const std::int64_t length = attended_length(plan);
   const std::int64_t value_width = model.value_dim > 0 ? model.value_dim : model.head_dim;
@@ -69,7 +70,7 @@ double all_layers_recomputed(const Model& model, const Plan& plan) {
   Model layers_only = model;
   layers_only.prediction_layers = layers_only.generator_hidden = 0;
   if (model.prediction_layers > 0) {
-    layers_only.gemm_parameters = 0;  // a tally counts those layers, too
+    layers_only.gemm_parameters = 0;  // a stated count includes those layers, too
   } else if (model.gemm_parameters > 0) {
     layers_only.gemm_parameters -= model.vocab * embedding_width(model);
   }
@@ -79,7 +80,7 @@ double all_layers_recomputed(const Model& model, const Plan& plan) {
   return forward_flops_per_token(layers_only, attended_length(plan));
 }
 
-/// Weights that adapters add to those that multiply a token.
+/// Number of adapter weights that multiply each token.
 double adapter_parameters(const Model& model, const Plan& plan) {
   const std::int64_t heads = model.heads * model.head_dim, kv = model.kv_heads * model.head_dim;
   const auto at = [&](LoraTarget target, std::int64_t in, std::int64_t out) {
@@ -112,7 +113,7 @@ double training_flops_per_token(const Model& model, const Plan& plan) {
 
 namespace {
 
-/// FLOPs of one rank's whole step by class.
+/// FLOPs of one rank's whole step: of attention, and of all else.
 struct RankFlops {
   Flops gemm{}, attention{};
 };

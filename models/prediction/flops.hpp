@@ -1,16 +1,17 @@
 #pragma once
-// FLOPs that are useful, FLOPs that are done twice, and how far a step is from doing only those.
+// Useful FLOPs, recomputed FLOPs, and the waterfall from an ideal machine, which does only the
+// useful ones at peak, to the predicted step.
 
 #include "models/prediction/prediction.hpp"
 
 namespace orrery::models {
 
 /// FLOPs per token that recomputation adds, by the convention of `forward_flops_per_token`: the
-/// layers' forward again (full), or of it the products that are listed (selective).
+/// layers' forward again (full), or only its listed modules (selective).
 double recomputed_flops_per_token(const Model& model, const Plan& plan);
 
-/// FLOPs per token of forward and backward: 3 x forward; frozen weights have no gradient, adapters
-/// come on top, a frozen reference goes forward.
+/// FLOPs per token of forward and backward: 3 x forward. Frozen weights have no weight gradient,
+/// adapters come on top, a frozen reference adds one forward.
 double training_flops_per_token(const Model& model, const Plan& plan);
 
 /// From the ideal machine (every GPU at its dense peak, model FLOPs only) to the predicted step of

@@ -19,12 +19,12 @@ double as_number(Time time) {
   return static_cast<double>(time.count());
 }
 
-/// Host and queue, one after another.
+/// Launch and queue time of an operation, one after another.
 double in_turn(const PricedOperation& op) {
   return as_number(op.launch) + as_number(op.lead) + as_number(op.duration) + as_number(op.trail);
 }
 
-/// Of each phase, its operations in turn.
+/// For each phase, the sum over its operations.
 std::vector<double> phase_times(const PricedProgram& priced) {
   std::vector<double> blocks;
   for (const std::vector<PricedOperation>& block : priced.blocks) {
@@ -47,7 +47,7 @@ double most_of(const std::vector<double>& times) {
   return times.empty() ? 0 : *std::max_element(times.begin(), times.end());
 }
 
-/// Transfers and collectives, with their launches.
+/// Times of transfers and collectives, with their launches.
 struct WireTimes {
   std::vector<double> channels, collectives;
 };
@@ -61,7 +61,7 @@ WireTimes wire_times(const PricedProgram& priced) {
   return times;
 }
 
-/// What is there before the schedule, and the bound that it may not pass.
+/// Time before the schedule (step launch, carried traffic), and the bound of the step.
 double outside_schedule(const PricedProgram& priced) {
   double sum = as_number(priced.step_launch) + as_number(priced.bound.time);
   for (const Time each : priced.carried) sum += as_number(each);

@@ -20,8 +20,8 @@ std::int64_t communicators_of(const Plan& plan) {
          (plan.pipeline > 1 ? 2 : 0) + (plan.expert > 1 ? 2 : 0) + (cuts_experts ? 1 : 0);
 }
 
-/// fp32 logits of a micro-batch on one rank, times the copies that the stack's loss makes of them;
-/// what it does without is not saved.
+/// Adds the copies that the stack's loss makes of a micro-batch's fp32 logits on one rank. A
+/// negative number of copies is taken off the saved activations.
 void add_loss_copies(const Question& question, const Program& program, const RankClass& ranks,
                      MemoryByKind& held) {
   const Plan& plan = question.plan;

@@ -1,5 +1,6 @@
 #pragma once
-// The Program's peak with what no Program shows: context, library workspaces, fragmentation.
+// Peak memory of each stage: the Program's buffers, and what no Program lists: CUDA context,
+// library workspaces, fragmentation.
 
 #include "models/prediction/prediction.hpp"
 

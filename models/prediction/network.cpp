@@ -20,7 +20,7 @@ namespace orrery::models {
 
 namespace {
 
-/// Why events cannot be asked of this cluster at all; nothing: they can.
+/// Why traffic on this cluster cannot be evaluated by events; nullopt if it can.
 std::optional<std::string> no_events(const Question& question) {
   const hardware::Cluster& cluster = question.cluster;
   if (cluster.fabric.kind == hardware::FabricKind::none || cluster.node.nics == 0) {
@@ -32,13 +32,13 @@ std::optional<std::string> no_events(const Question& question) {
   return std::nullopt;
 }
 
-/// Times as long as if nothing shared a link.
+/// Time of the step as if nothing shared a link.
 Time alone_step(const Traffic& traffic, const NetworkSite& site) {
   if (traffic.lossless) return evaluate_maps(*traffic.priced).step;
   return evaluate_network(traffic_alone(*traffic.priced, site)).times.step;
 }
 
-/// The same step without the other jobs.
+/// Time of the step without the other jobs.
 Time step_without_jobs(const PricedProgram& priced, NetworkSite site) {
   site.others.clear();
   const Traffic traffic = traffic_of(priced, site);
@@ -62,7 +62,7 @@ std::string template_name(const JobTraffic& job, std::uint32_t id) {
   return fmt::format("{} of stage {}", name, program.classes[first].stage);
 }
 
-/// Of another job: "dp of stage 3 of /jobs/0".
+/// Name of a template of any job; of another job it is "dp of stage 3 of /jobs/0".
 std::string name_of(const Traffic& traffic, std::uint32_t id) {
   for (std::size_t i = traffic.others.size(); i-- > 0;) {
     const JobTraffic& job = traffic.others[i];
@@ -73,7 +73,7 @@ std::string name_of(const Traffic& traffic, std::uint32_t id) {
   return template_name(traffic, id);
 }
 
-/// To whom, by name.
+/// To which other traffic a template lost time, by name, largest share first.
 std::vector<std::pair<std::string, double>> lost_to(
     const Traffic& traffic, const std::vector<std::pair<std::uint32_t, double>>& others) {
   std::map<std::string, double> shares;
@@ -84,7 +84,7 @@ std::vector<std::pair<std::string, double>> lost_to(
   return sorted;
 }
 
-/// The most that any class of one name lost, of our job.
+/// Losses of our job's traffic: of all templates of one name, the one that lost most.
 std::vector<TrafficLoss> losses_of(const Traffic& traffic, const NetworkTimes& times) {
   std::map<std::string, std::uint32_t> worst;
   const auto own = static_cast<std::uint32_t>(traffic.channels.size() + traffic.groups.size());
@@ -102,7 +102,7 @@ std::vector<TrafficLoss> losses_of(const Traffic& traffic, const NetworkTimes& t
   return losses;
 }
 
-/// Between nodes, and between GPUs and NICs inside them.
+/// Names of links between nodes, and of those between GPUs and NICs inside them.
 struct NamedLinks {
   const FabricGraph& fabric;
   InsideLinks inside;
@@ -126,7 +126,7 @@ std::vector<FullLinks> links_of(const NamedLinks& named, const Traffic& traffic,
   return links;
 }
 
-/// Prices with what ranks wait where kernels vary.
+/// Adds to the prices what ranks wait because kernel times vary.
 void vary_kernels(const Question& question, Prediction& result) {
   const std::optional<KernelJitter>& jitter = question.network.jitter;
   if (!jitter) return;
@@ -198,7 +198,7 @@ void evaluate_traffic(const NamedLinks& named, const NetworkSite& site, Predicti
   add_jobs(site, traffic, times, result);
 }
 
-/// The site with the other jobs' prices, in which they live.
+/// Evaluates the step with shared links. Returns why it cannot be simulated, or nullopt.
 std::optional<std::string> evaluate_shared(const Question& question, Prediction& result) {
   const auto fabric = std::make_shared<const FabricGraph>(question.cluster);
   NetworkSite site = site_of(question, *result.program, fabric);
@@ -216,7 +216,7 @@ std::optional<std::string> evaluate_shared(const Question& question, Prediction&
   return std::nullopt;
 }
 
-/// Do experts have ranks or replicas that the dense layers have not?
+/// Do experts have ranks or replicas other than those of the dense layers?
 bool folds_experts(const Program& program) {
   const auto of_experts = [&](std::uint16_t communicator) {
     const AxisSet along = program.communicators.at(communicator).axes;

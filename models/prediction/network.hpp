@@ -1,8 +1,8 @@
 #pragma once
-// How a prediction treats the network between nodes, and what it found there.
-//   static   every collective alone but for its siblings; the evaluation of a search
-//   events   collectives and transfers share links with what runs concurrently
-//   maps     events were asked for, but no link can be filled: the sweep of maps says the same
+// How a prediction evaluates the network between nodes, and the result.
+//   static   each collective shares links only with its siblings; used by searches
+//   events   collectives and transfers share links with concurrent traffic
+//   maps     events were asked for, but no link can be filled: evaluating maps gives the same
 // Leaves out what traffic.hpp leaves out.
 
 #include <cstdint>
@@ -30,7 +30,7 @@ inline constexpr Words<NetworkMode, 3> network_mode_words{{{NetworkMode::automat
 struct NodeOrder {
   std::optional<std::uint64_t> scattered;  // seed of a random order
   std::vector<std::int64_t> nodes;         // by the plan's node; empty: as numbered
-  AxisOrder axes;                          // in which ranks are counted
+  AxisOrder axes;                          // order of mesh axes in which ranks are numbered
 
   bool contiguous() const { return !scattered && nodes.empty(); }
 };
@@ -43,64 +43,65 @@ inline constexpr Words<PerturbedPart, 5> perturbed_part_words{
      {PerturbedPart::link, "link"},
      {PerturbedPart::packet_switch, "switch"}}};
 
-/// Something that is slower than its kind.
+/// A part of the cluster that is slower than its kind.
 struct Perturbation {
   PerturbedPart kind = PerturbedPart::gpu;
   std::string at;          // "node3/gpu1", "node3", "node3/nic1", "leaf0 to spine2", "spine2"
-  double rate = 1;         // of what it has otherwise
-  Time from{};             // of links and NICs: in the step
-  std::optional<Time> to;  // nothing: to its end
-  std::string pointer;     // where it is written
+  double rate = 1;         // speed or bandwidth, as a share of the usual
+  Time from{};             // of links and NICs: when in the step it begins
+  std::optional<Time> to;  // when it ends; nullopt: with the step
+  std::string pointer;     // where the input states it
 };
 
 struct Question;
 struct Prediction;
 
-/// Another job on the same fabric. Its first step begins with ours, each further one where the one
+/// Another job on the same fabric. Its first step begins with ours, each further one when the one
 /// before has ended.
 struct JobRequest {
   std::string name;                          // of its scenario
   std::shared_ptr<const Question> question;  // on our cluster
-  std::vector<std::int64_t> nodes;           // of it, in the order in which its ranks fill them
-  std::string pointer;                       // where it is written
+  std::vector<std::int64_t> nodes;           // in the order in which its ranks fill them
+  std::string pointer;                       // where the input states it
 };
 
+/// What a question asks of the network.
 struct NetworkRequest {
-  std::string file;  // in which all of it is written; empty: in none
+  std::string file;  // that states all of it; empty: none
   NetworkMode mode = NetworkMode::automatic;
   NodeOrder order;
   std::vector<Perturbation> perturbations;
   std::optional<KernelJitter> jitter;  // of every kernel
   std::vector<JobRequest> jobs;
-  std::optional<NcclSettings> collectives;  // NCCL's tuner chooses; nothing: the fastest is run
+  std::optional<NcclSettings> collectives;  // NCCL's tuner chooses; nullopt: the fastest runs
 
   /// A pointer with its file, as errors name it.
   std::string place(const std::string& pointer) const {
     return file.empty() ? pointer : file + ":" + pointer;
   }
-  /// Who chooses how collectives run, as prices are asked.
+  /// Settings of NCCL's tuner, which chooses algorithms; null: the fastest runs.
   const NcclSettings* tuner() const { return collectives ? &*collectives : nullptr; }
   /// Is there anything that only events can answer?
   bool particular() const { return !order.contiguous() || !perturbations.empty() || !jobs.empty(); }
 };
 
-/// Links of one kind over whose capacity traffic wanted to go.
+/// Equal links whose traffic demanded more than their capacity.
 struct FullLinks {
   std::string name;  // the first of them
   std::uint32_t alike = 0;
   Time overloaded{};
 };
 
-/// How another job fared next to ours.
+/// Step times of another job next to ours.
 struct JobAnswer {
   std::string name;
   std::int64_t gpus = 0;
   Time alone{};               // a step with all links to itself
   bool shares_links = false;  // with ours, or with a job that does
-  std::optional<Time> step;   // on average over those that ended during ours; nothing: none did
+  std::optional<Time> step;   // mean of those that ended during ours; nullopt: none did
 };
 
-/// All that a group or channel lost to what ran concurrently on the links that limited it: of its
+/// Time that a group or channel lost to concurrent traffic on the links that limited it: of its
 /// replicas, the one that lost most.
 struct TrafficLoss {
   std::string name;  // "dp of stage 3", "pp_f from stage 3"
@@ -108,12 +109,13 @@ struct TrafficLoss {
   std::vector<std::pair<std::string, double>> to;  // shares of 1, largest first
 };
 
+/// How the network was evaluated, and what sharing it cost the step.
 struct NetworkAnswer {
   std::string evaluation = "static";
   std::string why;
-  Time contention{};  // of the step, beyond the same one with every transfer alone
-  Time jitter{};      // of the step, what kernels that vary cost it
-  Time from_jobs{};   // of contention, what it would be shorter by without the other jobs
+  Time contention{};  // step time beyond that with every transfer alone
+  Time jitter{};      // step time that varying kernels cost
+  Time from_jobs{};   // part of contention: by how much the step is shorter without other jobs
   std::vector<JobAnswer> jobs;
   std::vector<FullLinks> links;     // longest first
   std::vector<TrafficLoss> losses;  // most first
@@ -125,14 +127,15 @@ struct NetworkAnswer {
 /// leave, or all.
 std::int64_t free_gpus(const hardware::Cluster& cluster, const NetworkRequest& network);
 
-/// Where the ranks of a question and of its jobs run on its fabric, with what is slower there; the
-/// jobs' prices are left to the caller.
+/// The site of a question: its fabric with all perturbations, and where ranks of the question and
+/// of its other jobs run. The caller sets the jobs' prices.
 /// Errors  a node that two jobs want, a node, GPU, NIC, link or switch that does not exist:
-/// InputError at its pointer
+///         InputError at its pointer
 NetworkSite site_of(const Question& question, const Program& program,
                     std::shared_ptr<const FabricGraph> fabric);
 
-/// Times the priced Program as asked; `result.priced` is then priced for that.
+/// Prices and evaluates the Program in the mode that was asked for; sets `priced`, `times` and
+/// `network`.
 /// Errors  what cannot be simulated although it was asked for: InputError
 void add_network_times(const Question& question, Prediction& result);
 

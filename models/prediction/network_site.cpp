@@ -75,7 +75,7 @@ class SiteMaker {
       if (!each.empty()) site_.nearest.push_back(static_cast<std::uint32_t>(each.front()));
     }
     if (site_.nearest.size() != static_cast<std::size_t>(cluster_.node.gpus)) site_.nearest.clear();
-    // On rails what goes to another rail crosses NVLink first and leaves by that rail's NIC.
+    // With PXN, what goes to another rail crosses NVLink first and leaves by that rail's NIC.
     const bool by_rail = hardware::has_rails(cluster_.fabric.kind) && cluster_.fabric.pxn;
     const std::size_t nics = site_.ports_per_node;
     site_.by_rail = by_rail;
@@ -102,7 +102,8 @@ class SiteMaker {
       owner_of_node_[static_cast<std::size_t>(order[i])] = ours;
   }
 
-  /// As listed, or those that other jobs leave: in a random order, or as numbered.
+  /// The nodes of our job: as listed, or those that other jobs leave, in random order or as
+  /// numbered.
   std::vector<std::int64_t> nodes_of_ours() const {
     const NodeOrder& asked = question_.network.order;
     if (!asked.nodes.empty()) return asked.nodes;
@@ -115,7 +116,7 @@ class SiteMaker {
     return order;
   }
 
-  /// Ranks that fill nodes in order, on these.
+  /// Moves ranks that fill nodes in order onto these nodes.
   void onto(const std::vector<std::int64_t>& order, RankPlacement& placement) const {
     const std::int64_t gpus = cluster_.node.gpus;
     for (std::uint32_t& device : placement.devices) {

@@ -31,7 +31,7 @@ TimeClass Prediction::bottleneck() const {
 
 namespace {
 
-/// Why the GPU does not multiply in the plan's precision as the software would; empty: it does.
+/// Why the GPU cannot multiply in the plan's precision as the software would; empty if it can.
 std::string of_precision(const Question& question) {
   const hardware::Gpu& gpu = question.cluster.gpu();
   const Precision precision = question.plan.precision;
@@ -55,7 +55,7 @@ void check_kernels(const Question& question, std::vector<Conflict>& found) {
   }
   const bool fused = bits(storage_dtype(question.plan.precision)) == 16 &&
                      question.software.attention(gpu.generation.name) != "unfused";
-  // A processor attends head by head, to whatever keys there are.
+  // A CPU computes attention head by head, over any number of keys.
   if (question.plan.context > 1 && !fused && !question.software.host.synchronous) {
     found.push_back({"/plan/context", "context parallelism needs a fused attention kernel, which " +
                                           question.software.name + " does not have on " + gpu.name +
@@ -74,7 +74,7 @@ void check_kernels(const Question& question, std::vector<Conflict>& found) {
   }
 }
 
-/// What the plan keeps elsewhere needs a way there.
+/// What the plan offloads needs a link to the host, or rates of the storage.
 void check_offload(const Question& question, std::vector<Conflict>& found) {
   const hardware::Gpu& gpu = question.cluster.gpu();
   if (question.plan.offload != Offload::none && gpu.host_link.count() <= 0) {
@@ -100,7 +100,8 @@ std::vector<Conflict> conflicts(const Question& question) {
     found.push_back({"/model", *question.model.not_simulated});
     return found;
   }
-  // Spare nodes may be idle; a placement that is too short is refused with the other placements.
+  // Spare nodes may be idle; a placement with too few nodes is refused where placements are
+  // checked.
   const NetworkRequest& network = question.network;
   std::int64_t gpus = free_gpus(question.cluster, network);
   if (!network.order.nodes.empty()) gpus = question.plan.gpus();
@@ -174,7 +175,7 @@ void add_costs(const Question& question, Prediction& result) {
   require_possible(question, result);
 }
 
-/// The rank class that ends last, or whose NIC the step waits for.
+/// The rank class that ends last, or the one whose NIC bounds the step.
 std::uint32_t slowest_of(const Prediction& result) {
   if (result.times.scheduled() < result.step) return result.priced.bound.rank_class;
   const auto last = std::max_element(
@@ -198,7 +199,7 @@ void refuse_conflicts(const Question& question) {
   if (!found.empty()) throw InputError{found.front().pointer, found.front().problem};
 }
 
-/// The question with its stages cut by time, and what came of it.
+/// The question with its stages cut by time, and an assumption that states the cut.
 Question with_cut_stages(const Question& question) {
   const StageCut cut = cut_stages(question);
   Question settled = question;

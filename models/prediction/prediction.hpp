@@ -1,5 +1,6 @@
 #pragma once
-// One training step, predicted: how long, where the time goes, what it holds, what it costs.
+// Predicts one training step: how long it takes, where the time goes, how much memory it needs,
+// what it costs.
 
 #include <array>
 #include <cstdint>
@@ -39,7 +40,7 @@ struct Question {
 /// Time by TimeClass; adds up to the step of the slowest rank, exactly.
 using Breakdown = std::array<Time, time_class_count>;
 
-/// Where the step of an ideal machine became the predicted one, in the order reported.
+/// One part of the way from an ideal machine's step to the predicted one, in the order reported.
 struct WaterfallPart {
   std::string name;  // "ideal", "recomputation", "GEMM below peak", ...
   Time time{};
@@ -53,18 +54,19 @@ struct StageMemory {
   Bytes fragmentation{};
   Bytes total{};
   MemoryNeed need;   // total, within its bounds
-  Bytes reported{};  // of total, what the stack's log prints
+  Bytes reported{};  // the part of total that the stack's log prints
 
-  /// What does not depend on the schedule and on the stack's allocator.
+  /// The part of total that depends neither on the schedule nor on the stack's allocator.
   Bytes held() const;
 };
 
-/// A plan that cannot run is an answer.
+/// A plan that does not fit is a result, not an error.
 struct OutOfMemory {
   std::int64_t rank = 0;  // the first one that does not fit
   Bytes needed{}, available{};
 };
 
+/// The predicted step, with the Program and prices that it was evaluated from.
 struct Prediction {
   std::shared_ptr<const Program> program;
   PricedProgram priced;  // of *program
@@ -107,7 +109,7 @@ std::vector<Conflict> conflicts(const Question& question);
 ///         a Program that `check` refuses: ContractError
 Prediction predict(const Question& question);
 
-/// What a search wants of thousands of plans: no more than decides between them.
+/// A short prediction, for searches over thousands of plans: only what decides between them.
 struct Estimate {
   Bytes memory{};  // of the fullest stage
   std::optional<OutOfMemory> out_of_memory;
@@ -125,7 +127,7 @@ struct Estimate {
 /// Errors  any conflict: InputError `POINTER: PROBLEM`
 Estimate estimate(const Question& question);
 
-/// The blocks of a question, where the Program is wanted without its price.
+/// The Program of a question, for callers that need no prices.
 Program lower(const Question& question);
 
 }  // namespace orrery::models

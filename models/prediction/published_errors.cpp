@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view record_file = "models/prediction/published_errors.json";
 constexpr std::int64_t most_rows = 1'000'000;
 constexpr std::size_t percentiles = 101;
-/// Fewer runs than that say little of a stack.
+/// Fewer runs than this say little about a stack.
 constexpr std::int64_t least_rows_of_a_stack = 10;
 
 StepErrors read_steps(const Node& node) {

@@ -13,8 +13,8 @@
 
 namespace orrery::models {
 
-/// Errors of a set of step times, in percent, 100 (predicted / measured - 1); and the quantiles of
-/// ln(measured / predicted), each over the widening of its borrowed curves.
+/// Errors of a set of step times, in percent, 100 (predicted / measured - 1); and quantiles of
+/// ln(measured / predicted), each divided by the widening of its run's borrowed curves.
 struct StepErrors {
   std::int64_t rows = 0;
   double median_pct = 0, p90_pct = 0;  // of |error|
@@ -22,13 +22,13 @@ struct StepErrors {
   double log_p10 = 0, log_p90 = 0;
 };
 
-/// Published plans of one model in the order that predictions put them in.
+/// How well predictions order the published plans of one model.
 struct Ordering {
   double pairs_in_order = 0;  // percent of pairs of plans measured more than 5 % apart
   double mean_regret = 0;     // percent: the plan predicted fastest over the fastest measured
-  double plan_spread = 0;     // percent: of errors that plans of one model do not share
-  /// Percent: by how much the errors of two plans differ as often as not, of plans with the same
-  /// tensor, pipeline and micro-batch sizes and of others.
+  double plan_spread = 0;     // percent: spread of errors that plans of one model do not share
+  /// Percent: the median difference between the errors of two plans, for plans with the same
+  /// tensor, pipeline and micro-batch sizes and for others.
   double gap_of_alike = 0, gap_of_others = 0;
 };
 
@@ -42,7 +42,7 @@ struct HighestMfu {
 struct PublishedErrors {
   std::string source;         // the command
   StepErrors dense;           // plans of ZeRO-0 and ZeRO-1, by which stacks are fitted
-  Ordering fitted, unfitted;  // by the stacks' own profiles; all by the generic one
+  Ordering fitted, unfitted;  // with the stacks' own profiles; with the generic one for all
   StepErrors sharded;         // ZeRO-2, ZeRO-3 and FSDP: no stack is fitted to them
   std::map<std::string, StepErrors> sharded_by_profile;  // of runs whose stack has a profile
   std::map<std::string, HighestMfu> highest_mfu;         // by size_and_peak
@@ -54,12 +54,14 @@ struct PublishedErrors {
 /// The record that is built in.
 const PublishedErrors& published_errors();
 
-/// What is alike in size and peak: "models of 100 billion parameters and more on a100-sxm-80gb in
-/// 16 bits"; below, of 10 billion and more, or of fewer.
+/// Name of the class of models of like size on a GPU of like peak: "models of 100 billion
+/// parameters and more on a100-sxm-80gb in 16 bits"; below that size, of 10 billion and more, or of
+/// fewer.
 std::string size_and_peak(std::int64_t parameters, const std::string& gpu,
                           hardware::DType products);
 
-/// Those of runs that shard gradients or parameters on this stack if there are ten, else on all.
+/// Errors of runs that shard gradients or parameters: those on this stack if there are ten, else on
+/// all.
 struct ShardedErrors {
   StepErrors errors;
   bool of_this_stack = false;

@@ -14,7 +14,7 @@ namespace orrery::models {
 
 namespace {
 
-/// Contiguous parts of a row of times.
+/// Splits a list of layer times into contiguous parts.
 class StagePartition {
  public:
   StagePartition(std::span<const Time> layers, std::int64_t parts, Time first, Time last)
@@ -52,7 +52,7 @@ class StagePartition {
     return sum;
   }
 
-  /// The least of `join` over the parts, none longer than `most`; leaves where each part begins.
+  /// Minimises `join` over the parts, none longer than `most`; sets `begins_` to where each begins.
   template <class Join>
   double solve(Join join, double most) {
     std::vector<double> best(static_cast<std::size_t>(parts_ * (count_ + 1)), unlimited);

@@ -1,8 +1,8 @@
 #pragma once
-// Stages cut by time rather than by layers: which consecutive layers each chunk of a pipeline
+// Cuts stages by time rather than by layers: which consecutive layers each chunk of a pipeline
 // holds, so that the longest chunk is as short as it can be. Times are those of forward and
-// backward blocks as they are priced, embedding and head included; without transfers, gradient
-// reductions and optimizer. Memory is not weighed.
+// backward blocks as they are priced, embedding and head included. Leaves out transfers, gradient
+// reductions, the optimizer, and memory.
 
 #include <cstdint>
 #include <span>
@@ -21,10 +21,10 @@ namespace orrery::models {
 std::vector<std::int64_t> cut_by_time(std::span<const Time> layers, std::int64_t parts, Time first,
                                       Time last);
 
-/// The same of a question's model and plan, whose `layers_by_time` asks for it.
+/// The cut for a question whose plan has `layers_by_time`.
 struct StageCut {
   std::vector<std::int64_t> layers;  // of each chunk
-  Time longest{}, even{};            // the longest chunk: so, and cut by layers
+  Time longest{}, even{};            // the longest chunk, with this cut and with one by layers
 };
 StageCut cut_stages(const Question& question);
 

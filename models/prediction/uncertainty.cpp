@@ -26,7 +26,7 @@ Residuals of_generic() {
   return residuals;
 }
 
-/// An interval holds what is predicted, even where all published runs were off one way.
+/// The interval contains the prediction, even where all published runs were off in one direction.
 Residuals of_sharded(const Software& software) {
   const auto [errors, own] = sharded_errors_of(software);
   return {.p10 = std::min(0.0, errors.log_p10),

@@ -27,35 +27,37 @@ inline constexpr double widening_of_a_borrowed_curve = 1.3;
 /// widening_of_a_borrowed_curve to the power of `borrowed`.
 double widening(std::int64_t borrowed);
 
-/// How far such a plan may be off on this stack. Of ZeRO-2 and ZeRO-3 as published runs of them
-/// were, on this stack or else on all (models/prediction/published_errors.hpp); otherwise the
-/// profile's own residuals, and without them those of `generic`: how far a stack is off that no run
-/// has fitted. Its `of` says whose runs they are.
+/// How far predictions of such a plan on this stack may be off. For ZeRO-2 and ZeRO-3 as far as
+/// those of published runs of them, on this stack or else on all
+/// (models/prediction/published_errors.hpp); otherwise the profile's own residuals, and without
+/// them those of `generic`: how far off a stack is to which no run was fitted. Its `of` says whose
+/// runs they are.
 Residuals residuals_of(const Software& software, const Plan& plan);
 
 /// How far a question lies from the runs that its stack's numbers were found on.
 enum class Distance : std::uint8_t {
   same_site,      // or nothing says where the runs were measured
   another_site,   // the cluster names none of the sites
-  another_era,    // nor is the year one of theirs
+  another_era,    // the year is not one of theirs, whatever the site
   unseen_stack,   // no run of the stack, but of stacks that it shares code with
   unknown_stack,  // neither
 };
 Distance distance_of(const Software& software, const hardware::Cluster& cluster);
 std::string_view name(Distance distance);
 
-/// A stack's own residuals, wider by what lies between those runs and the question. With standard
-/// deviations s of ln(measured / predicted): 0.05 of a run, 0.07 of a site, 0.06 of an era, 0.07 of
-/// a stack whose relatives are known,
+/// A stack's own residuals, widened by the distance between those runs and the question. With
+/// standard deviations s of ln(measured / predicted): 0.05 of a run, 0.07 of a site, 0.06 of an
+/// era, 0.07 of a stack whose relatives are known,
 ///   seen    p10 = -sqrt(r10^2 + 1.28^2 sum s^2),  p90 = sqrt(r90^2 + 1.28^2 sum s^2)
 ///   unseen  p10 = -0.7 sqrt(sum s^2),             p90 = 1.7 sqrt(sum s^2)
-/// of an unknown stack those of `generic`, as they are.
+/// for an unknown stack those of `generic`, as they are.
 /// Source  runs of scenarios/validation/runs.csv with their source, year or stack left out
 ///         (`orrery validate --leave-out`): stacks that no run was fitted to are slower than
 ///         predicted, hardly ever faster
 Residuals at_distance(const Residuals& own, Distance distance);
 
-/// residuals_of(software, plan), at the distance of the cluster where gradients are whole.
+/// residuals_of(software, plan), widened by the distance of the cluster where gradients are not
+/// sharded.
 Residuals residuals_of(const Software& software, const Plan& plan,
                        const hardware::Cluster& cluster);
 

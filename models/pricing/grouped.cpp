@@ -8,13 +8,13 @@ namespace orrery::models {
 namespace {
 
 constexpr std::int64_t tile_rows = 128;  // of a result
-constexpr std::int64_t tile_depth = 64;  // that a tile sums over at a time
+constexpr std::int64_t tile_depth = 64;  // rows that a weight gradient's tile sums over at a time
 
 std::int64_t filled_up(std::int64_t rows, std::int64_t tile) {
   return (rows + tile - 1) / tile * tile;
 }
 
-/// The rows among an expert's slots: FLOPs count those alone.
+/// Rows in use among an expert's slots; an operation's FLOPs count only those.
 std::int64_t rows_in(std::int64_t slots, const Operation& op) {
   const Flops all = multiplied<Flops>(2, op.gemm.m, op.gemm.n, op.gemm.k);
   if (op.flops >= all) return slots;

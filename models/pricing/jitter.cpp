@@ -38,7 +38,7 @@ LargestOf largest_normal(std::int64_t n) {
 }
 
 /// A sum of k exponentials is a Gamma variable, of density x^(k-1) e^-x / (k-1)!. Its distribution
-/// is summed up from cell to cell by Simpson's rule.
+/// function is integrated from cell to cell by Simpson's rule.
 LargestOf largest_gamma(std::int64_t n, std::int64_t k) {
   const auto of = static_cast<double>(n), shape = static_cast<double>(k);
   const double spread = 10 * std::sqrt(shape), tail = 30 + std::log(of);
@@ -60,10 +60,10 @@ LargestOf largest_gamma(std::int64_t n, std::int64_t k) {
   return found;
 }
 
-/// Deviations of 1 that one rank has gathered since its group met.
+/// What varies on one rank between two joint collectives, for a standard deviation of 1.
 struct SinceMeeting {
-  std::int64_t kernels = 0;  // since its smallest group met
-  double variance = 0;       // of what that group has met with before
+  std::int64_t kernels = 0;  // in blocks without a collective
+  double variance = 0;       // of the waits at collectives inside blocks
   bool met = false;
 };
 
@@ -105,7 +105,7 @@ class JitterPricer {
     if (fresh) at->second = largest_of(jitter_.distribution, n, sums);
     return at->second;
   }
-  /// As largest_of, from what is known of one k where that says all.
+  /// As largest_of; for the normal distribution, scaled from that of k = 1.
   LargestOf largest_sum(std::int64_t n, std::int64_t k) {
     if (k == 0) return {};
     LargestOf found = largest(n, k);
@@ -116,8 +116,8 @@ class JitterPricer {
   }
   Time time_of(double deviations) const { return scaled(jitter_.deviation, deviations); }
 
-  /// Its collectives wait; equal layers follow one another, so that what comes after a block's last
-  /// collective counts before its first.
+  /// Adds waits to the collectives of a block. Equal layers follow one another, so kernels after a
+  /// block's last collective count before its first.
   SinceMeeting block(std::uint32_t id) {
     const std::vector<Operation>& operations = program_.blocks[id].operations;
     SinceMeeting found;
@@ -156,7 +156,8 @@ class JitterPricer {
     to.met = to.met || more.met;
   }
 
-  /// Ranks of a tensor group that meets inside layers come together.
+  /// Mean wait at a joint collective. Ranks of a tensor group with collectives inside layers arrive
+  /// together.
   Time joint_wait(std::uint32_t joint, const SinceMeeting& since) {
     const AxisSet along = program_.communicators.at(program_.collectives[joint].communicator).axes;
     const AxisSet apart = since.met ? along.without(MeshAxis::tensor) : along;

@@ -25,13 +25,14 @@ bool falls_apart(const Operation& op, const Software& software) {
   return shape.seq > 2048 || shape.batch * shape.heads % 4 != 0;
 }
 
-/// What a softmax in pieces does instead of one kernel: to fp32, scale, mask, softmax, back to 16
-/// bits; 2 + 4, three times 4 + 4, 4 + 2 bytes a score for 2 + 2, and backward alike.
+/// An unfused softmax runs several kernels instead of one: to fp32, scale, mask, softmax, back to
+/// 16 bits. They move 2 + 4, three times 4 + 4, and 4 + 2 bytes a score instead of 2 + 2, and
+/// backward alike.
 constexpr int softmax_pieces = 5;
 constexpr double softmax_pieces_traffic = 36.0 / 4.0;
 
-/// Tensor cores want every leading dimension in multiples of 16 bytes; a head size that is not
-/// makes the products of attention about ten times slower.
+/// Tensor cores need every leading dimension in multiples of 16 bytes; a head size that is not
+/// makes the GEMMs of attention about ten times slower.
 /// Source  bigscience-workshop/bigscience, chronicles of tr11-176B: head size 108
 constexpr double unaligned_head_derate = 11;
 
@@ -41,8 +42,8 @@ double alignment_derate(const Operation& op) {
   return op.kind == OpKind::batched_gemm && narrow && !aligned ? unaligned_head_derate : 1.0;
 }
 
-/// Time that a product takes longer because it adds to sums: each element read and written, of
-/// which a share is not hidden.
+/// Time that a GEMM takes longer because it accumulates into its output: each element is read and
+/// written, and a share of that is exposed.
 Time accumulation_time(const Operation& op, const hardware::Gpu& gpu, const Software& software) {
   if (!op.gemm.accumulate) return Time{};
   const DType sums = op.dtype == DType::fp64 ? DType::fp64 : software.gradient_beside(op.dtype);
@@ -52,8 +53,8 @@ Time accumulation_time(const Operation& op, const hardware::Gpu& gpu, const Soft
   return from_seconds(software.kernels.accumulate_exposed * traffic / rate);
 }
 
-/// A kernel alone shows its whole start; of one in a queue some is prepared while the kernel before
-/// it runs, so that at most this much is left.
+/// A kernel that runs alone exposes its whole start-up time; in a queue, part of that overlaps the
+/// kernel before it, so that at most this much is exposed.
 /// Source  a 22B layer of Korthikanti et al. 2022 (arXiv 2205.05198, table 4), kernel by kernel
 constexpr Time queued_start = 4_us;
 
@@ -61,7 +62,8 @@ Time without_hidden_start(Time alone, Time start) {
   return start > queued_start ? alone - (start - queued_start) : alone;
 }
 
-/// What automatic mixed precision computes in fp32 between casts; all else follows its operands.
+/// Operations that automatic mixed precision computes in fp32 between casts; all others follow
+/// their operands.
 /// Source  "CUDA Ops that can autocast to float32", PyTorch's documentation of torch.amp; the clear
 ///         and the deny list of TensorFlow's auto_mixed_precision_lists.h say the same of these
 bool stays_single(OpKind kind) {
@@ -78,7 +80,7 @@ bool stays_single(OpKind kind) {
   }
 }
 
-/// Memory-bound time over the operands' traffic.
+/// Factor on the operands' traffic by which the stack's memory-bound kernel is slower.
 double memory_derate(const Operation& op, const Software& software) {
   const bool mixed = hardware::bits(op.dtype) == 16 && stays_single(op.kind);
   const double usual =
@@ -90,8 +92,8 @@ double memory_derate(const Operation& op, const Software& software) {
   return falls_apart(op, software) ? usual * softmax_pieces_traffic : usual;
 }
 
-/// What a stack makes of a kernel that was measured alone. Products were timed in bursts near the
-/// highest clock; a step runs them at what is left of it under its own load.
+/// Factor by which a kernel that was measured alone is slower in a stack's step. GEMMs were timed
+/// in bursts near the highest clock; a step runs them at the clock that its own load leaves.
 double measured_derate(const Operation& op, const hardware::Gpu& gpu, const Software& software) {
   if (!is_product(op.kind)) return memory_derate(op, software);
   return software.gemm_derate(gpu.generation.name) / gpu.sustained_share;
@@ -106,8 +108,8 @@ hardware::AttentionCall call_of(const Operation& op) {
       .pass = op.kind == OpKind::attention ? hardware::Pass::forward : hardware::Pass::backward};
 }
 
-/// Attention to a part of the sequence where no fused kernel is: its products, and the passes of
-/// its softmax over the scores: forward one that reads and writes them, backward two.
+/// Time of attention over a part of the sequence without a fused kernel: its GEMMs, and the passes
+/// of its softmax over the scores, one that reads and writes them in forward and two in backward.
 Time unfused_time(const Operation& op, const hardware::Gpu& gpu, const Software& software) {
   const AttentionShape& of = op.attention;
   const bool forward = op.kind == OpKind::attention;
@@ -126,7 +128,7 @@ Time unfused_time(const Operation& op, const hardware::Gpu& gpu, const Software&
 ///         10 billion parameters on a DGX-2's two Xeon 8168
 constexpr Bandwidth host_adam_rate{10e9 * 30 / 2.57};
 
-/// What is not a kernel of the GPU; nothing of those that are.
+/// Time of copies and of work of the host; nullopt for kernels of the GPU.
 std::optional<Time> host_time(const Operation& op, const hardware::Gpu& gpu, int at_once) {
   if (op.kind == OpKind::copy) return op.bytes / gpu.host_link;
   if (op.queue == Lane::host && op.kind == OpKind::adam) return op.bytes * at_once / host_adam_rate;
@@ -142,7 +144,7 @@ double gemm_derate(const Operation& op, const Software& software, std::string_vi
   return multiplies_few_bits(op) ? usual * software.few_bits_derate(generation, op.dtype) : usual;
 }
 
-/// Of a grouped GEMM for each of its experts.
+/// Start-up time of a GEMM in 8 or 4 bits; of a grouped GEMM, once for each of its experts.
 Time quantised_start(const Operation& op, const Software& software, std::string_view generation) {
   if (!multiplies_few_bits(op)) return Time{};
   const auto products = std::max<std::int64_t>(1, std::ssize(op.group_rows));

@@ -17,12 +17,12 @@ void note_once(const std::string& text, std::vector<std::string>& assumptions) {
   }
 }
 
-/// Products of one format, and those of them that lie outside the measured shapes.
+/// How many GEMMs one format has, and how many of them lie outside the measured shapes.
 struct Reach {
   int products = 0, outside = 0;
 };
 
-/// The format of the first attention that there is.
+/// The format of the Program's first attention; without one, its storage format.
 DType attends_in(const Program& program) {
   for (const Block& block : program.blocks) {
     for (const Operation& op : block.operations) {

@@ -1,6 +1,6 @@
 #pragma once
-// What a price rests on besides measurements of its own: curves borrowed from another GPU or
-// format, and shapes that no measurement reached.
+// Assumptions that prices rest on where this GPU or cluster was not measured: fallback curves,
+// borrowed from another GPU or format, and sizes outside the measured range.
 
 #include <string>
 #include <vector>
@@ -13,30 +13,30 @@
 
 namespace orrery::models {
 
-/// Names each borrowed curve that the Program uses, once; answers how many there are.
+/// Notes each borrowed curve that the Program uses, once; returns how many there are.
 int note_borrowed(const hardware::Gpu& gpu, const Program& program, const Software& software,
                   std::vector<std::string>& assumptions);
 
-/// Products and sequences that no row of their curve reaches: the formula goes on, and this says
-/// so.
+/// Notes GEMMs and sequence lengths outside the measured range of their curve, where its formula
+/// extrapolates.
 void note_shapes(const hardware::Gpu& gpu, const Program& program, const Software& software,
                  std::vector<std::string>& assumptions);
 
-/// What compute and communication were measured to lose concurrently with each other, where a
-/// Program of several ranks is priced without it.
+/// Notes the measured slowdown of compute and communication that run concurrently, with which a
+/// Program of several ranks is not priced.
 void note_beside(const hardware::Gpu& gpu, const Program& program,
                  std::vector<std::string>& assumptions);
 
-/// A processor stores fp8 and computes in fp32.
+/// Notes that a CPU stores fp8 and computes in fp32.
 void note_stored_fp8(const hardware::Gpu& gpu, const Program& program,
                      std::vector<std::string>& assumptions);
 
-/// Of a cluster's measured collectives: those that were scaled or left by a size, and, once, those
-/// that price nothing of this Program.
+/// Notes which of a cluster's measured collectives were scaled or used outside their sizes and,
+/// once, which of them price nothing in this Program.
 void note_tables(const Program& program, const hardware::Cluster& cluster,
                  std::vector<std::string>& assumptions, const AxisOrder& order = {});
 
-/// An oversubscribed fabric that changes no time of this Program, with the reason.
+/// Notes where an oversubscribed fabric changes no time of this Program, and why.
 void note_oversubscription(const Program& program, const hardware::Cluster& cluster,
                            std::vector<std::string>& assumptions, const AxisOrder& order = {});
 

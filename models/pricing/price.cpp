@@ -75,22 +75,23 @@ class Pricer {
     return prices;
   }
 
-  /// From the device and to it by pieces, as fast as the slower of link and drives.
+  /// Time of a copy from or to files. It goes in pieces, as fast as the slower of host link and
+  /// drives.
   Time through_files(const Operation& op) const {
     const Time drives = file_time(op.bytes, op.files, program_, cluster_);
     if (op.queue == Lane::host) return drives;
     return std::max(drives, op.bytes / cluster_.gpu().host_link);
   }
 
-  /// Experts whose rows an operation quantises with scales for blocks.
+  /// Number of experts whose rows an operation quantises with block scales.
   static std::int64_t quantised_experts(const Operation& op, const Block& block) {
     if (op.kind != OpKind::quantise || op.writes.size() < 2) return 0;
     const std::int64_t matrices = block.operands[op.reads[0]].shape[0];
     return matrices > 1 ? matrices : 0;
   }
 
-  /// All-to-alls that are sent while the other direction of another micro-batch is computed: others
-  /// wait only for what is longer than what both directions compute.
+  /// All-to-alls that overlap with the other direction of another micro-batch: only the time by
+  /// which they are longer than the kernels of both directions stays exposed.
   void hide_behind_other(const LayerKind& kind, PricedProgram& priced) const {
     Time computed{}, sent{};
     std::vector<std::uint32_t> both{kind.forward, kind.backward};
@@ -114,13 +115,14 @@ class Pricer {
     });
   }
 
-  /// All of a stretch is launched with its first operation.
+  /// A stretch is one CUDA graph: all of it is launched with its first operation.
   void launch_at_once(Stretch stretch, std::vector<PricedOperation>& prices) const {
     for (std::size_t i = stretch.first; i < stretch.end; ++i) prices[i].launch = Time{};
     prices[stretch.first].launch = graph_launch_time(stretch.end - stretch.first, software_);
   }
 
-  /// A unit's kernels run next to the gather of another like it, and backward to its reduction.
+  /// Slows a unit's kernels, which run concurrently with the gather of another unit like it, and in
+  /// backward also with a reduction.
   void slow_next_to_gathers(PricedProgram& priced) const {
     const bool concurrent = program_.sharding.parameters && program_.sharding.ahead;
     if (software_.overlap.contention == 0 || !concurrent) return;
@@ -133,7 +135,8 @@ class Pricer {
     }
   }
 
-  /// Of the first collectives of this sort that move a unit of that kind, and its experts.
+  /// Queue time of the first collectives of this sort that move a unit of that kind: of its dense
+  /// parameters and of its experts.
   Time time_of_units(const PricedProgram& priced, std::uint32_t kind, Collective sort) const {
     return time_of_units(priced, kind, sort, MeshView::dense) +
            time_of_units(priced, kind, sort, MeshView::experts);
@@ -164,7 +167,7 @@ class Pricer {
     }
   }
 
-  /// Ranks of one machine that compute at once.
+  /// Ranks of one machine that compute at the same time.
   int at_once() const {
     return static_cast<int>(std::min<std::int64_t>(program_.mesh.ranks(), cluster_.node.gpus));
   }

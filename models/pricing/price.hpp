@@ -1,6 +1,7 @@
 #pragma once
 // Puts a time on everything in a Program: kernels by the GPU's curves and the stack's derates,
-// collectives by their cost models next to their siblings, launches by the stack's host costs.
+// collectives by their cost models, launches by the stack's host costs. Other traffic on the same
+// links is left out, except for sibling groups of the same collective.
 
 #include <string>
 #include <vector>
@@ -18,19 +19,20 @@ namespace orrery::models {
 Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& software,
                  int at_once = 1);
 
-/// The curve that prices an attention of this format: "cudnn", in 8 bits "cudnn-fp8".
+/// Name of the curve that prices attention in this format: "cudnn", in 8 bits "cudnn-fp8".
 std::string attention_kernel(const Software& software, std::string_view generation,
                              hardware::DType type);
 
-/// Host time before an operation starts: by pass, and for a collective jitter x ranks on top.
+/// Host time to launch an operation: it depends on the pass; a collective has jitter x ranks on
+/// top.
 Time launch_time(const Operation& op, const Software& software, int ranks);
 
-/// Host time of one CUDA graph of so many operations.
+/// Host time to launch one CUDA graph of this many operations.
 Time graph_launch_time(std::size_t operations, const Software& software);
 
-/// Prices a Program; each transfer next to its siblings, or alone for those who evaluate its links
-/// themselves. `assumptions` names each borrowed curve that was used, and
-/// what a launch of a CUDA graph was taken for where the software does not say.
+/// Prices a Program: transfers and collectives together with their siblings, or alone where the
+/// caller evaluates links itself (LinkSharing). `assumptions` gets each borrowed curve that was
+/// used, and the launch time taken for CUDA graphs where the software states none.
 /// Errors  a format that the GPU lacks: InputError (plans are checked before)
 PricedProgram price_program(const Program& program, const hardware::Cluster& cluster,
                             const Software& software, std::vector<std::string>& assumptions,

@@ -20,7 +20,7 @@ LinkTimes& of_class(RankLoad& load, TimeClass part) {
   return part == TimeClass::tp ? load.tensor : load.other;
 }
 
-/// What the operations of a phase ask for: they are collectives of groups, or kernels.
+/// The load of a phase: of the collectives and kernels in its blocks.
 RankLoad load_of_phase(const PricedProgram& priced, const Phase& phase) {
   RankLoad load;
   for (const Invocation& run : phase.invocations) {

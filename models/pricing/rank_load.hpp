@@ -1,8 +1,8 @@
 #pragma once
-// What one rank's step asks of its NIC, its links inside the node and its SMs, however its queues
-// interleave. Queues that share a NIC each run at its full rate here; what all of them need of it
-// together bounds the step.
-// Leaves out when in the step the queues meet on the NIC: a step may be longer than the bound.
+// The load of one rank's step on its NIC, its links inside the node and its SMs, however its queues
+// interleave. Prices let each queue that shares a NIC run at its full rate; the time that all of
+// them need of the NIC together is a lower bound of the step. Leaves out at what times the queues
+// compete for the NIC: a step may be longer than the bound.
 
 #include <vector>
 
@@ -16,22 +16,22 @@ struct RankLoad {
   LinkTimes sent{}, received{};         // between stages
   Time sm{};                            // kernels of the compute queue
 
-  /// Out of the NIC or into it, whichever is more.
+  /// Time of the NIC: out of it or into it, whichever is more.
   Time nic() const;
   Time nvlink() const;
-  /// Who has most of nic().
+  /// The traffic class with the largest part of nic().
   TimeClass most_on_nic() const;
 };
 
-/// Of one rank of a class.
+/// The load of one rank of a class.
 RankLoad load_of(const PricedProgram& priced, std::uint32_t rank_class);
-/// Of all, by rank class.
+/// The loads of all classes, by rank class.
 std::vector<RankLoad> loads_of(const PricedProgram& priced);
 
-/// The fullest NIC, the first of equals.
+/// The bound by the busiest NIC, the first of equals.
 StepBound bound_of(const std::vector<RankLoad>& loads);
 
-/// Of one rank's step, the share in which each is busy.
+/// The share of one rank's step in which each is busy.
 struct Busy {
   double nic = 0, nvlink = 0, sm = 0;
 };

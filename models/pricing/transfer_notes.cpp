@@ -1,5 +1,5 @@
-// What a prediction says about its transfers: tables that were scaled or that price nothing, an
-// oversubscription that changes no time.
+// Notes about transfers: tables that were scaled or that price nothing, and an oversubscription
+// that changes no time.
 
 #include <fmt/format.h>
 
@@ -16,14 +16,14 @@ namespace orrery::models {
 
 namespace {
 
-/// One kind of message, as it is priced.
+/// A collective or transfer, as it is priced.
 struct NotedMessage {
   Collective kind;
   Bytes bytes;
   GroupShape group;
 };
 
-/// Those of groups of several ranks.
+/// The Program's messages, of groups with more than one rank.
 std::vector<NotedMessage> messages_of(const Program& program, int gpus_per_node,
                                       const AxisOrder& order) {
   std::vector<NotedMessage> transfers;
@@ -62,7 +62,7 @@ std::string message_kinds(const std::vector<NotedMessage>& transfers) {
   return kinds.empty() ? "no transfer" : fmt::format("{}", fmt::join(kinds, ", "));
 }
 
-/// The most that a table prices here: nothing where it prices no message.
+/// The largest message that a table prices here; nullopt where it prices none.
 std::optional<Bytes> most_priced_by(const hardware::CollectiveTable& table,
                                     const std::vector<NotedMessage>& transfers,
                                     const hardware::Cluster& cluster) {
@@ -83,8 +83,8 @@ Bytes largest_of(const std::vector<NotedMessage>& messages, bool across) {
   return largest;
 }
 
-/// Does a table price what a step spends time on? Below 64 KiB a message is all latency, and below
-/// a tenth of its groups' largest it is next to nothing.
+/// Does a table price messages on which a step spends time? Below 64 KiB a message is all latency,
+/// and below a tenth of the largest message of such groups its time hardly counts.
 bool matters(Bytes most, Bytes largest) {
   constexpr Bytes bare_latency{64 << 10};
   return most >= bare_latency && most * 10 >= largest;
@@ -107,7 +107,7 @@ void note_idle_tables(const std::vector<NotedMessage>& transfers, const hardware
            assumptions);
 }
 
-/// Why it changes no time that a leaf has fewer links up than down.
+/// Why oversubscribed leaf switches (fewer links up than down) change no time.
 std::string unfelt_because(const std::vector<NotedMessage>& transfers,
                            const hardware::Cluster& cluster) {
   const hardware::ClusterFabric& fabric = cluster.fabric;

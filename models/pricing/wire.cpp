@@ -13,8 +13,7 @@ LinkTimes stretched(LinkTimes links, double factor) {
   return {.nic = scaled(links.nic, factor), .nvlink = scaled(links.nvlink, factor)};
 }
 
-/// What is on links between nodes, at the full rate of a transfer that links inside a node may
-/// slow.
+/// Time of a transfer's bytes between nodes, at its full rate, which links inside a node may limit.
 Time fluid_of(LinkTimes links) {
   return links.nic > Time{} ? std::max(links.nic, links.nvlink) : Time{};
 }
@@ -51,14 +50,14 @@ CollectivePricing pricing_of(std::int64_t copies, const GroupShape& group,
   return pricing;
 }
 
-/// Rows on their way to experts.
+/// Time of a collective that moves rows between ranks and their experts.
 CollectiveTime WirePricer::dispatched(const Operation& op) const {
   const GroupShape& group = groups_[op.communicator];
   const CollectivePricing pricing = pricing_of(op.copies, group, places_);
   if (group.nodes == 1 || op.copies > 0) {
     return price(op.collective, op.bytes, group, cluster_, pricing);
   }
-  // The collective library's, at the share of the NICs that the stack reaches.
+  // An algorithm of the collective library, at the share of the NICs' rate that the stack reaches.
   CollectiveTime whole = price(op.collective, op.bytes, group, cluster_, pricing);
   const double slower = 1 / software_.overlap.data_efficiency;
   whole.time = scaled(whole.time, slower);
@@ -90,8 +89,8 @@ PricedOperation WirePricer::in_block(const Operation& op) const {
   return priced;
 }
 
-/// Data-parallel traffic runs at the share of the cost model that the stack reaches; owners that
-/// broadcast their shards one after another pay by their number instead.
+/// Data-parallel traffic runs at the share of the cost model's rate that the stack reaches; where
+/// owners broadcast their shards one after another, the time depends on their number instead.
 PricedOperation WirePricer::joint(const JointCollective& joint) const {
   const CollectiveTime whole = modelled(joint.kind, joint.bytes, joint.communicator);
   PricedOperation priced = joint_of(joint, whole);
@@ -121,7 +120,8 @@ PricedOperation WirePricer::joint_of(const JointCollective& joint,
                                           overlap.data_exposed / overlap.data_efficiency))};
 }
 
-/// What comes from the host before a gather; from its files by pieces, as fast as the slower way.
+/// Time to fetch the rank's piece from the host before a gather; from files it comes in pieces, as
+/// fast as the slower of link and drives.
 Time WirePricer::fetch_time(const JointCollective& joint) const {
   if (joint.fetched == Bytes{}) return Time{};
   const Time link = joint.fetched / cluster_.gpu().host_link;
@@ -129,7 +129,8 @@ Time WirePricer::fetch_time(const JointCollective& joint) const {
   return std::max(link, file_time(joint.fetched, FileUse::read, program_, cluster_));
 }
 
-/// What is added up after a reduction, as a memory-bound kernel on its queue.
+/// Time to add the reduced piece to the shard of sums: a memory-bound kernel on the reduction's
+/// queue.
 Time WirePricer::sums_time(const JointCollective& joint) const {
   if (joint.sums == Bytes{}) return Time{};
   Operation add;
@@ -146,7 +147,7 @@ Time file_time(Bytes bytes, FileUse use, const Program& program, const hardware:
 }
 
 CollectiveTime WirePricer::channel(const Channel& channel) const {
-  if (channel.from == channel.to) return {};  // the next chunk reads it where it lies
+  if (channel.from == channel.to) return {};  // the next chunk is on the same rank
   CollectiveTime priced = modelled(Collective::send_receive, channel.bytes, channel.communicator);
   if (groups_[channel.communicator].nodes == 1 || crosses_nodes(channel)) return priced;
   GroupShape inside = groups_[channel.communicator];
@@ -158,7 +159,7 @@ CollectiveTime WirePricer::channel(const Channel& channel) const {
   return priced;
 }
 
-/// Does any pair of its two stages' ranks?
+/// Is any pair of its two stages' ranks on two nodes?
 bool WirePricer::crosses_nodes(const Channel& channel) const {
   const Mesh& mesh = program_.mesh;
   const std::int64_t stage = mesh.stage_ranks(), node = cluster_.node.gpus;

@@ -1,14 +1,14 @@
 #pragma once
-// What collectives and transfers take of their lanes and links: the cost models of
-// models/network/collectives, at the share of them that the stack reaches. What the stack hides of
-// a transfer still occupies its queue; only what others see of it is shorter.
+// Prices collectives and transfers: the cost models of models/network/collectives, at the share of
+// their rate that the stack reaches. The part of a collective that a stack hides still occupies its
+// queue; only the exposed time, for which other queues wait, is shorter.
 //   occupied = model / data_efficiency (data), model (tensor);  duration = exposed * occupied
-// The rest is before or after that:
-//   reductions, and gathers of ZeRO-3   lead: pieces go out while the rest is computed, or earlier
-//                                       units are
-//   gathers of the tensor group         trail: the product that reads them begins with the first
+// The hidden rest is before or after that:
+//   reductions, and gathers of ZeRO-3   lead: pieces are sent while the rest, or an earlier unit,
+//                                       is computed
+//   gathers of the tensor group         trail: the GEMM that reads them begins with the first piece
 //   gathers after an optimizer          carried into the forward of the next step
-// Leaves out, across queues, links that are shared: models/pricing/rank_load.hpp.
+// Leaves out that queues of one rank share links: models/pricing/rank_load.hpp.
 
 #include <vector>
 
@@ -20,15 +20,16 @@
 
 namespace orrery::models {
 
-/// Which ranks are next to each other, whether siblings count, and who chooses algorithms.
+/// How ranks are placed, whether siblings share links, and NCCL's tuner (null: the fastest
+/// algorithm runs).
 struct WirePlaces {
   LinkSharing sharing = LinkSharing::with_siblings;
   AxisOrder order{};
   const NcclSettings* nccl = nullptr;
 };
 
-/// How a collective is priced whose rows hold so many copies of each token, 0 where no two rows are
-/// alike: copies cross between nodes once, as dispatchers do that know of them.
+/// How to price a collective whose rows hold this many copies of each token, 0 where no two rows
+/// are alike. A deduplicating dispatcher sends the copies of a token between nodes once.
 CollectivePricing pricing_of(std::int64_t copies, const GroupShape& group,
                              const WirePlaces& places = {});
 
@@ -40,11 +41,13 @@ class WirePricer {
 
   int ranks(std::uint16_t communicator) const { return groups_[communicator].ranks; }
 
-  /// A collective of a block; without its launch. What a stack hides is of tensor groups alone.
+  /// Price of a collective in a block, without its launch. Only those of tensor groups have a
+  /// hidden part.
   PricedOperation in_block(const Operation& op) const;
-  /// A joint collective, on comm:dp; without its launch. What it hides leads.
+  /// Price of a joint collective, on comm:dp, without its launch. Its hidden part is its lead.
   PricedOperation joint(const JointCollective& joint) const;
-  /// One transfer of a channel. Time of the worst pair of neighbours, links of its own.
+  /// Price of one transfer of a channel: the time of the slowest pair of neighbours, the links of
+  /// its own pair.
   CollectiveTime channel(const Channel& channel) const;
 
  private:
@@ -62,11 +65,12 @@ class WirePricer {
   std::vector<GroupShape> groups_;
 };
 
-/// What a rank moves between its memory and files of its node, while the other ranks there do
-/// alike.
+/// Time in which a rank reads or writes this much in files of its node, while the other ranks there
+/// do the same.
 Time file_time(Bytes bytes, FileUse use, const Program& program, const hardware::Cluster& cluster);
 
-/// Moves what gathers after an optimizer hide to the beginning of the step.
+/// Moves the hidden parts of gathers after an optimizer to the beginning of the step:
+/// PricedProgram::carried.
 void carry_gathers(PricedProgram& priced);
 
 }  // namespace orrery::models

@@ -1,5 +1,6 @@
 #pragma once
-// The axes of a mesh of ranks, and sets of them.
+// The axes of parallelism, as a table of names and time classes, and sets of axes. Degrees are in
+// mesh.hpp.
 
 #include <array>
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace orrery::models {
 
-/// In each view the fastest first; the pipeline is slowest.
+/// Within each view the fastest-varying axis comes first; the pipeline varies slowest.
 enum class MeshAxis : std::uint8_t {
   tensor,
   context_heads,
@@ -23,14 +24,16 @@ enum class MeshAxis : std::uint8_t {
 };
 inline constexpr int axis_count = 9;
 
+/// How the ranks of a stage are factored into axes: for dense layers, for experts. The pipeline is
+/// outside both.
 enum class MeshView : std::uint8_t { dense, experts, stages };
 
 /// One row per axis: everything that is particular to it.
 struct AxisRow {
   MeshAxis axis;
-  std::string_view key;         // "tensor": as plans and texts write it
+  std::string_view key;         // "tensor": as plans and program texts write it
   std::string_view short_name;  // "tp"
-  TimeClass time_class;         // of collectives along it
+  TimeClass time_class;         // of collectives along this axis
   MeshView view;
 };
 inline constexpr std::array<AxisRow, axis_count> axes{{
@@ -48,12 +51,12 @@ constexpr const AxisRow& row_of(MeshAxis axis) {
   return axes[static_cast<std::size_t>(axis)];
 }
 
-/// Any of the axes.
+/// A set of axes.
 class AxisSet {
  public:
   constexpr AxisSet() = default;
   template <class... Axes>
-  constexpr AxisSet(MeshAxis first, Axes... more) {  // an axis is a set of one
+  constexpr AxisSet(MeshAxis first, Axes... more) {  // implicit: an axis is a set of one
     for (const MeshAxis each : {first, more...}) bits_ |= bit(each);
   }
 
@@ -78,11 +81,12 @@ class AxisSet {
   std::uint16_t bits_ = 0;
 };
 
-/// All ranks of a stage; those over which a sequence is cut; those that hold a replica's copy each,
-/// or a share of one.
+/// Axes that span all ranks of a stage.
 inline constexpr AxisSet dense_axes{MeshAxis::tensor, MeshAxis::context_heads, MeshAxis::context,
                                     MeshAxis::data, MeshAxis::replica};
+/// Axes that cut the sequence.
 inline constexpr AxisSet context_axes{MeshAxis::context_heads, MeshAxis::context};
+/// Axes of data parallelism: ranks along them hold copies of the parameters, or shards of a copy.
 inline constexpr AxisSet data_axes{MeshAxis::data, MeshAxis::replica};
 
 }  // namespace orrery::models

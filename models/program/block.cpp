@@ -61,7 +61,7 @@ Bytes Block::bytes(Role role) const {
 }
 
 Bytes Block::temporary_peak() const {
-  // Alive from the operation that first touches it to the one that last does, both included.
+  // A temporary is alive from the first operation that uses it to the last, both included.
   const std::size_t n = operations.size();
   std::vector<std::size_t> first(operands.size(), n), last(operands.size(), 0);
   for (std::size_t i = 0; i < n; ++i) {
@@ -98,7 +98,7 @@ void drop_unsaved(Block& forward, const Block& backward) {
 
 namespace {
 
-/// What has touched one operand so far.
+/// The last writer of an operand, and its readers since then.
 struct Touched {
   int writer = -1;
   std::vector<int> readers;

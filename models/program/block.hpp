@@ -1,6 +1,7 @@
 #pragma once
-// A block: a straight-line list of operations with formal operands, shared by all the layers and
-// micro-batches that it is bound to. It says what to run; the schedule says when and on what.
+// A block: a straight-line list of operations on formal operands, shared by all layers and
+// micro-batches that it is bound to. It states what to run; when, and on which layers and buffers,
+// is stated by instructions (instruction.hpp).
 
 #include <optional>
 #include <string>
@@ -18,18 +19,18 @@ struct Block {
 
   std::optional<OperandId> find(std::string_view operand) const;
   Flops flops() const;
-  /// Bytes of all operands of a role.
+  /// Bytes of all operands with this role.
   Bytes bytes(Role role) const;
-  /// Highest sum of temporaries alive at once, each from its first write to its last use.
+  /// Peak bytes of live temporaries, each alive from its first use to its last.
   Bytes temporary_peak() const;
 };
 
-/// What forward writes and its backward does not ask for is not kept: it becomes a temporary.
+/// Turns saved operands of forward into temporaries where backward does not list them as saved.
 void drop_unsaved(Block& forward, const Block& backward);
 
 /// Fills `after` from reads and writes: an operation waits for the last writer of what it reads
 /// and for the readers and writer of what it overwrites, where they run on another queue.
-/// Recomputation belongs to backward: it begins no earlier than the gradient arrives.
+/// Recomputation belongs to backward: it starts no earlier than the gradient arrives.
 void link(Block& block);
 
 }  // namespace orrery::models

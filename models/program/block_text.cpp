@@ -1,4 +1,4 @@
-// Blocks and phases as text.
+// Writes blocks and phases as text.
 
 #include "models/program/text.hpp"
 
@@ -34,7 +34,7 @@ void put_uses(TextBuffer& text, std::string_view what, const std::vector<Operand
   }
 }
 
-/// What a rank holds, and of what it is a part.
+/// An operand's shape on one rank, and its uncut shape and sharding where it is cut.
 void put_operand(TextBuffer& text, const Operand& each) {
   put(text, "  operand {} {} {} {}x{}x{}", each.name, word(each.role), hardware::name(each.dtype),
       each.shape[0], each.shape[1], each.shape[2]);

@@ -9,7 +9,7 @@ namespace orrery::models {
 
 namespace {
 
-/// What stands after the opcode in an instruction's place.
+/// The part of `place` that follows the opcode.
 struct PlaceDetail {
   const Program& program;
 
@@ -25,7 +25,7 @@ struct PlaceDetail {
   }
 };
 
-/// Of one class: how many things a target may choose from, and is the chunk of this stage?
+/// Checks one class: every target is in range, every chunk belongs to the class's stage.
 class TargetCheck {
  public:
   TargetCheck(const Program& program, std::uint32_t c) : program_{program}, class_{c} {}

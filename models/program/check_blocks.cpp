@@ -9,7 +9,7 @@ namespace orrery::models {
 
 namespace {
 
-/// One block's operations in order.
+/// Checks one block's operations in order.
 class BlockCheck {
  public:
   BlockCheck(const Program& program, const Block& block)
@@ -46,7 +46,7 @@ class BlockCheck {
     refuse(op, fmt::format("uses operand {}, there are {}", id, block_.operands.size()));
   }
 
-  /// What lives only inside the block is written there before it is read.
+  /// Temporaries and outputs are written in the block before they are read.
   void reads(const Operation& op, OperandId id) const {
     exists(op, id);
     const Role role = block_.operands[id].role;
@@ -65,7 +65,7 @@ bool writes(const Block& block, OperandId id) {
   });
 }
 
-/// What backward finds saved is what forward wrote under that name, or what came into it.
+/// Each saved operand of backward was saved by forward under the same name, or is forward's input.
 void check_saved(const Block& forward, const Block& backward) {
   for (const Operand& each : backward.operands) {
     if (each.role != Role::saved) continue;
@@ -84,7 +84,8 @@ void check_saved(const Block& forward, const Block& backward) {
   }
 }
 
-/// What weight gradients find delayed is what backward made under that name, or what came into it.
+/// Each delayed operand of the weight gradients was made by backward under the same name, or is
+/// backward's input.
 void check_delayed(const Block& backward, const Block& weights) {
   for (const Operand& each : weights.operands) {
     if (each.role != Role::delayed) continue;

@@ -11,7 +11,7 @@ namespace orrery::models {
 
 namespace {
 
-/// Layers (and embedding and head) that a phase runs, by direction.
+/// Number of layers that a phase runs, embedding and head included, by direction.
 using Work = std::array<std::int64_t, 4>;
 constexpr auto forward = static_cast<std::size_t>(Direction::forward);
 constexpr auto backward = static_cast<std::size_t>(Direction::backward);
@@ -28,8 +28,8 @@ std::vector<Work> work_of_phases(const Program& program) {
   return all;
 }
 
-/// What one micro-batch owes a chunk: backward as much as forward, and weight gradients of the
-/// kinds that leave them to a block of their own.
+/// The work that each chunk must do for one micro-batch: as much backward as forward, and the
+/// weight gradients of kinds that have a separate block for them.
 std::vector<Work> due_of_chunks(const Program& program) {
   std::vector<Work> all;
   for (const Chunk& chunk : program.chunks) {
@@ -44,14 +44,14 @@ std::vector<Work> due_of_chunks(const Program& program) {
   return all;
 }
 
-/// Do two blocks run one kind in one direction?
+/// Do two blocks run the same kind of layer in the same direction?
 bool alike(const Program& program, std::uint32_t one, std::uint32_t other) {
   if (one == other) return true;
   const BlockUse a = program.use_of(one), b = program.use_of(other);
   return a.kind != nullptr && a.kind == b.kind && a.direction == b.direction;
 }
 
-/// Does a part of a forward run begin with the layer that is `done` layers into it?
+/// Does `part` continue the forward phase `whole` after its first `done` layers?
 bool goes_on(const Program& program, const Phase& whole, std::int64_t done, const Phase& part) {
   for (const Invocation& run : part.invocations) {
     std::int64_t before = done;
@@ -65,7 +65,7 @@ bool goes_on(const Program& program, const Phase& whole, std::int64_t done, cons
   return true;
 }
 
-/// One class's progress through its chunks and micro-batches.
+/// Follows one class's progress through its chunks and micro-batches.
 class CoverageCheck {
  public:
   CoverageCheck(const Program& program, const std::vector<Work>& work, const std::vector<Work>& due,
@@ -161,7 +161,7 @@ void check_layers(const Program& program, std::int64_t next) {
   throw ContractError{fmt::format("the chunks run {} layers, the model has {}", next, layers)};
 }
 
-/// Forward phases of all chunks of a copy, in order, run every layer of the model once.
+/// The forward phases of all chunks of a copy of the model, in order, run every layer once.
 void check_layers(const Program& program) {
   std::int64_t next = 0;
   for (std::size_t chunk = 0; chunk < program.chunks.size(); ++chunk) {

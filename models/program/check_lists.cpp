@@ -14,8 +14,8 @@ namespace {
 constexpr std::uint32_t no_owner = 0xffffffff;
 constexpr std::array of_micro_batch{slot_saved, slot_in, slot_out, slot_kept, slot_delayed};
 
-/// One buffer of a type: the micro-batch that holds it, or the gather that filled it, and the
-/// instruction that bound or freed it last.
+/// State of one buffer: its owner, a micro-batch or the gather that filled it, and the instruction
+/// that bound or freed it last.
 struct Held {
   std::uint32_t owner = no_owner;
   Token at = no_token;
@@ -129,7 +129,7 @@ class ListCheck {
 
   // --- buffers ------------------------------------------------------------------------------
 
-  /// `needed` are the slots that an instruction of its kind binds or uses.
+  /// `needed`: the slots that such an instruction must bind or use.
   void buffers(Token i, const Instruction& each, unsigned needed) {
     for (const Slot slot : of_micro_batch) {
       if ((needed & bit(slot)) == 0) continue;
@@ -231,8 +231,8 @@ class ListCheck {
   const Program& program_;
   const RankClass& ranks_;
   std::uint32_t class_;
-  std::vector<Token> consumed_;          // of receives: by which instruction
-  std::vector<std::vector<Held>> held_;  // by type and index
+  std::vector<Token> consumed_;          // by receive: the instruction that took its data
+  std::vector<std::vector<Held>> held_;  // by type and index of the buffer
 };
 
 }  // namespace

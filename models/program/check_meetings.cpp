@@ -11,7 +11,7 @@ namespace orrery::models {
 
 namespace {
 
-/// Runs all lists without time, with sends that never wait, as far as they go.
+/// Executes all lists without time, as far as they get. Sends never block.
 class MeetingCheck {
  public:
   explicit MeetingCheck(const Program& program)
@@ -45,7 +45,7 @@ class MeetingCheck {
     bool waiting = false;  // the receiver is stuck here
   };
 
-  /// What a visit returns: can the class go on?
+  /// Visits one instruction; returns whether the class can go on to the next.
   struct MeetingTurn {
     MeetingCheck& all;
     std::uint32_t rank_class;
@@ -91,8 +91,8 @@ class MeetingCheck {
     return true;
   }
 
-  /// The channel is of this class, and the buffer at this end holds what it carries; activations
-  /// arrive inside the saved buffer, gradients inside the delayed one: both hold more.
+  /// The channel begins or ends at this class, and the buffer at this end has the size of a
+  /// transfer. Saved and delayed buffers are exempt: they hold more than what arrives.
   void ends(std::uint32_t c, Token i, const Instruction& each, Slot slot) const {
     const Channel& channel = program_.channels[each.target];
     const bool sends = slot == slot_out;
@@ -150,7 +150,7 @@ class MeetingCheck {
     return found;
   }
 
-  /// What a stuck class waits for is in no list.
+  /// Refuses a stuck class whose peer instruction is in no list.
   void missing(std::uint32_t c) const {
     const Instruction& each = program_.classes[c].instructions[at_[c]];
     if (is_joint(each)) return all_reach(each.target);
@@ -179,7 +179,7 @@ class MeetingCheck {
            fmt::format("stage {} receives only {} transfers", stage(channel.to), use.received));
   }
 
-  /// The class that a stuck one waits for: the sender, or the first member that is not there.
+  /// The class that a stuck one waits for: the sender, or the first member that has not arrived.
   std::uint32_t awaited(std::uint32_t c) const {
     const Instruction& each = program_.classes[c].instructions[at_[c]];
     if (!is_joint(each)) return program_.channels[each.target].from;

@@ -11,7 +11,7 @@ namespace orrery::models {
 
 namespace {
 
-/// Gradient reductions of one class.
+/// Checks the gradient reductions of one class.
 class ReductionCheck {
  public:
   ReductionCheck(const Program& program, std::uint32_t c)
@@ -68,7 +68,7 @@ class ReductionCheck {
     return program_.kinds[program_.kind_of_layer[static_cast<std::size_t>(layer)]];
   }
 
-  /// Elements that have replicas.
+  /// Number of parameters that have replicas, so that their gradients must be reduced.
   std::int64_t due_elements() const {
     std::int64_t experts = 0;
     for (const std::uint32_t chunk : ranks_.chunks) {
@@ -88,7 +88,7 @@ class ReductionCheck {
     throw ContractError{fmt::format("{}: {}", place(program_, class_, i), problem)};
   }
 
-  /// The pieces of what was reduced last, once more.
+  /// A reduction between HSDP copies must cover the shards of the reduction before it.
   void between_copies(Token i, const JointCollective& copies) const {
     const std::int64_t shards = replicas();
     const bool pieces =
@@ -97,8 +97,8 @@ class ReductionCheck {
     if (!pieces) refuse(i, "are not the pieces of the reduction before");
   }
 
-  /// Each layer of a chunk in one bucket, and its experts where they have replicas of their own: in
-  /// each micro-batch, where they are reduced that often.
+  /// Each layer of a chunk is in one reduced bucket, and so are its experts where they have
+  /// replicas of their own: once in each micro-batch where gradients are sharded, otherwise once.
   void complete(std::uint32_t chunk, std::int64_t round) const {
     complete(chunk, round, MeshView::dense);
     if (expert_replicas() > 1) complete(chunk, round, MeshView::experts);
@@ -138,8 +138,8 @@ class ReductionCheck {
     }
   }
 
-  /// No later backward or weight gradient adds to what a bucket holds. From the end of the list,
-  /// with the first run from here on that adds to each layer.
+  /// No backward or weight gradient adds to a bucket after its reduction. Goes through the list
+  /// from its end; `adds` is, for each layer, the earliest later run that adds to its gradient.
   void final() const {
     std::vector<Token> adds(program_.kind_of_layer.size(), no_token);
     auto next = reductions_.rbegin();

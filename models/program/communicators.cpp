@@ -4,7 +4,7 @@ namespace orrery::models {
 
 namespace {
 
-/// Those of these axes that have several ranks.
+/// The axes of `set` that have several ranks.
 AxisSet used(AxisSet set, const Mesh& mesh) {
   AxisSet found;
   for (const AxisRow& each : axes) {

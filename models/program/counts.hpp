@@ -1,6 +1,6 @@
 #pragma once
-// How often one rank of a class runs each phase and takes part in each transfer and collective:
-// what any sum over its list is made of.
+// How often one rank of a class runs each phase and takes part in each transfer and collective.
+// Any sum over its instruction list follows from these counts.
 
 #include <cstdint>
 #include <vector>
@@ -10,9 +10,9 @@
 namespace orrery::models {
 
 struct TargetCounts {
-  std::vector<std::int64_t> phases;           // as Program::phases
-  std::vector<std::int64_t> sends, receives;  // as Program::channels
-  std::vector<std::int64_t> collectives;      // as Program::collectives
+  std::vector<std::int64_t> phases;           // by index in Program::phases
+  std::vector<std::int64_t> sends, receives;  // by index in Program::channels
+  std::vector<std::int64_t> collectives;      // by index in Program::collectives
 };
 
 TargetCounts counts_of(const Program& program, std::uint32_t rank_class);

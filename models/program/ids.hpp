@@ -1,5 +1,6 @@
 #pragma once
-// Words that a whole Program shares: lanes, collectives, parts of a step's time. Numbers only.
+// Enums shared by a whole Program: lanes, collectives, classes of time and roles of communicators,
+// with their names. They carry no sizes or costs.
 
 #include <cstdint>
 #include <string_view>
@@ -8,12 +9,12 @@
 
 namespace orrery::models {
 
-/// In-order queues of one rank. The host launches; the others run what was launched: kernels,
-/// copies, and one lane for each kind of communicator that runs concurrently with them.
+/// In-order queues of one rank. The host launches work; the other lanes run it: kernels, copies
+/// between device and host, and collectives, with one lane for each kind of communicator.
 enum class Lane : std::uint8_t { host, compute, tensor, context, data, copy };
 inline constexpr int lane_count = 6;
 static_assert(lane_count <= 8, "a block's map is a small fixed matrix");
-std::string_view name(Lane lane);  // "host", "compute", "comm:tp", "comm:dp", "copy"
+std::string_view name(Lane lane);  // "host", "compute", "comm:tp", "comm:cp", "comm:dp", "copy"
 
 enum class Collective : std::uint8_t {
   all_reduce,
@@ -23,11 +24,11 @@ enum class Collective : std::uint8_t {
   reduce,
   all_to_all,
   send_receive,
-  all_to_all_v,  // of distinct sizes
+  all_to_all_v,  // sizes differ between pairs of ranks
   gather,
   scatter
 };
-/// As files, tables and flags write them.
+/// Names in files, tables and flags.
 inline constexpr Words<Collective, 10> collective_words{
     {{Collective::all_reduce, "all_reduce"},
      {Collective::all_gather, "all_gather"},
@@ -41,7 +42,7 @@ inline constexpr Words<Collective, 10> collective_words{
      {Collective::send_receive, "send_receive"}}};
 std::string_view name(Collective collective);
 
-/// What a step's time is spent on: the parts of a report.
+/// What a step's time is spent on: the categories of a report.
 enum class TimeClass : std::uint8_t {
   gemm,
   attention,
@@ -59,25 +60,25 @@ enum class TimeClass : std::uint8_t {
 inline constexpr int time_class_count = 12;
 std::string_view name(TimeClass part);
 
-/// What a communicator is for. Consumers ask for a role, never for an index.
+/// What a communicator is for. Consumers look communicators up by role, never by index.
 enum class CommunicatorRole : std::uint8_t {
-  tensor,         // inside blocks
-  context,        // inside attention: parts of the sequence
-  context_heads,  // inside attention: the sequence against heads
-  data,           // gradients, and state where it is sharded
-  replica,        // copies of what is sharded among fewer than all replicas
+  tensor,         // collectives of tensor parallelism inside blocks
+  context,        // keys and values inside attention: all-gather or ring
+  context_heads,  // all-to-all inside attention: sequence cut to head cut (Ulysses)
+  data,           // gradient reduction, and gathers of sharded parameters
+  replica,        // HSDP: between the copies of what is sharded over fewer ranks
   pipe_forward,   // activations to the next stage
-  pipe_backward,  // gradients to the stage before
+  pipe_backward,  // gradients to the previous stage
   model,          // all ranks of one replica
   world,
-  tie,            // the two stages that hold a tied table
-  expert,         // inside blocks: ranks that share a layer's experts
-  expert_tensor,  // inside blocks: ranks that cut each expert
-  expert_data,    // replicas of experts: their gradients and sharded state
-  mirror,         // two stages that hold the same chunks, where micro-batches enter at both ends
+  tie,            // first and last stage, which both hold a tied embedding table
+  expert,         // inside blocks: ranks over which a layer's experts are distributed
+  expert_tensor,  // inside blocks: ranks over which each expert is cut
+  expert_data,    // replicas of the same experts: gradient reduction and sharded state
+  mirror,         // DualPipe: the two stages that hold copies of the same chunks
 };
 inline constexpr int communicator_role_count = 14;
-/// Whose ranks are replicas, and share the state of what they replicate.
+/// Are its ranks data-parallel replicas, which reduce gradients and may shard their state?
 constexpr bool of_replicas(CommunicatorRole role) {
   return role == CommunicatorRole::data || role == CommunicatorRole::replica ||
          role == CommunicatorRole::expert_data;

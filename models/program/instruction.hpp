@@ -1,5 +1,6 @@
 #pragma once
-// One entry of a rank's list, and the phases of blocks that it may run.
+// One entry of a rank's instruction list, and the phases of blocks that it may run. What an
+// instruction costs is not stated here.
 
 #include <cstdint>
 #include <string>
@@ -9,30 +10,32 @@
 namespace orrery::models {
 
 enum class Opcode : std::uint8_t {
-  forward,          // run a phase; its first and last blocks draw tokens and labels
+  forward,          // run a phase; the embedding reads tokens of the micro-batch, the head labels
   backward,         // run a phase (recomputation and accumulation are operations in it)
-  weight_gradient,  // run a phase: what a backward that was split leaves for later
+  weight_gradient,  // run a phase: the weight gradients of a backward that was split
   send,             // to the peer of a channel, in channel order
   receive,          // from the peer of a channel, in channel order
-  reduce_gradient,  // a bucket over the data axis
-  tie,              // sum what several ranks hold of one gradient: tied embedding, replicated norms
-  norm,             // gradient norm: a barrier on which the host waits
-  optimizer,        // run a phase over the owned shard
-  gather,           // parameters over the data axis, after the optimizer (ZeRO-1 and 2)
-  compress,         // run a phase over one gradient bucket: compression, or decompression; consumes
-                    // no activation and produces none
-  unshard,          // one unit's parameters over the data axis, for the runs ahead (ZeRO-3)
+  reduce_gradient,  // reduce one gradient bucket over its data-parallel replicas
+  tie,              // sum a gradient of which several ranks hold a part: tied embedding, norms
+                    // replicated over tensor ranks, the two copies of a stage (DualPipe)
+  norm,             // all-reduce the gradient norm; the host waits for it
+  optimizer,        // run a phase over the parameters, or shard of them, that the rank updates
+  gather,           // gather parameters over the data axis after the optimizer (ZeRO-1 and 2)
+  compress,         // run a phase that compresses or decompresses one gradient bucket; consumes no
+                    // activation and produces none
+  unshard,          // gather one unit's parameters over the data axis before it runs (ZeRO-3)
 };
 inline constexpr int opcode_count = 12;
 std::string_view name(Opcode op);
 
 inline constexpr std::uint32_t no_binding = 0xffffffff;
 
-/// The places that an instruction binds buffers to. `in` is the gradient that arrived, `out` what
-/// is to be sent; activations arrive in the saved buffer of their micro-batch. Gathered weights are
-/// bound by the `unshard` that fills them and freed, as slot_weights, by the last phase that awaits
-/// it. Where backward is split, what the weight gradients read outlives it: `kept` of what forward
-/// saves, `delayed` of what backward makes. Both have the index of the saved activations.
+/// The roles of an instruction's buffers. `saved` holds the activations of a micro-batch, those
+/// received from the previous chunk included; `in` the gradient that was received; `out` what will
+/// be sent. `weights` holds gathered parameters: bound by the `unshard` that fills the buffer,
+/// freed by the last phase that awaits it. Where backward is split, `kept` (saved by forward) and
+/// `delayed` (made by backward) hold what the weight gradients read and outlive backward; both have
+/// the index of `saved`.
 enum Slot : std::uint8_t {
   slot_saved = 0,
   slot_in = 1,
@@ -41,37 +44,37 @@ enum Slot : std::uint8_t {
   slot_kept = 4,
   slot_delayed = 5
 };
-inline constexpr Slot slot_filled = slot_saved;  // of an `unshard`
+inline constexpr Slot slot_filled = slot_saved;  // the binding of the buffer that `unshard` fills
 inline constexpr int slot_count = 6;
 constexpr std::uint8_t bit(Slot slot) {
   return static_cast<std::uint8_t>(1U << slot);
 }
-/// Which of an instruction's bindings is the index of what it holds in a slot.
+/// Which element of Instruction::bindings is the buffer index of a slot.
 constexpr int index_of(Slot slot) {
   return slot == slot_kept || slot == slot_delayed ? slot_saved : slot;
 }
 
-/// What an instruction makes, named by the instruction's index in its list: a receive or a joint
-/// collective makes its own end; a phase makes its output, and the end of its kernels; a send makes
-/// nothing that a later instruction waits for.
+/// An event that later instructions wait for, named by the index of the instruction that makes it:
+/// the end of a receive or a joint collective; the output of a phase and the end of its kernels. A
+/// send makes none.
 using Token = std::uint32_t;
 inline constexpr Token no_token = 0xffffffff;
 
-/// One schedule instruction. 32 bytes: a step of a trillion parameters has 200,000 of them.
+/// One instruction. 32 bytes: a step of a trillion parameters has 200,000 of them.
 struct Instruction {
   Opcode op = Opcode::forward;
   std::uint16_t chunk = 0;   // in model order
   std::uint32_t target = 0;  // phase, channel or joint collective, by opcode
   std::uint32_t micro_batch : 20 = 0;
-  std::uint32_t binds : 6 = 0;  // bit per Slot: held from the beginning of the instruction
-  std::uint32_t frees : 6 = 0;  // bit per Slot: freed when the instruction has ended
+  std::uint32_t binds : 6 = 0;  // bit per Slot: buffers allocated when the instruction starts
+  std::uint32_t frees : 6 = 0;  // bit per Slot: buffers freed when the instruction has ended
   std::uint32_t bindings[3] = {no_binding, no_binding, no_binding};  // index within buffer type
-  /// What it consumes. A phase: what its first block reads, a receive or a joint collective;
-  /// without one it is ready from the beginning. A send: the phase whose output it sends. A joint
-  /// collective: the phase after whose kernels it may begin.
+  /// What it consumes. A phase: the receive or joint collective whose result its first block reads;
+  /// no token: its input is ready from the start. A send: the phase whose output it sends. A joint
+  /// collective: the phase after whose kernels it may start.
   Token input = no_token;
-  /// Of a phase: the joint collective for whose end the compute queue waits: the gather of its
-  /// weights, or the reduction that empties the bucket that it fills.
+  /// Of a phase: the joint collective for whose end the compute lane waits, either the gather of
+  /// its weights or the reduction that empties the bucket it fills.
   Token awaits = no_token;
 };
 static_assert(sizeof(Instruction) == 32);
@@ -83,7 +86,8 @@ struct Invocation {
   std::int64_t count = 1;
 };
 
-/// What FWD, BWD, WGRAD or OPT runs: blocks in order, bound to layers.
+/// What a forward, backward, weight_gradient, optimizer or compress instruction runs: blocks in
+/// order, bound to layers.
 struct Phase {
   std::string name;
   std::vector<Invocation> invocations;

@@ -1,6 +1,7 @@
 #pragma once
-// What of the model a Program runs and where: kinds of layers, units of state, chunks of stages;
-// and what numbers and state are kept in.
+// How a Program divides the model: kinds of layers, units of parameters, chunks of pipeline stages;
+// and the number formats and sharding of its state. What a layer computes is in its blocks
+// (block.hpp).
 
 #include <cstdint>
 #include <optional>
@@ -13,35 +14,36 @@
 
 namespace orrery::models {
 
-/// Where in the model a kind of layer stands, and so what it reads and leaves: tokens and
-/// activations; activations both; activations and the loss.
+/// The part of the model that a kind of layer is, and so what it reads and writes: the embedding
+/// tokens and activations, a layer activations and activations, the head activations and the loss.
 enum class ModelPart : std::uint8_t { embedding, layer, head };
 
-/// Layers that run the same blocks, which differ in their weights alone. Embedding and head are
-/// kinds, too.
+/// Layers that run the same blocks and differ only in their weights. Embedding and head are kinds,
+/// too.
 struct LayerKind {
   std::string name;  // "layer"
   ModelPart part = ModelPart::layer;
-  std::uint32_t forward = 0, backward = 0;  // blocks
-  /// Where backward leaves it to a block of its own.
+  std::uint32_t forward = 0, backward = 0;  // indices of blocks
+  /// The block of weight gradients, where backward is split.
   std::optional<std::uint32_t> weight_gradient = std::nullopt;
-  /// The same blocks where no other direction is computed next to their all-to-alls.
+  /// Variants of these blocks for passes whose all-to-alls overlap with no pass of another
+  /// micro-batch (models/lowering/leave_alone.cpp).
   std::optional<std::uint32_t> forward_alone = std::nullopt, backward_alone = std::nullopt;
-  /// Elements that a rank holds for one run; without the table of a tied head on the embedding's
-  /// stage, which is the embedding's. Trained ones alone.
+  /// Trained parameters (elements) that one rank holds of one such layer. A tied head on the
+  /// embedding's stage does not count the shared table, which is the embedding's.
   std::int64_t parameters = 0;
-  /// Of them, those of experts, where the replicas of experts are not the dense layers'.
+  /// Of these, parameters of experts, where experts have other replicas than dense layers; else 0.
   std::int64_t expert_parameters = 0;
-  Bytes frozen{};                // what the others take, which have neither gradient nor state
-  bool recomputes = false;       // backward repeats what the plan's recomputation says
-  bool recomputes_less = false;  // or what it says of the layers that it leaves out
-  bool offloads = false;         // the host keeps what forward saved until backward
+  Bytes frozen{};                // frozen parameters, which have neither gradient nor state
+  bool recomputes = false;       // backward recomputes what the plan's `recompute` says
+  bool recomputes_less = false;  // backward recomputes only the plan's `recompute_elsewhere`
+  bool offloads = false;         // saved activations are in host memory until backward
 };
 
-/// What a block does: for the model, or for the step as a whole.
+/// What a block does: a pass through the model, or work on the step as a whole.
 enum class Direction : std::uint8_t { forward, backward, weight_gradient, step };
 
-/// Of a block: which kind it runs, and in which direction; a block of the step is of no kind.
+/// The kind of layer that a block runs, and in which direction; a block of the step has no kind.
 struct BlockUse {
   const LayerKind* kind = nullptr;
   Direction direction = Direction::step;
@@ -49,27 +51,28 @@ struct BlockUse {
   bool of(ModelPart part) const { return kind != nullptr && kind->part == part; }
 };
 
-/// What is reduced, gathered, sharded and checkpointed together: a layer, the embedding, the head;
-/// embedding and head as one where their shared table is gathered once for both; the experts of a
-/// layer, where other ranks are their replicas, which come after all others.
+/// Parameters that are reduced, gathered, sharded and checkpointed together: a layer, the embedding
+/// or the head. Embedding and head are one unit where their shared table is gathered once for both.
+/// Experts that have other replicas than the rest of their layer are separate units, after all
+/// others.
 struct Unit {
   std::string name;                  // "layer 3", "embedding", "experts of layer 3"
-  std::vector<std::uint32_t> kinds;  // whose parameters it holds
-  std::int64_t layer = -1;           // of the model; -1: embedding or head
-  std::int64_t elements = 0;         // trained ones on one rank, where nothing is sharded
-  Bytes frozen{};                    // what the others take there
-  AxisSet replicated = {};           // axes over whose ranks its gradients are summed
-  AxisSet sharded = {};              // of them, those whose ranks hold a share of its state each
-  MeshView view = MeshView::dense;   // the part of its kinds' parameters that it holds
+  std::vector<std::uint32_t> kinds;  // kinds of layers whose parameters it holds
+  std::int64_t layer = -1;           // index in the model; -1: embedding or head
+  std::int64_t elements = 0;         // trained parameters on one rank, before state sharding
+  Bytes frozen{};                    // frozen parameters on one rank, before state sharding
+  AxisSet replicated = {};           // axes over which its gradients are reduced
+  AxisSet sharded = {};              // of these, axes over which its state is sharded
+  MeshView view = MeshView::dense;   // which parameters of its kinds: the dense ones or experts'
 };
 
-/// A run of consecutive layers on one stage: what a slot of the schedule computes.
+/// Consecutive layers on one pipeline stage. A slot of the schedule computes one chunk.
 struct Chunk {
   std::int64_t stage = 0;
-  std::uint32_t place = 0;                  // among its stage's chunks, in model order
+  std::uint32_t place = 0;                  // index among its stage's chunks, in model order
   std::uint32_t copy = 0;                   // of the model, where the pipeline holds several
-  std::uint32_t forward = 0, backward = 0;  // phases
-  std::optional<std::uint32_t> weight_gradient = std::nullopt;  // where backward is split
+  std::uint32_t forward = 0, backward = 0;  // indices of phases
+  std::optional<std::uint32_t> weight_gradient = std::nullopt;  // phase, where backward is split
   std::int64_t first_layer = 0, layers = 0;
   bool embeds = false, predicts = false;  // holds the embedding, the head
 };
@@ -81,8 +84,8 @@ struct LayerRange {
   bool has(std::int64_t layer) const { return layer >= first && layer < first + count; }
 };
 
-/// How context ranks along the axis `context` cut a sequence: one piece each, or the i-th of n
-/// ranks the pieces i and 2n-1-i of 2n.
+/// How a sequence is cut over the n ranks of the `context` axis: one contiguous piece each, or 2n
+/// pieces of which rank i holds pieces i and 2n-1-i (equal causal attention on every rank).
 enum class SequenceCut : std::uint8_t { contiguous, early_and_late };
 
 /// What one step of one replica computes.
@@ -97,27 +100,27 @@ struct StepShape {
   std::int64_t tokens() const { return sequences * seq_len; }  // of a micro-batch
 };
 
-/// What numbers are kept in.
+/// Number formats.
 struct Formats {
   hardware::DType compute = hardware::DType::bf16;
   hardware::DType storage = hardware::DType::bf16;   // activations and working weights
-  hardware::DType gradient = hardware::DType::fp32;  // sums of gradients
+  hardware::DType gradient = hardware::DType::fp32;  // gradient accumulators and their reduction
   hardware::DType state = hardware::DType::fp32;     // master weights, moments, the loss
 };
 
-/// What the ranks along `over` hold a share of each, instead of a copy.
+/// Which state is sharded over the ranks along `over` instead of replicated.
 /// Source  Rajbhandari et al. 2020, "ZeRO", arXiv 1910.02054: its stages 1, 2 and 3 are the first,
 ///         the first two and all three
 struct StateSharding {
   bool optimizer = false, gradients = false, parameters = false;
   AxisSet over = MeshAxis::data;
-  bool ahead = false;  // of parameters: gathered next to compute
+  bool ahead = false;  // parameters are gathered ahead of use, concurrently with compute
   bool optimizer_on_host = false, parameters_on_host = false;
-  bool in_files = false;  // what the host has of either lies on its node's drives
+  bool in_files = false;  // offloaded state is in files on the node's drives
 };
 
-/// Where the head's table is the embedding's: one of one stage, or a copy of it on the first stage
-/// and on the last, whose gradients they sum.
+/// A head that uses the embedding's table. shared: one table on one stage; copied: one table on
+/// the first and one on the last stage, which sum their gradients.
 enum class TiedTable : std::uint8_t { none, shared, copied };
 
 }  // namespace orrery::models

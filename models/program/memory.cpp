@@ -21,16 +21,16 @@ constexpr std::size_t at(BufferKind kind) {
   return static_cast<std::size_t>(kind);
 }
 
-/// The gradient that a backward block hands to the one before it, where it is not kept for weight
-/// gradients.
+/// Bytes of the gradient that a backward block passes on to the previous layer's, unless it is kept
+/// for weight gradients.
 Bytes passed_gradient(const Program& program, std::uint32_t id) {
   const BlockUse use = program.use_of(id);
   if (use.direction != Direction::backward || program.delays_arrival(*use.kind)) return {};
   return program.blocks[id].bytes(Role::output);
 }
 
-/// Temporaries of a phase: its largest block, and where layers follow each other in backward a
-/// second gradient to pass between them; so, too, where each layer is a phase of its own.
+/// Temporaries of a phase: those of its largest block, and two gradients passed between layers
+/// where backward runs several; likewise where each layer is a phase of its own.
 Bytes workspace_of(const Program& program, const Phase& phase,
                    const std::vector<Bytes>& block_peaks) {
   Bytes peak{};
@@ -44,7 +44,7 @@ Bytes workspace_of(const Program& program, const Phase& phase,
   return peak;
 }
 
-/// Of every phase.
+/// The workspace of every phase.
 std::vector<Bytes> workspaces_of(const Program& program) {
   std::vector<Bytes> blocks, phases;
   for (const Block& block : program.blocks) blocks.push_back(block.temporary_peak());
@@ -54,7 +54,7 @@ std::vector<Bytes> workspaces_of(const Program& program) {
   return phases;
 }
 
-/// What each combination of slots holds.
+/// Bytes of each combination of slots, by bit mask.
 using SlotBytes = std::array<Bytes, 1U << slot_count>;
 
 SlotBytes sums_of(const std::array<Bytes, slot_count>& by_slot) {
@@ -65,7 +65,7 @@ SlotBytes sums_of(const std::array<Bytes, slot_count>& by_slot) {
   return sums;
 }
 
-/// Follows one class's list.
+/// Follows one class's list and the bytes that it holds.
 class MemoryWalk {
  public:
   MemoryWalk(const Program& program, const RankClass& ranks, const std::vector<Bytes>& workspace)
@@ -87,7 +87,7 @@ class MemoryWalk {
     }
   }
 
-  /// Sums alone are followed to the peak, and then their parts.
+  /// Finds the peak from total bytes, then splits it by kind.
   MemoryPeak run() {
     MemoryPeak peak;
     if (ranks_.instructions.empty()) return peak;

@@ -1,6 +1,7 @@
 #pragma once
-// Memory as a property of the Program: what is alive when each instruction runs, by kind. The
-// host's order of instructions is the order of allocation, as in an arena or a caching allocator.
+// Memory of one rank as a property of the Program: which buffers are alive when each instruction
+// runs, by kind. Buffers are allocated in the host's instruction order, as by an arena or a caching
+// allocator; sizes are summed, fragmentation is left out.
 
 #include <array>
 #include <cstdint>
@@ -16,13 +17,13 @@ Bytes total(const MemoryByKind& memory);
 
 struct MemoryPeak {
   MemoryByKind by_kind{};       // at the peak
-  std::size_t instruction = 0;  // where it is reached
+  std::size_t instruction = 0;  // index of the instruction that reaches it
 };
 
-/// The highest sum of live buffers of one rank: what it holds for the whole step, what is bound,
-/// and the temporaries of the running phase.
+/// Peak memory of one rank: buffers held for the whole step, buffers bound by instructions, and the
+/// temporaries of the running phase.
 MemoryPeak memory_peak(const Program& program, std::uint32_t rank_class);
-/// Of every class, by its index.
+/// The peak of every rank class, by its index.
 std::vector<MemoryPeak> memory_peaks(const Program& program);
 
 }  // namespace orrery::models

@@ -1,9 +1,11 @@
 #pragma once
-// Ranks as coordinates on named axes. The ranks of one stage are seen in two ways, as Megatron
-// folds them: dense layers by tensor x context x data, experts by expert tensor x expert x expert
-// data. The products are equal, the factors need not be; the pipeline is outside both. Context and
-// data are two axes each: a group's sequence is cut between ranks that trade it for heads, and
-// along them; state is sharded between some replicas, and copied along the others.
+// Ranks as coordinates on named axes, and the communicators along them. The ranks of one stage are
+// factored in two ways, as in Megatron's parallel folding: dense layers by tensor x context x data,
+// experts by expert tensor x expert x expert data. The products are equal, the factors need not be;
+// the pipeline is outside both. Context is two axes: `context_heads` ranks exchange sequence for
+// heads (Ulysses), `context` ranks hold different pieces of the sequence. Data parallelism is two
+// axes: state is sharded along `data` and copied along `replica` (HSDP). Where ranks are placed on
+// nodes is left out.
 
 #include <array>
 #include <cstdint>
@@ -15,11 +17,11 @@
 
 namespace orrery::models {
 
-/// Degrees of the axes, and ranks as their coordinates.
+/// Degrees of the axes, and the mapping between ranks and coordinates.
 class Mesh {
  public:
-  /// Without experts: all ranks of a stage hold the same experts' part, in the order of the dense
-  /// view.
+  /// Without expert parallelism: experts are cut over `tensor` and replicated over all other ranks
+  /// of a stage.
   struct Degrees {
     std::int64_t tensor = 1, context_heads = 1, context = 1, data = 1, replica = 1, pipeline = 1;
   };
@@ -28,14 +30,14 @@ class Mesh {
   explicit Mesh(const Degrees& degrees);
   Mesh(std::int64_t tensor, std::int64_t data, std::int64_t pipeline, std::int64_t context = 1)
       : Mesh{Degrees{.tensor = tensor, .context = context, .data = data, .pipeline = pipeline}} {}
-  /// The same ranks with experts over `expert` of them, each cut over `expert_tensor`.
+  /// The same ranks with experts distributed over `expert` ranks, each cut over `expert_tensor`.
   /// Errors  their product does not divide the ranks of a stage: ContractError
   Mesh with_experts(std::int64_t expert, std::int64_t expert_tensor) const;
 
   std::int64_t degree(MeshAxis axis) const { return degrees_[index(axis)]; }
-  /// Product of the degrees: how many ranks differ in these coordinates alone.
+  /// Product of the degrees: the size of a group of ranks along these axes.
   std::int64_t degree(AxisSet set) const;
-  /// Ranks from one coordinate of an axis to the next.
+  /// Difference in rank between neighbouring coordinates of an axis.
   std::int64_t stride(MeshAxis axis) const;
   std::int64_t ranks() const { return stage_ranks() * degree(MeshAxis::pipeline); }
   std::int64_t stage_ranks() const { return degree(dense_axes); }
@@ -44,13 +46,14 @@ class Mesh {
     return rank / stride(axis) % degree(axis);
   }
   std::int64_t stage_of(std::int64_t rank) const { return coordinate(rank, MeshAxis::pipeline); }
-  /// The rank that differs from this one in one coordinate.
+  /// The rank with coordinate `to` on `axis` and otherwise the coordinates of `rank`.
   std::int64_t moved(std::int64_t rank, MeshAxis axis, std::int64_t to) const {
     return rank + (to - coordinate(rank, axis)) * stride(axis);
   }
   std::int64_t first_rank(std::int64_t stage) const { return stage * stage_ranks(); }
-  /// Ranks that agree with `rank` on all other axes of the same view, ascending. `stages` names
-  /// the coordinates of the pipeline axis, where it is spanned and not all of it is meant.
+  /// The group of `rank` along the axes of `set`, ascending: ranks with its coordinates on all
+  /// other axes of the same view. `stages` restricts the pipeline axis, where `set` has it; empty:
+  /// all.
   std::vector<std::int64_t> members(std::int64_t rank, AxisSet set,
                                     std::span<const std::int64_t> stages = {}) const;
 
@@ -60,19 +63,19 @@ class Mesh {
   std::array<std::int64_t, axis_count> degrees_{};
 };
 
-/// A group of ranks named by the axes that it spans; members follow from a rank's coordinates.
+/// Groups of ranks along a set of axes; the members of a group follow from a rank's coordinates.
 struct Communicator {
   std::string name;  // "tp", "dp", "world", "tie", "pp_f"
   CommunicatorRole role = CommunicatorRole::tensor;
   AxisSet axes;
-  std::vector<std::int64_t> stages = {};  // of the pipeline axis; empty: all of them
-  Lane lane = Lane::data;                 // of its collectives; transfers have a wire of their own
+  std::vector<std::int64_t> stages = {};  // coordinates on the pipeline axis; empty: all of them
+  Lane lane = Lane::data;  // of its collectives; transfers between stages have queues of their own
   TimeClass time_class = TimeClass::other_comm;
 };
 
-/// The groups of ranks of a Program, one for each role: those that every one has, and those along
-/// the axes of context and copies that are used. What replicas hold alike, context ranks do, too:
-/// "dp" spans both, but not the copies of what is sharded.
+/// The communicators of a Program, one for each role: those that every Program has, and those along
+/// context and replica axes with several ranks. "dp" spans data and context axes, because context
+/// ranks replicate parameters, too; it does not span the replica axis of HSDP.
 /// Source  Megatron-LM, parallel_state.py: gradients are reduced over data and context together
 std::vector<Communicator> communicators_of(const Mesh& mesh);
 

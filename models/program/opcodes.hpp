@@ -1,5 +1,5 @@
 #pragma once
-// What an instruction is, by its opcode, and which buffers it concerns.
+// Properties of an instruction that follow from its opcode, and the buffer types behind its slots.
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace orrery::models {
 
-/// By opcode: which a visitor answers with true.
+/// For each opcode: does the visitor return true?
 template <class Visitor>
 constexpr std::array<bool, opcode_count> opcodes_where(const Visitor& visitor) {
   std::array<bool, opcode_count> found{};
@@ -35,12 +35,12 @@ inline bool is_joint(const Instruction& each) {
   return joint_opcodes[static_cast<std::size_t>(each.op)];
 }
 
-/// Does it run layers from the model's last to its first?
+/// Does it run layers in backward order, from the model's last to its first?
 inline bool descends(const Instruction& each) {
   return each.op == Opcode::backward || each.op == Opcode::weight_gradient;
 }
 
-/// Does a phase or a transfer belong to the way from the model's first layer to its last?
+/// Does a phase or a transfer go in forward direction, from the model's first layer to its last?
 inline bool ascends(const Program& program, const Instruction& each) {
   if (each.op == Opcode::send || each.op == Opcode::receive) {
     return program.channels[each.target].forward;
@@ -48,27 +48,27 @@ inline bool ascends(const Program& program, const Instruction& each) {
   return runs_phase(each) && !descends(each);
 }
 
-/// Does any kind of its layers leave its weight gradients to a block of its own?
+/// Does it run weight gradients in a phase of their own?
 inline bool splits_backward(const Chunk& chunk) {
   return chunk.weight_gradient.has_value();
 }
 
-/// Where a transfer arrives: activations in what is saved of them, gradients where the weight
-/// gradients of the chunk's last layer find them, or in a buffer that ends with backward.
+/// The slot in which a transfer arrives: activations in `saved`; gradients in `delayed` where the
+/// weight gradients of the chunk's last layer read them, otherwise in `in`, which backward frees.
 inline Slot arrival_of(const Program& program, const Instruction& receive) {
   if (program.channels[receive.target].forward) return slot_saved;
   return program.delays_arrival(program.chunks[receive.chunk]) ? slot_delayed : slot_in;
 }
 
-/// The first of the gathers whose weights a run reads that awaits `gather`; `gather` is the last.
+/// The first of the gathers whose weights a phase reads if it awaits `gather`, which is the last.
 inline Token first_gather(const Program& program, const RankClass& ranks, Token gather) {
   const Instruction& last = ranks.instructions[gather];
   const bool two = last.op == Opcode::unshard && program.collectives[last.target].completes;
   return two ? gather - 1 : gather;
 }
 
-/// The type of the buffer that an instruction binds, uses or frees in a slot, as an index into
-/// RankClass::types; of weights that several gathers fill, the last one's.
+/// The type of the buffer that an instruction binds, uses or frees in a slot: an index into
+/// RankClass::types. Of weights that two gathers fill, the second one's.
 inline std::uint16_t buffer_type(const Program& program, const RankClass& ranks,
                                  const Instruction& each, Slot slot) {
   if (slot == slot_weights) {

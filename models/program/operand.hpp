@@ -1,5 +1,6 @@
 #pragma once
-// Formal operands of a block: what they are, how they are cut, who owns them.
+// Formal operands of a block: shape, sharding, owner and lifetime. Addresses are left out: an
+// instruction binds operands to buffers.
 
 #include <cstdint>
 #include <string>
@@ -14,29 +15,30 @@ using hardware::DType;
 
 /// Who owns an operand and how long it lives.
 enum class Role : std::uint8_t {
-  input,      // bound to what the block before wrote
-  output,     // bound to what the block after reads
-  parameter,  // of the bound layer
-  gradient,   // accumulators of the bound layer
+  input,      // written by the previous block
+  output,     // read by the next block
+  parameter,  // weights of the bound layer
+  gradient,   // gradient accumulators of the bound layer
   optimizer,  // master weights and moments of the bound layers
   saved,      // written by forward, read by backward of the same layer and micro-batch
-  delayed,    // written by a backward that is split, read by its weight gradient
-  temporary,  // lives inside the block
+  delayed,    // written by a split backward, read by its weight-gradient block
+  temporary,  // used only inside the block
   tokens,     // of the micro-batch
   labels,
-  on_host,  // between forward and backward, where the device keeps nothing saved
+  on_host,  // offloaded activations, in host memory between forward and backward
 };
 
-/// What a parameter is before the first step.
+/// Initial values of a parameter.
 struct Initial {
   enum class Kind : std::uint8_t { normal, zeros, ones };
   Kind kind = Kind::normal;
-  /// Of normal ones.
+  /// Standard deviation, of Kind::normal.
   /// Source  Radford et al. 2019, GPT-2; initializer_range of its config.json
   double deviation = 0.02;
 };
 
-/// The nearest whole count; all of it at 1, however large.
+/// A share of a quantity, rounded to the nearest count; at share 1 exactly the whole, however
+/// large.
 template <class Q>
 Q part_of(Q whole, double share) {
   return share < 1 ? nearest_count<Q>(share * static_cast<double>(whole.count())) : whole;
@@ -47,31 +49,32 @@ struct Operand {
   std::string name;  // "qkv.weight"
   Role role = Role::temporary;
   DType dtype = DType::bf16;
-  Shape shape{1, 1, 1};  // what a rank holds; unused leading dimensions are 1
-  Shape uncut{1, 1, 1};
-  /// How it is held between operations. A gradient's partial sums are added up once, before the
-  /// norm: made from a rank's own rows or heads of a parameter that all ranks hold whole.
+  Shape shape{1, 1, 1};  // on one rank; unused leading dimensions are 1
+  Shape uncut{1, 1, 1};  // before sharding
+  /// Layout between operations. Gradients of a replicated parameter that each rank computes from
+  /// its own rows or heads are partial sums; they are reduced once, before the gradient norm.
   Sharding sharding{};
-  /// Of a parameter and its gradient: the tensor of the model, "qkv.weight"; where a table is tied,
-  /// the one that both its names mean.
+  /// Of a parameter and its gradient: the model's tensor, "qkv.weight"; of a tied head, the table
+  /// that it shares.
   std::string tensor{};
-  /// Of a parameter and its gradient: the view of the mesh whose replicas hold it.
+  /// Of a parameter and its gradient: the mesh view whose replicas hold it, dense or experts.
   MeshView view = MeshView::dense;
   Initial initial{};        // of a parameter
   bool adapter = false;     // a parameter of an adapter, or its gradient
   bool frozen = false;      // a parameter that training leaves as it is
   bool transposed = false;  // an executor stores it as [columns, rows], like a tied table
-  double filled = 1;        // of its slots, the share that is expected to hold a row of an expert
+  double filled = 1;        // expected share of its expert slots that hold a row; others are empty
 
-  /// Another name of a table: a head's of the embedding's.
+  /// Is it a head's name for a table that it shares with the embedding?
   bool tied() const { return role == Role::parameter && !tensor.empty() && tensor != name; }
-  /// Errors of both  beyond 2^63 bits: InputError
+  /// Number of elements, and their size, on one rank.
+  /// Errors  beyond 2^63 bits, in both: InputError
   std::int64_t elements() const { return multiplied<Bytes>(shape[0], shape[1], shape[2]).count(); }
   Bytes bytes() const {
     const Bytes in_bits = Bytes{elements()} * bits(dtype);
     return Bytes{in_bits.count() / 8 + (in_bits.count() % 8 > 0 ? 1 : 0)};
   }
-  /// Of the rows in it: what an operation reads or writes.
+  /// Bytes that an operation reads or writes: those of filled rows.
   Bytes moved() const { return part_of(bytes(), filled); }
 };
 

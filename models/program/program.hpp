@@ -1,8 +1,11 @@
 #pragma once
-// The Program: what every rank does in one training step, once, for both clocks. The simulator
-// prices it; the executor runs it. Ranks that behave alike are one class; equal layers are one
-// block; buffers are bound where a schedule instruction uses a block. When the lowering ends it is
-// finished: what it means is stated here, and no consumer asks the plan or the model.
+// The Program: what every rank does in one training step. The simulator prices it; the executor
+// runs it. All ranks of a pipeline stage are one rank class with one list of instructions. An
+// instruction runs a phase, sends or receives between stages, or takes part in a collective; a
+// phase runs blocks of operations, each bound to consecutive layers that share it. Lowering
+// (models/lowering/lower.hpp) makes the Program from a plan and states all of its meaning here, so
+// that no consumer reads the plan or the model. Left out: how long anything takes, which depends on
+// the cluster and the software (models/evaluation/priced.hpp).
 
 #include <cstdint>
 #include <span>
@@ -17,72 +20,80 @@
 
 namespace orrery::models {
 
+/// One training step of all ranks. Its parts refer to each other by index into these vectors.
 struct Program {
-  Mesh mesh;
-  std::vector<Communicator> communicators;
-  std::vector<Block> blocks;
-  std::vector<Phase> phases;
-  std::vector<Channel> channels;
-  std::vector<JointCollective> collectives;
-  std::vector<RankClass> classes;
+  Mesh mesh;                                 // ranks as coordinates on the axes of parallelism
+  std::vector<Communicator> communicators;   // groups of ranks that communicate
+  std::vector<Block> blocks;                 // lists of operations, shared by equal layers
+  std::vector<Phase> phases;                 // blocks bound to layers: what one instruction runs
+  std::vector<Channel> channels;             // ordered transfers from one stage to another
+  std::vector<JointCollective> collectives;  // those outside blocks: gradient buckets, the norm
+  std::vector<RankClass> classes;            // one for each pipeline stage, in order
 
-  // What lowering decided and consumers must know.
+  // Facts of plan and model that consumers need.
   std::vector<LayerKind> kinds;
-  std::vector<std::uint32_t> kind_of_layer;  // of the model's layers, in order
+  std::vector<std::uint32_t> kind_of_layer;  // index into `kinds`, by layer of the model
   std::vector<Chunk> chunks;                 // in model order
-  std::vector<Unit> units;                   // in model order; a shared table's first
-  std::uint32_t copies = 1;                  // of the model in a pipeline; each runs its share of
-                                             // the micro-batches, in order
+  std::vector<Unit> units;                   // in model order, experts' units last; a unit of
+                                             // embedding and head comes first
+  std::uint32_t copies = 1;                  // of the model in one pipeline (DualPipe: 2); each
+                                             // runs a contiguous share of the micro-batches
   StepShape step;
   Formats formats;
   StateSharding sharding;
   TiedTable tied = TiedTable::none;
-  Bytes boundary{};             // what a layer hands to the next, of one micro-batch on one rank
-  std::int64_t vocabulary = 0;  // tokens are below it
+  Bytes boundary{};             // activation between two layers, of one micro-batch on one rank
+  std::int64_t vocabulary = 0;  // token ids are below it
   bool graphs = false;          // kernels of the model's blocks are launched as CUDA graphs
-  bool hides_tensor = true;     // collectives of tensor groups, next to products, where a stack can
-  /// What its blocks price without stating it exactly, so that an executor refuses them: "dropout".
+  bool hides_tensor = true;     // tensor-parallel collectives overlap with GEMMs, if the stack can
+  /// A feature that the blocks price but do not state exactly, "attention sinks", so that an
+  /// executor refuses the Program; empty: none.
   std::string approximated;
 
-  /// Index of the communicator with this role. Errors  there is none: ContractError
+  /// Index of the communicator with this role.
+  /// Errors  there is none: ContractError
   std::uint16_t communicator(CommunicatorRole role) const;
   CommunicatorRole role_of(std::uint16_t communicator) const {
     return communicators[communicator].role;
   }
+  /// The kind of layer that a block runs, and its direction.
   BlockUse use_of(std::uint32_t block) const;
-  /// Is a micro-batch of the share of the chunk's copy of the model?
+  /// Does the chunk's copy of the model run this micro-batch?
   bool runs(const Chunk& chunk, std::int64_t micro_batch) const {
     return micro_batch * copies / step.micro_batches == chunk.copy;
   }
-  /// Where backward is split: do the weight gradients of a kind, or of the layer at which a chunk's
-  /// backward begins, read the gradient that arrives there?
+  /// Where backward is split: do the weight gradients of a kind, or of the layer with which a
+  /// chunk's backward begins, read the output gradient that backward receives? Then it must outlive
+  /// backward.
   bool delays_arrival(const LayerKind& kind) const;
   bool delays_arrival(const Chunk& chunk) const;
-  /// What a bucket or a gather holds.
+  /// The units of a gradient bucket or a parameter gather.
   std::span<const Unit> units_of(const JointCollective& joint) const {
     return std::span{units}.subspan(joint.first_unit, joint.units);
   }
+  /// The layers among them.
   LayerRange layers_of(const JointCollective& joint) const;
-  /// Does it hold the embedding, the head, any layer?
+  /// Do they include parameters of this part of the model?
   bool holds(const JointCollective& joint, ModelPart part) const;
-  /// The kind that stands there; the first of several.
+  /// The kind of layer at this part of the model; the first of several.
   const LayerKind& kind(ModelPart part) const;
-  /// Ranks over which state is sharded.
+  /// Number of ranks over which state is sharded.
   std::int64_t shards() const { return mesh.degree(sharding.over); }
 };
 
-/// One rank's list as text, one instruction per line, made for a person's diff.
+/// One rank's list as text, one instruction per line, for reading and for `diff`.
 std::string text_of_rank(const Program& program, std::int64_t rank);
 /// The whole Program: mesh, communicators, blocks with operations, phases, classes.
 std::string text_of(const Program& program);
 
-/// Throws ContractError naming rank class and instruction if the Program cannot run: a deadlock, a
-/// token awaited before it is made, a k-th send that meets another k-th receive, a collective that
-/// some member lacks or meets in another order, a buffer used before it is bound, freed twice or
-/// never.
+/// Verifies that the Program can run.
+/// Errors  a deadlock, a token awaited before it is made, a k-th send that does not match the k-th
+///         receive of its channel, a collective that some member lacks or reaches in another order,
+///         a buffer used before it is bound, freed twice or never: ContractError that names rank
+///         class and instruction
 void check(const Program& program);
 
-/// FLOPs and bytes of one rank of a class over the whole step, by counting every instruction.
+/// FLOPs and bytes of one rank over the whole step, summed over every instruction.
 struct Ledger {
   Flops flops{};
   Bytes kernel_bytes{};      // memory traffic of kernels
@@ -90,7 +101,7 @@ struct Ledger {
   Bytes transfer_bytes{};    // sent to other stages
   friend bool operator==(const Ledger&, const Ledger&) = default;
 };
-/// An oracle of tests: what evaluations, traces and laws have to add up to.
+/// The totals that evaluations and traces must add up to: an oracle for tests, used nowhere else.
 Ledger ledger_of(const Program& program, std::uint32_t rank_class);
 
 }  // namespace orrery::models

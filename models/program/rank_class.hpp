@@ -1,5 +1,6 @@
 #pragma once
-// What the ranks of one class do and hold, and what they do with other ranks.
+// What the ranks of one class do and hold: their instruction list and buffers, and the channels and
+// collectives through which they meet other ranks.
 
 #include <cstdint>
 #include <string>
@@ -13,7 +14,7 @@
 
 namespace orrery::models {
 
-/// Where bytes live, for the memory report.
+/// What a buffer is for: the categories of the memory report.
 enum class BufferKind : std::uint8_t {
   parameter,
   gradient,
@@ -28,41 +29,43 @@ std::string_view name(BufferKind kind);
 /// An ordered stream of transfers from one stage to another.
 struct Channel {
   std::uint32_t from = 0, to = 0;  // rank classes
-  bool forward = true;             // activations down, or gradients up
+  bool forward = true;             // activations to the next chunk, or gradients to the previous
   Bytes bytes{};                   // of each transfer
-  std::uint16_t communicator = 0;  // whose neighbours the two ends are
+  std::uint16_t communicator = 0;  // of which sender and receiver are neighbours
 };
 
-/// A collective at schedule level: a bucket, the norm, a tie, a parameter gather.
+/// A collective that is an instruction of its own, not an operation of a block: a gradient bucket,
+/// the gradient norm, the sum of a tied gradient, a gather of parameters.
 struct JointCollective {
   std::string name;
   Collective kind = Collective::all_reduce;
   std::uint16_t communicator = 0;
   hardware::DType dtype = hardware::DType::fp32;
-  Bytes bytes{};                       // nccl-tests size
-  std::vector<std::uint32_t> classes;  // whose ranks take part, beyond the class's own replicas
-  std::uint32_t first_unit = 0, units = 0;  // what a bucket or an unshard holds
-  std::int64_t elements = 0;                // ... parameters, without padding
-  /// Of an unshard: what it fills, as an index into RankClass::types. Of a reduction of sharded
-  /// gradients: which of the class's buckets it empties.
+  Bytes bytes{};                            // nccl-tests size
+  std::vector<std::uint32_t> classes;       // rank classes that take part
+  std::uint32_t first_unit = 0, units = 0;  // units in a bucket or an unshard: a range of the
+                                            // Program's
+  std::int64_t elements = 0;                // their parameters, without padding
+  /// Of an unshard: the type of buffer that it fills, as an index into RankClass::types. Of a
+  /// reduction of sharded gradients: which of the class's buckets it empties.
   std::uint16_t buffer = 0;
-  /// Of a compressed bucket: which output of the phase that compresses it is sent, and which input
-  /// of the one that undoes it is received.
+  /// Of a compressed bucket: which output of the compressing phase is sent, and which input of the
+  /// decompressing phase is received.
   std::uint8_t part = 0;
-  bool factor = false;  // of a compressed bucket: one of two of low rank, as wide as that, summed
-  /// Memory traffic after it on its lane: the owned piece is added to the shard of sums and the
-  /// bucket cleared (ZeRO-2 and 3).
+  bool factor = false;  // of a PowerSGD bucket: sums one of its two low-rank factors
+  /// Memory traffic after the collective, on its lane: the owned piece is added to the rank's shard
+  /// of accumulated gradients and the bucket is cleared (ZeRO-2 and 3).
   Bytes sums{};
-  /// Of an unshard: the rank's own piece, which comes from the host first.
+  /// Of an unshard of offloaded parameters: the rank's own shard, copied from the host first.
   Bytes fetched{};
-  /// Of an unshard: the one right before it in the list gathers the rest of what the same runs
-  /// read, a layer's experts; a run that awaits this one reads both, and frees both.
+  /// Of an unshard: the unshard right before it in the list gathers the layer's experts. A phase
+  /// that awaits this one reads the weights of both, and frees both.
   bool completes = false;
-  bool host_waits = false;
-  bool carries_over = false;  // what is hidden of it runs in the next step's forward
+  bool host_waits = false;    // the host waits until it has ended
+  bool carries_over = false;  // its hidden part runs in the next step's forward
 };
 
-/// A kind of buffer that a class holds many of at once: saved activations of a chunk, ...
+/// A type of buffer of which a class holds several at once: saved activations of a chunk, ...
 struct BufferType {
   std::string name;  // "saved.c3"
   BufferKind kind = BufferKind::activation;
@@ -72,7 +75,7 @@ struct BufferType {
 /// Buffer types of a chunk, as indices into RankClass::types.
 struct ChunkBuffers {
   std::uint16_t saved = 0, out = 0, gradient_in = 0, gradient_out = 0;
-  std::uint16_t kept = 0, delayed = 0;  // where backward is split
+  std::uint16_t kept = 0, delayed = 0;  // only where backward is split
 };
 
 /// A buffer held for the whole step.
@@ -80,10 +83,11 @@ struct PersistentBuffer {
   std::string name;
   BufferKind kind = BufferKind::parameter;
   Bytes bytes{};
-  bool bucket = false;  // filled by backward and emptied by reductions, in the order of the list
+  bool bucket = false;  // a gradient bucket, filled by backward and emptied by reductions; buckets
+                        // are numbered in the order of RankClass::persistent
 };
 
-/// Ranks that do the same in the same order: all tensor and data coordinates of one stage.
+/// Ranks that execute the same instruction list: all ranks of one pipeline stage.
 struct RankClass {
   std::int64_t stage = 0;
   std::vector<Instruction> instructions;
@@ -91,9 +95,10 @@ struct RankClass {
   std::vector<BufferType> types;
   std::vector<std::uint32_t> chunks;        // in model order
   std::vector<ChunkBuffers> chunk_buffers;  // of each
-  std::int64_t parameters = 0;              // trained elements of its stage, sharded or not
-  Bytes frozen{};                           // what its other parameters take, sharded or not
-  std::int64_t owned = 0;                   // of them, those that one rank updates: all, or a shard
+  // Of its stage on one rank, before state sharding: trained parameters, and bytes of frozen ones.
+  std::int64_t parameters = 0;
+  Bytes frozen{};
+  std::int64_t owned = 0;  // trained parameters that one rank updates: all, or a shard
 };
 
 }  // namespace orrery::models

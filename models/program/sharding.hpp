@@ -1,8 +1,8 @@
 #pragma once
 // How an operand is cut over the axes of the mesh: which axis cuts which dimension, and over which
-// axes the ranks hold partial sums. An axis that does neither finds the operand replicated. What a
-// rank holds follows from the uncut shape, the sharding and the mesh. Replicas of the data axis are
-// left out: a block is one replica's.
+// axes the ranks hold partial sums. Along all other axes it is replicated. The shape on one rank
+// follows from the uncut shape, the sharding and the mesh. The data axes are left out: a block
+// describes one replica.
 
 #include <array>
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace orrery::models {
 
 using Shape = std::array<std::int64_t, 3>;
-/// What the numbers of a Shape count.
+/// The dimensions of a Shape, in order.
 enum class Dimension : std::uint8_t { matrices, rows, columns };
 
 /// One axis's cut of a dimension.
@@ -28,31 +28,31 @@ struct Cut {
 struct Sharding {
   std::array<std::optional<Cut>, axis_count> cuts{};  // by axis; of one dimension, the last axis
                                                       // is the outermost
-  AxisSet partial;  // a rank holds one partial sum of those that these axes' ranks add up
+  AxisSet partial;  // axes over whose ranks the operand is held as partial sums
   /// Columns that are cut group by group (queries, keys and values; gate and up): a rank holds a
   /// shard of every group. None: the columns are cut as a whole.
   std::array<std::int64_t, 3> column_groups{};
 
-  Sharding() = default;  // whole
+  Sharding() = default;  // whole: cut on no axis
   Sharding(MeshAxis axis, Dimension dimension, std::int64_t unit = 1);
 
   const std::optional<Cut>& cut(MeshAxis axis) const { return cuts[static_cast<unsigned>(axis)]; }
   std::optional<Cut>& cut(MeshAxis axis) { return cuts[static_cast<unsigned>(axis)]; }
   bool grouped() const { return column_groups[0] > 0; }
-  /// The axes that cut this dimension; any of them.
+  /// The axes that cut this dimension; the axes that cut any dimension.
   AxisSet axes(Dimension dimension) const;
   AxisSet axes() const;
-  /// The same on this mesh, where an axis of one rank does not cut.
+  /// The same sharding on this mesh: axes of degree 1 are dropped.
   Sharding on(const Mesh& mesh) const;
   friend bool operator==(const Sharding&, const Sharding&) = default;
 };
 
-/// What each rank holds of `extent` elements along a dimension.
+/// Elements that one rank holds along a dimension of `extent` elements, padding included.
 std::int64_t local_extent(std::int64_t extent, const Sharding& sharding, Dimension dimension,
                           const Mesh& mesh);
 Shape local_shape(const Shape& uncut, const Sharding& sharding, const Mesh& mesh);
 
-/// Which of a dimension's shards a rank holds.
+/// Index of the shard of a dimension that a rank holds.
 std::int64_t shard_of(std::int64_t rank, const Sharding& sharding, Dimension dimension,
                       const Mesh& mesh);
 

@@ -7,7 +7,7 @@ namespace orrery::models {
 
 namespace {
 
-/// Walks one block with what its compute queue has waited for so far.
+/// Cuts one block into stretches, keeping track of what its compute queue has waited for.
 class Cutter {
  public:
   explicit Cutter(const Block& block) : block_{block} {}
@@ -29,8 +29,8 @@ class Cutter {
   }
 
  private:
-  /// Does it wait for another queue's operation that nothing before it on this queue waited for?
-  /// Queues are in order: who waited for one has waited for all before it there.
+  /// Does it wait for another queue's operation that the compute queue has not yet waited for?
+  /// Queues are in order: a wait for one operation covers all earlier ones of its queue.
   bool waits(const Operation& op) {
     bool fresh = false;
     for (const OpId id : op.after) {
@@ -45,7 +45,7 @@ class Cutter {
   const Block& block_;
   std::array<std::size_t, lane_count> known_{};  // operations before these have ended, by queue
   std::vector<Stretch> found_;
-  bool open_ = false;  // does the last stretch go on?
+  bool open_ = false;  // can the last stretch be extended?
 };
 
 }  // namespace

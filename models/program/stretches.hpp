@@ -1,6 +1,6 @@
 #pragma once
-// What CUDA graphs hold of a block: which operations are launched together. Pricing and executor
-// both ask here, so what is priced is what is captured.
+// Which operations of a block are captured in one CUDA graph and launched together. Pricing and
+// executor both use this, so what is priced is what is captured.
 
 #include <cstddef>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace orrery::models {
 
-/// Operations `first` up to, but not including, `end`: one launch of the host.
+/// Operations `first` up to, but not including, `end`: one graph launch by the host.
 struct Stretch {
   std::size_t first = 0, end = 0;
 
@@ -17,11 +17,11 @@ struct Stretch {
 };
 
 /// The stretches of a block of the Program, in order; none unless the Program has `graphs`, none
-/// in blocks of the step (norm, optimizer, compression). A stretch is as long as it can be without
-/// - an operation of another queue: collectives stay launches of their own,
-/// - a wait for one: what waits begins a stretch, so that the queue waits before the graph begins;
-///   what an earlier operation of the queue has waited for is there,
-/// - an operation on whose end the host waits.
+/// in blocks of the step (norm, optimizer, compression). A stretch is as long as possible. It ends
+/// - before an operation of another queue: collectives stay launches of their own,
+/// - before an operation that waits for another queue, so that the queue waits before the graph;
+///   an operation that the queue has already waited for does not count,
+/// - before an operation for whose end the host waits, which is in no stretch.
 std::vector<Stretch> stretches(const Program& program, std::size_t block);
 
 }  // namespace orrery::models

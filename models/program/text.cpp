@@ -1,6 +1,6 @@
-// A Program as text: one thing per line in an order that never changes, so that `diff` shows what
-// a plan, a schedule or a pass moved. Dependencies between instructions are written out as the
-// evaluation means them.
+// A Program as text: one item per line in a fixed order, so that `diff` shows what a plan, a
+// schedule or a pass changed. Dependencies between instructions are written as the evaluation
+// interprets them.
 
 #include "models/program/text.hpp"
 
@@ -19,14 +19,15 @@ std::string_view mnemonic(Opcode op) {
   return of[static_cast<int>(op)];
 }
 
-/// Axes of the dense view and the pipeline, without those of context and copies that are not used.
+/// Is an axis written? The pipeline and the dense view's are, of which context and replica axes
+/// only where they have several ranks.
 bool shown(const AxisRow& row, const Mesh& mesh) {
   if (row.view == MeshView::experts) return false;
   const bool always = !(context_axes | MeshAxis::replica).has(row.axis);
   return always || mesh.degree(row.axis) > 1;
 }
 
-/// Writes one class's list, with peers as ranks where it is one rank's.
+/// Writes one class's list; where it is written for one rank, transfers name their peer rank.
 class ListWriter {
  public:
   ListWriter(const Program& program, const RankClass& ranks, std::optional<std::int64_t> rank,
@@ -134,7 +135,7 @@ class ListWriter {
     put(text_, "{}{}[{}]", before, type_of(each, slot), index);
   }
 
-  /// What weight gradients read.
+  /// The buffers that weight gradients read.
   void split(const Instruction& each) {
     if (each.op != Opcode::backward) bound(" kept=", each, slot_kept);
     if (descends(each)) bound(" delayed=", each, slot_delayed);
@@ -166,7 +167,7 @@ class ListWriter {
   const RankClass& ranks_;
   std::optional<std::int64_t> rank_;
   TextBuffer& text_;
-  std::vector<std::size_t> tags_;  // transfers so far, by channel
+  std::vector<std::size_t> tags_;  // number of transfers so far, by channel
   Token index_ = 0;
 };
 

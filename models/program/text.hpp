@@ -1,5 +1,5 @@
 #pragma once
-// How the text of a Program is put together: everything streams into one buffer.
+// Helpers that write parts of a Program as text, appended to one buffer.
 
 #include <fmt/format.h>
 

@@ -1,15 +1,14 @@
 #pragma once
-// The one place that distinguishes instructions. Code that follows a rank's list does it with a
-// visitor, which has
+// The only switch over opcodes. Code that goes through a rank's instruction list passes a visitor
+// with four functions, each called with (index in the list, instruction):
 //
-//   phase     of forward, backward, weight_gradient, optimizer, compress: `target` is a phase
-//   send      receive: `target` is a channel
-//   joint     of reduce_gradient, tie, norm, gather, unshard: its rank's part in a joint
-//   collective,
-//             which `target` is
+//   phase    forward, backward, weight_gradient, optimizer, compress; `target` is a phase
+//   send     `target` is a channel
+//   receive  `target` is a channel
+//   joint    reduce_gradient, tie, norm, gather, unshard; `target` is a joint collective
 //
-// each called with (index in the list, instruction). It may have `compute` for forward, backward
-// and weight_gradient, and one of its own, named after the opcode, for any of them.
+// A visitor may also have `compute`, called for forward, backward and weight_gradient, and a
+// function named after an opcode. The most specific one is called.
 
 #include <cstdint>
 
@@ -18,7 +17,7 @@
 
 namespace orrery::models {
 
-/// Calls what `visitor` has for one instruction, const or not, and returns what that returns.
+/// Calls the visitor's function for one instruction, const or not, and returns its result.
 template <class Each, class Visitor>
 constexpr decltype(auto) visit(std::uint32_t i, Each& each, Visitor&& visitor) {
   const auto compute = [&]() -> decltype(auto) {
@@ -115,7 +114,7 @@ struct Cases {
 template <class OnPhase, class OnSend, class OnReceive, class OnJoint>
 Cases(OnPhase, OnSend, OnReceive, OnJoint) -> Cases<OnPhase, OnSend, OnReceive, OnJoint>;
 
-/// For what a visitor has no use for.
+/// Ignores an instruction.
 inline constexpr auto pass_over = [](std::uint32_t, const Instruction&) {};
 
 }  // namespace orrery::models

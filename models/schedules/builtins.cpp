@@ -1,4 +1,4 @@
-// The table of schedules, in the open. No macros, no static initialisers.
+// The table of built-in pipeline schedules: the whole list, without macros or static initialisers.
 
 #include <algorithm>
 

@@ -18,10 +18,10 @@ namespace {
 
 constexpr std::size_t most_bytes = std::size_t{64} << 20;
 constexpr std::int64_t most_chunks = std::int64_t{1} << 16;
-constexpr std::int64_t most_of_step = std::int64_t{1} << 16;  // micro-batches
+constexpr std::int64_t most_of_step = std::int64_t{1} << 16;  // micro-batches of a step
 constexpr std::size_t most_ranks = std::size_t{1} << 16;
 
-/// What a cell may say.
+/// The letters of a cell.
 enum class CellKind : std::uint8_t { forward, whole_backward, input_gradient, weight_gradient };
 constexpr Words<CellKind, 4> cell_letters{{{CellKind::forward, "F"},
                                            {CellKind::whole_backward, "B"},
@@ -35,7 +35,7 @@ struct Cell {
   std::string text;
 };
 
-/// Digits at the beginning; removes them.
+/// Takes the number at the beginning of `text` off it, if there is one and it is below `most`.
 std::optional<std::int64_t> take_number(std::string_view& text, std::int64_t most) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -85,7 +85,7 @@ class ScheduleParser {
     }
   }
 
-  /// One slot, or a pair that overlaps: "(0F1;3B0)OVERLAP_F_B", here in turns.
+  /// One slot, or an overlapped pair, "(0F1;3B0)OVERLAP_F_B", whose slots become consecutive here.
   void cell(std::string_view text) {
     constexpr std::string_view overlap = ")OVERLAP_F_B";
     if (text.size() >= 2 && text.front() == '"' && text.back() == '"') {
@@ -144,7 +144,8 @@ class ScheduleParser {
     return slots;
   }
 
-  /// Forward, then backward, then weight gradient: each once.
+  /// Adds a slot; each chunk and micro-batch has forward, backward and weight gradient in that
+  /// order, once each.
   void add(const Cell& cell, SlotKind kind, Slots& slots) {
     int& done = done_[{cell.chunk, cell.micro_batch}];
     const int place = static_cast<int>(kind);
@@ -186,8 +187,8 @@ class ScheduleParser {
 
   std::string name_;
   std::vector<std::vector<Cell>> ranks_;
-  std::map<std::int64_t, std::size_t> home_;                   // line of each chunk
-  std::map<std::pair<std::int64_t, std::int64_t>, int> done_;  // slots of chunk and micro-batch
+  std::map<std::int64_t, std::size_t> home_;                   // line by chunk
+  std::map<std::pair<std::int64_t, std::int64_t>, int> done_;  // slots by chunk and micro-batch
   std::size_t line_ = 0;
   std::int64_t chunks_ = 0, micro_batches_ = 0;
   bool split_ = false;

@@ -1,9 +1,9 @@
 #pragma once
-// A schedule as a file: one line for each rank, one cell for each slot, as PyTorch's pipelining
-// writes them. A cell is a chunk (PyTorch's "stage"), a letter and a micro-batch: F forward, B all
-// of backward, I its input gradient alone, W its weight gradient. Empty cells are bubbles: what a
-// rank waits for follows from the order. Cells of transfers and of FSDP are refused; the lowering
-// adds them.
+// A pipeline schedule as a CSV file, as PyTorch's pipelining writes it: one line for each rank, one
+// cell for each slot. A cell is a chunk (PyTorch's "stage"), a letter and a micro-batch: F forward,
+// B the whole backward, I its input gradient only, W its weight gradient. Empty cells are bubbles
+// and are ignored: what a rank waits for follows from the order. Cells of transfers and of FSDP are
+// refused; the lowering adds those.
 // Source  torch.distributed.pipelining.schedules, _PipelineScheduleRuntime of PyTorch 2.5
 
 #include <string>
@@ -14,7 +14,7 @@
 
 namespace orrery::models {
 
-/// A schedule that is given slot by slot.
+/// A schedule stated slot by slot, as in a file.
 struct ScheduleTable {
   std::vector<Slots> slots;  // by stage
   std::int64_t chunks = 0, micro_batches = 0;
@@ -25,13 +25,15 @@ struct ScheduleTable {
   std::vector<std::int64_t> stages() const;
 };
 
-/// A file of at most 64 MiB. Errors as parse_schedule; unreadable.
+/// Reads a file of at most 64 MiB.
+/// Errors  those of parse_schedule; unreadable
 ScheduleTable load_schedule(const std::string& path);
+/// Parses the text of such a file; `name` is for errors.
 /// Errors  `file:line 2: ...`: a cell that is no slot, a slot given twice, a chunk on two ranks, a
 ///         slot that is missing or out of order, ranks that wait for each other
 ScheduleTable parse_schedule(std::string_view text, const std::string& name);
 
-/// The same format.
+/// Writes the slots of all ranks in that format.
 std::string to_csv(const std::vector<Slots>& slots);
 
 }  // namespace orrery::models

@@ -8,7 +8,8 @@ namespace orrery::models {
 
 namespace {
 
-/// The eight steps of one stage of as many as a direction has before it turns.
+/// DualPipe's eight steps for one stage. `stages`: how many a direction has before it turns, half
+/// of DualPipe's and all of DualPipeV's.
 void eight_steps(VeeStage& of, std::int64_t stages, std::int64_t stage,
                  std::int64_t micro_batches) {
   const std::int64_t below = stages - stage - 1;
@@ -32,7 +33,7 @@ void eight_steps(VeeStage& of, std::int64_t stages, std::int64_t stage,
     of.forwards(1, 1);
     of.backward(0);
   }
-  // The second half of what is left leaves its weight gradients for last.
+  // The second half of the remaining backwards defers its weight gradients to the end.
   const std::int64_t left = 2 * (stage + 1);
   for (std::int64_t i = 0; i < left; ++i) {
     const std::size_t which = i % 2 == 0 ? 1 : 0;
@@ -47,12 +48,14 @@ void eight_steps(VeeStage& of, std::int64_t stages, std::int64_t stage,
 
 }  // namespace
 
-/// Micro-batches enter at both ends of the pipeline, whose stages hold a chunk of either copy of
-/// the model. Forward and backward of two micro-batches stand next to each other, for their
-/// transfers and all-to-alls to run while the other computes (expert_overlap micro-batches:
-/// lowering/leave_alone.cpp); their kernels take turns on the compute lane.
+/// DualPipe. Micro-batches enter at both ends of the pipeline; each stage holds a chunk of both
+/// copies of the model. Forward of one micro-batch and backward of another are paired in
+/// consecutive slots, so that transfers and all-to-alls of one overlap with kernels of the other
+/// (expert_overlap micro-batches: lowering/leave_alone.cpp); their kernels take turns on the
+/// compute lane.
 ///   bubble = (stages / 2 - 1) (pair + full backward - 3 weight gradient)
-/// with pairs that end as one and a weight gradient as long as a forward; with pairs in turns less,
+/// where both halves of a pair end together and a weight gradient takes as long as a forward; less
+/// where they take turns:
 ///   bubble = (stages / 2 - 1) (forward + input gradient - weight gradient)
 /// Source  DeepSeek-AI 2024, arXiv 2412.19437, table 2; its eight steps: github.com/deepseek-ai/
 ///         DualPipe, dualpipe.py
@@ -66,7 +69,7 @@ void dual_pipe(const PipelineShape& shape, std::int64_t stage, Slots& slots) {
   eight_steps(of, half, std::min(stage, mirror), share);
 }
 
-/// DualPipe folded onto half the stages, so that parameters are held once.
+/// DualPipeV: DualPipe folded onto half the stages, so that parameters are held once.
 /// Source  github.com/deepseek-ai/DualPipe, dualpipev.py
 void dual_pipe_v(const PipelineShape& shape, std::int64_t stage, Slots& slots) {
   VeeStage of{shape, stage, slots};

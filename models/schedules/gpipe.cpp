@@ -2,7 +2,8 @@
 
 namespace orrery::models {
 
-/// All forwards, then all backwards in reverse order: activations of every micro-batch are kept.
+/// GPipe: all forwards, then all backwards in reverse order. Activations of every micro-batch are
+/// alive at once.
 /// Source  Huang et al. 2019, "GPipe"
 void gpipe(const PipelineShape& shape, std::int64_t stage, std::vector<ScheduleSlot>& slots) {
   for (std::int64_t mb = 0; mb < shape.micro_batches; ++mb) {

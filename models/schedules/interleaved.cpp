@@ -8,8 +8,9 @@ namespace orrery::models {
 
 namespace {
 
-/// The forwards of a stage in order, or its backwards with chunks reversed: micro-batches in groups
-/// of `stages`, each group through all virtual stages before the next.
+/// Order of a stage's forwards, or of its backwards, which take the chunks in reverse:
+/// micro-batches go in groups of `stages`, each group through all virtual stages before the next
+/// group.
 class SlotOrder {
  public:
   SlotOrder(SlotKind kind, const PipelineShape& shape, std::int64_t stage)
@@ -37,7 +38,8 @@ class SlotOrder {
 
 }  // namespace
 
-/// Each stage holds several chunks of layers, which divides the bubble by their number.
+/// Interleaved 1F1B: each stage holds several chunks of layers, which divides the bubble by their
+/// number.
 /// Source  Narayanan et al. 2021, "Efficient large-scale language model training on GPU clusters"
 void interleaved(const PipelineShape& shape, std::int64_t stage, std::vector<ScheduleSlot>& slots) {
   const std::int64_t total = shape.micro_batches * shape.virtual_stages;

@@ -1,5 +1,5 @@
-// Zero-bubble schedules made for the stages at hand: slots in the order in which a stage could
-// begin them, within a limit of activations.
+// Zero-bubble schedules by list scheduling with the slot costs at hand: each stage takes its slots
+// in the order in which it could start them, within a limit on live activations.
 
 #include <algorithm>
 #include <deque>
@@ -14,13 +14,14 @@ namespace orrery::models {
 
 namespace {
 
-/// What a stage prefers where it has the choice, after backward, which others wait for.
+/// What a stage runs first if both are ready. Backward goes before either, because other stages
+/// wait for it.
 enum class Prefers : std::uint8_t { forward, weight_gradient };
 
 constexpr double never_ready = std::numeric_limits<double>::infinity();
 
-/// One run of all stages in time, without transfers: each slot that is ready begins as soon as its
-/// stage is free.
+/// Simulates all stages without transfers: a slot that is ready starts as soon as its stage is
+/// free.
 class ListScheduler {
  public:
   ListScheduler(const PipelineShape& shape, double limit, Prefers prefers)
@@ -53,7 +54,7 @@ class ListScheduler {
     Slots slots;
     std::vector<double> forward_ready, backward_ready;              // by micro-batch
     std::size_t forwards = 0, backwards = 0, weight_gradients = 0;  // so far
-    double free = 0, held = 0;  // held: activations of so many micro-batches
+    double free = 0, held = 0;  // when it is free; live activations, in micro-batches
   };
 
   void wake(std::size_t s, double at) { events_.emplace(at, s); }
@@ -117,8 +118,8 @@ class ListScheduler {
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
 };
 
-/// The fastest of several orders: lists by either preference, and the handcrafted one, which needs
-/// no more memory.
+/// The fastest of three orders: list scheduling with either preference, and the handcrafted
+/// schedule, which needs no more memory.
 std::vector<Slots> fastest(const PipelineShape& shape, double limit,
                            void (*handcrafted)(const PipelineShape&, std::int64_t, Slots&)) {
   std::vector<Slots> best(static_cast<std::size_t>(shape.stages));
@@ -146,7 +147,7 @@ bool splits_backward(const std::vector<Slots>& all) {
   });
 }
 
-/// Follows every stage's slots as soon as what they need has ended.
+/// Runs the slots of every stage in order, each as soon as its inputs are ready.
 double duration_of(const std::vector<Slots>& all, const PipelineShape& shape) {
   const auto chunks = static_cast<std::size_t>(shape.chunks());
   const auto count = static_cast<std::size_t>(shape.micro_batches);
@@ -186,14 +187,15 @@ double duration_of(const std::vector<Slots>& all, const PipelineShape& shape) {
   return *std::max_element(free.begin(), free.end());
 }
 
-/// At most the activations of 1F1B's first stage on every stage: of `stages` micro-batches.
-/// Source  Qi et al. 2023, section 3: an algorithm that profiles and searches by grid; here costs
-///         are counted FLOPs and the orders are few
+/// ZB-1p: on every stage at most the activations of 1F1B's first stage, those of `stages`
+/// micro-batches.
+/// Source  Qi et al. 2023, section 3: their algorithm profiles, and searches a grid; here costs are
+///         counted FLOPs and only three orders are compared
 std::vector<Slots> zero_bubble_1p(const PipelineShape& shape) {
   return fastest(shape, static_cast<double>(shape.stages), zero_bubble_h1);
 }
 
-/// At most twice as many.
+/// ZB-2p: at most twice as many activations.
 std::vector<Slots> zero_bubble_2p(const PipelineShape& shape) {
   return fastest(shape, 2 * static_cast<double>(shape.stages), zero_bubble_h2);
 }

@@ -4,8 +4,8 @@
 
 namespace orrery::models {
 
-/// PipeDream-flush: stages - stage - 1 forwards to warm up, then one forward and one backward in
-/// turn, so that at most stages - stage micro-batches are alive.
+/// 1F1B (PipeDream-flush): stages - stage - 1 forwards to warm up, then one forward and one
+/// backward in turn, so that at most stages - stage micro-batches are alive.
 /// Source  Narayanan et al. 2021, "Memory-efficient pipeline-parallel DNN training"
 void one_f_one_b(const PipelineShape& shape, std::int64_t stage, std::vector<ScheduleSlot>& slots) {
   const std::int64_t m = shape.micro_batches;

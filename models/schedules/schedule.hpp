@@ -1,6 +1,7 @@
 #pragma once
-// A pipeline schedule says in which order one stage computes: slots of chunks and micro-batches.
-// Transfers, reductions and buffers are added by the lowering, so a schedule cannot deadlock.
+// A pipeline schedule states in which order a stage computes its slots: forward, backward or weight
+// gradient of a chunk and micro-batch. Transfers, reductions and buffers are left out; the lowering
+// adds them, so that a schedule cannot deadlock.
 
 #include <cstdint>
 #include <string>
@@ -11,26 +12,28 @@
 
 namespace orrery::models {
 
-/// What the slots of a chunk cost in relation to each other, and which share of its activations is
-/// held between backward and weight gradient: for schedules that weigh them.
+/// Relative costs of the slots of a chunk, and the share of its activations that is held between
+/// backward and weight gradient. Only schedules that optimise for them use these.
 struct SlotCosts {
   double forward = 1, backward = 1, weight_gradient = 1;
   double kept = 0.5;
 };
 
+/// The size of a pipeline: what a schedule depends on.
 struct PipelineShape {
   std::int64_t stages = 1;
   std::int64_t virtual_stages = 1;
   std::int64_t micro_batches = 1;
-  std::vector<SlotCosts> costs{};  // by chunk; empty: all alike
-  std::int64_t copies = 1;         // of the model, whose chunks are numbered one after another
+  std::vector<SlotCosts> costs{};  // by chunk; empty: equal
+  std::int64_t copies = 1;         // of the model; chunks of the second follow those of the first
 
   std::int64_t chunks() const { return stages * virtual_stages * copies; }
 };
 
-/// What a slot computes of its chunk and micro-batch.
+/// What a slot computes for its chunk and micro-batch. `backward` is the input gradient only, where
+/// a schedule has weight gradients in slots of their own.
 enum class SlotKind : std::uint8_t { forward, backward, weight_gradient };
-/// As schedules are drawn: "F0 F1 B0 W0".
+/// Letters in drawings of a schedule: "F0 F1 B0 W0".
 inline constexpr Words<SlotKind, 3> slot_letters{
     {{SlotKind::forward, "F"}, {SlotKind::backward, "B"}, {SlotKind::weight_gradient, "W"}}};
 inline constexpr Words<SlotKind, 3> slot_words{{{SlotKind::forward, "forward"},
@@ -46,32 +49,34 @@ struct ScheduleSlot {
 using Slots = std::vector<ScheduleSlot>;
 
 enum class ChunksPerStage : std::uint8_t { one, several };
-/// Where chunks stand, in model order: round the stages; down them and up again, so that the first
-/// and the last chunk are on the first stage; or twice, a copy of the model down and one up.
+/// Stages of the chunks in model order. round: 0, 1, ... and again from 0; vee: up to the last
+/// stage and back, so that first and last chunk are on the first stage; both_ways: two copies of
+/// the model, one from the first stage to the last and one from the last to the first.
 enum class Placement : std::uint8_t { round, vee, both_ways };
 
-/// One row of the table of schedules. Whatever asks which schedules there are, when one applies or
-/// what it consists of iterates that table: conflicts, `show schedules`, searches, validation and
-/// the tests' invariants.
+/// One row of the table of schedules. Conflicts, `show schedules`, searches, validation and the
+/// tests' invariants all iterate that table to find which schedules exist, when one applies and
+/// what it consists of.
 struct Schedule {
-  /// Appends the slots of one stage: each chunk of it and micro-batch once with every kind.
+  /// Appends the slots of one stage: every kind once for each of its chunks and micro-batches.
   void (*slots)(const PipelineShape& shape, std::int64_t stage, Slots& slots) = nullptr;
-  /// ... or makes those of all stages, where they are weighed against each other.
+  /// Instead of `slots`: makes the slots of all stages at once, where they depend on each other.
   std::vector<Slots> (*together)(const PipelineShape& shape) = nullptr;
   ChunksPerStage chunks = ChunksPerStage::one;
   Placement placement = Placement::round;
-  bool usual = false;  // where a plan names none and a stage has so many chunks
-  /// What a shape lacks for this schedule, "pipeline above 1"; empty: it runs. Null: runs any.
+  bool usual = false;  // the default for this number of chunks, where a plan names none
+  /// What a shape lacks for this schedule, "pipeline above 1"; empty: it can run. Null: any shape
+  /// can.
   std::vector<std::string> (*lacks)(const PipelineShape& shape) = nullptr;
   std::vector<SlotKind> kinds{SlotKind::forward, SlotKind::backward};
   std::string_view paper;
 
   bool splits_backward() const;
-  /// Of the model that its stages hold together.
+  /// Copies of the model in one pipeline.
   std::int64_t copies() const { return placement == Placement::both_ways ? 2 : 1; }
 };
 
-/// With weight gradients in slots of their own.
+/// Kinds of a schedule with weight gradients in slots of their own.
 inline const std::vector<SlotKind> split_kinds{SlotKind::forward, SlotKind::backward,
                                                SlotKind::weight_gradient};
 
@@ -80,10 +85,9 @@ std::vector<Slots> slots_of(const Schedule& schedule, const PipelineShape& shape
 /// The stage of each chunk.
 std::vector<std::int64_t> stages_of_chunks(const Schedule& schedule, const PipelineShape& shape);
 
-/// Have weight gradients slots of their own?
+/// Are weight gradients in slots of their own?
 bool splits_backward(const std::vector<Slots>& all);
-/// How long all slots take by the shape's costs, without transfers; infinite where they wait for
-/// each other.
+/// Duration of all slots by the shape's costs, without transfers; infinite if they deadlock.
 double duration_of(const std::vector<Slots>& all, const PipelineShape& shape);
 
 void naive(const PipelineShape&, std::int64_t stage, std::vector<ScheduleSlot>& slots);
@@ -102,13 +106,13 @@ std::vector<std::string> vee_lacks(const PipelineShape& shape);
 std::vector<std::string> dual_pipe_lacks(const PipelineShape& shape);
 std::vector<std::string> dual_pipe_v_lacks(const PipelineShape& shape);
 
-/// All of them, in the open: models/schedules/builtins.cpp.
+/// The table of built-in schedules: models/schedules/builtins.cpp.
 const Registry<Schedule>& builtin_schedules();
 
-/// The schedule of a plan that names none.
+/// The default schedule, for a plan that names none.
 std::string_view usual_schedule(std::int64_t virtual_stages);
 
-/// One slot: the chunk of `stage` that is its virtual stage v.
+/// A slot of the v-th chunk of `stage`, where chunks are placed round the stages.
 inline ScheduleSlot slot_of(SlotKind kind, const PipelineShape& shape, std::int64_t stage,
                             std::int64_t v, std::int64_t micro_batch) {
   return {.kind = kind,

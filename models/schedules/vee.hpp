@@ -1,7 +1,7 @@
 #pragma once
-// One stage with two chunks, of a model that goes down the stages and up again or of two copies of
-// it, written slot by slot: each call takes the next micro-batch of one of the chunks. Slots of
-// micro-batches that a step does not have are left out.
+// A builder for the slots of one stage with two chunks: those of a model placed as a V, or one of
+// each of two copies of it. Each call adds the slot of the next micro-batch of one of the chunks.
+// Slots of micro-batches that a step does not have are left out.
 
 #include <array>
 #include <deque>
@@ -18,7 +18,7 @@ class VeeStage {
         slots_{slots} {}
   struct VeeSide {
     std::int64_t chunk = 0;
-    std::int64_t first = 0, end = 0;  // micro-batches
+    std::int64_t first = 0, end = 0;  // its micro-batches: `first` up to, not including, `end`
   };
   VeeStage(const std::array<VeeSide, 2>& chunks, Slots& slots) : chunks_{chunks}, slots_{slots} {}
 
@@ -28,18 +28,19 @@ class VeeStage {
       add(SlotKind::forward, which, forwards_[which]++);
     }
   }
-  /// The input gradient; its weight gradient is left for later.
+  /// Adds the input gradient; its weight gradient is deferred.
   void input_gradient(std::size_t which) {
     waiting_.push_back({which, backwards_[which]});
     add(SlotKind::backward, which, backwards_[which]++);
   }
-  /// Both.
+  /// Adds the input gradient and its weight gradient.
   void backward(std::size_t which) {
     input_gradient(which);
     add(SlotKind::weight_gradient, which, waiting_.back().micro_batch);
     waiting_.pop_back();
   }
-  /// The weight gradient that has waited longest: of any chunk, of one; all of one.
+  /// Adds the weight gradient that was deferred first: of either chunk; of one chunk; or all those
+  /// of one chunk.
   void weight_gradient() {
     const Waiting next = waiting_.front();
     waiting_.pop_front();

@@ -27,10 +27,10 @@ void begin(VeeStage& of, std::int64_t stages, std::int64_t stage, std::int64_t c
 
 }  // namespace
 
-/// Two chunks to a stage, down the stages and up again: as many activations on every stage as
-/// 1F1B's first, and where forward, backward and weight gradient take equally long no stage stands
-/// idle from its first slot to its last. Laid out for 2 stages - 1 micro-batches at the least; of
-/// fewer the slots that are there.
+/// ZB-V: two chunks on each stage, placed as a V. Every stage holds as many activations as 1F1B's
+/// first stage; if forward, backward and weight gradient take equally long, no stage is idle
+/// between its first slot and its last. Laid out for at least 2 stages - 1 micro-batches; with
+/// fewer, slots of missing micro-batches are left out.
 /// Source  Qi et al. 2024, "Pipeline parallelism with controllable memory", arXiv 2405.15362
 void zero_bubble_v(const PipelineShape& shape, std::int64_t stage, Slots& slots) {
   VeeStage of{shape, stage, slots};

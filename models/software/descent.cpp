@@ -20,7 +20,7 @@ bool is_own(std::string_view key) {
   return std::find(std::begin(own_keys), std::end(own_keys), key) != std::end(own_keys);
 }
 
-/// Every value that is no object, with its pointer.
+/// Records `who` as the origin of every leaf value, by JSON pointer.
 void note_origins(const Json& changes, const std::string& pointer, const std::string& who,
                   std::map<std::string, std::string>& origins) {
   for (const auto& [key, value] : changes.items()) {
@@ -71,7 +71,7 @@ int year_of(const Node& written, std::optional<int> asked) {
   return own ? static_cast<int>(own->integer(first_year, last_year)) : last_year;
 }
 
-/// Lays a profile's own values and its eras over what it inherits.
+/// Merges a profile's own values and the eras that hold in `year` over what it inherits.
 void lay_over(const Node& written, int year, Descent& found) {
   const std::string name = written.value_or<std::string>(
       "name", found.line.empty() ? std::string{"profile"} : found.line.back());

@@ -1,10 +1,10 @@
 #pragma once
-// A software profile as it is written: a parent, what differs from it, and what was different in
-// some years.
+// Inheritance of software profiles: a profile's file states a parent, its differences from the
+// parent, and changes that hold in some years only.
 //   {"name": "nemo", "parent": "megatron-core", "year": 2025, "overlap": {"data_exposed": 0.25},
 //    "eras": [{"to_year": 2022, "changes": {"kernels": {"dropout": true}}, "source": "..."}]}
-// Differences and changes are merge patches (RFC 7386). Name, year, source, limits, scope and
-// uncertainty are a profile's own and are not inherited.
+// Differences and changes are merge patches (RFC 7386). Name, year, source, limits, scope
+// (`stands_for`) and uncertainty are not inherited.
 
 #include <map>
 #include <optional>
@@ -16,24 +16,26 @@
 
 namespace orrery::models {
 
+/// A profile with all inherited values filled in.
 struct Descent {
-  Json profile;  // whole: without parent and eras
-  /// From the profile to the root of its line.
+  Json profile;  // complete: without parent and eras
+  /// Names of the profile and its ancestors, the profile first.
   std::vector<std::string> line;
-  /// Who states each value, by JSON pointer: "megatron-core", or "nemo, to 2022: SOURCE".
+  /// Which profile states each value, by JSON pointer: "megatron-core", or "nemo, to 2022: SOURCE".
   std::map<std::string, std::string> origins;
-  bool dated = false;  // some profile of the line has eras
+  bool dated = false;  // a profile of the line has eras, so values depend on the year
 };
 
-/// year  whose eras hold; the profile's own where not given
-/// Errors  InputError: a parent that is not shipped, a line that comes back to itself
+/// Resolves a profile's inheritance.
+/// year  which eras hold; the profile's own year where not given
+/// Errors  InputError: a parent that is not shipped, a cycle of parents
 Descent descend(const Node& written, std::optional<int> year);
 
-/// The file of a shipped profile as it is written. Errors: `unknown software 'x'; known: ...`
+/// A shipped profile's file, unresolved. Errors: `unknown software 'x'; known: ...`
 Json written_profile(std::string_view name);
 std::vector<std::string> software_names();
 
-/// The whole JSON of a shipped profile, in its own year or another.
+/// The complete JSON of a shipped profile, in its own year or another.
 /// Errors: `unknown software 'x'; known: ...`
 Json software_profile(std::string_view name, std::optional<int> year = std::nullopt);
 

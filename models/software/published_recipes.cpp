@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view published = "models/recipes/published.csv";
 
-/// Of a plan with these degrees on this GPU in this precision, and of no other.
+/// Keys that a recipe chooses for its own degrees, GPU and precision: taken only on an exact match.
 constexpr std::string_view of_one_plan[] = {
     "recompute",   "recompute_modules", "recompute_layers",     "offload_layers",
     "cuda_graphs", "context_form",      "low_precision_gather", "low_precision_attention",
@@ -36,7 +36,7 @@ struct RecipeLine {
   std::vector<std::pair<std::string, Json>> choices{};
 };
 
-/// "26.02.01" as numbers that compare in order.
+/// "26.02.01" as a list of numbers, which compares in order.
 Release release_in(std::string_view text) {
   Release release{0};
   for (const char each : text) {
@@ -90,7 +90,7 @@ RecipeLine read_line(const Row& row, const std::vector<std::string>& keys) {
   return line;
 }
 
-/// The header, and the lines that name a number anywhere: the others are not worth taking apart.
+/// The header, and the lines that contain a number in any column: parsing all lines is slower.
 std::string lines_that_name(std::int64_t number, std::string_view text) {
   const std::string cell = fmt::format(",{},", number);
   const std::size_t header = text.find('\n') + 1;
@@ -115,7 +115,7 @@ std::vector<RecipeLine> read_lines(std::int64_t hidden) {
   return read;
 }
 
-/// Of models of this width, and maybe of others.
+/// Lines of models of this width, and possibly of others; read once per width.
 const std::vector<RecipeLine>& lines_for(std::int64_t hidden) {
   static std::mutex reading;
   static std::map<std::int64_t, std::vector<RecipeLine>> known;
@@ -125,7 +125,7 @@ const std::vector<RecipeLine>& lines_for(std::int64_t hidden) {
   return at->second;
 }
 
-/// Of every shipped profile; read once, as a search asks for each of its plans.
+/// Parent of every shipped profile; read once, since a search asks for each of its plans.
 const std::map<std::string, std::string, std::less<>>& parents() {
   static const auto known = [] {
     std::map<std::string, std::string, std::less<>> read;
@@ -137,7 +137,7 @@ const std::map<std::string, std::string, std::less<>>& parents() {
   return known;
 }
 
-/// Stacks of which one took over another's recipes: a profile, its parent and its children.
+/// Do two stacks share recipes? A profile does with its parent and its children.
 bool share_recipes(std::string_view one, std::string_view other) {
   if (one == other) return true;
   const auto is_parent = [](std::string_view stack, std::string_view of) {
@@ -147,7 +147,8 @@ bool share_recipes(std::string_view one, std::string_view other) {
   return is_parent(one, other) || is_parent(other, one);
 }
 
-/// Of the release's month or earlier: patches of a month ship the recipes of that month.
+/// Is the recipe from the asked release's month or earlier? Patch releases ship their month's
+/// recipes.
 bool by_month_of(const Release& recipe, const Release& asked) {
   const auto month = [](const Release& release) {
     return std::pair{release.empty() ? 0 : release[0], release.size() < 2 ? 0 : release[1]};
@@ -155,7 +156,8 @@ bool by_month_of(const Release& recipe, const Release& asked) {
   return month(recipe) <= month(asked);
 }
 
-/// The last of a line's releases by then, or else a patch of that month; nothing: it is newer.
+/// A line's latest release not after the asked one, or else a patch of the same month; null if the
+/// line is newer.
 const Release* last_by(const RecipeLine& line, const Release& asked) {
   const Release* last = nullptr;
   for (const Release& each : line.releases) {
@@ -165,7 +167,7 @@ const Release* last_by(const RecipeLine& line, const Release& asked) {
   return last;
 }
 
-/// A recipe of scales for whole tensors says no more of them than a plan in fp8 does.
+/// Do formats agree? Lines say only fp8, whichever of the fp8 scaling recipes the plan names.
 bool same_format(Precision line, Precision asked) {
   const auto plain = [](Precision each) {
     const bool fp8 = each == Precision::fp8_current || each == Precision::fp8_block;
@@ -174,7 +176,7 @@ bool same_format(Precision line, Precision asked) {
   return line == plain(asked);
 }
 
-/// Those that agree, if any does. Does any?
+/// Keeps the lines that agree; if none does, keeps all and returns false.
 bool prefer(std::vector<const RecipeLine*>& left,
             const std::function<bool(const RecipeLine&)>& agrees) {
   const auto found = std::stable_partition(left.begin(), left.end(),

@@ -1,8 +1,8 @@
 #pragma once
-// Published recipes, one a line of models/recipes/published.csv: what Megatron-Bridge, NeMo, DGX
-// Cloud, MLPerf and torchtitan fix for a model of these widths on this GPU, by release. A line has
-// the columns that it is found by, and then keys of a plan with discrete choices; an empty cell
-// says nothing. No model is named, and no number here scales a time.
+// Published recipes, one per line of models/recipes/published.csv: the discrete plan choices of
+// Megatron-Bridge, NeMo, DGX Cloud, MLPerf and torchtitan for a model of given sizes on a given
+// GPU, by release. The first columns are what a line is found by; the others are keys of a plan,
+// where an empty cell leaves the key open. No model is named, and no number here scales a time.
 
 #include <vector>
 
@@ -10,12 +10,13 @@
 
 namespace orrery::models {
 
-/// What the nearest line says. It is of the asked stack, its parent or a child, of a model as wide
-/// with as many experts, of the same task, and not of a later month than the question's release.
-/// Of those: as many layers, the same GPU, expert degree, tensor and pipeline degrees (or else the
-/// stack itself), precision and virtual stages, as far as any agrees; then the last. Choices that
-/// a recipe makes to fit its own plan into memory, or for its own context group, are taken of a
-/// line that agrees on all of them.
+/// The choices of the line that matches the question best. A line must be of the asked stack, its
+/// parent or a child, of a model of the same widths and number of experts, of the same task, and
+/// not from a later month than the asked release. Among those, lines are preferred in turn that
+/// have the same number of layers, GPU, expert degree, tensor and pipeline degrees (or else the
+/// stack itself), precision, virtual stages and all degrees; then the latest release. Choices that
+/// a recipe makes to fit its own plan into memory, or for its own context group, are taken only
+/// from a line that agrees on layers, GPU, precision and all degrees.
 std::vector<RecipeChoice> published_choices(const RecipeQuestion& question);
 
 }  // namespace orrery::models

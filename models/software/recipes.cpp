@@ -40,7 +40,7 @@ struct Rule {
   }
 };
 
-/// Keys are the plan's, and their values are read once, so that a mistake is found at the start.
+/// Parses every value as the plan field that it names, so that a mistake is found at the start.
 void check_choices(const Node& choices) {
   for (const auto& [key, value] : choices.members()) {
     Plan plan;
@@ -88,7 +88,8 @@ const std::vector<Rule>& rules() {
   return all;
 }
 
-/// Where a plan states how it recomputes, a recipe that recomputes otherwise does not speak of it.
+/// If the plan states its kind of recomputation, drops the recomputation keys of a recipe with
+/// another kind.
 void drop_other_recomputation(Recompute stated, std::vector<RecipeChoice>& choices) {
   const auto kind = std::find_if(choices.begin(), choices.end(),
                                  [](const RecipeChoice& each) { return each.key == "recompute"; });
@@ -128,7 +129,7 @@ std::vector<RecipeChoice> take_recipe(const RecipeQuestion& question,
                                       Plan& plan) {
   std::vector<RecipeChoice> choices = recipe_of(question);
   if (stated("recompute")) drop_other_recomputation(question.recompute, choices);
-  // Rows that are counted are not those of a recipe that pads and drops.
+  // A stated imbalance is that of dropless routing: a recipe's capacity does not apply.
   const auto other_rows = [&](const RecipeChoice& each) {
     return each.key == "capacity" && stated("imbalance");
   };

@@ -1,10 +1,10 @@
 #pragma once
-// What public recipes fix and a publication or a user leaves open: discrete choices of a plan, by
-// stack, its release, task, GPU and the model's sizes as its config states them. Published recipes
-// come first (published_recipes.hpp), then rules of a stack, models/recipes/*.json; a rule is
+// Recipes fill in the discrete plan choices that a publication or a user leaves open, by stack, its
+// release, task, GPU and the model's sizes as its config states them. Published recipes come first
+// (published_recipes.hpp), then the rules of a stack, models/recipes/*.json; a rule is
 // `{"stack", "task"?, "from_year"?, "to_year"?, "gpu"?, "generation"?, "precision"?, "recompute"?,
 // "layers"?, "experts"?, "experts_from"?, "hidden_from"?, "hidden_to"?, "plan": {KEY: VALUE},
-// "source"}`. Of those that hold, the first that states a key decides it. No model is named: a
+// "source"}`. Of the rules that hold, the first that states a key decides it. No model is named: a
 // renamed one gets the same answer. No number here scales a time.
 
 #include <functional>
@@ -20,20 +20,20 @@
 
 namespace orrery::models {
 
-/// Numbers of a release, "26.02.01", that compare in order.
+/// A release, "26.02.01", as a list of numbers, which compares in order.
 using Release = std::vector<int>;
 
-/// What a recipe's plan is cut into.
+/// The parallel degrees of a recipe's plan.
 struct RecipeDegrees {
   std::int64_t tensor = 1, pipeline = 1, virtual_stages = 1, context = 1, expert = 1;
   bool operator==(const RecipeDegrees&) const = default;
 };
 RecipeDegrees recipe_degrees(const Plan& plan);
 
-/// The last release of a year; none where it is not known.
+/// A release after all others of a year; empty where the year is not known (0).
 Release last_release_of(int year);
 
-/// Whose recipe is asked for.
+/// The run for which a recipe is looked up.
 struct RecipeQuestion {
   std::string_view stack;
   int year = 0;  // 0: not known; rules of any year hold
@@ -46,24 +46,24 @@ struct RecipeQuestion {
   Release release{};  // none: any
 };
 
-/// A choice, and where it stands.
+/// A plan choice that a recipe makes, and its source.
 struct RecipeChoice {
-  std::string key;  // of the plan
+  std::string key;  // field of the plan
   Json value;
   std::string source;
 };
 
-/// Every key that a rule decides, each once.
+/// All choices that published recipes and rules make for a run, each key once.
 std::vector<RecipeChoice> recipe_of(const RecipeQuestion& question);
 
-/// Takes them for the fields that are not stated. Returns what was taken.
+/// Applies them to the plan's fields that are not stated. Returns what was applied.
 std::vector<RecipeChoice> take_recipe(const RecipeQuestion& question,
                                       const std::function<bool(std::string_view)>& stated,
                                       Plan& plan);
-/// The first key of those taken that does not go with the rest of the plan; empty: none.
+/// The first applied key that is in conflict with the rest of the plan; empty: none.
 std::string key_in_conflict(const std::vector<Conflict>& found,
                             const std::vector<RecipeChoice>& taken);
-/// "/plan/lora_rank: 16 taken from the recipes of nemo (SOURCE)".
+/// The assumption to report: "/plan/lora_rank: 16 taken from the recipes of nemo (SOURCE)".
 std::string assumption_of(const RecipeChoice& taken, std::string_view stack);
 
 }  // namespace orrery::models

@@ -23,14 +23,14 @@ constexpr Words<ZeroGather, 2> zero_gather_words{
     {{ZeroGather::all_gather, "all_gather"}, {ZeroGather::broadcast, "broadcast"}}};
 constexpr Words<Gathered, 2> gathered_words{{{Gathered::again, "again"}, {Gathered::kept, "kept"}}};
 
-/// The entry of a generation, or the one that stands for all others.
+/// The entry of a GPU generation, or the entry "default".
 template <class Map>
 const typename Map::mapped_type& of_generation(const Map& map, std::string_view generation) {
   const auto found = map.find(std::string{generation});
   return found != map.end() ? found->second : map.at("default");
 }
 
-/// A share or factor: a number within bounds.
+/// A share or factor, within bounds; `otherwise` where the key is absent.
 double number(const Node& parent, std::string_view key, double otherwise, double low, double high) {
   const auto node = parent.find(key);
   if (!node) return otherwise;
@@ -136,7 +136,8 @@ MemoryAllowances read_memory(const Node& node) {
           .reported = reported ? reported->word(reported_memory_words) : ReportedMemory::device};
 }
 
-/// One type for every run, or {"default": one, "fp16": that of runs in fp16}.
+/// Reads the gradient format: one for every run, or {"default": ..., "fp16": ...}, where "fp16" is
+/// that of runs in fp16.
 void read_gradient(const Node& node, Software& software) {
   using hardware::DType;
   const auto type_of = [](const Node& word, DType narrow) {

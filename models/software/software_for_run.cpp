@@ -1,3 +1,5 @@
+// Finds the software profile for a run of a stack named in a CSV file.
+
 #include <fmt/format.h>
 
 #include <optional>
@@ -27,7 +29,7 @@ Software read_shipped(const std::string& name, std::optional<int> year) {
   return read_software(Document::from(software_profile(name, year), name).root());
 }
 
-/// Every shipped profile in its own year, read once.
+/// All shipped profiles, each in its own year; read once.
 const std::vector<Software>& shipped() {
   static const std::vector<Software> profiles = [] {
     std::vector<Software> read;
@@ -37,7 +39,7 @@ const std::vector<Software>& shipped() {
   return profiles;
 }
 
-/// A shipped profile in the year of a run; 0: not known.
+/// A shipped profile as of the year of a run; 0: not known, the profile's own year.
 Software in_year(const Software& profile, int year) {
   return year == 0 ? profile : read_shipped(profile.name, year);
 }

@@ -1,4 +1,4 @@
-"""What every answer of a command is in Python: its JSON, its report, and its rows as a table."""
+"""Base class of answers: the JSON, the report and the rows that a command of `orrery` gives."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Answer:
-    """An answer as the command of the same name gives it. None of them changes."""
+    """The answer of a command, as `orrery` gives it. Immutable."""
 
     _rows = "rows"  # the member of the JSON that a table shows
 
@@ -33,12 +33,12 @@ class Answer:
 
     @property
     def report(self) -> Text:
-        """What the command prints for people. Prints as it is, and is a str."""
+        """The text report that the command prints; a str."""
         return Text(self._text)
 
     @property
     def complete(self) -> bool:
-        """False: Ctrl-C ended it with what there was by then."""
+        """False if Ctrl-C ended it early: it holds the results so far."""
         return self._complete
 
     def __getitem__(self, key: str) -> Any:
@@ -46,7 +46,7 @@ class Answer:
         return copy.deepcopy(self._values[key])
 
     def to_frame(self) -> pandas.DataFrame:
-        """The rows of the answer as a table; members of members are `outer.inner`."""
+        """The rows of the answer as a table; nested members become columns `outer.inner`."""
         return frames.frame([frames.flat(row) for row in self._values.get(self._rows) or []])
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ class Answer:
 
 
 def answered(found: tuple[str, str, bool], what: str) -> tuple[Any, str, bool]:
-    """Values, text and completeness; warns of an answer that Ctrl-C ended early."""
+    """Values, text and completeness; warns if Ctrl-C ended the answer early."""
     text, report, complete = found
     if not complete:
         warnings.warn(f"interrupted: {what} so far", stacklevel=3)

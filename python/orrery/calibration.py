@@ -1,4 +1,4 @@
-"""This machine, or others' logs, as a cluster profile."""
+"""Measures this machine, or imports logs, into a cluster profile."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ def calibrate(
     """Measures this machine, or imports others' logs, into a cluster profile: `orrery calibrate`.
 
     logs            of nccl-tests, NCCL, OSU, perftest, fio, BabelStream, Kineto: imported, and
-                    nothing is measured; `cluster` is the one that they are of
+                    nothing is measured; `cluster` names the measured cluster
     backend         "cpu" or "cuda"
     budget          the time that measuring takes
-    ranks, fabric   on the CPU: ranks at once, and "tcp" or "threads" between them, all of them
-                    threads of this process
+    ranks, fabric   on the CPU: numbers of concurrent ranks, and "tcp" or "threads" between them;
+                    all ranks are threads of this process
     widest          on GPUs: the hidden size of the widest model measured
     out             the profile to write, as `orrery.load(cluster=...)` takes it; its samples go
                     next to it
     progress        as `orrery.sweep` takes it, in points
-    Other Python threads run meanwhile, and disturb what is measured. On Ctrl-C the profile of the
+    Other Python threads keep running and may disturb the measurement. On Ctrl-C the profile of the
     points so far is written and returned, with a warning; without any, KeyboardInterrupt.
     Errors          InputError; RunFailure where nothing could be measured
     """

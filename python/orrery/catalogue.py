@@ -1,4 +1,4 @@
-"""Names of what ships with Orrery; each stands wherever a scenario takes a name."""
+"""Names of the entries that ship with Orrery; a scenario accepts them wherever it takes a name."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ def gpus() -> list[str]:
 
 
 def nodes() -> list[str]:
-    """Servers, a cluster when counted: "dgx-h100" in `"/cluster": "dgx-h100 x 64"`."""
+    """Nodes, which make a cluster with a count: "dgx-h100" in `"/cluster": "dgx-h100 x 64"`."""
     return _core.catalogue("nodes")
 
 
 def clusters() -> list[str]:
-    """Machines that exist: "selene"."""
+    """Existing clusters: "selene"."""
     return _core.catalogue("clusters")
 
 

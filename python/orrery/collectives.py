@@ -1,4 +1,4 @@
-"""What nccl-tests would print on a cluster."""
+"""Times of a collective on a cluster, as nccl-tests would print them."""
 
 from __future__ import annotations
 
@@ -32,14 +32,15 @@ def collective(
     against: Paths = (),
     timing: bool = False,
 ) -> Collectives:
-    """What nccl-tests would print on a cluster, and why: `orrery collective`.
+    """Times that nccl-tests would print on a cluster, with reasons: `orrery collective`.
 
     op       a name of `orrery show collectives`
     sizes    "1MiB", "8B:1GiB:2" (from, to, factor) or several of these, as nccl-tests counts them
-    ranks    GPUs, which fill nodes in order; all of the cluster where not given
+    ranks    GPUs, which fill nodes in order; by default all of the cluster
     algo, proto, channels  as NCCL's environment chooses them
     counts   of all_to_all_v: a file of bytes, a line per sender with a count per receiver
-    network  "static", "events" (locked parts on the links) or "steps" (every message a flow)
+    network  "static" (cost model), "events" (flows that progress together share links) or "steps"
+             (every message is a flow)
     choice   "fastest" by the cost models; "nccl": what NCCL's tuner expects to be, where nothing is
              measured
     env      what NCCL's tuner may choose, as its environment says it: "NCCL_ALGO=Ring"

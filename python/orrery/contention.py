@@ -1,4 +1,4 @@
-"""What sharing links costs: in one step, and by placement and neighbours."""
+"""The cost of sharing links: in one step, and by placement and neighbouring jobs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @final
 class Network:
-    """How a run's traffic was evaluated, and what it cost. `Run.network`."""
+    """How a run's traffic was evaluated, and what contention cost. `Run.network`."""
 
     def __init__(self, values: Mapping[str, Any]):
         self._values = values
@@ -33,22 +33,22 @@ class Network:
 
     @property
     def why(self) -> str:
-        """What decided it."""
+        """Why this evaluation was chosen."""
         return str(self._values["why"])
 
     @property
     def contention(self) -> Seconds:
-        """What sharing links adds to the step; 0 where it was evaluated statically."""
+        """The time that sharing links adds to the step; 0 if it was evaluated statically."""
         return Seconds(self._values["contention_s"])
 
     @property
     def jitter(self) -> Seconds:
-        """What kernels that vary add to the step."""
+        """The time that varying kernel durations add to the step."""
         return Seconds(self._values["jitter_s"])
 
     @property
     def from_jobs(self) -> Seconds:
-        """The part of `contention` that other jobs on the fabric cost."""
+        """The part of `contention` that other jobs on the fabric cause."""
         return Seconds(self._values["from_jobs_s"])
 
     @property
@@ -57,15 +57,15 @@ class Network:
         return copy.deepcopy(dict(self._values))
 
     def links(self) -> pandas.DataFrame:
-        """Links wanted beyond their capacity: name, how many alike, for how long."""
+        """Overloaded links: name, how many links are alike, and for how long."""
         return frames.frame(self._values["links"])
 
     def losses(self) -> pandas.DataFrame:
-        """What each collective or transfer lost, and `to` whom: shares that add up to 1."""
+        """Time lost by each collective or transfer; `to` has the causing traffic's shares of 1."""
         return frames.frame(self._values["losses"])
 
     def jobs(self) -> pandas.DataFrame:
-        """The other jobs: their step alone and next to this one."""
+        """The other jobs: their step alone and next to this job."""
         return frames.frame(self._values["jobs"])
 
     def __repr__(self) -> str:
@@ -80,7 +80,7 @@ class Contention(Answer):
 
     @property
     def sentence(self) -> str:
-        """What it comes to."""
+        """The findings in a sentence."""
         return str(self._values["sentence"])
 
 
@@ -91,14 +91,14 @@ def contention(
     threads: int | None = None,
     progress: bool | Progress | None = None,
 ) -> Contention:
-    """What the network costs a step: `orrery contention`.
+    """The cost of contention to a step: `orrery contention`.
 
     Its traffic on links, with gradients reduced next to the backward passes and after them; on
     neighbouring and scattered nodes, next to a second job, and with one NIC at half rate.
 
     page  a folder for contention.md and its picture
-    What is wrong with one case is in it (`refused`). On Ctrl-C the cases so far are returned, with
-    a warning. Errors: InputError.
+    A case that cannot be predicted says why (`refused`). On Ctrl-C the cases so far are returned,
+    with a warning. Errors: InputError.
     """
     from orrery.scenario import Scenario
 

@@ -1,4 +1,4 @@
-"""What goes wrong: the user's mistakes, and runs that end early."""
+"""Errors: the user's mistakes, and runs that end early."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ _POINTER = re.compile(r"(?:^|:)(/[^\s:]*): ")
 
 
 class InputError(ValueError):
-    """What was given cannot be meant: one line with the place, what is accepted, what was found."""
+    """A wrong input: one line with the place, what is accepted and what was found."""
 
     @property
     def pointer(self) -> str | None:
         """JSON pointer of the value at fault, as `Scenario.replace` takes it; None without one.
 
-        Where a part of the scenario came from a file of its own, it points into that file.
+        If a part of the scenario came from a file of its own, it points into that file.
         """
         found = _POINTER.search(str(self))
         return found.group(1) if found else None

@@ -1,4 +1,4 @@
-"""A plan executed for real, and what was measured."""
+"""Executes a plan on this machine and reports what was measured."""
 
 from __future__ import annotations
 
@@ -24,22 +24,21 @@ _BETWEEN_LINES = 0.5  # seconds
 
 
 class Step(NamedTuple):
-    """One step of a training, as rank 0 saw it."""
+    """One training step, as measured on rank 0."""
 
     step: int  # from 0
     step_time: Seconds
     loss: float
     gradient_norm: float
-    skipped_updates: int  # so far, where gradients were not finite
+    skipped_updates: int  # so far, because gradients were not finite
     tokens: float  # that it trained on
 
 
 @final
 class Execution(Answer):
-    """An executed training: what was measured next to what was predicted. Made by
-    `orrery.execute`.
+    """An executed run: measured and predicted figures. Made by `orrery.execute`.
 
-    What is not known is None: memory and times without a step, all but the steps after Ctrl-C.
+    Unknown values are None: memory and times without a step; after Ctrl-C all but the steps.
     """
 
     _rows = "steps"
@@ -55,12 +54,12 @@ class Execution(Answer):
 
     @property
     def fits(self) -> bool:
-        """Whether it had room; False: nothing was executed."""
+        """Whether the run fits in memory; if False, nothing was executed."""
         return bool(self._values.get("fits", True))
 
     @property
     def out_of_memory(self) -> OutOfMemory | None:
-        """What lacked memory; None where it fits."""
+        """The rank that lacks memory; None if the run fits."""
         found = self._values.get("out_of_memory")
         if found is None:
             return None
@@ -75,23 +74,23 @@ class Execution(Answer):
 
     @property
     def step_time(self) -> Seconds | None:
-        """Median of the steps after the first, of the slowest rank."""
+        """Median over the steps after the first, on the slowest rank."""
         return _seconds(self._values.get("median_step_time_s"))
 
     @property
     def predicted_step_time(self) -> Seconds | None:
-        """What `simulate` predicts for it."""
+        """The step time that `simulate` predicts."""
         return _seconds(self._values.get("predicted_step_time_s"))
 
     @property
     def peak_memory(self) -> Bytes | None:
-        """Buffers of the fullest rank at its peak."""
+        """Peak memory of the buffers of the fullest rank."""
         found = self._values.get("peak_memory_bytes")
         return None if found is None else Bytes(found)
 
     @property
     def comparison(self) -> Comparison | None:
-        """One more step against its prediction, by operation; None unless `explain=True`."""
+        """A further step compared with its prediction by operation; None unless `explain=True`."""
         found = self._values.get("comparison")
         return None if found is None else Comparison(found, self._comparison)
 
@@ -126,17 +125,17 @@ def execute(
     progress: bool | Progress | None = None,
     on_step: Callable[[Step], None] | None = None,
 ) -> Execution:
-    """Runs the plan for real, on this machine: `orrery execute`.
+    """Executes the plan on this machine: `orrery execute`.
 
-    All ranks are threads of this process, and nothing is spawned: a rank computes on a core, or on
-    the GPU of its number. Ranks on several machines need the command and a launcher (torchrun,
+    All ranks are threads of this process and no process is started: a rank computes on a core, or
+    on the GPU with its number. Ranks on several machines need the command and a launcher (torchrun,
     srun, mpirun).
 
-    scenario          a `Scenario`, a path, a name or a document; the parts are laid over it
-    changes           what `Scenario.replace` takes, before the ranks are counted
+    scenario          a `Scenario`, a path, a name or a document; the parts replace its own
+    changes           as `Scenario.replace` takes them; applied before ranks are counted
     backend           "cpu" or "cuda"
     ranks             sets the plan's data degree
-    steps             of the training: one that is resumed goes on to there
+    steps             in total, including those before a resumed checkpoint
     data              text files to train on, byte by byte; synthetic tokens by default
     init              parameters to begin with: a file of safetensors, its index, or the folder of a
                       checkpoint of the transformers library
@@ -147,16 +146,16 @@ def execute(
     fabric            "threads", or "nccl" between GPUs; by default what the GPUs can do
     deadline, stall   seconds that the run, and a single instruction, may take
     trace             a file for the Chrome trace of one more step
-    explain           one more step against its prediction (`Execution.comparison`)
+    explain           compare one more step with its prediction (`Execution.comparison`)
     log               a file to which a line of JSON is appended for each step
     metrics_port      serves Prometheus metrics there, on the loopback interface by default
     progress          called with (done, of); True or False: lines on stderr or silence; by default
                       the lines where stderr is a terminal
     on_step           called with each `Step`
-    Other Python threads run meanwhile. On Ctrl-C the run ends, after its step and with a checkpoint
-    where it writes them (a second Ctrl-C does not wait); the steps so far are returned, with a
-    warning, and the log and the checkpoints stay.
-    A run without room in memory is an answer (`Execution.fits`).
+    Other Python threads keep running. On Ctrl-C the run ends; if it writes checkpoints, after its
+    step and with a checkpoint (a second Ctrl-C does not wait); the steps so far are returned, with
+    a warning, and the log and the checkpoints stay.
+    A run that does not fit in memory is an answer, not an error (`Execution.fits`).
     Errors    InputError; RunFailure with the code that the command would exit with
     """
     if isinstance(scenario, Scenario):
@@ -196,7 +195,7 @@ def execute(
 
 
 class _Watch:
-    """What a run reports while it goes on."""
+    """Receives the reports of a run in progress."""
 
     def __init__(
         self,
@@ -248,7 +247,7 @@ def _seconds(value: float | None) -> Seconds | None:
 
 
 def _report(values: Mapping[str, Any], comparison: str) -> str:
-    """For people, as the command prints it."""
+    """The text report, as the command prints it."""
     if not values.get("fits", True):
         found = values["out_of_memory"]
         needed, there = Bytes(found["needed_bytes"]), Bytes(found["available_bytes"])

@@ -1,4 +1,4 @@
-"""Two runs side by side: what was changed, and where the time went instead."""
+"""Compares two runs: the changes between their scenarios, and where the time goes in each."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _totals(run: Run, versus: Run) -> list[Row]:
 
 
 def _parts(run: Run, versus: Run) -> list[Row]:
-    """By class, largest difference first; classes without time in either are left out."""
+    """Times by class, largest difference first; classes without time in both runs are left out."""
     mine, others = run.breakdown, versus.breakdown
     differing = sorted(mine, key=lambda part: (-abs(mine[part] - others[part]), part))
     return [

@@ -1,4 +1,4 @@
-"""What every picture shares; plotly is loaded when the first one is asked for."""
+"""Helpers shared by all figures; plotly is imported for the first one."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def dressed(figure: Any, *, title: str, subtitle: str, height: int) -> Any:
 
 
 def with_unit(value: float, longest: float, unit: str) -> str:
-    """A time on an axis that goes to `longest`, as many decimals for all of them."""
+    """A time as text for an axis that goes to `longest`; all labels have equally many decimals."""
     return f"{value:.{2 if longest >= 10 else 3}f} {unit}"
 
 
 def time_axis(longest: float) -> tuple[float, str]:
-    """Factor and unit in which an axis of that many seconds reads well."""
+    """Factor from seconds, and unit, for an axis up to `longest` seconds."""
     unit = str(Seconds(longest)).split(" ")[1]
     return {"us": (1e6, unit), "ms": (1e3, unit)}.get(unit, (1.0, "s"))

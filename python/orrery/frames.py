@@ -1,4 +1,4 @@
-"""Runs as rows of tables; pandas is loaded when the first table is asked for."""
+"""Runs as rows of tables; pandas is imported for the first one."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def row(run: Run) -> dict[str, Any]:
 
 
 def flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Members of members as `outer.inner`; lists stay as they are."""
+    """Flattens nested members to `outer.inner`; lists are unchanged."""
     cells: dict[str, Any] = {}
     for key, value in row.items():
         if isinstance(value, Mapping):
@@ -60,12 +60,12 @@ def flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def series(run: Run) -> pandas.Series[Any]:
-    """One run."""
+    """One run as a series."""
     made: pandas.Series[Any] = _pandas().Series(row(run), dtype=object, name=run.scenario.name)
     return made
 
 
 def frame(rows: Iterable[Mapping[str, Any]]) -> pandas.DataFrame:
-    """Many of them, in the order given."""
+    """Rows as a table, in the order given."""
     made: pandas.DataFrame = _pandas().DataFrame(list(rows))
     return made

@@ -59,10 +59,10 @@ def validate(
 
     file       a CSV whose header says what it holds
     by         columns by which errors are grouped; "software" by default
-    software   profiles that come before the shipped ones for the stacks that they name
+    software   profiles that replace the shipped ones of the stacks that they name
     worst      how many of the worst runs the report lists
     page       a folder for accuracy.md and accuracy.svg
-    record     a file for how far off predictions were
+    record     a file for the record of prediction errors
     leave_out  training runs: a column, such as "software", whose cells are left out in turn, or
                several together ("model,gpu")
     in_sample  kernels and collectives: score fits that have seen every row

@@ -1,4 +1,4 @@
-"""One colour and one name per class of work, in every picture: blue computes, warm communicates."""
+"""Colour and label per class of work in all figures: compute is blue, communication warm."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Look(NamedTuple):
-    """How a class is called in a legend, and its colour."""
+    """Legend label and colour of a class."""
 
     label: str
     colour: str
@@ -45,5 +45,5 @@ FONT = "Inter, Segoe UI, Helvetica Neue, Arial, sans-serif"
 
 
 def look(kind: str) -> Look:
-    """Of a class; one that is not listed goes by its own name, in grey."""
+    """Label and colour of a class; an unlisted one has its own name, in grey."""
     return LOOKS.get(kind, Look(kind.replace("_", " "), "#9aa3ae"))

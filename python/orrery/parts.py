@@ -1,4 +1,4 @@
-"""Models, clusters, plans and software as people give them: a name, a path or the document."""
+"""Arguments for models, clusters, plans and software: a name, a path or the document itself."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
 def text_of(part: Part | None) -> str | None:
-    """A name or a path as it is, a document as JSON."""
+    """A name or a path unchanged, a document as JSON text."""
     if part is None:
         return None
     return pointer.to_json(part) if isinstance(part, Mapping) else os.fspath(part)
 
 
 def required(part: Part) -> str:
-    """The same of what must be given."""
+    """As `text_of`, for an argument that must be given. Errors: TypeError."""
     text = text_of(part)
     if text is None:
         raise TypeError("expected a name, a path or a document, found None")
@@ -32,12 +32,12 @@ def path_of(path: str | os.PathLike[str] | None) -> str | None:
 
 
 def paths_of(paths: Paths) -> list[str]:
-    """One path, or several."""
+    """One path or several, as a list."""
     if isinstance(paths, (str, os.PathLike)):
         return [os.fspath(paths)]
     return [os.fspath(path) for path in paths]
 
 
 def words_of(words: str | Iterable[str]) -> list[str]:
-    """One word, or several."""
+    """One word or several, as a list."""
     return [words] if isinstance(words, str) else list(words)

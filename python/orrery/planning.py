@@ -1,4 +1,4 @@
-"""Which plan for a cluster, which cluster to rent, and how far a plan scales."""
+"""Searches plans for a cluster, surveys clusters to rent, and scales a scenario."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Purchases(Answer):
 
     @property
     def meets(self) -> bool:
-        """Whether any choice keeps deadline and budget."""
+        """Whether any choice meets deadline and budget."""
         return bool(self._values["meets"])
 
 
@@ -66,18 +66,18 @@ def plan(
     threads: int | None = None,
     progress: bool | Progress | None = None,
 ) -> Plans:
-    """The best plans for a cluster, and why the others lose: `orrery plan`.
+    """The best plans for a cluster, and why each of the others is slower: `orrery plan`.
 
     global_batch  sequences of one step, of `seq_len` tokens each
-    fixed         what every plan has: "task=lora,lora_targets=qkv:projection,moments=int8"
+    fixed         fields that every plan has: "task=lora,lora_targets=qkv:projection,moments=int8"
     objective     "time", "cost" or "energy" of a step
-    headroom      share of a GPU's memory that a plan leaves free, or else it fits tightly
+    headroom      share of a GPU's memory to leave free; a plan that leaves less fits tightly
     top           how many plans to list
-    network       "auto": those are evaluated with their traffic on links, and put in that order;
-                  "static": as searched
+    network       "auto": evaluate the listed plans with their traffic on links and sort by the
+                  result; "static": keep the order of the search
     threads       as many as there are cores by default
     progress      as `orrery.sweep` takes it
-    Other Python threads run meanwhile. On Ctrl-C the best of the plans so far are returned, with a
+    Other Python threads keep running. On Ctrl-C the best of the plans so far are returned, with a
     warning. Errors: InputError.
     """
     found = _core.plan(
@@ -114,11 +114,11 @@ def buy(
     threads: int | None = None,
     progress: bool | Progress | None = None,
 ) -> Purchases:
-    """On which clusters a model trains, for how many days and dollars: `orrery buy`.
+    """Clusters to rent for a training run, with days and dollars: `orrery buy`.
 
     tokens    to train on: "300B"
     deadline  the longest time ("30d"), and budget the most money ("$5M")
-    nodes     node types to look at; all that are rented by default
+    nodes     node types to consider; by default all that are rented
     top       how many choices the report shows; the JSON has all
     The other arguments are those of `orrery.plan`. On Ctrl-C the choices so far are returned, with
     a warning. Errors: InputError.
@@ -152,12 +152,12 @@ def scale(
 ) -> Scales:
     """Step time and efficiency against GPUs: `orrery scale`.
 
-    Tensor, context and pipeline degrees stay; data-parallel replicas are added.
+    Tensor, context and pipeline degrees are kept; data-parallel replicas are added.
 
     gpus     "64:16384:x2" (each twice the one before), "64:512:64" (in steps), or the numbers
-    scaling  "weak": sequences per GPU stay; "strong": the global batch stays
+    scaling  "weak": constant sequences per GPU; "strong": constant global batch
     svg      a file for the picture
-    What is wrong with one number of GPUs is in its point (`refused`). On Ctrl-C the points so far
+    A number of GPUs that cannot be predicted says why (`refused`). On Ctrl-C the points so far
     are returned, with a warning. Errors: InputError.
     """
     found = _core.scale(

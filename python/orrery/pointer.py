@@ -1,4 +1,4 @@
-"""JSON pointers (RFC 6901): the addresses of what-ifs."""
+"""JSON pointers (RFC 6901): the addresses of values in a scenario."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def get(document: Any, pointer: str) -> Any:
 
 
 def differences(left: Any, right: Any, pointer: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """(pointer, left, right) wherever two documents differ; None stands for what is not there."""
+    """(pointer, left, right) wherever two documents differ; None for a missing value."""
     if isinstance(left, dict) and isinstance(right, dict):
         for key in {**left, **right}:
             step = key.replace("~", "~0").replace("/", "~1")
@@ -30,9 +30,9 @@ def differences(left: Any, right: Any, pointer: str = "") -> Iterator[tuple[str,
 
 
 def to_json(value: Any) -> str:
-    """A value that people change scenarios by, as JSON; NumPy's scalars are numbers.
+    """A new value for a scenario as JSON text; NumPy scalars become numbers.
 
-    Errors: TypeError for what JSON cannot say, ValueError for a number that is not finite.
+    Errors: TypeError for a value that JSON cannot express, ValueError for a non-finite number.
     """
 
     def otherwise(thing: Any) -> Any:

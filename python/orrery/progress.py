@@ -1,4 +1,4 @@
-"""How a long call shows how far it is."""
+"""Progress lines of long calls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Progress = Callable[[int, int], None]
 
 
 def teller(progress: bool | Progress | None, noun: str) -> Progress | None:
-    """A callable; True: a line on stderr; False: nothing; None: the line on a terminal."""
+    """The progress callback. True: a line on stderr; False: none; None: a line if on a terminal."""
     if callable(progress):
         return progress
     if progress is None:

@@ -1,4 +1,4 @@
-"""Numbers that print with their unit and otherwise are plain numbers."""
+"""Plain numbers that print with their unit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Seconds(float):
 
 
 class Bytes(int):
-    """Bytes, an int; `str` writes them in GiB (2^30) and its kin: "54.2 GiB"."""
+    """Bytes, an int; `str` writes them in binary units (GiB = 2^30 bytes): "54.2 GiB"."""
 
     __slots__ = ()
 
@@ -39,7 +39,7 @@ class Bytes(int):
 
 
 class Text(str):
-    """Lines that show as they are, at a prompt and in a notebook too."""
+    """A str whose repr is its text, so that a prompt and a notebook show its lines."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""An answer: one training step, predicted."""
+"""The prediction of one training step."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class OutOfMemory(NamedTuple):
 
 @final
 class Run:
-    """One training step as predicted, and what was asked. Made by `Scenario.simulate`.
+    """The prediction of one training step, with its scenario. Made by `Scenario.simulate`.
 
     The slowest rank's time is `step_time`; the fullest rank's memory is `peak_memory`.
     """
@@ -42,7 +42,7 @@ class Run:
 
     @property
     def scenario(self) -> Scenario:
-        """What was asked."""
+        """The scenario that was simulated."""
         return self._scenario
 
     @property
@@ -77,46 +77,45 @@ class Run:
 
     @property
     def hfu(self) -> float:
-        """The same with recomputed FLOPs counted."""
+        """Hardware FLOPs, with recomputation, over the same peak, 0 to 1."""
         return float(self._values["hfu"])
 
     @property
     def peak_memory(self) -> Bytes:
-        """The fullest GPU, in bytes."""
+        """Peak memory of the fullest GPU, in bytes."""
         return Bytes(self._values["peak_memory_bytes"])
 
     @property
     def memory(self) -> Mapping[str, Bytes]:
-        """What the fullest GPU holds at its peak, by kind; adds up to `peak_memory`."""
+        """Memory of the fullest GPU at its peak, by kind; adds up to `peak_memory`."""
         return MappingProxyType({k: Bytes(v) for k, v in self._values["memory"].items()})
 
     @property
     def peak_memory_range(self) -> tuple[Bytes, Bytes]:
-        """The least and the most that the fullest GPU may hold at its peak."""
+        """Lower and upper bound of the peak memory of the fullest GPU."""
         found = self._values["peak_memory_range_bytes"]
         return Bytes(found["least"]), Bytes(found["most"])
 
     @property
     def fits(self) -> bool:
-        """Whether every GPU has the memory that it needs, at least where that is least."""
+        """Whether every GPU has enough memory for the lower bound of `peak_memory_range`."""
         return bool(self._values["fits"])
 
     @property
     def fit(self) -> str:
-        """"yes"; "tight" with less to spare than was asked for (`simulate(headroom=...)`);
-        "doubtful" where it does not as predicted, and would with the least of
-        `peak_memory_range`; "no".
+        """"yes"; "tight": with less to spare than `simulate(headroom=...)`; "doubtful": only with
+        the lower bound of `peak_memory_range`, not as predicted; "no".
         """
         return str(self._values["fit"])
 
     @property
     def fit_probability(self) -> float:
-        """Share of published runs whose measured peak, so far off, would fit; 0 to 1."""
+        """Share of published runs whose error in predicted peak would let it fit; 0 to 1."""
         return float(self._values["fit_probability"])
 
     @property
     def out_of_memory(self) -> OutOfMemory | None:
-        """Who does not fit; None if all do."""
+        """The first rank that does not fit; None if all do."""
         found = self._values["out_of_memory"]
         if found is None:
             return None
@@ -151,7 +150,7 @@ class Run:
 
     @property
     def network(self) -> Network:
-        """How its traffic was evaluated, what contention cost, on which links and to whom."""
+        """How traffic was evaluated, and what contention cost on which links to which traffic."""
         return Network(self._values["network"])
 
     @property
@@ -172,13 +171,13 @@ class Run:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Each default filled in, each curve borrowed or left: what to confirm first."""
+        """Defaults, and curves used as a fallback or outside their range: confirm these first."""
         return tuple(self._values["assumptions"])
 
     def explain(self, *, versus: Run | None = None) -> Text:
         """Where each millisecond went; with `versus`, what differs from another run and by how much.
 
-        Prints as it is, and is a str.
+        The result is a str that a prompt shows as it is.
         """
         if versus is not None:
             return comparison(self, versus)
@@ -186,7 +185,7 @@ class Run:
 
     @property
     def trace(self) -> Trace:
-        """What every queue did, operation by operation."""
+        """The work on every queue, operation by operation."""
         return Trace(self._prediction)
 
     def to_series(self) -> pandas.Series[Any]:
@@ -194,13 +193,13 @@ class Run:
         return frames.series(self)
 
     def to_frame(self) -> pandas.DataFrame:
-        """The same as a table of one row, to be concatenated."""
+        """The same as a table of one row, for concatenation."""
         return frames.frame([frames.row(self)])
 
     def plot_timeline(
         self, *, stages: list[int] | None = None, host: bool = False, detail: str = "instructions"
     ) -> plotly.graph_objects.Figure:
-        """What each queue of each pipeline stage did when: a bar per instruction or operation.
+        """A timeline of each queue of each pipeline stage: a bar per instruction or operation.
 
         stages  which pipeline stages to show; all by default
         host    whether to show the CPU's launches too
@@ -211,14 +210,14 @@ class Run:
         return timeline.plot(self, stages=stages, host=host, detail=detail)
 
     def plot_waterfall(self) -> plotly.graph_objects.Figure:
-        """From the ideal machine to this step: what each loss costs."""
+        """A waterfall from the ideal machine to this step: a bar per loss."""
         from orrery import waterfall
 
         return waterfall.plot(self)
 
     @cached_property
     def _prediction(self) -> _core.Prediction:
-        """Simulated again when asked for, to the same picosecond: a run in a sweep stays small."""
+        """Simulated again on demand, with identical times, so that runs of a sweep stay small."""
         return self._scenario._core.predict(headroom=self._values["headroom"])
 
     def __reduce__(self) -> tuple[Any, ...]:

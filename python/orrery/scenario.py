@@ -16,7 +16,7 @@ Part = str | os.PathLike[str] | Mapping[str, Any]
 
 @final
 class Scenario:
-    """A question, complete: every name in it is expanded, so every number has an address.
+    """A complete question: every name is expanded, so that every number has a JSON pointer.
 
     Made by `orrery.load` and changed by `replace`, which leaves the original as it is.
     """
@@ -29,12 +29,12 @@ class Scenario:
 
     @property
     def name(self) -> str:
-        """What the scenario calls itself, or else its file."""
+        """The scenario's own name, or else its file."""
         return self._core.name
 
     @property
     def changes(self) -> Mapping[str, Any]:
-        """What `replace` has put in since it was loaded, by pointer."""
+        """The values that `replace` has changed since loading, by pointer."""
         return self._changes
 
     @property
@@ -48,20 +48,20 @@ class Scenario:
         return pointer.get(self.json, address)
 
     def replace(self, changes: Mapping[str, Any]) -> Scenario:
-        """What if: a copy with the values at some JSON pointers replaced.
+        """A what-if: a copy with the values at some JSON pointers replaced.
 
         Quantities carry their unit ("800 Gb/s"); names ("/cluster": "dgx-h100 x 8") are expanded.
-        A member of an existing object may be new. Errors: InputError where there is no such place.
+        An optional member of an existing object may be new. Errors: InputError for an unknown one.
         """
         texts = [(address, pointer.to_json(value)) for address, value in changes.items()]
         return Scenario(self._core.replace(texts), {**self._changes, **changes})
 
     def simulate(self, *, headroom: float | None = None) -> Run:
-        """One training step, predicted. Other Python threads run meanwhile.
+        """Predicts one training step. Other Python threads keep running.
 
-        headroom  share of a GPU's memory that a plan leaves free, or else it fits tightly
+        headroom  share of a GPU's memory to leave free; a plan that leaves less fits tightly
                   (`Run.fit`); by default the measured error of predicted peaks
-        A plan that does not fit in memory is an answer (`Run.fits`).
+        A plan that does not fit in memory is an answer, not an error (`Run.fits`).
         Errors: InputError with the pointer of what is wrong.
         """
         return Run(self, json.loads(self._core.predict(headroom=headroom).json()))
@@ -104,7 +104,7 @@ def load(
     model      a Hugging Face config.json, a name, or the document; so are the other parts
     cluster    also "dgx-h100 x 64"
     plan       also "tensor=8,pipeline=16"; what can be derived may be left out
-    Parts stand before those of the scenario. Errors: InputError with file and pointer.
+    The parts given replace those of the scenario. Errors: InputError with file and pointer.
     """
     parts = {"model": model, "cluster": cluster, "plan": plan, "software": software}
     given = {key: part for key, part in parts.items() if part is not None}

@@ -1,4 +1,4 @@
-"""How a run shows itself: one line at a prompt, some lines when printed, a card in a notebook."""
+"""Displays of a run: a line at a prompt, several lines when printed, a card in a notebook."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _SEEN = 0.0005  # share of the step from which a class is shown
 
 
 def line(run: Run) -> str:
-    """For `repr`."""
+    """The line for `repr`."""
     changes = "".join(f", {at}={value!r}" for at, value in run.scenario.changes.items())
     doubt = _DOUBTS[run.fit]
     return f"Run({run.scenario.name}{changes}: {run.step_time}, {run.mfu:.1%} MFU{doubt})"
 
 
 def figures(run: Run) -> list[tuple[str, str]]:
-    """What one asks first."""
+    """The main figures, as (label, text)."""
     rows = [
         ("step time", str(run.step_time)),
         ("tokens/s", f"{run.tokens_per_s:,.0f} on {run.gpus:,} GPUs"),
@@ -45,7 +45,7 @@ def _dollars(amount: float) -> str:
 
 
 def text(run: Run) -> str:
-    """For `str`."""
+    """The lines for `str`."""
     rows = figures(run)
     width = max(len(label) for label, _ in rows)
     head = run.scenario.name + "".join(f"\n{at} = {v}" for at, v in run.scenario.changes.items())
@@ -53,7 +53,7 @@ def text(run: Run) -> str:
 
 
 def html(run: Run) -> str:
-    """For a notebook: the figures above a bar of where the step went."""
+    """The card for a notebook: the figures above a bar of the breakdown."""
     changes = "".join(
         f"<div style='color:{FAINT};font-size:12px'><code>{escape(at)}</code> = "
         f"{escape(str(value))}</div>"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Point(NamedTuple):
-    """One variant: what was changed, and the run, or why there is none."""
+    """One variant: its changes, and the run or the reason why there is none."""
 
     changes: Mapping[str, Any]
     run: Run | None
@@ -41,7 +41,7 @@ class Sweep(Sequence[Run]):
 
     @property
     def points(self) -> tuple[Point, ...]:
-        """All variants, those that cannot run too."""
+        """All variants, including those that were refused."""
         return self._points
 
     @property
@@ -51,17 +51,18 @@ class Sweep(Sequence[Run]):
 
     @property
     def complete(self) -> bool:
-        """Whether all variants are here: an interrupted sweep keeps what was done."""
+        """Whether all variants were simulated; an interrupted sweep keeps those that were."""
         return self._complete
 
     def where(self, keep: Callable[[Run], bool]) -> Sweep:
-        """The runs for which `keep` says yes."""
+        """The runs for which `keep` is true."""
         kept = [point for point in self._points if point.run is not None and keep(point.run)]
         return Sweep(kept, complete=self._complete)
 
     def fits_memory(self, *, tightly: bool = True) -> Sweep:
-        """The runs that fit as predicted, without those where that is doubtful; without those that
-        fit tightly if so asked.
+        """The runs that fit as predicted, without doubtful ones.
+
+        tightly  False: also without those that fit tightly
         """
         return self.where(lambda run: run.fit == "yes" or (tightly and run.fit == "tight"))
 

@@ -1,4 +1,4 @@
-"""The picture of a trace: one row per queue per pipeline stage, a bar per piece of work."""
+"""The figure of a trace: a row per queue of each pipeline stage, a bar per event."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LABELLED = 0.007  # shortest bar with its micro-batch written in it; shares of 
 
 
 class _Rows:
-    """Where each queue of each stage stands, from the top down."""
+    """Vertical positions of the queues of each stage, from the top down."""
 
     def __init__(self, events: list[Event]):
         self.place: dict[tuple[int, str], tuple[float, float]] = {}  # centre, height
@@ -150,16 +150,16 @@ def _bars(
 
 
 def _exact(colour: str) -> str:
-    """The colour, so little transparent that it does not show: plotly widens opaque bars to a pixel.
+    """The colour, almost opaque: plotly widens opaque bars to at least a pixel.
 
-    Thousands of bars thinner than that would hide each other.
+    Thousands of thinner bars would then hide each other.
     """
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return f"rgba({red}, {green}, {blue}, 0.99)"
 
 
 def _labels(events: list[Event], step: float) -> list[str]:
-    """The number of the micro-batch where there is room for it."""
+    """The micro-batch number for bars that are long enough, else empty texts."""
     labels = []
     for each in events:
         found = _MICRO_BATCH.search(each.name)

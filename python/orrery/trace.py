@@ -1,4 +1,4 @@
-"""What happened on which queue, and when."""
+"""The trace of a predicted step: what ran on which queue, and when."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DETAILS = ("instructions", "operations")
 
 
 class Event(NamedTuple):
-    """One piece of work on one queue of one rank; times in seconds from the step's begin."""
+    """One piece of work on one queue of one rank; times in seconds from the step's beginning."""
 
     rank: str
     queue: str

@@ -1,4 +1,4 @@
-"""The picture of `Run.waterfall`: from the ideal machine's step to the predicted one."""
+"""The figure of `Run.waterfall`: from the ideal machine's step to the predicted one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SMALLEST = 0.0005  # share of the step that has a row of its own
 
 
 def plot(run: Run) -> Any:
-    """Bars from left to right, top to bottom; a part that gives time back goes to the left."""
+    """Bars from left to right, top to bottom; a negative part goes to the left."""
     go = graph_objects()
     factor, unit = time_axis(run.step_time)
     parts = _worth_a_row(run)
@@ -92,7 +92,7 @@ def plot(run: Run) -> Any:
 
 
 def _worth_a_row(run: Run) -> list[tuple[str, float]]:
-    """The parts, those too small to see summed up in a last one."""
+    """The parts; those too small to see are summed up in a last one."""
     seen = [part for part in run.waterfall if abs(part[1]) >= _SMALLEST * run.step_time]
     rest = run.step_time - sum(time for _, time in seen)
     small = [part for part in run.waterfall if part[1] and part not in seen]

@@ -21,7 +21,7 @@ models::GroupShape nodes_of(Collective kind) {
   return {.ranks = 16, .nodes = 2, .ranks_per_node = 8};
 }
 
-/// One rank on each node: what some algorithms ask for.
+/// A group with one rank on each node, which some algorithms require.
 models::GroupShape alone_on_nodes() {
   return {.ranks = 4, .nodes = 4, .groups_per_node = 8};
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Which algorithms perform which collective: what `orrery show collectives` prints, from the table
-// of algorithms.
+// Which algorithms implement which collective: the table that `orrery show collectives` prints,
+// made from the registry of algorithms.
 
 #include <string>
 #include <vector>
@@ -10,8 +10,8 @@
 
 namespace orrery::scenarios {
 
-/// The algorithms of one collective on a cluster whose switches all reduce: those that are usual,
-/// and those that run only where they are named.
+/// The algorithms of one collective on a cluster whose switches all reduce: those chosen among by
+/// default, and those that run only if named.
 struct Performers {
   models::Collective collective{};
   std::vector<std::string> one_domain{}, across_nodes{}, named{};

@@ -30,7 +30,8 @@ Enum word_flag(const char* flag, const Words<Enum, n>& words, const std::string&
       flag, fmt::format("expected one of {}, found '{}'", listed(words), printable(text, 60))};
 }
 
-/// Ranks fill nodes in order; of a message the two neighbours that are farthest apart.
+/// Ranks fill nodes in order; a send/receive joins two ranks, on different nodes if ranks span
+/// nodes.
 models::GroupShape group_of(Collective operation, const hardware::Cluster& cluster,
                             std::int64_t ranks) {
   if (ranks < 2 || ranks > cluster.gpus()) {
@@ -63,7 +64,7 @@ models::CollectivePricing pricing_of(const CollectiveRequest& request, NetworkFo
   return pricing;
 }
 
-/// How NCCL's tuner decides, where that is asked.
+/// The settings of NCCL's tuner if --choice nccl or --env was given, else nothing.
 std::optional<models::NcclSettings> tuned(const CollectiveRequest& request) {
   if (request.choice != "fastest" && request.choice != "nccl") {
     throw InputError{"--choice", fmt::format("expected fastest or nccl, found '{}'",
@@ -73,12 +74,12 @@ std::optional<models::NcclSettings> tuned(const CollectiveRequest& request) {
   return nccl_settings_of(request.environment, "--env");
 }
 
-/// Patterns whose flows are counted link by link.
+/// Whether the collective's traffic pattern can be placed on links as flows (--network events).
 bool has_locked_parts(const CollectiveTime& price) {
   return price.pattern != TrafficPattern::tree && price.pattern != TrafficPattern::star;
 }
 
-/// One call, of one size.
+/// Prices and, with --network events or steps, runs one call per size.
 class Caller {
  public:
   Caller(const CollectiveReport& asked, const hardware::Cluster& cluster,
@@ -111,7 +112,7 @@ class Caller {
   }
 
  private:
-  /// Is the size priced otherwise than by the fastest of its algorithms?
+  /// Whether a flag or NCCL's tuner chooses the algorithm of this size, not its modelled time.
   bool is_chosen(Bytes size) const {
     if (!pricing_.nccl) return !pricing_.choice.algorithm.empty();
     const CollectiveTime one = price(size);
@@ -121,7 +122,7 @@ class Caller {
     return models::price(asked_.operation, size, asked_.group, cluster_, pricing_);
   }
 
-  /// Where nothing is chosen, the fastest of those that the network's form knows.
+  /// Unless an algorithm is chosen: the fastest of those that this form of the network simulates.
   CollectiveTime priced(Bytes size) const {
     if (asked_.network == NetworkForm::fixed) return price(size);
     const CollectiveTime first = is_chosen(size) ? price(size) : fastest_known(size);

@@ -1,5 +1,5 @@
 #pragma once
-// What nccl-tests would print on a cluster, with the reason for each figure: `orrery collective`.
+// `orrery collective`: the table that nccl-tests would print on a cluster, and why each time is so.
 
 #include <cstdint>
 #include <optional>
@@ -11,16 +11,16 @@
 
 namespace orrery::scenarios {
 
-/// How the network is asked: the cost model alone, as locked parts on the cluster's links, or every
-/// message of every rank as a flow on them.
+/// How a collective is evaluated: by its cost model alone, as flows on the cluster's links that
+/// progress together ("locked parts"), or with every message of every rank as a flow on them.
 enum class NetworkForm : std::uint8_t { fixed, events, steps };
 inline constexpr Words<NetworkForm, 3> network_form_words{{{NetworkForm::fixed, "static"},
                                                            {NetworkForm::events, "events"},
                                                            {NetworkForm::steps, "steps"}}};
 
-/// One figure of a measured log.
+/// One measured time of a log.
 struct MeasuredPoint {
-  std::string operation;  // as `collective_words`; others are passed over
+  std::string operation;  // one of `collective_words`; others are ignored
   Bytes size{};
   Time time{};
   std::int64_t ranks = 0;  // 0: the log does not say
@@ -28,7 +28,7 @@ struct MeasuredPoint {
   std::string place;       // "log.txt:line 12"
 };
 
-/// Words and sizes as the flags take them.
+/// The flags of `orrery collective`, as text.
 struct CollectiveRequest {
   std::string cluster;
   std::string operation = "all_reduce";
@@ -38,7 +38,7 @@ struct CollectiveRequest {
   std::optional<int> channels{};
   std::string counts{};  // a file of bytes, one line per sender
   std::string network = "static";
-  /// fastest: by the cost models; nccl: what NCCL's tuner expects to be, where nothing is measured.
+  /// fastest: by the cost models; nccl: as NCCL's tuner expects, except where a time is measured.
   std::string choice = "fastest";
   std::vector<std::string> environment{};  // "NCCL_ALGO=Ring": what NCCL's tuner may choose
   std::vector<MeasuredPoint> against{};
@@ -46,13 +46,13 @@ struct CollectiveRequest {
 
 struct CollectiveRow {
   Bytes size{};
-  models::CollectiveTime price{};  // time: of the network's form
+  models::CollectiveTime price{};  // its time comes from `run` if there is one
   std::optional<models::NetworkRun> run{};
   std::optional<Time> measured{};
 };
 
-/// Latency and bus bandwidth that explain the measured all-reduces best, and what they make of
-/// another collective of the log.
+/// Latency and bus bandwidth fitted to the measured all-reduces, and their errors on the other
+/// collectives of the log.
 struct ExplainingConstants {
   Time latency{};
   Bandwidth bus{};

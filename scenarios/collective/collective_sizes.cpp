@@ -78,7 +78,7 @@ std::vector<std::int64_t> counts_of(const std::string& line, const std::string& 
   return counts;
 }
 
-/// A rank's own share crosses no link, and is not counted.
+/// The most bytes that one rank sends or receives, without what it sends to itself.
 Bytes busiest_of(const std::vector<Bytes>& bytes, std::size_t ranks) {
   Bytes busiest{};
   for (std::size_t rank = 0; rank < ranks; ++rank) {

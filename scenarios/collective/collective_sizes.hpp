@@ -1,5 +1,5 @@
 #pragma once
-// The sizes that a collective is asked for.
+// The sizes at which a collective is evaluated.
 
 #include <string>
 #include <vector>
@@ -8,7 +8,8 @@
 
 namespace orrery::scenarios {
 
-/// "1MiB", "1MiB,4MiB", "8B:1GiB:2" (from, to, factor), and of a log what it measured.
+/// "1MiB", "1MiB,4MiB", "8B:1GiB:2" (from, to, factor); if none is given, those of the measured
+/// log.
 /// Errors  `--sizes: expected ..., found ...` (InputError)
 std::vector<Bytes> sizes_of(const CollectiveRequest& request, models::Collective operation);
 
@@ -18,8 +19,9 @@ struct PairCounts {
   Bytes busiest{};  // the most that one rank sends or receives
 };
 
-/// Of a file with one line for each sender: so many counts of bytes as there are ranks.
-/// Errors  another operation than all_to_all_v, a line or a count that is none: InputError
+/// Reads a file with a line per sender, each with one count of bytes per rank.
+/// Errors  another operation than all_to_all_v, a wrong number of lines or counts, a malformed
+///         count: InputError
 PairCounts read_counts(const std::string& path, models::Collective operation, int ranks);
 
 }  // namespace orrery::scenarios

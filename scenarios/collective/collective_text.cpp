@@ -23,7 +23,7 @@ std::string figure(double value, int decimals) {
   return fmt::format("{:.{}f}", value, decimals);
 }
 
-/// As nccl-tests prints times: microseconds, with as many digits as are of use.
+/// Microseconds as nccl-tests prints them: two decimals below 1000, else one.
 std::string microseconds_of(Time time) {
   const double value = seconds(time) * 1e6;
   return figure(value, value < 1000 ? 2 : 1);
@@ -93,7 +93,7 @@ std::string header_of(const CollectiveReport& answer) {
                      word_of(network_form_words, answer.network));
 }
 
-/// What a table has beyond what every one has.
+/// The optional columns of the table.
 struct ShownColumns {
   bool measured = false, runs = false;
 };

@@ -33,7 +33,8 @@ double steps(Collective kind, int ranks) {
   return kind == Collective::all_reduce ? 2.0 * (ranks - 1) : ranks - 1.0;
 }
 
-/// Of t = x * latency + y / bus, with 1 / t as weight.
+/// Constants of t = x * latency + y / bus, fitted with weights 1 / t: `latency` of a whole
+/// all-reduce in seconds, `per_byte` = 1 / bus.
 struct Explained {
   double latency = 0, per_byte = 0;
 

@@ -1,6 +1,6 @@
 #pragma once
-// A measured log's samples as points to compare with. Samples are whatever an importer gives: this
-// folder knows none of them.
+// Converts a measured log's samples to points to compare with. A template, because this folder must
+// not include the importers.
 
 #include <string>
 #include <variant>
@@ -10,7 +10,8 @@
 
 namespace orrery::scenarios {
 
-/// Those that are times of a size. Errors  none is: `LOG: has no times of collectives` (InputError)
+/// The samples that are a time at a size. Errors  none: `LOG: has no times of collectives`
+///                                                (InputError)
 template <class Samples>
 std::vector<MeasuredPoint> measured_points(const Samples& samples, const std::string& log) {
   std::vector<MeasuredPoint> points;

@@ -8,7 +8,7 @@
 
 namespace orrery::scenarios {
 
-/// What is shown: a list, or one entry; as text and as JSON.
+/// One answer of `orrery show`: a list or one entry, as text and as JSON.
 struct Shown {
   std::string text;
   Json json;
@@ -18,15 +18,15 @@ Shown show_gpus(const std::optional<std::string>& name);
 Shown show_nodes(const std::optional<std::string>& name);
 Shown show_clusters(const std::optional<std::string>& name);
 Shown show_models(const std::optional<std::string>& name, std::optional<std::int64_t> seq_len);
-/// year  of one profile: as it was then
+/// year  prints the profile as of that year
 Shown show_software(const std::optional<std::string>& name, std::optional<int> year);
 Shown show_sites(const std::optional<std::string>& name);
-/// How a schedule is printed, and of which size one of the table is.
+/// The format of a printed schedule, and the pipeline size that a built-in schedule is printed for.
 struct ScheduleView {
   std::int64_t stages = 4, micro_batches = 8;
   bool csv = false;
 };
-/// By name, or a file of slots.
+/// name  a built-in schedule or a file of slots; none: lists the built-in schedules
 Shown show_schedules(const std::optional<std::string>& name, const ScheduleView& view);
 Shown show_collectives();
 

@@ -1,4 +1,4 @@
-// orrery checkpoint: whether what a run wrote can be gone on from.
+// orrery checkpoint: whether a run can resume from the checkpoints in a folder.
 
 #include <fmt/format.h>
 

@@ -1,20 +1,20 @@
 #pragma once
-// The subcommands of `orrery`. Each adds its own flags to the application and, when it is the one
-// that was asked for, runs in its callback: results on stdout, exit code in its argument. A
-// callback lets errors through: main turns InputError into 2, OutputError (stdout's too) into 74
-// and everything else into 3.
+// The subcommands of `orrery`. Each adds its flags to the application and, if it is the subcommand
+// given, runs in its callback: results on stdout, exit code in its argument. Callbacks do not catch
+// errors: main maps InputError to exit code 2, OutputError (stdout's too) to 74 and everything else
+// to 3.
 
 #include <CLI/CLI.hpp>
 
 namespace orrery::scenarios {
 
-/// design, "Command line": what a shell may rely on.
+/// Exit codes that scripts may rely on (design, "Command line").
 inline constexpr int exit_done = 0;
 inline constexpr int exit_answer_is_no = 1;
 inline constexpr int exit_wrong_input = 2;
 inline constexpr int exit_our_fault = 3;
 inline constexpr int exit_output_failed = 74;
-inline constexpr int exit_interrupted = 130;  // Ctrl-C: what was there by then is printed
+inline constexpr int exit_interrupted = 130;  // Ctrl-C: results so far are printed
 
 /// The most worker threads that a search takes.
 inline constexpr unsigned most_threads = 1024;

@@ -1,4 +1,4 @@
-// orrery contention: what the network costs a step, on which nodes and next to whom.
+// orrery contention: what the network costs a step, by placement and next to other jobs.
 
 #include <fmt/format.h>
 

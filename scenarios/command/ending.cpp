@@ -22,7 +22,8 @@ Json or_null(const std::string& text) {
   return text.empty() ? Json(nullptr) : Json(printable(text));
 }
 
-/// A place that is only a pointer is one into the question.
+/// An error's place that is only a JSON pointer, such as "/plan/tensor", points into the scenario:
+/// moves it from `file` to `pointer`.
 void find_pointer(Mistake& mistake) {
   const bool whole = mistake.pointer.empty();
   for (const char* section : section_names) {
@@ -41,7 +42,7 @@ Failure output_failed(const OutputError& error) {
                       .accepted = {}}};
 }
 
-/// A library that prints throws its own error when stdout takes no more.
+/// {fmt} throws std::system_error when a write to stdout fails: its error code, else EIO.
 std::error_code reason_of(const std::exception& thrown) {
   const auto* error = dynamic_cast<const std::system_error*>(&thrown);
   return error ? error->code() : std::error_code{EIO, std::generic_category()};
@@ -86,7 +87,7 @@ void print_error(const Failure& failure) {
                         {"accepted", or_null(failure.mistake.accepted)},
                         {"code", failure.code}}}};
   const std::string text = document.dump(2) + "\n";
-  // Where stdout is what failed, the exit code has said so.
+  // If stdout itself failed, this write fails too; the exit code reports it.
   [[maybe_unused]] const auto written = std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
 }
@@ -94,7 +95,7 @@ void print_error(const Failure& failure) {
 void hold_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(stream, F_GETFD) >= 0 || errno != EBADF) continue;
-    // Opened for the other direction: using it fails as it did while closed.
+    // Opened for the opposite direction, so that using it fails as a closed descriptor would.
     ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
   }
 }

@@ -1,5 +1,6 @@
 #pragma once
-// How the command ends: what was printed has left it, or one line says why there is no answer.
+// How the command ends: stdout is flushed, or a failure is reported as one line on stderr, with
+// --json also as a JSON document.
 
 #include <exception>
 #include <string>
@@ -8,16 +9,16 @@
 
 namespace orrery::scenarios {
 
-/// Why there is no answer.
+/// A failed command: its exit code and error message.
 struct Failure {
   int code = 0;
   std::string line;   // for people
-  Mistake mistake{};  // for programs; of our own faults only `found`
+  Mistake mistake{};  // for programs; internal errors fill only `found`
 };
 
-/// Of whatever a command threw.
+/// The failure for any exception that a command threw.
 Failure failure_of(const std::exception& thrown);
-/// Of a line that came without its exception, as from another rank.
+/// The failure for an error line that came without its exception, as from another rank.
 Failure failure_of(int code, const std::string& line);
 
 /// One line on stderr; with `json` also the document of `print_error`. Returns the exit code.
@@ -25,10 +26,11 @@ int report_failure(const Failure& failure, bool json);
 /// One document on stdout: `{"error": {"file", "pointer", "found", "accepted", "code"}}`.
 void print_error(const Failure& failure);
 
-/// A descriptor that the caller closed must not become a file of ours that is then printed into.
+/// Opens /dev/null on standard descriptors that the caller closed: otherwise a file opened later
+/// would get such a descriptor and receive what is printed.
 void hold_standard_streams();
 
-/// Writes out what was printed. Errors: OutputError
+/// Flushes stdout. Errors: OutputError
 void flush_output();
 
 }  // namespace orrery::scenarios

@@ -1,4 +1,5 @@
-// orrery execute: the plan for real, on this machine's ranks or on those that a launcher started.
+// orrery execute: runs the plan, on ranks that it starts on this machine or that a launcher
+// started.
 
 #include <fmt/format.h>
 
@@ -31,10 +32,11 @@ struct ExecuteFlags {
   ExecuteOutput output;
   executor::PlacementFlags placement;
   executor::SessionWords words;
-  std::vector<std::string> arguments;  // as given, for the ranks that we start
+  std::vector<std::string> arguments;  // as given, for the ranks that this process starts
 };
 
-/// One process of a run prints for all of them; the parent of ranks that we start has printed.
+/// Whether this process prints notes: rank 0 does, unless `orrery execute` itself started it,
+/// because the parent process has printed them.
 bool prints(const Placement& placed) {
   return placed.rank == 0 && placed.launcher != Launcher::orrery;
 }
@@ -54,7 +56,7 @@ models::Question question_of(const ExecuteFlags& flags, const Placement& placed)
   return found.question;
 }
 
-/// Kernels launched as CUDA graphs are recorded by instruction.
+/// Lowers the trace detail to what can be recorded: with CUDA graphs, instructions, not operations.
 void take_recordable(ExecuteFlags& flags, const models::Plan& plan, const Placement& placed) {
   const executor::TraceDetail most = executor::recordable(flags.options.detail, plan.cuda_graphs);
   const bool less = most != flags.options.detail;
@@ -113,7 +115,7 @@ int execute(ExecuteFlags& flags) {
   const Placement placed = executor::placement(executor::environment(), flags.placement);
   const models::Question question = question_of(flags, placed);
   take_recordable(flags, question.plan, placed);
-  if (placed.launcher != Launcher::orrery) {  // else our parent has checked
+  if (placed.launcher != Launcher::orrery) {  // else the parent process has checked
     if (const auto found = no_room(question, flags.options.backend, placed)) {
       return report(*found, flags.output.json);
     }

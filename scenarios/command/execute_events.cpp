@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::chrono::milliseconds between_lines{500};
 
-/// A line for a step, at most one in half a second.
+/// Prints a line per step, at most one every half second.
 class StepLines {
  public:
   explicit StepLines(std::int64_t steps) : steps_{steps} {}
@@ -38,8 +38,8 @@ class StepLines {
   executor::Deadline next_line_{};
 };
 
-/// The line of the rank that reports the verdict, the document of the rank whose output a program
-/// reads.
+/// Prints why the run failed: a line on stderr from the rank that reports the verdict, a JSON
+/// document on stdout from rank 0.
 void print(const executor::SessionEnd& end, bool json) {
   const executor::Verdict& verdict = end.verdict;
   if (end.reports) {

@@ -14,8 +14,9 @@ struct ExecuteOutput {
   bool json = false;
 };
 
-/// steps  of the training, for the lines of progress
-/// Where a rank is stuck, the process exits.
+/// Events that print progress and failures on stderr and the results on stdout; if a rank is stuck,
+/// its process exits.
+/// steps  steps of the training, for the progress lines
 executor::SessionEvents printing_events(const ExecuteOutput& output, std::int64_t steps);
 
 /// The results on standard output, as JSON or as a table, and the trace in its file.

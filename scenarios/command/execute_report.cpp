@@ -1,4 +1,4 @@
-// What `orrery execute` prints at its end.
+// The report that `orrery execute` prints when the run has ended.
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using executor::Execution;
 
-/// Of what the host started.
+/// Prints CUDA graph launches, bytes routed to experts, and the host's waits for fabric calls.
 void print_counts(const executor::FinishedRun& run) {
   if (run.question.plan.cuda_graphs) {
     const executor::GraphCounts& of = run.execution.graphs;
@@ -97,7 +97,7 @@ void print_execution(const executor::FinishedRun& run, const ExecuteOutput& outp
     } else {
       print_text(run, comparison);
     }
-  } catch (const std::system_error& error) {  // stdout takes no more
+  } catch (const std::system_error& error) {  // writing to stdout failed
     throw OutputError{"standard output", error.code()};
   }
   flush_output();

@@ -1,4 +1,4 @@
-// `orrery fit curves --from FILE.csv`: curves fitted to measurements, the shipped ones or yours.
+// `orrery fit curves --from FILE.csv`: fits curves to measurements, the shipped ones or the user's.
 
 #include <fmt/format.h>
 
@@ -30,7 +30,7 @@ LeaveOut leave_out_named(const std::string& word) {
   throw InputError{"--leave-out", "expected curve or gpu, found \"" + word + "\""};
 }
 
-/// A curve's name as that of a file.
+/// A file name for a curve: other characters of its name become '-'.
 std::string file_name(std::string name) {
   std::replace_if(
       name.begin(), name.end(),

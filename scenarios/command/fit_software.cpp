@@ -1,4 +1,4 @@
-// `orrery fit software --from RUNS.csv`: a stack's numbers from its measured steps.
+// `orrery fit software --from RUNS.csv`: fits the numbers of a stack's profile to measured steps.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ void write(const std::filesystem::path& path, const Json& profile) {
   write_durably(path.string(), profile.dump(2) + "\n");
 }
 
-/// One profile goes to a file that is named so, several into a folder.
+/// Writes one profile to `out` if that ends in .json, else a file per profile to the folder `out`.
 void write_profiles(const std::string& out, const SoftwareFits& fits) {
   const bool one = std::filesystem::path{out}.extension() == ".json";
   if (one && fits.fits.size() != 1) {
@@ -46,7 +46,7 @@ void write_profiles(const std::string& out, const SoftwareFits& fits) {
   }
 }
 
-/// How many trials there will be is not known: they are counted.
+/// Progress that counts trials: their total is not known in advance.
 std::function<bool()> counted_trials() {
   const bool watched = isatty(STDERR_FILENO) == 1;
   return [watched, trials = 0]() mutable {

@@ -1,5 +1,5 @@
 #pragma once
-// Memory for a process that lives for milliseconds.
+// Heap settings for a process that lives for milliseconds.
 
 namespace orrery::scenarios {
 

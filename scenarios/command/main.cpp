@@ -26,7 +26,7 @@ struct NamedCommand {
   void (*add)(CLI::App& application, int& exit_code);
 };
 
-/// As help lists them.
+/// In the order in which --help lists them.
 constexpr NamedCommand commands[] = {
     {"simulate", add_simulate},
     {"show", add_show},
@@ -43,8 +43,8 @@ constexpr NamedCommand commands[] = {
     {"checkpoint", add_checkpoint},
 };
 
-/// The command that the first word names, alone: the flags of the others would be memory for
-/// nothing. All of them where it names none.
+/// Adds only the command that `first` names, to save memory for the flags of the others; adds all
+/// of them if it names none.
 void add_commands(CLI::App& application, std::string_view first, int& exit_code) {
   const auto asked = std::find_if(std::begin(commands), std::end(commands),
                                   [&](const NamedCommand& each) { return each.name == first; });
@@ -52,7 +52,8 @@ void add_commands(CLI::App& application, std::string_view first, int& exit_code)
   for (const NamedCommand& each : commands) each.add(application, exit_code);
 }
 
-/// CLI11 answers --help and --version through its errors too.
+/// Prints help or the version, or throws InputError: CLI11 reports --help and --version as errors
+/// too.
 int usage(const CLI::App& application, const CLI::ParseError& error) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
     std::ostringstream text;
@@ -69,8 +70,7 @@ int usage(const CLI::App& application, const CLI::ParseError& error) {
   throw InputError{line.substr(0, colon), line.substr(colon + 2) + hint};
 }
 
-/// Whether an answer is read by a program; looked for here because reading the flags may be what
-/// fails.
+/// Whether --json was given. Searches argv itself, because parsing the flags may be what failed.
 bool wants_json(int argc, char** argv) {
   return std::any_of(argv + 1, argv + argc,
                      [](const char* word) { return std::string_view{word} == "--json"; });
@@ -104,7 +104,7 @@ int main(int argc, char** argv) {
   try {
     const int exit_code = scenarios::run(argc, argv);
     if (exit_code != scenarios::exit_output_failed) scenarios::flush_output();
-    std::_Exit(exit_code);  // the system takes back at once what tables hold
+    std::_Exit(exit_code);  // skips destructors: the system frees all memory at once
   } catch (const std::exception& error) {
     return scenarios::report_failure(scenarios::failure_of(error),
                                      scenarios::wants_json(argc, argv));

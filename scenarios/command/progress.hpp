@@ -1,6 +1,6 @@
 #pragma once
-// Progress on stderr where that is a terminal, and Ctrl-C or SIGTERM as a request to stop with what
-// there is.
+// Progress on stderr if that is a terminal; Ctrl-C or SIGTERM asks the command to stop and report
+// its results so far.
 
 #include <string>
 
@@ -8,8 +8,8 @@
 
 namespace orrery::scenarios {
 
-/// While it lives, the first Ctrl-C or SIGTERM is remembered; a second one ends the program as
-/// usual.
+/// While an instance exists, the first Ctrl-C or SIGTERM is only recorded; a second one ends the
+/// program as usual.
 class Watch {
  public:
   Watch();
@@ -22,7 +22,8 @@ class Watch {
   static int exit_code();
 };
 
-/// Rewrites one line on a terminal, silent elsewhere; says stop once interrupted.
+/// Rewrites one line on a terminal and prints nothing elsewhere; asks its caller to stop once
+/// interrupted.
 /// noun  what is counted: "plans"
 Progress watched_progress(std::string noun);
 

@@ -8,7 +8,7 @@ namespace orrery::scenarios {
 
 namespace {
 
-/// What may follow --set, and is no file.
+/// Whether `text` looks like a --set change (POINTER=VALUE) and is not an existing file.
 bool is_change(const std::string& text) {
   std::error_code unreadable;
   return !text.empty() && text.front() == '/' && text.find('=') != std::string::npos &&

@@ -18,9 +18,9 @@ struct QuestionFlags {
 
   /// SCENARIO --model --cluster --plan --software --year --site --set.
   void add_to(CLI::App& command);
-  /// Errors: InputError of a change that is none
+  /// Errors: a --set that is not POINTER=VALUE: InputError
   ScenarioRequest request() const;
-  /// The scenario with everything laid over it. Errors: InputError.
+  /// The scenario with all flags applied. Errors: InputError.
   Scenario load() const { return request().load(); }
 };
 

@@ -17,7 +17,7 @@ inline CLI::Option& repeated(CLI::Option& option) {
   return *option.take_all()->allow_extra_args(false)->expected(1, most);
 }
 
-/// What a second value after one `--set` is refused with.
+/// The error for a second value after one `--set`.
 inline InputError second_change(const std::string& change) {
   return {"--set", fmt::format("expected one POINTER=VALUE, found a second, '{}'; repeat the flag: "
                                "--set {}",

@@ -1,5 +1,5 @@
 #pragma once
-// The flags that every search has, and how its answer is shown.
+// Flags shared by the search commands (`plan`, `buy`), and the printing of their reports.
 
 #include <fmt/format.h>
 
@@ -36,14 +36,14 @@ struct SearchFlags {
     command.add_flag("--timing", timing, "In the JSON, how long the answer took");
   }
 
-  /// What a flag says as text. Errors: InputError
+  /// Parses the flags that are taken as text. Errors: InputError
   template <class Request>
   void complete(Request& request) const {
     if (headroom) request.headroom = read_headroom_flag(headroom);
   }
 
-  /// One JSON document, or what `text_of` makes of the report for this terminal.
-  /// began  when the command did
+  /// Prints the report as one JSON document, or as text that fits the terminal.
+  /// began  when the command started
   template <class Report>
   void print(const Report& report, std::chrono::steady_clock::time_point began) const {
     if (json) {

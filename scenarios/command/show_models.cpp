@@ -17,7 +17,7 @@ namespace {
 
 using Align = TextTable::Align;
 
-constexpr std::int64_t usual_seq_len = 2048;  // of a model that states no longest sequence
+constexpr std::int64_t usual_seq_len = 2048;  // if a model states no maximum sequence length
 
 models::Model model_of(const std::string& name) {
   const Document flag = Document::from(name, "show models");
@@ -25,7 +25,7 @@ models::Model model_of(const std::string& name) {
   return models::read_model(Node{found.json, found.origin ? found.origin->file : name, ""});
 }
 
-/// Its longest sequence, unless another is asked for.
+/// The sequence length asked for, or else the model's maximum.
 std::int64_t length_of(const models::Model& model, std::optional<std::int64_t> asked) {
   if (asked) return *asked;
   return model.max_positions > 0 ? model.max_positions : usual_seq_len;
@@ -161,13 +161,14 @@ Shown show_models(const std::optional<std::string>& name, std::optional<std::int
 
 namespace {
 
-/// A profile as it is written, by name or path.
+/// A profile as written, before inheritance, by name or path.
 Document written_software(const std::string& name) {
   if (is_path(name)) return Document::load(name);
   return Document::from(models::written_profile(name), name);
 }
 
-/// Every value with the profile of the line that states it, then the sources of those.
+/// Every value with the profile of the inheritance chain that states it, then the source of each of
+/// those profiles.
 Shown show_one_software(const std::string& name, std::optional<int> year) {
   const Document written = written_software(name);
   const models::Descent found = models::descend(written.root(), year);
@@ -179,7 +180,7 @@ Shown show_one_software(const std::string& name, std::optional<int> year) {
   TextTable table{{{"value", Align::left}, {""}, {"from", Align::left}}};
   for (const auto& [pointer, who] : found.origins) {
     const Json::json_pointer at{pointer};
-    if (!found.profile.contains(at)) continue;  // an era or a child took it out
+    if (!found.profile.contains(at)) continue;  // removed by an era or a child profile
     const Json& value = found.profile.at(at);
     if (pointer == "/runs/source") continue;
     table.add({pointer, value.is_string() ? value.get<std::string>() : value.dump(), who});
@@ -211,7 +212,7 @@ Shown show_software(const std::optional<std::string>& name, std::optional<int> y
 
 namespace {
 
-/// A schedule of the table for one size, or a file's slots.
+/// A built-in schedule for one pipeline size, or the slots of a file.
 struct ScheduleOnShow {
   std::string title, paper;
   models::PipelineShape shape;

@@ -8,7 +8,7 @@
 
 namespace orrery::scenarios {
 
-/// Files to draw into.
+/// Files to write the pictures to.
 struct TopologyPictures {
   std::optional<std::string> svg, html;
 };

@@ -46,7 +46,7 @@ std::optional<double> tokens_of(const SimulateFlags& flags, const Scenario& scen
   return tokens;
 }
 
-/// The answer once more on the event engine, where that was asked for.
+/// Evaluates the step again on the event engine if --verify was given.
 std::optional<models::Verification> verified(const SimulateFlags& flags,
                                              const models::Prediction& prediction) {
   if (!flags.verify) return std::nullopt;

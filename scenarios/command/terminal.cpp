@@ -18,7 +18,7 @@ Terminal terminal() {
   if (shown && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
     found.width = size.ws_col;
   }
-  found.width = std::clamp(found.width, 60, 140);  // narrower breaks its lines, wider its bars
+  found.width = std::clamp(found.width, 60, 140);  // below, lines break; above, bars get too long
   const char* refused = std::getenv("NO_COLOR");
   found.colour = shown && (refused == nullptr || *refused == '\0');
   return found;

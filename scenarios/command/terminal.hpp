@@ -1,5 +1,5 @@
 #pragma once
-// What stdout is: how wide, and whether it shows colours.
+// Width of stdout, and whether it shows colours.
 
 namespace orrery::scenarios {
 
@@ -8,7 +8,8 @@ struct Terminal {
   bool colour = false;
 };
 
-/// Of stdout. Not a terminal: 100 columns (or COLUMNS), no colour. NO_COLOR is obeyed.
+/// Properties of stdout. If it is not a terminal: 100 columns (or COLUMNS), no colour. NO_COLOR is
+/// obeyed.
 Terminal terminal();
 
 }  // namespace orrery::scenarios

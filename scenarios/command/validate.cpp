@@ -1,4 +1,4 @@
-// orrery validate FILE.csv: what was published, predicted and measured.
+// orrery validate FILE.csv: predictions against published measurements.
 
 #include <fmt/format.h>
 

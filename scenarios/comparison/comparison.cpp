@@ -67,7 +67,8 @@ Time span_of(const std::vector<JoinedRecord>& records) {
   return last - first;
 }
 
-/// Predicted records by rank and path; a rank that is missing is stood for by one of its stage.
+/// Predicted records by rank and path; a rank that the prediction lacks is represented by one of
+/// its stage.
 class Partners {
  public:
   explicit Partners(const std::vector<JoinedRecord>& predicted) : used_(predicted.size(), false) {
@@ -122,8 +123,8 @@ std::int64_t ranks_in(const std::vector<JoinedRecord>& records) {
   return static_cast<std::int64_t>(ranks.size());
 }
 
-/// A path begins with its instruction's number; what a simulated trace says of the step as a whole
-/// ("step/host", "carried", "bound") finds no measured partner.
+/// Whether a path begins with an instruction's number. Records of the step as a whole in a
+/// simulated trace ("step/host", "carried", "bound") have no measured partner.
 bool is_of_instruction(std::string_view path) {
   return !path.empty() && path.front() >= '0' && path.front() <= '9';
 }

@@ -33,8 +33,8 @@ struct OperationComparison {
   Time predicted{}, measured{};
 };
 
-/// The chain of records that ends last: each begins where the one before it ended, as nearly as the
-/// trace shows; what lies between is idle.
+/// The chain of records that ends last, walked backwards: before each record stands the one that
+/// ended last before its start; gaps between them are idle.
 struct CriticalPath {
   struct Share {
     std::string kind;
@@ -50,15 +50,15 @@ struct Comparison {
   std::vector<ClassComparison> classes;
   Time waiting{};                            // measured, over all ranks
   std::vector<OperationComparison> largest;  // differences |measured - predicted|, at most ten
-  std::vector<std::string> only_predicted, only_measured;  // ids that found no partner
+  std::vector<std::string> only_predicted, only_measured;  // ids without a partner
   CriticalPath predicted_path, measured_path;
-  std::optional<std::string> paths_part_at;  // the first path that the chains do not share
+  std::optional<std::string> paths_part_at;  // the first path in which the chains differ
   std::optional<Bytes> predicted_peak, measured_peak;
 
   std::size_t unmatched() const { return only_predicted.size() + only_measured.size(); }
 };
 
-/// Errors  traces of different detail (one by instructions, one by operations): InputError naming
+/// Errors  traces of different detail (one has instructions, one operations): InputError naming
 ///         `measured_name`
 Comparison compare(const Trace& predicted, const Trace& measured, const std::string& measured_name);
 

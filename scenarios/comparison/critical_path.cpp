@@ -12,8 +12,8 @@ bool ends_before(const JoinedRecord* a, const JoinedRecord* b) {
   return a->start + a->duration < b->start + b->duration;
 }
 
-/// Walks back from what ends last: before each record stands the one that ended last when it began,
-/// on its own rank among equals.
+/// Walks back from the record that ends last: before each record comes the one that ended last
+/// before its start, preferring its own rank among equals.
 class ChainWalk {
  public:
   explicit ChainWalk(const std::vector<JoinedRecord>& records) {

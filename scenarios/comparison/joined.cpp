@@ -54,7 +54,7 @@ Time end_of(const JoinedRecord& each) {
   return each.start + each.duration;
 }
 
-/// Starts `each` later, but no later than it ends.
+/// Moves the start of `each` to `start`, within its duration; returns the time taken off.
 Time begin_at(JoinedRecord& each, Time start) {
   start = std::clamp(start, each.start, end_of(each));
   const Time waited = start - each.start;
@@ -78,12 +78,13 @@ Time shorten_collectives(std::vector<JoinedRecord>& records) {
   return waited;
 }
 
-/// Transfers that one rank receives from one side, and their sends, as they followed each other.
+/// The sends to one rank from one pipeline neighbour and its receives of them, each in order of
+/// time.
 struct Transfers {
   std::vector<std::size_t> sends, receives;
 };
 
-/// Replicas of a stage: the distance between a rank and its neighbours in the pipeline.
+/// Ranks per stage: the distance in rank between neighbours in the pipeline.
 std::int64_t replicas_of(const std::vector<JoinedRecord>& records) {
   std::map<std::int64_t, std::int64_t> stage_of;
   for (const JoinedRecord& each : records) stage_of[each.rank] = each.stage;
@@ -96,7 +97,7 @@ std::map<std::pair<std::int64_t, bool>, Transfers> meetings_in(
   std::int64_t stages = 1;
   for (const JoinedRecord& each : records) stages = std::max(stages, each.stage + 1);
   const std::int64_t step = replicas_of(records), ranks = step * stages;
-  std::map<std::pair<std::int64_t, bool>, Transfers> meetings;  // by receiver, upwards?
+  std::map<std::pair<std::int64_t, bool>, Transfers> meetings;  // by receiver and `upwards`
   for (std::size_t i = 0; i < records.size(); ++i) {
     const JoinedRecord& each = records[i];
     const bool sends = each.record->kind == "send", receives = each.record->kind == "receive";

@@ -1,6 +1,6 @@
 #pragma once
-// The records of a trace with what a join asks of them: whose they are, and how long they took when
-// waiting for others is left out.
+// Trace records with the fields that joining needs: rank, stage, path, and the duration without
+// waiting for peers.
 
 #include <cstdint>
 #include <string>
@@ -15,18 +15,18 @@ namespace orrery::scenarios {
 struct JoinedRecord {
   const TraceRecord* record = nullptr;
   std::int64_t rank = 0, stage = 0;
-  std::string_view path;         // the id without the rank: what all ranks of a stage share
-  std::string block, operation;  // of a path by operation, the block without its layer
-  bool upwards = false;          // of a transfer: a gradient on its way to the stage before
+  std::string_view path;         // the id without the rank, equal on all ranks of a stage
+  std::string block, operation;  // if recorded by operation; the block without its layer
+  bool upwards = false;          // a transfer of a gradient to the previous stage
   bool launch = false;           // the host's part of an operation
-  Time start{}, duration{};      // without waiting, once that was taken out
+  Time start{}, duration{};      // without waiting after take_out_waiting()
 };
 
-/// Records in the order of the trace. Those whose id is not `rank/...` are passed over.
+/// The records in the order of the trace. Records whose id is not `rank/...` are ignored.
 std::vector<JoinedRecord> records_of(const Trace& trace);
 
-/// Moves starts of collectives and receives to where nothing is waited for any more; the time that
-/// this took out, over all ranks.
+/// Removes waiting for peers: moves the starts of collectives and receives to when the peers are
+/// ready. Returns the time removed, summed over all ranks.
 Time take_out_waiting(std::vector<JoinedRecord>& records);
 
 CriticalPath critical_path(const std::vector<JoinedRecord>& records);

@@ -1,12 +1,12 @@
 #pragma once
-// The step that an executed run recorded, next to its prediction.
+// Compares the step that an executed run recorded with its prediction.
 
 #include "models/prediction/prediction.hpp"
 #include "scenarios/comparison/comparison.hpp"
 
 namespace orrery::scenarios {
 
-/// By operation; with CUDA graphs, whose kernels have no times of their own, by instruction.
+/// Joined by operation; with CUDA graphs, whose kernels have no times of their own, by instruction.
 Comparison compare_recorded(const models::Question& question, const models::Prediction& prediction,
                             const Trace& recorded);
 

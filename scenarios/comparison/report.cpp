@@ -35,7 +35,7 @@ Json json_of(const std::optional<Bytes>& bytes) {
   return bytes ? Json(bytes->count()) : Json(nullptr);
 }
 
-/// Times of a class on one rank, on average over the measured ones.
+/// Time of a class per rank, averaged over the measured ranks.
 std::string per_rank(Time sum, std::int64_t ranks) {
   return milliseconds(Time{sum.count() / std::max<std::int64_t>(ranks, 1)});
 }

@@ -17,7 +17,7 @@ constexpr const char* second_model = "llama3-8b";
 
 using CaseChanges = std::vector<std::pair<std::string, Json>>;
 
-/// Where our ranks and those of a second job are.
+/// The variants of the step: where this job's ranks and those of a second job are placed.
 class Variants {
  public:
   Variants(const Scenario& scenario, const models::Question& question)
@@ -63,7 +63,7 @@ class Variants {
     return Json::array({nic});
   }
 
-  /// With overlap on, by a stack that can.
+  /// Switches overlap of gradient reductions on or off, in the plan and the software profile.
   CaseChanges overlapped(bool overlap) const {
     CaseChanges changes{{"/plan/overlap", overlap}};
     const Json& software = scenario_.json().at("software");
@@ -73,7 +73,7 @@ class Variants {
     return changes;
   }
 
-  /// Data parallel alone, so that its NICs are busy with gradients.
+  /// Purely data parallel, so that its NICs are busy with gradients.
   Json second_job() const {
     Json scenario;
     scenario["name"] = second_model;

@@ -1,6 +1,6 @@
 #pragma once
-// What the network costs one scenario's step: with its communication next to computation and not,
-// on neighbouring nodes, on scattered ones, next to a second job, and with one NIC at half rate.
+// What contention costs one scenario's step: with communication overlapped and not, on neighbouring
+// nodes, on scattered ones, next to a second job, and with one NIC at half rate.
 
 #include <string>
 #include <vector>
@@ -16,20 +16,20 @@ struct ContentionRequest {
   unsigned threads = 0;  // 0: as many as the machine has
 };
 
-/// One variant of the step, its traffic on links.
+/// One variant of the step, with its traffic simulated on links.
 struct ContentionCase {
   std::string name;  // "contiguous"
   bool overlap = false;
-  std::string refused{};  // why it was not predicted; empty: it was
+  std::string refused{};  // why it was not predicted; empty if it was
   Time step{};
   models::NetworkAnswer network;
 };
 
 struct ContentionReport {
   std::string scenario, cluster;
-  std::int64_t nodes = 0, all_nodes = 0;  // of the job, and of the fabric
+  std::int64_t nodes = 0, all_nodes = 0;  // of this job, and of the fabric
   std::int64_t job_gpus = 0;              // of the second job
-  std::int64_t nics = 0;                  // of our nodes
+  std::int64_t nics = 0;                  // of this job's nodes
   std::vector<ContentionCase> cases;      // overlap off, then on
   bool stopped = false;
 
@@ -37,20 +37,21 @@ struct ContentionReport {
   const ContentionCase* usual(const ContentionCase& of) const;
 };
 
-/// The second job trains Llama 3 8B, data parallel alone, on a quarter as many nodes as ours.
-/// Errors  InputError of the scenario itself; what is wrong with one case is that case's
+/// The second job trains Llama 3 8B, purely data parallel, on a quarter as many nodes as this one,
+/// at least 2.
+/// Errors  a wrong scenario: InputError; what is wrong with one case is in its `refused`
 ContentionReport contend(const ContentionRequest& request, const Progress& progress);
 
 Json to_json(const ContentionReport& report);
 std::string text_of(const ContentionReport& report, bool colour);
-/// What it comes to, in a sentence or two.
+/// The findings in a sentence or two.
 std::string sentence_of(const ContentionReport& report);
-/// Every case's step, beginning with what it takes alone (SVG).
+/// A bar per case: the step without contention, then what contention and other jobs add (SVG).
 std::string picture_of(const ContentionReport& report);
-/// The page (Markdown); `command` makes it again, `picture` is the picture's file name.
+/// The page (Markdown); `command` regenerates it, `picture` is the picture's file name.
 std::string page_of(const ContentionReport& report, const std::string& command,
                     const std::string& picture);
-/// contention.md and contention.svg in a folder, which is made.
+/// Writes contention.md and contention.svg into a folder, which is created.
 /// Errors  a file that cannot be written: InputError
 void write_page(const std::string& folder, const ContentionReport& report);
 

@@ -1,4 +1,4 @@
-// The picture of contention: a bar per case from the time that the step takes alone, so that what
+// The picture of contention: a bar per case on an axis that does not begin at 0, so that what
 // sharing links costs can be seen.
 
 #include <fmt/format.h>
@@ -84,7 +84,7 @@ class ContentionBars {
     }
     const double alone = seconds(each.step - each.network.contention);
     const double jobs = seconds(each.network.from_jobs), step = seconds(each.step);
-    // Jobs may make a schedule end earlier; then there is nothing to show of them.
+    // Other jobs may make a step end earlier; then they have no part of the bar.
     const double own = step - std::max(0.0, jobs);
     double left = from_;
     std::size_t part = 0;

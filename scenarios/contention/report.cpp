@@ -1,4 +1,4 @@
-// What contention says: a table, a sentence and a page.
+// The report of `orrery contention`: a table, a sentence and a page.
 
 #include <fmt/format.h>
 

@@ -10,7 +10,7 @@ inline constexpr std::array<const char*, 12> svg_colours{
     "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b",
     "#e377c2", "#bcbd22", "#17becf", "#1b4f72", "#7d3c98", "#117a65"};
 
-/// Where a panel stands.
+/// A panel's rectangle.
 struct SvgBox {
   double left = 0, top = 0, width = 0, height = 0;
 

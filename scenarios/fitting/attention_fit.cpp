@@ -1,5 +1,5 @@
-// Attention of training, as the published figures show it: fused kernels by their share of peak,
-// unfused ones by the memory that their scores cross.
+// Fits attention kernels of training from published figures: fused kernels by their share of peak
+// FLOP/s, unfused ones by the memory traffic of their score matrices.
 
 #include <algorithm>
 #include <cmath>
@@ -26,7 +26,7 @@ double scores(const MeasuredKernel& row) {
          static_cast<double>(row.heads) * s * s;
 }
 
-/// Seconds at peak for the useful FLOPs, half of all with a causal mask.
+/// Seconds at peak for the useful FLOPs, of which a causal mask leaves half.
 double seconds_at_peak(const KernelSample& sample) {
   const MeasuredKernel& row = *sample.row;
   const double masked = row.causal ? 0.5 : 1.0;
@@ -35,7 +35,7 @@ double seconds_at_peak(const KernelSample& sample) {
 }
 
 /// t = F / (share P),  share = E_d / (1 + s0 (1 + causal a) / s)
-/// E_d     share of peak of endless sequences, one for each head size; s0 in tokens
+/// E_d     share of peak in the limit of long sequences, per head size; s0 in tokens
 /// Source  form: hardware/curve.hpp; figures of Dao-AILab/flash-attention
 class FusedAttentionFit : public KernelFit {
  public:
@@ -61,7 +61,7 @@ class FusedAttentionFit : public KernelFit {
   }
 
  private:
-  /// Head sizes never measured take the nearest measured one.
+  /// The limiting share of a head size; an unmeasured one takes that of the nearest measured size.
   double endless(std::int64_t size) const {
     std::size_t nearest = 0;
     for (std::size_t i = 1; i < sizes_.size(); ++i) {
@@ -74,7 +74,7 @@ class FusedAttentionFit : public KernelFit {
   std::vector<double> found_;
 };
 
-/// t = t0 + u (1 + causal x) b h s^2 / W: scores are written and read whole, a mask saves nothing.
+/// t = t0 + u (1 + causal x) b h s^2 / W: whole score matrices cross memory, masked or not.
 /// u       bytes per score element, x what masking adds to them, W memory bandwidth
 /// Source  fits: kernels of PyTorch without fusion in the figures of Dao-AILab/flash-attention
 class UnfusedAttentionFit : public KernelFit {

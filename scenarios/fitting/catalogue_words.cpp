@@ -22,7 +22,7 @@ double thousandth(double value) {
 /// Columns of measured rows, and how a GPU's file names them, in its order.
 using Sides = std::vector<std::pair<const char*, const char*>>;
 
-/// Rows, the sides of the shapes and the errors on rows that the fit had not seen.
+/// The number of rows, the range of shapes, and the errors on rows left out of the fit.
 Json measured_words(const CurveCard& card, const Sides& sides) {
   Json words{{"rows", card.rows}};
   for (const auto& [column, side] : sides) {
@@ -40,7 +40,7 @@ Json gemm_words(const CurveCard& card) {
   const Json& found = card.parameters;
   Json words{{"compute_share", thousandth(found["compute_share"])},
              {"memory_share", thousandth(found["memory_share"])}};
-  // Rows that quantise start more than one kernel: their overhead is none of a product.
+  // Rows that include quantisation launch more than one kernel: their overhead is not a GEMM's.
   if (card.includes.empty()) {
     words["overhead"] = fmt::format("{:.2f} us", found["overhead_s"].get<double>() * 1e6);
   }
@@ -49,7 +49,7 @@ Json gemm_words(const CurveCard& card) {
   return words;
 }
 
-constexpr double backward_work = 2.5;  // times forward's FLOPs: five products instead of two
+constexpr double backward_work = 2.5;  // times forward's FLOPs: five GEMMs instead of two
 constexpr double backward_ratio = 0.92;
 
 Json attention_words(const CurveCard& card, bool both_passes) {
@@ -67,7 +67,7 @@ Json attention_words(const CurveCard& card, bool both_passes) {
   return words;
 }
 
-/// Kernels of the catalogue by the names that tables give them.
+/// Attention kernels: name in the measured tables, name in the catalogue.
 const std::map<std::string, std::string> attention_kernels{{"FlashAttention-1", "flash-1"},
                                                            {"FlashAttention-2", "flash-2"},
                                                            {"FlashAttention-3", "flash-3"},

@@ -14,8 +14,8 @@ namespace {
 
 using Rows = std::vector<const MeasuredCollective*>;
 
-/// Runs of one family follow the cost model with the same misses: repeats differ as much as
-/// members.
+/// GPU families: within one, runs deviate from the cost model alike (repeats of one GPU differ as
+/// much as different members).
 std::string gpu_family(const MeasuredCollective& row) {
   if (row.gpu.rfind("a100-sxm", 0) == 0) return "a100-sxm";
   if (row.gpu.rfind("h100-sxm", 0) == 0 || row.gpu.rfind("h200-sxm", 0) == 0) return "hopper";
@@ -25,7 +25,7 @@ std::string gpu_family(const MeasuredCollective& row) {
   return row.gpu;
 }
 
-/// How near a run is to a row: smaller first; nothing if they are not related.
+/// Distance between a run and a row: smaller is nearer; nothing if they are not related.
 std::optional<double> distance(const MeasuredCollective& run, const MeasuredCollective& row) {
   if (run.collective != row.collective) return std::nullopt;
   const bool same_machine = run.gpu == row.gpu && run.link == row.link;
@@ -105,7 +105,8 @@ const CollectiveSystem& CollectiveCurves::system(const MeasuredCollective& row,
   return fits_.emplace(key, fabric).first->second;
 }
 
-/// The shipped constants of a network may come from the very run that is left out.
+/// The geometric mean of other networks' constants: the shipped ones may be fitted to the very run
+/// that is left out.
 CollectiveSystem CollectiveCurves::network_of_others(const MeasuredCollective& row,
                                                      const std::string& without,
                                                      CollectiveSystem domain) {

@@ -1,5 +1,5 @@
 #pragma once
-// Measured collectives by the cost model, and by what it missed on the nearest measured run.
+// Predicts measured collectives by the cost model and by its error on the nearest measured run.
 
 #include <map>
 #include <optional>
@@ -10,11 +10,11 @@
 
 namespace orrery::scenarios {
 
-/// Whose constants the cost model took.
+/// Which constants the cost model used.
 enum class Constants : std::uint8_t {
-  own,       // fitted to this very machine
-  others,    // of a network: the geometric mean of all other networks' fits
-  catalogue  // nothing to fit: the shipped ones
+  own,       // fitted to this machine
+  others,    // network constants: geometric mean of all other networks' fits
+  catalogue  // no rows to fit: the shipped ones
 };
 
 struct CollectiveAnswer {
@@ -23,13 +23,13 @@ struct CollectiveAnswer {
   std::string note;
 };
 
-/// All systems of a set of measured rows, fitted when they are first asked.
-///   t = modelled * exp(r),  r the mean of log(measured / modelled) of related runs, on a line in
-///   log size
+/// All systems of a set of measured rows, fitted on first use.
+///   t = modelled * exp(r),  r the mean of log(measured / modelled) of related runs, interpolated
+///                           linearly in log size
 /// Related, nearest first: runs of the same collective on the same machine and GPUs (same library
 /// version and placement before others); inside a domain the same collective and number of GPUs in
 /// the GPU's family; across domains the same machine and collective at the nearest number of
-/// domains. Nothing related: r = 0. A size outside a run takes the run's edge.
+/// domains. Nothing related: r = 0. Outside a run's sizes, r is that of the nearest end.
 class CollectiveCurves {
  public:
   explicit CollectiveCurves(std::vector<MeasuredCollective> rows);
@@ -37,9 +37,9 @@ class CollectiveCurves {
   CollectiveCurves& operator=(const CollectiveCurves&) = delete;
 
   CollectiveAnswer seen(const MeasuredCollective& row) { return answer(row, ""); }
-  /// Without the rows of the row's curve (`curve_of`), if the same call is among the rows.
+  /// Fitted without the rows of the row's curve (`curve_of`), if the same call is among the rows.
   CollectiveAnswer unseen(const MeasuredCollective& row);
-  /// Without all rows of the row's GPU.
+  /// Fitted without all rows of the row's GPU.
   CollectiveAnswer other_gpus(const MeasuredCollective& row) {
     return answer(row, gpu_mark + row.gpu);
   }
@@ -69,7 +69,7 @@ class CollectiveCurves {
   std::map<std::string, std::optional<hardware::Cluster>> machines_;
   std::map<std::string, std::vector<const MeasuredCollective*>> runs_;     // by run_of
   std::map<std::string, std::vector<const MeasuredCollective*>> systems_;  // by system_of
-  std::map<std::string, std::string> known_;                               // identity: curve
+  std::map<std::string, std::string> known_;                               // by identity: curve_of
   std::map<std::string, CollectiveSystem> fits_;  // by system and what is left out
 };
 

@@ -29,7 +29,7 @@ hardware::Cluster with_constants(const hardware::Cluster& machine, const Collect
   return cluster;
 }
 
-/// The algorithm that NCCL calls by this word; empty: none of the table.
+/// The algorithm with this NCCL name; empty if there is none.
 std::string_view algorithm_named(const std::string& word) {
   for (const auto& [name, algorithm] : models::builtin_algorithms()) {
     if (!word.empty() && algorithm.nccl == word) return name;
@@ -51,7 +51,7 @@ double modelled_seconds(const MeasuredCollective& row, const hardware::Cluster& 
   return std::max(seconds(as_named ? *as_named : *fastest), 1e-9);
 }
 
-/// Samples by their machine, so that a set of constants is put into each machine once.
+/// Errors of the samples with trial constants; consecutive samples of one machine share a cluster.
 class Trial {
  public:
   explicit Trial(const std::vector<CollectiveSample>& samples) : samples_{samples} {}
@@ -75,8 +75,8 @@ class Trial {
   const std::vector<CollectiveSample>& samples_;
 };
 
-/// PCIe: a ring's rate and that of LL for each number of GPUs seen, as log GB/s after base and
-/// step.
+/// The GPU counts seen on PCIe. Each has two unknowns after base and step: the rates of a ring and
+/// of LL, as log GB/s.
 std::vector<int> pcie_sizes(const std::vector<CollectiveSample>& samples) {
   std::set<int> sizes;
   for (const CollectiveSample& sample : samples) {
@@ -97,7 +97,7 @@ CollectiveSystem domain_from(const std::vector<double>& p, const std::vector<int
   return system;
 }
 
-/// Which constants of a network its rows determine: an all-to-all has no ramp.
+/// Which network constants the rows determine: all-to-alls alone determine no ramp.
 struct Determined {
   bool ramp = false;
   bool gathers = false;
@@ -171,7 +171,7 @@ CollectiveSystem fit_domain(const std::vector<CollectiveSample>& samples) {
 CollectiveSystem fit_fabric(const std::vector<CollectiveSample>& samples, CollectiveSystem domain) {
   if (samples.size() < fewest_collectives) return domain;
   const Determined by_rows = determined_by(samples);
-  // An all-to-all's rate is 0.8 of the efficiency's: at 1.25 it is the line's.
+  // An all-to-all reaches 0.8 of `efficiency`: at 1.25 it runs at line rate.
   const double fastest = by_rows.ramp ? 1 : 1.25;
   std::vector<hardware::Unknown> unknown{{std::log(20e-6), std::log(1e-6), std::log(5e-3)},
                                          {0.9, 0.05, fastest}};

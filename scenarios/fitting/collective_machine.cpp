@@ -1,4 +1,4 @@
-// The catalogue's machine for the words of a measured collective.
+// Finds the catalogue's machine for the descriptions in a measured collective's row.
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@ namespace orrery::scenarios {
 
 namespace {
 
-/// The node that a GPU is usually in, and where its network says otherwise.
+/// The usual node of a GPU, or of a GPU with a certain network.
 struct UsualNode {
   std::string_view gpu, network, node, fabric;  // network: a word of `link`; fabric empty: usual
 };
@@ -23,7 +23,7 @@ constexpr std::array<UsualNode, 25> usual_nodes{{
     {"h100-sxm-80gb", "EFA", "p5", ""},
     {"h200-sxm-141gb", "EFA", "p5en", ""},
     {"b200-sxm", "EFA", "p6-b200", ""},
-    {"h100-sxm-80gb", "TCPXO", "a3-mega", ""},  // before TCPX, which its name contains
+    {"h100-sxm-80gb", "TCPXO", "a3-mega", ""},  // must precede TCPX, a substring of it
     {"h100-sxm-80gb", "TCPX", "a3-high", ""},
     {"h200-sxm-141gb", "RoCE", "a3-ultra", ""},
     {"a100-sxm-40gb", "RoCE", "oci-bm-gpu4", ""},
@@ -53,7 +53,7 @@ const UsualNode* usual_node_of(const MeasuredCollective& row) {
   return nullptr;
 }
 
-/// GPUs that the catalogue lacks stand in the node of another one, with their own links.
+/// Corrects links where a GPU is modelled by the node of another one.
 void correct_links(const MeasuredCollective& row, hardware::Cluster& machine) {
   if (row.gpu == "rtx-pro-6000") {
     machine.node.gpu.host_link = Bandwidth{63e9};  // PCIe 5.0 x16 per direction, PCI-SIG

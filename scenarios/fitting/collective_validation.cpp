@@ -11,7 +11,7 @@ namespace orrery::scenarios {
 
 namespace {
 
-constexpr Bytes latency_sizes{65536};  // below it time is latency
+constexpr Bytes latency_sizes{65536};  // bytes: below it, time is mostly latency
 
 bool exchange(const MeasuredCollective& row) {
   return row.collective == models::Collective::all_to_all ||

@@ -1,5 +1,6 @@
 #pragma once
-// Measured collectives: each row predicted by constants and residuals that have not seen its curve.
+// Validates measured collectives: each row is predicted by constants and residuals fitted without
+// its curve.
 
 #include <vector>
 
@@ -16,9 +17,10 @@ struct CollectiveQuestion {
   bool describe_curves = false;  // fill `cards`
 };
 
-/// One result for each row, in their order. Classes: a domain's NVLink or PCIe; across nodes on a
-/// network whose other runs were fitted; on a network known only by others, small sizes apart,
-/// whose spread is the uncertainty of a latency that was not measured.
+/// One result per row, in order. Score classes: inside a domain, by NVLink or PCIe; across nodes,
+/// on a network whose other runs were fitted; across nodes, on a network known only from others,
+/// where small sizes are scored separately: their spread is the uncertainty of a latency that was
+/// not measured.
 CurveReport validate_collectives(const std::vector<MeasuredCollective>& rows,
                                  const CollectiveQuestion& question);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Predicted against measured for rows of kernels or collectives, and for their curves.
+// Predicted against measured for rows of kernels or collectives, and for the fitted curves.
 
 #include <map>
 #include <optional>
@@ -15,33 +15,33 @@ namespace orrery::scenarios {
 /// Which prediction is scored.
 enum class Scoring : std::uint8_t {
   unseen,    // from fits without the row's curve
-  in_sample  // from fits that have seen every row
+  in_sample  // from fits to every row
 };
 
-/// What became of one row. Times in seconds.
+/// The result of one row. Times in seconds.
 struct CurveRow {
   std::string run;                 // column `run` or `id`
   std::string score_class;         // rows that are scored together
-  std::string curve;               // the fit that should answer
+  std::string curve;               // the fit that should predict it
   std::string not_scored_because;  // empty: scored
-  std::string note;                // which curve answered instead, why none could
+  std::string note;                // which curve was used instead, or why there is none
   std::optional<double> measured, predicted, in_sample;
 
   std::optional<double> error_pct() const;
   std::optional<double> in_sample_error_pct() const;
-  /// Measured, predicted and reported, and why a row that lacks one of the first two is not scored.
+  /// Sets the times and the note, and why a row without a measured or predicted time is not scored.
   void answer(std::optional<double> measured_s, std::optional<double> predicted_s,
               const std::string& reported);
   bool scored() const { return not_scored_because.empty() && predicted && measured; }
 };
 
-/// One fitted curve, for people and for files.
+/// One fitted curve, for the report and for files.
 struct CurveCard {
   std::string name, kind, includes, source;
   Json range = Json::object();       // column: [lowest, highest]
   Json parameters = Json::object();  // SI units and shares
-  Json samples = Json::object();     // of a residual; empty without
-  Json catalogue = Json::object();   // catalogue_words.hpp; empty where there are none
+  Json samples = Json::object();     // of the residual; empty without one
+  Json catalogue = Json::object();   // catalogue_words.hpp; empty if it has none
   std::optional<ErrorSummary> in_sample, leave_out;
   std::size_t rows = 0;
 };
@@ -50,18 +50,19 @@ struct CurveReport {
   std::string kind;  // "kernels", "collectives"
   Scoring scoring = Scoring::unseen;
   std::vector<CurveRow> rows;
-  std::vector<CurveCard> cards;  // of `fit`; empty otherwise
+  std::vector<CurveCard> cards;  // for `orrery fit`; empty otherwise
 
-  /// Writes on a card its errors over the scored rows of its name.
+  /// Adds to a card its errors over the scored rows of its curve.
   void add_errors(CurveCard& card) const;
 };
 
-/// Where a source of the shipped rows was published; the word itself for a file's own sources.
+/// Where a source of the shipped rows was published; for other sources the word itself.
 std::string published_place(const std::string& source);
 
 /// `validate --json`, `fit curves --json`.
 Json to_json(const CurveReport& report, const std::vector<Grouping>& groupings);
-/// For people: totals, a table by class and for each grouping, the `worst` rows; or the curves.
+/// The report as text: totals, a table by class and for each grouping, the `worst` rows; or the
+/// curves.
 std::string table_of(const CurveReport& report, const std::vector<Grouping>& groupings,
                      std::size_t worst);
 /// A curve as a file of its own: formula's parameters, range, source, errors, what it includes.

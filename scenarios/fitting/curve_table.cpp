@@ -1,4 +1,4 @@
-// A report of curves for people.
+// The text report on curves.
 
 #include <fmt/format.h>
 

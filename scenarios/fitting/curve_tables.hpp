@@ -1,5 +1,5 @@
 #pragma once
-// Tables of measured kernels and collectives, for `validate` and `fit`.
+// Entry points of `validate` and `fit` for tables of measured kernels and collectives.
 
 #include "scenarios/fitting/curve_report.hpp"
 #include "scenarios/fitting/kernel_validation.hpp"
@@ -10,10 +10,11 @@ namespace orrery::scenarios {
 /// Whether the header is that of kernels or of collectives.
 bool holds_curves(const orrery::Table& table);
 
-/// The file's rows by curves of the shipped rows, each row's own left out where `unseen`.
+/// Predicts the file's rows by curves fitted to the shipped rows, without each row's own curve if
+/// `unseen`.
 CurveReport validate_curves(const orrery::Table& table, Scoring scoring);
 
-/// Curves fitted to the file's own rows, and their errors on what is left out.
+/// Fits curves to the file's own rows, and scores them on rows left out.
 /// Errors  a header of something else: `FILE: holds neither kernels nor collectives; accepted: ...`
 CurveReport fit_curves(const orrery::Table& table, LeaveOut leave_out, Residual residual);
 

@@ -13,11 +13,11 @@ namespace orrery::scenarios {
 
 namespace {
 
-/// A site's field for a number, and what makes such a number known.
+/// A number's field in a site's entry, and a step that would determine the number.
 struct ShownNumber {
   const char* pointer;
-  const char* site_key;  // empty: the stack's alone
-  const char* steps;     // that would show it
+  const char* site_key;  // empty: the number depends on the stack only
+  const char* steps;     // a step that would determine it
 };
 
 constexpr ShownNumber shown[] = {
@@ -46,7 +46,7 @@ const ShownNumber& shown_by(const std::string& pointer) {
   return *found;
 }
 
-/// Root mean square over rows of what one spread of the number does.
+/// Root mean square over rows of the change of ln(step) by one spread of the number.
 double effect_of(const LinearRows& rows, std::size_t number, double spread) {
   double sum = 0;
   for (const std::vector<double>& each : rows.slopes) {
@@ -55,7 +55,7 @@ double effect_of(const LinearRows& rows, std::size_t number, double spread) {
   return std::sqrt(sum / static_cast<double>(rows.slopes.size()));
 }
 
-/// The block that, put on a neutral cluster, makes of the parent's numbers the moved ones.
+/// The site entry that changes the parent's numbers on a neutral cluster into the fitted ones.
 Json site_of(const std::vector<MovedNumber>& numbers) {
   Json site{{"name", "yours"}};
   for (const MovedNumber& each : numbers) {
@@ -73,8 +73,8 @@ Json site_of(const std::vector<MovedNumber>& numbers) {
   return site;
 }
 
-/// The number whose remaining doubt moves these steps most; or, where all are sure, one of those
-/// that they do not touch.
+/// The step to measure next: one that determines the number whose remaining spread changes these
+/// steps most (the first number if none does).
 std::string next_of(const std::vector<MovedNumber>& numbers) {
   const auto most = std::max_element(
       numbers.begin(), numbers.end(),
@@ -84,7 +84,7 @@ std::string next_of(const std::vector<MovedNumber>& numbers) {
                      100 * most->effect, shown_by(pointer).steps);
 }
 
-/// Median of what is left, less the less is known of it.
+/// Median of the remaining errors, shrunk towards 0 the fewer rows there are.
 double factor_of(std::vector<double> errors) {
   constexpr double half_at = 1.4;  // rows
   const auto rows = static_cast<double>(errors.size());
@@ -110,7 +110,7 @@ std::string value_text(const InheritedNumber& number, double value) {
                              : fmt::format("{:.2f}", written.get<double>());
 }
 
-/// A spread as people say it: "12 %", or "5 us".
+/// A spread as text: "12 %", or "5 us".
 std::string spread_text(const InheritedNumber& number, double spread) {
   return number.differs == Differs::by_factor ? fmt::format("{:.0f} %", 100 * std::expm1(spread))
                                               : value_text(number, spread);

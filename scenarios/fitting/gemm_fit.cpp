@@ -1,4 +1,4 @@
-// GEMM tables: a smooth roofline, the pass that quantises where rows include it, and a residual.
+// Fits GEMM tables: a smooth roofline, the quantisation pass if rows include it, and a residual.
 
 #include <cmath>
 
@@ -11,7 +11,8 @@ namespace orrery::scenarios {
 
 namespace {
 
-/// Operands in the table's format, the result in two bytes; fp4 has a scale of one byte per 16.
+/// Bytes per operand element (the result has two bytes); fp4 has a scale of one byte per 16
+/// elements.
 double gemm_element_bytes(const std::string& dtype) {
   if (dtype == "fp4") return 0.5 + 1.0 / 16;
   if (dtype == "fp8") return 1;
@@ -27,7 +28,8 @@ hardware::GemmPoint gemm_point(const KernelSample& sample) {
   const double n = static_cast<double>(row.n);
   const double k = static_cast<double>(row.k);
   const double bandwidth = sample.gpu->memory_bandwidth.count();
-  // Rows whose time includes the quantisation of activations: 2 bytes read, 1 written.
+  // If a row's time includes the quantisation of activations: 2 bytes read and 1 written per
+  // element.
   return {.shape = {row.m, row.n, row.k},
           .compute = 2 * m * n * k / sample.gpu->peak(*type)->count(),
           .moving = (gemm_element_bytes(dtype) * (m * k + k * n) + 2 * m * n) / bandwidth,

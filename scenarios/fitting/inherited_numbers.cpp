@@ -28,7 +28,7 @@ void set_loss_bytes(Software& s, double value) {
   s.kernels.loss_backward_bytes *= factor;
 }
 
-/// A number that a fit of many steps finds, too.
+/// An inherited number that is also fitted from many steps (software_numbers()).
 InheritedNumber also(const char* pointer, Differs differs, double usual, double spread) {
   for (const SoftwareNumber& each : software_numbers()) {
     if (each.pointer != pointer) continue;

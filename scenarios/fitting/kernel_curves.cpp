@@ -11,12 +11,12 @@ namespace orrery::scenarios {
 
 namespace {
 
-/// A table with fewer rows than this answers through another one's curve.
+/// A table with fewer rows than this falls back to another table's curve.
 std::size_t fewest_samples(KernelForm form) {
   return form == KernelForm::stream ? 1 : 8;
 }
 
-/// Kernels of the catalogue by the names that tables give them.
+/// The catalogue's name of an attention kernel, from its name in the measured tables.
 std::string catalogue_kernel(const std::string& implementation) {
   if (implementation == "FlashAttention-1") return "flash-1";
   if (implementation == "FlashAttention-3") return "flash-3";
@@ -25,7 +25,7 @@ std::string catalogue_kernel(const std::string& implementation) {
   return "flash-2";
 }
 
-/// A GEMM by the catalogue's curve, in seconds; nothing if the GPU does not compute in its format.
+/// Seconds of a GEMM by the catalogue's curve; nothing if the GPU does not support its format.
 std::optional<double> catalogue_gemm(const KernelSample& sample) {
   const MeasuredKernel& row = *sample.row;
   const auto type = hardware::dtype_named(catalogue_dtype(row.dtype));
@@ -54,7 +54,7 @@ std::optional<double> catalogue_attention(const KernelSample& sample) {
   const double forward = once();
   if (row.kernel == "flash_fwd") return forward;
   call.pass = hardware::Pass::backward;
-  call.work = Flops{(call.work * 5).count() / 2};  // five products instead of two
+  call.work = Flops{(call.work * 5).count() / 2};  // five GEMMs instead of two
   return forward + once();
 }
 
@@ -88,7 +88,7 @@ const hardware::Gpu* KernelCurves::gpu_named(const std::string& name) {
   try {
     gpu = hardware::named_gpu(name);
   } catch (const InputError&) {
-    gpu.reset();  // a name that the catalogue lacks: no curve of it
+    gpu.reset();  // not in the catalogue: no curve
   }
   auto& kept = gpus_[name] = std::move(gpu);
   return kept ? &*kept : nullptr;

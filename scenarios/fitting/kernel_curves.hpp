@@ -1,5 +1,5 @@
 #pragma once
-// Curves of measured kernels, and what they say of a row that they have or have not seen.
+// Curves fitted to measured kernels, and their predictions of rows in or left out of the fit.
 
 #include <map>
 #include <memory>
@@ -11,13 +11,13 @@
 
 namespace orrery::scenarios {
 
-/// An answer for one row.
+/// The prediction of one row.
 struct KernelAnswer {
   std::optional<double> seconds;
-  std::string note;  // the curve that answered in place of the row's own; why there is none
+  std::string note;  // the fallback curve used, or why there is no prediction
 };
 
-/// All curves of a set of measured rows, fitted when they are first asked.
+/// All curves of a set of measured rows, fitted on first use.
 class KernelCurves {
  public:
   /// One formula and its rows.
@@ -31,17 +31,17 @@ class KernelCurves {
   KernelCurves(const KernelCurves&) = delete;
   KernelCurves& operator=(const KernelCurves&) = delete;
 
-  /// From all rows.
+  /// Predicted by a fit to all rows.
   KernelAnswer seen(const MeasuredKernel& row);
-  /// If the same call is among the rows: from all but those of its curve (`curve_of`). A call that
-  /// is not among them has not been seen anyway.
+  /// Predicted by a fit without the rows of its curve (`curve_of`), if the same call is among the
+  /// rows; any other call is unseen anyway.
   KernelAnswer unseen(const MeasuredKernel& row);
-  /// From the same kernel, implementation and dtype on all other GPUs, at this one's peaks and
-  /// bandwidths, without a residual.
+  /// Predicted by a fit to the same kernel, implementation and dtype on all other GPUs, with this
+  /// GPU's peaks and bandwidths and without a residual.
   KernelAnswer other_gpus(const MeasuredKernel& row);
 
   const std::map<std::string, Curve>& curves() const { return curves_; }
-  /// The fit of `seen`; null where a table has too few rows.
+  /// The fit that `seen` uses; null if a table has too few rows.
   const KernelFit* fit(const std::string& table);
 
  private:
@@ -57,7 +57,7 @@ class KernelCurves {
   Residual residual_;
   std::map<std::string, std::optional<hardware::Gpu>> gpus_;
   std::map<std::string, Curve> curves_;       // by table
-  std::map<std::string, std::string> known_;  // identity: curve
+  std::map<std::string, std::string> known_;  // by identity: curve_of
   std::map<std::string, Fit> fits_;           // by table and what is left out
 };
 

@@ -17,7 +17,7 @@
 
 namespace orrery::scenarios {
 
-/// A row and the GPU that it ran on (peaks and bandwidths of the datasheet). Both outlive it.
+/// A measured row and its GPU (peaks and bandwidths of the datasheet). Both outlive it.
 struct KernelSample {
   const MeasuredKernel* row = nullptr;
   const hardware::Gpu* gpu = nullptr;
@@ -28,7 +28,7 @@ enum class KernelForm : std::uint8_t { gemm, prefill, fused_attention, unfused_a
 std::string_view name(KernelForm form);
 
 /// The formula for a row: GEMMs by kernel, attention by what its rows include, else `stream`.
-/// Nothing where a row states no size that a formula needs.
+/// Nothing if a row does not state a size that the formula needs.
 std::optional<KernelForm> form_of(const MeasuredKernel& row);
 
 class KernelFit {
@@ -38,15 +38,15 @@ class KernelFit {
   virtual double seconds(const KernelSample& sample) const = 0;
   /// Named parameters in SI units or shares.
   virtual std::vector<std::pair<std::string, double>> parameters() const = 0;
-  /// Of a GEMM with a residual; null for the others.
+  /// The residual of a GEMM fit; null if it has none, and for other formulas.
   virtual const hardware::ShapeResidual* residual() const { return nullptr; }
 };
 
-/// Whether the smooth formula is corrected by its nearest samples, or stays as the catalogue has
-/// it.
+/// Whether the smooth formula is corrected by the residuals of the nearest samples, or used alone,
+/// as in the catalogue.
 enum class Residual : std::uint8_t { none, nearest };
 
-/// Errors  too few samples for any formula: nothing is returned
+/// Each fits one formula. Errors  too few samples for it: null is returned
 std::unique_ptr<KernelFit> fit_gemm(const std::vector<KernelSample>&, Residual);     // gemm_fit
 std::unique_ptr<KernelFit> fit_prefill(const std::vector<KernelSample>&, Residual);  // prefill_fit
 std::unique_ptr<KernelFit> fit_fused_attention(const std::vector<KernelSample>&);    // attention

@@ -13,9 +13,9 @@ namespace orrery::scenarios {
 namespace {
 
 constexpr std::int64_t training_rows = 1024;      // tokens of a micro-batch's GEMM
-constexpr double training_seconds = 20e-6;        // shorter ones are launches, not work
+constexpr double training_seconds = 20e-6;        // shorter ones are dominated by the launch
 constexpr std::int64_t training_sequence = 2048;  // tokens
-constexpr std::int64_t training_tokens = 4096;    // of a batch
+constexpr std::int64_t training_tokens = 4096;    // per batch
 
 std::string gemm_class(const MeasuredKernel& row) {
   if (row.implementation != "trtllm-linear") return "gemm, other libraries";
@@ -84,7 +84,7 @@ void add_cards(KernelCurves& curves, CurveReport& report) {
   for (const auto& [table, curve] : curves.curves()) {
     CurveCard card = card_of(curve, curves.fit(table));
     report.add_errors(card);
-    // The catalogue holds formulas without residuals.
+    // Only formulas without residuals go into the catalogue.
     if (card.samples.empty()) card.catalogue = catalogue_words(curve, card);
     report.cards.push_back(std::move(card));
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Measured kernels: each row predicted by curves that have not seen its own.
+// Validates measured kernels: each row is predicted by curves fitted without its own.
 
 #include <vector>
 
@@ -20,11 +20,11 @@ struct KernelQuestion {
   bool describe_curves = false;  // fill `cards`
 };
 
-/// One result for each row, in their order. Rows that are set aside are predicted, not scored.
+/// One result per row, in order. Rows that are set aside are predicted but not scored.
 CurveReport validate_kernels(const std::vector<MeasuredKernel>& rows,
                              const KernelQuestion& question);
 
-/// Rows that are scored together: "gemm, training", "attention prefill, s >= 2048", ...
+/// The class in which a row is scored: "gemm, training", "attention prefill, s >= 2048", ...
 ///   training: GEMMs with m >= 1024 that take 20 us or more
 std::string score_class(const MeasuredKernel& row);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Which rows are left out together.
+// Groups rows for cross-validation: which rows are left out together.
 
 #include <string>
 #include <vector>
@@ -15,11 +15,11 @@ struct LeaveOutGroups {
   std::size_t folds = 0;
 };
 
-/// The columns that `model,gpu` names.
+/// Splits "model,gpu" into column names.
 std::vector<std::string> columns_of(const std::string& words);
 
-/// Whole groups, never parts of one, dealt in turn to at most ten folds. Without `columns` the
-/// first of model x GPU, GPU count, plan and single runs that makes three groups.
+/// Deals whole groups in turn to at most ten folds. Without `columns`, groups are by the first of
+/// model x GPU, GPU count, plan and single runs that gives at least three groups.
 /// rows    in the table
 /// Errors  a column that is missing: InputError
 LeaveOutGroups leave_out_groups(const orrery::Table& table, const std::vector<std::size_t>& rows,

@@ -26,7 +26,8 @@ std::optional<models::Collective> collective_named(const std::string& word) {
   return value_of(models::collective_words, word);
 }
 
-/// "8x ConnectX-7 400G (bonded)" is the NIC; what is in brackets describes the run.
+/// "8x ConnectX-7 400G" of "8x ConnectX-7 400G (bonded)": the brackets describe the run, not the
+/// NIC.
 std::string without_brackets(const std::string& words) {
   return words.substr(0, words.find(" ("));
 }

@@ -11,10 +11,10 @@
 
 namespace orrery::scenarios {
 
-/// Words are as written; a count that is not stated is 0.
+/// Texts are as written; a count that is not stated is 0.
 struct MeasuredKernel {
   std::string id, source, kernel, implementation, gpu, dtype, includes, set_aside;
-  std::int64_t m = 0, n = 0, k = 0;  // of attention k is the sequence length
+  std::int64_t m = 0, n = 0, k = 0;  // for attention, k is the sequence length
   std::int64_t heads = 0, kv_heads = 0, head_dim = 0, batch = 0;
   bool causal = false;
   std::optional<double> seconds;
@@ -29,17 +29,18 @@ bool holds_kernels(const orrery::Table& table);
 /// Every line. Errors  a column that is missing, a cell that is no number or not above 0
 std::vector<MeasuredKernel> read_kernels(const orrery::Table& table);
 
-/// The same call, whoever measured it: all columns but source and time agree.
+/// Key of the same call, whoever measured it: all columns but source and time agree.
 std::string identity_of(const MeasuredKernel& row);
 
-/// Rows that one formula is fitted to: one kernel of one implementation on one GPU and dtype.
+/// Key of the rows that one formula is fitted to: one kernel of one implementation on one GPU and
+/// dtype.
 std::string table_of(const MeasuredKernel& row);
 
-/// What is left out together: kernel, GPU, dtype, n and k of one source, with all its m, batches
-/// and heads. Of attention that is a whole sequence length.
+/// Key of the rows that are left out together: kernel, GPU, dtype, n and k of one source, with all
+/// its m, batches and heads. For attention that is a whole sequence length.
 std::string curve_of(const MeasuredKernel& row);
 
-/// Formats as curves know them: "nvfp4" is "fp4"; empty and unknown ones stay.
+/// A dtype by its catalogue name: "nvfp4" is "fp4"; empty and unknown ones are unchanged.
 std::string catalogue_dtype(const std::string& dtype);
 
 }  // namespace orrery::scenarios

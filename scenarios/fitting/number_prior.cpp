@@ -18,7 +18,7 @@ double weight_of(const models::Software& stack, const models::Software& relative
          std::exp2(-apart / half_life);
 }
 
-/// The profile at the root of a shipped profile's line; of others their own name.
+/// The root of a shipped profile's inheritance chain; for other profiles their own name.
 std::string root_of(const models::Software& software) {
   const std::vector<std::string> shipped = models::software_names();
   if (std::find(shipped.begin(), shipped.end(), software.name) == shipped.end()) {

@@ -1,5 +1,5 @@
 #pragma once
-// Where a stack's numbers lie before any of its runs is seen: between those of its relatives.
+// The prior of a stack's numbers before any of its runs is seen: a mean of its relatives'.
 
 #include <vector>
 
@@ -8,10 +8,10 @@
 
 namespace orrery::scenarios {
 
-/// How near two stacks are.
+/// How closely two stacks are related.
 enum class Kinship : std::uint8_t {
-  family,   // one descends from the other, or both from one parent
-  lineage,  // code in common
+  family,   // their inheritance chains have the same root
+  lineage,  // they share code
   none
 };
 Kinship kinship_of(const models::Software& a, const models::Software& b);
@@ -22,13 +22,13 @@ struct Relative {
   std::vector<double> coordinates;
 };
 
-/// The mean of what relatives have, by number:
+/// The weighted mean of the relatives' values, by number:
 ///   sum w x / sum w,  w = kinship 2^(-years apart / 3),  kinship 1, 0.5 and 0.1
-/// with the usual value at weight 1 among them. Relatives without what a number is of do not count
-/// for it, and a number that the stack itself does not have keeps its own value.
+/// including the usual value with weight 1. A relative counts only for numbers that apply to it,
+/// and a number that does not apply to the stack itself keeps its own value.
 /// Source  stacks of scenarios/validation/runs.csv, each left out whole: mean error of 39 cells of
-///         stack, year and site 14.5 % with equal weights, 11.3 % by lineage, 11.5 % halved every
-///         3 years as well
+///         stack, year and site 14.5 % with equal weights, 11.3 % by lineage, 11.5 % halved every 3
+///         years as well
 std::vector<double> prior_of(const models::Software& stack, const std::vector<Relative>& relatives);
 
 }  // namespace orrery::scenarios

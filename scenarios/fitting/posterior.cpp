@@ -13,10 +13,10 @@ namespace {
 using Column = std::vector<double>;
 using Matrix = std::vector<Column>;  // square
 
-constexpr double huber = 1.5;  // spreads, beyond which an error counts by its size
+constexpr double huber = 1.5;  // spreads, beyond which an error counts linearly
 constexpr int most_rounds = 12;
 
-/// Numbers first, then a factor for each cell; all in units of their spreads.
+/// Unknowns are the numbers, then a factor for each cell; all in units of their spreads.
 class Regression {
  public:
   Regression(const LinearRows& rows, const std::vector<double>& spreads)
@@ -31,7 +31,7 @@ class Regression {
     return rows_.cells[row] == unknown - spreads_.size() ? spread_of_cells : 0;
   }
 
-  /// The normal equations' matrix and right side with these weights of rows.
+  /// Fills matrix and right side of the normal equations for these row weights.
   void put_equations(const std::vector<double>& weights, Matrix& matrix, Column& right) const {
     matrix.assign(unknowns(), Column(unknowns(), 0));
     for (std::size_t i = 0; i < unknowns(); ++i) matrix[i][i] = 1;
@@ -59,7 +59,8 @@ class Regression {
   std::size_t cells_ = 0;
 };
 
-/// Of a symmetric positive definite matrix, by Gauss and Jordan: its pivots need no exchange.
+/// Inverse of a symmetric positive definite matrix by Gauss-Jordan elimination, which needs no
+/// pivoting.
 Matrix inverse_of(Matrix matrix) {
   const std::size_t size = matrix.size();
   for (std::size_t pivot = 0; pivot < size; ++pivot) {

@@ -1,9 +1,9 @@
 #pragma once
-// What a few measured steps say of numbers that were not unknown before: a linear fit with spreads.
+// Bayesian linear regression: updates numbers that have a prior with a few measured steps.
 //   error_i = sum_k J_ik x_k + f_cell(i) + e_i,  x_k ~ N(0, spread_k), f ~ N(0, 0.10),
 //   e ~ N(0, 0.06)
-// f is what a site or a snapshot of a stack does to all of its runs and no number expresses. Rows
-// far off count by their distance (Huber's weights).
+// f is an effect of a site or a version of a stack on all its runs that no number expresses. Errors
+// of outliers count linearly (Huber's weights).
 // Source  the normal equations of Bayesian linear regression (Bishop 2006, section 3.3); Huber 1964
 //         for the weights; 0.10 and 0.06: runs of scenarios/validation/runs.csv, between cells of
 //         stack, year and site, and inside them
@@ -13,7 +13,7 @@
 
 namespace orrery::scenarios {
 
-/// Rows as they are predicted at the prior.
+/// Rows linearised around the prior.
 struct LinearRows {
   std::vector<double> errors;               // ln(measured / predicted)
   std::vector<std::vector<double>> slopes;  // by row and number: change of ln(predicted)
@@ -22,7 +22,7 @@ struct LinearRows {
 
 struct Posterior {
   std::vector<double> moves;    // by number, from the prior
-  std::vector<double> spreads;  // what is left of each number's spread
+  std::vector<double> spreads;  // remaining spread of each number
   std::vector<double> factors;  // by cell, logarithms
 };
 

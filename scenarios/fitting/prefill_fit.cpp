@@ -1,4 +1,4 @@
-// Attention of a serving prefill: the kernel, and the pass that writes the KV cache next to it.
+// Fits attention of serving prefills: the attention kernel, and the pass that writes the KV cache.
 
 #include <algorithm>
 #include <array>
@@ -16,13 +16,13 @@ constexpr double bf16_bytes = 2;      // bf16
 constexpr double tile_rows = 128;     // queries that one thread block takes, FlashAttention-2
 constexpr double flops_per_pair = 2;  // a multiplication and an addition
 
-/// Streaming multiprocessors; a wave is one thread block on each.
+/// Number of streaming multiprocessors; a wave is one thread block on each.
 double multiprocessors(const hardware::Gpu& gpu) {
   const int stated = gpu.generation.multiprocessors;
   return stated > 0 ? stated : hardware::generation_named("blackwell").multiprocessors;
 }
 
-/// What the formula needs of a row, in seconds at peak.
+/// The inputs of the formula for a row, in seconds at peak.
 struct PrefillPoint {
   double compute = 0;  // useful FLOPs
   double tile = 0;     // the longest thread block, times all multiprocessors

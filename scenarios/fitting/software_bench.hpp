@@ -1,6 +1,6 @@
 #pragma once
-// Measured runs of one software profile, laid out so that many versions of the profile can be tried
-// on them: lowered once, priced and evaluated for each.
+// Measured runs of one software profile, prepared for trying many versions of the profile on them:
+// lowered once, priced and evaluated for each version.
 
 #include <functional>
 #include <map>
@@ -12,21 +12,21 @@
 
 namespace orrery::scenarios {
 
-/// How trials are made. `keep_going` is asked after each; false stops the fit.
+/// Options of trials. `keep_going` is called after each; false stops the fit.
 struct Trials {
   unsigned threads = 0;  // 0: as many as the machine has
   std::function<bool()> keep_going;
 };
 
-/// A run that a fit can use.
+/// A run that a fit can use, as a question and its measured step.
 struct BenchRow {
   std::size_t row = 0;  // in the list of runs
   models::Question question;
   double measured = 0;  // step, seconds
-  bool held = false;    // predicted, and not fitted to
+  bool held = false;    // predicted but not fitted to
 };
 
-/// Rows that all run the same profile. Numbers are seconds or factors, as software_numbers().
+/// Rows of one profile. Numbers are seconds or factors, as in software_numbers().
 class SoftwareBench {
  public:
   /// Errors  a row whose plan cannot be lowered: InputError
@@ -35,11 +35,10 @@ class SoftwareBench {
   std::size_t size() const { return rows_.size(); }
   const BenchRow& operator[](std::size_t index) const { return rows_[index]; }
   const models::Software& start() const { return rows_.front().question.software; }
-  /// Borrowed curves that a row's prediction rests on.
+  /// The number of fallback curves in a row's prediction.
   int borrowed(std::size_t index) const { return borrowed_[index]; }
 
-  /// ln(predicted / measured) of every row with these numbers; remembered. Nothing once
-  /// stopped.
+  /// ln(predicted / measured) of every row with these numbers; cached. Nothing once stopped.
   std::optional<std::vector<double>> errors(const std::vector<double>& numbers);
   models::Software with(const std::vector<double>& numbers) const;
 

@@ -21,7 +21,8 @@ models::Software generic() {
   return models::read_software(document.root());
 }
 
-/// Each row by numbers fitted without its fold; nothing once stopped.
+/// Cross-validation: the error of each row with numbers fitted without its fold; stops early if
+/// asked to.
 std::vector<double> left_out_errors(SoftwareBench& bench, SoftwareFitter& fitter,
                                     const LeaveOutGroups& groups, bool& complete) {
   std::vector<double> errors(bench.size());
@@ -38,10 +39,10 @@ std::vector<double> left_out_errors(SoftwareBench& bench, SoftwareFitter& fitter
   return errors;
 }
 
-/// Fewer leave both tenths to a single run.
+/// With fewer rows, the 10th and 90th percentile would each rest on a single run.
 constexpr std::size_t least_rows_of_quantiles = 10;
 
-/// What the profile states of its uncertainty: quantiles of ln(measured / predicted) left out.
+/// The uncertainty that the profile states: quantiles of ln(measured / predicted) left out.
 Json residuals_json(const SoftwareFit& fit) {
   std::vector<double> errors;
   for (std::size_t i = 0; i < fit.left_out.size(); ++i) {
@@ -60,7 +61,7 @@ class FitOfOne {
   FitOfOne(const orrery::Table& table, const SoftwareFitOptions& options, Json profile)
       : table_{table},
         options_{options},
-        profile_(std::move(profile)) {}  // braces would make a list
+        profile_(std::move(profile)) {}  // braces would make a JSON array
 
   SoftwareFit run(const std::string& name, std::vector<BenchRow> rows, bool& complete) const {
     SoftwareFit fit;
@@ -113,8 +114,8 @@ class FitOfOne {
   Json profile_;
 };
 
-/// The document that a fit starts from: one's own, the shipped one, or generic, as it was in the
-/// latest year of the runs.
+/// The document that a fit starts from: the user's, the shipped one, or generic, as of the latest
+/// year of the runs.
 Json parent_of(const std::string& name, std::optional<std::int64_t> year,
                const SoftwareFitOptions& options) {
   for (const Json& each : options.profiles) {
@@ -126,7 +127,8 @@ Json parent_of(const std::string& name, std::optional<std::int64_t> year,
   return models::software_profile(known ? name : "generic", then);
 }
 
-/// A profile's document under its own name, with these runs as its source and their latest year.
+/// The document of the fitted profile before the fit: its name, these runs as source, their latest
+/// year.
 Json document_of(const std::string& name, const std::vector<MeasuredRun>& runs,
                  const std::vector<BenchRow>& rows, const orrery::Table& table,
                  const SoftwareFitOptions& options) {
@@ -145,7 +147,7 @@ Json document_of(const std::string& name, const std::vector<MeasuredRun>& runs,
   return json;
 }
 
-/// One line, as errors are: the first few runs with why they are not used.
+/// An error in one line: the first few runs with the reasons why they are not used.
 InputError nothing_to_fit(const orrery::Table& table, const std::vector<MeasuredRun>& runs,
                           const std::vector<UnusedRow>& unused) {
   constexpr std::size_t few = 3;

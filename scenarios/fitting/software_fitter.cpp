@@ -11,16 +11,16 @@ namespace orrery::scenarios {
 namespace {
 
 constexpr double robust_from = 0.1;
-constexpr double moved = 1.3;          // how far a number is moved to see whether it matters
-constexpr double worth_moving = 0.05;  // points of percent: for less a number keeps its start
+constexpr double moved = 1.3;          // factor by which a number is moved to test it
+constexpr double worth_moving = 0.05;  // percentage points: for less a number keeps its start
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Of one logarithmic error: near zero half its square.
+/// Loss of one logarithmic error: half its square near zero, linear beyond robust_from.
 double loss_of(double error) {
   return hardware::soft_l1(error, robust_from) / 2;
 }
 
-/// The error whose square is twice the loss: what the rows typically miss by, in percent.
+/// The typical error in percent: the one whose squared value is twice the loss.
 double typical(double loss) {
   return 100 * std::sqrt(2 * loss);
 }
@@ -62,7 +62,8 @@ double SoftwareFitter::growth_of(std::size_t number, const std::vector<double>& 
   return least;
 }
 
-/// Of the numbers that are moved, the one that the rows determine least, if they do not.
+/// Among the numbers that have moved, the one that the rows determine least; nothing if they
+/// determine all.
 std::optional<std::size_t> SoftwareFitter::least_determined(const std::vector<double>& numbers,
                                                             const std::vector<bool>& seen,
                                                             bool& complete) {
@@ -79,7 +80,8 @@ std::optional<std::size_t> SoftwareFitter::least_determined(const std::vector<do
   return found;
 }
 
-/// Unknowns count strides of their numbers from where the search begins.
+/// The numbers that minimise the loss. The unknowns of the search are counts of strides from the
+/// start.
 std::vector<double> SoftwareFitter::minimum(const std::vector<bool>& seen,
                                             const std::vector<bool>& held, bool& complete) {
   std::vector<hardware::Unknown> unknowns(own_.size());
@@ -110,7 +112,7 @@ std::vector<double> SoftwareFitter::minimum(const std::vector<bool>& seen,
   return with_kept(rounded(std::move(best)), seen);
 }
 
-/// Mean loss of the rows seen, and what the numbers' way from the start costs where it counts.
+/// Mean loss of the rows seen, with the penalty for moving numbers from the start if `pull` counts.
 std::optional<double> SoftwareFitter::loss_at(const std::vector<double>& numbers,
                                               const std::vector<bool>& seen, Pull pull) {
   const auto errors = bench_.errors(numbers);
@@ -135,7 +137,7 @@ double SoftwareFitter::pull_of(const std::vector<double>& numbers) const {
   return sum;
 }
 
-/// The numbers, but for those that are as good at their start.
+/// The numbers, except that those which gain too little by moving go back to their start.
 std::vector<double> SoftwareFitter::with_kept(std::vector<double> numbers,
                                               const std::vector<bool>& seen) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -157,7 +159,7 @@ std::vector<double> SoftwareFitter::at(const std::vector<double>& strides) const
   return numbers;
 }
 
-/// As a profile writes them; numbers that did not move stay as they are.
+/// Rounds numbers as a profile writes them; those that did not move stay as they are.
 std::vector<double> SoftwareFitter::rounded(std::vector<double> numbers) const {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     if (numbers[i] != own_[i]) numbers[i] = software_numbers()[i].rounded(numbers[i]);

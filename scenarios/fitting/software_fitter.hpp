@@ -1,6 +1,6 @@
 #pragma once
-// A stack's numbers that minimise the loss of `software_fit.hpp` over some of a bench's rows. A
-// number that those rows do not determine keeps the profile's own value.
+// Finds a stack's numbers that minimise the loss of `software_fit.hpp` over some of a bench's rows.
+// A number that those rows do not determine keeps the profile's own value.
 
 #include <optional>
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace orrery::scenarios {
 
-/// Points of percent by which the typical error must grow when a number alone is moved by 30 %,
-/// either way: below it the rows do not determine the number.
+/// Percentage points by which the typical error must grow when a number alone is moved by 30 %, up
+/// or down: below that the rows do not determine the number.
 inline constexpr double least_growth = 0.1;
 
 class SoftwareFitter {
@@ -20,15 +20,15 @@ class SoftwareFitter {
 
   const std::vector<double>& start() const { return own_; }
 
-  /// From the rows seen. `complete` becomes false when the bench is asked to stop.
+  /// Fits to the rows seen. `complete` becomes false when the bench is asked to stop.
   std::vector<double> fit(const std::vector<bool>& seen, bool& complete);
 
-  /// The least that the typical error of the rows seen grows by, in points of percent.
+  /// The smaller growth of the typical error of the rows seen, in percentage points (FittedNumber).
   double growth_of(std::size_t number, const std::vector<double>& numbers,
                    const std::vector<bool>& seen, bool& complete);
 
  private:
-  /// Whether a loss holds what the way from the start costs.
+  /// Whether a loss includes the penalty for moving numbers from the start.
   enum class Pull : std::uint8_t { counts, is_left };
 
   std::vector<double> minimum(const std::vector<bool>& seen, const std::vector<bool>& held,
@@ -44,7 +44,7 @@ class SoftwareFitter {
 
   SoftwareBench& bench_;
   std::vector<double> own_;   // the profile's
-  std::vector<double> from_;  // the same, inside what is conceivable: where the search begins
+  std::vector<double> from_;  // the same, clamped to plausible values: where the search begins
 };
 
 }  // namespace orrery::scenarios

@@ -17,10 +17,10 @@ void set_gemm_derate(Software& software, double value) {
 }
 
 /// Bounds: a launch costs a fraction of a microsecond at best (a captured graph) and 0.2 ms in slow
-/// Python; a product is no faster in a step than alone, but for what its curve
-/// misses by; eager memory traffic is 2-3 times ideal.
-/// The strides of products and memory traffic are worth about the same in a step, so that a search
-/// can trade one for the other.
+/// Python; a GEMM is no faster in a step than alone, except for its curve's error; eager memory
+/// traffic is 2-3 times ideal.
+/// One stride of the GEMM and of the memory-traffic number changes a step by about the same amount,
+/// so that the search can trade one for the other.
 std::vector<SoftwareNumber> all_numbers() {
   return {
       {"/host/forward_launch", 0.5e-6, 200e-6, 1.1, true,

@@ -14,13 +14,14 @@ namespace orrery::scenarios {
 /// One number. Values are seconds or plain factors, as the profile's field is.
 struct SoftwareNumber {
   std::string pointer;  // in the profile
-  double low, high;     // what is physically conceivable
+  double low, high;     // physically plausible range
   double stride;        // smallest step of a search, as a ratio
   bool is_time;
   double (*get)(const models::Software&);
   void (*set)(models::Software&, double);
 
-  /// Two digits of a time, hundredths of a factor: what is written is what was tried.
+  /// Two digits of a time, hundredths of a factor, so that the written value is the one that was
+  /// tried.
   double rounded(double value) const;
   /// "24 us", or 1.27.
   Json written(double value) const;
@@ -30,7 +31,7 @@ struct SoftwareNumber {
 /// memory_derate, data_efficiency.
 const std::vector<SoftwareNumber>& software_numbers();
 
-/// A profile's document with the numbers of `fitted` in place of its own.
+/// A profile's document with its numbers replaced by those of `fitted`.
 Json with_numbers(Json profile, const models::Software& fitted);
 
 }  // namespace orrery::scenarios

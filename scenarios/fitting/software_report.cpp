@@ -1,5 +1,5 @@
-// What `orrery fit software` prints: numbers, what the rows do not determine, errors seen and
-// unseen.
+// The report of `orrery fit software`: numbers, which of them the rows do not determine, errors in
+// sample and left out.
 
 #include <fmt/format.h>
 
@@ -29,7 +29,7 @@ std::string summary_text(const std::vector<double>& logs) {
   return fmt::format("{:.1f} / {:.1f} / {:+.1f}", summary.median, summary.p90, summary.bias);
 }
 
-/// Errors of all rows and of the stacks on average.
+/// Errors over all rows, and means over the stacks.
 struct Overall {
   std::vector<double> at_start, in_sample, left_out;
   std::vector<std::optional<double>> generic;    // by row
@@ -38,8 +38,8 @@ struct Overall {
 
 constexpr std::size_t least_rows_of_a_stack = 10;
 
-/// Quantiles of ln(measured / predicted) by the generic profile over the widening of borrowed
-/// curves, where every stack weighs the same: what the generic profile states of itself.
+/// Quantiles of ln(measured / predicted) by the generic profile, divided by the widening for
+/// fallback curves, with equal weight per stack: the uncertainty that the generic profile states.
 struct Unfitted {
   double p10 = 0, p90 = 0;
 };
@@ -103,7 +103,7 @@ Overall overall(const orrery::Table& table, const SoftwareFits& fits) {
   return all;
 }
 
-/// Of few runs: what moved, and how sure it is.
+/// JSON of a fit to few runs: which numbers moved, and their remaining spreads.
 Json few_json(const SoftwareFit& fit) {
   Json json = to_json(*fit.few);
   json["software"] = fit.name;

@@ -23,14 +23,14 @@ bool is_asked(const std::vector<std::string>& asked, const std::string& stack,
          std::find(asked.begin(), asked.end(), profile) != asked.end();
 }
 
-/// Of a group that `Apart::used` leaves out.
+/// Whether a run is in a group that `Apart::used` leaves out.
 bool is_held(const MeasuredRun& run) {
   const std::string group = group_apart(run);
   const bool of_strategy = group != run.reported_apart || has_experts(run);
   return !group.empty() && group != sharded_runs && of_strategy;
 }
 
-/// What the line itself says against its use; empty if nothing.
+/// Why the line itself rules out its use; empty if it does not.
 std::string stated_against(const MeasuredRun& run, Apart apart) {
   if (!run.set_aside.empty()) return "set aside: " + run.set_aside;
   if (apart != Apart::left_out) {
@@ -50,14 +50,14 @@ std::string doubt_about(const MeasuredRun& run, const models::Question& question
   }
 }
 
-/// Sorts runs into those used and those not.
+/// Separates the runs that are used from those that are not.
 class Sorting {
  public:
   Sorting(const std::vector<std::string>& stacks, const std::vector<models::Software>& profiles,
           Apart apart)
       : stacks_{stacks}, questions_{profiles}, apart_{apart} {}
 
-  /// Empty if the run is used.
+  /// Adds a run; returns why it is not used, empty if it is.
   std::string add(std::size_t row, const MeasuredRun& run) {
     std::string reason = stated_against(run, apart_);
     if (!reason.empty()) return reason;

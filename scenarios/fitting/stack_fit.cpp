@@ -14,7 +14,7 @@ namespace {
 
 constexpr int most_halvings = 3;
 
-/// How far a number is moved to see what it does: a fifth, or half of how far stacks lie apart.
+/// How far a number is moved to measure its slope: a fifth, or half of its spread between stacks.
 double stride_of(const InheritedNumber& number) {
   return number.differs == Differs::by_factor ? std::log(1.2) : number.spread / 2;
 }
@@ -36,7 +36,8 @@ StackFit::StackFit(std::vector<BenchRow> rows, std::vector<std::size_t> cells,
       own_{coordinates_of(profile_)},
       threads_{threads} {}
 
-/// The last one stays: numbers are mostly moved one at a time, and few of them change it.
+/// Keeps each row's last Program: numbers are mostly moved one at a time, and few of them change
+/// it.
 const models::Program& StackFit::program(std::size_t row, const models::Software& software) const {
   std::vector<double> numbers;
   for (const InheritedNumber& each : inherited_numbers()) {
@@ -88,7 +89,7 @@ LinearRows StackFit::rows_at(const std::vector<std::size_t>& seen,
   return rows;
 }
 
-/// What the rows seen miss by, beyond what their cells have in common.
+/// Sum of soft-L1 losses of the errors of the rows seen, quadratic below spread_of_cells.
 double StackFit::loss(const std::vector<std::size_t>& seen,
                       const std::vector<double>& coordinates) const {
   double sum = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// A stack's inherited numbers from few of its steps: a prior, the steps seen, and what they move.
+// Fits a stack's inherited numbers to few of its steps, starting from a prior.
 
 #include <vector>
 
@@ -12,14 +12,14 @@ namespace orrery::scenarios {
 /// Numbers as coordinates (inherited_numbers.hpp).
 struct FittedStack {
   std::vector<double> prior, coordinates;
-  std::vector<double> spreads;  // left of each number's; empty where no row was seen
+  std::vector<double> spreads;  // remaining, of each number; empty if no row was seen
   std::vector<double> factors;  // by cell: ln(measured / predicted) that no number expresses
 };
 
-/// Rows of one profile. A row's own switches and those of its year stay.
+/// Rows of one profile. A row keeps the switches of its own profile and year.
 class StackFit {
  public:
-  /// cells  by row: what a factor belongs to (posterior.hpp)
+  /// cells  by row: the cell whose factor applies (posterior.hpp)
   StackFit(std::vector<BenchRow> rows, std::vector<std::size_t> cells, models::Software profile,
            unsigned threads);
 
@@ -30,16 +30,16 @@ class StackFit {
   /// ln(measured / predicted) of the rows chosen, with these numbers.
   std::vector<double> errors(const std::vector<std::size_t>& rows,
                              const std::vector<double>& coordinates) const;
-  /// From the prior and the rows seen; the prior itself without any. A step that makes the rows
-  /// seen worse is halved: the fit is linear and the steps are not.
+  /// Fits from the prior to the rows seen; without rows the prior itself. A step that increases the
+  /// loss of the rows seen is halved, because the linear fit only approximates step times.
   FittedStack fit(const std::vector<std::size_t>& seen, const std::vector<double>& prior) const;
 
-  /// Errors and slopes of the rows seen around these numbers.
+  /// Linearises the rows seen around these numbers.
   LinearRows rows_at(const std::vector<std::size_t>& seen, const std::vector<double>& prior) const;
 
  private:
   struct Lowered {
-    std::vector<double> numbers;  // those that the lowering reads; none yet: no Program
+    std::vector<double> numbers;  // those that the lowering reads; empty: not lowered yet
     models::Program program;
   };
 

@@ -1,6 +1,6 @@
 #pragma once
-// The time of a step and nothing else: no checks of the Program, no memory, no breakdown. What is
-// fitted or scored by the thousand needs no more. Collectives are priced statically.
+// Evaluates only the time of a step: no checks of the Program, no memory, no breakdown. Enough for
+// fits and scores that evaluate thousands of steps. Collectives are priced statically.
 
 #include "models/prediction/prediction.hpp"
 

@@ -1,4 +1,4 @@
-// Kernels limited by memory: one line over size for each kernel, implementation and GPU.
+// Fits memory-bound kernels: a straight line over size for each kernel, implementation and GPU.
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@ bool ends_with(const std::string& text, std::string_view end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-/// What the source varied: the product of the sizes that a row states.
+/// The size that the source varied: the product of the sizes that a row states.
 double varied_size(const MeasuredKernel& row) {
   const auto stated = [](std::int64_t count) {
     return static_cast<double>(std::max<std::int64_t>(count, 1));
@@ -51,7 +51,7 @@ std::unique_ptr<KernelFit> fit_stream(const std::vector<KernelSample>& samples) 
   const std::string& kernel = samples.front().row->kernel;
   const bool floor = ends_with(kernel, "_backward") || ends_with(kernel, "_full");
   double fastest = 1e9;
-  double rate = 1e9;  // the largest row at no start: the steepest that the line can be there
+  double rate = 1e9;  // the largest row with start 0: the steepest possible line
   double largest = 0;
   for (const KernelSample& sample : samples) {
     const double size = varied_size(*sample.row);

@@ -22,10 +22,10 @@ namespace orrery::scenarios {
 
 namespace {
 
-/// Fewer runs do not make a stack one that others learn from.
+/// A stack with fewer runs does not contribute to other stacks' priors.
 constexpr std::size_t least_rows_of_a_relative = 3;
 
-/// Stack, year and site; without a site the source.
+/// A run's cell: stack, year and site, or if no site is stated, its source.
 std::string cell_of(const MeasuredRun& run) {
   return fmt::format("{}, {}, {}", run.software, run.year.value_or(0),
                      run.site.empty() ? run.source : run.site);
@@ -46,14 +46,14 @@ models::Software generic_of(int year) {
   return models::read_software(document.root());
 }
 
-/// A run's ln(predicted / measured) that no column changes.
+/// A run's ln(predicted / measured) that does not depend on the column left out.
 struct Baseline {
   double shipped = 0;
-  double generic = 0;  // not of a run that is held
-  double wider = 1;    // by the borrowed curves of the first
+  double generic = 0;  // not set for a run that is held
+  double wider = 1;    // widening by the fallback curves of `shipped`
 };
 
-/// Every stack of a table; then, by a column, the groups that its rows are in.
+/// Fits every stack of a table with each group of a column left out.
 class LeavingOut {
  public:
   LeavingOut(const orrery::Table& table, unsigned threads)
@@ -87,7 +87,7 @@ class LeavingOut {
   }
 
  private:
-  /// Of several columns: what they say together.
+  /// The group of each row; of several columns, their cells joined.
   std::vector<std::string> groups_by(const std::string& columns) const {
     std::vector<std::string> groups(runs_.size());
     for (const std::string& column : columns_of(columns)) {
@@ -107,7 +107,7 @@ class LeavingOut {
     return groups;
   }
 
-  /// Rows of a stack in the group, and all others that fits use.
+  /// The rows of a stack in the group, and all its other rows that fits use.
   std::pair<std::vector<std::size_t>, std::vector<std::size_t>> split(
       std::size_t stack, const std::string& group) const {
     std::pair<std::vector<std::size_t>, std::vector<std::size_t>> both;
@@ -122,7 +122,8 @@ class LeavingOut {
     return both;
   }
 
-  /// The stack as one that others learn from, without the group; nothing if too little is left.
+  /// The stack as a relative for other stacks' priors, fitted without the group; nothing if too few
+  /// rows are left.
   std::optional<Relative> relative(std::size_t stack, const std::string& group) const {
     const StackFit& fit = *stacks_[stack];
     const auto [in, seen] = split(stack, group);
@@ -155,7 +156,7 @@ class LeavingOut {
     return found;
   }
 
-  /// By row of the stack; the same for every column.
+  /// Baselines by row of the stack, computed once for all columns.
   const std::vector<Baseline>& baselines_of(const StackFit& fit) {
     auto [at, fresh] = baselines_.try_emplace(&fit);
     if (!fresh) return at->second;
@@ -184,14 +185,14 @@ class LeavingOut {
         .inside = -left_out >= known.wider * spread.p10 && -left_out <= known.wider * spread.p90};
   }
 
-  /// A year is left out where no run of it is seen; all other groups are another place's.
+  /// A year that is left out is another era; any other group counts as another site.
   models::Distance distance(bool seen) const {
     if (!seen) return models::Distance::unseen_stack;
     const bool by_year = column_ == "software_year";
     return by_year ? models::Distance::another_era : models::Distance::another_site;
   }
 
-  /// Of a stack that states none a single run's.
+  /// The profile's residuals; if it states none, those of a single run.
   static models::Residuals of_stack(const models::Software& profile) {
     const double run = 1.28 * spread_of_rows;
     models::Residuals usual;

@@ -34,7 +34,7 @@ TransferErrors errors_of(const std::vector<TransferRow>& rows, double TransferRo
           .bias = quantile(biases, 0.5)};
 }
 
-/// Percent of rows that lie inside, where every cell weighs the same.
+/// Percent of rows inside their interval, with equal weight per cell.
 double inside_of(const std::vector<TransferRow>& rows) {
   std::map<std::string, std::pair<double, double>> cells;  // inside, all
   for (const TransferRow& each : rows) {

@@ -1,5 +1,5 @@
 #pragma once
-// What the rows of one column, each left out in turn, say together.
+// Summarises the rows of one column, each left out in turn.
 
 #include <string>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace orrery::scenarios {
 
-/// Errors  no row that fits use: InputError
+/// Errors  only rows that fits do not use: InputError
 Transfer transfer_of(const std::string& column, std::vector<TransferRow> rows);
 
 }  // namespace orrery::scenarios

@@ -1,4 +1,4 @@
-// What `orrery validate --leave-out COLUMN[,COLUMN]` prints.
+// The report of `orrery validate --leave-out COLUMN[,COLUMN]`.
 
 #include <fmt/format.h>
 
@@ -28,7 +28,7 @@ std::string errors_line(const char* name, const TransferErrors& errors) {
                      errors.bias);
 }
 
-/// In percent.
+/// Errors of some rows, in percent.
 struct ErrorsOfSome {
   std::vector<double> shipped, left_out, generic;
 
@@ -92,7 +92,7 @@ std::string held_lines(const Transfer& transfer) {
   return text;
 }
 
-/// What is left out, in words.
+/// The columns left out, in words.
 std::string title_of(const Transfer& transfer) {
   std::string title;
   for (const std::string& column : columns_of(transfer.column)) {

@@ -1,5 +1,5 @@
 #pragma once
-// What the readers of measured tables share.
+// Helpers shared by the readers of measured tables.
 
 #include <string>
 #include <string_view>

@@ -33,7 +33,7 @@ def arguments() -> argparse.Namespace:
 
 
 def scenarios(only: str) -> list[pathlib.Path]:
-    """Those whose cluster is of cores."""
+    """The scenarios of this folder whose cluster is made of CPU cores."""
     folder = pathlib.Path(__file__).parent
     every = sorted(folder.glob("*.json"))
     mine = [each for each in every if "cpu" in str(json.loads(each.read_text())["cluster"])]
@@ -46,7 +46,7 @@ def ranks_of(scenario: pathlib.Path) -> int:
 
 
 def execute(asked: argparse.Namespace, scenario: pathlib.Path) -> tuple[dict | None, str]:
-    """The JSON of a run, or None and why not. A calibration has no more ranks than cores."""
+    """The JSON of a run, or None and why not. --cluster is passed only if every rank has a core."""
     command = [asked.orrery, "execute", str(scenario), "--steps", str(asked.steps), "--explain",
                "--json"]
     if asked.cluster and ranks_of(scenario) <= (os.cpu_count() or 1):

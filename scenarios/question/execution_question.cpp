@@ -31,7 +31,8 @@ Json member_at(const Scenario& scenario, const char* pointer) {
   return scenario.json().value(Json::json_pointer{pointer}, Json{});
 }
 
-/// Where none is named for another kind of machine: a host with a core per rank.
+/// Without a GPU and without --cluster: the scenario's cluster if its devices are CPU cores, else
+/// one host with a core per rank.
 PredictedCluster cluster_of_cores(const ScenarioRequest& request, std::int64_t ranks) {
   const bool own = request.scenario && member_at(request.load(), "/cluster/node/scale_up/kind") ==
                                            Json("shared_memory");
@@ -64,14 +65,14 @@ PredictedCluster cluster_of_gpus(const ScenarioRequest& request, const Executing
   const std::int64_t here = std::min(machine.ranks_per_node.value_or(ranks), ranks);
   PredictedCluster found;
   found.name = fmt::format("{} x {}", node.value_or("l40s-8x"), (ranks + here - 1) / here);
-  if (!node) found.changes.emplace_back("/cluster/node/gpu", *known);  // in a PCIe host
+  if (!node) found.changes.emplace_back("/cluster/node/gpu", *known);  // placed in a PCIe host
   found.changes.emplace_back("/cluster/node/gpus", here);
   found.reason = fmt::format("predicting for {} with {} GPUs a node: {} is {}", *found.name, here,
                              printable(gpu.name), *known);
   return found;
 }
 
-/// How many ranks run, and the change of the plan that makes it so many.
+/// How many ranks run; with --ranks also adds the change of the plan's data degree.
 std::int64_t ranks_of(const Json& plan, std::optional<std::int64_t> asked, Changes& changes) {
   const std::int64_t model_ranks = member_or_1(plan, "tensor") * member_or_1(plan, "pipeline");
   if (!asked) return model_ranks * member_or_1(plan, "data");
@@ -93,7 +94,7 @@ ExecutionQuestion execution_question(const ScenarioRequest& request,
   if (!asked.parts.software) asked.parts.software = machine.gpu ? "orrery-cuda" : "orrery-cpu";
   const bool named = asked.parts.cluster.has_value();
   ScenarioRequest with_plan = asked;
-  if (!named && !asked.scenario) with_plan.parts.cluster = host_of_cores;  // to read the plan
+  if (!named && !asked.scenario) with_plan.parts.cluster = host_of_cores;  // only to read the plan
   Changes changes;
   const std::int64_t ranks = ranks_of(with_plan.load().json().at("plan"), asked_ranks, changes);
   std::string reason;

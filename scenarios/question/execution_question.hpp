@@ -1,6 +1,6 @@
 #pragma once
-// What is predicted for a plan that is executed here: the scenario on the executor's own software
-// and on this machine, unless others are named.
+// The question whose prediction stands next to an executed run: the scenario with the executor's
+// own software profile on this machine, unless the user names others.
 
 #include <cstdint>
 #include <optional>
@@ -10,13 +10,13 @@
 
 namespace orrery::scenarios {
 
-/// A GPU as its driver names it: "NVIDIA H200".
+/// A GPU with its driver's name: "NVIDIA H200".
 struct InstalledGpu {
   std::string name;
   Bytes memory{};
 };
 
-/// What a plan is executed on.
+/// The machine that executes a plan.
 struct ExecutingMachine {
   std::optional<InstalledGpu> gpu{};             // nothing: one core for each rank
   std::optional<std::int64_t> ranks_per_node{};  // nothing: all ranks are on one machine
@@ -24,11 +24,11 @@ struct ExecutingMachine {
 
 struct ExecutionQuestion {
   models::Question question;
-  /// On GPUs, one sentence: why it is predicted for this cluster. Empty: the user names it.
+  /// On GPUs, one sentence: why this cluster is predicted. Empty if the user named it.
   std::string reason{};
 };
 
-/// The request on as many ranks as asked for.
+/// The question of a request, with as many ranks as asked for.
 ///   software  of a request without one: orrery-cuda or orrery-cpu
 ///   cluster   of a request without one: the scenario's own where it has this GPU, or where the
 ///             catalogue has none like it; else a node of the catalogue with this GPU, and as many

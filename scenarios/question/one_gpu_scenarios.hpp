@@ -1,5 +1,5 @@
 #pragma once
-// The shipped scenarios of one GPU: small enough to be executed on whatever GPU is here.
+// The shipped scenarios on one GPU, small enough to execute on the GPU of this machine.
 
 #include <string>
 #include <vector>

@@ -12,7 +12,7 @@ namespace orrery::scenarios {
 
 namespace {
 
-/// Plans that fit tightly and would beat the best one: so many are named.
+/// How many plans are listed that fit tightly and would beat the best one.
 constexpr std::size_t most_tight = 3;
 
 const Objective& objective_of(const PlanRequest& request, const PlanQuery& query) {

@@ -1,5 +1,5 @@
 #pragma once
-// A search of plans as it is asked for, and its answer with all that a report takes.
+// A plan search: the flags of `orrery plan`, and the result with everything that its report needs.
 
 #include <cstdint>
 #include <optional>
@@ -10,17 +10,18 @@
 
 namespace orrery::scenarios {
 
-/// What is searched for; what is empty is the usual.
+/// The flags of `orrery plan`; empty values mean the defaults.
 struct PlanRequest {
   std::string model, cluster;  // names or paths; of a cluster also "dgx-h100 x 64"
   std::optional<std::string> software{};
   std::string precision = "bf16";
-  std::string fixed{};  // as --plan: what every plan has and the search does not vary
+  std::string fixed{};  // as --plan: fields that every plan has and the search does not vary
   std::string objective = "time";
   std::optional<double> headroom{};  // share of a GPU's memory to leave free
   std::int64_t global_batch = 0, seq_len = 0;
   std::size_t top = 10;  // plans to show
-  /// auto or events: those are evaluated with their traffic on links; static: as searched.
+  /// auto or events: the plans shown are evaluated with their traffic on links; static: they are
+  /// not.
   models::NetworkMode network = models::NetworkMode::automatic;
   unsigned threads = 0;  // 0: as many as the machine has
 };
@@ -32,10 +33,10 @@ struct PlanSearch {
   std::vector<RankedPlan> best{}, tight_ahead{};
   std::string cluster;  // as the user names it
   std::vector<std::string> assumptions{};
-  std::string not_shared{};  // why the traffic of some is not on links; empty: all is
+  std::string not_shared{};  // why some plans' traffic is not on links; empty: all are
   std::string simulate{};    // the command line that simulates the best plan; empty without one
 
-  /// Refers to this search.
+  /// The report; it refers to this search and must not outlive it.
   PlanReport report() const;
 };
 

@@ -16,12 +16,12 @@ namespace orrery::scenarios {
 
 namespace {
 
-/// Tokens of a step where none is given: 4M, as LLaMA was trained (Touvron et al. 2023, arXiv
+/// Tokens per step if no batch is given: 4M, as LLaMA was trained (Touvron et al. 2023, arXiv
 /// 2302.13971, section 2.3).
 constexpr std::int64_t usual_step_tokens = std::int64_t{1} << 22;
-/// The longest sequence where none is given: what a model is trained on for most of its tokens, as
-/// Llama 3 (Grattafiori et al. 2024, arXiv 2407.21783, section 3.4.1), however long a context it is
-/// made for at the end.
+/// The longest default sequence: the length at which a model is trained for most of its tokens, as
+/// Llama 3 was (Grattafiori et al. 2024, arXiv 2407.21783, section 3.4.1), even if a final phase
+/// extends its context.
 constexpr std::int64_t usual_sequence = 8192;
 
 /// A power of two, so that any usual number of data-parallel ranks divides it.
@@ -41,7 +41,7 @@ std::optional<Quantity> quantity_flag(const char* flag, const std::optional<std:
   return found;
 }
 
-/// The node types asked for; all where none are.
+/// The rented node types asked for, or all of them.
 std::vector<Rental> rentals_of(const PurchaseRequest& request) {
   const std::vector<Rental> known = hardware::rentals();
   if (request.nodes.empty()) return known;
@@ -60,7 +60,7 @@ std::vector<Rental> rentals_of(const PurchaseRequest& request) {
   return chosen;
 }
 
-/// Sequence length and batch, and which of them were not given.
+/// Fills in sequence length and batch; returns the flags that were not given, with their values.
 std::string take_sizes(const PurchaseRequest& request, PurchaseQuery& query) {
   std::string taken;
   if (!request.seq_len && query.model.max_positions < 1) {
@@ -80,7 +80,7 @@ std::string take_sizes(const PurchaseRequest& request, PurchaseQuery& query) {
   return taken;
 }
 
-/// defaults  what was not given, as flags
+/// defaults  receives the flags that were not given
 PurchaseQuery query_of(const PurchaseRequest& request, std::string& defaults) {
   PurchaseQuery query;
   query.model = read_model_flag(request.model);
@@ -117,7 +117,8 @@ PurchaseReport PurchaseSurvey::report() const {
 
 namespace {
 
-/// What the plans of the choices took of their stack's recipes, each once with the nodes it is for.
+/// Adds the recipe settings that the choices' plans took as assumptions, each once with its node
+/// types.
 void add_recipes_taken(PurchaseSurvey& made) {
   std::map<std::string, std::set<std::string>> nodes;
   for (const PurchaseChoice& each : made.answer.choices) {

@@ -1,5 +1,6 @@
 #pragma once
-// A survey of clusters to rent as it is asked for, and its answer with all that a report takes.
+// A survey of clusters to rent: the flags of `orrery buy`, and the result with everything that its
+// report needs.
 
 #include <cstdint>
 #include <optional>
@@ -11,7 +12,7 @@
 
 namespace orrery::scenarios {
 
-/// What is asked for; what is empty is the usual.
+/// The flags of `orrery buy`; empty values mean the defaults.
 struct PurchaseRequest {
   std::string model;   // a name or a path
   std::string tokens;  // to train on: "300B"
@@ -33,7 +34,7 @@ struct PurchaseSurvey {
   std::size_t top = 10;
   std::string defaults{};  // flags that were not given and their values
 
-  /// Refers to this survey.
+  /// The report; it refers to this survey and must not outlive it.
   PurchaseReport report() const;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
-// Which scenario a command, or a call from Python, asks about: a base, parts laid over it, changes.
+// The scenario that a command or a Python call is about: a base, sections that replace its own, and
+// changes.
 
 #include <optional>
 #include <string>

@@ -29,7 +29,7 @@ std::vector<Grouping> groupings_of(const orrery::Table& table,
   return groupings;
 }
 
-/// What the page leaves out whole, as far as the table says it of its runs.
+/// Columns whose groups the page leaves out in turn, if the table has them.
 constexpr std::array<const char*, 6> left_out_columns{"source",        "software", "site",
                                                       "software_year", "gpu",      "model,gpu"};
 
@@ -55,7 +55,7 @@ void write_page(const orrery::Table& table, const ValidationRequest& request,
   write_durably((folder / "accuracy.svg").string(), picture_of(runs, results));
 }
 
-/// How far off these predictions were, which later predictions state.
+/// Writes the record of prediction errors that later builds state with their predictions.
 void write_record(const ValidationRequest& request, const std::vector<MeasuredRun>& runs,
                   const std::vector<RunResult>& results, const Scores& scores) {
   ValidationOptions options;
@@ -77,7 +77,7 @@ ValidationReport report_on_curves(const orrery::Table& table, const ValidationRe
   return {.json = to_json(report, groupings), .text = table_of(report, groupings, request.worst)};
 }
 
-/// The column that a word means: `year` is that of the software.
+/// The column that a word of --leave-out means: `year` is `software_year`.
 std::string column_of(const std::string& word, const orrery::Table& table) {
   return word == "year" && !table.has(word) ? "software_year" : word;
 }

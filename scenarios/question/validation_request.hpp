@@ -1,6 +1,6 @@
 #pragma once
-// Predicted against measured as it is asked for: a table of training runs, or of kernels or
-// collectives, whose header says which.
+// A validation (predicted against measured): the flags of `orrery validate`, and its report. The
+// table holds training runs, kernels or collectives; its header says which.
 
 #include <optional>
 #include <string>
@@ -14,13 +14,14 @@ namespace orrery::scenarios {
 struct ValidationRequest {
   std::string file;                     // CSV
   std::vector<std::string> by{};        // columns by which errors are grouped
-  std::vector<std::string> software{};  // profiles that come before the shipped ones
+  std::vector<std::string> software{};  // profiles that replace the shipped ones of their stacks
   std::size_t worst = 10;               // runs or rows that the text lists
-  /// Of training runs: a folder for accuracy.md and accuracy.svg, a file for the record of errors.
+  /// Training runs only: a folder for accuracy.md and accuracy.svg; a file for the record of
+  /// errors.
   std::optional<std::string> page{}, record{};
-  /// Of training runs: a column whose cells are left out in turn.
+  /// Training runs only: a column whose values are left out in turn.
   std::optional<std::string> leave_out{};
-  bool in_sample = false;  // of kernels and collectives: score fits that have seen every row
+  bool in_sample = false;  // kernels and collectives only: score fits that have seen every row
   unsigned threads = 0;    // 0: as many as the machine has
 };
 
@@ -30,7 +31,7 @@ struct ValidationReport {
   bool stopped = false;  // by progress: json is null and no file is written
 };
 
-/// progress  of training runs; the others take no time
+/// progress  called for training runs only; the others take no time
 /// Errors    InputError: `--by: unknown column 'x' in FILE`; OutputError
 ValidationReport validate(const ValidationRequest& request, const Progress& progress);
 

@@ -17,24 +17,24 @@ namespace {
 using models::Collective;
 using models::GroupShape;
 
-/// One kind of call: what is sent, among whom.
+/// Calls with the same communicator, collective and size: one row of the table.
 struct ReportedCall {
   std::string communicator;
   Collective kind{};
   Bytes bytes{};
-  std::int64_t copies = 0;  // of a token among its rows
+  std::int64_t copies = 0;  // rows per token: its experts per token
   friend bool operator<(const ReportedCall& a, const ReportedCall& b) {
     return std::tie(a.communicator, a.kind, a.bytes, a.copies) <
            std::tie(b.communicator, b.kind, b.bytes, b.copies);
   }
 };
 
-/// Calls of the slowest rank's step, and in which group.
+/// The calls of one row in the slowest rank's step, and their group.
 struct CollectiveTally {
   std::int64_t count = 0;
   GroupShape shape;
-  Time queue{};  // busy with them, at the speed that the stack reaches
-  Time shown{};  // of that, until others may go on
+  Time queue{};  // time that the queue is busy with them, at the stack's efficiency
+  Time shown{};  // the part that dependent work waits for
 };
 
 class Counter {

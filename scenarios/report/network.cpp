@@ -10,9 +10,9 @@ namespace orrery::scenarios {
 namespace {
 
 constexpr std::size_t most_lines = 6;
-constexpr std::size_t most_named = 3;  // to whom
+constexpr std::size_t most_named = 3;  // traffic that a loss is attributed to, per line
 
-/// What other jobs cost ours, and ours them.
+/// What other jobs' traffic costs this job's step, and this job's traffic costs their steps.
 std::string jobs_lines(const models::NetworkAnswer& found, Time step) {
   std::string text;
   if (found.from_jobs != Time{}) {

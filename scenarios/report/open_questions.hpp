@@ -1,6 +1,6 @@
 #pragma once
-// Of a stack that no run was fitted to: the answers about its source that would change its
-// prediction most. Each is a switch of the profile, answered the other way.
+// For a software stack that no run was fitted to: the switches of its profile (facts about its
+// source code) that would change the predicted step most if set the other way.
 
 #include <string>
 #include <vector>
@@ -11,11 +11,11 @@ namespace orrery::scenarios {
 
 struct OpenQuestion {
   std::string question;  // "which attention kernel"
-  double change = 0;     // of the step if the other answer holds, a share
+  double change = 0;     // relative, of the step with the switch the other way
 };
 
 /// The two that change the step most, by half a percent or more, largest first. Empty for a stack
-/// whose own runs say how right it is.
+/// that has runs of its own, which show how accurate it is.
 std::vector<OpenQuestion> open_questions(const models::Question& question, Time step);
 
 }  // namespace orrery::scenarios

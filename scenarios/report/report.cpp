@@ -30,7 +30,7 @@ std::string percent(double share) {
 
 namespace {
 
-/// "1,234,567": thousands apart.
+/// "1,234,567": with thousands separators.
 std::string grouped(double value) {
   const std::string digits = fmt::format("{:.0f}", value);
   std::string text;
@@ -59,7 +59,7 @@ std::string listed_in_words(const Json& value) {
   return text;
 }
 
-/// " · adapters' rank 16 · moments int8": fields that hardly any plan states.
+/// " · adapters' rank 16 · moments int8": plan fields that are rarely set.
 std::string further_choices(const models::Plan& plan) {
   constexpr std::string_view rare[] = {
       "recompute_modules", "recompute_layers",    "recompute_every",      "recompute_elsewhere",
@@ -175,7 +175,7 @@ std::string out_of_memory_line(const ReportInputs& in) {
          "\n";
 }
 
-/// Days and dollars for a number of tokens, were nothing to go wrong.
+/// Days and dollars for a number of tokens, without failures.
 std::string tokens_line(const ReportInputs& in) {
   if (!in.options.tokens) return {};
   const double run = *in.options.tokens / in.prediction.tokens_per_second;
@@ -190,7 +190,7 @@ std::string tokens_line(const ReportInputs& in) {
               cost + "without failures or restarts");
 }
 
-/// "half of them above 11.2 s, ", where that is not the prediction.
+/// "half of them above 11.2 s, ", if the median differs from the prediction.
 std::string median_words(const models::Prediction& p) {
   if (p.uncertainty.p50 == p.step) return {};
   return fmt::format("half of them above {}, ", step_part(p.uncertainty.p50, p.step));

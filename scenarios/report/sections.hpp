@@ -16,11 +16,11 @@ struct ReportInputs {
   const ReportOptions& options;
 };
 
-/// From the ideal machine to the predicted step, a bar each.
+/// A bar for each part of the time between the ideal machine and the predicted step.
 std::string waterfall_section(const ReportInputs& inputs);
-/// In which share of the step the slowest rank's NIC, links and SMs are busy.
+/// The share of the step in which the slowest rank's NIC, links and SMs are busy.
 std::string busy_section(const ReportInputs& inputs);
-/// Where links were shared: what it cost whom, and which were full; empty for static times.
+/// Contention: the time lost by which traffic, and the links over capacity; empty for static times.
 std::string network_section(const ReportInputs& inputs);
 /// The slowest rank's kernels by time.
 std::string kernels_section(const ReportInputs& inputs);
@@ -33,11 +33,11 @@ std::string memory_section(const ReportInputs& inputs);
 std::string heading(std::string_view title, const ReportOptions& options);
 /// Columns left after an indentation; a narrow terminal breaks lines itself.
 std::size_t columns_behind(std::size_t indent, const ReportOptions& options);
-/// What the columns of a table mean, under it.
+/// The legend under a table: what its columns mean.
 std::string legend(std::string_view text, const ReportOptions& options);
 /// Text broken into lines of the terminal's width, each indented.
 std::string paragraph(std::string_view text, std::size_t indent, const ReportOptions& options);
-/// What was assumed, an item each; empty without any.
+/// The assumptions, an item each; empty without any.
 std::string assumed_section(const std::vector<std::string>& assumptions,
                             const ReportOptions& options);
 /// "33.41 s" or "334.1 ms", in the unit that fits the whole step.

@@ -16,9 +16,9 @@ std::string toned(std::string_view text, Tone tone, bool colour);
 /// Columns that a text takes: its code points.
 std::size_t columns_of(std::string_view text);
 
-/// A bar from `begin` to `end` of a line of `width` columns that stands for 1: blanks before it.
-/// It starts within half a column and is as long as its share within an eighth; something that is
-/// not nothing shows.
+/// A bar from `begin` to `end`, shares of a line of `width` columns, with blanks before it. Its
+/// start is rounded to a column and its length to an eighth of one; a length above 0 shows at least
+/// an eighth.
 std::string bar(double begin, double end, std::size_t width);
 
 /// `text` broken at blanks into lines of at most `width` columns.

@@ -24,7 +24,8 @@ std::string waterfall_section(const ReportInputs& in) {
   const auto columns = static_cast<std::size_t>(std::max(in.options.width, 0));
   const std::size_t width =
       std::max<std::size_t>(10, columns - std::min(columns, name_columns + number_columns));
-  // A part that gives time back may lead beyond the step: the line stands for the furthest point.
+  // A negative part means that the sum before it exceeds the step: the full width is the largest
+  // sum.
   Time furthest = step, at{};
   for (const models::WaterfallPart& part : in.prediction.waterfall) {
     at += part.time;

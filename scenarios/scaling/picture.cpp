@@ -1,5 +1,5 @@
-// The picture of `orrery scale`: where each step goes, a bar per number of GPUs, and what share of
-// perfect scaling is left.
+// The picture of `orrery scale`: a bar of step time by class per number of GPUs, and the scaling
+// efficiency.
 
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@ std::vector<const ScalingPoint*> predicted_points(const ScalingReport& report) {
   return points;
 }
 
-/// 1, 2 or 5 times a power of ten: some five of them below `most`.
+/// A tick distance of 1, 2 or 5 times a power of ten that gives about five ticks up to `most`.
 double tick_below(double most) {
   const double power = std::pow(10, std::floor(std::log10(most / 5)));
   for (const double factor : {1, 2, 5}) {

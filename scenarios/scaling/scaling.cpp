@@ -42,7 +42,7 @@ std::vector<std::string_view> parts_of(std::string_view text, char separator) {
   return parts;
 }
 
-/// What every point starts from.
+/// The scenario that every point varies.
 struct Base {
   Scenario scenario;
   models::Question question;

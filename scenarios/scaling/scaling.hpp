@@ -1,6 +1,7 @@
 #pragma once
-// One scenario on more and more GPUs: tensor, context and pipeline degrees stay, data-parallel
-// replicas are added. Leaves out other plans for a larger cluster: `orrery plan` searches them.
+// One scenario on more and more GPUs: tensor, context and pipeline degrees are kept and
+// data-parallel replicas are added. Leaves out other plans for a larger cluster: `orrery plan`
+// searches them.
 
 #include <cstdint>
 #include <optional>
@@ -14,8 +15,8 @@
 
 namespace orrery::scenarios {
 
-/// weak    sequences per GPU stay, the global batch grows
-/// strong  the global batch stays
+/// weak    constant sequences per GPU, the global batch grows
+/// strong  constant global batch
 enum class Scaling : std::uint8_t { weak, strong };
 
 struct ScalingRequest {
@@ -27,11 +28,11 @@ struct ScalingRequest {
 
 struct ScalingPoint {
   std::int64_t gpus = 0, data = 0, global_batch = 0;
-  std::string refused{};  // why no step of so many GPUs was predicted; empty: it was
+  std::string refused{};  // why it was not predicted; empty if it was
   bool fits = false;
   Time step{};
   double tokens_per_second = 0, mfu = 0;
-  /// Tokens per second and GPU over those of the first point that was predicted.
+  /// Tokens per second per GPU, relative to the first point that was predicted.
   double efficiency = 0;
   models::Breakdown breakdown{};  // of the slowest rank
 
@@ -53,7 +54,7 @@ std::vector<std::int64_t> parse_gpu_counts(std::string_view text);
 Scaling scaling_named(std::string_view text);
 std::string_view name(Scaling scaling);
 
-/// Errors  InputError of the scenario itself; what is wrong with one number of GPUs is a point's
+/// Errors  a wrong scenario: InputError; what is wrong with one point is in its `refused`
 ScalingReport scale(const ScalingRequest& request, const Progress& progress);
 
 Json to_json(const ScalingReport& report);

@@ -14,7 +14,8 @@ namespace orrery::scenarios {
 
 namespace {
 
-/// The best of many predictions is the luckiest one.
+/// Winner's curse: the step that plan 1 takes on average is longer than predicted, because the best
+/// of many predictions is probably one with a favourable error.
 std::string luck(const ExpectedStep& expected, Time step, const ReportOptions& options) {
   if (expected.step <= step) return {};
   const double more = 100 * (ratio(expected.step, step) - 1);
@@ -35,7 +36,7 @@ std::string peak_of(const PlanQuery& query) {
                                models::compute_dtype(query.precision));
 }
 
-/// Why a plan is predicted faster than anything that was published.
+/// A caution if the best plan's MFU is above that of all published runs.
 std::string above_published(const PlanReport& report, const ExpectedStep& expected,
                             const ReportOptions& options) {
   const auto published = highest_published(report.query);

@@ -1,6 +1,6 @@
 #pragma once
-// What a search says of its best plan: how much of its lead is luck, and how it stands to the
-// fastest published runs on the same GPU.
+// Cautions about the best plan of a search: how much of its lead is a favourable error, and how its
+// MFU compares with the fastest published runs on the same GPU.
 
 #include <optional>
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace orrery::scenarios {
 
-/// The highest share of the peak that published runs of models of this size reached on the
-/// cluster's GPU with as many bits; nothing without three such runs.
+/// The highest MFU of published runs of models of this size on the cluster's GPU at as many bits;
+/// nothing with fewer than three such runs.
 std::optional<models::HighestMfu> highest_published(const PlanQuery& query);
 
-/// Paragraphs for people. Empty where the best plan is to be taken as predicted.
+/// The cautions as paragraphs. Empty if the best plan can be taken as predicted.
 std::string best_of_many(const PlanReport& report, const ReportOptions& options);
 
 }  // namespace orrery::scenarios

@@ -27,7 +27,7 @@ std::vector<models::WaterfallPart> waterfall_of(const PlanQuery& query, const Ca
   return models::predict(question_of(query, plan.placed)).waterfall;
 }
 
-/// `gpus`: over those of the best plan.
+/// Waterfall parts less the best plan's. `gpus` is the ratio of GPUs to the best plan's.
 std::vector<models::WaterfallPart> difference(std::vector<models::WaterfallPart> parts, double gpus,
                                               const std::vector<models::WaterfallPart>& best) {
   ensure(parts.size() == best.size(), "waterfalls have the same parts");
@@ -41,7 +41,7 @@ std::vector<models::WaterfallPart> difference(std::vector<models::WaterfallPart>
 
 namespace {
 
-/// Candidates against the best one of an answer.
+/// Ranks candidates relative to the best one of an answer.
 std::vector<RankedPlan> against_best(const PlanQuery& query, const Candidate& best,
                                      const Objective& objective,
                                      const std::vector<const Candidate*>& candidates) {
@@ -65,10 +65,10 @@ bool fitted(const models::Software& software) {
   return software.residuals && software.residuals->of == "this stack";
 }
 
-/// Mean of the largest of n errors, in standard deviations.
+/// Expected largest of n standard normal errors (Blom's formula).
 double largest_of(std::size_t n) {
   const auto count = static_cast<double>(n);
-  // Phi^-1 by bisection of erfc: a search asks once.
+  // Phi^-1 by bisection of erfc: fast enough, a search calls it once.
   const double share = (count - 0.375) / (count + 0.25);
   double low = -8, high = 8;
   for (int i = 0; i < 60; ++i) {
@@ -156,7 +156,7 @@ std::vector<RankedPlan> tight_ahead(const PlanQuery& query, const PlanAnswer& an
 
 std::string why(const RankedPlan& plan) {
   constexpr std::size_t most = 3;
-  constexpr std::int64_t negligible = 100;  // parts of the largest
+  constexpr std::int64_t negligible = 100;  // a hundredth of the largest part
   const auto size = [](const models::WaterfallPart& part) { return std::abs(part.time.count()); };
   std::vector<models::WaterfallPart> parts = plan.against_best;
   std::stable_sort(parts.begin(), parts.end(),

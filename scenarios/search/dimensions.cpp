@@ -27,7 +27,7 @@ constexpr bool power_of_two(std::int64_t n) {
   return (n & (n - 1)) == 0;
 }
 
-/// The plan once with each value.
+/// Copies of the plan, one with each value of a field.
 template <class Value>
 std::vector<Plan> with_each(const Plan& plan, Value Plan::*member,
                             const std::vector<Value>& values) {
@@ -47,7 +47,7 @@ bool has_context(const RunnablePlans& stack) {
   return !stack.context.empty();
 }
 
-/// Up to the GPUs of a node.
+/// Tensor degrees up to the GPUs of a node that divide the heads.
 std::vector<Plan> tensors(const Plan& plan, const SearchBounds& bounds) {
   const PlanQuery& query = bounds.query;
   std::vector<std::int64_t> degrees =
@@ -56,7 +56,8 @@ std::vector<Plan> tensors(const Plan& plan, const SearchBounds& bounds) {
   return with_each(plan, &Plan::tensor, degrees);
 }
 
-/// The stack's forms; in a reduced list its first.
+/// Context parallelism over `ranks` in each form that the stack runs; if reduced, the first that
+/// applies.
 std::vector<Plan> forms_of(const Plan& plan, std::int64_t ranks, const SearchBounds& bounds) {
   const PlanQuery& query = bounds.query;
   const std::int64_t in_node = query.cluster.node.gpus / plan.tensor;
@@ -75,7 +76,8 @@ std::vector<Plan> forms_of(const Plan& plan, std::int64_t ranks, const SearchBou
   return found;
 }
 
-/// Powers of two, of sequences of which each rank's pieces stay long enough for attention kernels.
+/// Context degrees in powers of two, for long causal sequences, as long as each rank's pieces are
+/// long enough for attention kernels.
 std::vector<Plan> contexts(const Plan& plan, const SearchBounds& bounds) {
   const PlanQuery& query = bounds.query;
   constexpr std::int64_t shortest_piece = 1024, shortest_sequence = 8192;
@@ -91,7 +93,8 @@ std::vector<Plan> contexts(const Plan& plan, const SearchBounds& bounds) {
   return plans;
 }
 
-/// Every divisor; data-parallel are the GPUs that are left, if they share out the batch.
+/// Every divisor as the pipeline degree; the remaining GPUs are data parallel, if they divide the
+/// batch.
 std::vector<Plan> pipelines(const Plan& plan, const SearchBounds& bounds) {
   const PlanQuery& query = bounds.query;
   const std::int64_t most = has_pipeline(query.software.runs) ? query.model.layers : 1;
@@ -105,8 +108,8 @@ std::vector<Plan> pipelines(const Plan& plan, const SearchBounds& bounds) {
   return plans;
 }
 
-/// As many layers on every chunk, or one less on the first and the last, next to embedding and
-/// head: layers_per_chunk leaves the same either way.
+/// Whether layers divide evenly over the chunks, or do so with embedding and head counted as one
+/// layer each, so that the first and the last chunk have one less (as layers_per_chunk does).
 bool cuts_evenly(const PlanQuery& query, std::int64_t chunks) {
   const std::int64_t layers = query.model.layers;
   const bool alike = layers % chunks == 0 && !query.software.embedding_counts;
@@ -128,7 +131,7 @@ bool has_schedules(const RunnablePlans& stack) {
   return !stack.schedules.empty();
 }
 
-/// The usual one, and those of the stack that run so many chunks.
+/// The usual schedule, and those of the stack for this number of chunks per stage.
 std::vector<Plan> schedules(const Plan& plan, const SearchBounds& bounds) {
   std::vector<Plan> plans{plan};
   for (const std::string& name : bounds.query.software.runs.schedules) {
@@ -149,7 +152,7 @@ std::vector<Plan> micro_batches(const Plan& plan, const SearchBounds& bounds) {
   return with_each(plan, &Plan::micro_batch, sizes);
 }
 
-/// In a reduced list wherever it applies.
+/// On and off; if reduced, on wherever there is tensor parallelism.
 std::vector<Plan> sequence_parallelism(const Plan& plan, const SearchBounds& bounds) {
   if (plan.tensor == 1) return {plan};
   const std::vector<bool> tried =
@@ -157,7 +160,7 @@ std::vector<Plan> sequence_parallelism(const Plan& plan, const SearchBounds& bou
   return with_each(plan, &Plan::sequence_parallel, tried);
 }
 
-/// The stack's, by rising stage.
+/// The stack's ZeRO stages in rising order; stages 2 and 3 only without a pipeline.
 std::vector<Plan> shardings(const Plan& plan, const SearchBounds& bounds) {
   if (plan.replicas() == 1) return with_each(plan, &Plan::zero, {Zero::none});
   const std::vector<Zero>& known = bounds.query.software.runs.zero;
@@ -171,7 +174,8 @@ std::vector<Plan> shardings(const Plan& plan, const SearchBounds& bounds) {
   return with_each(plan, &Plan::zero, found);
 }
 
-/// Every divisor of the experts that a stage's ranks can share; in a reduced list powers of two.
+/// Expert-parallel degrees: divisors of the experts that divide a stage's ranks; if reduced, powers
+/// of two.
 std::vector<Plan> experts(const Plan& plan, const SearchBounds& bounds) {
   if (bounds.query.model.experts == 0) return {plan};
   const std::int64_t ranks = plan.tensor * plan.context * plan.data;
@@ -182,7 +186,7 @@ std::vector<Plan> experts(const Plan& plan, const SearchBounds& bounds) {
   return with_each(plan, &Plan::expert, degrees);
 }
 
-/// Whole experts, or each cut as the rest of the layer is.
+/// Expert tensor parallelism: none, or the tensor degree of the dense layers.
 std::vector<Plan> expert_cuts(const Plan& plan, const SearchBounds& bounds) {
   if (bounds.query.model.experts == 0) return {plan};
   std::vector<std::int64_t> degrees{1};

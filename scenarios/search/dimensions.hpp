@@ -1,6 +1,6 @@
 #pragma once
-// What a search tries of a plan's fields, one row each: enumeration and the sentence that reports
-// it iterate the table.
+// The values that a search tries for each field of a plan, a row per field: the enumeration and the
+// sentence that reports it iterate the table.
 
 #include <span>
 #include <string_view>
@@ -10,7 +10,7 @@
 
 namespace orrery::scenarios {
 
-/// What is fixed while plans are tried: a query, and GPUs of as many nodes as they take.
+/// What is fixed while plans are enumerated: the query, and the number of GPUs that each plan uses.
 struct SearchBounds {
   const PlanQuery& query;
   std::int64_t gpus = 1;
@@ -21,18 +21,18 @@ struct SearchBounds {
 struct SearchDimension {
   std::string_view key;   // of the plan's field
   std::string_view name;  // in "tried: ..."
-  /// The plan with every value of this field that goes with the fields of rows before, the plainest
-  /// first, so that it stands first of plans which tie.
+  /// Copies of the plan with every value of this field that is valid with the fields of the rows
+  /// before. The plainest comes first, so that it is listed first among plans that tie.
   std::vector<models::Plan> (*tries)(const models::Plan& plan, const SearchBounds& bounds);
-  /// Does a stack of these plans have it at all? Null: every one does.
+  /// Whether a stack supports this field. Null: every stack does.
   bool (*runs)(const models::RunnablePlans& stack) = nullptr;
 };
 
-/// The first row varies slowest. Plans that differ in recomputation alone stand together: it is the
-/// last row.
+/// The first row varies slowest. Recomputation is the last row, so that plans which differ in
+/// nothing else are adjacent.
 std::span<const SearchDimension> search_dimensions();
 
-/// Fields that a search decides, or that have flags of their own.
+/// Whether a field is chosen by the search or has a flag of its own.
 bool is_searched(std::string_view key);
 
 }  // namespace orrery::scenarios

@@ -19,7 +19,7 @@ double cost_of(const Estimate& estimate) {
   return estimate.cost->count();
 }
 
-/// Three digits, where a step costs cents.
+/// Dollars per step, with three significant digits below one dollar.
 std::string small_dollars(const Estimate& estimate) {
   if (!estimate.cost) return "-";
   const Money money = *estimate.cost;

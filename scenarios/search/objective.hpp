@@ -1,5 +1,5 @@
 #pragma once
-// What the best plan has least of: one row each. A search, its reports and `orrery plan
+// What a search minimises, a row per objective. The search, its reports and `orrery plan
 // --objective` iterate the table.
 
 #include <span>
@@ -14,11 +14,11 @@ namespace orrery::scenarios {
 struct Objective {
   std::string_view name;
   double (*measure)(const models::Estimate& estimate);
-  /// On one set of nodes cost and energy follow time; for those two, plans on a part of the cluster
-  /// take part, too.
+  /// On a fixed set of nodes cost and energy scale with time; so these two also consider plans on a
+  /// part of the cluster.
   Extent extent = Extent::all_nodes;
   bool needs_price = false;
-  /// A column of the table of plans next to step, MFU and memory.
+  /// Heading of the column that the plan table has besides step, MFU and memory.
   std::string_view heading;
   std::string (*cell)(const models::Estimate& estimate);
 };

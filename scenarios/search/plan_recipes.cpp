@@ -1,4 +1,4 @@
-// What recipes of the stack fix of a plan that a search tries.
+// Applies the stack's recipes to a plan that a search tries.
 
 #include <algorithm>
 

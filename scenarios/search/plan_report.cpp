@@ -47,7 +47,7 @@ std::string excess_cell(const RankedPlan& ranked, bool first) {
   return fmt::format("{:+.1f} %{}", 100 * ranked.excess, ranked.as_good ? " ≈" : "  ");
 }
 
-/// A column of a plan's fields: one that a title has, and the additions after it.
+/// A column of the table: the field that has a heading, and fields appended to its cell.
 struct PlanColumn {
   TextTable::Column column;
   std::vector<const models::PlanField*> fields;
@@ -59,7 +59,7 @@ std::vector<PlanColumn> plan_columns() {
   for (const models::PlanField& field : models::plan_fields()) {
     if (field.title == Title::none) continue;
     if (field.title == Title::addition) {
-      if (columns.empty()) continue;  // of all plans alike
+      if (columns.empty()) continue;  // before any heading: equal for all plans
       columns.back().fields.push_back(&field);
       columns.back().column.align = Align::left;
       continue;
@@ -97,13 +97,13 @@ std::vector<std::string> cells(const RankedPlan& ranked, std::size_t number, Tim
   return cells;
 }
 
-/// Were any evaluated with their traffic on links?
+/// Whether any plan shown was evaluated with its traffic on links.
 bool any_shared(const PlanReport& report) {
   return std::any_of(report.best.begin(), report.best.end(),
                      [](const RankedPlan& each) { return each.candidate.shared.has_value(); });
 }
 
-/// A plan on a part of the cluster says on how much.
+/// Whether any plan shown uses only a part of the cluster's nodes.
 bool on_parts(const PlanReport& report) {
   for (const RankedPlan& each : report.best) {
     if (each.candidate.placed.nodes != report.query.cluster.nodes) return true;
@@ -162,7 +162,8 @@ std::string ties(const PlanReport& report, const ReportOptions& options) {
                    2, options);
 }
 
-/// Plans that fit tightly are no first choice: how many there are, and what they would gain.
+/// A paragraph on plans that fit tightly and are ranked last: how many there are, and what they
+/// gain.
 std::string tight(const PlanReport& report, const ReportOptions& options) {
   const std::int64_t count = report.answer.tight();
   if (count == 0) return {};
@@ -192,7 +193,7 @@ std::string tight(const PlanReport& report, const ReportOptions& options) {
   return text;
 }
 
-/// How far published runs were off, where a plan is of a kind that no stack is fitted to.
+/// The error on published runs, if a plan shown is of a kind that no stack is fitted to.
 std::string sharded(const PlanReport& report, const ReportOptions& options) {
   for (const RankedPlan& each : report.best) {
     const auto note = sharded_note(each.candidate.placed.plan, report.query.software);
@@ -245,7 +246,7 @@ std::string counts(const PlanReport& report, const ReportOptions& options) {
   return text;
 }
 
-/// How to look at the best plan more closely.
+/// The command line that simulates the best plan.
 std::string next(const PlanReport& report, const ReportOptions& options) {
   return heading("The best one in detail", options) + "  " + report.simulate + "\n";
 }

@@ -9,7 +9,7 @@
 
 namespace orrery::scenarios {
 
-/// All that is reported about a search.
+/// The contents of a report on a plan search.
 struct PlanReport {
   const PlanQuery& query;
   const Objective& objective;
@@ -31,7 +31,7 @@ Json to_json(const PlanReport& report);
 /// The best plans in a table, which of them tie, why they lose, what did not fit.
 std::string text_of(const PlanReport& report, const ReportOptions& options);
 
-/// Why no plan is there: nothing fits, or nothing goes with the batch. Empty if one is.
+/// Why there is no plan: nothing fits, or nothing divides the batch. Empty if there is one.
 std::string reason_of(const PlanQuery& query, const PlanAnswer& answer);
 
 }  // namespace orrery::scenarios

@@ -46,7 +46,7 @@ std::int64_t PlanAnswer::tight() const {
 
 namespace {
 
-/// One question for each thread, of which only the plan changes.
+/// Estimates plans; each thread has its own question, of which only the plan changes.
 class Estimator {
  public:
   Estimator(const PlanQuery& query, unsigned members)
@@ -106,7 +106,8 @@ class Search {
     answer_.too_large = answer_.too_large_by_sizes = static_cast<std::int64_t>(large_.size());
   }
 
-  /// Plans that differ in recomputation only stand together, the least first: first of each.
+  /// Start indices of groups of plans that differ only in recomputation, the least of it first.
+  /// With Recomputations::all every plan is a group of its own.
   std::vector<std::size_t> beginnings() const {
     std::vector<std::size_t> found;
     for (std::size_t i = 0; i < plans_.size(); ++i) {
@@ -150,8 +151,8 @@ class Search {
     }
   }
 
-  /// A plan set aside by sizes may still lack less than those that were lowered, as long as the
-  /// bound does.
+  /// A plan that was ruled out by its sizes may lack less memory than those that were estimated:
+  /// estimates such plans while their lower bound is below the nearest miss.
   void look_for_nearer_misses() {
     std::stable_sort(large_.begin(), large_.end(),
                      [](const Large& a, const Large& b) { return a.least < b.least; });
@@ -167,8 +168,8 @@ class Search {
     }
   }
 
-  /// Best first, what fits tightly last; of those that tie, less memory, then the plainest. Equal
-  /// ones become one.
+  /// Sorts plans best first, those that fit tightly last; ties by less memory, then in order of
+  /// enumeration, plainest first. Plans with equal step and memory are merged into one candidate.
   void order() {
     const auto rank = [this](const Candidate& each) {
       return std::tuple{is_tight(each.estimate), objective_.measure(each.estimate),

@@ -85,7 +85,7 @@ Plan first_plan(const PlanQuery& query) {
 
 namespace {
 
-/// Parameters of a layer on a rank at least: of attention with latents nothing is counted.
+/// Lower bound of a layer's dense parameters on a rank; latent attention counts as 0.
 std::int64_t least_of_layer(const models::Model& model, const Plan& plan) {
   const std::int64_t queries = model.heads * model.head_dim;
   const std::int64_t keys = model.kv_heads * model.head_dim;
@@ -100,7 +100,8 @@ std::int64_t least_of_layer(const models::Model& model, const Plan& plan) {
   return model.hidden * (attention + mlp) / plan.tensor;
 }
 
-/// A rank's experts on the stage that has most of them: no fewer layers than an even share.
+/// Lower bound of the expert parameters on a rank of the stage that has most: an even share of
+/// layers.
 std::int64_t least_of_experts(const models::Model& model, const Plan& plan) {
   if (model.experts == 0) return 0;
   std::int64_t layers = 0;

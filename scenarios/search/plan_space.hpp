@@ -1,7 +1,7 @@
 #pragma once
 // The plans of a search: every combination of what scenarios/search/dimensions.cpp tries. Leaves
-// out uneven cuts other than the stack's own, other schedules than (interleaved) 1F1B, and
-// placements other than tensor, data, pipeline.
+// out uneven cuts other than the stack's own, schedules other than (interleaved) 1F1B and those
+// that the stack runs, and placements other than tensor, data, pipeline.
 
 #include <cstdint>
 #include <optional>
@@ -26,7 +26,7 @@ namespace orrery::scenarios {
 /// ZeRO-2 and 3 without a pipeline; all three recomputations.
 enum class Breadth : std::uint8_t { full, reduced };
 
-/// What is held fixed. The plan's degrees and choices are what is searched.
+/// What a search holds fixed; it varies the plan's degrees and choices.
 struct PlanQuery {
   models::Model model;
   hardware::Cluster cluster;
@@ -34,13 +34,13 @@ struct PlanQuery {
   std::int64_t global_batch = 0;
   std::int64_t seq_len = 0;
   models::Precision precision = models::Precision::bf16;
-  models::Plan fixed{};  // task, adapters, moments: what every plan has and no search varies
-  std::vector<std::string> stated{};  // keys of those that the user gave
+  models::Plan fixed{};               // task, adapters, moments: not varied
+  std::vector<std::string> stated{};  // keys of `fixed` that the user gave
   Breadth breadth = Breadth::full;
   double headroom = models::usual_headroom();
 };
 
-/// A plan and how many of the cluster's nodes it takes.
+/// A plan and the number of the cluster's nodes that it uses.
 struct PlacedPlan {
   models::Plan plan;
   int nodes = 1;
@@ -51,32 +51,33 @@ struct PlanSpace {
   std::int64_t conflicting = 0;   // combinations that model or schedule forbid
 };
 
-/// Every plan that uses all of the cluster; of `fewer_nodes`, also those of a half of the nodes, a
+/// all_nodes: plans that use the whole cluster; fewer_nodes: also plans on a half of the nodes, a
 /// quarter, and so on.
 enum class Extent : std::uint8_t { all_nodes, fewer_nodes };
 PlanSpace enumerate_plans(const PlanQuery& query, Extent extent = Extent::all_nodes);
 
-/// What no plan of a query can help: a model that is counted only, a format that the GPU lacks,
-/// nodes without a network, a sequence longer than the positions. Pointers as `conflicts` has them.
+/// Why no plan of a query can run: a model whose parameters are only counted, a format that the GPU
+/// lacks, nodes without a network, a sequence longer than the model's positions. Pointers as in
+/// `conflicts`.
 std::optional<models::Conflict> refusal(const PlanQuery& query);
 
-/// Takes what recipes of the stack fix and neither the search varies nor the user gave, where it
-/// goes with the rest of the question's plan. Returns what was taken.
+/// Applies settings of the stack's recipes to fields that neither the search varies nor the user
+/// gave, unless they conflict with the rest of the plan. Returns those that were applied.
 std::vector<models::RecipeChoice> take_recipe(const PlanQuery& query, models::Question& question);
 
-/// A plan with what a query holds fixed.
+/// The plan that enumeration starts from: the fields that the query holds fixed.
 models::Plan first_plan(const PlanQuery& query);
 
-/// Bytes that the fullest rank holds at least, from sizes alone: its layers' matrices and its share
-/// of the vocabulary with gradients and optimizer states, and the libraries. Of frozen matrices,
-/// the weights alone.
+/// Lower bound in bytes of the memory of the fullest rank, from sizes alone: its layers' matrices
+/// and its share of the vocabulary, with gradients and optimizer states, and the libraries' memory.
+/// For frozen matrices, the weights alone.
 ///   layers n (bytes(weight) / s3 + bytes(gradient) / s2 + o / s1) + context
 ///   n = h (q + 2k + q + g f) / t
 /// q, k, g, f, h  as in count_parameters;  t  tensor
 /// s1, s2, s3     data-parallel ranks from that ZeRO stage on, 1 below it
 /// o              12 bytes: fp32 master weight and two moments; 8 where weights are fp32; moments
-///                perhaps of two bytes or one
-/// Never above what `estimate` finds: norms, biases, positions, activations come on top.
+///                may have two bytes or one
+/// Never above what `estimate` finds: norms, biases, positions and activations come on top.
 Bytes least_memory(const PlanQuery& query, const models::Plan& plan);
 
 }  // namespace orrery::scenarios

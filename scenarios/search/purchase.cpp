@@ -28,29 +28,29 @@ struct RentedCluster {
   int nodes = 1;
 };
 
-/// What is found there: a choice, or else the reason why there is none.
+/// The result for one cluster: a choice, or the reason why there is none.
 struct Finding {
   std::optional<PurchaseChoice> choice;
   std::string reason;
-  bool hopeless = false;  // by the GPUs' peak; not searched
+  bool hopeless = false;  // misses a limit even at peak FLOP/s; not searched
   std::int64_t plans = 0;
 };
 
-/// Are clusters searched that cannot meet deadline and budget?
+/// Whether clusters that cannot meet deadline and budget even at peak FLOP/s are searched.
 enum class Hopeless : std::uint8_t { skip, search };
 
 Money price_of(const Rental& rental, double gpus, double days) {
   return Money{rental.price.count() * gpus * days * 24};
 }
 
-/// All GPUs of a node, and where they are no power of two the largest one: as many share out a
-/// batch that the others cannot.
+/// GPUs per node to try: all, and if that is no power of two also the largest one below, because a
+/// batch may divide over as many GPUs and not over all.
 std::vector<int> gpus_used(int gpus) {
   const int even = static_cast<int>(std::bit_floor(static_cast<unsigned>(gpus)));
   return even == gpus ? std::vector<int>{gpus} : std::vector<int>{gpus, even};
 }
 
-/// A node of which only so many GPUs work, each with its share of the NICs.
+/// The node with only some of its GPUs in use, and a proportional share of the NICs.
 hardware::NodeType part_of(hardware::NodeType node, int gpus) {
   node.nics = node.nics * gpus / node.gpus;
   node.gpus = gpus;
@@ -86,7 +86,7 @@ class Survey {
   }
 
  private:
-  /// Why not even GPUs at their dense peak would do; empty if they would.
+  /// Why the cluster misses a limit even at the GPUs' dense peak; empty if it does not.
   std::string hopeless_because(const PlanQuery& asked, const RentedCluster& site) const {
     const auto peak = asked.cluster.gpu().peak(models::compute_dtype(asked.precision));
     const double gpus = asked.cluster.gpus();
@@ -106,7 +106,7 @@ class Survey {
   /// Searches one cluster and keeps its plan if it is better than the one found so far.
   void take_best(const PlanQuery& asked, const RentedCluster& site, int paid,
                  Finding& found) const {
-    // The survey's own threads share clusters out, so that each is searched by one.
+    // One thread per search: the survey runs the searches of different clusters in parallel.
     PlanAnswer answer = search_plans(asked, objective_named("time"), {.threads = 1, .progress = {}},
                                      Recomputations::least);
     found.plans += answer.considered;
@@ -160,7 +160,7 @@ std::vector<int> sizes_of(const hardware::Cluster& one_node) {
 
 namespace {
 
-/// All clusters of a query and what was found so far.
+/// All clusters of a query and the results so far.
 class Market {
  public:
   Market(const PurchaseQuery& query, const Workers& workers) : survey_{query}, workers_{workers} {
@@ -174,7 +174,7 @@ class Market {
     found_.resize(sites_.size());
   }
 
-  /// Sizes that a node type is not rented in are not looked at.
+  /// Adds a node type's clusters, only in sizes that can be rented.
   void add_sizes(std::span<const Rental> of_one_type) {
     for (const int nodes : sizes_of(hardware::named_cluster(of_one_type.front().node))) {
       bool rented = false;

@@ -10,8 +10,8 @@ namespace {
 
 constexpr double seconds_in_a_day = 86400;
 
-/// None may be faster and cheaper at once: walks from the fastest on and keeps what is cheaper
-/// than all before.
+/// Marks the Pareto front of days and cost: from the fastest on, each choice that is cheaper than
+/// all before it.
 void mark_front(std::vector<PurchaseChoice>& choices) {
   std::vector<PurchaseChoice*> order;
   for (PurchaseChoice& each : choices) order.push_back(&each);
@@ -41,7 +41,7 @@ void put_in_order(const PurchaseQuery& query, std::vector<PurchaseChoice>& choic
       [&](const PurchaseChoice& a, const PurchaseChoice& b) { return rank(a) < rank(b); });
 }
 
-/// Node types that differ in nothing that counts here become one choice.
+/// Merges node types with equal results into one choice.
 void merge_equals(std::vector<PurchaseChoice>& choices) {
   std::vector<PurchaseChoice> different;
   for (PurchaseChoice& each : choices) {

@@ -109,7 +109,7 @@ void add_row(TextTable& table, const PurchaseChoice& each, const std::string& nu
              each.pareto ? "◆" : ""});
 }
 
-/// Choices that are shown: those that meet the limits, or else those that come closest.
+/// How many choices are shown: those that meet the limits, or else the closest ones.
 std::size_t rows_of(const PurchaseReport& report) {
   const auto meeting = static_cast<std::size_t>(report.answer.meeting());
   return std::min(report.top, meeting > 0 ? meeting : report.answer.choices.size());
@@ -133,7 +133,7 @@ std::string ranking(const PurchaseReport& report, const ReportOptions& options) 
   return text + table.text(options.colour);
 }
 
-/// All of the front, the fastest first.
+/// The whole Pareto front, the fastest first.
 std::string front(const PurchaseReport& report, const ReportOptions& options) {
   std::vector<const PurchaseChoice*> order;
   for (const PurchaseChoice& each : report.answer.choices) {
@@ -153,7 +153,7 @@ std::string idle_words(const PurchaseChoice& choice) {
                      choice.idle(), choice.gpus);
 }
 
-/// What is to be said of a first choice that fits tightly, and of plans without a fitted profile.
+/// Cautions if the first choice fits tightly, and for plans of a kind that no profile is fitted to.
 std::string cautions(const PurchaseReport& report, const ReportOptions& options) {
   const std::vector<PurchaseChoice>& choices = report.answer.choices;
   std::string text;
@@ -184,7 +184,8 @@ std::string plans(const PurchaseReport& report, const ReportOptions& options) {
   return text;
 }
 
-/// Of a cluster that is used in part: orrery plan would use all of it.
+/// The command line for the best choice; for a node used in part it simulates, because `orrery
+/// plan` would use all GPUs.
 std::string simulate_line(const PurchaseReport& report, const PurchaseChoice& best,
                           const ReportOptions& options) {
   const hardware::NodeType node = hardware::named_cluster(best.rental.node).node;
@@ -210,7 +211,7 @@ std::string next(const PurchaseReport& report, const ReportOptions& options) {
              report.software.empty() ? "" : " --software " + report.software);
 }
 
-/// Node types of which no size will do, each with the reason at its largest.
+/// Node types of which no size works, each with the reason at its largest size.
 std::string impossible(const PurchaseReport& report, const ReportOptions& options) {
   std::map<std::string, const Impossible*> nodes;
   for (const Impossible& each : report.answer.impossible) nodes[each.node] = &each;

@@ -19,7 +19,7 @@ struct PurchaseReport {
   std::string defaults{};  // flags that were not given and their values, for the header
 };
 
-/// `meets` whether any choice keeps deadline and budget, `reason` why none does, `choices[]` and
+/// `meets` whether any choice meets deadline and budget, `reason` why none does, `choices[]` and
 /// `impossible[]`. The same bytes on every run.
 Json to_json(const PurchaseReport& report);
 std::string text_of(const PurchaseReport& report, const ReportOptions& options);
@@ -27,7 +27,7 @@ std::string text_of(const PurchaseReport& report, const ReportOptions& options);
 /// Why no choice meets deadline and budget, and what comes closest. Empty if one does.
 std::string reason_of(const PurchaseAnswer& answer);
 
-/// What a survey leaves out or takes for granted, one sentence each.
+/// What a survey leaves out or assumes, one sentence each.
 std::vector<std::string> purchase_assumptions();
 
 }  // namespace orrery::scenarios

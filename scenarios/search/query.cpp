@@ -13,7 +13,7 @@ namespace orrery::scenarios {
 
 namespace {
 
-/// `read` of a section that is given by a flag of its name.
+/// Applies `read` to a section given by the flag of its name.
 template <class Read>
 auto read_flag(Section section, const std::string& text, Read read) {
   const std::string flag = fmt::format("--{}", name(section));

@@ -1,5 +1,5 @@
 #pragma once
-// The parts of a search as the command line names them, read and checked.
+// Reads and checks the flags that name the sections of a search.
 
 #include <optional>
 #include <string>
@@ -12,11 +12,11 @@
 
 namespace orrery::scenarios {
 
-/// The stack where none is named.
+/// The default software stack.
 inline constexpr const char* usual_software = "generic";
 
-/// A name of the catalogue or a path. Errors  as a scenario's, reported as `--model: ...` or where
-/// the file says it
+/// Reads a name of the catalogue or a path. Errors  as for a scenario, reported at `--model: ...`
+///                                                  or at the place in the file
 models::Model read_model_flag(const std::string& text);
 hardware::Cluster read_cluster_flag(const std::string& text);
 models::Software read_software_flag(const std::string& text);
@@ -24,13 +24,13 @@ models::Software read_software_flag(const std::string& text);
 /// Errors  `--precision: expected one of fp32 tf32 ... nvfp4, found 'x'`
 models::Precision read_precision_flag(const std::string& text);
 
-/// Share of a GPU's memory to leave free: "6%"; the measured error where not given.
+/// Share of a GPU's memory to leave free: "6%"; by default the measured error of predicted peaks.
 /// Errors  `--headroom: expected a percentage from 0% to 99% such as 6%, found 'x'`
 double read_headroom_flag(const std::optional<std::string>& text);
 inline constexpr const char* headroom_help =
     "Memory to leave free, such as 6%, or else a plan fits tightly (the measured error of peaks)";
 
-/// The flag that a pointer of a search's refusal means: "/plan/seq_len" is --seq-len.
+/// The flag for a JSON pointer of a refusal: "/plan/seq_len" is --seq-len.
 std::string flag_of_pointer(const std::string& pointer);
 
 }  // namespace orrery::scenarios

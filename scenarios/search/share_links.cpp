@@ -20,7 +20,7 @@ SharedStep shared_step(const PlanQuery& query, const PlacedPlan& placed) {
 
 double measure_of(const Objective& objective, const Candidate& candidate) {
   const double searched = objective.measure(candidate.estimate);
-  // On as many nodes cost and energy follow time.
+  // On the same number of nodes cost and energy scale with time.
   return candidate.shared
              ? searched * orrery::ratio(candidate.shared->step, candidate.estimate.step)
              : searched;

@@ -15,7 +15,7 @@ namespace {
 
 using Work = std::function<void(std::size_t, unsigned)>;
 
-/// One run over all pieces.
+/// One parallel run over all pieces.
 class Shift {
  public:
   Shift(std::size_t pieces, const Work& work) : pieces_{pieces}, work_{work} {}
@@ -48,7 +48,7 @@ class Shift {
   }
 
   void watch(const Progress& progress) {
-    constexpr std::chrono::milliseconds between{50};  // quick to the eye, nothing to the processor
+    constexpr std::chrono::milliseconds between{50};  // between calls of `progress`
     std::unique_lock lock{mutex_};
     while (running_ > 0) {
       left_.wait_for(lock, between, [this] { return running_ == 0; });

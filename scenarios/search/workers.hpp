@@ -1,12 +1,13 @@
 #pragma once
-// Many independent pieces of work on several threads, with progress and a way to stop.
+// Runs many independent pieces of work on several threads, with progress and a way to stop.
 
 #include <cstddef>
 #include <functional>
 
 namespace orrery::scenarios {
 
-/// Called now and then, and at the end, by the thread that waits; false stops the rest.
+/// Called about every 50 ms and at the end, by the thread that waits; false stops the remaining
+/// work.
 using Progress = std::function<bool(std::size_t done, std::size_t all)>;
 
 struct Workers {
@@ -15,9 +16,9 @@ struct Workers {
 
   unsigned size() const;
 
-  /// work(piece, member) for every piece of [0, pieces), each once, in no order; `member` is one of
-  /// [0, size()) and works on one piece at a time. Returns whether all were done: those not done
-  /// when progress said stop are left. What a piece throws is thrown here, and ends the rest.
+  /// Calls work(piece, member) once for every piece of [0, pieces), in no particular order;
+  /// `member` is a thread's number in [0, size()). Returns whether all pieces were done; they are
+  /// not if `progress` asked to stop. An exception of a piece is rethrown here and ends the rest.
   bool work_through(std::size_t pieces,
                     const std::function<void(std::size_t piece, unsigned member)>& work) const;
 };

@@ -45,7 +45,7 @@ class FabricLayout {
   std::size_t lines() const { return graph_.links() / 2; }
 
  private:
-  /// The vertex of a switch.
+  /// The position of switch `i` of a tier.
   Point& at(const Tier& tier, std::size_t i) { return places_[tier.first + i]; }
 
   Vertex vertex(std::size_t v) const { return Vertex{static_cast<std::uint32_t>(v)}; }
@@ -91,7 +91,7 @@ class FabricLayout {
     }
   }
 
-  /// Nodes of a router in a fan away from `centre`.
+  /// Places a router's nodes in a fan that points away from `centre`.
   void place_fan(std::size_t router, Point here, Point centre, double reach) {
     const double outward = std::atan2(here.y - centre.y, here.x - centre.x);
     const std::size_t first = router * static_cast<std::size_t>(cluster_.fabric.nodes_per_leaf);
@@ -131,7 +131,7 @@ class FabricLayout {
     }
   }
 
-  /// Three dimensions in oblique projection; cubes of the others stand side by side.
+  /// Draws three dimensions in oblique projection; further dimensions are cubes side by side.
   void place_grid() {
     const Tier& tier = graph_.tiers().front();
     const auto size = [&](std::size_t d) {
@@ -157,7 +157,7 @@ class FabricLayout {
     }
   }
 
-  /// A cable for each two links; those that wrap round bend.
+  /// Draws one cable for the two directions of a link; wrap-around cables are bent.
   void add_lines() {
     const auto& links = graph_.topology().links();
     for (std::size_t l = 0; l < links.size(); ++l) {
@@ -166,7 +166,7 @@ class FabricLayout {
       const bool to_port = index(link.to) < ports_in_all();
       if (to_port || (!from_port && link.from > link.to)) continue;
       const Point one = places_[index(link.from)], other = places_[index(link.to)];
-      if (from_port && one.x == 0) continue;  // a place of a leaf that is no node's
+      if (from_port && one.x == 0) continue;  // a leaf's port that no node uses
       parallel_ =
           l > 0 && links[l - 1].from == link.from && links[l - 1].to == link.to ? parallel_ + 1 : 0;
       const double thick = link.bandwidth.count() / cluster_.nic_bandwidth().count();
@@ -177,7 +177,7 @@ class FabricLayout {
                                 std::clamp(std::sqrt(thick), 0.7, 6.0)});
     }
   }
-  /// Whether a cable of a torus goes round: its ends are further apart than neighbours.
+  /// Whether a torus cable wraps around: its two ends are not neighbours on the grid.
   bool wraps(const Topology::Link& link) const {
     std::size_t one = index(link.from) - ports_in_all(), other = index(link.to) - ports_in_all();
     for (const int size : cluster_.fabric.direct.dimensions) {
@@ -192,7 +192,8 @@ class FabricLayout {
   }
   std::size_t ports_in_all() const { return graph_.tiers().front().first; }
 
-  /// 0 at a NIC; above a tier its number and one. Between groups of a dragonfly 2.
+  /// 0 for cables from a NIC, t + 1 for those from a switch of tier t. 2 between groups of a
+  /// dragonfly.
   int level_of(Vertex from) const {
     if (index(from) < ports_in_all()) return 0;
     int level = 0;
@@ -204,7 +205,7 @@ class FabricLayout {
   FabricGraph graph_;
   std::size_t nics_, nodes_;
   std::vector<Point> places_;
-  int parallel_ = 0;  // cables before this one between the same two
+  int parallel_ = 0;  // cables already drawn between the same two switches
   Picture picture_;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// Where things stand in the pictures of a fabric and of a node.
+// Positions of boxes and cables in the pictures of a fabric and of a node.
 
 #include "hardware/cluster.hpp"
 #include "models/network/fabric/fabric_graph.hpp"
@@ -8,12 +8,12 @@
 
 namespace orrery::scenarios {
 
-/// Trees in rows, nodes below; a dragonfly's groups on a circle; a torus or mesh as planes side by
-/// side. More than 12,000 cables are not drawn: of such a cluster its first nodes alone, and the
-/// caption says how many.
+/// Trees are drawn in rows with the nodes at the bottom, a dragonfly's groups on a circle, a torus
+/// or mesh as planes side by side. A cluster with more than 12,000 cables is cut to its first
+/// nodes, and the caption says how many.
 Picture fabric_picture(const hardware::Cluster& cluster);
 
-/// Sockets below, PCIe switches in between, GPUs and NICs above, NVLink over them.
+/// Sockets at the bottom, PCIe switches in the middle, GPUs and NICs at the top, NVLink above them.
 Picture node_picture(const hardware::NodeType& node, const std::string& title);
 
 }  // namespace orrery::scenarios

@@ -16,7 +16,7 @@ namespace {
 using models::NodeGraph;
 
 constexpr double slot_width = 74;  // of a GPU or NIC
-constexpr double level_gap = 84;   // between a switch and what hangs under it
+constexpr double level_gap = 84;   // between a switch and the devices below it
 
 bool has_head(const std::string& name, const char* head) {
   return name.rfind(head, 0) == 0;
@@ -71,7 +71,7 @@ class NodeLayout {
     return kind == "gpu" || kind == "nic";
   }
 
-  /// Sockets are roots, else every switch that nothing reached; devices take slots as they come.
+  /// Roots are the sockets, then switches that no socket reaches; devices take columns in order.
   void place_tree() {
     const std::size_t count = neighbours_.size();
     x_.assign(count, 0);

@@ -11,7 +11,7 @@ namespace orrery::scenarios {
 
 namespace {
 
-/// Of cables, from the nodes up. Distinct also without red and green.
+/// Colours of cables by level, from the nodes up; distinguishable with red-green colour blindness.
 constexpr std::array<const char*, 4> level_colours{"#0072b2", "#d55e00", "#8f3f97", "#555555"};
 
 const char* fill_of(const std::string& kind) {

@@ -1,7 +1,7 @@
 #pragma once
-// A picture of a network: boxes and cables with names, as SVG (a hint at each cable says its name
-// and rate) and as one HTML page that needs nothing else: what the pointer is on is named, a click
-// on a box shows its cables, the wheel zooms, dragging moves, a field finds by name.
+// A picture of a network: named boxes and cables, as SVG (a tooltip on each cable shows its name
+// and rate) and as one self-contained HTML page with hover names, click to highlight a box's
+// cables, zoom by wheel, pan by dragging, and search by name.
 
 #include <optional>
 #include <string>
@@ -10,10 +10,10 @@
 namespace orrery::scenarios {
 
 struct PictureBox {
-  std::string name;   // "leaf3": what cables and the field find it by
-  std::string label;  // inside; shown where it fits
+  std::string name;   // "leaf3": cables and the search refer to it
+  std::string label;  // written in the box if it fits
   std::string kind;   // "node", "switch", "gpu", "nic", "socket": its colour
-  double x = 0, y = 0, width = 0, height = 0;  // of its middle
+  double x = 0, y = 0, width = 0, height = 0;  // x, y: the centre
 };
 
 struct PictureLine {
@@ -22,7 +22,7 @@ struct PictureLine {
   std::string rate;      // "50 GB/s"
   int level = 0;         // of the fabric, from the nodes up: its colour
   double x1 = 0, y1 = 0, x2 = 0, y2 = 0;
-  double bend = 0;  // how far its middle is off the straight line
+  double bend = 0;  // offset of its midpoint from the straight line
   double thickness = 1;
 };
 

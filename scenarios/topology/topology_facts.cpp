@@ -20,7 +20,7 @@ using models::FabricGraph;
 
 constexpr std::size_t most_names = 20'000;
 
-/// "leaf" of "rail2/leaf13": what switches of one kind are called.
+/// The kind of a switch: "leaf" of "rail2/leaf13".
 std::string switch_kind(const std::string& name) {
   const std::string last = name.substr(name.rfind('/') + 1);
   return last.substr(0, last.find_first_of("0123456789"));
@@ -41,7 +41,7 @@ Json switches_of(const FabricGraph& graph) {
   return rows;
 }
 
-/// Cables of the same ends and rate, both directions as one.
+/// Counts of cables by the kinds of their two ends and their rate, both directions as one.
 Json cables_of(const FabricGraph& graph) {
   std::map<std::tuple<std::string, std::string, double>, std::size_t> counts;
   std::vector<std::tuple<std::string, std::string, double>> order;
@@ -64,7 +64,7 @@ Json cables_of(const FabricGraph& graph) {
   return rows;
 }
 
-/// From the first node's first NIC to the same NIC of every other node, by how many cables.
+/// Path lengths in cables from the first node's first NIC to the same NIC of every other node.
 Json paths_of(const FabricGraph& graph, const hardware::Cluster& cluster) {
   std::map<std::size_t, std::pair<std::size_t, std::size_t>> by_cables;  // nodes, the first one
   Route route;
@@ -165,7 +165,7 @@ std::string way_text(const Json& way) {
   return text;
 }
 
-/// From the first GPU to the last one and to its NIC.
+/// Paths from the first GPU to the second, the last and its nearest NIC.
 Json ways_of(const models::NodeGraph& graph, const hardware::NodeType& node) {
   Json rows = Json::array();
   std::vector<std::string> ends;
@@ -205,7 +205,7 @@ Json node_facts(const hardware::NodeType& node) {
     nearest.push_back(models::nics_of(node, gpu));
   }
   const auto& links = graph.topology().links();
-  for (std::size_t l = 0; l < links.size(); l += 2) {  // two directions of each cable
+  for (std::size_t l = 0; l < links.size(); l += 2) {  // two links per cable, one each way
     cables.push_back({{"from", graph.name(links[l].from)},
                       {"to", graph.name(links[l].to)},
                       {"bytes_per_s", links[l].bandwidth.count()}});

@@ -19,10 +19,10 @@ Json topology_facts(const hardware::Cluster& cluster);
 /// {gpus, nics, stated, gpu_nics[[..]], cables[{from, to, bytes_per_s}], paths[{from, to, way[]}]}
 Json node_facts(const hardware::NodeType& node);
 
-/// How a fabric routes, for people: a torus or mesh has one way.
+/// The routing in words; a torus or mesh has only dimension-order routing.
 std::string routing_text(const hardware::ClusterFabric& fabric);
 
-/// Either of them for people.
+/// The facts of a cluster or of a node as text.
 std::string topology_text(const Json& facts, bool colour);
 std::string node_text(const Json& facts, bool colour);
 

@@ -1,4 +1,4 @@
-// By what the page splits errors, and what it says about single runs.
+// The columns by which the page splits errors, and its explanations of single runs.
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@ namespace orrery::scenarios {
 
 namespace {
 
-/// Blanks in front put the sizes in order; neither Markdown nor SVG shows them.
+/// Leading blanks sort the sizes; neither Markdown nor SVG shows them.
 std::string size_of(const MeasuredRun& run) {
   const std::int64_t gpus = run.gpus.value_or(0);
   if (gpus <= 8) return "   1 to 8 GPUs";
@@ -36,7 +36,7 @@ std::string strategy_of(const MeasuredRun& run) {
   return text.empty() ? "one GPU" : text;
 }
 
-/// What distinguishes two runs besides their model, stack and GPU.
+/// Settings in which two runs may differ besides model, stack and GPU: GPU count and plan fields.
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
 Settings settings_of(const MeasuredRun& run) {

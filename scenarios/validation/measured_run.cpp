@@ -10,7 +10,7 @@ namespace orrery::scenarios {
 
 namespace {
 
-/// What distinguishes a table of training runs from one of collectives, kernels or goodput.
+/// Whether a table holds training runs, not collectives, kernels or goodput.
 bool holds_training_runs(const orrery::Table& table) {
   return table.has("step_time_s") && table.has("global_batch") && table.has("layers");
 }
@@ -43,7 +43,7 @@ std::string text(const Row& row, const char* column) {
   return std::string{row.text(column)};
 }
 
-/// The cell of a column that holds a field of the plan.
+/// Reads the cell of a column that holds a plan field.
 void read_cell(const Row& row, std::string_view key, std::string_view column, bool is_count,
                MeasuredRun& run) {
   if (column.empty()) return;
@@ -64,7 +64,7 @@ void read_plan_cells(const Row& row, MeasuredRun& run) {
   }
 }
 
-/// Sharded inside a node and copied between nodes, as it is unless ranks are given.
+/// HSDP: sharded inside a node and replicated between nodes, unless the ranks per shard are stated.
 /// Source  ShardingStrategy.HYBRID_SHARD of PyTorch's FullyShardedDataParallel
 void read_hybrid_shards(MeasuredRun& run) {
   if (run.stated("zero") != "hsdp" || !run.gpus_per_node) return;
@@ -72,7 +72,7 @@ void read_hybrid_shards(MeasuredRun& run) {
   run.plan["data_shard"] = std::to_string(*run.gpus_per_node);
 }
 
-/// The last release by calendar in a text, "25.04.02" of "README.md (v25.02..v25.04.02)".
+/// The last calendar version in a text: "25.04.02" of "README.md (v25.02..v25.04.02)".
 std::string release_in(const std::string& text) {
   static const std::regex calendar{
       R"((?:^|[^0-9.]|\.\.)v?((?:2[0-9])\.(?:0[1-9]|1[0-2])(?:\.\d+)*))"};
@@ -83,7 +83,7 @@ std::string release_in(const std::string& text) {
   return last;
 }
 
-/// As its column says, or else where it was published.
+/// The release of the software: its column, or else a version in the source's location or name.
 std::string release_of(const Row& row) {
   std::string stated = text(row, "release");
   if (stated.empty()) stated = release_in(text(row, "source_location"));

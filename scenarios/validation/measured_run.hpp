@@ -1,6 +1,6 @@
 #pragma once
 // One published training run, as a line of a CSV file states it. What the line leaves empty stays
-// empty here; filling it is the business of `question_of`.
+// empty here; `question_of` fills it in.
 
 #include <cstdint>
 #include <map>
@@ -13,12 +13,12 @@
 
 namespace orrery::scenarios {
 
-/// Words are as written; a cell that is empty is an empty text or no number.
+/// Texts are as written; an empty cell is an empty text or no number.
 struct MeasuredRun {
   std::string run, source, software, task, family, model, gpu, intra_node, network;
-  std::string site;  // where it ran, a name that rows and profiles share; empty: not stated
+  std::string site;  // where it ran, as in profiles; empty: not stated
   std::string set_aside;
-  std::string reported_apart;  // the group that it is scored in by itself; empty: with the others
+  std::string reported_apart;  // the group that it is scored in; empty: the main one
   std::string release;         // of the software, "25.08.02"; empty: not stated
   std::optional<std::int64_t> year;
   std::optional<std::int64_t> layers, hidden, heads, gpus;
@@ -29,10 +29,10 @@ struct MeasuredRun {
   std::optional<double> step_time;    // seconds
   std::optional<double> peak_memory;  // GiB, as tools print it
 
-  /// The plan's cell; empty where it is not stated, and nothing of a count.
+  /// The cell of a plan field by its key; empty (for `count`, nothing) if it is not stated.
   std::string stated(std::string_view key) const;
   std::optional<std::int64_t> count(std::string_view key) const;
-  /// The plan on its cluster without the line's name and what came out: of repeats the same.
+  /// The run without its name and results: equal for repeats of one measurement.
   MeasuredRun question() const;
   bool operator==(const MeasuredRun& other) const = default;
 };
@@ -42,7 +42,7 @@ struct MeasuredRun {
 ///         that is missing; a cell that is no number
 std::vector<MeasuredRun> read_runs(const orrery::Table& table);
 
-/// The cell of a column by which results can be grouped, as text.
+/// The cells of a column by which results can be grouped, as text.
 std::vector<std::string> cells_of(const orrery::Table& table, const std::string& column);
 
 }  // namespace orrery::scenarios

@@ -19,7 +19,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// The count of "8x NAME 400gb/s": the last "8x" before the rate, in the same clause.
+/// The NIC count of "8x NAME 400gb/s": the last "8x" before the rate, in the same clause.
 int count_before(std::string_view clause, std::size_t rate_at) {
   for (std::size_t i = rate_at; i-- > 1;) {
     if (clause[i] == ',' || clause[i] == '+' || clause[i] == ';') break;
@@ -31,7 +31,7 @@ int count_before(std::string_view clause, std::size_t rate_at) {
   return 0;
 }
 
-/// Where a rate in gigabits per second ends in its unit, and the number before it.
+/// A rate in gigabits per second: where its number begins and its unit ends in the text.
 struct Rate {
   std::size_t begin = 0, end = 0;
   double gigabits = 0;
@@ -52,7 +52,7 @@ std::optional<Rate> next_rate(std::string_view text, std::size_t from) {
   return std::nullopt;
 }
 
-/// Is `GB/s` meant? Capitals distinguish bytes from bits.
+/// Whether the unit is GB/s: only the capital B distinguishes bytes from bits.
 bool in_bytes(std::string_view original, const Rate& rate) {
   return original.substr(rate.begin, rate.end - rate.begin).find("GB/") != std::string_view::npos;
 }

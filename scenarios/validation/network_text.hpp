@@ -1,6 +1,6 @@
 #pragma once
-// The network of a node, as published runs describe it in words: "8x HDR InfiniBand 200Gb/s per
-// node (Selene)", "1600 Gb/s per node RoCE", "RDMA 400 Gb/s per GPU".
+// Parses descriptions of a node's network in published runs: "8x HDR InfiniBand 200Gb/s per node
+// (Selene)", "1600 Gb/s per node RoCE", "RDMA 400 Gb/s per GPU".
 
 #include <optional>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace orrery::scenarios {
 
-/// NICs of one node that carry the training traffic.
+/// The NICs of one node that carry training traffic.
 struct NetworkText {
   int nics = 1;
   double gigabits = 0;        // of one NIC and direction, Gb/s
@@ -22,7 +22,7 @@ struct NetworkText {
 ///   r "per GPU": one NIC of r for each GPU
 std::optional<NetworkText> read_network(std::string_view text, int gpus_per_node);
 
-/// The class of a text's first known word; empty if there is none.
+/// The latency class of the first known word in a text; empty if there is none.
 std::string latency_class_of(std::string_view text);
 
 }  // namespace orrery::scenarios

@@ -66,7 +66,7 @@ std::vector<const RunResult*> worst_of(const std::vector<RunResult>& results) {
   for (const RunResult& each : results) {
     if (each.scored()) scored.push_back(&each);
   }
-  // Twice as long and half as long are as wrong as each other.
+  // Logarithms, so that twice and half the measured time are equally wrong.
   std::stable_sort(scored.begin(), scored.end(), [](const RunResult* a, const RunResult* b) {
     const auto size = [](const RunResult* each) {
       return std::abs(std::log(1 + *each->error_pct / 100));
@@ -93,7 +93,7 @@ std::string worst_table(const std::vector<MeasuredRun>& runs,
   return text;
 }
 
-/// What the profiles say they do not describe.
+/// The limits that the profiles state: what they do not describe.
 std::string limits(const std::vector<RunResult>& results) {
   std::map<std::string, std::string> stated;
   for (const RunResult& each : results) {

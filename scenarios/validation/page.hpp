@@ -1,6 +1,6 @@
 #pragma once
-// The page of `orrery validate FILE --page FOLDER`: how right predictions are and where they are
-// not, as a document and a picture that anyone can make again.
+// The page of `orrery validate FILE --page FOLDER`: where predictions are accurate and where they
+// are not, as a Markdown document and a picture that the command regenerates.
 
 #include <string>
 #include <vector>
@@ -9,12 +9,12 @@
 
 namespace orrery::scenarios {
 
-/// What errors are distinguished by: stack, GPU, size of the cluster, strategy.
+/// The columns by which errors are split: stack, GPU, size of the cluster, strategy.
 std::vector<Grouping> facets_of(const std::vector<MeasuredRun>& runs);
 
-/// What is known about the error of one run, from the others: whether runs of the same model on the
-/// same stack are off alike or its twin with one number changed is not, what takes most of the
-/// predicted step, and how many curves were borrowed.
+/// Explains the error of one run: the largest part of its predicted step, the median error of other
+/// runs of the same model and stack, the error of the closest run (at most two settings changed),
+/// and how many fallback curves it used.
 std::string explanation_of(const std::vector<MeasuredRun>& runs,
                            const std::vector<RunResult>& results, std::size_t row);
 

@@ -18,7 +18,7 @@ namespace {
 constexpr const char* colour_of_the_rest = "#999999";
 constexpr std::size_t least_rows_with_a_colour = 5;
 
-/// Stacks with enough runs, most runs first; each has a colour.
+/// The stacks with enough runs to get a colour of their own, most runs first.
 std::vector<std::string> coloured_stacks(const std::vector<MeasuredRun>& runs,
                                          const std::vector<RunResult>& results) {
   std::map<std::string, std::size_t> counts;
@@ -152,7 +152,7 @@ class Spreads {
 
  private:
   static constexpr double pitch = 15;  // pixels from row to row
-  static constexpr double edge = 40;   // percent at either end of the axis
+  static constexpr double edge = 40;   // the axis runs from -40 % to +40 %
 
   std::map<std::string, std::vector<double>> errors_of(const Grouping& facet) const {
     std::map<std::string, std::vector<double>> errors;

@@ -1,5 +1,5 @@
 #pragma once
-// Why runs are not scored, simulated or used: reasons with how many runs they hold for.
+// Collects reasons why runs are not scored, simulated or used, with the runs that each holds for.
 
 #include <map>
 #include <string>
@@ -9,13 +9,13 @@ namespace orrery::scenarios {
 
 class Reasons {
  public:
-  /// An empty reason is none.
+  /// Adds a run to a reason; an empty reason is ignored.
   void add(const std::string& reason, const std::string& run) {
     if (!reason.empty()) runs_[reason].push_back(run);
   }
 
   const std::map<std::string, std::vector<std::string>>& runs() const { return runs_; }
-  /// A line each, the first few runs named: `     2  no step_time_s is stated (a1, a4)`.
+  /// One line per reason with its first runs: `     2  no step_time_s is stated (a1, a4)`.
   std::string lines() const;
 
  private:

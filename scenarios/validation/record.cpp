@@ -1,5 +1,5 @@
-// What a validation leaves for predictions to say of themselves: models/prediction/
-// published_errors.json.
+// The record of prediction errors that a validation writes and predictions read:
+// models/prediction/published_errors.json.
 
 #include <algorithm>
 #include <cmath>
@@ -12,13 +12,13 @@ namespace orrery::scenarios {
 
 namespace {
 
-/// Digits that a figure of some hundred runs has.
+/// Rounds to four decimals, the precision of figures over some hundred runs.
 double rounded(double value) {
   constexpr double digits = 1e4;
   return std::round(value * digits) / digits;
 }
 
-/// Errors of some results, at least one.
+/// Error statistics of results, of which there must be at least one.
 Json steps_json(const std::vector<const RunResult*>& results) {
   std::vector<double> errors, logs;
   for (const RunResult* each : results) {
@@ -55,12 +55,12 @@ Json memory_json(const std::vector<RunResult>& results, const MemoryScore& score
           {"log_percentiles", percentiles}};
 }
 
-/// Fewer runs are no measure of what can be reached.
+/// A highest MFU over fewer runs than this is not recorded.
 constexpr std::int64_t least_rows_of_a_peak = 3;
 
-/// By size and peak, of dense models' pre-training.
+/// The highest MFU of pre-training runs of dense models, by model size and GPU peak.
 Json highest_mfu_json(const std::vector<RunResult>& results) {
-  std::map<std::string, std::pair<const RunResult*, std::int64_t>> highest;  // and how many
+  std::map<std::string, std::pair<const RunResult*, std::int64_t>> highest;  // best run, count
   for (const RunResult& each : results) {
     const bool dense = each.apart.empty() || each.apart == sharded_runs;
     if (!each.counts() || !dense) continue;

@@ -28,7 +28,7 @@ bool is_rack(const MeasuredRun& run) {
   return contains(run.intra_node, "NVL72") || (in_trays && contains(run.intra_node, "NVSWITCH"));
 }
 
-/// GPUs that reach each other without the network.
+/// GPUs of one scale-up domain: they reach each other without the network.
 int domain_of(const MeasuredRun& run, std::vector<std::string>& assumptions) {
   const std::int64_t gpus = *run.gpus;
   if (is_rack(run)) {
@@ -46,13 +46,13 @@ int domain_of(const MeasuredRun& run, std::vector<std::string>& assumptions) {
   return static_cast<int>(std::min(gpus, per_node));
 }
 
-/// GPUs of what a publication calls a node: of a rack, one of its trays.
+/// GPUs per node as a publication counts them: in a rack, those of a tray.
 int server_of(const MeasuredRun& run, int domain) {
   const std::int64_t stated = run.gpus_per_node.value_or(domain);
   return is_rack(run) && stated > 0 && domain % stated == 0 ? static_cast<int>(stated) : domain;
 }
 
-/// The catalogue's node that a GPU is usually in; empty if there is none.
+/// The catalogue's usual node for a GPU; empty if there is none.
 std::string usual_node(const MeasuredRun& run, int domain) {
   struct Home {
     std::string_view gpu, node, efa_node;
@@ -87,7 +87,8 @@ std::string usual_node(const MeasuredRun& run, int domain) {
   return {};
 }
 
-/// Links inside the node where the run's words differ from its usual node's.
+/// The links inside the node, if the run states others than its usual node has; empty: the usual
+/// ones.
 std::string scale_up_of(const MeasuredRun& run) {
   const std::string& text = run.intra_node;
   const bool volta = run.gpu.rfind("v100", 0) == 0;
@@ -113,7 +114,7 @@ std::string fabric_of(const NetworkText& network) {
                       : "infiniband-edr-fat-tree-2";
 }
 
-/// The usual node's network at the size of this domain, unless the run states another.
+/// Adds the run's network if it states one, else the usual node's, scaled to this domain.
 void add_network(const MeasuredRun& run, int domain, const Json* usual, Json& node, Json& cluster,
                  std::vector<std::string>& assumptions) {
   const int server = server_of(run, domain);
@@ -159,7 +160,7 @@ Json cluster_json(const MeasuredRun& run, int domain, std::vector<std::string>& 
   Json cluster{{"name", run.gpu}, {"nodes", 1}};
   add_network(run, domain, usual.empty() ? nullptr : &expanded, node, cluster, assumptions);
   const bool replaces = !usual.empty() && node.contains("nic_bandwidth");
-  if (replaces) node["nic"] = nullptr;  // not laid next to it
+  if (replaces) node["nic"] = nullptr;  // the stated NICs replace the usual node's
   cluster["node"] = std::move(node);
   return cluster;
 }

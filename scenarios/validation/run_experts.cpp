@@ -13,7 +13,7 @@ using models::Plan;
 
 namespace {
 
-/// A published configuration: what it calls its architecture, and its model.
+/// A published configuration: the name of its architecture, and its model.
 struct Architecture {
   std::string type;
   Model model;
@@ -26,7 +26,7 @@ std::string type_in(const Json& config) {
   return type;
 }
 
-/// The catalogue's models with experts.
+/// The catalogue's models that have experts.
 const std::vector<Architecture>& architectures() {
   static const std::vector<Architecture> known = [] {
     std::vector<Architecture> read;
@@ -56,7 +56,7 @@ const Architecture* architecture_of(const MeasuredRun& run) {
   return nullptr;
 }
 
-/// Ordinary attention, gated experts on every layer.
+/// The fallback model: ordinary attention and gated experts on every layer.
 Model plain_model_of(const MeasuredRun& run) {
   Model model;
   model.family = models::Family::llama;
@@ -114,7 +114,7 @@ Model expert_model_of(const MeasuredRun& run, std::vector<std::string>& assumpti
 }
 
 void settle_experts(Plan& plan, std::vector<std::string>& assumptions) {
-  // Megatron-Core runs experts under tensor parallelism with sequence parallelism alone.
+  // Megatron-Core requires sequence parallelism for experts with tensor parallelism.
   if (plan.tensor > 1) plan.sequence_parallel = true;
   if (plan.expert_tensor > 0) return;
   const std::int64_t ranks = plan.gpus() / plan.pipeline;

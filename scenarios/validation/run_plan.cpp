@@ -1,4 +1,4 @@
-// The plan of a measured run: its cells, and the stack's defaults where they are empty.
+// The plan of a measured run: its stated cells, and the stack's defaults for the others.
 
 #include <fmt/format.h>
 
@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::string_view default_of_stack = "the stack's default";
 
-/// A whole batch in one go without a pipeline, as far as activations usually fit; single samples
-/// with one, so that its bubble is short.
+/// Default micro-batch: without a pipeline the whole batch of a rank, halved until it is at most
+/// 16, as activations usually fit; with a pipeline 1, so that its bubble is short.
 std::int64_t usual_micro_batch(const Plan& plan) {
   constexpr std::int64_t most = 16;
   if (plan.pipeline > 1) return 1;
@@ -37,13 +37,13 @@ std::int64_t usual_virtual_stages(const Plan& plan, const Model& model,
   return cuts ? on_stage / layers_per_chunk : 1;
 }
 
-/// Layers that the stages do not share evenly, unless embedding and head count as one each.
+/// Whether layers divide evenly over chunks only if embedding and head count as one layer each.
 bool ends_count(const Plan& plan, const Model& model) {
   return plan.chunks() > 1 && model.layers % plan.chunks() != 0 &&
          (model.layers + 2) % plan.chunks() == 0;
 }
 
-/// The cells of a run, on top of what a new plan has.
+/// A default plan with the fields that a run states.
 Plan stated_plan(const MeasuredRun& run) {
   Plan plan;
   for (const PlanField& field : models::plan_fields()) {
@@ -55,13 +55,13 @@ Plan stated_plan(const MeasuredRun& run) {
   return plan;
 }
 
-/// What a plan has in the cells that a run leaves empty.
+/// Fills in the plan fields that a run does not state.
 struct Unstated {
   const MeasuredRun& run;
   const Model& model;
   const RunDefaults& defaults;
 
-  /// Fills a field, and why so; empty: nothing to say.
+  /// Fills in one field; returns the reason, or an empty text if it needs no mention.
   std::string fill(const PlanField& field, Plan& plan) const {
     if (field.key == "data") {
       plan.data =
@@ -91,7 +91,7 @@ struct Unstated {
   }
 };
 
-/// Where it is not stated, the end of its year.
+/// The release that a run states, or else the last one of its year.
 models::Release release_of(const MeasuredRun& run) {
   if (run.release.empty()) return models::last_release_of(static_cast<int>(run.year.value_or(0)));
   models::Release numbers{0};
@@ -107,7 +107,8 @@ models::Release release_of(const MeasuredRun& run) {
   return numbers;
 }
 
-/// Takes what the recipes of the run's stack fix and the run leaves open, but the keys left out.
+/// Applies the stack's recipes to fields that the run does not state, except the keys in
+/// `left_out`.
 std::vector<models::RecipeChoice> from_recipes(const MeasuredRun& run, const Model& model,
                                                const hardware::Gpu* gpu,
                                                const std::vector<std::string>& left_out,
@@ -122,7 +123,7 @@ std::vector<models::RecipeChoice> from_recipes(const MeasuredRun& run, const Mod
                                      .recompute = plan.recompute,
                                      .degrees = models::recipe_degrees(plan),
                                      .release = release_of(run)};
-  // A table's fp8 does not say whose scales: the stack's.
+  // A table's "fp8" does not say which scaling recipe: the stack's applies.
   const auto stated = [&](std::string_view key) {
     const bool any_fp8 = key == "precision" && plan.precision == models::Precision::fp8;
     const bool left = std::find(left_out.begin(), left_out.end(), key) != left_out.end();
@@ -131,7 +132,7 @@ std::vector<models::RecipeChoice> from_recipes(const MeasuredRun& run, const Mod
   return models::take_recipe(asked, stated, plan);
 }
 
-/// What goes with the degrees, whatever a run states next to them.
+/// Makes fields consistent with the degrees, even where a run states otherwise.
 void settle(Plan& plan) {
   if (plan.pipeline == 1) plan.virtual_stages = 1;
   if (plan.tensor == 1) plan.sequence_parallel = false;
@@ -141,7 +142,7 @@ void settle(Plan& plan) {
     plan.schedule = models::usual_schedule(plan.virtual_stages);
 }
 
-/// A run's plan, what it took from recipes, and why the rest is as it is.
+/// A run's plan, the recipe settings in it, and the reasons for its other defaults.
 struct FilledPlan {
   Plan plan;
   std::vector<models::RecipeChoice> taken{};

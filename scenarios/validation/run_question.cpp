@@ -104,7 +104,7 @@ std::string plan_out_of_scope(const MeasuredRun& run) {
   return {};
 }
 
-/// A model's cells with the stack's defaults where they are empty.
+/// Fills in model sizes that a run does not state, and records each as an assumption.
 class Filling {
  public:
   explicit Filling(std::vector<std::string>& assumptions) : assumptions_{assumptions} {}
@@ -144,13 +144,13 @@ void make_bert(Model& model) {
   model.pooler = true;
 }
 
-/// How the stack shares sequences by itself.
+/// Takes the stack's usual form of context parallelism, unless the run or a recipe states one.
 void take_context_form(const MeasuredRun& run, const models::Software& software, Plan& plan,
                        std::vector<std::string>& assumptions) {
   const bool stated =
       !run.stated("context_form").empty() ||
       std::any_of(assumptions.begin(), assumptions.end(), [](const std::string& each) {
-        return each.starts_with("/plan/context_form:");  // of a recipe
+        return each.starts_with("/plan/context_form:");  // from a recipe
       });
   if (plan.context == 1 || stated || software.runs.context.empty()) return;
   plan.context_form = software.runs.context.front();
@@ -159,7 +159,8 @@ void take_context_form(const MeasuredRun& run, const models::Software& software,
                                     taken_from_stack));
 }
 
-/// BERT that is trained to tell which tokens a smaller one made up, by one column over all tokens.
+/// ELECTRA's discriminator: BERT with a one-column head over all tokens that detects which tokens a
+/// smaller generator replaced.
 /// Source  Clark et al. 2020, "ELECTRA", arXiv 2003.10555, table 6: the generator's width is a
 ///         third of the base model's, a quarter of the small and large ones'
 void make_electra(Model& model) {
@@ -169,7 +170,8 @@ void make_electra(Model& model) {
   model.generator_hidden = model.hidden / (model.hidden == base ? 3 : 4);
 }
 
-/// Fine-tuned on questions: two columns over all tokens in place of the pre-training heads.
+/// BERT fine-tuned for question answering: a two-column head over all tokens replaces the
+/// pre-training heads.
 /// Source  Devlin et al. 2018, "BERT", arXiv 1810.04805, section 4.2
 void make_answering(Model& model) {
   model.head_transform = model.head_bias = model.pooler = false;
@@ -219,8 +221,8 @@ Model model_of(const MeasuredRun& run, const RunDefaults& defaults,
 
 namespace {
 
-/// Of a run that does not say where it was measured: the site where its stack was, on such a
-/// cluster.
+/// For a run that does not state its site: the site of the stack's fitted runs on the same GPU and
+/// kind of network.
 void take_site(const MeasuredRun& run, const models::Software& software,
                hardware::Cluster& cluster) {
   if (!cluster.site.name.empty() || !software.residuals) return;
@@ -237,7 +239,7 @@ void take_site(const MeasuredRun& run, const models::Software& software,
 
 models::Question Questions::question_of(const MeasuredRun& run) {
   std::vector<std::string> assumptions;
-  hardware::Catalogue::gpu(run.gpu);  // says which are known
+  hardware::Catalogue::gpu(run.gpu);  // throws for an unknown GPU, naming the known ones
   hardware::Cluster cluster = clusters_.of(run, assumptions);
   models::Software software = models::software_for_run(
       run.software, static_cast<int>(run.year.value_or(0)), cluster.nodes, profiles_, assumptions);

@@ -1,6 +1,6 @@
 #pragma once
-// From what a run states to what `predict` is asked: model, plan, cluster and software, with the
-// stack's defaults in the cells that are empty, each reported as an assumption.
+// Builds the question that `predict` answers from what a run states: model, plan, cluster and
+// software, with the stack's defaults for empty cells, each reported as an assumption.
 
 #include <string>
 #include <utility>
@@ -13,12 +13,12 @@
 
 namespace orrery::scenarios {
 
-/// Why a run cannot be simulated, in words.
+/// The reason why a run cannot be simulated.
 struct Skip {
   std::string reason;
 };
 
-/// Asks questions of runs. `profiles` stand before the shipped ones for the stacks that they name.
+/// Builds the questions of runs. `profiles` replace the shipped ones for the stacks that they name.
 class Questions {
  public:
   explicit Questions(std::vector<models::Software> profiles = {})
@@ -33,17 +33,17 @@ class Questions {
   std::vector<models::Software> profiles_;
 };
 
-/// Empty if today's models reach the run; otherwise why not.
+/// Why a run cannot be simulated today; empty if it can.
 std::string out_of_scope(const MeasuredRun& run);
 
-/// The transformer that a row's sizes describe. Family says the rest: `gpt` learned positions, a
-/// plain MLP and tied embeddings; `llama` rotary positions, a gated MLP and untied embeddings;
-/// `bert` an encoder with its pre-training heads.
+/// The transformer that a row's sizes describe. The family decides the rest: `gpt` has learned
+/// positions, a plain MLP and tied embeddings; `llama` rotary positions, a gated MLP and untied
+/// embeddings; `bert` is an encoder with its pre-training heads.
 models::Model model_of(const MeasuredRun& run, const models::RunDefaults& defaults,
                        std::vector<std::string>& assumptions);
 
-/// The plan of a row; every default is reported. What neither the row nor the recipes of its stack
-/// state is the stack's default.
+/// The plan of a row. What neither the row nor the recipes of its stack state is the stack's
+/// default; every default is reported.
 models::Plan plan_of(const MeasuredRun& run, const models::Model& model,
                      const models::RunDefaults& defaults, std::vector<std::string>& assumptions,
                      const hardware::Gpu* gpu = nullptr);

@@ -37,7 +37,8 @@ bool spreads(const std::vector<Contender>& group) {
   return slowest->measured > least_spread * fastest->measured;
 }
 
-/// Percent that the plan predicted fastest took longer than the fastest one.
+/// Regret in percent: how much longer the plan predicted fastest took than the fastest measured
+/// one.
 double regret_of(const std::vector<Contender>& group) {
   const auto chosen = std::min_element(
       group.begin(), group.end(),
@@ -64,8 +65,8 @@ Pairs pairs_of(const std::vector<Contender>& group) {
   return pairs;
 }
 
-/// Percent: deviation of a normal distribution with the median distance of the plans' errors from
-/// the median of all.
+/// Percent: robust standard deviation of ln(predicted / measured) within a group, 1.4826 times the
+/// median absolute deviation from the group's median.
 double spread_of(const std::vector<Contender>& group) {
   constexpr double deviation_over_median = 1.4826;
   std::vector<double> errors;
@@ -75,8 +76,8 @@ double spread_of(const std::vector<Contender>& group) {
   return 100 * deviation_over_median * quantile(errors, 0.5);
 }
 
-/// Percent: sizes of the differences between the errors of two plans, of pairs whose cuts are equal
-/// or of those whose are not.
+/// Percent: absolute differences between the errors of two plans, over all pairs with equal cuts
+/// (`alike`) or over all with different ones.
 std::vector<double> gaps_of(const std::vector<Contender>& group, bool alike) {
   std::vector<double> gaps;
   for (std::size_t i = 0; i < group.size(); ++i) {
@@ -89,7 +90,7 @@ std::vector<double> gaps_of(const std::vector<Contender>& group, bool alike) {
   return gaps;
 }
 
-/// The median of the groups' medians; 0 where no group has such a pair.
+/// The median over groups of the median gap; 0 if no group has such a pair.
 double gap_of(const std::map<std::string, std::vector<Contender>>& groups, bool alike) {
   std::vector<double> medians;
   for (const auto& [name, group] : groups) {

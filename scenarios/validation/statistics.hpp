@@ -1,5 +1,5 @@
 #pragma once
-// What a list of errors comes down to, and whether predictions put plans in the right order.
+// Summaries of prediction errors, and how well predictions rank plans.
 
 #include <cstddef>
 #include <string>
@@ -18,28 +18,28 @@ struct ErrorSummary {
 /// Errors  an empty list: ContractError
 ErrorSummary summary_of(const std::vector<double>& errors);
 
-/// One run that others can be compared with.
+/// One run of a group whose plans are ranked against each other.
 struct Contender {
   std::string group;
   double measured = 0, predicted = 0;
-  std::size_t plan = 0;  // the same of repeats, which nothing could put in order
-  std::size_t cut = 0;   // the same of plans with equal tensor, pipeline and micro-batch sizes
+  std::size_t plan = 0;  // equal for repeats, which have no order
+  std::size_t cut = 0;   // equal for equal tensor, pipeline and micro-batch sizes
 };
 
 struct Ranking {
   std::size_t groups = 0;
   double mean_regret = 0;     // percent: the plan predicted fastest over the fastest measured
-  double pairs_in_order = 0;  // percent of pairs
-  /// Percent: standard deviation of ln(predicted / measured) around what a group's plans have in
-  /// common, from the median of its size; the median of the groups'.
+  double pairs_in_order = 0;  // percent of pairs that are predicted in the measured order
+  /// Percent: standard deviation of ln(predicted / measured) around the group's median, estimated
+  /// from the median absolute deviation; the median over groups.
   double plan_spread = 0;
-  /// Percent: by how much the errors of two plans of a group differ, the median of pairs that cut
-  /// the model alike and of all other pairs; the median of the groups that have such pairs.
+  /// Percent: the difference between the errors of two plans of a group, the median over pairs with
+  /// the same cut and over all other pairs; the median over groups that have such pairs.
   double gap_of_alike = 0, gap_of_others = 0;
 };
 
-/// Groups of 4 or more whose measured times spread over 10 %; pairs of plans that differ by over
-/// 5 %, repeats of one plan being no pair.
+/// Uses groups of 4 or more runs whose measured times spread over 10 %, and pairs of different
+/// plans that differ by over 5 %.
 Ranking ranking_of(const std::vector<Contender>& contenders);
 
 }  // namespace orrery::scenarios

@@ -17,12 +17,13 @@ namespace orrery::scenarios {
 
 namespace {
 
-/// Tools print GiB.
+/// Converts a memory peak as tools print it, in GiB.
 Bytes from_gibibytes(double value) {
   return Bytes{std::llround(value * 1024 * 1024 * 1024)};
 }
 
-/// A run that does not say what it recomputes has room as long as it has with all recomputed.
+/// Whether a run may fit: if it does not state its recomputation, it is enough that it fits with
+/// full recomputation.
 bool may_fit(const MeasuredRun& run, const models::Question& question, models::Fit fit) {
   if (fit != models::Fit::no || run.plan.contains("recompute")) return fit != models::Fit::no;
   models::Question leanest = question;
@@ -52,7 +53,7 @@ void predict_run(const MeasuredRun& run, const models::Question& question, RunRe
   result.error_pct = 100 * (*result.predicted / *run.step_time - 1);
 }
 
-constexpr double far_off = 10;  // times, either way
+constexpr double far_off = 10;  // a factor, either way
 
 std::string not_scored_because(const MeasuredRun& run) {
   if (!run.set_aside.empty()) return run.set_aside;
@@ -153,7 +154,7 @@ std::string group_of(const MeasuredRun& run) {
   return group;
 }
 
-/// Into what a run says that it cuts the model: tensor, pipeline and micro-batch sizes.
+/// How a run says that the model is cut: tensor, pipeline and micro-batch sizes.
 using Cut = std::array<std::string, 3>;
 Cut cut_of(const MeasuredRun& run) {
   return {run.stated("tensor"), run.stated("pipeline"), run.stated("micro_batch")};
@@ -211,7 +212,7 @@ std::optional<IntervalScore> interval_of(const std::vector<MeasuredRun>& runs,
   return IntervalScore{rows, 100 * static_cast<double>(inside) / static_cast<double>(rows)};
 }
 
-/// Of runs that are scored together.
+/// The scores of runs that are scored together.
 Scores figures_of(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
                   const std::vector<Grouping>& groupings) {
   Scores scores;

@@ -1,6 +1,6 @@
 #pragma once
-// Predicted against measured, run by run. Every run that today's models reach is simulated; those
-// that cannot count are shown and not scored.
+// Predicted against measured, run by run. Every run that can be simulated is; those that are not
+// comparable are listed and not scored.
 
 #include <map>
 #include <optional>
@@ -16,36 +16,36 @@
 
 namespace orrery::scenarios {
 
-/// Group of the runs that no stack is fitted to: its numbers stand for whole gradients.
+/// Group of runs with sharded gradients: stacks are fitted to whole gradients only.
 inline constexpr const char* sharded_runs = "ZeRO-2, ZeRO-3 and FSDP";
 
-/// ... and those whose ranks share a sequence, in no fit either.
+/// Group of runs with context parallelism, to which no stack is fitted either.
 inline constexpr const char* context_runs = "context parallelism";
 
-/// The group that a run is scored in by itself: what it trains, or in which format, before the
-/// group that its line names; empty: with the others.
+/// The group outside the main score that a run belongs to, by its task or format, or else as its
+/// line states; empty: the main score.
 std::string group_apart(const MeasuredRun& run);
 
-/// What became of one run.
+/// The result of one run.
 struct RunResult {
   std::size_t row = 0;              // in the list of runs
   std::string skipped_because;      // empty: simulated
   std::string not_scored_because;   // empty: scored
-  std::string apart;                // the group that it is scored in by itself; empty: the others
+  std::string apart;                // the group that it is scored in; empty: the main score
   std::optional<double> predicted;  // step time, seconds
   std::optional<double> error_pct;  // 100 (predicted / measured - 1)
   std::optional<double> p10, p90;   // of the step time, seconds
   std::optional<Bytes> predicted_memory, measured_memory;
-  models::MemoryNeed need;  // of the fullest GPU; predicted_memory is what its stack reports of it
-  bool fits = true;         // with the least that it may need; where a line leaves recomputation
-                            // open, with all layers recomputed
+  models::MemoryNeed need;  // of the fullest GPU; predicted_memory is the stack's reported part
+  bool fits = true;         // with the least that it may need; if recomputation is not stated,
+                            // with all layers recomputed
   std::vector<std::string> assumptions;
   int borrowed_curves = 0;
   std::string largest_part;             // of the predicted step
-  std::string peak;                     // what is alike (models::size_and_peak)
+  std::string peak;                     // model size and GPU peak (models::size_and_peak)
   double mfu = 0;                       // of the measured step
   std::string title;                    // "GPT 1T with megatron-lm"
-  std::string profile, profile_limits;  // the stack's, and what it says that it leaves out
+  std::string profile, profile_limits;  // the stack's, and the limits that it states
 
   bool simulated() const { return skipped_because.empty(); }
   /// Counts in the figures of the whole file.
@@ -54,12 +54,12 @@ struct RunResult {
   bool scored_apart() const { return counts() && !apart.empty(); }
   /// Counts in either.
   bool counts() const { return simulated() && not_scored_because.empty(); }
-  /// Why it counts in no figure of the whole file; empty if it does.
+  /// Why it does not count in the figures of the whole file; empty if it does.
   std::string left_out_because() const;
 };
 
-/// What a time ten times off the predicted one, or more, makes a reader ask; empty if it is not.
-///   3697 s measured are 1000 times the 3.7 s predicted: is step_time_s in ms?
+/// A question to the reader about a time that is off by a factor of ten or more; empty if it is
+/// not.
 std::string doubt_of(const MeasuredRun& run, double predicted);
 
 struct ValidationOptions {
@@ -68,12 +68,12 @@ struct ValidationOptions {
   Progress progress;
 };
 
-/// Results in the order of `runs`, the same for any number of threads. Where progress says stop,
-/// the runs that are left have no prediction.
+/// Results in the order of `runs`, independent of the number of threads. If `progress` asks to
+/// stop, the remaining runs have no prediction.
 std::vector<RunResult> validate(const std::vector<MeasuredRun>& runs,
                                 const ValidationOptions& options);
 
-/// A column and its cells, by which errors are distinguished.
+/// A column and its cells, by which errors are grouped.
 struct Grouping {
   std::string column;
   std::vector<std::string> cells;  // by row
@@ -84,7 +84,7 @@ struct MemoryScore {
   double median = 0, p90 = 0;  // of |error|, percent
 };
 
-/// How often the interval from p10 to p90 holds what was measured; 80 % if it is right.
+/// How often the measured time lies between p10 and p90; 80 % if the intervals are right.
 struct IntervalScore {
   std::size_t rows = 0;
   double inside = 0;  // percent
@@ -101,7 +101,7 @@ struct Scores {
   Ranking ranking;
   std::optional<MemoryScore> memory;
   std::optional<IntervalScore> interval;
-  std::size_t said_not_to_fit = 0;  // of those scored, all of which ran
+  std::size_t said_not_to_fit = 0;  // scored runs predicted not to fit, although they ran
   std::vector<GroupScores> apart;   // in the order of their first runs
 };
 
@@ -111,7 +111,7 @@ struct GroupScores {
   Scores scores;
 };
 
-/// Runs that are reported apart count in no figure but their own group's, and in `rows` and
+/// Runs that are reported apart count only in their own group's figures, and in `rows` and
 /// `simulated` of the whole file.
 Scores scores_of(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
                  const std::vector<Grouping>& groupings);
@@ -123,11 +123,11 @@ Json to_json(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>&
 /// by the generic profile, and `source` the command that makes it.
 Json record_of(const std::vector<RunResult>& results, const Scores& scores, const Scores& unfitted,
                const std::string& source);
-/// A generic profile that stands for the stacks of all runs.
+/// The generic profile, applied to the stacks of all runs.
 models::Software generic_for_all(const std::vector<MeasuredRun>& runs);
 
-/// For people: totals, a table for each grouping and for each group reported apart, the `worst`
-/// runs, which were not scored or skipped and why, and which times are hard to believe.
+/// The report as text: totals, a table for each grouping and for each group reported apart, the
+/// `worst` runs, runs not scored or skipped and why, and implausible times.
 std::string table_of(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
                      const Scores& scores, std::size_t worst);
 

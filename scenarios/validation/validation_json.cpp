@@ -1,4 +1,4 @@
-// The JSON of `orrery validate --json`; what is missing is null.
+// The JSON of `orrery validate --json`; missing values are null.
 
 #include "scenarios/validation/validation.hpp"
 

@@ -1,4 +1,4 @@
-// What `orrery validate` prints for people.
+// The text report of `orrery validate`.
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #pragma once
-// What a network keeps of its links and flows. Each is known by a number of its own, its place in
-// the network's lists: small structs that name each other by 32 bits.
+// Internal state of `Network`: small structs for links, flows and components, stored in arrays and
+// referring to each other by 32-bit index.
 
 #include <cstdint>
 #include <vector>
@@ -10,12 +10,12 @@
 
 namespace orrery {
 
-inline constexpr std::uint32_t no_number = 0xffff'ffff;  // of no link, flow or component
+inline constexpr std::uint32_t no_number = 0xffff'ffff;  // index of no link, flow or component
 
 /// A link of a flow's route.
 struct FlowHop {
   std::uint32_t link;
-  std::uint32_t place;  // in the link's list of flows
+  std::uint32_t place;  // index in the link's list of flows
 };
 
 /// A flow on a link, and which of the flow's hops the link is.
@@ -29,26 +29,27 @@ struct FlowLink {
   Time latency{};
   Bytes carried{};
   std::vector<FlowCrossing> flows;
-  std::uint64_t settled = 0;  // the last settlement that reached it
+  std::uint64_t settled = 0;  // number of the last settlement that visited it
   bool touched = false;
 };
 
-/// A link while its component is filled: kept apart and small.
+/// A link's state during progressive filling, in a small array of its own.
 struct FlowTank {
   std::uint64_t left = 0;
   std::uint32_t open = 0;  // flows whose rate is not yet known
 };
 
-/// What a link had for each open flow when this was last looked at; never more than it has now.
+/// Heap entry: a link's share per open flow when it was last computed. Shares only grow during
+/// filling, so this never exceeds the current share.
 struct LinkShare {
   std::uint64_t least = 0;
   std::uint32_t link = 0;
-  std::uint32_t open = 0;  // flows, then
+  std::uint32_t open = 0;  // number of open flows at that time
 
   friend bool operator>(const LinkShare& a, const LinkShare& b) { return a.least > b.least; }
 };
 
-/// A flow as its links see it.
+/// The part of a flow that the rate computation reads.
 struct FlowState {
   Int128 remaining = 0;    // 2^-20 byte * ps
   std::uint64_t rate = 0;  // 2^-20 byte/s
@@ -56,18 +57,19 @@ struct FlowState {
   std::uint32_t hops = 0;
 };
 
-/// A flow as its sender sees it.
+/// The part of a flow that the rate computation does not read.
 struct FlowMessage {
   std::uint64_t serial = 0;  // 0: no flow
   Bytes size{};
 };
 
-/// Flows that share links, directly or through others. One event: its next end.
+/// A connected component: flows that share links, directly or through other flows. It has one
+/// pending event, the next end of one of its flows.
 struct FlowComponent {
   std::vector<std::uint32_t> flows;
-  std::vector<std::uint32_t> links;  // that its flows are on, and since then were
-  std::size_t touched = 0;           // of those that they are on, in this instant
-  Time since{};                      // when `remaining` of its flows was true
+  std::vector<std::uint32_t> links;  // of its flows, including flows that have ended since
+  std::size_t touched = 0;           // links with flows that this instant touched
+  Time since{};                      // the time for which its flows' `remaining` holds
   Event end;
   bool dissolved = false;
 };

@@ -1,4 +1,4 @@
-// The life of a flow: sent, on its links, ended. How the links are shared: settle.cpp.
+// Life cycle of a flow: sent, joined to its links, ended. Rates are computed in settle.cpp.
 
 #include "sim/flows/network.hpp"
 
@@ -155,9 +155,10 @@ bool Network::is_alone(std::uint32_t flow) const {
                      [this](const FlowHop& hop) { return links_[hop.link].flows.empty(); });
 }
 
-/// The common case of a ring: as fast as its slowest link, without a settlement. A flow that meets
-/// it later, in this instant too, touches their links and both are settled. False: it would last
-/// too long, which a settlement refuses.
+/// Fast path for a flow that has all its links to itself, common in a ring: its rate is the
+/// capacity of its slowest link, without a settlement. A flow that joins one of the links later,
+/// even in this instant, touches it, and both flows are settled. Returns false if the flow would
+/// end after the largest Time; the settlement then reports that.
 bool Network::run_alone(std::uint32_t index) {
   FlowState& flow = flows_[index];
   std::uint64_t rate = std::numeric_limits<std::uint64_t>::max();
@@ -187,7 +188,7 @@ void Network::leave(std::uint32_t flow) {
   }
 }
 
-/// The number stays taken until the instant is settled.
+/// The flow's index is not reused until the instant is settled.
 void Network::finish(std::uint32_t flow) {
   for (const FlowHop hop : path(flow)) links_[hop.link].carried += messages_[flow].size;
   messages_[flow].serial = 0;

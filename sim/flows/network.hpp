@@ -1,5 +1,5 @@
 #pragma once
-// Links shared max-min fairly: a flow is as fast as the fullest link of its route allows, and no
+// Max-min fair sharing of links: each flow is limited by the bottleneck link of its route, and no
 // flow could be faster without slowing one that is no faster. Rates change only when a flow starts
 // or ends; between those instants they are constant. Leaves out packets, windows, buffers,
 // congestion control and the reverse traffic of acknowledgements.
@@ -23,7 +23,7 @@
 
 namespace orrery {
 
-/// Names one flow for as long as it lasts.
+/// Handle of one flow, valid until the flow ends.
 struct FlowId {
   std::uint32_t index = 0;
   std::uint64_t serial = 0;
@@ -40,15 +40,15 @@ class Network {
   /// Errors  bandwidth outside [1 byte/s, 2^44 byte/s), latency < 0: ContractError
   LinkId add_link(Bandwidth bandwidth, Time latency = Time{});
 
-  /// `done` fires when the last byte has arrived; it may be empty. An empty route, or no bytes at
-  /// all, takes the latency alone.
+  /// `done` fires when the last byte has arrived; it may be empty. A flow with an empty route or no
+  /// bytes takes only the latency.
   /// Errors  size < 0, unknown link, a link crossed twice: ContractError
   FlowId send(Bytes size, std::span<const LinkId> route, Engine::Handler done);
   FlowId send(Bytes size, std::initializer_list<LinkId> route, Engine::Handler done) {
     return send(size, std::span<const LinkId>{route.begin(), route.size()}, std::move(done));
   }
 
-  /// An oracle of tests, as `load`: what the flow has since the last instant ended; 0 before its
+  /// For tests, like `load`: the flow's rate since the end of the last instant; 0 during its
   /// latency and after its end.
   Bandwidth rate(FlowId flow) const;
   /// The sum of the rates on a link.
@@ -58,16 +58,17 @@ class Network {
   /// Bytes of all flows over this link that have ended.
   Bytes carried(LinkId link) const { return links_.at(index(link)).carried; }
 
-  /// Makes room for so many flows at once: fewer bytes than growing to them.
+  /// Reserves memory for this many concurrent flows, which takes less than growing step by step.
   void expect(std::size_t flows);
 
   std::size_t links() const { return links_.size(); }
-  /// The ledger: every flow sent ends once.
+  /// Flows sent and ended so far; every flow sent ends exactly once.
   std::uint64_t sent() const { return sent_; }
   std::uint64_t ended() const { return ended_; }
-  /// Starts after a latency, and ends of flows of one component at one instant.
+  /// Engine events so far: flow starts after a latency, and flow ends (one event for all flows of a
+  /// component that end at the same instant).
   std::uint64_t events() const { return events_; }
-  /// Held for links and flows; grows to what the busiest instant needed.
+  /// Memory held for links and flows; it never shrinks, so it is what the busiest instant needed.
   Bytes memory() const;
 
  private:
@@ -107,26 +108,26 @@ class Network {
   std::vector<FlowTank> tanks_;  // by link
   std::vector<FlowState> flows_;
   std::vector<FlowMessage> messages_;  // by flow
-  std::vector<Engine::Handler> done_;  // by flow, up to the last one that had any
+  std::vector<Engine::Handler> done_;  // by flow, up to the last flow that had a handler
   std::vector<FlowHop> hops_;          // by flow, `stride_` each
   std::size_t stride_ = 4;             // room for the longest route: a power of two
   std::vector<FlowComponent> components_;
   std::vector<std::uint32_t> free_flows_;
   std::vector<std::uint32_t> free_components_;
 
-  // Of the present instant. Numbers are used again only after the instant has been settled: a
-  // handler that still has to run must not meet another flow under its flow's number.
+  // State of the current instant. Indices are reused only after the instant is settled: a handler
+  // that has yet to run must not find another flow under its flow's index.
   std::vector<std::uint32_t> touched_;
   std::vector<std::uint32_t> retired_flows_;
   std::vector<std::uint32_t> dissolved_;
-  std::vector<std::uint32_t> ending_;   // flows, as sent
-  std::vector<std::uint32_t> reached_;  // links, one from another
-  std::vector<LinkShare> shares_;       // of the links that are filled: a heap, least first
-  std::vector<std::uint32_t> full_;     // those of them that are full at the level at hand
-  std::uint64_t unsettled_ = 0;         // flows that must find a component
+  std::vector<std::uint32_t> ending_;   // flows, in the order sent
+  std::vector<std::uint32_t> reached_;  // links, in breadth-first order
+  std::vector<LinkShare> shares_;       // of the links being filled: a min-heap
+  std::vector<std::uint32_t> full_;     // links that saturate at the current level
+  std::uint64_t unsettled_ = 0;         // flows that the settlement must assign to a component
   std::uint64_t settlement_ = 0;
-  bool joined_ = false;    // a flow has started
-  bool settling_ = false;  // a settlement has been asked for
+  bool joined_ = false;    // a flow has started in this instant
+  bool settling_ = false;  // a settlement runs at the end of this instant
 
   std::uint64_t sent_ = 0;
   std::uint64_t ended_ = 0;

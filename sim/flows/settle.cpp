@@ -1,6 +1,6 @@
-// How links are shared. Once per instant, from the links that it touched: find the components as
-// they are now (flows that started merge them, flows that ended split them), fill each with rates,
-// and set its one event.
+// Computes flow rates, once per instant, starting from the links that the instant touched: finds
+// the current components (flows that started merge them, flows that ended split them), computes the
+// rates of each and schedules its next flow end.
 
 #include <algorithm>
 #include <functional>
@@ -12,8 +12,8 @@
 namespace orrery {
 namespace {
 
-/// Links whose shares differ by less than this part are full at the same level: what integer
-/// division leaves over must not order links that are equal.
+/// Links whose shares differ by less than 2^-32 of the share saturate at the same level: remainders
+/// of integer division must not order links that are equal.
 constexpr int tie_bits = 32;
 
 Int128 divided_up(Int128 amount, std::uint64_t rate) {
@@ -56,7 +56,8 @@ void Network::settle() {
   dissolved_.clear();
 }
 
-/// Of components whose flows have ended; where flows have started links are collected anew.
+/// Counts the touched links of each component, for `inherit`. Skipped if a flow has started,
+/// because links are then collected from scratch.
 void Network::count_touched() {
   if (joined_) return;
   for (const std::uint32_t link : touched_) {
@@ -76,7 +77,7 @@ std::uint32_t Network::new_component() {
   return component;
 }
 
-/// Its flows must all be found again, in one component or in several.
+/// Cancels the component's event; its flows must be assigned again, to one component or several.
 void Network::dissolve(std::uint32_t component) {
   engine_.cancel(components_[component].end);
   components_[component].dissolved = true;
@@ -84,8 +85,8 @@ void Network::dissolve(std::uint32_t component) {
   dissolved_.push_back(component);
 }
 
-/// The common case at a fraction of the cost: flows have ended, none has started, and the links
-/// that are left still hang together. Then the heir takes over the flows without a look at each.
+/// Fast path of the common case: flows have ended, none has started, and the remaining links are
+/// still connected. The new component `heir` then takes over flows and links without a search.
 bool Network::inherit(std::uint32_t first, std::uint32_t heir) {
   const std::uint32_t old = flows_[links_[first].flows.front().flow].component;
   if (joined_ || old == no_number || !components_[old].dissolved) return false;
@@ -102,8 +103,8 @@ bool Network::inherit(std::uint32_t first, std::uint32_t heir) {
   return true;
 }
 
-/// Do flows connect all links that ended flows have left? Then they connect all links that were
-/// connected before: what an ended flow connected were links that it was on.
+/// True if flows still connect all the links that ended flows were on. The whole component is then
+/// still connected, because an ended flow connected only links that it was on.
 bool Network::hang_together(std::uint32_t first, std::size_t wanted) {
   reached_.assign(1, first);
   links_[first].settled = settlement_;
@@ -120,7 +121,7 @@ bool Network::hang_together(std::uint32_t first, std::size_t wanted) {
   return found == wanted;
 }
 
-/// All links that flows connect with `first`, and their flows, into the component.
+/// Collects into the component all links that flows connect with `first`, and those flows.
 void Network::collect(std::uint32_t first, std::uint32_t component) {
   reached_.assign(1, first);
   links_[first].settled = settlement_;
@@ -155,8 +156,9 @@ void Network::spread(std::uint32_t flow) {
   }
 }
 
-/// Progressive filling: the links with the least share are full, their flows have that rate, and
-/// the others share what is left. Returns the time to the first end:
+/// Progressive filling: saturates the links with the smallest share, fixes their flows at that
+/// rate, and shares the remaining capacity among the other flows. Returns the time to the first
+/// flow end:
 ///   min over levels of ceil(least remaining of the flows at the level / level)
 Time Network::fill(const std::vector<std::uint32_t>& links) {
   shares_.clear();
@@ -180,7 +182,7 @@ Time Network::fill(const std::vector<std::uint32_t>& links) {
   return Time{static_cast<std::int64_t>(first_end)};
 }
 
-/// Puts the links with the least share into `full_`. Returns that share; 0: no flow is open.
+/// Puts the links with the smallest share into `full_`. Returns that share, 0 if no flow is open.
 std::uint64_t Network::fill_lowest() {
   full_.clear();
   const std::uint64_t lowest = lowest_share();
@@ -195,7 +197,8 @@ std::uint64_t Network::fill_lowest() {
   return lowest;
 }
 
-/// Of all open links, which is then at the front; shares only grow while links are filled.
+/// The smallest share of all links with open flows, 0 if there are none; that link is then at the
+/// heap's front. Outdated entries are updated on the way: shares only grow during filling.
 std::uint64_t Network::lowest_share() {
   while (!shares_.empty()) {
     LinkShare& first = shares_.front();
@@ -212,7 +215,7 @@ std::uint64_t Network::lowest_share() {
   return 0;
 }
 
-/// The first of the heap has grown.
+/// Sifts down the heap's first entry, whose share has grown.
 void Network::sink_first() {
   const LinkShare sunk = shares_.front();
   std::size_t at = 0;
@@ -225,7 +228,7 @@ void Network::sink_first() {
   shares_[at] = sunk;
 }
 
-/// Gives the open flows of a link their rate; returns the least that one of them has to carry.
+/// Fixes the open flows of a link at the rate `level`; returns the smallest of their `remaining`.
 Int128 Network::freeze(std::uint32_t link, std::uint64_t level) {
   Int128 least = std::numeric_limits<Int128>::max();
   for (const FlowCrossing crossing : links_[link].flows) {

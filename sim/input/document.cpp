@@ -26,7 +26,7 @@ std::optional<std::int64_t> whole(const Json& value) {
   }
   if (value.is_number_integer()) return value.get<std::int64_t>();
   if (!value.is_number_float()) return {};
-  constexpr double exact = 0x1p53;  // every whole number up to here has its own double
+  constexpr double exact = 0x1p53;  // a double holds every integer up to here exactly
   const auto number = value.get<double>();
   if (std::abs(number) > exact || number != std::floor(number)) return {};
   return static_cast<std::int64_t>(number);
@@ -166,7 +166,7 @@ void Node::fail_expected(std::string_view expected) const {
 }
 
 void Node::fail(std::string_view problem) const {
-  // A problem may quote a name of the file: nothing in it breaks the line.
+  // A problem may quote text of the file: `printable` keeps it on one line.
   throw InputError{place(), printable(problem)};
 }
 

@@ -21,7 +21,7 @@
 
 namespace orrery {
 
-/// Insertion-ordered, so that what is written reads as it was built.
+/// Insertion-ordered: output lists members in the order in which they were added.
 using Json = nlohmann::ordered_json;
 
 /// One value of a document with its place. Cheap to copy; valid while its Document lives.

@@ -1,5 +1,5 @@
 #pragma once
-// An error line taken apart, for programs that read `--json`.
+// Splits an error line into its fields, for programs that read `--json`.
 
 #include <string>
 
@@ -7,7 +7,7 @@
 
 namespace orrery {
 
-/// What a line says; empty: it does not.
+/// The fields of an error line; a field that the line does not state is empty.
 struct Mistake {
   std::string file;     // or the flag, or the environment's variable
   std::string pointer;  // a JSON pointer, or `line 3: column 'c'` of a table
@@ -15,8 +15,8 @@ struct Mistake {
   std::string accepted;
 };
 
-/// By the form that every line has: `FILE:/POINTER: expected ACCEPTED, found FOUND`, or `FILE:line
-/// 3: FOUND; accepted: ACCEPTED` (`known:` for names).
+/// Relies on the form of all error lines: `FILE:/POINTER: expected ACCEPTED, found FOUND`, or
+/// `FILE:line 3: FOUND; accepted: ACCEPTED` (`known:` for names).
 Mistake mistake_of(const InputError& error);
 
 }  // namespace orrery

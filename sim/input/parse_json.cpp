@@ -57,11 +57,11 @@ class TreeBuilder {
   struct Level {
     Json* value;
     std::string key;
-    std::unordered_set<std::string> keys;  // the ordered map itself searches one by one
+    std::unordered_set<std::string> keys;  // the ordered map itself searches linearly
   };
 
-  /// Adds a value where the parser is. Only the innermost container grows, so the pointers to
-  /// those around it stay valid.
+  /// Adds a value at the parser's current position. Only the innermost container grows, so the
+  /// pointers to those around it stay valid.
   Json* add(Json value) {
     if (levels_.empty()) return &(root_ = std::move(value));
     Level& level = levels_.back();
@@ -108,7 +108,7 @@ class TreeBuilder {
   std::string syntax_;
 };
 
-/// The parser's own words without its numbering: "unexpected end of input; expected '}'".
+/// The parser's message without its error number: "unexpected end of input; expected '}'".
 std::string plain_reason(std::string_view what) {
   const std::size_t dash = what.find(" - ");
   if (dash != std::string_view::npos) {

@@ -1,6 +1,6 @@
 #pragma once
-// JSON text into a tree, refusing what would hurt later: text that is not JSON, more than 256
-// levels, a key given twice. Nothing is built below the level limit, so no depth exhausts a stack.
+// Parses JSON text into a tree. Refuses text that is not JSON, more than 256 levels and a key given
+// twice. Nothing is built below the level limit, so deep nesting cannot exhaust the stack.
 
 #include <string>
 #include <string_view>

@@ -36,8 +36,8 @@ std::size_t character_length(std::string_view text) {
   return length;
 }
 
-/// A file, or a pipe that has a writer: neither a device, which may never end, nor a pipe
-/// that would never begin.
+/// Reads a file, or a pipe that has a writer. Refuses a device, which may never end, and a pipe
+/// without a writer, which would never begin.
 class InputFile {
  public:
   explicit InputFile(const std::string& path)
@@ -99,7 +99,8 @@ class InputFile {
   int waits_ = 0;
 };
 
-/// Slips between two words: insertions, deletions, substitutions and swaps of neighbours.
+/// Number of typing slips (edit distance) between two words: insertions, deletions, substitutions
+/// and swaps of neighbours.
 /// Source  Damerau 1964, "A technique for computer detection and correction of spelling errors"
 std::size_t slips(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
@@ -159,7 +160,7 @@ std::string printable(std::string_view text, std::size_t limit) {
     if (length == 0) next = "\xEF\xBF\xBD";  // U+FFFD in place of a stray byte
     if (first < 0x20 || first == 0x7F) next = fmt::format("\\u{:04x}", first);
     if (shown.size() + next.size() > limit) {
-      // The dots that say "and more" take the place of the last whole characters.
+      // The dots that mark the cut replace the last whole characters.
       while (shown.size() + 3 > limit && !shown.empty()) {
         while ((static_cast<unsigned char>(shown.back()) & 0xC0) == 0x80) shown.pop_back();
         shown.pop_back();

@@ -1,6 +1,6 @@
 #pragma once
-// What every reader of a user's text needs: the bytes of a file within a limit, a check that they
-// are text, one-line quotation for error messages, and the accepted word nearest to a typo.
+// Helpers for reading a user's text: the bytes of a file within a limit, a check that they are
+// text, one-line quotation for error messages, and the accepted word nearest to a typo.
 
 #include <cstddef>
 #include <span>
@@ -13,7 +13,7 @@ namespace orrery {
 /// REASON`, `path: larger than N MiB`, `path: is a device; expected a file`.
 std::string read_file(const std::string& path, std::size_t limit);
 
-/// Refuses what is no UTF-8 text: `name: is binary, not text`, `name:line 3: is not UTF-8`.
+/// Refuses what is not UTF-8 text: `name: is binary, not text`, `name:line 3: is not UTF-8`.
 void require_text(std::string_view bytes, const std::string& name);
 
 /// Line of a byte, from 1.
@@ -22,7 +22,8 @@ std::size_t line_of(std::string_view text, std::size_t offset);
 /// `text` without control characters (written \u000a), at most `limit` bytes, whole characters.
 std::string printable(std::string_view text, std::size_t limit = std::string_view::npos);
 
-/// The word within a few typing slips of `word` (a third of its length); empty if there is none.
+/// The accepted word nearest to `word`, within a few typing slips (a third of its length); empty if
+/// there is none.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> accepted);
 
 /// Without blank space at both ends.

@@ -57,7 +57,8 @@ constexpr UnitWord frequency_units[] = {{"Hz", 1}, {"kHz", 1e3}, {"MHz", 1e6}, {
 template <class Q>
 constexpr bool in_dollars = std::is_same_v<Q, Money> || std::is_same_v<Q, Price>;
 
-/// A rate below one per second is no link and no processor, and dividing by it overflows Time.
+/// How Q is written. A rate below one per second is refused: no link or processor is that slow, and
+/// dividing by it overflows Time.
 template <class Q>
 Form form() {
   if constexpr (std::is_same_v<Q, Time>) return {R"(a time such as "3.5 us")", time_units};
@@ -91,7 +92,7 @@ std::optional<Rep> fitting(long double value) {
   }
 }
 
-/// A number of people: at least three digits where they say something, no zeros at the end.
+/// A number formatted for people: at least three significant digits, without trailing zeros.
 std::string digits(double value) {
   const double size = std::abs(value);
   if (size > 0 && size < 0.9995) return fmt::format("{:.3g}", value);
@@ -104,7 +105,7 @@ std::string digits(double value) {
   return text;
 }
 
-/// The largest unit in which the value does not start with a zero; units go from small to large.
+/// Formats in the largest unit in which the value is at least 1; `units` go from small to large.
 std::string in_fitting_unit(double value, std::span<const UnitWord> units) {
   if (!std::isfinite(value)) return fmt::format("{} {}", value, units.front().symbol);
   constexpr double rounds_to_one = 0.9995;
@@ -141,7 +142,7 @@ std::optional<Q> parse_quantity(std::string_view text) {
     if (text.empty() || text.front() != '$') return std::nullopt;
     text = trimmed(text.substr(1));
   }
-  // Neither a sign nor the names of infinity, on which libstdc++ 12 reads beyond the end.
+  // Refuses a sign, and the names of infinity, on which libstdc++ 12 reads beyond the end.
   if (text.find_first_of("0123456789.") != 0) return std::nullopt;
   // The 64-bit mantissa keeps decimal fractions of every integer quantity exact after rounding.
   long double number = 0;

@@ -20,7 +20,7 @@ namespace {
   throw OutputError{path, errno};
 }
 
-/// Neither a device nor a pipe, nor one of them by another name (/dev/stdout).
+/// True for a regular file whose path is not an alias of a device or pipe (/dev/stdout).
 bool can_be_replaced(const std::string& path, const struct stat& found) {
   const std::string_view start = path;
   return S_ISREG(found.st_mode) && start.substr(0, 5) != "/dev/" && start.substr(0, 6) != "/proc/";
@@ -44,7 +44,7 @@ void flush_folder(const std::string& folder) {
   if (descriptor < 0) cannot_write(path);
   const int status = ::fsync(descriptor);
   ::close(descriptor);
-  if (status != 0 && errno != EINVAL) cannot_write(path);  // some file systems cannot
+  if (status != 0 && errno != EINVAL) cannot_write(path);  // not supported on some file systems
 }
 
 void make_folder(const std::string& path) {
@@ -69,7 +69,7 @@ DurableFile::DurableFile(std::string path) : path_{std::move(path)}, target_{pat
   open_temporary(there ? found.st_mode & permissions : new_file);
 }
 
-/// What an earlier run left there goes; a link put there is not followed.
+/// Removes the temporary file of an earlier run; a symbolic link at that path is not followed.
 void DurableFile::open_temporary(unsigned mode) {
   const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
   descriptor_ = ::open(temporary_.c_str(), flags, mode);

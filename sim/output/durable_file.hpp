@@ -1,6 +1,6 @@
 #pragma once
-// Files that are there whole or not at all, also after a power cut: written next to the target,
-// flushed to the disk, renamed, and the folder flushed.
+// Durable, atomic file writes: even after a power cut the file is complete or unchanged. It is
+// written next to the target, flushed to disk and renamed, and then the folder is flushed.
 
 #include <cstddef>
 #include <functional>
@@ -9,11 +9,11 @@
 
 namespace orrery {
 
-/// Called after each step of a protocol with its name: a test dies there.
+/// Called with the name of each finished step of a write; a crash test kills the process there.
 using StepDone = std::function<void(std::string_view)>;
 
-/// Bytes on their way to `path`. Destroyed before `commit`, it leaves the file that was there.
-/// A device or a pipe takes them as they come: there is nothing to rename.
+/// A file being written. Destroyed before `commit`, it leaves the existing file at `path`
+/// unchanged. A device or a pipe is written directly: it cannot be replaced by a rename.
 /// Errors of all calls  OutputError: `PATH: cannot be written: No space left on device`
 class DurableFile {
  public:
@@ -30,21 +30,22 @@ class DurableFile {
  private:
   void open_temporary(unsigned mode);
 
-  std::string path_;       // as the user says it
-  std::string target_;     // where symbolic links lead
+  std::string path_;       // as the user gave it
+  std::string target_;     // with symbolic links resolved
   std::string temporary_;  // empty: `path_` itself is written
   int descriptor_ = -1;
 };
 
 void write_durably(const std::string& path, std::string_view text, const StepDone& step = {});
-/// Whether `path` could be written, found out without leaving a trace. Errors: OutputError
+/// Checks that `path` can be written, without leaving a file. Errors: OutputError
 void require_writable(const std::string& path);
-/// The folder and those above it. Errors: OutputError
+/// Creates the folder and those above it. Errors: OutputError
 void make_folder(const std::string& path);
-/// What was created, renamed or removed in a folder survives from here on.
+/// Flushes a folder to disk: files created, renamed or removed in it survive a power cut.
 void flush_folder(const std::string& folder);
 
-/// All of it, through signals and short counts; false: errno says why.
+/// Writes all of `text`, through signals and short writes. Returns false on failure, with errno
+/// set.
 bool write_all(int descriptor, std::string_view text);
 
 }  // namespace orrery

@@ -27,7 +27,7 @@ void LineLog::add(std::string_view line) {
   const bool cut_back = ::fstat(descriptor_, &before) == 0 && S_ISREG(before.st_mode);
   if (write_all(descriptor_, std::string{line} + "\n")) return;
   const int reason = errno;
-  // Half a line goes; that this fails too changes nothing.
+  // Removes a partly written line; the write error is reported even if this fails.
   if (cut_back && ::ftruncate(descriptor_, before.st_size) != 0) errno = reason;
   throw OutputError{path_, reason};
 }

@@ -1,6 +1,5 @@
 #pragma once
-// A log that others read while it grows: line by line at the end of a file, each whole or not
-// there.
+// An append-only log that others may read while it grows: a line is written whole or not at all.
 
 #include <string>
 #include <string_view>
@@ -10,13 +9,13 @@ namespace orrery {
 /// Errors of all calls  OutputError: `PATH: cannot be written: No space left on device`
 class LineLog {
  public:
-  /// Goes on at the end of what is there.
+  /// Appends to the file if it exists.
   explicit LineLog(std::string path);
   ~LineLog();
   LineLog(const LineLog&) = delete;
   LineLog& operator=(const LineLog&) = delete;
 
-  /// `line` without its end.
+  /// `line` has no newline.
   void add(std::string_view line);
 
  private:

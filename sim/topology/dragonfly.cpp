@@ -8,12 +8,13 @@
 namespace orrery {
 namespace {
 
-/// Where cables lie. A gap of k means: from group g to group g + 1 + k.
+/// Counts and link tables of a dragonfly. A gap of k means: from group g to group g + 1 + k.
 struct DragonflyPlan {
-  std::size_t groups, routers, devices, global;  // in all, of a group, of a router, of a router
-  std::size_t width = 1;                         // cables between two groups
-  std::vector<LinkId> local{};                   // by router, then by its peer's place in the group
-  std::vector<LinkId> across{};                  // by group, then gap, then cable
+  std::size_t groups, routers, devices,
+      global;                    // total; per group; per router; cables per router
+  std::size_t width = 1;         // cables between two groups
+  std::vector<LinkId> local{};   // by router, then by its peer's place in the group
+  std::vector<LinkId> across{};  // by group, then gap, then cable
 
   std::size_t gap(std::size_t from, std::size_t to) const {
     return (to + groups - from - 1) % groups;

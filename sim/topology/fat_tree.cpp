@@ -32,7 +32,7 @@ LinkId cable_down(LinkId up) {
   return LinkId{static_cast<std::uint32_t>(index(up) + 1)};
 }
 
-/// Which cable up from `copy` of the subtree that the flow comes from.
+/// The cable up that the flow takes from `copy` of its source's subtree.
 std::size_t chosen_parent(const Rung& rung, std::size_t level, std::size_t copy,
                           const FlowEnds& flow) {
   if (rung.parents == 1) return 0;
@@ -63,7 +63,7 @@ void climb_and_descend(const Ladder& ladder, const FlowEnds& flow, Route& route)
     route.push_back(cable_up(rung, flow.from / rung.below, copy, parent));
     copy += parent * rung.copies;
   }
-  // Down by the same parents: what is left of the copy on each level below.
+  // Descends by the same parents, recovered from `copy` level by level.
   for (; level > 0; --level) {
     const Rung& rung = ladder.rungs[level - 1];
     const std::size_t parent = copy / rung.copies;
@@ -84,7 +84,8 @@ void check(const FatTree& shape) {
   ensure(static_cast<std::size_t>(shape.devices) <= room, "a fat tree has too many devices");
 }
 
-/// The switches of one level with their cables to the level below; these become the lower ones.
+/// Adds the switches of one level and their cables to the level below; `lower` then holds the new
+/// switches.
 Rung add_level(const FatTreeLevel& level, Rung& rung, Interconnect& built,
                std::vector<Vertex>& lower) {
   rung.parents = static_cast<std::size_t>(level.parents);
@@ -119,14 +120,14 @@ FatTreeLevel leaf_level(const ClosFabric& fabric) {
 
 /// How switches of one level are cabled to those above.
 struct Upward {
-  int down = 0;  // their cables down
+  int down = 0;  // cables down from each switch
   Bandwidth cable{};
-  int up = 0;  // their cables up; 0: what the oversubscription leaves
+  int up = 0;  // cables up from each switch; 0: derived from the oversubscription
   double oversubscription = 1;
   Uplinks form = Uplinks::cables;
 };
 
-/// The level above, `children` of the switches below under each switch.
+/// The level above: each of its switches has `children` switches of the level below.
 FatTreeLevel level_above(const Upward& below, int children, Time latency) {
   ensure(children >= 1, "a fabric has at least 1 device, 1 per leaf and 1 leaf per pod");
   ensure(below.oversubscription > 0, "an oversubscription is above 0");

@@ -1,7 +1,7 @@
 #pragma once
-// What is wired to what: devices and switches, and between them links of one direction, each with
-// a bandwidth and a latency. Switches forward at line rate: their own limits are those of their
-// links. Builders of known shapes stand next to this file, one per shape.
+// A network graph: devices and switches, joined by one-directional links, each with a bandwidth and
+// a latency. Switches forward at line rate: only their links limit them. Builders of known shapes
+// are in this folder, one file per shape.
 
 #include <cstddef>
 #include <cstdint>
@@ -40,7 +40,7 @@ class Topology {
 
   Vertex add_device() { return add(VertexKind::device); }
   Vertex add_switch() { return add(VertexKind::packet_switch); }
-  /// Errors  unknown vertex: ContractError; what a link may carry is the network's to refuse
+  /// Errors  unknown vertex: ContractError; `Network` checks bandwidth and latency
   LinkId add_link(Vertex from, Vertex to, Bandwidth bandwidth, Time latency);
   Cable connect(Vertex one, Vertex other, Bandwidth bandwidth, Time latency);
 
@@ -51,7 +51,7 @@ class Topology {
 
   /// The sum of the latencies along a route.
   Time latency(const Route& route) const;
-  /// Does each link begin where the one before it ends, from the first vertex to the second?
+  /// True if each link begins where the one before it ends, from the first vertex to the second.
   bool joins(const Route& route, Vertex from, Vertex to) const;
 
   /// Adds all links to a network that has none: they keep their ids.
@@ -65,20 +65,21 @@ class Topology {
   std::vector<Link> links_;
 };
 
-/// How a switch chooses among cables that lead on equally well.
+/// How a switch chooses among equal-cost cables.
 enum class PathChoice : std::uint8_t { by_destination, by_hash, least_loaded };
 
-/// A flow that wants a route.
+/// The endpoints of a flow, and how its route is chosen.
 struct FlowEnds {
   std::size_t from = 0;  // devices
   std::size_t to = 0;
   PathChoice choice = PathChoice::by_destination;
-  std::uint64_t flow = 0;              // by_hash: tells flows of one pair apart
+  std::uint64_t flow = 0;              // by_hash: distinguishes flows between the same two devices
   std::span<const double> loads = {};  // least_loaded: of every link, in any one unit
 };
 
-/// The n-th of `count` cables for a flow at its `level`-th choice, by its two ends and its number.
-/// The same on every machine: SplitMix64 (Steele, Lea & Flood 2014) of the four numbers.
+/// Which of `count` cables a flow takes at its `level`-th choice: a hash of its endpoints, its
+/// number and the level, the same on every machine: SplitMix64 (Steele, Lea & Flood 2014) of the
+/// four numbers.
 std::size_t hashed_choice(const FlowEnds& flow, std::size_t level, std::size_t count);
 
 /// Switches of one kind: `groups` times `each` of them, numbered group by group from `first`.
@@ -97,7 +98,7 @@ struct Interconnect {
   /// Appends the links from one device to another; none from a device to itself.
   std::function<void(const FlowEnds& flow, Route& route)> append;
 
-  /// By destination.
+  /// The route chosen by destination.
   Route route(std::size_t from, std::size_t to) const;
 };
 

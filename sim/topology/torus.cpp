@@ -12,14 +12,14 @@ struct TorusAxis {
   std::size_t stride = 1;
   Border border = Border::wraps;
   std::vector<LinkId> up{};    // by router: to the next one
-  std::vector<LinkId> down{};  // and back, where that is another cable
+  std::vector<LinkId> down{};  // to the previous one; empty in a ring of two
 
   std::size_t at(std::size_t router) const { return router / stride % size; }
-  /// The router `steps` on; a step back is size - 1 steps on.
+  /// The router `steps` steps up; one step down is size - 1 steps up.
   std::size_t stepped(std::size_t router, std::size_t steps) const {
     return router + ((at(router) + steps) % size) * stride - at(router) * stride;
   }
-  /// Is going up the way from one router to another?
+  /// True if the route from one router to another goes up.
   bool upward(std::size_t from, std::size_t to) const {
     return border == Border::ends ? at(to) > at(from)
                                   : 2 * ((at(to) + size - at(from)) % size) <= size;
@@ -54,7 +54,8 @@ void TorusPlan::append(const FlowEnds& flow, Route& route) const {
   route.push_back(device_link(flow.to, 1));
 }
 
-/// Links of one axis out of every router; a border's missing ones have a place that is never read.
+/// Adds the links of one axis out of every router; those missing at the border of a mesh have a
+/// table entry that is never read.
 void wire(TorusAxis& axis, const Torus& shape, const Tier& routers, Topology& topology) {
   const auto vertex = [&](std::size_t router) {
     return Vertex{static_cast<std::uint32_t>(routers.first + router)};

@@ -1,8 +1,8 @@
 #pragma once
 // Tori and meshes of any dimensions: routers cabled to their two neighbours along each dimension
 // (to one where the dimension has two routers, or at the border of a mesh), with devices at every
-// router. Routes go dimension by dimension, on a torus the shorter way round, up where both are as
-// long. Leaves out adaptive routing and twisted tori.
+// router. Routes go dimension by dimension, on a torus the shorter way round, up if both are
+// equally long. Leaves out adaptive routing and twisted tori.
 // Source  Dally & Towles 2004, "Principles and practices of interconnection networks", chapter 8
 
 #include <cstdint>

@@ -16,8 +16,8 @@
 namespace orrery {
 
 /// The same trace gives the same bytes. Bytes that are not UTF-8 are written as U+FFFD, so what
-/// comes out is JSON whatever the names are; `put` takes it piece by piece. The trace's figures
-/// stand in `otherData`.
+/// comes out is JSON whatever the names are; `put` takes it piece by piece. The trace's notes are
+/// written to `otherData`.
 void write_chrome(const Trace& trace, const std::function<void(std::string_view)>& put);
 
 /// Reads complete events that carry `args.id`, with the names of their processes and threads; other

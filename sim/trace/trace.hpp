@@ -1,7 +1,7 @@
 #pragma once
-// What happened on which queue, and when: the record that a simulated run and a measured one share,
-// so that the two are joined by operation. Holds whatever it is given; it neither checks that the
-// work of a queue does not overlap nor knows what an operation is.
+// A timeline of work per queue. Simulated and measured runs produce the same type, so that the two
+// can be joined by operation. It does not check that the work of a queue does not overlap, and does
+// not know what an operation is.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ constexpr std::size_t index(Track track) {
   return static_cast<std::size_t>(track);
 }
 
-/// One piece of work. What it does not have stays 0.
+/// One piece of work. Counts that do not apply are 0.
 struct TraceRecord {
   Track track{};
   Time start{};
@@ -48,7 +48,7 @@ class Trace {
     std::size_t thread;   // among the queues of its process, from 0
     std::string name;
   };
-  /// A figure of the whole trace, such as a peak of memory; said again, it is replaced.
+  /// Sets a figure of the whole trace, such as peak memory; a later value replaces an earlier one.
   void note(std::string_view key, std::int64_t figure) { notes_[std::string{key}] = figure; }
   const std::map<std::string, std::int64_t>& notes() const { return notes_; }
 

@@ -1,4 +1,4 @@
-// Adam on moments that are kept in 8 bits: block by block they are widened, updated and narrowed.
+// Adam with 8-bit moments on the CPU: each block is decoded, updated and encoded again.
 
 #include <array>
 
@@ -18,7 +18,7 @@ View part_of(const View& view, std::int64_t first, std::int64_t count) {
   return part;
 }
 
-/// What a kernel on 8 bits is given, and one of its blocks in `T`.
+/// An adam kernel with 8-bit moments, and one block of both moments as `T`.
 template <class T>
 struct EightBitAdam {
   const Kernel& kernel;

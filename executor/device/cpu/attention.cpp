@@ -1,4 +1,4 @@
-// Softmax of attention scores with mask and scale, and rotary positions.
+// Softmax of attention scores with mask and scale, for unfused attention, and rotary positions.
 
 #include <algorithm>
 #include <cmath>
@@ -39,7 +39,8 @@ void softmax_row(const T* scores, T* out, Seen seen, T scale) {
   for (std::int64_t j = seen.first; j < seen.last; ++j) out[j] *= share;
 }
 
-/// Calls `row(first element, seen)` for every query of every head, and blanks what it does not see.
+/// Calls `row(first element, seen)` for every query of every head; zeroes the keys that it does not
+/// see.
 template <class T, class Row>
 void for_each_query(const Call<T>& call, T* out, Row row) {
   const AttentionShape& shape = call.operation().attention;

@@ -8,7 +8,8 @@ namespace {
 
 using models::SequencePart;
 
-/// Runs among places [first, last), whose rows begin at `row`.
+/// Appends the runs of consecutive places in places[first] to places[last - 1]; places[i] has row
+/// `row` + i.
 void add_runs(const std::vector<std::int64_t>& places, std::size_t first, std::size_t last,
               std::int64_t row, std::vector<PlaceRun>& runs) {
   for (std::size_t i = first; i < last; ++i) {
@@ -18,7 +19,7 @@ void add_runs(const std::vector<std::int64_t>& places, std::size_t first, std::s
   }
 }
 
-/// Whole sequences in order, each one document.
+/// A map for whole sequences in order, each one document.
 TokenMap whole_sequences(std::int64_t length) {
   TokenMap map;
   map.attended.emplace_back();
@@ -33,7 +34,7 @@ TokenMap whole_sequences(std::int64_t length) {
 AttentionPlaces::AttentionPlaces(const Kernel& kernel, bool apart)
     : of_{kernel.operation->attention},
       part_{kernel.operation->sequence},
-      causal_{of_.causal || apart},  // only causal attention is cut
+      causal_{of_.causal || apart},  // context parallelism cuts causal attention only
       whole_{kernel.place.tokens == nullptr ? whole_sequences(of_.seq) : TokenMap{}},
       map_{kernel.place.tokens == nullptr ? whole_ : *kernel.place.tokens},
       length_{std::ssize(map_.own())},

@@ -1,6 +1,6 @@
 #pragma once
-// Which queries a rank's attention asks for and which keys each of them sees, as runs of
-// consecutive places: of whole sequences, or of tokens that a context group shares.
+// The queries that a rank's attention computes and the keys that each of them sees, as runs of
+// consecutive places (token_map.hpp): of whole sequences, or of tokens that a context group shares.
 
 #include <algorithm>
 #include <cstdint>
@@ -12,15 +12,16 @@
 
 namespace orrery::executor::cpu {
 
-/// Consecutive places, the row of the first, and the first column of their scores.
+/// A run of `count` consecutive places: the first place, its row in the operand, and the column of
+/// its score.
 struct PlaceRun {
   std::int64_t place = 0, row = 0, count = 0, column = 0;
 };
 
 class AttentionPlaces {
  public:
-  /// `apart`: keys and values are an operand of their own. The kernel's operation and tokens
-  /// outlive this.
+  /// `apart`: keys and values are a separate operand. The kernel's operation and tokens must
+  /// outlive this object.
   AttentionPlaces(const Kernel& kernel, bool apart);
   AttentionPlaces(const AttentionPlaces&) = delete;
   AttentionPlaces& operator=(const AttentionPlaces&) = delete;
@@ -28,11 +29,11 @@ class AttentionPlaces {
   std::int64_t length() const { return length_; }  // tokens of a sequence
   std::int64_t batch() const { return batch_; }    // sequences
 
-  /// Those of one sequence.
+  /// Runs of sequence `b`.
   std::vector<PlaceRun> queries(std::int64_t b) const;
   std::vector<PlaceRun> keys(std::int64_t b) const;
-  /// Those of `keys` of which any query of the run sees any, with room for their scores: `width`
-  /// columns.
+  /// The runs of `keys` of which any query of the run sees any key, with the columns of their
+  /// scores; `width` is the number of columns.
   std::vector<PlaceRun> seen_by(const PlaceRun& queries, const std::vector<PlaceRun>& keys,
                                 std::int64_t& width) const;
 

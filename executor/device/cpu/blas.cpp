@@ -21,7 +21,7 @@ void find_in(void* library, const char* name, Function& function) {
 }
 
 Blas load_blas() {
-  // It reads this once, when it is loaded, and starts so many threads.
+  // OpenBLAS reads this variable once, when it is loaded, and starts so many threads.
   const bool stated = std::getenv(threads) != nullptr;
   if (!stated) setenv(threads, "1", 0);
   void* library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);

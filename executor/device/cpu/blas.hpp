@@ -1,6 +1,6 @@
 #pragma once
-// OpenBLAS, loaded by the first that computes: as a library of the program it would start a thread
-// for every core of the machine, which spins while a prediction of milliseconds is made.
+// OpenBLAS, loaded at its first use. Linked into the program, it would start a thread for every
+// core of the machine, which spins even while a prediction of milliseconds is made.
 
 #ifdef ORRERY_OPENBLAS
 #include <cblas.h>
@@ -14,7 +14,7 @@ struct Blas {
   decltype(&::openblas_get_corename) core;
 };
 
-/// With one thread for each caller: a rank is a thread.
+/// OpenBLAS without threads of its own, since every rank is a thread.
 /// Errors  neither among the machine's libraries nor where it was when this was built: InputError
 const Blas& blas();
 

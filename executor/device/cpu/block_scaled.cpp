@@ -9,7 +9,7 @@ namespace orrery::executor::cpu {
 
 namespace {
 
-/// Of magnitudes; NaN where a number is none.
+/// Largest magnitude of a block; NaN if any of its numbers is NaN.
 float largest_of(const float* numbers, const BlockNumbers& block) {
   float largest = 0;
   for (std::int64_t i = 0; i < block.count; ++i) {
@@ -24,7 +24,7 @@ float largest_of(const float* numbers, std::int64_t count) {
   return largest_of(numbers, BlockNumbers{.count = count});
 }
 
-/// Two codes of 4 bits lie in a byte, the first in its lower half.
+/// Stores and reads one code. Two 4-bit codes share a byte, the first in its lower half.
 void put_code(BlockFormat format, std::uint8_t* codes, std::int64_t at, std::uint8_t code) {
   if (format == BlockFormat::mxfp8) {
     codes[at] = code;
@@ -39,7 +39,7 @@ std::uint8_t code_at(BlockFormat format, const std::uint8_t* codes, std::int64_t
   return static_cast<std::uint8_t>((codes[at / 2] >> (at % 2 == 0 ? 0 : 4)) & 0xfU);
 }
 
-/// mxfp8 has none.
+/// The tensor's fp32 scale; 1 for mxfp8, which has none.
 float scale_of_tensor(BlockFormat format, const float* numbers, std::int64_t count) {
   return format == BlockFormat::mxfp8 ? 1.0F : tensor_scale(largest_of(numbers, count));
 }

@@ -1,6 +1,6 @@
 #pragma once
-// A kernel call whose operands are all of one type: float, double, or integers modulo 2^64. What
-// is stored in 16 bits was widened on the way in and is rounded on the way out.
+// A kernel call on the CPU whose operands are all of one type: float, double, or integers modulo
+// 2^64. Operands stored in 16 bits are widened before the call and rounded after it.
 
 #include <array>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace orrery::executor::cpu {
 
-/// An element of the ring.
+/// An element of Arithmetic::ring: an integer modulo 2^64.
 using Ring = std::uint64_t;
 
 template <class T>
@@ -27,7 +27,7 @@ struct Call {
   const models::Operation& operation() const { return *kernel.operation; }
   const View& in(std::size_t i) const { return kernel.reads[i]; }
   const View& out(std::size_t i) const { return kernel.writes[i]; }
-  /// Tokens and labels.
+  /// Operand i as integers: tokens or labels.
   const std::int64_t* indices(std::size_t i) const {
     return reinterpret_cast<const std::int64_t*>(kernel.reads[i].data);
   }

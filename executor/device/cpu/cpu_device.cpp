@@ -41,7 +41,7 @@ void convert(const std::byte* from, To* to, std::int64_t count) {
   }
 }
 
-/// Stored numbers as `T`.
+/// Reads an operand's numbers as `T`.
 template <class T>
 void load(const View& view, T* to) {
   switch (view.dtype) {
@@ -56,7 +56,7 @@ void load(const View& view, T* to) {
   }
 }
 
-/// The other way round, rounded to nearest.
+/// Writes numbers to an operand, rounded to nearest.
 template <class T>
 void store(const T* from, const View& view) {
   const std::int64_t n = view.elements();
@@ -85,7 +85,7 @@ bool stored_as(DType type) {
   return bits(type) == 64;
 }
 
-/// What runs for each kind of operation; null: the device refuses it.
+/// The function that computes each kind of operation; null: not computed through this table.
 template <class T>
 constexpr auto kernels() {
   std::array<void (*)(const cpu::Call<T>&), models::op_kind_count> table{};
@@ -135,7 +135,7 @@ void dispatch(const cpu::Call<T>& call) {
 
 CpuDevice::CpuDevice(Arithmetic arithmetic) : arithmetic_{arithmetic} {
 #ifdef ORRERY_OPENBLAS
-  cpu::blas();  // now, not while a step is timed
+  cpu::blas();  // loads it now, not while a step is timed
 #endif
 }
 
@@ -153,7 +153,7 @@ std::string CpuDevice::refusal(const models::Operation& op) const {
   const bool few_bits = op.dtype == DType::fp8 || op.dtype == DType::fp4;
   switch (op.kind) {
     case OpKind::copy:
-      return {};  // to or from the host's memory: the runner's
+      return {};  // to or from host memory: the runner executes it
     case OpKind::grouped_gemm:
     case OpKind::gemm:
     case OpKind::quantise:
@@ -214,7 +214,7 @@ void CpuDevice::run(const Kernel& kernel) {
   any ? run_in<double>(kernel) : run_in<float>(kernel);
 }
 
-/// The slot's memory, of at least as many numbers as the operand has.
+/// Memory of a slot, at least as large as the operand's elements at `width` bytes each.
 std::byte* CpuDevice::room_for(const View& view, std::size_t slot, std::size_t width) {
   std::vector<std::byte>& wide = wide_[slot];
   const std::size_t size = static_cast<std::size_t>(view.elements()) * width;
@@ -222,7 +222,8 @@ std::byte* CpuDevice::room_for(const View& view, std::size_t slot, std::size_t w
   return wide.data();
 }
 
-/// The operand as `T`: where it lies, or a copy in `slot`, with what it holds if that is wanted.
+/// The operand as `T`: in place if it is stored so, else a copy in `slot`, which is filled if
+/// `keep`.
 template <class T>
 T* CpuDevice::widened(const View& view, std::size_t slot, bool keep) {
   if (is_index(view.dtype) || stored_as<T>(view.dtype)) return reinterpret_cast<T*>(view.data);
@@ -245,7 +246,7 @@ void CpuDevice::run_in(const Kernel& kernel) {
   }
   for (std::size_t i = 0; i < kernel.writes.size(); ++i) {
     const View& view = kernel.writes[i];
-    // What is read and written in place is one copy.
+    // An operand that is read and written in place has one copy.
     std::size_t same = 0;
     while (same < kernel.reads.size() && kernel.reads[same].data != view.data) ++same;
     call.writes[i] = same < kernel.reads.size() ? call.reads[same]

@@ -52,7 +52,7 @@ class CpuDevice : public Device {
   Arithmetic arithmetic_;
   Clock::time_point started_ = Clock::now();
   std::vector<Clock::time_point> marks_;
-  std::array<std::vector<std::byte>, 2 * cpu::most_operands> wide_;  // of narrow operands
+  std::array<std::vector<std::byte>, 2 * cpu::most_operands> wide_;  // copies of narrow operands
 };
 
 }  // namespace orrery::executor

@@ -1,4 +1,4 @@
-// Embedding and head: the table of tokens, and the loss over a shard of the vocabulary.
+// Embedding and head: lookups in the token table, and the loss over a shard of the vocabulary.
 
 #include <algorithm>
 #include <cmath>
@@ -11,14 +11,14 @@ namespace orrery::executor::cpu {
 
 namespace {
 
-/// The columns of this rank's shard that are no padding.
+/// The number of columns of this rank's shard that are not padding.
 template <class T>
 std::int64_t real_columns(const Call<T>& call, std::int64_t columns) {
   const std::int64_t vocabulary = call.operation().vocabulary;
   return std::clamp<std::int64_t>(vocabulary - call.kernel.place.first_vocabulary, 0, columns);
 }
 
-/// The ring's loss: the logits' sum with these weights.
+/// The weights of the ring's loss, which is a weighted sum of logits.
 Ring weight_of(std::int64_t label, std::int64_t column) {
   return static_cast<Ring>((label * 7 + column * 3) % 11) + (label == column ? 5U : 1U);
 }
@@ -28,7 +28,7 @@ enum Statistic : std::int64_t { largest, exponentials, label_logit, statistic_co
 
 }  // namespace
 
-/// The token's row of the table, or zeros where another rank has it.
+/// Copies each token's row of the table, or zeros where another rank holds it.
 template <class T>
 void embedding(const Call<T>& call) {
   const std::int64_t* tokens = call.indices(0);
@@ -59,8 +59,8 @@ void embedding_backward(const Call<T>& call) {
   }
 }
 
-/// A token without a label: its exponentials are 0, and what its statistics make up to is log 1 -
-/// 0.
+/// The row of a token without a label: its exponentials are 0, and its statistics add up over the
+/// shards to a loss of log 1 - 0.
 template <class T>
 void nothing_to_predict(std::int64_t first_column, std::int64_t n, T* out, T* of) {
   std::fill(out, out + n, T{});
@@ -68,8 +68,8 @@ void nothing_to_predict(std::int64_t first_column, std::int64_t n, T* out, T* of
   of[exponentials] = in_ring<T> || first_column > 0 ? T{} : T{1};
 }
 
-/// exp(logit - largest) and the row's statistics over this rank's columns; padding takes no part,
-/// nor do rows whose label is -1.
+/// Computes exp(logit - largest) and each row's statistics over this rank's columns, without
+/// padding and without rows whose label is -1.
 /// In the ring the statistics are 0, the weighted sum of logits, 0.
 template <class T>
 void cross_entropy(const Call<T>& call) {
@@ -107,8 +107,9 @@ void cross_entropy(const Call<T>& call) {
 }
 
 /// dlogit = (softmax - 1 at the label) / labels of the global batch, from every shard's statistics:
-///   softmax = e exp(m - M) / sum over shards s exp(m_s - M)
-/// e, m    this shard's exponential and largest logit;  M  largest of all;  s  sums of exponentials
+///   softmax = e exp(m - M) / sum over shards i of s_i exp(m_i - M)
+/// e, m      this shard's exponential and largest logit
+/// s_i, m_i  shard i's sum of exponentials and largest logit;  M  largest of all
 template <class T>
 void cross_entropy_backward(const Call<T>& call) {
   const std::int64_t* labels = call.indices(1);

@@ -1,4 +1,4 @@
-// What gradients go through on their way to other ranks: sums, narrow copies, their largest values.
+// Kernels on gradients before and after communication: accumulation, casts, top-k compression.
 
 #include <algorithm>
 #include <cmath>
@@ -17,8 +17,8 @@ void accumulate(const Call<T>& call) {
   for (std::int64_t i = 0; i < n; ++i) call.writes[0][i] = call.reads[1][i] + call.reads[0][i];
 }
 
-/// The same numbers in another format, without those that pad the source; heads of latent
-/// attention where the operation rotates.
+/// Copies to another format, without the padding of the source. With rotary frequencies it joins or
+/// splits the heads of latent attention instead (latent.cpp).
 template <class T>
 void cast(const Call<T>& call) {
   const bool rotates = !call.operation().frequencies.empty();
@@ -27,8 +27,9 @@ void cast(const Call<T>& call) {
   std::copy_n(call.reads[0], call.out(0).elements(), call.writes[0]);
 }
 
-/// gradient += residual; its k largest by magnitude and their places, ascending; residual = the
-/// rest. Of equals the earlier is taken. What is no number is the largest: it must not stay.
+/// Top-k compression with error feedback: of gradient + residual, writes the k largest by magnitude
+/// and their places, ascending; the rest is the new residual. The earlier of equals is taken. NaN
+/// counts as largest, so that it does not stay in the residual.
 /// Source  Lin et al. 2018, arXiv 1712.01887; error feedback as there
 template <class T>
 void top_k(const Call<T>& call) {

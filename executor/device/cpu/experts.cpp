@@ -1,5 +1,5 @@
-// Rows on their way to experts and back. Which slot a token takes follows from the
-// experts that were chosen, tokens in their order, and is found again by whatever moves rows.
+// Moves token rows to the slots of experts and back. A token's slots follow from the experts that
+// were chosen, in token order; each move computes them again.
 
 #include <algorithm>
 #include <vector>
@@ -13,7 +13,7 @@ namespace {
 
 using models::RowMove;
 
-/// Slots of a rank's tokens.
+/// Assigns slots to a rank's tokens.
 class Slots {
  public:
   Slots(const View& chosen, const View& slots)
@@ -23,7 +23,7 @@ class Slots {
         room_{slots.shape[1]},
         taken_(static_cast<std::size_t>(slots.shape[0]), 0) {}
 
-  /// Calls visit(token, choice, slot); not for those without one.
+  /// Calls visit(token, choice, slot) for each choice of an expert that got a slot.
   template <class Visit>
   void each(Visit visit) {
     for (std::int64_t token = 0; token < tokens_; ++token) {
@@ -38,10 +38,10 @@ class Slots {
  private:
   const std::int32_t* chosen_;
   std::int64_t tokens_, per_token_, room_;
-  std::vector<std::int64_t> taken_;  // by expert
+  std::vector<std::int64_t> taken_;  // slots, by expert
 };
 
-/// The rows of one move: [tokens, n] on one side, [slots, n] on the other.
+/// One move of rows between tokens [tokens, n] and slots [slots, n].
 template <class T>
 class RowMover {
  public:
@@ -57,7 +57,7 @@ class RowMover {
   void combine() const {
     std::fill_n(out(), call_.out(0).elements(), T{});
     const std::int64_t k = call_.in(2).shape[2];
-    const bool keeps = call_.kernel.writes.size() > 1;  // what backward will ask for
+    const bool keeps = call_.kernel.writes.size() > 1;  // the slots, for backward
     Slots{call_.in(2), call_.in(0)}.each(
         [&](std::int64_t token, std::int64_t j, std::int64_t slot) {
           add(call_.reads[1][token * k + j], in() + slot * n_, out() + token * n_);
@@ -87,7 +87,7 @@ class RowMover {
     });
   }
 
-  /// [outer, inner, a rank's slots of an expert, n] becomes [inner, outer, ...].
+  /// Transposes [outer, inner, a rank's slots of an expert, n] to [inner, outer, ...].
   void transpose(std::int64_t outer, std::int64_t inner) const {
     const std::int64_t size = call_.out(0).elements() / (outer * inner);
     for (std::int64_t o = 0; o < outer; ++o) {

@@ -1,5 +1,5 @@
-// Products of operands in 8 and 4 bits: quantised by the tensor (fp8) or by blocks (mxfp8, nvfp4),
-// multiplied in fp32.
+// Quantisation to 8 and 4 bits, with a scale per tensor (fp8) or per block (mxfp8, nvfp4), and
+// GEMMs of such operands, which are multiplied in fp32.
 
 #include <algorithm>
 #include <array>
@@ -35,7 +35,8 @@ void widen(const View& from, float* to) {
 
 }  // namespace
 
-/// By the tensor, by its blocks both ways, or its largest magnitude alone.
+/// Quantises per tensor, or per block along rows and, where asked for, down columns too; or finds
+/// the largest magnitude alone.
 void CpuDevice::quantise(const Kernel& kernel) {
   const View& source = kernel.reads[0];
   auto* const numbers = reinterpret_cast<float*>(room_for(source, 0, sizeof(float)));
@@ -57,7 +58,7 @@ void CpuDevice::quantise(const Kernel& kernel) {
   cpu::quantise_blocks(numbers, kernel.writes[2], kernel.writes[3], BlocksAlong::columns);
 }
 
-/// Multiplies in fp32 what the operands' codes mean; a weight that is stored wider is rounded as if
+/// Decodes the operands and multiplies them in fp32; a weight that is stored wider is rounded as if
 /// it had been quantised.
 void CpuDevice::run_in_few_bits(const Kernel& kernel) {
   const models::Operation& op = *kernel.operation;

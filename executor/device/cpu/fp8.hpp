@@ -1,5 +1,5 @@
 #pragma once
-// fp8 on the processor: storage only, each tensor with its scale; products are computed in fp32.
+// fp8 on the CPU: storage only, with one scale per tensor; GEMMs are computed in fp32.
 
 #include "executor/device/fp8_operand.hpp"
 
@@ -8,11 +8,11 @@ namespace orrery::executor::cpu {
 /// Stores `numbers` in `to`, with the inverse of their scale after them.
 void quantise(const float* numbers, const View& to, Fp8 format);
 
-/// What is stored in `from`.
+/// Decodes all elements of `from`, stored in `format`.
 void decode(const View& from, Fp8 format, float* to);
 
-/// What a product makes of an operand that is stored in another format: each number as if it had
-/// been quantised and read again.
+/// Rounds a GEMM's operand that is stored in a wider format, as if it had been quantised and
+/// decoded.
 void round_to_fp8(float* numbers, std::int64_t count, Fp8 format);
 
 }  // namespace orrery::executor::cpu

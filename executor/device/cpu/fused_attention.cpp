@@ -1,6 +1,7 @@
-// Attention in one operation: of whole sequences, and of a rank's tokens to the keys of some ranks
-// that share them (models/operations/context.cpp). A head's scores are made for one run of
-// consecutive queries at a time, of those runs of keys that it sees any of.
+// Fused attention and its backward: of whole sequences, or of a rank's tokens to the keys of some
+// ranks that share their sequence (models/operations/context.cpp). The scores of a head are
+// computed for one run of consecutive queries at a time, with those runs of keys that any of them
+// sees.
 
 #include <algorithm>
 #include <cmath>
@@ -70,7 +71,8 @@ class SequenceAttention {
     return rows_of(call_.writes[which], call_.out(which), h);
   }
 
-  /// Later queries add to what the earlier ones have left.
+  /// Zeroes the gradients, unless these are the late queries: those add to the gradients that the
+  /// early ones left.
   void clear_gradients() {
     if (part_.queries == SequencePart::Queries::late) return;
     for (std::size_t i = 0; i < call_.kernel.writes.size(); ++i) {
@@ -95,7 +97,7 @@ class SequenceAttention {
     backward_ ? back(h, queries, seen, width, sums) : forth(h, queries, seen, width, sums);
   }
 
-  /// Calls `visible(first, last)` for the columns of a row that its query sees, and blanks others.
+  /// Calls `visible(first, last)` for the columns of a row that its query sees; zeroes the others.
   template <class Visible>
   void for_seen(const PlaceRun& query, std::int64_t row, const std::vector<PlaceRun>& seen, T* of,
                 Visible visible) const {
@@ -112,7 +114,7 @@ class SequenceAttention {
 
   T scale() const { return static_cast<T>(of_.score_scale()); }
 
-  /// Scores to their softmax, and the logarithm of its sum.
+  /// Replaces a row's scores by their softmax, and writes their log-sum-exp.
   void weigh(const PlaceRun& queries, std::int64_t row, const std::vector<PlaceRun>& seen, T* of,
              T& log_sum) const {
     if constexpr (in_ring<T>) {
@@ -132,7 +134,7 @@ class SequenceAttention {
       for_seen(queries, row, seen, of, [&](std::int64_t first, std::int64_t last) {
         for (std::int64_t j = first; j < last; ++j) of[j] /= sum;
       });
-      log_sum = largest * scale() + std::log(sum);  // of nothing minus infinity
+      log_sum = largest * scale() + std::log(sum);  // -infinity where no key is seen
     }
   }
 
@@ -152,7 +154,8 @@ class SequenceAttention {
     }
   }
 
-  /// P again, of what forward has left: exp(score - log sum); in the ring the score.
+  /// Recomputes P from the scores and forward's log-sum-exp: exp(scale score - log-sum-exp). In the
+  /// ring P is the score.
   void weigh_again(const PlaceRun& queries, std::int64_t row, const std::vector<PlaceRun>& seen,
                    T* of, T log_sum) const {
     for_seen(queries, row, seen, of, [&](std::int64_t first, std::int64_t last) {
@@ -162,7 +165,7 @@ class SequenceAttention {
     });
   }
 
-  /// dS = P (dP - dO O') * scale, in place of dP; in the ring dP.
+  /// Replaces dP by dS = P (dP - rowsum(dO O)) scale; in the ring dS is dP.
   void slope(const PlaceRun& queries, std::int64_t row, const std::vector<PlaceRun>& seen,
              const T* weights, T* of, T product) const {
     for_seen(queries, row, seen, of, [&](std::int64_t first, std::int64_t last) {
@@ -223,9 +226,9 @@ class SequenceAttention {
   const models::AttentionShape& of_;
   const SequencePart& part_;
   bool backward_;
-  bool apart_;  // keys and values are an operand of their own
+  bool apart_;  // keys and values are a separate operand
   AttentionPlaces places_;
-  std::int64_t columns_;  // of queries and keys
+  std::int64_t columns_;  // of reads[0], whose rows begin with queries
   std::int64_t value_;    // width of a head's value
   std::vector<PlaceRun> keys_;
   std::vector<T> scores_, slopes_;

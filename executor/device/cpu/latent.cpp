@@ -1,5 +1,5 @@
-// Heads of latent attention: joined of what latents make and of the part of keys that all share,
-// and taken apart again.
+// Heads of latent attention (MLA): joined from the products of the latents and the rotary part of
+// keys that all heads share; split again in backward.
 
 #include <algorithm>
 
@@ -10,8 +10,9 @@ namespace orrery::executor::cpu {
 
 namespace {
 
-/// Where a rank's heads lie: in the rows that attention reads, [queries | keys | values], and in
-/// what the latents make, queries as they are and [plain part of key | value] for each head.
+/// Where a rank's heads are: in the rows that attention reads, [queries | keys | values], and in
+/// the products of the latents, queries as they are and [part of key without rotation | value] for
+/// each head.
 struct LatentHeads {
   std::int64_t heads = 0, dim = 0, rotary = 0, value = 0;
   std::int64_t columns = 0;  // of attention's rows
@@ -32,7 +33,7 @@ LatentHeads heads_of(const models::Operation& op, const View& attended) {
           .columns = columns};
 }
 
-/// The angles of a rank's i-th token.
+/// Cosines and sines for the rank's token in this row.
 template <class T>
 const std::pair<T, T>* angles_of(const Call<T>& call, std::int64_t row) {
   const Place& place = call.kernel.place;
@@ -58,8 +59,9 @@ void rotate_pairs(const std::pair<T, T>* angles, std::int64_t width, bool back, 
 
 }  // namespace
 
-/// Queries, [plain key | value] of each head and, behind the latent that was normalised, the part
-/// of keys that heads share, as rows of [queries | keys | values] with the rotated parts rotated.
+/// Reads queries, [key without rotation | value] of each head, and the part of keys that heads
+/// share, which follows the normalised latent in its rows. Writes rows of [queries | keys |
+/// values], with rotary positions applied to the parts that have them.
 template <class T>
 void join_heads(const Call<T>& call) {
   const LatentHeads of = heads_of(call.operation(), call.out(0));
@@ -81,7 +83,8 @@ void join_heads(const Call<T>& call) {
   }
 }
 
-/// The other way round, of gradients: what heads share is the sum over this rank's heads.
+/// Backward of join_heads: the gradient of the part that heads share is the sum over this rank's
+/// heads.
 template <class T>
 void split_heads(const Call<T>& call) {
   const LatentHeads of = heads_of(call.operation(), call.in(0));

@@ -1,4 +1,5 @@
-// Matrix products: of linear layers, of experts, and per head of an unfused attention.
+// Matrix products: GEMMs of linear layers, grouped GEMMs of experts, and products per head of
+// unfused attention.
 
 #include <algorithm>
 
@@ -16,14 +17,14 @@ using models::AttentionShape;
 using models::GemmShape;
 using models::Product;
 
-/// A bias.
+/// Adds a bias to each row.
 template <class T>
 void add_to_rows(const T* bias, std::int64_t rows, std::int64_t n, T* to) {
   for (std::int64_t i = 0; i < rows; ++i) {
     for (std::int64_t j = 0; j < n; ++j) to[i * n + j] += bias[j];
   }
 }
-/// ... and its gradient.
+/// Adds up rows: the gradient of a bias.
 template <class T>
 void add_up_rows(const T* rows, std::int64_t count, std::int64_t n, T* sum) {
   for (std::int64_t i = 0; i < count; ++i) {
@@ -31,7 +32,7 @@ void add_up_rows(const T* rows, std::int64_t count, std::int64_t n, T* sum) {
   }
 }
 
-/// An expert's product of its rows in use; of the others it is zero.
+/// One expert's product, over its rows in use alone; the other rows are zeros (zero_rows.hpp).
 template <class T>
 void multiply_rows(GemmShape shape, Matrices<T> x) {
   if (!shape.accumulate) std::fill_n(x.c, shape.m * x.row_c, T{});
@@ -44,7 +45,7 @@ void multiply_rows(GemmShape shape, Matrices<T> x) {
   });
 }
 
-/// The sum over an expert's rows in use, which is its weight's gradient.
+/// One expert's weight gradient: the sum over its rows in use.
 template <class T>
 void multiply_columns(GemmShape shape, Matrices<T> x) {
   if (!shape.accumulate) std::fill_n(x.c, shape.m * x.row_c, T{});
@@ -58,7 +59,7 @@ void multiply_columns(GemmShape shape, Matrices<T> x) {
   });
 }
 
-/// One head's product inside the operands of a whole attention.
+/// The products of unfused attention, head by head inside the operands of the whole attention.
 template <class T>
 class PerHead {
  public:
@@ -98,7 +99,7 @@ class PerHead {
   void one(std::int64_t b, std::int64_t h) {
     const std::int64_t s = shape_.seq;
     GemmShape shape = call_.operation().gemm;
-    // Query heads of one group add into one key-value head.
+    // Gradients of a group's query heads add up in their key-value head.
     const bool later_of_group = h % group() != 0;
     T* const first = call_.reads[0];
     T* const second = call_.reads[1];
@@ -132,15 +133,17 @@ class PerHead {
 
   const Call<T>& call_;
   AttentionShape shape_;
-  std::int64_t query_, made_, columns_;  // of queries, of what attention makes, of a whole row
+  std::int64_t query_, made_, columns_;  // columns of queries, of the output, of a row
 };
 
-/// From one row of a matrix to the next. What stands behind a latent in its rows is no part of it.
+/// Elements from one row of a matrix to the next. Columns that follow a latent in its rows are not
+/// part of the matrix.
 std::int64_t step_of(const View& view, std::int64_t rows, std::int64_t columns) {
   return view.shape[1] == rows ? std::max(view.shape[2], columns) : columns;
 }
 
-/// The gradient of what stands behind a latent in its rows, behind the latent's.
+/// Copies the gradient of the columns that follow a latent in its rows, after the latent's
+/// gradient.
 template <class T>
 void put_behind(const Call<T>& call, std::int64_t columns) {
   const std::int64_t step = call.out(0).shape[2], width = step - columns;
@@ -151,8 +154,9 @@ void put_behind(const Call<T>& call, std::int64_t columns) {
 
 }  // namespace
 
-/// c = op(a) op(b) [+ bias], or c += ...; of a weight's gradient also bias gradient += columns of
-/// b. Where c's rows are longer than the product's, what is read third stands behind it.
+/// c = op(a) op(b) [+ bias], or c += ...; a weight's gradient also adds column sums of b to the
+/// bias gradient. Where c's rows are longer than the product's, reads[2] fills the columns after
+/// it.
 template <class T>
 void gemm(const Call<T>& call) {
   const GemmShape& s = call.operation().gemm;
@@ -171,8 +175,8 @@ void batched_gemm(const Call<T>& call) {
   PerHead<T>{call}.run();
 }
 
-/// c_e = op(a_e) op(b_e) [+ bias_e], or c_e += ..., expert by expert; of a weight's gradient also
-/// bias gradient_e += columns of b_e.
+/// c_e = op(a_e) op(b_e) [+ bias_e], or c_e += ..., expert by expert; a weight's gradient also adds
+/// column sums of b_e to the bias gradient_e.
 template <class T>
 void grouped_gemm(const Call<T>& call) {
   const GemmShape& s = call.operation().gemm;

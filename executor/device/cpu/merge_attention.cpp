@@ -1,4 +1,4 @@
-// Parts of one attention, each over keys of its own, as one over all of them.
+// Merges partial attentions, each over keys of its own, into one over all of the keys.
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,8 @@ namespace orrery::executor::cpu {
 
 namespace {
 
-/// out and part, each a softmax over its own keys with the logarithm of its sum, as one over both.
+/// Merges two outputs, each a softmax over its own keys with its log-sum-exp, into one over the
+/// keys of both.
 /// Source  Milakov & Gimelshein 2018, arXiv 1805.02867
 template <class T>
 void merge_outputs(const Call<T>& call) {
@@ -35,7 +36,8 @@ void merge_outputs(const Call<T>& call) {
   }
 }
 
-/// Gradients of queries add up here; those of keys and values travel: what arrived and a part.
+/// Gradients of queries add up on this rank. Gradients of keys and values travel with the keys from
+/// rank to rank: the sum that arrived plus this rank's part.
 template <class T>
 void merge_gradients(const Call<T>& call) {
   const std::int64_t columns = call.out(0).shape[2], keys = call.in(2).shape[2];

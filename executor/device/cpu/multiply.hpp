@@ -1,5 +1,5 @@
 #pragma once
-// One matrix product, by BLAS where there is one.
+// One matrix product on the CPU: by BLAS where there is one for the type, else by plain loops.
 
 #include <algorithm>
 #include <type_traits>
@@ -9,7 +9,7 @@
 
 namespace orrery::executor::cpu {
 
-/// c = a b, or c += a b; row-major, `row_*` elements from one row to the next.
+/// Matrices of c = a b or c += a b, row-major; `row_*` counts elements from one row to the next.
 template <class T>
 struct Matrices {
   const T* a;
@@ -18,7 +18,7 @@ struct Matrices {
   std::int64_t row_a, row_b, row_c;
 };
 
-/// What BLAS would do, for types that it lacks and machines without it.
+/// Fallback for types that BLAS lacks and for builds without BLAS.
 template <class T>
 void multiply_by_loops(const models::GemmShape& s, const Matrices<T>& x) {
   const std::int64_t step_b = s.transpose_b ? x.row_b : 1;

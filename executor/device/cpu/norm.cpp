@@ -11,7 +11,7 @@ namespace {
 
 using models::Norm;
 
-/// What a row is normalised with: (x - mean) / deviation.
+/// A row's mean and 1 / deviation; it is normalised as (x - mean) / deviation.
 template <class T>
 struct Statistics {
   T mean{}, inverse{};
@@ -30,7 +30,7 @@ Statistics<T> statistics_of(const T* x, std::int64_t n, Norm kind, double epsilo
   return {mean, T(1) / std::sqrt(variance + static_cast<T>(epsilon))};
 }
 
-/// One row or head.
+/// Operands of one row, or of one head of a row.
 template <class T>
 struct NormRow {
   const T* x = nullptr;
@@ -83,7 +83,7 @@ void backward_row(const NormRow<T>& row, Norm kind, double epsilon) {
   for (std::int64_t j = 0; j < row.n; ++j) {
     const T z = (row.x[j] - of.mean) * of.inverse;
     const T dy = row.gradient[j];
-    if (row.weight_gradient != nullptr) row.weight_gradient[j] += dy * z;  // not of a frozen one
+    if (row.weight_gradient != nullptr) row.weight_gradient[j] += dy * z;  // null: frozen
     T dx = (dy * row.weight[j] - mean_g - z * mean_gz) * of.inverse;
     if (row.residual != nullptr) dx += row.residual[j];
     row.out[j] = dx;
@@ -92,8 +92,9 @@ void backward_row(const NormRow<T>& row, Norm kind, double epsilon) {
 
 }  // namespace
 
-/// Of whole rows; or of the heads that the operation names, with a weight [2, head_dim], one row
-/// for queries and one for keys. Values pass, and what is longer than the weight in whole rows.
+/// Normalises whole rows; or the heads that the operation names, with a weight [2, head_dim], one
+/// row for queries and one for keys. Values are copied, and so are columns of whole rows beyond the
+/// weight.
 template <class T>
 void norm(const Call<T>& call) {
   const std::int64_t rows = call.in(0).shape[1], n = call.in(0).shape[2];

@@ -1,4 +1,4 @@
-// PowerSGD's orthogonal basis.
+// PowerSGD's orthogonal basis, by Gram-Schmidt.
 
 #include <cmath>
 #include <limits>
@@ -10,7 +10,7 @@ namespace orrery::executor::cpu {
 
 namespace {
 
-/// A matrix's columns, one after another.
+/// Orthonormalises a matrix's columns, one after another.
 template <class T>
 class GramSchmidt {
  public:
@@ -21,7 +21,7 @@ class GramSchmidt {
     for (std::int64_t j = 0; j < columns_; ++j) {
       const T before = norm(j);
       remove_others(j);
-      // Nothing but rounding is left of a column that depends on those before it.
+      // Only rounding errors are left of a column that depends on those before it.
       const T rounding = before * std::sqrt(static_cast<T>(rows_)) * 8;
       if (norm(j) <= rounding * std::numeric_limits<T>::epsilon()) replace(j);
       const T length = norm(j);
@@ -39,7 +39,8 @@ class GramSchmidt {
   }
   T norm(std::int64_t j) { return std::sqrt(product(j, j)); }
 
-  /// Twice, after which no rounding is left to remove.
+  /// Subtracts the projections on the columns before it; twice, after which no rounding is left to
+  /// remove.
   /// Source  Giraud, Langou & Rozloznik 2005, "The loss of orthogonality in the Gram-Schmidt
   ///         orthogonalization process"
   void remove_others(std::int64_t j) {
@@ -51,8 +52,9 @@ class GramSchmidt {
     }
   }
 
-  /// The first axis that the columns before it do not span. Of all axes' squares outside their span
-  /// the mean is at least 1 / rows.
+  /// Replaces a column by the first axis that the columns before it do not span. The part of an
+  /// axis outside their span has a squared length that is at least 1 / rows on average over all
+  /// axes.
   void replace(std::int64_t j) {
     const T least = std::sqrt(T{0.5} / static_cast<T>(rows_));
     for (std::int64_t axis = 0; axis < rows_; ++axis) {
@@ -69,8 +71,9 @@ class GramSchmidt {
 
 }  // namespace
 
-/// Each column becomes a unit vector at right angles to those before it; one that depends on them,
-/// such as one of zeros, another direction, so that no column of a factor is lost for good.
+/// Each column becomes a unit vector orthogonal to those before it. A column that depends on them,
+/// such as one of zeros, is replaced by another direction, so that no column of a factor is lost
+/// for good.
 /// Source  Vogels et al. 2019, arXiv 1905.13727, algorithm 1
 template <class T>
 void orthogonalise(const Call<T>& call) {

@@ -13,7 +13,7 @@ namespace {
 
 using models::Activation;
 
-/// A function and its derivative.
+/// An activation function and its derivative.
 template <class T>
 struct Gelu {
   /// x/2 (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715 x^3)
@@ -59,7 +59,7 @@ struct Relu {
   static T slope(T x) { return x > T{} ? T(1) : T{}; }
 };
 
-/// The ring's stand-ins: the square, and under a gate the identity.
+/// Activations in the ring: the square, and under a gate the identity.
 template <class T>
 struct Square {
   static T value(T x) { return x * x; }
@@ -71,7 +71,8 @@ struct Identity {
   static T slope(T) { return T(1); }
 };
 
-/// out = f(in), or f(gate) up where the row of `in` is [gate | up]. Of all f, f(0) = 0.
+/// out = f(in), or f(gate) up where the row of `in` is [gate | up]. Rows of zeros are skipped: f(0)
+/// = 0 for every f.
 template <class F, class T>
 void forward(const Call<T>& call, bool gated) {
   const std::int64_t n = call.out(0).shape[2], rows = call.out(0).elements() / n;
@@ -152,8 +153,8 @@ void activation_backward(const Call<T>& call) {
   with_function<T, Backward>(call, call.in(1).shape[2] == 2 * call.in(0).shape[2]);
 }
 
-/// out = a + b [+ bias, or c], or a + the table's row of each token's position [+ the first row of
-/// a table of segments, which all tokens are of].
+/// out = a + b [+ bias, or c], or a + the position table's row of each token [+ the first row of
+/// the segment table, as all tokens are in the first segment].
 template <class T>
 void add(const Call<T>& call) {
   if (call.operation().sequence.merges) return merge(call);
@@ -176,8 +177,8 @@ void add(const Call<T>& call) {
   }
 }
 
-/// Gradients of a bias (a sum over rows) or of the positions' rows [and of the first segment's];
-/// they are added to.
+/// Adds to the gradient of a bias (a sum over rows), or of the position table's rows [and of the
+/// segment table's first row].
 template <class T>
 void add_backward(const Call<T>& call) {
   const std::int64_t rows = call.in(0).shape[1], n = call.in(0).shape[2];

@@ -1,5 +1,5 @@
 #pragma once
-// Angles of rotary positions.
+// Cosines and sines of rotary position embeddings on the CPU.
 
 #include <cmath>
 #include <cstdint>
@@ -35,7 +35,7 @@ std::vector<std::pair<T, T>> computed_rotations(std::int64_t sequence,
   return rotations;
 }
 
-/// The same, kept by every rank's thread: each layer asks for them again.
+/// The same, cached by each rank's thread, as every layer needs it again.
 template <class T>
 const std::vector<std::pair<T, T>>& rotations_of(std::int64_t sequence,
                                                  const std::vector<double>& frequencies,

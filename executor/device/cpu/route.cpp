@@ -1,5 +1,5 @@
-// Which experts a token meets, and with what weights; and the gradients of its logits
-// (models/model/routing.hpp).
+// The router: chooses each token's experts and their weights, and computes the gradients of its
+// logits (models/model/routing.hpp).
 
 #include <algorithm>
 #include <cmath>
@@ -17,11 +17,11 @@ using models::Routing;
 template <class T>
 struct RoutedToken {
   const T* logits = nullptr;
-  const T* correction = nullptr;  // of all tokens; null without one
+  const T* correction = nullptr;  // b, the same for all tokens; null: none
   std::int64_t experts = 0, k = 0;
 };
 
-/// s of every expert.
+/// The score s of every expert (models/model/routing.hpp).
 template <class T>
 void score(const Routing& how, const RoutedToken<T>& row, std::vector<T>& scores) {
   scores.assign(row.logits, row.logits + row.experts);
@@ -35,7 +35,7 @@ void score(const Routing& how, const RoutedToken<T>& row, std::vector<T>& scores
   for (T& each : scores) each /= sum;
 }
 
-/// The largest of [first, end) that are not yet taken; of equals the first.
+/// Index of the largest value in [first, end) that is not yet taken; the first of equals.
 template <class T>
 std::int64_t best_of(const std::vector<T>& values, const std::vector<bool>& taken,
                      std::int64_t first, std::int64_t end) {
@@ -48,7 +48,7 @@ std::int64_t best_of(const std::vector<T>& values, const std::vector<bool>& take
   return best;
 }
 
-/// Marks what of the experts a token may not meet: all of the groups that are not kept.
+/// Marks the experts that a token may not choose: all in groups that are not kept.
 template <class T>
 void leave_out_groups(const Routing& how, const std::vector<T>& compared, std::vector<bool>& left) {
   const auto experts = std::ssize(compared), size = experts / how.groups;
@@ -70,8 +70,8 @@ void leave_out_groups(const Routing& how, const std::vector<T>& compared, std::v
   }
 }
 
-/// A softmax keeps the order of logits, and makes some equal: those are compared where nothing is
-/// added.
+/// A softmax keeps the order of logits but makes some of them equal, so the logits themselves are
+/// compared where nothing is added to scores.
 bool compares_logits(const Routing& how) {
   return how.score == Routing::Score::softmax && !how.corrected && how.best_of_group == 1;
 }
@@ -93,18 +93,18 @@ void choose(const Routing& how, const RoutedToken<T>& row, const std::vector<T>&
   }
 }
 
-/// What weights are, over the scores of those chosen.
+/// The ratio of a chosen expert's weight to its score.
 template <class T>
 T factor_of(const Routing& how, const std::vector<T>& scores, const std::int32_t* chosen,
             std::int64_t k) {
   T sum{};
   for (std::int64_t j = 0; j < k; ++j) sum += scores[static_cast<std::size_t>(chosen[j])];
-  // Sigmoids far below 0 may all be 0.
+  // Sigmoids of logits far below 0 may all be 0.
   const T least = std::numeric_limits<T>::min();
   return static_cast<T>(how.scale) / (how.normalised ? std::max(sum, least) : T(1));
 }
 
-/// From the gradients of weights w_j = f s_j of those chosen to those of their scores:
+/// Gradients of the chosen experts' scores, from those of their weights w_j = f s_j:
 ///   d s_j = f (d w_j - [normalised] sum over i of d w_i w_i / scale)
 template <class T>
 void gradients_of_scores(const Routing& how, const RoutedToken<T>& row,
@@ -122,7 +122,8 @@ void gradients_of_scores(const Routing& how, const RoutedToken<T>& row,
   }
 }
 
-/// d x_e = s_e (1 - s_e) d s_e of sigmoids; of a softmax s_e (d s_e - sum over i of s_i d s_i).
+/// Gradients of logits: d x_e = s_e (1 - s_e) d s_e for sigmoids; for a softmax s_e (d s_e - sum
+/// over i of s_i d s_i).
 template <class T>
 void gradients_of_logits(const Routing& how, const std::vector<T>& scores,
                          const std::vector<T>& of_scores, T* logits) {
@@ -134,7 +135,8 @@ void gradients_of_logits(const Routing& how, const std::vector<T>& scores,
   }
 }
 
-/// A function of the token's position p alone, (p p + j) mod E; weights are the logits.
+/// Routing in the ring depends on the token's position p alone: expert (p p + j) mod E, with the
+/// logits as weights.
 void route_in_ring(std::int64_t p, const RoutedToken<Ring>& row, Ring* weights,
                    std::int32_t* chosen) {
   for (std::int64_t j = 0; j < row.k; ++j) {

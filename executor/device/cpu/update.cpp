@@ -6,7 +6,7 @@
 
 namespace orrery::executor::cpu {
 
-/// sum += g g; of floats in double, since ranges are long.
+/// sum += g g; floats are summed in double, since ranges are long.
 template <class T>
 void squared_norm(const Call<T>& call) {
   const T* gradient = call.reads[0];
@@ -25,8 +25,8 @@ void squared_norm(const Call<T>& call) {
 /// With g the clipped gradient:
 ///   m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g g
 ///   w -= rate (m / (1 - b1^step) / (sqrt(v / (1 - b2^step)) + epsilon) + decay w)
-/// and the gradient is 0 again; a working copy in another format follows the master. In the ring
-/// w -= g, m += g, v += g g.
+/// Afterwards the gradient is set to 0, and a working copy in another format, if any, to the new
+/// weight. In the ring w -= g, m += g, v += g g.
 /// Source  Loshchilov & Hutter 2019, arXiv 1711.05101
 template <class T>
 void adam(const Call<T>& call) {

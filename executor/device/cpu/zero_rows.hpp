@@ -1,6 +1,6 @@
 #pragma once
-// Rows of zeros: an expert's slots that no token took. Products, activations and their gradients of
-// them are zero, and so they are left out.
+// Skips rows of zeros, which are an expert's slots that no token took. Their products, activations
+// and gradients are zero, so nothing is computed for them.
 
 #include <algorithm>
 #include <cstdint>
@@ -12,7 +12,7 @@ bool is_zero(const T* row, std::int64_t width) {
   return std::all_of(row, row + width, [](T value) { return value == T{}; });
 }
 
-/// Calls visit(first, count) for the others, as many at once as lie one after another.
+/// Calls visit(first, count) for each run of consecutive rows that are not all zeros.
 template <class T, class Visit>
 void for_rows_in_use(const T* rows, std::int64_t count, std::int64_t width, Visit visit) {
   for (std::int64_t row = 0; row < count;) {

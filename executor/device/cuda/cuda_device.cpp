@@ -93,7 +93,7 @@ std::string CudaDevice::refusal(const Operation& op) const {
   }
   switch (op.kind) {
     case OpKind::copy:
-      return {};  // to or from the host's memory: the runner's
+      return {};  // to or from host memory: the runner executes it
     case OpKind::adam:
       if (op.queue == Lane::host) return "the CUDA backend updates nothing in the host's memory";
       return kernel_refusal(op);
@@ -129,7 +129,7 @@ std::byte* CudaDevice::allocate(Bytes size) {
 }
 
 void CudaDevice::release(std::byte* memory) noexcept {
-  cudaFree(memory);  // waits for what uses it
+  cudaFree(memory);  // waits for all work that uses it
 }
 
 std::byte* CudaDevice::allocate_host(Bytes size) {
@@ -157,8 +157,8 @@ void CudaDevice::read(const std::byte* from, void* to, Bytes size) {
   check(cudaMemcpy(to, from, size_of(size), cudaMemcpyDeviceToHost), doing("reading memory"));
 }
 
-/// Ordered after nothing that queues have, and over when it returns: pageable memory may still be
-/// on its way when cudaMemcpy comes back, and our streams do not wait for the one that it uses.
+/// Ordered after the copy queue alone, and complete when it returns: cudaMemcpy may return before
+/// pageable memory has arrived, and our streams do not wait for the stream that it uses.
 void CudaDevice::write(const void* from, std::byte* to, Bytes size) {
   if (size.count() == 0) return;
   const Stream stream = streams_[index_of(Lane::copy)];
@@ -173,8 +173,9 @@ void CudaDevice::zero(std::byte* memory, Bytes size) {
         doing("clearing memory"));
 }
 
-/// Addresses show whose memory it is: the host's and the GPU's are one space on every system that
-/// these GPUs run on. Source  CUDA C++ Programming Guide, "Unified Virtual Address Space"
+/// cudaMemcpyDefault finds the direction from the addresses: host and GPU share one address space
+/// on every system that these GPUs run on.
+/// Source  CUDA C++ Programming Guide, "Unified Virtual Address Space"
 void CudaDevice::copy(const std::byte* from, std::byte* to, Bytes size, Lane queue) {
   if (size.count() == 0 || from == to) return;
   check(cudaMemcpyAsync(to, from, size_of(size), cudaMemcpyDefault, stream(queue)),
@@ -226,7 +227,7 @@ void CudaDevice::own_kernel(const Kernel& kernel, Stream stream) {
   }
 }
 
-/// A map comes here once, before any graph is captured that reads it.
+/// Copies a token map to the GPU at its first use, before any graph that reads it is captured.
 TokenPlaces CudaDevice::places_of(const TokenMap* map) {
   if (map == nullptr || map->in_order()) return {};
   const auto [found, fresh] = maps_.try_emplace(map->id, nullptr);
@@ -239,9 +240,10 @@ TokenPlaces CudaDevice::places_of(const TokenMap* map) {
   return places_at(*map, reinterpret_cast<const std::int64_t*>(found->second));
 }
 
-/// One piece for all kernels, which run one after another. It grows in the first step, in the order
-/// of the compute queue: cudaFree would wait for all queues, and so for other ranks. What graphs
-/// were captured with stays; a capture itself meets no growth, as all of it has run before.
+/// One scratch buffer for all kernels, which run one after another. It grows in the first step, in
+/// the order of the compute queue, as cudaFree would wait for all queues, and so for other ranks.
+/// Buffers that graphs were captured with are kept. No growth happens during a capture, as
+/// everything in it has run before.
 std::byte* CudaDevice::scratch(Bytes size) {
   if (size <= scratch_size_) return scratch_;
   const Stream compute = stream(Lane::compute);
@@ -278,8 +280,8 @@ void CudaDevice::finish() {
   check(cudaDeviceSynchronize(), doing("waiting for all queues"));
 }
 
-/// Events measure milliseconds as a float: exact to half a microsecond for the first seconds from
-/// the origin, which is why every step has one of its own.
+/// CUDA gives the time between events in milliseconds as a float: exact to half a microsecond for
+/// the first seconds from the origin, which is why every step has an origin of its own.
 Time CudaDevice::time_of(Mark mark) {
   float milliseconds = 0;
   check(cudaEventElapsedTime(&milliseconds, origin_, events_.at(mark.id)), doing("reading times"));

@@ -1,7 +1,7 @@
 #pragma once
-// One NVIDIA GPU as a device: a stream for each queue but the host's, kernels of this folder and
-// products of cuBLASLt on them, events for marks. What `run`, `copy` and `zero` start goes on
-// after the host; `read`, `write` and `finish` wait for it.
+// One NVIDIA GPU as a device: a stream for each queue but the host's, on which the kernels of this
+// folder and cuBLASLt's GEMMs run, with events as marks. `run`, `copy` and `zero` return before
+// their work has ended; `read` and `finish` wait for all work, `write` for its own.
 
 #include <cuda_runtime_api.h>
 
@@ -20,8 +20,9 @@
 
 namespace orrery::executor::cuda {
 
-/// Of the thread that made it. Errors of all: RunFailure{local_failure} in CUDA's own words, with
-/// the operation that was started last.
+/// Used only by the thread that made it.
+/// Errors  of all: RunFailure{local_failure} in CUDA's own words, with the operation that was
+///         started last
 class CudaDevice final : public Device {
  public:
   /// Kernels here are compiled for GPUs from Ampere on.
@@ -34,8 +35,8 @@ class CudaDevice final : public Device {
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;
 
-  /// "NVIDIA H200, CUDA 13.0, driver 580.65.06, cuBLASLt 13.1.0", and by whose kernels fused
-  /// attention ran so far.
+  /// "NVIDIA H200, CUDA 13.0, driver 580.65.06, cuBLASLt 13.1.0", and whose kernels fused attention
+  /// has used so far.
   std::string description() const override {
     return description_ + attention_text(attentions_->use());
   }
@@ -81,19 +82,19 @@ class CudaDevice final : public Device {
   std::string doing(const char* what) const;
 
   int ordinal_;
-  int capability_ = 0;  // 90 is 9.0
+  int capability_ = 0;  // compute capability: 90 is 9.0
   std::string name_, description_;
   std::array<Stream, models::lane_count> streams_{};  // the host has none
-  std::vector<cudaEvent_t> events_;                   // of marks, used again from `forget_marks`
+  std::vector<cudaEvent_t> events_;  // of marks; `forget_marks` frees them for reuse
   std::uint32_t marks_ = 0;
   cudaEvent_t origin_ = nullptr;  // marks are timed from here,
   Time origin_time_{};            // which is this long after the start
   Clock::time_point started_ = Clock::now();
-  std::byte* workspace_ = nullptr;  // of products
+  std::byte* workspace_ = nullptr;  // of GEMMs
   std::byte* scratch_ = nullptr;    // of kernels, on the compute queue
   Bytes scratch_size_{};
-  std::map<std::uint64_t, std::byte*> maps_;  // of tokens, by their id
-  std::vector<std::byte*> outgrown_;          // scratch whose addresses graphs hold
+  std::map<std::uint64_t, std::byte*> maps_;  // token maps in device memory, by id
+  std::vector<std::byte*> outgrown_;          // former scratch whose addresses graphs hold
   std::unique_ptr<CudaGraphs> graphs_;
   std::unique_ptr<Products> products_;
   std::unique_ptr<Attentions> attentions_;

@@ -49,7 +49,7 @@ void CudaGraphs::launch(const Graph& graph) {
 }
 
 void CudaGraphs::release(const Graph& graph) noexcept {
-  cudaGraphExecDestroy(made_[graph.id]);  // once its last launch has ended
+  cudaGraphExecDestroy(made_[graph.id]);  // CUDA frees it once its last launch has ended
   made_[graph.id] = nullptr;
   --held_;
 }

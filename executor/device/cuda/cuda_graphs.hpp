@@ -1,6 +1,6 @@
 #pragma once
-// Graphs of a GPU's compute stream, by stream capture: what is enqueued there between begin and
-// end becomes nodes, one after another as on the stream.
+// CUDA graphs of a GPU's compute stream, made by stream capture: what is enqueued there between
+// begin and end becomes a chain of nodes in stream order.
 
 #include <cuda_runtime_api.h>
 
@@ -11,10 +11,10 @@
 
 namespace orrery::executor::cuda {
 
-/// Calls of other threads, a fabric's, go on while this one captures.
+/// CUDA calls of other threads, such as a fabric's, continue while this thread captures.
 class CudaGraphs final : public Graphs {
  public:
-  /// `stream` outlives the graphs, of the current GPU.
+  /// `stream` is of the current GPU and must outlive the graphs.
   explicit CudaGraphs(Stream stream) : stream_{stream} {}
   ~CudaGraphs() override;
   CudaGraphs(const CudaGraphs&) = delete;
@@ -25,7 +25,7 @@ class CudaGraphs final : public Graphs {
   void release(const Graph& graph) noexcept override;
 
   bool capturing() const { return capturing_; }
-  /// Is there a graph, whose kernels hold addresses?
+  /// Is there any graph? Its kernels hold addresses of memory.
   bool any() const { return held_ > 0; }
 
  private:

@@ -1,4 +1,5 @@
-// How the device makes a product of what cuBLASLt and kernels of our own do of it.
+// Matrix products on the GPU: cuBLASLt's GEMM together with our own kernels, which decode operands,
+// add biases and compute their gradients.
 
 #include "executor/device/cuda/cuda_device.hpp"
 #include "executor/device/cuda/products/biases.hpp"
@@ -17,7 +18,8 @@ void CudaDevice::product(const Kernel& kernel, Stream stream) {
   multiply(kernel, nullptr, stream, scratch(sums));
 }
 
-/// factors  of operands that were decoded. `sums` is for the gradient of a bias
+/// factors  on the GPU, as BlockOperands has them for decoded operands; null: none
+/// sums     scratch for the gradient of a bias
 void CudaDevice::multiply(const Kernel& kernel, const float* factors, Stream stream,
                           std::byte* sums) {
   bool complete = false;

@@ -18,7 +18,7 @@ namespace {
 
 void check(cudaError_t status, std::string_view doing, const char* file, int line) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // what is not sticky is reported once
+  cudaGetLastError();  // clears an error that is not sticky
   fail(doing, cudaGetErrorString(status), cudaGetErrorName(status), file, line);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
-// Statuses of CUDA and cuBLAS as failures of this machine. CUDA's errors are sticky: after one of a
-// kernel every later call returns the same, so the first sentence names what was being done.
+// Turns error statuses of CUDA and cuBLAS into failures of this machine. CUDA's errors are sticky:
+// after a kernel's error every later call returns the same one, so the message begins with what was
+// being done.
 
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>

@@ -1,5 +1,5 @@
 #pragma once
-// A queue of a GPU, for headers that do without CUDA's own.
+// The type of a CUDA stream, for headers that do not include CUDA's own.
 
 struct CUstream_st;  // CUDA's: a cudaStream_t points to one
 

@@ -14,8 +14,7 @@ namespace orrery::executor::cuda {
 
 namespace {
 
-/// The driver's own version, which only NVML reports; it comes with the driver.
-/// Source  NVML API: nvmlInit_v2, nvmlSystemGetDriverVersion (80 bytes are enough), 0 is success
+/// The driver's own version, which only NVML reports; NVML comes with the driver.
 std::string driver_version() {
   void* nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
   if (nvml == nullptr) return "unknown";

@@ -1,5 +1,5 @@
 #pragma once
-// What a measurement is written down with.
+// Versions of the GPU's libraries and driver, recorded with each measurement.
 
 #include <string>
 

@@ -86,7 +86,7 @@ MpiFabric::MpiFabric() {
 }
 
 MpiFabric::~MpiFabric() {
-  if (aborted_ || std::uncaught_exceptions() > 0) return;  // peers will not come to finalise
+  if (aborted_ || std::uncaught_exceptions() > 0) return;  // peers will not finalise
   MPI_Op_free(&add_fp16_);
   MPI_Op_free(&add_bf16_);
   MPI_Finalize();
@@ -105,7 +105,8 @@ GroupId MpiFabric::make_group(std::span<const int> members) {
   return static_cast<GroupId>(groups_.size() - 1);
 }
 
-/// Apart from transfers, whose tag is 0; MPI keeps the order between two ranks.
+/// Starts the transfer of one part. Its tag differs from that of transfers, which is 0; MPI keeps
+/// the order between two ranks.
 template <class Start>
 void MpiFabric::start_part(MPI_Comm among, const MemberPart& part, Start start, Work& work) {
   constexpr int tag_of_parts = 1;
@@ -144,7 +145,7 @@ void MpiFabric::start_in(const MpiGroup& group, const CollectiveCall& call, Work
     case Collective::all_reduce:
       return all_reduce_in_pieces(comm, call, add, work);
     case Collective::reduce_scatter:
-      // In place, MPI would put the sum at the beginning of the whole: it goes by a staging buffer.
+      // In place, MPI would put the sum at the beginning of the buffer, so it is staged.
       work.staged.reset(new std::byte[static_cast<std::size_t>(size)]);
       work.copy_to = call.receive;
       work.copy_size = static_cast<std::size_t>(size);
@@ -269,7 +270,7 @@ void MpiFabric::abort(std::string_view why) noexcept {
 
 }  // namespace orrery::executor
 
-/// What the module is loaded for.
+/// Entry point of the module.
 extern "C" orrery::executor::Fabric* orrery_mpi_fabric() {
   return new orrery::executor::MpiFabric;
 }

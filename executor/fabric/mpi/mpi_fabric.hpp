@@ -1,7 +1,7 @@
 #pragma once
-// The fabric of an MPI library: non-blocking calls of the standard, nothing of one implementation.
-// MPI progresses inside `test` and `wait`; a wait looks, then yields, then naps, for ranks may
-// outnumber cores and MPI's own waiting spins.
+// The fabric over an MPI library: non-blocking calls of the standard, nothing that is specific to
+// one implementation. MPI makes progress inside `test` and `wait`; a wait polls, then yields, then
+// sleeps, because ranks may outnumber cores and MPI's own wait spins.
 
 #define OMPI_SKIP_MPICXX 1  // the C interface is all that is wanted
 #define MPICH_SKIP_MPICXX 1
@@ -20,7 +20,7 @@ namespace orrery::executor {
 
 class MpiFabric final : public Fabric {
  public:
-  /// Initialises MPI. Errors: RunFailure{local_failure}: no thread support, MPI's own words.
+  /// Initialises MPI. Errors: RunFailure{local_failure}: no thread support; in MPI's own words.
   MpiFabric();
   /// Finalises it, together with all other ranks, unless the run was aborted.
   ~MpiFabric() override;

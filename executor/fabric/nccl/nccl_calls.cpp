@@ -38,7 +38,7 @@ ncclDataType_t nccl_type_of(Element element) {
   return ncclUint8;
 }
 
-/// Where this process's GPU is. A machine's boot id is its own, in whatever container.
+/// Identifies this process's GPU. A boot id belongs to one machine, in whatever container.
 GpuPlace place_of(int ordinal) {
   GpuPlace place;
   std::ifstream{"/proc/sys/kernel/random/boot_id"} >> place.machine;
@@ -51,7 +51,7 @@ GpuPlace place_of(int ordinal) {
   return place;
 }
 
-/// In a group, so that no transfer of it waits for another.
+/// Sends and receives within one NCCL group, so that none of them waits for another.
 ncclResult_t all_to_all(const CollectiveCall& call, int members, ncclComm_t communicator,
                         Stream stream) {
   const auto count = static_cast<std::size_t>(call.count);
@@ -69,7 +69,7 @@ ncclResult_t all_to_all(const CollectiveCall& call, int members, ncclComm_t comm
   return status == ncclSuccess ? ended : status;
 }
 
-/// The same with as much for each as it says.
+/// The same with a size for each part.
 ncclResult_t all_to_all_v(const CollectiveCall& call, ncclComm_t communicator, Stream stream) {
   ncclResult_t status = ncclGroupStart();
   const auto add = [&](ncclResult_t made) {

@@ -1,5 +1,6 @@
 #pragma once
-// Calls of NCCL without a state: a collective put on a stream, and whether this rank may be there.
+// Stateless calls of NCCL: enqueues a collective on a stream, and checks that ranks do not share a
+// GPU.
 
 #include <nccl.h>
 
@@ -11,12 +12,12 @@
 
 namespace orrery::executor::cuda {
 
-/// One collective of a communicator of `members`; an all_to_all does not run in place.
+/// Enqueues one collective of a communicator of `members`; an all_to_all must not be in place.
 ncclResult_t enqueue(const CollectiveCall& call, int members, ncclComm_t communicator,
                      Stream stream);
 
-/// All ranks together. Errors: RunFailure{invalid_program} where two of them share a GPU and NCCL
-/// would refuse that, in a sentence of its own (nccl_rules.hpp)
+/// Collective over all ranks. Errors: RunFailure{invalid_program} where two of them share a GPU and
+/// NCCL would refuse that, in a sentence of its own (nccl_rules.hpp)
 void require_own_gpu(int ordinal, Store& store, int rank, int ranks,
                      std::chrono::milliseconds patience);
 

@@ -14,7 +14,7 @@ namespace orrery::executor::cuda {
 
 namespace {
 
-/// What it means to a launcher: a lost connection is a peer's end, a misuse ours.
+/// The exit code for a launcher: a lost connection is a failed peer, a misuse an invalid program.
 Exit exit_of(ncclResult_t status) {
   switch (status) {
     case ncclRemoteError:
@@ -28,8 +28,8 @@ Exit exit_of(ncclResult_t status) {
   }
 }
 
-/// A call that is in progress is asked after without a pause for so long: NCCL's own thread puts
-/// most of them on their stream within some 20 us, which a sleep would more than double.
+/// How long a call in progress is polled without a pause: NCCL's own thread puts most calls on
+/// their stream within some 20 us, which a sleep would more than double.
 constexpr std::chrono::microseconds asked_at_once{500};
 constexpr std::chrono::microseconds pause{50};
 constexpr std::chrono::milliseconds to_finalize{5'000};
@@ -47,10 +47,11 @@ NcclCommunicators::~NcclCommunicators() {
   for (ncclComm_t each : all_) ncclCommDestroy(each);
 }
 
-/// Destroying one that others still use hangs them. All are begun before one is waited for, so the
-/// order in which ranks made them does not matter.
-/// Source  NCCL user guide, ncclCommFinalize: to be called by all members, and asked after until it
-///         is done where communicators do not block
+/// Finalizes all communicators, because destroying one that others still use makes them hang. All
+/// finalizations are begun before one is waited for, so the order in which ranks made the
+/// communicators does not matter.
+/// Source  NCCL user guide, ncclCommFinalize: to be called by all members, and polled until it is
+///         done where communicators are non-blocking
 void NcclCommunicators::finalize() {
   const std::vector<ncclComm_t> closing = all_;
   std::vector<ncclResult_t> begun;
@@ -77,7 +78,8 @@ void NcclCommunicators::fail(ncclComm_t communicator, std::string_view doing, nc
                    fmt::format("NCCL, {}: {}{}", doing, ncclGetErrorString(status), detail)};
 }
 
-/// Under the lock for as long as one question takes, so that an abort may come between two.
+/// Queries a communicator once. It holds the lock for that query alone, so that an abort may come
+/// between two.
 ncclResult_t NcclCommunicators::state_of(ncclComm_t communicator) {
   const std::lock_guard guard{lock_};
   if (aborted_) throw RunFailure{Exit::peer_failed, why_};

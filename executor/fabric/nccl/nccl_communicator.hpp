@@ -1,6 +1,6 @@
 #pragma once
-// Communicators of NCCL that never block the host for good: every call returns at once and is asked
-// after until it is done, too late, or aborted by another thread.
+// Non-blocking communicators of NCCL, which never block the host for good: every call returns at
+// once and is polled until it is done, too late, or aborted by another thread.
 
 #include <nccl.h>
 
@@ -30,18 +30,18 @@ class NcclCommunicators {
   NcclCommunicators(const NcclCommunicators&) = delete;
   NcclCommunicators& operator=(const NcclCommunicators&) = delete;
 
-  /// Together with all members, which find each other in the store under `key`. `ctas` bounds the
-  /// thread blocks of one call.
+  /// Makes a communicator. Collective over its members, which find each other in the store under
+  /// `key`. `ctas` bounds the thread blocks of one call.
   ncclComm_t make(Store& store, const std::string& key, int index, int members, int ctas);
 
-  /// One call, or a group of them, on one communicator: it is on its stream when this returns.
+  /// Makes one call, or a group of them, on one communicator: it is on its stream on return.
   void call(ncclComm_t communicator, std::string_view doing,
             const std::function<ncclResult_t()>& nccl);
-  /// Has anything gone wrong on it since?
+  /// Throws if the communicator has failed since.
   void require_health(ncclComm_t communicator);
   void refuse_if_aborted();
   std::chrono::milliseconds deadline() const { return deadline_; }
-  /// Of the calls so far; asked by the thread that calls.
+  /// The waits for the calls so far; for the thread that calls.
   const HostWaits& waits() const { return waits_; }
 
   void abort(std::string_view why) noexcept;
@@ -54,7 +54,7 @@ class NcclCommunicators {
   [[noreturn]] void fail(ncclComm_t communicator, std::string_view doing, ncclResult_t status);
 
   const std::chrono::milliseconds deadline_;
-  std::mutex lock_;  // of every call of NCCL, and of what follows
+  std::mutex lock_;  // guards every call of NCCL, all_ and why_
   std::vector<ncclComm_t> all_;
   HostWaits waits_;
   std::atomic<bool> aborted_{false};

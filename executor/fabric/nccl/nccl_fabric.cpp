@@ -49,9 +49,9 @@ class NcclFabric final : public Fabric {
  private:
   struct NcclGroup {
     int members = 0, index = -1;
-    ncclComm_t communicator = nullptr;  // none of a lone member among other ranks
-    std::optional<Lane> last{};         // that a call was on,
-    cudaEvent_t ended = nullptr;        // which has ended here
+    ncclComm_t communicator = nullptr;  // null for a lone member among other ranks
+    std::optional<Lane> last{};         // queue of the last call
+    cudaEvent_t ended = nullptr;        // end of the last call
   };
   struct WayStream {
     ncclComm_t communicator = nullptr;
@@ -77,12 +77,12 @@ class NcclFabric final : public Fabric {
   int rank_, ranks_;
   std::vector<NcclGroup> groups_;
   std::map<Way, WayStream> ways_;
-  std::map<Lane, std::pair<std::byte*, std::int64_t>> aside_;  // memory, and its size
-  std::byte* word_ = nullptr;                                  // that new connections carry
+  std::map<Lane, std::pair<std::byte*, std::int64_t>> aside_;  // copied inputs: memory, size
+  std::byte* word_ = nullptr;                                  // sent over new connections
   std::unordered_map<std::uint64_t, OpenCall> open_;
-  std::vector<cudaEvent_t> events_;  // not in use
+  std::vector<cudaEvent_t> events_;  // free ones
   std::uint64_t last_ = 0;
-  NcclCommunicators communicators_;  // goes first: what runs on streams ends
+  NcclCommunicators communicators_;  // destroyed first, which ends what runs on streams
 };
 
 NcclFabric::NcclFabric(const NcclDevice& device, Store& store, int rank, int ranks,
@@ -110,7 +110,7 @@ NcclFabric::~NcclFabric() {
   device_.memory.release(word_);
 }
 
-/// A stream's work has ended, or its communicator says why it never will.
+/// Waits for the end of a stream's work; throws if its communicator has failed.
 void NcclFabric::finish(Stream stream, ncclComm_t communicator, std::string_view doing) {
   const Deadline end = Clock::now() + communicators_.deadline();
   cudaError_t state = cudaStreamQuery(stream);
@@ -129,7 +129,7 @@ GroupId NcclFabric::make_group(std::span<const int> members) {
   NcclGroup group{.members = static_cast<int>(members.size())};
   const auto me = std::find(members.begin(), members.end(), rank_);
   if (me != members.end()) group.index = static_cast<int>(me - members.begin());
-  // A world of one has one too: NCCL is what was asked for, and what its calls cost shows.
+  // A world of one has a communicator, too: NCCL was asked for, and its calls' cost is to show.
   if (group.index >= 0 && (group.members > 1 || ranks_ == 1)) {
     group.communicator =
         communicators_.make(store_, key_of(id), group.index, group.members, group_ctas);
@@ -165,7 +165,7 @@ void NcclFabric::connect(GroupId group, int from, int to) {
   finish(kept.stream, kept.communicator, "the first transfer of a way");
 }
 
-/// A communicator's calls stay in order when they move to another queue.
+/// Keeps a communicator's calls in order when they move to another queue.
 void NcclFabric::keep_order(NcclGroup& group, Lane queue) {
   if (group.last && *group.last != queue) {
     check(cudaStreamWaitEvent(device_.stream(queue), group.ended, 0), "keeping order");
@@ -201,7 +201,8 @@ void NcclFabric::issue(const NcclGroup& group, const CollectiveCall& call, Strea
                       [&] { return enqueue(issued, group.members, group.communicator, stream); });
 }
 
-/// What is sent must not be overwritten by what arrives: a copy of it, in its turn on the queue.
+/// Copies what an in-place all-to-all sends, in order on the queue, so that what arrives does not
+/// overwrite it.
 const std::byte* NcclFabric::copied_aside(const CollectiveCall& call, std::int64_t bytes) {
   auto& [memory, size] = aside_[call.queue];
   if (size < bytes) {
@@ -235,7 +236,8 @@ Request NcclFabric::transfer(const TransferCall& call, bool sends) {
               lane.stream);
 }
 
-/// Whoever waits for an event waits for its last record before that: it may be used again at once.
+/// A free event. A wait refers to the event's last record before that wait, so an event may be
+/// reused as soon as the wait is enqueued.
 cudaEvent_t NcclFabric::event() {
   cudaEvent_t made = nullptr;
   if (events_.empty()) {

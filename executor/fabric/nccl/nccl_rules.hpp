@@ -1,6 +1,6 @@
 #pragma once
-// What the NCCL fabric decides without NCCL: which ways there are, what a call needs, which ranks
-// may not run. Plain functions, tested where there is no GPU.
+// The decisions of the NCCL fabric that need no NCCL: which way a transfer takes, whether a call is
+// valid, which ranks may not run. Plain functions, tested where there is no GPU.
 
 #include <fmt/format.h>
 
@@ -36,7 +36,7 @@ inline std::string key_of(const Way& way) {
   return fmt::format("nccl/way/{}/{}/{}", way.group, way.from, way.to);
 }
 
-/// How many times `count` elements a member gives, and gets.
+/// What a member sends and receives, in multiples of `count` elements.
 struct EndCounts {
   std::int64_t given = 1, gotten = 1;
 };
@@ -69,7 +69,7 @@ inline void require_sound(const CollectiveCall& call, std::int64_t members, std:
   if (call.count == 0) return;
   const EndCounts ends = ends_of(call.kind, members);
   const std::int64_t size = call.count * size_of(call.element);
-  const std::byte* own_send = call.send;  // where the two ends meet in a call in place
+  const std::byte* own_send = call.send;  // equal to own_receive in a call in place
   const std::byte* own_receive = call.receive;
   if (call.kind == Collective::reduce_scatter) own_send += index * size;
   if (call.kind == Collective::all_gather) own_receive += index * size;
@@ -101,8 +101,8 @@ inline std::string nccl_version_text(int version) {
   return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
-/// NCCL before 2.30 takes one rank for each GPU; later ones several, where
-/// NCCL_MULTI_RANK_GPU_ENABLE says so. Empty: it will not refuse.
+/// Why NCCL will refuse ranks that share a GPU; empty: it will not. Before 2.30 it takes one rank
+/// for each GPU; later versions take several where NCCL_MULTI_RANK_GPU_ENABLE says so.
 inline std::string shared_gpu(const std::vector<GpuPlace>& of_ranks, int version, bool enabled) {
   constexpr int several = 23000;
   if (version >= several && enabled) return {};
@@ -120,8 +120,9 @@ inline std::string shared_gpu(const std::vector<GpuPlace>& of_ranks, int version
   return {};
 }
 
-/// Streams that share a connection to the GPU wait for each other, and so would a send and the
-/// receive that it needs. `connections` is CUDA_DEVICE_MAX_CONNECTIONS, 8 where it is not set.
+/// Why there are too few connections for all streams; empty: there are enough. Streams that share a
+/// connection to the GPU wait for each other, and so would a send and the receive that it needs.
+/// `connections` is CUDA_DEVICE_MAX_CONNECTIONS, 8 where it is not set.
 /// Source  CUDA C++ Programming Guide, environment variables
 inline std::string shared_connections(const char* connections, int streams) {
   const int most = connections == nullptr ? 8 : std::atoi(connections);

@@ -11,7 +11,7 @@ namespace {
 
 using models::Collective;
 
-/// How many times `count` elements a collective takes from each member, and gives to each.
+/// What each member sends and receives in a collective, in multiples of `count` elements.
 struct RankShares {
   std::int64_t sent = 1, received = 1;
 };
@@ -45,7 +45,7 @@ GroupId StagedFabric::make_group(std::span<const int> members) {
   return id;
 }
 
-/// What is given lies before what is taken.
+/// In the buffer, what is sent comes before what is received.
 Request StagedFabric::start_parts(const CollectiveCall& call) {
   std::int64_t given = 0, taken = 0;
   for (const MemberPart& each : call.gives) given += each.bytes;
@@ -70,7 +70,7 @@ Request StagedFabric::start(const CollectiveCall& call) {
   const std::int64_t size = call.count * size_of(call.element);
   const RankShares shares = shares_of(call.kind, group.members);
   const bool gives = call.kind != Collective::broadcast || call.root == group.index;
-  // One end inside the other, as in a call in place.
+  // The smaller buffer is inside the larger one, as in a call in place.
   const bool gathers = shares.received > shares.sent, scatters = shares.sent > shares.received;
   StagedCall open{.buffer = buffer_of(std::max(shares.sent, shares.received) * size),
                   .to = call.receive,

@@ -1,11 +1,13 @@
 #pragma once
-// A fabric of the host around a device whose memory the host cannot touch: what is sent is read
-// from the device, carried between buffers of the host, and written back where it is awaited.
-// Sums are the carrier's: over threads and tcp those of the processor, in the order of the ranks.
+// Uses a host fabric (the carrier) for a device whose memory the host cannot access: a call copies
+// what it sends from the device to a host buffer, the carrier moves it between host buffers, and
+// `wait` copies what has arrived to the device. The carrier computes sums: over threads and tcp on
+// the CPU, in the order of the ranks.
 //
-// Right whatever the device's queues are doing: a read is enqueued after all of them, and what
-// arrives is written when they have released the memory. The cost: every call synchronises host and
-// device and crosses the host's memory twice, so next to nothing of it overlaps with computing.
+// This is correct whatever the device's queues are doing: a read is enqueued after all of them, and
+// what arrives is written when they have released the memory. The cost: every call synchronises
+// host and device and crosses the host's memory twice, so almost nothing of it overlaps with
+// compute.
 
 #include <cstdint>
 #include <string>
@@ -19,10 +21,10 @@ namespace orrery::executor {
 
 class StagedFabric final : public Fabric {
  public:
-  /// Both outlive it. The carrier's groups are this fabric's: groups that were made before stay
+  /// Carrier and device outlive it. Groups are the carrier's, so those that were made before stay
   /// valid.
   StagedFabric(Fabric& carrier, Device& device);
-  /// What is still open would be carried into memory that is gone: it is aborted.
+  /// Aborts open calls, because the carrier would write into freed memory.
   ~StagedFabric() override;
 
   std::string_view name() const override { return name_; }  // "tcp, staged"
@@ -41,7 +43,7 @@ class StagedFabric final : public Fabric {
  private:
   using Buffer = std::vector<std::byte>;
 
-  /// One call on its way, and what arrives: nothing, of a send.
+  /// A call in flight, and where what arrives is copied; a send has nothing to copy.
   struct StagedCall {
     Request carried{};
     Buffer buffer{};
@@ -52,7 +54,7 @@ class StagedFabric final : public Fabric {
     bool in_use = true;               // may something enqueued earlier touch `to` still?
   };
 
-  /// What a collective's ends are sized and placed by.
+  /// A group's size and this rank's index, which give the sizes and offsets of a call's buffers.
   struct StagedGroup {
     std::int64_t members = 0;
     int index = -1;  // of this rank
@@ -67,7 +69,7 @@ class StagedFabric final : public Fabric {
   std::string name_;
   std::unordered_map<GroupId, StagedGroup> groups_;
   std::unordered_map<std::uint64_t, StagedCall> open_;
-  std::vector<Buffer> spare_;  // a step's calls are the last step's
+  std::vector<Buffer> spare_;  // reused: every step makes the same calls
   std::uint64_t last_ = 0;
 };
 

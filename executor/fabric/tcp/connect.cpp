@@ -1,4 +1,4 @@
-// The mesh of connections between ranks.
+// Makes the connections between every two ranks.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -13,14 +13,14 @@ namespace orrery::executor {
 
 namespace {
 
-constexpr std::chrono::milliseconds between_looks{50};  // at the deadline and an interruption
+constexpr std::chrono::milliseconds between_looks{50};  // for the deadline and an interruption
 
 std::string key_of(int rank) {
   return fmt::format("tcp/{}", rank);
 }
 
-/// On one host a socket next to the store's; else the interface over which this rank reaches the
-/// store, unless rank 0 was asked to listen on all.
+/// Where this rank listens: on one host, at a socket next to the store's; else on the interface
+/// over which this rank reaches the store, unless rank 0 was asked to listen on all.
 Address own_address(const Store& store) {
   const Address& server = store.server();
   if (!server.path.empty()) return {.path = fmt::format("{}.{}", server.path, store.rank())};
@@ -41,7 +41,7 @@ Address reachable(const std::string& published, int rank, const Store& store) {
   }
 }
 
-/// What this rank is called at by higher ones, while they are missing.
+/// Accepts connections from higher ranks until none is missing.
 class PeerSockets {
  public:
   PeerSockets(Store& store, std::vector<Socket>& peers) : rank_{store.rank()}, peers_{peers} {

@@ -10,7 +10,7 @@ namespace {
 
 using models::Collective;
 
-/// Everyone's part to everyone in one hop.
+/// Every member sends every other one its part, in one hop.
 class Direct final : public InProgress, public std::enable_shared_from_this<Direct> {
  public:
   explicit Direct(const CollectiveJob& job)
@@ -24,7 +24,7 @@ class Direct final : public InProgress, public std::enable_shared_from_this<Dire
     const CollectiveCall& call = job_.call;
     send_ = call.send;
     const bool exchanged = call.kind == Collective::all_to_all;
-    if (exchanged && call.send == call.receive) {  // parts are overwritten while others leave
+    if (exchanged && call.send == call.receive) {  // arriving parts overwrite parts not yet sent
       copy_.assign(call.send, call.send + size_ * static_cast<std::size_t>(members_));
       send_ = copy_.data();
     }
@@ -60,7 +60,7 @@ class Direct final : public InProgress, public std::enable_shared_from_this<Dire
     if (--left == 0) finish();
   }
 
-  /// All has left and all has come: what is in place may be overwritten now.
+  /// All messages are sent and received, so buffers that are used in place may be overwritten.
   void finish() {
     const CollectiveCall& call = job_.call;
     const std::byte* own = part_for(job_.group.index);

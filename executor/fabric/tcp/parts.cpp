@@ -6,7 +6,7 @@ namespace orrery::executor {
 
 namespace {
 
-/// A member's parts for itself are not sent.
+/// Copies a member's parts for itself, which are not sent.
 void copy_own(const CollectiveCall& call, int index) {
   auto taken = call.takes.begin();
   for (const MemberPart& each : call.gives) {

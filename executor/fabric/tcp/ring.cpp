@@ -11,9 +11,10 @@ namespace {
 
 using models::Collective;
 
-/// Reduce-scatter, all-gather, or one after the other. Step s of the first half brings part i-s-2
-/// to member i, with the partial sums of all members from part+1 on; after n-2 it is its own part.
-/// Step s of the second half brings part i-s-1, complete.
+/// Ring reduce-scatter, all-gather, or one after the other (all-reduce). In step s of the
+/// reduce-scatter, member i receives part i-s-2, with the partial sums of all members from part+1
+/// on; in step n-2 that is its own part. In step s of the all-gather it receives part i-s-1,
+/// complete.
 class Ring final : public InProgress, public std::enable_shared_from_this<Ring> {
  public:
   explicit Ring(const CollectiveJob& job)
@@ -27,7 +28,7 @@ class Ring final : public InProgress, public std::enable_shared_from_this<Ring> 
   void start() {
     const int own = job_.group.index;
     left = 1;
-    // One's own first: what has come already is forwarded while it is being expected.
+    // Send the own part first: what has arrived already is forwarded as soon as it is expected.
     if (reduces_) {
       send_part(source(wrapped(own - 1)), elements(wrapped(own - 1)));
       for (int s = 0; s + 1 < members_; ++s) expect_sums(wrapped(own - s - 2), s + 2 == members_);
@@ -103,7 +104,7 @@ class Ring final : public InProgress, public std::enable_shared_from_this<Ring> 
     --left;
   }
 
-  /// A complete part, straight to its place; the last to get it sends it no further.
+  /// Receives a complete part in its place, and forwards it unless this member is the last.
   void expect_part(int part, bool last) {
     for (std::int64_t at = 0; at < elements(part); at += chunk_) {
       const std::int64_t count = std::min(chunk_, elements(part) - at);
@@ -124,7 +125,7 @@ class Ring final : public InProgress, public std::enable_shared_from_this<Ring> 
   bool reduces_, gathers_;
 };
 
-/// A broadcast: from the root through everyone, the last one keeps it.
+/// A broadcast in chunks, which every member forwards to the next one, from the root to the last.
 class Chain final : public InProgress, public std::enable_shared_from_this<Chain> {
  public:
   explicit Chain(const CollectiveJob& job) : job_{job} {}

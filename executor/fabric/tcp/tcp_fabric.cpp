@@ -13,9 +13,9 @@ namespace {
 /// Up to here one hop beats the ring's n-1, though more bytes cross the wire.
 /// Source  loopback, 4 ranks on 2 cores: equal at about 32 KiB of all-reduce
 constexpr std::int64_t small_message = 32 << 10;
-constexpr std::chrono::milliseconds nap{1000};  // between looks at whether all is still well
+constexpr std::chrono::milliseconds nap{1000};  // between checks for an abort or a lost peer
 
-/// Channel 0 of a group is its transfers', each collective has one of its own.
+/// Channel 0 of a group carries its transfers; each collective has a channel of its own.
 Stream stream_of(GroupId group, std::uint64_t channel) {
   return static_cast<Stream>(group) << 40 | channel;
 }

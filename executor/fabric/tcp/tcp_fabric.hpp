@@ -23,7 +23,7 @@ struct TcpSettings {
 
 class TcpFabric final : public Fabric {
  public:
-  /// All ranks together. The store is used here only.
+  /// Connects all ranks. Collective over the world. The store is used here only.
   TcpFabric(Store& store, const TcpSettings& settings);
   ~TcpFabric() override;
 

@@ -1,16 +1,15 @@
 #pragma once
 // Messages between every two ranks of a run, over one connection each: a Unix socket where they
-// share a host, else TCP. A message belongs to a
-// stream of its sender; the k-th message of a stream meets the receiver's k-th receive on it,
-// whichever comes first: a message without a receive is kept. One thread calls; `abort` may come
-// from another. Nothing moves but inside `send` and `progress`.
+// share a host, else TCP. A message belongs to a stream of its sender; the k-th message of a stream
+// matches the receiver's k-th receive on it, whichever comes first: a message without a receive is
+// kept. One thread calls; `abort` may come from another. Data moves only inside `send` and
+// `progress`.
 //
-// A peer has shown that it belongs to the run (launch/handshake.hpp). Still, what it sends is not
-// believed: a message of another size than is waited for, or one that no memory is found for, ends
-// the connection.
+// A peer has proved that it belongs to the run (launch/handshake.hpp). Its messages are still not
+// trusted: one of an unexpected size, or one for which there is no memory, fails the run.
 //
-// A peer may close its connection when all its messages have been sent: only a rank that
-// still waits for it, or has a message for it, fails.
+// A peer may close its connection when all its messages have been sent: only a rank that still
+// waits for it, or has a message for it, fails.
 
 #include <poll.h>
 
@@ -41,8 +40,9 @@ struct WireBlock {
   std::byte* data() const { return memory.get(); }
 };
 
-inline constexpr std::size_t read_ahead = 64 << 10;  // bytes: small messages come in one call
+inline constexpr std::size_t read_ahead = 64 << 10;  // bytes: one call reads several small messages
 
+/// The connections of one rank.
 class Wire {
  public:
   using Done = std::function<void()>;
@@ -58,13 +58,14 @@ class Wire {
 
   /// `data` stays until `done`, which may come before `send` returns.
   void send(int peer, Stream stream, const std::byte* data, std::size_t size, Done done);
-  /// The wire keeps the block and gives it back to the pool.
+  /// Sends a block, and gives it back to the pool afterwards.
   void send(int peer, Stream stream, WireBlock block, std::size_t size, Done done);
   /// Errors  the message has another size: RunFailure{peer_failed}, here or in `progress`
   void receive(int peer, Stream stream, std::byte* into, std::size_t size, Done done);
-  /// Hands over the message as it lies.
+  /// Receives a message and hands over its block, without a copy.
   void take(int peer, Stream stream, std::size_t size, Taken taken);
 
+  /// Blocks of a pool.
   WireBlock block(std::size_t size);
   void give_back(WireBlock block);
 
@@ -90,13 +91,13 @@ class Wire {
     std::byte* into = nullptr;
     std::size_t size = 0;
     Done done{};
-    Taken taken{};  // where `into` is nothing
+    Taken taken{};  // where `into` is null
   };
   struct Arrived {
     WireBlock block;
     std::size_t size = 0;
   };
-  struct Line {  // of one stream: at most one of the two holds something
+  struct Line {  // of one stream: at most one of the two is not empty
     std::deque<Posted> posted;
     std::deque<Arrived> arrived;
   };
@@ -105,11 +106,11 @@ class Wire {
     Socket socket;
     std::deque<Outgoing> out;
     std::unordered_map<Stream, Line> lines;
-    std::size_t expected = 0;  // posted receives and the one that is under way
+    std::size_t expected = 0;  // posted receives, and the one in progress
     std::string lost;          // why the connection ended
-    // What is being read.
+    // State of the message that is being read.
     std::unique_ptr<std::byte[]> buffer;
-    std::size_t begin = 0, end = 0;  // of what is in the buffer
+    std::size_t begin = 0, end = 0;  // unread part of the buffer
     bool in_message = false, bound = false;
     Header header;
     std::size_t got = 0;
@@ -132,7 +133,7 @@ class Wire {
   int rank_;
   std::vector<Peer> peers_;  // by rank; one's own is empty
   std::vector<WireBlock> pool_;
-  std::vector<pollfd> watched_;  // of `progress`, kept for their memory
+  std::vector<pollfd> watched_;  // for `progress`; members to reuse their memory
   std::vector<Peer*> whose_;
   Socket wake_;
   std::atomic<bool> aborted_{false};
@@ -140,8 +141,8 @@ class Wire {
   std::string why_;
 };
 
-/// Connects every two ranks: one calls all lower ranks, whose addresses it finds in the store, and
-/// is called by all higher ones. By rank; one's own is empty.
+/// Connects every two ranks: each calls all lower ranks, whose addresses it finds in the store, and
+/// is called by all higher ones. Returns connections by rank; one's own is empty.
 /// Errors  RunFailure{peer_failed}: `ranks 2 3 did not connect within 30 s`
 std::vector<Socket> connected_ranks(Store& store, std::chrono::milliseconds patience);
 

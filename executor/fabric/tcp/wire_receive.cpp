@@ -1,4 +1,4 @@
-// Whole messages that arrive on a Wire, handed to the receives that wait or kept for later ones.
+// The receiving side of a Wire: hands messages to posted receives, or keeps them for later ones.
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -17,7 +17,7 @@ namespace orrery::executor {
 
 namespace {
 
-constexpr std::uint64_t first_block = 1 << 20;  // bytes of a message that is not waited for
+constexpr std::uint64_t first_block = 1 << 20;  // bytes at first, where no receive is posted
 constexpr std::uint64_t largest_message = std::uint64_t{1} << 38;  // bytes: beyond any memory
 
 [[noreturn]] void wrong_message(int rank, const std::string& how) {
@@ -63,7 +63,7 @@ void Wire::complete(const Peer& peer, Posted& posted, WireBlock block, std::size
   if (posted.done) posted.done();
 }
 
-/// From what was read ahead or from the socket; false when nothing more is there.
+/// Reads from the read-ahead buffer or the socket; false when nothing more is available.
 bool Wire::fill(Peer& peer, std::byte* to, std::size_t size, std::size_t& got) {
   while (got < size) {
     if (peer.begin < peer.end) {
@@ -73,7 +73,7 @@ bool Wire::fill(Peer& peer, std::byte* to, std::size_t size, std::size_t& got) {
       got += part;
       continue;
     }
-    // What is large goes straight to where it belongs.
+    // A large rest goes straight to its destination.
     const bool ahead = size - got < read_ahead;
     std::byte* into = ahead ? peer.buffer.get() : to + got;
     const ssize_t read =
@@ -128,7 +128,7 @@ void Wire::begin_message(Peer& peer) {
   peer.block = block_for(peer, peer.bound ? size : std::min(size, first_block));
 }
 
-/// Into memory that grows with what arrives, not with what is announced.
+/// Reads into memory that grows with what has arrived, not with the announced size.
 bool Wire::fill_block(Peer& peer) {
   const std::uint64_t size = peer.header.size;
   for (;;) {
@@ -144,7 +144,7 @@ bool Wire::fill_block(Peer& peer) {
 WireBlock Wire::block_for(const Peer& peer, std::uint64_t size) {
   try {
     if (peer.header.size <= largest_message) return block(size);
-  } catch (const std::bad_alloc&) {  // said below
+  } catch (const std::bad_alloc&) {  // reported below
   }
   wrong_message(peer.rank,
                 fmt::format("of {} bytes, for which there is no memory", peer.header.size));

@@ -17,7 +17,8 @@ namespace {
 
 using models::Collective;
 
-/// What all members called, carried out by the last of them. Nobody else touches the buffers.
+/// A collective that all members have called, carried out by the last of them. No other thread
+/// touches the buffers meanwhile.
 class Together {
  public:
   explicit Together(const std::vector<CollectiveCall>& calls)
@@ -68,7 +69,7 @@ class Together {
     sum_in_order(first_.element, sends(0), sum.data(), first_.count);
     for (const CollectiveCall& each : calls_) put(each.receive, sum.data(), size_);
   }
-  /// Sums of all shards before any is written: a member may receive inside what it sends.
+  /// Computes all sums before any is written: a member may receive inside what it sends.
   void reduce_scatter() const {
     Buffer sums(static_cast<std::size_t>(size_ * members_));
     sum_in_order(first_.element, sends(0), sums.data(), first_.count * members_);
@@ -94,7 +95,7 @@ class Together {
       }
     }
   }
-  /// The k-th part that a member gives to another is the k-th that the other takes from it.
+  /// The k-th part that a member sends to another is the k-th that the other receives from it.
   void parts() const {
     for (std::int64_t from = 0; from < members_; ++from) {
       for (std::int64_t to = 0; to < members_; ++to) {
@@ -131,7 +132,7 @@ int index_in(const std::vector<int>& members, int rank) {
 
 }  // namespace
 
-/// One rank's view: its own numbers of calls and requests.
+/// One rank's fabric, which numbers its own calls and requests.
 class ThreadFabric final : public Fabric {
  public:
   ThreadFabric(ThreadWorld& world, int rank) : world_{world}, rank_{rank} {}

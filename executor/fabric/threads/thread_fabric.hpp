@@ -1,6 +1,6 @@
 #pragma once
-// Ranks as threads of one process. The last participant of a collective or a transfer carries it
-// out for all; the others find it done. Sums are taken in the order of the members.
+// The fabric of ranks that are threads of one process. The last participant of a collective or a
+// transfer carries it out for all; the others find it done. Sums are taken in member order.
 
 #include <chrono>
 #include <condition_variable>
@@ -15,7 +15,7 @@
 
 namespace orrery::executor {
 
-/// What the ranks share. Outlives the fabrics that it gives out.
+/// The state that the ranks share. It outlives the fabrics that it makes.
 class ThreadWorld {
  public:
   /// A rank that waits longer than `deadline` for its peers gives up: RunFailure{deadline}.
@@ -36,7 +36,7 @@ class ThreadWorld {
   /// A collective or a transfer, until all participants have called.
   struct WaitingCall {
     std::vector<CollectiveCall> calls;  // by member
-    std::vector<std::byte*> ends;       // of a transfer: the sender's buffer, the receiver's
+    std::vector<std::byte*> ends;       // of a transfer: the buffer of the side that called first
     std::int64_t bytes = 0;             // of a transfer
     std::size_t arrived = 0;
     bool done = false;
@@ -45,7 +45,7 @@ class ThreadWorld {
   struct ThreadGroup {
     std::vector<int> members;
     std::map<std::uint64_t, Shared> collectives;  // by the number of calls that a member made
-    std::map<std::pair<int, int>, std::deque<Shared>> sends, receives;  // by (from, to), unmet
+    std::map<std::pair<int, int>, std::deque<Shared>> sends, receives;  // unmatched, by (from, to)
   };
 
   GroupId make_group(std::uint64_t number, std::span<const int> members);

@@ -1,6 +1,6 @@
 #pragma once
-// The ranks, channels and groups of all jobs on a site, ours first, numbered one job after another,
-// on links with numbers in common.
+// The ranks, channels and groups of all jobs on a site, ours first, numbered one job after another.
+// All jobs use one numbering of links.
 
 #include <cstdint>
 #include <vector>
@@ -12,10 +12,10 @@ namespace orrery::models::traffic {
 struct AllEntities {
   std::vector<Entities> jobs;
   std::vector<std::vector<double>> speeds;                    // by job and rank; empty: all 1
-  std::vector<std::uint32_t> first_rank{0}, first_entity{0};  // of each job; at last: how many
-  std::vector<std::uint32_t> links;                           // of the site, that anything crosses
+  std::vector<std::uint32_t> first_rank{0}, first_entity{0};  // of each job, then the total
+  std::vector<std::uint32_t> links;  // links of the site that some flow crosses
 
-  /// A job's number among its own.
+  /// A rank or entity: its job, and its number within the job.
   struct Local {
     std::size_t job = 0;
     std::uint32_t at = 0;
@@ -29,7 +29,7 @@ struct AllEntities {
     return speeds[rank.job].empty() ? 1 : speeds[rank.job][rank.at];
   }
 
-  /// Flows of the job added count on the links of all.
+  /// Adds a job, whose flows are renumbered to the links of all jobs.
   void add(Entities job, std::vector<double> speeds_of_job);
 
  private:

@@ -10,7 +10,7 @@ std::uint32_t classes(const std::vector<std::uint32_t>& numbers) {
   return numbers.empty() ? 0 : *std::max_element(numbers.begin(), numbers.end()) + 1;
 }
 
-/// Of the first member of each class of `whole`, its class in `early`.
+/// For the first member of each class of `whole`, its class in `early`.
 std::vector<std::uint32_t> seen_early(const std::vector<std::uint32_t>& whole,
                                       const std::vector<std::uint32_t>& early) {
   std::vector<std::uint32_t> found;
@@ -20,11 +20,11 @@ std::vector<std::uint32_t> seen_early(const std::vector<std::uint32_t>& whole,
   return found;
 }
 
-/// The links that could be overloaded by what counts before the first joint collective.
+/// The links that could be overloaded by the traffic before the first joint collective.
 struct EarlySuspects {
   std::vector<Suspect> suspects;
   std::vector<std::uint32_t> of_link;
-  std::vector<std::optional<std::uint32_t>> of_suspect;  // of the whole step
+  std::vector<std::optional<std::uint32_t>> of_suspect;  // by suspect of the whole step
 
   explicit EarlySuspects(const FoldInput& input)
       : of_link(input.suspect_of_link.size(), no_suspect), of_suspect(input.suspects.size()) {
@@ -59,7 +59,7 @@ struct EarlySuspects {
   }
 };
 
-/// Of the first member of each class of suspects of the whole step, its early row.
+/// For the first member of each class of suspects of the whole step, its row in the early part.
 std::vector<std::optional<std::uint32_t>> early_rows(const std::vector<std::uint32_t>& whole,
                                                      const EarlySuspects& suspects,
                                                      const Partition& partition,

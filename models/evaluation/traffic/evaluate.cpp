@@ -53,7 +53,7 @@ void NetworkSweep::add_times(NetworkTimes& found) const {
   found.times.step = step_end();
 }
 
-/// The replica of the first rank that ends last, a transfer to it included.
+/// The replica of the rank that ends last, transfers to it included; of equals, the first.
 std::uint32_t NetworkSweep::last_replica() const {
   std::vector<Time> ends;
   for (const RankTrack& rank : ranks_) {
@@ -104,7 +104,7 @@ class ConcurrentJobs {
     step_ends_.resize(traffic.others.size());
   }
 
-  /// From where `before`, which outlives this, stands at our first joint collective.
+  /// Continues from `before`, which has stopped at our first joint collective and outlives this.
   ConcurrentJobs(const Traffic& traffic, const EarlyTraffic& early, const ConcurrentJobs& before)
       : traffic_{traffic}, wires_{traffic, early, before.wires_}, step_ends_{before.step_ends_} {
     add(traffic);
@@ -168,7 +168,7 @@ class ConcurrentJobs {
     follow(job);
   }
 
-  /// Another job's next step, once the end of this one is known.
+  /// Schedules another job's next step, once the end of this one is known.
   void follow(std::uint32_t job) {
     if (job == 0 || !jobs_[job]->finished()) return;
     const Time end = jobs_[job]->step_end();

@@ -8,16 +8,16 @@ namespace {
 
 constexpr std::uint32_t no_parent = 0xffffffff;
 
-/// In the in-order binary tree of n nodes: rank 0 is the root, odd ranks are leaves.
+/// The parent in the in-order binary tree of these nodes: rank 0 is the root, odd ranks are leaves.
 std::uint32_t parent_in_tree(std::uint32_t rank, std::uint32_t nodes) {
   if (rank == 0) return no_parent;
-  const std::uint32_t bit = rank & (~rank + 1);  // the lowest
+  const std::uint32_t bit = rank & (~rank + 1);  // the lowest one set
   const std::uint32_t above = (rank ^ bit) | (bit << 1);
   return above < nodes ? above : rank ^ bit;
 }
 
-/// The second tree is the first one mirrored, or shifted where the number is odd, so that leaves of
-/// one are inside the other.
+/// The parent in the second tree, which is the first one mirrored, or shifted where the number of
+/// nodes is odd, so that leaves of one are inner nodes of the other.
 std::uint32_t parent_in_second(std::uint32_t rank, std::uint32_t nodes) {
   const bool even = nodes % 2 == 0;
   const std::uint32_t image = even ? nodes - 1 - rank : (rank + nodes - 1) % nodes;
@@ -83,7 +83,8 @@ std::uint32_t FlowCounter::busiest() const {
   return most;
 }
 
-/// Nodes in the order in which members are first met on them, and the members' ports of each.
+/// Collects nodes in the order in which members are first met on them, and the ports of the members
+/// of each.
 void FlowCounter::collect_nodes(std::span<const End> members) {
   nodes_.clear();
   for (auto& each : exits_) each.clear();
@@ -103,8 +104,8 @@ std::uint32_t FlowCounter::ports_of_rank() const {
   return std::max<std::uint32_t>(1, site_.ports_per_node / site_.placement.gpus_per_node);
 }
 
-/// As many ports on each node as the group's ranks have there, one at least: those next to them,
-/// and where several ranks are next to one, the ones after it.
+/// Chooses equally many ports on each node, as many as the group's ranks have on the node with the
+/// fewest: those next to the ranks, and where a port is taken already, the one after it.
 void FlowCounter::choose_ports() {
   const std::uint32_t all = site_.ports_per_node;
   std::size_t fewest = exits_[0].size();
@@ -126,7 +127,7 @@ void FlowCounter::choose_ports() {
   }
 }
 
-/// Of every member the ports of its own, one after another.
+/// Lists the ports of every member, one after another, where a rank has several.
 void FlowCounter::spread_ports() {
   const std::uint32_t each = ports_of_rank();
   if (each == 1) return;
@@ -151,8 +152,9 @@ void FlowCounter::add_edge(const NodeEdge& edge, std::size_t exit) {
   add_inside(to, in, Direction::in, edge.flows);
 }
 
-/// From all members on a node to all on another, port k of one to port k of the other; members at
-/// one port at once. Where rails meet inside nodes a message leaves by its destination's rail.
+/// Adds flows from all members on a node to all on another, from port k of one to port k of the
+/// other; members at one port are added together. With PXN a message leaves on its destination's
+/// rail.
 void FlowCounter::add_pairs(std::size_t from, std::size_t to, std::uint32_t flows) {
   const std::uint32_t each = ports_of_rank();
   const std::size_t base = std::size_t{nodes_[from]} * site_.ports_per_node;
@@ -182,7 +184,7 @@ void FlowCounter::add_flow(std::size_t out, std::size_t in, std::uint32_t flows)
   cables_.push_back(static_cast<std::uint32_t>(index(route_.back())));
 }
 
-/// The ways of the same flows between GPUs and ports.
+/// Adds the paths of the same flows between GPUs and ports.
 void FlowCounter::add_pairs_inside(std::size_t from, std::size_t to, std::uint32_t flows) {
   const std::uint32_t each = ports_of_rank();
   const std::vector<NodeExit>&out = exits_[from], &in = exits_[to];
@@ -209,7 +211,7 @@ void FlowCounter::add_inside(std::uint32_t node, NodeExit exit, Direction direct
   }
 }
 
-/// The GPU that hands over what leaves by a port; where none is next to it, the first.
+/// The GPU next to a port, which sends what leaves by it; the first GPU where none is next to it.
 FlowCounter::NodeExit FlowCounter::next_to(std::uint32_t port) const {
   for (std::uint32_t gpu = 0; gpu < site_.placement.gpus_per_node; ++gpu) {
     if (site_.port_of(gpu) == port) return {port, gpu};

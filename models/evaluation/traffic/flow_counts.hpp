@@ -1,15 +1,17 @@
 #pragma once
-// How many flows one group puts on every link, by the pattern of its collective. All of them have
-// one rate: a ring, a tree and a uniform all-to-all are each as fast as their slowest edge.
+// How many flows one group puts on every link, by the pattern of its collective. All flows of a
+// group have one rate: a ring, a tree and a uniform all-to-all are each as fast as their slowest
+// edge.
 //   pair       from the first node to the second
 //   ring       from every node to the next, in the order in which members are met; stars, which no
 //              lowering uses, count as rings
-//   tree       to parents and children in NCCL's two trees, half of the channels in each; of groups
-//              over several stages, which sum norms, a ring
+//   tree       to parents and children in NCCL's two trees, half of the channels in each; groups
+//              over several stages, which sum norms, use a ring instead
 //   all_pairs  from every member to every member on another node
-// Where the links between GPUs and ports are known, a flow crosses those of the members that send
-// and receive it: on rails that meet inside nodes, of the GPU next to the port by which it leaves.
-// Leaves out that flows of an all-to-all under one leaf may end before those across.
+// Where the links between GPUs and ports are known, a flow also crosses those of the members that
+// send and receive it; where messages change rails inside nodes (PXN), those of the GPU next to the
+// port by which it leaves. Leaves out that flows of an all-to-all under one leaf switch may end
+// before those that cross leaves.
 
 #include <cstdint>
 #include <span>
@@ -23,12 +25,14 @@ struct LinkFlows {
   std::uint32_t link = 0, flows = 0;
 };
 
-/// Flows from one of a group's nodes to another, by their places in its order.
+/// Flows from one of a group's nodes to another; `from` and `to` are positions in its order of
+/// nodes.
 struct NodeEdge {
   std::uint32_t from = 0, to = 0, flows = 0;
 };
 
-/// flows  of a ring or tree on each port, of a pair on its edge
+/// The edges over which a pattern sends.
+/// flows   of a ring or tree on each port, of a pair on its edge
 /// Source  the trees: NCCL 2.30, src/graph/trees.cc
 std::vector<NodeEdge> edges_of(TrafficPattern pattern, std::uint32_t nodes, std::uint32_t flows);
 
@@ -40,8 +44,8 @@ class FlowCounter {
   struct End {
     std::uint32_t node = 0, port = 0, gpu = 0;
   };
-  /// The flows of one template; `tag` tells it apart from others where routes are hashed.
-  /// Nothing crosses a link where all are on one node.
+  /// Counts the flows of one template; `tag` tells it apart from others where routes are chosen by
+  /// hash. No flow crosses a link where all members are on one node.
   void count(std::span<const End> members, TrafficPattern pattern, std::uint32_t flows,
              std::uint64_t tag);
 
@@ -50,7 +54,7 @@ class FlowCounter {
   std::uint32_t busiest() const;
 
  private:
-  /// By which port a GPU sends and receives.
+  /// A GPU, and the port by which it sends and receives.
   struct NodeExit {
     std::uint32_t port = 0, gpu = 0;
   };
@@ -72,11 +76,11 @@ class FlowCounter {
   Route route_;
   std::uint64_t tag_ = 0;
   std::vector<std::uint32_t> nodes_;
-  std::vector<std::uint32_t> seen_;           // by node: its place in nodes_, from 1
-  std::vector<std::vector<NodeExit>> exits_;  // by place
+  std::vector<std::uint32_t> seen_;           // by node: its position in nodes_, from 1
+  std::vector<std::vector<NodeExit>> exits_;  // by position in nodes_
   std::vector<std::uint32_t> at_port_;        // flows of one node's members to one port
   std::vector<LinkFlows> found_;
-  std::vector<std::uint32_t> cables_;  // of ports, that flows leave or enter by
+  std::vector<std::uint32_t> cables_;  // links next to ports, by which flows leave or enter
 };
 
 }  // namespace orrery::models::traffic

@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::uint32_t no_unit = 0xffffffff;
 
-/// `view` puts what one sees into its second argument.
+/// Checks that members of a class are the same and have the same neighbours. `view` writes the
+/// neighbours of its first argument to its second.
 template <class View, class Same>
 void verify_classes(const std::vector<std::uint32_t>& classes, View view, Same same) {
   const std::vector<std::uint32_t> firsts = first_members(classes);
@@ -27,7 +28,7 @@ void verify_classes(const std::vector<std::uint32_t>& classes, View view, Same s
   }
 }
 
-/// Errors  two of one class that differ: ContractError
+/// Errors  two members of one class that differ: ContractError
 void verify(const FoldInput& input, const Partition& partition, const FoldViews& views) {
   const AllEntities& all = input.all;
   const auto same_rank = [&](std::uint32_t a, std::uint32_t b) {
@@ -58,10 +59,10 @@ void verify(const FoldInput& input, const Partition& partition, const FoldViews&
       same_suspect);
 }
 
-/// Puts one job's part of a partition into the form in which it is evaluated.
+/// Makes the JobTraffic of one job from its part of a partition.
 class JobFiller {
  public:
-  /// classes  of ranks and entities, before those of this job
+  /// How many classes of ranks and entities come before those of this job.
   struct Classes {
     std::uint32_t ranks = 0, entities = 0;
   };
@@ -163,7 +164,7 @@ class JobFiller {
   JobTraffic& made_;
 };
 
-/// Puts a partition into the form in which it is evaluated.
+/// Makes the Traffic of a partition.
 class Filler {
  public:
   Filler(const FoldInput& input, const Partition& partition, Traffic& traffic)
@@ -182,7 +183,7 @@ class Filler {
   }
 
  private:
-  /// Rows that the same flows cross are one, the narrower.
+  /// Adds rows. Those that the same flows cross become one, with the lower capacity.
   std::vector<std::uint32_t> add_rows() {
     std::vector<std::uint32_t> row_of_class;
     std::vector<std::pair<ClassCounts, std::uint32_t>> known;

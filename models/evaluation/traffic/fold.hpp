@@ -1,9 +1,10 @@
 #pragma once
-// Which ranks, templates and links are alike: the coarsest partition in which equal members see
-// equal others, equally often. In such a partition equal states stay equal: the sharing of links
-// looks only at what is left of a link and how many flows are open on it, which is the same on all
-// links of a class. Colours find the partition; integers verify it, so that a collision of hashes
-// is an error and never an answer.
+// Folds equal ranks, templates and links: the coarsest equitable partition, in which all members of
+// a class have the same number of neighbours in every class. In such a partition equal states stay
+// equal: the sharing of links depends only on the capacity left on a link and on the number of
+// flows that still rise on it, which are the same on all links of a class. Colour refinement by
+// hashes finds the partition, and exact counts verify it, so that a collision of hashes is an error
+// and never a wrong result.
 // Source  Berkholz, Bonsma & Grohe 2017, "Tight lower and upper bounds for the complexity of
 //         canonical colour refinement"
 
@@ -23,14 +24,16 @@ struct Suspect {
   std::vector<std::pair<Time, WireRate>> changes;
 };
 
-/// Class numbers in order of first members. Each class is of one job.
+/// The class of each rank, entity and suspect, numbered in the order of first members. A class of
+/// ranks or entities belongs to one job.
 struct Partition {
   std::vector<std::uint32_t> ranks, entities, suspects;
 };
 
 inline constexpr std::uint32_t no_suspect = 0xffffffff;
 
-/// Of a step, or of its part before our first joint collective, where ours tell nothing apart.
+/// Fold a whole step, or only its part before our first joint collective, in which our joint
+/// collectives do not distinguish ranks.
 enum class FoldSpan : std::uint8_t { whole_step, before_joints };
 
 struct FoldInput {
@@ -38,8 +41,9 @@ struct FoldInput {
   const std::vector<Suspect>& suspects;
   const std::vector<std::uint32_t>& suspect_of_link;  // no_suspect: none
   FoldSpan span = FoldSpan::whole_step;
-  const std::vector<std::uint32_t>* of_whole_step = nullptr;  // its suspects by link, of a part
+  const std::vector<std::uint32_t>* of_whole_step = nullptr;  // for a part: the whole step's
 
+  /// Does this entity take part in the span?
   bool counts(const Entities& job, const Entity& each) const {
     return span == FoldSpan::whole_step || &job != all.jobs.data() || !job.joint(each);
   }
@@ -53,13 +57,14 @@ struct FoldInput {
   }
 };
 
+/// The coarsest equitable partition.
 Partition partition_of(const FoldInput& input);
-/// Every one a class of its own.
+/// The partition in which every class has one member.
 Partition unfolded_partition(const FoldInput& input);
 
-/// The Traffic of a partition; templates, rows and ranks of each class's first member. Returns the
-/// row of each class of suspects.
-/// Errors  two of one class that differ: ContractError
+/// Fills `traffic` from a partition; templates, rows and ranks are those of each class's first
+/// member. Returns the row of each class of suspects.
+/// Errors  two members of one class that differ: ContractError
 std::vector<std::uint32_t> fill(const FoldInput& input, const Partition& partition,
                                 Traffic& traffic);
 

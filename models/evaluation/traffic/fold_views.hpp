@@ -1,6 +1,6 @@
 #pragma once
-// What ranks, entities and links of a partition see of each other, as counts of classes: equal for
-// all members of a class, or the partition is not a fold.
+// The neighbours of ranks, entities and links in a partition, as counts of classes. They are equal
+// for all members of a class, or the partition is not equitable.
 
 #include <cstdint>
 #include <utility>
@@ -10,15 +10,15 @@
 
 namespace orrery::models::traffic {
 
-using ClassCounts = std::vector<std::pair<std::uint32_t, std::uint64_t>>;  // class, how often
+using ClassCounts = std::vector<std::pair<std::uint32_t, std::uint64_t>>;  // (class, neighbours)
 
 /// The first member of each class.
 std::vector<std::uint32_t> first_members(const std::vector<std::uint32_t>& classes);
 
-/// Counts of many, one after another.
+/// Class counts of many items in one array.
 class ClassCountLists {
  public:
-  /// `visit` is called twice with a function (which one, what it sees).
+  /// `visit` is called twice with a function that takes (item, one class count of it).
   template <class Visit>
   ClassCountLists(std::size_t size, Visit visit) : begin_(size + 1, 0) {
     visit([&](std::uint32_t of, std::pair<std::uint32_t, std::uint64_t>) { ++begin_[of + 1]; });
@@ -39,7 +39,7 @@ class ClassCountLists {
   ClassCounts counts_;
 };
 
-/// What each sees of the others.
+/// The neighbours of each rank, entity and suspect.
 class FoldViews {
  public:
   FoldViews(const FoldInput& input, const Partition& partition);

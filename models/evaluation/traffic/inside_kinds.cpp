@@ -45,9 +45,9 @@ bool has_any(const Program& program, const Block& block) {
                      [&](const Operation& op) { return has_group(program, op); });
 }
 
-/// Has it a collective that no kernel of it comes before?
+/// Does a block have a collective that waits for none of its kernels?
 bool is_eager(const Program& program, const Block& block) {
-  std::vector<char> later(block.operations.size(), 0);  // than some kernel
+  std::vector<char> later(block.operations.size(), 0);  // by operation: it waits for some kernel
   std::vector<char> queue_later(lane_count, 0);
   for (std::size_t i = 0; i < block.operations.size(); ++i) {
     const Operation& op = block.operations[i];
@@ -60,7 +60,7 @@ bool is_eager(const Program& program, const Block& block) {
   return false;
 }
 
-/// Phases by whether they have a collective, and whether its first block lets one begin at once.
+/// Whether a phase has a collective, and whether its first block lets one begin at once.
 struct PhaseKind {
   bool any = false, eager = false;
 };

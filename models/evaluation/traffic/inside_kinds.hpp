@@ -1,6 +1,7 @@
 #pragma once
-// Collectives inside blocks, by what they put on the links of their groups: those of one
-// communicator and queue with one pattern are one kind, of which a group has one at a time.
+// The kinds of collectives inside blocks, by the traffic that they put on links: those of one
+// communicator and queue with one pattern and number of flows are one kind, of which a group runs
+// one at a time.
 
 #include <utility>
 #include <vector>
@@ -12,7 +13,7 @@ namespace orrery::models::traffic {
 struct InsideKind {
   std::uint16_t communicator = 0;
   Lane queue = Lane::tensor;
-  FlowShape shape;  // of those, the one that takes most of its ports
+  FlowShape shape;  // with the largest share of its ports among them
 };
 
 struct InsideKinds {
@@ -24,8 +25,8 @@ struct InsideKinds {
 InsideKinds inside_kinds_of(const PricedProgram& priced);
 
 /// Why a collective inside a block could begin before an earlier phase of its rank has ended, which
-/// the sweep does not look ahead for: such collectives are on two queues, or need no kernel of
-/// their phase, which follows one without any. Nothing: none can.
+/// the sweep does not handle: such collectives are on two queues, or one needs no kernel of its
+/// phase, which follows a phase without such collectives. Nullopt if none can.
 std::optional<std::string> unordered_inside(const Program& program);
 
 }  // namespace orrery::models::traffic

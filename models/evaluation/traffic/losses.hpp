@@ -1,7 +1,8 @@
 #pragma once
-// Who lost what to whom. A template that is slower than alone is limited by one row; while it is,
-// it loses full - rate of every moment, to the others on that row by what they have of it. In
-// integers, so that the ledger closes: what is lost is what the same time would have carried alone.
+// How much each template loses to which others by sharing links. A template that is slower than
+// alone is limited by one row; at every moment it loses `full` - rate, to the other templates on
+// that row in proportion to their shares of it. Integers, so that the ledger balances: carried and
+// lost amounts add up to what the same time would have carried alone.
 
 #include <cstdint>
 #include <map>
@@ -17,7 +18,8 @@ class LossLedger {
 
   explicit LossLedger(std::size_t templates) : entries_(templates) {}
 
-  /// Goes on with what was found while some stood for others: by id there, of each one here.
+  /// Continues from `before`, in which `stood_for[id]` is the template that stood for template `id`
+  /// here.
   void go_on(const LossLedger& before, const std::vector<std::uint32_t>& stood_for);
 
   struct Other {
@@ -25,19 +27,19 @@ class LossLedger {
     WireRate share = 0;  // flows x rate
   };
 
-  /// From now on a template loses `rate`; to those others, none where nothing limits it.
+  /// From `now` on a template loses `rate`, to `others`; to none where nothing limits it.
   void lose(std::uint32_t id, std::int64_t now, WireRate rate, std::vector<Other> others);
-  /// What one instance has lost; it has ended.
+  /// Ends an instance. Returns the amount that it has lost.
   Amount end(std::uint32_t id, std::int64_t now);
 
-  /// By whom it lost, share x time of each.
+  /// To which other templates it lost, as share x time of each.
   const std::map<std::uint32_t, Amount>& to(std::uint32_t id) const { return entries_[id].to; }
 
  private:
   struct Losses {
     std::int64_t since = 0;
     WireRate rate = 0;
-    Amount lost = 0;  // of the instance under way
+    Amount lost = 0;  // of the active instance
     std::vector<Other> others;
     std::map<std::uint32_t, Amount> to;
   };

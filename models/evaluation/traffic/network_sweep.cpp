@@ -59,7 +59,8 @@ void NetworkSweep::begin_ranks() {
   }
 }
 
-/// A joint collective is held once by each folded group of its structure.
+/// Numbers the instances of joint collectives: one for each folded group of the collective's
+/// structure.
 void NetworkSweep::number_joints() {
   joint_of_group_.resize(traffic_.groups.size());
   for (std::uint32_t g = 0; g < traffic_.groups.size(); ++g) {
@@ -115,10 +116,10 @@ void NetworkSweep::drain() {
 void NetworkSweep::advance(std::uint32_t r) {
   RankTrack& rank = ranks_[r];
   for (bool moved = true; moved;) {
-    moved = advance_device(r);  // may show the host when it can leave a phase
+    moved = advance_device(r);  // may give the host's time at the end of a phase
     moved = advance_host(r) || moved;
   }
-  rank.queued = false;  // what it does until here wakes it in vain: it goes on by itself
+  rank.queued = false;  // not woken until here: the loop above has advanced it
   try_joint(r);
   if (rank.finished || rank.host_at < rank.list->size() || rank.device_at < rank.list->size() ||
       rank.joint_at < rank.joints.size()) {
@@ -141,7 +142,8 @@ bool NetworkSweep::advance_host(std::uint32_t r) {
   return rank.host_at != before || rank.launched != launched;
 }
 
-/// Where a kernel keeps the host, its kernels come first; else the host is ahead of them.
+/// Where the host waits for a kernel of the phase, the kernels are run first; else the host runs
+/// ahead of them.
 bool NetworkSweep::phase(Token i, const Instruction& each) {
   RankTrack& rank = ranks_[rank_];
   if (!phases_.host_waits(each.target)) {
@@ -249,7 +251,7 @@ void NetworkSweep::end_phase(std::uint32_t r) {
   make(r, rank.device_at++, {rank.state[state_io].value, rank.state[state_compute].value});
 }
 
-/// The phase at which a rank's kernels stand; false if it cannot run yet.
+/// Runs the next phase of a rank's kernels; false if it cannot run yet.
 bool NetworkSweep::run_phase(std::uint32_t r) {
   RankTrack& rank = ranks_[r];
   const Token i = rank.device_at;
@@ -270,7 +272,7 @@ bool NetworkSweep::run_phase(std::uint32_t r) {
   return true;
 }
 
-/// With the other members of its tensor group.
+/// The same together with the other members of the rank's tensor group.
 bool NetworkSweep::run_phase_together(std::uint32_t r, const Instruction& each) {
   const Token i = ranks_[r].device_at;
   const std::uint32_t number = traffic_.ranks[r].unit;

@@ -1,6 +1,6 @@
 #pragma once
-// One job's step while it is evaluated with traffic; evaluate.hpp says what it means. Another job's
-// begins again where it has ended.
+// The step of one job while it is evaluated with traffic, by the rules of evaluate.hpp. Another
+// job's next step begins when its last one has ended.
 
 #include <string>
 #include <vector>
@@ -21,20 +21,20 @@ class NetworkSweep {
   /// From now on ranks stop at their first joint collective.
   void stop_at_joints() { stops_at_joints_ = true; }
   bool at_joint() const { return at_joint_; }
-  /// Goes on where `before`, which stopped there and outlives this, stands for it; nothing of this
-  /// has begun.
+  /// Continues from `before`, which stopped there, whose ranks stand for those here, and which
+  /// outlives this. Nothing has begun here yet.
   void go_on(const NetworkSweep& before, const EarlyJob& early);
-  /// All its ranks go on as far as they can.
+  /// Advances all ranks as far as they can go.
   void wake_all();
 
-  /// The step begins, and runs until it needs the end of traffic that is under way.
+  /// Begins the step and runs it until it needs the end of active traffic.
   void begin_step(std::int64_t at);
-  /// The instance of a template of this job that was under way has ended.
+  /// The active instance of a template of this job has ended.
   void traffic_ended(std::uint32_t id, std::int64_t now);
 
   /// Are all ends of its ranks and transfers known?
   bool finished() const { return unfinished_ranks_ == 0 && transfers_under_way_ == 0; }
-  /// The last of them; the step ends no earlier than its bound.
+  /// The last of these ends. The step ends then, but no earlier than its bound.
   Time last() const;
   Time step_end() const;
   /// Errors  not finished: ContractError
@@ -42,7 +42,7 @@ class NetworkSweep {
   /// The times of its ranks, channels and groups.
   void add_times(NetworkTimes& found) const;
 
-  // A rank's host meets an instruction: false if it waits there.
+  // Visitor of a rank's host: each returns false if the host waits at the instruction.
   bool phase(Token i, const Instruction& each);
   bool send(Token i, const Instruction& each);
   bool receive(Token i, const Instruction& each);
@@ -110,21 +110,21 @@ class NetworkSweep {
   std::vector<ChannelTrack> channels_;
   std::vector<JointTrack> joints_;
   std::vector<std::uint32_t> first_instance_;  // by joint collective
-  std::vector<std::uint32_t> place_of_group_;  // among its structure's
+  std::vector<std::uint32_t> place_of_group_;  // its position among those of its structure
   std::vector<std::vector<std::uint32_t>> groups_of_structure_;
-  std::vector<std::uint32_t> joint_of_group_;  // that is under way
+  std::vector<std::uint32_t> joint_of_group_;  // the one that the group runs
   std::vector<InsideTrack> inside_;            // by group
   std::vector<char> group_is_inside_;
-  std::vector<std::uint32_t> inside_groups_;  // rank x kinds + kind; no_inside: as alone
+  std::vector<std::uint32_t> inside_groups_;  // at rank x kinds + kind; no_inside: as priced
   std::vector<std::vector<std::uint32_t>> kinds_of_phase_;  // of collectives inside it
   std::vector<Time> fluid_of_channel_;
   std::vector<char> one_speed_;                       // by unit
-  std::vector<std::vector<UnitEntry>> unit_entries_;  // the same
+  std::vector<std::vector<UnitEntry>> unit_entries_;  // by unit
   std::vector<RankTrack*> together_;                  // members of a unit
-  const NetworkSweep* before_ = nullptr;              // that stood for this one, as `early_` says
+  const NetworkSweep* before_ = nullptr;              // stood for this one, as `early_` says
   EarlyJob early_;
   std::vector<std::uint32_t> runnable_;
-  std::uint32_t rank_ = 0;  // whose host advances
+  std::uint32_t rank_ = 0;  // the one whose host advances
   std::int64_t begun_ = 0;
   bool stops_at_joints_ = false, at_joint_ = false;
   std::size_t unfinished_ranks_ = 0, transfers_under_way_ = 0;

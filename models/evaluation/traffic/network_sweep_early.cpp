@@ -21,7 +21,7 @@ ChannelTrack ChannelTrack::after(const ChannelTrack& track) {
           .free = track.free};
 }
 
-/// What is left of a rank's list asks for few of the times before it: only those are taken along.
+/// The rest of a rank's list needs few of the times before it; only those are copied.
 void NetworkSweep::go_on(const NetworkSweep& before, const EarlyJob& early) {
   before_ = &before;
   early_ = early;
@@ -43,7 +43,8 @@ void NetworkSweep::go_on(const NetworkSweep& before, const EarlyJob& early) {
   go_on_inside();
 }
 
-/// Of other jobs, whose joint collectives may be under way: as many members as it now has arrived.
+/// Copies joint collectives, which other jobs may be running, and counts their arrived members
+/// again: there may be more of them now.
 void NetworkSweep::go_on_with_joints() {
   const auto channels = static_cast<std::uint32_t>(channels_.size());
   for (std::uint32_t g = 0; g < traffic_.groups.size(); ++g) {
@@ -64,7 +65,7 @@ void NetworkSweep::go_on_with_joints() {
   }
 }
 
-/// The same of collectives inside blocks.
+/// The same for collectives inside blocks.
 void NetworkSweep::go_on_inside() {
   const auto channels = static_cast<std::uint32_t>(channels_.size());
   for (std::uint32_t g = 0; g < traffic_.groups.size(); ++g) {
@@ -87,7 +88,7 @@ void NetworkSweep::go_on_inside() {
   }
 }
 
-/// Of each rank, the first instruction whose times what has not ended may ask for.
+/// For each rank, the first instruction whose times may still be needed.
 std::vector<Token> NetworkSweep::oldest_needed() const {
   std::vector<Token> oldest;
   for (const RankTrack& rank : ranks_) {
@@ -148,7 +149,7 @@ RankTrack NetworkSweep::track_after(const RankTrack& before, Token first, std::u
   return rank;
 }
 
-/// With what those that stood for it have found.
+/// Times of a rank's collectives inside phases, those found by the rank that stood for it included.
 InsideTimes NetworkSweep::inside_of(std::uint32_t r) const {
   InsideTimes found;
   if (before_ != nullptr) found = before_->inside_of(early_.rank(r));

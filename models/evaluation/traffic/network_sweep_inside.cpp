@@ -5,8 +5,9 @@
 
 namespace orrery::models::traffic {
 
-/// A group whose members are all alike, and which nothing can slow, is as its price says: maps have
-/// it. The others are held one after the other by their members.
+/// Finds the groups whose collectives inside blocks are evaluated as traffic. A group whose members
+/// are all equal, and which nothing can slow, takes its price, as in the maps. In the others the
+/// members run collectives one after another.
 void NetworkSweep::find_inside() {
   inside_.resize(traffic_.groups.size());
   group_is_inside_.assign(traffic_.groups.size(), 0);
@@ -50,8 +51,8 @@ std::uint32_t NetworkSweep::inside_group(std::uint32_t r, std::uint32_t block,
   return kind == no_inside ? no_inside : inside_groups_[r * traffic_.inside.kinds + kind];
 }
 
-/// As far as ends are known: true when the phase has ended. Only its kernels wait for what it
-/// awaits; a collective that needs none of them may begin before.
+/// Runs a phase as far as ends are known; true when it has ended. Only its kernels wait for the
+/// token that it awaits; a collective that needs none of them may begin before.
 bool NetworkSweep::run_inside(std::uint32_t r, const Instruction& each) {
   RankTrack& rank = ranks_[r];
   InsideRun& run = rank.inside;
@@ -87,7 +88,7 @@ bool NetworkSweep::run_inside(std::uint32_t r, const Instruction& each) {
   return true;
 }
 
-/// Whether what the phase awaits has ended; then its kernels wait for that.
+/// Has the token that the phase awaits ended? Then its kernels begin no earlier.
 bool NetworkSweep::await_inside(std::uint32_t r) {
   RankTrack& rank = ranks_[r];
   Token& token = rank.inside.awaits;
@@ -99,8 +100,8 @@ bool NetworkSweep::await_inside(std::uint32_t r) {
   return true;
 }
 
-/// From the first operation whose end was not known, again; what is known there now is kept.
-/// Returns when the host has launched all of it, infinite where that is not known.
+/// Runs a block again from its first operation whose end was not known, and keeps what is known
+/// now. Returns when the host has launched all of it, infinite where that is not known.
 std::int64_t NetworkSweep::run_inside_block(std::uint32_t r, std::uint32_t id) {
   RankTrack& rank = ranks_[r];
   InsideRun& run = rank.inside;
@@ -138,7 +139,7 @@ std::int64_t NetworkSweep::run_inside_block(std::uint32_t r, std::uint32_t id) {
   return state[state_host].value;
 }
 
-/// A member is ready for a collective of its group, once.
+/// Notes, once, that a member is ready for a collective of its group; the last member begins it.
 void NetworkSweep::meet(std::uint32_t r, std::uint32_t group, std::uint32_t block,
                         std::size_t operation, std::int64_t start) {
   InsideRun::Meeting& meeting = ranks_[r].inside.meetings[operation];

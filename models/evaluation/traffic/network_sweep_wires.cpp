@@ -6,7 +6,7 @@
 
 namespace orrery::models::traffic {
 
-/// An instruction has ended: what waits to send it is ready.
+/// Notes the end of an instruction; sends that wait for its output become ready.
 void NetworkSweep::make(std::uint32_t r, Token token, Made made) {
   RankTrack& rank = ranks_[r];
   rank.note(token).made = made;
@@ -25,7 +25,7 @@ void NetworkSweep::sent(std::uint32_t r, const RankTrack::Send& each) {
   wake(r);
 }
 
-/// The next transfer of a channel begins when it can.
+/// Begins the next transfer of a channel if its send is ready and its receive is launched.
 void NetworkSweep::try_channel(std::uint32_t id) {
   ChannelTrack& channel = channels_[id];
   while (!channel.busy) {
@@ -56,7 +56,8 @@ std::uint32_t NetworkSweep::instance(std::uint32_t r, std::uint32_t joint) const
   return first_instance_[joint] + place_of_group_[group];
 }
 
-/// The first joint collective that has not ended on a rank: its part in it is ready, once.
+/// Notes, once, that a rank is ready for its first joint collective that has not ended; the last
+/// member begins it.
 void NetworkSweep::try_joint(std::uint32_t r) {
   RankTrack& rank = ranks_[r];
   if (rank.announced || rank.joint_at == rank.joints.size()) return;
@@ -91,7 +92,7 @@ void NetworkSweep::joint_ended(std::uint32_t group, std::int64_t end) {
   }
 }
 
-/// What a fluid part takes with all links to itself.
+/// How long a fluid part takes alone on its links.
 std::int64_t NetworkSweep::alone(std::uint32_t id, Time fluid) const {
   const TrafficTemplate& of = templates_[traffic_.first_template + id];
   if (of.wire == of.full) return fluid.count();

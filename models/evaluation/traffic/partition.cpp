@@ -10,6 +10,7 @@ namespace {
 
 using Colour = std::uint64_t;
 
+/// A hash of two numbers.
 /// Source  Steele, Lea & Flood 2014, "Fast splittable pseudorandom number generators"
 Colour mixed(Colour a, Colour b) {
   std::uint64_t x = a * 0x9e3779b97f4a7c15 + b + 0x632be59bd9b4e019;
@@ -23,6 +24,7 @@ std::size_t distinct(std::vector<Colour> colours) {
   return static_cast<std::size_t>(std::unique(colours.begin(), colours.end()) - colours.begin());
 }
 
+/// Colour refinement: a colour is a hash of a member and, step by step, of its neighbours' colours.
 class Refinement {
  public:
   explicit Refinement(const FoldInput& input) : input_{input}, all_{input.all} {
@@ -50,7 +52,7 @@ class Refinement {
     }
   }
 
-  /// The communicator is part of a group's colour: two with the same members are two.
+  /// The communicator is part of a group's colour: two groups of the same members stay distinct.
   void begin_entities() {
     for (std::size_t j = 0; j < all_.jobs.size(); ++j) {
       for (const Entity& each : all_.jobs[j].all) {
@@ -73,7 +75,8 @@ class Refinement {
 
   std::size_t count() const { return distinct(ranks_) + distinct(entities_) + distinct(suspects_); }
 
-  /// `visit` is called with each one's number, its job, itself and the job's first rank.
+  /// `visit` is called with each entity's number, its job, the entity itself and the job's first
+  /// rank.
   template <class Visit>
   void each_entity(Visit visit) const {
     std::uint32_t number = 0;
@@ -84,7 +87,8 @@ class Refinement {
     }
   }
 
-  /// Multisets are sums of mixed colours, so their order does not matter and their counts do.
+  /// A multiset is hashed as the sum of its mixed colours, so that order does not matter and counts
+  /// do.
   void refine() {
     std::vector<Colour> of_entities(entities_.size(), 0);
     each_entity([&](std::uint32_t e, const Entities& job, const Entity& each, std::uint32_t first) {

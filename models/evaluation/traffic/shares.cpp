@@ -98,7 +98,7 @@ Time WireShares::end(std::uint32_t id, std::int64_t now) {
   return lost;
 }
 
-/// Rare: all that hangs together with the row is solved again.
+/// Rare, so everything connected to the row is solved again.
 void WireShares::change(std::uint32_t id, WireRate capacity) {
   touch(id);
   rows_[id].capacity = capacity;
@@ -125,7 +125,7 @@ void WireShares::settle(std::int64_t now) {
   clear(now);
 }
 
-/// An arrival's share of an overloaded row is never below its equal part.
+/// Lowers the base for new traffic: its share of an overloaded row is never below its equal part.
 void WireShares::find_base() {
   for (const std::uint32_t id : fresh_) {
     for (const RowUse& crossed : traffic_.templates[id].rows) {
@@ -138,7 +138,7 @@ void WireShares::find_base() {
   }
 }
 
-/// What hangs together by overloaded rows with what changed.
+/// Chooses the templates and rows that are connected to a change through overloaded rows.
 void WireShares::choose() {
   for (const std::uint32_t id : touched_) {
     if (rows_[id].was_over || rows_[id].overloaded()) choose_row(id);
@@ -195,7 +195,8 @@ void WireShares::begin_filling() {
   });
 }
 
-/// All that is full at a level, rows and templates, whatever their order.
+/// Freezes every template that is limited at this rate, by a row or by `full`, in whatever order
+/// they are.
 void WireShares::stop_at(WireRate reached) {
   stopped_.clear();
   for (const std::uint32_t id : chosen_rows_) {
@@ -223,7 +224,7 @@ WireRate WireShares::level() const {
   return least;
 }
 
-/// At a level, but not above its rate alone.
+/// Fixes a template's rate at the one reached, but not above its rate alone.
 void WireShares::freeze(std::uint32_t id, WireRate reached) {
   Item& item = items_[id];
   if (!item.open) return;
@@ -254,7 +255,8 @@ void WireShares::schedule_end(std::uint32_t id) {
   schedule_(id, item.serial, item.since + left);
 }
 
-/// What limits it has changed, or what the others have there.
+/// Notes a template's loss: the row that limits it, or the shares of others there, may have
+/// changed.
 void WireShares::note_loss(std::uint32_t id, std::int64_t now) {
   const Item& item = items_[id];
   std::vector<LossLedger::Other> others;

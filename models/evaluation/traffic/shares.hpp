@@ -1,9 +1,9 @@
 #pragma once
-// Traffic that is under way, and the rate of each while it lasts: max-min fair among the rows that
-// are overloaded at `full`. After an instant only what can have changed is solved again: what hangs
-// together by overloaded rows and is not slower than the least rate that changed. A row that fills
-// below that rate holds nothing that came or went: what left would have stopped there, and for what
-// came the share of a row never falls below its equal part.
+// Active traffic and its rates: max-min fair among the rows that are overloaded when all traffic
+// runs at `full`. After an instant only rates that can have changed are solved again: those
+// connected to the change through overloaded rows and not below the least rate that changed
+// (`base_`). A row that fills at a lower rate holds nothing that ended or started: what ended would
+// have been limited to that lower rate, and what started gets at least its equal part of a row.
 
 #include <cstdint>
 #include <functional>
@@ -17,30 +17,33 @@ namespace orrery::models::traffic {
 
 class WireShares {
  public:
-  /// A template's next end, under its present serial number.
+  /// Called with a template's next end; a later call, with a larger serial number, replaces it.
   using Schedule = std::function<void(std::uint32_t id, std::uint32_t serial, std::int64_t end)>;
 
   WireShares(const Traffic& traffic, Schedule schedule);
 
-  /// Goes on where `before`, settled, stands for it; nothing of this has begun.
+  /// Continues from `before`, which is settled and whose templates stand for those here. Nothing
+  /// has started here yet.
   void go_on(const WireShares& before, const EarlyTraffic& early, std::int64_t now);
 
-  /// Errors  an instance of the template is under way: ContractError
+  /// Starts the fluid part of an instance.
+  /// Errors  an instance of the template is active: ContractError
   void start(std::uint32_t id, std::int64_t now, Time fluid);
-  /// Is it the end that was scheduled last?
+  /// Is it the template's end that was scheduled last?
   bool due(std::uint32_t id, std::uint32_t serial) const {
     return items_[id].active && items_[id].serial == serial;
   }
-  /// How much longer than alone its instance was fluid.
+  /// Ends an instance. Returns how much longer its fluid part took than alone.
   Time end(std::uint32_t id, std::int64_t now);
+  /// Sets the capacity of a row.
   void change(std::uint32_t row, WireRate capacity);
-  /// The instant is over: solves what has changed.
+  /// Ends an instant: solves the rates that can have changed.
   void settle(std::int64_t now);
 
   std::uint64_t solves() const { return solves_; }
   /// How long each row was overloaded until now.
   std::vector<Time> overloaded(std::int64_t now) const;
-  /// Time of a template's instances beyond that alone.
+  /// Time that a template's instances took beyond that alone.
   Time lost(std::uint32_t id) const { return items_[id].lost; }
   const LossLedger& losses() const { return losses_; }
 
@@ -51,15 +54,15 @@ class WireShares {
     bool active = false, fresh = false, chosen = false, open = false;
     WireRate rate = 0, next = 0;
     Amount remaining = 0, amount = 0;
-    std::uint32_t limit = 0;  // row at which it stopped, where it is slower than alone
+    std::uint32_t limit = 0;  // the row that limits it, where it is slower than alone
     std::int64_t since = 0, started = 0, alone = 0;
     std::uint32_t serial = 0;
     Time lost{};
   };
   struct SharedRow {
     WireRate capacity = 0, left = 0;
-    Amount load = 0;             // at full
-    std::vector<RowUse> active;  // templates (as `row`) and their flows
+    Amount load = 0;             // demand of its active templates at `full`
+    std::vector<RowUse> active;  // active templates (in `row`) and their flows
     std::uint64_t open = 0;
     bool touched = false, was_over = false, chosen = false;
     std::int64_t over_since = 0, over = 0;
@@ -75,7 +78,7 @@ class WireShares {
   void find_base();
   void choose();
   void choose_row(std::uint32_t row);
-  /// Raises one level for all that are chosen.
+  /// Progressive filling: raises one rate for all chosen templates, until each is limited.
   void fill();
   void begin_filling();
   void stop_at(WireRate reached);

@@ -1,6 +1,6 @@
 #pragma once
-// Where steps run: the ports and links between nodes, the ranks of a job on them, and other jobs
-// next to it.
+// The site of a step: ports and links between nodes, the placement of a job's ranks on them, and
+// other jobs on the same links.
 
 #include <cstdint>
 #include <functional>
@@ -13,17 +13,17 @@
 
 namespace orrery::models {
 
-/// 2^-12 byte/s: shares of whole numbers never add up to more than a link. Trunks of thousands of
-/// cables fit; what is wider than 2^50 byte/s counts as that, which nothing fills.
+/// A rate in units of 2^-12 byte/s; an integer, so that shares never add up to more than a link.
+/// Trunks of thousands of cables fit; wider ones count as 2^50 byte/s, which no traffic fills.
 using WireRate = std::uint64_t;
 WireRate wire_rate(Bandwidth bandwidth);
 Bandwidth bandwidth_of(WireRate rate);
 
-/// Where ranks run: by rank, node x gpus_per_node + GPU.
+/// The device of each rank: node x gpus_per_node + GPU.
 struct RankPlacement {
   std::vector<std::uint32_t> devices;
   std::uint32_t gpus_per_node = 1;
-  AxisOrder order{};  // by which experts are folded over ranks
+  AxisOrder order{};  // of mesh axes, by which expert groups are placed on ranks
 
   std::uint32_t node(std::size_t rank) const { return devices[rank] / gpus_per_node; }
   std::uint32_t gpu(std::size_t rank) const { return devices[rank] % gpus_per_node; }
@@ -31,15 +31,15 @@ struct RankPlacement {
 /// Ranks fill the nodes in order.
 RankPlacement contiguous(std::size_t ranks, std::uint32_t gpus_per_node);
 
-/// From `at` on, a link carries this.
+/// From `at` on, a link has this bandwidth.
 struct LinkChange {
   std::uint32_t link = 0;
   Time at{};
   Bandwidth bandwidth{};
 };
 
-/// Another job on the same links. Its first step begins with ours, each further one where the one
-/// before has ended, until ours has.
+/// Another job on the same links. Its first step begins with ours, each further one when the one
+/// before has ended, until ours has ended.
 struct NeighbourJob {
   const PricedProgram* priced = nullptr;
   RankPlacement placement;     // as many GPUs per node as ours
@@ -48,20 +48,21 @@ struct NeighbourJob {
 
 /// Where a step runs: ports and links between nodes, ranks on them.
 struct NetworkSite {
-  std::vector<Bandwidth> links;  // what each carries
-  /// `route` becomes the links from one port to another, port = node x ports_per_node + port there,
-  /// of a flow whose number tells it apart from others between them.
+  std::vector<Bandwidth> links;  // bandwidth of each
+  /// `route` becomes the links from one port to another, where ports are numbered node x
+  /// ports_per_node + port of the node. `flow` tells flows between the same ports apart.
   std::function<void(std::size_t from, std::size_t to, std::uint64_t flow, Route& route)> route;
   std::uint32_t ports_per_node = 1;
-  std::vector<std::uint32_t> nearest;  // port, of each GPU of a node; empty: ports in equal parts
-  /// Between GPUs and ports, as links among the others; empty where they are never full.
+  std::vector<std::uint32_t> nearest;  // port next to each GPU of a node; empty: divided evenly
+  /// Paths between GPUs and ports, over links that are numbered after the others; empty where those
+  /// are never full.
   InsidePaths inside;
-  /// Messages leave by their destination's rail, which they reach inside the node.
+  /// Messages first change to their destination's rail inside the node (PXN), and leave on that
+  /// rail.
   bool by_rail = false;
-  Bandwidth port{};  // line rate of one
+  Bandwidth port{};  // line rate of one port
   RankPlacement placement;
-  /// Port k of every node is on rail k, and rails do the same with the same flows:
-  /// fabric_graph.hpp.
+  /// Port k of every node is on rail k, and all rails route equal flows alike: fabric_graph.hpp.
   bool rails_alike = false;
   std::vector<double> speeds;       // of each rank's GPU, 1 as priced; empty: all 1
   std::vector<LinkChange> changes;  // during the step
@@ -73,7 +74,7 @@ struct NetworkSite {
   }
 };
 
-/// The same as one of those others sees it, alone.
+/// The same site with one of the other jobs alone on it.
 NetworkSite site_of_other(const NetworkSite& site, std::size_t other);
 
 }  // namespace orrery::models

@@ -1,5 +1,5 @@
 #pragma once
-// What an evaluation with traffic keeps of its ranks, channels and groups.
+// State of an evaluation with traffic: its ranks, channels and groups.
 
 #include <cstdint>
 #include <memory>
@@ -17,60 +17,61 @@ namespace orrery::models::traffic {
 
 inline constexpr std::int64_t unknown = -1;  // an end that is not known yet
 
-inline constexpr std::int64_t infinite = std::int64_t{1} << 58;  // of what waits for such an end
+inline constexpr std::int64_t infinite = std::int64_t{1} << 58;  // of what waits for one
 
-/// A phase that is run operation by operation, because others decide when collectives in it end.
-/// What needs an end that is not known yet is infinite; what does not may go on.
+/// A phase that is evaluated operation by operation, because other ranks or shared links determine
+/// when collectives in it end. Times that depend on an unknown end are infinite; other operations
+/// proceed.
 struct InsideRun {
   struct Meeting {
     bool announced = false;
     std::int64_t start = unknown, end = unknown;
   };
-  bool active = false, begun = false;  // the phase, its block
-  Token awaits = no_token;             // before its first kernel, while that has not ended
+  bool active = false, begun = false;  // the phase has begun; its current block has begun
+  Token awaits = no_token;             // token before its first kernel, until that has ended
   std::size_t invocation = 0;          // of the phase
   std::int64_t repeat = 0;
   std::size_t at = 0;  // first operation of the block whose end is not known
   std::vector<NumberTime> ends;
   NumberTime output;
   std::vector<Meeting> meetings;  // by operation
-  std::int64_t host = unknown;    // when it has left the phase, whose last ends may not be known
+  std::int64_t host = unknown;    // when the host leaves the phase, whose last ends may be unknown
 };
 
-/// The collective inside a block that a group is in.
+/// The collective inside a block that a group is running.
 struct InsideTrack {
   std::size_t arrived = 0, operation = 0;
   std::int64_t start = 0;
 };
 
-/// A rank's list, followed by its host and, behind it, by its kernels.
+/// A rank's instruction list, and how far its host is in it and, after the host, its kernels.
 struct RankTrack {
   const std::vector<Instruction>* list = nullptr;
-  std::size_t speed = 0;  // index of its runner
-  bool alone = true;      // it meets no other of its tensor group
+  std::size_t speed = 0;  // index of its speed in PhaseRunner
+  bool alone = true;      // its phases run without other members of its tensor group
   Token host_at = 0, device_at = 0;
-  bool launched = false;  // the instruction at host_at is, and the host waits for its end
+  bool launched = false;  // the instruction at host_at is launched; the host waits for its end
   std::int64_t host = 0;
-  Chain<NumberTime> state{};  // of the queues, behind device_at
-  Token first = 0;            // instruction whose Note is kept
+  Chain<NumberTime> state{};  // lane times after the instructions before device_at
+  Token first = 0;            // the first instruction whose Note is kept
   struct Note {
-    std::int64_t launch = 0;  // the host's time at it
+    std::int64_t launch = 0;  // the host's time when it launches the instruction
     Made made{unknown, unknown};
-    std::uint32_t send = 0;  // of `sends`, the last that waits for it, from 1
+    std::uint32_t send = 0;  // the last of `sends` that waits for it, from 1; 0: none
   };
   std::vector<Note> notes;
   std::int64_t data_free = 0;
-  std::vector<Token> joints;  // launched
-  std::size_t joint_at = 0;   // that is next on comm:dp
-  bool announced = false;     // there
-  std::vector<Time> ready;    // of each joint
+  std::vector<Token> joints;  // launched joint collectives
+  std::size_t joint_at = 0;   // which of them is next on comm:dp
+  bool announced = false;     // this rank has arrived at it
+  std::vector<Time> ready;    // when the rank was ready for each joint collective
   struct Send {
     Token at;
     std::uint32_t channel;
     std::size_t k;
-    std::uint32_t next;  // that waits for the same, from 1; 0: none
+    std::uint32_t next;  // the next send that waits for the same input, from 1; 0: none
   };
-  std::vector<Send> sends;  // whose input was not made yet
+  std::vector<Send> sends;  // those launched before their input was made
   InsideRun inside;
   InsideTimes inside_times;
   bool queued = false, finished = false;
@@ -82,18 +83,18 @@ struct RankTrack {
   bool reached(Token i) const { return host_at > i || (host_at == i && launched); }
 };
 
-/// Transfers in order, of which another track may have the first ones.
+/// Transfers of one channel in order; the first ones may be in another track, `before`.
 struct ChannelTrack {
   const ChannelTrack* before = nullptr;
-  std::size_t first = 0;             // transfer of this track
-  std::vector<std::int64_t> ready;   // of sends
-  std::vector<std::int64_t> posted;  // receives
+  std::size_t first = 0;             // number of this track's first transfer
+  std::vector<std::int64_t> ready;   // by send: when it is ready
+  std::vector<std::int64_t> posted;  // by receive: when it is launched
   std::vector<Token> receives;
   std::vector<Time> starts, ends;
   bool busy = false;
   std::int64_t free = 0;
 
-  /// All of one of the lists of times above.
+  /// One of the lists of times above, with the transfers in `before`.
   std::vector<Time> all(std::vector<Time> ChannelTrack::*times) const {
     std::vector<Time> found;
     if (before != nullptr) {
@@ -103,7 +104,7 @@ struct ChannelTrack {
     found.insert(found.end(), (this->*times).begin(), (this->*times).end());
     return found;
   }
-  /// It takes over where `track` stands.
+  /// A track that continues `track`.
   static ChannelTrack after(const ChannelTrack& track);
 };
 
@@ -113,8 +114,8 @@ struct JointTrack {
   std::int64_t start = 0, end = unknown;
 };
 
-/// Runs phases: by maps where a rank decides alone or its tensor group is of one speed, operation
-/// by operation with the other members where they differ.
+/// Runs phases: by maps where a rank waits for no other or its tensor group has one speed,
+/// operation by operation together with the other members where their speeds differ.
 class PhaseRunner {
  public:
   PhaseRunner(const PricedProgram& priced, const std::vector<double>& speeds);
@@ -124,7 +125,7 @@ class PhaseRunner {
   std::int64_t launches(std::uint32_t phase) const { return launches_[phase]; }
   void run(std::uint32_t phase, RankTrack& rank) const { maps_[rank.speed].run(phase, rank.state); }
   void run_together(std::uint32_t phase, const std::vector<RankTrack*>& members);
-  /// The same where all members are of one speed. Returns the latest of their times before.
+  /// The same where all members have one speed. Returns the latest of their times before the phase.
   Chain<NumberTime> run_unit(std::uint32_t phase, const std::vector<RankTrack*>& members);
   const ChainBlock& block(const RankTrack& rank, std::uint32_t id) const {
     return blocks_[rank.speed][id];

@@ -69,7 +69,7 @@ class EntityMaker {
   }
 
  private:
-  /// Mesh coordinates of a stage number its replicas.
+  /// The device of a rank; its replica number within the stage is that of its mesh coordinates.
   std::uint32_t device(std::uint32_t rank) const {
     const auto stage = program_.classes[rank / found_.replicas].stage;
     const std::size_t place =
@@ -108,7 +108,7 @@ class EntityMaker {
       auto at = std::find_if(found_.structures.begin(), found_.structures.end(), same);
       if (at == found_.structures.end()) at = found_.structures.insert(at, made);
       if (price.fluid > Time{}) widen(at->shape, price);
-      // Norms, a few bytes over all stages: a tree would only tell ranks apart.
+      // Norm reductions are a few bytes over all stages: a tree would only make equal ranks differ.
       const AxisSet axes = program_.communicators.at(joint.communicator).axes;
       if (axes.has(MeshAxis::pipeline)) at->shape.pattern = TrafficPattern::ring;
       found_.structure_of_joint.push_back(
@@ -116,7 +116,8 @@ class EntityMaker {
     }
   }
 
-  /// Collectives of one structure that differ count as the one that takes most of its ports.
+  /// Where collectives of one structure differ, the one that uses the largest share of its ports
+  /// counts.
   static void widen(FlowShape& shape, const PricedOperation& price) {
     const double share = wire_of(price.links).share;
     if (share <= shape.share) return;
@@ -149,7 +150,8 @@ class EntityMaker {
     }
   }
 
-  /// Groups of one stage's replicas, of the first rail where that stands for all.
+  /// Groups of one stage's replicas along these axes; only of the first rail where that stands for
+  /// all.
   const std::vector<std::vector<std::uint32_t>>& groups_along(AxisSet axes) {
     axes = axes.without(MeshAxis::pipeline);
     const auto same = [&](const auto& each) { return each.first == axes; };
@@ -178,7 +180,7 @@ class EntityMaker {
     found_.all.push_back(each);
   }
 
-  /// Rate and links of the last one begun.
+  /// Sets rate and links of the entity begun last.
   void finish(const FlowShape& shape) {
     Entity& each = found_.all.back();
     if (shape.share <= 0) return;
@@ -218,8 +220,8 @@ class EntityMaker {
 
 namespace {
 
-/// Groups along axes of the dense view hold whole tensor groups, or one rank of each; replicas of
-/// experts may hold some of a tensor group.
+/// Does every group hold whole tensor groups, or one rank of each? Groups along axes of the dense
+/// view do; replicas of experts may hold part of a tensor group.
 bool groups_keep_to_rails(const Program& program) {
   for (const JointCollective& joint : program.collectives) {
     const AxisSet along = program.communicators.at(joint.communicator).axes;

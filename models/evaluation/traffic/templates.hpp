@@ -1,5 +1,6 @@
 #pragma once
-// The templates of a step one by one, before any two are known to be alike.
+// The traffic of one job before it is folded: every replica of a channel and every group, with the
+// links that its flows cross.
 
 #include <cstdint>
 #include <optional>
@@ -16,7 +17,7 @@ struct Entity {
   std::uint32_t id = 0;  // channel, or structure of a group
   bool group = false;
   std::uint32_t first_member = 0, members = 0;
-  std::uint32_t first_flow = 0, flows = 0;  // links that it crosses
+  std::uint32_t first_flow = 0, flows = 0;  // in Entities::flows: the links that it crosses
   WireRate wire = 0, full = 0;
 };
 
@@ -27,25 +28,26 @@ struct FlowShape {
   double share = 0;  // of its ports' line rate; 0: sends nothing
 };
 
-/// Joint collectives of one communicator and the same classes have the same groups; those inside
-/// blocks have groups of their own for each kind and class.
+/// A set of groups. Joint collectives of one communicator over the same classes share it;
+/// collectives inside blocks have one for each kind and class.
 struct GroupStructure {
   std::uint16_t communicator = 0;
   std::vector<std::uint32_t> classes;  // ascending
-  bool inside = false;                 // blocks
+  bool inside = false;                 // of collectives inside blocks
   FlowShape shape;
   bool everyone = false;  // one group has all ranks
 };
 
+/// All channels and groups of one job.
 struct Entities {
-  /// Where rails are alike, of the first rail alone: a rank stands for those of its tensor group.
+  /// Where rails are equal, only the first one is listed: a rank stands for its whole tensor group.
   std::uint32_t rails = 1;
   std::uint32_t tensor = 1, replicas = 1, ranks = 0;
   std::vector<Entity> all;  // channels, then groups
   std::size_t channels = 0;
   std::vector<std::uint32_t> members;  // ranks
   std::vector<LinkFlows> flows;
-  std::vector<std::uint32_t> links;  // of the site, that anything crosses
+  std::vector<std::uint32_t> links;  // links of the site that some flow crosses
   std::vector<GroupStructure> structures;
   std::vector<std::uint32_t> structure_of_joint;
   InsideCollectives inside;
@@ -59,19 +61,20 @@ struct Entities {
   }
 };
 
-/// What a transfer takes at full rate, and the share of its ports' line rate that it then has: less
-/// than all where links inside the node are slower.
+/// The fluid part of a transfer at full rate, and the share of its ports' line rate that it then
+/// uses: below 1 where links inside the node are slower.
 struct FluidWire {
   Time fluid{};
   double share = 0;
 };
 FluidWire wire_of(LinkTimes links);
 
-/// Whether any collective inside blocks concerns ranks that may differ: its group spans nodes, or
-/// more than a tensor group.
+/// Is there a collective inside blocks whose ranks may differ: of a tensor group that spans nodes,
+/// or of a group other than the tensor group?
 bool meets_inside(const PricedProgram& priced, const NetworkSite& site);
 
-/// Rails of which the first stands for all; 1 where ranks of a node differ or send across rails.
+/// Number of equal rails, of which the first stands for all; 1 where ranks of a node differ or send
+/// across rails.
 std::uint32_t rails_of(const PricedProgram& priced, const NetworkSite& site);
 
 Entities entities_of(const PricedProgram& priced, const NetworkSite& site, std::uint32_t rails = 1);

@@ -27,7 +27,7 @@ using traffic::LinkFlows;
 using traffic::Suspect;
 using Load = Int128;
 
-/// Finds the links that could be overloaded, and what each template reaches alone.
+/// Finds the links that could be overloaded, and the rate that each template reaches alone.
 class SuspectSearch {
  public:
   SuspectSearch(const NetworkSite& site, AllEntities& all) : site_{site}, all_{all} {
@@ -46,7 +46,7 @@ class SuspectSearch {
     }
   }
 
-  /// First with what each flow wants, then with what it reaches alone.
+  /// First with each flow at its wire rate, then at the rate that it reaches alone.
   void run() {
     for (Entities& job : all_.jobs) {
       for (Entity& each : job.all) each.full = each.wire;
@@ -63,13 +63,13 @@ class SuspectSearch {
     drop();
   }
 
-  /// As if nothing shared a link.
+  /// Drops all suspects, as if nothing shared a link.
   void drop_all() {
     suspects.clear();
     suspect_of_link.assign(all_.links.size(), traffic::no_suspect);
   }
 
-  /// By job: whether it can delay the first one, over a link or by way of others.
+  /// By job: can it delay the first one, over a shared link or through others?
   std::vector<char> connected() const {
     std::vector<char> found(all_.jobs.size(), 0), reached(suspects.size(), 0);
     found[0] = 1;
@@ -105,7 +105,8 @@ class SuspectSearch {
     });
   }
 
-  /// A job's joint group of everyone is on no link while another joint one of it is: one queue.
+  /// Adds a job's loads. Its joint collectives over all ranks never run concurrently with its other
+  /// joint ones, because they share a queue: the larger load counts.
   void add_loads(const Entities& job, std::vector<Load>& loads) const {
     std::vector<Load> groups(loads.size(), 0), everyone = groups;
     for (const Entity& each : job.all) {
@@ -144,7 +145,7 @@ class SuspectSearch {
 
   const NetworkSite& site_;
   AllEntities& all_;
-  std::vector<WireRate> widest_, narrowest_;  // of all that a link carries during the step
+  std::vector<WireRate> widest_, narrowest_;  // bandwidth of each link during the step
   std::map<std::uint32_t, std::vector<std::pair<Time, WireRate>>> changes_;
 };
 
@@ -190,7 +191,7 @@ std::uint32_t rails_of_all(const std::vector<JobSite>& jobs) {
 
 enum class LinkUse : std::uint8_t { shared, alone };
 
-/// The jobs of those that can delay the first one, and what of their traffic shares links.
+/// Makes the Traffic of the first job, with those of the other jobs that can delay it.
 class TrafficMaker {
  public:
   TrafficMaker(const PricedProgram& priced, const NetworkSite& site, Folding folding)
@@ -250,7 +251,7 @@ class TrafficMaker {
     return all;
   }
 
-  /// Only these jobs; true if that leaves out any.
+  /// Keeps only these jobs; true if any is dropped.
   bool keep(const std::vector<char>& kept) {
     const std::size_t before = jobs_.size();
     for (std::size_t j = before; j-- > 1;) {
@@ -263,7 +264,7 @@ class TrafficMaker {
 
   const NetworkSite& site_;
   Folding folding_;
-  std::vector<NetworkSite> sites_;  // of others
+  std::vector<NetworkSite> sites_;  // of the other jobs
   std::vector<JobSite> jobs_;
   Traffic found_;
 };

@@ -9,7 +9,7 @@ namespace orrery::models::traffic {
 
 namespace {
 
-/// A time by a member's own states, and by the latest of its group's.
+/// A time as a function of the member's own state, and of the latest state of its group.
 struct UnitTime {
   AffineTime own, met;
 
@@ -21,7 +21,8 @@ struct UnitTime {
     own.advance(by);
     met.advance(by);
   }
-  /// It waits for all members.
+  /// The same after a collective of the group: what depended on the own state depends on the
+  /// latest.
   void meet() {
     met.raise(own);
     own = {};
@@ -47,7 +48,7 @@ struct UnitMaps::Pair {
     return both;
   }
 
-  /// Itself, `count` times.
+  /// This pair applied `count` times, by repeated squaring.
   Pair power(std::int64_t count) const {
     if (count == 1) return *this;
     Pair result = identity();
@@ -78,7 +79,7 @@ UnitMaps::Pair UnitMaps::pair_of(const ChainBlock& block) {
   return {MaxPlusMap::of(own), MaxPlusMap::of(met)};
 }
 
-/// Without the states that stay as they are and on which nothing else depends.
+/// Drops the entries that stay as they are and on which no other entry depends.
 UnitMaps::Turn UnitMaps::turn_of(const Pair& pair) {
   Turn turn;
   const Pair none = Pair::identity();

@@ -1,8 +1,8 @@
 #pragma once
-// Phases of a tensor group whose members are of one speed and differ in when they begin. What a
-// member's queues become depends on its own times by paths that no other member is on, and through
-// a collective of the group on those of all alike, the latest of each:
-//   out = max(own (x) in, met (x) latest)
+// Phases of a tensor group whose members have one speed but begin at different times. A member's
+// lane times after a phase depend on its own times before it, by paths without a collective of the
+// group, and through these collectives on the latest of each time over all members:
+//   out = max(own (x) in, met (x) latest), with (x) the (max,+) product
 // Source  Baccelli, Cohen, Olsder & Quadrat 1992, "Synchronization and Linearity", section 2.5
 
 #include <array>
@@ -23,16 +23,16 @@ class UnitMaps {
 
   using States = std::span<Chain<NumberTime>* const>;
 
-  /// All states become those after the phase.
+  /// Replaces the states of all members by those after the phase.
   void run(std::uint32_t phase, const Chain<NumberTime>& latest, States members) const {
     maps_[map_of_phase_[phase]].run(latest, members);
   }
 
  private:
-  /// Of the states that a phase turns, `size` of them.
+  /// The maps of a phase, for the `size` entries of the state that it changes or reads.
   struct Turn {
     using Matrix = std::array<std::array<std::int64_t, chain_states>, chain_states>;
-    Matrix own, met;  // by state before, then after
+    Matrix own, met;  // by entry of the state before, then after
     std::array<std::uint8_t, chain_states> states{};
     std::uint8_t size = 0;
 

@@ -21,7 +21,7 @@ Wires::Wires(const Traffic& traffic, const EarlyTraffic& early, const Wires& bef
     : Wires{traffic} {
   now_ = before.now_;
   items_ = before.items_;
-  while (!events_.empty() && events_.earliest() <= now_) {  // changes that shares_ has made
+  while (!events_.empty() && events_.earliest() <= now_) {  // `shares_.go_on` applies these changes
     events_.advance(events_.earliest());
     events_.pop();
   }

@@ -1,6 +1,6 @@
 #pragma once
-// The traffic of all jobs that is under way, with the events at which it begins and ends, its links
-// change, and another job's next step begins.
+// The active traffic of all jobs, and the events of an evaluation: traffic begins or ends, a link
+// changes its capacity, or another job begins its next step.
 
 #include <cstdint>
 #include <vector>
@@ -12,8 +12,8 @@ namespace orrery::models::traffic {
 
 class Wires {
  public:
-  /// What happens now: a template's instance has ended, a job begins its next step, or neither of
-  /// them concerns any job.
+  /// An event of the current instant. `end` (of a template's instance) and `step` (a job begins its
+  /// next one) are for the jobs; `start` and `change` concern none of them.
   enum class Event : std::uint8_t { start, end, change, step };
   struct Happening {
     Event kind = Event::change;
@@ -21,12 +21,14 @@ class Wires {
   };
 
   explicit Wires(const Traffic& traffic);
-  /// Goes on at the end of an instant of `before`, which stood for it.
+  /// Continues from `before`, whose templates stand for those here, at the end of one of its
+  /// instants.
   Wires(const Traffic& traffic, const EarlyTraffic& early, const Wires& before);
   Wires(const Wires&) = delete;
   Wires& operator=(const Wires&) = delete;
 
-  /// An instance sends nothing for `latency`, then has `fluid` of its links to itself.
+  /// Begins an instance: from `start` it sends nothing for `latency`, then its fluid part, which
+  /// takes `fluid` at full rate.
   /// Errors  a start in the past: ContractError
   void begin(std::uint32_t id, std::int64_t start, Time latency, Time fluid);
   void begin_step(std::uint32_t job, std::int64_t at) { push(Event::step, job, 0, at); }
@@ -36,9 +38,10 @@ class Wires {
   void advance(std::int64_t to);
   std::int64_t now() const { return now_; }
   bool ready() const { return events_.ready(); }
-  /// The next of what happens now. What was overtaken since is `Event::change`.
+  /// The next event of the current instant. An end that was scheduled anew since is returned as
+  /// `Event::change`.
   Happening next();
-  /// The instant is over.
+  /// Ends the current instant.
   void settle() { shares_.settle(now_); }
 
   std::uint64_t items() const { return items_; }
@@ -52,7 +55,7 @@ class Wires {
   const Traffic& traffic_;
   RadixHeap events_;
   WireShares shares_;
-  std::vector<Time> pending_;  // fluid of a template's instance that is in its latency
+  std::vector<Time> pending_;  // by template: fluid part of an instance that is in its latency
   std::int64_t now_ = 0;
   std::uint64_t items_ = 0;
 };

@@ -1,4 +1,5 @@
-// Encoders: BERT with its pre-training heads, and the vision transformer's trunk.
+// Readers of encoders: BERT with its pre-training heads, and the vision transformer without its
+// classifier.
 #include <algorithm>
 
 #include "models/model/counts.hpp"
@@ -14,9 +15,9 @@ bool fills_in_alone(Config& config) {
                      [](const Node& each) { return each.as<std::string>() == "BertForMaskedLM"; });
 }
 
-/// Norms after each block and after the embedding, none at the end. Counted with the heads of
-/// pre-training: transform, vocabulary bias, pooler and next-sentence classifier; the last two not
-/// where the file is of the model that fills in masked tokens alone.
+/// Norms after attention, MLP and embedding, no final norm. Counted with the pre-training heads:
+/// transform, vocabulary bias, pooler and next-sentence classifier; the last two not for
+/// BertForMaskedLM.
 /// Source  Devlin et al. 2018, arXiv 1810.04805; BertForPreTraining and BertForMaskedLM of the
 ///         transformers library
 Model read_bert(Config& config) {
@@ -37,7 +38,7 @@ Model read_bert(Config& config) {
   return dense(model);
 }
 
-/// Trunk without a classifier: patches projected, one class token, learned positions.
+/// Encoder without a classifier: projected patches, one class token, learned positions.
 ///   c p p h + h  +  h  +  (n + 1) h  +  L (4 h h + 2 h f + biases + norms)  +  2 h
 /// c channels, p patch, n = (image / patch)^2
 /// Source  Dosovitskiy et al. 2020, arXiv 2010.11929

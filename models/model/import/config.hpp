@@ -1,7 +1,7 @@
 #pragma once
-// A Hugging Face config.json while it is read: typed access by key, limits that keep every count
-// within 64 bits, and the keys that were not asked for. Multimodal files nest the decoder in
-// `text_config`; keys missing there are looked for above.
+// Reads a Hugging Face config.json: typed access by key, limits that keep every count within 64
+// bits, and a record of the keys that no reader asked for. Multimodal files nest the decoder in
+// `text_config`; keys missing there are looked up in the enclosing object.
 
 #include <cstdint>
 #include <initializer_list>
@@ -30,21 +30,22 @@ struct Limits {
   static constexpr std::int64_t token_types = 1 << 16;
 };
 
+/// A config.json and which of its keys were read.
 class Config {
  public:
   explicit Config(const Node& config);
 
-  /// `model_type`, of the nested decoder where there is one, without its suffix `_text`.
+  /// `model_type` (of the nested decoder where there is one), without the suffix `_text`.
   const std::string& type() const { return type_; }
   Node type_node() const;
 
-  /// An integer from 1 to `high` that must be there.
+  /// A required integer from 1 to `high`.
   std::int64_t size(std::string_view key, std::int64_t high);
-  /// The first of some synonyms that is there; an error about the first one when none is.
+  /// The first of several synonyms that is present; if none is, an error about the first one.
   std::int64_t size(std::initializer_list<std::string_view> keys, std::int64_t high);
   /// An integer from 0 to `high`; `otherwise` when absent or null.
   std::int64_t size_or(std::string_view key, std::int64_t high, std::int64_t otherwise);
-  /// The same from 1.
+  /// An integer from 1 to `high`; `otherwise` when absent or null.
   std::int64_t positive_or(std::string_view key, std::int64_t high, std::int64_t otherwise);
   bool flag(std::string_view key, bool otherwise);
   Activation activation(std::string_view key, Activation otherwise);
@@ -53,7 +54,8 @@ class Config {
   /// Refuses the whole file at a key: `file:/key: PROBLEM`.
   [[noreturn]] void fail(std::string_view key, std::string_view problem) const;
 
-  /// Keys that were neither read nor are known not to matter here, in the order written.
+  /// Keys that were not read and are not known to be irrelevant (irrelevant_keys.hpp), in file
+  /// order.
   std::vector<std::string> ignored() const;
 
  private:
@@ -63,22 +65,22 @@ class Config {
   std::set<std::string, std::less<>> read_;
 };
 
-/// num_hidden_layers, hidden_size, num_attention_heads, num_key_value_heads, head_dim, vocab_size,
-/// max_position_embeddings: what most families call them, completed by fill_heads.
+/// Reads num_hidden_layers, hidden_size, num_attention_heads, num_key_value_heads, head_dim,
+/// vocab_size and max_position_embeddings, the names that most families use; then fill_heads.
 void read_shape(Config& config, Model& model);
 
-/// What a file leaves out: as many key-value heads as heads, head_dim = hidden / heads. Errors:
+/// Defaults for absent keys: as many key-value heads as heads, head_dim = hidden / heads. Errors:
 /// hidden no multiple of heads, heads no multiple of kv_heads.
 void fill_heads(const Config& config, Model& model);
 
-/// Norm, positions, biases and MLP of the LLaMA line; callers change what differs.
+/// A model with the norm, positions, biases and MLP of LLaMA; callers change what differs.
 Model llama_like(Config& config);
 
-/// The experts of a layer, at `key`, and those that a token meets, at `num_experts_per_tok`.
-/// Errors: more met than there are.
+/// Reads the experts of a layer at `key`, and those that a token is sent to at
+/// `num_experts_per_tok`. Errors: more per token than there are.
 void read_expert_counts(Config& config, Model& model, std::string_view key);
 
-/// Sums parameters by how they meet one token.
+/// Sums parameters: all, those that one token uses, and those that multiply it in GEMMs.
 struct Tally {
   std::int64_t total = 0;
   std::int64_t touched = 0;
@@ -88,7 +90,7 @@ struct Tally {
   void matrix(std::int64_t count) { add(count, count, count); }
   /// Norms, biases and looked-up tables.
   void vector(std::int64_t count) { add(count, count, 0); }
-  /// `all` experts of which each token meets `chosen`.
+  /// `all` experts, of which each token uses `chosen`; weights per expert.
   void experts(std::int64_t all, std::int64_t chosen, std::int64_t matrices,
                std::int64_t vectors = 0) {
     add(all * (matrices + vectors), chosen * (matrices + vectors), chosen * matrices);
@@ -102,12 +104,13 @@ struct Tally {
   }
 };
 
-/// Embedding, final norm and head of a decoder.
+/// Adds embedding, final norm and head of a decoder to the tally.
 void tally_ends(Tally& tally, const Model& model);
 
-/// Finishes the reading of a dense model, or of one counted in a tally (`formula` says how).
+/// Sets the parameter counts of a model from its fields (counts.hpp).
 Model dense(Model model);
-/// A reason is why such a model is counted only.
+/// Sets the parameter counts of a model from a tally; `formula` says in symbols what was summed. A
+/// `reason` says why the model is only counted, not simulated.
 Model counted(Model model, const Tally& tally, std::string formula, std::string reason = {});
 
 inline constexpr const char* experts_not_simulated =

@@ -1,5 +1,5 @@
-// DeepSeek V2, V3 and their like: latent attention (MLA), a few dense layers, then routed and
-// shared experts, and modules that predict further tokens (MTP).
+// Readers of DeepSeek V2, V3 and models of their architecture: latent attention (MLA), a few dense
+// layers, then layers with routed and shared experts, and multi-token prediction (MTP).
 #include <array>
 
 #include "models/model/import/families.hpp"
@@ -7,13 +7,13 @@
 namespace orrery::models {
 namespace {
 
-constexpr std::int64_t most_groups = 64;  // a kernel marks those kept by the bits of a word
+constexpr std::int64_t most_groups = 64;  // the executor's kernel keeps a 64-bit mask of groups
 
 struct Latent {
   std::int64_t query_rank = 0;  // 0: queries are projected directly
   std::int64_t key_rank = 0;
-  std::int64_t plain = 0;   // part of a head's key without rotation
-  std::int64_t rotary = 0;  // ... and with, shared by all heads
+  std::int64_t plain = 0;   // width of the part of a head's key that is not rotated
+  std::int64_t rotary = 0;  // width of the rotated part, which all heads share
   std::int64_t value = 0;
 };
 
@@ -46,9 +46,9 @@ void tally_latent(Tally& tally, const Model& model, const Latent& latent) {
   tally.matrix(layers * model.heads * latent.value * h);
 }
 
-/// V2 compares softmaxes and adds them up as they are; V3 and those after it compare sigmoids, with
-/// a bias, of groups that their two best stand for, and make weights add up.
-/// Errors: groups that do not divide the experts, or of which too few are kept.
+/// V2 scores experts by a softmax and does not normalise the weights; V3 and later models score by
+/// sigmoids plus a bias, rank groups by their two best experts, and normalise the weights.
+/// Errors: groups that do not divide the experts, or too few groups kept.
 void read_routing(Config& config, Model& model) {
   const bool second = config.type() == "deepseek_v2";
   constexpr std::array scores{Routing::Score::softmax, Routing::Score::sigmoid};
@@ -77,11 +77,11 @@ void read_routing(Config& config, Model& model) {
   }
 }
 
-/// What of such a config the executor computes otherwise.
+/// What the executor computes differently from such a config; empty: nothing.
 std::string otherwise(Config& config, const Routing& routing) {
   if (!config.flag("rope_interleave", true)) return "rotary positions of halves (rope_interleave)";
   const bool softmax = routing.score == Routing::Score::softmax;
-  // The model's own code leaves the scale out then, the transformers library the norm.
+  // The model's own code then leaves out the scale, the transformers library the normalisation.
   return softmax && routing.normalised ? "softmaxes that are normalised (norm_topk_prob)" : "";
 }
 
@@ -99,7 +99,7 @@ Model read_shape_and_experts(Config& config) {
   return model;
 }
 
-/// Everything but the sparse attention's indexer.
+/// Counts everything but the sparse attention's indexer, and sets the model's remaining fields.
 Tally tally_model(Config& config, Model& model, const Latent& latent) {
   const std::int64_t dense_layers = config.size_or("first_k_dense_replace", model.layers, 0);
   const std::int64_t dense_width = config.size("intermediate_size", Limits::ffn_hidden);
@@ -126,7 +126,7 @@ Tally tally_model(Config& config, Model& model, const Latent& latent) {
   tally.matrix((dense_layers + (all_dense ? ahead : 0)) * 3 * model.hidden * dense_width);
   tally.matrix(ahead * 2 * model.hidden * model.hidden);
   tally.vector(ahead * 3 * model.hidden);
-  tally.gemm += ahead * model.vocab * model.hidden;  // the head once more, with its own weights
+  tally.gemm += ahead * model.vocab * model.hidden;  // each module applies the head once more
   tally.matrix(sparse * model.hidden * model.experts);
   tally.matrix(sparse * shared * expert);
   tally.experts(sparse * model.experts, sparse * model.experts_per_token, expert);
@@ -146,7 +146,7 @@ Model read_deepseek(Config& config) {
   return counted(model, tally, latent_formula);
 }
 
-/// The same with an indexer per layer that picks the tokens worth attending to.
+/// The same with an indexer per layer, which selects the tokens to attend to.
 ///   r I d + h d + 2 d + h I      I heads of width d, from the query's latent of rank r
 /// Source  DeepSeek-AI 2025, DeepSeek-V3.2-Exp, inference/model.py (class Indexer)
 Model read_deepseek_sparse(Config& config) {

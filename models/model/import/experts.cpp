@@ -1,5 +1,5 @@
-// Mixture of experts with ordinary attention. A token meets its layer's router, the experts that it
-// is sent to, and the shared ones.
+// Readers of mixture-of-experts models with ordinary attention. A token's active parameters are the
+// router, the experts that it is sent to, and the shared ones.
 #include <algorithm>
 
 #include "models/model/import/families.hpp"
@@ -10,7 +10,7 @@ namespace {
 constexpr const char* expert_formula =
     "Vh (twice when untied) + L(h(q+2k) + qh + norms + router hE + E*3hf + shared) + h";
 
-/// Query, key, value and output projections and the two norms of every layer.
+/// Counts query, key, value and output projections and the two norms of every layer.
 void tally_attention(Tally& tally, const Model& model, std::int64_t vectors_per_layer) {
   const std::int64_t q = model.heads * model.head_dim;
   const std::int64_t k = model.kv_heads * model.head_dim;
@@ -20,7 +20,7 @@ void tally_attention(Tally& tally, const Model& model, std::int64_t vectors_per_
   if (model.output_bias) tally.vector(model.layers * model.hidden);
 }
 
-/// Router and gated experts of `layers` layers.
+/// Counts router and gated experts of `layers` layers.
 void tally_experts(Tally& tally, const Model& model, std::int64_t layers) {
   tally.matrix(layers * model.hidden * model.experts);
   tally.experts(layers * model.experts, layers * model.experts_per_token,
@@ -33,8 +33,8 @@ void read_experts(Config& config, Model& model, std::string_view count_key,
   model.ffn_hidden = config.size(width_key, Limits::expert_hidden);
 }
 
-/// Layers of a Qwen model that have experts: all but those listed and those off the step.
-/// Listed ones other than the first are counted, not simulated.
+/// Number of layers of a Qwen model that have experts: every `decoder_sparse_step`-th, except those
+/// listed. A model is simulated only if the listed layers are its first ones.
 std::int64_t sparse_layers(Config& config, Model& model) {
   const std::int64_t step = config.positive_or("decoder_sparse_step", Limits::layers, 1);
   std::vector<bool> dense_layer(static_cast<std::size_t>(model.layers), false);
@@ -57,7 +57,8 @@ std::int64_t sparse_layers(Config& config, Model& model) {
   return count;
 }
 
-/// Does every second layer see all tokens and the others a window? As it is where none are listed.
+/// Does every second layer attend to all tokens and the others to a window? That is also the
+/// default where no layer types are listed.
 bool alternates(Config& config, Model& model) {
   model.full_attention_every = 2;
   const auto listed = config.find("layer_types");
@@ -77,7 +78,7 @@ Model read_mixtral(Config& config) {
   Model model = llama_like(config);
   read_experts(config, model, "num_local_experts", "intermediate_size");
   model.sliding_window = config.size_or("sliding_window", Limits::positions, 0);
-  model.rotary.base = 1e6;  // where the file is silent, as the transformers library has it
+  model.rotary.base = 1e6;  // the transformers library's default
   Tally tally;
   tally_ends(tally, model);
   tally_attention(tally, model, 0);
@@ -112,7 +113,7 @@ Model read_qwen3_moe(Config& config) {
   return counted(model, tally, expert_formula);
 }
 
-/// One norm over all queries and one over all keys; the router's bias per expert is a buffer.
+/// One norm over all queries and one over all keys; the router's bias is a buffer, not a parameter.
 Model read_minimax_m2(Config& config) {
   Model model = llama_like(config);
   read_experts(config, model, "num_local_experts", "intermediate_size");
@@ -129,9 +130,9 @@ Model read_minimax_m2(Config& config) {
   return counted(model, tally, expert_formula);
 }
 
-/// Biases in attention, router and experts; one learned sink per head; gates and values bounded. By
-/// convention a token does not touch the router's biases: they count in the total alone. Source
-/// OpenAI 2025, arXiv 2508.10925
+/// Biases in attention, router and experts; one learned sink per head; gates and values clamped. By
+/// convention the router's biases count in the total but not in the active parameters.
+/// Source  OpenAI 2025, arXiv 2508.10925
 Model read_gpt_oss(Config& config) {
   Model model = llama_like(config);
   read_experts(config, model, "num_local_experts", "intermediate_size");
@@ -155,8 +156,8 @@ Model read_gpt_oss(Config& config) {
                  "E(3hf + 2f+h)) + h");
 }
 
-/// The language model alone. One shared expert next to the routed ones on every n-th layer, a
-/// plain gated MLP on the others; norms of queries and keys have no weights.
+/// The language model alone. One shared expert besides the routed ones on every n-th layer, a
+/// gated MLP on the others; norms of queries and keys have no weights.
 /// Source  the Llama 4 model card: 109 B (Scout) and 400 B (Maverick) with the vision encoder
 Model read_llama4(Config& config) {
   Model model = llama_like(config);

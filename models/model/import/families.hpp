@@ -1,5 +1,5 @@
 #pragma once
-// One reader per family of config.json; the table in read_model.cpp names them all.
+// One reader per family of config.json; the table in read_model.cpp lists them by model_type.
 
 #include "models/model/import/config.hpp"
 
@@ -32,15 +32,15 @@ Model read_qwen3_moe(Config& config);
 Model read_qwen3_next(Config& config);
 Model read_vit(Config& config);
 
-/// A number from `low` to `high`.
+/// Reads a number from `low` to `high`; anything else is an error at the node.
 double number(const Node& node, double low, double high);
 
-/// Epsilon of norms, deviation of initial weights, rotary positions: for a model whose norm, family
-/// and positions are known.
+/// Reads the epsilon of norms, the deviation of initial weights and rotary positions, for a model
+/// whose norm, family and positions are already set.
 void read_numerics(Config& config, Model& model);
 
-/// Orrery's own JSON: `"format": "orrery-model"`, the fields of Model by name. `family` sets what
-/// is left out: "gpt" (GPT-2 and 3), "llama" or "bert".
+/// Orrery's own JSON: `"format": "orrery-model"`, the fields of Model by name. `family` sets the
+/// defaults of absent fields: "gpt" (GPT-2 and 3), "llama" or "bert".
 Model read_orrery_model(const Node& config);
 
 }  // namespace orrery::models

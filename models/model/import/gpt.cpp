@@ -1,10 +1,10 @@
-// GPT-2 and its relatives: one MLP of two matrices, layer norms, biases.
+// Readers of GPT-2 and its relatives: an MLP of two matrices, layer norms, biases.
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
 namespace {
 
-/// n_layer, n_embd, n_head, n_inner, n_positions: the keys of GPT-2 and GPT-J.
+/// Reads n_layer, n_embd, n_head, n_inner and n_positions, the keys of GPT-2 and GPT-J.
 Model read_gpt_shape(Config& config) {
   Model model;
   model.layers = config.size("n_layer", Limits::layers);
@@ -26,7 +26,8 @@ Model read_gpt2(Config& config) {
   return dense(model);
 }
 
-/// Attention without biases next to an MLP with them, after one shared norm; a head with bias.
+/// Parallel block after one shared norm: attention without biases, an MLP with them; a head with
+/// bias.
 Model read_gptj(Config& config) {
   Model model = read_gpt_shape(config);
   model.positions = Positions::rotary;
@@ -52,8 +53,9 @@ Model read_gpt_neox(Config& config) {
   return dense(model);
 }
 
-/// The position table starts at row 2. `do_layer_norm_before: false` drops the final norm. Tokens'
-/// rows of `word_embed_proj_dim` go through project_in, and through project_out before the head.
+/// The position table starts at row 2. `do_layer_norm_before: false` drops the final norm.
+/// Embeddings of width `word_embed_proj_dim` go through project_in, and project_out precedes the
+/// head.
 Model read_opt(Config& config) {
   Model model;
   read_shape(config, model);
@@ -90,8 +92,8 @@ Model read_bloom(Config& config) {
   return dense(model);
 }
 
-/// Attention next to the MLP. The new decoder (40B, 180B) has two norms and grouped keys; the old
-/// (7B) one norm and one key-value head. No position is learned, no linear layer has a bias.
+/// Parallel block. The new decoder (40B, 180B) has two norms and grouped-query attention; the old
+/// (7B) one norm and one key-value head. No learned positions, no biases in linear layers.
 Model read_falcon(Config& config) {
   Model model;
   const bool grouped = config.flag("new_decoder_architecture", false);
@@ -114,8 +116,8 @@ Model read_falcon(Config& config) {
   return dense(model);
 }
 
-/// ALiBi; `no_bias` removes the biases of linear layers and norms alike. The library's own MPT has
-/// no learned positions, whatever the file says.
+/// ALiBi; `no_bias` removes the biases of linear layers and norms alike. The transformers library's
+/// MPT has no learned positions, whatever the file says.
 Model read_mpt(Config& config) {
   Model model;
   const bool bias = !config.flag("no_bias", true);
@@ -136,7 +138,7 @@ Model read_mpt(Config& config) {
   return dense(model);
 }
 
-/// One norm before attention and MLP next to each other, biases everywhere, also on the head.
+/// Parallel block after one shared norm; biases everywhere, also on the head.
 Model read_phi(Config& config) {
   Model model;
   model.positions = Positions::rotary;

@@ -1,6 +1,6 @@
-// Decoders in which only some layers attend over the sequence, the others carry a state: Qwen3-Next
-// and its successor, Nemotron-H. Counted, not simulated; the arithmetic of the states is left out
-// of the FLOPs.
+// Readers of hybrid decoders, in which only some layers attend over the sequence and the others are
+// linear attention or state-space layers: Qwen3-Next and its successor, Nemotron-H. Counted, not
+// simulated; FLOPs leave out the arithmetic of the recurrent states.
 #include <fmt/format.h>
 
 #include "models/model/import/families.hpp"
@@ -94,8 +94,8 @@ LayerPattern read_pattern(Config& config, std::int64_t layers) {
   return pattern;
 }
 
-/// Experts that work in a narrower space, between a projection down and one up, next to shared
-/// experts of full width; no gate.
+/// Ungated experts of a narrower width, between a down-projection and an up-projection, besides
+/// shared experts of full width.
 void tally_latent_experts(Config& config, Tally& tally, Model& model, std::int64_t layers) {
   read_expert_counts(config, model, "n_routed_experts");
   model.ffn_hidden = config.size("moe_intermediate_size", Limits::expert_hidden);
@@ -110,8 +110,8 @@ void tally_latent_experts(Config& config, Tally& tally, Model& model, std::int64
 
 }  // namespace
 
-/// Every n-th layer attends, all have routed experts and a gated shared one. The language model
-/// alone, without further-token prediction.
+/// Every n-th layer has attention, all have routed experts and a gated shared one. The language
+/// model alone, without multi-token prediction.
 /// Source  published totals: Qwen3-Next 80B-A3B, Qwen3.5 397B-A17B (with the vision encoder)
 Model read_qwen3_next(Config& config) {
   Model model = llama_like(config);
@@ -143,7 +143,7 @@ Model read_qwen3_next(Config& config) {
                  "linear attention and mixture of experts are counted, not yet simulated");
 }
 
-/// One mixer or MLP per layer, each after one norm, in the order of a pattern.
+/// Each layer is a Mamba, attention, MLP or expert layer after one norm, in the order of a pattern.
 Model read_nemotron_h(Config& config) {
   Model model = llama_like(config);
   model.gated_mlp = false;

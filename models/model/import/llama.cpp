@@ -1,4 +1,5 @@
-// The LLaMA line: RMS norms, rotary positions, a gated MLP, grouped keys.
+// Readers of LLaMA and its relatives: RMS norms, rotary positions, a gated MLP, grouped-query
+// attention.
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
@@ -9,7 +10,8 @@ Model with_mlp(Config& config, Model model) {
   return model;
 }
 
-/// Windows on some layers only are a pattern that a Model cannot say.
+/// Reads the sliding window; a Model cannot express windows on some layers only
+/// (max_window_layers).
 Model with_optional_window(Config& config, Model model) {
   const std::int64_t window = config.size_or("sliding_window", Limits::positions, 0);
   const std::int64_t full = config.size_or("max_window_layers", Limits::layers, 0);
@@ -34,7 +36,7 @@ Model read_mistral(Config& config) {
   return dense(model);
 }
 
-/// Query, key and value have biases though no key says so.
+/// Query, key and value have biases, though no key of the file says so.
 Model read_qwen2(Config& config) {
   Model model = with_optional_window(config, with_mlp(config, llama_like(config)));
   model.qkv_bias = true;
@@ -48,8 +50,8 @@ Model read_qwen3(Config& config) {
   return dense(model);
 }
 
-/// Counted without the biases of query, key and value that `attention_bias` announces (q + 2k per
-/// layer, 0.003 % of the 7B) and without the modules that predict further tokens.
+/// Counted without the biases of query, key and value that `attention_bias` sets (q + 2k per layer,
+/// 0.003 % of the 7B) and without multi-token-prediction modules.
 Model read_mimo(Config& config) {
   config.find("attention_bias");
   return dense(with_optional_window(config, with_mlp(config, llama_like(config))));
@@ -61,7 +63,7 @@ Model read_phi3(Config& config) {
   return dense(model);
 }
 
-/// Norms before and after attention and MLP; every second layer sees a window only.
+/// Norms before and after attention and MLP; every second layer attends to a window only.
 /// Source  Gemma Team 2024, arXiv 2408.00118
 Model read_gemma2(Config& config) {
   Model model = with_mlp(config, llama_like(config));

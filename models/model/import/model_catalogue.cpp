@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view model_folder = "models/catalogue/";
 constexpr std::string_view model_suffix = ".json";
 
-/// The part of a catalogue path that is the model's name; empty for other files.
+/// The model's name in a path of the catalogue; empty for other files.
 std::string_view name_in(std::string_view path) {
   if (!path.starts_with(model_folder) || !path.ends_with(model_suffix)) return {};
   return path.substr(model_folder.size(), path.size() - model_folder.size() - model_suffix.size());

@@ -1,5 +1,5 @@
-// What a config says of the numbers themselves: epsilon, initialisation, rotary positions. A
-// simulation does not ask for them; a run does.
+// The numerical constants of a config: epsilon, initialisation, rotary positions. The executor
+// computes with them; simulated times do not depend on them.
 #include <fmt/format.h>
 
 #include <array>
@@ -14,7 +14,7 @@ constexpr std::array epsilon_keys{"rms_norm_eps", "layer_norm_eps", "layer_norm_
                                   "norm_eps"};
 constexpr std::array deviation_keys{"initializer_range", "init_std"};
 
-/// What the transformers library takes where the file is silent.
+/// The transformers library's default.
 double usual_epsilon(const Model& model) {
   if (model.family == Family::bert) return 1e-12;
   return model.norm == Norm::rms_norm ? 1e-6 : 1e-5;
@@ -28,7 +28,7 @@ double first_of(Config& config, const Keys& keys, double high, double otherwise)
   return otherwise;
 }
 
-/// Newer files say all in `rope_parameters`, older ones next to each other.
+/// Newer files have all keys inside `rope_parameters`, older ones at the top level.
 class RotaryReader {
  public:
   RotaryReader(Config& config, Model& model) : config_{config}, model_{model} {}
@@ -85,8 +85,8 @@ class RotaryReader {
     return found ? number(*found, 1e-6, 1e9) : otherwise;
   }
 
-  /// YaRN, and what DeepSeek's models make of it: the temperature that the paper puts into cosines
-  /// and sines they take as the ratio of two, and multiply scores by the square of the second.
+  /// YaRN. The paper scales cosines and sines by a temperature m(1); DeepSeek's models scale them
+  /// by m(mscale) / m(mscale_all_dim), and attention scores by m(mscale_all_dim)^2.
   ///   m(s) = 0.1 s log(factor) + 1
   /// Source  Peng et al. 2023, arXiv 2309.00071, section 3.4; DeepSeek-AI, DeepSeek-V3,
   ///         inference/model.py, which the transformers library follows

@@ -9,7 +9,7 @@
 namespace orrery::models {
 namespace {
 
-/// What a family leaves unsaid.
+/// A model with the defaults of the file's family.
 Model preset(const Node& config) {
   constexpr std::array families{Family::gpt, Family::llama, Family::bert};
   const auto word = config.find("family");
@@ -66,7 +66,7 @@ void read_sizes(const Node& config, Model& model) {
   model.full_attention_every = optional("full_attention_every", 0, Limits::layers, 0);
 }
 
-/// Experts, and the layers that have them.
+/// Reads the experts, and which layers have them.
 void read_experts(const Node& config, Model& model) {
   const auto optional = [&](std::string_view key, std::int64_t low, std::int64_t high,
                             std::int64_t otherwise) {
@@ -85,7 +85,7 @@ void read_experts(const Node& config, Model& model) {
   model.expert_every = std::max<std::int64_t>(1, model.expert_every);
 }
 
-/// Latent attention.
+/// Reads latent attention (MLA).
 void read_latents(const Node& config, Model& model) {
   const auto rank = config.find("kv_rank");
   if (!rank) return;

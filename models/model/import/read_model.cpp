@@ -1,3 +1,4 @@
+// Chooses the reader of a config.json by its model_type.
 #include <map>
 
 #include "models/model/import/families.hpp"

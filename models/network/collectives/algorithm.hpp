@@ -1,7 +1,7 @@
 #pragma once
 // The table of collective algorithms: each is one file of this folder and one row in builtins.cpp.
-// Whatever asks which algorithms there are iterates it: candidates, `show collectives`, the flags
-// of `orrery collective`, fits, and the tests.
+// All users iterate it: candidates, `show collectives`, the flags of `orrery collective`, fits, and
+// the tests.
 
 #include <cstdint>
 #include <string_view>
@@ -17,11 +17,11 @@ namespace collectives {
 struct CostCall;
 }
 
-/// How a collective uses the network between nodes while its bytes move.
-///   none       not at all
+/// Traffic pattern of a collective between nodes.
+///   none       no traffic between nodes
 ///   pair       one node to another
-///   ring       every node to the next of a ring, all edges in step
-///   tree       every node to its parents and children in two trees, all edges in step
+///   ring       every node to the next of a ring, all edges at the same rate
+///   tree       every node to its parents and children in two trees, all edges at the same rate
 ///   all_pairs  every rank to every other
 ///   star       all ranks and one root
 enum class TrafficPattern : std::uint8_t { none, pair, ring, tree, all_pairs, star };
@@ -33,17 +33,18 @@ inline constexpr Words<TrafficPattern, 6> traffic_pattern_words{
      {TrafficPattern::all_pairs, "all_pairs"},
      {TrafficPattern::star, "star"}}};
 
-/// When an algorithm is a candidate: wherever it runs, or only where a user names it, because no
-/// library that was measured picks it by itself.
+/// When an algorithm is a candidate: wherever it can run (usual), or only where a user names it,
+/// because no measured library picks it by itself.
 enum class AlgorithmUse : std::uint8_t { usual, named };
 
+/// One row of the table.
 struct CollectiveAlgorithm {
-  /// One for each protocol that could run here; empty: the algorithm does not run here.
+  /// The cost model: one time per protocol that could run; empty if the algorithm cannot run here.
   std::vector<CollectiveTime> (*times)(const collectives::CostCall& call);
   std::vector<Collective> operations;
   TrafficPattern pattern = TrafficPattern::ring;  // of groups that span nodes
   AlgorithmUse use = AlgorithmUse::usual;
-  std::string_view nccl{};  // as NCCL_ALGO names it; empty: NCCL has none of that name
+  std::string_view nccl{};  // its name in NCCL_ALGO; empty: not one of NCCL's
   std::string_view paper;
 
   bool performs(Collective collective) const {
@@ -54,7 +55,7 @@ struct CollectiveAlgorithm {
   }
 };
 
-/// All of them, in the open: models/network/collectives/builtins.cpp.
+/// The table: models/network/collectives/builtins.cpp.
 const Registry<CollectiveAlgorithm>& builtin_algorithms();
 
 }  // namespace orrery::models

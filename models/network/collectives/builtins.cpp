@@ -1,4 +1,4 @@
-// The table of algorithms, in the open. No macros, no static initialisers.
+// The table of collective algorithms. No macros, no static initialisers.
 
 #include "models/network/collectives/collective.hpp"
 #include "models/network/collectives/terms.hpp"
@@ -11,7 +11,7 @@ using enum Collective;
 
 Registry<CollectiveAlgorithm> all_algorithms() {
   Registry<CollectiveAlgorithm> known{"collective algorithm"};
-  // Before the tree whose nodes reduce by rings: where both are as fast, the switch does.
+  // Before "tree", so that it wins where both are equally fast.
   known.add("nvls_tree", {.times = collectives::nvls_tree,
                           .operations = {all_reduce},
                           .pattern = TrafficPattern::tree,

@@ -1,5 +1,5 @@
-// How many channels NCCL opens for a communicator: each is a ring or tree of its own, with a queue
-// pair on the NIC that it crosses.
+// How many channels NCCL opens for a communicator. Each channel is a ring or tree of its own, with
+// a queue pair on the NIC that it crosses.
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 namespace orrery::models::collectives {
 namespace {
 
-/// As an integer: one, times twice another or a number of ranks, is still one.
+/// Rounds towards zero, within 0 to 1024 so that products with it stay within an int.
 int count_of(double number) {
   return static_cast<int>(std::clamp(number, 0.0, 1024.0));
 }
@@ -21,12 +21,12 @@ int capability(const CostCall& call) {
   return call.cluster.gpu().generation.compute_capability;
 }
 
-/// NCCL_IB_QPS_PER_CONNECTION, as it is unless set.
+/// The default of NCCL_IB_QPS_PER_CONNECTION.
 /// Source  NCCL user guide, "Environment variables"
 constexpr int queue_pairs = 1;
 
-/// Of a ring inside one node: what the search finds, twice: 12 x 20 GB/s on A100, 12 x 30 on H100,
-/// 16 x 45 on B200.
+/// Channels of a ring inside one node: twice what NCCL's graph search finds: 12 x 20 GB/s on A100,
+/// 12 x 30 on H100, 16 x 45 on B200. 0: not known.
 /// Source  NCCL 2.30, src/graph/search.cc (lists of speeds), src/graph/connect.cc (each twice)
 int channels_inside(const CostCall& call) {
   if (call.cluster.node.scale_up != hardware::ScaleUp::nvswitch) return 0;
@@ -34,10 +34,11 @@ int channels_inside(const CostCall& call) {
   return capability(call) >= ampere ? 24 : 0;
 }
 
-/// One channel for each NIC at the NIC's rate (48 GB/s at most; 96 on Blackwell, so that a faster
-/// NIC has several), in two where that is 25 GB/s or more, unless since Hopper more than four
-/// below 50 GB/s were found; each of them twice when connected. Leaves out the doubling of fewer
-/// than 16 channels since Hopper where links inside a node have more than 45 GB/s for each.
+/// Channels of a ring or tree across nodes. The search finds one per NIC at the NIC's rate (at most
+/// 48 GB/s, 96 on Blackwell, so that a faster NIC has several) and splits it in two at 25 GB/s or
+/// more, unless, from Hopper on, it found more than four below 50 GB/s; connecting doubles them.
+/// Leaves out the doubling of fewer than 16 channels from Hopper on where links inside a node have
+/// more than 45 GB/s for each.
 /// Source  NCCL 2.30, src/graph/search.cc, src/graph/connect.cc
 ChannelCount channels_across(const CostCall& call) {
   const double rate = call.cluster.nic_bandwidth().count() / 1e9;
@@ -50,8 +51,8 @@ ChannelCount channels_across(const CostCall& call) {
   return {.channels = 2 * found * nics, .flows = 2 * found * queue_pairs};
 }
 
-/// From a rank to another over the network: one for every 14 GB/s of its NICs, halved until all
-/// peers have theirs at once among 64.
+/// Channels of point-to-point transfers across nodes: per peer one for every 14 GB/s of a rank's
+/// NICs, halved until the channels of all peers fit into 64.
 /// Source  NCCL 2.30, src/graph/paths.cc
 ChannelCount channels_of_pairs(const CostCall& call) {
   const double nics = nics_used(call) / call.group.ranks_per_node;

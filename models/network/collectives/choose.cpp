@@ -1,4 +1,4 @@
-// Which algorithms could run a collective, and the fastest of them.
+// Prices a collective: the algorithms that could run it, and the choice among them.
 
 #include <fmt/format.h>
 
@@ -32,7 +32,7 @@ bool allowed(const CollectiveTime& one, const CollectiveChoice& choice) {
   return !choice.protocol || !one.protocol || *one.protocol == *choice.protocol;
 }
 
-/// With fewer channels than NCCL opens by itself, so much less rate.
+/// With fewer channels than NCCL opens by itself, the rate falls in proportion.
 void limit_channels(CollectiveTime& one, int most) {
   if (one.channels <= most) return;
   const double slower = static_cast<double>(one.channels) / most;
@@ -43,8 +43,9 @@ void limit_channels(CollectiveTime& one, int most) {
   one.channels = most;
 }
 
-/// Flows that leave by one NIC: a ring's, of a tree's node twice as many (in one tree it has two
-/// children, in the other none), of pairs one for each peer beyond the node and rank at the NIC.
+/// Flows that leave by one NIC. Ring: `flows`. Tree: twice as many (a node has two children in one
+/// of the two trees and none in the other). Pairs: `flows` for each rank at the NIC and each peer
+/// on another node.
 double flows_on_nic(const CostCall& call, TrafficPattern pattern, int flows) {
   switch (pattern) {
     case TrafficPattern::tree:
@@ -74,7 +75,7 @@ void add_times(const std::string& name, const CollectiveAlgorithm& algorithm, co
   }
 }
 
-/// Then no table answers.
+/// Does the caller restrict the choice? Then no measured table is used.
 bool chosen(Collective collective, const CollectivePricing& pricing) {
   const CollectiveChoice& choice = pricing.choice;
   return !choice.algorithm.empty() || choice.protocol || choice.channels ||
@@ -142,7 +143,7 @@ CollectiveTime price(Collective collective, Bytes size, const GroupShape& group,
   const auto best = std::min_element(times.begin(), times.end(),
                                      [](const auto& a, const auto& b) { return a.time < b.time; });
   if (!measured) return *best;
-  // The table says how long, not how: the wire is used as by the algorithm that would be picked.
+  // The table has a time but no algorithm: flows are those of the algorithm that would be chosen.
   measured->pattern = best->pattern;
   measured->flows = best->flows;
   measured->channels = best->channels;

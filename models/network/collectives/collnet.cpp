@@ -1,5 +1,5 @@
-// CollNet: the switches of the fabric add (SHARP), so that every node sends its sum once and
-// receives the whole sum once.
+// CollNet: the fabric's switches reduce (SHARP), so that every node sends its partial sum once and
+// receives the total once.
 
 #include <algorithm>
 
@@ -9,9 +9,9 @@ namespace orrery::models::collectives {
 
 /// All-reduce of n ranks on N nodes, p = n/N on each, a chain inside each:
 ///   t = a + 2 h (p-1) + net + ramp(V) + max(size / (efficiency * share), V / (0.9 inside))
-/// inside  the ring's rate in a node, the NVLink switch's where it reduces, as in tree.cpp
-/// Runs where the fabric's switches reduce (`reduces` of the fabric) and nowhere else.
-/// Leaves out how many trees the switches hold at once, and how wide their numbers are.
+/// inside  rate inside a node: of a ring, or of the NVLink switch where it reduces, as in tree.cpp
+/// Runs only where the fabric's switches reduce (`reduces` of the fabric).
+/// Leaves out limits on concurrent reduction trees in the switches, and on number formats.
 /// Source  Graham et al. 2016, "Scalable hierarchical aggregation protocol (SHArP)"; latency as
 ///         NCCL's tuner composes it (src/graph/tuning.cc): one hop of the network, whatever N
 std::vector<CollectiveTime> collnet(const CostCall& call) {

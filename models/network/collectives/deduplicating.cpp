@@ -1,6 +1,6 @@
-// All-to-all of rows that are copies of tokens, of which a token goes once to each node that has
-// any of its experts and from there over NVLink to each: DeepEP's and HybridEP's dispatch, and
-// their combine, which adds up the other way round.
+// All-to-all of experts that sends a token once to each node that has any of its experts, and from
+// there over NVLink to each of these: the dispatch of DeepEP and HybridEP, and their combine, which
+// reduces along the same paths in reverse.
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@ namespace orrery::models::collectives {
 
 namespace {
 
-/// Of a NIC's rate.
+/// Share of a NIC's rate that is reached.
 /// Source  deepseek-ai/DeepEP, README: 43 GB/s of 50 between two nodes, "normal kernels with NVLink
 ///         and RDMA forwarding" (more nodes are listed with what NVLink moves: 51 to 58)
 constexpr double wire_share = 0.86;
@@ -21,9 +21,9 @@ constexpr double wire_share = 0.86;
 /// n ranks on N nodes, p = n/N on each, k copies of each token among the rows:
 ///   t = 2 (a + 2.8 us) + h (p-1 + N-1) + net
 ///       + max(size / k p (N-1) (1 - (1 - 1/N)^k) / (0.86 share), V / (1.05 ring))
-/// V       size (n-1)/n, what leaves a GPU over NVLink once it is on the node
-/// Source  Zhao et al. 2025, "Insights into DeepSeek-V3", arXiv 2505.09343, section 4.3: experts
-///         drawn evenly leave a node without any of a token's k with (1 - 1/N)^k
+/// V       size (n-1)/n, the bytes that a GPU forwards over NVLink
+/// Source  Zhao et al. 2025, "Insights into DeepSeek-V3", arXiv 2505.09343, section 4.3: with
+///         experts drawn uniformly, a node has none of a token's k with probability (1 - 1/N)^k
 std::vector<CollectiveTime> deduplicating(const CostCall& call) {
   const int nodes = call.group.nodes, inside = call.ranks_inside();
   if (nodes == 1) return {};

@@ -1,4 +1,4 @@
-// One message between two ranks: a pipeline's activations and their gradients.
+// One message between two ranks, such as a pipeline's activations and their gradients.
 
 #include "models/network/collectives/terms.hpp"
 
@@ -8,12 +8,13 @@ namespace orrery::models::collectives {
 ///   t = a + 2.8 us + 0.15 us * sqrt(size / R in ns) + size / (0.92 ring)
 /// and across nodes
 ///   t = a + 2.8 us + net + size / (0.8 efficiency * share)
-/// ring    the rate of a pair; share: network_share, what siblings sending at once leave
-/// Leaves out the drop seen between 1 and 128 MiB in a public B200 node log (84 GB/s, then 664):
-/// a choice of channels by that version.
-/// Source  a, net: the cluster's constants; 2.8 us and the root: the all-to-all's fit (a message
-///         is one of its peers); 0.92: the same B200 log at 16 GiB, 664 GB/s of a ring of 720.
-///         Across nodes as the all-to-all: on the one site where both were measured, under two
+/// ring    ring_rate of two ranks
+/// share   network_share: the NIC rate that is left while siblings send, too
+/// Leaves out the drop between 1 and 128 MiB in a public log of a B200 node (84 GB/s, then 664),
+/// caused by that NCCL version's choice of channels.
+/// Source  a, net: the cluster's constants; 2.8 us and the square root: the all-to-all's fit (a
+///         message is one of its peers); 0.92: the same B200 log at 16 GiB, 664 GB/s of a ring of
+///         720. Across nodes as the all-to-all: on the one site where both were measured, under two
 ///         settings, messages had 19.6 and 35.8 GB/s, all-to-alls 22.6 and 37
 std::vector<CollectiveTime> direct(const CostCall& call) {
   const auto& protocols = call.protocols();

@@ -16,7 +16,7 @@ void check(const Axis& axis) {
          "the ranks of a world are a multiple of an axis' stride times its extent");
 }
 
-/// Nodes of one group, in order, and its members on each.
+/// The nodes of one group, ascending, and the number of its members on each.
 std::map<int, int> members_by_node(const Axis& axis, int first) {
   std::map<int, int> members;
   for (int i = 0; i < axis.extent; ++i) ++members[(first + i * axis.stride) / axis.gpus_per_node];
@@ -27,7 +27,7 @@ bool is_worse(const GroupShape& a, const GroupShape& b) {
   return a.nodes != b.nodes ? a.nodes > b.nodes : a.ranks_per_node < b.ranks_per_node;
 }
 
-/// Looks at every group: for degrees that do not divide a node.
+/// Searches all groups for the worst one, where degrees do not divide a node.
 GroupShape worst_of_all(const Axis& axis) {
   GroupShape worst{.ranks = axis.extent, .nodes = 0};
   std::map<int, int> groups_on;
@@ -91,7 +91,7 @@ GroupShape neighbours_of(const Axis& axis) {
   if (whole.nodes == 1) {
     return {.ranks = 2, .nodes = 1, .ranks_per_node = 2, .groups_per_node = whole.groups_per_node};
   }
-  // Of two neighbouring nodes, the ranks less than a stride before the border send across it.
+  // On each node, the ranks less than one stride before its end send to the next node.
   return {.ranks = 2,
           .nodes = 2,
           .ranks_per_node = 1,

@@ -1,16 +1,16 @@
 #pragma once
-// Where the members of a communicator sit: how many nodes they span and with whom they share the
-// NICs there. Ranks fill nodes in order, and the plan's axes are laid out fastest first (Megatron:
-// tensor, context, data, pipeline). Leaves out placements that a scheduler scatters.
+// The shape of a communicator's group: how many nodes it spans and with how many sibling groups it
+// shares their NICs. Ranks fill nodes in order, and the plan's axes are laid out fastest first
+// (Megatron: tensor, context, data, pipeline). Leaves out scattered placements by a scheduler.
 
 namespace orrery::models {
 
-/// The worst placed group among those of one axis; all of them run at once.
+/// The worst placed group of one axis, whose groups all run at once.
 struct GroupShape {
   int ranks = 1;
   int nodes = 1;
-  int ranks_per_node = 1;   // on its emptiest node: the fewest NICs that it reaches
-  int groups_per_node = 1;  // sibling groups, itself included, that use one node's NICs together
+  int ranks_per_node = 1;   // on the node with the fewest, which limits the NICs that it can use
+  int groups_per_node = 1;  // groups (itself included) that use one node's NICs at once
   int node_stride = 1;      // nodes from one of its nodes to the next: 1 when contiguous
 
   friend bool operator==(const GroupShape&, const GroupShape&) = default;
@@ -28,13 +28,13 @@ struct Axis {
 };
 
 /// The shape of an axis' groups. Where they differ (degrees that do not divide a node) the worst
-/// of each field is taken: most nodes, then fewest ranks on one, most siblings, longest stride.
-/// Groups inside one node have `groups_per_node` siblings too, but no NIC to share.
+/// of each field is taken: most nodes, then fewest ranks on a node, most siblings, longest stride.
+/// Groups inside one node also have `groups_per_node` set, but share no NIC.
 /// Errors  a count below 1, or world not a multiple of stride * extent: ContractError
 GroupShape shape_of(const Axis& axis);
 
-/// The pair that a pipeline's neighbours form along an axis, for `send_receive`: the worst pair,
-/// with as many siblings as ranks of one node that send to another node at the same time.
+/// The shape of a pair of neighbours along an axis (pipeline stages), for `send_receive`: the worst
+/// pair; its siblings are the ranks of one node that send to another node at the same time.
 /// Errors  as shape_of
 GroupShape neighbours_of(const Axis& axis);
 

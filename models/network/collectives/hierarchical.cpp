@@ -1,5 +1,5 @@
-// Two levels, one after the other: inside every node, and across nodes between ranks of one place,
-// each over a NIC of its own.
+// Two-level collectives: one level inside every node, the other across nodes between the ranks of
+// the same local index, each over a NIC of its own. The levels run one after the other.
 
 #include "models/network/collectives/terms.hpp"
 
@@ -11,7 +11,8 @@ namespace orrery::models::collectives {
 ///   t = (r + 1) a + r h (p-1) + r net (N-1) + ramp + r (p-1)/p size / (0.976 ring)
 ///       + r (N-1)/N size / (efficiency * share)
 /// efficiency, ramp   as the ring's; share: network_share
-/// The two levels do not overlap: pieces that are pipelined through both approach a ring's time.
+/// The two levels do not overlap; if pieces were pipelined through both, the time would approach a
+/// ring's.
 /// Source  Mikami et al. 2018, "Massively distributed SGD", arXiv 1811.05233 (2D-torus all-reduce)
 std::vector<CollectiveTime> hierarchical(const CostCall& call) {
   const auto& constants = call.cluster.collectives;

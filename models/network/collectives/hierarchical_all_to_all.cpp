@@ -1,5 +1,5 @@
-// All-to-all in two levels: inside every node what goes to one place of any node is brought to the
-// rank of that place, which then sends one message to each node.
+// Two-level all-to-all: inside every node, the data for ranks of one local index (on any node) is
+// gathered on the rank of that index, which then sends one message to each node.
 
 #include "models/network/collectives/terms.hpp"
 
@@ -8,7 +8,7 @@ namespace orrery::models::collectives {
 /// n ranks on N nodes, p = n/N on each:
 ///   t = 2 (a + 2.8 us) + h (p-1 + N-1) + net + 0.15 us sqrt(V / R in ns) + V / (1.05 ring)
 ///       + size (N-1)/N p / (0.8 efficiency * share),  V = size (p-1)/p
-/// Fewer and larger messages than pairwise, whose hops count n-1; every byte crosses NVLink too.
+/// Fewer and larger messages than pairwise (n-1 hops), but every byte crosses NVLink, too.
 /// share   network_share_all_pairs of the group on one node
 /// Source  Hwang et al. 2022, "Tutel: adaptive mixture-of-experts at scale", arXiv 2206.03382
 ///         (2DH all-to-all); constants as pairwise.cpp

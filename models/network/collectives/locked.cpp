@@ -1,4 +1,5 @@
-// Locked parts: all flows of a part move together, at the rate of the one whose links have least.
+// Evaluates a collective as one or two locked parts. All flows of a part move at the same rate,
+// that of its most constrained flow, so that flows are counted per link instead of listed.
 
 #include <algorithm>
 #include <cmath>
@@ -14,14 +15,14 @@ namespace {
 using collectives::CostCall;
 using collectives::RankNetwork;
 
-/// Flows of one part: how many cross each link is in the rows.
+/// A set of flows that move at one rate; LockedLink has how many of them cross a link.
 struct LockedPart {
-  Time begin{};        // on its links
-  double amount = 0;   // bytes of each flow, as its NIC counts them
-  double fastest = 0;  // bytes per second that one flow may have
+  Time begin{};        // when the flows start to use links
+  double amount = 0;   // bytes of each flow, counted at the line rate of its NIC
+  double fastest = 0;  // highest rate of one flow, in bytes per second
 };
 
-/// Links that are alike: what each carries, and how many flows of each part cross it.
+/// A class of equal links: the capacity of each, and how many flows of each part cross it.
 struct LockedLink {
   double capacity = 0;
   std::array<double, 2> flows{};
@@ -30,7 +31,8 @@ struct LockedLink {
 using Parts = std::vector<LockedPart>;
 using Rows = std::vector<LockedLink>;
 
-/// Max-min with one rate for each part: raise all, stop those that cross a full link.
+/// Max-min fair rates, one per part: raises the rates of all parts together and fixes those of
+/// parts that cross a full link.
 std::array<double, 2> rates_of(const Parts& parts, const Rows& rows,
                                const std::array<bool, 2>& active) {
   std::array<double, 2> rates{};
@@ -69,7 +71,7 @@ std::array<double, 2> rates_of(const Parts& parts, const Rows& rows,
   return rates;
 }
 
-/// The end of the last part, and how often rates changed until then.
+/// Runs the parts to the end: the time at which the last one ends, and how often rates changed.
 NetworkRun run_parts(const Parts& parts, const Rows& rows) {
   NetworkRun run{.transfers = parts.size()};
   run.memory = Bytes{static_cast<std::int64_t>(rows.capacity() * sizeof(LockedLink))};
@@ -102,7 +104,7 @@ NetworkRun run_parts(const Parts& parts, const Rows& rows) {
   return run;
 }
 
-/// Flows per link, collected link by link, as rows.
+/// Counts the flows of each part on every link.
 class FlowCounts {
  public:
   explicit FlowCounts(const FabricGraph& fabric) : fabric_{fabric}, counts_(fabric.links()) {}
@@ -112,7 +114,7 @@ class FlowCounts {
   }
   void add(LinkId link, std::size_t part, double flows) { counts_[index(link)][part] += flows; }
 
-  /// Links that differ in nothing once.
+  /// One row per class of links with equal capacity and flows.
   Rows rows() const {
     std::map<std::array<double, 3>, bool> seen;
     Rows rows;
@@ -131,18 +133,18 @@ class FlowCounts {
   std::vector<std::array<double, 2>> counts_;
 };
 
-/// What one flow has to carry: the work that the price gives it, at the rate that it occupies.
+/// Bytes of one flow: the price's transfer time at the rate that the flow occupies.
 double amount_of(const CollectiveTime& alone) {
   return seconds(alone.fluid) * alone.wire.count();
 }
 
-/// Where links inside nodes limit, no flow is faster than at its price.
+/// Highest rate of one flow: that of its price where links inside nodes are the bottleneck.
 double fastest_of(const CollectiveTime& alone) {
   const bool inside = ratio(alone.links.nic, alone.fluid) < 1 - 1e-9;
   return inside ? alone.wire.count() : std::numeric_limits<double>::infinity();
 }
 
-/// A ring, tree or message: from each node to the next one of the pattern, on every NIC.
+/// A ring or tree (every node sends to the next, on every NIC used), or one message.
 NetworkRun run_edges(const RankNetwork& ranks, const CollectiveTime& alone, bool one_message,
                      int used) {
   FlowCounts counts{ranks.fabric()};
@@ -158,13 +160,13 @@ NetworkRun run_edges(const RankNetwork& ranks, const CollectiveTime& alone, bool
                    counts.rows());
 }
 
-/// Which links the flows of a uniform all-to-all cross, part 0 under one leaf, part 1 beyond:
-/// into each port from every leaf, whose other ports each send as many.
+/// Flows of a uniform all-to-all on each link: part 0 between ports of one leaf, part 1 between
+/// leaves. Counted for each destination port, leaf by leaf, since routes depend on these only.
 Rows pair_rows(const RankNetwork& ranks, double flows) {
   const FabricGraph& fabric = ranks.fabric();
   FlowCounts counts{fabric};
   std::vector<double> at_port(fabric.ports()), on_leaf(fabric.leaves());
-  std::map<std::pair<std::size_t, int>, double> of_node;  // ranks of a node under a leaf
+  std::map<std::pair<std::size_t, int>, double> of_node;  // ranks by leaf and node
   for (int rank = 0; rank < ranks.ranks(); ++rank) {
     const std::size_t port = ranks.port_of(rank);
     ++at_port[port];
@@ -195,7 +197,7 @@ Rows pair_rows(const RankNetwork& ranks, double flows) {
 
 NetworkRun run_pairs(const CostCall& cost, const RankNetwork& ranks, const CollectiveTime& alone) {
   const auto& cluster = cost.cluster;
-  // The price waits for the longest path; flows under one leaf begin earlier.
+  // The price has the latency of the longest path; flows under one leaf begin earlier.
   const Time constant = alone.latency - cluster.collectives.network;
   const auto begin = [&](std::size_t cables) {
     return constant + message_latency(cluster, cables);

@@ -18,7 +18,8 @@ double steps(Collective collective, int ranks) {
   return collective == Collective::all_reduce ? 2.0 * (ranks - 1) : ranks - 1;
 }
 
-/// The table of as many ranks, else of the nearest by ratio, the smaller of two as near.
+/// The table for the same number of ranks, otherwise the nearest by the ratios of ranks and nodes
+/// (the first of equally near ones).
 const CollectiveTable* table_for(const CostCall& call) {
   const CollectiveTable* best = nullptr;
   double best_distance = 0;
@@ -36,7 +37,7 @@ const CollectiveTable* table_for(const CostCall& call) {
   return best;
 }
 
-/// What siblings on the same NICs leave of the rate that the group has alone.
+/// Share of the group's NIC rate that is left while siblings use the same NICs.
 double share_left(const CostCall& call) {
   if (call.group.nodes == 1 || call.group.groups_per_node == 1) return 1;
   CostCall alone = call;

@@ -21,7 +21,7 @@ constexpr int most_channels = 64;
 template <class Value>
 using NcclNames = std::vector<std::pair<std::string_view, Value>>;
 
-/// NCCL's words are not case sensitive.
+/// Equal without regard to case, as NCCL compares names.
 bool alike(std::string_view a, std::string_view b) {
   const auto small = [](char each) { return std::tolower(static_cast<unsigned char>(each)); };
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
@@ -49,7 +49,7 @@ NcclNames<Protocol> protocols_by_name() {
   return {{"LL", Protocol::ll}, {"LL128", Protocol::ll128}, {"Simple", Protocol::simple}};
 }
 
-/// One variable's value as it is read.
+/// The value of a variable, and where it was written.
 struct NcclValue {
   std::string_view name, text;
   const std::string& place;
@@ -70,7 +70,7 @@ Value named(const NcclValue& value, std::string_view word, const NcclNames<Value
   value.refuse(accepted, word);
 }
 
-/// The parts between `separator`, empty ones too.
+/// Splits at `separator`; keeps empty parts.
 std::vector<std::string_view> parts_of(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   for (std::size_t at = 0; at <= text.size();) {
@@ -81,7 +81,7 @@ std::vector<std::string_view> parts_of(std::string_view text, char separator) {
   return parts;
 }
 
-/// The names of a list; of one that begins with '^' all others.
+/// The values of a list of names; of a list that begins with '^', all other values.
 template <class Value>
 std::vector<Value> allowed_of(const NcclValue& value, std::string_view text,
                               const NcclNames<Value>& known) {
@@ -116,7 +116,7 @@ std::vector<NcclList<Value>> lists_of(const NcclValue& value, const NcclNames<Va
   return lists;
 }
 
-/// The list of a collective; null: it may be anything.
+/// The list that applies to a collective; null: no restriction.
 template <class Value>
 const std::vector<Value>* list_of(const std::vector<NcclList<Value>>& lists,
                                   Collective collective) {
@@ -186,7 +186,7 @@ CollectiveChoice tuned_choice(Collective collective, Bytes size, const GroupShap
     one.choice.protocol = each.protocol;
     if (!candidates(collective, size, group, cluster, one).empty()) return one.choice;
   }
-  if (tuned.empty() || !settings.restricts(collective)) return choice;  // it has no say here
+  if (tuned.empty() || !settings.restricts(collective)) return choice;  // not tuned
   throw InputError{settings.place,
                    fmt::format("nothing that is allowed runs {} of {} ranks here; a list may be of "
                                "one function, as in NCCL_ALGO=allreduce:Tree",

@@ -1,7 +1,7 @@
 #pragma once
-// What a user allows NCCL, as its environment says it, and its tuner's choice among that:
-// NCCL_ALGO, NCCL_PROTO, NCCL_MAX_NCHANNELS (also NCCL_MAX_CTAS). Source  NCCL 2.30.7,
-// docs/userguide/source/env.rst: lists by function since 2.24; a function of
+// The environment variables that restrict NCCL's choice, and its tuner's choice among what is left:
+// NCCL_ALGO, NCCL_PROTO, NCCL_MAX_NCHANNELS (also NCCL_MAX_CTAS).
+// Source  NCCL 2.30.7, docs/userguide/source/env.rst: lists by function since 2.24; a function for
 //         which nothing is left fails, since then without falling back to Ring
 
 #include <optional>
@@ -13,33 +13,35 @@
 
 namespace orrery::models {
 
-/// Of one collective, or of all that no other list names.
+/// A list of allowed values, for one collective or (without one) for all that no other list names.
 template <class Value>
 struct NcclList {
   std::optional<Collective> of;
   std::vector<Value> allowed;
 };
 
+/// All restrictions.
 struct NcclSettings {
   std::vector<NcclList<std::string_view>> algorithms{};  // names of builtin_algorithms
   std::vector<NcclList<Protocol>> protocols{};
   std::optional<int> channels{};
-  std::string place{};  // where they were written, for errors: "--env", "/collectives"
+  std::string place{};  // where the user wrote them, for errors: "--env", "/collectives"
 
-  /// Is anything fixed that the tuner would choose by itself?
+  /// Is anything restricted?
   bool any() const { return !algorithms.empty() || !protocols.empty() || channels; }
   bool restricts(Collective collective) const;
   bool allows(Collective collective, std::string_view algorithm, Protocol protocol) const;
 };
 
-/// One variable into `settings`.
+/// Reads one variable into `settings`.
 /// value   "Ring,Tree", "^LL128" (all others), "allreduce:tree,ring;broadcast:ring"
 /// Errors  a name or value that is not known: InputError at the settings' place
 void read_nccl_variable(std::string_view name, std::string_view value, NcclSettings& settings);
 
-/// What NCCL's tuner, so restricted, runs: with it `price` is asked. What it does not tune (all-to-
-/// alls, messages) stays as it was chosen, on no more channels than allowed.
-/// Errors  nothing that is allowed runs here: InputError at the settings' place
+/// The algorithm and protocol that NCCL's tuner takes under these restrictions, for `price`. For
+/// collectives that it does not tune (all-to-alls, messages) the caller's choice is returned, with
+/// the limit of channels.
+/// Errors  nothing that is allowed can run here: InputError at the settings' place
 CollectiveChoice tuned_choice(Collective collective, Bytes size, const GroupShape& group,
                               const hardware::Cluster& cluster, const CollectivePricing& pricing);
 

@@ -14,17 +14,17 @@ namespace orrery::models {
 namespace {
 
 using ByProtocol = std::array<double, 3>;  // ll, ll128, simple
-using ByNodes = std::array<double, 3>;     // one, two, four or more
+using ByNodes = std::array<double, 3>;     // one node, two nodes, more (NCCL: four or more)
 
-// Microseconds.
+// Latencies in microseconds: base, and per hop by kind of link.
 constexpr ByProtocol ring_base{6.6, 14, 8.4}, tree_base{6.8, 14, 8.4};
 constexpr ByProtocol ring_nvlink{0.6, 1.9, 3.4}, tree_nvlink{0.6, 1.25, 4.0};
 constexpr ByProtocol ring_pcie{1.0, 2.5, 5.7}, tree_pcie{1.0, 1.9, 4.0};
 constexpr ByProtocol ring_network{2.7, 4.0, 14}, tree_network{5.0, 8.5, 14};
 constexpr double nvls_nvlink = 25, nvls_tree_network = 20.9;
-constexpr double post = 1;  // of a message, on hosts of Intel; three times in Simple
+constexpr double post = 1;  // to post a message on an Intel host; Simple posts three
 
-/// GB/s.
+/// Bandwidth limits in GB/s by GPU generation: `ll` of all channels, the others of one channel.
 struct TunedGeneration {
   ByNodes ll{}, ring_ll128{}, tree_ll128{}, tree_simple{}, nvls_tree{};
   double nvls_efficiency = 0;
@@ -38,7 +38,7 @@ constexpr TunedGeneration hopper{{141, 39, 20.4},  {36.7, 36.7, 36.7}, {36.7, 36
 constexpr TunedGeneration blackwell{{282, 39, 20.4}, {40, 40, 40}, {55.6, 31.67, 20},
                                     {70, 42.8, 24},  {0, 96, 80},  0.74};
 
-/// Of a tree's bandwidth, by log2(bytes / 64).
+/// Correction factors of a tree's bandwidth, by protocol and log2(bytes / 64).
 constexpr std::size_t corrections = 23;
 constexpr std::array<std::array<double, corrections>, 3> tree_correction{
     {{1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1},
@@ -99,7 +99,7 @@ class Tuner {
     return cut ? ranks_ - 1 : ranks_;
   }
 
-  /// Channels and the speed of one, in GB/s: what the search finds.
+  /// Channels and the speed of one in GB/s, as NCCL's graph search finds them.
   void find_graph(const GroupShape& group) {
     const double inside = cluster_.node.scale_up_bandwidth.count() / 1e9;
     if (nodes_ <= 1) {
@@ -163,7 +163,7 @@ class Tuner {
   }
   double log2_nodes() const { return std::bit_width(static_cast<std::uint64_t>(nodes_)) - 1; }
 
-  /// Of nccl-tests' bytes.
+  /// Rate in GB/s over the size as nccl-tests counts it.
   double ring_rate(Protocol protocol) const {
     double bus = channels_ * speed_;
     if (protocol == Protocol::ll) bus = std::min(at_nodes(generation().ll), bus / 2);

@@ -1,9 +1,9 @@
 #pragma once
-// What NCCL itself expects of its algorithms, from the constants of its own cost model; it runs the
-// one of least time. A choice, not a prediction: what the chosen one takes, the cost models say.
+// NCCL's own cost model, by which it chooses the algorithm and protocol with the least expected
+// time. Used for the choice only: the time of the chosen algorithm is predicted by our cost models.
 //   time = latency + bytes / bandwidth
-// Leaves out NVLS of gathers, CollNet and PAT (both need what the defaults lack), symmetric-memory
-// kernels, tuner plugins, and hosts of AMD (2 us to post a message instead of 1).
+// Leaves out NVLS of gathers, CollNet and PAT (both need what default settings lack), kernels on
+// symmetric memory, tuner plugins, and AMD hosts (2 us to post a message instead of 1).
 // Source  NCCL 2.30.7, src/graph/tuning.cc, src/graph/topo.h, src/graph/search.cc
 
 #include <string_view>
@@ -13,14 +13,15 @@
 
 namespace orrery::models {
 
+/// One algorithm and protocol with NCCL's expected time.
 struct TunedChoice {
   std::string_view algorithm;  // of builtin_algorithms
   Protocol protocol = Protocol::simple;
   double expected = 0;  // seconds
 };
 
-/// All that NCCL compares for one call, the one that it expects to be fastest first. Empty for what
-/// it does not tune: all-to-alls, messages, gather and scatter.
+/// All choices that NCCL compares for one call, by expected time, the fastest first. Empty for
+/// collectives that it does not tune: all-to-alls, messages, gather and scatter.
 /// Errors  a group of one rank: ContractError
 std::vector<TunedChoice> nccl_choices(Collective collective, Bytes size, const GroupShape& group,
                                       const hardware::Cluster& cluster);

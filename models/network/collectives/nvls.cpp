@@ -1,4 +1,4 @@
-// NVLS: the NVLink switch adds, each GPU sends and receives every byte once.
+// NVLS: the NVLink switch reduces, and each GPU sends and receives every byte once.
 
 #include <cmath>
 
@@ -7,8 +7,8 @@
 namespace orrery::models::collectives {
 namespace {
 
-constexpr double bus_of_eight = 1.75;  // 2(n-1)/n at n = 8, where the root's factor was fitted
-constexpr int fewest_ranks = 5;        // up to 4 NCCL's ring is as fast and stays
+constexpr double bus_of_eight = 1.75;  // 2(n-1)/n at n = 8, where the square root was fitted
+constexpr int fewest_ranks = 5;        // up to 4 ranks NCCL's ring is as fast and is used
 
 }  // namespace
 
@@ -21,8 +21,8 @@ bool nvls_runs(const hardware::Cluster& cluster, int ranks_inside) {
 ///   t = 27 us + 6.7 ns * sqrt(1.75 size) + size / switch_rate
 /// size    in bytes; switch_rate 274 GB/s on Hopper, 480 on Blackwell
 /// Source  public logs of 5 to 8 H200 and 6 to 8 B200 at 8 GiB (bus bandwidth 414, 436, 460, 473;
-///         778, 811, 838): one time for all; 27 us and the root: fitted with the ring's constants
-///         on the same rows (143 of them NVLS)
+///         778, 811, 838): the same time for all; 27 us and the square root: fitted with the ring's
+///         constants on the same rows (143 of them NVLS)
 std::vector<CollectiveTime> nvls(const CostCall& call) {
   if (call.group.nodes > 1 || !nvls_runs(call.cluster, call.group.ranks)) return {};
   const auto& protocols = call.protocols();

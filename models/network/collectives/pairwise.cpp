@@ -17,7 +17,7 @@ double pair_efficiency(const CostCall& call) {
 
 /// Inside a node, V = size (n-1)/n bus bytes:
 ///   t = a + 2.8 us + 0.15 us * sqrt(V / R in ns) + V / (1.05 ring) + size / n / 2.4 R
-/// Across N nodes of p ranks the bytes that leave a node count, p size (n-p)/n of them:
+/// Across N nodes of p ranks, with leaving = p size (n-p)/n bytes out of each node:
 ///   t = a + 2.8 us + h (n-1) + net + max(leaving / (0.8 efficiency * share), inside)
 /// inside  V / (1.05 ring); share: network_share_all_pairs of the group on one node
 /// Source  least |log error| over 532 rows of public runs on A100, Hopper and Blackwell nodes of

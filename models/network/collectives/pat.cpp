@@ -8,8 +8,8 @@ namespace orrery::models::collectives {
 
 /// All-gather or reduce-scatter of n ranks on n nodes:
 ///   t = a + net ceil(log2 n) + ramp(V) + V / (gather_efficiency * share)
-/// Leaves out the pipeline of large calls, whose trees are shortened to buffers of fixed size, and
-/// the quarter of the rate that NCCL's tuner subtracts.
+/// Leaves out the pipelining of large calls, whose trees are shortened to fit fixed-size buffers,
+/// and the quarter of the rate that NCCL's tuner subtracts.
 /// Source  Jeaugey 2025, "PAT: a new algorithm for all-gather and reduce-scatter operations at
 ///         scale", arXiv 2506.20252; runs with one GPU per node only, NCCL 2.23 and later
 std::vector<CollectiveTime> pat(const CostCall& call) {

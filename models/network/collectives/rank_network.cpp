@@ -15,7 +15,7 @@ RankNetwork::RankNetwork(const CostCall& call, double efficiency, Bandwidth insi
       step_{call.cluster.collectives.step} {
   if (call.group.nodes == 1) return;
   fabric_.emplace(call.cluster);
-  // What a message waits beyond the cables of its way, whose links say what they take.
+  // Latency of a message without its cables, whose links have latencies of their own.
   message_ = message_latency(call.cluster, 0);
 }
 

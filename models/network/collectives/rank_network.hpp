@@ -1,8 +1,8 @@
 #pragma once
-// The links that ranks of one group send over: the fabric's from NIC to NIC, and inside a node one
-// out of each GPU and one into it, at the rates that large messages reach. Ranks fill nodes in
-// order; each uses the NIC of its place in the node. Leaves out which switch or socket is between a
-// GPU and its NIC.
+// The links that the ranks of one group send over: the fabric's links from NIC to NIC, and inside a
+// node one link out of each GPU and one into it, at the rates that large messages reach. Ranks fill
+// nodes in order; each uses the NIC of its local index. Leaves out the switches and sockets between
+// a GPU and its NIC.
 
 #include <optional>
 
@@ -12,13 +12,14 @@
 
 namespace orrery::models::collectives {
 
+/// Links and routes between the ranks of one group.
 class RankNetwork {
  public:
   /// efficiency   share of its rate that each link of the fabric carries
   /// inside       rate of a GPU's links in its node; 0: no two ranks share a node
   RankNetwork(const CostCall& call, double efficiency, Bandwidth inside);
 
-  /// All links, into a network that has none: they keep their ids.
+  /// Adds all links to an empty network, where they keep their ids.
   void install(Network& network) const;
 
   int ranks() const { return ranks_; }
@@ -28,9 +29,9 @@ class RankNetwork {
   int nics() const { return nics_; }
   int node_of(int rank) const { return rank / gpus_; }
 
-  /// `route` becomes the links from a rank to another.
+  /// Sets `route` to the links from one rank to another.
   void route(int from, int to, Route& route) const;
-  /// From a node to another by their NICs of one number.
+  /// The route from one node to another between their NICs of the same index.
   Route rail(int from, int to, int nic) const;
   std::size_t port_of(int rank) const;
 

@@ -1,4 +1,5 @@
-// Ring: each rank passes shards to its neighbour. Inside a node one candidate per protocol.
+// Ring: each rank passes shards to its neighbour. Inside a node there is one candidate per
+// protocol.
 
 #include <algorithm>
 
@@ -7,17 +8,17 @@
 namespace orrery::models::collectives {
 namespace {
 
-/// How often the ring is walked: 2(n-1) steps for an all-reduce, n-1 for the others.
+/// Trips round the ring: two (2(n-1) steps) for an all-reduce, one (n-1 steps) for the others.
 int rounds(Collective collective) {
   return collective == Collective::all_reduce ? 2 : 1;
 }
 
-/// A broadcast and a reduce are pipelined along the ring and own no shard.
+/// Does each rank own a shard? Broadcast and reduce are pipelined along the ring instead.
 bool has_shards(Collective collective) {
   return collective != Collective::broadcast && collective != Collective::reduce;
 }
 
-/// Never above the ring's own rate: half of what LL sends is flags.
+/// Rate of the LL protocol, half of whose bytes are flags; never above the ring's rate.
 double ll_bytes_per_second(const CostCall& call) {
   const double ring = ring_rate(call.cluster, call.group.ranks);
   for (const auto& rate : call.cluster.collectives.group_rates) {
@@ -33,14 +34,14 @@ double ll_bytes_per_second(const CostCall& call) {
 ///   LL      l + min(V / 0.021 R, 0.108 l) + V / 0.282 R
 ///   LL128   2.43 l + V / 0.715 R + own       (over NVLink only)
 ///   Simple  2.92 l + V / 0.976 ring + own
-/// own     size / n / 1.49 R, a rank's own shard; nothing in a broadcast or reduce, nor over PCIe,
-///         where the link is slower than any copy inside a GPU
+/// own     size / n / 1.49 R, the copy of a rank's own shard; 0 in a broadcast or reduce, and over
+///         PCIe, where the link is slower than any copy inside a GPU
 /// a, h    base and step of the cluster's constants; R link rate (times reach in 0.282 R and
 ///         0.715 R); ring: ring_rate
-/// Source  form: "size over rate plus steps" of NCCL's tuner (src/graph/tuning.cc). Constants
+/// Source  form: size over rate plus steps, as NCCL's tuner (src/graph/tuning.cc). Constants
 ///         (ProtocolConstants), common to A100, Hopper and Blackwell: least |log error| of the
 ///         smallest candidate over 1,415 rows of public nccl-tests runs (2, 4, 8 GPUs, 512 B to
-///         512 MiB, mostly NVIDIA aiconfigurator's tables): 3.7 % median, 3.9 % on curves left out
+///         512 MiB, mostly NVIDIA aiconfigurator's tables): 3.7 % median, 3.9 % on curves held out
 ///         of the fit (four folds); base and step as fitted on all
 std::vector<CollectiveTime> ring_in_node(const CostCall& call) {
   const auto& constants = call.cluster.collectives;
@@ -78,7 +79,7 @@ std::vector<CollectiveTime> ring_in_node(const CostCall& call) {
   return times;
 }
 
-/// Ring over N nodes, whatever the protocol:
+/// Ring over N nodes, one cost model for all protocols:
 ///   t = a + rounds * (h (n-N) + net (N-1)) + ramp(V) + V / B
 /// B       the smaller of the ring's rate inside a node and efficiency * NIC share; the fabric's
 ///         gather_efficiency for all but an all-reduce

@@ -1,4 +1,4 @@
-// Gather and scatter: one root takes a shard from each of the others, or sends one to each.
+// Gather and scatter: one root receives a shard from each of the others, or sends one to each.
 
 #include <algorithm>
 
@@ -6,14 +6,14 @@
 
 namespace orrery::models::collectives {
 
-/// n ranks on N nodes, p = n/N on each; of `size`, all shards together, (n-p)/n cross the root's
-/// NIC and (p-1)/n its links:
+/// n ranks on N nodes, p = n/N on each. `size` is that of all shards, of which (n-p)/n cross the
+/// root's NIC and (p-1)/n its links inside the node:
 ///   t = a + 2.8 us + h (n-1) + net + max(size (n-p)/n / (0.8 efficiency * share),
 ///                                        size (p-1)/n / (1.05 ring))
 /// net     across nodes only
 /// share   network_share of a group with one rank on the root's node
-/// Source  NCCL builds both of sends and receives (nccl-tests, src/gather.cu, src/scatter.cu), so
-///         the constants are those of pairs, pairwise.cpp
+/// Source  both are built of sends and receives (nccl-tests, src/gather.cu, src/scatter.cu), so the
+///         constants are those of pairs, pairwise.cpp
 std::vector<CollectiveTime> rooted(const CostCall& call) {
   const auto& constants = call.cluster.collectives;
   const auto& protocols = call.protocols();

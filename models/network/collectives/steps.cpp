@@ -14,7 +14,7 @@ namespace {
 using collectives::CostCall;
 using collectives::RankNetwork;
 
-/// One simulation: its clock, its links, and when its ranks begin.
+/// One simulation: its clock and its links.
 struct StepsRun {
   explicit StepsRun(const RankNetwork& ranks) { ranks.install(network); }
 
@@ -31,17 +31,16 @@ struct StepsRun {
   Network network{engine};
 };
 
-/// Pieces that pass from edge to edge, one at a time on each: the edges of a ring, or of a chain.
-/// A piece goes on when it has come and the piece before it has left.
+/// Pieces that pass along the edges of a ring or chain, one at a time on each edge. A piece is sent
+/// on when it has arrived and the piece before it has left.
 class EdgeWalk {
  public:
-  /// ready    pieces that the first sender of each edge has from the beginning
-  /// size     of a piece on an edge
+  /// The edges, and the pieces that cross each of them.
   struct EdgePlan {
     std::vector<Route> routes{};
-    bool closed = true;  // the last edge leads to the first
+    bool closed = true;  // a ring: the last edge leads to the first
     std::uint32_t pieces = 0;
-    std::vector<Bytes> sizes{};  // piece k on edge e: sizes[(e + pieces_of - k) % sizes.size()]
+    std::vector<Bytes> sizes{};  // of the shards (ring) or pieces (chain); see size_of
   };
 
   EdgeWalk(StepsRun& run, EdgePlan plan) : run_{run}, plan_{std::move(plan)} {
@@ -60,7 +59,7 @@ class EdgeWalk {
     bool busy = false;
   };
 
-  /// A shard moves on by one edge with every piece.
+  /// On a ring, piece k on edge e is shard e - k (modulo the number of shards).
   Bytes size_of(std::uint32_t edge, std::uint32_t piece) const {
     const auto shards = static_cast<std::uint32_t>(plan_.sizes.size());
     return plan_.sizes[plan_.closed ? (edge + shards - piece % shards) % shards : piece];
@@ -90,7 +89,7 @@ class EdgeWalk {
   std::vector<Edge> edges_;
 };
 
-/// `total` in equal parts, a byte apart at most.
+/// Cuts `total` into parts that differ by at most one byte.
 std::vector<Bytes> cut(Bytes total, std::int64_t parts) {
   std::vector<Bytes> cuts;
   std::int64_t before = 0;
@@ -115,8 +114,8 @@ Bandwidth inside_rate(const CostCall& call, double share) {
   return inside > 1 ? Bandwidth{share * collectives::ring_rate(call.cluster, inside)} : Bandwidth{};
 }
 
-/// One ring's edges: the ranks in order, on each node beginning with the one after the NIC's, and
-/// from node to node over that NIC.
+/// The edges of the ring of one NIC: ranks in order, on each node beginning with the rank after the
+/// NIC's index, and from node to node over that NIC.
 std::vector<Route> edges_of(const RankNetwork& ranks, int nic, bool closed) {
   std::vector<int> order;
   for (int first = 0; first < ranks.ranks(); first += ranks.gpus()) {
@@ -138,12 +137,13 @@ std::vector<Route> edges_of(const RankNetwork& ranks, int nic, bool closed) {
   return routes;
 }
 
-/// Pieces in which a broadcast or a reduction goes down the chain.
+/// Bytes of the pieces in which a broadcast or reduction is pipelined down the chain.
 /// Source  NCCL 2.30, src/include/device.h and src/init.cc: a buffer of 4 MiB in 8 steps
 constexpr std::int64_t slice = 512 << 10;
 
-/// As many rings as nodes have NICs, each with an equal part of the bytes: shards that go round
-/// once (all-gather, reduce-scatter) or twice (all-reduce), slices from one end to the other.
+/// One ring per NIC of a node, each with an equal part of the bytes: shards go round once
+/// (all-gather, reduce-scatter) or twice (all-reduce); broadcast and reduce send slices down a
+/// chain.
 NetworkRun ring_steps(const NetworkCall& call) {
   const CostCall cost = cost_call(call);
   const auto& fabric = call.cluster.fabric;
@@ -172,12 +172,12 @@ NetworkRun ring_steps(const NetworkCall& call) {
   return run.finish();
 }
 
-/// Says each message's ends and size, one after another.
+/// Called for each message with its source, destination and size.
 using SendPair = std::function<void(int from, int to, Bytes size)>;
 
-/// All messages begin at once.
-/// flows    how many there are at most
-/// each     calls what it is given for every message
+/// Simulates point-to-point messages that all begin at once.
+/// flows    upper bound of their number
+/// each     calls its argument once for every message
 NetworkRun pair_steps(const NetworkCall& call, std::size_t flows,
                       const std::function<void(const SendPair&)>& each) {
   const CostCall cost = cost_call(call);
@@ -234,7 +234,7 @@ NetworkRun rooted_steps(const NetworkCall& call) {
 
 using StepFunction = NetworkRun (*)(const NetworkCall&);
 
-/// By the names of the table of algorithms.
+/// Step-by-step simulations by the algorithm's name in the table.
 const Registry<StepFunction>& step_functions() {
   static const Registry<StepFunction> known = [] {
     Registry<StepFunction> table{"algorithm of --network steps"};

@@ -1,9 +1,10 @@
 #pragma once
-// A collective on the links of its cluster, whose shape and routes then decide what it takes.
-//   steps    every message of every rank is a flow of its own, sent when what it needs has come
-//   locked   one or two locked parts whose flows are counted per link, never listed: what a step's
-//            evaluation does with a collective
-// Both have the machine's rates, efficiencies and latencies, and agree with the closed forms where
+// Simulates a collective on the links of its cluster, so that topology and routes determine its
+// time.
+//   steps    every message of every rank is a flow of its own, sent when its input has arrived
+//   locked   one or two parts whose flows move at one rate and are counted per link, never listed;
+//            the evaluation of a training step treats collectives this way
+// Both use the cluster's rates, efficiencies and latencies, and agree with the closed forms where
 // these hold. Steps leave out the ramp of protocols and pipelines, and copies inside a GPU.
 
 #include <cstdint>
@@ -26,21 +27,25 @@ struct NetworkCall {
   std::span<const Bytes> counts{};
 };
 
+/// Result of such a simulation.
 struct NetworkRun {
   Time time{};
-  std::uint64_t transfers = 0;  // messages of which each is a flow; locked: parts
+  std::uint64_t transfers = 0;  // messages, each a flow; locked: parts
   std::uint64_t events = 0;     // of the simulation
-  Bytes memory{};               // that the simulation held, its topology aside
+  Bytes memory{};               // of the simulation, without the topology
 };
 
-/// Algorithms that steps know: the others are refused.
+/// Algorithms that `steps` implements; it refuses the others.
 std::vector<std::string> algorithms_in_steps();
 
-/// Errors  an algorithm that steps do not know: InputError
+/// Simulates every message.
+/// Errors  an algorithm that steps do not implement: InputError
 NetworkRun run_steps(const NetworkCall& call);
 
-/// alone   its price with nothing else on its links: its latency, and the bytes on a NIC that it
-///         takes for a while of its fluid part
+/// Simulates locked parts.
+/// alone   the collective's price with nothing else on its links: its latency, and its fluid time
+/// at
+///         the rate `wire`, which give the bytes of each flow
 /// Errors  distinct sizes: InputError
 NetworkRun run_locked(const NetworkCall& call, const CollectiveTime& alone);
 

@@ -17,8 +17,9 @@ double nics_share(const CostCall& call) {
   return std::min(node / groups, std::min(node, call.group.ranks_per_node * rank));
 }
 
-/// The group's nodes under one leaf switch, or nothing if no group of its axis crosses a leaf's
-/// border: one leaf has all nodes, or whole groups. A message is one pair of a longer chain.
+/// The group's nodes under one leaf switch; nothing if no group of its axis spans leaves (one leaf
+/// has all nodes, or leaves hold whole groups). A message is one pair of a longer chain, so it may
+/// cross leaves even where its group fits under one.
 std::optional<double> nodes_under_leaf(const CostCall& call) {
   if (call.sharing == LinkSharing::alone) return std::nullopt;
   const auto& group = call.group;

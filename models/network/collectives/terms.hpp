@@ -1,7 +1,7 @@
 #pragma once
-// What the algorithms' files share: a time as a sum of terms, the rates that a group finds inside
-// a node and between nodes. Only models/network/collectives/ includes it. Seconds and bytes are
-// doubles here; `finish` turns the sum into picoseconds, rounded up.
+// What the files of the algorithms share: a time as a sum of terms, and the rates available to a
+// group inside a node and between nodes. Only models/network/collectives/ includes it. Seconds and
+// bytes are doubles here; `finish` converts the sum to picoseconds, rounded up.
 
 #include <optional>
 #include <vector>
@@ -10,76 +10,78 @@
 
 namespace orrery::models::collectives {
 
+/// The terms of a time, in seconds.
 struct Terms {
   double latency = 0;   // hops and fixed costs
   double ramp = 0;      // protocols and pipelines that are not yet full
   double scale_up = 0;  // bytes over NVLink, xGMI or PCIe
   double network = 0;   // bytes over NICs
-  double beneath = 0;   // of the two the faster one's, where both move at once: not in the sum
+  double beneath = 0;   // the shorter of these two if they overlap; hidden, so not in the sum
 };
 
-/// One call to price, checked: at least two ranks and one byte.
+/// One call to price, already checked: at least two ranks and one byte.
 struct CostCall {
   Collective collective;
   Bytes size;
   GroupShape group;
   const hardware::Cluster& cluster;
   LinkSharing sharing = LinkSharing::with_siblings;
-  int copies = 0;  // of a token among an all-to-all's rows; 0: no two rows are alike
+  int copies = 0;  // copies of each token in an all-to-all; 0: all rows differ
 
   double bytes() const { return static_cast<double>(size.count()); }
   double bus_bytes() const { return bytes() * bus_factor(collective, group.ranks); }
-  /// Ranks on the group's fullest node when spread evenly: hops inside a node count these.
+  /// Most ranks on a node when the group is spread evenly; hops inside a node are counted by these.
   int ranks_inside() const { return (group.ranks + group.nodes - 1) / group.nodes; }
   const hardware::ProtocolConstants& protocols() const { return cluster.collectives.protocols; }
 };
 
-/// The sum in picoseconds, rounded up, and what of it is on which links.
+/// The sum in picoseconds, rounded up, and how long it occupies links.
 CollectiveTime finish(const CostCall& call, const Terms& terms, std::optional<Protocol> protocol);
 
-/// How many channels NCCL opens by itself, and flows: channels.cpp. At most `limit` where given.
+/// How many channels NCCL opens by itself, and how many flows these are: channels.cpp.
 struct ChannelCount {
   int channels = 0;  // of a group on one node; 0: not known
   int flows = 0;     // CollectiveTime::flows
 };
 ChannelCount channels_of(const CostCall& call, TrafficPattern pattern);
 
-/// NICs of a node that the group's ranks there use: one each, or a rank's part of the node's NICs
-/// if these are more.
+/// NICs of a node that the group's ranks there use: one per rank, or each rank's part of the node's
+/// NICs if that is more.
 double nics_used(const CostCall& call);
 
-/// Link rate of the data sheet, per GPU and direction: R of the cost model. The PCIe link without
-/// others.
+/// Data-sheet rate of a GPU's scale-up links per direction, R of the cost models; of its PCIe link
+/// where it has no others.
 double link_rate(const hardware::Cluster& cluster);
 
-/// Part of a GPU's links that lead to the others of a group of `ranks` in its node: all behind a
+/// Share of a GPU's links that lead to the others of a group of `ranks` in its node: 1 with a
 /// switch, (ranks - 1) / (gpus - 1) where each link ends at one other GPU (xGMI, NVLink meshes).
-/// A hybrid cube mesh doubles some links and lacks others: give such a node its group_rates.
+/// A hybrid cube mesh doubles some links and lacks others: state group_rates for such a node.
 double reach(const hardware::Cluster& cluster, int ranks);
 
-/// Bus bandwidth of a large ring among `ranks` GPUs of one node. The measured rate of the group's
-/// size where it depends on it (the next larger size between two), else reach * one rate.
-///   default 0.8 R: NCCL's own link speeds, 240 of 300, 371 of 450, 722 of 900 GB/s; an ideal one
-///   has all of R (ProtocolConstants::scale_up_share)
+/// Bus bandwidth of a large ring among `ranks` GPUs of one node: the measured rate for the group's
+/// size if the cluster has group_rates (of the next larger size if in between), otherwise reach
+/// times one rate.
+///   default 0.8 R: NCCL's own link speeds, 240 of 300, 371 of 450, 722 of 900 GB/s; ideal links
+///   have all of R (ProtocolConstants::scale_up_share)
 /// Source  NCCL 2.30, src/graph/topo.h
 double ring_rate(const hardware::Cluster& cluster, int ranks);
 
-/// What one of a node's sibling groups gets of its NICs, max-min, in bytes per second: an equal
-/// part, but at most the NICs of its own ranks (one each, or a rank's part of the node's NICs if
-/// these are more). `ring` and `tree` cross the border of a leaf switch once per group, so that
-/// oversubscription is felt by groups with fewer nodes under a leaf than its factor:
+/// Max-min fair share of a node's NIC bandwidth for one of its sibling groups, in bytes per second:
+/// an equal part, but at most the NICs of its own ranks (one per rank, or each rank's part of the
+/// node's NICs if that is more). `ring` and `tree` leave a leaf switch once per group, so that
+/// oversubscription limits groups with fewer nodes under a leaf than its factor:
 ///   share = min(node / groups, ranks_per_node * max(nic, node / gpus)) * min(1, m / oversub)
 /// m       the group's nodes under one leaf, nodes_per_leaf / node_stride, at least 1. The last
-///         factor falls away where leaves hold whole groups; a chain of messages always crosses
-/// Leaves out which NIC is near which GPU, and flows that collide although the links suffice.
-/// Without siblings, min(node, ranks_per_node * max(nic, node / gpus)) where the call is alone.
+///         factor is 1 where leaves hold whole groups; a chain of messages always crosses leaves
+/// Leaves out which NIC is near which GPU, and collisions of flows where links would suffice.
+/// With LinkSharing::alone, min(node, ranks_per_node * max(nic, node / gpus)).
 double network_share(const CostCall& call);
 
-/// As network_share for traffic between all pairs: of each node's bytes (N - m) / (N - 1) leave
-/// the leaf, and its uplinks carry 1 / oversub of them.
+/// As network_share, for traffic between all pairs: (N - m) / (N - 1) of each node's bytes leave
+/// the leaf, whose uplinks have 1 / oversub of the bandwidth.
 double network_share_all_pairs(const CostCall& call);
 
-/// What pipelines and protocols across nodes cost until they are full, in seconds:
+/// Time lost until pipelines and protocols across nodes are full, in seconds:
 ///   ramp = 1 / (b * rate / V + 1 / (G + g d)),  d = log2(nodes) - 1
 /// V       bus bytes
 /// rate    the group's share of the NICs; b, G, g: growth, half_size, half_size_growth
@@ -87,18 +89,18 @@ double network_share_all_pairs(const CostCall& call);
 ///         (nccl-tests issue 309 and two published figures); g = 88 us there
 double ramp_across_nodes(const CostCall& call, double bus_bytes, double rate);
 
-/// Whether the switch reduces for a group with so many ranks in a node.
+/// Does the NVLink switch reduce (NVLS) for a group with `ranks_inside` ranks on a node?
 bool nvls_runs(const hardware::Cluster& cluster, int ranks_inside);
 
-/// What pairs inside a node take to fill: 0.15 us * sqrt(bytes / R), with R in bytes per nanosecond
-/// and bytes / R in nanoseconds. Fitted: pairwise.cpp.
+/// Ramp of point-to-point transfers inside a node: 0.15 us * sqrt(bytes / R), with R in bytes per
+/// nanosecond and bytes / R in nanoseconds. Fitted: pairwise.cpp.
 double pair_ramp(double bytes, const CostCall& call);
-/// Rate of pairs across nodes next to the network's efficiency in an all-reduce, 0.80: of 50 GB/s
+/// Efficiency of point-to-point transfers across nodes: 0.80 of that of an all-reduce. Of 50 GB/s
 /// per GPU all-to-alls had 37 (H100) and 36.8 (B200, tuned), a message 35.8 (the same B200 nodes)
 /// to 45, where an all-reduce has 46. Untuned fabrics were seen at 20 to 48.
 double pair_efficiency(const CostCall& call);
 
-// One file each, for the table in builtins.cpp. Empty where an algorithm does not run.
+// The cost models, one file each, for the table in builtins.cpp. Empty where one cannot run.
 std::vector<CollectiveTime> ring(const CostCall& call);
 std::vector<CollectiveTime> tree(const CostCall& call);
 std::vector<CollectiveTime> nvls_tree(const CostCall& call);

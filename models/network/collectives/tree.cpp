@@ -1,4 +1,4 @@
-// Double tree across nodes, a chain inside each: how NCCL all-reduces over a network.
+// Double binary tree across nodes with a chain inside each: NCCL's all-reduce over a network.
 
 #include <algorithm>
 #include <cmath>
@@ -8,8 +8,8 @@
 namespace orrery::models::collectives {
 namespace {
 
-/// Bus bandwidth inside a node where the switch reduces, never below the ring's. V / size turns the
-/// switch's rate, counted on size, into one on bus bytes.
+/// Bus bandwidth inside a node where the NVLink switch reduces, never below the ring's. The
+/// switch's rate counts `size`; the bus factor V / size converts it to bus bytes.
 double rate_of_switch(const CostCall& call) {
   const double ring = ring_rate(call.cluster, call.ranks_inside());
   const double per_size = bus_factor(call.collective, call.group.ranks);
@@ -20,11 +20,11 @@ double rate_of_switch(const CostCall& call) {
 ///   t = a + 2 h (p-1) + net log2(N) + ramp(V) + max(V, or size if N = 2) / (efficiency * share)
 /// and the last term not below V / (0.9 rate inside the node). On two nodes the data crosses once
 /// each way, not twice as on a ring or a deeper tree: 1.3 to 1.8 times the NICs' bus bandwidth.
-/// rate    of a ring's inside a node, or of the switch
-/// share   network_share: what the siblings leave of the NICs; a, h, net: the cluster's constants
-/// 0.9     what of its rate alone the part inside a node keeps while it feeds the network: 467-487
-///         of 514 GB/s on 2 x 8 H100, 811 of 953 on two racks of GB200, 194 of 240 on 2 x 8 A100
-///         (public two-node logs, nccl-tests issue 309 and others)
+/// rate    of a ring inside a node, or of the NVLink switch
+/// share   network_share: the NIC rate that siblings leave; a, h, net: the cluster's constants
+/// 0.9     share of its stand-alone rate that the intra-node part reaches while it feeds the
+///         network: 467-487 of 514 GB/s on 2 x 8 H100, 811 of 953 on two racks of GB200, 194 of 240
+///         on 2 x 8 A100 (public two-node logs, nccl-tests issue 309 and others)
 /// Source  Sanders, Speck, Traeff 2009, "Two-tree algorithms for full bandwidth broadcast,
 ///         reduction and scan"; latency as NCCL's tuner composes it; public logs of 8 x H100, B200
 ///         on 2 to 1,024 nodes: 0.92 (0.80-0.98) of the NICs from three nodes on
@@ -47,10 +47,12 @@ CollectiveTime tree_across_nodes(const CostCall& call, double rate_inside) {
   return finish(call, terms, std::nullopt);
 }
 
-/// All-reduce of n ranks inside one node as a chain there and back: NCCL's tree, which only a user
-/// or its tuner takes there. As the ring of the same protocol but for its bytes:
+/// All-reduce of n ranks inside one node along a chain and back: NCCL's tree on one node, which
+/// runs only if a user or the tuner chooses it. As the ring of the same protocol, except for its
+/// bytes:
 ///   t = latency(ring) + fluid(ring) * n / (n-1) / 0.92
-/// since those in the middle send the whole buffer up and down, a ring's ranks (n-1)/n of it twice.
+/// since ranks inside the chain send the whole buffer up and down, those of a ring (n-1)/n of it
+/// twice.
 /// Source  NCCL 2.30.7, src/graph/tuning.cc: 0.92 of the ring's links; not measured
 std::vector<CollectiveTime> chain_in_node(const CostCall& call) {
   constexpr double of_ring = 0.92;

@@ -29,9 +29,10 @@ FabricGraph::FabricGraph(const hardware::Cluster& cluster)
   rails_alike_ = are_rails_alike(cluster.fabric.tree.leaves_per_pod);
 }
 
-/// Below two levels of switches every link is a leaf's, so a rail's; D-mod-k turns the choice of
-/// spines by as many for each rail, a trunk has none. Above, the spines of a pod serve all rails:
-/// those keep to cores of their own where a rail's leaves come down by cores of one remainder.
+/// With up to two levels of switches every link belongs to a leaf, and so to one rail; D-mod-k
+/// shifts the choice of spines by the same number for each rail, and a trunk leaves no choice. With
+/// three levels the spines of a pod serve all rails: rails stay separate only where the
+/// divisibility below gives each of them cores of its own.
 bool FabricGraph::are_rails_alike(int leaves_per_pod) const {
   const bool steady =
       routing_ == hardware::Routing::d_mod_k || routing_ == hardware::Routing::spray;
@@ -47,8 +48,8 @@ void FabricGraph::check(std::size_t port) const {
   ensure(port < ports(), "a route joins two ports of its fabric");
 }
 
-/// Where a port's device is in the shape. On rails leaf by leaf: the leaves of a unit of nodes, one
-/// for each rail; where rails never meet, rail by rail.
+/// Index of a port's device in the topology. Rail-optimised: ordered by unit of nodes, then by rail
+/// (one leaf each); rail-only: ordered by rail.
 std::size_t FabricGraph::place(std::size_t port) const {
   if (!hardware::has_rails(kind_)) return port;
   const std::size_t node = port / nics_;

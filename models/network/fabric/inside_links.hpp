@@ -1,12 +1,11 @@
 #pragma once
-// What lies between the GPUs and the NICs of every node, as links next to those of the fabric: PCIe
-// lanes, switches and sockets, which several GPUs may share on their way out. Only of nodes that
-// state their cables (imported ones do): what a data sheet leaves open is taken to carry its NICs.
-// Fabric links carry line rate, of which `efficiency` is bytes; those inside carry bytes alone, so
-// that here they are 1 / efficiency as wide.
-// A NIC's rate is what its own lanes let it have: none of them is narrower than one NIC, whatever
-// an import takes them for. What several share is what several are. Leaves out messages between
-// GPUs of one node, which a cost model prices.
+// The links between GPUs and NICs inside every node, numbered after those of the fabric: PCIe
+// lanes, switches and sockets, which several GPUs may share on their way out. Only for nodes that
+// state their cables (imported ones do); other nodes are assumed not to limit their NICs.
+// Capacities of fabric links are line rates, of which the share `efficiency` carries payload; those
+// inside a node are payload rates, so they are divided by `efficiency` here. No link is narrower
+// than one NIC, whatever rate an import states. Leaves out messages between GPUs of one node, which
+// a cost model prices.
 
 #include <cstdint>
 #include <optional>
@@ -18,18 +17,19 @@
 
 namespace orrery::models {
 
+/// The links inside all nodes of a cluster.
 class InsideLinks {
  public:
-  /// first  what the first link of node 0 is numbered, after those of the fabric
+  /// first  number of node 0's first link, after those of the fabric
   InsideLinks(const hardware::Cluster& cluster, std::size_t first);
 
-  /// Of all nodes; 0: nothing is known of them.
+  /// Number of links in all nodes; 0: not known.
   std::size_t links() const { return per_node_ * nodes_; }
   Bandwidth capacity(std::size_t link) const;
   /// "node3/gpu0 to pcie1".
   std::string name(std::size_t link) const;
   std::optional<std::size_t> named(std::string_view name) const;
-  /// The ways from every GPU to every NIC and back. Where nothing joins them, no links.
+  /// The links from every GPU to every NIC and back; an empty list where nothing connects them.
   InsidePaths paths() const;
 
  private:

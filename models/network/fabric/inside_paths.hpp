@@ -1,5 +1,5 @@
 #pragma once
-// Which links inside a node lie between its GPUs and its NICs.
+// The links inside a node on the paths between its GPUs and its NICs.
 
 #include <cstdint>
 #include <vector>
@@ -10,7 +10,7 @@ namespace orrery::models {
 struct InsidePaths {
   std::uint32_t first_link = 0;
   std::uint32_t links_per_node = 0;
-  /// By GPU x NICs + NIC, on the way out of the node and into it. Empty: nothing is known of them.
+  /// Links out of the node and into it, indexed by GPU x NICs + NIC. Empty: not known.
   std::vector<std::vector<std::uint32_t>> out, in;
 
   bool empty() const { return out.empty(); }

@@ -1,4 +1,4 @@
-// What links and switches are called: in reports, in pictures and in perturbations.
+// Names of links and switches in reports, pictures and perturbations, and their inverse.
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@ using hardware::FabricKind;
 
 namespace {
 
-/// "2.0.1": a router's place along each dimension.
+/// "2.0.1": a router's coordinate along each dimension.
 std::string coordinates(std::size_t router, const std::vector<int>& dimensions) {
   std::string text;
   for (const int size : dimensions) {

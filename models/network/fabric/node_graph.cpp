@@ -17,7 +17,8 @@ bool is_end(const std::string& name) {
   return name.rfind("gpu", 0) == 0 || name.rfind("nic", 0) == 0;
 }
 
-/// How far, and how wide on the way.
+/// A vertex reached by the search: hops so far (-1: not reached), the narrowest link on the way,
+/// and the last link.
 struct Reached {
   int links = -1;
   double width = 0;
@@ -56,7 +57,7 @@ void NodeGraph::connect(const std::string& one, const std::string& other, Bandwi
   topology_.connect(first, vertex(other), bandwidth, Time{});
 }
 
-/// GPUs by their scale-up network; each NIC on a PCIe switch with the GPUs that it serves.
+/// Connects GPUs by their scale-up network, and each NIC to a PCIe switch with the GPUs it serves.
 void NodeGraph::add_usual(const hardware::NodeType& node) {
   const Bandwidth link = node.scale_up_bandwidth;
   const bool all_pairs = node.scale_up == ScaleUp::mesh || node.scale_up == ScaleUp::xgmi;
@@ -108,7 +109,8 @@ std::optional<Route> NodeGraph::route(Vertex from, Vertex to) const {
   std::queue<Vertex> next;
   for (next.push(from); !next.empty(); next.pop()) {
     const Vertex here = next.front();
-    if (here != from && topology_.kind(here) == VertexKind::device) continue;  // nothing through it
+    if (here != from && topology_.kind(here) == VertexKind::device)
+      continue;  // no path through a GPU or NIC
     for (const LinkId link : out[index(here)]) {
       const Topology::Link& step = links[index(link)];
       Reached& there = reach[index(step.to)];

@@ -1,8 +1,9 @@
 #pragma once
-// The inside of a node as links: GPUs, NICs, PCIe switches, sockets, NVLink. From the node's
-// `cables` where it has them; else what its kind of scale-up network and its counts say: every GPU
-// on a switch, or cabled to each other, and its NICs on a PCIe switch of its own. Which NIC serves
-// which GPU. Leaves out copy engines, DMA through the host's memory and NVSwitches' own limits.
+// The inside of a node as a graph of links: GPUs, NICs, PCIe switches, sockets, NVLink; and which
+// NIC serves which GPU. Taken from the node's `cables` if it states them; otherwise built from its
+// kind of scale-up network and its counts: every GPU on a switch or cabled to each other, and its
+// NICs on a PCIe switch of its own. Leaves out copy engines, DMA through host memory and the
+// NVSwitches' own limits.
 
 #include <optional>
 #include <string>
@@ -13,8 +14,9 @@
 
 namespace orrery::models {
 
-/// NICs that serve a GPU: the node's `gpu_nics`, else an equal part, or one that several GPUs
-/// share. Errors  no such GPU, a node without NICs: ContractError
+/// NICs that serve a GPU: the node's `gpu_nics`, otherwise an equal part, or one that several GPUs
+/// share.
+/// Errors  no such GPU, a node without NICs: ContractError
 std::vector<int> nics_of(const hardware::NodeType& node, int gpu);
 
 class NodeGraph {
@@ -26,11 +28,11 @@ class NodeGraph {
   /// "gpu0 to pcie1".
   std::string name(LinkId link) const;
   std::optional<Vertex> named(const std::string& name) const;
-  /// Whether the cables are the file's own, or follow from the node's kind and counts.
+  /// Does the node's file state its cables?
   bool stated() const { return stated_; }
 
-  /// The fewest links between two GPUs, or a GPU and a NIC, through none of these; among as many
-  /// links the widest. Nothing where nothing joins them.
+  /// The shortest path between two GPUs, or a GPU and a NIC, that passes through no other GPU or
+  /// NIC; among equally short ones the widest. Nothing where nothing connects them.
   std::optional<Route> route(Vertex from, Vertex to) const;
 
  private:

@@ -29,7 +29,7 @@ int divided_up(int count, int by) {
   return (count + by - 1) / by;
 }
 
-/// The tree over all ports, or over those of one rail where rails never meet.
+/// The fat tree over all ports, or in a rail-only fabric over those of one rail.
 FatTree tree_over(const hardware::Cluster& cluster, int ports, int ports_per_leaf) {
   const auto& fabric = cluster.fabric;
   const bool sprayed = fabric.routing == hardware::Routing::spray;

@@ -1,5 +1,5 @@
 #pragma once
-// Fused attention from another library: what `Attentions` asks of a library, and what it gets.
+// The interface of a library of fused attention, such as cuDNN, as `Attentions` uses it.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace orrery::executor::cuda {
 
-/// In which sums may come: any, whatever is fastest; or one and the same every time, so that equal
-/// calls give equal bits, where the library has that.
+/// The order of sums: any, whatever is fastest; or fixed (deterministic), so that equal calls give
+/// equal bits, where the library has that.
 enum class SumOrder : std::uint8_t { any, fixed };
 
 /// One operation of one shape, ready to run.
@@ -21,10 +21,11 @@ class AttentionPlan {
   virtual ~AttentionPlan() = default;
 
   virtual Bytes workspace() const = 0;
-  /// Why its sums come in any order; empty: equal calls give equal bits.
+  /// Why its sums have no fixed order; empty: equal calls give equal bits.
   virtual std::string disorder() const = 0;
-  /// With the operands of `launch_attention`, after what the stream has; `workspace` lies on 256
-  /// bytes. Errors: RunFailure{local_failure} in the library's own words
+  /// Enqueues it after all work on the stream, with the operands of `launch_attention`; `workspace`
+  /// is aligned to 256 bytes.
+  /// Errors  RunFailure{local_failure} in the library's own words
   virtual void run(const Kernel& kernel, Stream stream, std::byte* workspace) = 0;
 };
 
@@ -39,17 +40,18 @@ class AttentionLibrary {
   virtual ~AttentionLibrary() = default;
 
   virtual std::string name() const = 0;  // "cuDNN 9.19.0"
-  /// Of the operation's kind, format and shape, on the current GPU.
+  /// A plan for the operation's kind, format and shape, on the current GPU.
   virtual PlannedAttention plan(const models::Operation& operation) = 0;
 };
 
-/// A library, or why it is not here.
+/// A library, or why there is none.
 struct OpenedLibrary {
   std::unique_ptr<AttentionLibrary> library;
   std::string absence;
 };
 
-/// What this orrery was built with, for the current GPU, whose `capability` 90 is 9.0.
+/// The library that this orrery was built with.
+/// capability  of the current GPU; 90 is 9.0
 OpenedLibrary open_attention(int capability, SumOrder sums);
 
 }  // namespace orrery::executor::cuda

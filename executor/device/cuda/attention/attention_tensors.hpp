@@ -1,7 +1,7 @@
 #pragma once
-// The operands of an attention as tensors [batch, heads, seq, head_dim] over memory that lies as
-// the Program has it, for libraries that take extents and strides. A row of `qkv` has [query heads
-// | key heads | value heads], head_dim elements each; a row of the output has the query heads; the
+// The operands of an attention as strided tensors [batch, heads, seq, head_dim] over the Program's
+// own memory, for libraries that take extents and strides. A row of `qkv` has [query heads | key
+// heads | value heads], head_dim elements each; a row of the output has the query heads; the
 // log-sum-exp of the scaled scores is [batch, heads, seq] in fp32. Nothing is copied.
 
 #include <array>
@@ -11,14 +11,15 @@
 
 namespace orrery::executor::cuda {
 
-/// In elements of its operand, from the `first` of them on.
+/// One tensor inside its operand: extents, strides and the offset of its first element, in
+/// elements.
 struct HeadTensor {
   std::array<std::int64_t, 4> extents{}, strides{};
   std::int64_t first = 0;
 };
 
 struct AttentionTensors {
-  HeadTensor query, key, value;  // in qkv, and so their gradients in its gradient
+  HeadTensor query, key, value;  // in qkv; their gradients in its gradient
   HeadTensor context;            // in the output and its gradient
   HeadTensor log_sum;            // [batch, heads, seq, 1]
 

@@ -99,7 +99,8 @@ Attentions::Key Attentions::key_of(const Operation& op) {
           is_whole(op) ? 0 : s.value_width()};
 }
 
-/// fp32 and fp64 are for comparisons: they stay with the kernels that are compared with the CPU's.
+/// fp32 and fp64 are for comparisons: they always run on our own kernels, which are compared with
+/// the CPU's.
 Attentions::Choice& Attentions::choice_of(const Operation& op) {
   const auto [found, is_new] = choices_.try_emplace(key_of(op));
   Choice& choice = found->second;
@@ -142,7 +143,8 @@ void Attentions::launch(const Kernel& kernel, Stream stream, const KernelRoom& r
                    room.tokens);
 }
 
-/// False: it failed, and this shape is our own kernel's from now on, where that takes it.
+/// Returns false if the plan failed and this shape runs on our own kernel from now on; throws if
+/// that does not take it.
 bool Attentions::run_plan(Choice& choice, const Kernel& kernel, Stream stream,
                           const KernelRoom& room) {
   try {

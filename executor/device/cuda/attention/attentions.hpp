@@ -1,7 +1,8 @@
 #pragma once
-// Which kernel computes an attention: a library's where there is one and it takes the shape, else
-// our own (flash.hpp). Asked once for each shape, before the first step; a library's kernel that
-// then fails to run is given up for that shape. Every choice can be read.
+// Chooses the kernel of an attention: a library's where there is one and it takes the shape, else
+// our own (flash.hpp). The choice is made once for each shape, before the first step. If a
+// library's kernel then fails to run, that shape falls back to our own. `notes` reports every
+// choice.
 
 #include <array>
 #include <cstdint>
@@ -17,27 +18,29 @@
 
 namespace orrery::executor::cuda {
 
-/// What the environment asks for: ORRERY_ATTENTION=own|cudnn|cudnn-ordered. `library` insists that
-/// there is one; what it refuses is our own kernel's all the same.
+/// What the environment asks for: ORRERY_ATTENTION=own|cudnn|cudnn-ordered. `open` takes a library
+/// if there is one; `library` insists that there is one, but shapes that it refuses still run on
+/// our own kernels.
 enum class AttentionWish : std::uint8_t { open, own, library };
 struct AttentionOptions {
   AttentionWish wish = AttentionWish::open;
-  SumOrder sums = SumOrder::any;  // of a library's
+  SumOrder sums = SumOrder::any;  // of a library's kernels
 };
 
 /// value  of the variable, null where it is not set
 /// Errors InputError `ORRERY_ATTENTION: expected own, cudnn or cudnn-ordered, found 'flash'`
 AttentionOptions attention_options(const char* value);
 
-/// Of one line, of 300 letters at most: libraries answer in paragraphs.
+/// The text on one line of at most 300 letters: libraries answer in paragraphs.
 std::string in_one_line(std::string_view text);
 
 /// ", attention by cuDNN 9.19.0", ", attention by cuDNN 9.19.0 in 12 of 15 shapes", ", own
 /// attention (libcudnn.so.9: cannot open shared object file)"; empty before any ran.
 std::string attention_text(const FusedAttention& use);
 
-/// What a kernel may use: memory of the device on 256 bytes, of at least that size, until the next
-/// kernel; and whether another kernel may be tried where one fails, which a capture does not allow.
+/// What a kernel may use: scratch memory of the device, aligned to 256 bytes and of at least the
+/// size that is asked for, until the next kernel; and whether another kernel may be tried where one
+/// fails, which a graph capture does not allow.
 struct KernelRoom {
   std::function<std::byte*(Bytes)> scratch;
   bool may_retry = true;
@@ -62,7 +65,7 @@ class Attentions {
   std::vector<std::string> notes() const;
   FusedAttention use() const;
 
-  /// Kind, format, shape; a window of the whole sequence is none.
+  /// Kind, format, shape; a window as long as the sequence counts as none.
   using Key = std::array<std::int64_t, 11>;
   static Key key_of(const models::Operation& operation);
 
@@ -78,7 +81,7 @@ class Attentions {
   std::string line_of(const Choice& choice) const;
 
   std::unique_ptr<AttentionLibrary> library_;
-  std::string absence_;  // of the library: why there is none
+  std::string absence_;  // why there is no library
   std::map<Key, Choice> choices_;
 };
 

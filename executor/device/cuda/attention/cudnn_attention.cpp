@@ -11,7 +11,7 @@
 #include "executor/device/cuda/attention/cudnn_graph.hpp"
 #include "executor/errors.hpp"
 
-/// The loaded library, where the front end looks for it.
+/// Handle of the loaded library, defined where cuDNN's front end looks for it.
 void* cudnn_frontend::cudnn_dlhandle = nullptr;
 
 namespace orrery::executor::cuda {
@@ -23,7 +23,7 @@ using cudnn_frontend::error_t;
 using models::Operation;
 using models::OpKind;
 
-/// Operand -> memory, by the graph's numbers.
+/// Memory of each operand, by its id in the graph.
 using Places = std::unordered_map<std::int64_t, void*>;
 
 Places places_of(const Kernel& kernel) {
@@ -50,15 +50,15 @@ Places places_of(const Kernel& kernel) {
   return places;
 }
 
-/// Of a graph: everything up to the kernels. `handle` is null for a GPU that is only described to
-/// cuDNN.
+/// Validates and lowers a graph, everything before the choice of kernels. `handle` is null for a
+/// GPU that is only described to cuDNN.
 error_t lower(graph::Graph& graph, cudnnHandle_t handle) {
   if (error_t status = graph.validate(); status.is_bad()) return status;
   return graph.build_operation_graph(handle);
 }
 
-/// What the heuristics think best and can be compiled, sums in one order as long as they need no
-/// more than `ordered_workspace`.
+/// Compiles the plan that cuDNN's heuristics rank best of those that compile; with sums in one
+/// order, only plans that need no more than `ordered_workspace`.
 error_t compile(graph::Graph& graph, Sums sums) {
   using cudnn_frontend::HeurMode_t;
   if (error_t status = graph.create_execution_plans({HeurMode_t::A, HeurMode_t::FALLBACK});
@@ -74,7 +74,7 @@ error_t compile(graph::Graph& graph, Sums sums) {
 
 class CudnnPlan final : public AttentionPlan {
  public:
-  /// graph  compiled: from then on it holds addresses of its own and stays where it is
+  /// graph  compiled; from then on it holds addresses inside itself and must not move
   CudnnPlan(cudnnHandle_t handle, std::unique_ptr<graph::Graph> graph, std::string disorder)
       : handle_{handle},
         graph_{std::move(graph)},
@@ -118,7 +118,7 @@ class Cudnn final : public AttentionLibrary {
     return fmt::format("cuDNN {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
   }
 
-  /// Of backward alone cuDNN says that its sums depend on the run.
+  /// Only for backward does cuDNN say that its sums depend on the run.
   PlannedAttention plan(const Operation& op) override {
     if (op.kind == OpKind::attention) return plan(op, Sums::in_any_order, {});
     if (sums_ == SumOrder::any) return plan(op, Sums::in_any_order, "the fastest is asked for");
@@ -137,7 +137,7 @@ class Cudnn final : public AttentionLibrary {
       if (status.is_good()) status = compile(*graph, sums);
       if (status.is_bad()) return {nullptr, status.get_message()};
       return {std::make_unique<CudnnPlan>(handle_, std::move(graph), std::move(disorder)), {}};
-    } catch (const std::exception& missing) {  // the front end's, of a library it cannot load
+    } catch (const std::exception& missing) {  // from the front end, if it cannot load a library
       return {nullptr, missing.what()};
     }
   }
@@ -147,15 +147,15 @@ class Cudnn final : public AttentionLibrary {
   SumOrder sums_;
 };
 
-/// The library, or null and why.
+/// Opens a library; returns null, with the reason in `why`, if it cannot.
 void* opened(const char* library, std::string& why) {
   void* const handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) why = dlerror();
   return handle;
 }
 
-/// Empty, or why it cannot be loaded. The front end uses CUDA's runtime by its shared library, of
-/// the version that this was compiled for; ours is linked in, and both are of one context.
+/// Loads cuDNN; returns why it cannot, or empty. The front end uses CUDA's runtime as a shared
+/// library, of the version that this was compiled for; ours is linked in, and both use one context.
 std::string load(const char* library) {
   static std::mutex one_at_a_time;
   const std::lock_guard lock{one_at_a_time};

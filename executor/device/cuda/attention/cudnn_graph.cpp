@@ -28,8 +28,9 @@ void set_place(Of& tensor, Operand operand, const HeadTensor& of, DataType_t typ
       .set_data_type(type);
 }
 
-/// Scores' scale, and which keys a query sees: bounds of a band about the diagonal, the left one
-/// how many keys up to its own, the right one how many beyond it.
+/// Sets the scale of scores and which keys a query sees: a band about the diagonal, whose left
+/// bound is the number of keys up to the query's own, and whose right bound is the number beyond
+/// it.
 template <class Attributes>
 void set_sight(Attributes& attributes, const AttentionShape& shape) {
   attributes.set_attn_scale(static_cast<float>(shape.score_scale()));
@@ -47,7 +48,7 @@ class AttentionGraph {
     made_.set_io_data_type(type_)
         .set_intermediate_data_type(DataType_t::FLOAT)
         .set_compute_data_type(DataType_t::FLOAT)
-        .set_sm_version(capability);  // operations take what is known when they are added
+        .set_sm_version(capability);  // before any operation is added, as each reads it then
     op.kind == OpKind::attention ? add_forward() : add_backward(sums);
   }
 

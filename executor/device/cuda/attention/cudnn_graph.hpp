@@ -1,5 +1,5 @@
 #pragma once
-// The graphs that cuDNN is asked for, and the names of their operands; only for cudnn_*.cpp.
+// The graphs that describe attention to cuDNN, and the ids of their tensors; only for cudnn_*.cpp.
 
 #include <cudnn_frontend.h>
 
@@ -9,7 +9,7 @@
 
 namespace orrery::executor::cuda {
 
-/// Of a graph's tensors: the operands of OpKind::attention and its backward.
+/// Ids of a graph's tensors, which are the operands of OpKind::attention and its backward.
 enum class Operand : std::int64_t {
   query = 1,
   key,
@@ -24,7 +24,8 @@ enum class Operand : std::int64_t {
 
 enum class Sums : std::uint8_t { in_any_order, in_one_order };
 
-/// Not yet validated. `sums` matters to backward alone; a GPU's `capability` 90 is 9.0.
+/// The graph of an attention or its backward, not yet validated. `sums` matters to backward alone;
+/// a GPU's `capability` 90 is 9.0.
 cudnn_frontend::graph::Graph attention_graph(const models::Operation& operation, Sums sums,
                                              int capability);
 

@@ -15,7 +15,8 @@ using models::AttentionShape;
 using models::DType;
 using models::OpKind;
 
-/// What a tile's row holds, and the eight registers of each lane that a plain row is spread over.
+/// The widest heads: a tile's row on tensor cores; without them, eight registers in each lane of a
+/// warp.
 constexpr std::int64_t most_columns = 128, most_plain_columns = 256;
 
 }  // namespace
@@ -50,7 +51,7 @@ std::string attention_refusal(const models::Operation& operation) {
   }
 }
 
-/// Two numbers for each query of each head, in what sums are computed in.
+/// Two numbers for each query of each head, in the format that sums are computed in.
 std::int64_t attention_scratch_bytes(const models::Operation& operation) {
   if (operation.kind != OpKind::attention_backward) return 0;
   const AttentionShape& shape = operation.attention;

@@ -1,11 +1,12 @@
 #pragma once
-// Attention without its square of scores: forward keeps one log-sum-exp per query, from which
-// backward computes the weights again, tile by tile.
+// Fused attention that never stores the [seq, seq] scores: forward keeps one log-sum-exp per query,
+// from which backward computes the weights again, tile by tile.
 //
 // 16-bit storage runs on tensor cores with sums in fp32, for any head_dim that is a multiple of 8
-// up to 128; fp32 and fp64 run plainly, slower by far. Causal or not, under a sliding window or
-// not, with as many key-value heads as divide the query heads. Equal calls give equal bits. Source
-// Dao 2023, "FlashAttention-2", arXiv 2307.08691
+// up to 128; fp32 and fp64 run without tensor cores, far slower. Supports causal masks, sliding
+// windows, and any number of key-value heads that divides the query heads. Equal calls give equal
+// bits.
+// Source  Dao 2023, "FlashAttention-2", arXiv 2307.08691
 
 #include <cstddef>
 #include <cstdint>
@@ -21,13 +22,13 @@ namespace orrery::executor::cuda {
 ///   "no fused attention with a head_dim of 256 in bf16: multiples of 8 up to 128"
 std::string attention_refusal(const models::Operation& operation);
 
-/// Bytes that `launch_attention` may overwrite while the operation runs.
+/// Bytes of scratch that `launch_attention` may overwrite while the operation runs.
 std::int64_t attention_scratch_bytes(const models::Operation& operation);
 
-/// OpKind::attention (qkv -> out, log-sum-exp of the scaled scores) and OpKind::attention_backward
-/// (qkv, out, log-sum-exp, gradient of out -> gradient of qkv, overwritten) after what the stream
-/// has. `scratch` lies on 16 bytes, as do all operands of 16 bits.
-/// Where ranks share a sequence, of those `tokens`, as the CPU does it.
+/// Enqueues OpKind::attention (qkv -> out, log-sum-exp of the scaled scores) or
+/// OpKind::attention_backward (qkv, out, log-sum-exp, gradient of out -> gradient of qkv,
+/// overwritten) after all work on the stream. `scratch` and all operands of 16 bits are aligned to
+/// 16 bytes. Where ranks share a sequence, `tokens` says which tokens are here, as on the CPU.
 void launch_attention(const Kernel& kernel, Stream stream, std::byte* scratch,
                       const TokenPlaces& tokens = {});
 

@@ -1,4 +1,4 @@
-// Fused attention, backward: statistics of rows, and the kernels one after another.
+// Fused attention, backward: the kernel of row statistics, and the launches of all three kernels.
 
 #include "executor/device/cuda/attention/flash_backward.hpp"
 #include "executor/device/cuda/attention/flash_tiles.hpp"

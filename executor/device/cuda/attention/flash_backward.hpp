@@ -1,21 +1,20 @@
 #pragma once
-// What the kernels of fused attention's backward share. The weights are made again from the scores
+// What the kernels of fused attention's backward share. It recomputes the weights from the scores
 // and the log-sum-exp.
 //   P = exp(scale Q K' - lse)   D = rowsum(dO o O)   dS = P o (dO V' - D)
 //   dV = P' dO   dK = scale dS' Q   dQ = scale dS K
-// Three kernels: row statistics; keys and values, a block for each tile of keys, which walks over
-// the queries that see it, of all heads that share it; queries, a block for each tile of them. Two
-// of seven products are made twice; in return nothing is added up by atomics, every sum has one
-// order, and neither P nor dS leaves the registers.
-// Source  Dao 2023, arXiv 2307.08691, algorithm 2
+// Three kernels: row statistics; gradients of keys and values, with a block for each tile of keys,
+// which loops over the queries that see it, of all heads that share it; gradients of queries, with
+// a block for each tile of them. Two of seven products are computed twice; in return there are no
+// atomic additions, every sum has one order, and neither P nor dS leaves the registers.
 
 #include "executor/device/cuda/attention/flash_shape.hpp"
 #include "executor/device/cuda/stream.hpp"
 
 namespace orrery::executor::cuda {
 
-/// Of one query: log-sum-exp in units of log 2, and D. What is past the last query has infinity,
-/// and so no weight.
+/// Of one query: log-sum-exp in units of log 2, and D. Rows past the last query have a log-sum-exp
+/// of infinity, and so weights of 0.
 struct alignas(8) Statistic {
   float log_sum, product;
 };
@@ -23,7 +22,7 @@ struct alignas(8) Statistic {
 template <class T>
 struct BackwardOperands {
   AttentionSizes sizes;
-  int rows;  // of statistics of one head
+  int rows;  // of the statistics of one head
   const T* qkv;
   const T* d_out;
   const Statistic* statistics;

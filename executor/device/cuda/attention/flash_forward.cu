@@ -1,6 +1,6 @@
-// Fused attention, forward: a block holds a tile of queries and walks over the keys that they see,
-// from the last to the first. While scores are made the values are on their way, and while these
-// are added up the next keys.
+// Fused attention, forward: a block holds a tile of queries and loops over the keys that they see,
+// from the last to the first. Values are copied while scores are computed, and the next keys while
+// values are added up.
 
 #include <algorithm>
 
@@ -11,9 +11,9 @@ namespace orrery::executor::cuda {
 
 namespace {
 
-/// Four warps of 32 queries: two rows of matrices share what is loaded of the keys. Sums and scores
-/// take 192 registers of a thread with 128 columns, two blocks on a multiprocessor; 128 with 64,
-/// three blocks. Shared memory, 64 KiB and 32 KiB a block, has room for as many.
+/// Four warps of 32 queries: two rows of matrices share each load of keys. Sums and scores take 192
+/// registers of a thread with 128 columns, two blocks on a multiprocessor; 128 registers with 64
+/// columns, three blocks. Shared memory, 64 KiB and 32 KiB a block, has room for as many.
 template <int Dim>
 struct ForwardTile {
   static constexpr int m = 2, n = 8, threads = 128;
@@ -25,7 +25,7 @@ struct ForwardTile {
 
 constexpr float ln_of_2 = 0.6931471805599453F;
 
-/// The largest value of a row that its four lanes hold, or `than`.
+/// The largest score of a row over the four lanes that hold it, or `than` if that is larger.
 template <int N>
 __device__ float largest_of_row(const float (&scores)[N][4], int half, float than) {
 #pragma unroll
@@ -34,7 +34,7 @@ __device__ float largest_of_row(const float (&scores)[N][4], int half, float tha
   return fmaxf(than, __shfl_xor_sync(whole_warp, than, 2));
 }
 
-/// The softmax of a warp's rows over keys that arrive tile by tile.
+/// The online softmax of a warp's rows, over keys that arrive tile by tile.
 /// Source  Milakov & Gimelshein 2018, arXiv 1805.02867
 template <int M>
 struct RunningSoftmax {
@@ -49,7 +49,8 @@ struct RunningSoftmax {
     }
   }
 
-  /// Turns scores into weights 2^(scale (score - largest)); what `out` has so far fades.
+  /// Turns scores into weights 2^(scale (score - largest)); scales `out` down to a new largest
+  /// score.
   template <int N, int D>
   __device__ void add(float (&scores)[M][N][4], float (&out)[M][D][4], float scale) {
 #pragma unroll
@@ -72,7 +73,7 @@ struct RunningSoftmax {
     }
   }
 
-  /// Divides `out` by the sums, and reports each row's log-sum-exp: `report(row of the warp, value)`.
+  /// Divides `out` by the sums; calls `report(row of the warp, log-sum-exp)` for each row.
   template <int D, class Report>
   __device__ void finish(float (&out)[M][D][4], float scale, const Report& report) {
 #pragma unroll
@@ -86,7 +87,7 @@ struct RunningSoftmax {
       for (int j = 0; j < 2 * D; ++j) out[m][j / 2][2 * half + j % 2] *= share;
       if (lane_of_warp() % 4 == 0) {
         report(16 * m + 8 * half + lane_of_warp() / 4,
-             (largest[m][half] * scale + log2f(all)) * ln_of_2);
+               (largest[m][half] * scale + log2f(all)) * ln_of_2);
       }
     }
   }
@@ -120,13 +121,13 @@ __global__ void __launch_bounds__(ForwardTile<Dim>::threads, ForwardTile<Dim>::b
   RunningSoftmax<Tile::m> softmax;
   for (; key >= first; key -= Tile::keys) {
     wait_for_copies();
-    __syncthreads();  // keys are there, and no thread reads the last values any more
+    __syncthreads();  // keys have arrived, and no thread still reads the last values
     fetch<Dim, Tile::keys, Tile::threads>(value_tile, of_values, key);
     end_copies();
     float scores[Tile::m][Tile::n][4] = {};
     multiply_tiles<T, Dim>(scores, mine, key_tile);
     wait_for_copies();
-    __syncthreads();  // values are there, and no thread reads these keys any more
+    __syncthreads();  // values have arrived, and no thread still reads these keys
     if (key > first) fetch<Dim, Tile::keys, Tile::threads>(key_tile, of_keys, key - Tile::keys);
     end_copies();
     if (!sizes.sight.all(queries, {key, key + Tile::keys})) {

@@ -8,8 +8,8 @@ namespace orrery::executor::cuda {
 
 namespace {
 
-/// 128 keys. With 128 columns eight warps hold 16 keys each, for dK and dV fill half of all
-/// registers; with 64 columns four warps hold 32, and a multiprocessor two blocks.
+/// 128 keys. With 128 columns eight warps hold 16 keys each, as dK and dV fill half of all
+/// registers; with 64 columns four warps hold 32 each, and a multiprocessor runs two blocks.
 template <int Dim>
 struct KeyTile {
   static constexpr int m = Dim == 64 ? 2 : 1, n = Dim == 64 ? 4 : 8;
@@ -21,7 +21,8 @@ struct KeyTile {
   static constexpr int blocks = Dim == 64 ? 2 : 1;
 };
 
-/// One stage of a walk over queries: theirs, the gradients of their outputs, and statistics.
+/// Starts the copies of one stage of the loop over queries: the queries, the gradients of their
+/// outputs, and their statistics.
 template <int Dim, class T>
 __device__ void fetch_queries(const BackwardOperands<T>& x, SharedAddress stage, int sequence,
                               int head, int query) {
@@ -38,7 +39,7 @@ __device__ void fetch_queries(const BackwardOperands<T>& x, SharedAddress stage,
   end_copies();
 }
 
-/// f(m, n, i, statistic) for every element of a product whose columns are queries.
+/// Calls f(m, n, i, statistic) for every element of a product whose columns are queries.
 template <int M, int N, class F>
 __device__ void with_statistics(SharedAddress statistics, const F& f) {
 #pragma unroll
@@ -60,7 +61,7 @@ struct KeySums {
   using Tile = KeyTile<Dim>;
   float keys[Tile::m][Dim / 8][4] = {}, values[Tile::m][Dim / 8][4] = {};
 
-  /// One stage more; `hide_scores(scores)` hides what its queries do not see.
+  /// Adds one stage; `hide_scores(scores)` masks keys that its queries do not see.
   template <class Hide>
   __device__ void add(SharedAddress my_keys, SharedAddress my_values, SharedAddress stage,
                       float scale, const Hide& hide_scores) {
@@ -115,7 +116,7 @@ __global__ void __launch_bounds__(KeyTile<Dim>::threads, KeyTile<Dim>::blocks)
       ++head;
     }
     wait_for_copies();
-    __syncthreads();  // this stage is there, and no thread reads the other one any more
+    __syncthreads();  // this stage has arrived, and no thread still reads the other one
     if (head < end) fetch_queries<Dim>(x, other, sequence, head, query);
     sums.add(key_tile + mine, value_tile + mine, stage, sizes.power_scale, [&](auto& scores) {
       if (sizes.sight.all({here, here + Tile::queries}, keys)) return;

@@ -1,8 +1,8 @@
-// Fused attention where the tokens of a rank are not all of a sequence in order: documents that see
-// themselves alone, and ranks that share a sequence (models/operations/context.cpp); or where
-// values are not as wide as keys. Without tensor cores, for every format: a warp for each row of
-// each head, which walks over all keys that are here. Slow and simple; the meaning is that of
-// device/cpu/fused_attention.cpp.
+// Fused attention where the tokens of a rank are not all of a sequence in order: packed documents,
+// each of which sees itself alone, and ranks that share a sequence (models/operations/context.cpp);
+// or where values are not as wide as keys. Without tensor cores, for every format: a warp for each
+// row of each head loops over all keys that are here. Slow and simple; computes what
+// device/cpu/fused_attention.cpp does.
 
 #include "executor/device/cuda/attention/flash_calls.hpp"
 #include "executor/device/cuda/attention/spread_rows.hpp"
@@ -15,11 +15,11 @@ namespace {
 
 using models::SequencePart;
 
-/// Who asks whom, of one call.
+/// Sizes of one call, and which query sees which key.
 struct PlacedSizes {
   TokenPlaces tokens;
   std::int64_t length = 0;                 // tokens of a sequence, on each rank
-  std::int64_t first = 0, last = 0;        // of them that ask
+  std::int64_t first = 0, last = 0;        // of these tokens, those with queries: [first, last)
   std::int64_t first_rank = 0, ranks = 1;  // of the context group, whose keys are here
   bool causal = true;
   std::int64_t window = 0;
@@ -42,7 +42,7 @@ struct PlacedSizes {
     const std::int64_t end = causal ? query + 1 : whole ? length : tokens.ends[query];
     return key >= begin && key < end;
   }
-  /// Of keys: rows of one rank's sequences follow those of another.
+  /// Row of a key: those of all of one rank's sequences come before the next rank's.
   __device__ std::int64_t key_row(std::int64_t slot, std::int64_t b, std::int64_t token) const {
     return (slot * batch + b) * length + token;
   }
@@ -61,7 +61,7 @@ PlacedSizes::PlacedSizes(const Call& call) : tokens{call.tokens} {
   value = static_cast<int>(of.value_width());
   scale = of.score_scale();
   window = of.window;
-  causal = of.causal || apart;  // only causal attention is cut
+  causal = of.causal || apart;  // context parallelism cuts causal attention only
   first = op.sequence.queries == SequencePart::Queries::late ? length / 2 : 0;
   last = op.sequence.queries == SequencePart::Queries::early ? length / 2 : length;
   const bool passed = op.sequence.keys == SequencePart::Keys::passed;
@@ -71,11 +71,12 @@ PlacedSizes::PlacedSizes(const Call& call) : tokens{call.tokens} {
   ranks = tokens.ranks;
 }
 
-/// Where keys and values lie, or their gradients: alone, or behind the queries.
+/// Where keys and values, or their gradients, are: in an operand of their own, or after the
+/// queries.
 template <class T>
 struct PlacedKeys {
   T* data;
-  std::int64_t columns, key, value;  // columns of a row; of the first head's
+  std::int64_t columns, key, value;  // of a row; the first of keys; the first of values
 
   PlacedKeys(T* at, const View& view, const View& qkv, const PlacedSizes& sizes)
       : data{at}, columns{view.shape[2]} {
@@ -95,7 +96,7 @@ template <class T, class E>
 struct PlacedOperands {
   PlacedSizes sizes;
   const T* queries;
-  std::int64_t columns;  // of their rows
+  std::int64_t columns;  // of the queries' rows
   PlacedKeys<const T> keys;
   const T *out, *d_out;
   const E* log_sums;
@@ -103,7 +104,7 @@ struct PlacedOperands {
   PlacedKeys<T> gradients;
 };
 
-/// The row of the calling warp: of `count` tokens of `heads` heads of every sequence.
+/// The calling warp's row, among `count` tokens of `heads` heads of every sequence.
 struct PlacedRow {
   std::int64_t sequence, token;
   int head;
@@ -145,13 +146,14 @@ __global__ void placed_forward_row(PlacedSizes sizes, const T* queries, std::int
   log_sums[sum] = static_cast<E>(softmax.sum > 0 ? softmax.log_sum() : -infinity<C>);
 }
 
-/// What a query and a key owe each other: the weight p, and scale p dO (V - O).
+/// Of one query and one key: the weight p, and `slope`, scale p dO (V - O), by which the key is
+/// added to the query's gradient and the query to the key's.
 template <class C>
 struct PlacedSlope {
   C weight, slope;
 };
 
-/// One query of one head, and what it was given.
+/// One query of one head, with its output, the output's gradient and its log-sum-exp.
 template <class C>
 struct PlacedQuery {
   SpreadRow<C> query, d_out;
@@ -201,7 +203,7 @@ __global__ void placed_query_gradient(PlacedOperands<T, E> x) {
   gather(sum, C(1), to, sizes.dim);
 }
 
-/// Of a key, over the queries of all heads that share it.
+/// Gradients of a key and its value, summed over the queries of all heads that share it.
 template <class T, class E>
 __global__ void placed_key_gradient(PlacedOperands<T, E> x) {
   using C = Compute<T>;
@@ -244,7 +246,7 @@ Grid warps_of(std::int64_t rows, const PlacedSizes& sizes, int heads) {
 
 void placed_forward(const Call& call) {
   const PlacedSizes sizes{call};
-  const std::size_t keys = call.kernel.reads.size() - 1;  // apart, or behind the queries
+  const std::size_t keys = call.kernel.reads.size() - 1;  // a separate operand, or qkv
   with_formats(call.in(0).dtype, call.out(1).dtype, [&](auto type, auto state) {
     using T = typename decltype(type)::type;
     using E = typename decltype(state)::type;
@@ -259,7 +261,7 @@ void placed_forward(const Call& call) {
   });
 }
 
-/// Later queries add to what the earlier ones have left, which begin with zeros.
+/// Gradients begin with zeros; late queries add to those that the early ones left.
 void placed_backward(const Call& call) {
   const PlacedSizes sizes{call};
   const bool apart = call.kernel.reads.size() == 5;

@@ -1,5 +1,5 @@
-// Fused attention without tensor cores, for fp32 and fp64: a warp for each row of each head, which
-// walks over what the row sees. Slow and simple; the meaning is that of the others.
+// Fused attention without tensor cores, for fp32 and fp64: a warp for each row of each head loops
+// over what the row sees. Slow and simple; computes what the tensor-core kernels do.
 
 #include "executor/device/cuda/attention/flash_shape.hpp"
 #include "executor/device/cuda/attention/spread_rows.hpp"
@@ -30,7 +30,7 @@ struct PlainRow {
     head = static_cast<int>(warp / seq % heads);
     sequence = static_cast<int>(warp / seq / heads);
   }
-  /// Of what is kept for each query of each head.
+  /// Index into what is kept for each query of each head.
   __device__ std::int64_t place(const AttentionSizes& sizes, int of_head, int of_row) const {
     return (static_cast<std::int64_t>(sequence) * sizes.heads + of_head) * sizes.sight.seq + of_row;
   }
@@ -63,8 +63,8 @@ __global__ void plain_forward_row(AttentionSizes sizes, const T* qkv, T* out, fl
   }
 }
 
-/// As backward on tensor cores keeps it; the log-sum-exp is computed again, for fp32 is less than
-/// fp64 needs.
+/// A query's log-sum-exp and D, as in backward on tensor cores (flash_backward.hpp), but natural.
+/// The log-sum-exp is computed again, as forward's fp32 is not enough for fp64.
 template <class T>
 struct PlainStatistic {
   T log_sum, product;

@@ -1,21 +1,21 @@
 #pragma once
-// Products of tiles on the tensor cores.
+// Matrix products of tiles on the tensor cores.
 //
-// A warp owns 16 M rows of a product and all of its columns: c[m][n][i] is the element at row
-// 16 m + 8 (i / 2) + g and column 8 n + 2 t + i mod 2 of lane 4 g + t. That is how the left operand
-// of a product lies too, so what one product leaves in registers the next one reads there.
+// A warp owns 16 M rows of a product and all of its columns: c[m][n][i] is the element at row 16 m
+// + 8 (i / 2) + g and column 8 n + 2 t + i mod 2 of lane 4 g + t. The left operand of a product has
+// the same layout, so a product's result in registers can be the next one's left operand.
 
 #include "executor/device/cuda/attention/flash_tiles.hpp"
 
 namespace orrery::executor::cuda {
 
-/// Where one lane reads the 16 x 16 corner of a tile as four matrices of 8 x 8.
+/// The address from which one lane loads a 16 x 16 part of a tile, as four matrices of 8 x 8.
 template <int Dim>
 class Corner {
  public:
   __device__ Corner(int row, int chunk) : begin_{place<Dim>(row, chunk)} {}
 
-  /// The corner at this row and column of a tile, multiples of 16.
+  /// The address for the part at this row and column of a tile, multiples of 16.
   __device__ SharedAddress at(SharedAddress tile, int row, int column) const {
     return tile + static_cast<SharedAddress>(row * row_bytes<Dim>) +
            (begin_ ^ static_cast<SharedAddress>(2 * column));
@@ -25,18 +25,18 @@ class Corner {
   SharedAddress begin_;
 };
 
-/// The upper left matrix, the lower left, the upper right, the lower right.
+/// Order of the four matrices: upper left, lower left, upper right, lower right.
 template <int Dim>
 __device__ Corner<Dim> corner_by_columns() {
   return {lane_of_warp() % 16, lane_of_warp() / 16};
 }
-/// The upper left matrix, the upper right, the lower left, the lower right.
+/// Order of the four matrices: upper left, upper right, lower left, lower right.
 template <int Dim>
 __device__ Corner<Dim> corner_by_rows() {
   return {lane_of_warp() / 16 * 8 + lane_of_warp() % 8, lane_of_warp() / 8 % 2};
 }
 
-/// c += a b' of 16 M rows of a tile and 8 N rows of another.
+/// c += a b'; a is 16 M rows of a tile, b 8 N rows of another.
 template <class T, int Dim, int M, int N>
 __device__ void multiply_tiles(float (&c)[M][N][4], SharedAddress a, SharedAddress b) {
   const auto left = corner_by_columns<Dim>();
@@ -58,7 +58,7 @@ __device__ void multiply_tiles(float (&c)[M][N][4], SharedAddress a, SharedAddre
   }
 }
 
-/// c += a b of what a product left, rounded to T, and 8 N rows of a tile.
+/// c += a b; a is a product's result in registers, rounded to T, and b 8 N rows of a tile.
 template <class T, int Dim, int M, int N>
 __device__ void multiply_kept(float (&c)[M][Dim / 8][4], const float (&a)[M][N][4],
                               SharedAddress b) {
@@ -86,8 +86,8 @@ __device__ void multiply_kept(float (&c)[M][Dim / 8][4], const float (&a)[M][N][
   }
 }
 
-/// Scores outside of what their row sees become -infinity. `row` and `column` are positions of the
-/// first; `seen_by(row)` is a FlashSpan of columns.
+/// Masks scores: those outside of what their row sees become -infinity. `row` and `column` are
+/// positions of the first score; `seen_by(row)` is a FlashSpan of columns.
 template <int M, int N, class SeenBy>
 __device__ void hide(float (&scores)[M][N][4], int row, int column, const SeenBy& seen_by) {
 #pragma unroll

@@ -8,7 +8,7 @@ namespace orrery::executor::cuda {
 
 namespace {
 
-/// Four warps of 32 queries, as forward; few keys at a time, for Q and dO stay in shared memory:
+/// Four warps of 32 queries, as in forward. Few keys at a time, as Q and dO stay in shared memory:
 /// with 128 columns 96 KiB a block, two on a multiprocessor of 228 KiB (one on A100's 164 KiB).
 template <int Dim>
 struct QueryTile {
@@ -33,7 +33,7 @@ struct QuerySums {
     }
   }
 
-  /// One stage more; `hide_scores(scores)` hides what the queries do not see.
+  /// Adds one stage; `hide_scores(scores)` masks keys that the queries do not see.
   template <class Hide>
   __device__ void add(SharedAddress my_queries, SharedAddress my_d_out, SharedAddress stage,
                       float scale, const Hide& hide_scores) {
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(QueryTile<Dim>::threads, QueryTile<Dim>::block
                          first_query + warp_row};
   for (; key < seen.last; key += Tile::keys) {
     wait_for_copies();
-    __syncthreads();  // this stage is there, and no thread reads the other one any more
+    __syncthreads();  // this stage has arrived, and no thread still reads the other one
     if (key + Tile::keys < seen.last) begin(other, key + Tile::keys);
     sums.add(query_tile + mine, d_out_tile + mine, stage, sizes.power_scale, [&](auto& scores) {
       if (sizes.sight.all(queries, {key, key + Tile::keys})) return;

@@ -1,6 +1,6 @@
 #pragma once
-// One attention as its kernels get it: sizes, which keys a query sees, and where a head's
-// rows lie. A row of `qkv` has [query heads | key heads | value heads], head_dim elements each.
+// One attention as its kernels get it: sizes, which keys a query sees, and where the rows of a head
+// are. A row of `qkv` has [query heads | key heads | value heads], head_dim elements each.
 
 #include <cmath>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace orrery::executor::cuda {
 
-/// Weights are powers of two of scores times this.
+/// Weights are computed as powers of two: e^x = 2^(x log2(e)).
 inline constexpr float log2_of_e = 1.4426950408889634F;
 
 /// Positions [first, last) of one sequence.
@@ -32,7 +32,8 @@ struct Sight {
   __host__ __device__ FlashSpan queries_of(int key) const {
     return {causal ? key : 0, window > 0 && key < seq - window ? key + window : seq};
   }
-  /// What some of a tile's queries see, or some of its keys are seen by; tiles begin before `seq`.
+  /// The keys that any query of a tile sees, and the queries that see any key of a tile; tiles
+  /// begin before `seq`.
   __host__ __device__ FlashSpan keys_of(FlashSpan queries) const {
     return {keys_of(queries.first).first, keys_of(last_of(queries)).last};
   }
@@ -65,7 +66,7 @@ struct AttentionSizes {
   Sight sight;
   int batch = 0, heads = 0, kv_heads = 0, head_dim = 0;
   double scale = 1;       // of scores
-  float power_scale = 1;  // the same for powers of two, times log2(e)
+  float power_scale = 1;  // scale times log2(e), for powers of two
 
   explicit AttentionSizes(const models::AttentionShape& shape)
       : sight{.seq = static_cast<int>(shape.seq),
@@ -80,7 +81,7 @@ struct AttentionSizes {
 
   __host__ __device__ int group() const { return heads / kv_heads; }
 
-  /// Query head `head`, or what has its shape, in operands with the columns of qkv.
+  /// Query head `head`, or its gradient, in operands with the columns of qkv.
   template <class T>
   __device__ HeadRows<T> queries(T* qkv, int sequence, int head) const {
     return columns(qkv, sequence, heads + 2 * kv_heads, head);

@@ -1,7 +1,7 @@
 #pragma once
 // Tiles of rows in shared memory, and the order in which blocks take their work.
 //
-// A tile has rows of Dim 16-bit elements: a head's columns, filled up with zeros.
+// A tile has rows of Dim 16-bit elements: a head's columns, padded with zeros.
 
 #include "executor/device/cuda/attention/flash_shape.hpp"
 #include "executor/device/cuda/kernels/matrix_code.hpp"
@@ -13,14 +13,14 @@ template <int Dim>
 inline constexpr int row_bytes = 2 * Dim;
 inline constexpr int chunk_elements = 8, chunk_bytes = 16;
 
-/// Where a chunk of 16 bytes lies in its tile. Chunks of a row trade places, so that the same chunk
-/// of eight rows on end lies in eight different groups of banks.
+/// Address of a 16-byte chunk in its tile. Chunks are permuted (swizzled) within each row, so that
+/// the same chunk of eight consecutive rows is in eight different groups of banks.
 template <int Dim>
 __device__ inline SharedAddress place(int row, int chunk) {
   return static_cast<SharedAddress>(row * row_bytes<Dim> + (chunk ^ (row % 8)) * chunk_bytes);
 }
 
-/// Begins to copy rows [row, row + Count) of a head into a tile.
+/// Starts asynchronous copies of rows [row, row + Count) of a head into a tile.
 template <int Dim, int Count, int Threads, class T>
 __device__ void fetch(SharedAddress tile, const HeadRows<const T>& from, int row) {
   constexpr int chunks = Dim / chunk_elements, step = Threads / chunks;
@@ -29,7 +29,7 @@ __device__ void fetch(SharedAddress tile, const HeadRows<const T>& from, int row
   const int chunk = static_cast<int>(threadIdx.x) % chunks;
   const int mine = static_cast<int>(threadIdx.x) / chunks;
   const auto* source = reinterpret_cast<const Chunk*>(from.first);
-  // In chunks 32 bits reach over 64 GiB; 64 would cost registers.
+  // Counted in chunks, 32 bits reach over 64 GiB; 64 bits would cost registers.
   const auto stride = static_cast<std::uint32_t>(from.stride / chunk_elements);
   std::uint32_t at = static_cast<std::uint32_t>(row + mine) * stride + chunk;
   const bool inside = chunk * chunk_elements < from.width;
@@ -46,8 +46,8 @@ __device__ inline int lane_of_warp() {
   return static_cast<int>(threadIdx.x % warp_lanes);
 }
 
-/// A warp writes its 16 M rows, times `factor`, to rows from `row` on, by way of as many rows of a
-/// tile that no other warp uses.
+/// A warp writes its 16 M rows, times `factor`, to rows from `row` on. They pass through as many
+/// rows of a shared tile that no other warp uses.
 template <class T, int Dim, int M>
 __device__ void write_rows(const float (&c)[M][Dim / 8][4], float factor, SharedAddress by_way_of,
                            const HeadRows<T>& to, int row) {
@@ -72,9 +72,10 @@ __device__ void write_rows(const float (&c)[M][Dim / 8][4], float factor, Shared
   }
 }
 
-/// Which tile of which head a block takes. Heads go by in sections, so that a section's keys and
-/// values stay in the cache while its tiles are worked on; within one, tile 0 of every head comes
-/// first. Who counts tiles from the longest on is left with short ones to fill the last gaps.
+/// Which tile of which head a thread block takes. Heads are taken in sections, so that a section's
+/// keys and values stay in the cache while its tiles are computed; within a section, tile 0 of
+/// every head comes first. A kernel that numbers tiles from the longest on ends with short ones,
+/// which fill the last gaps.
 struct Order {
   int tiles = 0, heads = 0, section = 0;
 
@@ -89,9 +90,9 @@ struct Order {
     return {within / here, first + within % here};
   }
 
-  /// `sharing` heads on end read the same `bytes`.
+  /// `sharing` consecutive heads read the same `bytes`.
   static Order of_heads(int tiles, int heads, int sharing, std::int64_t bytes) {
-    // Half of what caches of these GPUs hold at least.
+    // Half of the smallest L2 cache of these GPUs.
     // Source  NVIDIA A100 whitepaper: 40 MB of L2; H100 whitepaper: 50 MB
     constexpr std::int64_t cache_bytes = 20'000'000;
     const std::int64_t fit = bytes < cache_bytes ? cache_bytes / bytes * sharing : sharing;

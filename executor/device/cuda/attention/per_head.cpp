@@ -1,4 +1,4 @@
-// Products of an unfused attention, head by head of its operands, in batches.
+// Matrix products of unfused attention, on heads inside its operands, in batches.
 
 #include "executor/device/cuda/products/products.hpp"
 #include "sim/errors.hpp"
@@ -11,7 +11,8 @@ using models::AttentionShape;
 using models::DType;
 using models::Product;
 
-/// What an operand of an attention's product is cut into.
+/// What a matrix of such a product is: a head's queries, keys or values in qkv, its [seq, seq]
+/// scores, weights or their gradients (square), or its output (context).
 enum class Part { query, key, value, square, context };
 struct Parts {
   Part a, b, c;
@@ -37,7 +38,7 @@ Parts parts_of(Product product) {
   throw ContractError{"a product per head does not say which"};
 }
 
-/// Where one head of one sequence lies in its operand, in elements.
+/// Offset of one head of one sequence in its operand, in elements.
 struct Heads {
   AttentionShape shape;
   std::int64_t query = shape.heads * shape.head_dim;
@@ -70,8 +71,8 @@ struct Heads {
 
 }  // namespace
 
-/// Products whose operands lie evenly apart go as one batch: a head of every sequence, or every
-/// group's head of one sequence, whichever makes fewer calls.
+/// Products whose operands have even steps between them form one batch: the same head of every
+/// sequence, or the same head of every group in one sequence, whichever makes fewer calls.
 void Products::per_head(const Kernel& kernel, Stream stream) {
   const models::Operation& op = *kernel.operation;
   const Heads heads{op.attention};

@@ -1,6 +1,6 @@
 #pragma once
-// Rows over the lanes of a warp, and the softmax of one query over keys that arrive one by one:
-// what attention without tensor cores is made of.
+// Building blocks of attention without tensor cores: rows spread over the lanes of a warp, and the
+// online softmax of one query, over keys that arrive one by one.
 
 #include "executor/device/cuda/kernels/device_code.hpp"
 #include "executor/device/cuda/kernels/group_code.hpp"
@@ -8,7 +8,7 @@
 
 namespace orrery::executor::cuda {
 
-/// Lane l has columns l, l + 32, ...
+/// Columns of a row that each lane has: lane l has l, l + 32, ...
 inline constexpr int columns_of_lane = 8;
 template <class T>
 struct SpreadRow {
@@ -51,7 +51,7 @@ __device__ T product(const SpreadRow<T>& a, const SpreadRow<T>& b) {
   return of_group(sum, warp_lanes, Sum{});
 }
 
-/// Weights relative to the largest score so far, and the values that they weigh.
+/// Online softmax: weights relative to the largest score so far, and the weighted sum of values.
 template <class T>
 struct PlainSoftmax {
   T largest = -INFINITY, sum = 0;

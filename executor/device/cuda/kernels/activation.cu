@@ -23,7 +23,7 @@ __device__ C logistic(C x) {
   return quotient(C(1), C(1) + exponential(-x));
 }
 
-/// A function and its derivative.
+/// An activation function and its derivative.
 struct Gelu {
   /// x/2 (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715 x^3)
   /// Source  Hendrycks & Gimpel 2016, arXiv 1606.08415, the approximation that GPT-2 uses
@@ -173,7 +173,7 @@ void activation(const Call& call) {
     using T = typename decltype(type)::type;
     const T* x = call.read<T>(0);
     T* out = call.write<T>(0);
-    // Without a gate all rows are one line.
+    // Without a gate all rows are treated as one row.
     const Packs packs =
         gated ? Packs{rows, n, per_access<T>, x, out} : Packs{1, rows * n, per_access<T>, x, out};
     with_function(call.operation().activation, [&](auto function) {

@@ -1,5 +1,5 @@
 #pragma once
-// A step of AdamW for one number, whatever its moments are stored as.
+// One AdamW step of one parameter in a kernel, whatever format its moments are stored in.
 
 #include <cmath>
 
@@ -9,7 +9,7 @@
 
 namespace orrery::executor::cuda {
 
-/// AdamStep as the kernel needs it.
+/// The constants of an AdamStep as the kernel needs them.
 template <class S>
 struct AdamNumbers {
   S b1, b2, rest1, rest2, rate, root, keep, epsilon, scale;

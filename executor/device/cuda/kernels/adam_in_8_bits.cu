@@ -1,5 +1,5 @@
-// Adam on moments that are kept in 8 bits (executor/device/eight_bits.hpp): a block of threads for
-// each of their blocks of numbers, one number each.
+// Adam with 8-bit moments (executor/device/eight_bits.hpp): one block of threads for each of their
+// blocks of numbers, one number per thread.
 
 #include <algorithm>
 #include <array>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int block = static_cast<int>(eight_bit_block);
 
-/// What a code of either moment stands for; a launch takes both tables by value.
+/// The numbers that codes of either moment stand for; a launch takes both tables by value.
 struct Tables {
   float of[2][256];
 };
@@ -31,9 +31,9 @@ Tables make_tables() {
   return made;
 }
 
-/// The code of the table's nearest number, of two as near the lower one's.
+/// The code of the table's nearest number, the lower one on a tie.
 __device__ inline std::uint8_t nearest(const float* table, float number) {
-  int above = 1;  // the first that is not less, of all but the first
+  int above = 1;  // first entry, from 1 on, that is not less than the number
   for (int step = 128; step > 0; step /= 2) {
     const bool less = above + step - 1 < 255 && table[above + step - 1] < number;
     if (less) above += step;
@@ -54,7 +54,8 @@ struct EightBitAdam {
   Tables tables;
 };
 
-/// Of what every thread of a block has, the new scale and this thread's code.
+/// Encodes a block whose threads have one number each; sets its new scale, returns this thread's
+/// code.
 template <class S>
 __device__ std::uint8_t to_eight_bits(const float* table, S moment, bool holds, float& scale) {
   const auto number = static_cast<float>(moment);
@@ -107,7 +108,7 @@ void run_in_8_bits(const Call& call, bool copies) {
 
 }  // namespace
 
-/// The scales of both moments are read and written after all else.
+/// The scales of both moments are the last operands.
 void adam_in_8_bits(const Call& call) {
   const bool copies = call.kernel.writes.size() == 7;
   if (call.out(0).dtype == models::DType::fp64) {

@@ -10,7 +10,8 @@ namespace orrery::executor::cuda {
 
 namespace {
 
-/// Rows of b are those of a, or one for each position: row i has position (first + i) mod sequence.
+/// Which row of b is added to row i of a: the i-th, or that of its position. By default row i has
+/// position (first + i) mod sequence.
 struct RowsOfSum {
   bool by_position = false;
   std::int64_t first = 0, sequence = 1;
@@ -60,8 +61,9 @@ struct Add {
   }
 };
 
-/// table[position] += rows of that position, in their order; one thread for each pack of a row of
-/// the table. Where several tokens of a sequence may have a position, it looks at all rows.
+/// table[position] += gradient rows of that position, in their order; one thread for each pack of a
+/// row of the table. With a token map several tokens of a sequence may have the same position, so
+/// the thread looks at all rows.
 template <class T, class G>
 struct AddToTable {
   Packs packs;  // rows: positions that occur
@@ -121,15 +123,15 @@ void add_row(const View& row, const View& to, Stream stream) {
     using T = typename decltype(type)::type;
     auto* out = reinterpret_cast<T*>(to.data);
     const auto* bias = reinterpret_cast<const T*>(row.data);
-    RowsOfSum one;  // a table of one position, which every row has
+    RowsOfSum one;  // a table with one row, which all rows of the result use
     one.by_position = true;
     const Packs packs{rows, n, per_access<T>, bias, out};
     packs.launch(stream, Add<T>{packs, one, out, bias, nullptr, out});
   });
 }
 
-/// Gradients of a bias (a sum over rows) or of the positions' rows [and of the first segment's];
-/// they are added to.
+/// Adds to the gradient of a bias (a sum over rows), or of the position table's rows [and of the
+/// segment table's first row].
 void add_backward(const Call& call) {
   const RowsOfSum positions{call};
   if (!positions.by_position) {
@@ -147,7 +149,7 @@ void add_backward(const Call& call) {
     packs.launch(call.stream, AddToTable<T, G>{packs, positions, rows, dy, table});
   });
   if (!call.has_out(1)) return;
-  View segment = call.out(1);  // the first, which all tokens are of
+  View segment = call.out(1);  // all tokens are in the first segment
   segment.shape[1] = 1;
   column_sums(call.in(0), segment, call.stream, call.scratch);
 }

@@ -1,4 +1,5 @@
-// Operands of products in mxfp8 and nvfp4, decoded or rounded.
+// Makes the bf16 operands of GEMMs in mxfp8 and nvfp4: decodes those that are stored in blocks,
+// rounds the others.
 
 #include "executor/device/cuda/kernels/block_scaled.hpp"
 #include "executor/device/cuda/products/block_product.hpp"
@@ -11,7 +12,7 @@ namespace {
 
 using models::DType;
 
-/// Of a product's two tensors, whose scales multiply it.
+/// Writes the factors of BlockOperands from the tensor scales of a product's two operands.
 struct WriteFactors {
   const float *a, *b;
   float keep;
@@ -24,7 +25,7 @@ struct WriteFactors {
   }
 };
 
-/// One operand of a product, at the beginning of its part of the scratch.
+/// One operand of a product, decoded at the beginning of its part of the scratch.
 class Decoded {
  public:
   Decoded(const Kernel& product, const FewBitReads& reads, std::size_t i)

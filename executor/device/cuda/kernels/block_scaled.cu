@@ -1,5 +1,5 @@
-// Numbers in blocks that share a scale: first a thread for each block finds its scale, then a
-// thread for eight numbers next to each other writes them, whichever way blocks run.
+// Encoding and decoding of block-scaled numbers: first one thread per block finds its scale, then
+// one thread per eight consecutive numbers converts them, whichever way blocks run.
 
 #include "executor/device/cuda/kernels/block_scaled.hpp"
 
@@ -41,13 +41,13 @@ __global__ void __launch_bounds__(block_threads)
   scales[i] = block_scale(format, __uint_as_float(largest), of_tensor);
 }
 
-/// Scales of numbers in a row of memory.
+/// Finds the scales of numbers that are consecutive in memory.
 struct ScaleReader {
   ScaleBlocks blocks;
   BlockFormat format;
   const std::uint8_t* scales;
 
-  /// f(j, its scale's code) for eight from `first` on, as far as there are.
+  /// Calls f(j, its scale's code) for eight numbers from `first` on, or as many as there are.
   template <class F>
   __device__ void operator()(std::int64_t first, std::int64_t count, F f) const {
     const Division place = divided(first, blocks.columns);
@@ -63,7 +63,7 @@ struct ScaleReader {
   }
 };
 
-/// Codes of eight numbers, two of 4 bits in a byte, the first in its lower half.
+/// Stores the codes of eight numbers; 4-bit codes are two in a byte, the first in its lower half.
 __device__ inline void store_codes(const std::uint8_t (&codes)[at_once], BlockFormat format,
                                    std::uint8_t* to, std::int64_t first, std::int64_t count,
                                    bool aligned) {
@@ -101,7 +101,7 @@ struct Encode {
   }
 };
 
-/// What a code means but for the tensor's scale, which bf16 holds.
+/// Decodes a number without the tensor's scale; bf16 holds the result exactly.
 __device__ inline Bf16 meant(BlockFormat format, std::uint8_t code, std::uint8_t scale) {
   return from_float<Bf16>(block_number(format, code, widened_scale(format, scale, 1)));
 }
@@ -148,7 +148,7 @@ struct Round {
   }
 };
 
-/// Of a tensor in bf16.
+/// A bf16 tensor and its blocks.
 struct Bf16Blocks {
   const Bf16* numbers;
   ScaleBlocks blocks;
@@ -201,7 +201,7 @@ void decode_blocks(const InBlocks& from, BlocksAlong way, std::byte* to, Stream 
              numbers, on_16_bytes(numbers)});
 }
 
-// Scales, the tensor's, and the parts of its search.
+// The block scales, the tensor's scale, and the partial results of the search for its magnitude.
 std::int64_t rounding_bytes(const View& from, BlockFormat format, BlocksAlong way) {
   return piece(ScaleBlocks{from.shape, format, way}.count()) + piece(sizeof(float)) +
          piece(magnitudes_bytes(from.elements()));

@@ -1,5 +1,6 @@
 #pragma once
-// One kernel call and where it is to run; and how a format known at run time becomes a type.
+// One kernel call, with its stream and scratch memory, and the dispatch from a number format known
+// at run time to a C++ type.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +18,7 @@ namespace orrery::executor::cuda {
 struct Call {
   const Kernel& kernel;
   Stream stream = nullptr;
-  std::byte* scratch = nullptr;  // of as many bytes as `scratch_bytes` says
+  std::byte* scratch = nullptr;  // of `scratch_bytes` bytes
   TokenPlaces tokens{};
 
   const models::Operation& operation() const { return *kernel.operation; }
@@ -36,7 +37,8 @@ struct Call {
   }
 };
 
-// One function per OpKind, with the meaning of the same one of the CPU (executor/device/cpu).
+// One function per OpKind; each computes what the CPU's function of the same name does
+// (executor/device/cpu).
 void norm(const Call& call);
 void norm_backward(const Call& call);
 void softmax(const Call& call);
@@ -45,7 +47,7 @@ void rotary(const Call& call);
 void activation(const Call& call);
 void activation_backward(const Call& call);
 void add(const Call& call);
-void merge(const Call& call);  // of it, what attentions to several ranks' keys have made
+void merge(const Call& call);  // an add of partial attentions to several ranks' keys
 void add_backward(const Call& call);
 void embedding(const Call& call);
 void embedding_backward(const Call& call);
@@ -53,11 +55,11 @@ void cross_entropy(const Call& call);
 void cross_entropy_backward(const Call& call);
 void squared_norm(const Call& call);
 void adam(const Call& call);
-void adam_in_8_bits(const Call& call);  // of it, where moments are
+void adam_in_8_bits(const Call& call);  // an adam with 8-bit moments
 void accumulate(const Call& call);
 void cast(const Call& call);
-void join_heads(const Call& call);   // of it, heads of latent attention
-void split_heads(const Call& call);  // ... and back
+void join_heads(const Call& call);   // a cast that joins heads of latent attention
+void split_heads(const Call& call);  // ... and its backward
 void top_k(const Call& call);
 void orthogonalise(const Call& call);
 void quantise(const Call& call);
@@ -74,13 +76,13 @@ std::int64_t top_k_scratch(const View& gradient);
 std::int64_t quantise_scratch(const View& from);
 std::int64_t move_rows_scratch(std::span<const View> reads);
 
-/// Stands for a type among values.
+/// A type as a value, to pass to generic lambdas.
 template <class T>
 struct Type {
   using type = T;
 };
 
-/// f(Type<T>{}) for the T that a number format is stored as.
+/// Calls f(Type<T>{}), with the type T that a number format is stored as.
 template <class F>
 void with_format(models::DType format, F f) {
   switch (format) {
@@ -98,8 +100,8 @@ void with_format(models::DType format, F f) {
   }
 }
 
-/// The same of two operands; the second, a sum over rows or the optimizer's, is of the same format
-/// or in fp32 next to 16 bits.
+/// The same for the formats of two operands; the second, a sum over rows or optimizer state, has
+/// the same format or is fp32 next to 16 bits.
 template <class F>
 void with_formats(models::DType format, models::DType sums, F f) {
   with_format(format, [&](auto type) {

@@ -1,4 +1,5 @@
-// Sums over rows, of biases and of what groups of threads summed up for themselves.
+// Column sums over rows, for gradients of biases: in one pass, or first of chunks of rows and then
+// of their partial sums.
 
 #include "executor/device/cuda/kernels/call.hpp"
 #include "executor/device/cuda/kernels/columns.hpp"
@@ -12,7 +13,7 @@ namespace {
 /// blocks each); a constant, so that sums have the same order on all of them.
 constexpr std::int64_t wanted_blocks = 132 * 8;
 
-/// Chunks of rows that are summed up apart.
+/// The number of chunks of rows that are summed separately.
 std::int64_t chunks_of(const View& from) {
   const std::int64_t rows = from.shape[1];
   const std::int64_t across = quotient_up(from.shape[2], wide_tile * (128 / bits(from.dtype)));
@@ -46,10 +47,10 @@ void column_sums(const View& from, const View& to, Stream stream, std::byte* scr
     auto* partial = reinterpret_cast<C*>(scratch);
     const std::int64_t each = quotient_up(rows, chunks);
     sum_columns(first, partial, {rows, n, each, wide_tile, SumInto::fresh}, stream);
-    sum_columns(partial, gradient,
-                {quotient_up(rows, each), n, quotient_up(rows, each), narrow_tile, SumInto::added,
-                 factor},
-                stream);
+    sum_columns(
+        partial, gradient,
+        {quotient_up(rows, each), n, quotient_up(rows, each), narrow_tile, SumInto::added, factor},
+        stream);
   });
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Sums over rows of a matrix, column by column, always in the same order.
+// Column sums of a matrix (over its rows), always in the same order.
 
 #include "executor/device/cuda/kernels/device_code.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
@@ -8,18 +8,20 @@
 
 namespace orrery::executor::cuda {
 
-/// Does a sum replace what is there?
+/// Does a sum replace what is there (fresh), or is it added to that?
 enum class SumInto : std::uint8_t { fresh, added };
 
-/// Packs across a tile: many rows want few of them, so that there are enough blocks.
+/// Packs across a tile. Where there are many rows, tiles are narrow, so that there are enough
+/// blocks.
 inline constexpr unsigned wide_tile = 32, narrow_tile = 8;
 
-/// [rows, n] cut into chunks of rows, each with a row of sums of its own; tiles of `across` packs.
+/// A matrix [rows, n], split into chunks of rows, each with its own row of sums; a tile of columns
+/// is `across` packs wide.
 struct ColumnSums {
   std::int64_t rows = 0, n = 0, rows_per_chunk = 0;
   unsigned across = wide_tile;
   SumInto into = SumInto::fresh;
-  const float* factor = nullptr;  // on the GPU, of sums before they are added
+  const float* factor = nullptr;  // on the GPU; multiplies sums before they are added
 };
 
 /// A block sums one tile of columns of one chunk: threads of a column take every

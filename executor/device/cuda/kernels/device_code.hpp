@@ -1,7 +1,7 @@
 #pragma once
-// What every kernel begins with: CUDA's own headers, where a thread is, and a kernel of one thread
-// for each index. Everything in headers of this kind, *_code.hpp, runs on the GPU; ORRERY_EMULATED
-// names the header that stands in for CUDA's where tests compile kernels for the host.
+// What every kernel needs: CUDA's own headers, the index of a thread, and a kernel with one thread
+// for each index. All code in headers named *_code.hpp runs on the GPU. ORRERY_EMULATED names the
+// header that replaces CUDA's where tests compile kernels for the host.
 
 #ifdef ORRERY_EMULATED
 #include ORRERY_EMULATED
@@ -18,7 +18,7 @@ namespace orrery::executor::cuda {
 inline constexpr unsigned warp_lanes = 32;
 inline constexpr unsigned whole_warp = 0xffffffffU;
 
-/// This thread's place among all threads of the grid's first dimension.
+/// This thread's index among all threads of the grid's first dimension.
 __device__ inline std::int64_t thread_of_grid() {
   return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }

@@ -1,4 +1,4 @@
-// The embedding: rows of the table of tokens, and their gradients.
+// The embedding: lookups in the token table, and the table's gradient.
 
 #include "executor/device/cuda/kernels/call.hpp"
 #include "executor/device/cuda/kernels/group_code.hpp"
@@ -10,7 +10,7 @@ namespace orrery::executor::cuda {
 
 namespace {
 
-/// The token's row of the table, or zeros where another rank has it.
+/// Copies each token's row of the table, or zeros where another rank holds it.
 template <class T>
 struct Embed {
   Packs packs;
@@ -31,11 +31,11 @@ struct Embed {
   }
 };
 
-/// Sorts by counting: a token's place is how many come before it, smaller ones and equal ones
-/// further ahead. One warp for each token, so this is quadratic: 0.02 ms of an H100 for 8,192
+/// Sorts tokens by counting: a token's place is the number of smaller tokens plus that of equal
+/// ones before it. One warp for each token, so this is quadratic: 0.02 ms on an H100 for 8,192
 /// tokens, 1 ms for 65,536.
-///   order[place] = the token's place in the batch
-///   equal[place] = how many are equal to it, at the first of them; 0 at the others
+///   order[place] = the token's index in the batch
+///   equal[place] = at the first of equal tokens, how many there are; 0 at the others
 __global__ void sort_tokens(const std::int64_t* tokens, std::int64_t count, std::int32_t* order,
                             std::int32_t* equal) {
   const std::int64_t i = thread_of_grid() / warp_lanes;
@@ -69,8 +69,8 @@ struct EmbedBackward {
   bool aligned;
 };
 
-/// table[token] += rows of that token, in their order. Blocks are places among the sorted tokens;
-/// the first of equal ones sums them all.
+/// table[token] += gradient rows of that token, in their order. There is a block for each place
+/// among the sorted tokens; that of the first of equal ones sums them all.
 template <class T, class G>
 __global__ void sum_tokens(EmbedBackward<T, G> of) {
   using C = Compute<T>;

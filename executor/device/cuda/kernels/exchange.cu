@@ -1,4 +1,5 @@
-// What gradients go through on their way to other ranks: sums, narrow copies, sparse sums.
+// Kernels on gradients before and after communication: accumulation, casts, sums of sparse
+// gradients.
 
 #include "executor/device/cuda/kernels/call.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
@@ -87,8 +88,8 @@ void accumulate(const Call& call) {
   });
 }
 
-/// The same numbers in another format, without those that pad the source; heads of latent attention
-/// where the operation rotates.
+/// Copies to another format, without the padding of the source. With rotary frequencies it joins or
+/// splits the heads of latent attention instead (latent.cu).
 void cast(const Call& call) {
   const bool rotates = !call.operation().frequencies.empty();
   if (rotates) return call.kernel.reads.size() > 1 ? join_heads(call) : split_heads(call);

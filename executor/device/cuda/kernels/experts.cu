@@ -1,6 +1,6 @@
-// Rows on their way to experts and back. Which slot a token takes follows from the
-// experts that were chosen, tokens in their order, as on the CPU (device/cpu/experts.cpp): every
-// kernel that moves rows counts it anew. A dropless plan's slots suffice: the runner has looked.
+// Moves token rows to the slots of experts and back. A token's slots follow from the experts that
+// were chosen, in token order, as on the CPU (device/cpu/experts.cpp); every kernel that moves rows
+// counts them again. In a dropless plan slots suffice: the runner has checked.
 
 #include "executor/device/cuda/kernels/group_code.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
@@ -14,8 +14,9 @@ namespace {
 
 using models::RowMove;
 
-/// A choice's slot, or -1 beyond the expert's: as many before it as choices before it are of the
-/// same expert. One warp for each choice, so this is quadratic, as sorting tokens is.
+/// The slot of each choice: in its expert's slots, the one whose number is that of earlier choices
+/// of the same expert; -1 if there are no more slots. One warp for each choice, so this is
+/// quadratic, as sorting tokens is (embedding.cu).
 __global__ void find_slots(const std::int32_t* chosen, std::int64_t count, std::int64_t room,
                            std::int32_t* slots) {
   const std::int64_t i = thread_of_grid() / warp_lanes;
@@ -29,7 +30,8 @@ __global__ void find_slots(const std::int32_t* chosen, std::int64_t count, std::
   if (lane == 0) slots[i] = ahead < room ? own * static_cast<std::int32_t>(room) + ahead : -1;
 }
 
-/// slot += factor row of its token, which nothing else writes; cleared before.
+/// Writes to each slot its token's row times the factor. Slots are cleared before, and no two
+/// choices write to the same one.
 template <class T, class W>
 struct ToSlots {
   Packs packs;  // of choices
@@ -56,8 +58,8 @@ struct ToSlots {
   }
 };
 
-/// A token's row is the sum of its slots', times their factors, in the order of its choices; what
-/// was summed is kept where somebody asks for it.
+/// A token's row is the sum of its slots' rows, times their factors, in the order of its choices.
+/// The slots are also copied to `kept`, if that is not null.
 template <class T, class W>
 struct FromSlots {
   Packs packs;  // of tokens
@@ -90,8 +92,8 @@ struct FromSlots {
   }
 };
 
-/// The gradient of a choice's weight: its token's gradient times what its expert made. One warp for
-/// each choice.
+/// The gradient of a choice's weight: the dot product of its token's gradient and its expert's
+/// output. One warp for each choice.
 template <class T, class W>
 __global__ void weight_gradients(const T* gradient, const T* kept, const std::int32_t* slots,
                                  std::int64_t choices, std::int64_t k, std::int64_t n, W* out) {
@@ -236,7 +238,7 @@ void move_rows(const Call& call) {
   });
 }
 
-/// A slot for each choice of a token.
+/// Bytes for one slot number per choice of a token.
 std::int64_t move_rows_scratch(std::span<const View> reads) {
   for (const View& each : reads) {
     if (each.dtype == models::DType::int32) {

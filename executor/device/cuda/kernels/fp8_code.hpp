@@ -1,5 +1,5 @@
 #pragma once
-// Codes of 8 bits in kernels, and the scale of a tensor from the largest magnitude of its parts.
+// fp8 codes in kernels, and the scale of a tensor from the largest magnitudes of its parts.
 
 #include "executor/device/cuda/kernels/device_code.hpp"
 #include "executor/device/cuda/kernels/group_code.hpp"
@@ -16,7 +16,7 @@
 
 namespace orrery::executor::cuda {
 
-/// Rounded to nearest, no farther than the largest number; NaN stays NaN.
+/// Encodes a number: rounds to nearest and saturates at the largest number; NaN stays NaN.
 template <class F>
 __device__ std::uint8_t code_of(float value) {
 #ifdef ORRERY_EMULATED
@@ -38,14 +38,14 @@ __device__ float of_code(std::uint8_t code) {
 
 using Codes = Pack<std::uint8_t, 16>;
 
-/// Bits of the largest magnitude of every part of a tensor: as integers they have the order of the
-/// numbers, so their largest is the same in whatever order they are compared.
+/// Bits of the largest magnitude of every part of a tensor. As integers they sort like the numbers,
+/// so their maximum does not depend on the order in which they are compared.
 struct Magnitudes {
   const std::uint32_t* parts = nullptr;
   int count = 0;
 };
 
-/// Of the whole tensor; every thread of the block calls it.
+/// The largest magnitude of the whole tensor; every thread of the block must call it.
 __device__ inline std::uint32_t largest_of(const Magnitudes& of) {
   std::uint32_t largest = 0;
   for (unsigned i = threadIdx.x; i < static_cast<unsigned>(of.count); i += block_threads) {
@@ -58,11 +58,11 @@ __device__ Fp8Scale scale_of(const Magnitudes& of) {
   return fp8_scale_for<F>(largest_of(of));
 }
 
-/// Reads 16 bf16 numbers as codes.
+/// Reads 16 bf16 numbers at a time and encodes them.
 template <class F>
 class Quantiser {
  public:
-  /// Every thread of the block calls it; one of the grid writes the inverse.
+  /// Every thread of the block must call it; one of the grid writes the inverse of the scale.
   __device__ Quantiser(const Bf16* from, std::int64_t count, const Magnitudes& magnitudes,
                        float* inverse, bool aligned)
       : from_{from}, count_{count}, aligned_{aligned} {
@@ -93,12 +93,11 @@ void with_fp8_format(Fp8 format, F f) {
   format == Fp8::e4m3 ? f(E4m3{}) : f(E5m2{});
 }
 
-/// Enqueues the search for the largest magnitudes of a bf16 tensor; `parts` has room for
-/// `magnitudes_bytes` of it.
+/// Enqueues the search for the largest magnitudes of a bf16 tensor; `parts` has `magnitudes_bytes`.
 Magnitudes find_magnitudes(const View& from, Stream stream, std::byte* parts);
 std::int64_t magnitudes_bytes(std::int64_t count);
 
-/// Enqueues to = from in 8 bits, and the inverse of the scale.
+/// Enqueues the encoding of `from` to fp8 codes in `to`, with the inverse of the scale.
 void quantise(const View& from, const Magnitudes& magnitudes, Fp8 format, std::byte* to,
               float* inverse, Stream stream);
 

@@ -1,4 +1,4 @@
-// Operands of products in 8 bits, transposed and quantised.
+// Prepares the operands of fp8 GEMMs: transposes and quantises them.
 
 #include <cstring>
 
@@ -20,7 +20,7 @@ using models::GemmShape;
 /// column.
 constexpr int tile = 64, tile_words = 17;  // words of a row; one more than its bytes need
 
-/// A square's place: rows and columns are multiples of 16.
+/// The shape of a matrix to transpose: rows and columns are multiples of 16.
 struct Transposition {
   std::int64_t rows, columns;
 
@@ -31,7 +31,7 @@ struct Transposition {
   }
 };
 
-/// to[column][row] = codes of from[row][column]; `read(place)` gives 16 of a row.
+/// to[column][row] = codes of from[row][column]; `read(index)` gives 16 codes of a row.
 template <class Read>
 __device__ void transpose(const Transposition& of, const Read& read, std::uint8_t* to) {
   __shared__ std::uint32_t square[tile * tile_words];
@@ -108,7 +108,7 @@ void quantise_transposed(const View& from, const Magnitudes& magnitudes, const T
   });
 }
 
-/// One operand, in `scratch` where it is not as it must be.
+/// One operand, prepared in `scratch` unless it can be used as it is.
 Fp8Operand prepared(const Kernel& product, std::size_t i, Stream stream, std::byte* scratch) {
   const models::Operation& op = *product.operation;
   const View& from = product.reads[i];
@@ -135,7 +135,7 @@ Fp8Operand prepared(const Kernel& product, std::size_t i, Stream stream, std::by
   return made;
 }
 
-/// As if every operand had to be transposed and quantised.
+/// Scratch for one operand, as if it had to be both transposed and quantised.
 std::int64_t operand_scratch(const GemmShape& shape, std::size_t operand) {
   const std::int64_t count = elements_of(shape, operand);
   return piece(count) + piece(sizeof(float)) + piece(magnitudes_bytes(count));

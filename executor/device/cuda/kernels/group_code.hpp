@@ -1,12 +1,12 @@
 #pragma once
-// Sums and largest values over the threads of a group, always in the same order.
+// Reductions (sums and largest values) over a group of threads, always in the same order.
 
 #include "executor/device/cuda/kernels/device_code.hpp"
 #include "executor/device/cuda/kernels/number_code.hpp"
 
 namespace orrery::executor::cuda {
 
-/// Two numbers that are summed up together.
+/// Two numbers that are reduced together.
 template <class C>
 struct Two {
   C a, b;
@@ -36,8 +36,8 @@ struct Largest {
   }
 };
 
-/// `join` over the values of the caller's group: `lanes` consecutive threads of the block, a power
-/// of two. Every thread of the block calls it, with its own group's size the same for all; the
+/// Reduces the values of the caller's group with `join`. A group is `lanes` consecutive threads of
+/// the block, a power of two. Every thread of the block must call it, with the same `lanes`; the
 /// order of the sum is the same in every run.
 template <class Join, class T>
 __device__ T of_group(T value, unsigned lanes, Join join) {
@@ -48,10 +48,10 @@ __device__ T of_group(T value, unsigned lanes, Join join) {
   if (lanes <= warp_lanes) return value;
   __shared__ T of_warps[warp_lanes];
   const unsigned warp = threadIdx.x / warp_lanes, warps = lanes / warp_lanes;
-  __syncthreads();  // the last call's values have been read
+  __syncthreads();  // the previous call's values have been read
   if (threadIdx.x % warp_lanes == 0) of_warps[warp] = value;
   __syncthreads();
-  // Every lane takes one warp's, every warp all of its group's.
+  // Every lane takes one warp's value, so every warp has all values of its group.
   value = of_warps[warp / warps * warps + threadIdx.x % warps];
   for (unsigned step = warps / 2; step > 0; step /= 2) value = join(value, from_lane(value, step));
   return value;

@@ -10,7 +10,7 @@ using models::OpKind;
 
 namespace {
 
-/// What launches each kind of operation; null: no kernel of ours.
+/// The function that launches each kind of operation; null: no kernel of ours.
 constexpr auto launchers() {
   std::array<void (*)(const Call&), models::op_kind_count> table{};
   const auto set = [&table](OpKind kind, auto run) { table[static_cast<std::size_t>(kind)] = run; };

@@ -1,5 +1,5 @@
-// Heads of latent attention: joined of what latents make and of the part of keys that all share,
-// and taken apart again (device/cpu/latent.cpp).
+// Heads of latent attention (MLA): joined from the products of the latents and the rotary part of
+// keys that all heads share; split again in backward (device/cpu/latent.cpp).
 
 #include "executor/device/cuda/kernels/call.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
@@ -10,8 +10,9 @@ namespace orrery::executor::cuda {
 
 namespace {
 
-/// Where a rank's heads lie: in the rows that attention reads, [queries | keys | values], and in
-/// what the latents make, queries as they are and [plain part of key | value] for each head.
+/// Where a rank's heads are: in the rows that attention reads, [queries | keys | values], and in
+/// the products of the latents, queries as they are and [part of key without rotation | value] for
+/// each head.
 struct LatentColumns {
   std::int64_t heads = 0, dim = 0, rotary = 0, value = 0, columns = 0, sequence = 1;
   const std::int64_t* positions = nullptr;
@@ -84,7 +85,8 @@ struct JoinHeads {
   }
 };
 
-/// The other way round, of gradients; one thread more for a row sums what its heads share.
+/// Backward of JoinHeads: one thread for each head of a row, and one more for a row, which sums the
+/// gradients of the part that its heads share.
 template <class T>
 struct SplitHeads {
   LatentColumns of;

@@ -6,7 +6,7 @@ namespace orrery::executor::cuda {
 
 namespace {
 
-/// Every kernel has this much dynamic shared memory; for more it must ask.
+/// Dynamic shared memory that every kernel may use; it must ask for more by an attribute.
 /// Source  CUDA C++ Programming Guide, "Shared Memory" of each compute capability
 constexpr std::size_t unasked_shared_bytes = 48 * 1024;
 

@@ -21,7 +21,7 @@ struct Grid {
 /// Errors  RunFailure{local_failure} when CUDA does not take the launch
 void launch_pointer(const void* kernel, const Grid& grid, Stream stream, void** arguments);
 
-/// kernel<<<grid>>>(arguments...) after what the stream has; a grid without blocks is nothing.
+/// kernel<<<grid>>>(arguments...) after all work on the stream; a grid without blocks does nothing.
 template <class... Formal, class... Actual>
 void launch(void (*kernel)(Formal...), const Grid& grid, Stream stream,
             const Actual&... arguments) {
@@ -53,12 +53,13 @@ inline constexpr std::int64_t quotient_up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
-/// Pieces of scratch lie on 256 bytes, as cuBLASLt likes best.
+/// Bytes rounded up to a multiple of 256, the alignment of pieces of scratch, which suits cuBLASLt
+/// best.
 inline constexpr std::int64_t piece(std::int64_t bytes) {
   return quotient_up(bytes, 256) * 256;
 }
 
-/// `f(i)` for i in [0, count).
+/// Launches `f(i)` for i in [0, count), one thread each.
 template <class F>
 void launch_for_each(std::int64_t count, Stream stream, const F& f) {
   const auto blocks = static_cast<unsigned>(quotient_up(count, block_threads));
@@ -73,7 +74,7 @@ bool on_16_bytes(const T*... places) {
 /// Rows of `n` elements cut into packs, one for each thread.
 struct Packs {
   std::int64_t rows = 0, n = 0, in_row = 0;
-  bool aligned = false;  // all packs of all rows lie on 16 bytes
+  bool aligned = false;  // all packs of all rows are aligned to 16 bytes
 
   template <class... T>
   Packs(std::int64_t rows_of, std::int64_t n_of, int width, const T*... places)
@@ -82,21 +83,22 @@ struct Packs {
         in_row{quotient_up(n_of, width)},
         aligned{on_16_bytes(places...) && n_of % width == 0} {}
 
-  /// `f(i)` for every pack.
+  /// Launches `f(i)` for every pack.
   template <class F>
   void launch(Stream stream, const F& f) const {
     launch_for_each(rows * in_row, stream, f);
   }
 };
 
-/// How many numbers of one line a thread takes.
+/// How many consecutive numbers a thread takes, as a type.
 template <int N>
 struct Width {
   static constexpr int value = N;
 };
 
-/// f(Width<N>{}) for lines that begin at these places: packs of 16 bytes of the narrowest format,
-/// or single numbers where they do not lie so; neighbours then still read contiguous addresses.
+/// Calls f(Width<N>{}) for arrays that begin at these addresses: packs of 16 bytes of the narrowest
+/// format, or single numbers where an array is not aligned to 16 bytes; neighbouring threads then
+/// still read contiguous addresses.
 template <class F, class... T>
 void with_width(F f, const T*... places) {
   constexpr int narrowest = static_cast<int>(std::min({sizeof(T)...}));

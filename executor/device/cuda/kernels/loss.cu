@@ -1,4 +1,4 @@
-// The loss over a shard of the vocabulary.
+// The loss (cross-entropy) over a shard of the vocabulary.
 
 #include "executor/device/cuda/kernels/call.hpp"
 #include "executor/device/cuda/kernels/group_code.hpp"
@@ -15,7 +15,7 @@ constexpr unsigned most_lanes = 1024;
 /// The three numbers per row of `statistics`.
 enum Statistic : int { largest_logit, exponentials, label_logit, statistic_count };
 
-/// The loss of rows of logits; columns from `real` on are padding of the vocabulary.
+/// Rows of logits and their labels; columns from `real` on are padding of the vocabulary.
 struct Shard {
   Rows rows;
   const std::int64_t* labels;
@@ -36,7 +36,8 @@ struct Shard {
   __device__ bool predicts(std::int64_t row) const { return labels[row] >= 0; }
 };
 
-/// exp(logit - largest) and the row's statistics over this rank's columns; padding takes no part.
+/// Computes exp(logit - largest) and each row's statistics over this rank's columns, without
+/// padding.
 template <class T, class E>
 __global__ void __launch_bounds__(most_lanes)
     loss_rows(Shard shard, const T* logits, E* out, E* statistics) {
@@ -71,7 +72,7 @@ __global__ void __launch_bounds__(most_lanes)
   if (place.lane != 0 || row >= shard.rows.count) return;
   const int label = shard.label(row);
   E* of = statistics + row * statistic_count;
-  if (!counts) {  // what shards' numbers make up to is log 1 - 0
+  if (!counts) {  // statistics add up over the shards to log 1 - 0
     of[largest_logit] = of[label_logit] = E{};
     of[exponentials] = from_float<E>(shard.first > 0 ? C(0) : C(1));
     return;
@@ -82,8 +83,9 @@ __global__ void __launch_bounds__(most_lanes)
 }
 
 /// dlogit = (softmax - 1 at the label) / tokens of the global batch, from every shard's statistics:
-///   softmax = e exp(m - M) / sum over shards s exp(m_s - M)
-/// e, m    this shard's exponential and largest logit;  M  largest of all;  s  sums of exponentials
+///   softmax = e exp(m - M) / sum over shards i of s_i exp(m_i - M)
+/// e, m      this shard's exponential and largest logit
+/// s_i, m_i  shard i's sum of exponentials and largest logit;  M  largest of all
 template <class E>
 __device__ E factor_of(const E* statistics, std::int64_t rows, std::int64_t row,
                        std::int64_t shards, std::int64_t own) {

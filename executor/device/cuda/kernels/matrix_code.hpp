@@ -1,36 +1,35 @@
 #pragma once
-// What a warp of a GPU can do and C++ has no word for: products of small matrices on the tensor
-// cores, loads of their operands from shared memory, and copies that go on in the background.
-// 16-bit elements travel in pairs, the first in the lower half of a word.
-//
-// Lane l stands for row g = l / 4 and the columns 2t, 2t + 1 with t = l mod 4 of an 8x8 matrix.
+// PTX instructions of a warp that have no C++ equivalent: products of small matrices on the tensor
+// cores, loads of their operands from shared memory, and asynchronous copies. 16-bit elements are
+// packed in pairs, the first in the lower half of a word.
+// Lane l has row g = l / 4 and the columns 2t, 2t + 1 with t = l mod 4 of an 8x8 matrix.
 // Source  PTX ISA 8.5: mma.sync.m16n8k16, ldmatrix, cp.async; all from sm_80 on
 
 #include "executor/device/cuda/kernels/device_code.hpp"
 
-// Where kernels are emulated, so are these: ORRERY_EMULATED then names a header that has both.
+// Emulated kernels use emulated instructions: ORRERY_EMULATED then names a header that has both.
 #ifndef ORRERY_EMULATED
 
 namespace orrery::executor::cuda {
 
-/// A place in shared memory, in bytes.
+/// An address in shared memory, in bytes.
 using SharedAddress = std::uint32_t;
 
-/// Where the memory begins that a launch asked for.
+/// The beginning of the dynamic shared memory that a launch asked for.
 __device__ inline SharedAddress shared_memory() {
   extern __shared__ __align__(128) unsigned char asked_for[];
   return static_cast<SharedAddress>(__cvta_generic_to_shared(asked_for));
 }
 
-/// Four 8x8 matrices: lane l gives where row l mod 8 of matrix l / 8 lies, 16 bytes, and gets its
-/// two elements of each matrix.
+/// Loads four 8x8 matrices: lane l gives the address of row l mod 8 of matrix l / 8, 16 bytes, and
+/// gets its two elements of each matrix.
 __device__ inline void load_matrices(std::uint32_t (&to)[4], SharedAddress row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                : "r"(row));
 }
 
-/// The same of the transposed matrices.
+/// The same, but each matrix is transposed.
 __device__ inline void load_matrices_turned(std::uint32_t (&to)[4], SharedAddress row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
@@ -59,7 +58,7 @@ __device__ inline void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], 
   }
 }
 
-/// Two numbers rounded to T.
+/// Rounds two numbers to T and packs them in a word.
 template <class T>
 __device__ inline std::uint32_t packed(float low, float high) {
   std::uint32_t pair;
@@ -78,8 +77,8 @@ __device__ inline float power_of_two(float x) {
   return y;
 }
 
-/// 16 bytes on their way into shared memory, or 16 zeros where there is nothing to copy; they are
-/// there once the calling thread has waited for their group.
+/// Starts an asynchronous copy of 16 bytes into shared memory, or of 16 zero bytes unless `there`;
+/// they have arrived once the calling thread has waited for their group.
 __device__ inline void copy_in_background(SharedAddress to, const void* from, bool there) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                :
@@ -87,7 +86,7 @@ __device__ inline void copy_in_background(SharedAddress to, const void* from, bo
                : "memory");
 }
 
-/// Ends a group of copies.
+/// Ends (commits) a group of copies.
 __device__ inline void end_copies() {
   asm volatile("cp.async.commit_group;" : : : "memory");
 }
@@ -97,7 +96,7 @@ __device__ inline void wait_for_copies() {
   asm volatile("cp.async.wait_group 0;" : : : "memory");
 }
 
-/// Four words that lie together.
+/// Loads four consecutive words.
 __device__ inline void load_shared(std::uint32_t (&to)[4], SharedAddress from) {
   asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])

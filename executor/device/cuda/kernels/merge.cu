@@ -1,4 +1,4 @@
-// What attentions to several ranks' keys have made, put together.
+// Merges partial attentions, each over the keys of some ranks, into one over all of the keys.
 
 #include "executor/device/cuda/kernels/call.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
@@ -8,8 +8,8 @@ namespace orrery::executor::cuda {
 
 namespace {
 
-/// out and part, each a softmax over its own keys with the logarithm of its sum, as one over both.
-/// One thread for a head of a row.
+/// Merges two outputs, each a softmax over its own keys with its log-sum-exp, into one over the
+/// keys of both. One thread for a head of a row.
 /// Source  Milakov & Gimelshein 2018, arXiv 1805.02867
 template <class T, class E>
 struct MergeOutputs {
@@ -34,7 +34,8 @@ struct MergeOutputs {
   }
 };
 
-/// Gradients of queries add up here; those of keys and values travel: what arrived and a part.
+/// Gradients of queries add up on this rank. Gradients of keys and values travel with the keys from
+/// rank to rank: the sum that arrived plus this rank's part.
 template <class T>
 struct MergeGradients {
   std::int64_t columns, keys;

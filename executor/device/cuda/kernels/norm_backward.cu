@@ -10,8 +10,9 @@ namespace orrery::executor::cuda {
 
 namespace {
 
-/// Packs of a row that a thread keeps backward, where it sums up gradients of as many columns: up
-/// to 8,192 columns of 16 bits in all. Sums of columns beyond them go through the cache.
+/// Packs of a row that a thread keeps in backward, where it also sums the gradients of as many
+/// columns: up to 8,192 columns of 16 bits in all. Sums of columns beyond them go through the
+/// cache.
 constexpr int held_backward = 2;
 
 /// Threads of the backward pass: 512 on each of an H100's 132 multiprocessors; a constant, so that
@@ -28,7 +29,7 @@ struct Backward {
   const T* weight;
   const T* residual;        // or null
   T* out;                   // may be the gradient
-  Compute<T>* weight_sums;  // [groups, n], or null of a frozen one
+  Compute<T>* weight_sums;  // [groups, n], or null: frozen
   Compute<T>* bias_sums;    // or null
 };
 
@@ -73,7 +74,7 @@ class ColumnSum {
   C held_[held_backward][width] = {};
 };
 
-/// Asks for this thread's part of a row, which it will read in a while.
+/// Prefetches this thread's part of a row, which it reads in the next pass.
 template <class T>
 __device__ void expect(const T* matrix, const RowPlace& place) {
   constexpr int line = 128 / static_cast<int>(sizeof(T));
@@ -86,7 +87,7 @@ __device__ void expect(const T* matrix, const RowPlace& place) {
 
 /// With g = dy weight and z the normalised x:
 ///   dx = (g - mean(g) - z mean(g z)) / deviation [+ residual];  dweight += dy z;  dbias += dy
-/// RMS norms have no mean(g). A group of threads walks over rows and sums up for itself.
+/// RMS norms have no mean(g). Each group of threads loops over rows and keeps sums of its own.
 /// Source  derivative of the norm; Ba et al. 2016, arXiv 1607.06450; Zhang & Sennrich 2019
 template <class T>
 __global__ void __launch_bounds__(most_norm_lanes) norm_backward_rows(Backward<T> of) {
@@ -101,7 +102,7 @@ __global__ void __launch_bounds__(most_norm_lanes) norm_backward_rows(Backward<T
   const std::int64_t own = of.rows.of_group(blockIdx.x) * n;
   ColumnSum<T> weight_sum{of.weight_sums == nullptr ? nullptr : of.weight_sums + own, columns, n};
   ColumnSum<T> bias_sum{of.bias_sums == nullptr ? nullptr : of.bias_sums + own, columns, n};
-  // Groups without a row left still take part in the sums of their block.
+  // Groups without a row left still take part in their block's reductions.
   for (std::int64_t pass = blockIdx.x; of.rows.of_block(pass) < of.rows.count; pass += gridDim.x) {
     const RowPlace place = of.rows.place(of.rows.of_group(pass));
     const RowPlace next = of.rows.place(of.rows.of_group(pass + gridDim.x));
@@ -157,7 +158,7 @@ unsigned backward_blocks(std::int64_t rows, const RowShare& share) {
 
 }  // namespace
 
-/// A row of sums for each group, of weights and of biases.
+/// One row of sums for each group of threads, for weights and for biases.
 std::int64_t norm_backward_scratch(const View& x, const View& weight) {
   const std::int64_t n = weight.shape[2], compute = x.dtype == models::DType::fp64 ? 8 : 4;
   const RowShare share = backward_share(n, x.dtype);

@@ -1,6 +1,6 @@
 #pragma once
-// What norms have in common forward and backward: their rows, statistics, and the parts of a row
-// that are normed.
+// What the forward and backward of norms share: their rows, statistics, and the parts of a row that
+// are normalised.
 
 #include "executor/device/cuda/kernels/call.hpp"
 #include "executor/device/cuda/kernels/group_code.hpp"
@@ -19,7 +19,8 @@ struct Statistics {
   C mean, inverse;
 };
 
-/// mean and 1 / sqrt(variance + epsilon); the mean is 0 where none is taken off.
+/// The row's mean and 1 / sqrt(variance + epsilon); the mean is 0 where none is subtracted (RMS
+/// norms).
 template <class T, int held>
 __device__ Statistics<Compute<T>> statistics_of(const RowValues<T, held>& x, const RowPlace& place,
                                                 int n, Mean kind, Compute<T> epsilon) {
@@ -45,15 +46,15 @@ __device__ Statistics<Compute<T>> statistics_of(const RowValues<T, held>& x, con
   return {mean, C(1) / root(variance + epsilon)};
 }
 
-/// The columns that an operation norms: whole rows, or the heads that it names, with a weight
-/// [2, head_dim], one row for queries and one for keys. Values pass.
+/// The columns that an operation normalises: whole rows, or the heads that it names, with a weight
+/// [2, head_dim], one row for queries and one for keys. Values are copied.
 struct Part {
   std::int64_t first = 0, heads = 1, n = 0;
 };
 struct Parts {
   Part of[2];
   int count = 1;
-  std::int64_t passed = 0;  // columns after them
+  std::int64_t passed = 0;  // columns after them, which are copied
 };
 inline Parts parts_of(const Call& call) {
   const std::int64_t columns = call.in(0).shape[2];
@@ -65,7 +66,7 @@ inline Parts parts_of(const Call& call) {
           columns - normed};
 }
 
-/// Not shifted: a thread sums up the same columns of all its rows.
+/// The rows of a part, not shifted, so that a thread sums the same columns of all its rows.
 template <class T, class... Operands>
 Rows rows_of(const Call& call, const Part& part, const RowShare& share,
              const Operands*... operands) {
@@ -84,7 +85,7 @@ inline Mean mean_of(const Call& call) {
   return call.kernel.operation->norm == models::Norm::layer_norm ? Mean::taken_off : Mean::kept;
 }
 
-/// Copies the last columns of every row.
+/// Copies the last `passed` columns of every row.
 template <class T>
 struct Pass {
   const T* from;

@@ -1,6 +1,6 @@
 #pragma once
-// Numbers in kernels: storage formats and what they are computed in, and functions of float and
-// double under one name.
+// Numbers in kernels: storage formats and the types that they are computed in, and math functions
+// of float and double under one name.
 
 #include <cstdint>
 #include <limits>
@@ -11,7 +11,7 @@
 
 namespace orrery::executor::cuda {
 
-/// What numbers stored as T are computed in.
+/// The type in which numbers stored as T are computed.
 template <class T>
 using Compute = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
@@ -66,7 +66,7 @@ __device__ C widen_to(T value) {
   }
 }
 
-/// Rounded to nearest.
+/// A computed number as T, rounded to nearest.
 template <class T, class C>
 __device__ T from_float(C value) {
   if constexpr (std::is_same_v<T, Bf16>) {
@@ -96,7 +96,7 @@ __device__ inline float error_function(float x) {
 __device__ inline double error_function(double x) {
   return erf(x);
 }
-/// b from 2^-126 to 2^126; 0 beyond.
+/// a / b for b from 2^-126 to 2^126; 0 beyond.
 __device__ inline float quotient(float a, float b) {
   return __fdividef(a, b);
 }

@@ -1,4 +1,4 @@
-// PowerSGD's orthogonal basis: one block, whose threads have rows each.
+// PowerSGD's orthogonal basis, by Gram-Schmidt in one block, whose threads have rows each.
 
 #include <cmath>
 #include <limits>
@@ -11,7 +11,7 @@ namespace orrery::executor::cuda {
 
 namespace {
 
-/// A matrix's columns; every thread calls everything, and meets its own rows alone.
+/// A matrix's columns. Every thread calls every function, and each touches only its own rows.
 template <class T>
 struct BasisColumns {
   T* matrix;
@@ -28,7 +28,8 @@ struct BasisColumns {
   }
   __device__ T norm(std::int64_t j) const { return sqrt(product(j, j)); }
 
-  /// Twice, after which no rounding is left to remove.
+  /// Subtracts the projections on the columns before it; twice, after which no rounding is left to
+  /// remove.
   __device__ void remove_others(std::int64_t j) const {
     for (int time = 0; time < 2; ++time) {
       for (std::int64_t k = 0; k < j; ++k) {
@@ -38,7 +39,8 @@ struct BasisColumns {
     }
   }
 
-  /// By the first axis that the columns before it do not span, of which there is one.
+  /// Replaces a column by the first axis that the columns before it do not span, of which there is
+  /// one.
   __device__ void replace(std::int64_t j) const {
     const T least = sqrt(T{0.5} / static_cast<T>(rows));
     for (std::int64_t axis = 0; axis < rows; ++axis) {
@@ -62,8 +64,8 @@ __global__ void __launch_bounds__(block_threads) gram_schmidt(BasisColumns<T> of
 
 }  // namespace
 
-/// Each column a unit vector at right angles to those before it; one that depends on them, another
-/// direction.
+/// Each column becomes a unit vector orthogonal to those before it; one that depends on them is
+/// replaced by another direction.
 /// Source  Vogels et al. 2019, arXiv 1905.13727, algorithm 1
 void orthogonalise(const Call& call) {
   const View& matrix = call.out(0);

@@ -1,5 +1,5 @@
 #pragma once
-// Memory in kernels: packs of numbers that are moved in accesses of 16 bytes.
+// Memory access in kernels: packs of numbers that are moved in accesses of 16 bytes.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace orrery::executor::cuda {
 
-/// N numbers that are moved at once, in 16-byte accesses where they lie so.
+/// N numbers that are moved at once, in 16-byte accesses where they are aligned so.
 template <class T, int N>
 struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) Pack {
   T of[N];
@@ -18,8 +18,8 @@ struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) Pack {
 template <class T>
 inline constexpr int per_access = static_cast<int>(16 / sizeof(T));
 
-/// `from[first]` to `from[first + N - 1]`, zeros outside of [0, end). `aligned` says that what is
-/// asked for lies on 16 bytes (or all N on a multiple of their size).
+/// Loads `from[first]` to `from[first + N - 1]`, zeros outside of [0, end). `aligned` says that the
+/// address is a multiple of 16 bytes (or of the size of all N, if that is smaller).
 template <int N, class T>
 __device__ Pack<T, N> load(const T* from, std::int64_t first, std::int64_t end, bool aligned) {
   if (aligned && first >= 0 && first + N <= end) {
@@ -46,8 +46,8 @@ __device__ void store(const Pack<T, N>& pack, T* to, std::int64_t first, std::in
   }
 }
 
-/// The same pack, of which the compiler knows nothing more: numbers that were widened from it are
-/// widened once more rather than kept in registers, which 16-bit rows would not fit into.
+/// The same pack, hidden from the compiler, which then converts its numbers again at the next use,
+/// instead of keeping the widened ones in registers; 16-bit rows would not fit there.
 template <class T, int N>
 __device__ Pack<T, N> anew(const Pack<T, N>& pack) {
 #ifdef ORRERY_EMULATED
@@ -63,7 +63,7 @@ __device__ Pack<T, N> anew(const Pack<T, N>& pack) {
 #endif
 }
 
-/// Brings the line of memory into the second-level cache.
+/// Prefetches a line of memory into the L2 cache.
 __device__ inline void prefetch([[maybe_unused]] const void* place) {
 #ifndef ORRERY_EMULATED
   asm volatile("prefetch.global.L2 [%0];" ::"l"(place));

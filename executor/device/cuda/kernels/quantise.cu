@@ -1,5 +1,6 @@
-// OpKind::quantise: the largest magnitude of a tensor, then its numbers in 8 bits under the scale
-// that follows from it; or in blocks (block_scaled.cu), or the largest magnitude alone.
+// OpKind::quantise: finds a tensor's largest magnitude, then encodes its numbers in fp8 with the
+// scale that follows from it; or encodes them in blocks (block_scaled.cu), or writes the largest
+// magnitude alone.
 
 #include "executor/device/cuda/kernels/block_scaled.hpp"
 #include "executor/device/cuda/kernels/call.hpp"
@@ -12,8 +13,8 @@ namespace orrery::executor::cuda {
 
 namespace {
 
-/// Parts that a tensor is searched in: four blocks for each multiprocessor of the largest GPU; few,
-/// as every block that quantises reads all of their results.
+/// Parts, one per block, in which a tensor is searched: four blocks for each multiprocessor of the
+/// largest GPU; few, as every block that quantises reads all of their results.
 constexpr std::int64_t most_parts = 132 * 4;
 constexpr std::int64_t most_quantising = 132 * 8;
 

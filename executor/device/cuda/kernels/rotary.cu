@@ -1,4 +1,4 @@
-// Rotary positions, in place.
+// Rotary position embeddings, in place.
 
 #include "executor/device/cuda/kernels/call.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
@@ -14,8 +14,8 @@ constexpr std::int64_t at_once = 8;  // heads that one thread rotates by the sam
 
 enum class Way : std::uint8_t { there, back };
 
-/// The heads to rotate: the first of each token's `columns` numbers, `dim` of each head, of which
-/// the first 2 `half` turn.
+/// The heads to rotate: the first `count` of each token's `columns` numbers, `dim` numbers each, of
+/// which the first 2 `half` are rotated.
 struct Heads {
   std::int64_t rows = 0, columns = 0, count = 0, dim = 0, half = 0, sequence = 1;
   Way way = Way::there;

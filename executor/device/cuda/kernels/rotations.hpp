@@ -1,5 +1,5 @@
 #pragma once
-// Angles of rotary positions.
+// Cosines and sines of rotary position embeddings, computed in kernels.
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 
 namespace orrery::executor::cuda {
 
-/// Radians per position of each pair of a head: they travel as an argument of the kernel.
+/// Radians per position of each pair of a head; passed by value as an argument of the kernel.
 struct Frequencies {
   static constexpr int most_pairs = 128;
   double of[most_pairs]{};
@@ -28,7 +28,8 @@ struct Rotation {
   C cosine, sine;
 };
 
-/// The angle is brought below half a turn in fp64, so that fp32 keeps its digits at far positions.
+/// The angle is reduced to at most half a turn in fp64, so that fp32 keeps its digits at far
+/// positions.
 template <class C>
 __device__ Rotation<C> rotation_by(double angle, double magnitude) {
   constexpr double whole = 6.283185307179586477;

@@ -1,5 +1,5 @@
-// Which experts a token meets, and with what weights; and the gradients of its logits: as the CPU
-// has it (device/cpu/route.cpp). One thread for each token.
+// The router: each token's experts and their weights, and the gradients of its logits, as on the
+// CPU (device/cpu/route.cpp). One thread for each token.
 
 #include "executor/device/cuda/kernels/launch.hpp"
 #include "executor/device/cuda/kernels/number_code.hpp"
@@ -11,19 +11,19 @@ namespace {
 
 using models::Routing;
 
-/// Sigmoids far below 0 may all be 0.
+/// The least sum of scores to divide by: sigmoids of logits far below 0 may all be 0.
 template <class C>
 constexpr C least_sum = std::numeric_limits<C>::min();
 
-/// A number and where it was found, -1 where there was none.
+/// A number and its index; -1 where there is none.
 template <class C>
 struct BestScore {
   C value = infinity<C>;
   std::int32_t at = -1;
 };
 
-/// Of [begin, end) what follows `before` from the largest on, of equals the first; `value` is asked
-/// where `among` says so.
+/// The number in [begin, end) that follows `before` in descending order, the first of equals; only
+/// indices for which `among` is true are looked at.
 template <class C, class Value, class Among>
 __device__ BestScore<C> next_of(BestScore<C> before, std::int32_t begin, std::int32_t end,
                                 Value value, Among among) {
@@ -37,7 +37,7 @@ __device__ BestScore<C> next_of(BestScore<C> before, std::int32_t begin, std::in
   return best;
 }
 
-/// s of a token's experts.
+/// The scores s of a token's experts (models/model/routing.hpp).
 template <class T, class C>
 struct ExpertScores {
   const T* logits;
@@ -59,7 +59,7 @@ struct ExpertScores {
   }
 };
 
-/// Weights over scores of those chosen.
+/// The ratio of a chosen expert's weight to its score.
 template <class C, class Score>
 __device__ C factor_of(const Routing& how, Score score, const std::int32_t* chosen,
                        std::int64_t k) {
@@ -79,7 +79,7 @@ struct Route {
 
   using C = Compute<W>;
 
-  /// The groups that are kept, as bits.
+  /// The groups that are kept, as a bit mask.
   template <class Value>
   __device__ std::uint64_t groups(Value value) const {
     const auto size = static_cast<std::int32_t>(experts / how.groups);
@@ -142,7 +142,7 @@ struct RouteBackward {
     const W* const own = gradient + token * k;
     T* const to = logits + token * experts;
     const C factor = factor_of<C>(how, score, found, k);
-    C shared{}, mean{};  // of weights that add up, and of a softmax over all
+    C shared{}, mean{};  // corrections for normalised weights, and for a softmax
     for (std::int64_t j = 0; how.normalised && j < k; ++j) {
       shared += widen_to<C>(own[j]) * factor * score(found[j]) / static_cast<C>(how.scale);
     }

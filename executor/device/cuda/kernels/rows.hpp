@@ -15,10 +15,10 @@ namespace orrery::executor::cuda {
 /// Packs of a row that a thread keeps, where it keeps little else.
 inline constexpr int held_packs = 4;
 
-/// Where a row lies: `n` columns, of which only packs that touch [begin, end) are read, the others
+/// Where a row is: `n` columns, of which only packs that touch [begin, end) are read, the others
 /// are zeros. The first pack begins `shift` columns before the row.
 struct RowPlace {
-  std::int64_t first = 0;  // of all elements
+  std::int64_t first = 0;  // index of its first element
   int n = 0, begin = 0, end = 0;
   int shift = 0;
   unsigned lane = 0, lanes = 1;
@@ -40,8 +40,8 @@ class RowValues {
     for (int k = 0; k < held; ++k) held_[k] = packed(read(first(k)));
   }
 
-  /// f(first column, pack, k) for this thread's packs, the k-th of them; k = held for all
-  /// that are not held.
+  /// Calls f(first column, pack, k) for this thread's packs; k is the number of the pack, or `held`
+  /// for all packs that are not held.
   template <class F>
   __device__ void visit(F f) const {
 #pragma unroll
@@ -51,7 +51,7 @@ class RowValues {
     for (int at = first(held); at < place_.n; at += stride()) f(at, read(at), held);
   }
 
-  /// What `visit` of another row of the same place would be given.
+  /// What `visit` would pass here; lets a visit of one row read another row of the same place.
   __device__ Numbers pack(int at, int k) const {
     return k < held ? kept(k) : read(at);
   }
@@ -83,23 +83,23 @@ class RowValues {
   Numbers held_[held];
 };
 
-/// Rows of matrices of one shape, or `runs` next to each other in each of them.
+/// Rows of matrices of one shape, or `runs` of n columns next to each other in each of them.
 ///
-/// Where n is no multiple of a pack, packs lie on 16 bytes all the same if rows are `shifted`: by
-/// their place in memory modulo the pack. Threads then see other columns in each row.
+/// Where n is no multiple of a pack, packs are aligned to 16 bytes all the same if rows are
+/// `shifted` by their offset in memory modulo the pack. Threads then see other columns in each row.
 struct Rows {
   std::int64_t count = 0, columns = 0, runs = 1;
   int n = 0, shifted = 1;  // by at most the pack's width - 1
   unsigned lanes = 1;
   bool aligned = false;
 
-  /// The first row that a block takes when each block takes its share of rows `pass` times.
+  /// The first row of the `pass`-th share of rows, of which a block takes one at a time.
   __device__ std::int64_t of_block(std::int64_t pass) const { return pass * (blockDim.x / lanes); }
-  /// The row that this thread's group takes then.
+  /// The row of that share that this thread's group takes.
   __device__ std::int64_t of_group(std::int64_t pass) const {
     return of_block(pass) + threadIdx.x / lanes;
   }
-  /// Of a row that is not there nothing is read or written.
+  /// Of a row past the last one nothing is read or written.
   __device__ RowPlace place(std::int64_t row) const {
     RowPlace place;
     place.lane = threadIdx.x % lanes;
@@ -114,11 +114,11 @@ struct Rows {
   }
 };
 
-/// Threads for each row, and of a block; a block has at least four warps.
+/// Threads per row and per block; a block has at least four warps.
 struct RowShare {
   unsigned lanes = 1, threads = 1;
 
-  unsigned rows() const { return threads / lanes; }  // of a block at once
+  unsigned rows() const { return threads / lanes; }  // per block at once
 };
 
 /// Enough lanes to hold a row of n numbers in packs of `width`, if so many are allowed.

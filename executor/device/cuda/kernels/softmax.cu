@@ -14,7 +14,7 @@ namespace {
 
 constexpr unsigned most_lanes = 512;
 
-/// Squares of scores, one row for each query of each head.
+/// Scores [seq, seq] of each head, one row for each query.
 struct SoftmaxScores {
   Rows rows;
   int window = 0;
@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(most_lanes)
   });
 }
 
-/// Scores of queries that `lanes` threads each look at.
+/// Scores of which each query is read by `share.lanes` threads.
 template <class T, class... Operands>
 SoftmaxScores scores_of(const Call& call, const RowShare& share, const Operands*... operands) {
   const models::AttentionShape& shape = call.operation().attention;

@@ -1,5 +1,5 @@
 #pragma once
-// A rank's map of tokens (device/token_map.hpp) where kernels read it.
+// A rank's token map (device/token_map.hpp) in the GPU's memory, where kernels read it.
 
 #include <cstdint>
 #include <vector>
@@ -8,17 +8,18 @@
 
 namespace orrery::executor::cuda {
 
-/// Arrays in the device's memory, one behind the other; none where tokens stand in order.
+/// Arrays in the device's memory, one after another; null where tokens are whole sequences in
+/// order.
 struct TokenPlaces {
   const std::int64_t* positions = nullptr;  // of the rank's tokens of a sequence
-  const std::int64_t* begins = nullptr;     // by place: of its document
+  const std::int64_t* begins = nullptr;     // by place: its document is [begin, end)
   const std::int64_t* ends = nullptr;
   const std::int64_t* attended = nullptr;  // `length` places of each rank of the context group
   std::int64_t length = 0, ranks = 1, index = 0;
-  bool one_document = true;  // ... that attention has whole and in order
+  bool one_document = true;  // attention has whole sequences in order, each one document
 };
 
-/// All numbers of a map, as they lie there.
+/// All numbers of a map, in the order of those arrays.
 inline std::vector<std::int64_t> numbers_of(const TokenMap& map) {
   std::vector<std::int64_t> numbers = map.positions;
   const auto append = [&](const std::vector<std::int64_t>& more) {
@@ -30,7 +31,7 @@ inline std::vector<std::int64_t> numbers_of(const TokenMap& map) {
   return numbers;
 }
 
-/// The same, where those numbers lie.
+/// The arrays of a map whose numbers have been copied to `numbers`.
 inline TokenPlaces places_at(const TokenMap& map, const std::int64_t* numbers) {
   TokenPlaces places;
   places.positions = numbers;

@@ -1,7 +1,7 @@
-// The largest gradients by magnitude. Magnitudes are ordered as their bits are, so the k-th largest
-// is found digit by digit from the top: how many numbers that agree above have each digit says
-// which digit it has. Then everything above it, and of its equals the earliest, is written in
-// order.
+// The k largest gradients by magnitude, by radix selection. Magnitudes are ordered as their bits
+// are, so the k-th largest is found digit by digit from the top: among the numbers that agree with
+// the digits found so far, a histogram of the next digit says which one it has. Then all numbers
+// above it, and the earliest of those that equal it, are written in order.
 
 #include "executor/device/cuda/kernels/call.hpp"
 #include "executor/device/cuda/kernels/group_code.hpp"
@@ -17,14 +17,14 @@ constexpr std::int64_t tile = block_threads * 8;  // numbers of one block, eight
 
 using Count = unsigned long long;
 
-/// What is known of the k-th largest.
+/// What is known of the k-th largest magnitude.
 struct TopKSearch {
   std::uint64_t bits = 0;  // its digits so far, at their places
   Count left = 0;          // how many are to be taken of those that agree with them
   Count counts[digits] = {};
 };
 
-/// What lies ahead of a tile.
+/// How many numbers before a tile are above the k-th largest, and how many equal it.
 struct Ahead {
   Count above = 0, equal = 0;
 };
@@ -43,7 +43,8 @@ __global__ void begin_search(TopKSearch* search, Count k) {
   search->left = k;
 }
 
-/// Counts the digit at `shift` of the numbers that agree with the search above it.
+/// Histogram of the digit at `shift`, of the numbers that agree with the search in all digits
+/// above.
 template <class S>
 __global__ void __launch_bounds__(digits)
     count_digits(const S* values, std::int64_t n, int shift, TopKSearch* search) {
@@ -62,7 +63,7 @@ __global__ void __launch_bounds__(digits)
   if (counts[threadIdx.x] > 0) atomicAdd(&search->counts[threadIdx.x], counts[threadIdx.x]);
 }
 
-/// One thread: the digit of the k-th largest, and the counts are 0 again.
+/// Finds the k-th largest's digit and clears the counts; one thread.
 __global__ void choose_digit(TopKSearch* search, int shift) {
   Count above = 0;
   int digit = digits - 1;
@@ -73,7 +74,8 @@ __global__ void choose_digit(TopKSearch* search, int shift) {
   for (int i = 0; i < digits; ++i) search->counts[i] = 0;
 }
 
-/// How many numbers of a thread, its warp and so on lie above the k-th largest, and equal it.
+/// How many of a thread's numbers, from `first` on, are above the k-th largest, and how many equal
+/// it.
 template <class S>
 __device__ Ahead counted(const S* values, std::int64_t n, std::int64_t first, std::uint64_t bits) {
   Ahead of;
@@ -97,7 +99,8 @@ __global__ void __launch_bounds__(block_threads)
   if (threadIdx.x == 0) tiles[blockIdx.x] = of;
 }
 
-/// The sum over all threads ahead of the caller, and over the block in `total`.
+/// The sum over all threads of the block before the caller; `total` is the sum over the whole
+/// block.
 __device__ inline Count ahead_in_block(Count value, Count& total) {
   __shared__ Count sums[block_threads];
   __syncthreads();
@@ -113,7 +116,7 @@ __device__ inline Count ahead_in_block(Count value, Count& total) {
   return sums[threadIdx.x] - value;
 }
 
-/// tiles[i] = sum of the tiles ahead of it; one block.
+/// tiles[i] = sum of the tiles before it; one block.
 __global__ void __launch_bounds__(block_threads) sum_tiles(Ahead* tiles, std::int64_t count) {
   Ahead before;
   for (std::int64_t first = 0; first < count; first += block_threads) {
@@ -128,8 +131,8 @@ __global__ void __launch_bounds__(block_threads) sum_tiles(Ahead* tiles, std::in
   }
 }
 
-/// Writes what is taken at its place in order: after everything above ahead of it, and as many of
-/// the equals ahead as are taken.
+/// Writes the numbers that are taken, in order: each after all numbers before it that are above the
+/// k-th largest, and those before it that equal it and are taken.
 template <class S, class G>
 __global__ void __launch_bounds__(block_threads)
     take_largest(S* residual, std::int64_t n, const TopKSearch* search, const Ahead* tiles,
@@ -196,8 +199,8 @@ std::int64_t top_k_scratch(const View& gradient) {
          tiles * static_cast<std::int64_t>(sizeof(Ahead));
 }
 
-/// gradient += residual; its k largest by magnitude and their places, ascending; residual = the
-/// rest. Of equals the earlier is taken.
+/// Top-k compression with error feedback: of gradient + residual, writes the k largest by magnitude
+/// and their places, ascending; the rest is the new residual. The earlier of equals is taken.
 /// Source  Lin et al. 2018, arXiv 1712.01887; error feedback as there
 void top_k(const Call& call) {
   if (call.out(2).dtype == models::DType::fp64) return run_top_k<double, double>(call);

@@ -19,7 +19,7 @@ std::int64_t blocks_of_sum(std::int64_t n) {
   return std::clamp<std::int64_t>(quotient_up(n, block_threads * 16), 1, most_blocks);
 }
 
-/// partial[block] = sum of g g over every gridDim-th stretch of the range, in fp64.
+/// partial[block] = sum of g g over every gridDim-th piece of the range, in fp64.
 template <class T, int width>
 __global__ void __launch_bounds__(block_threads)
     sum_squares(const T* gradient, std::int64_t n, double* partial) {
@@ -50,8 +50,8 @@ __global__ void __launch_bounds__(block_threads)
   if (threadIdx.x == 0) *to = from_float<S>(widen_to<double>(*to) + sum);
 }
 
-/// adam_step on a range; moments may be stored narrower than they are computed, and a working copy
-/// in another format follows the master. The gradient is 0 again.
+/// adam_step on a range. Moments may be stored narrower than they are computed; a working copy in
+/// another format, if any, is set to the new master weight. The gradient is set to 0.
 template <class G, class S, class M, class W, int width>
 struct Adam {
   AdamNumbers<S> numbers;
@@ -131,15 +131,15 @@ void squared_norm(const Call& call) {
   });
 }
 
-/// Of masters in S, where moments may be in bf16.
+/// For master weights in S; moments may be stored in bf16.
 template <class G, class S, class W>
 void run_adam(const Call& call) {
   const bool narrow = call.out(1).dtype == models::DType::bf16;
   narrow ? run_adam<G, S, Bf16, W>(call) : run_adam<G, S, S, W>(call);
 }
 
-/// The master is in fp32 or fp64; a working copy is in the gradient's narrow format, or stands
-/// next to gradients in fp32.
+/// The master weight is in fp32 or fp64; a working copy is in the gradient's narrow format, or in a
+/// narrow one next to gradients in fp32.
 void adam(const Call& call) {
   if (call.in(2).dtype == models::DType::uint8) return adam_in_8_bits(call);
   if (call.out(0).dtype == models::DType::fp64) return run_adam<double, double, double>(call);

@@ -1,5 +1,5 @@
 #pragma once
-// Formats of experts' rows and of the weights that they are added up with.
+// Dispatch on the format of experts' rows, and of the weights with which they are added up.
 
 #include <type_traits>
 
@@ -7,7 +7,7 @@
 
 namespace orrery::executor::cuda {
 
-/// f(T of rows, W of weights), which are fp32 next to 16 bits.
+/// Calls f with the type of rows and the type of weights; weights are fp32 for rows of 16 bits.
 template <class F>
 void with_weights(models::DType rows, F f) {
   with_format(rows, [&](auto type) {

@@ -7,12 +7,12 @@ namespace orrery::executor::cuda {
 
 namespace {
 
-/// `count` rows of n numbers, from an element on.
+/// `count` rows of n numbers, from the element `first` on.
 View rows_of(const View& whole, std::int64_t first, std::int64_t count, std::int64_t n) {
   return {whole.data + first * bits(whole.dtype) / 8, whole.dtype, {1, count, n}};
 }
 
-/// f(rows, bias): of the only product, or of each expert that has rows.
+/// Calls f(rows, bias) for the only product, or for each expert that has rows.
 template <class F>
 void each_bias(const models::Operation& op, const View& of_rows, const View& of_biases, F f) {
   const models::GemmShape& whole = op.gemm;
@@ -46,7 +46,7 @@ void add_bias_gradients(const Kernel& product, Stream stream, std::byte* scratch
             });
 }
 
-/// As if one expert had all rows: more never ask for less.
+/// As if one expert had all rows: more rows never need less scratch.
 std::int64_t bias_gradients_scratch(const Kernel& product, models::DType rows) {
   if (product.writes.size() < 2) return 0;
   const models::GemmShape& s = product.operation->gemm;

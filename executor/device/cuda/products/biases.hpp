@@ -1,21 +1,23 @@
 #pragma once
-// Biases next to products, and their gradients, by kernels of our own: of one product where
-// cuBLASLt leaves it out, and of experts, each with a bias for its rows.
+// Biases of GEMMs and their gradients, by our own kernels: of one GEMM where cuBLASLt leaves out
+// the bias, and of a grouped GEMM, where each expert has a bias for its rows.
 
 #include "executor/device/cuda/stream.hpp"
 #include "executor/device/device.hpp"
 
 namespace orrery::executor::cuda {
 
-/// The third that a gemm or a grouped_gemm reads, added to rows of what it wrote; nothing where it
-/// reads no third.
+/// Adds the bias, which is reads[2] of a gemm or grouped_gemm, to the rows of writes[0]; does
+/// nothing if there is none.
 void add_biases(const Kernel& product, Stream stream);
 
-/// writes[1] of a weight's gradient, where it has one, += the columns of reads[1], of each expert's
-/// rows its own. factor  on the GPU, of the sums; null: 1
+/// Gradient of a bias, after a weight's: writes[1], where there is one, += the column sums of
+/// reads[1], over each expert's own rows.
+/// factor  on the GPU, of the sums; null: 1
 void add_bias_gradients(const Kernel& product, Stream stream, std::byte* scratch,
                         const float* factor = nullptr);
-/// rows  what reads[1] is stored in
+/// Bytes of scratch for `add_bias_gradients`.
+/// rows  the format that reads[1] is stored in
 std::int64_t bias_gradients_scratch(const Kernel& product, models::DType rows);
 
 }  // namespace orrery::executor::cuda

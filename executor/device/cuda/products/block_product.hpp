@@ -1,7 +1,7 @@
 #pragma once
-// Products in mxfp8 and nvfp4 by the reference arithmetic, on every GPU: kernels write in bf16 what
-// the operands stand for, exactly (block_scaled.hpp), and tensor cores multiply that in fp32 sums.
-// Left out: the block-scaled products that Blackwell's tensor cores have themselves.
+// GEMMs in mxfp8 and nvfp4 by reference arithmetic, on every GPU: kernels decode the operands to
+// bf16, exactly (block_scaled.hpp), and tensor cores multiply those with sums in fp32. Leaves out
+// the block-scaled instructions of Blackwell's tensor cores.
 
 #include <array>
 #include <cstddef>
@@ -12,22 +12,22 @@
 
 namespace orrery::executor::cuda {
 
-/// Does it read scales of blocks?
+/// Does the product read block scales?
 bool reads_blocks(const Kernel& product);
 
 struct BlockOperands {
-  View a, b;  // in bf16, shaped as they were
-  /// On the GPU, what the product is multiplied by, what is there before, and the second operand
-  /// alone; null: nothing, 1 or 0, nothing.
+  View a, b;  // decoded to bf16, shapes unchanged
+  /// Three factors on the GPU: of the product, of what is in c before, and of the second operand
+  /// alone (for the gradient of a bias). Null: 1; 1 or 0; 1.
   const float* factors = nullptr;
 };
 
-/// Enqueues what makes them; they lie in `scratch`, on 16 bytes and of as many as
-/// `block_product_scratch` says, and are good until it is used again.
+/// Enqueues the decoding. The operands are in `scratch`, which is aligned to 16 bytes and has
+/// `block_product_scratch` bytes; they are valid until it is used again.
 BlockOperands block_operands(const Kernel& product, Stream stream, std::byte* scratch);
 std::int64_t block_product_scratch(const Kernel& product);
 
-/// The same product of these operands, in bf16.
+/// The same product as a bf16 kernel on the decoded operands.
 class DecodedProduct {
  public:
   DecodedProduct(const Kernel& product, const BlockOperands& operands);

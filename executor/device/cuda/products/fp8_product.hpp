@@ -1,7 +1,6 @@
 #pragma once
-// Products of 8-bit operands on GPUs that have them. Their tensor cores want both operands with k
-// K-contiguous, so some are transposed first, byte by byte; a weight in bf16 is quantised on its
-// way.
+// GEMMs of fp8 operands, on GPUs that have them. Tensor cores need both operands K-contiguous, so
+// some are transposed first, byte by byte; a weight in bf16 is quantised on the way.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +17,7 @@ inline constexpr int fp8_capability = 89;
 
 struct Fp8Operand {
   const std::byte* codes = nullptr;
-  const float* inverse = nullptr;  // what codes are multiplied by, on the GPU
+  const float* inverse = nullptr;  // inverse of the scale, on the GPU; codes are multiplied by it
   Fp8 format = Fp8::e4m3;
 };
 /// a [m, k] and b [n, k] of c = a b'.
@@ -29,12 +28,13 @@ struct Fp8Operands {
 /// Why a product in fp8 cannot run on any GPU; empty: it can.
 std::string fp8_product_refusal(const models::Operation& product);
 
-/// Enqueues what makes the operands ready; they lie in `scratch`, on 16 bytes and of as many as
-/// `fp8_product_scratch` says, or where they were, and are good until the scratch is used again.
+/// Enqueues the preparation of the operands. They are in `scratch`, which is aligned to 16 bytes
+/// and has `fp8_product_scratch` bytes, or where they were; they are valid until the scratch is
+/// used again.
 Fp8Operands fp8_operands(const Kernel& product, Stream stream, std::byte* scratch);
 std::int64_t fp8_product_scratch(const models::Operation& product);
 
-/// writes[1] += the columns of a weight gradient's second operand: the gradient of a bias.
+/// Gradient of a bias: writes[1] += the column sums of a weight gradient's second operand.
 void fp8_bias_gradient(const Kernel& product, const Fp8Operands& operands, Stream stream);
 
 }  // namespace orrery::executor::cuda

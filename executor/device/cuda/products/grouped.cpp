@@ -44,10 +44,10 @@ std::optional<GroupedFormat> grouped_format(DType arithmetic, DType from, DType 
 
 }  // namespace
 
-/// One call's arguments, kept for as long as the same operands come: experts that have rows, and
-/// where their matrices lie, on the GPU.
+/// Arguments of one grouped GEMM, kept for the next call with the same operands: the experts that
+/// have rows, and the addresses of their matrices on the GPU.
 struct Products::Experts {
-  std::vector<Call> calls;         // one for each
+  std::vector<Call> calls;         // one for each expert with rows
   std::byte* addresses = nullptr;  // of all b, all a, all c
   bool at_once = false;
 };
@@ -57,8 +57,8 @@ void Products::FreeExperts::operator()(Experts* of) const noexcept {
   delete of;
 }
 
-/// Addresses are written in the order of the stream that reads them: pageable memory may still be
-/// on its way when a plain cudaMemcpy comes back, and a non-blocking stream does not wait for it.
+/// Addresses are copied on the stream that reads them: a plain cudaMemcpy may return before
+/// pageable memory has arrived, and a non-blocking stream does not wait for it.
 Products::OwnedExperts Products::make_experts(const Kernel& kernel, const float* factors,
                                               Stream stream) const {
   const models::Operation& op = *kernel.operation;
@@ -95,11 +95,12 @@ Products::OwnedExperts Products::make_experts(const Kernel& kernel, const float*
                           cudaMemcpyHostToDevice, stream),
           "writing addresses");
   }
-  check(cudaStreamSynchronize(stream), "writing addresses");  // from memory that is freed here
+  check(cudaStreamSynchronize(stream), "writing addresses");  // the source is freed on return
   return made;
 }
 
-/// Ours are b, a and c, as everywhere (products.hpp). False: cuBLAS has no such call.
+/// cuBLAS's A, B and C are our b, a and c, as everywhere (products.hpp). Returns false if cuBLAS
+/// has no such call.
 bool Products::multiply_at_once(const Experts& experts, Stream stream) {
 #if CUBLAS_VERSION >= 120500
   const Call& first = experts.calls.front();
@@ -123,7 +124,7 @@ bool Products::multiply_at_once(const Experts& experts, Stream stream) {
   const bool wide = first.from == DType::fp64;
   const auto** addresses = reinterpret_cast<const void**>(experts.addresses);
   check(cublasSetStream(blas_, stream), *first.name);
-  // Which a change of the stream undoes.
+  // A change of the stream resets the workspace.
   check(cublasSetWorkspace(blas_, workspace_, static_cast<std::size_t>(workspace_size.count())),
         *first.name);
   const cublasStatus_t status = cublasGemmGroupedBatchedEx(
@@ -157,7 +158,7 @@ void Products::grouped(const Kernel& kernel, const float* factors, Stream stream
   OwnedExperts& experts = experts_[key];
   if (experts == nullptr) experts = make_experts(kernel, factors, stream);
   for (Call& each : experts->calls) each.name = &op.name;
-  if (op.gemm.transpose_a && !op.gemm.accumulate) {  // of experts without a row
+  if (op.gemm.transpose_a && !op.gemm.accumulate) {  // zeros for experts without a row
     const View& to = kernel.writes[0];
     const auto size = static_cast<std::size_t>(to.elements() * bits(to.dtype) / 8);
     check(cudaMemsetAsync(to.data, 0, size, stream), op.name);

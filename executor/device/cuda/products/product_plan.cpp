@@ -1,4 +1,4 @@
-// The making of a plan: one product described to cuBLASLt, and the algorithm that it thinks best.
+// Makes plans: describes one GEMM to cuBLASLt and asks its heuristic for the best algorithm.
 
 #include "executor/device/cuda/products/product_plan.hpp"
 
@@ -86,7 +86,7 @@ int configured(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAt
 
 }  // namespace
 
-/// Nothing, and `answer` says what cuBLASLt does, where it has no algorithm: some formats lack the
+/// Returns null where cuBLASLt has no algorithm, with its answer in `answer`: some formats lack the
 /// bias, some shapes an algorithm for a large alignment.
 std::unique_ptr<Products::Plan> Products::make_plan(const Call& call, const ProductAttempt& attempt,
                                                     std::string& answer) const {
@@ -125,7 +125,7 @@ std::unique_ptr<Products::Plan> Products::make_plan(const Call& call, const Prod
   };
   set(wishes, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
       static_cast<std::size_t>(workspace_size.count()));
-  // Ours are b, a, c and c, which with a bias is read and written in steps that suit both.
+  // cuBLAS's A, B, C and D are our b, a, c and c; with a bias, D's alignment must suit both.
   set(wishes, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, aligned(15));
   set(wishes, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, aligned(14));
   set(wishes, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, aligned(16));
@@ -170,7 +170,7 @@ std::string Products::words_of(const Call& call) {
   return product_words(*call.name, call.shape, call.from, call.to);
 }
 
-/// Where a call finds what its plan needs next to the matrices; ours are cuBLAS's b and a.
+/// Sets the pointers that a plan needs besides the matrices; cuBLAS's A and B are our b and a.
 void Products::point(Plan& plan, const Call& call) {
   cublasLtMatmulDesc_t product = plan.product.get();
   if (plan.adds_bias) set(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);

@@ -1,5 +1,6 @@
 #pragma once
-// What cuBLASLt keeps of one product: for products.cpp and product_plan.cpp alone.
+// cuBLASLt's description of one GEMM and the algorithm that was chosen; for products.cpp and
+// product_plan.cpp alone.
 
 #include <type_traits>
 

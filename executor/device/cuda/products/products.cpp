@@ -13,7 +13,7 @@ namespace {
 using models::DType;
 using models::GemmShape;
 
-/// Bytes that a pointer, and every step from it, is a multiple of; 256 at the most.
+/// Alignment in bytes of a pointer and of every step from it; 256 at most.
 std::int64_t alignment_of(const std::byte* data, std::int64_t step, DType type) {
   const auto address = reinterpret_cast<std::uintptr_t>(data);
   const std::uintptr_t both = address | static_cast<std::uintptr_t>(step * bits(type) / 8) | 256U;

@@ -1,8 +1,7 @@
 #pragma once
-// Matrix products by cuBLASLt: of linear layers, and per head of an unfused attention; those of
-// experts by cuBLAS where it takes all of them at once. What the library thinks best for a shape is
-// asked once and kept, together with the layouts.
-//
+// Matrix products by cuBLASLt: GEMMs of linear layers, products per head of unfused attention, and
+// grouped GEMMs of experts, by cuBLAS where it takes all experts in one call. The library's
+// heuristic is asked once for each shape; its choice is kept, together with the layouts.
 // cuBLAS is column-major, our operands are row-major: [m, n] there is [n, m] here, so c = a b is
 // asked for as c' = b' a', with the same bytes.
 
@@ -26,7 +25,7 @@ namespace orrery::executor::cuda {
 /// Sums are in fp32, in fp64 for fp64; a tf32 product rounds its fp32 operands to tf32.
 class Products {
  public:
-  /// Memory that products which cut k may use. Calls of one Products are of one queue.
+  /// Memory that split-k algorithms may use. All calls of one Products must be on one queue.
   static constexpr Bytes workspace_size{std::int64_t{32} << 20};
 
   /// workspace  of `workspace_size` on the current GPU, outlives the products
@@ -35,24 +34,25 @@ class Products {
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
 
-  /// OpKind::gemm but the gradient of a bias (writes[1]): c = op(a) op(b) [+ bias], or c += ...
-  /// Returns false where the bias, if there is one, is left to be added by a kernel of its own.
-  /// factors  on the GPU, of the product and of what is there; null: 1, and 1 or 0
+  /// OpKind::gemm without the gradient of a bias (writes[1]): c = op(a) op(b) [+ bias], or c += ...
+  /// Returns false if there is a bias that the caller must add with a kernel of its own.
+  /// factors  on the GPU: of the product, and of what is in c before; null: 1, and 1 or 0
   bool gemm(const Kernel& kernel, const float* factors, Stream stream);
-  /// The same of operands in 8 bits. Their sums are kept in fp32 all along: what cuBLASLt calls
-  /// fast accumulation is left off.
+  /// The same for fp8 operands. All sums are kept in fp32: what cuBLASLt calls fast accumulation is
+  /// off.
   bool gemm(const Kernel& kernel, const Fp8Operands& operands, Stream stream);
-  /// OpKind::batched_gemm. Query heads of a group add into one key-value head one after another,
-  /// each sum rounded to the format that it is stored in.
+  /// OpKind::batched_gemm. Gradients of a group's query heads are added to their key-value head one
+  /// after another, each sum rounded to the format that it is stored in.
   void per_head(const Kernel& kernel, Stream stream);
 
-  /// OpKind::grouped_gemm but its biases. Where matrices lie is written to the GPU when operands
-  /// first come. With factors, as above, experts are multiplied one after another.
+  /// OpKind::grouped_gemm without its biases. The addresses of the matrices are written to the GPU
+  /// when a set of operands first comes. With factors, as above, experts run one after another.
   void grouped(const Kernel& kernel, const float* factors, Stream stream);
-  /// "grouped GEMM of 8 bf16 to bf16, n 14336 k 4096: one call of cuBLAS", by operands.
+  /// One line for each set of operands: "grouped GEMM of 8 bf16 to bf16, n 14336 k 4096: one call
+  /// of cuBLAS".
   std::vector<std::string> grouped_choices() const;
 
-  /// What was chosen for one product, as a calibration notes it. cuBLASLt's own numbers.
+  /// The algorithm chosen for one product, in cuBLASLt's own numbers; a calibration notes it.
   struct Choice {
     models::GemmShape shape;
     models::DType from{}, to{};  // of the operands, of the result
@@ -63,7 +63,7 @@ class Products {
   std::vector<Choice> choices() const;
 
  private:
-  /// One row-major call: `rows_*` elements from a row to the next, `step_*` from a product of the
+  /// One row-major GEMM: `row_*` elements from a row to the next, `step_*` from a product of the
   /// batch to the next.
   struct Call {
     const std::string* name = nullptr;  // of the operation, for errors
@@ -73,7 +73,7 @@ class Products {
     const std::byte* b = nullptr;
     std::byte* c = nullptr;
     const std::byte* bias = nullptr;
-    const Fp8Operands* scaled = nullptr;  // where operands are of 8 bits
+    const Fp8Operands* scaled = nullptr;  // where operands are fp8
     const float* factors = nullptr;       // on the GPU; null: 1, and 1 or 0
     std::int64_t row_a = 0, row_b = 0, row_c = 0;
     std::int64_t step_a = 0, step_b = 0, step_c = 0;
@@ -98,7 +98,7 @@ class Products {
   bool multiply_at_once(const Experts& experts, Stream stream);
 
   cublasLtHandle_t handle_ = nullptr;
-  cublasHandle_t blas_ = nullptr;  // from the first grouped product on, where this cuBLAS has them
+  cublasHandle_t blas_ = nullptr;  // made by the first grouped GEMM, if this cuBLAS has them
   std::byte* workspace_;
   std::map<Key, std::unique_ptr<Plan>> plans_;
   std::map<std::vector<std::int64_t>, OwnedExperts> experts_;  // by rows, shape and operands
