@@ -15,9 +15,9 @@
 // between the copies, shard by shard. Stages of a pipeline gather in the same way, in the order of
 // their micro-batches and chunks, and reduce each unit once, after its last backward.
 //
-// Experts with replicas of their own are units of their own: gathered right before the rest of their
-// layer and reduced right after it. The weights and gradients of an expert that only one rank holds
-// are neither gathered nor reduced.
+// Experts with replicas of their own are units of their own: gathered right before the rest of
+// their layer and reduced right after it. The weights and gradients of an expert that only one rank
+// holds are neither gathered nor reduced.
 //
 // A tied embedding and head on one stage are one unit: gathered once, and reduced after both have
 // added to its gradient.
