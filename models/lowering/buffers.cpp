@@ -209,15 +209,17 @@ class Binder {
 };
 
 void add_types(const Program& program, RankClass& ranks, const Software& software) {
-  const Bytes edge = program.boundary;
+  const Bytes edge = program.boundary, reference = program.reference_boundary;
   for (const std::uint32_t id : ranks.chunks) {
     const Chunk& chunk = program.chunks[id];
     const std::string suffix = ".c" + std::to_string(id);
     const auto first = static_cast<std::uint16_t>(ranks.types.size());
     const auto [saved, kept, delayed] = kept_bytes(program, program.phases[chunk.backward]);
     const Bytes sent = software.memory.sent_kept && !chunk.predicts ? edge : Bytes{};
-    ranks.types.push_back({"saved" + suffix, BufferKind::activation, saved + sent});
-    ranks.types.push_back({"out" + suffix, BufferKind::staging, edge});
+    // What arrives of a reference model waits in the same buffer, and is not kept for backward.
+    const Bytes arrives = chunk.embeds ? Bytes{} : reference;
+    ranks.types.push_back({"saved" + suffix, BufferKind::activation, saved + sent + arrives});
+    ranks.types.push_back({"out" + suffix, BufferKind::staging, edge + reference});
     ranks.types.push_back({"gradient_in" + suffix, BufferKind::staging, edge});
     ranks.types.push_back({"gradient_out" + suffix, BufferKind::staging, edge});
     ranks.chunk_buffers.push_back({first, static_cast<std::uint16_t>(first + 1),

@@ -1,6 +1,7 @@
 // Direct preference optimisation (DPO): a frozen reference model of the same size runs every
 // sequence, forward only. Each of its layers runs right after the model's, in the same block, so
-// that both are cut alike; it saves nothing for backward. Left out: the loss over pairs, a few
+// that both are cut alike: stages of a pipeline hand on the activations of both, and gradients of
+// the model alone. It saves nothing for backward. Left out: the loss over pairs, a few
 // numbers for each sequence. A batch counts sequences, two for each pair.
 // Source  Rafailov et al. 2023, "Direct Preference Optimization", arXiv 2305.18290
 
@@ -47,6 +48,7 @@ void mirror(Block& block) {
 
 Program insert_reference(Program program, Task task) {
   if (task != Task::dpo) return program;
+  program.reference_boundary = program.boundary;
   for (LayerKind& kind : program.kinds) {
     mirror(program.blocks[kind.forward]);
     kind.frozen = frozen_bytes_of(program.blocks[kind.forward]);

@@ -18,7 +18,8 @@ std::uint32_t channel_between(Program& program, std::int64_t from, std::int64_t 
     if (each.from == begin && each.to == end && each.forward == forward) return c;
   }
   const auto role = forward ? CommunicatorRole::pipe_forward : CommunicatorRole::pipe_backward;
-  program.channels.push_back({begin, end, forward, program.boundary, program.communicator(role)});
+  const Bytes bytes = program.boundary + (forward ? program.reference_boundary : Bytes{});
+  program.channels.push_back({begin, end, forward, bytes, program.communicator(role)});
   return static_cast<std::uint32_t>(program.channels.size() - 1);
 }
 

@@ -151,6 +151,12 @@ class AxisChecks : private ConflictChecks {
     if (alone && plan_.offload == Offload::parameters) {
       add("/offload", "offload parameters needs experts with replicas, which gather their weights");
     }
+    const bool freezes = trains_adapters(plan_) || plan_.task == Task::dpo;
+    if (freezes && plan_.zero == Zero::three) {
+      add("/zero", fmt::format("task {} with zero 3 is not simulated with experts over several "
+                               "ranks: their frozen weights would be gathered apart",
+                               word_of(task_words, plan_.task)));
+    }
     if (plan_.data_shards() != plan_.data) {
       add("/data_shard", "data_shard is not simulated with experts over several ranks");
     }

@@ -62,11 +62,6 @@ class StateChecks : private ConflictChecks {
   }
 
   void task() {
-    if (plan_.task == Task::dpo && plan_.pipeline > 1) {
-      add("/task",
-          "task dpo is not simulated with pipeline above 1: its frozen reference is a "
-          "second pass through the stages");
-    }
     if (plan_.task == Task::qlora && hardware::bits(compute_dtype(plan_.precision)) != 16) {
       add("/task", fmt::format("qlora multiplies in 16 bits what it stores in 4, not in {}",
                                name(plan_.precision)));

@@ -43,6 +43,7 @@ struct Program {
   StateSharding sharding;
   TiedTable tied = TiedTable::none;
   Bytes boundary{};             // activation between two layers, of one micro-batch on one rank
+  Bytes reference_boundary{};   // the same of a frozen reference model that runs next to it
   std::int64_t vocabulary = 0;  // token ids are below it
   bool graphs = false;          // kernels of the model's blocks are launched as CUDA graphs
   bool hides_tensor = true;     // tensor-parallel collectives overlap with GEMMs, if the stack can

@@ -40,6 +40,8 @@ TEST_CASE("Lowered plans mean the same to maps, operations, events and every ran
           "recompute=full,global_batch=16,seq_len=512",
           "task=qlora,tensor=2,sequence=true,pipeline=4,global_batch=16,seq_len=512",
           "task=dpo,tensor=2,pipeline=1,zero=1,global_batch=16,seq_len=512",
+          "task=dpo,tensor=2,pipeline=2,virtual_stages=2,zero=1,global_batch=16,seq_len=512",
+          "task=dpo,pipeline=4,schedule=zb-h1,global_batch=16,seq_len=512",
           "tensor=2,pipeline=2,recompute=full,recompute_layers=4,recompute_every=3,moments=int8,"
           "global_batch=32,seq_len=512",
           "tensor=2,sequence=true,pipeline=2,recompute=selective,"

@@ -136,6 +136,27 @@ TEST_CASE("A frozen reference goes forward and holds its weights, nothing more")
   check(dpo);
 }
 
+TEST_CASE("A reference's activations go down the stages, no gradients of it come back") {
+  const Program program = lower(llama("task=dpo,pipeline=4,data=2,global_batch=8,seq_len=4096"));
+  check(program);
+  // 4096 tokens x 4096 numbers in 16 bits.
+  const std::int64_t activation = std::int64_t{4096} * 4096 * 2;
+  for (const Channel& each : program.channels) {
+    CHECK(each.bytes.count() == (each.forward ? 2 : 1) * activation);
+  }
+  const RankClass& second = program.classes[1];
+  const auto bytes_of = [&](const RankClass& ranks, const std::string& name) {
+    const auto found = std::find_if(ranks.types.begin(), ranks.types.end(),
+                                    [&](const BufferType& each) { return each.name == name; });
+    REQUIRE(found != ranks.types.end());
+    return found->bytes.count();
+  };
+  CHECK(bytes_of(second, "out.c1") == 2 * activation);
+  CHECK(bytes_of(second, "gradient_out.c1") == activation);
+  const Program plain = lower(llama("pipeline=4,data=2,global_batch=8,seq_len=4096"));
+  CHECK(bytes_of(second, "saved.c1") == bytes_of(plain.classes[1], "saved.c1") + activation);
+}
+
 TEST_CASE("Packed documents attend to themselves") {
   const auto attention = [](const std::string& plan) {
     for (const Operation& each : block_named(lower(llama(plan)), "layer.forward").operations) {

@@ -384,6 +384,17 @@ TEST_CASE("What experts cannot be cut to is refused in words") {
   both.expert_room = 2;
   CHECK(first(both) ==
         "/expert_room: expert_room is of dropless routing; capacity says how many slots are");
+  Plan adapted = expert_plan(1, 4, 2);
+  adapted.zero = Zero::three;
+  adapted.task = Task::lora;
+  CHECK(first(adapted) ==
+        "/zero: task lora with zero 3 is not simulated with experts over several ranks: their "
+        "frozen weights would be gathered apart");
+  Plan alone = expert_plan(1, 4, 4);
+  alone.zero = Zero::three;
+  alone.offload = Offload::parameters;
+  CHECK(first(alone) ==
+        "/offload: offload parameters needs experts with replicas, which gather their weights");
   const auto dense = conflicts(expert_plan(1, 2, 2), tiny_gpt(2), 2);
   REQUIRE(!dense.empty());
   CHECK(dense.front().problem == "expert 2 needs a model with experts");
