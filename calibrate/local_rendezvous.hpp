@@ -12,10 +12,10 @@
 namespace orrery::calibrate {
 
 /// Makes ranks, and owns what their fabrics share.
-class Worlds {
+class LocalRendezvous {
  public:
-  Worlds();
-  ~Worlds();
+  LocalRendezvous();
+  ~LocalRendezvous();
 
   /// Makes ranks on cores of this machine, connected by "tcp" or "threads". A set of one has no
   /// fabric.
@@ -25,10 +25,10 @@ class Worlds {
   RankSet::Make gpus(const executor::CudaModule& module);
 
  private:
-  struct World;
-  World& world(int ranks);
+  struct RankGroup;
+  RankGroup& group(int ranks);
 
-  std::vector<std::unique_ptr<World>> worlds_;
+  std::vector<std::unique_ptr<RankGroup>> groups_;
 };
 
 }  // namespace orrery::calibrate

@@ -1,4 +1,4 @@
-#include "calibrate/worlds.hpp"
+#include "calibrate/local_rendezvous.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -21,8 +21,8 @@ constexpr std::chrono::milliseconds patience{60'000};
 }  // namespace
 
 /// What ranks that are made together share; each joins once.
-struct Worlds::World {
-  explicit World(int count)
+struct LocalRendezvous::RankGroup {
+  explicit RankGroup(int count)
       : ranks{count},
         identity{.job = fmt::format("calibrate-{}", ::getpid()), .ranks = count},
         threads{count},
@@ -43,21 +43,21 @@ struct Worlds::World {
   std::vector<std::unique_ptr<executor::Store>> stores;
 };
 
-Worlds::Worlds() = default;
-Worlds::~Worlds() = default;
+LocalRendezvous::LocalRendezvous() = default;
+LocalRendezvous::~LocalRendezvous() = default;
 
 /// The last world, if not all of its ranks have joined it, else a new one of `ranks` ranks.
-Worlds::World& Worlds::world(int ranks) {
+LocalRendezvous::RankGroup& LocalRendezvous::group(int ranks) {
   static std::mutex lock;
   const std::lock_guard held{lock};
-  if (worlds_.empty() || worlds_.back()->joined == worlds_.back()->ranks) {
-    worlds_.push_back(std::make_unique<World>(ranks));
+  if (groups_.empty() || groups_.back()->joined == groups_.back()->ranks) {
+    groups_.push_back(std::make_unique<RankGroup>(ranks));
   }
-  ++worlds_.back()->joined;
-  return *worlds_.back();
+  ++groups_.back()->joined;
+  return *groups_.back();
 }
 
-RankSet::Make Worlds::cores(const std::string& fabric) {
+RankSet::Make LocalRendezvous::cores(const std::string& fabric) {
   const bool tcp = fabric == "tcp";
   if (!tcp && fabric != "threads") {
     throw InputError{"--fabric", fmt::format("expected tcp or threads, found '{}'", fabric)};
@@ -65,7 +65,7 @@ RankSet::Make Worlds::cores(const std::string& fabric) {
   return [this, tcp](int rank, int ranks) {
     RankParts made{.device = std::make_unique<executor::CpuDevice>()};
     if (ranks == 1) return made;
-    World& own = world(ranks);
+    RankGroup& own = group(ranks);
     if (tcp) {
       made.fabric = std::make_unique<executor::TcpFabric>(
           own.join(rank), executor::TcpSettings{.patience = patience});
@@ -76,9 +76,9 @@ RankSet::Make Worlds::cores(const std::string& fabric) {
   };
 }
 
-RankSet::Make Worlds::gpus(const executor::CudaModule& module) {
+RankSet::Make LocalRendezvous::gpus(const executor::CudaModule& module) {
   return [this, &module](int rank, int ranks) {
-    World& own = world(ranks);
+    RankGroup& own = group(ranks);
     RankParts made{.device = module.make_device(rank)};
     made.fabric = module.make_nccl_fabric(*made.device, own.join(rank), rank, ranks, patience);
     return made;

@@ -15,12 +15,12 @@ constexpr std::size_t rank_index(int rank) {
   return static_cast<std::size_t>(rank);
 }
 
-class Team {
+class ConcurrentRanks {
  public:
-  explicit Team(int ranks);
-  ~Team();
-  Team(const Team&) = delete;
-  Team& operator=(const Team&) = delete;
+  explicit ConcurrentRanks(int ranks);
+  ~ConcurrentRanks();
+  ConcurrentRanks(const ConcurrentRanks&) = delete;
+  ConcurrentRanks& operator=(const ConcurrentRanks&) = delete;
 
   int ranks() const { return static_cast<int>(threads_.size()) + 1; }
   /// Every rank runs `work(rank)` on its own thread; returns when all have. A rank's exception
@@ -42,10 +42,10 @@ class Team {
 };
 
 /// A barrier that yields the core while it waits, as there may be more ranks than cores.
-class Gate {
+class Barrier {
  public:
-  explicit Gate(int ranks) : ranks_{ranks} {}
-  void pass();
+  explicit Barrier(int ranks) : ranks_{ranks} {}
+  void wait();
 
  private:
   const int ranks_;

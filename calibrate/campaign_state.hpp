@@ -9,10 +9,10 @@
 
 namespace orrery::calibrate {
 
-class CampaignBook {
+class CampaignState {
  public:
   /// Both must outlive the book.
-  CampaignBook(CampaignInputs& inputs, Clock& clock);
+  CampaignState(CampaignInputs& inputs, Clock& clock);
 
   const CampaignInputs& inputs() const { return inputs_; }
   Clock& clock() const { return clock_; }
@@ -84,18 +84,18 @@ typename Owned::value_type::element_type* named(const Owned& subjects, const std
 }
 
 /// Cost of launching a small layer: kernel by kernel, and as a CUDA graph if the device has graphs.
-void measure_launches(CampaignBook& book, Bench& bench);
+void measure_launches(CampaignState& campaign, Bench& bench);
 /// Blocks and single operations on a single rank.
-void measure_points(CampaignBook& book, RankSet& alone, bool first, double share);
+void measure_points(CampaignState& campaign, RankSet& alone, bool first, double share);
 /// Copies on the device, and between it and the host, pageable and page-locked.
-void measure_copies(CampaignBook& book, RankSet& alone);
+void measure_copies(CampaignState& campaign, RankSet& alone);
 /// Rate of GEMMs and attention that run for seconds, relative to short bursts.
-void measure_loads(CampaignBook& book, RankSet& alone);
+void measure_loads(CampaignState& campaign, RankSet& alone);
 /// Overlap of two queues on a single rank.
-void measure_overlaps(CampaignBook& book, Bench& bench);
-void measure_storage(CampaignBook& book);
+void measure_overlaps(CampaignState& campaign, Bench& bench);
+void measure_storage(CampaignState& campaign);
 /// Concurrent ranks: their blocks, their collectives, the host's cost of launching one, and compute
 /// that overlaps one. For one rank only the launch is measured.
-void measure_together(CampaignBook& book, RankSet& together, double share);
+void measure_together(CampaignState& campaign, RankSet& together, double share);
 
 }  // namespace orrery::calibrate

@@ -8,7 +8,7 @@
 namespace orrery {
 
 /// The fields of an error line; a field that the line does not state is empty.
-struct Mistake {
+struct ErrorFields {
   std::string file;     // or the flag, or the environment's variable
   std::string pointer;  // a JSON pointer, or `line 3: column 'c'` of a table
   std::string found;    // what is there, or what is wrong with it
@@ -17,6 +17,6 @@ struct Mistake {
 
 /// Relies on the form of all error lines: `FILE:/POINTER: expected ACCEPTED, found FOUND`, or
 /// `FILE:line 3: FOUND; accepted: ACCEPTED` (`known:` for names).
-Mistake mistake_of(const InputError& error);
+ErrorFields split_error(const InputError& error);
 
 }  // namespace orrery

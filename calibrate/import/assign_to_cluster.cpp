@@ -1,4 +1,4 @@
-#include "calibrate/import/onto_cluster.hpp"
+#include "calibrate/import/assign_to_cluster.hpp"
 
 #include <fmt/format.h>
 
@@ -47,7 +47,7 @@ void check_gpus(const hardware::Gpu& own, Imported& log) {
 
 }  // namespace
 
-void lay_onto(const hardware::Cluster& cluster, Imported& log) {
+void assign_to_cluster(const hardware::Cluster& cluster, Imported& log) {
   check_gpus(cluster.gpu(), log);
   const std::int64_t gpus = cluster.node.gpus;
   std::set<std::int64_t> spread;

@@ -10,6 +10,6 @@ namespace orrery::calibrate {
 /// hosts: the fewest that hold its ranks. Adds a note for each assumption.
 /// Errors  GPUs that the cluster does not have: `nccl.log: measured on NVIDIA H100 80GB HBM3
 ///         (h100-sxm-80gb), the cluster has a100-sxm-80gb; accepted: ...`
-void lay_onto(const hardware::Cluster& cluster, Imported& log);
+void assign_to_cluster(const hardware::Cluster& cluster, Imported& log);
 
 }  // namespace orrery::calibrate

@@ -1,4 +1,4 @@
-#include "sim/input/mistake.hpp"
+#include "sim/input/error_fields.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -9,21 +9,21 @@ namespace orrery {
 namespace {
 
 template <class Read>
-Mistake mistake_in(const Read& read) {
+ErrorFields mistake_in(const Read& read) {
   try {
     read();
   } catch (const InputError& error) {
-    return mistake_of(error);
+    return split_error(error);
   }
   FAIL("nothing was refused");
   return {};
 }
 
-void check(const Mistake& mistake, const Mistake& expected) {
-  CHECK(mistake.file == expected.file);
-  CHECK(mistake.pointer == expected.pointer);
-  CHECK(mistake.found == expected.found);
-  CHECK(mistake.accepted == expected.accepted);
+void check(const ErrorFields& fields, const ErrorFields& expected) {
+  CHECK(fields.file == expected.file);
+  CHECK(fields.pointer == expected.pointer);
+  CHECK(fields.found == expected.found);
+  CHECK(fields.accepted == expected.accepted);
 }
 
 }  // namespace
@@ -46,14 +46,14 @@ TEST_CASE("A wrong cell is taken apart into file, line and column") {
 }
 
 TEST_CASE("A flag stands in the file's place, a pointer after it in the pointer's") {
-  check(mistake_of({"--tokens", "expected a number, found 'lots'"}),
+  check(split_error({"--tokens", "expected a number, found 'lots'"}),
         {"--tokens", "", "'lots'", "a number"});
-  check(mistake_of({"--plan:/tensor", "tensor 3 does not divide 12 heads"}),
+  check(split_error({"--plan:/tensor", "tensor 3 does not divide 12 heads"}),
         {"--plan", "/tensor", "tensor 3 does not divide 12 heads", ""});
-  check(mistake_of({"--set /plan/x", "no such value; /plan has: y"}),
+  check(split_error({"--set /plan/x", "no such value; /plan has: y"}),
         {"--set", "/plan/x", "no such value; /plan has: y", ""});
-  check(mistake_of({"/a/runs.csv", "is empty"}), {"/a/runs.csv", "", "is empty", ""});
-  check(mistake_of(InputError{"unknown scenario 'x'; known: a b"}),
+  check(split_error({"/a/runs.csv", "is empty"}), {"/a/runs.csv", "", "is empty", ""});
+  check(split_error(InputError{"unknown scenario 'x'; known: a b"}),
         {"", "", "unknown scenario 'x'", "a b"});
 }
 

@@ -1,15 +1,15 @@
-#include "calibrate/bench/team.hpp"
+#include "calibrate/bench/concurrent_ranks.hpp"
 
 #include "sim/errors.hpp"
 
 namespace orrery::calibrate {
 
-Team::Team(int ranks) {
+ConcurrentRanks::ConcurrentRanks(int ranks) {
   ensure(ranks >= 1, "a team has a rank");
   for (int rank = 1; rank < ranks; ++rank) threads_.emplace_back([this, rank] { serve(rank); });
 }
 
-Team::~Team() {
+ConcurrentRanks::~ConcurrentRanks() {
   {
     const std::lock_guard held{lock_};
     over_ = true;
@@ -18,7 +18,7 @@ Team::~Team() {
   for (std::thread& each : threads_) each.join();
 }
 
-void Team::serve(int rank) {
+void ConcurrentRanks::serve(int rank) {
   std::uint64_t seen = 0;
   while (true) {
     const std::function<void(int)>* work = nullptr;
@@ -33,7 +33,7 @@ void Team::serve(int rank) {
   }
 }
 
-void Team::do_part(const std::function<void(int)>& work, int rank) {
+void ConcurrentRanks::do_part(const std::function<void(int)>& work, int rank) {
   std::exception_ptr failed;
   try {
     work(rank);
@@ -45,7 +45,7 @@ void Team::do_part(const std::function<void(int)>& work, int rank) {
   if (--busy_ == 0) changed_.notify_all();
 }
 
-void Team::all(const std::function<void(int)>& work) {
+void ConcurrentRanks::all(const std::function<void(int)>& work) {
   {
     const std::lock_guard held{lock_};
     work_ = &work;
@@ -60,7 +60,7 @@ void Team::all(const std::function<void(int)>& work) {
   if (failure_) std::rethrow_exception(failure_);
 }
 
-void Gate::pass() {
+void Barrier::wait() {
   std::unique_lock held{lock_};
   if (++waiting_ == ranks_) {
     waiting_ = 0;
