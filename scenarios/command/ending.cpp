@@ -58,7 +58,7 @@ Failure failure_of(const std::exception& thrown) {
   }
   if (const auto* error = dynamic_cast<const OutputError*>(&thrown)) return output_failed(*error);
   if (std::ferror(stdout) != 0) return output_failed({output_name, reason_of(thrown)});
-  return {.code = exit_our_fault,
+  return {.code = exit_internal_error,
           .line = thrown.what(),
           .fields = {.file = {}, .pointer = {}, .found = thrown.what(), .accepted = {}}};
 }
@@ -73,7 +73,7 @@ Failure failure_of(int code, const std::string& line) {
 }
 
 int report_failure(const Failure& failure, bool json) {
-  const char* whose = failure.code == exit_our_fault ? "our fault: " : "";
+  const char* whose = failure.code == exit_internal_error ? "our fault: " : "";
   fmt::print(stderr, "{}{}\n", whose, printable(failure.line));
   if (json) print_error(failure);
   return failure.code;

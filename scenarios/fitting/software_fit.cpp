@@ -171,10 +171,10 @@ SoftwareFit fit_of_few(const std::string& name, std::vector<BenchRow> rows, Json
   SoftwareFit fit;
   fit.name = name;
   for (const BenchRow& each : rows) fit.rows.push_back(each.row);
-  fit.few = few_steps_of(std::move(rows), std::move(profile), threads);
-  fit.profile = fit.few->profile;
-  fit.at_start = fit.few->at_prior;
-  fit.in_sample = fit.few->fitted;
+  fit.prior_fit = prior_fit_of(std::move(rows), std::move(profile), threads);
+  fit.profile = fit.prior_fit->profile;
+  fit.at_start = fit.prior_fit->at_prior;
+  fit.in_sample = fit.prior_fit->fitted;
   return fit;
 }
 
@@ -191,7 +191,7 @@ SoftwareFits fit_software(const orrery::Table& table, const SoftwareFitOptions& 
   if (rows.by_profile.empty()) throw nothing_to_fit(table, runs, rows.unused);
   SoftwareFits fits;
   fits.unused = std::move(rows.unused);
-  const bool few = runs.size() - fits.unused.size() <= options.few;
+  const bool few = runs.size() - fits.unused.size() <= options.most_runs_with_prior;
   for (auto& [name, of_profile] : rows.by_profile) {
     Json document = document_of(name, runs, of_profile, table, options);
     if (few) {

@@ -66,7 +66,7 @@ bool fitted(const models::Software& software) {
 }
 
 /// Expected largest of n standard normal errors (Blom's formula).
-double largest_of(std::size_t n) {
+double expected_maximum(std::size_t n) {
   const auto count = static_cast<double>(n);
   // Phi^-1 by bisection of erfc: fast enough, a search calls it once.
   const double share = (count - 0.375) / (count + 0.25);
@@ -95,7 +95,7 @@ ExpectedStep expected_of(const PlanQuery& query, const PlanAnswer& answer,
   }
   const models::Residuals own =
       models::residuals_of(query.software, best.placed.plan, query.cluster);
-  const double flattered = spread * std::max(0.0, largest_of(cuts.size()));
+  const double flattered = spread * std::max(0.0, expected_maximum(cuts.size()));
   return {.step = scaled(best.estimate.step, std::exp(own.p50 + flattered)), .rivals = cuts.size()};
 }
 

@@ -1,4 +1,4 @@
-#include "scenarios/fitting/few_steps.hpp"
+#include "scenarios/fitting/prior_fit.hpp"
 
 #include <fmt/format.h>
 
@@ -56,9 +56,9 @@ double effect_of(const LinearRows& rows, std::size_t number, double spread) {
 }
 
 /// The site entry that changes the parent's numbers on a neutral cluster into the fitted ones.
-Json site_of(const std::vector<MovedNumber>& numbers) {
+Json site_of(const std::vector<FittedPriorNumber>& numbers) {
   Json site{{"name", "yours"}};
-  for (const MovedNumber& each : numbers) {
+  for (const FittedPriorNumber& each : numbers) {
     const InheritedNumber& number = inherited_numbers()[each.number];
     const std::string key = shown_by(number.pointer).site_key;
     if (key.empty()) continue;
@@ -75,10 +75,10 @@ Json site_of(const std::vector<MovedNumber>& numbers) {
 
 /// The step to measure next: one that determines the number whose remaining spread changes these
 /// steps most (the first number if none does).
-std::string next_of(const std::vector<MovedNumber>& numbers) {
+std::string next_of(const std::vector<FittedPriorNumber>& numbers) {
   const auto most = std::max_element(
       numbers.begin(), numbers.end(),
-      [](const MovedNumber& a, const MovedNumber& b) { return a.effect < b.effect; });
+      [](const FittedPriorNumber& a, const FittedPriorNumber& b) { return a.effect < b.effect; });
   const std::string& pointer = inherited_numbers()[most->number].pointer;
   return fmt::format("{}: it leaves these steps uncertain by {:.1f} %; {} would show it", pointer,
                      100 * most->effect, shown_by(pointer).steps);
@@ -91,16 +91,16 @@ double factor_of(std::vector<double> errors) {
   return quantile(std::move(errors), 0.5) * rows / (rows + half_at);
 }
 
-Json uncertainty_of(const FewSteps& few) {
+Json uncertainty_of(const PriorFit& prior_fit) {
   double variance = spread_of_rows * spread_of_rows;
-  for (const MovedNumber& each : few.numbers) variance += each.effect * each.effect;
+  for (const FittedPriorNumber& each : prior_fit.numbers) variance += each.effect * each.effect;
   const double spread = 1.28 * std::sqrt(variance);
   const auto rounded = [](double value) { return std::round(value * 1000) / 1000; };
   return {
-      {"p10", std::min(0.0, rounded(few.factor - spread))},
-      {"p50", rounded(few.factor)},
-      {"p90", std::max(0.0, rounded(few.factor + spread))},
-      {"rows", few.fitted.size()},
+      {"p10", std::min(0.0, rounded(prior_fit.factor - spread))},
+      {"p50", rounded(prior_fit.factor)},
+      {"p90", std::max(0.0, rounded(prior_fit.factor + spread))},
+      {"rows", prior_fit.fitted.size()},
       {"source", "orrery fit software: what is left of the numbers' spreads, and 6 % of a run"}};
 }
 
@@ -118,7 +118,7 @@ std::string spread_text(const InheritedNumber& number, double spread) {
 
 }  // namespace
 
-FewSteps few_steps_of(std::vector<BenchRow> rows, Json profile, unsigned threads) {
+PriorFit prior_fit_of(std::vector<BenchRow> rows, Json profile, unsigned threads) {
   std::vector<std::size_t> all(rows.size());
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
   const models::Software parent = models::read_software(Document::from(profile, "parent").root());
@@ -127,31 +127,32 @@ FewSteps few_steps_of(std::vector<BenchRow> rows, Json profile, unsigned threads
   const std::vector<double> prior = coordinates_of(parent);
   const FittedStack found = fit.fit(all, prior);
   const LinearRows there = fit.rows_at(all, found.coordinates);
-  FewSteps few;
+  PriorFit prior_fit;
   for (std::size_t k = 0; k < prior.size(); ++k) {
     const InheritedNumber& number = inherited_numbers()[k];
     if (!number.matters(parent)) continue;
-    few.numbers.push_back({.number = k,
-                           .prior = number.value(prior[k]),
-                           .value = number.value(found.coordinates[k]),
-                           .spread_before = number.spread,
-                           .spread_left = found.spreads[k],
-                           .effect = effect_of(there, k, found.spreads[k])});
+    prior_fit.numbers.push_back({.number = k,
+                                 .prior = number.value(prior[k]),
+                                 .value = number.value(found.coordinates[k]),
+                                 .spread_before = number.spread,
+                                 .spread_left = found.spreads[k],
+                                 .effect = effect_of(there, k, found.spreads[k])});
   }
-  few.at_prior = fit.errors(all, prior);
-  few.factor = factor_of(there.errors);
-  for (const double each : there.errors) few.fitted.push_back(few.factor - each);
-  for (double& each : few.at_prior) each = -each;
-  few.site = site_of(few.numbers);
-  few.next = next_of(few.numbers);
-  few.profile = with_inherited(std::move(profile), with_moved(parent, prior, found.coordinates));
-  few.profile["uncertainty"] = uncertainty_of(few);
-  return few;
+  prior_fit.at_prior = fit.errors(all, prior);
+  prior_fit.factor = factor_of(there.errors);
+  for (const double each : there.errors) prior_fit.fitted.push_back(prior_fit.factor - each);
+  for (double& each : prior_fit.at_prior) each = -each;
+  prior_fit.site = site_of(prior_fit.numbers);
+  prior_fit.next = next_of(prior_fit.numbers);
+  prior_fit.profile =
+      with_inherited(std::move(profile), with_moved(parent, prior, found.coordinates));
+  prior_fit.profile["uncertainty"] = uncertainty_of(prior_fit);
+  return prior_fit;
 }
 
-Json to_json(const FewSteps& few) {
+Json to_json(const PriorFit& prior_fit) {
   Json numbers = Json::array();
-  for (const MovedNumber& each : few.numbers) {
+  for (const FittedPriorNumber& each : prior_fit.numbers) {
     const InheritedNumber& number = inherited_numbers()[each.number];
     numbers.push_back({{"pointer", number.pointer},
                        {"parent", number.written(each.prior)},
@@ -161,16 +162,17 @@ Json to_json(const FewSteps& few) {
                        {"effect_pct", 100 * each.effect}});
   }
   return {{"numbers", numbers},
-          {"site", few.site},
-          {"factor_not_expressed", std::exp(few.factor)},
-          {"measure_next", few.next}};
+          {"site", prior_fit.site},
+          {"factor_not_expressed", std::exp(prior_fit.factor)},
+          {"measure_next", prior_fit.next}};
 }
 
-std::string text_of(const FewSteps& few) {
-  std::string text = fmt::format("  your site, as a cluster's \"site\": {}\n", few.site.dump());
+std::string text_of(const PriorFit& prior_fit) {
+  std::string text =
+      fmt::format("  your site, as a cluster's \"site\": {}\n", prior_fit.site.dump());
   text += fmt::format("  {:<30} {:>10} {:>10} {:>9} {:>9}   leaves these steps uncertain by\n",
                       "number", "parent's", "now", "spread", "left");
-  for (const MovedNumber& each : few.numbers) {
+  for (const FittedPriorNumber& each : prior_fit.numbers) {
     const InheritedNumber& number = inherited_numbers()[each.number];
     text += fmt::format("  {:<30} {:>10} {:>10} {:>9} {:>9}   {:.1f} %\n", number.pointer,
                         value_text(number, each.prior), value_text(number, each.value),
@@ -178,8 +180,8 @@ std::string text_of(const FewSteps& few) {
                         spread_text(number, each.spread_left), 100 * each.effect);
   }
   text += fmt::format("  what no number expresses: {:+.1f} % of each step\n",
-                      100 * std::expm1(few.factor));
-  return text + fmt::format("  measure next  {}\n", few.next);
+                      100 * std::expm1(prior_fit.factor));
+  return text + fmt::format("  measure next  {}\n", prior_fit.next);
 }
 
 }  // namespace orrery::scenarios

@@ -1,6 +1,6 @@
 // Twenty steps or fewer: the parent's numbers, moved no further than they say.
 
-#include "scenarios/fitting/few_steps.hpp"
+#include "scenarios/fitting/prior_fit.hpp"
 
 #include <fmt/format.h>
 
@@ -47,12 +47,12 @@ std::string steps_by(const models::Software& software, int rows) {
 
 SoftwareFit fit_of(const std::string& csv) {
   SoftwareFitOptions options;
-  options.few = most_steps_with_a_prior;
+  options.most_runs_with_prior = most_steps_with_a_prior;
   return fit_software(orrery::Table::parse(csv, "mine.csv"), options).fits.at(0);
 }
 
-const MovedNumber& number(const FewSteps& few, const std::string& pointer) {
-  for (const MovedNumber& each : few.numbers) {
+const FittedPriorNumber& number(const PriorFit& few, const std::string& pointer) {
+  for (const FittedPriorNumber& each : few.numbers) {
     if (inherited_numbers()[each.number].pointer == pointer) return each;
   }
   throw std::runtime_error{"no number " + pointer};
@@ -60,13 +60,13 @@ const MovedNumber& number(const FewSteps& few, const std::string& pointer) {
 
 TEST_CASE("Steps as the parent predicts them move nothing and make it surer") {
   const SoftwareFit fit = fit_of(steps_by(parent(), 6));
-  REQUIRE(fit.few);
-  const MovedNumber& gemm = number(*fit.few, "/kernels/gemm_derate/default");
+  REQUIRE(fit.prior_fit);
+  const FittedPriorNumber& gemm = number(*fit.prior_fit, "/kernels/gemm_derate/default");
   CHECK(gemm.value == Approx(gemm.prior).epsilon(1e-3));
   CHECK(gemm.spread_left < gemm.spread_before);
   // One node has no network between nodes: nothing is learned of it.
-  const MovedNumber& network = number(*fit.few, "/overlap/data_efficiency");
-  CHECK(fit.few->factor == Approx(0).margin(1e-3));
+  const FittedPriorNumber& network = number(*fit.prior_fit, "/overlap/data_efficiency");
+  CHECK(fit.prior_fit->factor == Approx(0).margin(1e-3));
   CHECK(network.spread_left > 0.5 * network.spread_before);
 }
 
@@ -76,16 +76,17 @@ TEST_CASE("Slower products move that number most, and by less than all of it fro
   const SoftwareFit two = fit_of(steps_by(slow, 2));
   const SoftwareFit twelve = fit_of(steps_by(slow, 12));
   const auto moved = [](const SoftwareFit& fit) {
-    const MovedNumber& gemm = number(*fit.few, "/kernels/gemm_derate/default");
+    const FittedPriorNumber& gemm = number(*fit.prior_fit, "/kernels/gemm_derate/default");
     return gemm.value / gemm.prior - 1;
   };
   CHECK(moved(two) > 0.005);
   CHECK(moved(twelve) > moved(two));
   CHECK(moved(twelve) < 0.10);
   // What a place may have done is a site's block: slower products are a lower clock.
-  CHECK(twelve.few->site.at("clock").get<double>() == Approx(1 / (1 + moved(twelve))).margin(2e-3));
+  CHECK(twelve.prior_fit->site.at("clock").get<double>() ==
+        Approx(1 / (1 + moved(twelve))).margin(2e-3));
   // The rest is a factor: the steps themselves come out right.
-  for (const double each : twelve.few->fitted) CHECK(std::abs(each) < 0.03);
+  for (const double each : twelve.prior_fit->fitted) CHECK(std::abs(each) < 0.03);
 }
 
 TEST_CASE("fit software from few steps prints what moved, a site and what to measure next") {

@@ -14,15 +14,15 @@ namespace orrery::scenarios {
 inline constexpr std::size_t most_steps_with_a_prior = 20;
 
 /// One fitted number. Spreads are standard deviations: of a factor's logarithm, or of the amount.
-struct MovedNumber {
+struct FittedPriorNumber {
   std::size_t number = 0;  // in inherited_numbers()
   double prior = 0, value = 0;
   double spread_before = 0, spread_left = 0;
   double effect = 0;  // of one remaining spread on these steps: ln, root mean square
 };
 
-struct FewSteps {
-  std::vector<MovedNumber> numbers;  // those that apply to the stack
+struct PriorFit {
+  std::vector<FittedPriorNumber> numbers;  // those that apply to the stack
   /// The differences in numbers that depend on the site as well as on the stack, as a site's entry.
   Json site;
   Json profile;                          // the parent's with all fitted numbers and their spreads
@@ -32,9 +32,9 @@ struct FewSteps {
 };
 
 /// `profile` is the parent's document, with the name and source of the result.
-FewSteps few_steps_of(std::vector<BenchRow> rows, Json profile, unsigned threads);
+PriorFit prior_fit_of(std::vector<BenchRow> rows, Json profile, unsigned threads);
 
-Json to_json(const FewSteps& few);
-std::string text_of(const FewSteps& few);
+Json to_json(const PriorFit& prior_fit);
+std::string text_of(const PriorFit& prior_fit);
 
 }  // namespace orrery::scenarios
