@@ -61,9 +61,9 @@ struct CollectiveCall {
   std::byte* receive = nullptr;
   std::int64_t count = 0;
   Element element = Element::fp32;
-  int root = 0;                              // index in the group, of a broadcast
-  models::Lane queue = models::Lane::data;   // where a device has several
-  std::vector<MemberPart> gives{}, takes{};  // of an all_to_all_v
+  int root = 0;                                           // index in the group, of a broadcast
+  models::Lane queue = models::Lane::data;                // where a device has several
+  std::vector<MemberPart> send_parts{}, receive_parts{};  // of an all_to_all_v
 };
 
 /// One direction of a transfer between two ranks of a group.

@@ -172,15 +172,15 @@ void MemoryPlan::keep_sent(std::uint32_t i, std::uint16_t type, std::uint32_t in
   const auto held = find(type, index);
   held->type = sent;
   held->index = i;
-  std::deque<std::uint32_t>& later = on_their_way_[ranks_.instructions[i].target];
+  std::deque<std::uint32_t>& later = pending_sends_[ranks_.instructions[i].target];
   later.push_back(i);
   if (later.size() <= depth_) return;
-  let_go(i, later.front());
+  release_send(i, later.front());
   later.pop_front();
 }
 
 /// Frees the memory of a send; the instruction that binds it next waits for the transfer.
-void MemoryPlan::let_go(std::uint32_t i, std::uint32_t send) {
+void MemoryPlan::release_send(std::uint32_t i, std::uint32_t send) {
   const auto held = find(sent, send);
   leaving_.push_back({send, held->offset, held->bytes});
   free(i, sent, send);
@@ -260,8 +260,8 @@ void MemoryPlan::walk() {
   bound_.resize(ranks_.instructions.size());
   const auto count = static_cast<std::uint32_t>(ranks_.instructions.size());
   for (std::uint32_t i = 0; i < count; ++i) step(i);
-  for (const auto& [channel, sends] : on_their_way_) {
-    for (const std::uint32_t send : sends) let_go(count - 1, send);
+  for (const auto& [channel, sends] : pending_sends_) {
+    for (const std::uint32_t send : sends) release_send(count - 1, send);
   }
 }
 

@@ -33,7 +33,7 @@ void Blocks::run_block(const Use& use) {
       op = run_pieces(use, op);
       continue;
     }
-    const Captured::Known* const stretch = captured_.beginning(use.block, op);
+    const GraphCache::Known* const stretch = graph_cache_.beginning(use.block, op);
     if (stretch == nullptr) {
       run_operation(use, op++);
       continue;
@@ -41,7 +41,7 @@ void Blocks::run_block(const Use& use) {
     wait_for(operations[op]);
     reducer_.poll();
     if (rank_.settings.alive) rank_.settings.alive();  // a capture takes long
-    captured_.run(use.block, *stretch, views_, place_.loss_scale, [&operations, stretch, this] {
+    graph_cache_.run(use.block, *stretch, views_, place_.loss_scale, [&operations, stretch, this] {
       for (std::size_t o = stretch->first; o < stretch->end; ++o) {
         run_on(rank_.device, operations[o], views_, place_);
       }

@@ -80,7 +80,7 @@ struct Runner::Parts {
   StepPosition at;
   HeldMemory memory;
   Recording recording;
-  Calls calls;
+  FabricCalls calls;
   RankContext rank;
   Weights weights;
   Reducer reducer;

@@ -11,8 +11,8 @@
 #include <cstring>
 
 #include "executor/device/copy_bytes.hpp"
-#include "executor/device/few_bits.hpp"
 #include "executor/device/half.hpp"
+#include "executor/device/low_precision.hpp"
 #include "executor/errors.hpp"
 #include "sim/errors.hpp"
 
@@ -204,8 +204,9 @@ Time CpuDevice::time_of(Mark mark) {
 void CpuDevice::run(const Kernel& kernel) {
   if (arithmetic_ == Arithmetic::ring) return run_in<cpu::Ring>(kernel);
   const bool product = is_product(kernel.operation->kind);
-  const bool few_bits = product && (has_few_bits(kernel.reads[0]) || has_few_bits(kernel.reads[1]));
-  if (few_bits || kernel.operation->kind == OpKind::quantise) return run_in_few_bits(kernel);
+  const bool few_bits =
+      product && (is_low_precision(kernel.reads[0]) || is_low_precision(kernel.reads[1]));
+  if (few_bits || kernel.operation->kind == OpKind::quantise) return run_in_low_precision(kernel);
   const bool adam = kernel.operation->kind == OpKind::adam;
   if (adam && kernel.reads[2].dtype == DType::uint8) return run_adam_in_8_bits(kernel);
   const auto wide = [](const View& view) { return view.dtype == DType::fp64; };

@@ -363,14 +363,14 @@ TEST_CASE("A row that an all-to-all leaves out shows, and one that comes to anot
   };
   CHECK(tampered([](CollectiveCall&) {}));
   CHECK_FALSE(tampered([&](CollectiveCall& call) {
-    for (auto* parts : {&call.gives, &call.takes}) {
+    for (auto* parts : {&call.send_parts, &call.receive_parts}) {
       for (MemberPart& each : *parts) each.bytes -= each.bytes > row ? row : 0;
     }
   }));
   CHECK_FALSE(tampered([](CollectiveCall& call) {
-    for (std::size_t i = 1; i < call.takes.size(); ++i) {
-      if (call.takes[i].bytes != call.takes[i - 1].bytes) continue;
-      return std::swap(call.takes[i].at, call.takes[i - 1].at);
+    for (std::size_t i = 1; i < call.receive_parts.size(); ++i) {
+      if (call.receive_parts[i].bytes != call.receive_parts[i - 1].bytes) continue;
+      return std::swap(call.receive_parts[i].at, call.receive_parts[i - 1].at);
     }
   }));
 }

@@ -1,6 +1,6 @@
 // Matrix products of unfused attention, on heads inside its operands, in batches.
 
-#include "executor/device/cuda/products/products.hpp"
+#include "executor/device/cuda/products/gemms.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::executor::cuda {
@@ -73,7 +73,7 @@ struct Heads {
 
 /// Products whose operands have even steps between them form one batch: the same head of every
 /// sequence, or the same head of every group in one sequence, whichever makes fewer calls.
-void Products::per_head(const Kernel& kernel, Stream stream) {
+void Gemms::per_head(const Kernel& kernel, Stream stream) {
   const models::Operation& op = *kernel.operation;
   const Heads heads{op.attention};
   const AttentionShape& shape = heads.shape;

@@ -23,16 +23,16 @@
 namespace orrery::executor::cuda {
 
 /// Sums are in fp32, in fp64 for fp64; a tf32 product rounds its fp32 operands to tf32.
-class Products {
+class Gemms {
  public:
   /// Memory that split-k algorithms may use. All calls of one Products must be on one queue.
   static constexpr Bytes workspace_size{std::int64_t{32} << 20};
 
   /// workspace  of `workspace_size` on the current GPU, outlives the products
-  explicit Products(std::byte* workspace);
-  ~Products();
-  Products(const Products&) = delete;
-  Products& operator=(const Products&) = delete;
+  explicit Gemms(std::byte* workspace);
+  ~Gemms();
+  Gemms(const Gemms&) = delete;
+  Gemms& operator=(const Gemms&) = delete;
 
   /// OpKind::gemm without the gradient of a bias (writes[1]): c = op(a) op(b) [+ bias], or c += ...
   /// Returns false if there is a bias that the caller must add with a kernel of its own.

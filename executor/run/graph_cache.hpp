@@ -21,13 +21,13 @@
 namespace orrery::executor {
 
 /// The captured CUDA graphs of one rank.
-class Captured {
+class GraphCache {
  public:
   /// Program and device outlive it. Without `cuda_graphs` in the plan nothing is ever captured.
-  Captured(const models::Program& program, Device& device);
-  ~Captured();
-  Captured(const Captured&) = delete;
-  Captured& operator=(const Captured&) = delete;
+  GraphCache(const models::Program& program, Device& device);
+  ~GraphCache();
+  GraphCache(const GraphCache&) = delete;
+  GraphCache& operator=(const GraphCache&) = delete;
 
   /// A stretch and the operands of its kernels.
   struct Known : models::Stretch {

@@ -1,11 +1,11 @@
-#include "executor/run/calls.hpp"
+#include "executor/run/fabric_calls.hpp"
 
 namespace orrery::executor {
 
 using models::DType;
 using models::Lane;
 
-Element Calls::element(DType type) const {
+Element FabricCalls::element(DType type) const {
   if (arithmetic_ == Arithmetic::ring) return Element::ring;
   switch (type) {
     case DType::fp16:
@@ -22,11 +22,11 @@ Element Calls::element(DType type) const {
   }
 }
 
-void Calls::before(Lane lane) {
+void FabricCalls::before(Lane lane) {
   if (!device_.synchronous()) device_.wait(lane, device_.mark(Lane::compute));
 }
 
-void Calls::start(CollectiveCall call, PendingCall& pending) {
+void FabricCalls::start(CollectiveCall call, PendingCall& pending) {
   call.group = group(pending.communicator).id;
   call.queue = pending.lane;
   pending.request = fabric_.start(call);
@@ -35,7 +35,7 @@ void Calls::start(CollectiveCall call, PendingCall& pending) {
   recording_.end(pending.entry, pending.done);
 }
 
-void Calls::send(const std::byte* from, Bytes size, int to, PendingCall& pending) {
+void FabricCalls::send(const std::byte* from, Bytes size, int to, PendingCall& pending) {
   const Group& among = group(pending.communicator);
   pending.peer = among.members[static_cast<std::size_t>(to)];
   pending.lane = Lane::compute;
@@ -46,7 +46,7 @@ void Calls::send(const std::byte* from, Bytes size, int to, PendingCall& pending
                                   .queue = Lane::compute});
 }
 
-void Calls::receive(std::byte* to, Bytes size, int from, PendingCall& pending) {
+void FabricCalls::receive(std::byte* to, Bytes size, int from, PendingCall& pending) {
   const Group& among = group(pending.communicator);
   pending.peer = among.members[static_cast<std::size_t>(from)];
   pending.lane = Lane::compute;
@@ -57,11 +57,11 @@ void Calls::receive(std::byte* to, Bytes size, int from, PendingCall& pending) {
                                      .queue = Lane::compute});
 }
 
-bool Calls::ended(const PendingCall& pending) {
+bool FabricCalls::ended(const PendingCall& pending) {
   return device_.synchronous() && fabric_.test(pending.request);
 }
 
-void Calls::wait(PendingCall& pending) {
+void FabricCalls::wait(PendingCall& pending) {
   const bool transfer = pending.peer >= 0;
   position_.peer.store(pending.peer, std::memory_order_relaxed);
   position_.communicator.store(transfer ? -1 : pending.communicator, std::memory_order_relaxed);
@@ -75,7 +75,7 @@ void Calls::wait(PendingCall& pending) {
   }
 }
 
-void Calls::wait_for_all(std::vector<PendingCall>& pending) {
+void FabricCalls::wait_for_all(std::vector<PendingCall>& pending) {
   for (PendingCall& each : pending) wait(each);
   pending.clear();
 }

@@ -11,7 +11,7 @@
 
 namespace orrery::executor {
 
-inline bool has_few_bits(const View& view) {
+inline bool is_low_precision(const View& view) {
   return view.dtype == models::DType::fp8 || view.dtype == models::DType::fp4;
 }
 
@@ -22,14 +22,14 @@ inline BlocksAlong summed_along(const models::GemmShape& gemm, std::size_t opera
   return down_columns ? BlocksAlong::columns : BlocksAlong::rows;
 }
 
-struct FewBitReads {
+struct LowPrecisionOperands {
   std::array<const View*, 2> matrices{}, scales{};  // scales: null where there are none
   const View* bias = nullptr;
   models::DType stored = models::DType::fp8;
 
-  explicit FewBitReads(std::span<const View> reads) : matrices{&reads[0], &reads[1]} {
+  explicit LowPrecisionOperands(std::span<const View> reads) : matrices{&reads[0], &reads[1]} {
     for (const View* each : matrices) {
-      if (has_few_bits(*each)) stored = each->dtype;
+      if (is_low_precision(*each)) stored = each->dtype;
     }
     std::size_t matrix = 0;
     for (const View& each : reads.subspan(2)) {
@@ -37,7 +37,7 @@ struct FewBitReads {
         bias = &each;
         continue;
       }
-      while (!has_few_bits(*matrices[matrix])) ++matrix;
+      while (!is_low_precision(*matrices[matrix])) ++matrix;
       scales[matrix++] = &each;
     }
   }

@@ -1,4 +1,4 @@
-#include "executor/device/cuda/products/products.hpp"
+#include "executor/device/cuda/products/gemms.hpp"
 
 #include <algorithm>
 
@@ -22,18 +22,18 @@ std::int64_t alignment_of(const std::byte* data, std::int64_t step, DType type) 
 
 }  // namespace
 
-Products::Products(std::byte* workspace) : workspace_{workspace} {
+Gemms::Gemms(std::byte* workspace) : workspace_{workspace} {
   check(cublasLtCreate(&handle_), "starting cuBLASLt");
 }
 
-Products::~Products() {
+Gemms::~Gemms() {
   plans_.clear();
   experts_.clear();
   if (blas_ != nullptr) cublasDestroy(blas_);
   cublasLtDestroy(handle_);
 }
 
-Products::Key Products::key_of(const Call& call) {
+Gemms::Key Gemms::key_of(const Call& call) {
   const GemmShape& s = call.shape;
   const auto number = [](auto value) { return static_cast<std::int64_t>(value); };
   const auto wider = [&](const Fp8Operand Fp8Operands::*which) {
@@ -63,7 +63,7 @@ Products::Key Products::key_of(const Call& call) {
           alignment_of(call.bias, 0, call.to)};
 }
 
-bool Products::multiply(const Call& call, Stream stream) {
+bool Gemms::multiply(const Call& call, Stream stream) {
   Plan& plan = plan_of(call);
   point(plan, call);
   const bool wide = call.from == DType::fp64;
@@ -83,7 +83,7 @@ bool Products::multiply(const Call& call, Stream stream) {
   return plan.adds_bias || call.bias == nullptr;
 }
 
-Products::Call Products::call_of(const Kernel& kernel) {
+Gemms::Call Gemms::call_of(const Kernel& kernel) {
   const models::Operation& op = *kernel.operation;
   ensure(kernel.reads[0].dtype == kernel.reads[1].dtype, "a product reads two formats");
   return {.name = &op.name,
@@ -96,7 +96,7 @@ Products::Call Products::call_of(const Kernel& kernel) {
           .c = kernel.writes[0].data};
 }
 
-bool Products::gemm(const Kernel& kernel, const float* factors, Stream stream) {
+bool Gemms::gemm(const Kernel& kernel, const float* factors, Stream stream) {
   Call call = call_of(kernel);
   call.factors = factors;
   const GemmShape& s = call.shape;
@@ -108,7 +108,7 @@ bool Products::gemm(const Kernel& kernel, const float* factors, Stream stream) {
   return multiply(call, stream);
 }
 
-bool Products::gemm(const Kernel& kernel, const Fp8Operands& operands, Stream stream) {
+bool Gemms::gemm(const Kernel& kernel, const Fp8Operands& operands, Stream stream) {
   const models::Operation& op = *kernel.operation;
   Call call{.name = &op.name,
             .shape = op.gemm,
@@ -128,7 +128,7 @@ bool Products::gemm(const Kernel& kernel, const Fp8Operands& operands, Stream st
   return multiply(call, stream);
 }
 
-std::vector<Products::Choice> Products::choices() const {
+std::vector<Gemms::Choice> Gemms::choices() const {
   std::vector<Choice> all;
   for (const auto& [key, plan] : plans_) all.push_back(plan->choice);
   return all;

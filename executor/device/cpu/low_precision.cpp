@@ -8,8 +8,8 @@
 #include "executor/device/cpu/block_scaled.hpp"
 #include "executor/device/cpu/cpu_device.hpp"
 #include "executor/device/cpu/fp8.hpp"
-#include "executor/device/few_bits.hpp"
 #include "executor/device/half.hpp"
+#include "executor/device/low_precision.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::executor {
@@ -42,7 +42,7 @@ void CpuDevice::quantise(const Kernel& kernel) {
   auto* const numbers = reinterpret_cast<float*>(room_for(source, 0, sizeof(float)));
   widen(source, numbers);
   const View& first = kernel.writes[0];
-  if (!has_few_bits(first)) {
+  if (!is_low_precision(first)) {
     float largest = 0;
     for (std::int64_t i = 0; i < source.elements(); ++i) {
       largest = std::max(largest, std::abs(numbers[i]));
@@ -60,11 +60,11 @@ void CpuDevice::quantise(const Kernel& kernel) {
 
 /// Decodes the operands and multiplies them in fp32; a weight that is stored wider is rounded as if
 /// it had been quantised.
-void CpuDevice::run_in_few_bits(const Kernel& kernel) {
+void CpuDevice::run_in_low_precision(const Kernel& kernel) {
   const models::Operation& op = *kernel.operation;
   if (op.kind == models::OpKind::quantise) return quantise(kernel);
   ensure(models::is_product(op.kind), "the CPU was given an operation that it refuses");
-  const FewBitReads reads{kernel.reads};
+  const LowPrecisionOperands reads{kernel.reads};
   std::array<View, 3> wide;
   for (std::size_t i = 0; i < 2; ++i) {
     const View& from = *reads.matrices[i];
@@ -73,7 +73,7 @@ void CpuDevice::run_in_few_bits(const Kernel& kernel) {
     const BlocksAlong way = summed_along(op.gemm, i);
     if (reads.scales[i] != nullptr) {
       cpu::decode_blocks(from, *reads.scales[i], way, numbers);
-    } else if (has_few_bits(from)) {
+    } else if (is_low_precision(from)) {
       cpu::decode(from, fp8_read(op, i), numbers);
     } else {
       widen(from, numbers);

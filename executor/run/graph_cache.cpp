@@ -1,4 +1,4 @@
-#include "executor/run/captured.hpp"
+#include "executor/run/graph_cache.hpp"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 
 namespace orrery::executor {
 
-Captured::Captured(const models::Program& program, Device& device)
+GraphCache::GraphCache(const models::Program& program, Device& device)
     : program_{program}, graphs_{device.graphs()}, known_(program.blocks.size()) {
   for (std::size_t b = 0; b < program.blocks.size(); ++b) {
     const std::vector<models::Operation>& operations = program.blocks[b].operations;
@@ -31,13 +31,13 @@ Captured::Captured(const models::Program& program, Device& device)
   }
 }
 
-Captured::~Captured() {
+GraphCache::~GraphCache() {
   for (const auto& [key, use] : uses_) {
     if (use.captured) graphs_->release(use.graph);
   }
 }
 
-const Captured::Known* Captured::beginning(std::size_t block, std::size_t operation) const {
+const GraphCache::Known* GraphCache::beginning(std::size_t block, std::size_t operation) const {
   for (const Known& each : known_[block]) {
     if (each.first == operation) return &each;
   }
@@ -45,7 +45,7 @@ const Captured::Known* Captured::beginning(std::size_t block, std::size_t operat
 }
 
 /// Source  Fowler, Noll & Vo, FNV-1a, on whole words
-std::size_t Captured::Hash::operator()(const Key& key) const {
+std::size_t GraphCache::Hash::operator()(const Key& key) const {
   std::uint64_t hash = 14695981039346656037U;
   const auto add = [&](std::uint64_t word) { hash = (hash ^ word) * 1099511628211U; };
   add(key.block);
@@ -54,8 +54,8 @@ std::size_t Captured::Hash::operator()(const Key& key) const {
   return hash;
 }
 
-void Captured::run(std::size_t block, const Known& stretch, const std::vector<View>& views,
-                   double loss_scale, const std::function<void()>& kernels) {
+void GraphCache::run(std::size_t block, const Known& stretch, const std::vector<View>& views,
+                     double loss_scale, const std::function<void()>& kernels) {
   asked_.block = block;
   asked_.first = stretch.first;
   asked_.loss_scale = stretch.reads_loss_scale ? loss_scale : 0;
@@ -72,7 +72,7 @@ void Captured::run(std::size_t block, const Known& stretch, const std::vector<Vi
   ++counts_.launches;
 }
 
-Graph Captured::capture(std::size_t block, const std::function<void()>& kernels) {
+Graph GraphCache::capture(std::size_t block, const std::function<void()>& kernels) {
   try {
     const Graph made = graphs_->capture(kernels);
     ++counts_.graphs;

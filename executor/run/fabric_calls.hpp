@@ -37,10 +37,10 @@ struct StepPosition {
 };
 
 /// Starts and awaits the fabric calls of one rank.
-class Calls {
+class FabricCalls {
  public:
-  Calls(Device& device, Fabric& fabric, const std::vector<Group>& groups, Arithmetic arithmetic,
-        Recording& recording, StepPosition& position)
+  FabricCalls(Device& device, Fabric& fabric, const std::vector<Group>& groups,
+              Arithmetic arithmetic, Recording& recording, StepPosition& position)
       : device_{device},
         fabric_{fabric},
         groups_{groups},
