@@ -11,7 +11,7 @@ namespace orrery::calibrate {
 
 class CampaignState {
  public:
-  /// Both must outlive the book.
+  /// Both must outlive it.
   CampaignState(CampaignInputs& inputs, Clock& clock);
 
   const CampaignInputs& inputs() const { return inputs_; }

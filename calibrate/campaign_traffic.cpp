@@ -71,7 +71,7 @@ void measure_blocks(CampaignState& campaign, RankSet& together, double share) {
     const KernelSubject& of = *named(owned, found.name);
     Json parts = Json::array();
     for (std::size_t p = 0; p < found.parts.size(); ++p) {
-      const int which = models::is_product(of.operations()[p]->kind) ? 0 : 1;
+      const int which = models::is_gemm(of.operations()[p]->kind) ? 0 : 1;
       slowed[which] += seconds(found.median(p));
       before[which] += seconds(alone.at(found.name)[p]);
       parts.push_back(described(of.timed().priced_as(*of.operations()[p])));

@@ -46,7 +46,7 @@ struct LocalRendezvous::RankGroup {
 LocalRendezvous::LocalRendezvous() = default;
 LocalRendezvous::~LocalRendezvous() = default;
 
-/// The last world, if not all of its ranks have joined it, else a new one of `ranks` ranks.
+/// The last group, if not all of its ranks have joined it, else a new one of `ranks` ranks.
 LocalRendezvous::RankGroup& LocalRendezvous::group(int ranks) {
   static std::mutex lock;
   const std::lock_guard held{lock};

@@ -59,7 +59,7 @@ Time Bench::mark_cost() {
   return *mark_cost_;
 }
 
-/// Time of one run-up copy: the fastest of three.
+/// Time of one busy copy: the fastest of three.
 Time Bench::time_copy() {
   Time best{};
   for (int i = 0; i < 4; ++i) {  // the first one warms up

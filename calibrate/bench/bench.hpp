@@ -28,7 +28,7 @@ struct BenchSizes {
 /// thread only.
 class Bench {
  public:
-  /// Device, clock and monitor must outlive the bench. Errors  no room for the run-up's copies:
+  /// Device, clock and monitor must outlive the bench. Errors  no room for the busy copies:
   /// RunFailure
   Bench(executor::Device& device, Clock& clock, ClockMonitor& monitor, const BenchSizes& sizes);
   ~Bench();

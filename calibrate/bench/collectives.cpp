@@ -98,7 +98,7 @@ void CollectiveSubject::check() {
       fmt::format("{} gives {} where {} is right: not timed", name(), found, expected)};
 }
 
-/// One small call makes all queues start together; ranks without queues start after the gate.
+/// One small call makes all queues start together; ranks without queues start after the barrier.
 void CollectiveSubject::enqueue(int rank, SegmentTimer& timer) {
   if (!ranks().device(rank).synchronous()) {
     call(rank, Bytes{4 * ranks().ranks()});

@@ -81,7 +81,7 @@ class TimedSubject : public Subject {
   int repeats() const { return repeats_; }
   /// Allocates memory, runs once and checks the result. Runs on the caller's thread.
   virtual void set_up() = 0;
-  /// Called by each rank: enqueues each part `repeats()` times, and ends it with a lap.
+  /// Called by each rank: enqueues each part `repeats()` times, and ends each with `end_segment`.
   virtual void enqueue(int rank, SegmentTimer& timer) = 0;
   virtual void tear_down() noexcept = 0;
   /// False for work that runs once instead of being repeated to fill an interval.

@@ -48,9 +48,9 @@ struct MemberPart {
 ///   all_gather      count elements at `send`; members * count at `receive`, in member order
 ///   broadcast       count elements at the root's `send` to everyone's `receive`
 ///   all_to_all      members * count elements at `send`: count for each member, in order
-///   all_to_all_v    the k-th part that `gives` lists for a member goes to the k-th that the
-///                   member's `takes` lists for this one, of equal size; `send`, `receive` and
-///                   `count` are unused
+///   all_to_all_v    the k-th part that `send_parts` lists for a member goes to the k-th that the
+///                   member's `receive_parts` lists for this one, of equal size; `send`, `receive`
+///                   and `count` are unused
 /// `send` and `receive` are equal (in place) or do not overlap; in place, a member's own shard is
 /// at its position in the whole (all_gather: send = receive + index * count; reduce_scatter the
 /// other way round).

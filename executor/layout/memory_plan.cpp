@@ -53,7 +53,7 @@ void MemoryPlan::plan_chunk(const models::Chunk& chunk) {
     if (!first_input && !use.of(models::ModelPart::embedding)) {
       // Layers below the lowest adapters save no input. That is possible only where the input comes
       // from the embedding in the same chunk.
-      if (block.arrival < 0 && !chunk.embeds) {
+      if (block.arrival < 0 && !chunk.has_embedding) {
         throw RunFailure{Exit::invalid_program, "a block keeps no input for its backward"};
       }
       first_input = plan.bytes + block.arrival;
@@ -98,7 +98,7 @@ std::int64_t MemoryPlan::workspace_of(const Instruction& each) const {
 }
 
 void MemoryPlan::plan_workspace(std::int64_t least) {
-  edge_ = aligned(program_.boundary.count());
+  edge_ = aligned(program_.activation_bytes.count());
   for (const BlockPlan& block : blocks_) workspace_ = std::max(workspace_, block.workspace);
   arena_ = workspace_ = std::max(workspace_ + temporaries(), aligned(least));
 }
@@ -201,7 +201,7 @@ unsigned MemoryPlan::held_slots(const Instruction& each) const {
     case Opcode::weight_gradient:
       return kept | delayed;
     case Opcode::receive:
-      return models::bit(models::arrival_of(program_, each));
+      return models::bit(models::receive_slot(program_, each));
     default:
       return saved;
   }

@@ -14,7 +14,7 @@ GraphCache::GraphCache(const models::Program& program, Device& device)
     : program_{program}, graphs_{device.graphs()}, known_(program.blocks.size()) {
   for (std::size_t b = 0; b < program.blocks.size(); ++b) {
     const std::vector<models::Operation>& operations = program.blocks[b].operations;
-    for (const models::Stretch& each : models::stretches(program, b)) {
+    for (const models::GraphSegment& each : models::graph_segments(program, b)) {
       ensure(graphs_ != nullptr, "a plan with CUDA graphs on a device without");
       Known& known = known_[b].emplace_back(Known{each, {}, false});
       for (std::size_t i = each.first; i < each.end; ++i) {
@@ -54,13 +54,13 @@ std::size_t GraphCache::Hash::operator()(const Key& key) const {
   return hash;
 }
 
-void GraphCache::run(std::size_t block, const Known& stretch, const std::vector<View>& views,
+void GraphCache::run(std::size_t block, const Known& segment, const std::vector<View>& views,
                      double loss_scale, const std::function<void()>& kernels) {
   asked_.block = block;
-  asked_.first = stretch.first;
-  asked_.loss_scale = stretch.reads_loss_scale ? loss_scale : 0;
+  asked_.first = segment.first;
+  asked_.loss_scale = segment.reads_loss_scale ? loss_scale : 0;
   asked_.operands.clear();
-  for (const models::OperandId id : stretch.operands) asked_.operands.push_back(views[id].data);
+  for (const models::OperandId id : segment.operands) asked_.operands.push_back(views[id].data);
   const auto found = uses_.find(asked_);
   if (found == uses_.end()) {
     uses_.emplace(asked_, Use{});

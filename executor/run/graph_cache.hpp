@@ -1,10 +1,10 @@
 #pragma once
-// Captures stretches of a block (operations launched together, models/program/stretches.hpp) as
+// Captures segments of a block (operations launched together, models/program/graph_segments.hpp) as
 // CUDA graphs and replays them. A graph holds the operand addresses of its kernels, so it is looked
 // up by all of them, and by the loss scale where a kernel reads that. Micro-batches that use the
 // same memory share their graphs.
 //
-// A stretch runs operation by operation the first time, because the device may choose algorithms
+// A segment runs operation by operation the first time, because the device may choose algorithms
 // and allocate memory then. It is captured the second time and replayed from then on.
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 #include "executor/device/device.hpp"
 #include "executor/device/graphs.hpp"
 #include "executor/run/settings.hpp"
-#include "models/program/stretches.hpp"
+#include "models/program/graph_segments.hpp"
 
 namespace orrery::executor {
 
@@ -29,25 +29,25 @@ class GraphCache {
   GraphCache(const GraphCache&) = delete;
   GraphCache& operator=(const GraphCache&) = delete;
 
-  /// A stretch and the operands of its kernels.
-  struct Known : models::Stretch {
+  /// A segment and the operands of its kernels.
+  struct Known : models::GraphSegment {
     std::vector<models::OperandId> operands;  // read or written by its kernels, each once
     bool reads_loss_scale = false;
   };
-  /// The stretch that begins with this operation; null: the operation is launched by itself.
+  /// The segment that begins with this operation; null: the operation is launched by itself.
   const Known* beginning(std::size_t block, std::size_t operation) const;
 
-  /// Runs a stretch on the operands at the addresses in `views`, as a graph or by calling
+  /// Runs a segment on the operands at the addresses in `views`, as a graph or by calling
   /// `kernels`, which launches its operations one by one.
   /// Errors  RunFailure `capturing 'layer.forward' as a CUDA graph: ...`
-  void run(std::size_t block, const Known& stretch, const std::vector<View>& views,
+  void run(std::size_t block, const Known& segment, const std::vector<View>& views,
            double loss_scale, const std::function<void()>& kernels);
 
   void begin_step() { counts_.launches = 0; }
   const GraphCounts& counts() const { return counts_; }
 
  private:
-  /// What distinguishes one use of a stretch from another.
+  /// What distinguishes one use of a segment from another.
   struct Key {
     std::size_t block = 0, first = 0;
     double loss_scale = 0;  // 0 where it is not read

@@ -35,7 +35,7 @@ void Pipe::receive(Token i) {
   const Bound& bound = rank_.plan.bound(i);
   const ChunkPlan& chunk = rank_.plan.chunk(each.chunk);
   std::int64_t at = channel.forward ? bound.saved + chunk.arrival : bound.in;
-  if (models::arrival_of(rank_.program, each) == models::slot_delayed) {
+  if (models::receive_slot(rank_.program, each) == models::slot_delayed) {
     at = bound.delayed + rank_.plan.delayed_arrival(chunk, chunk.layers.size() - 1);
   }
   if (channel.from == channel.to) return receive_local(i, rank_.arena + at);

@@ -202,7 +202,7 @@ class Sharder {
                           .elements = unit.elements,
                           .buffer = types_.at({unit.view, unit.kinds})};
     if (program_.sharding.parameters_on_host)
-      joint.fetched = bytes_in(storage, piece_of(program_, unit.elements, unit.view));
+      joint.from_host = bytes_in(storage, piece_of(program_, unit.elements, unit.view));
     program_.collectives.push_back(std::move(joint));
     Instruction each;
     each.op = Opcode::unshard;

@@ -18,7 +18,8 @@ std::uint32_t channel_between(Program& program, std::int64_t from, std::int64_t 
     if (each.from == begin && each.to == end && each.forward == forward) return c;
   }
   const auto role = forward ? CommunicatorRole::pipe_forward : CommunicatorRole::pipe_backward;
-  program.channels.push_back({begin, end, forward, program.boundary, program.communicator(role)});
+  program.channels.push_back(
+      {begin, end, forward, program.activation_bytes, program.communicator(role)});
   return static_cast<std::uint32_t>(program.channels.size() - 1);
 }
 
@@ -39,7 +40,7 @@ std::vector<ChunkChannels> add_channels(Program& program) {
   }
   std::vector<ChunkChannels> all(program.chunks.size());
   for (std::size_t c = 0; c + 1 < all.size(); ++c) {
-    if (program.chunks[c].predicts) continue;  // the next one begins another copy of the model
+    if (program.chunks[c].has_head) continue;  // the next one begins another copy of the model
     const std::int64_t here = program.chunks[c].stage, next = program.chunks[c + 1].stage;
     all[c].to_after = all[c + 1].from_before = channel_between(program, here, next, true);
     all[c].from_after = all[c + 1].to_before = channel_between(program, next, here, false);

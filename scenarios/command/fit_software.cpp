@@ -64,7 +64,7 @@ int run(const SoftwareFlags& flags) {
   options.from_generic = flags.generic;
   options.most_runs_with_prior = most_steps_with_a_prior;
   for (const std::string& path : flags.software) {
-    options.profiles.push_back(models::descend(Document::load(path).root(), {}).profile);
+    options.profiles.push_back(models::resolve_profile(Document::load(path).root(), {}).profile);
   }
   const InterruptGuard guard;
   options.trials = {.threads = flags.threads, .keep_going = counted_trials()};

@@ -50,10 +50,10 @@ Unfitted unfitted(const SoftwareFits& fits, const std::vector<std::optional<doub
   double all = 0;
   for (const SoftwareFit& fit : fits.fits) {
     const double weight = 1.0 / static_cast<double>(fit.rows.size());
-    for (const int borrowed : fit.borrowed) {
+    for (const int fallbacks : fit.fallback_curves) {
       const std::optional<double>& log = logs.at(next++);
       if (!log) continue;
-      weighed.emplace_back(-*log / models::widening(borrowed), weight);
+      weighed.emplace_back(-*log / models::widening(fallbacks), weight);
       all += weight;
     }
   }

@@ -183,7 +183,8 @@ std::vector<std::string> search_assumptions(const PlanQuery& query) {
     tried += fmt::format("{}{}", tried.empty() ? "" : ", ", each.name);
   }
   std::vector<std::string> lines{fmt::format("tried: {}, data; schedules {} and {}", tried,
-                                             models::usual_schedule(1), models::usual_schedule(2))};
+                                             models::default_schedule(1),
+                                             models::default_schedule(2))};
   lines.push_back(fmt::format("ZeRO stages of {}: {}{}; 2 and 3 (FSDP) without a pipeline alone",
                               query.software.name, models::stages_of(runs),
                               runs.source.empty() ? ", as its profile does not say" : ""));

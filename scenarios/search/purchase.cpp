@@ -32,7 +32,7 @@ struct RentedCluster {
 struct Finding {
   std::optional<PurchaseChoice> choice;
   std::string reason;
-  bool misses_limit_at_peak = false;  // misses a limit even at peak FLOP/s; not searched
+  bool misses_limit_at_peak = false;  // even at peak FLOP/s; not searched
   std::int64_t plans = 0;
 };
 
@@ -61,7 +61,7 @@ class Survey {
  public:
   explicit Survey(const PurchaseQuery& query) : query_{query} {}
 
-  Finding look(const RentedCluster& site, MissedLimits hopeless) const {
+  Finding look(const RentedCluster& site, MissedLimits missed_limits) const {
     PlanQuery asked;
     asked.model = query_.model;
     asked.cluster = hardware::named_cluster(fmt::format("{} x {}", site.rental->node, site.nodes));
@@ -72,7 +72,7 @@ class Survey {
     asked.breadth = Breadth::reduced;
     asked.headroom = query_.headroom;
     if (const auto refused = refusal(asked)) return {std::nullopt, refused->problem, false, 0};
-    if (hopeless == MissedLimits::skip) {
+    if (missed_limits == MissedLimits::skip) {
       std::string reason = why_missed_at_peak(asked, site);
       if (!reason.empty()) return {std::nullopt, std::move(reason), true, 0};
     }

@@ -122,9 +122,9 @@ std::string explanation_of(const std::vector<MeasuredRun>& runs,
   } else if (closest.result && closest.changes <= 2) {
     text += fmt::format("; with {}: {:+.0f} %", closest.changed, *closest.result->error_pct);
   }
-  if (result.borrowed_curves > 0) {
-    text += fmt::format("; {} borrowed curve{}", result.borrowed_curves,
-                        result.borrowed_curves == 1 ? "" : "s");
+  if (result.fallback_curves > 0) {
+    text += fmt::format("; {} borrowed curve{}", result.fallback_curves,
+                        result.fallback_curves == 1 ? "" : "s");
   }
   return text;
 }

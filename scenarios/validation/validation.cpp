@@ -41,7 +41,7 @@ void predict_run(const MeasuredRun& run, const models::Question& question, RunRe
   result.need = fullest.need;
   result.fits = may_fit(run, question, prediction.fit);
   result.assumptions = prediction.assumptions;
-  result.borrowed_curves = prediction.priced.borrowed_curves;
+  result.fallback_curves = prediction.priced.fallback_curves;
   result.largest_part = name(prediction.bottleneck());
   result.profile = question.software.name;
   result.profile_limits = question.software.limits;

@@ -134,7 +134,7 @@ TEST_CASE("A profile is a cluster that reads back with what was measured") {
   // Narrow formats are computed in fp32 and rounded when stored: no faster, no slower.
   CHECK(cluster.gpu().peak(hardware::DType::bf16) == cluster.gpu().peak(hardware::DType::fp32));
   CHECK(cluster.gpu().peak(hardware::DType::fp16) == cluster.gpu().peak(hardware::DType::fp32));
-  CHECK(cluster.gpu().gemm.at(hardware::DType::bf16).origin.borrowed == "its fp32");
+  CHECK(cluster.gpu().gemm.at(hardware::DType::bf16).origin.fallback_from == "its fp32");
   CHECK(cluster.storage.write->count() == 1e9);
   REQUIRE(cluster.gpu().calibration.kernel("norm") != nullptr);
   CHECK(cluster.gpu().calibration.kernel("norm")->at(1_MiB) == 500_us);

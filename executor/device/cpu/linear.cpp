@@ -13,9 +13,9 @@ namespace orrery::executor::cpu {
 
 namespace {
 
+using models::AttentionGemm;
 using models::AttentionShape;
 using models::GemmShape;
-using models::Product;
 
 /// Adds a bias to each row.
 template <class T>
@@ -104,28 +104,28 @@ class PerHead {
     T* const first = call_.reads[0];
     T* const second = call_.reads[1];
     T* const out = call_.writes[0];
-    switch (call_.operation().product) {
-      case Product::scores:
+    switch (call_.operation().attention_gemm) {
+      case AttentionGemm::scores:
         return multiply<T>(shape, {query(first, b, h), key(second, b, h), square(out, b, h),
                                    columns_, columns_, s});
-      case Product::context:
+      case AttentionGemm::context:
         return multiply<T>(shape, {square(first, b, h), value(second, b, h), context(out, b, h), s,
                                    columns_, made_});
-      case Product::weights_gradient:
+      case AttentionGemm::weights_gradient:
         return multiply<T>(shape, {context(first, b, h), value(second, b, h), square(out, b, h),
                                    made_, columns_, s});
-      case Product::value_gradient:
+      case AttentionGemm::value_gradient:
         shape.accumulate = later_of_group;
         return multiply<T>(shape, {square(first, b, h), context(second, b, h), value(out, b, h), s,
                                    made_, columns_});
-      case Product::query_gradient:
+      case AttentionGemm::query_gradient:
         return multiply<T>(shape, {square(first, b, h), key(second, b, h), query(out, b, h), s,
                                    columns_, columns_});
-      case Product::key_gradient:
+      case AttentionGemm::key_gradient:
         shape.accumulate = later_of_group;
         return multiply<T>(shape, {square(first, b, h), query(second, b, h), key(out, b, h), s,
                                    columns_, columns_});
-      case Product::none:
+      case AttentionGemm::none:
         break;
     }
     throw ContractError{"a product per head does not say which"};

@@ -63,7 +63,7 @@ void CpuDevice::quantise(const Kernel& kernel) {
 void CpuDevice::run_in_low_precision(const Kernel& kernel) {
   const models::Operation& op = *kernel.operation;
   if (op.kind == models::OpKind::quantise) return quantise(kernel);
-  ensure(models::is_product(op.kind), "the CPU was given an operation that it refuses");
+  ensure(models::is_gemm(op.kind), "the CPU was given an operation that it refuses");
   const LowPrecisionOperands reads{kernel.reads};
   std::array<View, 3> wide;
   for (std::size_t i = 0; i < 2; ++i) {

@@ -1,6 +1,6 @@
 #pragma once
-// The decisions of the NCCL fabric that need no NCCL: which way a transfer takes, whether a call is
-// valid, which ranks may not run. Plain functions, tested where there is no GPU.
+// The decisions of the NCCL fabric that need no NCCL: which direction a transfer has, whether a
+// call is valid, which ranks may not run. Plain functions, tested where there is no GPU.
 
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@ struct TransferDirection {
   friend auto operator<=>(const TransferDirection&, const TransferDirection&) = default;
 };
 
-/// The way that a member's transfer takes.
+/// The direction of a member's transfer.
 inline TransferDirection direction_of(const TransferCall& call, int index, bool sends) {
   return sends ? TransferDirection{call.group, index, call.peer}
                : TransferDirection{call.group, call.peer, index};

@@ -49,8 +49,8 @@ struct KernelRoom {
 
 class Attentions {
  public:
-  /// open  called unless the wish is `own`
-  /// Errors  wish `library` and there is none: InputError `ORRERY_ATTENTION: cudnn: WHY`
+  /// open  called unless the choice is `own`
+  /// Errors  choice `library` and there is none: InputError `ORRERY_ATTENTION: cudnn: WHY`
   Attentions(AttentionChoice choice, const std::function<OpenedLibrary()>& open);
 
   /// As `attention_refusal`, but a library may take what our kernels do not.

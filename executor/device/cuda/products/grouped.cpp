@@ -99,7 +99,7 @@ Gemms::OwnedExperts Gemms::make_experts(const Kernel& kernel, const float* facto
   return made;
 }
 
-/// cuBLAS's A, B and C are our b, a and c, as everywhere (products.hpp). Returns false if cuBLAS
+/// cuBLAS's A, B and C are our b, a and c, as everywhere (gemms.hpp). Returns false if cuBLAS
 /// has no such call.
 bool Gemms::multiply_at_once(const Experts& experts, Stream stream) {
 #if CUBLAS_VERSION >= 120500

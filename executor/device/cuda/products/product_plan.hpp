@@ -1,5 +1,5 @@
 #pragma once
-// cuBLASLt's description of one GEMM and the algorithm that was chosen; for products.cpp and
+// cuBLASLt's description of one GEMM and the algorithm that was chosen; for gemms.cpp and
 // product_plan.cpp alone.
 
 #include <type_traits>

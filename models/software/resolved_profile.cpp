@@ -1,4 +1,4 @@
-#include "models/software/descent.hpp"
+#include "models/software/resolved_profile.hpp"
 
 #include <fmt/format.h>
 
@@ -72,7 +72,7 @@ int year_of(const Node& written, std::optional<int> asked) {
 }
 
 /// Merges a profile's own values and the eras that hold in `year` over what it inherits.
-void lay_over(const Node& written, int year, Descent& found) {
+void merge_profile(const Node& written, int year, ResolvedProfile& found) {
   const std::string name = written.value_or<std::string>(
       "name", found.line.empty() ? std::string{"profile"} : found.line.back());
   Json own = written.json();
@@ -93,8 +93,8 @@ void lay_over(const Node& written, int year, Descent& found) {
   found.line.insert(found.line.begin(), name);
 }
 
-Descent descend(const Node& written, int year, std::size_t depth) {
-  Descent found;
+ResolvedProfile resolve_profile(const Node& written, int year, std::size_t depth) {
+  ResolvedProfile found;
   found.profile = Json::object();
   if (const auto parent = written.find("parent")) {
     if (depth >= longest_line) parent->fail("a line of parents that does not end");
@@ -105,12 +105,13 @@ Descent descend(const Node& written, int year, std::size_t depth) {
     } catch (const InputError& error) {
       parent->fail(error.what());
     }
-    found = descend(Node{above, fmt::format("{}{}.json", folder, name), ""}, year, depth + 1);
+    found =
+        resolve_profile(Node{above, fmt::format("{}{}.json", folder, name), ""}, year, depth + 1);
     for (const char* key : {"stands_for", "uncertainty", "limits", "year"}) {
       found.profile.erase(key);
     }
   }
-  lay_over(written, year, found);
+  merge_profile(written, year, found);
   return found;
 }
 
@@ -125,8 +126,8 @@ bool is_profile(const EmbeddedFile& file) {
 
 }  // namespace
 
-Descent descend(const Node& written, std::optional<int> year) {
-  Descent found = descend(written, year_of(written, year), std::size_t{0});
+ResolvedProfile resolve_profile(const Node& written, std::optional<int> year) {
+  ResolvedProfile found = resolve_profile(written, year_of(written, year), std::size_t{0});
   if (year) found.profile["year"] = *year;
   return found;
 }
@@ -152,7 +153,7 @@ Json written_profile(std::string_view name) {
 
 Json software_profile(std::string_view name, std::optional<int> year) {
   const Json written = written_profile(name);
-  return descend(Node{written, fmt::format("{}{}.json", folder, name), ""}, year).profile;
+  return resolve_profile(Node{written, fmt::format("{}{}.json", folder, name), ""}, year).profile;
 }
 
 }  // namespace orrery::models

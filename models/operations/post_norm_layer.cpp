@@ -6,7 +6,7 @@
 
 namespace orrery::models {
 
-Block LayerBuilder::forward_of_sums() {
+Block LayerBuilder::post_norm_forward() {
   const Model& model = inputs_.model;
   const OperandId x = rows("x", Role::input);
   qkv_forward(x);
@@ -26,7 +26,7 @@ Block LayerBuilder::forward_of_sums() {
 }
 
 /// The gradients of a branch and of its residual are summed once both are known.
-Block LayerBuilder::backward_of_sums() {
+Block LayerBuilder::post_norm_backward() {
   const Model& model = inputs_.model;
   const OperandId dy = rows("y.grad", Role::input);
   const OperandId dx = rows("x.grad", Role::output);

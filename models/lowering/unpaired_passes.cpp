@@ -20,14 +20,14 @@ namespace {
 
 bool hides(const Block& block) {
   return std::any_of(block.operations.begin(), block.operations.end(),
-                     [](const Operation& op) { return op.next_to_other; });
+                     [](const Operation& op) { return op.overlaps_micro_batch; });
 }
 
-std::optional<std::uint32_t> block_alone(Program& program, std::uint32_t of) {
+std::optional<std::uint32_t> unpaired_block(Program& program, std::uint32_t of) {
   if (!hides(program.blocks[of])) return std::nullopt;
   Block copy = program.blocks[of];
   copy.name += ".alone";
-  for (Operation& op : copy.operations) op.next_to_other = false;
+  for (Operation& op : copy.operations) op.overlaps_micro_batch = false;
   program.blocks.push_back(std::move(copy));
   return static_cast<std::uint32_t>(program.blocks.size() - 1);
 }
@@ -70,7 +70,7 @@ bool are_pair(const ChunkPass& one, const ChunkPass& other, bool both_ways) {
 }
 
 /// The passes that are in no pair.
-std::vector<ChunkPass> lone_passes(const RankClass& ranks, bool both_ways) {
+std::vector<ChunkPass> unpaired_passes(const RankClass& ranks, bool both_ways) {
   std::vector<ChunkPass> all = passes_of(ranks), alone;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (i + 1 < all.size() && are_pair(all[i], all[i + 1], both_ways)) {
@@ -83,12 +83,12 @@ std::vector<ChunkPass> lone_passes(const RankClass& ranks, bool both_ways) {
 }
 
 /// Copies of phases that run the blocks without overlap, each made once.
-class PhasesAlone {
+class UnpairedPhases {
  public:
-  explicit PhasesAlone(Program& program) : program_{program} {
+  explicit UnpairedPhases(Program& program) : program_{program} {
     for (LayerKind& kind : program.kinds) {
-      kind.forward_alone = block_alone(program, kind.forward);
-      kind.backward_alone = block_alone(program, kind.backward);
+      kind.forward_unpaired = unpaired_block(program, kind.forward);
+      kind.backward_unpaired = unpaired_block(program, kind.backward);
     }
   }
 
@@ -108,7 +108,7 @@ class PhasesAlone {
     const BlockUse use = program_.use_of(block);
     if (use.kind == nullptr || use.direction == Direction::weight_gradient) return block;
     const bool forward = use.direction == Direction::forward;
-    return (forward ? use.kind->forward_alone : use.kind->backward_alone).value_or(block);
+    return (forward ? use.kind->forward_unpaired : use.kind->backward_unpaired).value_or(block);
   }
 
   Program& program_;
@@ -117,15 +117,15 @@ class PhasesAlone {
 
 }  // namespace
 
-Program leave_alone(Program program, const BlockInputs& inputs) {
+Program mark_unpaired_passes(Program program, const BlockInputs& inputs) {
   const Plan& plan = inputs.plan;
   const bool any = std::any_of(program.blocks.begin(), program.blocks.end(), hides);
   if (!any) return program;
   const bool both_ways =
       plan.slots.empty() && inputs.schedules->at(plan.schedule).placement != Placement::round;
-  PhasesAlone phases{program};
+  UnpairedPhases phases{program};
   for (RankClass& ranks : program.classes) {
-    for (const ChunkPass& pass : lone_passes(ranks, both_ways)) {
+    for (const ChunkPass& pass : unpaired_passes(ranks, both_ways)) {
       if (pass.op == Opcode::weight_gradient) continue;
       for (const std::size_t i : pass.parts) {
         ranks.instructions[i].target = phases.of(ranks.instructions[i].target);

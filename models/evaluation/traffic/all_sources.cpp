@@ -1,11 +1,11 @@
-#include "models/evaluation/traffic/all_entities.hpp"
+#include "models/evaluation/traffic/all_sources.hpp"
 
 #include <algorithm>
 #include <utility>
 
 namespace orrery::models::traffic {
 
-void AllEntities::add(Entities job, std::vector<double> speeds_of_job) {
+void AllSources::add(JobSources job, std::vector<double> speeds_of_job) {
   for (LinkFlows& flows : job.flows) {
     const std::uint32_t link = job.links[flows.link];
     if (number_of_link_.size() <= link) number_of_link_.resize(std::size_t{link} + 1, 0);

@@ -17,7 +17,7 @@
 namespace orrery::models {
 
 /// A profile with all inherited values filled in.
-struct Descent {
+struct ResolvedProfile {
   Json profile;  // complete: without parent and eras
   /// Names of the profile and its ancestors, the profile first.
   std::vector<std::string> line;
@@ -29,7 +29,7 @@ struct Descent {
 /// Resolves a profile's inheritance.
 /// year  which eras hold; the profile's own year where not given
 /// Errors  InputError: a parent that is not shipped, a cycle of parents
-Descent descend(const Node& written, std::optional<int> year);
+ResolvedProfile resolve_profile(const Node& written, std::optional<int> year);
 
 /// A shipped profile's file, unresolved. Errors: `unknown software 'x'; known: ...`
 Json written_profile(std::string_view name);

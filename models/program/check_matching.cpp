@@ -12,9 +12,9 @@ namespace orrery::models {
 namespace {
 
 /// Executes all lists without time, as far as they get. Sends never block.
-class MeetingCheck {
+class MatchingCheck {
  public:
-  explicit MeetingCheck(const Program& program)
+  explicit MatchingCheck(const Program& program)
       : program_{program},
         at_(program.classes.size(), 0),
         channels_(program.channels.size()),
@@ -26,13 +26,13 @@ class MeetingCheck {
       const std::uint32_t c = runnable_.back();
       runnable_.pop_back();
       const std::vector<Instruction>& list = program_.classes[c].instructions;
-      while (at_[c] < list.size() && visit(at_[c], list[at_[c]], MeetingTurn{*this, c})) ++at_[c];
+      while (at_[c] < list.size() && visit(at_[c], list[at_[c]], MatchingTurn{*this, c})) ++at_[c];
     }
     for (std::uint32_t c = 0; c < at_.size(); ++c) {
       if (stuck(c)) missing(c);
     }
     for (std::uint32_t c = 0; c < at_.size(); ++c) {
-      if (stuck(c)) throw ContractError{"deadlock: " + circle(c)};
+      if (stuck(c)) throw ContractError{"deadlock: " + cycle(c)};
     }
     for (std::uint32_t id = 0; id < channels_.size(); ++id) all_received(id);
     for (std::uint32_t id = 0; id < arrived_.size(); ++id) all_arrived(id);
@@ -46,8 +46,8 @@ class MeetingCheck {
   };
 
   /// Visits one instruction; returns whether the class can go on to the next.
-  struct MeetingTurn {
-    MeetingCheck& all;
+  struct MatchingTurn {
+    MatchingCheck& all;
     std::uint32_t rank_class;
 
     bool phase(Token, const Instruction&) const { return true; }
@@ -65,7 +65,7 @@ class MeetingCheck {
   }
 
   bool send(std::uint32_t c, Token i, const Instruction& each) {
-    ends(c, i, each, slot_out);
+    check_endpoint(c, i, each, slot_out);
     ChannelUse& use = channels_[each.target];
     use.sends.push_back(i);
     if (use.waiting) runnable_.push_back(program_.channels[each.target].to);
@@ -76,7 +76,7 @@ class MeetingCheck {
   bool receive(std::uint32_t c, Token i, const Instruction& each) {
     ChannelUse& use = channels_[each.target];
     const Channel& channel = program_.channels[each.target];
-    ends(c, i, each, arrival_of(program_, each));
+    check_endpoint(c, i, each, receive_slot(program_, each));
     use.waiting = use.received == use.sends.size();
     if (use.waiting) return false;
     const Token from = use.sends[use.received];
@@ -93,7 +93,7 @@ class MeetingCheck {
 
   /// The channel begins or ends at this class, and the buffer at this end has the size of a
   /// transfer. Saved and delayed buffers are exempt: they hold more than what arrives.
-  void ends(std::uint32_t c, Token i, const Instruction& each, Slot slot) const {
+  void check_endpoint(std::uint32_t c, Token i, const Instruction& each, Slot slot) const {
     const Channel& channel = program_.channels[each.target];
     const bool sends = slot == slot_out;
     if ((sends ? channel.from : channel.to) != c) {
@@ -190,7 +190,7 @@ class MeetingCheck {
     return c;
   }
 
-  std::string circle(std::uint32_t c) const {
+  std::string cycle(std::uint32_t c) const {
     std::vector<std::uint32_t> path;
     auto begin = path.end();
     while (begin == path.end()) {
@@ -217,8 +217,8 @@ class MeetingCheck {
 
 }  // namespace
 
-void check_meetings(const Program& program) {
-  MeetingCheck{program}.run();
+void check_matching(const Program& program) {
+  MatchingCheck{program}.run();
 }
 
 }  // namespace orrery::models

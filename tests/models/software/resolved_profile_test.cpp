@@ -1,4 +1,4 @@
-#include "models/software/descent.hpp"
+#include "models/software/resolved_profile.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -9,15 +9,15 @@ namespace orrery::models {
 
 namespace {
 
-Descent descent_of(const char* text, std::optional<int> year = {}) {
+ResolvedProfile descent_of(const char* text, std::optional<int> year = {}) {
   const Json written = Json::parse(text);
-  return descend(Node{written, "mine.json", ""}, year);
+  return resolve_profile(Node{written, "mine.json", ""}, year);
 }
 
 }  // namespace
 
 TEST_CASE("A profile states what differs from its parent and inherits the rest") {
-  const Descent mine = descent_of(
+  const ResolvedProfile mine = descent_of(
       R"({"name": "mine", "parent": "nemo", "source": "ours", "year": 2025,
           "host": {"step": "40 ms"}, "kernels": {"attention": {"hopper": "flash-2"}}})");
   CHECK(mine.line == std::vector<std::string>{"mine", "nemo", "megatron-core"});
@@ -39,7 +39,7 @@ TEST_CASE("What differed in some years holds in those") {
              {"from_year": 2023, "to_year": 2023, "changes": {"gathered": "kept"},
               "source": "its notes"}]})";
   CHECK_FALSE(descent_of(text).profile.at("kernels").contains("dropout"));
-  const Descent old = descent_of(text, 2021);
+  const ResolvedProfile old = descent_of(text, 2021);
   CHECK(old.dated);
   CHECK(old.profile.at("kernels").at("dropout") == true);
   CHECK(old.profile.at("year") == 2021);

@@ -1,4 +1,4 @@
-#include "models/program/stretches.hpp"
+#include "models/program/graph_segments.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -8,16 +8,16 @@
 namespace orrery::models {
 namespace {
 
-using Stretches = std::vector<Stretch>;
+using GraphSegments = std::vector<GraphSegment>;
 
-/// Stretches of operations as they would be in a layer's forward block.
-Stretches cut(std::vector<Operation> operations) {
+/// Segments of operations as they would be in a layer's forward block.
+GraphSegments cut(std::vector<Operation> operations) {
   Program program;
   program.graphs = true;
   program.kinds.push_back({.name = "layer", .forward = 0, .backward = 1});
   program.blocks.push_back(block_of("layer.forward"));
   program.blocks[0].operations = std::move(operations);
-  return stretches(program, layer_forward);
+  return graph_segments(program, layer_forward);
 }
 
 Operation kernel(std::vector<OpId> after = {}) {
@@ -28,33 +28,33 @@ Operation collective(std::vector<OpId> after) {
   return operation_on(Lane::tensor, std::move(after), false);
 }
 
-TEST_CASE("Kernels in a row are one stretch, a collective between them makes two") {
-  CHECK(cut({kernel(), kernel({block_input}), kernel()}) == Stretches{{0, 3}});
-  CHECK(cut({kernel(), kernel(), collective({1}), kernel({2})}) == Stretches{{0, 2}, {3, 4}});
+TEST_CASE("Kernels in a row are one segment, a collective between them makes two") {
+  CHECK(cut({kernel(), kernel({block_input}), kernel()}) == GraphSegments{{0, 3}});
+  CHECK(cut({kernel(), kernel(), collective({1}), kernel({2})}) == GraphSegments{{0, 2}, {3, 4}});
   CHECK(cut({}).empty());
 }
 
-TEST_CASE("What waits for a collective begins a stretch, what comes after does not wait again") {
+TEST_CASE("What waits for a collective begins a segment, what comes after does not wait again") {
   // The sum is launched after kernel 0; kernel 2 runs concurrently with it, kernel 3 needs it, and
   // so do kernels 4 and 5, for which it is there.
   CHECK(cut({kernel(), collective({0}), kernel(), kernel({1}), kernel({1}), kernel({1})}) ==
-        Stretches{{0, 1}, {2, 3}, {3, 6}});
+        GraphSegments{{0, 1}, {2, 3}, {3, 6}});
   // Who waits for the second of two has waited for the first.
   CHECK(cut({kernel(), collective({0}), collective({0}), kernel({2}), kernel({1})}) ==
-        Stretches{{0, 1}, {3, 5}});
+        GraphSegments{{0, 1}, {3, 5}});
   CHECK(cut({kernel(), collective({0}), collective({0}), kernel({1}), kernel({2})}) ==
-        Stretches{{0, 1}, {3, 4}, {4, 5}});
+        GraphSegments{{0, 1}, {3, 4}, {4, 5}});
 }
 
 TEST_CASE("A kernel on which the host waits is launched alone") {
   Operation awaited = kernel();
   awaited.host_waits = true;
-  CHECK(cut({kernel(), awaited, kernel()}) == Stretches{{0, 1}, {2, 3}});
+  CHECK(cut({kernel(), awaited, kernel()}) == GraphSegments{{0, 1}, {2, 3}});
 }
 
 /// Does an operation after the first wait for one of another queue that nothing before it awaits?
-bool waits_inside(const Block& block, const Stretch& stretch) {
-  for (std::size_t i = stretch.first + 1; i < stretch.end; ++i) {
+bool waits_inside(const Block& block, const GraphSegment& segment) {
+  for (std::size_t i = segment.first + 1; i < segment.end; ++i) {
     for (const OpId id : block.operations[i].after) {
       if (id == block_input || block.operations[id].queue == Lane::compute) continue;
       bool known = false;
@@ -71,7 +71,7 @@ bool waits_inside(const Block& block, const Stretch& stretch) {
   return false;
 }
 
-TEST_CASE("Every kernel of a block of the model is in one stretch, and no collective is") {
+TEST_CASE("Every kernel of a block of the model is in one segment, and no collective is") {
   for (const char* software : {"megatron-lm", "orrery-cuda", "pytorch-eager"}) {
     for (const char* plan : {"tensor=1", "tensor=4,sequence=true,recompute=selective",
                              "tensor=8,recompute=full", "tensor=2,zero=3"}) {
@@ -82,7 +82,7 @@ TEST_CASE("Every kernel of a block of the model is in one stretch, and no collec
       for (std::size_t b = 0; b < program.blocks.size(); ++b) {
         const Block& block = program.blocks[b];
         std::vector<int> held(block.operations.size());
-        for (const Stretch& each : stretches(program, b)) {
+        for (const GraphSegment& each : graph_segments(program, b)) {
           for (std::size_t i = each.first; i < each.end; ++i) ++held[i];
           CHECK_FALSE(waits_inside(block, each));
         }
@@ -95,17 +95,17 @@ TEST_CASE("Every kernel of a block of the model is in one stretch, and no collec
   }
 }
 
-TEST_CASE("Without tensor parallelism a block is one stretch; without cuda_graphs there are none") {
+TEST_CASE("Without tensor parallelism a block is one segment; without cuda_graphs there are none") {
   Plan plan;
   plan.cuda_graphs = true;
   const Program program = tiny_program(plan, 2);
   for (std::size_t b = 0; b < first_step_block; ++b) {
-    CHECK(stretches(program, b) == Stretches{{0, program.blocks[b].operations.size()}});
+    CHECK(graph_segments(program, b) == GraphSegments{{0, program.blocks[b].operations.size()}});
   }
   for (std::size_t b = first_step_block; b < program.blocks.size(); ++b) {
-    CHECK(stretches(program, b).empty());
+    CHECK(graph_segments(program, b).empty());
   }
-  CHECK(stretches(tiny_program({}, 2), layer_forward).empty());
+  CHECK(graph_segments(tiny_program({}, 2), layer_forward).empty());
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ OperandId LayerBuilder::in_8_bits(OperandId of, Role role) {
   return block_.operand(wide.name + ".narrow", role, DType::fp8, wide.uncut, wide.sharding);
 }
 
-void LayerBuilder::narrow_forward(OperandId qkv_out, OperandId out) {
+void LayerBuilder::fp8_attention_forward(OperandId qkv_out, OperandId out) {
   const OperandId qkv = in_8_bits(qkv_out, Role::saved), made = in_8_bits(out, Role::saved);
   block_.add(OpKind::quantise, "attention.qkv.narrow", {qkv_out}, {qkv}).attention_core = true;
   Operation& op = block_.add(OpKind::attention, "attention", {qkv}, {made, log_sum_exp()});
@@ -25,8 +25,8 @@ void LayerBuilder::narrow_forward(OperandId qkv_out, OperandId out) {
   block_.add(OpKind::quantise, "attention.widen", {made}, {out}).attention_core = true;
 }
 
-void LayerBuilder::narrow_backward(OperandId qkv_out, OperandId out, OperandId gradient_out,
-                                   OperandId gradient_in) {
+void LayerBuilder::fp8_attention_backward(OperandId qkv_out, OperandId out, OperandId gradient_out,
+                                          OperandId gradient_in) {
   const OperandId narrow_gradient = in_8_bits(gradient_out, Role::temporary);
   const OperandId made = in_8_bits(gradient_in, Role::temporary);
   block_.add(OpKind::quantise, "attention.grad.narrow", {gradient_out}, {narrow_gradient});

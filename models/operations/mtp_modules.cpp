@@ -17,9 +17,9 @@ namespace orrery::models {
 namespace {
 
 /// Joins a module's two inputs: y = M [norm(x); norm(embedded)].
-class JoinBuilder : private TransformerBuilder {
+class MtpJoinBuilder : private TransformerBuilder {
  public:
-  JoinBuilder(const BlockInputs& inputs, Pass pass)
+  MtpJoinBuilder(const BlockInputs& inputs, Pass pass)
       : TransformerBuilder{inputs, pass == Pass::forward ? "join.forward" : "join.backward", pass} {
   }
 
@@ -60,9 +60,9 @@ class JoinBuilder : private TransformerBuilder {
 };
 
 /// One module's blocks, and which of their operands are operands of the head's block.
-class FurtherModule {
+class MtpModule {
  public:
-  FurtherModule(const BlockInputs& inputs, std::int64_t number)
+  MtpModule(const BlockInputs& inputs, std::int64_t number)
       : model_{prediction_model(inputs.model)},
         inputs_{inputs.of(model_)},
         prefix_{"predict" + std::to_string(number) + "."},
@@ -73,7 +73,7 @@ class FurtherModule {
 
   void add_forward(Block& into) const {
     nest(into, embedding_.forward, prefix_, with_tables({{"y", own("embedded")}}));
-    const Block join = JoinBuilder{inputs_, Pass::forward}.forward();
+    const Block join = MtpJoinBuilder{inputs_, Pass::forward}.forward();
     nest(into, join, prefix_, {{"x", below_}, {"embedded", own("embedded")}, {"y", own("joined")}});
     nest(into, layer_.forward, prefix_, {{"x", own("joined")}, {"y", own("y")}});
     nest(into, head_.forward, own("head."), with_tables({{"x", own("y")}}));
@@ -86,7 +86,7 @@ class FurtherModule {
     if (later) add_to(into, dy);
     nest(into, layer_.backward, prefix_,
          {{"x", own("joined")}, {"y.grad", dy}, {"x.grad", own("joined.grad")}});
-    const Block join = JoinBuilder{inputs_, Pass::backward}.backward();
+    const Block join = MtpJoinBuilder{inputs_, Pass::backward}.backward();
     nest(into, join, prefix_,
          {{"x", below_},
           {"embedded", own("embedded")},
@@ -133,15 +133,14 @@ class FurtherModule {
 
 }  // namespace
 
-void predict_further(const BlockInputs& inputs, Block& forward, Block& backward) {
+void add_mtp_modules(const BlockInputs& inputs, Block& forward, Block& backward) {
   const std::int64_t modules = inputs.model.prediction_layers;
-  for (std::int64_t each = 1; each <= modules; ++each)
-    FurtherModule{inputs, each}.add_forward(forward);
+  for (std::int64_t each = 1; each <= modules; ++each) MtpModule{inputs, each}.add_forward(forward);
   for (std::int64_t each = modules; each >= 1; --each) {
-    FurtherModule{inputs, each}.add_backward(backward, each < modules);
+    MtpModule{inputs, each}.add_backward(backward, each < modules);
   }
   if (modules == 0) return;
-  FurtherModule::add_to(backward, "x.grad");
+  MtpModule::add_to(backward, "x.grad");
   link(forward);
   link(backward);
 }

@@ -1,4 +1,4 @@
-#include "models/program/stretches.hpp"
+#include "models/program/graph_segments.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,12 +7,12 @@ namespace orrery::models {
 
 namespace {
 
-/// Cuts one block into stretches, keeping track of what its compute queue has waited for.
-class Cutter {
+/// Cuts one block into segments, keeping track of what its compute queue has waited for.
+class GraphCutter {
  public:
-  explicit Cutter(const Block& block) : block_{block} {}
+  explicit GraphCutter(const Block& block) : block_{block} {}
 
-  std::vector<Stretch> cut() {
+  std::vector<GraphSegment> cut() {
     for (std::size_t i = 0; i < block_.operations.size(); ++i) {
       const Operation& op = block_.operations[i];
       if (op.queue != Lane::compute) {
@@ -44,16 +44,16 @@ class Cutter {
 
   const Block& block_;
   std::array<std::size_t, lane_count> known_{};  // operations before these have ended, by queue
-  std::vector<Stretch> found_;
-  bool open_ = false;  // can the last stretch be extended?
+  std::vector<GraphSegment> found_;
+  bool open_ = false;  // can the last segment be extended?
 };
 
 }  // namespace
 
-std::vector<Stretch> stretches(const Program& program, std::size_t block) {
+std::vector<GraphSegment> graph_segments(const Program& program, std::size_t block) {
   const bool of_model = program.use_of(static_cast<std::uint32_t>(block)).kind != nullptr;
   if (!program.graphs || !of_model) return {};
-  return Cutter{program.blocks[block]}.cut();
+  return GraphCutter{program.blocks[block]}.cut();
 }
 
 }  // namespace orrery::models

@@ -9,28 +9,28 @@
 
 namespace orrery::models::traffic {
 
-struct AllEntities {
-  std::vector<Entities> jobs;
+struct AllSources {
+  std::vector<JobSources> jobs;
   std::vector<std::vector<double>> speeds;                    // by job and rank; empty: all 1
   std::vector<std::uint32_t> first_rank{0}, first_entity{0};  // of each job, then the total
   std::vector<std::uint32_t> links;  // links of the site that some flow crosses
 
-  /// A rank or entity: its job, and its number within the job.
+  /// A rank or source: its job, and its number within the job.
   struct Local {
     std::size_t job = 0;
     std::uint32_t at = 0;
   };
   Local rank(std::uint32_t number) const { return place(first_rank, number); }
-  Local entity(std::uint32_t number) const { return place(first_entity, number); }
+  Local source(std::uint32_t number) const { return place(first_entity, number); }
 
   std::uint32_t ranks() const { return first_rank.back(); }
-  std::uint32_t entities() const { return first_entity.back(); }
+  std::uint32_t sources() const { return first_entity.back(); }
   double speed(Local rank) const {
     return speeds[rank.job].empty() ? 1 : speeds[rank.job][rank.at];
   }
 
   /// Adds a job, whose flows are renumbered to the links of all jobs.
-  void add(Entities job, std::vector<double> speeds_of_job);
+  void add(JobSources job, std::vector<double> speeds_of_job);
 
  private:
   static Local place(const std::vector<std::uint32_t>& firsts, std::uint32_t number) {
