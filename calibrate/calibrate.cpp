@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "calibrate/campaign.hpp"
+#include "calibrate/local_rendezvous.hpp"
 #include "calibrate/output.hpp"
-#include "calibrate/worlds.hpp"
 #include "executor/module/cuda_module.hpp"
 #include "hardware/catalogue.hpp"
 #include "hardware/recognise.hpp"
@@ -61,13 +61,13 @@ std::string why_no_collectives(const executor::CudaModule& module, int gpus) {
 
 /// A processor is timed by its own clock and without repeats: it has no queue that must be kept
 /// busy.
-CampaignInputs processor_inputs(const CalibrateRequest& request, Worlds& worlds) {
+CampaignInputs processor_inputs(const CalibrateRequest& request, LocalRendezvous& rendezvous) {
   CampaignInputs inputs;
   inputs.copies = {64_MiB};
   inputs.messages = sizes_between(256_B, 16_MiB, 4);
   inputs.folder = std::filesystem::path{request.out.value_or("")}.parent_path();
   if (inputs.folder.empty()) inputs.folder = ".";
-  inputs.alone = inputs.rank = worlds.cores(request.fabric);
+  inputs.alone = inputs.rank = rendezvous.cores(request.fabric);
   for (const int ranks : request.ranks) {
     if (ranks > 1) inputs.sets.push_back(ranks);
   }
@@ -78,7 +78,7 @@ CampaignInputs processor_inputs(const CalibrateRequest& request, Worlds& worlds)
 }
 
 /// A GPU's clocks show whether it is disturbed; the pace of its host does not.
-CampaignInputs gpu_inputs(const CalibrateRequest& request, Worlds& worlds) {
+CampaignInputs gpu_inputs(const CalibrateRequest& request, LocalRendezvous& rendezvous) {
   const executor::CudaModule& module = gpus_of_this_machine();
   const bool trial = request.widest < small_models;
   CampaignInputs inputs;
@@ -91,7 +91,7 @@ CampaignInputs gpu_inputs(const CalibrateRequest& request, Worlds& worlds) {
   inputs.alone = [&module](int, int) { return RankParts{.device = module.make_device(0)}; };
   inputs.why_no_collectives = why_no_collectives(module, gpus);
   if (module.has_nccl()) {
-    inputs.rank = worlds.gpus(module);
+    inputs.rank = rendezvous.gpus(module);
     inputs.sets = {gpus};
   }
   inputs.telemetry = nvml_telemetry(module.gpus().front().unique);
@@ -103,8 +103,11 @@ CampaignInputs gpu_inputs(const CalibrateRequest& request, Worlds& worlds) {
   inputs.disturbed = Disturbed::discarded;
   inputs.shares.points = gpus > 1 && module.has_nccl() ? 0.4 : 0.75;
   if (trial) {
-    inputs.sizes = {
-        .run_up = 1_MiB, .cold = 1_MiB, .interval = 100_us, .most_run_ups = 2, .marks = 10};
+    inputs.sizes = {.busy_copy = 1_MiB,
+                    .uncached = 1_MiB,
+                    .interval = 100_us,
+                    .most_busy_copies = 2,
+                    .marks = 10};
   }
   return inputs;
 }
@@ -168,9 +171,9 @@ std::optional<CalibratedProfile> written_profile(const Findings& found, const Js
 CalibrateAnswer calibrate(const CalibrateRequest& request, const Watcher& progress) {
   check(request);
   const Target target = target_of(request.backend);
-  Worlds worlds;
-  CampaignInputs inputs =
-      target == Target::gpu ? gpu_inputs(request, worlds) : processor_inputs(request, worlds);
+  LocalRendezvous rendezvous;
+  CampaignInputs inputs = target == Target::gpu ? gpu_inputs(request, rendezvous)
+                                                : processor_inputs(request, rendezvous);
   if (request.out) {
     require_writable(*request.out);
     require_writable(samples_path(*request.out));

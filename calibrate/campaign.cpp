@@ -1,11 +1,11 @@
 #include "calibrate/campaign.hpp"
 
-#include "calibrate/campaign_book.hpp"
+#include "calibrate/campaign_state.hpp"
 #include "calibrate/spelled.hpp"
 
 namespace orrery::calibrate {
 
-CampaignBook::CampaignBook(CampaignInputs& inputs, Clock& clock)
+CampaignState::CampaignState(CampaignInputs& inputs, Clock& clock)
     : inputs_{inputs},
       clock_{clock},
       monitor_{std::move(inputs.telemetry)},
@@ -13,12 +13,13 @@ CampaignBook::CampaignBook(CampaignInputs& inputs, Clock& clock)
   found_.gpu = inputs.gpu;
 }
 
-bool CampaignBook::asked_to_stop() {
+bool CampaignState::asked_to_stop() {
   if (inputs_.watcher && !inputs_.watcher(0, 0)) stopped_ = true;
   return stopped_;
 }
 
-void CampaignBook::measure(const std::vector<Subject*>& subjects, double share, const Taker& take) {
+void CampaignState::measure(const std::vector<Subject*>& subjects, double share,
+                            const Taker& take) {
   if (subjects.empty()) return;
   const std::size_t failed = harness_.failures().size();
   const auto watcher = [this](std::size_t done, std::size_t all) {
@@ -35,8 +36,8 @@ void CampaignBook::measure(const std::vector<Subject*>& subjects, double share, 
       static_cast<int>(subjects.size() - found - (harness_.failures().size() - failed));
 }
 
-void CampaignBook::keep(const Measurement& found, const Conditions& conditions, Json parts,
-                        int ranks) {
+void CampaignState::keep(const Measurement& found, const Conditions& conditions, Json parts,
+                         int ranks) {
   keep({{"name", found.name},
         {"ranks", ranks},
         {"settled", found.settled},
@@ -47,12 +48,12 @@ void CampaignBook::keep(const Measurement& found, const Conditions& conditions, 
         {"parts", std::move(parts)}});
 }
 
-void CampaignBook::keep(Json raw) {
+void CampaignState::keep(Json raw) {
   if (inputs_.sample) inputs_.sample(raw);
   found_.raw.push_back(std::move(raw));
 }
 
-Findings CampaignBook::finish() {
+Findings CampaignState::finish() {
   if (!inputs_.why_no_collectives.empty()) {
     found_.missing.push_back("collectives: " + inputs_.why_no_collectives);
   }
@@ -73,22 +74,22 @@ Json part_json(std::string_view what, Bytes size, const std::vector<Time>& times
 namespace {
 
 /// Reports fp8 as missing if the GPU or its library refuses it, before anything is measured.
-void ask_for_fp8(CampaignBook& book, const executor::Device& device) {
+void ask_for_fp8(CampaignState& campaign, const executor::Device& device) {
   models::Operation product;
   product.kind = models::OpKind::gemm;
   product.dtype = models::DType::fp8;
   const std::string why = device.refusal(product);
-  if (!why.empty()) book.found().missing.push_back(why);
+  if (!why.empty()) campaign.found().missing.push_back(why);
 }
 
 /// Measures the parts that need a single rank, and records what its device chose by itself.
-void measure_alone(CampaignBook& book) {
-  const CampaignInputs& inputs = book.inputs();
-  RankSet alone{1, inputs.alone, book.tools()};
+void measure_alone(CampaignState& campaign) {
+  const CampaignInputs& inputs = campaign.inputs();
+  RankSet alone{1, inputs.alone, campaign.tools()};
   Bench& bench = alone.bench(0);
-  Findings& found = book.found();
+  Findings& found = campaign.found();
   const auto part = [&](const char* name, const auto& work) {
-    book.part(name, [&] {
+    campaign.part(name, [&] {
       work();
       if (inputs.notes) found.notes = inputs.notes(bench.device());
       if (inputs.fused) found.fused = inputs.fused(bench.device());
@@ -96,31 +97,31 @@ void measure_alone(CampaignBook& book) {
   };
   found.machine = this_machine(bench.device().description());
   found.launch.mark = bench.mark_cost();
-  if (inputs.gpu) ask_for_fp8(book, bench.device());
+  if (inputs.gpu) ask_for_fp8(campaign, bench.device());
   const BudgetShares& shares = inputs.shares;
-  book.start();
-  part("launches", [&] { measure_launches(book, bench); });
-  part("first points", [&] { measure_points(book, alone, true, shares.first); });
-  part("loads", [&] { measure_loads(book, alone); });
-  part("points", [&] { measure_points(book, alone, false, shares.points); });
-  part("copies", [&] { measure_copies(book, alone); });
-  part("work on two queues", [&] { measure_overlaps(book, bench); });
+  campaign.start();
+  part("launches", [&] { measure_launches(campaign, bench); });
+  part("first points", [&] { measure_points(campaign, alone, true, shares.first); });
+  part("loads", [&] { measure_loads(campaign, alone); });
+  part("points", [&] { measure_points(campaign, alone, false, shares.points); });
+  part("copies", [&] { measure_copies(campaign, alone); });
+  part("work on two queues", [&] { measure_overlaps(campaign, bench); });
 }
 
 }  // namespace
 
 Findings run_campaign(CampaignInputs inputs, Clock& clock) {
-  CampaignBook book{inputs, clock};
-  measure_alone(book);
-  book.part("storage", [&] { measure_storage(book); });
+  CampaignState campaign{inputs, clock};
+  measure_alone(campaign);
+  campaign.part("storage", [&] { measure_storage(campaign); });
   for (std::size_t i = 0; i < inputs.sets.size(); ++i) {
     const double share = 1.0 / static_cast<double>(inputs.sets.size() - i);
-    book.part("several ranks", [&] {
-      RankSet together{inputs.sets[i], inputs.rank, book.tools()};
-      measure_together(book, together, share);
+    campaign.part("several ranks", [&] {
+      RankSet together{inputs.sets[i], inputs.rank, campaign.tools()};
+      measure_together(campaign, together, share);
     });
   }
-  return book.finish();
+  return campaign.finish();
 }
 
 }  // namespace orrery::calibrate

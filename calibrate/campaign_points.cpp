@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "calibrate/campaign_book.hpp"
+#include "calibrate/campaign_state.hpp"
 #include "calibrate/spelled.hpp"
 #include "models/pricing/calibrated.hpp"
 
@@ -47,32 +47,32 @@ void take(Findings& found, const Operation& op, Time time) {
   }
 }
 
-void take_point(CampaignBook& book, const Measurement& found, const KernelSubject& of) {
+void take_point(CampaignState& campaign, const Measurement& found, const KernelSubject& of) {
   Json parts = Json::array();
   for (std::size_t p = 0; p < found.parts.size(); ++p) {
     const Operation& op = of.timed().priced_as(*of.operations()[p]);
-    take(book.found(), op, found.median(p));
+    take(campaign.found(), op, found.median(p));
     Json part = described(op);
     part["us"] = times_json(found.parts[p]);
     parts.push_back(std::move(part));
   }
-  book.keep(found, of.conditions(), std::move(parts));
+  campaign.keep(found, of.conditions(), std::move(parts));
 }
 
-bool has_work(CampaignBook& book, const TimedBlock& each, const Bench& bench) {
-  return footprint(*each.block) <= book.inputs().most_memory &&
+bool has_work(CampaignState& campaign, const TimedBlock& each, const Bench& bench) {
+  return footprint(*each.block) <= campaign.inputs().most_memory &&
          !runnable(*each.block, bench.device()).empty();
 }
 
 /// Makes the subjects. Asks the device whether it runs each operation, which may make it compile a
 /// plan.
-KernelSubjects subjects_of(CampaignBook& book, const std::vector<TimedBlock>& blocks,
+KernelSubjects subjects_of(CampaignState& campaign, const std::vector<TimedBlock>& blocks,
                            RankSet& ranks) {
   KernelSubjects made;
   for (const TimedBlock& each : blocks) {
-    if (book.asked_to_stop()) break;
-    book.attempt(each.name, [&] {
-      if (!has_work(book, each, ranks.bench(0))) return;
+    if (campaign.asked_to_stop()) break;
+    campaign.attempt(each.name, [&] {
+      if (!has_work(campaign, each, ranks.bench(0))) return;
       made.push_back(std::make_unique<KernelSubject>(each, ranks));
     });
   }
@@ -101,22 +101,22 @@ void take_graph(LaunchCosts& costs, const Measurement& found) {
   costs.graph_kernel = found.median(1);
 }
 
-void measure_launches(CampaignBook& book, Bench& bench, LaunchSubject::As as, double share) {
+void measure_launches(CampaignState& campaign, Bench& bench, LaunchSubject::As as, double share) {
   std::vector<std::unique_ptr<LaunchSubject>> owned;
   std::vector<Subject*> subjects;
-  for (const TimedBlock& each : book.inputs().launches) {
+  for (const TimedBlock& each : campaign.inputs().launches) {
     if (runnable(*each.block, bench.device()).empty()) continue;
     owned.push_back(std::make_unique<LaunchSubject>(each, bench, as));
     subjects.push_back(owned.back().get());
   }
   const bool graph = as == LaunchSubject::As::graph;
-  book.measure(subjects, share, [&](const Measurement& found) {
-    (graph ? take_graph : take_launch)(book.found().launch, found);
+  campaign.measure(subjects, share, [&](const Measurement& found) {
+    (graph ? take_graph : take_launch)(campaign.found().launch, found);
     Json parts = Json::array(
         {part_json(graph ? "host, one graph" : "host, one launch", Bytes{}, found.parts[0]),
          part_json(graph ? "queue, one node" : "queue, one operation", Bytes{}, found.parts[1])});
     if (graph) parts[0]["nodes"] = named(owned, found.name)->kernels();
-    book.keep(found, {}, std::move(parts));
+    campaign.keep(found, {}, std::move(parts));
   });
 }
 
@@ -124,39 +124,39 @@ void measure_launches(CampaignBook& book, Bench& bench, LaunchSubject::As as, do
 
 /// On a device without queues the host runs the kernel itself: a launch costs only the two marks
 /// around it, which read a clock.
-void measure_launches(CampaignBook& book, Bench& bench) {
-  const BudgetShares& shares = book.inputs().shares;
-  if (bench.device().synchronous() && book.inputs().launches.empty()) {
-    LaunchCosts& costs = book.found().launch;
+void measure_launches(CampaignState& campaign, Bench& bench) {
+  const BudgetShares& shares = campaign.inputs().shares;
+  if (bench.device().synchronous() && campaign.inputs().launches.empty()) {
+    LaunchCosts& costs = campaign.found().launch;
     costs.forward = costs.backward = costs.communication = costs.mark * 2;
     return;
   }
-  measure_launches(book, bench, LaunchSubject::As::kernels, shares.launches);
+  measure_launches(campaign, bench, LaunchSubject::As::kernels, shares.launches);
   if (bench.device().graphs() == nullptr) {
-    book.found().missing.push_back("CUDA graphs: the device has none");
+    campaign.found().missing.push_back("CUDA graphs: the device has none");
     return;
   }
-  measure_launches(book, bench, LaunchSubject::As::graph, shares.graphs);
+  measure_launches(campaign, bench, LaunchSubject::As::graph, shares.graphs);
 }
 
-void measure_points(CampaignBook& book, RankSet& alone, bool first, double share) {
+void measure_points(CampaignState& campaign, RankSet& alone, bool first, double share) {
   std::vector<TimedBlock> blocks;
-  for (const TimedBlock& each : book.inputs().points) {
+  for (const TimedBlock& each : campaign.inputs().points) {
     if (each.first == first) blocks.push_back(each);
   }
   KernelSubjects owned;
-  book.found().setting_up +=
-      book.outside_of_budget([&] { owned = subjects_of(book, blocks, alone); });
-  book.measure(pointers_to(owned), share, [&](const Measurement& found) {
-    take_point(book, found, *named(owned, found.name));
+  campaign.found().setting_up +=
+      campaign.outside_of_budget([&] { owned = subjects_of(campaign, blocks, alone); });
+  campaign.measure(pointers_to(owned), share, [&](const Measurement& found) {
+    take_point(campaign, found, *named(owned, found.name));
   });
 }
 
-void measure_loads(CampaignBook& book, RankSet& alone) {
-  const CampaignInputs& inputs = book.inputs();
-  const KernelSubjects owned = subjects_of(book, inputs.loads, alone);
+void measure_loads(CampaignState& campaign, RankSet& alone) {
+  const CampaignInputs& inputs = campaign.inputs();
+  const KernelSubjects owned = subjects_of(campaign, inputs.loads, alone);
   std::vector<SustainedLoad> loads;
-  book.measure(pointers_to(owned), inputs.shares.bursts, [&](const Measurement& found) {
+  campaign.measure(pointers_to(owned), inputs.shares.bursts, [&](const Measurement& found) {
     const KernelSubject& of = *named(owned, found.name);
     SustainedLoad load;
     load.what = found.name;
@@ -165,23 +165,24 @@ void measure_loads(CampaignBook& book, RankSet& alone) {
     load.isolated = found.median(0);
     load.bursts = of.conditions();
     loads.push_back(std::move(load));
-    book.keep(found, of.conditions(),
-              Json::array({part_json("in bursts", Bytes{}, found.parts[0])}));
+    campaign.keep(found, of.conditions(),
+                  Json::array({part_json("in bursts", Bytes{}, found.parts[0])}));
   });
   const Time all = scaled(inputs.rules.budget, inputs.shares.loads);
   for (SustainedLoad& each : loads) {
-    if (book.asked_to_stop()) return;
-    book.attempt("load of " + each.what, [&] {
+    if (campaign.asked_to_stop()) return;
+    campaign.attempt("load of " + each.what, [&] {
       const Time span =
           std::min(inputs.load_time, Time{all.count() / static_cast<std::int64_t>(owned.size())});
       each.sustained = time_under_load(named(owned, each.what)->timed(), alone.bench(0), span);
       each.conditions = alone.bench(0).monitor().seen();
-      book.found().loads.push_back(each);
-      book.keep({{"name", "load of " + each.what},
-                 {"ranks", 1},
-                 {"conditions", to_json(each.conditions)},
-                 {"parts", Json::array({part_json("in bursts", Bytes{}, {each.isolated}),
-                                        part_json("for seconds", Bytes{}, {each.sustained})})}});
+      campaign.found().loads.push_back(each);
+      campaign.keep(
+          {{"name", "load of " + each.what},
+           {"ranks", 1},
+           {"conditions", to_json(each.conditions)},
+           {"parts", Json::array({part_json("in bursts", Bytes{}, {each.isolated}),
+                                  part_json("for seconds", Bytes{}, {each.sustained})})}});
     });
   }
 }

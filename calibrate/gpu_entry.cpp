@@ -58,7 +58,7 @@ class GpuEntry {
   void put_products(hardware::DType format, const std::vector<ProductPoint>& points) {
     const std::string word{hardware::name(format)};
     const Roof under = roof(format, points);
-    const ProductFit fit = fit_products(points, under);
+    const GemmCalibration fit = fit_gemms(points, under);
     if (!read_.peak(format)) gpu_["dense_peak"][word] = spelled(under.peak);
     gpu_["gemm"][word] = curve_json(fit.curve);
     gpu_["measured"]["gemm"][word] = ratios_json(fit.residuals);
@@ -71,7 +71,7 @@ class GpuEntry {
 
   void put_batched(hardware::DType format, const std::vector<ProductPoint>& points) {
     const std::string word{hardware::name(format)};
-    const ProductFit fit = fit_products(points, roof(format, points));
+    const GemmCalibration fit = fit_gemms(points, roof(format, points));
     gpu_["measured"]["batched"][word] = curve_json(fit.curve);
     gpu_["measured"]["batched_gemm"][word] = ratios_json(fit.residuals);
     curves_.push_back({"batched_gemm " + word, points.size(), fit.leave_out_error_pct});

@@ -70,7 +70,7 @@ Json described(const models::Operation& op) {
             {"format", std::string{hardware::name(op.dtype)}},
             {"bytes", op.bytes.count()},
             {"flops", op.flops.count()}};
-  if (models::is_product(op.kind)) {
+  if (models::is_gemm(op.kind)) {
     json["m"] = op.gemm.m;
     json["n"] = op.gemm.n;
     json["k"] = op.gemm.k;

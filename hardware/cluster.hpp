@@ -95,8 +95,8 @@ struct Cluster {
   std::string price_source;  // with its date
   /// Defaults filled in, and the fallback curves that every simulation of this GPU uses. Not listed
   /// are a curve of another dtype of the same GPU, and another GPU's attention kernel next to the
-  /// GPU's own: they matter only to those who use them, and `origin.borrowed` reports them.
-  /// `borrowings(gpu())` lists all.
+  /// GPU's own: they matter only to those who use them, and `origin.fallback_from` reports them.
+  /// `fallback_notes(gpu())` lists all.
   std::vector<std::string> assumptions;
   int unconfirmed = 0;  // numbers of the whole cluster whose source is "unconfirmed"
 

@@ -12,10 +12,10 @@
 
 namespace orrery::hardware {
 
-/// Where a curve comes from. `borrowed` names the GPU or dtype whose shares of peak were used.
+/// Where a curve comes from. `fallback_from` names the GPU or dtype whose shares of peak were used.
 struct CurveOrigin {
   std::string source;
-  std::string borrowed;  // empty: measured on this very GPU and dtype
+  std::string fallback_from;  // empty: measured on this very GPU and dtype
 };
 
 /// Shapes that a GEMM curve was fitted to, and its cross-validation errors (rows held out in turn).

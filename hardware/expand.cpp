@@ -80,7 +80,7 @@ void check_sources(const Node& object) {
   for (const auto& [pointer, source] : sources->members()) source.as<std::string>();
 }
 
-Json laid_over(const Json& base, const Json& object, EntryKind kind) {
+Json overridden(const Json& base, const Json& object, EntryKind kind) {
   Json result = base;
   if (kind == EntryKind::gpu && object.contains("name") && object["name"] != base["name"]) {
     for (const char* curves : {"gemm", "attention", "memory_bound"}) result.erase(curves);
@@ -195,7 +195,7 @@ Json resolved(const Node& value, EntryKind kind) {
   if (!value.is_object()) value.fail_expected("a name or an object");
   check_sources(value);
   const auto like = value.find("like");
-  if (like) return laid_over(entry_named(*like, kind), value.json(), kind);
+  if (like) return overridden(entry_named(*like, kind), value.json(), kind);
   Json copy = value.json();
   copy.erase("aliases");
   return copy;

@@ -11,12 +11,13 @@ constexpr DType every_dtype[] = {DType::fp64,  DType::fp32, DType::tf32, DType::
 template <class Map, class Key>
 const typename Map::mapped_type* measured(const Map& curves, const Key& key) {
   const auto found = curves.find(key);
-  return found != curves.end() && found->second.origin.borrowed.empty() ? &found->second : nullptr;
+  return found != curves.end() && found->second.origin.fallback_from.empty() ? &found->second
+                                                                             : nullptr;
 }
 
 GemmCurve copied_from(const GemmCurve& curve, std::string from) {
   GemmCurve copy = curve;
-  copy.origin.borrowed = std::move(from);
+  copy.origin.fallback_from = std::move(from);
   return copy;
 }
 
@@ -49,20 +50,20 @@ void fill_from_fallbacks(Gpu& gpu, const std::vector<Gpu>& fallbacks) {
 
   for (const Gpu& fallback : fallbacks) {
     for (const auto& [kernel, curve] : fallback.attention) {
-      if (!curve.origin.borrowed.empty()) continue;
+      if (!curve.origin.fallback_from.empty()) continue;
       const auto [place, added] = gpu.attention.emplace(kernel, curve);
-      if (added) place->second.origin.borrowed = fallback.name;
+      if (added) place->second.origin.fallback_from = fallback.name;
     }
   }
   for (const Gpu& fallback : fallbacks) {
     if (gpu.memory_bound.origin.source.empty() && !fallback.memory_bound.origin.source.empty()) {
       gpu.memory_bound = fallback.memory_bound;
-      gpu.memory_bound.origin.borrowed = fallback.name;
+      gpu.memory_bound.origin.fallback_from = fallback.name;
     }
     if (gpu.sustained_origin.source.empty() && !fallback.sustained_origin.source.empty()) {
       gpu.sustained_share = fallback.sustained_share;
       gpu.sustained_origin = {.source = fallback.sustained_origin.source,
-                              .borrowed = fallback.name};
+                              .fallback_from = fallback.name};
     }
   }
 }

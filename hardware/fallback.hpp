@@ -1,7 +1,7 @@
 #pragma once
 // Fallback curves for a GPU that was not measured: the shares of peak of one that was. The error is
 // a few per cent within the same silicon and ten to twenty across generations, mostly too fast, so
-// `borrowings` reports every fallback curve. Residuals and absolute rates have no fallback.
+// `fallback_notes` reports every fallback curve. Residuals and absolute rates have no fallback.
 
 #include <vector>
 

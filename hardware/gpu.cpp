@@ -28,7 +28,7 @@ Time Gpu::attention_time(std::string_view kernel, DType type, const AttentionCal
   return time_of(curve->second, *rate, call);
 }
 
-std::vector<std::string> borrowings(const Gpu& gpu) {
+std::vector<std::string> fallback_notes(const Gpu& gpu) {
   std::vector<std::string> reported;
   const auto report = [&](std::string_view curve, const std::string& from) {
     if (!from.empty()) {
@@ -36,15 +36,15 @@ std::vector<std::string> borrowings(const Gpu& gpu) {
     }
   };
   for (const auto& [type, curve] : gpu.gemm) {
-    report(fmt::format("gemm {}", name(type)), curve.origin.borrowed);
+    report(fmt::format("gemm {}", name(type)), curve.origin.fallback_from);
   }
   for (const auto& [kernel, curve] : gpu.attention) {
-    report(fmt::format("attention {}", kernel), curve.origin.borrowed);
+    report(fmt::format("attention {}", kernel), curve.origin.fallback_from);
   }
-  report("memory-bound", gpu.memory_bound.origin.borrowed);
-  if (!gpu.sustained_origin.borrowed.empty()) {
+  report("memory-bound", gpu.memory_bound.origin.fallback_from);
+  if (!gpu.sustained_origin.fallback_from.empty()) {
     reported.push_back(fmt::format("sustained share of {} borrowed from {}", gpu.name,
-                                   gpu.sustained_origin.borrowed));
+                                   gpu.sustained_origin.fallback_from));
   }
   return reported;
 }

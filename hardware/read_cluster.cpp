@@ -151,12 +151,12 @@ void check_reach(const Node& node, const Cluster& cluster) {
 }
 
 /// Adds the fallback curves that every simulation of this GPU uses to the assumptions.
-void report_borrowings(Cluster& cluster) {
+void report_fallbacks(Cluster& cluster) {
   const Gpu& gpu = cluster.gpu();
   const bool own_attention =
       std::any_of(gpu.attention.begin(), gpu.attention.end(),
-                  [](const auto& kernel) { return kernel.second.origin.borrowed.empty(); });
-  for (std::string& sentence : borrowings(gpu)) {
+                  [](const auto& kernel) { return kernel.second.origin.fallback_from.empty(); });
+  for (std::string& sentence : fallback_notes(gpu)) {
     const bool of_another_dtype = sentence.find(" borrowed from its ") != std::string::npos;
     const bool of_another_kernel = own_attention && sentence.rfind("attention", 0) == 0;
     if (!of_another_dtype && !of_another_kernel) {
@@ -192,7 +192,7 @@ Cluster read_cluster(const Node& node) {
       cluster.assumptions.push_back(sentence.as<std::string>());
     }
   }
-  report_borrowings(cluster);
+  report_fallbacks(cluster);
   cluster.unconfirmed = count_unconfirmed(node.json());
   return cluster;
 }

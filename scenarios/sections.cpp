@@ -45,7 +45,7 @@ Json of_name(Section section, const Node& value, std::optional<int> year) {
 /// A software profile with everything it inherits.
 Json whole_software(const Node& written, std::optional<int> year) {
   const bool inherits = written.has("parent") || written.has("eras") || year;
-  return inherits ? models::descend(written, year).profile : written.json();
+  return inherits ? models::resolve_profile(written, year).profile : written.json();
 }
 
 /// Names a model without a name after its file.

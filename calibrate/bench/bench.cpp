@@ -35,11 +35,11 @@ models::Block small_kernel() {
 Bench::Bench(executor::Device& device, Clock& clock, ClockMonitor& monitor, const BenchSizes& sizes)
     : device_{device}, clock_{clock}, monitor_{monitor}, sizes_{sizes} {
   if (device.synchronous()) return;
-  from_ = device.allocate(sizes.run_up);
+  from_ = device.allocate(sizes.busy_copy);
   try {
-    to_ = device.allocate(sizes.run_up);
-    device.zero(from_, sizes.run_up);
-    device.zero(to_, sizes.run_up);
+    to_ = device.allocate(sizes.busy_copy);
+    device.zero(from_, sizes.busy_copy);
+    device.zero(to_, sizes.busy_copy);
     copy_ = time_copy();
   } catch (...) {
     device.release(from_);
@@ -59,12 +59,12 @@ Time Bench::mark_cost() {
   return *mark_cost_;
 }
 
-/// Time of one run-up copy: the fastest of three.
+/// Time of one busy copy: the fastest of three.
 Time Bench::time_copy() {
   Time best{};
   for (int i = 0; i < 4; ++i) {  // the first one warms up
     const executor::Mark begin = device_.mark(compute);
-    device_.copy(from_, to_, sizes_.run_up, compute);
+    device_.copy(from_, to_, sizes_.busy_copy, compute);
     const executor::Mark end = device_.mark(compute);
     device_.finish();
     const Time taken = std::max(Time{1}, device_.time_of(end) - device_.time_of(begin));
@@ -80,7 +80,7 @@ Time Bench::time_marks() {
   const Operands operands{device_, block, 1, 1};
   std::vector<Time> looks;
   const auto pass = [&](bool marked) {
-    run_up(20_us * sizes_.marks);
+    keep_busy(20_us * sizes_.marks);
     const executor::Mark begin = device_.mark(compute);
     for (int i = 0; i < sizes_.marks; ++i) {
       operands.run(block.operations.front(), 0);
@@ -100,11 +100,11 @@ Time Bench::time_marks() {
   return quantile(looks, 0.5);
 }
 
-void Bench::run_up(Time host) {
+void Bench::keep_busy(Time host) {
   if (device_.synchronous()) return;
   const auto wanted = static_cast<int>(ahead * ratio(host, copy_)) + 1;
-  for (int i = 0; i < std::min(wanted, sizes_.most_run_ups); ++i) {
-    device_.copy(from_, to_, sizes_.run_up, compute);
+  for (int i = 0; i < std::min(wanted, sizes_.most_busy_copies); ++i) {
+    device_.copy(from_, to_, sizes_.busy_copy, compute);
   }
 }
 
@@ -115,7 +115,8 @@ Time Bench::between(executor::Mark from, executor::Mark to) {
 
 int Bench::copies_of(Bytes footprint) const {
   constexpr std::int64_t most = 32;
-  const std::int64_t wanted = sizes_.cold.count() / std::max<std::int64_t>(1, footprint.count());
+  const std::int64_t wanted =
+      sizes_.uncached.count() / std::max<std::int64_t>(1, footprint.count());
   return static_cast<int>(std::clamp<std::int64_t>(wanted + 1, 1, most));
 }
 
@@ -124,12 +125,12 @@ int Bench::repeats_for(Time once) const {
   return static_cast<int>(std::clamp<std::int64_t>(fits, 1, sizes_.most_repeats));
 }
 
-Laps::Laps(Bench& bench, models::Lane queue, Time host, Core core)
+SegmentTimer::SegmentTimer(Bench& bench, models::Lane queue, Time host, Core core)
     : bench_{bench}, queue_{queue}, core_{core} {
   executor::Device& device = bench.device();
   if (!device.synchronous()) {
     bench.mark_cost();  // measured before anything is enqueued
-    bench.run_up(host);
+    bench.keep_busy(host);
     if (queue != compute) device.wait(queue, device.mark(compute));
     marks_.push_back(device.mark(queue));
   }
@@ -137,12 +138,12 @@ Laps::Laps(Bench& bench, models::Lane queue, Time host, Core core)
   begin();
 }
 
-void Laps::begin() {
+void SegmentTimer::begin() {
   if (bench_.device().synchronous()) begin_ = {.busy = bench_.clock().busy()};
   begin_.now = bench_.clock().now();
 }
 
-void Laps::lap() {
+void SegmentTimer::end_segment() {
   if (!bench_.device().synchronous()) {
     marks_.push_back(bench_.device().mark(queue_));
     return;
@@ -153,13 +154,13 @@ void Laps::lap() {
   begin();
 }
 
-void Laps::restart() {
+void SegmentTimer::restart() {
   if (!bench_.device().synchronous()) marks_.assign(1, bench_.device().mark(queue_));
   times_.clear();
   begin();
 }
 
-std::vector<Time> Laps::finish() {
+std::vector<Time> SegmentTimer::finish() {
   host_time_ = bench_.clock().now() - started_;
   executor::Device& device = bench_.device();
   device.finish();

@@ -16,19 +16,19 @@ namespace orrery::calibrate {
 
 /// Sizes of the work around the timed work; tests use small ones.
 struct BenchSizes {
-  Bytes run_up = 256_MiB;  // one copy before the timed work
-  Bytes cold = 128_MiB;    // all operand copies that work cycles through: beyond any cache
-  Time interval = 200_us;  // target duration of a repeated piece of work
-  int most_repeats = 64;   // upper limit of its repeats
-  int most_run_ups = 64;   // upper limit of copies before the timed work
-  int marks = 100;         // marks from which a mark's own time is measured
+  Bytes busy_copy = 256_MiB;  // one copy before the timed work
+  Bytes uncached = 128_MiB;   // all operand copies that work cycles through: beyond any cache
+  Time interval = 200_us;     // target duration of a repeated piece of work
+  int most_repeats = 64;      // upper limit of its repeats
+  int most_busy_copies = 64;  // upper limit of copies before the timed work
+  int marks = 100;            // marks from which a mark's own time is measured
 };
 
 /// A device with the clock, monitor and sizes that its measurements share. Used from the device's
 /// thread only.
 class Bench {
  public:
-  /// Device, clock and monitor must outlive the bench. Errors  no room for the run-up's copies:
+  /// Device, clock and monitor must outlive the bench. Errors  no room for the busy copies:
   /// RunFailure
   Bench(executor::Device& device, Clock& clock, ClockMonitor& monitor, const BenchSizes& sizes);
   ~Bench();
@@ -43,7 +43,7 @@ class Bench {
   Time mark_cost();
 
   /// Keeps the compute queue busy for about `host`, while the host enqueues.
-  void run_up(Time host);
+  void keep_busy(Time host);
   /// Time between two marks of one queue minus a mark's own time, at least a tenth of the raw time.
   Time between(executor::Mark from, executor::Mark to);
   /// Number of operand copies that work must cycle through to find none in a cache.
@@ -66,16 +66,16 @@ class Bench {
 };
 
 /// Times pieces of work that follow each other on one queue.
-class Laps {
+class SegmentTimer {
  public:
   /// What counts on a device without queues: wall-clock time, or the thread's own CPU time if every
   /// rank has a core of its own.
   enum class Core : std::uint8_t { shared, own };
 
   /// host  estimated host time to enqueue all pieces
-  Laps(Bench& bench, models::Lane queue, Time host, Core core = Core::shared);
+  SegmentTimer(Bench& bench, models::Lane queue, Time host, Core core = Core::shared);
   /// Ends the current piece and starts the next.
-  void lap();
+  void end_segment();
   /// Discards what was enqueued so far; the first piece starts here.
   void restart();
   /// Waits for the device, forgets its marks and returns one time for each piece.

@@ -8,9 +8,9 @@
 
 #include "calibrate/bench/operands.hpp"
 #include "executor/device/cpu/fp8.hpp"
-#include "executor/device/few_bits.hpp"
 #include "executor/device/fp8_operand.hpp"
 #include "executor/device/grouped.hpp"
+#include "executor/device/low_precision.hpp"
 #include "executor/errors.hpp"
 #include "sim/errors.hpp"
 
@@ -84,7 +84,8 @@ double element_of(executor::Device& device, const View& view, std::int64_t index
 /// operands (tf32) and the result (16 bits) is allowed a hundredth of it.
 void check_product(executor::Device& device, const Operation& op, const Operands& operands) {
   const std::vector<View> reads = operands.bound(op, 0).reads;
-  if (executor::FewBitReads{reads}.in_blocks()) return;  // its sums depend on every block's scale
+  if (executor::LowPrecisionOperands{reads}.in_blocks())
+    return;  // its sums depend on every block's scale
   const executor::ExpertProduct of = looked_at(op);
   const auto& [m, n, k, batch, transpose_a, transpose_b, accumulate, subtract] = of.shape;
   const View& a = operands.view(0, op.reads[0]);

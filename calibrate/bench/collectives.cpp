@@ -36,7 +36,7 @@ std::string CollectiveSubject::name() const {
 void CollectiveSubject::set_up() {
   from_.assign(rank_index(ranks().ranks()), nullptr);
   to_ = from_;
-  ranks().team.all([&](int rank) {
+  ranks().threads.all([&](int rank) {
     executor::Device& device = ranks().device(rank);
     const std::vector<float> own(static_cast<std::size_t>(size_.count() / 4),
                                  static_cast<float>(rank + 1));
@@ -88,7 +88,7 @@ void CollectiveSubject::check() {
     at = size_.count() / all;
   }
   float found = 0;
-  ranks().team.all([&](int rank) {
+  ranks().threads.all([&](int rank) {
     if (rank != looked_at) return;
     ranks().device(rank).read(to_[rank_index(rank)] + at, &found, Bytes{sizeof found});
   });
@@ -98,18 +98,18 @@ void CollectiveSubject::check() {
       fmt::format("{} gives {} where {} is right: not timed", name(), found, expected)};
 }
 
-/// One small call makes all queues start together; ranks without queues start after the gate.
-void CollectiveSubject::enqueue(int rank, Laps& laps) {
+/// One small call makes all queues start together; ranks without queues start after the barrier.
+void CollectiveSubject::enqueue(int rank, SegmentTimer& timer) {
   if (!ranks().device(rank).synchronous()) {
     call(rank, Bytes{4 * ranks().ranks()});
-    laps.restart();
+    timer.restart();
   }
   for (int i = 0; i < repeats(); ++i) call(rank, size_);
-  laps.lap();
+  timer.end_segment();
 }
 
 void CollectiveSubject::tear_down() noexcept {
-  ranks().team.all([&](int rank) {
+  ranks().threads.all([&](int rank) {
     for (std::vector<std::byte*>* of : {&from_, &to_}) {
       if (rank_index(rank) < of->size() && (*of)[rank_index(rank)] != nullptr) {
         ranks().device(rank).release((*of)[rank_index(rank)]);
@@ -131,7 +131,7 @@ std::string CommunicationLaunch::name() const {
 
 bool CommunicationLaunch::run(std::vector<Time>& times) {
   std::vector<Time> of(rank_index(ranks_.ranks()));
-  ranks_.team.all([&](int rank) {
+  ranks_.threads.all([&](int rank) {
     const Time begin = clock_.now();
     for (int i = 0; i < launched_in_a_run; ++i) collective_.call(rank, size());
     of[rank_index(rank)] = clock_.now() - begin;

@@ -29,7 +29,7 @@ class CollectiveSubject : public TimedSubject {
  private:
   /// Errors  a sum or an order that is wrong: RunFailure
   void set_up() override;
-  void enqueue(int rank, Laps& laps) override;
+  void enqueue(int rank, SegmentTimer& timer) override;
   void tear_down() noexcept override;
   void check();
 

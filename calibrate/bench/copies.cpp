@@ -29,12 +29,12 @@ void DeviceCopy::set_up() {
   bench.device().finish();
 }
 
-void DeviceCopy::enqueue(int rank, Laps& laps) {
+void DeviceCopy::enqueue(int rank, SegmentTimer& timer) {
   for (int i = 0; i < repeats(); ++i) {
     const std::size_t at = static_cast<std::size_t>(2 * i) % memory_.size();
     ranks().device(rank).copy(memory_[at], memory_[at + 1], size_, Lane::compute);
   }
-  laps.lap();
+  timer.end_segment();
 }
 
 void DeviceCopy::tear_down() noexcept {
@@ -83,11 +83,11 @@ void PinnedCopy::set_up() {
   pair_->check();
 }
 
-void PinnedCopy::enqueue(int /*rank*/, Laps& laps) {
+void PinnedCopy::enqueue(int /*rank*/, SegmentTimer& timer) {
   for (int i = 0; i < repeats(); ++i) pair_->to_device(Lane::copy);
-  laps.lap();
+  timer.end_segment();
   for (int i = 0; i < repeats(); ++i) pair_->from_device(Lane::copy);
-  laps.lap();
+  timer.end_segment();
 }
 
 std::string PageableCopy::name() const {

@@ -21,7 +21,7 @@ class DeviceCopy : public TimedSubject {
 
  private:
   void set_up() override;
-  void enqueue(int rank, Laps& laps) override;
+  void enqueue(int rank, SegmentTimer& timer) override;
   void tear_down() noexcept override;
 
   Bytes size_;
@@ -60,7 +60,7 @@ class PinnedCopy : public TimedSubject {
 
  private:
   void set_up() override;
-  void enqueue(int rank, Laps& laps) override;
+  void enqueue(int rank, SegmentTimer& timer) override;
   void tear_down() noexcept override { pair_.reset(); }
 
   Bytes size_;

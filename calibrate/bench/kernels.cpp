@@ -33,7 +33,7 @@ KernelSubject::KernelSubject(TimedBlock of, RankSet& ranks)
 void KernelSubject::set_up() {
   on_.clear();
   on_.resize(static_cast<std::size_t>(ranks().ranks()));
-  ranks().team.all([&](int rank) { set_up(rank); });
+  ranks().threads.all([&](int rank) { set_up(rank); });
   if (of_.compared) compare();
 }
 
@@ -65,14 +65,14 @@ void KernelSubject::compare() {
   device.finish();
 }
 
-void KernelSubject::enqueue(int rank, Laps& laps) {
+void KernelSubject::enqueue(int rank, SegmentTimer& timer) {
   OnRank& own = on_[static_cast<std::size_t>(rank)];
   executor::Device& device = ranks().device(rank);
   for (std::size_t i = 0; i < operations_.size(); ++i) {
     for (int again = 0; again < repeats(); ++again) {
       own.bound[(own.turn + static_cast<std::size_t>(again)) % own.bound.size()][i].run(device);
     }
-    laps.lap();
+    timer.end_segment();
   }
   own.turn += static_cast<std::size_t>(repeats());
 }

@@ -55,7 +55,7 @@ class KernelSubject : public TimedSubject {
   void set_up() override;
   void set_up(int rank);
   void compare();
-  void enqueue(int rank, Laps& laps) override;
+  void enqueue(int rank, SegmentTimer& timer) override;
   void tear_down() noexcept override;
   bool repeated() const override { return of_.alone; }
 

@@ -48,7 +48,7 @@ bool LaunchSubject::run(std::vector<Time>& times) {
   const std::int64_t rounds =
       as_ == As::graph ? graphs_in_a_run : (launches + kernels_ - 1) / kernels_;
   const std::int64_t launched = as_ == As::graph ? rounds : rounds * kernels_;
-  Laps laps{bench_, models::Lane::compute, 20_us * launched};
+  SegmentTimer timer{bench_, models::Lane::compute, 20_us * launched};
   for (std::int64_t round = 0; round < rounds; ++round) {
     if (as_ == As::graph) {
       bench_.device().graphs()->launch(*graph_);
@@ -56,9 +56,9 @@ bool LaunchSubject::run(std::vector<Time>& times) {
       launch_all();
     }
   }
-  laps.lap();
-  const Time on_queue = laps.finish().front();
-  times = {std::max(Time{1}, Time{laps.host_time().count() / launched}),
+  timer.end_segment();
+  const Time on_queue = timer.finish().front();
+  times = {std::max(Time{1}, Time{timer.host_time().count() / launched}),
            std::max(Time{1}, Time{on_queue.count() / (rounds * kernels_)})};
   return true;
 }

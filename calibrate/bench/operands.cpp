@@ -25,7 +25,7 @@ Bytes room_on_device(const Operand& operand) {
 
 bool is_multiplied(const models::Block& block, OperandId id) {
   const auto reads_it = [&](const Operation& op) {
-    return is_product(op.kind) && std::find(op.reads.begin(), op.reads.end(), id) != op.reads.end();
+    return is_gemm(op.kind) && std::find(op.reads.begin(), op.reads.end(), id) != op.reads.end();
   };
   return std::any_of(block.operations.begin(), block.operations.end(), reads_it);
 }

@@ -102,7 +102,7 @@ OverlapTimes measure_overlap(Device& device, const QueueWork& kernel, const Queu
 
 std::vector<NamedOverlap> overlap_with_pinned_copies(const TimedBlock& product, Bench& bench) {
   Device& device = bench.device();
-  const Bytes size = std::min(pinned, bench.sizes().run_up);
+  const Bytes size = std::min(pinned, bench.sizes().busy_copy);
   const PinnedPair one{device, size}, other{device, size};
   const std::string to = fmt::format("copy from page-locked memory {} B", size.count());
   const std::string from = fmt::format("copy to page-locked memory {} B", size.count());
@@ -117,7 +117,7 @@ std::vector<NamedOverlap> overlap_with_pinned_copies(const TimedBlock& product, 
 
 NamedOverlap overlap_with_copy(const TimedBlock& product, Bench& bench) {
   Device& device = bench.device();
-  const Bytes size = std::min(copied, bench.sizes().run_up);
+  const Bytes size = std::min(copied, bench.sizes().busy_copy);
   models::Block memory;
   memory.operands.resize(2);
   for (models::Operand& each : memory.operands) {
@@ -137,7 +137,7 @@ NamedOverlap overlap_with_all_reduce(const TimedBlock& product, RankSet& ranks, 
   CollectiveSubject collective{models::Collective::all_reduce, size, ranks};
   collective.prepare();
   const auto on_all = [&](const auto& measure) {
-    ranks.team.all([&](int rank) {
+    ranks.threads.all([&](int rank) {
       Device& device = ranks.device(rank);
       CyclingProduct own{product, device, 2};
       measure(rank, device, own.work(),
@@ -165,10 +165,10 @@ Time time_under_load(const TimedBlock& product, Bench& bench, Time span_of_load)
   bench.monitor().forget();
   const Time end = bench.clock().now() + span_of_load;
   do {
-    Laps laps{bench, Lane::compute, Time{}};
+    SegmentTimer timer{bench, Lane::compute, Time{}};
     for (int i = 0; i < rounds_of_load; ++i) work.enqueue();
-    laps.lap();
-    rounds.push_back(Time{laps.finish().front().count() / rounds_of_load});
+    timer.end_segment();
+    rounds.push_back(Time{timer.finish().front().count() / rounds_of_load});
   } while (bench.clock().now() < end || rounds.size() < 4);
   const auto third = static_cast<std::ptrdiff_t>((rounds.size() + 2) / 3);
   return std::max(Time{1}, median(std::vector<Time>(rounds.end() - third, rounds.end())));

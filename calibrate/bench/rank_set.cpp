@@ -9,15 +9,15 @@
 namespace orrery::calibrate {
 
 RankSet::RankSet(int ranks, const Make& make, const BenchTools& tools)
-    : team{ranks},
-      gate{ranks},
+    : threads{ranks},
+      barrier{ranks},
       members_(rank_index(ranks)),
       benches_(rank_index(ranks)),
-      core_{ranks <= usable_cores() ? Laps::Core::own : Laps::Core::shared} {
+      core_{ranks <= usable_cores() ? SegmentTimer::Core::own : SegmentTimer::Core::shared} {
   std::vector<int> all(rank_index(ranks));
   std::iota(all.begin(), all.end(), 0);
   std::vector<executor::GroupId> groups(all.size());
-  team.all([&](int rank) {
+  threads.all([&](int rank) {
     RankParts& own = members_[rank_index(rank)] = make(rank, ranks);
     if (own.fabric) {
       groups[rank_index(rank)] = own.fabric->make_group(all);
@@ -30,7 +30,7 @@ RankSet::RankSet(int ranks, const Make& make, const BenchTools& tools)
 }
 
 RankSet::~RankSet() {
-  team.all([&](int rank) {
+  threads.all([&](int rank) {
     benches_[rank_index(rank)].reset();
     members_[rank_index(rank)].fabric.reset();
     members_[rank_index(rank)].device.reset();
@@ -54,12 +54,12 @@ bool TimedSubject::run(std::vector<Time>& times) {
   ClockMonitor& monitor = ranks_.bench(0).monitor();
   const bool before = monitor.throttled();
   std::vector<std::vector<Time>> found(host_times_.size());
-  ranks_.team.all([&](int rank) {
-    ranks_.gate.pass();
-    Laps laps{ranks_.bench(rank), queue_, host_times_[rank_index(rank)], ranks_.core()};
-    enqueue(rank, laps);
-    found[rank_index(rank)] = laps.finish();
-    host_times_[rank_index(rank)] = laps.host_time();
+  ranks_.threads.all([&](int rank) {
+    ranks_.barrier.wait();
+    SegmentTimer timer{ranks_.bench(rank), queue_, host_times_[rank_index(rank)], ranks_.core()};
+    enqueue(rank, timer);
+    found[rank_index(rank)] = timer.finish();
+    host_times_[rank_index(rank)] = timer.host_time();
   });
   times.assign(parts(), Time{});
   for (const std::vector<Time>& of_rank : found) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "calibrate/bench/bench.hpp"
-#include "calibrate/bench/team.hpp"
+#include "calibrate/bench/concurrent_ranks.hpp"
 #include "executor/fabric/fabric.hpp"
 
 namespace orrery::calibrate {
@@ -34,7 +34,7 @@ class RankSet {
   RankSet(int ranks, const Make& make, const BenchTools& tools);
   ~RankSet();
 
-  int ranks() const { return team.ranks(); }
+  int ranks() const { return threads.ranks(); }
   executor::Device& device(int rank) const {
     return *members_[static_cast<std::size_t>(rank)].device;
   }
@@ -44,16 +44,16 @@ class RankSet {
   Bench& bench(int rank) const { return *benches_[static_cast<std::size_t>(rank)]; }
   executor::GroupId group() const { return group_; }
   /// `own` if this machine has a core for every rank.
-  Laps::Core core() const { return core_; }
+  SegmentTimer::Core core() const { return core_; }
 
-  Team team;
-  Gate gate;
+  ConcurrentRanks threads;
+  Barrier barrier;
 
  private:
   std::vector<RankParts> members_;
   std::vector<std::unique_ptr<Bench>> benches_;
   executor::GroupId group_ = 0;
-  Laps::Core core_;
+  SegmentTimer::Core core_;
 };
 
 /// Work that all ranks of a set run concurrently, timed part by part.
@@ -81,8 +81,8 @@ class TimedSubject : public Subject {
   int repeats() const { return repeats_; }
   /// Allocates memory, runs once and checks the result. Runs on the caller's thread.
   virtual void set_up() = 0;
-  /// Called by each rank: enqueues each part `repeats()` times, and ends it with a lap.
-  virtual void enqueue(int rank, Laps& laps) = 0;
+  /// Called by each rank: enqueues each part `repeats()` times, and ends each with `end_segment`.
+  virtual void enqueue(int rank, SegmentTimer& timer) = 0;
   virtual void tear_down() noexcept = 0;
   /// False for work that runs once instead of being repeated to fill an interval.
   virtual bool repeated() const { return true; }

@@ -139,7 +139,7 @@ std::optional<double> sizes_left_out(const std::vector<SizeTable::Point>& sizes,
 
 }  // namespace
 
-ProductFit fit_products(const std::vector<ProductPoint>& points, const Roof& roof) {
+GemmCalibration fit_gemms(const std::vector<ProductPoint>& points, const Roof& roof) {
   ensure(!points.empty(), "a curve is fitted to points");
   std::vector<hardware::GemmPoint> measured;
   for (const ProductPoint& each : points) measured.push_back(gemm_point(each, roof));

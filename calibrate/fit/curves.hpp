@@ -29,7 +29,7 @@ struct Roof {
 /// Fit of GEMMs: overhead and shares at a corner of 4 (hardware/fitting/gemm_fit.hpp), and the
 /// residuals by shape. `leave_out_error_pct`: median absolute error of cross-validation, every
 /// fifth point in turn predicted by the other four fifths, residuals included.
-struct ProductFit {
+struct GemmCalibration {
   hardware::GemmCurve curve;
   std::vector<hardware::ShapeResidual::ResidualSample> residuals;
   std::optional<double> leave_out_error_pct;
@@ -37,7 +37,7 @@ struct ProductFit {
 };
 
 /// Errors  no point: ContractError
-ProductFit fit_products(const std::vector<ProductPoint>& points, const Roof& roof);
+GemmCalibration fit_gemms(const std::vector<ProductPoint>& points, const Roof& roof);
 
 /// One measured time of a kind of kernel, at some memory traffic.
 struct KernelPoint {

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "calibrate/calibrate.hpp"
-#include "calibrate/import/onto_cluster.hpp"
+#include "calibrate/import/assign_to_cluster.hpp"
 #include "calibrate/output.hpp"
 #include "hardware/catalogue.hpp"
 #include "sim/input/text.hpp"
@@ -81,7 +81,7 @@ ImportAnswer import_logs(const ImportRequest& request) {
   const Document cluster = Document::from(request.cluster, request.cluster_name);
   for (const std::string& path : request.logs) {
     Imported log = import_log(path);
-    if (!request.cluster.empty()) lay_onto(hardware::read_cluster(cluster.root()), log);
+    if (!request.cluster.empty()) assign_to_cluster(hardware::read_cluster(cluster.root()), log);
     answer.samples.insert(answer.samples.end(), log.samples.begin(), log.samples.end());
     answer.logs.push_back(std::move(log));
   }

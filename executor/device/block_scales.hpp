@@ -35,13 +35,13 @@ ORRERY_ANYWHERE constexpr std::int64_t block_of(BlockFormat format) {
 }
 
 /// Decodes one e2m1 code. Twice the magnitude of code c is c up to c = 4, then 6, 8 and 12.
-ORRERY_ANYWHERE inline float widened_e2m1(std::uint8_t code) {
+ORRERY_ANYWHERE inline float decode_e2m1(std::uint8_t code) {
   const unsigned c = code & 7U;
   const unsigned twice = c <= 4 ? c : c == 7 ? 12 : 2 * c - 4;
   const float magnitude = 0.5F * static_cast<float>(twice);
   return (code & 8U) != 0 ? -magnitude : magnitude;
 }
-ORRERY_ANYWHERE inline std::uint8_t narrowed_e2m1(float value) {
+ORRERY_ANYWHERE inline std::uint8_t encode_e2m1(float value) {
   const auto bits = bits_as<std::uint32_t>(value);
   const float x = bits_as<float>(bits & 0x7fffffffU);
   const int code = static_cast<int>(x > 0.25F) + static_cast<int>(x >= 0.75F) +
@@ -52,7 +52,7 @@ ORRERY_ANYWHERE inline std::uint8_t narrowed_e2m1(float value) {
 }
 
 /// Decodes one e8m0 scale: 2^(code - 127), NaN for code 255. Code 0 gives a subnormal fp32.
-ORRERY_ANYWHERE inline float widened_e8m0(std::uint8_t code) {
+ORRERY_ANYWHERE inline float decode_e8m0(std::uint8_t code) {
   if (code == 255) return bits_as<float>(0x7fc00000U);
   return bits_as<float>(code == 0 ? 1U << 22 : static_cast<std::uint32_t>(code) << 23);
 }
@@ -67,7 +67,7 @@ ORRERY_ANYWHERE inline float tensor_scale(float largest) {
 /// of `largest` less 8, plus 1 if its mantissa exceeds 1.75, as 448 = 1.75 x 2^8.
 ORRERY_ANYWHERE inline std::uint8_t block_scale(BlockFormat format, float largest,
                                                 float of_tensor) {
-  if (format == BlockFormat::nvfp4) return narrowed_fp8<E4m3>(largest / 6.0F / of_tensor);
+  if (format == BlockFormat::nvfp4) return encode_fp8<E4m3>(largest / 6.0F / of_tensor);
   const auto bits = bits_as<std::uint32_t>(largest);
   if (bits >= 0x7f800000U) return 255;
   if (bits == 0) return 127;
@@ -75,17 +75,17 @@ ORRERY_ANYWHERE inline std::uint8_t block_scale(BlockFormat format, float larges
       static_cast<int>(bits >> 23) - 8 + static_cast<int>((bits & 0x7fffffU) > 0x600000U);
   return static_cast<std::uint8_t>(code < 0 ? 0 : code);
 }
-ORRERY_ANYWHERE inline float widened_scale(BlockFormat format, std::uint8_t code, float of_tensor) {
-  return format == BlockFormat::nvfp4 ? widened_fp8<E4m3>(code) * of_tensor : widened_e8m0(code);
+ORRERY_ANYWHERE inline float decode_scale(BlockFormat format, std::uint8_t code, float of_tensor) {
+  return format == BlockFormat::nvfp4 ? decode_fp8<E4m3>(code) * of_tensor : decode_e8m0(code);
 }
 
 /// Encodes one number of a block that has this scale; decodes one code of such a block.
 ORRERY_ANYWHERE inline std::uint8_t block_code(BlockFormat format, float value, float scale) {
   const float scaled = scale > 0 ? value / scale : scale == 0 ? 0.0F : scale;
-  return format == BlockFormat::nvfp4 ? narrowed_e2m1(scaled) : narrowed_fp8<E4m3>(scaled);
+  return format == BlockFormat::nvfp4 ? encode_e2m1(scaled) : encode_fp8<E4m3>(scaled);
 }
 ORRERY_ANYWHERE inline float block_number(BlockFormat format, std::uint8_t code, float scale) {
-  return (format == BlockFormat::nvfp4 ? widened_e2m1(code) : widened_fp8<E4m3>(code)) * scale;
+  return (format == BlockFormat::nvfp4 ? decode_e2m1(code) : decode_fp8<E4m3>(code)) * scale;
 }
 
 /// Blocks run along the dimension that a GEMM sums over (k): within rows, or down columns.

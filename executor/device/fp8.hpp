@@ -49,7 +49,7 @@ struct OfFp8 {
 };
 
 template <class T>
-ORRERY_ANYWHERE float widened_fp8(std::uint8_t code) {
+ORRERY_ANYWHERE float decode_fp8(std::uint8_t code) {
   const std::uint32_t sign = (code & 0x80U) << 24, magnitude = code & 0x7fU;
   if (magnitude > T::largest) {
     const bool infinite = T::bias == E5m2::bias && magnitude == T::largest + 1;
@@ -64,7 +64,7 @@ ORRERY_ANYWHERE float widened_fp8(std::uint8_t code) {
 /// Rounds to nearest, ties to even, and saturates: magnitudes beyond the largest number, infinity
 /// included, become the largest.
 template <class T>
-ORRERY_ANYWHERE std::uint8_t narrowed_fp8(float value) {
+ORRERY_ANYWHERE std::uint8_t encode_fp8(float value) {
   using Of = OfFp8<T>;
   const auto bits = bits_as<std::uint32_t>(value);
   const std::uint32_t sign = (bits >> 24) & 0x80U, magnitude = bits & 0x7fffffffU;
@@ -85,16 +85,16 @@ ORRERY_ANYWHERE std::uint8_t narrowed_fp8(float value) {
 }
 
 inline float widened(E4m3 value) {
-  return widened_fp8<E4m3>(value.bits);
+  return decode_fp8<E4m3>(value.bits);
 }
 inline float widened(E5m2 value) {
-  return widened_fp8<E5m2>(value.bits);
+  return decode_fp8<E5m2>(value.bits);
 }
 inline void narrow(float value, E4m3& to) {
-  to.bits = narrowed_fp8<E4m3>(value);
+  to.bits = encode_fp8<E4m3>(value);
 }
 inline void narrow(float value, E5m2& to) {
-  to.bits = narrowed_fp8<E5m2>(value);
+  to.bits = encode_fp8<E5m2>(value);
 }
 
 /// A tensor's scale, by which numbers are multiplied before they are stored, and its inverse, by

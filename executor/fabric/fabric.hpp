@@ -48,9 +48,9 @@ struct MemberPart {
 ///   all_gather      count elements at `send`; members * count at `receive`, in member order
 ///   broadcast       count elements at the root's `send` to everyone's `receive`
 ///   all_to_all      members * count elements at `send`: count for each member, in order
-///   all_to_all_v    the k-th part that `gives` lists for a member goes to the k-th that the
-///                   member's `takes` lists for this one, of equal size; `send`, `receive` and
-///                   `count` are unused
+///   all_to_all_v    the k-th part that `send_parts` lists for a member goes to the k-th that the
+///                   member's `receive_parts` lists for this one, of equal size; `send`, `receive`
+///                   and `count` are unused
 /// `send` and `receive` are equal (in place) or do not overlap; in place, a member's own shard is
 /// at its position in the whole (all_gather: send = receive + index * count; reduce_scatter the
 /// other way round).
@@ -61,9 +61,9 @@ struct CollectiveCall {
   std::byte* receive = nullptr;
   std::int64_t count = 0;
   Element element = Element::fp32;
-  int root = 0;                              // index in the group, of a broadcast
-  models::Lane queue = models::Lane::data;   // where a device has several
-  std::vector<MemberPart> gives{}, takes{};  // of an all_to_all_v
+  int root = 0;                                           // index in the group, of a broadcast
+  models::Lane queue = models::Lane::data;                // where a device has several
+  std::vector<MemberPart> send_parts{}, receive_parts{};  // of an all_to_all_v
 };
 
 /// One direction of a transfer between two ranks of a group.

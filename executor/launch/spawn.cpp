@@ -54,16 +54,16 @@ std::string random_job() {
 }
 
 /// The children, from the first fork to the last wait.
-class Family {
+class ChildProcesses {
  public:
-  explicit Family(const SpawnSettings& settings) : settings_{settings} {
+  explicit ChildProcesses(const SpawnSettings& settings) : settings_{settings} {
     sigset_t wanted;
     ::sigemptyset(&wanted);
     for (const int each : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD}) ::sigaddset(&wanted, each);
     ::sigprocmask(SIG_BLOCK, &wanted, &before_);
     signals_ = wanted;
   }
-  ~Family() {
+  ~ChildProcesses() {
     for (const pid_t child : children_) {
       if (child > 0) ::kill(child, SIGKILL);
     }
@@ -72,8 +72,8 @@ class Family {
     }
     ::sigprocmask(SIG_SETMASK, &before_, nullptr);
   }
-  Family(const Family&) = delete;
-  Family& operator=(const Family&) = delete;
+  ChildProcesses(const ChildProcesses&) = delete;
+  ChildProcesses& operator=(const ChildProcesses&) = delete;
 
   void start() {
     const std::string job = random_job();
@@ -195,9 +195,9 @@ std::vector<std::string> own_arguments() {
 }
 
 int spawn_ranks(const SpawnSettings& settings) {
-  Family family{settings};
-  family.start();
-  return family.wait();
+  ChildProcesses children{settings};
+  children.start();
+  return children.wait();
 }
 
 }  // namespace orrery::executor

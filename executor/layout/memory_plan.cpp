@@ -53,7 +53,7 @@ void MemoryPlan::plan_chunk(const models::Chunk& chunk) {
     if (!first_input && !use.of(models::ModelPart::embedding)) {
       // Layers below the lowest adapters save no input. That is possible only where the input comes
       // from the embedding in the same chunk.
-      if (block.arrival < 0 && !chunk.embeds) {
+      if (block.arrival < 0 && !chunk.has_embedding) {
         throw RunFailure{Exit::invalid_program, "a block keeps no input for its backward"};
       }
       first_input = plan.bytes + block.arrival;
@@ -98,7 +98,7 @@ std::int64_t MemoryPlan::workspace_of(const Instruction& each) const {
 }
 
 void MemoryPlan::plan_workspace(std::int64_t least) {
-  edge_ = aligned(program_.boundary.count());
+  edge_ = aligned(program_.activation_bytes.count());
   for (const BlockPlan& block : blocks_) workspace_ = std::max(workspace_, block.workspace);
   arena_ = workspace_ = std::max(workspace_ + temporaries(), aligned(least));
 }
@@ -172,15 +172,15 @@ void MemoryPlan::keep_sent(std::uint32_t i, std::uint16_t type, std::uint32_t in
   const auto held = find(type, index);
   held->type = sent;
   held->index = i;
-  std::deque<std::uint32_t>& later = on_their_way_[ranks_.instructions[i].target];
+  std::deque<std::uint32_t>& later = pending_sends_[ranks_.instructions[i].target];
   later.push_back(i);
   if (later.size() <= depth_) return;
-  let_go(i, later.front());
+  release_send(i, later.front());
   later.pop_front();
 }
 
 /// Frees the memory of a send; the instruction that binds it next waits for the transfer.
-void MemoryPlan::let_go(std::uint32_t i, std::uint32_t send) {
+void MemoryPlan::release_send(std::uint32_t i, std::uint32_t send) {
   const auto held = find(sent, send);
   leaving_.push_back({send, held->offset, held->bytes});
   free(i, sent, send);
@@ -201,7 +201,7 @@ unsigned MemoryPlan::held_slots(const Instruction& each) const {
     case Opcode::weight_gradient:
       return kept | delayed;
     case Opcode::receive:
-      return models::bit(models::arrival_of(program_, each));
+      return models::bit(models::receive_slot(program_, each));
     default:
       return saved;
   }
@@ -260,8 +260,8 @@ void MemoryPlan::walk() {
   bound_.resize(ranks_.instructions.size());
   const auto count = static_cast<std::uint32_t>(ranks_.instructions.size());
   for (std::uint32_t i = 0; i < count; ++i) step(i);
-  for (const auto& [channel, sends] : on_their_way_) {
-    for (const std::uint32_t send : sends) let_go(count - 1, send);
+  for (const auto& [channel, sends] : pending_sends_) {
+    for (const std::uint32_t send : sends) release_send(count - 1, send);
   }
 }
 

@@ -100,7 +100,7 @@ class MemoryPlan {
   std::int64_t bind(std::uint32_t i, std::uint16_t type, std::uint32_t index);
   void free(std::uint32_t i, std::uint32_t type, std::uint32_t index);
   void keep_sent(std::uint32_t i, std::uint16_t type, std::uint32_t index);
-  void let_go(std::uint32_t i, std::uint32_t send);
+  void release_send(std::uint32_t i, std::uint32_t send);
   std::vector<Live>::iterator find(std::uint32_t type, std::uint32_t index);
   std::int64_t lowest_gap(std::int64_t bytes) const;
   std::int64_t size_of(std::uint16_t type) const;
@@ -115,7 +115,7 @@ class MemoryPlan {
   std::vector<Live> live_;  // by offset
   std::vector<Leaving> leaving_;
   std::size_t depth_;
-  std::map<std::uint32_t, std::deque<std::uint32_t>> on_their_way_;  // sends, by channel
+  std::map<std::uint32_t, std::deque<std::uint32_t>> pending_sends_;  // sends, by channel
   std::int64_t edge_ = 0, workspace_ = 0, arena_ = 0, on_host_ = 0;
 };
 

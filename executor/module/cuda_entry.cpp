@@ -32,7 +32,7 @@ std::string text_of(const cudaUUID_t& unique) {
 }
 
 /// "gemm bf16 to fp32 1 x 4096 x 4096 x 8192 nt: algorithm 66, tile 20, ...": cuBLASLt's numbers.
-std::string line_of(const cuda::Products::Choice& of) {
+std::string line_of(const cuda::Gemms::Choice& of) {
   const models::GemmShape& s = of.shape;
   return fmt::format(
       "gemm {} to {} {} x {} x {} x {} {}{}: algorithm {}, tile {}, stages {}, split k {}, waves "

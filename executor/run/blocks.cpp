@@ -40,7 +40,7 @@ Blocks::Blocks(const RankContext& rank, Weights& weights, Reducer& reducer, Samp
       weights_{weights},
       reducer_{reducer},
       samples_{samples},
-      captured_{rank.program, rank.device},
+      graph_cache_{rank.program, rank.device},
       expert_rows_{rank},
       place_{place_of(rank.program, rank.tokens, rank.rank)} {
   if (rank_.plan.on_host() > 0) on_host_ = memory.hold_on_host(rank_.plan.on_host());
@@ -69,7 +69,7 @@ void Blocks::place_parameters(std::uint32_t block, std::int64_t layer) {
 }
 
 void Blocks::begin_step(double loss_scale) {
-  captured_.begin_step();
+  graph_cache_.begin_step();
   expert_rows_.begin_step();
   place_.loss_scale = loss_scale;
 }

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "executor/run/captured.hpp"
 #include "executor/run/expert_rows.hpp"
+#include "executor/run/graph_cache.hpp"
 #include "executor/run/reducer.hpp"
 #include "executor/run/samples.hpp"
 #include "executor/run/sequence_moves.hpp"
@@ -28,7 +28,7 @@ class Blocks {
   void begin_step(double loss_scale);
   /// Runs the phase of a forward, backward or weight-gradient instruction.
   void run(models::Token i);
-  const GraphCounts& graphs() const { return captured_.counts(); }
+  const GraphCounts& graphs() const { return graph_cache_.counts(); }
   const RoutedBytes& routed() const { return expert_rows_.sent(); }
 
  private:
@@ -73,7 +73,7 @@ class Blocks {
   Weights& weights_;
   Reducer& reducer_;
   Samples& samples_;
-  Captured captured_;
+  GraphCache graph_cache_;
   ExpertRows expert_rows_;
   /// By block and the layer that it is bound to: for each operand that is a parameter or gradient,
   /// its first element in the layout.

@@ -161,9 +161,9 @@ void ExpertRows::fill(std::uint32_t block, const Operation& op, const std::vecto
   const std::int64_t slot = at_sender.shape[2] * width_of(at_sender.dtype);
   const Ends mine{own_, local, slot, room}, theirs{arriving_, local, slot, room};
   call.kind = models::Collective::all_to_all_v;
-  call.gives = (to_experts ? mine : theirs).parts(from.data);
-  call.takes = (to_experts ? theirs : mine).parts(to.data);
-  for (const MemberPart& each : call.gives) {
+  call.send_parts = (to_experts ? mine : theirs).parts(from.data);
+  call.receive_parts = (to_experts ? theirs : mine).parts(to.data);
+  for (const MemberPart& each : call.send_parts) {
     if (each.member != group.index) sent_.rows += each.bytes;
   }
   sent_.slots += (experts - local) * room * slot;

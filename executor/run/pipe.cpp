@@ -12,7 +12,7 @@ using models::Token;
 
 void Pipe::send(Token i) {
   const models::Channel& channel = rank_.program.channels[rank_.instruction(i).target];
-  if (channel.from == channel.to) return hand_over(i);
+  if (channel.from == channel.to) return send_local(i);
   const Group& pipe = rank_.calls.group(channel.communicator);
   PendingCall pending;
   pending.instruction = i;
@@ -35,10 +35,10 @@ void Pipe::receive(Token i) {
   const Bound& bound = rank_.plan.bound(i);
   const ChunkPlan& chunk = rank_.plan.chunk(each.chunk);
   std::int64_t at = channel.forward ? bound.saved + chunk.arrival : bound.in;
-  if (models::arrival_of(rank_.program, each) == models::slot_delayed) {
+  if (models::receive_slot(rank_.program, each) == models::slot_delayed) {
     at = bound.delayed + rank_.plan.delayed_arrival(chunk, chunk.layers.size() - 1);
   }
-  if (channel.from == channel.to) return take_over(i, rank_.arena + at);
+  if (channel.from == channel.to) return receive_local(i, rank_.arena + at);
   PendingCall pending;
   pending.instruction = i;
   pending.peer = pipe.members[channel.from];
@@ -52,17 +52,17 @@ void Pipe::receive(Token i) {
   arrivals_.push_back(pending);
 }
 
-void Pipe::hand_over(Token i) {
+void Pipe::send_local(Token i) {
   const std::size_t entry = rank_.recording.begin(i, Lane::compute);
   rank_.recording.end(entry, Lane::compute);
-  handed_[rank_.instruction(i).target].push_back(i);
+  local_sends_[rank_.instruction(i).target].push_back(i);
 }
 
 /// Copies the channel's oldest send that was not received yet. Its memory has not been bound again,
 /// because sends keep theirs until they are received (send_depth.hpp).
-void Pipe::take_over(Token i, std::byte* to) {
+void Pipe::receive_local(Token i, std::byte* to) {
   const std::uint32_t id = rank_.instruction(i).target;
-  std::deque<Token>& handed = handed_[id];
+  std::deque<Token>& handed = local_sends_[id];
   ensure(!handed.empty(), "a chunk takes what the one before has not made");
   const std::size_t entry = rank_.recording.begin(i, Lane::compute);
   rank_.device.copy(rank_.arena + rank_.plan.bound(handed.front()).out, to,

@@ -23,7 +23,7 @@ class Pipe {
 
   void begin_step() {
     next_reuse_ = 0;
-    handed_.clear();
+    local_sends_.clear();
   }
   /// Waits for the sends that still read the memory which instruction `i` binds.
   void before_binding(models::Token i);
@@ -31,13 +31,13 @@ class Pipe {
   void wait_for_arrivals() { rank_.calls.wait_for_all(arrivals_); }
 
  private:
-  void hand_over(models::Token i);
-  void take_over(models::Token i, std::byte* to);
+  void send_local(models::Token i);
+  void receive_local(models::Token i, std::byte* to);
 
   const RankContext& rank_;
   Fabric& fabric_;
   std::vector<PendingCall> sends_, arrivals_;
-  std::map<std::uint32_t, std::deque<models::Token>> handed_;  // sends to itself, by channel
+  std::map<std::uint32_t, std::deque<models::Token>> local_sends_;  // sends to itself, by channel
   std::size_t next_reuse_ = 0;
 };
 

@@ -10,7 +10,7 @@
 #include "executor/device/token_map.hpp"
 #include "executor/layout/layout.hpp"
 #include "executor/layout/memory_plan.hpp"
-#include "executor/run/calls.hpp"
+#include "executor/run/fabric_calls.hpp"
 #include "models/program/program.hpp"
 
 namespace orrery::executor {
@@ -26,7 +26,7 @@ struct RankContext {
   const RunSettings& settings;
   std::byte* arena;  // memory that `plan` divides
   Device& device;
-  Calls& calls;
+  FabricCalls& calls;
   Recording& recording;
 
   const models::Instruction& instruction(models::Token i) const { return ranks.instructions[i]; }

@@ -138,7 +138,7 @@ void Reducer::use_gathered(Token last_gather) {
   }
 }
 
-void Reducer::tie(Token i) {
+void Reducer::sum_replicas(Token i) {
   const models::JointCollective& joint = rank_.joint(i);
   wait_for_all();
   const PendingCall pending = begin(i, joint.communicator);

@@ -19,7 +19,7 @@ class Reducer {
   void reduce(models::Token i);
   void compress(models::Token i);
   void unshard(models::Token i);
-  void tie(models::Token i);
+  void sum_replicas(models::Token i);
   void gather(models::Token i);
   /// Resets the state of compression after a step whose gradients were not finite.
   void forget_compressed() { compressed_.forget(); }

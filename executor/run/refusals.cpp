@@ -33,14 +33,14 @@ bool scales_blocks(const models::Block& block, const models::Operation& op) {
     const bool finds = block.operands[op.writes.front()].dtype == models::DType::fp32;
     return finds || std::any_of(op.writes.begin(), op.writes.end(), is_scale);
   }
-  return models::is_product(op.kind) && std::any_of(op.reads.begin(), op.reads.end(), is_scale);
+  return models::is_gemm(op.kind) && std::any_of(op.reads.begin(), op.reads.end(), is_scale);
 }
 
 }  // namespace
 
 std::string refusal(const Program& program, const models::Software& software,
                     const Device& device) {
-  if (!program.approximated.empty()) return program.approximated;
+  if (!program.inexact_feature.empty()) return program.inexact_feature;
   if (software.kernels.dropout) return "dropout";
   if (software.accumulation == models::Accumulation::separate) {
     return "gradients that a kernel of its own adds up";

@@ -33,20 +33,20 @@ void Blocks::run_block(const Use& use) {
       op = run_pieces(use, op);
       continue;
     }
-    const Captured::Known* const stretch = captured_.beginning(use.block, op);
-    if (stretch == nullptr) {
+    const GraphCache::Known* const segment = graph_cache_.beginning(use.block, op);
+    if (segment == nullptr) {
       run_operation(use, op++);
       continue;
     }
     wait_for(operations[op]);
     reducer_.poll();
     if (rank_.settings.alive) rank_.settings.alive();  // a capture takes long
-    captured_.run(use.block, *stretch, views_, place_.loss_scale, [&operations, stretch, this] {
-      for (std::size_t o = stretch->first; o < stretch->end; ++o) {
+    graph_cache_.run(use.block, *segment, views_, place_.loss_scale, [&operations, segment, this] {
+      for (std::size_t o = segment->first; o < segment->end; ++o) {
         run_on(rank_.device, operations[o], views_, place_);
       }
     });
-    op = stretch->end;
+    op = segment->end;
   }
   end_collectives();
 }

@@ -80,7 +80,7 @@ struct Runner::Parts {
   StepPosition at;
   HeldMemory memory;
   Recording recording;
-  Calls calls;
+  FabricCalls calls;
   RankContext rank;
   Weights weights;
   Reducer reducer;
@@ -138,7 +138,7 @@ struct Runner::Parts::Dispatch {
   void receive(Token i, const Instruction&) const { of.pipe.receive(i); }
   void compress(Token i, const Instruction&) const { of.reducer.compress(i); }
   void reduce_gradient(Token i, const Instruction&) const { of.reducer.reduce(i); }
-  void tie(Token i, const Instruction&) const { of.reducer.tie(i); }
+  void sum_replicas(Token i, const Instruction&) const { of.reducer.sum_replicas(i); }
   void gather(Token i, const Instruction&) const { of.reducer.gather(i); }
   void unshard(Token i, const Instruction&) const { of.reducer.unshard(i); }
 };

@@ -72,15 +72,15 @@ Samples::Samples(const RankContext& rank, HeldMemory& memory)
   const models::Program& program = rank_.program;
   const std::vector<std::uint32_t>& chunks = rank_.ranks.chunks;
   const auto any = [&](auto is) { return std::any_of(chunks.begin(), chunks.end(), is); };
-  const bool embeds = any([&](std::uint32_t c) { return program.chunks[c].embeds; });
-  const bool predicts = any([&](std::uint32_t c) { return program.chunks[c].predicts; });
+  const bool has_embedding = any([&](std::uint32_t c) { return program.chunks[c].has_embedding; });
+  const bool has_head = any([&](std::uint32_t c) { return program.chunks[c].has_head; });
   const std::int64_t micro_batches = program.step.micro_batches;
   const models::Block& head_forward = program.blocks[program.kind(models::ModelPart::head).forward];
   fills_in_ = head_forward.find(models::masked_labels).has_value();
-  if (embeds || predicts) {
+  if (has_embedding || has_head) {
     batch_ = memory.hold(models::BufferKind::staging, 2 * micro_batches * tokens() * 8);
   }
-  if (!predicts) return;
+  if (!has_head) return;
   const models::LayerKind& head = program.kind(models::ModelPart::head);
   operand_ = statistics_of(program, head);
   view_ = rank_.plan.blocks()[head.forward].views[*operand_];
@@ -154,10 +154,10 @@ std::uint64_t Samples::known_loss() const {
   double loss = 0;
   std::uint64_t known = 0;
   const models::Program& program = rank_.program;
-  const auto predicts = std::find_if(rank_.ranks.chunks.begin(), rank_.ranks.chunks.end(),
-                                     [&](auto c) { return program.chunks[c].predicts; });
+  const auto holder = std::find_if(rank_.ranks.chunks.begin(), rank_.ranks.chunks.end(),
+                                   [&](auto c) { return program.chunks[c].has_head; });
   for (std::int64_t mb = 0; mb < program.step.micro_batches; ++mb) {
-    if (!program.runs(program.chunks[*predicts], mb)) continue;
+    if (!program.runs(program.chunks[*holder], mb)) continue;
     const std::byte* const at = host.data() + mb * each;
     if (ring) {
       known += ring_loss_of(reinterpret_cast<const std::uint64_t*>(at), view_.elements() / 3);

@@ -34,10 +34,10 @@ SequenceMoves last_columns(Collective kind, const View& from, const View& to, st
 /// All-to-all between tokens and heads: each rank has all columns of its own tokens on one side,
 /// and its own heads' columns of all tokens on the other. What is sent is packed in the memory of
 /// the result.
-class Trade {
+class TokenHeadAllToAll {
  public:
-  Trade(const models::Program& program, const View& from, const View& to, std::byte* scratch,
-        const Operand& narrow, const Operand& wide)
+  TokenHeadAllToAll(const models::Program& program, const View& from, const View& to,
+                    std::byte* scratch, const Operand& narrow, const Operand& wide)
       : from_{from},
         to_{to},
         scratch_{scratch},
@@ -126,7 +126,8 @@ SequenceMoves sequence_moves(const models::Program& program, const models::Block
   const Operand& read = block.operands[op.reads.front()];
   const Operand& written = block.operands[op.writes.front()];
   const bool splits = from.shape[1] < to.shape[1];
-  return Trade{program, from, to, scratch, splits ? written : read, splits ? read : written}
+  return TokenHeadAllToAll{
+      program, from, to, scratch, splits ? written : read, splits ? read : written}
       .moves();
 }
 

@@ -53,7 +53,7 @@ struct AffineTime {
 
 /// When an instruction's output may be read, and when its kernels have ended, in picoseconds. The
 /// two differ only for a phase.
-struct Made {
+struct InstructionTimes {
   std::int64_t output, end;
 };
 

@@ -115,7 +115,7 @@ struct EventWire {
 
 /// The meeting of a collective: it begins on all its queues at once, when it is ready at the head
 /// of each.
-struct JointStart {
+struct CollectiveMeeting {
   std::vector<std::uint32_t> lanes;
   std::size_t arrived = 0;
   Time start{};  // of the collective held last

@@ -55,7 +55,7 @@ class PhaseCursor {
 };
 
 /// The tasks whose ends are an instruction's output and the end of its kernels.
-struct TasksMade {
+struct InstructionTasks {
   TaskId output = no_task, end = no_task;
 };
 
@@ -71,16 +71,16 @@ struct EventRank {
   // State of its host.
   Token at = 0;          // the instruction that it has reached
   bool entered = false;  // the phase's wait for its token, if any, is on the compute queue
-  std::vector<TaskId> first_tasks;  // first task of each instruction reached so far
-  std::vector<TasksMade> made;      // by each of them
+  std::vector<TaskId> first_tasks;     // first task of each instruction reached so far
+  std::vector<InstructionTasks> made;  // by each of them
   PhaseCursor walk;
   TaskId awaited = no_task;  // the task that the host waits for
   Time host_end{};
 
-  TasksMade made_by(Token token) const {
+  InstructionTasks made_by(Token token) const {
     ensure(token == no_token || token < at,
            "an instruction awaits what is not earlier in its list");
-    return token == no_token ? TasksMade{} : made[token];
+    return token == no_token ? InstructionTasks{} : made[token];
   }
 
   LaneQueue& lane(Lane queue) { return lanes[static_cast<std::size_t>(queue)]; }

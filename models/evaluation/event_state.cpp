@@ -102,21 +102,22 @@ std::uint32_t EventState::group_of(std::uint16_t communicator, Lane queue) {
 /// Numbers meetings of joint collectives first, then those of collectives inside blocks, by the
 /// first rank of the group and by BlockGroup.
 void EventState::add_meetings() {
-  meetings.resize(program_.collectives.size() * replicas_);
+  collective_meetings.resize(program_.collectives.size() * replicas_);
   for (std::uint32_t j = 0; j < program_.collectives.size(); ++j) {
     for (const std::uint32_t c : program_.collectives[j].classes) {
       for (std::uint32_t replica = 0; replica < replicas_; ++replica) {
-        meetings[meeting_of(j, replica)].lanes.push_back(
+        collective_meetings[meeting_of(j, replica)].lanes.push_back(
             lane_of(c * replicas_ + replica, Lane::data));
       }
     }
   }
-  first_block_meeting_ = static_cast<std::uint32_t>(meetings.size());
+  first_block_meeting_ = static_cast<std::uint32_t>(collective_meetings.size());
   if (replicas_ == 1) return;
-  meetings.resize(meetings.size() + ranks.size() * groups_.size());
+  collective_meetings.resize(collective_meetings.size() + ranks.size() * groups_.size());
   for (std::uint32_t r = 0; r < ranks.size(); ++r) {
     for (std::uint32_t group = 0; group < groups_.size(); ++group) {
-      meetings[block_meeting(r, group)].lanes.push_back(lane_of(r, groups_[group].queue));
+      collective_meetings[block_meeting(r, group)].lanes.push_back(
+          lane_of(r, groups_[group].queue));
     }
   }
 }
@@ -177,7 +178,7 @@ StepTimes EventState::times(Time bound) const {
   times.step = std::max(times.scheduled(), bound);
   for (std::uint32_t j = 0; j < program_.collectives.size(); ++j) {
     for (std::uint32_t replica = 0; replica < replicas_; ++replica) {
-      times.collective_starts.push_back(meetings[meeting_of(j, replica)].start);
+      times.collective_starts.push_back(collective_meetings[meeting_of(j, replica)].start);
     }
   }
   return times;

@@ -26,7 +26,7 @@ class EventState {
 
   std::vector<EventRank> ranks;
   std::vector<EventWire> wires;
-  std::vector<JointStart> meetings;
+  std::vector<CollectiveMeeting> collective_meetings;
   std::vector<LaunchStep> joints;   // as Program::collectives
   std::vector<LaunchStep> carried;  // as Program::classes: what is first on the data queue
   LaunchStep wait;                  // on the compute queue, for the task that is its input

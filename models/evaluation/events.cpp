@@ -62,7 +62,7 @@ class EventRun {
     }
   }
 
-  void leave_instruction(EventRank& rank, TasksMade made) {
+  void leave_instruction(EventRank& rank, InstructionTasks made) {
     rank.made.back() = made;
     ++rank.at;
     rank.entered = false;
@@ -187,7 +187,7 @@ class EventRun {
   void arrive(std::uint32_t id) {
     const LaunchedTask& head = state_.lane(id).head();
     if (head.meeting == no_meeting) return begin(id);
-    JointStart& meeting = state_.meetings[head.meeting];
+    CollectiveMeeting& meeting = state_.collective_meetings[head.meeting];
     if (++meeting.arrived < meeting.lanes.size()) return;
     meeting.arrived = 0;
     meeting.start = engine_.now();

@@ -49,7 +49,7 @@ class PhaseReplayer {
   }
 
   /// Runs the phase of the current instruction; its first block's input is ready at `input`.
-  Made run(const Phase& phase, std::int64_t input) {
+  InstructionTimes run(const Phase& phase, std::int64_t input) {
     inside_.begin(static_cast<Token>(now_.record.index), phase, ends_);
     now_.state[state_io].value = input;
     now_.record.start = Time{std::numeric_limits<std::int64_t>::max()};

@@ -79,7 +79,7 @@ struct PricedProgram {
   bool synchronous = false;             // the host waits for every kernel that it launches
   bool blocking_receive = false;        // the host waits for every receive
   bool blocking_communication = false;  // the host waits for every receive and collective
-  int borrowed_curves = 0;  // fallback curves, of another GPU or format, in these prices
+  int fallback_curves = 0;  // fallback curves, of another GPU or format, in these prices
 
   /// Time for which comm:dp of a class is busy when the step begins.
   Time carried_by(std::uint32_t rank_class) const {

@@ -47,14 +47,14 @@ class Replayer {
     }
   }
 
-  Made send(Token, const Instruction& each) {
+  InstructionTimes send(Token, const Instruction& each) {
     host() += priced_.transfer_launch.count();
     const std::int64_t output = each.input == no_token ? 0 : made_[each.input].output;
     now().record.start = now().record.end = Time{std::max(host(), output)};
     return {output, output};
   }
 
-  Made receive(Token, const Instruction& each) {
+  InstructionTimes receive(Token, const Instruction& each) {
     host() += priced_.transfer_launch.count();
     const std::vector<Time>& ends = times_.transfers[each.target];
     std::size_t& k = received_[each.target];
@@ -66,7 +66,7 @@ class Replayer {
     return {end, end};
   }
 
-  Made joint(Token, const Instruction& each) {
+  InstructionTimes joint(Token, const Instruction& each) {
     const PricedOperation& price = priced_.collectives[each.target];
     host() += price.launch.count();
     now().record.lead = price.lead;
@@ -77,7 +77,7 @@ class Replayer {
     return {end, end};
   }
 
-  Made phase(Token, const Instruction& each) {
+  InstructionTimes phase(Token, const Instruction& each) {
     if (each.awaits != no_token) phases_.await(made_[each.awaits].end);
     const std::int64_t input = each.input == no_token ? 0 : made_[each.input].output;
     return phases_.run(program_.phases[each.target], input);
@@ -101,7 +101,7 @@ class Replayer {
   Observer& observer_;
   PhaseReplayer<Observer> phases_;
   std::vector<std::size_t> received_;
-  std::vector<Made> made_;  // by instruction
+  std::vector<InstructionTimes> made_;  // by instruction
 };
 
 }  // namespace orrery::models

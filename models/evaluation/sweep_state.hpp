@@ -78,16 +78,16 @@ struct SweepState {
   }
 
   /// Times of an earlier instruction of this rank; 0 without a token.
-  Made made(std::uint32_t c, const Rank& rank, Token token) {
+  InstructionTimes made(std::uint32_t c, const Rank& rank, Token token) {
     if (token == no_token) return {0, 0};
     const std::size_t place = token & (window - 1);
     const Token age = rank.at - token - 1;
-    return age < window - 1 ? Made{rank.outputs[place], rank.ends[place]}
+    return age < window - 1 ? InstructionTimes{rank.outputs[place], rank.ends[place]}
                             : made_long_ago(c, rank, token);
   }
   /// The same beyond the window: times of a joint collective are found again, for others `too_far`
   /// is set.
-  [[gnu::noinline]] Made made_long_ago(std::uint32_t c, const Rank& rank, Token token) {
+  [[gnu::noinline]] InstructionTimes made_long_ago(std::uint32_t c, const Rank& rank, Token token) {
     ensure(token < rank.at, "an instruction awaits what is not earlier in its list");
     const Instruction& maker = program.classes[c].instructions[token];
     too_far = too_far || !is_joint(maker);
@@ -96,7 +96,7 @@ struct SweepState {
         joints[maker.target].start + priced.collectives[maker.target].duration.count();
     return {end, end};
   }
-  void make(Rank& rank, Token i, Made made) const {
+  void make(Rank& rank, Token i, InstructionTimes made) const {
     rank.outputs[i & (window - 1)] = made.output;
     rank.ends[i & (window - 1)] = made.end;
   }

@@ -15,8 +15,8 @@ std::string of_latents(const Model& model, const Plan& plan) {
     return fmt::format("rotary positions with an odd rotary_dim {}", model.rotary_dim);
   }
   if (plan.task == Task::lora) return "adapters of latent attention";
-  const bool few_bits = quantisation_of(plan.precision) != nullptr;
-  return few_bits ? fmt::format("latent attention in {}", name(plan.precision)) : "";
+  const bool low_precision = quantisation_of(plan.precision) != nullptr;
+  return low_precision ? fmt::format("latent attention in {}", name(plan.precision)) : "";
 }
 
 std::string of_model(const Model& model, std::int64_t tensor) {
@@ -34,7 +34,7 @@ std::string of_model(const Model& model, std::int64_t tensor) {
   }
   if (model.prediction_layers > 0) return "layers that predict further tokens";
   if (model.generator_hidden > 0) return "a generator of masked tokens";
-  if (model.answers > 0) return "a head of answers";
+  if (model.task_head_outputs > 0) return "a head of answers";
   if (model.token_types > 0 && position_rows(model) == 0) {
     return "token types without learned positions";
   }
@@ -101,7 +101,7 @@ std::string of_plan(const BlockInputs& inputs) {
 
 }  // namespace
 
-std::string approximated(const BlockInputs& inputs) {
+std::string inexact_feature(const BlockInputs& inputs) {
   for (std::string why : {of_model(inputs.model, inputs.plan.tensor), of_experts(inputs)}) {
     if (!why.empty()) return why;
   }

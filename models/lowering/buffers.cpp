@@ -59,7 +59,7 @@ KeptBytes kept_bytes(const Program& program, const Phase& backward) {
 struct ChunkFacts {
   std::size_t place = 0;    // among its stage's chunks
   std::uint32_t whole = 0;  // the phase of a backward that is not cut into parts
-  bool embeds = false, predicts = false;
+  bool has_embedding = false, has_head = false;
   bool delays = false;  // the gradient that arrives outlives backward
   bool splits = false;  // some weight gradients come after backward
 };
@@ -67,8 +67,8 @@ struct ChunkFacts {
 std::vector<ChunkFacts> facts_of(const Program& program) {
   std::vector<ChunkFacts> facts;
   for (const Chunk& each : program.chunks) {
-    facts.push_back({each.place, each.backward, each.embeds, each.predicts,
-                     program.delays_arrival(each), splits_backward(each)});
+    facts.push_back({each.place, each.backward, each.has_embedding, each.has_head,
+                     program.keeps_output_gradient(each), splits_backward(each)});
   }
   return facts;
 }
@@ -116,7 +116,7 @@ class Binder {
     }
     each.bindings[slot_saved] = kept;
     if (chunk.splits && begins) binds |= bit(slot_kept);
-    if (!chunk.predicts) {
+    if (!chunk.has_head) {
       if (begins) {
         leaving_ = pools_[chunk.place].out.take();
         binds |= bit(slot_out);
@@ -133,13 +133,13 @@ class Binder {
     Pools& pools = pools_[chunk.place];
     const bool resumes = parts_of_ == key(each);
     const bool last_part = each.target == chunk.whole || !continues(i);
-    const bool arrived = !chunk.predicts && chunk.delays;
+    const bool arrived = !chunk.has_head && chunk.delays;
     parts_of_ = last_part ? ~std::uint64_t{0} : key(each);
     unsigned binds = each.binds, frees = each.frees;
     each.bindings[slot_saved] = saved_of(each);
-    if (!chunk.predicts && !arrived) each.bindings[slot_in] = arrived_;
+    if (!chunk.has_head && !arrived) each.bindings[slot_in] = arrived_;
     if (chunk.splits && !resumes && !arrived) binds |= bit(slot_delayed);
-    if (!chunk.embeds) {
+    if (!chunk.has_embedding) {
       if (!resumes) {
         leaving_ = pools.gradient_out.take();
         binds |= bit(slot_out);
@@ -209,15 +209,15 @@ class Binder {
 };
 
 void add_types(const Program& program, RankClass& ranks, const Software& software) {
-  const Bytes edge = program.boundary, reference = program.reference_boundary;
+  const Bytes edge = program.activation_bytes, reference = program.reference_bytes;
   for (const std::uint32_t id : ranks.chunks) {
     const Chunk& chunk = program.chunks[id];
     const std::string suffix = ".c" + std::to_string(id);
     const auto first = static_cast<std::uint16_t>(ranks.types.size());
     const auto [saved, kept, delayed] = kept_bytes(program, program.phases[chunk.backward]);
-    const Bytes sent = software.memory.sent_kept && !chunk.predicts ? edge : Bytes{};
-    // What arrives of a reference model waits in the same buffer, and is not kept for backward.
-    const Bytes arrives = chunk.embeds ? Bytes{} : reference;
+    const Bytes sent = software.memory.sent_kept && !chunk.has_head ? edge : Bytes{};
+    // A reference model's activation arrives in the same buffer; it is not kept for backward.
+    const Bytes arrives = chunk.has_embedding ? Bytes{} : reference;
     ranks.types.push_back({"saved" + suffix, BufferKind::activation, saved + sent + arrives});
     ranks.types.push_back({"out" + suffix, BufferKind::staging, edge + reference});
     ranks.types.push_back({"gradient_in" + suffix, BufferKind::staging, edge});

@@ -38,22 +38,22 @@ BucketReduction::Phases BucketReduction::phases_of(std::int64_t elements) {
   Phases& made = known->second;
   if (inputs_.plan.compression == Compression::power_sgd) {
     LowRankBlocks blocks = low_rank_blocks(inputs_, elements);
-    made.there = add_phase(std::move(blocks.first));
-    made.between = add_phase(std::move(blocks.second));
-    made.back = add_phase(std::move(blocks.back));
+    made.compress = add_phase(std::move(blocks.compress));
+    made.second_step = add_phase(std::move(blocks.second_step));
+    made.decompress = add_phase(std::move(blocks.decompress));
     return made;
   }
   if (inputs_.plan.compression == Compression::int8) {
     ByteBlocks blocks = byte_blocks(inputs_, elements);
-    made.there = add_phase(std::move(blocks.first));
-    made.between = add_phase(std::move(blocks.second));
-    made.back = add_phase(std::move(blocks.back));
+    made.compress = add_phase(std::move(blocks.compress));
+    made.second_step = add_phase(std::move(blocks.second_step));
+    made.decompress = add_phase(std::move(blocks.decompress));
     return made;
   }
   const bool narrows = inputs_.plan.compression == Compression::fp16;
   BlockPair pair = narrows ? narrowing_blocks(inputs_, elements) : top_k_blocks(inputs_, elements);
-  made.there = add_phase(std::move(pair.forward));
-  made.back = add_phase(std::move(pair.backward));
+  made.compress = add_phase(std::move(pair.forward));
+  made.decompress = add_phase(std::move(pair.backward));
   return made;
 }
 
@@ -127,9 +127,9 @@ BucketReduction::Instructions BucketReduction::reduce_all(RankClass& ranks, Join
   joint.dtype = DType::fp16;
   joint.bytes = in(DType::fp16, joint.elements);
   hold(ranks, "narrow", BufferKind::staging, joint.bytes);
-  Instructions all{{aside(phases.there, chunk, no_binding)}, {}, {}};
-  all.there.push_back(add(std::move(joint), chunk));
-  all.back.push_back(aside(phases.back, chunk, all.there.back().target));
+  Instructions all{{aside(phases.compress, chunk, no_binding)}, {}, {}};
+  all.compress.push_back(add(std::move(joint), chunk));
+  all.decompress.push_back(aside(phases.decompress, chunk, all.compress.back().target));
   return all;
 }
 
@@ -154,10 +154,10 @@ BucketReduction::Instructions BucketReduction::gather_largest(RankClass& ranks,
   hold(ranks, "indices", BufferKind::staging, in(DType::int32, own));
   hold(ranks, "values.all", BufferKind::staging, joint.bytes);
   hold(ranks, "indices.all", BufferKind::staging, places.bytes);
-  Instructions all{{aside(phases.there, chunk, no_binding)}, {}, {}};
-  all.there.push_back(add(std::move(joint), chunk));
-  all.there.push_back(add(std::move(places), chunk));
-  all.back.push_back(aside(phases.back, chunk, all.there.back().target));
+  Instructions all{{aside(phases.compress, chunk, no_binding)}, {}, {}};
+  all.compress.push_back(add(std::move(joint), chunk));
+  all.compress.push_back(add(std::move(places), chunk));
+  all.decompress.push_back(aside(phases.decompress, chunk, all.compress.back().target));
   return all;
 }
 
@@ -167,7 +167,7 @@ BucketReduction::Instructions BucketReduction::reduce_factors(RankClass& ranks,
   const Phases phases = phases_of(joint.elements);
   const auto [rows, columns, rank] = low_rank_shape(inputs_.plan, joint.elements);
   const DType state = program_.formats.state;
-  joint.factor = true;
+  joint.low_rank_factor = true;
   joint.dtype = state;
   joint.bytes = in(state, rows * rank);
   JointCollective other{.name = joint.name + ".q",
@@ -178,16 +178,16 @@ BucketReduction::Instructions BucketReduction::reduce_factors(RankClass& ranks,
                         .classes = joint.classes,
                         .first_unit = joint.first_unit,
                         .part = 1,
-                        .factor = true};
+                        .low_rank_factor = true};
   hold(ranks, "residual", BufferKind::optimizer, in(state, rows * columns));
   hold(ranks, "q", BufferKind::optimizer, other.bytes);
   hold(ranks, "p", BufferKind::staging, joint.bytes);
   hold_largest(ranks, "matrix", BufferKind::staging, in(state, rows * columns));
-  Instructions all{{aside(phases.there, chunk, no_binding)}, {}, {}};
-  all.there.push_back(add(std::move(joint), chunk));
-  all.between.push_back(aside(phases.between, chunk, all.there.back().target));
-  all.between.push_back(add(std::move(other), chunk));
-  all.back.push_back(aside(phases.back, chunk, all.between.back().target));
+  Instructions all{{aside(phases.compress, chunk, no_binding)}, {}, {}};
+  all.compress.push_back(add(std::move(joint), chunk));
+  all.second_step.push_back(aside(phases.second_step, chunk, all.compress.back().target));
+  all.second_step.push_back(add(std::move(other), chunk));
+  all.decompress.push_back(aside(phases.decompress, chunk, all.second_step.back().target));
   return all;
 }
 
@@ -212,11 +212,11 @@ BucketReduction::Instructions BucketReduction::trade_bytes(RankClass& ranks, Joi
   }
   hold(ranks, "sum.bytes", BufferKind::staging, own);
   hold_largest(ranks, "sum", BufferKind::staging, in(program_.formats.state, share.elements));
-  Instructions all{{aside(phases.there, chunk, no_binding)}, {}, {}};
-  all.there.push_back(add(std::move(joint), chunk));
-  all.between.push_back(aside(phases.between, chunk, all.there.back().target));
-  all.between.push_back(add(std::move(sums), chunk));
-  all.back.push_back(aside(phases.back, chunk, all.between.back().target));
+  Instructions all{{aside(phases.compress, chunk, no_binding)}, {}, {}};
+  all.compress.push_back(add(std::move(joint), chunk));
+  all.second_step.push_back(aside(phases.second_step, chunk, all.compress.back().target));
+  all.second_step.push_back(add(std::move(sums), chunk));
+  all.decompress.push_back(aside(phases.decompress, chunk, all.second_step.back().target));
   return all;
 }
 

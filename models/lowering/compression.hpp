@@ -14,8 +14,9 @@ namespace orrery::models {
 ///   none       one reduction
 ///   fp16       a cast, a reduction, a cast back
 ///   top-k      all-gathers of the largest values and of their indices, then scatter-add
-///   power-sgd  reduces one low-rank factor; makes the other from it and reduces that (`between`)
-///   int8       an all-to-all gives every rank its share, which it sums (`between`); all-gather
+///   power-sgd  reduces one low-rank factor; makes the other from it and reduces that
+///   (`second_step`) int8       an all-to-all gives every rank its share, which it sums
+///   (`second_step`); all-gather
 /// Decompression awaits its own bucket only.
 class BucketReduction {
  public:
@@ -24,13 +25,13 @@ class BucketReduction {
 
   /// Compression and the first collective; in two-step methods the second step; decompression.
   struct Instructions {
-    std::vector<Instruction> there, between, back;
+    std::vector<Instruction> compress, second_step, decompress;
   };
   Instructions reduce(std::uint32_t rank_class, const Segment& segment, std::uint16_t chunk);
 
  private:
   struct Phases {
-    std::uint32_t there = 0, between = 0, back = 0;
+    std::uint32_t compress = 0, second_step = 0, decompress = 0;
   };
 
   /// One reduction, and another one of experts that have replicas of their own.

@@ -23,13 +23,13 @@ ReducedElements GradientBuckets::elements_after(const ShardPart& part) const {
   const std::int64_t experts = part.segment.experts.parameters;
   if (!program_.sharding.parameters) return {part.segment.parameters, experts};
   const Unit& unit = program_.units[part.segment.first_unit];
-  const bool completes = unit.kinds.size() == 1 || part.segment.embeds;
+  const bool completes = unit.kinds.size() == 1 || part.segment.has_embedding;
   return {completes ? unit.elements : 0, experts};
 }
 
 /// Does the part fill the bucket that is reserved for a shared table?
 bool GradientBuckets::fills_own(const ShardPart& part) const {
-  return shares_table_ && part.segment.embeds;
+  return shares_table_ && part.segment.has_embedding;
 }
 
 /// Adds buckets that are filled in turn, after those added so far.
@@ -82,7 +82,7 @@ std::uint32_t GradientBuckets::emptied(const ShardPart& part) const {
     last = last == no_binding ? reduced_[bucket] : std::max(last, reduced_[bucket]);
   };
   await(index_of(part));
-  if (shares_table_ && part.segment.predicts) await(own_);
+  if (shares_table_ && part.segment.has_head) await(own_);
   if (experts_.count > 0 && part.segment.experts.parameters > 0) await(experts_.next());
   return last;
 }
@@ -118,8 +118,8 @@ void GradientBuckets::reduce_bucket(JointCollective joint, std::size_t bucket,
   const MeshView view = program_.units[joint.first_unit].view;
   joint.buffer = static_cast<std::uint16_t>(bucket);
   // The piece is read, the accumulators are read and written, and the bucket is cleared.
-  joint.sums = bytes_in(program_.formats.gradient,
-                        3 * piece_of(program_, joint.elements, view) + joint.elements);
+  joint.accumulate_traffic = bytes_in(
+      program_.formats.gradient, 3 * piece_of(program_, joint.elements, view) + joint.elements);
   reduced_[bucket] = push(std::move(joint), run);
   if (bucket == own_ && shares_table_) return;
   ++(view == MeshView::experts ? experts_ : dense_).filled;

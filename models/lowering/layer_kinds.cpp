@@ -154,7 +154,7 @@ void add_kinds(Program& program, const BlockInputs& inputs) {
   if (trains_adapters(plan)) add_lowest_layer(program, inputs);
   mark_recomputed(program, inputs);
   mark_offloaded(program, inputs);
-  program.boundary = boundary_of(program.blocks[program.kinds[layer].forward]);
+  program.activation_bytes = boundary_of(program.blocks[program.kinds[layer].forward]);
   if (program.tied != TiedTable::shared) return;
   for (const Operand& each : program.blocks[program.kinds[head].forward].operands) {
     if (!each.tied()) continue;

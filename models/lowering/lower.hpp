@@ -16,7 +16,7 @@ std::int64_t owned_parameters(const Program& program, const Phase& phase);
 Bytes frozen_parameters(const Program& program, const Phase& phase);
 
 /// A feature of model, plan or stack that the blocks price but do not state exactly; empty: none.
-std::string approximated(const BlockInputs& inputs);
+std::string inexact_feature(const BlockInputs& inputs);
 
 /// Moves the weight gradients of a backward block into `weights`; the input gradient remains.
 void split_block(const Block& forward, Block& backward, Block& weights);
@@ -41,7 +41,8 @@ Program insert_reference(Program program, Task task);
 /// (reshard.hpp).
 /// overlap   the weight gradient does not wait for the reduction of the input gradient
 /// gathered  whether inputs gathered in forward are kept for backward or gathered again
-Program insert_collectives(Program program, bool overlap, Gathered gathered = Gathered::again);
+Program insert_collectives(Program program, bool overlap,
+                           Gathered gathered = Gathered::in_backward);
 /// 2b. Where a stack's tensor-parallel collectives synchronise the hosts, the host waits for those
 /// of forward and recomputation. It does not wait in backward, which another thread launches far
 /// ahead.
@@ -78,7 +79,7 @@ Program insert_optimizer(Program program, const BlockInputs& inputs);
 Program bind_buffers(Program program, const BlockInputs& inputs);
 /// 6b. Passes with no partner pass of another micro-batch: nothing overlaps their all-to-alls, so
 /// they run variants of their blocks that state this.
-Program leave_alone(Program program, const BlockInputs& inputs);
+Program mark_unpaired_passes(Program program, const BlockInputs& inputs);
 /// 7. Tokens: which earlier instructions each one waits for, by index in the finished list. Until
 /// then `awaits` is the index of a joint collective, which insertions do not change.
 Program name_tokens(Program program);

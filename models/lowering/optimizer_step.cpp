@@ -64,8 +64,8 @@ class StepEnd {
                                    .dtype = gradient_,
                                    .bytes = Bytes{elements * bits(gradient_) / 8},
                                    .classes = {std::min(first, last), std::max(first, last)}});
-    program_.classes[first].instructions.push_back(step(Opcode::tie, tie));
-    program_.classes[last].instructions.push_back(step(Opcode::tie, tie));
+    program_.classes[first].instructions.push_back(step(Opcode::sum_replicas, tie));
+    program_.classes[last].instructions.push_back(step(Opcode::sum_replicas, tie));
   }
 
   std::int64_t parameters_of(const RankClass& ranks) const {
@@ -98,7 +98,7 @@ class StepEnd {
                .bytes = Bytes{held * bits(gradient_) / 8},
                .classes = {c, mirror}});
       for (const std::uint32_t each : {c, mirror}) {
-        program_.classes[each].instructions.push_back(step(Opcode::tie, sum));
+        program_.classes[each].instructions.push_back(step(Opcode::sum_replicas, sum));
       }
     }
   }
@@ -137,7 +137,7 @@ class StepEnd {
                                    .dtype = gradient_,
                                    .bytes = bytes,
                                    .classes = {c}});
-    ranks.instructions.push_back(step(Opcode::tie, sum));
+    ranks.instructions.push_back(step(Opcode::sum_replicas, sum));
   }
 
   /// The gradient norm: one scalar, reduced over all ranks that hold different parameters; the host
@@ -219,7 +219,7 @@ class StepEnd {
                              .dtype = storage,
                              .bytes = Bytes{elements * bits(storage) / 8},
                              .classes = {c},
-                             .carries_over = true})));
+                             .hidden_in_next_step = true})));
   }
 
   Program& program_;

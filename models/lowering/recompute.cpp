@@ -133,7 +133,7 @@ void recompute_block(Block& forward, Block& backward, const Repetition& which) {
 
 Program insert_recompute(Program program, const Plan& plan) {
   for (const LayerKind& kind : program.kinds) {
-    if (!kind.recomputes && !kind.recomputes_less) continue;
+    if (!kind.recomputes && !kind.recomputes_elsewhere) continue;
     Block& forward = program.blocks[kind.forward];
     const bool all = kind.recomputes && plan.recompute == Recompute::full;
     const Repetition which{forward, all,

@@ -16,7 +16,7 @@ namespace {
 std::uint32_t recomputing(Program& program, std::uint32_t of) {
   const std::uint32_t copy = copy_kind(program, of, "recomputed");
   program.kinds[copy].recomputes = true;
-  program.kinds[copy].recomputes_less = false;
+  program.kinds[copy].recomputes_elsewhere = false;
   return copy;
 }
 
@@ -43,7 +43,7 @@ void mark_recomputed(Program& program, const BlockInputs& inputs) {
     return;
   }
   if (!plan.recompute_elsewhere.empty()) {
-    for (LayerKind& kind : program.kinds) kind.recomputes_less = kind.part == ModelPart::layer;
+    for (LayerKind& kind : program.kinds) kind.recomputes_elsewhere = kind.part == ModelPart::layer;
   }
   std::map<std::uint32_t, std::uint32_t> copies;
   std::size_t layer = 0;

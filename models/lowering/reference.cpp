@@ -48,7 +48,7 @@ void mirror(Block& block) {
 
 Program insert_reference(Program program, Task task) {
   if (task != Task::dpo) return program;
-  program.reference_boundary = program.boundary;
+  program.reference_bytes = program.activation_bytes;
   for (LayerKind& kind : program.kinds) {
     mirror(program.blocks[kind.forward]);
     kind.frozen = frozen_bytes_of(program.blocks[kind.forward]);

@@ -113,8 +113,8 @@ class Resharder {
     op.writes = {to};
     op.collective = step.collective;
     if (step.collective == Collective::all_to_all) {
-      op.copies = copies_;
-      op.next_to_other = next_to_other_;
+      op.deduplicated_copies = copies_;
+      op.overlaps_micro_batch = overlaps_micro_batch_;
     }
     op.bytes = std::max(block_.operands[from].moved(), block_.operands[to].moved());
     block_.operations.push_back(std::move(op));
@@ -133,8 +133,8 @@ class Resharder {
   }
 
   void serves(const Operation& op) {
-    copies_ = op.copies;
-    next_to_other_ = op.next_to_other;
+    copies_ = op.deduplicated_copies;
+    overlaps_micro_batch_ = op.overlaps_micro_batch;
   }
 
   // --- needs --------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ class Resharder {
   Pass pass_ = Pass::forward;
   // Attributes of the operation that the collectives serve.
   std::int64_t copies_ = 0;
-  bool next_to_other_ = false;
+  bool overlaps_micro_batch_ = false;
   std::vector<std::pair<std::size_t, std::size_t>> serial_;
   std::optional<std::size_t> last_sum_;
 };

@@ -24,7 +24,7 @@ struct Resharding {
   /// Does the weight gradient wait until the input gradient has been reduced?
   bool serial = false;
   /// Whether inputs gathered in forward are kept for backward or gathered again.
-  Gathered gathered = Gathered::again;
+  Gathered gathered = Gathered::in_backward;
 };
 
 /// Inserts the collectives, and empties `needs` and `makes`: afterwards every operation reads and

@@ -38,12 +38,12 @@ void add_phases(Program& program, Chunk& chunk) {
   const LayerKind& embedding = program.kind(ModelPart::embedding);
   const LayerKind& head = program.kind(ModelPart::head);
   Phase forward{"forward" + suffix, {}}, backward{"backward" + suffix, {}};
-  if (chunk.embeds) forward.invocations.push_back({embedding.forward, -1, 1});
+  if (chunk.has_embedding) forward.invocations.push_back({embedding.forward, -1, 1});
   add_layers(program, chunk, true, forward);
-  if (chunk.predicts) forward.invocations.push_back({head.forward, -1, 1});
-  if (chunk.predicts) backward.invocations.push_back({head.backward, -1, 1});
+  if (chunk.has_head) forward.invocations.push_back({head.forward, -1, 1});
+  if (chunk.has_head) backward.invocations.push_back({head.backward, -1, 1});
   add_layers(program, chunk, false, backward);
-  if (chunk.embeds) backward.invocations.push_back({embedding.backward, -1, 1});
+  if (chunk.has_embedding) backward.invocations.push_back({embedding.backward, -1, 1});
   chunk.forward = static_cast<std::uint32_t>(program.phases.size());
   chunk.backward = chunk.forward + 1;
   program.phases.push_back(std::move(forward));
@@ -65,8 +65,8 @@ void add_chunks(Program& program, const BlockInputs& inputs,
                 .copy = static_cast<std::uint32_t>(c / layers.size()),
                 .first_layer = first,
                 .layers = layers[part],
-                .embeds = part == 0,
-                .predicts = part + 1 == layers.size()};
+                .has_embedding = part == 0,
+                .has_head = part + 1 == layers.size()};
     add_phases(program, chunk);
     program.chunks.push_back(chunk);
     first += layers[part];
@@ -146,7 +146,7 @@ std::vector<Slots> slots_of(const Program& program, const BlockInputs& inputs) {
   if (!plan.slots.empty()) return plan.slots.slots;
   const Schedule& schedule = inputs.schedules->at(plan.schedule);
   PipelineShape shape = plan.shape();
-  if (schedule.together != nullptr) shape.costs = costs_of_chunks(program);
+  if (schedule.all_stages != nullptr) shape.costs = costs_of_chunks(program);
   return slots_of(schedule, shape);
 }
 
@@ -162,7 +162,7 @@ Slots with_deferred(const Program& program, const Slots& slots, std::int64_t lim
   Slots all, deferred;
   for (const ScheduleSlot& slot : slots) {
     all.push_back(slot);
-    const bool of_head = slot.kind == SlotKind::backward && program.chunks[slot.chunk].predicts;
+    const bool of_head = slot.kind == SlotKind::backward && program.chunks[slot.chunk].has_head;
     if (!of_head) continue;
     ScheduleSlot later = slot;
     later.kind = SlotKind::weight_gradient;
@@ -240,9 +240,9 @@ void state_facts(Program& program, const BlockInputs& inputs) {
   program.sharding = sharding_of(plan);
   program.sharding.ahead = overlaps_data(inputs) && plan.prefetch > 0;
   program.graphs = plan.cuda_graphs;
-  program.hides_tensor = plan.tensor_overlap;
+  program.overlaps_tensor = plan.tensor_overlap;
   program.vocabulary = inputs.model.vocab;
-  program.approximated = approximated(inputs);
+  program.inexact_feature = inexact_feature(inputs);
 }
 
 /// A table that the head, or prediction layers (MTP), share with the embedding is held once if both
@@ -299,7 +299,7 @@ Program lower(const BlockInputs& inputs) {
   program = insert_shards(std::move(program), inputs);
   program = insert_optimizer(std::move(program), inputs);
   program = bind_buffers(std::move(program), inputs);
-  program = leave_alone(std::move(program), inputs);
+  program = mark_unpaired_passes(std::move(program), inputs);
   return name_tokens(std::move(program));
 }
 

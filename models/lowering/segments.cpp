@@ -48,8 +48,8 @@ void append(const Program& program, const Invocation& run, std::int64_t i, Segme
   } else {
     into.push_back({run.block, at, 1});
   }
-  segment.embeds = segment.embeds || use.of(ModelPart::embedding);
-  segment.predicts = segment.predicts || use.of(ModelPart::head);
+  segment.has_embedding = segment.has_embedding || use.of(ModelPart::embedding);
+  segment.has_head = segment.has_head || use.of(ModelPart::head);
   // Gradients of a split backward are completed by its weight gradients.
   if (use.direction == Direction::backward && use.kind->weight_gradient) return;
   const std::uint32_t unit = unit_of(program, *use.kind, at);
@@ -124,7 +124,7 @@ std::optional<JointCollective> reduction_of_copies(const Program& program,
   joint.communicator = program.communicator(CommunicatorRole::replica);
   joint.elements = (reduction.elements + shards - 1) / shards;
   joint.bytes = Bytes{joint.elements * bits(joint.dtype) / 8};
-  joint.sums = {};
+  joint.accumulate_traffic = {};
   return joint;
 }
 

@@ -20,9 +20,9 @@ struct SegmentExperts {
 /// Consecutive layers of a phase, and their parameters.
 struct Segment {
   Phase phase;
-  std::int64_t parameters = 0;              // without those of `experts`
-  std::uint32_t first_unit = 0, units = 0;  // a range of Program::units
-  bool embeds = false, predicts = false;    // runs the embedding, the head
+  std::int64_t parameters = 0;                   // without those of `experts`
+  std::uint32_t first_unit = 0, units = 0;       // a range of Program::units
+  bool has_embedding = false, has_head = false;  // runs the embedding, the head
   SegmentExperts experts{};
 
   std::int64_t all_parameters() const { return parameters + experts.parameters; }

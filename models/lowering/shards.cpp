@@ -202,7 +202,7 @@ class Sharder {
                           .elements = unit.elements,
                           .buffer = types_.at({unit.view, unit.kinds})};
     if (program_.sharding.parameters_on_host)
-      joint.fetched = bytes_in(storage, piece_of(program_, unit.elements, unit.view));
+      joint.from_host = bytes_in(storage, piece_of(program_, unit.elements, unit.view));
     program_.collectives.push_back(std::move(joint));
     Instruction each;
     each.op = Opcode::unshard;
@@ -243,7 +243,7 @@ class Sharder {
   }
 
   /// Forgets weights kept from forward once every backward that uses them has run.
-  void let_go(const ShardPart& part) {
+  void release(const ShardPart& part) {
     const auto kept = kept_.find(part.segment.first_unit);
     if (kept != kept_.end() && --kept->second.awaited == 0) kept_.erase(kept);
   }
@@ -256,7 +256,7 @@ class Sharder {
       gather_for(next = neighbour(next, 1));
     }
     ShardRun& run = runs_[at_];
-    if (runs_part && run.instruction.op == Opcode::backward) let_go(*run.part);
+    if (runs_part && run.instruction.op == Opcode::backward) release(*run.part);
     if (run.instruction.op != Opcode::backward) {
       ranks_.instructions.push_back(run.instruction);
       return;

@@ -173,7 +173,7 @@ Program split_backward(Program program, SplitKinds which) {
     if (head || which == SplitKinds::all) split_kind(program, kind);
   }
   for (std::uint32_t c = 0; c < program.chunks.size(); ++c) {
-    if (which == SplitKinds::head && !program.chunks[c].predicts) continue;
+    if (which == SplitKinds::head && !program.chunks[c].has_head) continue;
     program.chunks[c].weight_gradient = static_cast<std::uint32_t>(program.phases.size());
     program.phases.push_back(weight_phase(program, c));
   }

@@ -18,7 +18,7 @@ std::uint32_t channel_between(Program& program, std::int64_t from, std::int64_t 
     if (each.from == begin && each.to == end && each.forward == forward) return c;
   }
   const auto role = forward ? CommunicatorRole::pipe_forward : CommunicatorRole::pipe_backward;
-  const Bytes bytes = program.boundary + (forward ? program.reference_boundary : Bytes{});
+  const Bytes bytes = program.activation_bytes + (forward ? program.reference_bytes : Bytes{});
   program.channels.push_back({begin, end, forward, bytes, program.communicator(role)});
   return static_cast<std::uint32_t>(program.channels.size() - 1);
 }
@@ -40,7 +40,7 @@ std::vector<ChunkChannels> add_channels(Program& program) {
   }
   std::vector<ChunkChannels> all(program.chunks.size());
   for (std::size_t c = 0; c + 1 < all.size(); ++c) {
-    if (program.chunks[c].predicts) continue;  // the next one begins another copy of the model
+    if (program.chunks[c].has_head) continue;  // the next one begins another copy of the model
     const std::int64_t here = program.chunks[c].stage, next = program.chunks[c + 1].stage;
     all[c].to_after = all[c + 1].from_before = channel_between(program, here, next, true);
     all[c].from_after = all[c + 1].to_before = channel_between(program, next, here, false);

@@ -48,7 +48,7 @@ struct Model {
   bool parallel_block = false;  // attention and MLP read the same normalised input
   bool shared_norm = false;     // ... and share one norm
   bool post_norms = false;      // two more norms per layer, after attention and MLP (Gemma 2)
-  bool norms_of_sums = false;   // the two norms are of x + attention(x) and x + mlp(x) (BERT)
+  bool post_norm = false;       // the two norms are of x + attention(x) and x + mlp(x) (BERT)
   bool tied_embeddings = true;
   bool final_norm = true;
   bool embedding_norm = false;  // BLOOM, BERT
@@ -57,7 +57,7 @@ struct Model {
   bool pooler = false;  // BERT: dense over the first token and the next-sentence classifier
   /// Output columns of a task head in place of the vocabulary head: 2 for the start and end of an
   /// answer (SQuAD). 0: vocabulary head
-  std::int64_t answers = 0;
+  std::int64_t task_head_outputs = 0;
   std::int64_t sliding_window = 0;        // 0: full attention
   std::int64_t full_attention_every = 0;  // with a window: every n-th layer attends fully; 0: none
   bool clamped_activation = false;        // experts clamp gate and value before it (gpt-oss)

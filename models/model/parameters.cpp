@@ -105,7 +105,8 @@ std::int64_t embedding_parameters(const Model& model) {
 std::int64_t head_parameters(const Model& model) {
   const std::int64_t h = model.hidden;
   std::int64_t count = model.head_transform ? h * h + h + norm_width(model) : 0;
-  if (model.answers > 0) return count + h * model.answers + model.answers;
+  if (model.task_head_outputs > 0)
+    return count + h * model.task_head_outputs + model.task_head_outputs;
   if (!model.tied_embeddings) count += model.vocab * embedding_width(model);
   if (model.head_bias) count += model.vocab;
   if (model.pooler) count += h * h + h + 2 * h + 2;
@@ -155,7 +156,7 @@ Model generator_model(const Model& model) {
   generator.head_transform = false;
   generator.head_bias = generator.tied_embeddings = true;
   generator.pooler = false;
-  generator.answers = generator.generator_hidden = 0;
+  generator.task_head_outputs = generator.generator_hidden = 0;
   return generator;
 }
 
@@ -234,7 +235,7 @@ std::string dense_formula(const Model& model) {
   if (model.prediction_layers > 0) all += " + D(layer + 2hh + norms)";
   if (model.generator_hidden > 0) all += " + generator";
   if (model.head_transform) all += " + hh+h+" + norm;
-  if (model.answers > 0) return all + " + ha+a";
+  if (model.task_head_outputs > 0) return all + " + ha+a";
   if (!model.tied_embeddings) all += " + " + words;
   if (model.head_bias) all += " + V";
   if (model.pooler) all += " + hh+h+2h+2";
@@ -242,8 +243,8 @@ std::string dense_formula(const Model& model) {
 }
 
 std::int64_t dense_gemm_parameters(const Model& model) {
-  const std::int64_t head =
-      model.answers > 0 ? model.answers * model.hidden : model.vocab * embedding_width(model);
+  const std::int64_t head = model.task_head_outputs > 0 ? model.task_head_outputs * model.hidden
+                                                        : model.vocab * embedding_width(model);
   const std::int64_t further =
       prediction_gemms(model, model.experts_per_token) + model.prediction_layers * head;
   return over_layers(model, model.experts_per_token, layer_gemms) + head + projections(model) +

@@ -107,7 +107,7 @@ GemmShape LayerBuilder::per_head(std::int64_t m, std::int64_t n, std::int64_t k)
   return {.m = m, .n = n, .k = k, .batch = inputs_.plan.micro_batch * heads};
 }
 
-void LayerBuilder::product(Product which, std::string_view name, OperandId a, OperandId b,
+void LayerBuilder::product(AttentionGemm which, std::string_view name, OperandId a, OperandId b,
                            OperandId out, const GemmShape& shape) {
   Operation& op = block_.batched_gemm(name, a, b, out, shape, storage_);
   op.attention = attention_shape();
@@ -116,7 +116,7 @@ void LayerBuilder::product(Product which, std::string_view name, OperandId a, Op
   const std::int64_t columns = of.heads * of.head_dim + of.kv_heads * of.value_width();
   const Bytes elements = square + multiplied<Bytes>(tokens(), columns);
   op.bytes = Bytes{(elements * bits(storage_)).count() / 8};
-  op.product = which;
+  op.attention_gemm = which;
   op.attention_core = op.pass == Pass::forward;
 }
 
@@ -146,9 +146,9 @@ void LayerBuilder::attention_forward() {
   if (rotates_heads()) rotary(OpKind::rotary, "rotary", qkv_out);
   const OperandId qkv = by_heads(qkv_out, "attention.qkv", Role::saved);
   const OperandId by_head = by_heads(out, "attention.heads", Role::saved);
-  trade("qkv.all_to_all", qkv_out, qkv);
+  head_all_to_all("qkv.all_to_all", qkv_out, qkv);
   core_forward(qkv, by_head);
-  trade("attention.all_to_all", by_head, out);
+  head_all_to_all("attention.all_to_all", by_head, out);
 }
 
 void LayerBuilder::core_forward(OperandId qkv_out, OperandId out) {
@@ -157,7 +157,7 @@ void LayerBuilder::core_forward(OperandId qkv_out, OperandId out) {
     return gathers ? gathered_forward(qkv_out, out) : ring_forward(qkv_out, out);
   }
   if (!fused_attention()) return unfused_forward(qkv_out, out);
-  if (inputs_.plan.low_precision_attention) return narrow_forward(qkv_out, out);
+  if (inputs_.plan.low_precision_attention) return fp8_attention_forward(qkv_out, out);
   Operation& op = block_.add(OpKind::attention, "attention", {qkv_out}, {out, log_sum_exp()});
   op.time_class = TimeClass::attention;
   op.attention = attention_shape();
@@ -173,7 +173,7 @@ void LayerBuilder::unfused_forward(OperandId qkv_out, OperandId out) {
   const OperandId probabilities = scores("probabilities", Role::saved, kept);
   GemmShape square = per_head(s, s, d);
   square.transpose_b = true;
-  product(Product::scores, "scores", qkv_out, qkv_out, raw, square);
+  product(AttentionGemm::scores, "scores", qkv_out, qkv_out, raw, square);
   Operation& softmax = block_.add(OpKind::softmax, "softmax", {raw}, {probabilities});
   softmax.attention = attention_shape();
   softmax.attention_core = true;
@@ -191,7 +191,7 @@ void LayerBuilder::unfused_forward(OperandId qkv_out, OperandId out) {
     block_.write(softmax, weights);
     softmax.bytes += block_.at(weights).bytes() * -1;
   }
-  product(Product::context, "context", weights, qkv_out, out, per_head(s, v, s));
+  product(AttentionGemm::context, "context", weights, qkv_out, out, per_head(s, v, s));
 }
 
 /// Four GEMMs: dV = P' dO, dP = dO V', dQ = dS K, dK = dS' Q, with dS from the softmax's backward.
@@ -210,8 +210,10 @@ void LayerBuilder::unfused_backward(OperandId qkv_out, OperandId gradient_out,
   const GemmShape tall = per_head(s, d, s);
   GemmShape transposed = tall, of_values = per_head(s, v, s);
   transposed.transpose_a = of_values.transpose_a = true;
-  product(Product::weights_gradient, "context.dgrad", gradient_out, qkv_out, d_weights, square);
-  product(Product::value_gradient, "value.grad", weights, gradient_out, gradient_in, of_values);
+  product(AttentionGemm::weights_gradient, "context.dgrad", gradient_out, qkv_out, d_weights,
+          square);
+  product(AttentionGemm::value_gradient, "value.grad", weights, gradient_out, gradient_in,
+          of_values);
   if (dropout) {
     const OperandId mask = scores("attention.mask", Role::saved, DType::uint8);
     block_.add(OpKind::add_backward, "attention.dropout.backward", {d_weights, mask}, {d_weights});
@@ -220,8 +222,8 @@ void LayerBuilder::unfused_backward(OperandId qkv_out, OperandId gradient_out,
                                   {d_weights, probabilities}, {d_scores});
   softmax.attention = attention_shape();
   count_in_storage(softmax, block_.at(probabilities), storage_);
-  product(Product::query_gradient, "query.grad", d_scores, qkv_out, gradient_in, tall);
-  product(Product::key_gradient, "key.grad", d_scores, qkv_out, gradient_in, transposed);
+  product(AttentionGemm::query_gradient, "query.grad", d_scores, qkv_out, gradient_in, tall);
+  product(AttentionGemm::key_gradient, "key.grad", d_scores, qkv_out, gradient_in, transposed);
 }
 
 void LayerBuilder::core_backward(OperandId qkv_out, OperandId out, OperandId gradient_out,
@@ -233,7 +235,7 @@ void LayerBuilder::core_backward(OperandId qkv_out, OperandId out, OperandId gra
   }
   if (!fused_attention()) return unfused_backward(qkv_out, gradient_out, gradient_in);
   if (inputs_.plan.low_precision_attention) {
-    return narrow_backward(qkv_out, out, gradient_out, gradient_in);
+    return fp8_attention_backward(qkv_out, out, gradient_out, gradient_in);
   }
   Operation& op = block_.add(OpKind::attention_backward, "attention.backward",
                              {qkv_out, out, log_sum_exp(), gradient_out}, {gradient_in});
@@ -249,10 +251,10 @@ void LayerBuilder::attention_backward(OperandId gradient_out, OperandId gradient
   const OperandId out = attention_columns("attention.out", Role::saved);
   const OperandId d_out = by_heads(gradient_out, "attention.heads.grad", Role::temporary);
   const OperandId d_qkv = by_heads(gradient_in, "attention.qkv.grad", Role::temporary);
-  trade("attention.grad.all_to_all", gradient_out, d_out);
+  head_all_to_all("attention.grad.all_to_all", gradient_out, d_out);
   core_backward(by_heads(qkv_out, "attention.qkv", Role::saved),
                 by_heads(out, "attention.heads", Role::saved), d_out, d_qkv);
-  trade("qkv.grad.all_to_all", d_qkv, gradient_in);
+  head_all_to_all("qkv.grad.all_to_all", d_qkv, gradient_in);
   if (rotates_heads()) {
     rotary(OpKind::rotary_backward, "rotary.backward", gradient_in);
   }

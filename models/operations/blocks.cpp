@@ -7,7 +7,7 @@ namespace orrery::models {
 DType gradient_dtype(const Plan& plan, const Software& software) {
   return plan.precision == Precision::fp64
              ? DType::fp64
-             : software.gradient_beside(storage_dtype(plan.precision));
+             : software.gradient_dtype_for(storage_dtype(plan.precision));
 }
 
 bool has_norm_bias(const Model& model) {

@@ -48,7 +48,7 @@ bool has_norm_bias(const Model& model);
 /// A forward block and its backward, or compression and decompression. Operands that forward saves
 /// and backward does not read become temporaries.
 struct BlockPair {
-  BlockPair(Block there, Block back) : forward{std::move(there)}, backward{std::move(back)} {
+  BlockPair(Block first, Block second) : forward{std::move(first)}, backward{std::move(second)} {
     drop_unsaved(forward, backward);
   }
 
@@ -69,7 +69,7 @@ BlockPair head_blocks(const BlockInputs& inputs);
 /// Appends the multi-token-prediction modules (MTP) to a head: for each module the embedding of the
 /// next token, the norms and the matrix that join it to the module's input, a layer and the head;
 /// backward in reverse order. The module's layer is not recomputed.
-void predict_further(const BlockInputs& inputs, Block& forward, Block& backward);
+void add_mtp_modules(const BlockInputs& inputs, Block& forward, Block& backward);
 /// Puts ELECTRA's generator before an embedding, and its backward after it: the embedding of the
 /// masked tokens, the generator's layers and its head. The tokens that it would sample are not
 /// computed.
@@ -88,26 +88,26 @@ BlockPair narrowing_blocks(const BlockInputs& inputs, std::int64_t elements);
 /// Counted as one pass: the selection costs nothing on top of the memory traffic.
 BlockPair top_k_blocks(const BlockInputs& inputs, std::int64_t elements);
 /// PowerSGD: the bucket as a matrix M is approximated by factors P Q':
-///   first   M = residual += gradients;  P = M Q, with the Q of the step before
-///   second  P's columns orthogonalised;  Q = M' P;  residual -= P Q'
-///   back    gradients = P Q'
-/// P is summed over ranks between `first` and `second`, Q between `second` and `back`.
+///   compress     M = residual += gradients;  P = M Q, with the Q of the step before
+///   second_step  P's columns orthogonalised;  Q = M' P;  residual -= P Q'
+///   decompress   gradients = P Q'
+/// P is summed over ranks after `compress`, Q after `second_step`.
 /// Source  Vogels et al. 2019, arXiv 1905.13727, algorithms 1 and 2
 struct LowRankBlocks {
-  Block first, second, back;
+  Block compress, second_step, decompress;
 };
 LowRankBlocks low_rank_blocks(const BlockInputs& inputs, std::int64_t elements);
 
 /// ByteGrad: all-reduce of a bucket in 8 bits. An all-to-all gives each replica its share of the
 /// bucket from all others, with the range (least and largest number) before the bytes; the replica
 /// adds them up, and an all-gather hands its sum to all.
-///   first   range of each share;  bytes = round(255 (g - least) / (largest - least))
-///   second  sum of the received shares in fp32;  its range and bytes
-///   back    gradients = the gathered sums, widened
+///   compress     range of each share;  bytes = round(255 (g - least) / (largest - least))
+///   second_step  sum of the received shares in fp32;  its range and bytes
+///   decompress   gradients = the gathered sums, widened
 /// Source  Gan et al. 2021, "BAGUA", arXiv 2107.01499, section 3 (C_LP_S without error
 ///         compensation); github.com/BaguaSys/bagua, algorithms/bytegrad.py
 struct ByteBlocks {
-  Block first, second, back;
+  Block compress, second_step, decompress;
 };
 ByteBlocks byte_blocks(const BlockInputs& inputs, std::int64_t elements);
 

@@ -75,26 +75,26 @@ class Compressor {
 }  // namespace
 
 BlockPair narrowing_blocks(const BlockInputs& inputs, std::int64_t elements) {
-  Compressor there{inputs, elements, "narrow"}, back{inputs, elements, "widen"};
-  there.add(OpKind::cast, "narrow", {there.gradients()}, {there.narrow(Role::output)});
-  back.add(OpKind::cast, "widen", {back.narrow(Role::input)}, {back.gradients()});
-  return {there.finish(), back.finish()};
+  Compressor compress{inputs, elements, "narrow"}, decompress{inputs, elements, "widen"};
+  compress.add(OpKind::cast, "narrow", {compress.gradients()}, {compress.narrow(Role::output)});
+  decompress.add(OpKind::cast, "widen", {decompress.narrow(Role::input)}, {decompress.gradients()});
+  return {compress.finish(), decompress.finish()};
 }
 
 BlockPair top_k_blocks(const BlockInputs& inputs, std::int64_t elements) {
-  Compressor there{inputs, elements, "top_k"}, back{inputs, elements, "scatter_add"};
-  const OperandId residual = there.residual();
-  there.add(OpKind::top_k, "top_k", {there.gradients(), residual},
-            {there.values("values", Role::output, 1), there.indices("indices", Role::output, 1),
-             residual});
+  Compressor compress{inputs, elements, "top_k"}, decompress{inputs, elements, "scatter_add"};
+  const OperandId residual = compress.residual();
+  compress.add(OpKind::top_k, "top_k", {compress.gradients(), residual},
+               {compress.values("values", Role::output, 1),
+                compress.indices("indices", Role::output, 1), residual});
   const std::int64_t ranks = inputs.plan.data;
-  Operation& sum = back.add(OpKind::scatter_add, "scatter_add",
-                            {back.values("values.all", Role::input, ranks),
-                             back.indices("indices.all", Role::input, ranks)},
-                            {back.gradients()});
+  Operation& sum = decompress.add(OpKind::scatter_add, "scatter_add",
+                                  {decompress.values("values.all", Role::input, ranks),
+                                   decompress.indices("indices.all", Role::input, ranks)},
+                                  {decompress.gradients()});
   // The whole bucket is cleared; then the element of each received value is read and written.
-  sum.bytes += Bytes{2 * ranks * back.kept() * bits(back.gradient()) / 8};
-  return {there.finish(), back.finish()};
+  sum.bytes += Bytes{2 * ranks * decompress.kept() * bits(decompress.gradient()) / 8};
+  return {compress.finish(), decompress.finish()};
 }
 
 namespace {
@@ -111,47 +111,55 @@ Bytes gram_schmidt_bytes(const LowRankShape& of, DType type) {
 ByteBlocks byte_blocks(const BlockInputs& inputs, std::int64_t elements) {
   const std::int64_t ranks = inputs.plan.data;
   const std::int64_t share = byte_share(inputs.plan, elements).elements;
-  Compressor first{inputs, elements, "byte_grad"}, second{inputs, elements, "byte_grad.sum"},
-      back{inputs, elements, "byte_grad.widen"};
-  const OperandId gradients = first.gradients();
-  first.add(OpKind::quantise, "range", {gradients},
-            {first.matrix("range", Role::temporary, ranks, 2)});
-  first.add(OpKind::quantise, "bytes", {gradients}, {first.shares("bytes", Role::output, ranks)});
-  const OperandId sum = second.matrix("sum", Role::temporary, 1, share);
-  second.add(OpKind::quantise, "sum", {second.shares("bytes.all", Role::input, ranks)}, {sum});
-  second.add(OpKind::quantise, "range", {sum}, {second.matrix("range", Role::temporary, 1, 2)});
-  second.add(OpKind::quantise, "sum.bytes", {sum}, {second.shares("sum.bytes", Role::output, 1)});
-  back.add(OpKind::quantise, "widen", {back.shares("sums.bytes", Role::input, ranks)},
-           {back.gradients()});
-  return {first.finish(), second.finish(), back.finish()};
+  Compressor compress{inputs, elements, "byte_grad"},
+      second_step{inputs, elements, "byte_grad.sum"},
+      decompress{inputs, elements, "byte_grad.widen"};
+  const OperandId gradients = compress.gradients();
+  compress.add(OpKind::quantise, "range", {gradients},
+               {compress.matrix("range", Role::temporary, ranks, 2)});
+  compress.add(OpKind::quantise, "bytes", {gradients},
+               {compress.shares("bytes", Role::output, ranks)});
+  const OperandId sum = second_step.matrix("sum", Role::temporary, 1, share);
+  second_step.add(OpKind::quantise, "sum", {second_step.shares("bytes.all", Role::input, ranks)},
+                  {sum});
+  second_step.add(OpKind::quantise, "range", {sum},
+                  {second_step.matrix("range", Role::temporary, 1, 2)});
+  second_step.add(OpKind::quantise, "sum.bytes", {sum},
+                  {second_step.shares("sum.bytes", Role::output, 1)});
+  decompress.add(OpKind::quantise, "widen", {decompress.shares("sums.bytes", Role::input, ranks)},
+                 {decompress.gradients()});
+  return {compress.finish(), second_step.finish(), decompress.finish()};
 }
 
 LowRankBlocks low_rank_blocks(const BlockInputs& inputs, std::int64_t elements) {
   const LowRankShape of = low_rank_shape(inputs.plan, elements);
   const auto [m, n, r] = of;
-  Compressor first{inputs, elements, "power_sgd"}, second{inputs, elements, "power_sgd.second"},
-      back{inputs, elements, "power_sgd.expand"};
-  const OperandId residual = first.matrix("residual", Role::optimizer, m, n);
-  first.add(OpKind::accumulate, "feedback", {first.gradients(), residual}, {residual}).dtype =
-      first.state();
-  first.product("p", {residual, first.matrix("q", Role::optimizer, n, r)},
-                first.matrix("p", Role::output, m, r), {.m = m, .n = r, .k = n});
+  Compressor compress{inputs, elements, "power_sgd"},
+      second_step{inputs, elements, "power_sgd.second"},
+      decompress{inputs, elements, "power_sgd.expand"};
+  const OperandId residual = compress.matrix("residual", Role::optimizer, m, n);
+  compress.add(OpKind::accumulate, "feedback", {compress.gradients(), residual}, {residual}).dtype =
+      compress.state();
+  compress.product("p", {residual, compress.matrix("q", Role::optimizer, n, r)},
+                   compress.matrix("p", Role::output, m, r), {.m = m, .n = r, .k = n});
 
-  const OperandId p = second.matrix("p", Role::input, m, r);
-  const OperandId left = second.matrix("residual", Role::optimizer, m, n);
-  const OperandId q = second.matrix("q", Role::output, n, r);
-  second.add(OpKind::orthogonalise, "orthogonalise", {p}, {p}).bytes =
-      gram_schmidt_bytes(of, second.state());
-  second.product("q", {left, p}, q, {.m = n, .n = r, .k = m, .transpose_a = true});
-  second.product(
+  const OperandId p = second_step.matrix("p", Role::input, m, r);
+  const OperandId left = second_step.matrix("residual", Role::optimizer, m, n);
+  const OperandId q = second_step.matrix("q", Role::output, n, r);
+  second_step.add(OpKind::orthogonalise, "orthogonalise", {p}, {p}).bytes =
+      gram_schmidt_bytes(of, second_step.state());
+  second_step.product("q", {left, p}, q, {.m = n, .n = r, .k = m, .transpose_a = true});
+  second_step.product(
       "residual", {p, q}, left,
       {.m = m, .n = n, .k = r, .transpose_b = true, .accumulate = true, .subtract = true});
 
-  const OperandId sum = back.matrix("matrix", Role::temporary, m, n);
-  back.product("expand", {back.matrix("p", Role::input, m, r), back.matrix("q", Role::input, n, r)},
-               sum, {.m = m, .n = n, .k = r, .transpose_b = true});
-  back.add(OpKind::cast, "cast", {sum}, {back.gradients()});
-  return {first.finish("q"), second.finish(), back.finish()};
+  const OperandId sum = decompress.matrix("matrix", Role::temporary, m, n);
+  decompress.product(
+      "expand",
+      {decompress.matrix("p", Role::input, m, r), decompress.matrix("q", Role::input, n, r)}, sum,
+      {.m = m, .n = n, .k = r, .transpose_b = true});
+  decompress.add(OpKind::cast, "cast", {sum}, {decompress.gradients()});
+  return {compress.finish("q"), second_step.finish(), decompress.finish()};
 }
 
 }  // namespace orrery::models

@@ -53,7 +53,7 @@ OperandId LayerBuilder::by_heads(OperandId of, std::string_view name, Role role)
                         of_heads(layout, Dimension::rows, Dimension::columns, unit));
 }
 
-void LayerBuilder::trade(std::string_view name, OperandId from, OperandId to) {
+void LayerBuilder::head_all_to_all(std::string_view name, OperandId from, OperandId to) {
   if (from == to) return;
   block_.collective(Collective::all_to_all, name, CommunicatorRole::context_heads, from, to);
 }

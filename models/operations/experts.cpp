@@ -139,15 +139,15 @@ Operation& LayerBuilder::permute(RowMove move, const std::string& name, OperandI
   op.moves = move;
   op.fused = inputs_.plan.permute_fusion;
   op.dtype = storage_;
-  op.copies = copies_to_nodes();
-  op.next_to_other = inputs_.plan.expert_overlap == ExpertOverlap::micro_batches;
+  op.deduplicated_copies = copies_to_nodes();
+  op.overlaps_micro_batch = inputs_.plan.expert_overlap == ExpertOverlap::micro_batches;
   return op;
 }
 
 /// Sorts rows from the order of their source ranks to that of local experts, or back.
 void LayerBuilder::sort(RowMove move, const std::string& name, OperandId in, OperandId out) {
   Operation& op = permute(move, name, in, out);
-  op.senders = block_.mesh().degree({MeshAxis::expert, MeshAxis::expert_tensor});
+  op.source_ranks = block_.mesh().degree({MeshAxis::expert, MeshAxis::expert_tensor});
 }
 
 /// The MLPs of the local experts: rows sorted by expert in, partial sums of their outputs out.

@@ -38,7 +38,7 @@ class HeadBuilder : private PoolerBuilder {
         block_.add(OpKind::cross_entropy, "loss", {out, labels()}, {exponentials(), statistics()});
     // A loss over shards of the vocabulary needs the statistics of every shard.
     block_.make(loss, statistics(), of_tokens({MeshAxis::tensor, Dimension::matrices}));
-    loss.vocabulary = model.answers > 0 ? model.answers : model.vocab;
+    loss.vocabulary = model.task_head_outputs > 0 ? model.task_head_outputs : model.vocab;
     loss.bytes = loss_bytes(inputs_.software.kernels.loss_forward_bytes);
     if (fuses()) {
       gradient_of_loss(in);
@@ -53,7 +53,7 @@ class HeadBuilder : private PoolerBuilder {
     const OperandId d_logits = logits("logits.grad", Role::temporary, storage_);
     Operation& loss = block_.add(OpKind::cross_entropy_backward, "loss.backward",
                                  {exponentials(), labels(), statistics()}, {d_logits});
-    loss.vocabulary = model.answers > 0 ? model.answers : model.vocab;
+    loss.vocabulary = model.task_head_outputs > 0 ? model.task_head_outputs : model.vocab;
     loss.bytes = loss_bytes(inputs_.software.kernels.loss_backward_bytes);
     const OperandId x = rows("x", Role::saved);
     const OperandId dx = rows("x.grad", Role::output);
@@ -78,7 +78,7 @@ class HeadBuilder : private PoolerBuilder {
   /// The vocabulary projection, cut as the embedding table is, with which it may be tied.
   Linear vocabulary() const {
     const Model& model = inputs_.model;
-    if (model.answers > 0) return whole("head", model.answers);
+    if (model.task_head_outputs > 0) return whole("head", model.task_head_outputs);
     return {.name = "head",
             .in = embedding_width(model),
             .out = model.vocab,
@@ -90,7 +90,7 @@ class HeadBuilder : private PoolerBuilder {
   }
   Linear dense() const { return whole("transform", inputs_.model.hidden); }
   OperandId logits(std::string_view name, Role role, DType dtype) {
-    const std::int64_t answers = inputs_.model.answers;
+    const std::int64_t answers = inputs_.model.task_head_outputs;
     if (answers > 0)
       return block_.operand(name, role, dtype, {1, predicted(), answers}, of_tokens({}));
     return block_.operand(name, role, dtype, {1, piece(), inputs_.model.vocab},
@@ -108,7 +108,7 @@ class HeadBuilder : private PoolerBuilder {
                           {block_.mesh().degree(MeshAxis::tensor), predicted(), 3}, of_tokens({}));
   }
   OperandId labels() {
-    const bool fills_in = !inputs_.model.causal && inputs_.model.answers == 0;
+    const bool fills_in = !inputs_.model.causal && inputs_.model.task_head_outputs == 0;
     return block_.operand(fills_in ? masked_labels : "labels", Role::labels, DType::int64,
                           {1, 1, predicted()}, of_tokens({}, Dimension::columns));
   }
@@ -128,7 +128,7 @@ class HeadBuilder : private PoolerBuilder {
   std::int64_t predicted() const {
     const double share = inputs_.software.kernels.predicted_share;
     const std::int64_t all = tokens();
-    const bool every = inputs_.model.causal || inputs_.model.answers > 0;
+    const bool every = inputs_.model.causal || inputs_.model.task_head_outputs > 0;
     if (every || inputs_.plan.sequence_parallel) return all;
     return std::clamp<std::int64_t>(std::llround(static_cast<double>(all) * share), 1, all);
   }
@@ -267,7 +267,7 @@ class HeadBuilder : private PoolerBuilder {
 BlockPair head_blocks(const BlockInputs& inputs) {
   Block forward = HeadBuilder{inputs, Pass::forward}.forward();
   Block backward = HeadBuilder{inputs, Pass::backward}.backward();
-  predict_further(inputs, forward, backward);
+  add_mtp_modules(inputs, forward, backward);
   return {std::move(forward), std::move(backward)};
 }
 

@@ -219,9 +219,9 @@ Block LayerBuilder::backward() {
 }
 
 BlockPair layer_blocks(const BlockInputs& inputs) {
-  if (inputs.model.norms_of_sums) {
-    return {LayerBuilder{inputs, Pass::forward}.forward_of_sums(),
-            LayerBuilder{inputs, Pass::backward}.backward_of_sums()};
+  if (inputs.model.post_norm) {
+    return {LayerBuilder{inputs, Pass::forward}.post_norm_forward(),
+            LayerBuilder{inputs, Pass::backward}.post_norm_backward()};
   }
   return {LayerBuilder{inputs, Pass::forward}.forward(),
           LayerBuilder{inputs, Pass::backward}.backward()};

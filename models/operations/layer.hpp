@@ -14,9 +14,9 @@ class LayerBuilder : private TransformerBuilder {
 
   Block forward();
   Block backward();
-  /// The same for post-norm layers: each norm is of x + branch(x), as BERT's (layer_of_sums.cpp).
-  Block forward_of_sums();
-  Block backward_of_sums();
+  /// The same for post-norm layers: each norm is of x + branch(x), as BERT's (post_norm_layer.cpp).
+  Block post_norm_forward();
+  Block post_norm_backward();
 
  private:
   /// An MLP, and the prefix of its names: "" for the layer's own.
@@ -53,7 +53,7 @@ class LayerBuilder : private TransformerBuilder {
   GemmShape per_head(std::int64_t m, std::int64_t n, std::int64_t k) const;
   /// Batched GEMM of unfused attention, one product per head: between queries (or a tensor of their
   /// shape), keys or values, and an [s, s] matrix, whichever of the three is written.
-  void product(Product which, std::string_view name, OperandId a, OperandId b, OperandId out,
+  void product(AttentionGemm which, std::string_view name, OperandId a, OperandId b, OperandId out,
                const GemmShape& shape);
 
   void rotary(OpKind kind, std::string_view name, OperandId qkv_out);
@@ -65,16 +65,16 @@ class LayerBuilder : private TransformerBuilder {
   void core_backward(OperandId qkv_out, OperandId out, OperandId gradient_out,
                      OperandId gradient_in);
   OperandId in_8_bits(OperandId of, Role role);
-  void narrow_forward(OperandId qkv_out, OperandId out);
-  void narrow_backward(OperandId qkv_out, OperandId out, OperandId gradient_out,
-                       OperandId gradient_in);
+  void fp8_attention_forward(OperandId qkv_out, OperandId out);
+  void fp8_attention_backward(OperandId qkv_out, OperandId out, OperandId gradient_out,
+                              OperandId gradient_in);
 
   // Context parallelism (context.cpp). In attention a rank has 1 / `pieces` of the tokens; where
   // ranks exchange tokens for heads (Ulysses), it has 1 / `heads` of the heads.
   ContextSplit split() const { return context_split(inputs_.plan); }
   /// The same columns in attention's layout; the operand itself without Ulysses.
   OperandId by_heads(OperandId of, std::string_view name, Role role);
-  void trade(std::string_view name, OperandId from, OperandId to);
+  void head_all_to_all(std::string_view name, OperandId from, OperandId to);
   OperandId keys_and_values(const std::string& name, bool whole);
   AttentionShape rectangle(std::int64_t keys) const;
   Operation& partial_forward(const std::string& name, const AttentionShape& shape, OperandId qkv,

@@ -39,8 +39,8 @@ class StageChecks : private ConflictChecks {
     }
     if (row.splits_backward()) whole_gradients("/schedule", plan_.schedule);
     deferred_gradients(row.splits_backward());
-    if (!row.lacks) return;
-    for (const std::string& what : row.lacks(plan_.shape())) {
+    if (!row.unmet) return;
+    for (const std::string& what : row.unmet(plan_.shape())) {
       add("/schedule", fmt::format("{} needs {}", plan_.schedule, what));
     }
   }

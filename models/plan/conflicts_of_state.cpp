@@ -90,8 +90,8 @@ class StateChecks : private ConflictChecks {
     if (plan_.offload_layers > 0 && plan_.task == Task::dpo) {
       add("/offload_layers", "is not simulated with task dpo, whose reference keeps nothing");
     }
-    const bool further =
-        model_.head_transform || model_.pooler || model_.answers > 0 || projects_embeddings(model_);
+    const bool further = model_.head_transform || model_.pooler || model_.task_head_outputs > 0 ||
+                         projects_embeddings(model_);
     if (plan_.fused_cross_entropy && further) {
       add("/fused_cross_entropy", "is simulated for heads of one matrix over the vocabulary");
     }

@@ -67,16 +67,16 @@ std::string PlanField::in_cell(const Plan& plan) const {
 
 std::string PlanField::in_title(const Plan& plan) const {
   const bool optional = title == Title::addition || title == Title::degree_where_used;
-  if (titled.empty() || (optional && json(plan) == json(Plan{}))) return {};
-  if (kind == Kind::flag) return std::string{titled};
-  return fmt::format("{}{}{}", titled, titled.back() == '-' ? "" : " ", text(plan));
+  if (title_label.empty() || (optional && json(plan) == json(Plan{}))) return {};
+  if (kind == Kind::flag) return std::string{title_label};
+  return fmt::format("{}{}{}", title_label, title_label.back() == '-' ? "" : " ", text(plan));
 }
 
 Json PlanField::json_of(std::string_view text) const {
   const bool word = !text.empty() && text.find_first_not_of("0123456789:") != text.npos;
   const bool factors = kind == Kind::factor && text.find(':') != text.npos &&
                        text.find_first_not_of("0123456789.:") == text.npos;
-  const bool several = kind == Kind::some || (kind == Kind::counts && !word) || factors;
+  const bool several = kind == Kind::word_list || (kind == Kind::counts && !word) || factors;
   if (!several) return scalar_of(text);
   Json list = Json::array();
   while (!text.empty()) {

@@ -26,7 +26,7 @@ struct PlanField {
   /// Type of the value: an integer from `least` to `most`, true or false, one of `words`, a share
   /// above 0 and at most 1, a factor above 0, a size in bytes, a list of integers up to
   /// `most`, a list of `words`.
-  enum class Kind : std::uint8_t { count, flag, word, share, factor, bytes, counts, some };
+  enum class Kind : std::uint8_t { count, flag, word, share, factor, bytes, counts, word_list };
   /// How a plan's title shows it: not at all; as a degree, "TP 8", always or only if it is not the
   /// default (the product of all degrees is the number of GPUs); added to the field before, "+ SP";
   /// as a choice, after the degrees.
@@ -45,8 +45,8 @@ struct PlanField {
   Kind kind = Kind::count;
   std::string_view column = {};  // of a CSV file of measured runs; empty: none states it
   Title title = Title::none;
-  std::string_view titled = {};   // "TP" in a title, followed by the value, except for flags
-  std::string_view heading = {};  // of a table's column, if it differs from `titled`
+  std::string_view title_label = {};  // "TP" in a title, followed by the value, except for flags
+  std::string_view heading = {};      // of a table's column, if it differs from `title_label`
   Default by_default = Default::reported;
   Flag flag = Flag::where_needed;
   Stack stack = Stack::silent;

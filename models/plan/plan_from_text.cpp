@@ -41,7 +41,7 @@ Json value_of_key(std::string_view key, std::string_view text) {
 
 std::string to_text(const Plan& plan) {
   Plan plain;
-  plain.schedule = usual_schedule(plan.virtual_stages);
+  plain.schedule = default_schedule(plan.virtual_stages);
   // Whether embedding and head count as layers may depend on the software stack.
   const bool stack_decides = plan.chunks() > 1 && plan.stage_layers.empty();
   std::string text;

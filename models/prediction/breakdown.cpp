@@ -12,7 +12,7 @@ namespace orrery::models {
 namespace {
 
 /// The interval of a receive, a joint collective, or traffic carried over from the previous step.
-struct Outside {
+struct ExternalInterval {
   Time start{}, end{};
   TimeClass part = TimeClass::other;
   bool host_waits = false;
@@ -24,13 +24,14 @@ class BreakdownWalk {
       : priced_{priced}, program_{*priced.program}, times_{times}, rank_class_{rank_class} {}
 
   Breakdown run() {
-    outside_.push_back({Time{}, priced_.carried_by(rank_class_), TimeClass::dp, false});
-    // Outside intervals are collected first: what explains an operation's gap may be launched after
-    // it.
+    external_.push_back({Time{}, priced_.carried_by(rank_class_), TimeClass::dp, false});
+    // External intervals are collected first: what explains an operation's gap may be launched
+    // after it.
     const std::vector<std::size_t> none_received(priced_.channels.size());
     walk(program_, rank_class_, OutsideWalk{*this, none_received});
-    std::stable_sort(outside_.begin(), outside_.end(),
-                     [](const Outside& a, const Outside& b) { return a.start < b.start; });
+    std::stable_sort(
+        external_.begin(), external_.end(),
+        [](const ExternalInterval& a, const ExternalInterval& b) { return a.start < b.start; });
     Replayer<BreakdownWalk>{priced_, times_, rank_class_, *this}.run();
     finish();
     return parts_;
@@ -50,8 +51,8 @@ class BreakdownWalk {
     void receive(Token, const Instruction& each) {
       const std::size_t k = received[each.target]++;
       const Time end = all.times_.transfers[each.target].at(k);
-      all.outside_.push_back({all.times_.transfer_start(all.priced_, each.target, k), end,
-                              TimeClass::pp, all.priced_.waits_for_receive()});
+      all.external_.push_back({all.times_.transfer_start(all.priced_, each.target, k), end,
+                               TimeClass::pp, all.priced_.waits_for_receive()});
     }
     void joint(Token, const Instruction& each) {
       const JointCollective& joint = all.program_.collectives[each.target];
@@ -59,18 +60,18 @@ class BreakdownWalk {
       const Time start = all.times_.collective_starts[each.target];
       const Time ready = all.times_.collectives_ready[all.rank_class_].at(joined++);
       // From when this rank was ready for it, but within its lead: as much as this rank can know.
-      all.outside_.push_back({std::clamp(ready, start - price.lead, start),
-                              all.times_.collective_end(all.priced_, each.target),
-                              all.program_.communicators[joint.communicator].time_class,
-                              all.priced_.waits_for(joint)});
+      all.external_.push_back({std::clamp(ready, start - price.lead, start),
+                               all.times_.collective_end(all.priced_, each.target),
+                               all.program_.communicators[joint.communicator].time_class,
+                               all.priced_.waits_for(joint)});
     }
   };
 
   /// Attributes [cursor, until) to the outside intervals that cover it and the rest to `otherwise`.
   void fill(Time until, TimeClass otherwise) {
-    while (next_ < outside_.size() && outside_[next_].end <= cursor_) ++next_;
-    for (std::size_t i = next_; i < outside_.size() && cursor_ < until; ++i) {
-      const Outside& each = outside_[i];
+    while (next_ < external_.size() && external_[next_].end <= cursor_) ++next_;
+    for (std::size_t i = next_; i < external_.size() && cursor_ < until; ++i) {
+      const ExternalInterval& each = external_[i];
       if (each.end <= cursor_) continue;
       if (each.start >= until) break;
       if (each.start > cursor_) advance(each.start, otherwise);
@@ -124,8 +125,8 @@ class BreakdownWalk {
   /// host.
   void host_gap(Time until) {
     Time blocked = cursor_;
-    for (std::size_t i = next_; i < outside_.size() && outside_[i].start < until; ++i) {
-      const Outside& each = outside_[i];
+    for (std::size_t i = next_; i < external_.size() && external_[i].start < until; ++i) {
+      const ExternalInterval& each = external_[i];
       if (each.host_waits && each.end <= until) blocked = std::max(blocked, each.end);
     }
     if (blocked > cursor_) fill(blocked, TimeClass::bubble);
@@ -150,7 +151,7 @@ class BreakdownWalk {
   const Program& program_;
   const StepTimes& times_;
   std::uint32_t rank_class_;
-  std::vector<Outside> outside_;
+  std::vector<ExternalInterval> external_;
   std::size_t next_ = 0;
   Time cursor_{};
   Breakdown parts_{};

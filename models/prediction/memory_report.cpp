@@ -26,10 +26,10 @@ void add_loss_copies(const Question& question, const Program& program, const Ran
                      MemoryByKind& held) {
   const Plan& plan = question.plan;
   const Model& model = question.model;
-  const bool predicts = std::any_of(ranks.chunks.begin(), ranks.chunks.end(),
-                                    [&](std::uint32_t id) { return program.chunks[id].predicts; });
-  const bool whole = model.causal && model.answers == 0 && !plan.fused_cross_entropy;
-  if (!predicts || !whole) return;
+  const bool has_head = std::any_of(ranks.chunks.begin(), ranks.chunks.end(),
+                                    [&](std::uint32_t id) { return program.chunks[id].has_head; });
+  const bool whole = model.causal && model.task_head_outputs == 0 && !plan.fused_cross_entropy;
+  if (!has_head || !whole) return;
   const std::int64_t tokens = plan.micro_batch * plan.seq_len / plan.context;
   const Bytes logits = multiplied<Bytes>(tokens, model.vocab, bits(state_dtype(plan.precision)));
   const double copies = question.software.memory.loss_copies;

@@ -190,7 +190,7 @@ void evaluate_traffic(const NamedLinks& named, const NetworkSite& site, Predicti
   found.evaluation = "events";
   found.why =
       fmt::format("{} of {} links can be filled, {} kinds of them; {} transfers shared them",
-                  traffic.suspects, traffic.links, traffic.rows.size(), times.items);
+                  traffic.contended_links, traffic.links, traffic.rows.size(), times.items);
   found.contention = times.times.step - alone_step(traffic, site);
   found.links = links_of(named, traffic, times);
   found.losses = losses_of(traffic, times);
@@ -247,8 +247,8 @@ void add_network_times(const Question& question, Prediction& result) {
         "fastest; times are the cost models'");
   }
   const NetworkRequest& asked = question.network;
-  const bool wanted = asked.mode == NetworkMode::events || asked.particular();
-  if (asked.mode == NetworkMode::fixed && asked.particular()) {
+  const bool wanted = asked.mode == NetworkMode::events || asked.needs_events();
+  if (asked.mode == NetworkMode::fixed && asked.needs_events()) {
     throw InputError{asked.place("/network"),
                      "static times know no placement, no perturbation and no other job"};
   }

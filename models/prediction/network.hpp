@@ -82,7 +82,9 @@ struct NetworkRequest {
   /// Settings of NCCL's tuner, which chooses algorithms; null: the fastest runs.
   const NcclSettings* tuner() const { return collectives ? &*collectives : nullptr; }
   /// Is there anything that only events can answer?
-  bool particular() const { return !order.contiguous() || !perturbations.empty() || !jobs.empty(); }
+  bool needs_events() const {
+    return !order.contiguous() || !perturbations.empty() || !jobs.empty();
+  }
 };
 
 /// Equal links whose traffic demanded more than their capacity.

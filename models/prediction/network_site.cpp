@@ -132,7 +132,7 @@ class SiteMaker {
       throw InputError{place_of(job.pointer + "/nodes"),
                        fmt::format("{} nodes for a plan that needs {}", job.nodes.size(), used)};
     }
-    NeighbourJob& placed = site_.others.emplace_back();
+    ConcurrentJob& placed = site_.others.emplace_back();
     placed.placement =
         contiguous(static_cast<std::size_t>(ranks), static_cast<std::uint32_t>(gpus));
     onto(job.nodes, placed.placement);
@@ -243,7 +243,7 @@ class SiteMaker {
       }
     };
     slow_ranks(site_.placement, site_.speeds);
-    for (NeighbourJob& job : site_.others) slow_ranks(job.placement, job.speeds);
+    for (ConcurrentJob& job : site_.others) slow_ranks(job.placement, job.speeds);
   }
 
   void narrow(const Perturbation& each, LinkId link) {

@@ -146,7 +146,7 @@ void add_times(const Question& question, Prediction& result) {
   add_network_times(question, result);
   result.step = result.times.step;
   const Residuals residuals = residuals_of(question.software, question.plan, question.cluster);
-  result.uncertainty = uncertainty_of(result.step, residuals, result.priced.borrowed_curves);
+  result.uncertainty = uncertainty_of(result.step, residuals, result.priced.fallback_curves);
 }
 
 void add_rates(const Question& question, Prediction& result) {

@@ -14,7 +14,7 @@
 namespace orrery::models {
 
 /// Errors of a set of step times, in percent, 100 (predicted / measured - 1); and quantiles of
-/// ln(measured / predicted), each divided by the widening of its run's borrowed curves.
+/// ln(measured / predicted), each divided by the widening of its run's fallback curves.
 struct StepErrors {
   std::int64_t rows = 0;
   double median_pct = 0, p90_pct = 0;  // of |error|

@@ -10,8 +10,8 @@
 
 namespace orrery::models {
 
-double widening(std::int64_t borrowed) {
-  return std::pow(widening_of_a_borrowed_curve, static_cast<double>(borrowed));
+double widening(std::int64_t fallbacks) {
+  return std::pow(widening_of_a_fallback_curve, static_cast<double>(fallbacks));
 }
 
 namespace {
@@ -103,8 +103,8 @@ Residuals residuals_of(const Software& software, const Plan& plan) {
   return software.residuals ? *software.residuals : of_generic();
 }
 
-Uncertainty uncertainty_of(Time step, const Residuals& residuals, std::int64_t borrowed) {
-  const double wider = widening(borrowed);
+Uncertainty uncertainty_of(Time step, const Residuals& residuals, std::int64_t fallbacks) {
+  const double wider = widening(fallbacks);
   return {.p10 = scaled(step, std::exp(wider * residuals.p10)),
           .p50 = scaled(step, std::exp(wider * residuals.p50)),
           .p90 = scaled(step, std::exp(wider * residuals.p90))};

@@ -18,14 +18,14 @@ struct Uncertainty {
   Time p10{}, p50{}, p90{};
 };
 
-/// Each borrowed curve makes the interval this much wider.
+/// Each fallback curve makes the interval this much wider.
 /// Source  the runs of scenarios/validation/runs.csv: the median error of megatron-lm is 2.6, 3.8
-///         and 4.9 % with 0, 1 and 2 borrowed curves, that of megatron-deepspeed 2.7 and 4.3 % with
+///         and 4.9 % with 0, 1 and 2 fallback curves, that of megatron-deepspeed 2.7 and 4.3 % with
 ///         0 and 1
-inline constexpr double widening_of_a_borrowed_curve = 1.3;
+inline constexpr double widening_of_a_fallback_curve = 1.3;
 
-/// widening_of_a_borrowed_curve to the power of `borrowed`.
-double widening(std::int64_t borrowed);
+/// widening_of_a_fallback_curve to the power of `fallbacks`.
+double widening(std::int64_t fallbacks);
 
 /// How far predictions of such a plan on this stack may be off. For ZeRO-2 and ZeRO-3 as far as
 /// those of published runs of them, on this stack or else on all
@@ -62,7 +62,7 @@ Residuals residuals_of(const Software& software, const Plan& plan,
                        const hardware::Cluster& cluster);
 
 ///   p10 = step e^(w r10),  p50 = step e^(w r50),  p90 = step e^(w r90)
-/// r10, r50, r90  the residuals' quantiles;  w  widening(borrowed)
-Uncertainty uncertainty_of(Time step, const Residuals& residuals, std::int64_t borrowed);
+/// r10, r50, r90  the residuals' quantiles;  w  widening(fallbacks)
+Uncertainty uncertainty_of(Time step, const Residuals& residuals, std::int64_t fallbacks);
 
 }  // namespace orrery::models

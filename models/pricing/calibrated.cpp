@@ -74,8 +74,8 @@ std::vector<std::string> kernel_keys(const Operation& op, bool processor) {
 }
 
 double slowdown_of(const Operation& op, const hardware::Gpu& gpu, int at_once) {
-  return gpu.calibration.slowdown(
-      is_product(op.kind) ? KernelClass::gemm : KernelClass::memory_bound, at_once);
+  return gpu.calibration.slowdown(is_gemm(op.kind) ? KernelClass::gemm : KernelClass::memory_bound,
+                                  at_once);
 }
 
 }  // namespace orrery::models

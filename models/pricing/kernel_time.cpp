@@ -18,7 +18,7 @@ Bytes scaled_bytes(Bytes bytes, double factor) {
 
 /// Is a softmax beyond what the stack's fused kernel takes?
 /// Source  Megatron-LM, fused_softmax.py: at most 2048 tokens, attention batches in fours
-bool falls_apart(const Operation& op, const Software& software) {
+bool is_unfused_softmax(const Operation& op, const Software& software) {
   if (!software.kernels.softmax_in_fours) return false;
   if (op.kind != OpKind::softmax && op.kind != OpKind::softmax_backward) return false;
   const AttentionShape& shape = op.attention;
@@ -46,7 +46,7 @@ double alignment_derate(const Operation& op) {
 /// written, and a share of that is exposed.
 Time accumulation_time(const Operation& op, const hardware::Gpu& gpu, const Software& software) {
   if (!op.gemm.accumulate) return Time{};
-  const DType sums = op.dtype == DType::fp64 ? DType::fp64 : software.gradient_beside(op.dtype);
+  const DType sums = op.dtype == DType::fp64 ? DType::fp64 : software.gradient_dtype_for(op.dtype);
   const auto traffic =
       static_cast<double>(2 * hardware::bits(sums) / 8 * op.gemm.m * op.gemm.n * op.gemm.batch);
   const double rate = gpu.memory_bound.memory_share * gpu.memory_bandwidth.count();
@@ -66,7 +66,7 @@ Time without_hidden_start(Time alone, Time start) {
 /// their operands.
 /// Source  "CUDA Ops that can autocast to float32", PyTorch's documentation of torch.amp; the clear
 ///         and the deny list of TensorFlow's auto_mixed_precision_lists.h say the same of these
-bool stays_single(OpKind kind) {
+bool runs_in_fp32(OpKind kind) {
   switch (kind) {
     case OpKind::norm:
     case OpKind::norm_backward:
@@ -82,20 +82,20 @@ bool stays_single(OpKind kind) {
 
 /// Factor on the operands' traffic by which the stack's memory-bound kernel is slower.
 double memory_derate(const Operation& op, const Software& software) {
-  const bool mixed = hardware::bits(op.dtype) == 16 && stays_single(op.kind);
+  const bool mixed = hardware::bits(op.dtype) == 16 && runs_in_fp32(op.kind);
   const double usual =
       software.kernels.memory_derate * (mixed ? software.kernels.mixed_derate : 1.0);
   // Counted pass by pass, as an unfused stack runs them (models/operations/experts.cpp).
   const bool permutes = op.kind == OpKind::permute || op.kind == OpKind::unpermute;
   if (permutes && !op.fused) return 1;
   if (op.kind == OpKind::accumulate) return usual * software.kernels.accumulate_derate;
-  return falls_apart(op, software) ? usual * softmax_pieces_traffic : usual;
+  return is_unfused_softmax(op, software) ? usual * softmax_pieces_traffic : usual;
 }
 
 /// Factor by which a kernel that was measured alone is slower in a stack's step. GEMMs were timed
 /// in bursts near the highest clock; a step runs them at the clock that its own load leaves.
 double measured_derate(const Operation& op, const hardware::Gpu& gpu, const Software& software) {
-  if (!is_product(op.kind)) return memory_derate(op, software);
+  if (!is_gemm(op.kind)) return memory_derate(op, software);
   return software.gemm_derate(gpu.generation.name) / gpu.sustained_share;
 }
 
@@ -135,20 +135,23 @@ std::optional<Time> host_time(const Operation& op, const hardware::Gpu& gpu, int
   return std::nullopt;
 }
 
-bool multiplies_few_bits(const Operation& op) {
+bool is_low_precision_gemm(const Operation& op) {
   return op.dtype == hardware::DType::fp8 || op.dtype == hardware::DType::fp4;
 }
 
 double gemm_derate(const Operation& op, const Software& software, std::string_view generation) {
   const double usual = software.gemm_derate(generation);
-  return multiplies_few_bits(op) ? usual * software.few_bits_derate(generation, op.dtype) : usual;
+  return is_low_precision_gemm(op)
+             ? usual * software.low_precision_gemm_derate(generation, op.dtype)
+             : usual;
 }
 
 /// Start-up time of a GEMM in 8 or 4 bits; of a grouped GEMM, once for each of its experts.
-Time quantised_start(const Operation& op, const Software& software, std::string_view generation) {
-  if (!multiplies_few_bits(op)) return Time{};
+Time quantised_gemm_overhead(const Operation& op, const Software& software,
+                             std::string_view generation) {
+  if (!is_low_precision_gemm(op)) return Time{};
   const auto products = std::max<std::int64_t>(1, std::ssize(op.group_rows));
-  return software.quantised_start(generation) * products;
+  return software.quantised_gemm_overhead(generation) * products;
 }
 
 }  // namespace
@@ -167,11 +170,13 @@ Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& 
                                          gpu.gemm.at(op.dtype).overhead),
                     gemm_derate(op, software, generation) * alignment_derate(op) /
                         gpu.sustained_share) +
-             accumulation_time(op, gpu, software) + quantised_start(op, software, generation);
+             accumulation_time(op, gpu, software) +
+             quantised_gemm_overhead(op, software, generation);
     case OpKind::grouped_gemm:
       return scaled(without_hidden_start(grouped_time(op, gpu), gpu.gemm.at(op.dtype).overhead),
                     gemm_derate(op, software, generation) / gpu.sustained_share) +
-             accumulation_time(op, gpu, software) + quantised_start(op, software, generation);
+             accumulation_time(op, gpu, software) +
+             quantised_gemm_overhead(op, software, generation);
     case OpKind::attention:
     case OpKind::attention_backward:
       if (software.attention(generation) == "unfused") return unfused_time(op, gpu, software);
@@ -199,7 +204,7 @@ Time launch_time(const Operation& op, const Software& software, int ranks) {
   const Time one = python ? host.forward_launch : host.backward_launch;
   const bool routes = op.kind == OpKind::route || op.kind == OpKind::route_backward;
   if (routes) return one + scaled(host.expert_layer, 0.5);
-  return falls_apart(op, software) ? one * softmax_pieces : one;
+  return is_unfused_softmax(op, software) ? one * softmax_pieces : one;
 }
 
 /// Repeated launches of a graph without branches take 2.5 us and about 1 ns a node since CUDA 12.6.

@@ -18,7 +18,7 @@ void note_once(const std::string& text, std::vector<std::string>& assumptions) {
 }
 
 /// How many GEMMs one format has, and how many of them lie outside the measured shapes.
-struct Reach {
+struct ShapeCoverage {
   int products = 0, outside = 0;
 };
 
@@ -47,13 +47,14 @@ void note_sequences(const hardware::Gpu& gpu, const Program& program, const Soft
 
 }  // namespace
 
-int note_borrowed(const hardware::Gpu& gpu, const Program& program, const Software& software,
-                  std::vector<std::string>& assumptions) {
-  int borrowed = 0;
+int note_fallbacks(const hardware::Gpu& gpu, const Program& program, const Software& software,
+                   std::vector<std::string>& assumptions) {
+  int fallbacks = 0;
   const auto note = [&](const std::string& what, const hardware::CurveOrigin& origin) {
-    if (origin.borrowed.empty()) return;
-    ++borrowed;
-    note_once(what + " curve of " + gpu.name + " borrowed from " + origin.borrowed, assumptions);
+    if (origin.fallback_from.empty()) return;
+    ++fallbacks;
+    note_once(what + " curve of " + gpu.name + " borrowed from " + origin.fallback_from,
+              assumptions);
   };
   const auto gemm = gpu.gemm.find(program.formats.compute);
   if (gemm != gpu.gemm.end()) {
@@ -65,11 +66,11 @@ int note_borrowed(const hardware::Gpu& gpu, const Program& program, const Softwa
     note("attention " + attention->first, attention->second.origin);
   }
   note("memory-bound", gpu.memory_bound.origin);
-  return borrowed;
+  return fallbacks;
 }
 
-void note_beside(const hardware::Gpu& gpu, const Program& program,
-                 std::vector<std::string>& assumptions) {
+void note_concurrent_slowdown(const hardware::Gpu& gpu, const Program& program,
+                              std::vector<std::string>& assumptions) {
   const auto& overlap = gpu.calibration.beside_communication;
   if (!overlap || program.mesh.ranks() < 2) return;
   note_once(fmt::format(
@@ -94,12 +95,12 @@ void note_stored_fp8(const hardware::Gpu& gpu, const Program& program,
 
 void note_shapes(const hardware::Gpu& gpu, const Program& program, const Software& software,
                  std::vector<std::string>& assumptions) {
-  std::map<DType, Reach> formats;
+  std::map<DType, ShapeCoverage> formats;
   for (const Block& block : program.blocks) {
     for (const Operation& op : block.operations) {
       const auto curve = gpu.gemm.find(op.dtype);
       if (op.kind != OpKind::gemm || curve == gpu.gemm.end() || !curve->second.measured) continue;
-      Reach& reach = formats[op.dtype];
+      ShapeCoverage& reach = formats[op.dtype];
       ++reach.products;
       if (!curve->second.measured->covers({op.gemm.m, op.gemm.n, op.gemm.k})) ++reach.outside;
     }

@@ -1,6 +1,6 @@
 #pragma once
 // Assumptions that prices rest on where this GPU or cluster was not measured: fallback curves,
-// borrowed from another GPU or format, and sizes outside the measured range.
+// taken from another GPU or format, and sizes outside the measured range.
 
 #include <string>
 #include <vector>
@@ -13,9 +13,9 @@
 
 namespace orrery::models {
 
-/// Notes each borrowed curve that the Program uses, once; returns how many there are.
-int note_borrowed(const hardware::Gpu& gpu, const Program& program, const Software& software,
-                  std::vector<std::string>& assumptions);
+/// Notes each fallback curve that the Program uses, once; returns how many there are.
+int note_fallbacks(const hardware::Gpu& gpu, const Program& program, const Software& software,
+                   std::vector<std::string>& assumptions);
 
 /// Notes GEMMs and sequence lengths outside the measured range of their curve, where its formula
 /// extrapolates.
@@ -24,8 +24,8 @@ void note_shapes(const hardware::Gpu& gpu, const Program& program, const Softwar
 
 /// Notes the measured slowdown of compute and communication that run concurrently, with which a
 /// Program of several ranks is not priced.
-void note_beside(const hardware::Gpu& gpu, const Program& program,
-                 std::vector<std::string>& assumptions);
+void note_concurrent_slowdown(const hardware::Gpu& gpu, const Program& program,
+                              std::vector<std::string>& assumptions);
 
 /// Notes that a CPU stores fp8 and computes in fp32.
 void note_stored_fp8(const hardware::Gpu& gpu, const Program& program,

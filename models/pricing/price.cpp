@@ -10,7 +10,7 @@
 #include "models/pricing/notes.hpp"
 #include "models/pricing/rank_load.hpp"
 #include "models/pricing/wire.hpp"
-#include "models/program/stretches.hpp"
+#include "models/program/graph_segments.hpp"
 
 namespace orrery::models {
 
@@ -32,7 +32,7 @@ class Pricer {
     for (std::size_t b = 0; b < program_.blocks.size(); ++b) {
       std::vector<PricedOperation>& prices = priced.blocks.emplace_back();
       prices = price_block(program_.blocks[b]);
-      for (const Stretch& each : stretches(program_, b)) launch_at_once(each, prices);
+      for (const GraphSegment& each : graph_segments(program_, b)) launch_at_once(each, prices);
     }
     for (const LayerKind& kind : program_.kinds) hide_behind_other(kind, priced);
     for (const Channel& channel : program_.channels) {
@@ -105,20 +105,20 @@ class Pricer {
     };
     each_of([&](const Operation& op, const PricedOperation& price) {
       if (op.queue == Lane::compute) computed += price.duration;
-      if (op.kind == OpKind::collective && op.next_to_other) sent += price.duration;
+      if (op.kind == OpKind::collective && op.overlaps_micro_batch) sent += price.duration;
     });
     if (sent == Time{}) return;
     const double shown = std::max(0.0, ratio(sent - computed, sent));
     each_of([&](const Operation& op, PricedOperation& price) {
-      if (op.kind != OpKind::collective || !op.next_to_other) return;
+      if (op.kind != OpKind::collective || !op.overlaps_micro_batch) return;
       price.duration = scaled(price.duration, shown);
     });
   }
 
-  /// A stretch is one CUDA graph: all of it is launched with its first operation.
-  void launch_at_once(Stretch stretch, std::vector<PricedOperation>& prices) const {
-    for (std::size_t i = stretch.first; i < stretch.end; ++i) prices[i].launch = Time{};
-    prices[stretch.first].launch = graph_launch_time(stretch.end - stretch.first, software_);
+  /// A segment is one CUDA graph: all of it is launched with its first operation.
+  void launch_at_once(GraphSegment segment, std::vector<PricedOperation>& prices) const {
+    for (std::size_t i = segment.first; i < segment.end; ++i) prices[i].launch = Time{};
+    prices[segment.first].launch = graph_launch_time(segment.end - segment.first, software_);
   }
 
   /// Slows a unit's kernels, which run concurrently with the gather of another unit like it, and in
@@ -185,14 +185,14 @@ PricedProgram price_program(const Program& program, const hardware::Cluster& clu
                             const WirePlaces& places) {
   const Software software = at_site(stack, cluster.site);
   PricedProgram priced = Pricer{program, cluster, software, places}.run();
-  priced.borrowed_curves = note_borrowed(cluster.gpu(), program, software, assumptions);
+  priced.fallback_curves = note_fallbacks(cluster.gpu(), program, software, assumptions);
   note_shapes(cluster.gpu(), program, software, assumptions);
   const bool tables_answer = !places.nccl || !places.nccl->any();
   if (tables_answer) note_tables(program, cluster, assumptions, places.order);
   if (places.sharing == LinkSharing::with_siblings) {
     note_oversubscription(program, cluster, assumptions, places.order);
   }
-  note_beside(cluster.gpu(), program, assumptions);
+  note_concurrent_slowdown(cluster.gpu(), program, assumptions);
   note_stored_fp8(cluster.gpu(), program, assumptions);
   if (program.graphs && !software.host.graph_launch) {
     assumptions.push_back(

@@ -31,7 +31,7 @@ Time launch_time(const Operation& op, const Software& software, int ranks);
 Time graph_launch_time(std::size_t operations, const Software& software);
 
 /// Prices a Program: transfers and collectives together with their siblings, or alone where the
-/// caller evaluates links itself (LinkSharing). `assumptions` gets each borrowed curve that was
+/// caller evaluates links itself (LinkSharing). `assumptions` gets each fallback curve that was
 /// used, and the launch time taken for CUDA graphs where the software states none.
 /// Errors  a format that the GPU lacks: InputError (plans are checked before)
 PricedProgram price_program(const Program& program, const hardware::Cluster& cluster,

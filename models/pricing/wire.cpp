@@ -53,8 +53,8 @@ CollectivePricing pricing_of(std::int64_t copies, const GroupShape& group,
 /// Time of a collective that moves rows between ranks and their experts.
 CollectiveTime WirePricer::dispatched(const Operation& op) const {
   const GroupShape& group = groups_[op.communicator];
-  const CollectivePricing pricing = pricing_of(op.copies, group, places_);
-  if (group.nodes == 1 || op.copies > 0) {
+  const CollectivePricing pricing = pricing_of(op.deduplicated_copies, group, places_);
+  if (group.nodes == 1 || op.deduplicated_copies > 0) {
     return price(op.collective, op.bytes, group, cluster_, pricing);
   }
   // An algorithm of the collective library, at the share of the NICs' rate that the stack reaches.
@@ -81,7 +81,7 @@ PricedOperation WirePricer::in_block(const Operation& op) const {
     return priced;
   }
   const double shown = software_.overlap.tensor_exposed;
-  const double exposed = program_.hides_tensor ? shown : std::max(1.0, shown);
+  const double exposed = program_.overlaps_tensor ? shown : std::max(1.0, shown);
   priced.duration = scaled(whole.time, exposed);
   priced.fluid = std::min(priced.duration, scaled(fluid_of(whole.links), exposed));
   const Time hidden = std::max(Time{}, whole.time - priced.duration);
@@ -123,20 +123,20 @@ PricedOperation WirePricer::joint_of(const JointCollective& joint,
 /// Time to fetch the rank's piece from the host before a gather; from files it comes in pieces, as
 /// fast as the slower of link and drives.
 Time WirePricer::fetch_time(const JointCollective& joint) const {
-  if (joint.fetched == Bytes{}) return Time{};
-  const Time link = joint.fetched / cluster_.gpu().host_link;
+  if (joint.from_host == Bytes{}) return Time{};
+  const Time link = joint.from_host / cluster_.gpu().host_link;
   if (!program_.sharding.in_files) return link;
-  return std::max(link, file_time(joint.fetched, FileUse::read, program_, cluster_));
+  return std::max(link, file_time(joint.from_host, FileUse::read, program_, cluster_));
 }
 
 /// Time to add the reduced piece to the shard of sums: a memory-bound kernel on the reduction's
 /// queue.
 Time WirePricer::sums_time(const JointCollective& joint) const {
-  if (joint.sums == Bytes{}) return Time{};
+  if (joint.accumulate_traffic == Bytes{}) return Time{};
   Operation add;
   add.kind = OpKind::add;
   add.dtype = joint.dtype;
-  add.bytes = joint.sums;
+  add.bytes = joint.accumulate_traffic;
   return kernel_time(add, cluster_.gpu(), software_);
 }
 
@@ -178,7 +178,7 @@ void carry_gathers(PricedProgram& priced) {
   priced.carried.assign(program.classes.size(), Time{});
   for (std::size_t j = 0; j < program.collectives.size(); ++j) {
     const JointCollective& joint = program.collectives[j];
-    if (!joint.carries_over) continue;
+    if (!joint.hidden_in_next_step) continue;
     Time& hidden = priced.collectives[j].lead;
     for (const std::uint32_t c : joint.classes) priced.carried[c] += hidden;
     hidden = Time{};

@@ -25,7 +25,7 @@ std::string_view name(OpKind kind) {
   return of[static_cast<int>(kind)];
 }
 
-std::string_view name(Product product) {
+std::string_view name(AttentionGemm product) {
   constexpr std::string_view of[] = {
       "none",           "scores",         "context",     "weights_gradient",
       "value_gradient", "query_gradient", "key_gradient"};

@@ -65,7 +65,7 @@ void put_shape(TextBuffer& text, const Operation& op, const Program& program) {
   for (std::size_t e = 0; e < op.group_rows.size(); ++e) {
     put(text, "{}{}", e > 0 ? "," : " rows=", op.group_rows[e]);
   }
-  if (op.product != Product::none) put(text, " product={}", name(op.product));
+  if (op.attention_gemm != AttentionGemm::none) put(text, " product={}", name(op.attention_gemm));
   if (op.kind == OpKind::activation || op.kind == OpKind::activation_backward) {
     put(text, " function={}", name(op.activation));
   }
@@ -106,7 +106,7 @@ void put_operation(TextBuffer& text, std::size_t index, const Operation& op, con
   }
   if (op.by_position) put(text, " by_position");
   if (op.moves != RowMove::none) put(text, " moves={}", name(op.moves));
-  if (op.senders > 1) put(text, " senders={}", op.senders);
+  if (op.source_ranks > 1) put(text, " senders={}", op.source_ranks);
   if (op.drops) put(text, " drops");
   if (op.attention_core) put(text, " attention_core");
   if (op.host_waits) put(text, " host_waits");

@@ -92,7 +92,7 @@ void check(const Program& program) {
   check_targets(program);
   check_coverage(program);
   check_lists(program);
-  check_meetings(program);
+  check_matching(program);
   check_reductions(program);
 }
 

@@ -29,7 +29,7 @@ void check_lists(const Program& program);
 /// All lists together. The k-th send of a channel matches its k-th receive: neighbouring chunks,
 /// the same micro-batch. A joint collective is reached once by each of its classes and by no other.
 /// No deadlock: every rank class reaches the end of its instruction list.
-void check_meetings(const Program& program);
+void check_matching(const Program& program);
 /// With data parallelism each parameter's gradient is reduced once, when it is complete; where
 /// gradients are sharded, once in each micro-batch.
 void check_reductions(const Program& program);

@@ -55,8 +55,8 @@ class ListCheck {
     awaits(i, each);
     if (each.input != no_token) consume(i, each);
     if (program_.sharding.parameters) has_weights(i, each);
-    const bool leaves = up ? !chunk.predicts : !chunk.embeds;
-    const bool arrives = !up && !chunk.predicts && !program_.delays_arrival(chunk);
+    const bool leaves = up ? !chunk.has_head : !chunk.has_embedding;
+    const bool arrives = !up && !chunk.has_head && !program_.keeps_output_gradient(chunk);
     const bool splits = splits_backward(chunk);
     const unsigned kept = splits ? bit(slot_kept) : 0U;
     buffers(i, each,
@@ -81,7 +81,7 @@ class ListCheck {
     buffers(i, each, bit(slot_out));
   }
   void receive(Token i, const Instruction& each) {
-    buffers(i, each, bit(arrival_of(program_, each)));
+    buffers(i, each, bit(receive_slot(program_, each)));
   }
   void joint(Token i, const Instruction& each) {
     if (each.input == no_token) return;

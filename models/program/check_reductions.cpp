@@ -47,7 +47,7 @@ class ReductionCheck {
       refuse(i, fmt::format("communicator {} is not the replicas'", group.name));
     }
     const bool moves = joint.kind == Collective::all_gather || joint.kind == Collective::all_to_all;
-    const bool sums = !moves && !joint.factor;
+    const bool sums = !moves && !joint.low_rank_factor;
     const std::int64_t bytes = joint.elements * hardware::bits(joint.dtype) / 8;
     if (sums && joint.bytes.count() != bytes) {
       refuse(i, fmt::format("{} bytes for {} gradients, which have {}", joint.bytes.count(),
@@ -76,7 +76,7 @@ class ReductionCheck {
       for (std::int64_t i = 0; i < own.layers; ++i) {
         experts += kind_of(own.first_layer + i).expert_parameters;
       }
-      if (own.predicts) experts += program_.kind(ModelPart::head).expert_parameters;
+      if (own.has_head) experts += program_.kind(ModelPart::head).expert_parameters;
     }
     return (replicas() > 1 ? ranks_.parameters - experts : 0) +
            (expert_replicas() > 1 ? experts : 0);

@@ -16,7 +16,7 @@ enum class Opcode : std::uint8_t {
   send,             // to the peer of a channel, in channel order
   receive,          // from the peer of a channel, in channel order
   reduce_gradient,  // reduce one gradient bucket over its data-parallel replicas
-  tie,              // sum a gradient of which several ranks hold a part: tied embedding, norms
+  sum_replicas,     // sum a gradient of which several ranks hold a part: tied embedding, norms
                     // replicated over tensor ranks, the two copies of a stage (DualPipe)
   norm,             // all-reduce the gradient norm; the host waits for it
   optimizer,        // run a phase over the parameters, or shard of them, that the rank updates

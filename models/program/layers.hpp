@@ -27,17 +27,17 @@ struct LayerKind {
   /// The block of weight gradients, where backward is split.
   std::optional<std::uint32_t> weight_gradient = std::nullopt;
   /// Variants of these blocks for passes whose all-to-alls overlap with no pass of another
-  /// micro-batch (models/lowering/leave_alone.cpp).
-  std::optional<std::uint32_t> forward_alone = std::nullopt, backward_alone = std::nullopt;
+  /// micro-batch (models/lowering/unpaired_passes.cpp).
+  std::optional<std::uint32_t> forward_unpaired = std::nullopt, backward_unpaired = std::nullopt;
   /// Trained parameters (elements) that one rank holds of one such layer. A tied head on the
   /// embedding's stage does not count the shared table, which is the embedding's.
   std::int64_t parameters = 0;
   /// Of these, parameters of experts, where experts have other replicas than dense layers; else 0.
   std::int64_t expert_parameters = 0;
-  Bytes frozen{};                // frozen parameters, which have neither gradient nor state
-  bool recomputes = false;       // backward recomputes what the plan's `recompute` says
-  bool recomputes_less = false;  // backward recomputes only the plan's `recompute_elsewhere`
-  bool offloads = false;         // saved activations are in host memory until backward
+  Bytes frozen{};                     // frozen parameters, which have neither gradient nor state
+  bool recomputes = false;            // backward recomputes what the plan's `recompute` says
+  bool recomputes_elsewhere = false;  // backward recomputes only the plan's `recompute_elsewhere`
+  bool offloads = false;              // saved activations are in host memory until backward
 };
 
 /// What a block does: a pass through the model, or work on the step as a whole.
@@ -74,7 +74,7 @@ struct Chunk {
   std::uint32_t forward = 0, backward = 0;  // indices of phases
   std::optional<std::uint32_t> weight_gradient = std::nullopt;  // phase, where backward is split
   std::int64_t first_layer = 0, layers = 0;
-  bool embeds = false, predicts = false;  // holds the embedding, the head
+  bool has_embedding = false, has_head = false;  // holds the embedding, the head
 };
 
 /// Consecutive layers of the model.

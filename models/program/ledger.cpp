@@ -36,7 +36,7 @@ Ledger ledger_of(const Program& program, std::uint32_t rank_class) {
   }
   for (std::size_t j = 0; j < counts.collectives.size(); ++j) {
     sum.collective_bytes += program.collectives[j].bytes * counts.collectives[j];
-    sum.kernel_bytes += program.collectives[j].sums * counts.collectives[j];
+    sum.kernel_bytes += program.collectives[j].accumulate_traffic * counts.collectives[j];
   }
   return sum;
 }

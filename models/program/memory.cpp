@@ -25,7 +25,7 @@ constexpr std::size_t at(BufferKind kind) {
 /// for weight gradients.
 Bytes passed_gradient(const Program& program, std::uint32_t id) {
   const BlockUse use = program.use_of(id);
-  if (use.direction != Direction::backward || program.delays_arrival(*use.kind)) return {};
+  if (use.direction != Direction::backward || program.keeps_output_gradient(*use.kind)) return {};
   return program.blocks[id].bytes(Role::output);
 }
 

@@ -46,7 +46,7 @@ enum class OpKind : std::uint8_t {
 inline constexpr int op_kind_count = 34;
 std::string_view name(OpKind kind);
 /// Is it a GEMM: single, batched or grouped?
-constexpr bool is_product(OpKind kind) {
+constexpr bool is_gemm(OpKind kind) {
   return kind == OpKind::gemm || kind == OpKind::batched_gemm || kind == OpKind::grouped_gemm;
 }
 

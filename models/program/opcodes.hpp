@@ -55,9 +55,9 @@ inline bool splits_backward(const Chunk& chunk) {
 
 /// The slot in which a transfer arrives: activations in `saved`; gradients in `delayed` where the
 /// weight gradients of the chunk's last layer read them, otherwise in `in`, which backward frees.
-inline Slot arrival_of(const Program& program, const Instruction& receive) {
+inline Slot receive_slot(const Program& program, const Instruction& receive) {
   if (program.channels[receive.target].forward) return slot_saved;
-  return program.delays_arrival(program.chunks[receive.chunk]) ? slot_delayed : slot_in;
+  return program.keeps_output_gradient(program.chunks[receive.chunk]) ? slot_delayed : slot_in;
 }
 
 /// The first of the gathers whose weights a phase reads if it awaits `gather`, which is the last.

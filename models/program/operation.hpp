@@ -31,7 +31,7 @@ struct GemmShape {
 
 /// Which GEMM of an unfused attention a `batched_gemm` is, and so which heads of its operands it
 /// multiplies: S = Q K' are the scores, P their softmax, C = P V the context.
-enum class Product : std::uint8_t {
+enum class AttentionGemm : std::uint8_t {
   none,
   scores,            // S = Q K'
   context,           // C = P V
@@ -40,7 +40,7 @@ enum class Product : std::uint8_t {
   query_gradient,    // dQ = dS K
   key_gradient,      // dK = dS' Q
 };
-std::string_view name(Product product);
+std::string_view name(AttentionGemm product);
 
 /// How a `permute` or `unpermute` moves rows. A slot is room for one row of one expert from one
 /// rank; slots without a token are rows of zeros.
@@ -90,8 +90,8 @@ struct Operation {
   std::vector<std::int64_t> group_rows;
   AttentionShape attention{};
   SequencePart sequence{};
-  Product product = Product::none;           // of a batched_gemm
-  Activation activation = Activation::gelu;  // of activation and activation_backward
+  AttentionGemm attention_gemm = AttentionGemm::none;  // of a batched_gemm
+  Activation activation = Activation::gelu;            // of activation and activation_backward
   Collective collective = Collective::all_reduce;
   std::uint16_t communicator = 0;  // of a collective, index into Program::communicators
   /// Operands that it reads or writes in a layout other than their own; resharding
@@ -112,16 +112,16 @@ struct Operation {
   Norm norm = Norm::layer_norm;
   /// Copies of a token in an all-to-all that sends it once to each node with any of its experts
   /// (DeepEP, HybridEP), and in the operations that make its rows. 0: every copy is sent.
-  std::int64_t copies = 0;
+  std::int64_t deduplicated_copies = 0;
   Routing routing;                // of route and route_backward
   RowMove moves = RowMove::none;  // of permute and unpermute
   bool fused = false;             // ... in one kernel, which reads and writes only its operands
-  std::int64_t senders = 1;       // of by_expert and by_rank: ranks that send rows to an expert
+  std::int64_t source_ranks = 1;  // of by_expert and by_rank: ranks that send rows to an expert
   bool drops =
       false;  // of dispatch: tokens without a slot are left out; otherwise that is an error
   /// Of an all-to-all, and of the operations that make its rows: it overlaps with the opposite
   /// pass, backward or forward, of another micro-batch.
-  bool next_to_other = false;
+  bool overlaps_micro_batch = false;
   /// Of the GEMMs and the loss of a fused cross-entropy: the number of pieces that their rows are
   /// cut into. All of these operations process one piece before any processes the next.
   std::int64_t pieces = 1;

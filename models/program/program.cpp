@@ -15,8 +15,8 @@ std::uint16_t Program::communicator(CommunicatorRole role) const {
 
 BlockUse Program::use_of(std::uint32_t block) const {
   for (const LayerKind& each : kinds) {
-    if (block == each.forward || block == each.forward_alone) return {&each, Direction::forward};
-    if (block == each.backward || block == each.backward_alone) {
+    if (block == each.forward || block == each.forward_unpaired) return {&each, Direction::forward};
+    if (block == each.backward || block == each.backward_unpaired) {
       return {&each, Direction::backward};
     }
     if (each.weight_gradient == block) return {&each, Direction::weight_gradient};
@@ -24,7 +24,7 @@ BlockUse Program::use_of(std::uint32_t block) const {
   return {};
 }
 
-bool Program::delays_arrival(const LayerKind& kind) const {
+bool Program::keeps_output_gradient(const LayerKind& kind) const {
   if (!kind.weight_gradient) return false;
   const std::vector<Operand>& operands = blocks[*kind.weight_gradient].operands;
   return std::any_of(operands.begin(), operands.end(), [&](const Operand& each) {
@@ -34,11 +34,11 @@ bool Program::delays_arrival(const LayerKind& kind) const {
   });
 }
 
-bool Program::delays_arrival(const Chunk& chunk) const {
+bool Program::keeps_output_gradient(const Chunk& chunk) const {
   const std::vector<Invocation>& runs = phases[chunk.backward].invocations;
   if (runs.empty()) return false;
   const LayerKind* const first = use_of(runs.front().block).kind;
-  return first != nullptr && delays_arrival(*first);
+  return first != nullptr && keeps_output_gradient(*first);
 }
 
 const LayerKind& Program::kind(ModelPart part) const {

@@ -42,14 +42,14 @@ struct Program {
   Formats formats;
   StateSharding sharding;
   TiedTable tied = TiedTable::none;
-  Bytes boundary{};             // activation between two layers, of one micro-batch on one rank
-  Bytes reference_boundary{};   // the same of a frozen reference model that runs next to it
+  Bytes activation_bytes{};     // activation between two layers, of one micro-batch on one rank
+  Bytes reference_bytes{};      // the same of a frozen reference model that runs next to it (DPO)
   std::int64_t vocabulary = 0;  // token ids are below it
   bool graphs = false;          // kernels of the model's blocks are launched as CUDA graphs
-  bool hides_tensor = true;     // tensor-parallel collectives overlap with GEMMs, if the stack can
+  bool overlaps_tensor = true;  // tensor-parallel collectives overlap with GEMMs, if the stack can
   /// A feature that the blocks price but do not state exactly, "attention sinks", so that an
   /// executor refuses the Program; empty: none.
-  std::string approximated;
+  std::string inexact_feature;
 
   /// Index of the communicator with this role.
   /// Errors  there is none: ContractError
@@ -66,8 +66,8 @@ struct Program {
   /// Where backward is split: do the weight gradients of a kind, or of the layer with which a
   /// chunk's backward begins, read the output gradient that backward receives? Then it must outlive
   /// backward.
-  bool delays_arrival(const LayerKind& kind) const;
-  bool delays_arrival(const Chunk& chunk) const;
+  bool keeps_output_gradient(const LayerKind& kind) const;
+  bool keeps_output_gradient(const Chunk& chunk) const;
   /// The units of a gradient bucket or a parameter gather.
   std::span<const Unit> units_of(const JointCollective& joint) const {
     return std::span{units}.subspan(joint.first_unit, joint.units);

@@ -52,17 +52,17 @@ struct JointCollective {
   /// Of a compressed bucket: which output of the compressing phase is sent, and which input of the
   /// decompressing phase is received.
   std::uint8_t part = 0;
-  bool factor = false;  // of a PowerSGD bucket: sums one of its two low-rank factors
+  bool low_rank_factor = false;  // of a PowerSGD bucket: sums one of its two low-rank factors
   /// Memory traffic after the collective, on its lane: the owned piece is added to the rank's shard
   /// of accumulated gradients and the bucket is cleared (ZeRO-2 and 3).
-  Bytes sums{};
+  Bytes accumulate_traffic{};
   /// Of an unshard of offloaded parameters: the rank's own shard, copied from the host first.
-  Bytes fetched{};
+  Bytes from_host{};
   /// Of an unshard: the unshard right before it in the list gathers the layer's experts. A phase
   /// that awaits this one reads the weights of both, and frees both.
   bool completes = false;
-  bool host_waits = false;    // the host waits until it has ended
-  bool carries_over = false;  // its hidden part runs in the next step's forward
+  bool host_waits = false;           // the host waits until it has ended
+  bool hidden_in_next_step = false;  // its hidden part runs in the next step's forward
 };
 
 /// A type of buffer of which a class holds several at once: saved activations of a chunk, ...

@@ -67,11 +67,11 @@ class ListWriter {
     if (each.awaits != no_token) put(text_, " awaits=i{}", each.awaits);
   }
   void send(Token, const Instruction& each) { transfer(each, slot_out); }
-  void receive(Token, const Instruction& each) { transfer(each, arrival_of(program_, each)); }
+  void receive(Token, const Instruction& each) { transfer(each, receive_slot(program_, each)); }
   void joint(Token, const Instruction& each) {
     const JointCollective& joint = program_.collectives[each.target];
     if (each.op == Opcode::reduce_gradient) put(text_, " c{}", each.chunk);
-    if (joint.sums > Bytes{} || (each.binds & bit(slot_weights)) != 0)
+    if (joint.accumulate_traffic > Bytes{} || (each.binds & bit(slot_weights)) != 0)
       put(text_, " mb{}", each.micro_batch);
     put(text_, " '{}' {} dtype={} bytes={}", joint.name, name(joint.kind),
         hardware::name(joint.dtype), joint.bytes.count());
@@ -86,8 +86,8 @@ class ListWriter {
     }
     put(text_, " q=comm:dp");
     after(each.input);
-    if (joint.sums > Bytes{}) {
-      put(text_, " bucket={} sums={}", joint.buffer, joint.sums.count());
+    if (joint.accumulate_traffic > Bytes{}) {
+      put(text_, " bucket={} sums={}", joint.buffer, joint.accumulate_traffic.count());
     }
     if (joint.host_waits) put(text_, " host_waits");
   }

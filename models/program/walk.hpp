@@ -68,9 +68,9 @@ constexpr decltype(auto) visit(std::uint32_t i, Each& each, Visitor&& visitor) {
       } else {
         return visitor.joint(i, each);
       }
-    case Opcode::tie:
-      if constexpr (requires { visitor.tie(i, each); }) {
-        return visitor.tie(i, each);
+    case Opcode::sum_replicas:
+      if constexpr (requires { visitor.sum_replicas(i, each); }) {
+        return visitor.sum_replicas(i, each);
       } else {
         return visitor.joint(i, each);
       }

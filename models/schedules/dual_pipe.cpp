@@ -51,7 +51,7 @@ void eight_steps(VeeStage& of, std::int64_t stages, std::int64_t stage,
 /// DualPipe. Micro-batches enter at both ends of the pipeline; each stage holds a chunk of both
 /// copies of the model. Forward of one micro-batch and backward of another are paired in
 /// consecutive slots, so that transfers and all-to-alls of one overlap with kernels of the other
-/// (expert_overlap micro-batches: lowering/leave_alone.cpp); their kernels take turns on the
+/// (expert_overlap micro-batches: lowering/unpaired_passes.cpp); their kernels take turns on the
 /// compute lane.
 ///   bubble = (stages / 2 - 1) (pair + full backward - 3 weight gradient)
 /// where both halves of a pair end together and a weight gradient takes as long as a forward; less
@@ -76,7 +76,7 @@ void dual_pipe_v(const PipelineShape& shape, std::int64_t stage, Slots& slots) {
   eight_steps(of, shape.stages, stage, shape.micro_batches);
 }
 
-std::vector<std::string> dual_pipe_lacks(const PipelineShape& shape) {
+std::vector<std::string> dual_pipe_unmet(const PipelineShape& shape) {
   std::vector<std::string> lacks;
   if (shape.stages % 2 != 0) lacks.emplace_back("an even pipeline");
   if (shape.micro_batches % 2 != 0 || shape.micro_batches < 2 * shape.stages) {
@@ -86,8 +86,8 @@ std::vector<std::string> dual_pipe_lacks(const PipelineShape& shape) {
   return lacks;
 }
 
-std::vector<std::string> dual_pipe_v_lacks(const PipelineShape& shape) {
-  std::vector<std::string> lacks = vee_lacks(shape);
+std::vector<std::string> dual_pipe_v_unmet(const PipelineShape& shape) {
+  std::vector<std::string> lacks = vee_unmet(shape);
   if (shape.micro_batches < 2 * shape.stages) {
     lacks.push_back(fmt::format("{} micro-batches, twice the stages, there are {}",
                                 2 * shape.stages, shape.micro_batches));

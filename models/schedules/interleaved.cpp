@@ -54,7 +54,7 @@ void interleaved(const PipelineShape& shape, std::int64_t stage, std::vector<Sch
   }
 }
 
-std::vector<std::string> interleaved_lacks(const PipelineShape& shape) {
+std::vector<std::string> interleaved_unmet(const PipelineShape& shape) {
   std::vector<std::string> lacks;
   if (shape.stages == 1) lacks.emplace_back("pipeline above 1");
   if (shape.virtual_stages == 1) lacks.emplace_back("virtual_stages above 1");

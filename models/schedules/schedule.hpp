@@ -61,13 +61,13 @@ struct Schedule {
   /// Appends the slots of one stage: every kind once for each of its chunks and micro-batches.
   void (*slots)(const PipelineShape& shape, std::int64_t stage, Slots& slots) = nullptr;
   /// Instead of `slots`: makes the slots of all stages at once, where they depend on each other.
-  std::vector<Slots> (*together)(const PipelineShape& shape) = nullptr;
+  std::vector<Slots> (*all_stages)(const PipelineShape& shape) = nullptr;
   ChunksPerStage chunks = ChunksPerStage::one;
   Placement placement = Placement::round;
-  bool usual = false;  // the default for this number of chunks, where a plan names none
+  bool is_default = false;  // the default for this number of chunks, where a plan names none
   /// What a shape lacks for this schedule, "pipeline above 1"; empty: it can run. Null: any shape
   /// can.
-  std::vector<std::string> (*lacks)(const PipelineShape& shape) = nullptr;
+  std::vector<std::string> (*unmet)(const PipelineShape& shape) = nullptr;
   std::vector<SlotKind> kinds{SlotKind::forward, SlotKind::backward};
   std::string_view paper;
 
@@ -94,7 +94,7 @@ void naive(const PipelineShape&, std::int64_t stage, std::vector<ScheduleSlot>& 
 void gpipe(const PipelineShape&, std::int64_t stage, std::vector<ScheduleSlot>& slots);
 void one_f_one_b(const PipelineShape&, std::int64_t stage, std::vector<ScheduleSlot>& slots);
 void interleaved(const PipelineShape&, std::int64_t stage, std::vector<ScheduleSlot>& slots);
-std::vector<std::string> interleaved_lacks(const PipelineShape& shape);
+std::vector<std::string> interleaved_unmet(const PipelineShape& shape);
 void zero_bubble_h1(const PipelineShape&, std::int64_t stage, std::vector<ScheduleSlot>& slots);
 void zero_bubble_h2(const PipelineShape&, std::int64_t stage, std::vector<ScheduleSlot>& slots);
 std::vector<Slots> zero_bubble_1p(const PipelineShape& shape);
@@ -102,15 +102,15 @@ std::vector<Slots> zero_bubble_2p(const PipelineShape& shape);
 void zero_bubble_v(const PipelineShape&, std::int64_t stage, std::vector<ScheduleSlot>& slots);
 void dual_pipe(const PipelineShape&, std::int64_t stage, std::vector<ScheduleSlot>& slots);
 void dual_pipe_v(const PipelineShape&, std::int64_t stage, std::vector<ScheduleSlot>& slots);
-std::vector<std::string> vee_lacks(const PipelineShape& shape);
-std::vector<std::string> dual_pipe_lacks(const PipelineShape& shape);
-std::vector<std::string> dual_pipe_v_lacks(const PipelineShape& shape);
+std::vector<std::string> vee_unmet(const PipelineShape& shape);
+std::vector<std::string> dual_pipe_unmet(const PipelineShape& shape);
+std::vector<std::string> dual_pipe_v_unmet(const PipelineShape& shape);
 
 /// The table of built-in schedules: models/schedules/builtins.cpp.
 const Registry<Schedule>& builtin_schedules();
 
 /// The default schedule, for a plan that names none.
-std::string_view usual_schedule(std::int64_t virtual_stages);
+std::string_view default_schedule(std::int64_t virtual_stages);
 
 /// A slot of the v-th chunk of `stage`, where chunks are placed round the stages.
 inline ScheduleSlot slot_of(SlotKind kind, const PipelineShape& shape, std::int64_t stage,

@@ -47,7 +47,7 @@ void zero_bubble_v(const PipelineShape& shape, std::int64_t stage, Slots& slots)
   of.weight_gradients_of(0);
 }
 
-std::vector<std::string> vee_lacks(const PipelineShape& shape) {
+std::vector<std::string> vee_unmet(const PipelineShape& shape) {
   std::vector<std::string> lacks;
   if (shape.stages == 1) lacks.emplace_back("pipeline above 1");
   if (shape.virtual_stages != 2) lacks.emplace_back("virtual_stages 2");

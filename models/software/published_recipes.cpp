@@ -11,7 +11,7 @@
 
 #include "models/embedded.hpp"
 #include "models/plan/fields.hpp"
-#include "models/software/descent.hpp"
+#include "models/software/resolved_profile.hpp"
 #include "sim/input/csv.hpp"
 
 namespace orrery::models {

@@ -21,7 +21,8 @@ constexpr Words<ReportedMemory, 2> reported_memory_words{
     {{ReportedMemory::device, "device"}, {ReportedMemory::allocator, "allocator"}}};
 constexpr Words<ZeroGather, 2> zero_gather_words{
     {{ZeroGather::all_gather, "all_gather"}, {ZeroGather::broadcast, "broadcast"}}};
-constexpr Words<Gathered, 2> gathered_words{{{Gathered::again, "again"}, {Gathered::kept, "kept"}}};
+constexpr Words<Gathered, 2> gathered_words{
+    {{Gathered::in_backward, "again"}, {Gathered::kept, "kept"}}};
 
 /// The entry of a GPU generation, or the entry "default".
 template <class Map>
@@ -82,7 +83,7 @@ KernelChoices read_kernels(const Node& node) {
   of_few_bits("fp4_derate", kernels.fp4_derate);
   if (const auto starts = node.find("quantised_start")) {
     for (const auto& [generation, value] : starts->members()) {
-      kernels.quantised_start[generation] = value.as<Time>();
+      kernels.quantised_gemm_overhead[generation] = value.as<Time>();
     }
   }
   for (const auto& [generation, value] : node["attention"].members()) {
@@ -224,7 +225,7 @@ bool Scope::holds(std::string_view named, int year, std::int64_t of_nodes) const
   return named == stack && in_time && in_size;
 }
 
-hardware::DType Software::gradient_beside(hardware::DType type) const {
+hardware::DType Software::gradient_dtype_for(hardware::DType type) const {
   return type == hardware::DType::fp16 ? gradient_of_fp16.value_or(gradient) : gradient;
 }
 
@@ -232,15 +233,16 @@ double Software::gemm_derate(std::string_view generation) const {
   return of_generation(kernels.gemm_derate, generation);
 }
 
-double Software::few_bits_derate(std::string_view generation, hardware::DType type) const {
+double Software::low_precision_gemm_derate(std::string_view generation,
+                                           hardware::DType type) const {
   const auto& derates = hardware::bits(type) == 4 ? kernels.fp4_derate : kernels.quantised_derate;
   const auto found = derates.find(std::string{generation});
   return found == derates.end() ? 1 : found->second;
 }
 
-Time Software::quantised_start(std::string_view generation) const {
-  const auto found = kernels.quantised_start.find(std::string{generation});
-  return found == kernels.quantised_start.end() ? Time{} : found->second;
+Time Software::quantised_gemm_overhead(std::string_view generation) const {
+  const auto found = kernels.quantised_gemm_overhead.find(std::string{generation});
+  return found == kernels.quantised_gemm_overhead.end() ? Time{} : found->second;
 }
 
 std::string_view Software::attention(std::string_view generation) const {

@@ -10,7 +10,7 @@
 #include "hardware/gpu.hpp"
 #include "hardware/site.hpp"
 #include "models/plan/plan.hpp"
-#include "models/software/descent.hpp"
+#include "models/software/resolved_profile.hpp"
 #include "models/software/runnable.hpp"
 #include "models/software/stack_costs.hpp"
 #include "sim/input/document.hpp"
@@ -69,7 +69,7 @@ struct Software {
   hardware::DType gradient = hardware::DType::fp32;  // format of accumulation and reduction
   std::optional<hardware::DType> gradient_of_fp16;   // the same for runs in fp16, where it differs
   ZeroGather zero_gather = ZeroGather::all_gather;
-  Gathered gathered = Gathered::again;
+  Gathered gathered = Gathered::in_backward;
   bool embedding_counts = false;  // default of the plan's field: embedding and head take slots
   MemoryAllowances memory;
   RunDefaults defaults;
@@ -78,10 +78,10 @@ struct Software {
   std::vector<Scope> stands_for;  // runs of other names it is used for; before a profile's own name
 
   /// Format in which a run that computes in `type` accumulates and reduces gradients.
-  hardware::DType gradient_beside(hardware::DType type) const;
+  hardware::DType gradient_dtype_for(hardware::DType type) const;
   double gemm_derate(std::string_view generation) const;
-  double few_bits_derate(std::string_view generation, hardware::DType type) const;
-  Time quantised_start(std::string_view generation) const;
+  double low_precision_gemm_derate(std::string_view generation, hardware::DType type) const;
+  Time quantised_gemm_overhead(std::string_view generation) const;
   std::string_view attention(std::string_view generation) const;
 };
 

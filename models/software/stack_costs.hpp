@@ -21,7 +21,7 @@ enum class Accumulation : std::uint8_t {
 enum class ZeroGather : std::uint8_t { all_gather, broadcast };
 
 /// Inputs that sequence parallelism gathered in forward: gathered again in backward, or kept.
-enum class Gathered : std::uint8_t { again, kept };
+enum class Gathered : std::uint8_t { in_backward, kept };
 
 /// How communication progresses once it is launched: `itself`, as NCCL does; or `blocking`, where
 /// the host is inside a collective or receive until it ends, as with MPI on a CPU that progresses
@@ -62,7 +62,7 @@ struct KernelChoices {
   std::map<std::string, double> fp4_derate;
   /// GPU time of a GEMM in 8 or 4 bits on top of its curve and the passes over its operands, by GPU
   /// generation: scales, amax and transposes in small kernels.
-  std::map<std::string, Time> quantised_start;
+  std::map<std::string, Time> quantised_gemm_overhead;
   /// Time of memory-bound kernels relative to a fused kernel with ideal traffic.
   double memory_derate = 1.0;
   /// A further factor for those on 16-bit tensors: automatic mixed precision leaves norms, softmax

@@ -10,7 +10,7 @@ from orrery import _core
 from orrery.answer import Answer, answered
 from orrery.errors import RunFailure
 from orrery.parts import Paths, path_of, paths_of
-from orrery.progress import Progress, teller
+from orrery.progress import Progress, progress_callback
 
 _MACHINE_FAILED = 72
 
@@ -63,7 +63,7 @@ def calibrate(
         widest=widest,
         out=path_of(out),
         seed=seed,
-        progress=teller(progress, "points"),
+        progress=progress_callback(progress, "points"),
     )
     if found[0] == "null":
         if not found[2]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 from orrery import _core, frames
 from orrery.answer import Answer, answered
 from orrery.parts import Part, path_of, required
-from orrery.progress import Progress, teller
+from orrery.progress import Progress, progress_callback
 from orrery.quantities import Seconds
 
 if TYPE_CHECKING:
@@ -106,6 +106,6 @@ def contention(
         required(scenario.json if isinstance(scenario, Scenario) else scenario),
         page=path_of(page),
         threads=threads or 0,
-        progress=teller(progress, "cases"),
+        progress=progress_callback(progress, "cases"),
     )
     return Contention(*answered(found, "the cases"))

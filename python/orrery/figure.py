@@ -17,7 +17,7 @@ def graph_objects() -> Any:
     return plotly.graph_objects
 
 
-def dressed(figure: Any, *, title: str, subtitle: str, height: int) -> Any:
+def styled(figure: Any, *, title: str, subtitle: str, height: int) -> Any:
     """Sets type, colours and margins."""
     heading = f"<b>{title}</b><br><span style='font-size:12.5px;color:{FAINT}'>{subtitle}</span>"
     figure.update_layout(

@@ -9,7 +9,7 @@ from typing import final
 from orrery import _core
 from orrery.answer import Answer, answered
 from orrery.parts import Paths, path_of, paths_of, words_of
-from orrery.progress import Progress, teller
+from orrery.progress import Progress, progress_callback
 from orrery.quantities import Seconds
 
 
@@ -78,7 +78,7 @@ def validate(
         leave_out=leave_out,
         in_sample=in_sample,
         threads=threads or 0,
-        progress=teller(progress, "runs"),
+        progress=progress_callback(progress, "runs"),
     )
     if not found[2]:
         raise KeyboardInterrupt

@@ -9,7 +9,7 @@ from typing import Any, final
 from orrery import _core
 from orrery.answer import Answer, answered
 from orrery.parts import Part, path_of, required, text_of, words_of
-from orrery.progress import Progress, teller
+from orrery.progress import Progress, progress_callback
 from orrery.scenario import Scenario
 
 
@@ -93,7 +93,7 @@ def plan(
         top=top,
         network=network,
         threads=threads or 0,
-        progress=teller(progress, "plans"),
+        progress=progress_callback(progress, "plans"),
     )
     return Plans(*answered(found, "the best plans"))
 
@@ -136,7 +136,7 @@ def buy(
         nodes=words_of(nodes),
         top=top,
         threads=threads or 0,
-        progress=teller(progress, "clusters"),
+        progress=progress_callback(progress, "clusters"),
     )
     return Purchases(*answered(found, "the clusters"))
 
@@ -166,6 +166,6 @@ def scale(
         scaling=scaling,
         svg=path_of(svg),
         threads=threads or 0,
-        progress=teller(progress, "points"),
+        progress=progress_callback(progress, "points"),
     )
     return Scales(*answered(found, "the points"))

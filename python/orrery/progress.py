@@ -8,7 +8,7 @@ from collections.abc import Callable
 Progress = Callable[[int, int], None]
 
 
-def teller(progress: bool | Progress | None, noun: str) -> Progress | None:
+def progress_callback(progress: bool | Progress | None, noun: str) -> Progress | None:
     """The progress callback. True: a line on stderr; False: none; None: a line if on a terminal."""
     if callable(progress):
         return progress

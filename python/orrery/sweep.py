@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 from orrery import frames
 from orrery.errors import InputError
-from orrery.progress import Progress, teller
+from orrery.progress import Progress, progress_callback
 from orrery.run import Run
 from orrery.scenario import Scenario
 
@@ -143,7 +143,7 @@ def sweep(
     Errors    InputError if every variant is refused: the first one's
     """
     variants = _variants(vary)
-    report = teller(progress, "variants") or (lambda done, of: None)
+    report = progress_callback(progress, "variants") or (lambda done, of: None)
     points: dict[int, Point] = {}
     complete = True
     with ThreadPoolExecutor(max_workers=workers or os.cpu_count()) as pool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from orrery.figure import dressed, graph_objects, time_axis
+from orrery.figure import graph_objects, styled, time_axis
 from orrery.palette import LOOKS, look
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def plot(run: Run, *, stages: list[int] | None, host: bool, detail: str) -> Any:
     )
     subtitle = f"One step of {run.step_time} · {run.gpus:,} GPUs · one rank of each stage"
     height = max(260, int(170 + _PIXELS * rows.bottom))
-    return dressed(figure, title=run.scenario.name, subtitle=subtitle, height=height)
+    return styled(figure, title=run.scenario.name, subtitle=subtitle, height=height)
 
 
 def _legend_order(kind: str) -> tuple[int, str]:

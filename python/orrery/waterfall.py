@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from orrery.figure import dressed, graph_objects, time_axis, with_unit
+from orrery.figure import graph_objects, styled, time_axis, with_unit
 from orrery.palette import FAINT, GOOD, INK, LOOKS
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def plot(run: Run) -> Any:
     figure.update_layout(showlegend=False, margin={"l": 220, "r": 24, "t": 84, "b": 48})
     subtitle = f"Ideal machine to predicted step on {run.gpus:,} GPUs · MFU {run.mfu:.1%}"
     height = 140 + _ROW_HEIGHT * len(names)
-    return dressed(figure, title=run.scenario.name, subtitle=subtitle, height=height)
+    return styled(figure, title=run.scenario.name, subtitle=subtitle, height=height)
 
 
 def _worth_a_row(run: Run) -> list[tuple[str, float]]:

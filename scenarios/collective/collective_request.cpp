@@ -75,16 +75,16 @@ std::optional<models::NcclSettings> tuned(const CollectiveRequest& request) {
 }
 
 /// Whether the collective's traffic pattern can be placed on links as flows (--network events).
-bool has_locked_parts(const CollectiveTime& price) {
+bool has_flow_pattern(const CollectiveTime& price) {
   return price.pattern != TrafficPattern::tree && price.pattern != TrafficPattern::star;
 }
 
 /// Prices and, with --network events or steps, runs one call per size.
-class Caller {
+class CollectivePricer {
  public:
-  Caller(const CollectiveReport& asked, const hardware::Cluster& cluster,
-         const models::CollectivePricing& pricing, const std::vector<Bytes>& counts,
-         std::optional<models::NcclSettings> tuner)
+  CollectivePricer(const CollectiveReport& asked, const hardware::Cluster& cluster,
+                   const models::CollectivePricing& pricing, const std::vector<Bytes>& counts,
+                   std::optional<models::NcclSettings> tuner)
       : asked_{asked},
         cluster_{cluster},
         pricing_{pricing},
@@ -92,8 +92,8 @@ class Caller {
         tuner_{std::move(tuner)} {
     if (tuner_) pricing_.nccl = &*tuner_;
   }
-  Caller(const Caller&) = delete;
-  Caller& operator=(const Caller&) = delete;
+  CollectivePricer(const CollectivePricer&) = delete;
+  CollectivePricer& operator=(const CollectivePricer&) = delete;
 
   CollectiveRow row(Bytes size) {
     CollectiveRow row{.size = size};
@@ -106,7 +106,7 @@ class Caller {
                                    .algorithm = row.price.algorithm,
                                    .counts = counts_};
     row.run = asked_.network == NetworkForm::steps ? models::run_steps(call)
-                                                   : models::run_locked(call, row.price);
+                                                   : models::run_as_flows(call, row.price);
     row.price.time = row.run->time;
     return row;
   }
@@ -126,7 +126,7 @@ class Caller {
   CollectiveTime priced(Bytes size) const {
     if (asked_.network == NetworkForm::fixed) return price(size);
     const CollectiveTime first = is_chosen(size) ? price(size) : fastest_known(size);
-    if (asked_.network == NetworkForm::events && !has_locked_parts(first)) {
+    if (asked_.network == NetworkForm::events && !has_flow_pattern(first)) {
       throw InputError{"--network", fmt::format("events do not know {}; accepted: static{}",
                                                 first.algorithm, in_steps(first) ? ", steps" : "")};
     }
@@ -137,7 +137,7 @@ class Caller {
     auto times = models::candidates(asked_.operation, size, asked_.group, cluster_, pricing_);
     std::erase_if(times, [&](const CollectiveTime& one) {
       return size > Bytes{} &&
-             !(asked_.network == NetworkForm::steps ? in_steps(one) : has_locked_parts(one));
+             !(asked_.network == NetworkForm::steps ? in_steps(one) : has_flow_pattern(one));
     });
     if (times.empty()) return price(size);
     return *std::min_element(times.begin(), times.end(),
@@ -198,8 +198,8 @@ CollectiveReport answer(const CollectiveRequest& request) {
   found.load_seconds = seconds_since(begin);
 
   const auto simulation = std::chrono::steady_clock::now();
-  Caller caller{found, cluster, pricing, counts.bytes, tuned(request)};
-  for (const Bytes size : sizes) found.rows.push_back(caller.row(size));
+  CollectivePricer pricer{found, cluster, pricing, counts.bytes, tuned(request)};
+  for (const Bytes size : sizes) found.rows.push_back(pricer.row(size));
   found.simulate_seconds = seconds_since(simulation);
   if (!request.against.empty()) explain_measured(request.against, cluster, found);
   note(request, found);

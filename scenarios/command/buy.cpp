@@ -19,7 +19,7 @@ struct BuyFlags : SearchFlags {
 int buy(BuyFlags& flags) {
   const auto begin = std::chrono::steady_clock::now();
   flags.complete(flags.request);
-  const Watch watch;
+  const InterruptGuard guard;
   const PurchaseSurvey found = survey(flags.request, watched_progress("clusters"));
   flags.print(found.report(), begin);
   if (found.answer.stopped) return exit_interrupted;

@@ -56,7 +56,7 @@ int measure(CalibrateFlags flags) {
   flags.asked.budget = budget_of(flags.budget);
   flags.asked.out = flags.imported.out;
   flags.asked.plans = plans_of_one_gpu();
-  const Watch watch;
+  const InterruptGuard guard;
   const calibrate::CalibrateAnswer answer =
       calibrate::calibrate(flags.asked, watched_progress("points"));
   for (const std::string& each : answer.findings.failures) {
@@ -68,11 +68,11 @@ int measure(CalibrateFlags flags) {
                "discarded as disturbed, {} left out by the budget; try a longer --budget\n",
                answer.findings.failures.size(), answer.findings.discarded_points,
                answer.findings.points_left_out);
-    return Watch::interrupted() ? Watch::exit_code()
-                                : static_cast<int>(executor::Exit::local_failure);
+    return InterruptGuard::interrupted() ? InterruptGuard::exit_code()
+                                         : static_cast<int>(executor::Exit::local_failure);
   }
   print(to_json(flags.asked, answer), table_of(answer), flags.json);
-  return Watch::exit_code();
+  return InterruptGuard::exit_code();
 }
 
 int import(CalibrateFlags flags) {

@@ -12,7 +12,7 @@ namespace orrery::scenarios {
 inline constexpr int exit_done = 0;
 inline constexpr int exit_answer_is_no = 1;
 inline constexpr int exit_wrong_input = 2;
-inline constexpr int exit_our_fault = 3;
+inline constexpr int exit_internal_error = 3;
 inline constexpr int exit_output_failed = 74;
 inline constexpr int exit_interrupted = 130;  // Ctrl-C: results so far are printed
 

@@ -23,7 +23,7 @@ struct ContentionFlags {
 
 int contention(const ContentionFlags& flags) {
   const ContentionRequest request{.scenario = flags.question.request(), .threads = flags.threads};
-  const Watch watch;
+  const InterruptGuard guard;
   const ContentionReport report = contend(request, watched_progress("cases"));
   if (flags.page) write_page(*flags.page, report);
   if (flags.json) {
@@ -31,7 +31,7 @@ int contention(const ContentionFlags& flags) {
   } else {
     fmt::print("{}", text_of(report, terminal().colour));
   }
-  if (report.stopped) return Watch::exit_code();
+  if (report.stopped) return InterruptGuard::exit_code();
   for (const ContentionCase& each : report.cases) {
     if (each.refused.empty()) return exit_done;
   }

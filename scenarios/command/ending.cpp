@@ -24,22 +24,22 @@ Json or_null(const std::string& text) {
 
 /// An error's place that is only a JSON pointer, such as "/plan/tensor", points into the scenario:
 /// moves it from `file` to `pointer`.
-void find_pointer(Mistake& mistake) {
-  const bool whole = mistake.pointer.empty();
+void find_pointer(ErrorFields& fields) {
+  const bool whole = fields.pointer.empty();
   for (const char* section : section_names) {
     const std::string head = std::string{"/"} + section;
-    const bool inside = mistake.file == head || mistake.file.rfind(head + "/", 0) == 0;
-    if (whole && inside) mistake.pointer.swap(mistake.file);
+    const bool inside = fields.file == head || fields.file.rfind(head + "/", 0) == 0;
+    if (whole && inside) fields.pointer.swap(fields.file);
   }
 }
 
 Failure output_failed(const OutputError& error) {
   return {.code = exit_output_failed,
           .line = error.what(),
-          .mistake = {.file = std::string{error.path()},
-                      .pointer = {},
-                      .found = std::string{error.problem()},
-                      .accepted = {}}};
+          .fields = {.file = std::string{error.path()},
+                     .pointer = {},
+                     .found = std::string{error.problem()},
+                     .accepted = {}}};
 }
 
 /// {fmt} throws std::system_error when a write to stdout fails: its error code, else EIO.
@@ -52,28 +52,28 @@ std::error_code reason_of(const std::exception& thrown) {
 
 Failure failure_of(const std::exception& thrown) {
   if (const auto* error = dynamic_cast<const InputError*>(&thrown)) {
-    Failure failure{.code = exit_wrong_input, .line = error->what(), .mistake = mistake_of(*error)};
-    find_pointer(failure.mistake);
+    Failure failure{.code = exit_wrong_input, .line = error->what(), .fields = split_error(*error)};
+    find_pointer(failure.fields);
     return failure;
   }
   if (const auto* error = dynamic_cast<const OutputError*>(&thrown)) return output_failed(*error);
   if (std::ferror(stdout) != 0) return output_failed({output_name, reason_of(thrown)});
-  return {.code = exit_our_fault,
+  return {.code = exit_internal_error,
           .line = thrown.what(),
-          .mistake = {.file = {}, .pointer = {}, .found = thrown.what(), .accepted = {}}};
+          .fields = {.file = {}, .pointer = {}, .found = thrown.what(), .accepted = {}}};
 }
 
 Failure failure_of(int code, const std::string& line) {
-  Failure failure{.code = code, .line = line, .mistake = {{}, {}, line, {}}};
+  Failure failure{.code = code, .line = line, .fields = {{}, {}, line, {}}};
   const std::size_t place = line.find(": ");
   if (code == exit_wrong_input && place != std::string::npos) {
-    failure.mistake = mistake_of({line.substr(0, place), line.substr(place + 2)});
+    failure.fields = split_error({line.substr(0, place), line.substr(place + 2)});
   }
   return failure;
 }
 
 int report_failure(const Failure& failure, bool json) {
-  const char* whose = failure.code == exit_our_fault ? "our fault: " : "";
+  const char* whose = failure.code == exit_internal_error ? "our fault: " : "";
   fmt::print(stderr, "{}{}\n", whose, printable(failure.line));
   if (json) print_error(failure);
   return failure.code;
@@ -81,10 +81,10 @@ int report_failure(const Failure& failure, bool json) {
 
 void print_error(const Failure& failure) {
   const Json document{{"error",
-                       {{"file", or_null(failure.mistake.file)},
-                        {"pointer", or_null(failure.mistake.pointer)},
-                        {"found", or_null(failure.mistake.found)},
-                        {"accepted", or_null(failure.mistake.accepted)},
+                       {{"file", or_null(failure.fields.file)},
+                        {"pointer", or_null(failure.fields.pointer)},
+                        {"found", or_null(failure.fields.found)},
+                        {"accepted", or_null(failure.fields.accepted)},
                         {"code", failure.code}}}};
   const std::string text = document.dump(2) + "\n";
   // If stdout itself failed, this write fails too; the exit code reports it.

@@ -5,15 +5,15 @@
 #include <exception>
 #include <string>
 
-#include "sim/input/mistake.hpp"
+#include "sim/input/error_fields.hpp"
 
 namespace orrery::scenarios {
 
 /// A failed command: its exit code and error message.
 struct Failure {
   int code = 0;
-  std::string line;   // for people
-  Mistake mistake{};  // for programs; internal errors fill only `found`
+  std::string line;      // for people
+  ErrorFields fields{};  // for programs; internal errors fill only `found`
 };
 
 /// The failure for any exception that a command threw.

@@ -52,7 +52,7 @@ std::function<bool()> counted_trials() {
   return [watched, trials = 0]() mutable {
     if (watched) fmt::print(stderr, "\r\x1b[K{} trials", ++trials);
     if (watched) std::fflush(stderr);
-    return !Watch::interrupted();
+    return !InterruptGuard::interrupted();
   };
 }
 
@@ -62,11 +62,11 @@ int run(const SoftwareFlags& flags) {
   options.stacks = flags.stacks;
   options.leave_out = columns_of(flags.leave_out);
   options.from_generic = flags.generic;
-  options.few = most_steps_with_a_prior;
+  options.most_runs_with_prior = most_steps_with_a_prior;
   for (const std::string& path : flags.software) {
-    options.profiles.push_back(models::descend(Document::load(path).root(), {}).profile);
+    options.profiles.push_back(models::resolve_profile(Document::load(path).root(), {}).profile);
   }
-  const Watch watch;
+  const InterruptGuard guard;
   options.trials = {.threads = flags.threads, .keep_going = counted_trials()};
   const SoftwareFits fits = fit_software(table, options);
   if (isatty(STDERR_FILENO) == 1) fmt::print(stderr, "\r\x1b[K");

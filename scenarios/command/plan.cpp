@@ -23,7 +23,7 @@ int plan(PlanFlags& flags) {
   const auto begin = std::chrono::steady_clock::now();
   flags.complete(flags.request);
   flags.request.network = *value_of(models::network_mode_words, flags.network);
-  const Watch watch;
+  const InterruptGuard guard;
   const PlanSearch found = search(flags.request, watched_progress("plans"));
   flags.print(found.report(), begin);
   if (found.answer.stopped) return exit_interrupted;

@@ -23,22 +23,22 @@ extern "C" void remember(int signal) {
 
 }  // namespace
 
-Watch::Watch() {
+InterruptGuard::InterruptGuard() {
   seen = 0;
   std::signal(SIGINT, remember);
   std::signal(SIGTERM, remember);
 }
 
-Watch::~Watch() {
+InterruptGuard::~InterruptGuard() {
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
 }
 
-bool Watch::interrupted() {
+bool InterruptGuard::interrupted() {
   return seen != 0;
 }
 
-int Watch::exit_code() {
+int InterruptGuard::exit_code() {
   return seen == 0 ? exit_done : 128 + seen;
 }
 
@@ -46,7 +46,7 @@ Progress watched_progress(std::string noun) {
   const bool watched = isatty(STDERR_FILENO) == 1;
   return
       [noun = std::move(noun), watched, shown = false](std::size_t done, std::size_t all) mutable {
-        const bool over = done == all || Watch::interrupted();
+        const bool over = done == all || InterruptGuard::interrupted();
         if (watched && (!over || shown)) {
           constexpr std::size_t width = 30;
           const double share = all > 0 ? static_cast<double>(done) / static_cast<double>(all) : 1;
@@ -56,7 +56,7 @@ Progress watched_progress(std::string noun) {
           std::fflush(stderr);
           shown = !over;
         }
-        return !Watch::interrupted();
+        return !InterruptGuard::interrupted();
       };
 }
 

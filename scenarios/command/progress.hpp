@@ -10,12 +10,12 @@ namespace orrery::scenarios {
 
 /// While an instance exists, the first Ctrl-C or SIGTERM is only recorded; a second one ends the
 /// program as usual.
-class Watch {
+class InterruptGuard {
  public:
-  Watch();
-  ~Watch();
-  Watch(const Watch&) = delete;
-  Watch& operator=(const Watch&) = delete;
+  InterruptGuard();
+  ~InterruptGuard();
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
 
   static bool interrupted();
   /// 130 after Ctrl-C, 143 after SIGTERM, else 0.

@@ -28,7 +28,7 @@ int scale(const ScaleFlags& flags) {
                                .gpus = parse_gpu_counts(flags.gpus),
                                .scaling = scaling_named(flags.scaling),
                                .threads = flags.threads};
-  const Watch watch;
+  const InterruptGuard guard;
   const ScalingReport report = scale(request, watched_progress("points"));
   if (flags.svg) write_durably(*flags.svg, picture_of(report));
   if (flags.json) {
@@ -36,7 +36,7 @@ int scale(const ScaleFlags& flags) {
   } else {
     fmt::print("{}", text_of(report, terminal().colour));
   }
-  if (report.stopped) return Watch::exit_code();
+  if (report.stopped) return InterruptGuard::exit_code();
   for (const ScalingPoint& each : report.points) {
     if (each.refused.empty() && each.fits) return exit_done;
   }

@@ -171,7 +171,7 @@ Document written_software(const std::string& name) {
 /// those profiles.
 Shown show_one_software(const std::string& name, std::optional<int> year) {
   const Document written = written_software(name);
-  const models::Descent found = models::descend(written.root(), year);
+  const models::ResolvedProfile found = models::resolve_profile(written.root(), year);
   models::read_software(Node{found.profile, written.name(), ""});
   const Terminal shown = terminal();
   std::string line;
@@ -237,8 +237,8 @@ ScheduleOnShow schedule_on_show(const std::string& name, const ScheduleView& vie
   if (view.csv && shape.copies > 1) {
     throw InputError{"--csv", name + " holds two copies of the model, for which there is no CSV"};
   }
-  if (schedule.lacks && !schedule.lacks(shape).empty()) {
-    throw InputError{fmt::format("{} needs {}", name, fmt::join(schedule.lacks(shape), " and "))};
+  if (schedule.unmet && !schedule.unmet(shape).empty()) {
+    throw InputError{fmt::format("{} needs {}", name, fmt::join(schedule.unmet(shape), " and "))};
   }
   return {name, std::string{schedule.paper}, shape, schedule.kinds,
           models::slots_of(schedule, shape)};

@@ -19,9 +19,9 @@ struct ValidateFlags {
 };
 
 int validate(const ValidateFlags& flags) {
-  const Watch watch;
+  const InterruptGuard guard;
   const ValidationReport report = validate(flags.request, watched_progress("runs"));
-  if (report.stopped) return Watch::exit_code();
+  if (report.stopped) return InterruptGuard::exit_code();
   if (flags.json) {
     fmt::print("{}\n", report.json.dump(2));
   } else {

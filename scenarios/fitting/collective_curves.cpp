@@ -129,7 +129,7 @@ CollectiveSystem CollectiveCurves::network_of_others(const MeasuredCollective& r
   if (half_size != 0) domain.half_size = std::exp(half_size / count);
   if (growth != 0) domain.growth = std::exp(growth / count);
   domain.efficiency = std::exp(efficiency / count);
-  domain.borrowed = true;
+  domain.uses_fallback = true;
   return domain;
 }
 
@@ -175,7 +175,7 @@ CollectiveAnswer CollectiveCurves::answer(const MeasuredCollective& row,
   }
   const CollectiveSystem& constants = system(row, without);
   const double time = modelled({&row, cluster}, constants) * std::exp(residual(row, without));
-  if (constants.borrowed) return {time, Constants::others, "by other networks' constants"};
+  if (constants.uses_fallback) return {time, Constants::others, "by other networks' constants"};
   const bool fitted = row.one_domain() ? constants.base.has_value() : constants.network.has_value();
   if (fitted) return {time, Constants::own, {}};
   return {time, Constants::catalogue, "by the catalogue's constants"};

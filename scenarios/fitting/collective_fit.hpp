@@ -25,7 +25,7 @@ struct CollectiveSystem {
   std::vector<hardware::GroupRate> group_rates;  // PCIe only
   std::optional<double> network, half_size;      // seconds
   std::optional<double> growth, efficiency, gather_efficiency;
-  bool borrowed = false;  // network constants are those of other networks
+  bool uses_fallback = false;  // network constants are those of other networks
 
   std::vector<std::pair<std::string, double>> parameters() const;
 };

@@ -25,7 +25,7 @@ std::string root_of(const models::Software& software) {
     return software.name;
   }
   const Document written = Document::from(models::written_profile(software.name), software.name);
-  return models::descend(written.root(), std::nullopt).line.back();
+  return models::resolve_profile(written.root(), std::nullopt).line.back();
 }
 
 }  // namespace

@@ -14,8 +14,8 @@ SoftwareBench::SoftwareBench(std::vector<BenchRow> rows, Trials trials)
   ensure(!rows_.empty(), "a fit needs rows");
   for (const BenchRow& each : rows_) {
     programs_.push_back(models::lower(each.question));
-    borrowed_.push_back(
-        step_of(programs_.back(), each.question.cluster, each.question.software).borrowed_curves);
+    fallback_curves_.push_back(
+        step_of(programs_.back(), each.question.cluster, each.question.software).fallback_curves);
   }
 }
 

@@ -36,7 +36,7 @@ class SoftwareBench {
   const BenchRow& operator[](std::size_t index) const { return rows_[index]; }
   const models::Software& start() const { return rows_.front().question.software; }
   /// The number of fallback curves in a row's prediction.
-  int borrowed(std::size_t index) const { return borrowed_[index]; }
+  int fallback_curves(std::size_t index) const { return fallback_curves_[index]; }
 
   /// ln(predicted / measured) of every row with these numbers; cached. Nothing once stopped.
   std::optional<std::vector<double>> errors(const std::vector<double>& numbers);
@@ -45,7 +45,7 @@ class SoftwareBench {
  private:
   std::vector<BenchRow> rows_;
   std::vector<models::Program> programs_;
-  std::vector<int> borrowed_;
+  std::vector<int> fallback_curves_;
   Trials trials_;
   std::map<std::vector<double>, std::vector<double>> known_;
 };

@@ -46,7 +46,7 @@ constexpr std::size_t least_rows_of_quantiles = 10;
 Json residuals_json(const SoftwareFit& fit) {
   std::vector<double> errors;
   for (std::size_t i = 0; i < fit.left_out.size(); ++i) {
-    errors.push_back(-fit.left_out[i] / models::widening(fit.borrowed[i]));
+    errors.push_back(-fit.left_out[i] / models::widening(fit.fallback_curves[i]));
   }
   const auto hundredth = [](double value) { return std::round(value * 100) / 100; };
   return {{"p10", std::min(0.0, hundredth(quantile(errors, 0.1)))},
@@ -69,7 +69,8 @@ class FitOfOne {
     fit.profile = profile_;
     for (const BenchRow& each : rows) fit.rows.push_back(each.row);
     SoftwareBench bench{std::move(rows), options_.trials};
-    for (std::size_t i = 0; i < bench.size(); ++i) fit.borrowed.push_back(bench.borrowed(i));
+    for (std::size_t i = 0; i < bench.size(); ++i)
+      fit.fallback_curves.push_back(bench.fallback_curves(i));
     SoftwareFitter fitter{bench, options_.from_generic ? generic() : bench.start()};
     const auto at_start = bench.errors(fitter.start());
     if (!at_start) {
@@ -171,10 +172,10 @@ SoftwareFit fit_of_few(const std::string& name, std::vector<BenchRow> rows, Json
   SoftwareFit fit;
   fit.name = name;
   for (const BenchRow& each : rows) fit.rows.push_back(each.row);
-  fit.few = few_steps_of(std::move(rows), std::move(profile), threads);
-  fit.profile = fit.few->profile;
-  fit.at_start = fit.few->at_prior;
-  fit.in_sample = fit.few->fitted;
+  fit.prior_fit = prior_fit_of(std::move(rows), std::move(profile), threads);
+  fit.profile = fit.prior_fit->profile;
+  fit.at_start = fit.prior_fit->at_prior;
+  fit.in_sample = fit.prior_fit->fitted;
   return fit;
 }
 
@@ -191,7 +192,7 @@ SoftwareFits fit_software(const orrery::Table& table, const SoftwareFitOptions& 
   if (rows.by_profile.empty()) throw nothing_to_fit(table, runs, rows.unused);
   SoftwareFits fits;
   fits.unused = std::move(rows.unused);
-  const bool few = runs.size() - fits.unused.size() <= options.few;
+  const bool few = runs.size() - fits.unused.size() <= options.most_runs_with_prior;
   for (auto& [name, of_profile] : rows.by_profile) {
     Json document = document_of(name, runs, of_profile, table, options);
     if (few) {

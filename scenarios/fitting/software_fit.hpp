@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/fitting/few_steps.hpp"
+#include "scenarios/fitting/prior_fit.hpp"
 #include "scenarios/fitting/software_rows.hpp"
 #include "scenarios/validation/measured_run.hpp"
 #include "scenarios/validation/statistics.hpp"
@@ -22,8 +22,8 @@ struct SoftwareFitOptions {
   std::vector<std::string> stacks;     // stacks or profiles to fit; empty: all in the file
   std::vector<std::string> leave_out;  // columns whose cells make groups; empty: chosen by stack
   bool from_generic = false;           // start at the generic profile's numbers
-  /// With at most this many runs, few_steps.hpp fits the numbers, with the parent's as a prior.
-  std::size_t few = 0;
+  /// With at most this many runs, prior_fit.hpp fits the numbers, with the parent's as a prior.
+  std::size_t most_runs_with_prior = 0;
   Trials trials;
 };
 
@@ -45,10 +45,10 @@ struct SoftwareFit {
   /// ln(predicted / measured) by row: with the numbers at the start, with the fitted ones, and with
   /// numbers fitted without the row's group. The last is empty if there are no groups.
   std::vector<double> at_start, in_sample, left_out;
-  std::vector<int> borrowed;  // number of fallback curves, by row
-  std::string left_out_by;    // columns
+  std::vector<int> fallback_curves;  // number of fallback curves, by row
+  std::string left_out_by;           // columns
   std::size_t groups = 0;
-  std::optional<FewSteps> few;  // the fit to few runs, instead of `numbers` and `left_out`
+  std::optional<PriorFit> prior_fit;  // the fit to few runs, instead of `numbers` and `left_out`
 };
 
 struct SoftwareFits {

@@ -47,12 +47,12 @@ std::vector<double> SoftwareFitter::fit(const std::vector<bool>& seen, bool& com
 
 double SoftwareFitter::growth_of(std::size_t number, const std::vector<double>& numbers,
                                  const std::vector<bool>& seen, bool& complete) {
-  const auto here = loss_at(numbers, seen, Pull::is_left);
+  const auto here = loss_at(numbers, seen, Penalty::is_left);
   double least = infinity;
   for (const double factor : {moved, 1 / moved}) {
     std::vector<double> away = numbers;
     away[number] *= factor;
-    const auto there = loss_at(away, seen, Pull::is_left);
+    const auto there = loss_at(away, seen, Penalty::is_left);
     if (!here || !there) {
       complete = false;
       return 0;
@@ -114,7 +114,7 @@ std::vector<double> SoftwareFitter::minimum(const std::vector<bool>& seen,
 
 /// Mean loss of the rows seen, with the penalty for moving numbers from the start if `pull` counts.
 std::optional<double> SoftwareFitter::loss_at(const std::vector<double>& numbers,
-                                              const std::vector<bool>& seen, Pull pull) {
+                                              const std::vector<bool>& seen, Penalty penalty) {
   const auto errors = bench_.errors(numbers);
   if (!errors) return std::nullopt;
   double sum = 0, count = 0;
@@ -123,11 +123,11 @@ std::optional<double> SoftwareFitter::loss_at(const std::vector<double>& numbers
     sum += loss_of((*errors)[i]);
     ++count;
   }
-  if (pull == Pull::counts) sum += pull_of(numbers);
+  if (penalty == Penalty::counts) sum += penalty_of(numbers);
   return sum / count;
 }
 
-double SoftwareFitter::pull_of(const std::vector<double>& numbers) const {
+double SoftwareFitter::penalty_of(const std::vector<double>& numbers) const {
   double sum = 0;
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     if (numbers[i] == own_[i]) continue;

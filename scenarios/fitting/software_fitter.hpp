@@ -29,13 +29,13 @@ class SoftwareFitter {
 
  private:
   /// Whether a loss includes the penalty for moving numbers from the start.
-  enum class Pull : std::uint8_t { counts, is_left };
+  enum class Penalty : std::uint8_t { counts, is_left };
 
   std::vector<double> minimum(const std::vector<bool>& seen, const std::vector<bool>& held,
                               bool& complete);
   std::optional<double> loss_at(const std::vector<double>& numbers, const std::vector<bool>& seen,
-                                Pull pull = Pull::counts);
-  double pull_of(const std::vector<double>& numbers) const;
+                                Penalty penalty = Penalty::counts);
+  double penalty_of(const std::vector<double>& numbers) const;
   std::vector<double> with_kept(std::vector<double> numbers, const std::vector<bool>& seen);
   std::optional<std::size_t> least_determined(const std::vector<double>& numbers,
                                               const std::vector<bool>& seen, bool& complete);

@@ -50,10 +50,10 @@ Unfitted unfitted(const SoftwareFits& fits, const std::vector<std::optional<doub
   double all = 0;
   for (const SoftwareFit& fit : fits.fits) {
     const double weight = 1.0 / static_cast<double>(fit.rows.size());
-    for (const int borrowed : fit.borrowed) {
+    for (const int fallbacks : fit.fallback_curves) {
       const std::optional<double>& log = logs.at(next++);
       if (!log) continue;
-      weighed.emplace_back(-*log / models::widening(borrowed), weight);
+      weighed.emplace_back(-*log / models::widening(fallbacks), weight);
       all += weight;
     }
   }
@@ -104,8 +104,8 @@ Overall overall(const orrery::Table& table, const SoftwareFits& fits) {
 }
 
 /// JSON of a fit to few runs: which numbers moved, and their remaining spreads.
-Json few_json(const SoftwareFit& fit) {
-  Json json = to_json(*fit.few);
+Json prior_fit_json(const SoftwareFit& fit) {
+  Json json = to_json(*fit.prior_fit);
   json["software"] = fit.name;
   json["rows"] = fit.rows.size();
   json["at_start"] = summary_json(fit.at_start);
@@ -115,7 +115,7 @@ Json few_json(const SoftwareFit& fit) {
 }
 
 Json fit_json(const SoftwareFit& fit) {
-  if (fit.few) return few_json(fit);
+  if (fit.prior_fit) return prior_fit_json(fit);
   Json numbers = Json::array();
   for (std::size_t i = 0; i < fit.numbers.size(); ++i) {
     const SoftwareNumber& number = software_numbers()[i];
@@ -161,9 +161,9 @@ void add_runs(Json& json, const std::vector<MeasuredRun>& runs, const SoftwareFi
   }
 }
 
-std::string few_text(const SoftwareFit& fit) {
+std::string prior_fit_text(const SoftwareFit& fit) {
   return fmt::format("\n{}: {} runs, from its parent's numbers\n", fit.name, fit.rows.size()) +
-         text_of(*fit.few) +
+         text_of(*fit.prior_fit) +
          fmt::format(
              "  error, median / 90th percentile / bias in %\n"
              "    the parent's numbers  {}\n    moved                 {}\n",
@@ -171,7 +171,7 @@ std::string few_text(const SoftwareFit& fit) {
 }
 
 std::string fit_text(const SoftwareFit& fit) {
-  if (fit.few) return few_text(fit);
+  if (fit.prior_fit) return prior_fit_text(fit);
   std::string text =
       fmt::format("\n{}: {} runs\n  {:<30} {:>9} {:>9}   error grows by, moved 30 %\n", fit.name,
                   fit.rows.size(), "number", "start", "fitted");

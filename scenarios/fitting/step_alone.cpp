@@ -15,7 +15,7 @@ StepAlone step_of(const models::Program& program, const hardware::Cluster& clust
   std::vector<std::string> notes;
   const models::PricedProgram priced = price_program(program, cluster, software, notes);
   return {.seconds = seconds(evaluate_maps(priced).step),
-          .borrowed_curves = priced.borrowed_curves};
+          .fallback_curves = priced.fallback_curves};
 }
 
 StepAlone step_of(const models::Question& question) {

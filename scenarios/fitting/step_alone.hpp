@@ -8,7 +8,7 @@ namespace orrery::scenarios {
 
 struct StepAlone {
   double seconds = 0;
-  int borrowed_curves = 0;  // kernel curves of another GPU that the prices rest on
+  int fallback_curves = 0;  // kernel curves of another GPU that the prices rest on
 };
 
 StepAlone step_of(const models::Program& program, const hardware::Cluster& cluster,

@@ -148,7 +148,7 @@ class LeavingOut {
   Baseline baseline_of(const BenchRow& row) const {
     const StepAlone shipped = step_of(row.question);
     Baseline found{.shipped = std::log(shipped.seconds / row.measured),
-                   .wider = models::widening(shipped.borrowed_curves)};
+                   .wider = models::widening(shipped.fallback_curves)};
     if (row.held) return found;  // the generic profile may not run its strategy
     models::Question question = row.question;
     question.software = generic_of(static_cast<int>(runs_[row.row].year.value_or(0)));

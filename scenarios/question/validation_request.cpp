@@ -102,7 +102,7 @@ ValidationReport validate(const ValidationRequest& request, const Progress& prog
   ValidationOptions options;
   options.threads = request.threads;
   for (const std::string& path : request.software) {
-    const Json whole = models::descend(Document::load(path).root(), {}).profile;
+    const Json whole = models::resolve_profile(Document::load(path).root(), {}).profile;
     options.profiles.push_back(models::read_software(Document::from(whole, path).root()));
   }
   bool stopped = false;

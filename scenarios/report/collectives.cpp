@@ -53,7 +53,7 @@ class Counter {
       for (std::size_t i = 0; i < block.operations.size(); ++i) {
         const models::Operation& op = block.operations[i];
         if (op.kind != models::OpKind::collective) continue;
-        add({op.communicator, op.collective, op.bytes, op.copies},
+        add({op.communicator, op.collective, op.bytes, op.deduplicated_copies},
             prediction_.priced.blocks[run.block][i], run.count);
       }
     }
@@ -68,7 +68,7 @@ class Counter {
   void joint(models::Token, const models::Instruction& each) {
     const models::JointCollective& joint = program_.collectives[each.target];
     models::PricedOperation price = prediction_.priced.collectives[each.target];
-    if (joint.carries_over) price.trail = prediction_.priced.carried_by(prediction_.slowest);
+    if (joint.hidden_in_next_step) price.trail = prediction_.priced.carried_by(prediction_.slowest);
     add({joint.communicator, joint.kind, joint.bytes}, price, 1);
   }
 

@@ -5,14 +5,14 @@
 
 namespace orrery::scenarios {
 
-std::size_t columns_behind(std::size_t indent, const ReportOptions& options) {
+std::size_t columns_after(std::size_t indent, const ReportOptions& options) {
   constexpr int narrowest = 40;
   return static_cast<std::size_t>(std::max(options.width - static_cast<int>(indent), narrowest));
 }
 
 std::string paragraph(std::string_view text, std::size_t indent, const ReportOptions& options) {
   std::string lines;
-  for (const std::string& each : wrapped(text, columns_behind(indent, options))) {
+  for (const std::string& each : wrapped(text, columns_after(indent, options))) {
     lines += std::string(indent, ' ') + each + "\n";
   }
   return lines;
@@ -20,7 +20,7 @@ std::string paragraph(std::string_view text, std::size_t indent, const ReportOpt
 
 std::string legend(std::string_view text, const ReportOptions& options) {
   std::string lines;
-  for (const std::string& each : wrapped(text, columns_behind(2, options))) {
+  for (const std::string& each : wrapped(text, columns_after(2, options))) {
     lines += "  " + toned(each, Tone::faint, options.colour) + "\n";
   }
   return lines;

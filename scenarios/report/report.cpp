@@ -101,7 +101,7 @@ std::string line(std::string_view label, std::string_view value, std::string_vie
 /// Lines under a value, as wide as the terminal.
 std::string faint_lines(const ReportInputs& in, const std::string& words) {
   std::string text;
-  for (const std::string& each : wrapped(words, columns_behind(16, in.options))) {
+  for (const std::string& each : wrapped(words, columns_after(16, in.options))) {
     text += fmt::format("{:16}{}\n", "", toned(each, Tone::faint, in.options.colour));
   }
   return text;

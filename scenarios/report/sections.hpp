@@ -32,7 +32,7 @@ std::string memory_section(const ReportInputs& inputs);
 /// A title above a section.
 std::string heading(std::string_view title, const ReportOptions& options);
 /// Columns left after an indentation; a narrow terminal breaks lines itself.
-std::size_t columns_behind(std::size_t indent, const ReportOptions& options);
+std::size_t columns_after(std::size_t indent, const ReportOptions& options);
 /// The legend under a table: what its columns mean.
 std::string legend(std::string_view text, const ReportOptions& options);
 /// Text broken into lines of the terminal's width, each indented.

@@ -16,7 +16,7 @@ namespace {
 
 /// Winner's curse: the step that plan 1 takes on average is longer than predicted, because the best
 /// of many predictions is probably one with a favourable error.
-std::string luck(const ExpectedStep& expected, Time step, const ReportOptions& options) {
+std::string winners_curse(const ExpectedStep& expected, Time step, const ReportOptions& options) {
   if (expected.step <= step) return {};
   const double more = 100 * (ratio(expected.step, step) - 1);
   return "\n" + paragraph(fmt::format("Expect {} of plan 1, {:.1f} % more than predicted: {}. "
@@ -68,7 +68,7 @@ std::optional<models::HighestMfu> highest_published(const PlanQuery& query) {
 std::string best_of_many(const PlanReport& report, const ReportOptions& options) {
   const ExpectedStep expected = expected_of(report.query, report.answer, report.objective);
   const Time step = report.answer.fitting.front().estimate.step;
-  return luck(expected, step, options) + above_published(report, expected, options);
+  return winners_curse(expected, step, options) + above_published(report, expected, options);
 }
 
 }  // namespace orrery::scenarios

@@ -66,7 +66,7 @@ bool fitted(const models::Software& software) {
 }
 
 /// Expected largest of n standard normal errors (Blom's formula).
-double largest_of(std::size_t n) {
+double expected_maximum(std::size_t n) {
   const auto count = static_cast<double>(n);
   // Phi^-1 by bisection of erfc: fast enough, a search calls it once.
   const double share = (count - 0.375) / (count + 0.25);
@@ -95,7 +95,7 @@ ExpectedStep expected_of(const PlanQuery& query, const PlanAnswer& answer,
   }
   const models::Residuals own =
       models::residuals_of(query.software, best.placed.plan, query.cluster);
-  const double flattered = spread * std::max(0.0, largest_of(cuts.size()));
+  const double flattered = spread * std::max(0.0, expected_maximum(cuts.size()));
   return {.step = scaled(best.estimate.step, std::exp(own.p50 + flattered)), .rivals = cuts.size()};
 }
 
@@ -183,7 +183,8 @@ std::vector<std::string> search_assumptions(const PlanQuery& query) {
     tried += fmt::format("{}{}", tried.empty() ? "" : ", ", each.name);
   }
   std::vector<std::string> lines{fmt::format("tried: {}, data; schedules {} and {}", tried,
-                                             models::usual_schedule(1), models::usual_schedule(2))};
+                                             models::default_schedule(1),
+                                             models::default_schedule(2))};
   lines.push_back(fmt::format("ZeRO stages of {}: {}{}; 2 and 3 (FSDP) without a pipeline alone",
                               query.software.name, models::stages_of(runs),
                               runs.source.empty() ? ", as its profile does not say" : ""));

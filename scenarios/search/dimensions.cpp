@@ -123,7 +123,7 @@ std::vector<Plan> virtual_stages(const Plan& plan, const SearchBounds& bounds) {
     if (cuts_evenly(bounds.query, plan.pipeline * v)) counts.push_back(v);
   }
   std::vector<Plan> plans = with_each(plan, &Plan::virtual_stages, counts);
-  for (Plan& each : plans) each.schedule = models::usual_schedule(each.virtual_stages);
+  for (Plan& each : plans) each.schedule = models::default_schedule(each.virtual_stages);
   return plans;
 }
 
@@ -140,7 +140,7 @@ std::vector<Plan> schedules(const Plan& plan, const SearchBounds& bounds) {
     if (plan.pipeline == 1 || one != (plan.virtual_stages == 1)) continue;
     Plan other = plan;
     other.schedule = name;
-    if (!row.lacks || row.lacks(other.shape()).empty()) plans.push_back(other);
+    if (!row.unmet || row.unmet(other.shape()).empty()) plans.push_back(other);
   }
   return plans;
 }

@@ -65,7 +65,7 @@ std::vector<PlanColumn> plan_columns() {
       continue;
     }
     const bool number = field.kind == models::PlanField::Kind::count;
-    const std::string_view heading = field.heading.empty() ? field.titled : field.heading;
+    const std::string_view heading = field.heading.empty() ? field.title_label : field.heading;
     columns.push_back({{std::string{heading}, number ? Align::right : Align::left}, {&field}});
   }
   return columns;

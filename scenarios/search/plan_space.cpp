@@ -136,7 +136,7 @@ Bytes least_memory(const PlanQuery& query, const Plan& plan) {
   }
   const std::int64_t master = storage == hardware::DType::fp32 ? 0 : 4;
   const std::int64_t owned = parameters / held_from(Zero::one);
-  const hardware::DType gradient = query.software.gradient_beside(storage);
+  const hardware::DType gradient = query.software.gradient_dtype_for(storage);
   const bool masters_alone = query.software.memory.masters_alone && plan.zero == Zero::three;
   const int stored = masters_alone ? 0 : hardware::bits(storage);
   const Bytes dense{parameters / held_from(Zero::three) * stored / 8 +

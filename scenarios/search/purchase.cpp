@@ -32,12 +32,12 @@ struct RentedCluster {
 struct Finding {
   std::optional<PurchaseChoice> choice;
   std::string reason;
-  bool hopeless = false;  // misses a limit even at peak FLOP/s; not searched
+  bool misses_limit_at_peak = false;  // even at peak FLOP/s; not searched
   std::int64_t plans = 0;
 };
 
 /// Whether clusters that cannot meet deadline and budget even at peak FLOP/s are searched.
-enum class Hopeless : std::uint8_t { skip, search };
+enum class MissedLimits : std::uint8_t { skip, search };
 
 Money price_of(const Rental& rental, double gpus, double days) {
   return Money{rental.price.count() * gpus * days * 24};
@@ -61,7 +61,7 @@ class Survey {
  public:
   explicit Survey(const PurchaseQuery& query) : query_{query} {}
 
-  Finding look(const RentedCluster& site, Hopeless hopeless) const {
+  Finding look(const RentedCluster& site, MissedLimits missed_limits) const {
     PlanQuery asked;
     asked.model = query_.model;
     asked.cluster = hardware::named_cluster(fmt::format("{} x {}", site.rental->node, site.nodes));
@@ -72,8 +72,8 @@ class Survey {
     asked.breadth = Breadth::reduced;
     asked.headroom = query_.headroom;
     if (const auto refused = refusal(asked)) return {std::nullopt, refused->problem, false, 0};
-    if (hopeless == Hopeless::skip) {
-      std::string reason = hopeless_because(asked, site);
+    if (missed_limits == MissedLimits::skip) {
+      std::string reason = why_missed_at_peak(asked, site);
       if (!reason.empty()) return {std::nullopt, std::move(reason), true, 0};
     }
     Finding found;
@@ -87,7 +87,7 @@ class Survey {
 
  private:
   /// Why the cluster misses a limit even at the GPUs' dense peak; empty if it does not.
-  std::string hopeless_because(const PlanQuery& asked, const RentedCluster& site) const {
+  std::string why_missed_at_peak(const PlanQuery& asked, const RentedCluster& site) const {
     const auto peak = asked.cluster.gpu().peak(models::compute_dtype(asked.precision));
     const double gpus = asked.cluster.gpus();
     const double flops =
@@ -161,9 +161,10 @@ std::vector<int> sizes_of(const hardware::Cluster& one_node) {
 namespace {
 
 /// All clusters of a query and the results so far.
-class Market {
+class SurveyRun {
  public:
-  Market(const PurchaseQuery& query, const Workers& workers) : survey_{query}, workers_{workers} {
+  SurveyRun(const PurchaseQuery& query, const Workers& workers)
+      : survey_{query}, workers_{workers} {
     const std::vector<Rental>& rentals = query.rentals;
     for (auto first = rentals.begin(); first != rentals.end();) {
       const auto last = std::find_if(first, rentals.end(),
@@ -191,7 +192,7 @@ class Market {
 
   bool visit_all() {
     return workers_.work_through(sites_.size(), [this](std::size_t i, unsigned) {
-      found_[i] = survey_.look(sites_[i], Hopeless::skip);
+      found_[i] = survey_.look(sites_[i], MissedLimits::skip);
     });
   }
 
@@ -201,13 +202,13 @@ class Market {
     });
   }
 
-  bool visit_hopeless() {
+  bool visit_missed() {
     std::vector<std::size_t> left;
     for (std::size_t i = 0; i < found_.size(); ++i) {
-      if (found_[i] && found_[i]->hopeless) left.push_back(i);
+      if (found_[i] && found_[i]->misses_limit_at_peak) left.push_back(i);
     }
     return workers_.work_through(left.size(), [&](std::size_t i, unsigned) {
-      found_[left[i]] = survey_.look(sites_[left[i]], Hopeless::search);
+      found_[left[i]] = survey_.look(sites_[left[i]], MissedLimits::search);
     });
   }
 
@@ -238,10 +239,10 @@ class Market {
 }  // namespace
 
 PurchaseAnswer search_purchases(const PurchaseQuery& query, const Workers& workers) {
-  Market market{query, workers};
-  bool all = market.visit_all();
-  if (all && !market.meets_anywhere()) all = market.visit_hopeless();
-  PurchaseAnswer answer = std::move(market).answer();
+  SurveyRun run{query, workers};
+  bool all = run.visit_all();
+  if (all && !run.meets_anywhere()) all = run.visit_missed();
+  PurchaseAnswer answer = std::move(run).answer();
   answer.stopped = !all;
   rank_choices(query, answer.choices);
   return answer;

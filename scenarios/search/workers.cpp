@@ -16,14 +16,14 @@ namespace {
 using Work = std::function<void(std::size_t, unsigned)>;
 
 /// One parallel run over all pieces.
-class Shift {
+class ParallelRun {
  public:
-  Shift(std::size_t pieces, const Work& work) : pieces_{pieces}, work_{work} {}
+  ParallelRun(std::size_t pieces, const Work& work) : pieces_{pieces}, work_{work} {}
 
   bool run(unsigned members, const Progress& progress) {
     running_ = members;
     std::vector<std::thread> threads;
-    for (unsigned i = 0; i < members; ++i) threads.emplace_back([this, i] { take_part(i); });
+    for (unsigned i = 0; i < members; ++i) threads.emplace_back([this, i] { run_worker(i); });
     watch(progress);
     for (std::thread& each : threads) each.join();
     if (failure_) std::rethrow_exception(failure_);
@@ -31,7 +31,7 @@ class Shift {
   }
 
  private:
-  void take_part(unsigned member) {
+  void run_worker(unsigned member) {
     try {
       for (std::size_t i = next_++; i < pieces_ && !stop_; i = next_++) {
         work_(i, member);
@@ -76,7 +76,7 @@ unsigned Workers::size() const {
 }
 
 bool Workers::work_through(std::size_t pieces, const Work& work) const {
-  return Shift{pieces, work}.run(size(), progress);
+  return ParallelRun{pieces, work}.run(size(), progress);
 }
 
 }  // namespace orrery::scenarios

@@ -52,31 +52,31 @@ std::string family_of(const MeasuredRun& run) {
 }
 
 /// The closest other run: fewest settings changed, then the least error.
-struct Twin {
+struct ClosestRun {
   const RunResult* result = nullptr;
   std::string changed;
   std::size_t changes = 0;
 };
 
-Twin twin_of(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
-             std::size_t row) {
-  Twin best;
+ClosestRun closest_run_of(const std::vector<MeasuredRun>& runs,
+                          const std::vector<RunResult>& results, std::size_t row) {
+  ClosestRun best;
   const Settings own = settings_of(runs[row]);
   for (const RunResult& each : results) {
     if (!each.scored() || each.row == row) continue;
     if (family_of(runs[each.row]) != family_of(runs[row])) continue;
-    Twin twin{&each, {}, 0};
+    ClosestRun closest{&each, {}, 0};
     const Settings other = settings_of(runs[each.row]);
     for (std::size_t i = 0; i < own.size(); ++i) {
       if (own[i].second == other[i].second) continue;
-      ++twin.changes;
-      twin.changed += fmt::format("{}{} {}", twin.changed.empty() ? "" : ", ", own[i].first,
-                                  other[i].second.empty() ? "not stated" : other[i].second);
+      ++closest.changes;
+      closest.changed += fmt::format("{}{} {}", closest.changed.empty() ? "" : ", ", own[i].first,
+                                     other[i].second.empty() ? "not stated" : other[i].second);
     }
-    const bool closer = best.result == nullptr || twin.changes < best.changes ||
-                        (twin.changes == best.changes &&
+    const bool closer = best.result == nullptr || closest.changes < best.changes ||
+                        (closest.changes == best.changes &&
                          std::abs(*each.error_pct) < std::abs(*best.result->error_pct));
-    if (closer) best = twin;
+    if (closer) best = closest;
   }
   return best;
 }
@@ -115,16 +115,16 @@ std::string explanation_of(const std::vector<MeasuredRun>& runs,
     text += fmt::format("; {} other runs of its model: median {:+.0f} %", family.size(),
                         quantile(family, 0.5));
   }
-  const Twin twin = twin_of(runs, results, row);
-  if (twin.result && twin.changes == 0) {
+  const ClosestRun closest = closest_run_of(runs, results, row);
+  if (closest.result && closest.changes == 0) {
     text += fmt::format("; the same settings again: measured {:.3g} s",
-                        *runs[twin.result->row].step_time);
-  } else if (twin.result && twin.changes <= 2) {
-    text += fmt::format("; with {}: {:+.0f} %", twin.changed, *twin.result->error_pct);
+                        *runs[closest.result->row].step_time);
+  } else if (closest.result && closest.changes <= 2) {
+    text += fmt::format("; with {}: {:+.0f} %", closest.changed, *closest.result->error_pct);
   }
-  if (result.borrowed_curves > 0) {
-    text += fmt::format("; {} borrowed curve{}", result.borrowed_curves,
-                        result.borrowed_curves == 1 ? "" : "s");
+  if (result.fallback_curves > 0) {
+    text += fmt::format("; {} borrowed curve{}", result.fallback_curves,
+                        result.fallback_curves == 1 ? "" : "s");
   }
   return text;
 }

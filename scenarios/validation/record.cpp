@@ -23,7 +23,7 @@ Json steps_json(const std::vector<const RunResult*>& results) {
   std::vector<double> errors, logs;
   for (const RunResult* each : results) {
     errors.push_back(*each->error_pct);
-    logs.push_back(-std::log1p(*each->error_pct / 100) / models::widening(each->borrowed_curves));
+    logs.push_back(-std::log1p(*each->error_pct / 100) / models::widening(each->fallback_curves));
   }
   const ErrorSummary summary = summary_of(errors);
   return {{"rows", summary.rows},

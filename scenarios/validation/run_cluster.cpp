@@ -54,10 +54,10 @@ int server_of(const MeasuredRun& run, int domain) {
 
 /// The catalogue's usual node for a GPU; empty if there is none.
 std::string usual_node(const MeasuredRun& run, int domain) {
-  struct Home {
+  struct CatalogueNode {
     std::string_view gpu, node, efa_node;
   };
-  constexpr std::array<Home, 19> homes{{
+  constexpr std::array<CatalogueNode, 19> nodes{{
       {"v100-sxm-16gb", "dgx-1-v100", ""},
       {"v100-sxm-32gb", "dgx-1-v100-32gb", ""},
       {"a100-sxm-40gb", "dgx-a100-40gb", "p4d"},
@@ -80,9 +80,9 @@ std::string usual_node(const MeasuredRun& run, int domain) {
   }};
   if (run.gpu == "v100-sxm-32gb" && domain > 8) return "dgx-2";
   const bool efa = latency_class_of(run.network) == "efa";
-  for (const Home& home : homes) {
-    if (home.gpu != run.gpu) continue;
-    return std::string{efa && !home.efa_node.empty() ? home.efa_node : home.node};
+  for (const CatalogueNode& each : nodes) {
+    if (each.gpu != run.gpu) continue;
+    return std::string{efa && !each.efa_node.empty() ? each.efa_node : each.node};
   }
   return {};
 }

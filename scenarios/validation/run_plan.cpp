@@ -139,7 +139,7 @@ void settle(Plan& plan) {
   const models::Schedule& stated = models::builtin_schedules().at(plan.schedule);
   const bool one = stated.chunks == models::ChunksPerStage::one;
   if (one != (plan.virtual_stages == 1))
-    plan.schedule = models::usual_schedule(plan.virtual_stages);
+    plan.schedule = models::default_schedule(plan.virtual_stages);
 }
 
 /// A run's plan, the recipe settings in it, and the reasons for its other defaults.

@@ -166,7 +166,7 @@ void take_context_form(const MeasuredRun& run, const models::Software& software,
 void make_electra(Model& model) {
   constexpr std::int64_t base = 768;
   model.pooler = model.head_bias = model.tied_embeddings = false;
-  model.answers = 1;
+  model.task_head_outputs = 1;
   model.generator_hidden = model.hidden / (model.hidden == base ? 3 : 4);
 }
 
@@ -177,7 +177,7 @@ void make_answering(Model& model) {
   model.head_transform = model.head_bias = model.pooler = false;
   model.tied_embeddings = false;
   model.generator_hidden = 0;
-  model.answers = 2;
+  model.task_head_outputs = 2;
 }
 
 }  // namespace

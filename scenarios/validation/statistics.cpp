@@ -28,9 +28,9 @@ constexpr std::size_t least_contenders = 4;
 constexpr double least_spread = 1.10;  // slowest over fastest of a group
 constexpr double least_gap = 1.05;     // slower over faster of a pair
 
-bool spreads(const std::vector<Contender>& group) {
+bool spreads(const std::vector<RankedRun>& group) {
   if (group.size() < least_contenders) return false;
-  const auto faster = [](const Contender& a, const Contender& b) {
+  const auto faster = [](const RankedRun& a, const RankedRun& b) {
     return a.measured < b.measured;
   };
   const auto [fastest, slowest] = std::minmax_element(group.begin(), group.end(), faster);
@@ -39,12 +39,12 @@ bool spreads(const std::vector<Contender>& group) {
 
 /// Regret in percent: how much longer the plan predicted fastest took than the fastest measured
 /// one.
-double regret_of(const std::vector<Contender>& group) {
+double regret_of(const std::vector<RankedRun>& group) {
   const auto chosen = std::min_element(
       group.begin(), group.end(),
-      [](const Contender& a, const Contender& b) { return a.predicted < b.predicted; });
+      [](const RankedRun& a, const RankedRun& b) { return a.predicted < b.predicted; });
   double best = chosen->measured;
-  for (const Contender& each : group) best = std::min(best, each.measured);
+  for (const RankedRun& each : group) best = std::min(best, each.measured);
   return 100 * (chosen->measured / best - 1);
 }
 
@@ -52,7 +52,7 @@ struct Pairs {
   std::size_t all = 0, in_order = 0;
 };
 
-Pairs pairs_of(const std::vector<Contender>& group) {
+Pairs pairs_of(const std::vector<RankedRun>& group) {
   Pairs pairs;
   for (std::size_t i = 0; i < group.size(); ++i) {
     for (std::size_t j = 0; j < group.size(); ++j) {
@@ -67,10 +67,10 @@ Pairs pairs_of(const std::vector<Contender>& group) {
 
 /// Percent: robust standard deviation of ln(predicted / measured) within a group, 1.4826 times the
 /// median absolute deviation from the group's median.
-double spread_of(const std::vector<Contender>& group) {
+double spread_of(const std::vector<RankedRun>& group) {
   constexpr double deviation_over_median = 1.4826;
   std::vector<double> errors;
-  for (const Contender& each : group) errors.push_back(std::log(each.predicted / each.measured));
+  for (const RankedRun& each : group) errors.push_back(std::log(each.predicted / each.measured));
   const double common = quantile(errors, 0.5);
   for (double& each : errors) each = std::abs(each - common);
   return 100 * deviation_over_median * quantile(errors, 0.5);
@@ -78,11 +78,11 @@ double spread_of(const std::vector<Contender>& group) {
 
 /// Percent: absolute differences between the errors of two plans, over all pairs with equal cuts
 /// (`alike`) or over all with different ones.
-std::vector<double> gaps_of(const std::vector<Contender>& group, bool alike) {
+std::vector<double> gaps_of(const std::vector<RankedRun>& group, bool alike) {
   std::vector<double> gaps;
   for (std::size_t i = 0; i < group.size(); ++i) {
     for (std::size_t j = i + 1; j < group.size(); ++j) {
-      const Contender &a = group[i], &b = group[j];
+      const RankedRun &a = group[i], &b = group[j];
       if (a.plan == b.plan || (a.cut == b.cut) != alike) continue;
       gaps.push_back(100 * std::abs(std::log(a.predicted / a.measured * b.measured / b.predicted)));
     }
@@ -91,7 +91,7 @@ std::vector<double> gaps_of(const std::vector<Contender>& group, bool alike) {
 }
 
 /// The median over groups of the median gap; 0 if no group has such a pair.
-double gap_of(const std::map<std::string, std::vector<Contender>>& groups, bool alike) {
+double gap_of(const std::map<std::string, std::vector<RankedRun>>& groups, bool alike) {
   std::vector<double> medians;
   for (const auto& [name, group] : groups) {
     const std::vector<double> gaps = gaps_of(group, alike);
@@ -102,9 +102,9 @@ double gap_of(const std::map<std::string, std::vector<Contender>>& groups, bool 
 
 }  // namespace
 
-Ranking ranking_of(const std::vector<Contender>& contenders) {
-  std::map<std::string, std::vector<Contender>> groups;
-  for (const Contender& each : contenders) groups[each.group].push_back(each);
+Ranking ranking_of(const std::vector<RankedRun>& ranked_runs) {
+  std::map<std::string, std::vector<RankedRun>> groups;
+  for (const RankedRun& each : ranked_runs) groups[each.group].push_back(each);
   Ranking ranking;
   Pairs pairs;
   double regret = 0;

@@ -19,7 +19,7 @@ struct ErrorSummary {
 ErrorSummary summary_of(const std::vector<double>& errors);
 
 /// One run of a group whose plans are ranked against each other.
-struct Contender {
+struct RankedRun {
   std::string group;
   double measured = 0, predicted = 0;
   std::size_t plan = 0;  // equal for repeats, which have no order
@@ -40,6 +40,6 @@ struct Ranking {
 
 /// Uses groups of 4 or more runs whose measured times spread over 10 %, and pairs of different
 /// plans that differ by over 5 %.
-Ranking ranking_of(const std::vector<Contender>& contenders);
+Ranking ranking_of(const std::vector<RankedRun>& ranked_runs);
 
 }  // namespace orrery::scenarios

@@ -41,7 +41,7 @@ void predict_run(const MeasuredRun& run, const models::Question& question, RunRe
   result.need = fullest.need;
   result.fits = may_fit(run, question, prediction.fit);
   result.assumptions = prediction.assumptions;
-  result.borrowed_curves = prediction.priced.borrowed_curves;
+  result.fallback_curves = prediction.priced.fallback_curves;
   result.largest_part = name(prediction.bottleneck());
   result.profile = question.software.name;
   result.profile_limits = question.software.limits;
@@ -218,7 +218,7 @@ Scores figures_of(const std::vector<MeasuredRun>& runs, const std::vector<RunRes
   Scores scores;
   scores.rows = results.size();
   std::vector<double> errors;
-  std::vector<Contender> contenders;
+  std::vector<RankedRun> ranked_runs;
   Plans plans;
   std::map<Cut, std::size_t> cuts;
   for (const RunResult& each : results) {
@@ -227,11 +227,11 @@ Scores figures_of(const std::vector<MeasuredRun>& runs, const std::vector<RunRes
     scores.said_not_to_fit += each.fits ? 0 : 1;
     const MeasuredRun& run = runs[each.row];
     errors.push_back(*each.error_pct);
-    contenders.push_back({.group = group_of(run),
-                          .measured = *run.step_time,
-                          .predicted = *each.predicted,
-                          .plan = plans.number_of(run),
-                          .cut = cuts.try_emplace(cut_of(run), cuts.size()).first->second});
+    ranked_runs.push_back({.group = group_of(run),
+                           .measured = *run.step_time,
+                           .predicted = *each.predicted,
+                           .plan = plans.number_of(run),
+                           .cut = cuts.try_emplace(cut_of(run), cuts.size()).first->second});
   }
   scores.scored = errors.size();
   if (!errors.empty()) scores.errors = summary_of(errors);
@@ -239,7 +239,7 @@ Scores figures_of(const std::vector<MeasuredRun>& runs, const std::vector<RunRes
   for (const Grouping& each : groupings) {
     scores.by.emplace_back(each.column, summaries_by(results, each.cells));
   }
-  scores.ranking = ranking_of(contenders);
+  scores.ranking = ranking_of(ranked_runs);
   scores.memory = memory_of(results);
   scores.interval = interval_of(runs, results);
   return scores;

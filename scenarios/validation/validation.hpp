@@ -40,7 +40,7 @@ struct RunResult {
   bool fits = true;         // with the least that it may need; if recomputation is not stated,
                             // with all layers recomputed
   std::vector<std::string> assumptions;
-  int borrowed_curves = 0;
+  int fallback_curves = 0;
   std::string largest_part;             // of the predicted step
   std::string peak;                     // model size and GPU peak (models::size_and_peak)
   double mfu = 0;                       // of the measured step

@@ -34,7 +34,7 @@ struct FlowLink {
 };
 
 /// A link's state during progressive filling, in a small array of its own.
-struct FlowTank {
+struct FillState {
   std::uint64_t left = 0;
   std::uint32_t open = 0;  // flows whose rate is not yet known
 };

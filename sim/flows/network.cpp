@@ -34,7 +34,7 @@ LinkId Network::add_link(Bandwidth bandwidth, Time latency) {
   link.capacity = capacity_of(bandwidth);
   link.latency = latency;
   links_.push_back(std::move(link));
-  tanks_.emplace_back();
+  fill_states_.emplace_back();
   return LinkId{static_cast<std::uint32_t>(links_.size() - 1)};
 }
 
@@ -202,8 +202,9 @@ void Network::finish(std::uint32_t flow) {
 
 Bytes Network::memory() const {
   const auto held = [](const auto& all) { return all.capacity() * sizeof(all.front()); };
-  std::size_t bytes = held(links_) + held(tanks_) + held(flows_) + held(messages_) + held(hops_) +
-                      held(done_) + held(components_) + held(free_flows_) + held(retired_flows_);
+  std::size_t bytes = held(links_) + held(fill_states_) + held(flows_) + held(messages_) +
+                      held(hops_) + held(done_) + held(components_) + held(free_flows_) +
+                      held(retired_flows_);
   for (const FlowLink& link : links_) bytes += held(link.flows);
   for (const FlowComponent& component : components_) {
     bytes += held(component.flows) + held(component.links);

@@ -91,8 +91,8 @@ class Network {
   void count_touched();
   std::uint32_t new_component();
   void dissolve(std::uint32_t component);
-  bool inherit(std::uint32_t first, std::uint32_t heir);
-  bool hang_together(std::uint32_t first, std::size_t wanted);
+  bool reuse_component(std::uint32_t first, std::uint32_t heir);
+  bool still_connected(std::uint32_t first, std::size_t wanted);
   void collect(std::uint32_t first, std::uint32_t component);
   void adopt(std::uint32_t flow, std::uint32_t component);
   void spread(std::uint32_t flow);
@@ -105,7 +105,7 @@ class Network {
   Engine& engine_;
   Engine::Kind start_;
   std::vector<FlowLink> links_;
-  std::vector<FlowTank> tanks_;  // by link
+  std::vector<FillState> fill_states_;  // by link
   std::vector<FlowState> flows_;
   std::vector<FlowMessage> messages_;  // by flow
   std::vector<Engine::Handler> done_;  // by flow, up to the last flow that had a handler

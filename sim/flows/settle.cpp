@@ -30,7 +30,7 @@ void Network::settle() {
   for (const std::uint32_t link : touched_) {
     if (links_[link].settled == settlement_ || links_[link].flows.empty()) continue;
     const std::uint32_t index = new_component();
-    if (!inherit(link, index)) collect(link, index);
+    if (!reuse_component(link, index)) collect(link, index);
     FlowComponent& component = components_[index];
     settled += component.flows.size();
     component.since = engine_.now();
@@ -87,10 +87,10 @@ void Network::dissolve(std::uint32_t component) {
 
 /// Fast path of the common case: flows have ended, none has started, and the remaining links are
 /// still connected. The new component `heir` then takes over flows and links without a search.
-bool Network::inherit(std::uint32_t first, std::uint32_t heir) {
+bool Network::reuse_component(std::uint32_t first, std::uint32_t heir) {
   const std::uint32_t old = flows_[links_[first].flows.front().flow].component;
   if (joined_ || old == no_number || !components_[old].dissolved) return false;
-  if (!hang_together(first, components_[old].touched)) return false;
+  if (!still_connected(first, components_[old].touched)) return false;
   FlowComponent& component = components_[heir];
   component.flows.swap(components_[old].flows);
   component.links.swap(components_[old].links);
@@ -105,7 +105,7 @@ bool Network::inherit(std::uint32_t first, std::uint32_t heir) {
 
 /// True if flows still connect all the links that ended flows were on. The whole component is then
 /// still connected, because an ended flow connected only links that it was on.
-bool Network::hang_together(std::uint32_t first, std::size_t wanted) {
+bool Network::still_connected(std::uint32_t first, std::size_t wanted) {
   reached_.assign(1, first);
   links_[first].settled = settlement_;
   std::size_t found = 1;
@@ -164,7 +164,7 @@ Time Network::fill(const std::vector<std::uint32_t>& links) {
   shares_.clear();
   for (const std::uint32_t link : links) {
     const auto open = static_cast<std::uint32_t>(links_[link].flows.size());
-    tanks_[link] = {.left = links_[link].capacity, .open = open};
+    fill_states_[link] = {.left = links_[link].capacity, .open = open};
     shares_.push_back({.least = links_[link].capacity / open, .link = link, .open = open});
   }
   std::make_heap(shares_.begin(), shares_.end(), std::greater<>{});
@@ -202,10 +202,10 @@ std::uint64_t Network::fill_lowest() {
 std::uint64_t Network::lowest_share() {
   while (!shares_.empty()) {
     LinkShare& first = shares_.front();
-    const FlowTank& tank = tanks_[first.link];
-    if (tank.open == first.open) return first.least;
-    if (tank.open > 0) {
-      first = {.least = tank.left / tank.open, .link = first.link, .open = tank.open};
+    const FillState& filling = fill_states_[first.link];
+    if (filling.open == first.open) return first.least;
+    if (filling.open > 0) {
+      first = {.least = filling.left / filling.open, .link = first.link, .open = filling.open};
       sink_first();
     } else {
       std::pop_heap(shares_.begin(), shares_.end(), std::greater<>{});
@@ -237,7 +237,7 @@ Int128 Network::freeze(std::uint32_t link, std::uint64_t level) {
     flow.rate = level;
     least = std::min(least, flow.remaining);
     for (const FlowHop hop : path(crossing.flow)) {
-      FlowTank& crossed = tanks_[hop.link];
+      FillState& crossed = fill_states_[hop.link];
       crossed.left -= level;
       --crossed.open;
     }

@@ -10,22 +10,22 @@ namespace {
 
 /// A vertex of level l is (subtree, copy): the devices [subtree * M, (subtree + 1) * M) hang under
 /// each of the W copies of it. Copy b has the parents b + c * W, c < w, above it.
-struct Rung {
+struct TreeLevel {
   std::size_t below = 1;       // M_l: devices under one vertex of this level
   std::size_t copies = 1;      // W_l
   std::size_t parents = 0;     // w_{l+1}: cables up from each; 0 at the top
   std::size_t first_link = 0;  // the cables up, two links each: by subtree, copy, parent
 };
 
-struct Ladder {
-  std::vector<Rung> rungs;
+struct FatTreeRouting {
+  std::vector<TreeLevel> levels;
   std::size_t devices = 0;
   std::size_t links = 0;
 };
 
-LinkId cable_up(const Rung& rung, std::size_t subtree, std::size_t copy, std::size_t parent) {
-  const std::size_t cable = (subtree * rung.copies + copy) * rung.parents + parent;
-  return LinkId{static_cast<std::uint32_t>(rung.first_link + 2 * cable)};
+LinkId cable_up(const TreeLevel& tier, std::size_t subtree, std::size_t copy, std::size_t parent) {
+  const std::size_t cable = (subtree * tier.copies + copy) * tier.parents + parent;
+  return LinkId{static_cast<std::uint32_t>(tier.first_link + 2 * cable)};
 }
 
 LinkId cable_down(LinkId up) {
@@ -33,42 +33,43 @@ LinkId cable_down(LinkId up) {
 }
 
 /// The cable up that the flow takes from `copy` of its source's subtree.
-std::size_t chosen_parent(const Rung& rung, std::size_t level, std::size_t copy,
+std::size_t chosen_parent(const TreeLevel& tier, std::size_t level, std::size_t copy,
                           const FlowEnds& flow) {
-  if (rung.parents == 1) return 0;
-  if (flow.choice == PathChoice::by_destination) return flow.to / rung.copies % rung.parents;
-  if (flow.choice == PathChoice::by_hash) return hashed_choice(flow, level, rung.parents);
+  if (tier.parents == 1) return 0;
+  if (flow.choice == PathChoice::by_destination) return flow.to / tier.copies % tier.parents;
+  if (flow.choice == PathChoice::by_hash) return hashed_choice(flow, level, tier.parents);
   std::size_t best = 0;
   double least = 0;
-  for (std::size_t parent = 0; parent < rung.parents; ++parent) {
-    const LinkId up = cable_up(rung, flow.from / rung.below, copy, parent);
-    const LinkId down = cable_down(cable_up(rung, flow.to / rung.below, copy, parent));
+  for (std::size_t parent = 0; parent < tier.parents; ++parent) {
+    const LinkId up = cable_up(tier, flow.from / tier.below, copy, parent);
+    const LinkId down = cable_down(cable_up(tier, flow.to / tier.below, copy, parent));
     const double load = std::max(flow.loads[index(up)], flow.loads[index(down)]);
     if (parent == 0 || load < least) best = parent, least = load;
   }
   return best;
 }
 
-void climb_and_descend(const Ladder& ladder, const FlowEnds& flow, Route& route) {
-  ensure(flow.from < ladder.devices && flow.to < ladder.devices,
+void climb_and_descend(const FatTreeRouting& routing, const FlowEnds& flow, Route& route) {
+  ensure(flow.from < routing.devices && flow.to < routing.devices,
          "a route joins two devices of its topology");
-  ensure(flow.choice != PathChoice::least_loaded || flow.loads.size() == ladder.links,
+  ensure(flow.choice != PathChoice::least_loaded || flow.loads.size() == routing.links,
          "the least loaded cable is chosen by the load of every link");
   std::size_t copy = 0;
   std::size_t level = 0;
-  for (; flow.from / ladder.rungs[level].below != flow.to / ladder.rungs[level].below; ++level) {
-    const Rung& rung = ladder.rungs[level];
-    ensure(rung.parents > 0, "no cable joins these two devices");
-    const std::size_t parent = chosen_parent(rung, level, copy, flow);
-    route.push_back(cable_up(rung, flow.from / rung.below, copy, parent));
-    copy += parent * rung.copies;
+  for (; flow.from / routing.levels[level].below != flow.to / routing.levels[level].below;
+       ++level) {
+    const TreeLevel& tier = routing.levels[level];
+    ensure(tier.parents > 0, "no cable joins these two devices");
+    const std::size_t parent = chosen_parent(tier, level, copy, flow);
+    route.push_back(cable_up(tier, flow.from / tier.below, copy, parent));
+    copy += parent * tier.copies;
   }
   // Descends by the same parents, recovered from `copy` level by level.
   for (; level > 0; --level) {
-    const Rung& rung = ladder.rungs[level - 1];
-    const std::size_t parent = copy / rung.copies;
-    copy %= rung.copies;
-    route.push_back(cable_down(cable_up(rung, flow.to / rung.below, copy, parent)));
+    const TreeLevel& tier = routing.levels[level - 1];
+    const std::size_t parent = copy / tier.copies;
+    copy %= tier.copies;
+    route.push_back(cable_down(cable_up(tier, flow.to / tier.below, copy, parent)));
   }
 }
 
@@ -86,13 +87,13 @@ void check(const FatTree& shape) {
 
 /// Adds the switches of one level and their cables to the level below; `lower` then holds the new
 /// switches.
-Rung add_level(const FatTreeLevel& level, Rung& rung, Interconnect& built,
-               std::vector<Vertex>& lower) {
-  rung.parents = static_cast<std::size_t>(level.parents);
-  rung.first_link = built.topology.links().size();
-  Rung above;
-  above.below = rung.below * static_cast<std::size_t>(level.children);
-  above.copies = rung.copies * rung.parents;
+TreeLevel add_level(const FatTreeLevel& level, TreeLevel& tier, Interconnect& built,
+                    std::vector<Vertex>& lower) {
+  tier.parents = static_cast<std::size_t>(level.parents);
+  tier.first_link = built.topology.links().size();
+  TreeLevel above;
+  above.below = tier.below * static_cast<std::size_t>(level.children);
+  above.copies = tier.copies * tier.parents;
   const std::size_t subtrees = (built.devices.size() + above.below - 1) / above.below;
   built.tiers.push_back({built.topology.vertices(), subtrees, above.copies});
   std::vector<Vertex> upper;
@@ -100,9 +101,9 @@ Rung add_level(const FatTreeLevel& level, Rung& rung, Interconnect& built,
     upper.push_back(built.topology.add_switch());
   }
   for (std::size_t i = 0; i < lower.size(); ++i) {
-    const std::size_t subtree = i / rung.copies / static_cast<std::size_t>(level.children);
-    for (std::size_t parent = 0; parent < rung.parents; ++parent) {
-      const std::size_t copy = i % rung.copies + parent * rung.copies;
+    const std::size_t subtree = i / tier.copies / static_cast<std::size_t>(level.children);
+    for (std::size_t parent = 0; parent < tier.parents; ++parent) {
+      const std::size_t copy = i % tier.copies + parent * tier.copies;
       built.topology.connect(lower[i], upper[subtree * above.copies + copy], level.bandwidth,
                              level.latency);
     }
@@ -161,17 +162,17 @@ Interconnect fat_tree(const FatTree& shape) {
   check(shape);
   Interconnect built;
   for (int i = 0; i < shape.devices; ++i) built.devices.push_back(built.topology.add_device());
-  Ladder ladder;
-  ladder.rungs.emplace_back();
-  ladder.devices = built.devices.size();
+  FatTreeRouting routing;
+  routing.levels.emplace_back();
+  routing.devices = built.devices.size();
   std::vector<Vertex> lower = built.devices;
   for (const FatTreeLevel& level : shape.levels) {
-    const Rung above = add_level(level, ladder.rungs.back(), built, lower);
-    ladder.rungs.push_back(above);
+    const TreeLevel above = add_level(level, routing.levels.back(), built, lower);
+    routing.levels.push_back(above);
   }
-  ladder.links = built.topology.links().size();
-  built.append = [ladder](const FlowEnds& flow, Route& route) {
-    climb_and_descend(ladder, flow, route);
+  routing.links = built.topology.links().size();
+  built.append = [routing](const FlowEnds& flow, Route& route) {
+    climb_and_descend(routing, flow, route);
   };
   return built;
 }

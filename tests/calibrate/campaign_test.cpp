@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "calibrate/worlds.hpp"
+#include "calibrate/local_rendezvous.hpp"
 #include "executor/device/cpu/cpu_device.hpp"
 #include "tests/calibrate/small_block.hpp"
 
@@ -23,13 +23,13 @@ class WrongDevice final : public executor::CpuDevice {
   }
 };
 
-CampaignInputs small_campaign(const models::Block& block, Worlds& worlds) {
+CampaignInputs small_campaign(const models::Block& block, LocalRendezvous& rendezvous) {
   CampaignInputs inputs;
   inputs.points = {{.name = "small", .block = &block, .compared = true, .with_others = true}};
   inputs.sets = {2};
   inputs.copies = {1_MiB};
   for (Bytes size = 256_B; size <= 16_MiB; size = size * 4) inputs.messages.push_back(size);
-  inputs.alone = inputs.rank = worlds.cores("threads");
+  inputs.alone = inputs.rank = rendezvous.cores("threads");
   inputs.folder = std::filesystem::temp_directory_path();
   inputs.sizes = {.most_repeats = 1, .marks = 100};
   inputs.rules.budget = 30_s;
@@ -40,9 +40,9 @@ CampaignInputs small_campaign(const models::Block& block, Worlds& worlds) {
 
 TEST_CASE("A campaign finds kernels, ranks at once, collectives, memory and files", "[heavy]") {
   const models::Block block = small_block();
-  Worlds worlds;
+  LocalRendezvous rendezvous;
   const auto clock = machine_clock();
-  const Findings found = run_campaign(small_campaign(block, worlds), *clock);
+  const Findings found = run_campaign(small_campaign(block, rendezvous), *clock);
 
   const auto& products = found.products.at(models::DType::fp32);
   REQUIRE(products.size() == 1);
@@ -72,8 +72,8 @@ TEST_CASE("A campaign finds kernels, ranks at once, collectives, memory and file
 
 TEST_CASE("A campaign that is stopped keeps what it has") {
   const models::Block block = small_block();
-  Worlds worlds;
-  CampaignInputs inputs = small_campaign(block, worlds);
+  LocalRendezvous rendezvous;
+  CampaignInputs inputs = small_campaign(block, rendezvous);
   int asked = 0;
   inputs.watcher = [&](std::size_t, std::size_t) { return ++asked <= 2; };
   const auto clock = machine_clock();
@@ -84,8 +84,8 @@ TEST_CASE("A campaign that is stopped keeps what it has") {
 
 TEST_CASE("A kernel that computes wrongly is not timed") {
   const models::Block block = small_block();
-  Worlds worlds;
-  CampaignInputs inputs = small_campaign(block, worlds);
+  LocalRendezvous rendezvous;
+  CampaignInputs inputs = small_campaign(block, rendezvous);
   inputs.alone = [](int, int) { return RankParts{.device = std::make_unique<WrongDevice>()}; };
   const auto clock = machine_clock();
   CHECK_THROWS_WITH(run_campaign(std::move(inputs), *clock),

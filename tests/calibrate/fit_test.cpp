@@ -33,7 +33,7 @@ std::vector<ProductPoint> planted_products(const hardware::GemmCurve& curve, dou
 TEST_CASE("A planted GEMM curve is recovered from samples with 3 % of noise") {
   const hardware::GemmCurve planted{
       .compute_share = 0.7, .memory_share = 0.5, .overhead = 3_us, .corner = 4, .origin = {}};
-  const ProductFit fit = fit_products(planted_products(planted, 0.03), roof);
+  const GemmCalibration fit = fit_gemms(planted_products(planted, 0.03), roof);
   CHECK(fit.curve.compute_share == Approx(0.7).epsilon(0.03));
   CHECK(fit.curve.memory_share == Approx(0.5).epsilon(0.1));
   CHECK(seconds(fit.curve.overhead) == Approx(3e-6).epsilon(0.15));
@@ -45,7 +45,7 @@ TEST_CASE("A planted GEMM curve is recovered from samples with 3 % of noise") {
 TEST_CASE("Without noise nothing is left for the residuals") {
   const hardware::GemmCurve planted{
       .compute_share = 0.8, .memory_share = 0.4, .overhead = 5_us, .corner = 4, .origin = {}};
-  const ProductFit fit = fit_products(planted_products(planted, 0), roof);
+  const GemmCalibration fit = fit_gemms(planted_products(planted, 0), roof);
   CHECK(fit.plain_error_pct < 0.1);
   CHECK(fit.leave_out_error_pct.value() < 0.1);
 }
@@ -57,7 +57,7 @@ TEST_CASE("What a shape misses is learnt from its neighbours") {
   for (ProductPoint& point : points) {
     if (point.shape.m == 16) point.time = point.time * 2;
   }
-  const ProductFit fit = fit_products(points, roof);
+  const GemmCalibration fit = fit_gemms(points, roof);
   const hardware::ShapeResidual residual{fit.residuals};
   const auto at = [&](const ProductPoint& point) {
     return scaled(time_of(fit.curve, roof.peak, roof.memory, point.work, point.traffic),
@@ -134,7 +134,7 @@ TEST_CASE("A profile is a cluster that reads back with what was measured") {
   // Narrow formats are computed in fp32 and rounded when stored: no faster, no slower.
   CHECK(cluster.gpu().peak(hardware::DType::bf16) == cluster.gpu().peak(hardware::DType::fp32));
   CHECK(cluster.gpu().peak(hardware::DType::fp16) == cluster.gpu().peak(hardware::DType::fp32));
-  CHECK(cluster.gpu().gemm.at(hardware::DType::bf16).origin.borrowed == "its fp32");
+  CHECK(cluster.gpu().gemm.at(hardware::DType::bf16).origin.fallback_from == "its fp32");
   CHECK(cluster.storage.write->count() == 1e9);
   REQUIRE(cluster.gpu().calibration.kernel("norm") != nullptr);
   CHECK(cluster.gpu().calibration.kernel("norm")->at(1_MiB) == 500_us);

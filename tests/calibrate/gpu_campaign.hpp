@@ -16,7 +16,8 @@ using models::OpKind;
 using models::Role;
 
 inline BenchSizes tiny_bench() {
-  return {.run_up = 64_KiB, .cold = 4_KiB, .interval = 10_us, .most_run_ups = 1, .marks = 4};
+  return {
+      .busy_copy = 64_KiB, .uncached = 4_KiB, .interval = 10_us, .most_busy_copies = 1, .marks = 4};
 }
 
 inline std::unique_ptr<executor::Device> queued() {

@@ -83,8 +83,8 @@ TEST_CASE("A profile of a known GPU is the catalogue's with measured curves and 
   CHECK(read.node.gpus == 1);
   CHECK(read.gpu().calibration.kernel("norm") != nullptr);
   CHECK(read.gpu().calibration.host_link.value().from_device.at(1_MB) == 20_us);
-  CHECK(read.gpu().gemm.at(models::DType::bf16).origin.borrowed.empty());
-  CHECK(read.gpu().gemm.at(models::DType::fp8).origin.borrowed.empty());
+  CHECK(read.gpu().gemm.at(models::DType::bf16).origin.fallback_from.empty());
+  CHECK(read.gpu().gemm.at(models::DType::fp8).origin.fallback_from.empty());
 }
 
 TEST_CASE("A profile names the attention that ran") {

@@ -11,11 +11,11 @@ using models::Collective;
 
 TEST_CASE("Both ends of a transfer take one way, and two that cross take two") {
   const TransferCall to_one{.group = 4, .peer = 1}, to_zero{.group = 4, .peer = 0};
-  const Way down{4, 0, 1}, up{4, 1, 0};
-  CHECK((way_of(to_one, 0, true) == down));
-  CHECK((way_of(to_zero, 1, false) == down));
-  CHECK((way_of(to_zero, 1, true) == up));
-  CHECK((way_of(to_one, 0, false) == up));
+  const TransferDirection down{4, 0, 1}, up{4, 1, 0};
+  CHECK((direction_of(to_one, 0, true) == down));
+  CHECK((direction_of(to_zero, 1, false) == down));
+  CHECK((direction_of(to_zero, 1, true) == up));
+  CHECK((direction_of(to_one, 0, false) == up));
   CHECK(key_of(down) == "nccl/way/4/0/1");
   CHECK(key_of(GroupId{4}) == "nccl/group/4");
 }

@@ -48,8 +48,9 @@ Request QueuedFabric::start(const CollectiveCall& call) {
       {call.receive, size * (all || gathers ? members : 1), true}};
   if (call.kind == Collective::all_to_all_v) {
     touched.clear();
-    for (const MemberPart& each : call.gives) touched.push_back({each.at, each.bytes, false});
-    for (const MemberPart& each : call.takes) touched.push_back({each.at, each.bytes, true});
+    for (const MemberPart& each : call.send_parts) touched.push_back({each.at, each.bytes, false});
+    for (const MemberPart& each : call.receive_parts)
+      touched.push_back({each.at, each.bytes, true});
   }
   CollectiveCall carried = call;
   carried.group = 2 * call.group + (call.queue == models::Lane::data ? 1 : 0);

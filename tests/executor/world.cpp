@@ -243,7 +243,7 @@ models::Model small_bert(std::int64_t layers) {
   model.causal = model.final_norm = false;
   model.token_types = 2;
   model.activation = models::Activation::gelu_erf;
-  model.norms_of_sums = model.embedding_norm = true;
+  model.post_norm = model.embedding_norm = true;
   model.head_transform = model.head_bias = true;
   return model;
 }

@@ -78,14 +78,14 @@ TEST_CASE("Borrowed shares meet the borrower's own peak") {
 TEST_CASE("A measured GPU tells no loan but of the dtypes and kernels that it lacks") {
   const Cluster cluster = named_cluster("dgx-h100 x 2");
   CHECK(cluster.assumptions.empty());
-  const auto all = borrowings(cluster.gpu());
+  const auto all = fallback_notes(cluster.gpu());
   CHECK(std::count(all.begin(), all.end(),
                    "gemm fp16 curve of h100-sxm-80gb borrowed from its bf16") == 1);
 }
 
 TEST_CASE("A V100 computes in fp16 by the curve of an A100 in bf16") {
   const Gpu gpu = named_gpu("v100");
-  CHECK(gpu.gemm.at(DType::fp16).origin.borrowed == "a100-sxm-80gb bf16");
+  CHECK(gpu.gemm.at(DType::fp16).origin.fallback_from == "a100-sxm-80gb bf16");
   CHECK(gpu.gemm.count(DType::bf16) == 0);
   CHECK_THROWS_WITH(gpu.gemm_time(DType::bf16, Flops{1}, 1_B),
                     "v100-sxm-32gb does not compute in bf16");

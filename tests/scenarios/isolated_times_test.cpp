@@ -66,7 +66,8 @@ class Laws {
   void add_block(const models::Invocation& run, Isolated& sum) {
     for (const models::Operation& op : program_.blocks[run.block].operations) {
       if (op.kind != models::OpKind::collective) continue;
-      const models::CollectiveTime& one = law(op.collective, op.bytes, op.communicator, op.copies);
+      const models::CollectiveTime& one =
+          law(op.collective, op.bytes, op.communicator, op.deduplicated_copies);
       sum.tensor += one.time * run.count;
       sum.collectives_nic += one.links.nic * run.count;
     }

@@ -18,7 +18,7 @@ using models::AttentionShape;
 struct Seen {
   std::int64_t first = 0, last = 0;
 };
-Seen seen_by(const AttentionShape& shape, const TokenMap* tokens, std::int64_t i) {
+Seen attended_by(const AttentionShape& shape, const TokenMap* tokens, std::int64_t i) {
   const auto place = static_cast<std::size_t>(i);
   const std::int64_t begin = tokens == nullptr ? 0 : tokens->begins[place];
   const std::int64_t end = tokens == nullptr ? shape.seq : tokens->ends[place];
@@ -47,7 +47,7 @@ void for_each_query(const Call<T>& call, T* out, Row row) {
   for (std::int64_t h = 0; h < shape.batch * shape.heads; ++h) {
     for (std::int64_t i = 0; i < shape.seq; ++i) {
       const std::int64_t at = (h * shape.seq + i) * shape.seq;
-      const Seen seen = seen_by(shape, call.kernel.place.tokens, i);
+      const Seen seen = attended_by(shape, call.kernel.place.tokens, i);
       row(at, seen);
       std::fill(out + at, out + at + seen.first, T{});
       std::fill(out + at + seen.last, out + at + shape.seq, T{});

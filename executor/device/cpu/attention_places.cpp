@@ -78,9 +78,9 @@ std::vector<PlaceRun> AttentionPlaces::keys(std::int64_t b) const {
   return runs;
 }
 
-std::vector<PlaceRun> AttentionPlaces::seen_by(const PlaceRun& queries,
-                                               const std::vector<PlaceRun>& keys,
-                                               std::int64_t& width) const {
+std::vector<PlaceRun> AttentionPlaces::attended_by(const PlaceRun& queries,
+                                                   const std::vector<PlaceRun>& keys,
+                                                   std::int64_t& width) const {
   const std::int64_t first = first_seen(queries.place);
   const std::int64_t end = end_seen(queries.place + queries.count - 1);
   std::vector<PlaceRun> seen;

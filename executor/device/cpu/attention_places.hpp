@@ -34,8 +34,8 @@ class AttentionPlaces {
   std::vector<PlaceRun> keys(std::int64_t b) const;
   /// The runs of `keys` of which any query of the run sees any key, with the columns of their
   /// scores; `width` is the number of columns.
-  std::vector<PlaceRun> seen_by(const PlaceRun& queries, const std::vector<PlaceRun>& keys,
-                                std::int64_t& width) const;
+  std::vector<PlaceRun> attended_by(const PlaceRun& queries, const std::vector<PlaceRun>& keys,
+                                    std::int64_t& width) const;
 
   /// The keys that a query at this place sees: [first_seen, end_seen).
   std::int64_t first_seen(std::int64_t place) const {

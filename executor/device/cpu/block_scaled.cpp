@@ -56,7 +56,7 @@ void quantise_blocks(const float* numbers, const View& codes, const View& scales
   for (std::int64_t b = 0; b < blocks.count(); ++b) {
     const BlockNumbers block = blocks.numbers(b);
     of_blocks[b] = block_scale(format, largest_of(numbers, block), of_tensor);
-    const float scale = widened_scale(format, of_blocks[b], of_tensor);
+    const float scale = decode_scale(format, of_blocks[b], of_tensor);
     for (std::int64_t i = 0; i < block.count; ++i) {
       const std::int64_t at = block.first + i * block.step;
       put_code(format, stored, at, block_code(format, numbers[at], scale));
@@ -72,7 +72,7 @@ void decode_blocks(const View& codes, const View& scales, BlocksAlong way, float
   const auto* const of_blocks = reinterpret_cast<const std::uint8_t*>(scales.data);
   for (std::int64_t b = 0; b < blocks.count(); ++b) {
     const BlockNumbers block = blocks.numbers(b);
-    const float scale = widened_scale(format, of_blocks[b], of_tensor);
+    const float scale = decode_scale(format, of_blocks[b], of_tensor);
     for (std::int64_t i = 0; i < block.count; ++i) {
       const std::int64_t at = block.first + i * block.step;
       to[at] = block_number(format, code_at(format, stored, at), scale);
@@ -86,7 +86,7 @@ void round_to_blocks(float* numbers, const View& shaped, BlockFormat format, Blo
   for (std::int64_t b = 0; b < blocks.count(); ++b) {
     const BlockNumbers block = blocks.numbers(b);
     const std::uint8_t code = block_scale(format, largest_of(numbers, block), of_tensor);
-    const float scale = widened_scale(format, code, of_tensor);
+    const float scale = decode_scale(format, code, of_tensor);
     for (std::int64_t i = 0; i < block.count; ++i) {
       float& each = numbers[block.first + i * block.step];
       each = block_number(format, block_code(format, each, scale), scale);

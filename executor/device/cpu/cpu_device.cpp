@@ -11,8 +11,8 @@
 #include <cstring>
 
 #include "executor/device/copy_bytes.hpp"
-#include "executor/device/few_bits.hpp"
 #include "executor/device/half.hpp"
+#include "executor/device/low_precision.hpp"
 #include "executor/errors.hpp"
 #include "sim/errors.hpp"
 
@@ -150,7 +150,7 @@ std::string CpuDevice::description() const {
 }
 
 std::string CpuDevice::refusal(const models::Operation& op) const {
-  const bool few_bits = op.dtype == DType::fp8 || op.dtype == DType::fp4;
+  const bool low_precision = op.dtype == DType::fp8 || op.dtype == DType::fp4;
   switch (op.kind) {
     case OpKind::copy:
       return {};  // to or from host memory: the runner executes it
@@ -159,7 +159,7 @@ std::string CpuDevice::refusal(const models::Operation& op) const {
     case OpKind::quantise:
       break;
     default:
-      if (few_bits) return fmt::format("the CPU has {} for products alone", name(op.dtype));
+      if (low_precision) return fmt::format("the CPU has {} for products alone", name(op.dtype));
   }
   return {};
 }
@@ -203,9 +203,11 @@ Time CpuDevice::time_of(Mark mark) {
 
 void CpuDevice::run(const Kernel& kernel) {
   if (arithmetic_ == Arithmetic::ring) return run_in<cpu::Ring>(kernel);
-  const bool product = is_product(kernel.operation->kind);
-  const bool few_bits = product && (has_few_bits(kernel.reads[0]) || has_few_bits(kernel.reads[1]));
-  if (few_bits || kernel.operation->kind == OpKind::quantise) return run_in_few_bits(kernel);
+  const bool product = is_gemm(kernel.operation->kind);
+  const bool low_precision =
+      product && (is_low_precision(kernel.reads[0]) || is_low_precision(kernel.reads[1]));
+  if (low_precision || kernel.operation->kind == OpKind::quantise)
+    return run_in_low_precision(kernel);
   const bool adam = kernel.operation->kind == OpKind::adam;
   if (adam && kernel.reads[2].dtype == DType::uint8) return run_adam_in_8_bits(kernel);
   const auto wide = [](const View& view) { return view.dtype == DType::fp64; };

@@ -42,7 +42,7 @@ class CpuDevice : public Device {
 
   template <class T>
   void run_in(const Kernel& kernel);
-  void run_in_few_bits(const Kernel& kernel);
+  void run_in_low_precision(const Kernel& kernel);
   void quantise(const Kernel& kernel);
   void run_adam_in_8_bits(const Kernel& kernel);
   std::byte* room_for(const View& view, std::size_t slot, std::size_t width);

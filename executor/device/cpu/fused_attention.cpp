@@ -82,7 +82,7 @@ class SequenceAttention {
 
   void one(std::int64_t b, std::int64_t h, const PlaceRun& queries) {
     std::int64_t width = 0;
-    const std::vector<PlaceRun> seen = places_.seen_by(queries, keys_, width);
+    const std::vector<PlaceRun> seen = places_.attended_by(queries, keys_, width);
     scores_.assign(static_cast<std::size_t>(queries.count * width), T{});
     const T* const asking = call_.reads[0] + queries.row * columns_ + h * of_.head_dim;
     const KeyRows<T> keys = keys_of(h);
@@ -94,7 +94,7 @@ class SequenceAttention {
     const std::int64_t length = places_.length();
     T* const sums = (backward_ ? call_.reads[apart_ ? 3 : 2] : call_.writes[1]) +
                     (b * of_.heads + h) * length + (queries.row - b * length);
-    backward_ ? back(h, queries, seen, width, sums) : forth(h, queries, seen, width, sums);
+    backward_ ? backward(h, queries, seen, width, sums) : forward(h, queries, seen, width, sums);
   }
 
   /// Calls `visible(first, last)` for the columns of a row that its query sees; zeroes the others.
@@ -115,8 +115,8 @@ class SequenceAttention {
   T scale() const { return static_cast<T>(of_.score_scale()); }
 
   /// Replaces a row's scores by their softmax, and writes their log-sum-exp.
-  void weigh(const PlaceRun& queries, std::int64_t row, const std::vector<PlaceRun>& seen, T* of,
-             T& log_sum) const {
+  void softmax_row(const PlaceRun& queries, std::int64_t row, const std::vector<PlaceRun>& seen,
+                   T* of, T& log_sum) const {
     if constexpr (in_ring<T>) {
       for_seen(queries, row, seen, of, [](auto...) {});
       log_sum = T{};
@@ -138,12 +138,12 @@ class SequenceAttention {
     }
   }
 
-  void forth(std::int64_t h, const PlaceRun& queries, const std::vector<PlaceRun>& seen,
-             std::int64_t width, T* sums) {
+  void forward(std::int64_t h, const PlaceRun& queries, const std::vector<PlaceRun>& seen,
+               std::int64_t width, T* sums) {
     const std::int64_t columns = call_.out(0).shape[2];
     T* const out = call_.writes[0] + queries.row * columns + h * value_;
     for (std::int64_t i = 0; i < queries.count; ++i) {
-      weigh(queries, i, seen, scores_.data() + i * width, sums[i]);
+      softmax_row(queries, i, seen, scores_.data() + i * width, sums[i]);
       std::fill_n(out + i * columns, value_, T{});
     }
     const KeyRows<T> keys = keys_of(h);
@@ -156,8 +156,8 @@ class SequenceAttention {
 
   /// Recomputes P from the scores and forward's log-sum-exp: exp(scale score - log-sum-exp). In the
   /// ring P is the score.
-  void weigh_again(const PlaceRun& queries, std::int64_t row, const std::vector<PlaceRun>& seen,
-                   T* of, T log_sum) const {
+  void softmax_row_again(const PlaceRun& queries, std::int64_t row,
+                         const std::vector<PlaceRun>& seen, T* of, T log_sum) const {
     for_seen(queries, row, seen, of, [&](std::int64_t first, std::int64_t last) {
       if constexpr (!in_ring<T>) {
         for (std::int64_t j = first; j < last; ++j) of[j] = exponential(of[j] * scale() - log_sum);
@@ -177,8 +177,8 @@ class SequenceAttention {
     });
   }
 
-  void back(std::int64_t h, const PlaceRun& queries, const std::vector<PlaceRun>& seen,
-            std::int64_t width, const T* sums) {
+  void backward(std::int64_t h, const PlaceRun& queries, const std::vector<PlaceRun>& seen,
+                std::int64_t width, const T* sums) {
     const std::size_t made = apart_ ? 2 : 1, arrived = call_.kernel.reads.size() - 1;
     const std::int64_t columns = call_.in(made).shape[2];
     const std::int64_t at = queries.row * columns + h * value_;
@@ -197,7 +197,7 @@ class SequenceAttention {
         product += d_out[i * columns + j] * out[i * columns + j];
       }
       T* const weights = scores_.data() + i * width;
-      weigh_again(queries, i, seen, weights, sums[i]);
+      softmax_row_again(queries, i, seen, weights, sums[i]);
       slope(queries, i, seen, weights, slopes_.data() + i * width, product);
     }
     add_gradients(h, queries, seen, width, d_out, columns);

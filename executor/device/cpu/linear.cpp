@@ -13,9 +13,9 @@ namespace orrery::executor::cpu {
 
 namespace {
 
+using models::AttentionGemm;
 using models::AttentionShape;
 using models::GemmShape;
-using models::Product;
 
 /// Adds a bias to each row.
 template <class T>
@@ -104,28 +104,28 @@ class PerHead {
     T* const first = call_.reads[0];
     T* const second = call_.reads[1];
     T* const out = call_.writes[0];
-    switch (call_.operation().product) {
-      case Product::scores:
+    switch (call_.operation().attention_gemm) {
+      case AttentionGemm::scores:
         return multiply<T>(shape, {query(first, b, h), key(second, b, h), square(out, b, h),
                                    columns_, columns_, s});
-      case Product::context:
+      case AttentionGemm::context:
         return multiply<T>(shape, {square(first, b, h), value(second, b, h), context(out, b, h), s,
                                    columns_, made_});
-      case Product::weights_gradient:
+      case AttentionGemm::weights_gradient:
         return multiply<T>(shape, {context(first, b, h), value(second, b, h), square(out, b, h),
                                    made_, columns_, s});
-      case Product::value_gradient:
+      case AttentionGemm::value_gradient:
         shape.accumulate = later_of_group;
         return multiply<T>(shape, {square(first, b, h), context(second, b, h), value(out, b, h), s,
                                    made_, columns_});
-      case Product::query_gradient:
+      case AttentionGemm::query_gradient:
         return multiply<T>(shape, {square(first, b, h), key(second, b, h), query(out, b, h), s,
                                    columns_, columns_});
-      case Product::key_gradient:
+      case AttentionGemm::key_gradient:
         shape.accumulate = later_of_group;
         return multiply<T>(shape, {square(first, b, h), query(second, b, h), key(out, b, h), s,
                                    columns_, columns_});
-      case Product::none:
+      case AttentionGemm::none:
         break;
     }
     throw ContractError{"a product per head does not say which"};
@@ -138,14 +138,14 @@ class PerHead {
 
 /// Elements from one row of a matrix to the next. Columns that follow a latent in its rows are not
 /// part of the matrix.
-std::int64_t step_of(const View& view, std::int64_t rows, std::int64_t columns) {
+std::int64_t leading_dimension(const View& view, std::int64_t rows, std::int64_t columns) {
   return view.shape[1] == rows ? std::max(view.shape[2], columns) : columns;
 }
 
 /// Copies the gradient of the columns that follow a latent in its rows, after the latent's
 /// gradient.
 template <class T>
-void put_behind(const Call<T>& call, std::int64_t columns) {
+void copy_trailing_columns(const Call<T>& call, std::int64_t columns) {
   const std::int64_t step = call.out(0).shape[2], width = step - columns;
   for (std::int64_t row = 0; row < call.out(0).shape[1]; ++row) {
     std::copy_n(call.reads[2] + row * width, width, call.writes[0] + row * step + columns);
@@ -160,12 +160,12 @@ void put_behind(const Call<T>& call, std::int64_t columns) {
 template <class T>
 void gemm(const Call<T>& call) {
   const GemmShape& s = call.operation().gemm;
-  const std::int64_t row_a =
-      s.transpose_a ? step_of(call.in(0), s.k, s.m) : step_of(call.in(0), s.m, s.k);
-  const std::int64_t row_c = step_of(call.out(0), s.m, s.n);
+  const std::int64_t row_a = s.transpose_a ? leading_dimension(call.in(0), s.k, s.m)
+                                           : leading_dimension(call.in(0), s.m, s.k);
+  const std::int64_t row_c = leading_dimension(call.out(0), s.m, s.n);
   multiply<T>(
       s, {call.reads[0], call.reads[1], call.writes[0], row_a, s.transpose_b ? s.k : s.n, row_c});
-  if (row_c > s.n) return put_behind(call, s.n);
+  if (row_c > s.n) return copy_trailing_columns(call, s.n);
   if (call.kernel.reads.size() > 2) add_to_rows(call.reads[2], s.m, s.n, call.writes[0]);
   if (call.kernel.writes.size() > 1) add_up_rows(call.reads[1], s.k, s.n, call.writes[1]);
 }

@@ -56,11 +56,11 @@ CudaDevice::CudaDevice(int ordinal, AttentionOptions attention) : ordinal_{ordin
           "making streams");
   }
   check(cudaEventCreate(&origin_), "making events");
-  workspace_ = allocate(Products::workspace_size);
+  workspace_ = allocate(Gemms::workspace_size);
   graphs_ = std::make_unique<CudaGraphs>(stream(Lane::compute));
-  products_ = std::make_unique<Products>(workspace_);
+  gemms_ = std::make_unique<Gemms>(workspace_);
   attentions_ = std::make_unique<Attentions>(
-      attention.wish, [&] { return open_attention(capability_, attention.sums); });
+      attention.choice, [&] { return open_attention(capability_, attention.sums); });
   forget_marks();
 }
 
@@ -68,7 +68,7 @@ CudaDevice::~CudaDevice() {
   cudaSetDevice(ordinal_);
   cudaDeviceSynchronize();
   graphs_.reset();
-  products_.reset();
+  gemms_.reset();
   attentions_.reset();
   cudaFree(scratch_);
   for (std::byte* const each : outgrown_) cudaFree(each);
@@ -205,7 +205,7 @@ void CudaDevice::start(const Kernel& kernel, Stream stream) {
     case OpKind::grouped_gemm:
       return product(kernel, stream);
     case OpKind::batched_gemm:
-      return products_->per_head(kernel, stream);
+      return gemms_->per_head(kernel, stream);
     case OpKind::collective:
     case OpKind::copy:
       throw ContractError{"a device runs no such operation"};

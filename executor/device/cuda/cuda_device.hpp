@@ -14,7 +14,7 @@
 
 #include "executor/device/cuda/attention/attentions.hpp"
 #include "executor/device/cuda/cuda_graphs.hpp"
-#include "executor/device/cuda/products/products.hpp"
+#include "executor/device/cuda/products/gemms.hpp"
 #include "executor/device/cuda/stream.hpp"
 #include "executor/device/device.hpp"
 
@@ -64,7 +64,7 @@ class CudaDevice final : public Device {
   int ordinal() const { return ordinal_; }
   /// For fabrics that put their own work on a queue.
   Stream stream(models::Lane queue) const;
-  const Products& products() const { return *products_; }
+  const Gemms& products() const { return *gemms_; }
   const Attentions& attentions() const { return *attentions_; }
 
  private:
@@ -96,7 +96,7 @@ class CudaDevice final : public Device {
   std::map<std::uint64_t, std::byte*> maps_;  // token maps in device memory, by id
   std::vector<std::byte*> outgrown_;          // former scratch whose addresses graphs hold
   std::unique_ptr<CudaGraphs> graphs_;
-  std::unique_ptr<Products> products_;
+  std::unique_ptr<Gemms> gemms_;
   std::unique_ptr<Attentions> attentions_;
   std::string last_ = "start";  // the operation that was started last
 };

@@ -24,9 +24,9 @@ void CudaDevice::multiply(const Kernel& kernel, const float* factors, Stream str
                           std::byte* sums) {
   bool complete = false;
   if (kernel.operation->kind == OpKind::grouped_gemm) {
-    products_->grouped(kernel, factors, stream);
+    gemms_->grouped(kernel, factors, stream);
   } else {
-    complete = products_->gemm(kernel, factors, stream);
+    complete = gemms_->gemm(kernel, factors, stream);
   }
   if (!complete) add_biases(kernel, stream);
   add_bias_gradients(kernel, stream, sums, factors == nullptr ? nullptr : factors + 2);
@@ -43,7 +43,7 @@ void CudaDevice::block_product(const Kernel& kernel, Stream stream) {
 void CudaDevice::fp8_product(const Kernel& kernel, Stream stream) {
   std::byte* memory = scratch(Bytes{fp8_product_scratch(*kernel.operation)});
   const Fp8Operands operands = fp8_operands(kernel, stream, memory);
-  const bool complete = products_->gemm(kernel, operands, stream);
+  const bool complete = gemms_->gemm(kernel, operands, stream);
   if (!complete) add_biases(kernel, stream);
   if (kernel.writes.size() > 1) fp8_bias_gradient(kernel, operands, stream);
 }

@@ -168,8 +168,8 @@ void MpiFabric::start_in(const MpiGroup& group, const CollectiveCall& call, Work
                                  type, comm, piece()),
                    "MPI_Ialltoall");
     case Collective::all_to_all_v:
-      for (const MemberPart& each : call.takes) start_part(comm, each, MPI_Irecv, work);
-      for (const MemberPart& each : call.gives) start_part(comm, each, MPI_Isend, work);
+      for (const MemberPart& each : call.receive_parts) start_part(comm, each, MPI_Irecv, work);
+      for (const MemberPart& each : call.send_parts) start_part(comm, each, MPI_Isend, work);
       return;
     case Collective::reduce:
     case Collective::gather:

@@ -75,11 +75,11 @@ ncclResult_t all_to_all_v(const CollectiveCall& call, ncclComm_t communicator, S
   const auto add = [&](ncclResult_t made) {
     if (status == ncclSuccess && made != ncclInProgress) status = made;
   };
-  for (const MemberPart& each : call.gives) {
+  for (const MemberPart& each : call.send_parts) {
     const auto bytes = static_cast<std::size_t>(each.bytes);
     add(ncclSend(each.at, bytes, ncclUint8, each.member, communicator, stream));
   }
-  for (const MemberPart& each : call.takes) {
+  for (const MemberPart& each : call.receive_parts) {
     const auto bytes = static_cast<std::size_t>(each.bytes);
     add(ncclRecv(each.at, bytes, ncclUint8, each.member, communicator, stream));
   }

@@ -25,7 +25,7 @@ namespace {
 using models::Collective;
 using models::Lane;
 
-constexpr int group_ctas = 32, way_ctas = 8;  // thread blocks of one call: see the header
+constexpr int group_ctas = 32, direction_ctas = 8;  // thread blocks of one call: see the header
 
 class NcclFabric final : public Fabric {
  public:
@@ -53,7 +53,7 @@ class NcclFabric final : public Fabric {
     std::optional<Lane> last{};         // queue of the last call
     cudaEvent_t ended = nullptr;        // end of the last call
   };
-  struct WayStream {
+  struct DirectionStream {
     ncclComm_t communicator = nullptr;
     Stream stream = nullptr;
   };
@@ -76,7 +76,7 @@ class NcclFabric final : public Fabric {
   Store& store_;
   int rank_, ranks_;
   std::vector<NcclGroup> groups_;
-  std::map<Way, WayStream> ways_;
+  std::map<TransferDirection, DirectionStream> directions_;
   std::map<Lane, std::pair<std::byte*, std::int64_t>> aside_;  // copied inputs: memory, size
   std::byte* word_ = nullptr;                                  // sent over new connections
   std::unordered_map<std::uint64_t, OpenCall> open_;
@@ -105,7 +105,7 @@ NcclFabric::~NcclFabric() {
     if (each.ended != nullptr) cudaEventDestroy(each.ended);
   }
   for (const cudaEvent_t each : events_) cudaEventDestroy(each);
-  for (const auto& [way, lane] : ways_) cudaStreamDestroy(lane.stream);
+  for (const auto& [direction, lane] : directions_) cudaStreamDestroy(lane.stream);
   for (const auto& [queue, memory] : aside_) device_.memory.release(memory.first);
   device_.memory.release(word_);
 }
@@ -145,19 +145,20 @@ GroupId NcclFabric::make_group(std::span<const int> members) {
 
 void NcclFabric::connect(GroupId group, int from, int to) {
   const int index = groups_.at(group).index;
-  const Way way{group, from, to};
-  if ((index != from && index != to) || ways_.count(way) > 0) return;
-  const int streams = models::lane_count - 1 + static_cast<int>(ways_.size()) + 1;
+  const TransferDirection direction{group, from, to};
+  if ((index != from && index != to) || directions_.count(direction) > 0) return;
+  const int streams = models::lane_count - 1 + static_cast<int>(directions_.size()) + 1;
   const std::string why = shared_connections(std::getenv("CUDA_DEVICE_MAX_CONNECTIONS"), streams);
   if (!why.empty()) throw RunFailure{Exit::invalid_program, why};
   const bool sends = index == from;
-  WayStream lane;
+  DirectionStream lane;
   int least = 0, greatest = 0;
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "making streams");
   check(cudaStreamCreateWithPriority(&lane.stream, cudaStreamNonBlocking, greatest),
         "making streams");
-  WayStream& kept = ways_.emplace(way, lane).first->second;
-  kept.communicator = communicators_.make(store_, key_of(way), sends ? 0 : 1, 2, way_ctas);
+  DirectionStream& kept = directions_.emplace(direction, lane).first->second;
+  kept.communicator =
+      communicators_.make(store_, key_of(direction), sends ? 0 : 1, 2, direction_ctas);
   communicators_.call(kept.communicator, "the first transfer of a way", [&] {
     return sends ? ncclSend(word_, 4, ncclUint8, 1, kept.communicator, kept.stream)
                  : ncclRecv(word_, 4, ncclUint8, 0, kept.communicator, kept.stream);
@@ -218,9 +219,9 @@ Request NcclFabric::transfer(const TransferCall& call, bool sends) {
   communicators_.refuse_if_aborted();
   const int index = groups_.at(call.group).index;
   ensure(index >= 0, "a rank calls in a group that it is no member of");
-  const auto found = ways_.find(way_of(call, index, sends));
-  ensure(found != ways_.end(), "a transfer between ranks that were not connected");
-  const WayStream& lane = found->second;
+  const auto found = directions_.find(direction_of(call, index, sends));
+  ensure(found != directions_.end(), "a transfer between ranks that were not connected");
+  const DirectionStream& lane = found->second;
   const cudaEvent_t ready = event();
   check(cudaEventRecord(ready, device_.stream(call.queue)), "marking a queue");
   check(cudaStreamWaitEvent(lane.stream, ready, 0), "waiting for a queue");

@@ -5,9 +5,9 @@
 //
 // Why a send and a receive that cross cannot deadlock. A send stays on its stream until it is
 // received, so nothing that must not wait for it may be enqueued after it:
-//   - every way (group, from, to: one direction between two members) has a communicator of two
-//     ranks and a stream of its own. NCCL runs the calls of one communicator one after another
-//     whatever their streams, so two ways share neither. On one way the k-th send matches the k-th
+//   - every direction between two members (group, from, to) has a communicator of two ranks and
+//     a stream of its own. NCCL runs the calls of one communicator one after another whatever their
+//     streams, so two directions share neither. In one direction the k-th send matches the k-th
 //     receive, and there are no other calls.
 //   - a transfer begins after what its `queue` has been given so far, and that queue waits for it
 //     only where the Program waits. So a stream waits for no more than a rank of a synchronous
@@ -17,8 +17,8 @@
 //   - a collective runs on its queue's stream, and every member has the same order of them there.
 // CUDA does not guarantee that two streams progress concurrently; three things ensure it:
 // connections for all streams (CUDA_DEVICE_MAX_CONNECTIONS, checked), room for all calls at once (a
-// group's call takes at most 32 thread blocks, a transfer 8; two queues and four ways are 96, an
-// A100 has 108 multiprocessors), and nothing that synchronises the device in a step: connections
+// group's call takes at most 32 thread blocks, a transfer 8; two queues and four directions are 96,
+// an A100 has 108 multiprocessors), and nothing that synchronises the device in a step: connections
 // are made when groups are.
 // Source  NVIDIA/nccl#783, #592; NCCL user guide, "Using multiple NCCL communicators concurrently"
 

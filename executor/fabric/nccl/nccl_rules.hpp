@@ -1,6 +1,6 @@
 #pragma once
-// The decisions of the NCCL fabric that need no NCCL: which way a transfer takes, whether a call is
-// valid, which ranks may not run. Plain functions, tested where there is no GPU.
+// The decisions of the NCCL fabric that need no NCCL: which direction a transfer has, whether a
+// call is valid, which ranks may not run. Plain functions, tested where there is no GPU.
 
 #include <fmt/format.h>
 
@@ -16,24 +16,25 @@
 namespace orrery::executor::cuda {
 
 /// One direction between two members of a group: it has a communicator and a stream of its own.
-struct Way {
+struct TransferDirection {
   GroupId group = 0;
   int from = 0, to = 0;
 
-  friend auto operator<=>(const Way&, const Way&) = default;
+  friend auto operator<=>(const TransferDirection&, const TransferDirection&) = default;
 };
 
-/// The way that a member's transfer takes.
-inline Way way_of(const TransferCall& call, int index, bool sends) {
-  return sends ? Way{call.group, index, call.peer} : Way{call.group, call.peer, index};
+/// The direction of a member's transfer.
+inline TransferDirection direction_of(const TransferCall& call, int index, bool sends) {
+  return sends ? TransferDirection{call.group, index, call.peer}
+               : TransferDirection{call.group, call.peer, index};
 }
 
 /// Keys under which the members of a communicator find its id in the store.
 inline std::string key_of(GroupId group) {
   return fmt::format("nccl/group/{}", group);
 }
-inline std::string key_of(const Way& way) {
-  return fmt::format("nccl/way/{}/{}/{}", way.group, way.from, way.to);
+inline std::string key_of(const TransferDirection& direction) {
+  return fmt::format("nccl/way/{}/{}/{}", direction.group, direction.from, direction.to);
 }
 
 /// What a member sends and receives, in multiples of `count` elements.

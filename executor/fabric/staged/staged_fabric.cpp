@@ -48,18 +48,18 @@ GroupId StagedFabric::make_group(std::span<const int> members) {
 /// In the buffer, what is sent comes before what is received.
 Request StagedFabric::start_parts(const CollectiveCall& call) {
   std::int64_t given = 0, taken = 0;
-  for (const MemberPart& each : call.gives) given += each.bytes;
-  for (const MemberPart& each : call.takes) taken += each.bytes;
-  StagedCall open{.buffer = buffer_of(given + taken), .takes = call.takes};
+  for (const MemberPart& each : call.send_parts) given += each.bytes;
+  for (const MemberPart& each : call.receive_parts) taken += each.bytes;
+  StagedCall open{.buffer = buffer_of(given + taken), .receive_parts = call.receive_parts};
   CollectiveCall carried = call;
   std::byte* at = open.buffer.data();
-  for (MemberPart& each : carried.gives) {
+  for (MemberPart& each : carried.send_parts) {
     device_.read(each.at, at, Bytes{each.bytes});
     open.in_use = false;  // a read is enqueued after all queues
     each.at = std::exchange(at, at + each.bytes);
   }
   open.from = at;
-  for (MemberPart& each : carried.takes) each.at = std::exchange(at, at + each.bytes);
+  for (MemberPart& each : carried.receive_parts) each.at = std::exchange(at, at + each.bytes);
   open.carried = carrier_.start(carried);
   return keep(std::move(open));
 }
@@ -69,7 +69,7 @@ Request StagedFabric::start(const CollectiveCall& call) {
   const StagedGroup& group = groups_.at(call.group);
   const std::int64_t size = call.count * size_of(call.element);
   const RankShares shares = shares_of(call.kind, group.members);
-  const bool gives = call.kind != Collective::broadcast || call.root == group.index;
+  const bool sends = call.kind != Collective::broadcast || call.root == group.index;
   // The smaller buffer is inside the larger one, as in a call in place.
   const bool gathers = shares.received > shares.sent, scatters = shares.sent > shares.received;
   StagedCall open{.buffer = buffer_of(std::max(shares.sent, shares.received) * size),
@@ -78,7 +78,7 @@ Request StagedFabric::start(const CollectiveCall& call) {
   CollectiveCall carried = call;
   carried.send = open.buffer.data() + (gathers ? group.index * size : 0);
   carried.receive = open.buffer.data() + (scatters ? group.index * size : 0);
-  if (gives && size > 0) {
+  if (sends && size > 0) {
     std::byte* const sent = open.buffer.data() + (gathers ? group.index * size : 0);
     device_.read(call.send, sent, Bytes{shares.sent * size});
     open.in_use = false;  // a read is enqueued after all queues
@@ -119,8 +119,8 @@ void StagedFabric::wait(Request request) {
     if (open.in_use) device_.finish();
     device_.write(open.from, open.to, Bytes{open.bytes});
   }
-  if (!open.takes.empty() && open.in_use) device_.finish();
-  for (const MemberPart& each : open.takes) {
+  if (!open.receive_parts.empty() && open.in_use) device_.finish();
+  for (const MemberPart& each : open.receive_parts) {
     device_.write(open.from, each.at, Bytes{each.bytes});
     open.from += each.bytes;
   }

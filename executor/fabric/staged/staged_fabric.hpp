@@ -50,8 +50,9 @@ class StagedFabric final : public Fabric {
     const std::byte* from = nullptr;  // in the buffer
     std::byte* to = nullptr;          // on the device
     std::int64_t bytes = 0;
-    std::vector<MemberPart> takes{};  // of an all_to_all_v: on the device, in the buffer's order
-    bool in_use = true;               // may something enqueued earlier touch `to` still?
+    std::vector<MemberPart>
+        receive_parts{};  // of an all_to_all_v: on the device, in the buffer's order
+    bool in_use = true;   // may something enqueued earlier touch `to` still?
   };
 
   /// A group's size and this rank's index, which give the sizes and offsets of a call's buffers.

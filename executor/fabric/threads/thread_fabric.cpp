@@ -19,9 +19,9 @@ using models::Collective;
 
 /// A collective that all members have called, carried out by the last of them. No other thread
 /// touches the buffers meanwhile.
-class Together {
+class GroupCollective {
  public:
-  explicit Together(const std::vector<CollectiveCall>& calls)
+  explicit GroupCollective(const std::vector<CollectiveCall>& calls)
       : calls_{calls},
         first_{calls.front()},
         size_{first_.count * size_of(first_.element)},
@@ -99,8 +99,8 @@ class Together {
   void parts() const {
     for (std::int64_t from = 0; from < members_; ++from) {
       for (std::int64_t to = 0; to < members_; ++to) {
-        const std::vector<MemberPart> given = with(at(from).gives, to);
-        const std::vector<MemberPart> taken = with(at(to).takes, from);
+        const std::vector<MemberPart> given = with(at(from).send_parts, to);
+        const std::vector<MemberPart> taken = with(at(to).receive_parts, from);
         ensure(given.size() == taken.size(), "members disagree on the parts of a collective");
         for (std::size_t i = 0; i < given.size(); ++i) {
           ensure(given[i].bytes == taken[i].bytes, "a part is taken in another size");
@@ -217,7 +217,7 @@ ThreadWorld::Shared ThreadWorld::join(const CollectiveCall& call, std::uint64_t 
   meeting->calls[static_cast<std::size_t>(member)] = call;
   Shared mine = meeting;
   if (++mine->arrived == group.members.size()) {
-    Together{mine->calls}.run();
+    GroupCollective{mine->calls}.run();
     group.collectives.erase(number);
     finish(*mine);
   }

@@ -21,28 +21,31 @@ std::vector<std::uint32_t> seen_early(const std::vector<std::uint32_t>& whole,
 }
 
 /// The links that could be overloaded by the traffic before the first joint collective.
-struct EarlySuspects {
-  std::vector<Suspect> suspects;
+struct EarlyContendedLinks {
+  std::vector<ContendedLink> contended_links;
   std::vector<std::uint32_t> of_link;
-  std::vector<std::optional<std::uint32_t>> of_suspect;  // by suspect of the whole step
+  std::vector<std::optional<std::uint32_t>>
+      of_contended_link;  // by contended link of the whole step
 
-  explicit EarlySuspects(const FoldInput& input)
-      : of_link(input.suspect_of_link.size(), no_suspect), of_suspect(input.suspects.size()) {
+  explicit EarlyContendedLinks(const FoldInput& input)
+      : of_link(input.contended_of_link.size(), no_contended_link),
+        of_contended_link(input.contended_links.size()) {
     const std::vector<Int128> loads = loads_of(input);
     for (std::uint32_t link = 0; link < of_link.size(); ++link) {
-      const std::uint32_t whole = input.suspect_of_link[link];
-      if (whole == no_suspect || loads[link] <= narrowest(input.suspects[whole])) continue;
-      of_link[link] = static_cast<std::uint32_t>(suspects.size());
-      of_suspect[whole] = of_link[link];
-      suspects.push_back(input.suspects[whole]);
+      const std::uint32_t whole = input.contended_of_link[link];
+      if (whole == no_contended_link || loads[link] <= narrowest(input.contended_links[whole]))
+        continue;
+      of_link[link] = static_cast<std::uint32_t>(contended_links.size());
+      of_contended_link[whole] = of_link[link];
+      contended_links.push_back(input.contended_links[whole]);
     }
   }
 
  private:
   static std::vector<Int128> loads_of(const FoldInput& input) {
-    std::vector<Int128> loads(input.suspect_of_link.size(), 0);
-    for (const Entities& job : input.all.jobs) {
-      for (const Entity& each : job.all) {
+    std::vector<Int128> loads(input.contended_of_link.size(), 0);
+    for (const JobSources& job : input.all.jobs) {
+      for (const TrafficSource& each : job.all) {
         if (!input.counts(job, each)) continue;
         for (const LinkFlows& flows : job.flows_of(each)) {
           loads[flows.link] += Int128{flows.flows} * each.full;
@@ -52,23 +55,24 @@ struct EarlySuspects {
     return loads;
   }
 
-  static WireRate narrowest(const Suspect& each) {
+  static WireRate narrowest(const ContendedLink& each) {
     WireRate least = each.capacity;
     for (const auto& [at, rate] : each.changes) least = std::min(least, rate);
     return least;
   }
 };
 
-/// For the first member of each class of suspects of the whole step, its row in the early part.
+/// For the first member of each class of contended links of the whole step, its row in the early
+/// part.
 std::vector<std::optional<std::uint32_t>> early_rows(const std::vector<std::uint32_t>& whole,
-                                                     const EarlySuspects& suspects,
+                                                     const EarlyContendedLinks& contended_links,
                                                      const Partition& partition,
                                                      const std::vector<std::uint32_t>& rows) {
   std::vector<std::optional<std::uint32_t>> found;
   for (std::size_t s = 0; s < whole.size(); ++s) {
     if (whole[s] != found.size()) continue;
-    const auto early = suspects.of_suspect[s];
-    found.push_back(early ? std::optional{rows[partition.suspects[*early]]} : std::nullopt);
+    const auto early = contended_links.of_contended_link[s];
+    found.push_back(early ? std::optional{rows[partition.contended_links[*early]]} : std::nullopt);
   }
   return found;
 }
@@ -79,10 +83,11 @@ std::shared_ptr<const EarlyTraffic> early_traffic(const FoldInput& input, const 
                                                   const std::vector<std::uint32_t>& rows,
                                                   const Traffic& made) {
   if (made.structure_of_joint.empty()) return nullptr;
-  FoldInput part{input.all, input.suspects, input.suspect_of_link, FoldSpan::before_joints};
-  const EarlySuspects suspects{part};
-  const FoldInput early_input{input.all, suspects.suspects, suspects.of_link,
-                              FoldSpan::before_joints, &input.suspect_of_link};
+  FoldInput part{input.all, input.contended_links, input.contended_of_link,
+                 FoldSpan::before_joints};
+  const EarlyContendedLinks contended_links{part};
+  const FoldInput early_input{input.all, contended_links.contended_links, contended_links.of_link,
+                              FoldSpan::before_joints, &input.contended_of_link};
   const Partition partition = partition_of(early_input);
   if (4 * std::size_t{classes(partition.ranks)} > 3 * std::size_t{classes(whole.ranks)})
     return nullptr;
@@ -94,9 +99,9 @@ std::shared_ptr<const EarlyTraffic> early_traffic(const FoldInput& input, const 
   }
   const std::vector<std::uint32_t> rows_of_classes = fill(early_input, partition, early.traffic);
   early.ranks = seen_early(whole.ranks, partition.ranks);
-  early.templates = seen_early(whole.entities, partition.entities);
+  early.templates = seen_early(whole.sources, partition.sources);
   early.rows.resize(made.rows.size());
-  const auto found = early_rows(whole.suspects, suspects, partition, rows_of_classes);
+  const auto found = early_rows(whole.contended_links, contended_links, partition, rows_of_classes);
   for (std::size_t c = 0; c < rows.size(); ++c) early.rows[rows[c]] = found[c];
   return std::make_shared<const EarlyTraffic>(std::move(early));
 }

@@ -39,14 +39,14 @@ struct EarlyJob {
   std::uint32_t rank(std::uint32_t r) const {
     return early->ranks[first_rank + r] - first_early_rank;
   }
-  std::uint32_t entity(const JobTraffic& whole, std::uint32_t e) const {
+  std::uint32_t source(const JobTraffic& whole, std::uint32_t e) const {
     return early->templates[whole.first_template + e] - traffic->first_template;
   }
 };
 
 /// The early part of the Traffic `made` with the partition `whole`; null where its fold would not
 /// be much coarser.
-/// rows  of that Traffic, by class of suspects
+/// rows  of that Traffic, by class of contended links
 std::shared_ptr<const EarlyTraffic> early_traffic(const FoldInput& input, const Partition& whole,
                                                   const std::vector<std::uint32_t>& rows,
                                                   const Traffic& made);

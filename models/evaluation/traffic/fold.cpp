@@ -30,41 +30,41 @@ void verify_classes(const std::vector<std::uint32_t>& classes, View view, Same s
 
 /// Errors  two members of one class that differ: ContractError
 void verify(const FoldInput& input, const Partition& partition, const FoldViews& views) {
-  const AllEntities& all = input.all;
+  const AllSources& all = input.all;
   const auto same_rank = [&](std::uint32_t a, std::uint32_t b) {
-    const AllEntities::Local one = all.rank(a), other = all.rank(b);
+    const AllSources::Local one = all.rank(a), other = all.rank(b);
     const std::uint32_t replicas = all.jobs[one.job].replicas;
     return one.job == other.job && one.at / replicas == other.at / replicas &&
            all.speed(one) == all.speed(other);
   };
   const auto same_entity = [&](std::uint32_t a, std::uint32_t b) {
-    const AllEntities::Local first = all.entity(a), second = all.entity(b);
-    const Entity &one = all.jobs[first.job].all[first.at],
-                 &other = all.jobs[second.job].all[second.at];
+    const AllSources::Local first = all.source(a), second = all.source(b);
+    const TrafficSource &one = all.jobs[first.job].all[first.at],
+                        &other = all.jobs[second.job].all[second.at];
     return first.job == second.job && one.group == other.group && one.id == other.id &&
            one.wire == other.wire && one.full == other.full &&
            input.shared(all.jobs[first.job], one) == input.shared(all.jobs[first.job], other);
   };
-  const auto same_suspect = [&](std::uint32_t a, std::uint32_t b) {
-    return input.suspects[a].capacity == input.suspects[b].capacity &&
-           input.suspects[a].changes == input.suspects[b].changes;
+  const auto same_contended_link = [&](std::uint32_t a, std::uint32_t b) {
+    return input.contended_links[a].capacity == input.contended_links[b].capacity &&
+           input.contended_links[a].changes == input.contended_links[b].changes;
   };
   verify_classes(
       partition.ranks, [&](std::uint32_t r, ClassCounts& to) { views.rank(r, to); }, same_rank);
   verify_classes(
-      partition.entities, [&](std::uint32_t e, ClassCounts& to) { views.entity(e, to); },
+      partition.sources, [&](std::uint32_t e, ClassCounts& to) { views.source(e, to); },
       same_entity);
   verify_classes(
-      partition.suspects, [&](std::uint32_t s, ClassCounts& to) { views.suspect(s, to); },
-      same_suspect);
+      partition.contended_links,
+      [&](std::uint32_t s, ClassCounts& to) { views.contended_link(s, to); }, same_contended_link);
 }
 
 /// Makes the JobTraffic of one job from its part of a partition.
 class JobFiller {
  public:
-  /// How many classes of ranks and entities come before those of this job.
+  /// How many classes of ranks and sources come before those of this job.
   struct Classes {
-    std::uint32_t ranks = 0, entities = 0;
+    std::uint32_t ranks = 0, sources = 0;
   };
   JobFiller(const FoldInput& input, const Partition& partition, std::size_t job, Classes before,
             JobTraffic& made)
@@ -77,7 +77,7 @@ class JobFiller {
         made_{made} {}
 
   void run(std::vector<TrafficTemplate>& templates) {
-    made_.first_template = before_.entities;
+    made_.first_template = before_.sources;
     add_ranks();
     add_units();
     add_entities(templates);
@@ -122,19 +122,19 @@ class JobFiller {
     }
   }
 
-  /// Channels come first in `Entities`, so their classes do too.
+  /// Channels come first in `JobSources`, so their classes do too.
   void add_entities(std::vector<TrafficTemplate>& templates) {
-    std::uint32_t next = before_.entities;
+    std::uint32_t next = before_.sources;
     for (std::uint32_t e = 0; e < own_.all.size(); ++e) {
-      if (partition_.entities[all_.first_entity[job_] + e] != next) continue;
+      if (partition_.sources[all_.first_entity[job_] + e] != next) continue;
       ++next;
-      const Entity& each = own_.all[e];
+      const TrafficSource& each = own_.all[e];
       templates.push_back({each.wire, each.full, {}, input_.shared(own_, each)});
       each.group ? add_group(each) : add_channel(each);
     }
   }
 
-  void add_channel(const Entity& each) {
+  void add_channel(const TrafficSource& each) {
     const auto members = own_.members_of(each);
     const auto number = static_cast<std::uint32_t>(made_.channels.size());
     made_.channels.push_back({each.id, class_of(members[0]), class_of(members[1])});
@@ -143,7 +143,7 @@ class JobFiller {
     }
   }
 
-  void add_group(const Entity& each) {
+  void add_group(const TrafficSource& each) {
     const auto number = static_cast<std::uint32_t>(made_.groups.size());
     FoldedGroup& group = made_.groups.emplace_back();
     group.structure = each.id;
@@ -156,8 +156,8 @@ class JobFiller {
   }
 
   const FoldInput& input_;
-  const AllEntities& all_;
-  const Entities& own_;
+  const AllSources& all_;
+  const JobSources& own_;
   const Partition& partition_;
   std::size_t job_;
   Classes before_;
@@ -177,7 +177,7 @@ class Filler {
       JobTraffic& made = j == 0 ? static_cast<JobTraffic&>(traffic_) : traffic_.others[j - 1];
       JobFiller{input_, partition_, j, before, made}.run(traffic_.templates);
       before.ranks += static_cast<std::uint32_t>(made.ranks.size());
-      before.entities = static_cast<std::uint32_t>(traffic_.templates.size());
+      before.sources = static_cast<std::uint32_t>(traffic_.templates.size());
     }
     return add_rows();
   }
@@ -187,29 +187,29 @@ class Filler {
   std::vector<std::uint32_t> add_rows() {
     std::vector<std::uint32_t> row_of_class;
     std::vector<std::pair<ClassCounts, std::uint32_t>> known;
-    std::vector<std::uint32_t> alike(first_members(partition_.suspects).size(), 0);
-    for (const std::uint32_t c : partition_.suspects) alike[c] += input_.all.jobs[0].rails;
-    for (const std::uint32_t s : first_members(partition_.suspects)) {
-      const Suspect& suspect = input_.suspects[s];
+    std::vector<std::uint32_t> alike(first_members(partition_.contended_links).size(), 0);
+    for (const std::uint32_t c : partition_.contended_links) alike[c] += input_.all.jobs[0].rails;
+    for (const std::uint32_t s : first_members(partition_.contended_links)) {
+      const ContendedLink& contended_link = input_.contended_links[s];
       ClassCounts view;
-      views_.suspect(s, view);
+      views_.contended_link(s, view);
       const auto same = [&](const auto& each) {
         return each.first == view && traffic_.rows[each.second].changes.empty();
       };
       const auto at = std::find_if(known.begin(), known.end(), same);
-      if (at != known.end() && suspect.changes.empty()) {
+      if (at != known.end() && contended_link.changes.empty()) {
         LinkRow& row = traffic_.rows[at->second];
         row_of_class.push_back(at->second);
-        row.alike += alike[partition_.suspects[s]];
-        if (suspect.capacity < row.capacity) {
-          row.capacity = suspect.capacity;
-          row.link = suspect.link;
+        row.alike += alike[partition_.contended_links[s]];
+        if (contended_link.capacity < row.capacity) {
+          row.capacity = contended_link.capacity;
+          row.link = contended_link.link;
         }
         continue;
       }
       const auto number = static_cast<std::uint32_t>(traffic_.rows.size());
-      traffic_.rows.push_back(
-          {suspect.capacity, suspect.link, alike[partition_.suspects[s]], suspect.changes});
+      traffic_.rows.push_back({contended_link.capacity, contended_link.link,
+                               alike[partition_.contended_links[s]], contended_link.changes});
       for (const auto& [of, flows] : view) {
         traffic_.templates[of].rows.push_back({number, static_cast<std::uint32_t>(flows)});
       }

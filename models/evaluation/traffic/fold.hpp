@@ -12,47 +12,47 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/evaluation/traffic/all_entities.hpp"
+#include "models/evaluation/traffic/all_sources.hpp"
 #include "models/evaluation/traffic/traffic.hpp"
 
 namespace orrery::models::traffic {
 
 /// A link that could be overloaded.
-struct Suspect {
+struct ContendedLink {
   std::uint32_t link = 0;
   WireRate capacity = 0;
   std::vector<std::pair<Time, WireRate>> changes;
 };
 
-/// The class of each rank, entity and suspect, numbered in the order of first members. A class of
-/// ranks or entities belongs to one job.
+/// The class of each rank, source and contended link, numbered in the order of first members. A
+/// class of ranks or sources belongs to one job.
 struct Partition {
-  std::vector<std::uint32_t> ranks, entities, suspects;
+  std::vector<std::uint32_t> ranks, sources, contended_links;
 };
 
-inline constexpr std::uint32_t no_suspect = 0xffffffff;
+inline constexpr std::uint32_t no_contended_link = 0xffffffff;
 
 /// Fold a whole step, or only its part before our first joint collective, in which our joint
 /// collectives do not distinguish ranks.
 enum class FoldSpan : std::uint8_t { whole_step, before_joints };
 
 struct FoldInput {
-  const AllEntities& all;
-  const std::vector<Suspect>& suspects;
-  const std::vector<std::uint32_t>& suspect_of_link;  // no_suspect: none
+  const AllSources& all;
+  const std::vector<ContendedLink>& contended_links;
+  const std::vector<std::uint32_t>& contended_of_link;  // no_contended_link: none
   FoldSpan span = FoldSpan::whole_step;
   const std::vector<std::uint32_t>* of_whole_step = nullptr;  // for a part: the whole step's
 
-  /// Does this entity take part in the span?
-  bool counts(const Entities& job, const Entity& each) const {
+  /// Does this source take part in the span?
+  bool counts(const JobSources& job, const TrafficSource& each) const {
     return span == FoldSpan::whole_step || &job != all.jobs.data() || !job.joint(each);
   }
   /// Does it cross a link that could be overloaded at some time of the step?
-  bool shared(const Entities& job, const Entity& each) const {
-    const auto& suspects_by_link = of_whole_step ? *of_whole_step : suspect_of_link;
+  bool shared(const JobSources& job, const TrafficSource& each) const {
+    const auto& contended_by_link = of_whole_step ? *of_whole_step : contended_of_link;
     const auto flows = job.flows_of(each);
     return std::any_of(flows.begin(), flows.end(), [&](const LinkFlows& one) {
-      return suspects_by_link[one.link] != no_suspect;
+      return contended_by_link[one.link] != no_contended_link;
     });
   }
 };
@@ -63,7 +63,7 @@ Partition partition_of(const FoldInput& input);
 Partition unfolded_partition(const FoldInput& input);
 
 /// Fills `traffic` from a partition; templates, rows and ranks are those of each class's first
-/// member. Returns the row of each class of suspects.
+/// member. Returns the row of each class of contended links.
 /// Errors  two members of one class that differ: ContractError
 std::vector<std::uint32_t> fill(const FoldInput& input, const Partition& partition,
                                 Traffic& traffic);

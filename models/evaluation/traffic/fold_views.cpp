@@ -36,8 +36,8 @@ template <class Add>
 void FoldViews::each_member(Add add) const {
   std::uint32_t e = 0;
   for (std::size_t j = 0; j < all_.jobs.size(); ++j) {
-    for (const Entity& each : all_.jobs[j].all) {
-      const std::uint32_t own = partition_.entities[e++];
+    for (const TrafficSource& each : all_.jobs[j].all) {
+      const std::uint32_t own = partition_.sources[e++];
       if (!input_.counts(all_.jobs[j], each)) continue;
       std::uint32_t place = 0;
       for (const std::uint32_t rank : all_.jobs[j].members_of(each)) {
@@ -50,13 +50,13 @@ void FoldViews::each_member(Add add) const {
 template <class Add>
 void FoldViews::each_crossing(Add add) const {
   std::uint32_t e = 0;
-  for (const Entities& job : all_.jobs) {
-    for (const Entity& each : job.all) {
-      const std::uint32_t own = partition_.entities[e++];
+  for (const JobSources& job : all_.jobs) {
+    for (const TrafficSource& each : job.all) {
+      const std::uint32_t own = partition_.sources[e++];
       if (!input_.counts(job, each)) continue;
       for (const LinkFlows& flows : job.flows_of(each)) {
-        const std::uint32_t suspect = input_.suspect_of_link[flows.link];
-        if (suspect != no_suspect) add(suspect, {own, flows.flows});
+        const std::uint32_t contended_link = input_.contended_of_link[flows.link];
+        if (contended_link != no_contended_link) add(contended_link, {own, flows.flows});
       }
     }
   }
@@ -67,14 +67,14 @@ FoldViews::FoldViews(const FoldInput& input, const Partition& partition)
       all_{input.all},
       partition_{partition},
       of_ranks_{all_.ranks(), [this](auto add) { each_member(add); }},
-      of_suspects_{input.suspects.size(), [this](auto add) { each_crossing(add); }} {}
+      of_contended_links_{input.contended_links.size(), [this](auto add) { each_crossing(add); }} {}
 
 void FoldViews::rank(std::uint32_t r, ClassCounts& view) const {
   view.clear();
   of_ranks_.append(r, view);
   std::sort(view.begin(), view.end());
   const std::size_t own = view.size();
-  const AllEntities::Local place = all_.rank(r);
+  const AllSources::Local place = all_.rank(r);
   const std::uint32_t tensor = all_.jobs[place.job].tensor;
   const std::uint32_t first = r - place.at % tensor;
   for (std::uint32_t t = 0; t < tensor; ++t) {
@@ -83,11 +83,11 @@ void FoldViews::rank(std::uint32_t r, ClassCounts& view) const {
   sum_up(view, own);
 }
 
-void FoldViews::entity(std::uint32_t e, ClassCounts& view) const {
+void FoldViews::source(std::uint32_t e, ClassCounts& view) const {
   view.clear();
-  const AllEntities::Local place = all_.entity(e);
-  const Entities& job = all_.jobs[place.job];
-  const Entity& each = job.all[place.at];
+  const AllSources::Local place = all_.source(e);
+  const JobSources& job = all_.jobs[place.job];
+  const TrafficSource& each = job.all[place.at];
   if (!input_.counts(job, each)) return;
   for (const std::uint32_t rank : job.members_of(each)) {
     view.emplace_back(partition_.ranks[all_.first_rank[place.job] + rank], 1);
@@ -95,15 +95,16 @@ void FoldViews::entity(std::uint32_t e, ClassCounts& view) const {
   if (each.group) sum_up(view, 0);
   const std::size_t members = view.size();
   for (const LinkFlows& flows : job.flows_of(each)) {
-    const std::uint32_t suspect = input_.suspect_of_link[flows.link];
-    if (suspect != no_suspect) view.emplace_back(partition_.suspects[suspect], flows.flows);
+    const std::uint32_t contended_link = input_.contended_of_link[flows.link];
+    if (contended_link != no_contended_link)
+      view.emplace_back(partition_.contended_links[contended_link], flows.flows);
   }
   sum_up(view, members);
 }
 
-void FoldViews::suspect(std::uint32_t s, ClassCounts& view) const {
+void FoldViews::contended_link(std::uint32_t s, ClassCounts& view) const {
   view.clear();
-  of_suspects_.append(s, view);
+  of_contended_links_.append(s, view);
   sum_up(view, 0);
 }
 

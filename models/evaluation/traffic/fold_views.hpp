@@ -1,5 +1,5 @@
 #pragma once
-// The neighbours of ranks, entities and links in a partition, as counts of classes. They are equal
+// The neighbours of ranks, sources and links in a partition, as counts of classes. They are equal
 // for all members of a class, or the partition is not equitable.
 
 #include <cstdint>
@@ -39,15 +39,15 @@ class ClassCountLists {
   ClassCounts counts_;
 };
 
-/// The neighbours of each rank, entity and suspect.
+/// The neighbours of each rank, source and contended link.
 class FoldViews {
  public:
   FoldViews(const FoldInput& input, const Partition& partition);
 
   // Each replaces what `view` holds.
   void rank(std::uint32_t r, ClassCounts& view) const;
-  void entity(std::uint32_t e, ClassCounts& view) const;
-  void suspect(std::uint32_t s, ClassCounts& view) const;
+  void source(std::uint32_t e, ClassCounts& view) const;
+  void contended_link(std::uint32_t s, ClassCounts& view) const;
 
  private:
   template <class Add>
@@ -56,9 +56,9 @@ class FoldViews {
   void each_crossing(Add add) const;
 
   const FoldInput& input_;
-  const AllEntities& all_;
+  const AllSources& all_;
   const Partition& partition_;
-  ClassCountLists of_ranks_, of_suspects_;
+  ClassCountLists of_ranks_, of_contended_links_;
 };
 
 }  // namespace orrery::models::traffic

@@ -73,7 +73,7 @@ class NetworkSweep {
   void begin_phase(RankTrack& rank, const Instruction& each) const;
   void end_phase(std::uint32_t rank);
 
-  void make(std::uint32_t rank, Token token, Made made);
+  void make(std::uint32_t rank, Token token, InstructionTimes made);
   void sent(std::uint32_t rank, const RankTrack::Send& each);
   void try_channel(std::uint32_t channel);
   void try_joint(std::uint32_t rank);

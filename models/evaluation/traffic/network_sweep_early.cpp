@@ -29,7 +29,7 @@ void NetworkSweep::go_on(const NetworkSweep& before, const EarlyJob& early) {
   unit_entries_.assign(traffic_.units.size(), {});
   channels_.clear();
   for (std::uint32_t c = 0; c < traffic_.channels.size(); ++c) {
-    channels_.push_back(ChannelTrack::after(before.channels_[early.entity(traffic_, c)]));
+    channels_.push_back(ChannelTrack::after(before.channels_[early.source(traffic_, c)]));
     transfers_under_way_ += channels_[c].posted.size();
   }
   const std::vector<Token> first = before.oldest_needed();
@@ -48,7 +48,7 @@ void NetworkSweep::go_on(const NetworkSweep& before, const EarlyJob& early) {
 void NetworkSweep::go_on_with_joints() {
   const auto channels = static_cast<std::uint32_t>(channels_.size());
   for (std::uint32_t g = 0; g < traffic_.groups.size(); ++g) {
-    const auto stood = early_.entity(traffic_, channels + g) -
+    const auto stood = early_.source(traffic_, channels + g) -
                        static_cast<std::uint32_t>(before_->channels_.size());
     joint_of_group_[g] = before_->joint_of_group_[stood];
     for (std::size_t j = 0; j < program_.collectives.size(); ++j) {
@@ -69,7 +69,7 @@ void NetworkSweep::go_on_with_joints() {
 void NetworkSweep::go_on_inside() {
   const auto channels = static_cast<std::uint32_t>(channels_.size());
   for (std::uint32_t g = 0; g < traffic_.groups.size(); ++g) {
-    const auto stood = early_.entity(traffic_, channels + g) -
+    const auto stood = early_.source(traffic_, channels + g) -
                        static_cast<std::uint32_t>(before_->channels_.size());
     inside_[g] = before_->inside_[stood];
     inside_[g].arrived = 0;

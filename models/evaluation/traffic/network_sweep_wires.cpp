@@ -7,7 +7,7 @@
 namespace orrery::models::traffic {
 
 /// Notes the end of an instruction; sends that wait for its output become ready.
-void NetworkSweep::make(std::uint32_t r, Token token, Made made) {
+void NetworkSweep::make(std::uint32_t r, Token token, InstructionTimes made) {
   RankTrack& rank = ranks_[r];
   rank.note(token).made = made;
   for (std::uint32_t i = rank.note(token).send; i > 0; i = rank.sends[i - 1].next) {

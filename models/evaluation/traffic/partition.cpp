@@ -39,7 +39,7 @@ class Refinement {
       refine();
       now = count();
     }
-    return {numbered(ranks_), numbered(entities_), numbered(suspects_)};
+    return {numbered(ranks_), numbered(sources_), numbered(contended_links_)};
   }
 
  private:
@@ -55,33 +55,35 @@ class Refinement {
   /// The communicator is part of a group's colour: two groups of the same members stay distinct.
   void begin_entities() {
     for (std::size_t j = 0; j < all_.jobs.size(); ++j) {
-      for (const Entity& each : all_.jobs[j].all) {
+      for (const TrafficSource& each : all_.jobs[j].all) {
         const Colour kind = mixed(mixed(j, each.group ? 1 : 0), each.id);
         const Colour shared = input_.shared(all_.jobs[j], each) ? 1 : 0;
-        entities_.push_back(mixed(mixed(mixed(kind, each.wire), each.full), shared));
+        sources_.push_back(mixed(mixed(mixed(kind, each.wire), each.full), shared));
       }
     }
   }
 
   void begin_suspects() {
-    for (const Suspect& each : input_.suspects) {
+    for (const ContendedLink& each : input_.contended_links) {
       Colour colour = mixed(3, each.capacity);
       for (const auto& [at, rate] : each.changes) {
         colour = mixed(mixed(colour, static_cast<Colour>(at.count())), rate);
       }
-      suspects_.push_back(colour);
+      contended_links_.push_back(colour);
     }
   }
 
-  std::size_t count() const { return distinct(ranks_) + distinct(entities_) + distinct(suspects_); }
+  std::size_t count() const {
+    return distinct(ranks_) + distinct(sources_) + distinct(contended_links_);
+  }
 
-  /// `visit` is called with each entity's number, its job, the entity itself and the job's first
+  /// `visit` is called with each source's number, its job, the source itself and the job's first
   /// rank.
   template <class Visit>
-  void each_entity(Visit visit) const {
+  void each_source(Visit visit) const {
     std::uint32_t number = 0;
     for (std::size_t j = 0; j < all_.jobs.size(); ++j) {
-      for (const Entity& each : all_.jobs[j].all) {
+      for (const TrafficSource& each : all_.jobs[j].all) {
         visit(number++, all_.jobs[j], each, all_.first_rank[j]);
       }
     }
@@ -90,9 +92,10 @@ class Refinement {
   /// A multiset is hashed as the sum of its mixed colours, so that order does not matter and counts
   /// do.
   void refine() {
-    std::vector<Colour> of_entities(entities_.size(), 0);
-    each_entity([&](std::uint32_t e, const Entities& job, const Entity& each, std::uint32_t first) {
-      of_entities[e] = entities_[e];
+    std::vector<Colour> of_entities(sources_.size(), 0);
+    each_source([&](std::uint32_t e, const JobSources& job, const TrafficSource& each,
+                    std::uint32_t first) {
+      of_entities[e] = sources_[e];
       if (!input_.counts(job, each)) return;
       Colour members = 0;
       std::uint32_t place = 0;
@@ -102,23 +105,25 @@ class Refinement {
       }
       Colour crossed = 0;
       for (const LinkFlows& flows : job.flows_of(each)) {
-        const std::uint32_t suspect = input_.suspect_of_link[flows.link];
-        if (suspect != no_suspect) crossed += mixed(suspects_[suspect], flows.flows);
+        const std::uint32_t contended_link = input_.contended_of_link[flows.link];
+        if (contended_link != no_contended_link)
+          crossed += mixed(contended_links_[contended_link], flows.flows);
       }
-      of_entities[e] = mixed(mixed(entities_[e], members), crossed);
+      of_entities[e] = mixed(mixed(sources_[e], members), crossed);
     });
-    entities_ = std::move(of_entities);
+    sources_ = std::move(of_entities);
     refine_ranks();
     refine_suspects();
   }
 
   void refine_ranks() {
     std::vector<Colour> around(ranks_.size(), 0);
-    each_entity([&](std::uint32_t e, const Entities& job, const Entity& each, std::uint32_t first) {
+    each_source([&](std::uint32_t e, const JobSources& job, const TrafficSource& each,
+                    std::uint32_t first) {
       if (!input_.counts(job, each)) return;
       std::uint32_t place = 0;
       for (const std::uint32_t rank : job.members_of(each)) {
-        around[first + rank] += mixed(entities_[e], each.group ? 0 : ++place);
+        around[first + rank] += mixed(sources_[e], each.group ? 0 : ++place);
       }
     });
     for (std::size_t j = 0; j < all_.jobs.size(); ++j) {
@@ -134,16 +139,18 @@ class Refinement {
   }
 
   void refine_suspects() {
-    std::vector<Colour> crossing(suspects_.size(), 0);
-    each_entity([&](std::uint32_t e, const Entities& job, const Entity& each, std::uint32_t) {
-      if (!input_.counts(job, each)) return;
-      for (const LinkFlows& flows : job.flows_of(each)) {
-        const std::uint32_t suspect = input_.suspect_of_link[flows.link];
-        if (suspect != no_suspect) crossing[suspect] += mixed(entities_[e], flows.flows);
-      }
-    });
-    for (std::size_t s = 0; s < suspects_.size(); ++s) {
-      suspects_[s] = mixed(suspects_[s], crossing[s]);
+    std::vector<Colour> crossing(contended_links_.size(), 0);
+    each_source(
+        [&](std::uint32_t e, const JobSources& job, const TrafficSource& each, std::uint32_t) {
+          if (!input_.counts(job, each)) return;
+          for (const LinkFlows& flows : job.flows_of(each)) {
+            const std::uint32_t contended_link = input_.contended_of_link[flows.link];
+            if (contended_link != no_contended_link)
+              crossing[contended_link] += mixed(sources_[e], flows.flows);
+          }
+        });
+    for (std::size_t s = 0; s < contended_links_.size(); ++s) {
+      contended_links_[s] = mixed(contended_links_[s], crossing[s]);
     }
   }
 
@@ -159,8 +166,8 @@ class Refinement {
   }
 
   const FoldInput& input_;
-  const AllEntities& all_;
-  std::vector<Colour> ranks_, entities_, suspects_;
+  const AllSources& all_;
+  std::vector<Colour> ranks_, sources_, contended_links_;
 };
 
 std::vector<std::uint32_t> counted(std::size_t size) {
@@ -176,8 +183,8 @@ Partition partition_of(const FoldInput& input) {
 }
 
 Partition unfolded_partition(const FoldInput& input) {
-  return {counted(input.all.ranks()), counted(input.all.entities()),
-          counted(input.suspects.size())};
+  return {counted(input.all.ranks()), counted(input.all.sources()),
+          counted(input.contended_links.size())};
 }
 
 }  // namespace orrery::models::traffic

@@ -40,7 +40,7 @@ struct LinkChange {
 
 /// Another job on the same links. Its first step begins with ours, each further one when the one
 /// before has ended, until ours has ended.
-struct NeighbourJob {
+struct ConcurrentJob {
   const PricedProgram* priced = nullptr;
   RankPlacement placement;     // as many GPUs per node as ours
   std::vector<double> speeds;  // as NetworkSite::speeds
@@ -66,7 +66,7 @@ struct NetworkSite {
   bool rails_alike = false;
   std::vector<double> speeds;       // of each rank's GPU, 1 as priced; empty: all 1
   std::vector<LinkChange> changes;  // during the step
-  std::vector<NeighbourJob> others;
+  std::vector<ConcurrentJob> others;
 
   /// The port next to a GPU; of several, the first.
   std::uint32_t port_of(std::uint32_t gpu) const {

@@ -56,7 +56,7 @@ struct RankTrack {
   Token first = 0;            // the first instruction whose Note is kept
   struct Note {
     std::int64_t launch = 0;  // the host's time when it launches the instruction
-    Made made{unknown, unknown};
+    InstructionTimes made{unknown, unknown};
     std::uint32_t send = 0;  // the last of `sends` that waits for it, from 1; 0: none
   };
   std::vector<Note> notes;
@@ -79,7 +79,9 @@ struct RankTrack {
   Note& note(Token i) { return notes[i - first]; }
   const Note& note(Token i) const { return notes[i - first]; }
   bool known(Token i) const { return i == no_token || note(i).made.end != unknown; }
-  Made made(Token i) const { return i == no_token ? Made{0, 0} : note(i).made; }
+  InstructionTimes made(Token i) const {
+    return i == no_token ? InstructionTimes{0, 0} : note(i).made;
+  }
   bool reached(Token i) const { return host_at > i || (host_at == i && launched); }
 };
 

@@ -59,7 +59,7 @@ class EntityMaker {
            "a placement has every rank");
   }
 
-  Entities run() {
+  JobSources run() {
     for (std::uint32_t c = 0; c < program_.channels.size(); ++c) add_channel(c);
     found_.channels = found_.all.size();
     add_structures();
@@ -172,7 +172,7 @@ class EntityMaker {
     return groups_.emplace_back(axes, std::move(groups)).second;
   }
 
-  void begin(Entity each, const std::vector<std::uint32_t>& members) {
+  void begin(TrafficSource each, const std::vector<std::uint32_t>& members) {
     each.first_member = static_cast<std::uint32_t>(found_.members.size());
     each.members = static_cast<std::uint32_t>(members.size());
     each.first_flow = static_cast<std::uint32_t>(found_.flows.size());
@@ -180,9 +180,9 @@ class EntityMaker {
     found_.all.push_back(each);
   }
 
-  /// Sets rate and links of the entity begun last.
+  /// Sets rate and links of the source begun last.
   void finish(const FlowShape& shape) {
-    Entity& each = found_.all.back();
+    TrafficSource& each = found_.all.back();
     if (shape.share <= 0) return;
     ends_.clear();
     for (const std::uint32_t rank : found_.members_of(each)) ends_.push_back(end_of(rank));
@@ -209,7 +209,7 @@ class EntityMaker {
   const PricedProgram& priced_;
   const Program& program_;
   const NetworkSite& site_;
-  Entities found_;
+  JobSources found_;
   FlowCounter counter_;
   std::vector<FlowCounter::End> ends_;
   std::vector<std::pair<AxisSet, std::vector<std::vector<std::uint32_t>>>> groups_;
@@ -255,7 +255,7 @@ std::uint32_t rails_of(const PricedProgram& priced, const NetworkSite& site) {
   return rails;
 }
 
-Entities entities_of(const PricedProgram& priced, const NetworkSite& site, std::uint32_t rails) {
+JobSources sources_of(const PricedProgram& priced, const NetworkSite& site, std::uint32_t rails) {
   return EntityMaker{priced, site, rails}.run();
 }
 

@@ -12,12 +12,12 @@
 
 namespace orrery::models::traffic {
 
-/// A channel's replica or a group. Links are numbered by Entities::links.
-struct Entity {
+/// A channel's replica or a group. Links are numbered by JobSources::links.
+struct TrafficSource {
   std::uint32_t id = 0;  // channel, or structure of a group
   bool group = false;
   std::uint32_t first_member = 0, members = 0;
-  std::uint32_t first_flow = 0, flows = 0;  // in Entities::flows: the links that it crosses
+  std::uint32_t first_flow = 0, flows = 0;  // in JobSources::flows: the links that it crosses
   WireRate wire = 0, full = 0;
 };
 
@@ -39,11 +39,11 @@ struct GroupStructure {
 };
 
 /// All channels and groups of one job.
-struct Entities {
+struct JobSources {
   /// Where rails are equal, only the first one is listed: a rank stands for its whole tensor group.
   std::uint32_t rails = 1;
   std::uint32_t tensor = 1, replicas = 1, ranks = 0;
-  std::vector<Entity> all;  // channels, then groups
+  std::vector<TrafficSource> all;  // channels, then groups
   std::size_t channels = 0;
   std::vector<std::uint32_t> members;  // ranks
   std::vector<LinkFlows> flows;
@@ -52,11 +52,11 @@ struct Entities {
   std::vector<std::uint32_t> structure_of_joint;
   InsideCollectives inside;
 
-  bool joint(const Entity& each) const { return each.group && !structures[each.id].inside; }
-  std::span<const std::uint32_t> members_of(const Entity& each) const {
+  bool joint(const TrafficSource& each) const { return each.group && !structures[each.id].inside; }
+  std::span<const std::uint32_t> members_of(const TrafficSource& each) const {
     return {members.data() + each.first_member, each.members};
   }
-  std::span<const LinkFlows> flows_of(const Entity& each) const {
+  std::span<const LinkFlows> flows_of(const TrafficSource& each) const {
     return {flows.data() + each.first_flow, each.flows};
   }
 };
@@ -77,6 +77,7 @@ bool meets_inside(const PricedProgram& priced, const NetworkSite& site);
 /// across rails.
 std::uint32_t rails_of(const PricedProgram& priced, const NetworkSite& site);
 
-Entities entities_of(const PricedProgram& priced, const NetworkSite& site, std::uint32_t rails = 1);
+JobSources sources_of(const PricedProgram& priced, const NetworkSite& site,
+                      std::uint32_t rails = 1);
 
 }  // namespace orrery::models::traffic

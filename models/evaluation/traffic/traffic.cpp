@@ -20,17 +20,17 @@ std::uint32_t found_in(const std::vector<std::pair<std::uint32_t, std::uint32_t>
   throw ContractError{"a rank takes part in what its class does not know"};
 }
 
-using traffic::AllEntities;
-using traffic::Entities;
-using traffic::Entity;
+using traffic::AllSources;
+using traffic::ContendedLink;
+using traffic::JobSources;
 using traffic::LinkFlows;
-using traffic::Suspect;
+using traffic::TrafficSource;
 using Load = Int128;
 
 /// Finds the links that could be overloaded, and the rate that each template reaches alone.
-class SuspectSearch {
+class ContendedLinkSearch {
  public:
-  SuspectSearch(const NetworkSite& site, AllEntities& all) : site_{site}, all_{all} {
+  ContendedLinkSearch(const NetworkSite& site, AllSources& all) : site_{site}, all_{all} {
     for (const LinkChange& each : site.changes) {
       changes_[each.link].emplace_back(each.at, wire_rate(each.bandwidth));
     }
@@ -48,13 +48,13 @@ class SuspectSearch {
 
   /// First with each flow at its wire rate, then at the rate that it reaches alone.
   void run() {
-    for (Entities& job : all_.jobs) {
-      for (Entity& each : job.all) each.full = each.wire;
+    for (JobSources& job : all_.jobs) {
+      for (TrafficSource& each : job.all) each.full = each.wire;
     }
     drop();
-    if (suspects.empty()) return;
-    for (Entities& job : all_.jobs) {
-      for (Entity& each : job.all) {
+    if (contended_links.empty()) return;
+    for (JobSources& job : all_.jobs) {
+      for (TrafficSource& each : job.all) {
         for (const LinkFlows& flows : job.flows_of(each)) {
           each.full = std::min<WireRate>(each.full, widest_[flows.link] / flows.flows);
         }
@@ -63,15 +63,15 @@ class SuspectSearch {
     drop();
   }
 
-  /// Drops all suspects, as if nothing shared a link.
+  /// Drops all contended links, as if nothing shared a link.
   void drop_all() {
-    suspects.clear();
-    suspect_of_link.assign(all_.links.size(), traffic::no_suspect);
+    contended_links.clear();
+    contended_of_link.assign(all_.links.size(), traffic::no_contended_link);
   }
 
   /// By job: can it delay the first one, over a shared link or through others?
   std::vector<char> connected() const {
-    std::vector<char> found(all_.jobs.size(), 0), reached(suspects.size(), 0);
+    std::vector<char> found(all_.jobs.size(), 0), reached(contended_links.size(), 0);
     found[0] = 1;
     for (bool more = true; more;) {
       more = false;
@@ -87,29 +87,29 @@ class SuspectSearch {
     return found;
   }
 
-  std::vector<Suspect> suspects;
-  std::vector<std::uint32_t> suspect_of_link;
+  std::vector<ContendedLink> contended_links;
+  std::vector<std::uint32_t> contended_of_link;
 
  private:
-  void mark(const Entities& job, std::vector<char>& reached) const {
+  void mark(const JobSources& job, std::vector<char>& reached) const {
     for (const LinkFlows& flows : job.flows) {
-      const std::uint32_t suspect = suspect_of_link[flows.link];
-      if (suspect != traffic::no_suspect) reached[suspect] = 1;
+      const std::uint32_t contended_link = contended_of_link[flows.link];
+      if (contended_link != traffic::no_contended_link) reached[contended_link] = 1;
     }
   }
 
-  bool crosses(const Entities& job, const std::vector<char>& reached) const {
+  bool crosses(const JobSources& job, const std::vector<char>& reached) const {
     return std::any_of(job.flows.begin(), job.flows.end(), [&](const LinkFlows& flows) {
-      const std::uint32_t suspect = suspect_of_link[flows.link];
-      return suspect != traffic::no_suspect && reached[suspect] != 0;
+      const std::uint32_t contended_link = contended_of_link[flows.link];
+      return contended_link != traffic::no_contended_link && reached[contended_link] != 0;
     });
   }
 
   /// Adds a job's loads. Its joint collectives over all ranks never run concurrently with its other
   /// joint ones, because they share a queue: the larger load counts.
-  void add_loads(const Entities& job, std::vector<Load>& loads) const {
+  void add_loads(const JobSources& job, std::vector<Load>& loads) const {
     std::vector<Load> groups(loads.size(), 0), everyone = groups;
-    for (const Entity& each : job.all) {
+    for (const TrafficSource& each : job.all) {
       const bool joint = each.group && !job.structures[each.id].inside;
       const bool whole = joint && job.structures[each.id].everyone;
       std::vector<Load>& sums = whole ? everyone : joint ? groups : loads;
@@ -123,14 +123,14 @@ class SuspectSearch {
 
   void drop() {
     std::vector<Load> loads(all_.links.size(), 0);
-    for (const Entities& job : all_.jobs) add_loads(job, loads);
-    suspects.clear();
-    suspect_of_link.assign(all_.links.size(), traffic::no_suspect);
+    for (const JobSources& job : all_.jobs) add_loads(job, loads);
+    contended_links.clear();
+    contended_of_link.assign(all_.links.size(), traffic::no_contended_link);
     for (std::uint32_t at = 0; at < all_.links.size(); ++at) {
       if (loads[at] <= narrowest_[at]) continue;
-      suspect_of_link[at] = static_cast<std::uint32_t>(suspects.size());
+      contended_of_link[at] = static_cast<std::uint32_t>(contended_links.size());
       const std::uint32_t link = all_.links[at];
-      suspects.push_back({link, wire_rate(site_.links[link]), changes_of(link)});
+      contended_links.push_back({link, wire_rate(site_.links[link]), changes_of(link)});
     }
   }
 
@@ -144,7 +144,7 @@ class SuspectSearch {
   }
 
   const NetworkSite& site_;
-  AllEntities& all_;
+  AllSources& all_;
   std::vector<WireRate> widest_, narrowest_;  // bandwidth of each link during the step
   std::map<std::uint32_t, std::vector<std::pair<Time, WireRate>>> changes_;
 };
@@ -209,24 +209,24 @@ class TrafficMaker {
       const auto refused = not_simulated(*each.priced, *each.site);
       if (refused) throw ContractError{"traffic is not simulated: " + *refused};
     }
-    AllEntities all = all_entities();
-    SuspectSearch search{site_, all};
+    AllSources all = all_entities();
+    ContendedLinkSearch search{site_, all};
     search.run();
     if (use == LinkUse::alone) search.drop_all();
     if (keep(search.connected())) return run(use);
     found_.links = site_.links.size();
-    found_.suspects = search.suspects.size() * found_.rails;
-    const std::vector<Entity>& own = all.jobs[0].all;
+    found_.contended_links = search.contended_links.size() * found_.rails;
+    const std::vector<TrafficSource>& own = all.jobs[0].all;
     found_.lossless = uniform(site_.speeds) &&
                       std::all_of(own.begin(), own.end(),
-                                  [](const Entity& each) { return each.full == each.wire; });
-    found_.certified = search.suspects.empty() && found_.lossless;
+                                  [](const TrafficSource& each) { return each.full == each.wire; });
+    found_.certified = search.contended_links.empty() && found_.lossless;
     found_.priced = jobs_[0].priced;
     if (found_.certified && folding_ == Folding::classes) return std::move(found_);
     for (std::size_t j = 1; j < jobs_.size(); ++j) {
       found_.others.emplace_back().priced = jobs_[j].priced;
     }
-    const traffic::FoldInput input{all, search.suspects, search.suspect_of_link};
+    const traffic::FoldInput input{all, search.contended_links, search.contended_of_link};
     if (folding_ == Folding::none) {
       fill(input, unfolded_partition(input), found_);
       return std::move(found_);
@@ -238,15 +238,15 @@ class TrafficMaker {
   }
 
  private:
-  AllEntities all_entities() {
+  AllSources all_entities() {
     found_.rails = folding_ == Folding::classes ? rails_of_all(jobs_) : 1;
-    AllEntities all;
+    AllSources all;
     for (const JobSite& each : jobs_) {
       std::vector<double> speeds;
       for (std::size_t r = 0; r < each.site->speeds.size(); r += found_.rails) {
         speeds.push_back(each.site->speeds[r]);
       }
-      all.add(traffic::entities_of(*each.priced, *each.site, found_.rails), std::move(speeds));
+      all.add(traffic::sources_of(*each.priced, *each.site, found_.rails), std::move(speeds));
     }
     return all;
   }

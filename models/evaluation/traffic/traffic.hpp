@@ -124,7 +124,7 @@ struct Traffic : JobTraffic {
   std::uint32_t rails = 1;  // equal rails, of which the first stands for all
   std::vector<TrafficTemplate> templates;
   std::vector<LinkRow> rows;
-  std::size_t links = 0, suspects = 0;  // of the site, and those of them with a row
+  std::size_t links = 0, contended_links = 0;  // of the site, and those of them with a row
   /// Other jobs that can delay this one, over shared links or through each other, and their numbers
   /// at the site.
   std::vector<JobTraffic> others;

@@ -80,8 +80,8 @@ UnitMaps::Pair UnitMaps::pair_of(const ChainBlock& block) {
 }
 
 /// Drops the entries that stay as they are and on which no other entry depends.
-UnitMaps::Turn UnitMaps::turn_of(const Pair& pair) {
-  Turn turn;
+UnitMaps::ReducedMap UnitMaps::reduced(const Pair& pair) {
+  ReducedMap map;
   const Pair none = Pair::identity();
   for (int i = 0; i < chain_states; ++i) {
     bool stays = true;
@@ -91,15 +91,15 @@ UnitMaps::Turn UnitMaps::turn_of(const Pair& pair) {
                 pair.met.columns[from][to] == never;
       }
     }
-    if (!stays) turn.states[turn.size++] = static_cast<std::uint8_t>(i);
+    if (!stays) map.states[map.size++] = static_cast<std::uint8_t>(i);
   }
-  for (int j = 0; j < turn.size; ++j) {
-    for (int i = 0; i < turn.size; ++i) {
-      turn.own[j][i] = pair.own.columns[turn.states[j]][turn.states[i]];
-      turn.met[j][i] = pair.met.columns[turn.states[j]][turn.states[i]];
+  for (int j = 0; j < map.size; ++j) {
+    for (int i = 0; i < map.size; ++i) {
+      map.own[j][i] = pair.own.columns[map.states[j]][map.states[i]];
+      map.met[j][i] = pair.met.columns[map.states[j]][map.states[i]];
     }
   }
-  return turn;
+  return map;
 }
 
 UnitMaps::UnitMaps(const Program& program, const std::vector<ChainBlock>& blocks) {
@@ -115,11 +115,11 @@ UnitMaps::UnitMaps(const Program& program, const std::vector<ChainBlock>& blocks
     if (!fresh) continue;
     Pair all = Pair::identity();
     for (const auto& [block, count] : found->first) all = all.then(pairs[block].power(count));
-    maps_.push_back(turn_of(all));
+    maps_.push_back(reduced(all));
   }
 }
 
-void UnitMaps::Turn::run(const Chain<NumberTime>& latest, States members) const {
+void UnitMaps::ReducedMap::run(const Chain<NumberTime>& latest, States members) const {
   std::array<std::int64_t, chain_states> together;
   together.fill(never);
   for (int j = 0; j < size; ++j) {

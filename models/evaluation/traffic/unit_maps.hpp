@@ -30,7 +30,7 @@ class UnitMaps {
 
  private:
   /// The maps of a phase, for the `size` entries of the state that it changes or reads.
-  struct Turn {
+  struct ReducedMap {
     using Matrix = std::array<std::array<std::int64_t, chain_states>, chain_states>;
     Matrix own, met;  // by entry of the state before, then after
     std::array<std::uint8_t, chain_states> states{};
@@ -40,9 +40,9 @@ class UnitMaps {
   };
   struct Pair;
   static Pair pair_of(const ChainBlock& block);
-  static Turn turn_of(const Pair& pair);
+  static ReducedMap reduced(const Pair& pair);
 
-  std::vector<Turn> maps_;
+  std::vector<ReducedMap> maps_;
   std::vector<std::uint32_t> map_of_phase_;
 };
 

@@ -33,7 +33,7 @@ Model read_bert(Config& config) {
   model.head_transform = true;
   model.head_bias = true;
   model.pooler = !fills_in_alone(config);
-  model.norms_of_sums = true;
+  model.post_norm = true;
   model.tied_embeddings = config.flag("tie_word_embeddings", true);
   return dense(model);
 }

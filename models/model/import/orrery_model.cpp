@@ -28,7 +28,7 @@ Model preset(const Node& config) {
     model.token_types = 2;
     model.final_norm = false;
     model.embedding_norm = model.head_transform = model.head_bias = model.pooler = true;
-    model.norms_of_sums = true;
+    model.post_norm = true;
   }
   return model;
 }

@@ -35,7 +35,7 @@ std::vector<CollectiveTime> collnet(const CostCall& call) {
                   seconds(constants.network);
   terms.ramp = ramp_across_nodes(call, v, nics);
   (on_links > on_wire ? terms.scale_up : terms.network) = std::max(on_links, on_wire);
-  terms.beneath = std::min(on_links, on_wire);
+  terms.hidden = std::min(on_links, on_wire);
   return {finish(call, terms, Protocol::simple)};
 }
 

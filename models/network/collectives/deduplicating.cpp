@@ -40,7 +40,7 @@ std::vector<CollectiveTime> deduplicating(const CostCall& call) {
   terms.latency = 2 * (seconds(constants.base) + seconds(protocols.pair_base)) +
                   seconds(constants.step) * (inside - 1 + nodes - 1) + seconds(constants.network);
   (on_links > on_wire ? terms.scale_up : terms.network) = std::max(on_links, on_wire);
-  terms.beneath = std::min(on_links, on_wire);
+  terms.hidden = std::min(on_links, on_wire);
   return {finish(call, terms, std::nullopt)};
 }
 

@@ -218,7 +218,7 @@ NetworkRun run_pairs(const CostCall& cost, const RankNetwork& ranks, const Colle
 
 }  // namespace
 
-NetworkRun run_locked(const NetworkCall& call, const CollectiveTime& alone) {
+NetworkRun run_as_flows(const NetworkCall& call, const CollectiveTime& alone) {
   if (!call.counts.empty()) {
     throw InputError{"--network: distinct sizes are no locked part; accepted: static, steps"};
   }

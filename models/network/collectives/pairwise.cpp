@@ -44,7 +44,7 @@ std::vector<CollectiveTime> pairwise(const CostCall& call) {
   const double leaving = inside * call.bytes() * (n - inside) / n;
   const double on_wire = leaving / (pair_efficiency(call) * network_share_all_pairs(call));
   (on_links > on_wire ? terms.scale_up : terms.network) = std::max(on_links, on_wire);
-  terms.beneath = std::min(on_links, on_wire);
+  terms.hidden = std::min(on_links, on_wire);
   return {finish(call, terms, std::nullopt)};
 }
 

@@ -105,7 +105,7 @@ CollectiveTime ring_across_nodes(const CostCall& call) {
   const double on_links =
       inside > 1 ? v / (call.protocols().simple_rate * ring_rate(call.cluster, inside)) : 0;
   (on_links > on_wire ? terms.scale_up : terms.network) = std::max(on_links, on_wire);
-  terms.beneath = std::min(on_links, on_wire);
+  terms.hidden = std::min(on_links, on_wire);
   return finish(call, terms, std::nullopt);
 }
 

@@ -33,7 +33,7 @@ std::vector<CollectiveTime> rooted(const CostCall& call) {
     on_wire = call.bytes() * (n - inside) / n / (pair_efficiency(call) * network_share(root));
   }
   (on_links > on_wire ? terms.scale_up : terms.network) = std::max(on_links, on_wire);
-  terms.beneath = std::min(on_links, on_wire);
+  terms.hidden = std::min(on_links, on_wire);
   return {finish(call, terms, std::nullopt)};
 }
 

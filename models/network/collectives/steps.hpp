@@ -47,6 +47,6 @@ NetworkRun run_steps(const NetworkCall& call);
 /// at
 ///         the rate `wire`, which give the bytes of each flow
 /// Errors  distinct sizes: InputError
-NetworkRun run_locked(const NetworkCall& call, const CollectiveTime& alone);
+NetworkRun run_as_flows(const NetworkCall& call, const CollectiveTime& alone);
 
 }  // namespace orrery::models

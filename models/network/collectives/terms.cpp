@@ -46,8 +46,8 @@ CollectiveTime finish(const CostCall& call, const Terms& terms, std::optional<Pr
   result.fluid = std::min(result.time, from_seconds(terms.scale_up + terms.network));
   result.latency = result.time - result.fluid;
   const bool on_wire = terms.network > terms.scale_up;
-  result.links = {.nic = from_seconds(on_wire ? terms.network : terms.beneath),
-                  .nvlink = from_seconds(on_wire ? terms.beneath : terms.scale_up)};
+  result.links = {.nic = from_seconds(on_wire ? terms.network : terms.hidden),
+                  .nvlink = from_seconds(on_wire ? terms.hidden : terms.scale_up)};
   if (result.links.nic > Time{}) {
     const double part = std::min(1.0, ratio(result.links.nic, result.fluid));
     result.wire = Bandwidth{part * nics_share(call) / nics_used(call)};

@@ -16,7 +16,7 @@ struct Terms {
   double ramp = 0;      // protocols and pipelines that are not yet full
   double scale_up = 0;  // bytes over NVLink, xGMI or PCIe
   double network = 0;   // bytes over NICs
-  double beneath = 0;   // the shorter of these two if they overlap; hidden, so not in the sum
+  double hidden = 0;    // the shorter of these two if they overlap; hidden, so not in the sum
 };
 
 /// One call to price, already checked: at least two ranks and one byte.

@@ -43,7 +43,7 @@ CollectiveTime tree_across_nodes(const CostCall& call, double rate_inside) {
                   seconds(constants.network) * std::log2(static_cast<double>(nodes));
   terms.ramp = ramp_across_nodes(call, v, nics);
   (on_links > on_wire ? terms.scale_up : terms.network) = std::max(on_links, on_wire);
-  terms.beneath = std::min(on_links, on_wire);
+  terms.hidden = std::min(on_links, on_wire);
   return finish(call, terms, std::nullopt);
 }
 

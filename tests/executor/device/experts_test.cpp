@@ -104,7 +104,7 @@ TEST_CASE("With a capacity tokens beyond an expert's slots are dropped, slots be
 TEST_CASE("Rows that arrive by rank are put by expert, and back") {
   Doubles by_rank{1, 2, 3, 4}, by_expert(4), again(4);
   Operation op = moving(OpKind::permute, RowMove::by_expert);
-  op.senders = 2;
+  op.source_ranks = 2;
   run_alone(op, {view(by_rank, {2, 2, 1})}, {view(by_expert, {2, 2, 1})});
   CHECK(by_expert == Doubles{1, 3, 2, 4});
   op.moves = RowMove::by_rank;

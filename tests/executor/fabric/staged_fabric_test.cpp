@@ -41,8 +41,8 @@ class OnDevice final : public Fabric {
     CollectiveCall there = call;
     Open open;
     if (call.kind == Collective::all_to_all_v) {
-      for (MemberPart& each : there.gives) each.at = laid_out(open, each.at, each.bytes);
-      for (MemberPart& each : there.takes) each.at = laid_out(open, each.at, each.bytes);
+      for (MemberPart& each : there.send_parts) each.at = laid_out(open, each.at, each.bytes);
+      for (MemberPart& each : there.receive_parts) each.at = laid_out(open, each.at, each.bytes);
     } else if (apart) {
       there.send = laid_out(open, send, sent);
       there.receive = laid_out(open, call.receive, received);

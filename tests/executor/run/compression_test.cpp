@@ -99,7 +99,7 @@ TEST_CASE("A factor that is not summed, or a rest with the wrong sign, is caught
   Job job{.model = small_llama(), .plan = factoring(2), .steps = 3};
   job.tamper = [](models::Program& program) {
     for (models::JointCollective& each : program.collectives) {
-      if (each.factor && each.part == 1) {
+      if (each.low_rank_factor && each.part == 1) {
         each.communicator = program.communicator(models::CommunicatorRole::tensor);
       }
     }

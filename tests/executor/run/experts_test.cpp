@@ -363,14 +363,14 @@ TEST_CASE("A row that an all-to-all leaves out shows, and one that comes to anot
   };
   CHECK(tampered([](CollectiveCall&) {}));
   CHECK_FALSE(tampered([&](CollectiveCall& call) {
-    for (auto* parts : {&call.gives, &call.takes}) {
+    for (auto* parts : {&call.send_parts, &call.receive_parts}) {
       for (MemberPart& each : *parts) each.bytes -= each.bytes > row ? row : 0;
     }
   }));
   CHECK_FALSE(tampered([](CollectiveCall& call) {
-    for (std::size_t i = 1; i < call.takes.size(); ++i) {
-      if (call.takes[i].bytes != call.takes[i - 1].bytes) continue;
-      return std::swap(call.takes[i].at, call.takes[i - 1].at);
+    for (std::size_t i = 1; i < call.receive_parts.size(); ++i) {
+      if (call.receive_parts[i].bytes != call.receive_parts[i - 1].bytes) continue;
+      return std::swap(call.receive_parts[i].at, call.receive_parts[i - 1].at);
     }
   }));
 }
@@ -379,7 +379,7 @@ TEST_CASE("What of experts is not executed is refused by name") {
   const auto why = [](const Model& model, auto change) {
     Plan plan = small_plan();
     change(plan);
-    return lowered(model, plan).approximated;
+    return lowered(model, plan).inexact_feature;
   };
   CHECK(why(experts_llama(), [](Plan&) {}).empty());
   CHECK(why(experts_llama(), [](Plan& p) {
@@ -392,7 +392,7 @@ TEST_CASE("What of experts is not executed is refused by name") {
         }) == "biases of experts that several ranks cut");
   models::Software other = cpu_software();
   other.runs.keeps_expert_outputs = false;
-  CHECK(lowered(experts_llama(), small_plan(), other).approximated ==
+  CHECK(lowered(experts_llama(), small_plan(), other).inexact_feature ==
         "experts whose outputs the software does not keep until backward");
 }
 
@@ -401,7 +401,7 @@ TEST_CASE("Models of the catalogue are executed where their router is the execut
     Json config = models::model_config(name);
     if (changed != nullptr) config[changed] = to;
     const Document document = Document::from(config, name);
-    return lowered(models::read_model(document.root()), small_plan()).approximated;
+    return lowered(models::read_model(document.root()), small_plan()).inexact_feature;
   };
   CHECK(why("mixtral-8x7b", nullptr, true).empty());
   CHECK(why("qwen3-30b-a3b", nullptr, true).empty());

@@ -76,7 +76,7 @@ TEST_CASE("A sum of replicated gradients that sequence parallelism needs and lac
   plan.tensor = 2;
   plan.sequence_parallel = true;
   CHECK(same_bits(ring(small_llama(), plan).gradients, one.gradients));
-  CHECK_THROWS_AS(ring(small_llama(), plan, [](Program& p) { erase(p, Opcode::tie); }),
+  CHECK_THROWS_AS(ring(small_llama(), plan, [](Program& p) { erase(p, Opcode::sum_replicas); }),
                   ContractError);
 }
 
@@ -85,7 +85,7 @@ TEST_CASE("A tied embedding whose copies are not summed is refused") {
   const Outcome one = ring(small_gpt(), plan);
   plan.pipeline = 2;
   CHECK(same_bits(ring(small_gpt(), plan).gradients, one.gradients));
-  CHECK_THROWS_AS(ring(small_gpt(), plan, [](Program& p) { erase(p, Opcode::tie); }),
+  CHECK_THROWS_AS(ring(small_gpt(), plan, [](Program& p) { erase(p, Opcode::sum_replicas); }),
                   ContractError);
 }
 

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "executor/errors.hpp"
-#include "models/program/stretches.hpp"
+#include "models/program/graph_segments.hpp"
 #include "tests/executor/cuts.hpp"
 #include "tests/executor/queued_rig.hpp"
 
@@ -14,9 +14,9 @@ namespace {
 using models::Plan;
 using models::Program;
 
-/// Runs of stretches in one step of a rank, and their operations.
+/// Runs of segments in one step of a rank, and their operations.
 struct Runs {
-  std::int64_t stretches = 0, operations = 0;
+  std::int64_t graph_segments = 0, operations = 0;
 };
 Runs runs_of(const Program& program, std::size_t rank) {
   const auto stage = program.mesh.stage_of(static_cast<std::int64_t>(rank));
@@ -27,9 +27,9 @@ Runs runs_of(const Program& program, std::size_t rank) {
                        each.op == models::Opcode::weight_gradient;
     if (!phase) continue;
     for (const models::Invocation& run : program.phases[each.target].invocations) {
-      for (const models::Stretch& stretch : models::stretches(program, run.block)) {
-        runs.stretches += run.count;
-        runs.operations += run.count * static_cast<std::int64_t>(stretch.end - stretch.first);
+      for (const models::GraphSegment& segment : models::graph_segments(program, run.block)) {
+        runs.graph_segments += run.count;
+        runs.operations += run.count * static_cast<std::int64_t>(segment.end - segment.first);
       }
     }
   }
@@ -60,8 +60,8 @@ TEST_CASE(
     for (std::size_t rank = 0; rank < many.graphs.size(); ++rank) {
       const GraphCounts& counts = many.graphs[rank];
       const Runs runs = runs_of(program, rank);
-      CHECK(counts.launches == runs.stretches);
-      CHECK(counts.graphs <= runs.stretches);
+      CHECK(counts.launches == runs.graph_segments);
+      CHECK(counts.graphs <= runs.graph_segments);
       CHECK(counts.nodes <= runs.operations);
     }
   }

@@ -139,7 +139,7 @@ TEST_CASE("What of latent attention is not executed is refused by name") {
     Model model = small_deepseek();
     Plan plan = small_plan();
     change(model, plan);
-    return lowered(model, plan).approximated;
+    return lowered(model, plan).inexact_feature;
   };
   CHECK(why([](Model&, Plan&) {}).empty());
   CHECK(why([](Model& m, Plan&) { m.positions = models::Positions::none; }) ==

@@ -35,8 +35,8 @@ void add_schedule(Program& program, const std::string& schedule, const PipelineS
                               .place = static_cast<std::uint32_t>(c / shape.stages),
                               .forward = forward_phase(c),
                               .backward = backward_phase(c),
-                              .embeds = c == 0,
-                              .predicts = c + 1 == chunks});
+                              .has_embedding = c == 0,
+                              .has_head = c + 1 == chunks});
   }
   program.step.micro_batches = shape.micro_batches;
   program.classes.resize(static_cast<std::size_t>(shape.stages));

@@ -221,8 +221,8 @@ class Maker {
                              ? data_group
                              : draw_.one_of({data_group, model_group, world_group, tie_group});
     joint.host_waits = draw_.percent(20);
-    const Opcode op = draw_.one_of(
-        {Opcode::reduce_gradient, Opcode::tie, Opcode::norm, Opcode::gather, Opcode::unshard});
+    const Opcode op = draw_.one_of({Opcode::reduce_gradient, Opcode::sum_replicas, Opcode::norm,
+                                    Opcode::gather, Opcode::unshard});
     append_joint(made_, op, std::move(joint), Time{}, Time{});
   }
 

@@ -408,7 +408,8 @@ std::string hidden_passes(const Program& program, std::size_t stage) {
     const bool forward = each.op == Opcode::forward;
     bool hides = false;
     for (const Invocation& run : program.phases[each.target].invocations) {
-      for (const Operation& op : program.blocks[run.block].operations) hides |= op.next_to_other;
+      for (const Operation& op : program.blocks[run.block].operations)
+        hides |= op.overlaps_micro_batch;
     }
     text += hides ? (forward ? 'F' : 'B') : (forward ? 'f' : 'b');
   }

@@ -24,7 +24,7 @@ int gathers(const Block& block) {
 
 TEST_CASE("Inputs that are kept whole are not gathered again, and take their memory") {
   // Two linears of a layer read gathered inputs, [2048, 12288] in two bytes; a shard is an eighth.
-  const Program again = lowered(Gathered::again);
+  const Program again = lowered(Gathered::in_backward);
   const Program kept = lowered(Gathered::kept);
   const Block& one = again.blocks[layer_backward];
   const Block& other = kept.blocks[layer_backward];
@@ -63,7 +63,7 @@ Bytes replicated_sum(const std::string& plan) {
   const Program program = lower(question("gpt3-175b", "dgx-a100-80gb x 1", plan));
   Bytes sum{};
   for (const Instruction& each : program.classes[0].instructions) {
-    if (each.op != Opcode::tie) continue;
+    if (each.op != Opcode::sum_replicas) continue;
     const JointCollective& joint = program.collectives[each.target];
     CHECK(joint.communicator == tensor_group);
     sum += joint.bytes;

@@ -305,13 +305,13 @@ TEST_CASE("ZeRO-1 scatters gradients, updates a shard and gathers parameters") {
 
 TEST_CASE("Only a tied model cut into stages sums its two embeddings") {
   const Program cut = tiny_program(pipeline_of(2, 2), 4);
-  CHECK(count(cut, Opcode::tie) == 2);
+  CHECK(count(cut, Opcode::sum_replicas) == 2);
   for (const JointCollective& each : cut.collectives) {
     if (each.name != "tied embedding") continue;
     CHECK(each.bytes.count() == 4 * 16 * 8);
     CHECK(each.classes == std::vector<std::uint32_t>{0, 1});
   }
-  CHECK(count(tiny_program(pipeline_of(1, 2), 4), Opcode::tie) == 0);
+  CHECK(count(tiny_program(pipeline_of(1, 2), 4), Opcode::sum_replicas) == 0);
 }
 
 TEST_CASE("1F1B keeps as many activations as there are stages from here on") {

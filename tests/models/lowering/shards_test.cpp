@@ -105,7 +105,7 @@ TEST_CASE("Gathers and reductions carry a unit's weights and gradients") {
   const JointCollective& layer = joint_at(program, 11);
   CHECK(layer.kind == Collective::reduce_scatter);
   CHECK(layer.bytes.count() == 4 * 872);
-  CHECK(layer.sums.count() == 4 * (3 * 218 + 872));
+  CHECK(layer.accumulate_traffic.count() == 4 * (3 * 218 + 872));
   CHECK(joint_at(program, 1).name == "layer 0");
   CHECK(program.holds(joint_at(program, 0), ModelPart::embedding));
   CHECK_FALSE(program.holds(joint_at(program, 0), ModelPart::head));
@@ -296,7 +296,7 @@ TEST_CASE("What the host keeps is no device memory, and comes and goes over its 
   CHECK(bytes_held(program, "optimizer").count() == 0);
   CHECK(bytes_held(program, "gradients").count() == 4 * 302);
   // A layer's 872 parameters in 4 pieces of 218, each of 2 bytes.
-  CHECK(joint_at(program, 1).fetched.count() == 2 * 218);
+  CHECK(joint_at(program, 1).from_host.count() == 2 * 218);
   // Gradients of 4 bytes there, weights of 2 back.
   std::vector<std::int64_t> copied;
   for (const Operation& op : program.blocks.back().operations) {

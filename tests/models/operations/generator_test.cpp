@@ -19,7 +19,7 @@ Model electra(std::int64_t width) {
   model.final_norm = model.tied_embeddings = false;
   model.embedding_norm = model.head_transform = true;
   model.token_types = 2;
-  model.answers = 1;
+  model.task_head_outputs = 1;
   model.generator_hidden = width;
   model.parameters = model.active_parameters = count_parameters(model);
   return model;

@@ -317,19 +317,20 @@ TEST_CASE("A product of unfused attention says which of its operands' heads it m
   Built made = built("gpt2", 1024);
   made.plan.precision = Precision::fp32;
   const BlockPair layer = layer_blocks(made.inputs());
-  const std::vector<std::pair<std::string, Product>> forward{{"scores", Product::scores},
-                                                             {"context", Product::context}};
-  const std::vector<std::pair<std::string, Product>> backward{
-      {"context.dgrad", Product::weights_gradient},
-      {"value.grad", Product::value_gradient},
-      {"query.grad", Product::query_gradient},
-      {"key.grad", Product::key_gradient}};
-  for (const auto& [name, which] : forward) CHECK(operation(layer.forward, name).product == which);
+  const std::vector<std::pair<std::string, AttentionGemm>> forward{
+      {"scores", AttentionGemm::scores}, {"context", AttentionGemm::context}};
+  const std::vector<std::pair<std::string, AttentionGemm>> backward{
+      {"context.dgrad", AttentionGemm::weights_gradient},
+      {"value.grad", AttentionGemm::value_gradient},
+      {"query.grad", AttentionGemm::query_gradient},
+      {"key.grad", AttentionGemm::key_gradient}};
+  for (const auto& [name, which] : forward)
+    CHECK(operation(layer.forward, name).attention_gemm == which);
   for (const auto& [name, which] : backward) {
-    CHECK(operation(layer.backward, name).product == which);
+    CHECK(operation(layer.backward, name).attention_gemm == which);
   }
   for (const Operation& op : layer.backward.operations) {
-    CHECK((op.kind == OpKind::batched_gemm) == (op.product != Product::none));
+    CHECK((op.kind == OpKind::batched_gemm) == (op.attention_gemm != AttentionGemm::none));
   }
 }
 

@@ -90,7 +90,7 @@ TEST_CASE("A stack that decodes blocks needs 16 bits alone, and multiplies in th
       const Program program = lower(asked);
       for (const Block& block : program.blocks) {
         for (const Operation& op : block.operations) {
-          if (is_product(op.kind) && op.dtype != DType::bf16) FAIL(op.name);
+          if (is_gemm(op.kind) && op.dtype != DType::bf16) FAIL(op.name);
         }
       }
     }

@@ -26,7 +26,7 @@ std::vector<Json> values_of(const PlanField& field) {
     case Kind::word:
       for (const std::string& each : field.words()) values.push_back(field.json_of(each));
       return values;
-    case Kind::some: {
+    case Kind::word_list: {
       Json all = Json::array();
       for (const std::string& each : field.words()) {
         all.push_back(each);

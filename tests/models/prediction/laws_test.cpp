@@ -46,7 +46,7 @@ Ledger counted(const Prediction& prediction, std::uint32_t rank_class) {
     if (each.op == Opcode::send) sum.transfer_bytes += program.channels[each.target].bytes;
     if (!is_joint(each)) return;
     sum.collective_bytes += program.collectives[each.target].bytes;
-    sum.kernel_bytes += program.collectives[each.target].sums;
+    sum.kernel_bytes += program.collectives[each.target].accumulate_traffic;
   };
   replay(prediction.priced, prediction.times, rank_class, observer);
   return sum;

@@ -6,7 +6,7 @@
 
 #include "models/plan/conflicts.hpp"
 #include "models/pricing/price.hpp"
-#include "models/program/stretches.hpp"
+#include "models/program/graph_segments.hpp"
 #include "tests/models/questions.hpp"
 
 namespace orrery::models {
@@ -29,9 +29,9 @@ Time step_of(Question question_, bool graphs) {
   return predict(question_).step;
 }
 
-/// Operations that one micro-batch of 12 layers launches in blocks, and their stretches.
+/// Operations that one micro-batch of 12 layers launches in blocks, and their graph_segments.
 struct Launches {
-  std::int64_t operations = 0, stretches = 0;
+  std::int64_t operations = 0, graph_segments = 0;
 };
 Launches launches_of(Question question_) {
   question_.plan.cuda_graphs = true;
@@ -42,7 +42,7 @@ Launches launches_of(Question question_) {
     for (const Operation& op : program.blocks[b].operations) {
       if (op.queue == Lane::compute) sum.operations += times;
     }
-    sum.stretches += times * static_cast<std::int64_t>(stretches(program, b).size());
+    sum.graph_segments += times * static_cast<std::int64_t>(graph_segments(program, b).size());
   }
   return sum;
 }
@@ -51,13 +51,13 @@ TEST_CASE(
     "Where the host holds every kernel back, a step is shorter by the launches it is spared") {
   // A launch takes 1 ms and kernels a few microseconds: the queues are idle at every launch, and a
   // step ends one kernel after the last of them. 3 micro-batches, each of n operations in s
-  // stretches: 3 (n - s) launches less.
+  // segments: 3 (n - s) launches less.
   const Question one = asked("data=8,micro_batch=1,global_batch=24,seq_len=64", 1_ms, 1_ms);
   const Launches in_one = launches_of(one);
-  CHECK(in_one.stretches == 2 * (12 + 2));  // forward and backward: layers, embedding, head
-  CHECK(in_one.operations > 10 * in_one.stretches);
+  CHECK(in_one.graph_segments == 2 * (12 + 2));  // forward and backward: layers, embedding, head
+  CHECK(in_one.operations > 10 * in_one.graph_segments);
   CHECK(step_of(one, false) - step_of(one, true) ==
-        1_ms * (3 * (in_one.operations - in_one.stretches)));
+        1_ms * (3 * (in_one.operations - in_one.graph_segments)));
 }
 
 TEST_CASE("Where kernels are long the host is far ahead, and graphs change nothing") {
@@ -97,7 +97,7 @@ TEST_CASE("Collectives are launched by themselves, and steps' blocks operation b
     Time host{};
     for (const PricedOperation& each : priced.blocks[b]) host = host + each.launch;
     const std::vector<Operation>& operations = program.blocks[b].operations;
-    const auto graphs = static_cast<std::int64_t>(stretches(program, b).size());
+    const auto graphs = static_cast<std::int64_t>(graph_segments(program, b).size());
     const std::int64_t collectives =
         std::count_if(operations.begin(), operations.end(),
                       [](const Operation& op) { return op.kind == OpKind::collective; });

@@ -50,8 +50,8 @@ TEST_CASE("Borrowed curves are counted and each is named once") {
   Software software = plain_software();
   software.kernels.attention["default"] = "flash-2";
   std::vector<std::string> notes;
-  CHECK(note_borrowed(gpu, program, software, notes) == 3);
-  CHECK(note_borrowed(gpu, program, software, notes) == 3);
+  CHECK(note_fallbacks(gpu, program, software, notes) == 3);
+  CHECK(note_fallbacks(gpu, program, software, notes) == 3);
   CHECK(notes == std::vector<std::string>{
                      "gemm bf16 curve of a800-sxm-80gb borrowed from a100-sxm-80gb",
                      "attention flash-2 curve of a800-sxm-80gb borrowed from a100-sxm-80gb",
@@ -64,17 +64,17 @@ TEST_CASE(
   Program program = program_of(1024, 4096, 4096, 2048);
   program.mesh = {1, 2, 1};
   std::vector<std::string> notes;
-  note_beside(gpu, program, notes);
+  note_concurrent_slowdown(gpu, program, notes);
   CHECK(notes.empty());
   gpu.calibration.beside_communication = {.compute = 1.07, .communication = 1.2};
-  note_beside(gpu, program, notes);
+  note_concurrent_slowdown(gpu, program, notes);
   CHECK(notes ==
         std::vector<std::string>{
             "compute concurrent with communication, and communication with compute, are priced as "
             "if alone; measured on h100-sxm-80gb: 1.07 and 1.2 times as long"});
   notes.clear();
   program.mesh = {1, 1, 1};  // it talks to nobody
-  note_beside(gpu, program, notes);
+  note_concurrent_slowdown(gpu, program, notes);
   CHECK(notes.empty());
 }
 

@@ -113,7 +113,7 @@ TEST_CASE(
   op.gemm = {.m = 4096, .n = 4096, .k = 4096};
   op.flops = Flops{2 * std::int64_t{4096} * 4096 * 4096};
   Software later = plain_software();
-  later.kernels.quantised_start["hopper"] = 40_us;
+  later.kernels.quantised_gemm_overhead["hopper"] = 40_us;
   const auto longer = [&](const hardware::Gpu& gpu) {
     return kernel_time(op, gpu, later) - kernel_time(op, gpu, plain_software());
   };

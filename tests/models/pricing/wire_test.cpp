@@ -46,7 +46,7 @@ TEST_CASE("However little is shown of data-parallel traffic, its queue is as lon
       const bool of_data = all.program.collectives[i].communicator == data_group;
       if (!of_data) CHECK(part.duration == whole.duration);
       // Sums after a reduction are no traffic: they stay.
-      if (of_data && all.program.collectives[i].sums == Bytes{}) {
+      if (of_data && all.program.collectives[i].accumulate_traffic == Bytes{}) {
         CHECK(ratio(part.duration, whole.duration) == Approx(0.25).epsilon(1e-6));
       }
     }

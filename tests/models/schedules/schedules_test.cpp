@@ -71,7 +71,7 @@ void check_laws(const Registry<Schedule>& table) {
         PipelineShape shape{stages, vee ? 2 : several ? 3 : 1, rounds * stages};
         shape.copies = schedule.copies();
         CAPTURE(name, stages, rounds);
-        const bool runs = !schedule.lacks || schedule.lacks(shape).empty();
+        const bool runs = !schedule.unmet || schedule.unmet(shape).empty();
         const bool even = stages % 2 == 0 && rounds == 2;
         CHECK((runs || (schedule.placement != Placement::round && !even)));
         if (!runs) continue;
@@ -103,8 +103,8 @@ TEST_CASE("Every schedule runs each chunk and micro-batch forward once, then bac
 
 TEST_CASE("Every schedule has a paper, and a plan that names none has one") {
   for (const auto& [name, schedule] : builtin_schedules()) CHECK(!schedule.paper.empty());
-  CHECK(usual_schedule(1) == "1f1b");
-  CHECK(usual_schedule(4) == "interleaved-1f1b");
+  CHECK(default_schedule(1) == "1f1b");
+  CHECK(default_schedule(4) == "interleaved-1f1b");
 }
 
 TEST_CASE("A schedule from outside is one function and one row: it is simulated like the others") {

@@ -96,10 +96,10 @@ TEST_CASE("Runs in fp16 may have gradients of their own, all others share one ty
     const std::string one = R"("gradient": "fp32")";
     return profile(text.replace(text.find(one), one.size(), R"("gradient": )" + gradient));
   };
-  CHECK(read(R"("fp32")").gradient_beside(DType::fp16) == DType::fp32);
+  CHECK(read(R"("fp32")").gradient_dtype_for(DType::fp16) == DType::fp32);
   const Software two = read(R"({"default": "fp32", "fp16": "fp16"})");
-  CHECK(two.gradient_beside(DType::fp16) == DType::fp16);
-  CHECK(two.gradient_beside(DType::bf16) == DType::fp32);
+  CHECK(two.gradient_dtype_for(DType::fp16) == DType::fp16);
+  CHECK(two.gradient_dtype_for(DType::bf16) == DType::fp32);
   CHECK_THROWS_WITH(read(R"({"fp16": "fp16"})"), "mine.json:/gradient/default: missing");
   CHECK_THROWS_WITH(read(R"({"default": "fp8"})"),
                     "mine.json:/gradient/default: expected one of \"fp32\", \"bf16\", \"fp16\", "

@@ -49,7 +49,7 @@ TEST_CASE("What is known of a run comes from runs of its model and from its twin
   // second differs from it in the GPUs alone, the third in GPUs and pipeline.
   std::vector<RunResult> results{result_of(0, runs[0], 2.0), result_of(1, runs[1], 1.1),
                                  result_of(2, runs[2], 0.9)};
-  results[0].borrowed_curves = 1;
+  results[0].fallback_curves = 1;
   CHECK(explanation_of(runs, results, 0) ==
         "most of the step is gemm; 2 other runs of its model: median +0 %; with gpus 16: +10 %; "
         "1 borrowed curve");

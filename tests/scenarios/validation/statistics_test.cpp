@@ -45,7 +45,7 @@ TEST_CASE("The regret is what the plan predicted fastest took longer than the fa
 TEST_CASE("What plans of a group do not share is their errors around the group's median") {
   // All twice too long, but for +-1, +-3 %: around ln 2 the distances are 0.01, 0.01, 0.03, 0.03,
   // their median 0.02, and 1.4826 times that the deviation.
-  std::vector<Contender> group;
+  std::vector<RankedRun> group;
   std::size_t plan = 0;
   for (const double error : {-0.03, -0.01, 0.01, 0.03}) {
     const double measured = 10 + static_cast<double>(plan);
@@ -58,7 +58,7 @@ TEST_CASE("What plans of a group do not share is their errors around the group's
 TEST_CASE("Errors of two plans differ by less where they cut the model alike") {
   // Two plans of each cut, errors 0, 1 and 10, 12 %: 1 and 2 % alike; 10, 12, 9 and 11 % others.
   const std::vector<double> errors{0, 0.01, 0.10, 0.12};
-  std::vector<Contender> group;
+  std::vector<RankedRun> group;
   for (std::size_t i = 0; i < errors.size(); ++i) {
     const double measured = 10 + static_cast<double>(i);
     group.push_back({"g", measured, measured * std::exp(errors[i]), i, i / 2});

@@ -220,7 +220,7 @@ TEST_CASE("An encoder fine-tuned on questions has two columns in place of the vo
   run.family = "bert";
   std::vector<std::string> assumptions;
   const models::Model model = model_of(run, {}, assumptions);
-  CHECK(model.answers == 2);
+  CHECK(model.task_head_outputs == 2);
   run.task = "pretrain";
   // The pre-training heads: a dense layer with its norm, a bias for each token, the pooler; the
   // vocabulary's matrix is the embedding's.

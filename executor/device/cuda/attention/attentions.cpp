@@ -40,9 +40,9 @@ std::string words_of(const Operation& op) {
 AttentionOptions attention_options(const char* value) {
   if (value == nullptr || *value == '\0') return {};
   const std::string_view word{value};
-  if (word == "own") return {.wish = AttentionWish::own};
-  if (word == "cudnn") return {.wish = AttentionWish::library};
-  if (word == "cudnn-ordered") return {AttentionWish::library, SumOrder::fixed};
+  if (word == "own") return {.choice = AttentionChoice::own};
+  if (word == "cudnn") return {.choice = AttentionChoice::library};
+  if (word == "cudnn-ordered") return {AttentionChoice::library, SumOrder::fixed};
   throw InputError{variable, fmt::format("expected own, cudnn or cudnn-ordered, found '{}'", word)};
 }
 
@@ -71,15 +71,15 @@ std::string attention_text(const FusedAttention& use) {
   return text;
 }
 
-Attentions::Attentions(AttentionWish wish, const std::function<OpenedLibrary()>& open) {
-  if (wish == AttentionWish::own) {
+Attentions::Attentions(AttentionChoice choice, const std::function<OpenedLibrary()>& open) {
+  if (choice == AttentionChoice::own) {
     absence_ = fmt::format("{} is own", variable);
     return;
   }
   OpenedLibrary opened = open();
   library_ = std::move(opened.library);
   absence_ = std::move(opened.absence);
-  if (library_ == nullptr && wish == AttentionWish::library) {
+  if (library_ == nullptr && choice == AttentionChoice::library) {
     throw InputError{variable, "cudnn: " + absence_};
   }
 }

@@ -21,9 +21,9 @@ namespace orrery::executor::cuda {
 /// What the environment asks for: ORRERY_ATTENTION=own|cudnn|cudnn-ordered. `open` takes a library
 /// if there is one; `library` insists that there is one, but shapes that it refuses still run on
 /// our own kernels.
-enum class AttentionWish : std::uint8_t { open, own, library };
+enum class AttentionChoice : std::uint8_t { open, own, library };
 struct AttentionOptions {
-  AttentionWish wish = AttentionWish::open;
+  AttentionChoice choice = AttentionChoice::open;
   SumOrder sums = SumOrder::any;  // of a library's kernels
 };
 
@@ -49,9 +49,9 @@ struct KernelRoom {
 
 class Attentions {
  public:
-  /// open  called unless the wish is `own`
-  /// Errors  wish `library` and there is none: InputError `ORRERY_ATTENTION: cudnn: WHY`
-  Attentions(AttentionWish wish, const std::function<OpenedLibrary()>& open);
+  /// open  called unless the choice is `own`
+  /// Errors  choice `library` and there is none: InputError `ORRERY_ATTENTION: cudnn: WHY`
+  Attentions(AttentionChoice choice, const std::function<OpenedLibrary()>& open);
 
   /// As `attention_refusal`, but a library may take what our kernels do not.
   std::string refusal(const models::Operation& operation);

@@ -21,7 +21,7 @@ __global__ void row_statistics(AttentionSizes sizes, int rows, const T* out, con
   const auto sequence = static_cast<int>(group / sizes.heads / rows);
   const int column = static_cast<int>(threadIdx.x % 16) * chunk_elements;
   float product = 0;
-  if (row < sizes.sight.seq && column < sizes.head_dim) {
+  if (row < sizes.mask.seq && column < sizes.head_dim) {
     using Chunk = Pack<T, chunk_elements>;
     const auto at = [&](const T* of) {
       return *reinterpret_cast<const Chunk*>(sizes.context(of, sequence, head).row(row) + column);
@@ -33,9 +33,9 @@ __global__ void row_statistics(AttentionSizes sizes, int rows, const T* out, con
   product = of_group(product, 16, Sum{});
   if (threadIdx.x % 16 != 0) return;
   const std::int64_t of_head = static_cast<std::int64_t>(sequence) * sizes.heads + head;
-  const bool there = row < sizes.sight.seq;
+  const bool there = row < sizes.mask.seq;
   statistics[of_head * rows + row] = {
-      there ? lse[of_head * sizes.sight.seq + row] * log2_of_e : INFINITY, product};
+      there ? lse[of_head * sizes.mask.seq + row] * log2_of_e : INFINITY, product};
 }
 
 template <class T>

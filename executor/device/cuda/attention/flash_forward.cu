@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(ForwardTile<Dim>::threads, ForwardTile<Dim>::b
   const int warp_row = static_cast<int>(threadIdx.x / warp_lanes) * 16 * Tile::m;
   const SharedAddress mine = query_tile + warp_row * row_bytes<Dim>;
 
-  const FlashSpan seen = sizes.sight.keys_of(queries);
+  const FlashSpan seen = sizes.mask.keys_of(queries);
   const int first = seen.first / Tile::keys * Tile::keys;
   int key = (seen.last - 1) / Tile::keys * Tile::keys;
   fetch<Dim, Tile::queries, Tile::threads>(query_tile, sizes.queries(qkv, sequence, head),
@@ -130,17 +130,17 @@ __global__ void __launch_bounds__(ForwardTile<Dim>::threads, ForwardTile<Dim>::b
     __syncthreads();  // values have arrived, and no thread still reads these keys
     if (key > first) fetch<Dim, Tile::keys, Tile::threads>(key_tile, of_keys, key - Tile::keys);
     end_copies();
-    if (!sizes.sight.all(queries, {key, key + Tile::keys})) {
-      hide(scores, first_query + warp_row, key, [&](int i) { return sizes.sight.keys_of(i); });
+    if (!sizes.mask.all(queries, {key, key + Tile::keys})) {
+      hide(scores, first_query + warp_row, key, [&](int i) { return sizes.mask.keys_of(i); });
     }
     softmax.add(scores, sums, sizes.power_scale);
     multiply_kept<T, Dim>(sums, scores, value_tile);
   }
 
   const int row = first_query + warp_row;
-  float* const of_rows = lse + piece.head * static_cast<std::int64_t>(sizes.sight.seq);
+  float* const of_rows = lse + piece.head * static_cast<std::int64_t>(sizes.mask.seq);
   softmax.finish(sums, sizes.power_scale, [&](int i, float value) {
-    if (row + i < sizes.sight.seq) of_rows[row + i] = value;
+    if (row + i < sizes.mask.seq) of_rows[row + i] = value;
   });
   write_rows<T, Dim>(sums, 1, mine, sizes.context(out, sequence, head), row);
 }
@@ -149,9 +149,9 @@ template <class T, int Dim>
 void launch_forward(const Call& call) {
   using Tile = ForwardTile<Dim>;
   const AttentionSizes sizes{call.operation().attention};
-  const auto tiles = static_cast<int>(quotient_up(sizes.sight.seq, Tile::queries));
+  const auto tiles = static_cast<int>(quotient_up(sizes.mask.seq, Tile::queries));
   const Order order = Order::of_heads(tiles, sizes.batch * sizes.heads, sizes.group(),
-                                      2LL * sizes.sight.seq * row_bytes<Dim>);
+                                      2LL * sizes.mask.seq * row_bytes<Dim>);
   launch(forward_of_tile<T, Dim>,
          {static_cast<unsigned>(tiles * order.heads), Tile::threads, Tile::shared_bytes},
          call.stream, sizes, order, call.read<T>(0), call.write<T>(0), call.write<float>(1));

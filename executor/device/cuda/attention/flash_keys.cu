@@ -97,8 +97,8 @@ __global__ void __launch_bounds__(KeyTile<Dim>::threads, KeyTile<Dim>::blocks)
   const int warp_row = static_cast<int>(threadIdx.x / warp_lanes) * 16 * Tile::m;
   const SharedAddress mine = warp_row * row_bytes<Dim>;
 
-  const FlashSpan seen_by = sizes.sight.queries_of(keys);
-  const int first = seen_by.first / Tile::queries * Tile::queries;
+  const FlashSpan attended_by = sizes.mask.queries_of(keys);
+  const int first = attended_by.first / Tile::queries * Tile::queries;
   const int end = (kv_head + 1) * sizes.group();
   int head = kv_head * sizes.group(), query = first;
   fetch<Dim, Tile::keys, Tile::threads>(key_tile, sizes.keys(x.qkv, sequence, kv_head), first_key);
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(KeyTile<Dim>::threads, KeyTile<Dim>::blocks)
   while (head < end) {
     const int here = query;
     query += Tile::queries;
-    if (query >= seen_by.last) {
+    if (query >= attended_by.last) {
       query = first;
       ++head;
     }
@@ -119,9 +119,8 @@ __global__ void __launch_bounds__(KeyTile<Dim>::threads, KeyTile<Dim>::blocks)
     __syncthreads();  // this stage has arrived, and no thread still reads the other one
     if (head < end) fetch_queries<Dim>(x, other, sequence, head, query);
     sums.add(key_tile + mine, value_tile + mine, stage, sizes.power_scale, [&](auto& scores) {
-      if (sizes.sight.all({here, here + Tile::queries}, keys)) return;
-      hide(scores, first_key + warp_row, here,
-           [&](int key) { return sizes.sight.queries_of(key); });
+      if (sizes.mask.all({here, here + Tile::queries}, keys)) return;
+      hide(scores, first_key + warp_row, here, [&](int key) { return sizes.mask.queries_of(key); });
     });
     const SharedAddress done = stage;
     stage = other;
@@ -139,9 +138,9 @@ template <class T, int Dim>
 void launch_key_gradients(const BackwardOperands<T>& operands, Stream stream) {
   using Tile = KeyTile<Dim>;
   const AttentionSizes& sizes = operands.sizes;
-  const auto tiles = static_cast<int>(quotient_up(sizes.sight.seq, Tile::keys));
+  const auto tiles = static_cast<int>(quotient_up(sizes.mask.seq, Tile::keys));
   const Order order = Order::of_heads(tiles, sizes.batch * sizes.kv_heads, 1,
-                                      2LL * sizes.group() * sizes.sight.seq * row_bytes<Dim>);
+                                      2LL * sizes.group() * sizes.mask.seq * row_bytes<Dim>);
   launch(key_gradients<T, Dim>,
          {static_cast<unsigned>(tiles * order.heads), Tile::threads, Tile::shared_bytes}, stream,
          operands, order);

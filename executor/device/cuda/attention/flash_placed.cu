@@ -35,7 +35,7 @@ struct PlacedSizes {
   __device__ std::int64_t own_place(std::int64_t token) const {
     return place_of(tokens.index, token);
   }
-  __device__ bool sees(std::int64_t query, std::int64_t key) const {
+  __device__ bool attends(std::int64_t query, std::int64_t key) const {
     const bool whole = tokens.begins == nullptr;
     std::int64_t begin = whole ? 0 : tokens.begins[query];
     if (window > 0) begin = larger(begin, query - window + 1);
@@ -132,7 +132,7 @@ __global__ void placed_forward_row(PlacedSizes sizes, const T* queries, std::int
   PlainSoftmax<C> softmax;
   for (std::int64_t slot = 0; slot < sizes.ranks; ++slot) {
     for (std::int64_t j = 0; j < sizes.length; ++j) {
-      if (!sizes.sees(place, sizes.place_of(sizes.first_rank + slot, j))) continue;
+      if (!sizes.attends(place, sizes.place_of(sizes.first_rank + slot, j))) continue;
       const std::int64_t at = sizes.key_row(slot, mine.sequence, j);
       const auto key = spread<C>(keys.keys(at, kv_head, sizes.dim), sizes.dim);
       softmax.add(product(query, key) * static_cast<C>(sizes.scale),
@@ -193,7 +193,7 @@ __global__ void placed_query_gradient(PlacedOperands<T, E> x) {
   auto sum = spread<C>(to, sizes.dim);
   for (std::int64_t slot = 0; slot < sizes.ranks; ++slot) {
     for (std::int64_t j = 0; j < sizes.length; ++j) {
-      if (!sizes.sees(place, sizes.place_of(sizes.first_rank + slot, j))) continue;
+      if (!sizes.attends(place, sizes.place_of(sizes.first_rank + slot, j))) continue;
       const std::int64_t at = sizes.key_row(slot, mine.sequence, j);
       const auto key = spread<C>(x.keys.keys(at, kv_head, sizes.dim), sizes.dim);
       const auto value = spread<C>(x.keys.values(at, kv_head, sizes.value), sizes.value);
@@ -220,7 +220,7 @@ __global__ void placed_key_gradient(PlacedOperands<T, E> x) {
   auto d_key = spread<C>(to_key, sizes.dim), d_value = spread<C>(to_value, sizes.value);
   for (int g = 0; g < sizes.group(); ++g) {
     for (std::int64_t i = sizes.first; i < sizes.last; ++i) {
-      if (!sizes.sees(sizes.own_place(i), place)) continue;
+      if (!sizes.attends(sizes.own_place(i), place)) continue;
       const PlacedQuery<C> asking{x, mine.sequence, i, mine.head * sizes.group() + g};
       const PlacedSlope<C> met = asking.meets(key, value, static_cast<C>(sizes.scale));
       d_key.add(met.slope, asking.query);

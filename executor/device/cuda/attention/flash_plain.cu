@@ -25,14 +25,14 @@ struct PlainRow {
   int sequence, head, row;
 
   __device__ PlainRow(const AttentionSizes& sizes, int heads) {
-    const std::int64_t warp = thread_of_grid() / warp_lanes, seq = sizes.sight.seq;
+    const std::int64_t warp = thread_of_grid() / warp_lanes, seq = sizes.mask.seq;
     row = static_cast<int>(warp % seq);
     head = static_cast<int>(warp / seq % heads);
     sequence = static_cast<int>(warp / seq / heads);
   }
   /// Index into what is kept for each query of each head.
   __device__ std::int64_t place(const AttentionSizes& sizes, int of_head, int of_row) const {
-    return (static_cast<std::int64_t>(sequence) * sizes.heads + of_head) * sizes.sight.seq + of_row;
+    return (static_cast<std::int64_t>(sequence) * sizes.heads + of_head) * sizes.mask.seq + of_row;
   }
 };
 
@@ -43,7 +43,7 @@ __device__ PlainSoftmax<T> softmax_of_row(const AttentionSizes& sizes, const Pla
   const auto keys = sizes.keys(qkv, mine.sequence, kv_head);
   const auto values = sizes.values(qkv, mine.sequence, kv_head);
   const auto query = read_row(sizes.queries(qkv, mine.sequence, mine.head), mine.row);
-  const FlashSpan seen = sizes.sight.keys_of(mine.row);
+  const FlashSpan seen = sizes.mask.keys_of(mine.row);
   PlainSoftmax<T> softmax;
   for (int key = seen.first; key < seen.last; ++key) {
     const T score = product(query, read_row(keys, key)) * static_cast<T>(sizes.scale);
@@ -98,7 +98,7 @@ __global__ void plain_query_gradient(PlainOperands<T> x) {
     x.statistics[mine.place(sizes, mine.head, mine.row)] = of_row;
   }
   const T scale = static_cast<T>(sizes.scale);
-  const FlashSpan seen = sizes.sight.keys_of(mine.row);
+  const FlashSpan seen = sizes.mask.keys_of(mine.row);
   SpreadRow<T> sum;
   for (int i = seen.first; i < seen.last; ++i) {
     const auto key = read_row(keys, i);
@@ -117,12 +117,12 @@ __global__ void plain_key_gradient(PlainOperands<T> x) {
   const auto key = read_row(sizes.keys(x.qkv, mine.sequence, mine.head), mine.row);
   const auto value = read_row(sizes.values(x.qkv, mine.sequence, mine.head), mine.row);
   const T scale = static_cast<T>(sizes.scale);
-  const FlashSpan seen_by = sizes.sight.queries_of(mine.row);
+  const FlashSpan attended_by = sizes.mask.queries_of(mine.row);
   SpreadRow<T> d_key, d_value;
   for (int head = mine.head * sizes.group(); head < (mine.head + 1) * sizes.group(); ++head) {
     const auto queries = sizes.queries(x.qkv, mine.sequence, head);
     const auto d_outs = sizes.context(x.d_out, mine.sequence, head);
-    for (int i = seen_by.first; i < seen_by.last; ++i) {
+    for (int i = attended_by.first; i < attended_by.last; ++i) {
       const PlainStatistic<T> of_row = x.statistics[mine.place(sizes, head, i)];
       const auto query = read_row(queries, i), d_out = read_row(d_outs, i);
       const T weight = exponential(product(query, key) * scale - of_row.log_sum);
@@ -136,7 +136,7 @@ __global__ void plain_key_gradient(PlainOperands<T> x) {
 
 /// A warp for each row of `heads` heads of every sequence.
 Grid warps_of_rows(const AttentionSizes& sizes, int heads) {
-  const std::int64_t warps = static_cast<std::int64_t>(sizes.batch) * heads * sizes.sight.seq;
+  const std::int64_t warps = static_cast<std::int64_t>(sizes.batch) * heads * sizes.mask.seq;
   return {static_cast<unsigned>(quotient_up(warps, block_threads / warp_lanes)), block_threads};
 }
 

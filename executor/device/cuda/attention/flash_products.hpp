@@ -76,7 +76,7 @@ __device__ void multiply_kept(float (&c)[M][Dim / 8][4], const float (&a)[M][N][
     }
 #pragma unroll
     for (int n = 0; n < Dim / 8; n += 2) {
-      load_matrices_turned(of_b, right.at(b, 8 * k, 8 * n));
+      load_matrices_transposed(of_b, right.at(b, 8 * k, 8 * n));
 #pragma unroll
       for (int m = 0; m < M; ++m) {
         multiply_add<T>(c[m][n], of_a[m], of_b[0], of_b[1]);
@@ -87,14 +87,14 @@ __device__ void multiply_kept(float (&c)[M][Dim / 8][4], const float (&a)[M][N][
 }
 
 /// Masks scores: those outside of what their row sees become -infinity. `row` and `column` are
-/// positions of the first score; `seen_by(row)` is a FlashSpan of columns.
-template <int M, int N, class SeenBy>
-__device__ void hide(float (&scores)[M][N][4], int row, int column, const SeenBy& seen_by) {
+/// positions of the first score; `attended_by(row)` is a FlashSpan of columns.
+template <int M, int N, class AttendedBy>
+__device__ void hide(float (&scores)[M][N][4], int row, int column, const AttendedBy& attended_by) {
 #pragma unroll
   for (int m = 0; m < M; ++m) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const FlashSpan seen = seen_by(row + 16 * m + 8 * half + lane_of_warp() / 4);
+      const FlashSpan seen = attended_by(row + 16 * m + 8 * half + lane_of_warp() / 4);
 #pragma unroll
       for (int i = 0; i < 2 * N; ++i) {
         const int at = column + i / 2 * 8 + lane_of_warp() % 4 * 2 + i % 2;

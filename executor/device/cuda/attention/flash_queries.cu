@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(QueryTile<Dim>::threads, QueryTile<Dim>::block
   const int warp_row = static_cast<int>(threadIdx.x / warp_lanes) * 16 * Tile::m;
   const SharedAddress mine = warp_row * row_bytes<Dim>;
 
-  const FlashSpan seen = sizes.sight.keys_of(queries);
+  const FlashSpan seen = sizes.mask.keys_of(queries);
   const auto of_keys = sizes.keys(x.qkv, sequence, head / sizes.group());
   const auto of_values = sizes.values(x.qkv, sequence, head / sizes.group());
   const auto begin = [&](SharedAddress stage, int key) {
@@ -90,8 +90,8 @@ __global__ void __launch_bounds__(QueryTile<Dim>::threads, QueryTile<Dim>::block
     __syncthreads();  // this stage has arrived, and no thread still reads the other one
     if (key + Tile::keys < seen.last) begin(other, key + Tile::keys);
     sums.add(query_tile + mine, d_out_tile + mine, stage, sizes.power_scale, [&](auto& scores) {
-      if (sizes.sight.all(queries, {key, key + Tile::keys})) return;
-      hide(scores, first_query + warp_row, key, [&](int i) { return sizes.sight.keys_of(i); });
+      if (sizes.mask.all(queries, {key, key + Tile::keys})) return;
+      hide(scores, first_query + warp_row, key, [&](int i) { return sizes.mask.keys_of(i); });
     });
     const SharedAddress done = stage;
     stage = other;
@@ -107,9 +107,9 @@ template <class T, int Dim>
 void launch_query_gradients(const BackwardOperands<T>& operands, Stream stream) {
   using Tile = QueryTile<Dim>;
   const AttentionSizes& sizes = operands.sizes;
-  const auto tiles = static_cast<int>(quotient_up(sizes.sight.seq, Tile::queries));
+  const auto tiles = static_cast<int>(quotient_up(sizes.mask.seq, Tile::queries));
   const Order order = Order::of_heads(tiles, sizes.batch * sizes.heads, sizes.group(),
-                                      2LL * sizes.sight.seq * row_bytes<Dim>);
+                                      2LL * sizes.mask.seq * row_bytes<Dim>);
   launch(query_gradients<T, Dim>,
          {static_cast<unsigned>(tiles * order.heads), Tile::threads, Tile::shared_bytes}, stream,
          operands, order);

@@ -20,7 +20,7 @@ struct FlashSpan {
 };
 
 /// Which keys a query sees, and which queries see a key.
-struct Sight {
+struct AttentionMask {
   int seq = 0;
   int window = 0;  // keys that a query sees at most, its own the last; 0: all before it
   bool causal = true;
@@ -63,15 +63,15 @@ struct HeadRows {
 };
 
 struct AttentionSizes {
-  Sight sight;
+  AttentionMask mask;
   int batch = 0, heads = 0, kv_heads = 0, head_dim = 0;
   double scale = 1;       // of scores
   float power_scale = 1;  // scale times log2(e), for powers of two
 
   explicit AttentionSizes(const models::AttentionShape& shape)
-      : sight{.seq = static_cast<int>(shape.seq),
-              .window = static_cast<int>(shape.window < shape.seq ? shape.window : 0),
-              .causal = shape.causal},
+      : mask{.seq = static_cast<int>(shape.seq),
+             .window = static_cast<int>(shape.window < shape.seq ? shape.window : 0),
+             .causal = shape.causal},
         batch{static_cast<int>(shape.batch)},
         heads{static_cast<int>(shape.heads)},
         kv_heads{static_cast<int>(shape.kv_heads)},
@@ -104,8 +104,8 @@ struct AttentionSizes {
   template <class T>
   __device__ HeadRows<T> columns(T* of, int sequence, int of_heads, int head) const {
     const std::int64_t stride = static_cast<std::int64_t>(of_heads) * head_dim;
-    return {of + sequence * (sight.seq * stride) + static_cast<std::int64_t>(head) * head_dim,
-            stride, sight.seq, head_dim};
+    return {of + sequence * (mask.seq * stride) + static_cast<std::int64_t>(head) * head_dim,
+            stride, mask.seq, head_dim};
   }
 };
 

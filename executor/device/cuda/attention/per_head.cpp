@@ -1,15 +1,15 @@
 // Matrix products of unfused attention, on heads inside its operands, in batches.
 
-#include "executor/device/cuda/products/products.hpp"
+#include "executor/device/cuda/products/gemms.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::executor::cuda {
 
 namespace {
 
+using models::AttentionGemm;
 using models::AttentionShape;
 using models::DType;
-using models::Product;
 
 /// What a matrix of such a product is: a head's queries, keys or values in qkv, its [seq, seq]
 /// scores, weights or their gradients (square), or its output (context).
@@ -18,21 +18,21 @@ struct Parts {
   Part a, b, c;
 };
 
-Parts parts_of(Product product) {
+Parts parts_of(AttentionGemm product) {
   switch (product) {
-    case Product::scores:
+    case AttentionGemm::scores:
       return {Part::query, Part::key, Part::square};
-    case Product::context:
+    case AttentionGemm::context:
       return {Part::square, Part::value, Part::context};
-    case Product::weights_gradient:
+    case AttentionGemm::weights_gradient:
       return {Part::context, Part::value, Part::square};
-    case Product::value_gradient:
+    case AttentionGemm::value_gradient:
       return {Part::square, Part::context, Part::value};
-    case Product::query_gradient:
+    case AttentionGemm::query_gradient:
       return {Part::square, Part::key, Part::query};
-    case Product::key_gradient:
+    case AttentionGemm::key_gradient:
       return {Part::square, Part::query, Part::key};
-    case Product::none:
+    case AttentionGemm::none:
       break;
   }
   throw ContractError{"a product per head does not say which"};
@@ -73,13 +73,14 @@ struct Heads {
 
 /// Products whose operands have even steps between them form one batch: the same head of every
 /// sequence, or the same head of every group in one sequence, whichever makes fewer calls.
-void Products::per_head(const Kernel& kernel, Stream stream) {
+void Gemms::per_head(const Kernel& kernel, Stream stream) {
   const models::Operation& op = *kernel.operation;
   const Heads heads{op.attention};
   const AttentionShape& shape = heads.shape;
-  const Parts parts = parts_of(op.product);
+  const Parts parts = parts_of(op.attention_gemm);
   const bool of_sequences = shape.heads <= shape.batch * heads.group;
-  const bool sums = op.product == Product::value_gradient || op.product == Product::key_gradient;
+  const bool sums = op.attention_gemm == AttentionGemm::value_gradient ||
+                    op.attention_gemm == AttentionGemm::key_gradient;
   const Call whole = call_of(kernel);
   const auto width = [](DType type) { return bits(type) / 8; };
   const auto some = [&](std::int64_t b, std::int64_t h) {

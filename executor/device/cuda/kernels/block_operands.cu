@@ -3,8 +3,8 @@
 
 #include "executor/device/cuda/kernels/block_scaled.hpp"
 #include "executor/device/cuda/products/block_product.hpp"
-#include "executor/device/few_bits.hpp"
 #include "executor/device/fp8_operand.hpp"
+#include "executor/device/low_precision.hpp"
 
 namespace orrery::executor::cuda {
 
@@ -28,7 +28,7 @@ struct WriteFactors {
 /// One operand of a product, decoded at the beginning of its part of the scratch.
 class Decoded {
  public:
-  Decoded(const Kernel& product, const FewBitReads& reads, std::size_t i)
+  Decoded(const Kernel& product, const LowPrecisionOperands& reads, std::size_t i)
       : from_{*reads.matrices[i]},
         scales_{reads.scales[i]},
         format_{block_format(reads.stored)},
@@ -61,13 +61,13 @@ class Decoded {
 }  // namespace
 
 std::int64_t block_product_scratch(const Kernel& product) {
-  const FewBitReads reads{product.reads};
+  const LowPrecisionOperands reads{product.reads};
   return Decoded{product, reads, 0}.scratch() + Decoded{product, reads, 1}.scratch() +
          piece(3 * sizeof(float));
 }
 
 BlockOperands block_operands(const Kernel& product, Stream stream, std::byte* scratch) {
-  const FewBitReads reads{product.reads};
+  const LowPrecisionOperands reads{product.reads};
   const Decoded a{product, reads, 0}, b{product, reads, 1};
   std::byte* const second = scratch + a.scratch();
   BlockOperands operands{a.write(scratch, stream), b.write(second, stream)};

@@ -95,7 +95,7 @@ struct Encode {
     const auto pack = load<at_once>(from, first, count, aligned);
     std::uint8_t codes[at_once]{};
     scale_of(first, count, [&](int j, std::uint8_t scale) {
-      codes[j] = block_code(format, to_float(pack.of[j]), widened_scale(format, scale, *tensor));
+      codes[j] = block_code(format, to_float(pack.of[j]), decode_scale(format, scale, *tensor));
     });
     store_codes(codes, format, to, first, count, aligned);
   }
@@ -103,7 +103,7 @@ struct Encode {
 
 /// Decodes a number without the tensor's scale; bf16 holds the result exactly.
 __device__ inline Bf16 meant(BlockFormat format, std::uint8_t code, std::uint8_t scale) {
-  return from_float<Bf16>(block_number(format, code, widened_scale(format, scale, 1)));
+  return from_float<Bf16>(block_number(format, code, decode_scale(format, scale, 1)));
 }
 
 struct Decode {
@@ -141,7 +141,7 @@ struct Round {
     const BlockFormat format = scale_of.format;
     auto pack = load<at_once>(from, first, count, aligned);
     scale_of(first, count, [&](int j, std::uint8_t scale) {
-      const float stored = widened_scale(format, scale, *tensor);
+      const float stored = decode_scale(format, scale, *tensor);
       pack.of[j] = meant(format, block_code(format, to_float(pack.of[j]), stored), scale);
     });
     store(pack, to, first, count, aligned);

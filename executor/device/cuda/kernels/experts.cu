@@ -223,7 +223,7 @@ void move_between(const Call& call) {
 }  // namespace
 
 void move_rows(const Call& call) {
-  const std::int64_t senders = call.operation().senders, experts = call.out(0).shape[0];
+  const std::int64_t senders = call.operation().source_ranks, experts = call.out(0).shape[0];
   with_weights(call.in(0).dtype, [&](auto type, auto of) {
     using T = typename decltype(type)::type;
     using W = typename decltype(of)::type;

@@ -20,7 +20,7 @@ namespace orrery::executor::cuda {
 template <class F>
 __device__ std::uint8_t code_of(float value) {
 #ifdef ORRERY_EMULATED
-  return narrowed_fp8<F>(value);
+  return encode_fp8<F>(value);
 #else
   constexpr auto kind = F::bias == E4m3::bias ? __NV_E4M3 : __NV_E5M2;
   return __nv_cvt_float_to_fp8(value, __NV_SATFINITE, kind);
@@ -29,7 +29,7 @@ __device__ std::uint8_t code_of(float value) {
 template <class F>
 __device__ float of_code(std::uint8_t code) {
 #ifdef ORRERY_EMULATED
-  return widened_fp8<F>(code);
+  return decode_fp8<F>(code);
 #else
   constexpr auto kind = F::bias == E4m3::bias ? __NV_E4M3 : __NV_E5M2;
   return __half2float(__half{__nv_cvt_fp8_to_halfraw(code, kind)});

@@ -30,7 +30,7 @@ __device__ inline void load_matrices(std::uint32_t (&to)[4], SharedAddress row) 
 }
 
 /// The same, but each matrix is transposed.
-__device__ inline void load_matrices_turned(std::uint32_t (&to)[4], SharedAddress row) {
+__device__ inline void load_matrices_transposed(std::uint32_t (&to)[4], SharedAddress row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                : "r"(row));

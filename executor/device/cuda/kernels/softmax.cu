@@ -37,7 +37,7 @@ struct SoftmaxScores {
   }
 };
 
-__device__ bool sees(const RowPlace& place, int key) {
+__device__ bool attends(const RowPlace& place, int key) {
   return key >= place.begin && key < place.end;
 }
 
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(most_lanes)
   x.visit([&](int at, const auto& pack, int) {
 #pragma unroll
     for (int j = 0; j < RowValues<T>::width; ++j) {
-      if (sees(place, at + j)) largest = larger(largest, widen_to<C>(pack.of[j]));
+      if (attends(place, at + j)) largest = larger(largest, widen_to<C>(pack.of[j]));
     }
   });
   largest = of_group(largest, place.lanes, Largest{});
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(most_lanes)
   x.visit([&](int at, const auto& pack, int) {
 #pragma unroll
     for (int j = 0; j < RowValues<T>::width; ++j) {
-      if (sees(place, at + j)) sum += exponential((widen_to<C>(pack.of[j]) - largest) * scale);
+      if (attends(place, at + j)) sum += exponential((widen_to<C>(pack.of[j]) - largest) * scale);
     }
   });
   const C share = C(1) / of_group(sum, place.lanes, Sum{});
@@ -69,7 +69,8 @@ __global__ void __launch_bounds__(most_lanes)
 #pragma unroll
     for (int j = 0; j < RowValues<T>::width; ++j) {
       C p{};
-      if (sees(place, at + j)) p = exponential((widen_to<C>(pack.of[j]) - largest) * scale) * share;
+      if (attends(place, at + j))
+        p = exponential((widen_to<C>(pack.of[j]) - largest) * scale) * share;
       pack.of[j] = from_float<T>(p);
     }
     store(pack, to + place.first, at, place.n, place.aligned);
@@ -89,7 +90,7 @@ __global__ void __launch_bounds__(most_lanes)
     const auto slope = dp.pack(at, k);
 #pragma unroll
     for (int j = 0; j < RowValues<T>::width; ++j) {
-      if (sees(place, at + j)) sum += widen_to<C>(pack.of[j]) * widen_to<C>(slope.of[j]);
+      if (attends(place, at + j)) sum += widen_to<C>(pack.of[j]) * widen_to<C>(slope.of[j]);
     }
   });
   sum = of_group(sum, place.lanes, Sum{});
@@ -98,7 +99,7 @@ __global__ void __launch_bounds__(most_lanes)
 #pragma unroll
     for (int j = 0; j < RowValues<T>::width; ++j) {
       C ds{};
-      if (sees(place, at + j)) {
+      if (attends(place, at + j)) {
         ds = widen_to<C>(pack.of[j]) * (widen_to<C>(slope.of[j]) - sum) * scale;
       }
       pack.of[j] = from_float<T>(ds);

@@ -1,16 +1,16 @@
 #include "executor/device/cuda/products/block_product.hpp"
 
-#include "executor/device/few_bits.hpp"
+#include "executor/device/low_precision.hpp"
 
 namespace orrery::executor::cuda {
 
 bool reads_blocks(const Kernel& product) {
-  return FewBitReads{product.reads}.in_blocks();
+  return LowPrecisionOperands{product.reads}.in_blocks();
 }
 
 DecodedProduct::DecodedProduct(const Kernel& product, const BlockOperands& operands)
     : operation_{*product.operation}, reads_{operands.a, operands.b}, kernel_{product} {
-  const FewBitReads reads{product.reads};
+  const LowPrecisionOperands reads{product.reads};
   if (reads.bias != nullptr) reads_[2] = *reads.bias;
   operation_.dtype = models::DType::bf16;
   kernel_.operation = &operation_;

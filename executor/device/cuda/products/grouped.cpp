@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "executor/device/cuda/errors.hpp"
-#include "executor/device/cuda/products/products.hpp"
+#include "executor/device/cuda/products/gemms.hpp"
 #include "executor/device/grouped.hpp"
 #include "executor/errors.hpp"
 
@@ -46,21 +46,21 @@ std::optional<GroupedFormat> grouped_format(DType arithmetic, DType from, DType 
 
 /// Arguments of one grouped GEMM, kept for the next call with the same operands: the experts that
 /// have rows, and the addresses of their matrices on the GPU.
-struct Products::Experts {
+struct Gemms::Experts {
   std::vector<Call> calls;         // one for each expert with rows
   std::byte* addresses = nullptr;  // of all b, all a, all c
   bool at_once = false;
 };
 
-void Products::FreeExperts::operator()(Experts* of) const noexcept {
+void Gemms::FreeExperts::operator()(Experts* of) const noexcept {
   cudaFree(of->addresses);
   delete of;
 }
 
 /// Addresses are copied on the stream that reads them: a plain cudaMemcpy may return before
 /// pageable memory has arrived, and a non-blocking stream does not wait for it.
-Products::OwnedExperts Products::make_experts(const Kernel& kernel, const float* factors,
-                                              Stream stream) const {
+Gemms::OwnedExperts Gemms::make_experts(const Kernel& kernel, const float* factors,
+                                        Stream stream) const {
   const models::Operation& op = *kernel.operation;
   const models::GemmShape& s = op.gemm;
   OwnedExperts made{new Experts};
@@ -99,9 +99,9 @@ Products::OwnedExperts Products::make_experts(const Kernel& kernel, const float*
   return made;
 }
 
-/// cuBLAS's A, B and C are our b, a and c, as everywhere (products.hpp). Returns false if cuBLAS
+/// cuBLAS's A, B and C are our b, a and c, as everywhere (gemms.hpp). Returns false if cuBLAS
 /// has no such call.
-bool Products::multiply_at_once(const Experts& experts, Stream stream) {
+bool Gemms::multiply_at_once(const Experts& experts, Stream stream) {
 #if CUBLAS_VERSION >= 120500
   const Call& first = experts.calls.front();
   const auto format = grouped_format(first.arithmetic, first.from, first.to);
@@ -144,7 +144,7 @@ bool Products::multiply_at_once(const Experts& experts, Stream stream) {
 #endif
 }
 
-void Products::grouped(const Kernel& kernel, const float* factors, Stream stream) {
+void Gemms::grouped(const Kernel& kernel, const float* factors, Stream stream) {
   const models::Operation& op = *kernel.operation;
   std::vector<std::int64_t> key = op.group_rows;
   for (const std::int64_t each : key_of(call_of(kernel))) key.push_back(each);
@@ -170,7 +170,7 @@ void Products::grouped(const Kernel& kernel, const float* factors, Stream stream
   for (const Call& each : experts->calls) multiply(each, stream);
 }
 
-std::vector<std::string> Products::grouped_choices() const {
+std::vector<std::string> Gemms::grouped_choices() const {
   std::vector<std::string> all;
   for (const auto& [key, experts] : experts_) {
     if (experts->calls.empty()) continue;

@@ -88,8 +88,8 @@ int configured(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAt
 
 /// Returns null where cuBLASLt has no algorithm, with its answer in `answer`: some formats lack the
 /// bias, some shapes an algorithm for a large alignment.
-std::unique_ptr<Products::Plan> Products::make_plan(const Call& call, const ProductAttempt& attempt,
-                                                    std::string& answer) const {
+std::unique_ptr<Gemms::Plan> Gemms::make_plan(const Call& call, const ProductAttempt& attempt,
+                                              std::string& answer) const {
   const GemmShape& s = call.shape;
   const bool bias = attempt.bias;
   auto plan = std::make_unique<Plan>();
@@ -154,7 +154,7 @@ std::unique_ptr<Products::Plan> Products::make_plan(const Call& call, const Prod
   return plan;
 }
 
-Products::Plan& Products::plan_of(const Call& call) {
+Gemms::Plan& Gemms::plan_of(const Call& call) {
   std::unique_ptr<Plan>& plan = plans_[key_of(call)];
   std::vector<std::string> answers;
   for (const ProductAttempt& each : product_attempts(call.bias != nullptr)) {
@@ -166,12 +166,12 @@ Products::Plan& Products::plan_of(const Call& call) {
                    no_product_text(words_of(call), call.bias != nullptr, answers)};
 }
 
-std::string Products::words_of(const Call& call) {
+std::string Gemms::words_of(const Call& call) {
   return product_words(*call.name, call.shape, call.from, call.to);
 }
 
 /// Sets the pointers that a plan needs besides the matrices; cuBLAS's A and B are our b and a.
-void Products::point(Plan& plan, const Call& call) {
+void Gemms::point(Plan& plan, const Call& call) {
   cublasLtMatmulDesc_t product = plan.product.get();
   if (plan.adds_bias) set(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);
   if (call.scaled == nullptr) return;

@@ -1,10 +1,10 @@
 #pragma once
-// cuBLASLt's description of one GEMM and the algorithm that was chosen; for products.cpp and
+// cuBLASLt's description of one GEMM and the algorithm that was chosen; for gemms.cpp and
 // product_plan.cpp alone.
 
 #include <type_traits>
 
-#include "executor/device/cuda/products/products.hpp"
+#include "executor/device/cuda/products/gemms.hpp"
 
 namespace orrery::executor::cuda {
 
@@ -18,7 +18,7 @@ struct DestroyProduct {
 template <class Handle>
 using OwnedHandle = std::unique_ptr<std::remove_pointer_t<Handle>, DestroyProduct>;
 
-struct Products::Plan {
+struct Gemms::Plan {
   OwnedHandle<cublasLtMatmulDesc_t> product;
   OwnedHandle<cublasLtMatrixLayout_t> a, b, c;
   cublasLtMatmulAlgo_t algorithm{};

@@ -12,11 +12,11 @@ namespace orrery::executor::cuda {
 
 namespace {
 
+using models::AttentionGemm;
 using models::AttentionShape;
 using models::DType;
 using models::Operation;
 using models::OpKind;
-using models::Product;
 
 double rounded(double value, DType format) {
   const auto narrowed = [&](auto stored) {
@@ -142,35 +142,37 @@ Numbers unfused_gradients(const AttentionShape& s, const Numbers& qkv, const Num
   Host d_context = host({1, rows, s.heads * s.head_dim}, d_out);
   Host raw = host({heads, s.seq, s.seq}, {}), weights = raw, d_weights = raw, d_scores = raw;
   CpuDevice cpu;
-  const auto run = [&](OpKind kind, Product product, std::vector<View> reads, View write) {
+  const auto run = [&](OpKind kind, AttentionGemm product, std::vector<View> reads, View write) {
     Operation op;
     op.kind = kind;
-    op.product = product;
+    op.attention_gemm = product;
     op.attention = s;
-    const bool wide = product == Product::scores || product == Product::weights_gradient;
-    op.gemm = {
-        .m = s.seq,
-        .n = wide ? s.seq : s.head_dim,
-        .k = wide ? s.head_dim : s.seq,
-        .batch = heads,
-        .transpose_a = product == Product::value_gradient || product == Product::key_gradient,
-        .transpose_b = wide};
+    const bool wide =
+        product == AttentionGemm::scores || product == AttentionGemm::weights_gradient;
+    op.gemm = {.m = s.seq,
+               .n = wide ? s.seq : s.head_dim,
+               .k = wide ? s.head_dim : s.seq,
+               .batch = heads,
+               .transpose_a = product == AttentionGemm::value_gradient ||
+                              product == AttentionGemm::key_gradient,
+               .transpose_b = wide};
     Kernel kernel;
     kernel.operation = &op;
     kernel.reads = reads;
     kernel.writes = {&write, 1};
     cpu.run(kernel);
   };
-  const auto multiply = [&](Product product, Host& a, Host& b, Host& c) {
+  const auto multiply = [&](AttentionGemm product, Host& a, Host& b, Host& c) {
     run(OpKind::batched_gemm, product, {a.view(), b.view()}, c.view());
   };
-  multiply(Product::scores, in, in, raw);
-  run(OpKind::softmax, Product::none, {raw.view()}, weights.view());
-  multiply(Product::weights_gradient, d_context, in, d_weights);
-  multiply(Product::value_gradient, weights, d_context, d_in);
-  run(OpKind::softmax_backward, Product::none, {d_weights.view(), weights.view()}, d_scores.view());
-  multiply(Product::query_gradient, d_scores, in, d_in);
-  multiply(Product::key_gradient, d_scores, in, d_in);
+  multiply(AttentionGemm::scores, in, in, raw);
+  run(OpKind::softmax, AttentionGemm::none, {raw.view()}, weights.view());
+  multiply(AttentionGemm::weights_gradient, d_context, in, d_weights);
+  multiply(AttentionGemm::value_gradient, weights, d_context, d_in);
+  run(OpKind::softmax_backward, AttentionGemm::none, {d_weights.view(), weights.view()},
+      d_scores.view());
+  multiply(AttentionGemm::query_gradient, d_scores, in, d_in);
+  multiply(AttentionGemm::key_gradient, d_scores, in, d_in);
   return {d_in.values.begin(), d_in.values.end()};
 }
 

@@ -108,7 +108,7 @@ std::int64_t run(Attentions& attentions, const Operation& op, bool may_retry = t
 
 TEST_CASE("A library's attention runs where it takes the shape, our own elsewhere") {
   Words::Counts counts;
-  Attentions attentions{AttentionWish::open, opening(counts)};
+  Attentions attentions{AttentionChoice::open, opening(counts)};
   CHECK(attentions.use().by_library == 0);
   const Operation wide = operation(64), narrow = operation(32);
   run(attentions, wide);
@@ -133,7 +133,7 @@ TEST_CASE("A library's attention runs where it takes the shape, our own elsewher
 
 TEST_CASE("A library's kernel that fails to run is given up for its shape, and our own runs") {
   Words::Counts counts{.fails = true};
-  Attentions attentions{AttentionWish::library, opening(counts)};
+  Attentions attentions{AttentionChoice::library, opening(counts)};
   const Operation wide = operation(64), other = operation(128);
   CHECK(run(attentions, wide) >= 48);
   CHECK(attentions.use().by_library == 0);
@@ -151,7 +151,7 @@ TEST_CASE("A library's kernel that fails to run is given up for its shape, and o
 
 TEST_CASE("Inside a capture, and where our own kernels do not take the shape, a failure ends") {
   Words::Counts counts{.fails = true};
-  Attentions attentions{AttentionWish::open, opening(counts)};
+  Attentions attentions{AttentionChoice::open, opening(counts)};
   CHECK_THROWS_WITH(run(attentions, operation(64), false),
                     "GPU, attention by Words: EXECUTION_FAILED");
   CHECK_THROWS_WITH(run(attentions, operation(256)), "GPU, attention by Words: EXECUTION_FAILED");
@@ -162,7 +162,7 @@ TEST_CASE("Inside a capture, and where our own kernels do not take the shape, a 
 
 TEST_CASE("A plan without an order of sums says so") {
   Words::Counts counts;
-  Attentions attentions{AttentionWish::library, opening(counts)};
+  Attentions attentions{AttentionChoice::library, opening(counts)};
   Operation backward = operation(64, DType::fp16, OpKind::attention_backward);
   backward.attention.causal = false;
   backward.attention.window = 8;
@@ -173,7 +173,7 @@ TEST_CASE("A plan without an order of sums says so") {
 }
 
 TEST_CASE("Without a library our own kernels run, and the notes say why") {
-  Attentions absent{AttentionWish::open, nothing};
+  Attentions absent{AttentionChoice::open, nothing};
   const Operation op = operation(64);
   run(absent, op);
   CHECK(absent.use().library.empty());
@@ -184,26 +184,27 @@ TEST_CASE("Without a library our own kernels run, and the notes say why") {
             "directory)",
             "attention forward bf16 2 x 16, heads 4/1 x 64, causal: own kernel"});
   // Who wishes for our own does not so much as open the library.
-  const Attentions own{AttentionWish::own, []() -> OpenedLibrary { throw ContractError{"asked"}; }};
+  const Attentions own{AttentionChoice::own,
+                       []() -> OpenedLibrary { throw ContractError{"asked"}; }};
   CHECK(own.notes() ==
         std::vector<std::string>{"attention: own kernels (ORRERY_ATTENTION is own)"});
 }
 
 TEST_CASE("A wish for cuDNN where there is none is refused") {
-  CHECK_THROWS_WITH((Attentions{AttentionWish::library, nothing}),
+  CHECK_THROWS_WITH((Attentions{AttentionChoice::library, nothing}),
                     "ORRERY_ATTENTION: cudnn: libwords.so: cannot open shared object file: No such "
                     "file or directory");
 }
 
 TEST_CASE("ORRERY_ATTENTION has three words") {
   for (const char* none : {static_cast<const char*>(nullptr), ""}) {
-    CHECK(attention_options(none).wish == AttentionWish::open);
+    CHECK(attention_options(none).choice == AttentionChoice::open);
     CHECK(attention_options(none).sums == SumOrder::any);
   }
-  CHECK(attention_options("own").wish == AttentionWish::own);
-  CHECK(attention_options("cudnn").wish == AttentionWish::library);
+  CHECK(attention_options("own").choice == AttentionChoice::own);
+  CHECK(attention_options("cudnn").choice == AttentionChoice::library);
   CHECK(attention_options("cudnn").sums == SumOrder::any);
-  CHECK(attention_options("cudnn-ordered").wish == AttentionWish::library);
+  CHECK(attention_options("cudnn-ordered").choice == AttentionChoice::library);
   CHECK(attention_options("cudnn-ordered").sums == SumOrder::fixed);
   CHECK_THROWS_WITH(attention_options("flash"),
                     "ORRERY_ATTENTION: expected own, cudnn or cudnn-ordered, found 'flash'");
@@ -211,7 +212,7 @@ TEST_CASE("ORRERY_ATTENTION has three words") {
 
 TEST_CASE("A library widens what attention takes; what both refuse both say") {
   Words::Counts counts;
-  Attentions with{AttentionWish::open, opening(counts)}, without{AttentionWish::open, nothing};
+  Attentions with{AttentionChoice::open, opening(counts)}, without{AttentionChoice::open, nothing};
   CHECK(with.refusal(operation(256)).empty());
   CHECK(without.refusal(operation(256)) ==
         "no fused attention with a head_dim of 256 in bf16: multiples of 8 up to 128");

@@ -9,8 +9,8 @@
 
 #include "executor/device/cpu/block_scaled.hpp"
 #include "executor/device/cuda/kernels/kernels.hpp"
-#include "executor/device/few_bits.hpp"
 #include "executor/device/half.hpp"
+#include "executor/device/low_precision.hpp"
 #include "tests/executor/device/cuda/gpu_device.hpp"
 #include "tests/executor/device/cuda/trial.hpp"
 

@@ -81,7 +81,7 @@ inline void load_matrices(std::uint32_t (&to)[4], SharedAddress row) {
   }
 }
 
-inline void load_matrices_turned(std::uint32_t (&to)[4], SharedAddress row) {
+inline void load_matrices_transposed(std::uint32_t (&to)[4], SharedAddress row) {
   const std::byte* addresses = emulation::exchange(&row, sizeof(row));
   const unsigned g = emulation::lane() / 4, t = emulation::lane() % 4;
   for (unsigned m = 0; m < 4; ++m) {

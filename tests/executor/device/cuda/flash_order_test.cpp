@@ -35,7 +35,7 @@ TEST_CASE("A section has the heads whose keys and values fit the cache") {
 
 TEST_CASE("A tile of queries sees what its queries see, and is seen alike") {
   // 100 tokens, causal, each seeing itself and four before it.
-  const Sight near{.seq = 100, .window = 5, .causal = true};
+  const AttentionMask near{.seq = 100, .window = 5, .causal = true};
   CHECK(near.keys_of(FlashSpan{64, 128}).first == 60);
   CHECK(near.keys_of(FlashSpan{64, 128}).last == 100);
   CHECK(near.queries_of(FlashSpan{0, 64}).first == 0);
@@ -43,7 +43,7 @@ TEST_CASE("A tile of queries sees what its queries see, and is seen alike") {
   CHECK(near.all({10, 12}, {8, 11}));
   CHECK_FALSE(near.all({10, 12}, {8, 12}));  // 10 does not see 11
   CHECK_FALSE(near.all({10, 14}, {8, 11}));  // 13 sees 9 to 13
-  const Sight whole{.seq = 100, .window = 0, .causal = false};
+  const AttentionMask whole{.seq = 100, .window = 0, .causal = false};
   CHECK(whole.all({0, 128}, {64, 100}));
   CHECK_FALSE(whole.all({0, 128}, {64, 128}));  // there is no key 100
   for (int query = 0; query < 100; ++query) {

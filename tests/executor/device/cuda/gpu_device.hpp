@@ -28,16 +28,16 @@ class EmulatedDevice final : public CpuDevice {
 
   std::string refusal(const models::Operation& op) const override {
     if (is_fp8_product(op)) return fp8_product_refusal(op);
-    if (is_product(op)) return CpuDevice::refusal(op);
+    if (is_gemm(op)) return CpuDevice::refusal(op);
     return is_attention(op) ? attention_refusal(op) : kernel_refusal(op);
   }
 
   void run(const Kernel& kernel) override {
     const models::Operation& op = *kernel.operation;
-    if (is_product(op) && reads_blocks(kernel)) return run_block_product(kernel);
+    if (is_gemm(op) && reads_blocks(kernel)) return run_block_product(kernel);
     if (is_fp8_product(op)) return run_fp8_product(kernel);
     if (op.kind == models::OpKind::grouped_gemm) return run_product(kernel, {}, nullptr);
-    if (is_product(op)) return CpuDevice::run(kernel);
+    if (is_gemm(op)) return CpuDevice::run(kernel);
     const std::int64_t wanted = is_attention(op) ? attention_scratch_bytes(op)
                                                  : scratch_bytes(op, kernel.reads, kernel.writes);
     std::vector<Line> scratch = lines(wanted);
@@ -106,9 +106,9 @@ class EmulatedDevice final : public CpuDevice {
   }
 
   static bool is_fp8_product(const models::Operation& op) {
-    return is_product(op) && op.dtype == models::DType::fp8;
+    return is_gemm(op) && op.dtype == models::DType::fp8;
   }
-  static bool is_product(const models::Operation& op) { return models::is_product(op.kind); }
+  static bool is_gemm(const models::Operation& op) { return models::is_gemm(op.kind); }
   static bool is_attention(const models::Operation& op) {
     return op.kind == models::OpKind::attention || op.kind == models::OpKind::attention_backward;
   }

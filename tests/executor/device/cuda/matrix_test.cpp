@@ -36,7 +36,8 @@ __global__ void multiply_squares(const T* a, const T* b, bool turned, float* c) 
   const SharedAddress by_columns = lane % 16 * 32 + lane / 16 * 16;
   const SharedAddress by_rows = (lane / 16 * 8 + lane % 8) * 32 + lane / 8 % 2 * 16;
   load_matrices(left, of_a + by_columns);
-  turned ? load_matrices_turned(right, of_b + by_columns) : load_matrices(right, of_b + by_rows);
+  turned ? load_matrices_transposed(right, of_b + by_columns)
+         : load_matrices(right, of_b + by_rows);
   for (int half = 0; half < 2; ++half) {
     float sums[4] = {};
     multiply_add<T>(sums, left, right[2 * half], right[2 * half + 1]);

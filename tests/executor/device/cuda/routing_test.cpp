@@ -25,7 +25,7 @@ double chosen(std::int64_t i) {
 Trial moving(OpKind kind, RowMove move) {
   Trial trial{kind};
   trial.operation.moves = move;
-  trial.operation.senders = 2;
+  trial.operation.source_ranks = 2;
   return trial;
 }
 

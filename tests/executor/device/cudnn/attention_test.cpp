@@ -29,7 +29,7 @@ int capability() {
 class WithCudnn {
  public:
   WithCudnn()
-      : attentions_{AttentionWish::open, [] {
+      : attentions_{AttentionChoice::open, [] {
                       return open_cudnn({.capability = capability(), .sums = SumOrder::fixed});
                     }} {}
 

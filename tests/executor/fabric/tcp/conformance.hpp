@@ -227,7 +227,7 @@ class Conformance {
   void parts(const FabricGroup& group, std::int64_t unit) {
     const int n = static_cast<int>(group.members.size());
     Bytes_ send, receive, expected;
-    std::vector<MemberPart> gives, takes;
+    std::vector<MemberPart> send_parts, receive_parts;
     const auto add = [&](std::vector<MemberPart>& to, int member, std::int64_t bytes) {
       to.push_back({member, nullptr, bytes});
     };
@@ -235,23 +235,23 @@ class Conformance {
       for (const std::int64_t bytes : part_sizes(group.index, p, unit)) {
         const Bytes_ out = filled(Element::byte, bytes, group.index * n + p);
         send.insert(send.end(), out.begin(), out.end());
-        add(gives, p, bytes);
+        add(send_parts, p, bytes);
       }
       for (const std::int64_t bytes : part_sizes(p, group.index, unit)) {
         const Bytes_ in = filled(Element::byte, bytes, p * n + group.index);
         expected.insert(expected.end(), in.begin(), in.end());
-        add(takes, p, bytes);
+        add(receive_parts, p, bytes);
       }
     }
     receive.resize(expected.size());
     std::byte *out = send.data(), *in = receive.data();
-    for (MemberPart& each : gives) each.at = std::exchange(out, out + each.bytes);
-    for (MemberPart& each : takes) each.at = std::exchange(in, in + each.bytes);
+    for (MemberPart& each : send_parts) each.at = std::exchange(out, out + each.bytes);
+    for (MemberPart& each : receive_parts) each.at = std::exchange(in, in + each.bytes);
     fabric_.wait(fabric_.start({.kind = Kind::all_to_all_v,
                                 .group = group.id,
                                 .element = Element::byte,
-                                .gives = gives,
-                                .takes = takes}));
+                                .send_parts = send_parts,
+                                .receive_parts = receive_parts}));
     expect(receive, expected,
            "all_to_all_v in units of " + std::to_string(unit) + " in " + group.name);
   }

@@ -13,8 +13,8 @@
 namespace orrery::models {
 namespace {
 
-using traffic::Entity;
 using traffic::LinkFlows;
+using traffic::TrafficSource;
 
 constexpr std::int64_t infinite = std::int64_t{1} << 58;
 bool finite(std::int64_t time) {
@@ -23,7 +23,7 @@ bool finite(std::int64_t time) {
 
 struct OracleRank {
   Chain<NumberTime> state{};
-  std::vector<Made> made;
+  std::vector<InstructionTimes> made;
   std::vector<std::size_t> sent, received;  // by channel
   std::vector<std::size_t> met;             // by structure of collectives inside blocks
 };
@@ -61,11 +61,11 @@ class JobOracle {
       : priced_{priced},
         program_{*priced.program},
         site_{site},
-        entities_{traffic::entities_of(priced, site)} {
-    group_of_.resize(entities_.ranks);
-    for (std::size_t e = 0; e < entities_.all.size(); ++e) {
-      for (const std::uint32_t rank : entities_.members_of(entities_.all[e])) {
-        if (entities_.all[e].group) group_of_[rank][entities_.all[e].id] = e;
+        sources_{traffic::sources_of(priced, site)} {
+    group_of_.resize(sources_.ranks);
+    for (std::size_t e = 0; e < sources_.all.size(); ++e) {
+      for (const std::uint32_t rank : sources_.members_of(sources_.all[e])) {
+        if (sources_.all[e].group) group_of_[rank][sources_.all[e].id] = e;
       }
     }
     for (double speed : site.speeds) {
@@ -80,12 +80,12 @@ class JobOracle {
     items_.clear();
     units_.clear();
     ranks_.clear();
-    active_.assign(entities_.all.size(), {});
+    active_.assign(sources_.all.size(), {});
     for (std::size_t e = 0; e < active_.size(); ++e) {
-      const Entity& each = entities_.all[e];
+      const TrafficSource& each = sources_.all[e];
       active_[e].wire = each.wire;
-      for (const LinkFlows& flows : entities_.flows_of(each)) {
-        active_[e].flows.push_back({entities_.links[flows.link], flows.flows});
+      for (const LinkFlows& flows : sources_.flows_of(each)) {
+        active_[e].flows.push_back({sources_.links[flows.link], flows.flows});
       }
     }
     begin_units();
@@ -104,7 +104,7 @@ class JobOracle {
 
   std::vector<OracleActive>& active() { return active_; }
 
-  /// What an entity had under way has ended.
+  /// What a source had under way has ended.
   void ended(std::size_t e, std::int64_t now) {
     OracleActive& each = active_[e];
     each.fluid = Time{};
@@ -140,17 +140,17 @@ class JobOracle {
   OracleTimes result() const {
     OracleTimes found;
     for (const OracleRank& rank : ranks_) found.ranks.push_back(queue_times(rank.state));
-    found.transfers.resize(entities_.channels);
-    found.starts.assign(program_.collectives.size(), std::vector<Time>(entities_.ranks));
+    found.transfers.resize(sources_.channels);
+    found.starts.assign(program_.collectives.size(), std::vector<Time>(sources_.ranks));
     found.ends = found.starts;
     for (const auto& [key, item] : items_) {
-      const Entity& each = entities_.all[key.first];
+      const TrafficSource& each = sources_.all[key.first];
       if (!each.group) {
         for (const std::int64_t end : item.ends) found.transfers[key.first].push_back(Time{end});
         continue;
       }
       if (key.second == inside_key) continue;
-      for (const std::uint32_t rank : entities_.members_of(each)) {
+      for (const std::uint32_t rank : sources_.members_of(each)) {
         found.starts[key.second][rank] = Time{item.starts.at(0)};
         found.ends[key.second][rank] = Time{item.ends.at(0)};
       }
@@ -168,46 +168,46 @@ class JobOracle {
   }
 
   void begin_units() {
-    units_.resize(entities_.ranks / entities_.tensor);
-    ranks_.resize(entities_.ranks);
-    for (std::uint32_t r = 0; r < entities_.ranks; ++r) {
+    units_.resize(sources_.ranks / sources_.tensor);
+    ranks_.resize(sources_.ranks);
+    for (std::uint32_t r = 0; r < sources_.ranks; ++r) {
       OracleRank rank;
       for (NumberTime& each : rank.state) each.value = begun_;
       rank.state[state_host].value += priced_.step_launch.count();
-      rank.state[state_data].value += priced_.carried_by(r / entities_.replicas).count();
+      rank.state[state_data].value += priced_.carried_by(r / sources_.replicas).count();
       rank.sent.resize(program_.channels.size());
       rank.received.resize(program_.channels.size());
-      rank.met.resize(entities_.structures.size());
-      units_[r / entities_.tensor].ranks.push_back(rank);
+      rank.met.resize(sources_.structures.size());
+      units_[r / sources_.tensor].ranks.push_back(rank);
     }
   }
 
   void unit(std::uint32_t u) {
     OracleUnit& unit = units_[u];
-    const std::uint32_t first = u * entities_.tensor;
-    const auto& list = program_.classes[first / entities_.replicas].instructions;
+    const std::uint32_t first = u * sources_.tensor;
+    const auto& list = program_.classes[first / sources_.replicas].instructions;
     std::copy(unit.ranks.begin(), unit.ranks.end(), ranks_.begin() + first);
     unit.changed = false;
     bool known = true;
     for (std::size_t i = unit.at; i < list.size(); ++i) {
       if (runs_phase(list[i])) phase(first, list[i]);
-      for (std::uint32_t r = first; r < first + entities_.tensor; ++r) {
+      for (std::uint32_t r = first; r < first + sources_.tensor; ++r) {
         if (!runs_phase(list[i])) meet(r, list[i]);
         known = known && finite(ranks_[r].made.back().end);
         for (const NumberTime each : ranks_[r].state) known = known && finite(each.value);
       }
       if (!known) continue;
       unit.at = i + 1;
-      std::copy_n(ranks_.begin() + first, entities_.tensor, unit.ranks.begin());
+      std::copy_n(ranks_.begin() + first, sources_.tensor, unit.ranks.begin());
     }
   }
 
-  Made made(std::uint32_t r, Token token) const {
-    return token == no_token ? Made{0, 0} : ranks_[r].made[token];
+  InstructionTimes made(std::uint32_t r, Token token) const {
+    return token == no_token ? InstructionTimes{0, 0} : ranks_[r].made[token];
   }
 
   void phase(std::uint32_t first, const Instruction& each) {
-    const std::uint32_t t = entities_.tensor;
+    const std::uint32_t t = sources_.tensor;
     for (std::uint32_t r = first; r < first + t; ++r) {
       Chain<NumberTime>& s = ranks_[r].state;
       if (each.awaits != no_token) {
@@ -226,9 +226,9 @@ class JobOracle {
   }
 
   void together(std::uint32_t first, std::uint32_t id) {
-    std::vector<std::vector<NumberTime>> ends(entities_.tensor);
+    std::vector<std::vector<NumberTime>> ends(sources_.tensor);
     std::vector<BlockRun<NumberTime>> runs;
-    for (std::uint32_t t = 0; t < entities_.tensor; ++t) {
+    for (std::uint32_t t = 0; t < sources_.tensor; ++t) {
       runs.emplace_back(block(first + t, id), ranks_[first + t].state, ends[t]);
     }
     for (std::size_t i = 0; i < block(first, id).steps.size(); ++i) {
@@ -251,10 +251,10 @@ class JobOracle {
   }
 
   std::uint32_t structure_of(std::uint32_t r, std::uint32_t id, std::size_t i) const {
-    if (entities_.inside.kinds == 0) return no_inside;
-    const std::uint32_t kind = entities_.inside.kind(id, i);
+    if (sources_.inside.kinds == 0) return no_inside;
+    const std::uint32_t kind = sources_.inside.kind(id, i);
     if (kind == no_inside) return no_inside;
-    return entities_.inside.structure(r / entities_.replicas, kind);
+    return sources_.inside.structure(r / sources_.replicas, kind);
   }
 
   std::int64_t meet_inside(std::uint32_t r, std::uint32_t structure, std::uint32_t id,
@@ -268,7 +268,7 @@ class JobOracle {
   }
 
   static constexpr std::uint32_t inside_key = 0xfffffffe;
-  using Key = std::pair<std::size_t, std::uint32_t>;  // entity; joint collective, or 0
+  using Key = std::pair<std::size_t, std::uint32_t>;  // source; joint collective, or 0
 
   /// A rank's part in the k-th instance is ready: when it has ended, infinite if not yet.
   std::int64_t part(Key key, std::size_t k, std::uint32_t r, std::int64_t ready) {
@@ -281,13 +281,13 @@ class JobOracle {
   void meet(std::uint32_t r, const Instruction& each) {
     OracleRank& rank = ranks_[r];
     std::int64_t& host = rank.state[state_host].value;
-    const auto replica = r % entities_.replicas;
+    const auto replica = r % sources_.replicas;
     if (is_joint(each)) {
       const PricedOperation& price = priced_.collectives[each.target];
       host += price.launch.count();
       const std::int64_t ready = std::max(
           {host, made(r, each.input).end, rank.state[state_data].value + price.lead.count()});
-      const std::size_t e = group_of_[r].at(entities_.structure_of_joint[each.target]);
+      const std::size_t e = group_of_[r].at(sources_.structure_of_joint[each.target]);
       const std::int64_t end = part({e, each.target}, 0, r, ready);
       rank.state[state_data].value = end;
       rank.made.push_back({end, end});
@@ -295,7 +295,7 @@ class JobOracle {
       return;
     }
     host += priced_.transfer_launch.count();
-    const Key key{std::size_t{each.target} * entities_.replicas + replica, 0};
+    const Key key{std::size_t{each.target} * sources_.replicas + replica, 0};
     if (each.op == Opcode::send) {
       const std::int64_t output = made(r, each.input).output;
       part(key, rank.sent[each.target]++, r, std::max(host, output));
@@ -310,7 +310,7 @@ class JobOracle {
   /// The next instance begins when all its parts are ready and the one before has ended.
   bool begin_next(Key key, OracleItem& item) {
     const auto& [e, j] = key;
-    const Entity& each = entities_.all[e];
+    const TrafficSource& each = sources_.all[e];
     const std::size_t k = item.ends.size();
     const std::size_t parts = each.group ? each.members : 2;
     if (item.starts.size() > k || k >= item.ready.size()) return false;
@@ -337,21 +337,21 @@ class JobOracle {
 
   void end(std::size_t e, OracleItem& item, std::int64_t at) {
     item.ends.push_back(at);
-    for (const std::uint32_t rank : entities_.members_of(entities_.all[e])) {
-      units_[rank / entities_.tensor].changed = true;
+    for (const std::uint32_t rank : sources_.members_of(sources_.all[e])) {
+      units_[rank / sources_.tensor].changed = true;
     }
   }
 
   const PricedProgram& priced_;
   const Program& program_;
   const NetworkSite& site_;
-  traffic::Entities entities_;
+  traffic::JobSources sources_;
   std::map<double, std::vector<ChainBlock>> blocks_;            // by speed
   std::vector<std::map<std::uint32_t, std::size_t>> group_of_;  // by rank and structure
   std::vector<OracleUnit> units_;
   std::vector<OracleRank> ranks_;
   std::map<Key, OracleItem> items_;
-  std::vector<OracleActive> active_;  // by entity
+  std::vector<OracleActive> active_;  // by source
   std::int64_t begun_ = 0;
 };
 

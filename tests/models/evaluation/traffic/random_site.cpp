@@ -171,7 +171,7 @@ class WorldMaker {
     const std::uint32_t gpus = site_.placement.gpus_per_node;
     nodes_ = (ranks + gpus - 1) / gpus;
     for (const Case& other : world_.others) {
-      NeighbourJob& job = site_.others.emplace_back();
+      ConcurrentJob& job = site_.others.emplace_back();
       job.placement = contiguous(static_cast<std::size_t>(other.program->mesh.ranks()), gpus);
       for (std::uint32_t& device : job.placement.devices) {
         device += static_cast<std::uint32_t>(nodes_) * gpus;
@@ -193,7 +193,7 @@ class WorldMaker {
       }
     };
     shuffle(site_.placement);
-    for (NeighbourJob& each : site_.others) shuffle(each.placement);
+    for (ConcurrentJob& each : site_.others) shuffle(each.placement);
   }
 
   void build() {

@@ -50,7 +50,7 @@ NetworkCall call_of(Collective kind, Bytes size, const hardware::Cluster& cluste
 NetworkRun locked(const NetworkCall& call) {
   const CollectivePricing pricing{.sharing = LinkSharing::alone,
                                   .choice = {.algorithm = call.algorithm}};
-  return run_locked(call, price(call.collective, call.size, call.group, call.cluster, pricing));
+  return run_as_flows(call, price(call.collective, call.size, call.group, call.cluster, pricing));
 }
 
 double milliseconds(const NetworkRun& run) {

@@ -1,0 +1,65 @@
+#include "calibrate/import/assign_to_cluster.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "hardware/catalogue.hpp"
+#include "hardware/recognise.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::calibrate {
+
+namespace {
+
+bool in_catalogue(const std::string& gpu) {
+  const std::vector<std::string> known = hardware::Catalogue::gpus();
+  return std::find(known.begin(), known.end(), gpu) != known.end();
+}
+
+/// A board's name does not always state its memory size, so the cluster's is assumed.
+void check_gpu(const hardware::Gpu& own, const std::string& reported, Imported& log) {
+  const auto known = hardware::recognised_gpu(reported, own.memory);
+  if (!known || !in_catalogue(own.name)) {
+    log.notes.push_back(
+        fmt::format("measured on {}, taken for the cluster's {}", reported, own.name));
+    return;
+  }
+  if (*known == own.name) return;
+  throw InputError{log.file, fmt::format("measured on {} ({}), the cluster has {}; accepted: a "
+                                         "--cluster of the GPUs that were measured",
+                                         reported, *known, own.name)};
+}
+
+void check_gpus(const hardware::Gpu& own, Imported& log) {
+  std::set<std::string> devices;
+  for (const Sample& each : log.samples) {
+    if (!each.device.empty()) devices.insert(each.device);
+  }
+  for (const std::string& each : devices) check_gpu(own, each, log);
+  const bool collectives = std::any_of(log.samples.begin(), log.samples.end(),
+                                       [](const Sample& each) { return each.ranks.has_value(); });
+  if (devices.empty() && collectives) {
+    log.notes.push_back(fmt::format("the log names no GPU: taken for the cluster's {}", own.name));
+  }
+}
+
+}  // namespace
+
+void assign_to_cluster(const hardware::Cluster& cluster, Imported& log) {
+  check_gpus(cluster.gpu(), log);
+  const std::int64_t gpus = cluster.node.gpus;
+  std::set<std::int64_t> spread;
+  for (Sample& each : log.samples) {
+    if (!each.ranks || each.nodes || *each.ranks <= gpus) continue;
+    each.nodes = (*each.ranks + gpus - 1) / gpus;
+    spread.insert(*each.ranks);
+  }
+  for (const std::int64_t ranks : spread) {
+    log.notes.push_back(fmt::format("{} ranks taken for {} nodes of the cluster's {} GPUs", ranks,
+                                    (ranks + gpus - 1) / gpus, gpus));
+  }
+}
+
+}  // namespace orrery::calibrate

@@ -1,0 +1,83 @@
+#include "executor/run/fabric_calls.hpp"
+
+namespace orrery::executor {
+
+using models::DType;
+using models::Lane;
+
+Element FabricCalls::element(DType type) const {
+  if (arithmetic_ == Arithmetic::ring) return Element::ring;
+  switch (type) {
+    case DType::fp16:
+      return Element::fp16;
+    case DType::bf16:
+      return Element::bf16;
+    case DType::fp64:
+      return Element::fp64;
+    case DType::fp32:
+    case DType::tf32:
+      return Element::fp32;
+    default:
+      return Element::byte;
+  }
+}
+
+void FabricCalls::before(Lane lane) {
+  if (!device_.synchronous()) device_.wait(lane, device_.mark(Lane::compute));
+}
+
+void FabricCalls::start(CollectiveCall call, PendingCall& pending) {
+  call.group = group(pending.communicator).id;
+  call.queue = pending.lane;
+  pending.request = fabric_.start(call);
+  if (device_.synchronous()) return;
+  pending.done = device_.mark(pending.lane);
+  recording_.end(pending.entry, pending.done);
+}
+
+void FabricCalls::send(const std::byte* from, Bytes size, int to, PendingCall& pending) {
+  const Group& among = group(pending.communicator);
+  pending.peer = among.members[static_cast<std::size_t>(to)];
+  pending.lane = Lane::compute;
+  pending.request = fabric_.send({.group = among.id,
+                                  .peer = to,
+                                  .buffer = const_cast<std::byte*>(from),  // only read
+                                  .bytes = size.count(),
+                                  .queue = Lane::compute});
+}
+
+void FabricCalls::receive(std::byte* to, Bytes size, int from, PendingCall& pending) {
+  const Group& among = group(pending.communicator);
+  pending.peer = among.members[static_cast<std::size_t>(from)];
+  pending.lane = Lane::compute;
+  pending.request = fabric_.receive({.group = among.id,
+                                     .peer = from,
+                                     .buffer = to,
+                                     .bytes = size.count(),
+                                     .queue = Lane::compute});
+}
+
+bool FabricCalls::ended(const PendingCall& pending) {
+  return device_.synchronous() && fabric_.test(pending.request);
+}
+
+void FabricCalls::wait(PendingCall& pending) {
+  const bool transfer = pending.peer >= 0;
+  position_.peer.store(pending.peer, std::memory_order_relaxed);
+  position_.communicator.store(transfer ? -1 : pending.communicator, std::memory_order_relaxed);
+  fabric_.wait(pending.request);
+  position_.peer.store(-1, std::memory_order_relaxed);
+  position_.communicator.store(-1, std::memory_order_relaxed);
+  if (!device_.synchronous() && !transfer) {
+    device_.wait(Lane::compute, pending.done);
+  } else {
+    recording_.end(pending.entry, pending.lane);
+  }
+}
+
+void FabricCalls::wait_for_all(std::vector<PendingCall>& pending) {
+  for (PendingCall& each : pending) wait(each);
+  pending.clear();
+}
+
+}  // namespace orrery::executor

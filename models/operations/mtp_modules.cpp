@@ -1,0 +1,148 @@
+// Multi-token prediction (MTP): module k reads the output of module k - 1 (the first: of the last
+// layer) and the embedding of the k-th next token, and its layer's output goes through the head.
+// Embedding and head are the model's own; on the last pipeline stage the embedding table is a copy
+// of the first stage's, and their gradients are summed as those of a tied head are.
+// The joining matrix is whole on every tensor rank, which applies it to its own rows under sequence
+// parallelism, and to all rows without.
+// Source  DeepSeek-AI 2024, "DeepSeek-V3", arXiv 2412.19437, section 2.2, equations 21 to 23
+
+#include <string>
+
+#include "models/operations/nested.hpp"
+#include "models/operations/tables.hpp"
+#include "models/operations/transformer.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+/// Joins a module's two inputs: y = M [norm(x); norm(embedded)].
+class MtpJoinBuilder : private TransformerBuilder {
+ public:
+  MtpJoinBuilder(const BlockInputs& inputs, Pass pass)
+      : TransformerBuilder{inputs, pass == Pass::forward ? "join.forward" : "join.backward", pass} {
+  }
+
+  Block forward() {
+    const OperandId below = rows("x", Role::input), next = rows("embedded", Role::input);
+    const OperandId normed = rows("x_norm.out", Role::temporary);
+    const OperandId normed_next = rows("embedded_norm.out", Role::temporary);
+    norm("x_norm", below, normed);
+    norm("embedded_norm", next, normed_next);
+    const OperandId both = wide("both", Role::saved);
+    block_.add(OpKind::cast, "concatenate", {normed, normed_next}, {both});
+    linear_.forward(projection(), both, rows("y", Role::output));
+    return block_.finish();
+  }
+
+  Block backward() {
+    const OperandId dy = rows("y.grad", Role::input);
+    const OperandId d_both = wide("both.grad", Role::temporary);
+    linear_.backward(projection(), wide("both", Role::saved), dy, d_both);
+    const OperandId d_normed = rows("x_norm.out.grad", Role::temporary);
+    const OperandId d_next = rows("embedded_norm.out.grad", Role::temporary);
+    block_.add(OpKind::cast, "split", {d_both}, {d_normed, d_next});
+    norm_backward("x_norm", d_normed, rows("x", Role::saved), std::nullopt,
+                  rows("x.grad", Role::output));
+    norm_backward("embedded_norm", d_next, rows("embedded", Role::saved), std::nullopt,
+                  rows("embedded.grad", Role::output));
+    return block_.finish();
+  }
+
+ private:
+  OperandId wide(std::string_view name, Role role) {
+    return block_.operand(name, role, storage_, {1, tokens(), 2 * inputs_.model.hidden},
+                          rows_layout(inputs_.plan));
+  }
+  Linear projection() const {
+    return {.name = "join", .in = 2 * inputs_.model.hidden, .out = inputs_.model.hidden};
+  }
+};
+
+/// One module's blocks, and which of their operands are operands of the head's block.
+class MtpModule {
+ public:
+  MtpModule(const BlockInputs& inputs, std::int64_t number)
+      : model_{prediction_model(inputs.model)},
+        inputs_{inputs.of(model_)},
+        prefix_{"predict" + std::to_string(number) + "."},
+        below_{number == 1 ? "x" : "predict" + std::to_string(number - 1) + ".y"},
+        embedding_{embedding_blocks(inputs_)},
+        layer_{layer_blocks(inputs_)},
+        head_{head_blocks(inputs_)} {}
+
+  void add_forward(Block& into) const {
+    nest(into, embedding_.forward, prefix_, with_tables({{"y", own("embedded")}}));
+    const Block join = MtpJoinBuilder{inputs_, Pass::forward}.forward();
+    nest(into, join, prefix_, {{"x", below_}, {"embedded", own("embedded")}, {"y", own("joined")}});
+    nest(into, layer_.forward, prefix_, {{"x", own("joined")}, {"y", own("y")}});
+    nest(into, head_.forward, own("head."), with_tables({{"x", own("y")}}));
+  }
+
+  /// `later`: a module follows, whose gradient of this one's output is added.
+  void add_backward(Block& into, bool later) const {
+    const std::string dy = own("y.grad");
+    nest(into, head_.backward, own("head."), with_tables({{"x", own("y")}, {"x.grad", dy}}));
+    if (later) add_to(into, dy);
+    nest(into, layer_.backward, prefix_,
+         {{"x", own("joined")}, {"y.grad", dy}, {"x.grad", own("joined.grad")}});
+    const Block join = MtpJoinBuilder{inputs_, Pass::backward}.backward();
+    nest(into, join, prefix_,
+         {{"x", below_},
+          {"embedded", own("embedded")},
+          {"y.grad", own("joined.grad")},
+          {"x.grad", "below.grad"},
+          {"embedded.grad", own("embedded.grad")}});
+    nest(into, embedding_.backward, prefix_, with_tables({{"y.grad", own("embedded.grad")}}));
+  }
+
+  /// Adds what the next module's backward left in "below.grad" to `gradient`, which this module's
+  /// head, or the model's, has written.
+  static void add_to(Block& into, const std::string& gradient) {
+    const OperandId sum = *into.find(gradient), more = *into.find("below.grad");
+    Operation op;
+    op.kind = OpKind::add;
+    op.name = "further." + gradient;
+    op.pass = Pass::backward;
+    op.reads = {sum, more};
+    op.writes = {sum};
+    op.dtype = into.operands[sum].dtype;
+    op.bytes = into.operands[sum].bytes() * 3;
+    into.operations.push_back(std::move(op));
+  }
+
+ private:
+  std::string own(const std::string& name) const { return prefix_ + name; }
+
+  /// Identifies the module's tables with the model's (or the copy on the last stage) and the
+  /// head's.
+  std::vector<Joined> with_tables(std::vector<Joined> all) const {
+    const std::string table = model_.tied_embeddings ? "head.weight" : "tokens.weight";
+    for (const std::string suffix : {"", ".grad"}) {
+      all.push_back({"embedding.weight" + suffix, table + suffix});
+      all.push_back({"head.weight" + suffix, "head.weight" + suffix});
+    }
+    return all;
+  }
+
+  Model model_;
+  BlockInputs inputs_;
+  std::string prefix_, below_;
+  BlockPair embedding_, layer_, head_;
+};
+
+}  // namespace
+
+void add_mtp_modules(const BlockInputs& inputs, Block& forward, Block& backward) {
+  const std::int64_t modules = inputs.model.prediction_layers;
+  for (std::int64_t each = 1; each <= modules; ++each) MtpModule{inputs, each}.add_forward(forward);
+  for (std::int64_t each = modules; each >= 1; --each) {
+    MtpModule{inputs, each}.add_backward(backward, each < modules);
+  }
+  if (modules == 0) return;
+  MtpModule::add_to(backward, "x.grad");
+  link(forward);
+  link(backward);
+}
+
+}  // namespace orrery::models

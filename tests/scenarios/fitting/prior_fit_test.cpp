@@ -1,0 +1,108 @@
+// Twenty steps or fewer: the parent's numbers, moved no further than they say.
+
+#include "scenarios/fitting/prior_fit.hpp"
+
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "scenarios/fitting/software_fit.hpp"
+#include "scenarios/validation/validation.hpp"
+#include "tests/scenarios/command.hpp"
+
+namespace orrery::scenarios {
+namespace {
+
+models::Software parent() {
+  return models::read_software(
+      Document::from(models::software_profile("megatron-lm", 2021), "megatron-lm").root());
+}
+
+/// Steps of one node as `software` predicts them, or in what the parent does where it is left out.
+std::string steps_by(const models::Software& software, int rows) {
+  const std::string header =
+      "run,software,software_year,task,family,model,layers,hidden,heads,seq_len,gpu,gpus,"
+      "gpus_per_node,tp,pp,dp,zero_stage,recompute,precision,micro_batch,global_batch,step_time_"
+      "s\n";
+  const auto text = [&](const std::vector<double>& times) {
+    std::string all = header;
+    for (int i = 0; i < rows; ++i) {
+      all += fmt::format(
+          "r{},megatron-lm,2021,pretrain,gpt,h,24,{},32,2048,a100-sxm-80gb,8,8,2,1,4,0,none,fp16,"
+          "{},64,{}\n",
+          i, 4096 + 1024 * (i % 3), 1 << (i % 2), times.empty() ? 1.0 : times.at(std::size_t(i)));
+    }
+    return all;
+  };
+  std::vector<double> times;
+  ValidationOptions options;
+  options.profiles.push_back(software);
+  for (const RunResult& each :
+       validate(read_runs(orrery::Table::parse(text({}), "runs.csv")), options)) {
+    times.push_back(*each.predicted);
+  }
+  return text(times);
+}
+
+SoftwareFit fit_of(const std::string& csv) {
+  SoftwareFitOptions options;
+  options.most_runs_with_prior = most_steps_with_a_prior;
+  return fit_software(orrery::Table::parse(csv, "mine.csv"), options).fits.at(0);
+}
+
+const FittedPriorNumber& number(const PriorFit& few, const std::string& pointer) {
+  for (const FittedPriorNumber& each : few.numbers) {
+    if (inherited_numbers()[each.number].pointer == pointer) return each;
+  }
+  throw std::runtime_error{"no number " + pointer};
+}
+
+TEST_CASE("Steps as the parent predicts them move nothing and make it surer") {
+  const SoftwareFit fit = fit_of(steps_by(parent(), 6));
+  REQUIRE(fit.prior_fit);
+  const FittedPriorNumber& gemm = number(*fit.prior_fit, "/kernels/gemm_derate/default");
+  CHECK(gemm.value == Approx(gemm.prior).epsilon(1e-3));
+  CHECK(gemm.spread_left < gemm.spread_before);
+  // One node has no network between nodes: nothing is learned of it.
+  const FittedPriorNumber& network = number(*fit.prior_fit, "/overlap/data_efficiency");
+  CHECK(fit.prior_fit->factor == Approx(0).margin(1e-3));
+  CHECK(network.spread_left > 0.5 * network.spread_before);
+}
+
+TEST_CASE("Slower products move that number most, and by less than all of it from few steps") {
+  models::Software slow = parent();
+  slow.kernels.gemm_derate["default"] *= 1.10;
+  const SoftwareFit two = fit_of(steps_by(slow, 2));
+  const SoftwareFit twelve = fit_of(steps_by(slow, 12));
+  const auto moved = [](const SoftwareFit& fit) {
+    const FittedPriorNumber& gemm = number(*fit.prior_fit, "/kernels/gemm_derate/default");
+    return gemm.value / gemm.prior - 1;
+  };
+  CHECK(moved(two) > 0.005);
+  CHECK(moved(twelve) > moved(two));
+  CHECK(moved(twelve) < 0.10);
+  // What a place may have done is a site's block: slower products are a lower clock.
+  CHECK(twelve.prior_fit->site.at("clock").get<double>() ==
+        Approx(1 / (1 + moved(twelve))).margin(2e-3));
+  // The rest is a factor: the steps themselves come out right.
+  for (const double each : twelve.prior_fit->fitted) CHECK(std::abs(each) < 0.03);
+}
+
+TEST_CASE("fit software from few steps prints what moved, a site and what to measure next") {
+  const Scratch scratch;
+  models::Software slow = parent();
+  slow.kernels.gemm_derate["default"] *= 1.10;
+  const std::string file = scratch.write("mine.csv", steps_by(slow, 4));
+  const Ran ran = orrery("fit software --from " + file + " --out " + scratch.path("mine.json"));
+  REQUIRE(ran.exit_code == 0);
+  CHECK(ran.out.find("your site, as a cluster's \"site\": {") != std::string::npos);
+  CHECK(ran.out.find("\n  measure next  /") != std::string::npos);
+  CHECK(ran.out.find("/kernels/gemm_derate/default") != std::string::npos);
+  // The profile that it writes can be used.
+  const Ran used = orrery("validate " + file + " --software " + scratch.path("mine.json"));
+  CHECK(used.exit_code == 0);
+}
+
+}  // namespace
+}  // namespace orrery::scenarios
