@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "executor/device/cpu/cpu_device.hpp"
@@ -46,15 +47,17 @@ struct Worlds::World {
 Worlds::Worlds() = default;
 Worlds::~Worlds() = default;
 
-/// The last world, if not all of its ranks have joined it, else a new one of `ranks` ranks.
+/// The world of so many ranks that not all of them have joined, else a new one.
 Worlds::World& Worlds::world(int ranks) {
   static std::mutex lock;
   const std::lock_guard held{lock};
-  if (worlds_.empty() || worlds_.back()->joined == worlds_.back()->ranks) {
-    worlds_.push_back(std::make_unique<World>(ranks));
-  }
-  ++worlds_.back()->joined;
-  return *worlds_.back();
+  const auto begun = std::find_if(worlds_.begin(), worlds_.end(), [&](const auto& each) {
+    return each->ranks == ranks && each->joined < ranks;
+  });
+  World& own =
+      begun == worlds_.end() ? *worlds_.emplace_back(std::make_unique<World>(ranks)) : **begun;
+  ++own.joined;
+  return own;
 }
 
 RankSet::Make Worlds::cores(const std::string& fabric) {
