@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include "executor/device/cpu/cpu_device.hpp"
@@ -46,15 +47,18 @@ struct LocalRendezvous::RankGroup {
 LocalRendezvous::LocalRendezvous() = default;
 LocalRendezvous::~LocalRendezvous() = default;
 
-/// The last group, if not all of its ranks have joined it, else a new one of `ranks` ranks.
+/// The group of `ranks` ranks that not all of them have joined, else a new one.
 LocalRendezvous::RankGroup& LocalRendezvous::group(int ranks) {
   static std::mutex lock;
   const std::lock_guard held{lock};
-  if (groups_.empty() || groups_.back()->joined == groups_.back()->ranks) {
-    groups_.push_back(std::make_unique<RankGroup>(ranks));
-  }
-  ++groups_.back()->joined;
-  return *groups_.back();
+  const auto begun = std::find_if(groups_.begin(), groups_.end(), [&](const auto& each) {
+    return each->ranks == ranks && each->joined < ranks;
+  });
+  RankGroup& own = begun == groups_.end()
+                       ? *groups_.emplace_back(std::make_unique<RankGroup>(ranks))
+                       : **begun;
+  ++own.joined;
+  return own;
 }
 
 RankSet::Make LocalRendezvous::cores(const std::string& fabric) {

@@ -105,8 +105,9 @@ Answered contended(const std::string& scenario, const Text& page, unsigned threa
 }
 
 Answered validated(const std::string& file, const Texts& by, const Texts& software,
-                   std::size_t worst, const Text& page, const Text& record, const Text& leave_out,
-                   bool in_sample, unsigned threads, const py::object& progress) {
+                   std::optional<std::size_t> worst, const Text& page, const Text& record,
+                   const Text& leave_out, bool in_sample, unsigned threads,
+                   const py::object& progress) {
   const ValidationRequest request{.file = file,
                                   .by = by,
                                   .software = software,
@@ -125,9 +126,8 @@ Answered validated(const std::string& file, const Texts& by, const Texts& softwa
 Answered collective(const std::string& cluster, const std::string& op, const Texts& sizes,
                     std::optional<std::int64_t> ranks, const std::string& algo,
                     const std::string& proto, std::optional<int> channels,
-                    const std::string& counts, const std::string& network,
-                    const std::string& choice, const Texts& environment, const Texts& against,
-                    bool timing) {
+                    const std::string& counts, const std::string& network, const Text& choice,
+                    const Texts& environment, const Texts& against, bool timing) {
   CollectiveRequest request{.cluster = cluster,
                             .operation = op,
                             .sizes = sizes,

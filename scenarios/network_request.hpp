@@ -9,9 +9,9 @@
 //                   rate its share of the usual rate; from and to times in the step, of links
 //                   {kind: "jitter", distribution, deviation}: of every kernel, "normal" (default)
 //                   or "exponential", with a standard deviation such as "2 us"
-//   /collectives    {choice, NCCL_ALGO, NCCL_PROTO, NCCL_MAX_NCHANNELS}: "fastest" (default) of the
-//                   algorithms by their cost models, or "nccl", what NCCL's tuner would run, of
-//                   what its environment allows
+//   /collectives    {choice, NCCL_ALGO, NCCL_PROTO, NCCL_MAX_NCHANNELS, NCCL_MAX_CTAS}: "fastest"
+//                   (default) of the algorithms by their cost models, or "nccl", what NCCL's tuner
+//                   would run, of what its environment allows
 //   /jobs           [{scenario, nodes}]: other jobs on the cluster's nodes of these numbers; a
 //                   scenario's name, path or document, evaluated on this cluster
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "calibrate/import/log_lines.hpp"
 #include "calibrate/import/nccl_run.hpp"
@@ -18,7 +19,8 @@ namespace {
 struct Columns {
   std::size_t time[2] = {5, 9};  // out of place, in place
   std::size_t wrong[2] = {8, 12};
-  bool counts_errors = true;  // `#wrong`; old `error` is a difference of floats
+  bool counts_errors = true;          // `#wrong`; old `error` is a difference of floats
+  std::optional<std::size_t> root{};  // old releases have none
   std::size_t all = 13;
 };
 
@@ -32,6 +34,7 @@ Columns columns_of(std::string_view header) {
     const bool time = names[i] == "time" || names[i] == "cputime";
     const bool wrong = names[i] == "#wrong" || names[i] == "error";
     if (names[i] == "error") columns.counts_errors = false;
+    if (names[i] == "root") columns.root = i;
     if (time && times < 2) columns.time[times++] = i;
     if (wrong && wrongs < 2) columns.wrong[wrongs++] = i;
   }
@@ -106,6 +109,7 @@ class NcclTestsReader {
     ++rows_;
     const Bytes size{*to_integer(cells.front())};
     redop_ = cells[3];
+    if (columns_.root) root_ = to_integer(cells[*columns_.root]);
     if (size == Bytes{0}) {
       ++empty_rows_;
       return;
@@ -173,9 +177,9 @@ class NcclTestsReader {
   void settle_operation() {
     if (!run_.operation.empty()) return;
     if (redop_ != "none" && bandwidths_.ratio() > 0) {
-      run_.operation = bandwidths_.ratio() > 1 ? "all_reduce" : "reduce_scatter";
-      if (bandwidths_.ranks("all_reduce") || bandwidths_.ratio() > 1) run_.operation = "all_reduce";
-      imported_.notes.push_back(fmt::format("taken for {} by its bandwidths", run_.operation));
+      run_.operation = reduction();
+      imported_.notes.push_back(fmt::format("taken for {} by its {}", run_.operation,
+                                            run_.operation == "reduce" ? "root" : "bandwidths"));
       return;
     }
     std::string name = file_.substr(file_.find_last_of('/') + 1);
@@ -186,6 +190,21 @@ class NcclTestsReader {
     run_.operation = all_to_all ? "all_to_all" : "all_gather";
     imported_.notes.push_back(
         fmt::format("the log does not name its collective: taken for {}", run_.operation));
+  }
+
+  /// A collective that sums: a reduce has a root, and the others' is -1. Its bandwidths are equal,
+  /// as those of an all-reduce of two ranks are. Errors  a log without roots whose bandwidths are
+  /// equal: InputError
+  std::string reduction() const {
+    if (root_ && *root_ >= 0) return "reduce";
+    if (bandwidths_.ratio() > 1) return "all_reduce";
+    if (!bandwidths_.ranks("all_reduce")) return "reduce_scatter";
+    if (root_) return "all_reduce";
+    throw InputError{
+        file_,
+        "the log does not name its collective, and bandwidths that are equal are those "
+        "of a reduce and of an all_reduce of two ranks; add the command line, "
+        "reduce_perf or all_reduce_perf with its flags, as the first line"};
   }
 
   void settle_ranks() {
@@ -211,6 +230,7 @@ class NcclTestsReader {
   NcclRun run_;
   RanksFromBandwidths bandwidths_;
   std::string run_place_, redop_;
+  std::optional<std::int64_t> root_{};
   double largest_bus_ = 0;
   int rows_ = 0, empty_rows_ = 0;
 };

@@ -22,14 +22,29 @@ Bytes machine_memory() {
   return Bytes{memory};
 }
 
+/// The ranks on this host: all of a run without a launcher; with one, as many as it says, that
+/// follow each other; this one alone where it does not say.
+struct RanksHere {
+  std::int64_t first = 0, count = 1;
+
+  RanksHere(const Placement& placed, std::int64_t ranks) : first{placed.rank} {
+    if (placed.launcher == Launcher::alone) {
+      first = 0;
+      count = ranks;
+    } else if (placed.local_ranks) {
+      count = std::clamp<std::int64_t>(*placed.local_ranks, 1, ranks);
+      first =
+          std::clamp<std::int64_t>(placed.rank - placed.local_rank.value_or(0), 0, ranks - count);
+    }
+  }
+};
+
 std::optional<NoRoom> no_room_on_cores(const models::Prediction& prediction,
                                        const Placement& placed) {
   const models::Mesh& mesh = prediction.program->mesh;
-  const bool all_here =
-      placed.launcher == Launcher::alone || placed.local_ranks.value_or(0) == mesh.ranks();
+  const RanksHere here{placed, mesh.ranks()};
   Bytes needed{};
-  for (std::int64_t rank = 0; rank < mesh.ranks(); ++rank) {
-    if (!all_here && rank != placed.rank) continue;
+  for (std::int64_t rank = here.first; rank < here.first + here.count; ++rank) {
     const auto stage = static_cast<std::size_t>(mesh.stage_of(rank));
     needed = needed + models::total(prediction.memory[stage].program);
   }

@@ -19,8 +19,8 @@ struct NoRoom {
 
 /// Compares the predicted memory of the ranks that run here with what there is. On GPUs: the
 /// fullest rank, with context and libraries, against its GPU's memory. On cores: the Program's
-/// buffers against the machine's memory, of all ranks if the whole run is here, else of this rank
-/// alone. nullopt: they are predicted to fit.
+/// buffers against the machine's memory, of all ranks that run on this host as far as the launcher
+/// says, which is taken to fill hosts in order of ranks. nullopt: they are predicted to fit.
 std::optional<NoRoom> no_room(const models::Question& question, Backend backend,
                               const Placement& placed);
 

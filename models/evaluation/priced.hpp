@@ -96,8 +96,8 @@ struct PricedProgram {
   }
 };
 
-/// The same Program on a GPU whose kernels and copies take 1 / speed times as long; collectives and
-/// transfers keep their prices.
+/// The same Program on a GPU whose kernels take 1 / speed times as long; collectives, transfers,
+/// copies between GPU, host and files and the host's own update keep their prices.
 PricedProgram at_speed(const PricedProgram& priced, double speed);
 
 }  // namespace orrery::models

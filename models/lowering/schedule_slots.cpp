@@ -195,10 +195,9 @@ void add_classes(Program& program, const Plan& plan, const std::vector<Slots>& a
 /// reduce-scattered once, after the last of them.
 /// Source  Jiang et al. 2024, "MegaScale", arXiv 2402.15627, section 3.2; torchtitan's pipelines,
 ///         which hold FSDP's reduction back until the last micro-batch
-StateSharding sharding_of(const Plan& plan) {
-  const Mesh mesh = mesh_of(plan);
-  const AxisSet over = communicators_of(mesh)[1].axes;
-  const bool several = mesh.degree(over) > 1;
+StateSharding sharding_of(const Program& program, const Plan& plan) {
+  const AxisSet over = program.communicators[program.communicator(CommunicatorRole::data)].axes;
+  const bool several = program.mesh.degree(over) > 1;
   const bool three = plan.zero == Zero::three;
   return {.optimizer = plan.zero != Zero::none,
           .gradients = several && plan.pipeline == 1 && (plan.zero == Zero::two || three),
@@ -237,7 +236,7 @@ void state_facts(Program& program, const BlockInputs& inputs) {
                      .storage = storage_dtype(plan.precision),
                      .gradient = gradient_dtype(plan, inputs.software),
                      .state = state_dtype(plan.precision)};
-  program.sharding = sharding_of(plan);
+  program.sharding = sharding_of(program, plan);
   program.sharding.ahead = overlaps_data(inputs) && plan.prefetch > 0;
   program.graphs = plan.cuda_graphs;
   program.overlaps_tensor = plan.tensor_overlap;

@@ -42,7 +42,8 @@ std::int64_t dense_gemm_parameters(const Model& model);
 /// L, q    in the attention term: layers with attention, and the mean of key and value width where
 ///         they differ; sparse attention is counted as full, state-space arithmetic is left out
 /// h h     BERT's head transform; the LM head counts, embedding look-ups, norms, softmax and the
-///         pooler (one token per sequence) do not. Backward is twice forward.
+///         pooler (one token per sequence) do not. Backward is twice forward. A generator adds its
+///         matrices, its own attention and its head V h, though that table has no parameters more.
 /// Source  Narayanan et al. 2021, arXiv 2104.04473, appendix (which counts c = s)
 double forward_flops_per_token(const Model& model, std::int64_t seq_len);
 

@@ -175,6 +175,12 @@ std::int64_t generator_gemms(const Model& model) {
   return own.layers * layer_gemms(own, 0) + 2 * own.hidden * model.hidden;
 }
 
+/// Matrix of its head, which is its model's table: a GEMM more, no parameter more.
+std::int64_t generator_head(const Model& model) {
+  if (model.generator_hidden == 0) return 0;
+  return model.vocab * embedding_width(generator_model(model));
+}
+
 std::int64_t generator_vectors(const Model& model) {
   if (model.generator_hidden == 0) return 0;
   const Model own = generator_model(model);
@@ -248,22 +254,34 @@ std::int64_t dense_gemm_parameters(const Model& model) {
   const std::int64_t further =
       prediction_gemms(model, model.experts_per_token) + model.prediction_layers * head;
   return over_layers(model, model.experts_per_token, layer_gemms) + head + projections(model) +
-         further + generator_gemms(model) +
+         further + generator_gemms(model) + generator_head(model) +
          (model.head_transform ? model.hidden * model.hidden : 0);
 }
 
-double forward_flops_per_token(const Model& model, std::int64_t seq_len) {
+namespace {
+
+/// FLOPs of attention's scores and context for one token in so many of the model's layers.
+double attention_flops(const Model& model, std::int64_t layers, std::int64_t seq_len) {
   const auto s = static_cast<double>(seq_len);
   const auto w = static_cast<double>(
       model.sliding_window > 0 ? std::min(model.sliding_window, seq_len) : seq_len);
   const double attended = model.causal ? w - w * w / (2.0 * s) : s;
   const std::int64_t value_dim = model.value_dim > 0 ? model.value_dim : model.head_dim;
   const auto widths = static_cast<double>(model.heads * (model.head_dim + value_dim));
+  return 2.0 * static_cast<double>(layers) * widths * attended;
+}
+
+}  // namespace
+
+double forward_flops_per_token(const Model& model, std::int64_t seq_len) {
   const std::int64_t gemms =
       model.gemm_parameters > 0 ? model.gemm_parameters : dense_gemm_parameters(model);
   const std::int64_t layers = (model.attention_layers > 0 ? model.attention_layers : model.layers) +
                               model.prediction_layers;
-  return 2.0 * static_cast<double>(gemms) + 2.0 * static_cast<double>(layers) * widths * attended;
+  const double flops = 2.0 * static_cast<double>(gemms) + attention_flops(model, layers, seq_len);
+  if (model.generator_hidden == 0) return flops;
+  const Model generator = generator_model(model);
+  return flops + attention_flops(generator, generator.layers, seq_len);
 }
 
 }  // namespace orrery::models

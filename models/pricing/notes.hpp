@@ -8,6 +8,7 @@
 #include "hardware/cluster.hpp"
 #include "hardware/gpu.hpp"
 #include "models/network/placement.hpp"
+#include "models/pricing/wire.hpp"
 #include "models/program/program.hpp"
 #include "models/software/software.hpp"
 
@@ -38,6 +39,6 @@ void note_tables(const Program& program, const hardware::Cluster& cluster,
 
 /// Notes where an oversubscribed fabric changes no time of this Program, and why.
 void note_oversubscription(const Program& program, const hardware::Cluster& cluster,
-                           std::vector<std::string>& assumptions, const AxisOrder& order = {});
+                           std::vector<std::string>& assumptions, const WirePlaces& places = {});
 
 }  // namespace orrery::models

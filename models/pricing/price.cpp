@@ -190,7 +190,7 @@ PricedProgram price_program(const Program& program, const hardware::Cluster& clu
   const bool tables_answer = !places.nccl || !places.nccl->any();
   if (tables_answer) note_tables(program, cluster, assumptions, places.order);
   if (places.sharing == LinkSharing::with_siblings) {
-    note_oversubscription(program, cluster, assumptions, places.order);
+    note_oversubscription(program, cluster, assumptions, places);
   }
   note_concurrent_slowdown(cluster.gpu(), program, assumptions);
   note_stored_fp8(cluster.gpu(), program, assumptions);

@@ -139,14 +139,15 @@ void note_tables(const Program& program, const hardware::Cluster& cluster,
 }
 
 void note_oversubscription(const Program& program, const hardware::Cluster& cluster,
-                           std::vector<std::string>& assumptions, const AxisOrder& order) {
+                           std::vector<std::string>& assumptions, const WirePlaces& places) {
   if (cluster.fabric.oversubscription <= 1) return;
   hardware::Cluster full = cluster;
   full.fabric.oversubscription = 1;
-  const std::vector<NotedMessage> transfers = messages_of(program, cluster.node.gpus, order);
+  const std::vector<NotedMessage> transfers = messages_of(program, cluster.node.gpus, places.order);
+  const CollectivePricing pricing{.nccl = places.nccl};
   const bool felt = std::any_of(transfers.begin(), transfers.end(), [&](const NotedMessage& each) {
-    return price(each.kind, each.bytes, each.group, cluster).time !=
-           price(each.kind, each.bytes, each.group, full).time;
+    return price(each.kind, each.bytes, each.group, cluster, pricing).time !=
+           price(each.kind, each.bytes, each.group, full, pricing).time;
   });
   if (felt) return;
   add_once(fmt::format("/cluster/fabric/oversubscription: {:.3g} changes no time here: {}",

@@ -154,7 +154,7 @@ CollectiveTime WirePricer::channel(const Channel& channel) const {
   inside.nodes = 1;
   inside.ranks_per_node = inside.ranks;
   const CollectiveTime own = price(Collective::send_receive, channel.bytes, inside, cluster_,
-                                   {.sharing = places_.sharing});
+                                   {.sharing = places_.sharing, .nccl = places_.nccl});
   priced.links = within(own.links, priced.time);
   return priced;
 }

@@ -15,8 +15,8 @@ std::string place(const Program& program, std::uint32_t rank_class, std::size_t 
 /// Inside each block, operands exist, temporaries and outputs are written before they are read, and
 /// operations wait only for earlier ones. Backward reads only what forward saved.
 void check_blocks(const Program& program);
-/// Every index in a phase or an instruction is in range, and the chunk of an instruction belongs to
-/// its stage.
+/// Every index of one part of the Program in another, or in an instruction, is in range, and the
+/// chunk of an instruction belongs to its stage.
 void check_targets(const Program& program);
 /// Each chunk runs each of its micro-batches forward once and then backward once, weight gradients
 /// of a split backward after that, and all of it before the optimizer. The chunks cover every layer

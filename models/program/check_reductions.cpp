@@ -110,7 +110,7 @@ class ReductionCheck {
     std::vector<int> times(static_cast<std::size_t>(own.layers), 0);
     for (const Token i : reductions_) {
       const Instruction& each = ranks_.instructions[i];
-      if (program_.units_of(joint(i)).front().view != view) continue;
+      if (program_.units[joint(i).first_unit].view != view) continue;
       if (each.chunk == chunk && (rounds_ == 1 || each.micro_batch == round)) count(i, own, times);
     }
     auto missed = times.begin();

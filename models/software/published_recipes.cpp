@@ -12,6 +12,7 @@
 #include "models/embedded.hpp"
 #include "models/plan/fields.hpp"
 #include "models/software/resolved_profile.hpp"
+#include "sim/errors.hpp"
 #include "sim/input/csv.hpp"
 
 namespace orrery::models {
@@ -27,10 +28,10 @@ constexpr std::string_view of_one_plan[] = {
     "moments",     "end_layers_bf16",   "tensor_overlap",       "deferred_head_gradients"};
 
 struct RecipeLine {
-  std::string stack, gpu, source;
+  std::string stack, gpu, source;  // no GPU: any
   std::vector<Release> releases;
-  Precision precision = Precision::bf16;
-  Task task = Task::pretrain;
+  std::optional<Precision> precision;  // nullopt: any
+  std::optional<Task> task;            // nullopt: any
   std::int64_t hidden = 0, layers = 0, ffn_hidden = 0, experts = 0;
   RecipeDegrees degrees;
   std::vector<std::pair<std::string, Json>> choices{};
@@ -66,12 +67,24 @@ std::vector<std::string> keys_of(const Table& table) {
   return {first, all.end() - 1};
 }
 
+/// The cell as a word of its table; nullopt where it is empty.
+/// Errors  another word: ContractError, the table is ours
+template <class Enum, std::size_t n>
+std::optional<Enum> word_in(const Words<Enum, n>& words, std::string_view cell) {
+  if (cell.empty()) return std::nullopt;
+  const std::optional<Enum> value = value_of(words, cell);
+  ensure(value.has_value(), "a published recipe has an unknown precision or task");
+  return value;
+}
+
 RecipeLine read_line(const Row& row, const std::vector<std::string>& keys) {
   const auto count = [&](const char* column) { return row.integer(column).value_or(0); };
   RecipeLine line{.stack = std::string{row.text("stack")},
                   .gpu = std::string{row.text("gpu")},
                   .source = std::string{row.text("source")},
                   .releases = releases_in(row.text("releases")),
+                  .precision = word_in(precision_words, row.text("precision")),
+                  .task = word_in(task_words, row.text("task")),
                   .hidden = count("hidden"),
                   .layers = count("layers"),
                   .ffn_hidden = count("ffn_hidden"),
@@ -81,8 +94,6 @@ RecipeLine read_line(const Row& row, const std::vector<std::string>& keys) {
                               .virtual_stages = count("virtual_stages"),
                               .context = count("context"),
                               .expert = count("expert")}};
-  line.precision = *value_of(precision_words, row.text("precision"));
-  line.task = *value_of(task_words, row.text("task"));
   for (const std::string& key : keys) {
     const std::string_view cell = row.text(key);
     if (!cell.empty()) line.choices.emplace_back(key, plan_field(key).json_of(cell));
@@ -176,6 +187,16 @@ bool same_format(Precision line, Precision asked) {
   return line == plain(asked);
 }
 
+/// Do they agree on the GPU? A line that names none agrees with any.
+bool same_gpu(const RecipeLine& line, const RecipeQuestion& asked) {
+  return line.gpu.empty() || line.gpu == asked.gpu.name;
+}
+
+/// Do they agree on the format? A line that names none agrees with any.
+bool same_format(const RecipeLine& line, const RecipeQuestion& asked) {
+  return !line.precision || same_format(*line.precision, asked.precision);
+}
+
 /// Keeps the lines that agree; if none does, keeps all and returns false.
 bool prefer(std::vector<const RecipeLine*>& left,
             const std::function<bool(const RecipeLine&)>& agrees) {
@@ -192,21 +213,22 @@ const RecipeLine* nearest(const RecipeQuestion& asked) {
   std::vector<const RecipeLine*> left;
   for (const RecipeLine& each : lines_for(model.hidden)) {
     const bool same = each.hidden == model.hidden && each.ffn_hidden == model.ffn_hidden &&
-                      each.experts == model.experts && each.task == asked.task;
+                      each.experts == model.experts && (!each.task || each.task == asked.task);
     if (!same || !last_by(each, asked.release)) continue;
     if (share_recipes(asked.stack, each.stack)) left.push_back(&each);
   }
   if (left.empty()) return nullptr;
   prefer(left, [&](const RecipeLine& each) { return each.layers == model.layers; });
-  prefer(left, [&](const RecipeLine& each) { return each.gpu == asked.gpu.name; });
+  prefer(left, [&](const RecipeLine& each) { return same_gpu(each, asked); });
+  prefer(left, [&](const RecipeLine& each) { return !each.gpu.empty(); });
   prefer(left, [&](const RecipeLine& each) { return each.degrees.expert == degrees.expert; });
   const bool same_degrees = prefer(left, [&](const RecipeLine& each) {
     return each.degrees.tensor == degrees.tensor && each.degrees.pipeline == degrees.pipeline;
   });
   if (!same_degrees)
     prefer(left, [&](const RecipeLine& each) { return each.stack == asked.stack; });
-  prefer(left,
-         [&](const RecipeLine& each) { return same_format(each.precision, asked.precision); });
+  prefer(left, [&](const RecipeLine& each) { return same_format(each, asked); });
+  prefer(left, [&](const RecipeLine& each) { return each.precision.has_value(); });
   prefer(left, [&](const RecipeLine& each) {
     return each.degrees.virtual_stages == degrees.virtual_stages;
   });
@@ -220,8 +242,8 @@ const RecipeLine* nearest(const RecipeQuestion& asked) {
 }
 
 bool same_plan(const RecipeLine& line, const RecipeQuestion& asked) {
-  return line.layers == asked.model.layers && line.gpu == asked.gpu.name &&
-         same_format(line.precision, asked.precision) && line.degrees == asked.degrees;
+  return line.layers == asked.model.layers && same_gpu(line, asked) && same_format(line, asked) &&
+         line.degrees == asked.degrees;
 }
 
 }  // namespace
@@ -235,7 +257,8 @@ std::vector<RecipeChoice> published_choices(const RecipeQuestion& question) {
     const auto* end = std::end(of_one_plan);
     const bool of_plan = std::find(std::begin(of_one_plan), end, key) != end;
     if (of_plan && !exact) continue;
-    choices.push_back({key, value, fmt::format("{} on {}", line->source, line->gpu)});
+    const std::string on = line->gpu.empty() ? "" : " on " + line->gpu;
+    choices.push_back({key, value, line->source + on});
   }
   return choices;
 }

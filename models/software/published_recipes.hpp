@@ -2,7 +2,8 @@
 // Published recipes, one per line of models/recipes/published.csv: the discrete plan choices of
 // Megatron-Bridge, NeMo, DGX Cloud, MLPerf and torchtitan for a model of given sizes on a given
 // GPU, by release. The first columns are what a line is found by; the others are keys of a plan,
-// where an empty cell leaves the key open. No model is named, and no number here scales a time.
+// where an empty cell leaves the key open. An empty GPU, precision or task is any: the recipe's
+// source names none. No model is named, and no number here scales a time.
 
 #include <vector>
 
@@ -16,7 +17,8 @@ namespace orrery::models {
 /// have the same number of layers, GPU, expert degree, tensor and pipeline degrees (or else the
 /// stack itself), precision, virtual stages and all degrees; then the latest release. Choices that
 /// a recipe makes to fit its own plan into memory, or for its own context group, are taken only
-/// from a line that agrees on layers, GPU, precision and all degrees.
+/// from a line that agrees on layers, GPU, precision and all degrees. A line of any GPU or
+/// precision agrees with the asked one, and comes after lines that name it.
 std::vector<RecipeChoice> published_choices(const RecipeQuestion& question);
 
 }  // namespace orrery::models

@@ -27,7 +27,7 @@ def collective(
     channels: int | None = None,
     counts: str | os.PathLike[str] | None = None,
     network: str = "static",
-    choice: str = "fastest",
+    choice: str | None = None,
     env: str | Iterable[str] = (),
     against: Paths = (),
     timing: bool = False,
@@ -41,8 +41,8 @@ def collective(
     counts   of all_to_all_v: a file of bytes, a line per sender with a count per receiver
     network  "static" (cost model), "events" (flows that progress together share links) or "steps"
              (every message is a flow)
-    choice   "fastest" by the cost models; "nccl": what NCCL's tuner expects to be, where nothing is
-             measured
+    choice   "fastest" by the cost models (the default without `env`); "nccl" (the default with it):
+             what NCCL's tuner expects to be, where nothing is measured
     env      what NCCL's tuner may choose, as its environment says it: "NCCL_ALGO=Ring"
     against  measured logs to compare with; their sizes are taken where none are given
     Errors: InputError.

@@ -47,7 +47,7 @@ def validate(
     *,
     by: str | Iterable[str] = (),
     software: Paths = (),
-    worst: int = 10,
+    worst: int | None = None,
     page: str | os.PathLike[str] | None = None,
     record: str | os.PathLike[str] | None = None,
     leave_out: str | None = None,
@@ -60,7 +60,7 @@ def validate(
     file       a CSV whose header says what it holds
     by         columns by which errors are grouped; "software" by default
     software   profiles that replace the shipped ones of the stacks that they name
-    worst      how many of the worst runs the report lists
+    worst      how many of the worst runs the report lists; 10 by default
     page       a folder for accuracy.md and accuracy.svg
     record     a file for the record of prediction errors
     leave_out  training runs: a column, such as "software", whose cells are left out in turn, or

@@ -64,13 +64,26 @@ models::CollectivePricing pricing_of(const CollectiveRequest& request, NetworkFo
   return pricing;
 }
 
-/// The settings of NCCL's tuner if --choice nccl or --env was given, else nothing.
-std::optional<models::NcclSettings> tuned(const CollectiveRequest& request) {
-  if (request.choice != "fastest" && request.choice != "nccl") {
+/// Does NCCL's tuner choose?
+/// Errors  another choice than fastest or nccl, fastest next to an environment: InputError
+bool tuner_chooses(const CollectiveRequest& request) {
+  if (!request.choice) return !request.environment.empty();
+  if (*request.choice != "fastest" && *request.choice != "nccl") {
     throw InputError{"--choice", fmt::format("expected fastest or nccl, found '{}'",
-                                             printable(request.choice, 60))};
+                                             printable(*request.choice, 60))};
   }
-  if (request.choice == "fastest" && request.environment.empty()) return std::nullopt;
+  const bool fastest = *request.choice == "fastest";
+  if (fastest && !request.environment.empty()) {
+    throw InputError{"--choice",
+                     "expected nccl, whose environment is stated with --env, found "
+                     "'fastest'"};
+  }
+  return !fastest;
+}
+
+/// The settings of NCCL's tuner if it chooses, else nothing.
+std::optional<models::NcclSettings> tuned(const CollectiveRequest& request) {
+  if (!tuner_chooses(request)) return std::nullopt;
   return nccl_settings_of(request.environment, "--env");
 }
 
@@ -160,7 +173,7 @@ void note(const CollectiveRequest& request, CollectiveReport& answer) {
   if (!request.ranks) {
     answer.assumptions.push_back(fmt::format("--ranks: all {} GPUs", answer.group.ranks));
   }
-  if (request.choice == "nccl" || !request.environment.empty()) {
+  if (tuner_chooses(request)) {
     answer.assumptions.push_back(
         "algorithm and protocol: those that NCCL 2.30's own constants say are fastest, but for "
         "what "

@@ -39,7 +39,8 @@ struct CollectiveRequest {
   std::string counts{};  // a file of bytes, one line per sender
   std::string network = "static";
   /// fastest: by the cost models; nccl: as NCCL's tuner expects, except where a time is measured.
-  std::string choice = "fastest";
+  /// nullopt: nccl with an environment, else fastest.
+  std::optional<std::string> choice{};
   std::vector<std::string> environment{};  // "NCCL_ALGO=Ring": what NCCL's tuner may choose
   std::vector<MeasuredPoint> against{};
 };

@@ -22,7 +22,7 @@ int buy(BuyFlags& flags) {
   const InterruptGuard guard;
   const PurchaseSurvey found = survey(flags.request, watched_progress("clusters"));
   flags.print(found.report(), begin);
-  if (found.answer.stopped) return exit_interrupted;
+  if (found.answer.stopped) return Watch::exit_code();
   return found.answer.meeting() > 0 ? exit_done : exit_answer_is_no;
 }
 

@@ -59,11 +59,13 @@ void add_collective(CLI::App& application, int& exit_code) {
       ->check(CLI::Range(1, 64));
   command.add_option(
       "--choice", request.choice,
-      "fastest: by the cost models (default); nccl: what NCCL's tuner expects to be");
-  repeated(
-      *command.add_option("--env", request.environment,
-                          "What NCCL's tuner may choose: NCCL_ALGO=Ring,Tree, "
-                          "NCCL_PROTO=^LL128, NCCL_MAX_NCHANNELS=8; repeat the flag for more"));
+      "fastest: by the cost models (default); nccl: what NCCL's tuner expects to be (default with "
+      "--env)");
+  repeated(*command.add_option(
+      "--env", request.environment,
+      "What NCCL's tuner may choose: NCCL_ALGO=Ring,Tree, "
+      "NCCL_PROTO=^LL128, NCCL_MAX_NCHANNELS=8 (or NCCL_MAX_CTAS=8); repeat the "
+      "flag for more"));
   command.add_option("--counts", request.counts,
                      "all_to_all_v: a file of bytes, a line per sender with a count per receiver");
   command.add_option("--network", request.network,

@@ -14,7 +14,6 @@ inline constexpr int exit_answer_is_no = 1;
 inline constexpr int exit_wrong_input = 2;
 inline constexpr int exit_internal_error = 3;
 inline constexpr int exit_output_failed = 74;
-inline constexpr int exit_interrupted = 130;  // Ctrl-C: results so far are printed
 
 /// The most worker threads that a search takes.
 inline constexpr unsigned most_threads = 1024;

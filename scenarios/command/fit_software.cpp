@@ -76,7 +76,7 @@ int run(const SoftwareFlags& flags) {
   } else {
     fmt::print("{}", table_of(table, fits));
   }
-  return fits.complete ? exit_done : exit_interrupted;
+  return fits.complete ? exit_done : Watch::exit_code();
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ int plan(PlanFlags& flags) {
   const InterruptGuard guard;
   const PlanSearch found = search(flags.request, watched_progress("plans"));
   flags.print(found.report(), begin);
-  if (found.answer.stopped) return exit_interrupted;
+  if (found.answer.stopped) return Watch::exit_code();
   return found.best.empty() ? exit_answer_is_no : exit_done;
 }
 

@@ -67,14 +67,23 @@ void write_record(const ValidationRequest& request, const std::vector<MeasuredRu
   write_durably(*request.record, record_of(results, scores, unfitted, source).dump(2) + "\n");
 }
 
+std::size_t worst_listed(const ValidationRequest& request) {
+  constexpr std::size_t usually = 10;
+  return request.worst.value_or(usually);
+}
+
 ValidationReport report_on_curves(const orrery::Table& table, const ValidationRequest& request) {
   if (request.page) throw InputError{"--page", "expected a file of training runs"};
   if (request.record) throw InputError{"--record", "expected a file of training runs"};
   if (request.leave_out) throw InputError{"--leave-out", "expected a file of training runs"};
+  if (!request.software.empty()) {
+    throw InputError{"--software", "expected a file of training runs"};
+  }
   const std::vector<Grouping> groupings = groupings_of(table, request.by);
   const CurveReport report =
       validate_curves(table, request.in_sample ? Scoring::in_sample : Scoring::unseen);
-  return {.json = to_json(report, groupings), .text = table_of(report, groupings, request.worst)};
+  return {.json = to_json(report, groupings),
+          .text = table_of(report, groupings, worst_listed(request))};
 }
 
 /// The column that a word of --leave-out means: `year` is `software_year`.
@@ -82,7 +91,22 @@ std::string column_of(const std::string& word, const orrery::Table& table) {
   return word == "year" && !table.has(word) ? "software_year" : word;
 }
 
+/// Errors  a flag that leaving out would not follow: InputError naming it
+void refuse_with_left_out(const ValidationRequest& request) {
+  const auto refuse = [](const char* flag, bool given) {
+    if (!given) return;
+    throw InputError{flag, "not with --leave-out, which takes --threads and --json alone"};
+  };
+  refuse("--page", request.page.has_value());
+  refuse("--record", request.record.has_value());
+  refuse("--by", !request.by.empty());
+  refuse("--worst", request.worst.has_value());
+  refuse("--software", !request.software.empty());
+  refuse("--in-sample", request.in_sample);
+}
+
 ValidationReport report_on_left_out(const orrery::Table& table, const ValidationRequest& request) {
+  refuse_with_left_out(request);
   const std::vector<MeasuredRun> runs = read_runs(table);
   const Transfer transfer =
       transfers_of(table, {column_of(*request.leave_out, table)}, request.threads).front();
@@ -116,7 +140,7 @@ ValidationReport validate(const ValidationRequest& request, const Progress& prog
   if (request.page) write_page(table, request, runs, results, scores);
   if (request.record) write_record(request, runs, results, scores);
   return {.json = to_json(runs, results, scores),
-          .text = table_of(runs, results, scores, request.worst)};
+          .text = table_of(runs, results, scores, worst_listed(request))};
 }
 
 }  // namespace orrery::scenarios

@@ -15,11 +15,11 @@ struct ValidationRequest {
   std::string file;                     // CSV
   std::vector<std::string> by{};        // columns by which errors are grouped
   std::vector<std::string> software{};  // profiles that replace the shipped ones of their stacks
-  std::size_t worst = 10;               // runs or rows that the text lists
+  std::optional<std::size_t> worst{};   // runs or rows that the text lists; nullopt: 10
   /// Training runs only: a folder for accuracy.md and accuracy.svg; a file for the record of
   /// errors.
   std::optional<std::string> page{}, record{};
-  /// Training runs only: a column whose values are left out in turn.
+  /// Training runs only: a column whose values are left out in turn. Only `threads` goes with it.
   std::optional<std::string> leave_out{};
   bool in_sample = false;  // kernels and collectives only: score fits that have seen every row
   unsigned threads = 0;    // 0: as many as the machine has
@@ -32,7 +32,8 @@ struct ValidationReport {
 };
 
 /// progress  called for training runs only; the others take no time
-/// Errors    InputError: `--by: unknown column 'x' in FILE`; OutputError
+/// Errors    InputError: `--by: unknown column 'x' in FILE`, a flag that the file or --leave-out
+///           does not take; OutputError
 ValidationReport validate(const ValidationRequest& request, const Progress& progress);
 
 }  // namespace orrery::scenarios

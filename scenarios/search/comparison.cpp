@@ -41,16 +41,29 @@ std::vector<models::WaterfallPart> difference(std::vector<models::WaterfallPart>
 
 namespace {
 
+/// Is this plan's step what it is on shared links? On one node nothing leaves it.
+bool is_on_links(const Candidate& plan) {
+  return plan.shared || plan.placed.nodes == 1;
+}
+
+/// By which share the objective of a plan is above the best plan's: on shared links if both were
+/// evaluated there, else as both were searched.
+double excess_over(const Candidate& best, const Candidate& plan, const Objective& objective) {
+  if (is_on_links(best) && is_on_links(plan)) {
+    return measure_of(objective, plan) / measure_of(objective, best) - 1;
+  }
+  return objective.measure(plan.estimate) / objective.measure(best.estimate) - 1;
+}
+
 /// Ranks candidates relative to the best one of an answer.
 std::vector<RankedPlan> against_best(const PlanQuery& query, const Candidate& best,
                                      const Objective& objective,
                                      const std::vector<const Candidate*>& candidates) {
   std::vector<RankedPlan> ranked;
   const std::vector<models::WaterfallPart> parts = waterfall_of(query, best);
-  const double least = measure_of(objective, best);
   const Indistinguishable gaps = indistinguishable(query.software);
   for (const Candidate* each : candidates) {
-    const double excess = measure_of(objective, *each) / least - 1;
+    const double excess = excess_over(best, *each, objective);
     ranked.push_back({.candidate = *each,
                       .excess = excess,
                       .as_good = excess <= gaps.of(best.placed.plan, each->placed.plan),
@@ -143,11 +156,10 @@ std::vector<RankedPlan> tight_ahead(const PlanQuery& query, const PlanAnswer& an
   if (answer.fitting.empty()) return {};
   const Candidate& best = answer.fitting.front();
   if (best.estimate.fit == models::Fit::tight) return {};
-  const double least = objective.measure(best.estimate);
   std::vector<const Candidate*> ahead;
   for (const Candidate& each : answer.fitting) {
     const bool tight = each.estimate.fit == models::Fit::tight;
-    if (tight && ahead.size() < top && objective.measure(each.estimate) < least) {
+    if (tight && ahead.size() < top && excess_over(best, each, objective) < 0) {
       ahead.push_back(&each);
     }
   }

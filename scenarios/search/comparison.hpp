@@ -43,7 +43,8 @@ ExpectedStep expected_of(const PlanQuery& query, const PlanAnswer& answer,
 /// One of the best plans.
 struct RankedPlan {
   Candidate candidate;
-  double excess = 0;     // of the objective over the best plan's, as a share
+  /// Of the objective over the best plan's, as a share: both on shared links, or both as searched.
+  double excess = 0;
   bool as_good = false;  // cannot be distinguished from the best
   /// Waterfall parts of its step less the best plan's; they add up to the difference of the two
   /// steps, and are 0 for the best plan. Parts of a plan on more nodes are multiplied by the ratio

@@ -92,5 +92,15 @@ TEST_CASE("A kernel that computes wrongly is not timed") {
                     Catch::Matchers::Contains("is right: not timed"));
 }
 
+TEST_CASE("Ranks meet those of their own number, not those that an abandoned set left") {
+  Worlds worlds;
+  const RankSet::Make make = worlds.cores("threads");
+  const RankParts abandoned = make(0, 3);
+  const RankParts first = make(0, 2), second = make(1, 2);
+  CHECK(first.fabric->ranks() == 2);
+  CHECK(second.fabric->ranks() == 2);
+  CHECK(make(0, 4).fabric->ranks() == 4);
+}
+
 }  // namespace
 }  // namespace orrery::calibrate

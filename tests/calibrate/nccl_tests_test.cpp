@@ -78,6 +78,34 @@ TEST_CASE("Without a list of ranks the ratio of the bandwidths tells how many th
   CHECK(log.notes[1] == "16 ranks by the ratio of its bandwidths");
 }
 
+/// Rows of equal bandwidths, the factor of a reduce and of an all-reduce of two ranks; `root` is
+/// the column of that name, as the header has it and as the row has it.
+std::string equal_bandwidths(const std::string& names, const std::string& root) {
+  return "# size count type redop " + names +
+         " time algbw busbw error time algbw busbw error\n1073741824 268435456 float sum " + root +
+         " 10737.4 100.00 100.00 0e+00 10737.4 100.00 100.00 0e+00\n";
+}
+
+TEST_CASE("A sum is taken for a reduce by its root, and refused where the log does not say") {
+  const Imported reduce = import_text(equal_bandwidths("root", "0"), "a.log");
+  CHECK(reduce.samples.front().quantity == "reduce");
+  CHECK_FALSE(reduce.samples.front().ranks);
+  CHECK(reduce.notes.front() == "taken for reduce by its root");
+  const Imported two = import_text(equal_bandwidths("root", "-1"), "a.log");
+  CHECK(two.samples.front().quantity == "all_reduce");
+  CHECK(two.samples.front().ranks == 2);
+  // Old releases have no such column.
+  const std::string old = equal_bandwidths("", "");
+  CHECK(refused_log(old) ==
+        "a.log: the log does not name its collective, and bandwidths that are equal are those of a "
+        "reduce and of an all_reduce of two ranks; add the command line, reduce_perf or "
+        "all_reduce_perf with its flags, as the first line");
+  for (const std::string name : {"reduce", "all_reduce"}) {
+    const Imported named = import_text("./build/" + name + "_perf -g 8\n" + old, "a.log");
+    CHECK(named.samples.front().quantity == name);
+  }
+}
+
 TEST_CASE("Columns of single iterations are passed over") {
   const std::string wide =
       "# size count type redop root time algbw busbw #wrong i_min i_max i_p99 i_cv% time algbw "

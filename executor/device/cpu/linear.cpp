@@ -7,6 +7,7 @@
 #include "executor/device/cpu/multiply.hpp"
 #include "executor/device/cpu/zero_rows.hpp"
 #include "executor/device/grouped.hpp"
+#include "executor/device/row_steps.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::executor::cpu {
@@ -136,12 +137,6 @@ class PerHead {
   std::int64_t query_, made_, columns_;  // columns of queries, of the output, of a row
 };
 
-/// Elements from one row of a matrix to the next. Columns that follow a latent in its rows are not
-/// part of the matrix.
-std::int64_t leading_dimension(const View& view, std::int64_t rows, std::int64_t columns) {
-  return view.shape[1] == rows ? std::max(view.shape[2], columns) : columns;
-}
-
 /// Copies the gradient of the columns that follow a latent in its rows, after the latent's
 /// gradient.
 template <class T>
@@ -160,12 +155,10 @@ void copy_trailing_columns(const Call<T>& call, std::int64_t columns) {
 template <class T>
 void gemm(const Call<T>& call) {
   const GemmShape& s = call.operation().gemm;
-  const std::int64_t row_a = s.transpose_a ? leading_dimension(call.in(0), s.k, s.m)
-                                           : leading_dimension(call.in(0), s.m, s.k);
-  const std::int64_t row_c = leading_dimension(call.out(0), s.m, s.n);
-  multiply<T>(
-      s, {call.reads[0], call.reads[1], call.writes[0], row_a, s.transpose_b ? s.k : s.n, row_c});
-  if (row_c > s.n) return copy_trailing_columns(call, s.n);
+  const RowSteps steps{call.kernel};
+  multiply<T>(s, {call.reads[0], call.reads[1], call.writes[0], steps.a, s.transpose_b ? s.k : s.n,
+                  steps.c});
+  if (has_columns_after(call.kernel)) return copy_trailing_columns(call, s.n);
   if (call.kernel.reads.size() > 2) add_to_rows(call.reads[2], s.m, s.n, call.writes[0]);
   if (call.kernel.writes.size() > 1) add_up_rows(call.reads[1], s.k, s.n, call.writes[1]);
 }

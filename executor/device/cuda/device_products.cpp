@@ -27,6 +27,7 @@ void CudaDevice::multiply(const Kernel& kernel, const float* factors, Stream str
     gemms_->grouped(kernel, factors, stream);
   } else {
     complete = gemms_->gemm(kernel, factors, stream);
+    fill_columns_after(kernel, stream);
   }
   if (!complete) add_biases(kernel, stream);
   add_bias_gradients(kernel, stream, sums, factors == nullptr ? nullptr : factors + 2);

@@ -142,5 +142,26 @@ TEST_CASE("Lowered plans with experts mean the same to all evaluations") {
   }
 }
 
+TEST_CASE("A slow GPU slows its kernels, not its host's update nor copies between the two") {
+  for (const char* plan : {"zero=1,offload=optimizer,global_batch=16,seq_len=512",
+                           "recompute=none,offload_layers=2,global_batch=16,seq_len=512"}) {
+    const Case made = lowered(plan, "megatron-lm");
+    const PricedProgram half = at_speed(made.priced, 0.5);
+    int kernels = 0, others = 0;
+    for (std::size_t b = 0; b < half.blocks.size(); ++b) {
+      for (std::size_t i = 0; i < half.blocks[b].size(); ++i) {
+        const Operation& op = made.program->blocks[b].operations[i];
+        const Time before = made.priced.blocks[b][i].duration;
+        const bool other = op.kind == OpKind::copy || op.queue != Lane::compute;
+        ++(other ? others : kernels);
+        INFO(plan << " " << op.name);
+        CHECK(half.blocks[b][i].duration == (other ? before : before * 2));
+      }
+    }
+    CHECK(kernels > 10);
+    CHECK(others > 0);
+  }
+}
+
 }  // namespace
 }  // namespace orrery::models

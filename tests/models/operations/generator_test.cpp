@@ -25,12 +25,12 @@ Model electra(std::int64_t width) {
   return model;
 }
 
-Program lowered(const Model& model) {
+Program lowered(const Model& model, double predicted_share = 0.25) {
   Plan plan;
   plan.global_batch = 1;
   plan.seq_len = 8;
   Software software = plain_software();
-  software.kernels.predicted_share = 0.25;
+  software.kernels.predicted_share = predicted_share;
   Program program = lower(BlockInputs{model, plan, software});
   check(program);
   return program;
@@ -56,6 +56,25 @@ TEST_CASE("Its head predicts the masked share of the tokens") {
   CHECK(head == Flops{2 * 2 * (4 * 8 + 8 * 16)});
   const Block& alone = lowered(electra(0)).blocks[program.kind(ModelPart::embedding).forward];
   CHECK(block.flops() > alone.flops() + head);
+}
+
+TEST_CASE("The FLOPs of a model count all products that its Program runs, the generator's too") {
+  // A token's forward, h = 8, f = 32, V = 16, 8 tokens. Of the model: two layers of 4 x 64 + 2 x 8
+  // x 32 = 768 weights, a transform of 64 and a head of 8; attention to 8 tokens of 2 x 8 columns.
+  // Of its generator, of width 4: two layers of 192 weights, 2 x 32 in and out, a head of 16 x 8;
+  // attention to 8 tokens of 2 x 4 columns.
+  const std::int64_t own = 2 * (2 * 768 + 64 + 8) + 2 * 2 * 8 * 16;
+  const std::int64_t generated = 2 * (2 * 192 + 2 * 32 + 128) + 2 * 2 * 8 * 8;
+  for (const auto& [width, flops] : {std::pair{0, own}, std::pair{4, own + generated}}) {
+    const Model model = electra(width);
+    const Program program = lowered(model, 1);
+    Flops forward{};
+    for (const Invocation& run : program.phases[program.chunks[0].forward].invocations) {
+      forward += program.blocks[run.block].flops() * run.count;
+    }
+    CHECK(forward == Flops{static_cast<double>(8 * flops)});
+    CHECK(forward_flops_per_token(model, 8) == static_cast<double>(flops));
+  }
 }
 
 }  // namespace

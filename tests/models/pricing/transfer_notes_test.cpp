@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "models/network/collectives/nccl_settings.hpp"
 #include "models/pricing/notes.hpp"
 #include "tests/models/questions.hpp"
 
@@ -33,6 +34,24 @@ TEST_CASE("An oversubscription that changes no time says why") {
 TEST_CASE("An oversubscription that is felt, or none, says nothing") {
   CHECK(said("dgx-h100 x 8", "global_batch=64,seq_len=128", 4, 2).empty());
   CHECK(said("dgx-h100 x 8", "global_batch=64,seq_len=128", 1, 2).empty());
+}
+
+TEST_CASE("An oversubscription is felt or not by what NCCL's environment lets run") {
+  // A measured table knows no oversubscription, and a limit of channels means that no table
+  // answers.
+  Question asked = question("gpt2", "dgx-h100 x 8", "global_batch=64,seq_len=128,zero=0");
+  asked.cluster.fabric.oversubscription = 4;
+  asked.cluster.fabric.nodes_per_leaf = 2;
+  asked.cluster.measured_collectives = {
+      {"all_reduce", 64, 8, hardware::SizeTable{{{8_B, 30_us}, {1_GiB, 10_ms}}}}};
+  const Program program = lower(asked);
+  std::vector<std::string> notes;
+  note_oversubscription(program, asked.cluster, notes);
+  CHECK(notes.size() == 1);
+  notes.clear();
+  const NcclSettings limited{.channels = 64};
+  note_oversubscription(program, asked.cluster, notes, {.nccl = &limited});
+  CHECK(notes.empty());
 }
 
 TEST_CASE("Measured collectives that price nothing of a plan are named, with what it runs") {

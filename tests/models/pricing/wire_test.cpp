@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "models/network/collectives/nccl_settings.hpp"
 #include "models/pricing/price.hpp"
 #include "models/program/opcodes.hpp"
 #include "tests/models/questions.hpp"
@@ -97,6 +98,25 @@ TEST_CASE("A transfer inside a node leaves the NIC alone, also where another one
   CHECK(links[forward_channel(1)].nic > Time{});
   CHECK(links[forward_channel(2)].nic == Time{});
   CHECK(links[backward_channel(2)].nic > Time{});
+}
+
+TEST_CASE("NCCL's environment holds for transfers inside a node, too") {
+  // With a limit of channels tables price nothing, so that a slow one changes no transfer.
+  Question asked = question("gpt2-xl", "dgx-h100 x 2",
+                            "tensor=4,pipeline=4,micro_batch=1,global_batch=8,seq_len=1024");
+  const Program program = lower(asked);
+  const NcclSettings limited{.channels = 64};
+  const auto inside = [&](const NcclSettings* nccl) {
+    std::vector<std::string> notes;
+    const PricedProgram priced =
+        price_program(program, asked.cluster, asked.software, notes, {.nccl = nccl});
+    return priced.channel_links[forward_channel(0)].nvlink;
+  };
+  const Time free = inside(&limited);
+  asked.cluster.measured_collectives = {
+      {"send_receive", 2, 1, hardware::SizeTable{{{1_KiB, 5_us}, {1_GiB, 3_s}}}}};
+  CHECK(inside(&limited) == free);
+  CHECK(inside(nullptr) > free);
 }
 
 TEST_CASE("A plan that overlaps nothing in its tensor group shows all of its traffic") {

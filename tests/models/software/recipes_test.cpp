@@ -96,6 +96,33 @@ TEST_CASE("What a recipe does to fit its plan into memory is its own plan's alon
   CHECK_FALSE(recipe_choice(asked, "dispatcher").is_null());
 }
 
+TEST_CASE("A published recipe that names no GPU and no precision holds for any") {
+  // torchtitan's llama3_70b.toml, 8 tensor ranks, recomputes everything; its fp8 is a flag. The
+  // stack's own rule is selective recomputation.
+  const Model model = catalogue_model("llama3-70b");
+  for (const char* name : {"dgx-h100 x 8", "dgx-b200 x 8"}) {
+    const hardware::Cluster cluster = hardware::named_cluster(name);
+    RecipeQuestion asked{.stack = "torchtitan", .model = model, .gpu = cluster.gpu()};
+    asked.degrees.tensor = 8;
+    for (const Precision each : {Precision::bf16, Precision::fp8_current, Precision::mxfp8}) {
+      asked.precision = each;
+      CHECK(recipe_choice(asked, "recompute") == "full");
+    }
+    asked.degrees.tensor = 4;
+    CHECK(recipe_choice(asked, "recompute") == "selective");
+  }
+}
+
+TEST_CASE("A published recipe of the asked GPU comes before one that names none") {
+  // MLPerf Training 5.1, Llama 3.1 8B in fp8 on 8 GPUs: the first configuration without a GPU runs
+  // no CUDA graphs, that of B200 does.
+  const Model model = catalogue_model("llama3.1-8b");
+  const hardware::Cluster cluster = hardware::named_cluster("dgx-b200 x 1");
+  RecipeQuestion asked{.stack = "nemo-mlperf", .model = model, .gpu = cluster.gpu()};
+  asked.precision = Precision::fp8;
+  CHECK(recipe_choice(asked, "cuda_graphs") == true);
+}
+
 TEST_CASE("Attention in 8 bits is a recipe's own") {
   // MLPerf Training 5.1: the nvfp4 configuration of Llama 3.1 8B has fp8_dot_product_attention,
   // that of 405B has not.

@@ -156,6 +156,27 @@ TEST_CASE("NCCL's tuner chooses, within what its environment allows; times stay 
   CHECK(answer(named).rows[0].price.time == tree.rows[0].price.time);
 }
 
+TEST_CASE("With an environment NCCL's tuner chooses, unless another choice is stated: refused") {
+  CollectiveRequest request{.cluster = "dgx-a100-80gb x 4", .sizes = {"1GiB"}};
+  request.environment = {"NCCL_ALGO=Tree"};
+  CHECK(answer(request).rows[0].price.algorithm == "tree");
+  request.choice = "fastest";
+  CHECK_THROWS_WITH(answer(request),
+                    "--choice: expected nccl, whose environment is stated with --env, found "
+                    "'fastest'");
+  request.environment = {};
+  CHECK_NOTHROW(answer(request));
+  request.choice = "slowest";
+  CHECK_THROWS_WITH(answer(request), "--choice: expected fastest or nccl, found 'slowest'");
+}
+
+TEST_CASE("The help of --env names every variable that is read") {
+  const std::string help = orrery("collective --help").out;
+  for (const char* name : {"NCCL_ALGO=", "NCCL_PROTO=", "NCCL_MAX_NCHANNELS=", "NCCL_MAX_CTAS="}) {
+    CHECK(help.find(name) != std::string::npos);
+  }
+}
+
 TEST_CASE("What NCCL's environment does not know is refused") {
   const auto refused = [](std::vector<std::string> environment) {
     CollectiveRequest request{.cluster = "dgx-h100 x 4", .sizes = {"1MiB"}};

@@ -62,6 +62,17 @@ TEST_CASE("validate says where a cell of a kernel is wrong") {
   CHECK(ran.error == file + ":line 2: column 'm': expected a count of at least 1, found \"0\"\n");
 }
 
+TEST_CASE("validate refuses for kernels and collectives what is for training runs") {
+  const Scratch scratch;
+  for (const char* text : {kernels, collectives}) {
+    const std::string file = scratch.write("curves.csv", text);
+    for (const char* flag : {"--page", "--record", "--leave-out", "--software"}) {
+      CHECK(refused_line("validate " + file + " " + flag + " x") ==
+            std::string{flag} + ": expected a file of training runs");
+    }
+  }
+}
+
 TEST_CASE("fit curves refuses a table of something else") {
   const Scratch scratch;
   const std::string file = scratch.write("x.csv", "id,colour\n1,red\n");

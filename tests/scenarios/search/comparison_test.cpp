@@ -51,6 +51,32 @@ TEST_CASE("The parts in which two plans differ add up to the difference of their
   CHECK(best.front().excess == 0);
 }
 
+TEST_CASE("Plans are compared on links only if both were evaluated there") {
+  // Searched: 10 % apart. On links the best takes 1.5 times as long, which says nothing about a
+  // plan that was not evaluated there.
+  const PlanQuery query = plan_query("gpt2-medium", "dgx-a100-80gb x 2", 32, 1024);
+  const Objective& time = objective_named("time");
+  PlanAnswer answer = search_plans(query, time, {2, {}});
+  answer.fitting.resize(2);
+  Candidate& best = answer.fitting[0];
+  Candidate& tight = answer.fitting[1];
+  best.placed.nodes = tight.placed.nodes = 2;
+  tight.estimate.fit = models::Fit::tight;
+  tight.estimate.step = scaled(best.estimate.step, 0.9);
+  best.shared = SharedStep{scaled(best.estimate.step, 1.5), {}, {}};
+  const auto excess = [&] {
+    const std::vector<RankedPlan> ahead = tight_ahead(query, answer, time, 3);
+    return ahead.empty() ? std::nullopt : std::optional{ahead.front().excess};
+  };
+  CHECK(excess().value() == Approx(-0.1));
+  CHECK(compare_best(query, answer, time, 2)[1].excess == Approx(-0.1));
+  // On links it takes 1.2 of these 1.5; or longer than the best, and is not ahead.
+  tight.shared = SharedStep{scaled(best.estimate.step, 1.2), {}, {}};
+  CHECK(excess().value() == Approx(-0.2));
+  tight.shared->step = scaled(best.estimate.step, 1.6);
+  CHECK_FALSE(excess());
+}
+
 TEST_CASE("On another number of nodes the parts count as GPU time") {
   const PlanQuery query = plan_query("gpt2", "dgx-a100-80gb x 2", 16, 1024);
   const PlanAnswer answer = search_plans(query, objective_named("cost"), {2, {}});

@@ -60,6 +60,18 @@ TEST_CASE("validate refuses an unknown column and a table of something else") {
         std::string::npos);
 }
 
+TEST_CASE("validate refuses by name each flag that --leave-out does not take") {
+  const Scratch scratch;
+  const std::string file = scratch.write("runs.csv", runs);
+  for (const std::string flag : {"--page folder", "--record errors.json", "--by model", "--worst 3",
+                                 "--software own.json", "--in-sample"}) {
+    CHECK(refused_line("validate " + file + " --leave-out software " + flag) ==
+          flag.substr(0, flag.find(' ')) +
+              ": not with --leave-out, which takes --threads and --json alone");
+  }
+  CHECK_FALSE(std::filesystem::exists("folder"));
+}
+
 TEST_CASE("A profile of one's own stands before the shipped one") {
   // A whole second more on the host, once a step.
   const Scratch scratch;

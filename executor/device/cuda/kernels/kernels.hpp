@@ -34,6 +34,9 @@ void column_sums(const View& from, const View& to, Stream stream, std::byte* scr
                  const float* factor = nullptr);
 std::int64_t column_sums_scratch(const View& from);
 
+/// The last columns of `to` [1, rows, n] become `from` [1, rows, fewer], of one format.
+void put_last_columns(const View& from, const View& to, Stream stream);
+
 /// `to` [1, rows, n] += `row` [1, 1, n], of one format: a bias that a GEMM left out.
 void add_row(const View& row, const View& to, Stream stream);
 

@@ -2,6 +2,7 @@
 // keys that all heads share; split again in backward (device/cpu/latent.cpp).
 
 #include "executor/device/cuda/kernels/call.hpp"
+#include "executor/device/cuda/kernels/kernels.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
 #include "executor/device/cuda/kernels/number_code.hpp"
 #include "executor/device/cuda/kernels/rotations.hpp"
@@ -121,7 +122,29 @@ struct SplitHeads {
   }
 };
 
+/// One thread for a number.
+template <class T>
+struct PutLastColumns {
+  const T* from;
+  T* to;
+  std::int64_t columns, width;
+
+  __device__ void operator()(std::int64_t i) const {
+    const Division at = divided(i, width);
+    to[(at.quotient + 1) * columns - width + at.remainder] = from[i];
+  }
+};
+
 }  // namespace
+
+void put_last_columns(const View& from, const View& to, Stream stream) {
+  with_format(to.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    launch_for_each(from.elements(), stream,
+                    PutLastColumns<T>{reinterpret_cast<const T*>(from.data),
+                                      reinterpret_cast<T*>(to.data), to.shape[2], from.shape[2]});
+  });
+}
 
 void join_heads(const Call& call) {
   const Frequencies by{call.operation()};

@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(most_norm_lanes) norm_rows(Forward<T> of) {
 }  // namespace
 
 void norm(const Call& call) {
-  const Parts parts = parts_of(call);
+  const Parts parts = parts_of(call, call.in(1));
   with_format(call.in(0).dtype, [&](auto type) {
     using T = typename decltype(type)::type;
     for (int p = 0; p < parts.count; ++p) {

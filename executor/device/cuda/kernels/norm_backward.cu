@@ -167,7 +167,7 @@ std::int64_t norm_backward_scratch(const View& x, const View& weight) {
 }
 
 void norm_backward(const Call& call) {
-  const Parts parts = parts_of(call);
+  const Parts parts = parts_of(call, call.in(2));
   const bool trained = call.has_out(1);
   const models::DType sums_in = trained ? call.out(1).dtype : call.in(0).dtype;
   with_formats(call.in(0).dtype, sums_in, [&](auto type, auto sums) {

@@ -46,8 +46,9 @@ __device__ Statistics<Compute<T>> statistics_of(const RowValues<T, held>& x, con
   return {mean, C(1) / root(variance + epsilon)};
 }
 
-/// The columns that an operation normalises: whole rows, or the heads that it names, with a weight
-/// [2, head_dim], one row for queries and one for keys. Values are copied.
+/// The columns that an operation normalises: those of its weight; or the heads that it names, with
+/// a weight [2, head_dim], one row for queries and one for keys. Columns after them are copied:
+/// values, or what follows a latent in its rows.
 struct Part {
   std::int64_t first = 0, heads = 1, n = 0;
 };
@@ -56,10 +57,10 @@ struct Parts {
   int count = 1;
   std::int64_t passed = 0;  // columns after them, which are copied
 };
-inline Parts parts_of(const Call& call) {
+inline Parts parts_of(const Call& call, const View& weight) {
   const std::int64_t columns = call.in(0).shape[2];
   const models::HeadColumns& heads = call.operation().heads;
-  if (heads.dim == 0) return {{{0, 1, columns}, {}}, 1, 0};
+  if (heads.dim == 0) return {{{0, 1, weight.shape[2]}, {}}, 1, columns - weight.shape[2]};
   const std::int64_t normed = (heads.queries + heads.keys) * heads.dim;
   return {{{0, heads.queries, heads.dim}, {heads.queries * heads.dim, heads.keys, heads.dim}},
           2,

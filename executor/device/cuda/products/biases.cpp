@@ -2,6 +2,7 @@
 
 #include "executor/device/cuda/kernels/kernels.hpp"
 #include "executor/device/grouped.hpp"
+#include "executor/device/row_steps.hpp"
 
 namespace orrery::executor::cuda {
 
@@ -35,6 +36,10 @@ void add_biases(const Kernel& product, Stream stream) {
   if (product.reads.size() < 3) return;
   each_bias(*product.operation, product.writes[0], product.reads[2],
             [&](const View& rows, const View& bias) { add_row(bias, rows, stream); });
+}
+
+void fill_columns_after(const Kernel& product, Stream stream) {
+  if (has_columns_after(product)) put_last_columns(product.reads[2], product.writes[0], stream);
 }
 
 void add_bias_gradients(const Kernel& product, Stream stream, std::byte* scratch,

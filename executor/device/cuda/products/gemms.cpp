@@ -4,6 +4,7 @@
 
 #include "executor/device/cuda/errors.hpp"
 #include "executor/device/cuda/products/product_plan.hpp"
+#include "executor/device/row_steps.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::executor::cuda {
@@ -101,10 +102,11 @@ bool Gemms::gemm(const Kernel& kernel, const float* factors, Stream stream) {
   call.factors = factors;
   const GemmShape& s = call.shape;
   call.shape.batch = 1;
-  call.row_a = s.transpose_a ? s.m : s.k;
+  const RowSteps steps{kernel};
+  call.row_a = steps.a;
   call.row_b = s.transpose_b ? s.k : s.n;
-  call.row_c = s.n;
-  if (kernel.reads.size() > 2) call.bias = kernel.reads[2].data;
+  call.row_c = steps.c;
+  if (kernel.reads.size() > 2 && !has_columns_after(kernel)) call.bias = kernel.reads[2].data;
   return multiply(call, stream);
 }
 

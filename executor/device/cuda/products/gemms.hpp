@@ -35,6 +35,7 @@ class Gemms {
   Gemms& operator=(const Gemms&) = delete;
 
   /// OpKind::gemm without the gradient of a bias (writes[1]): c = op(a) op(b) [+ bias], or c += ...
+  /// Columns after c's own keep what they have (row_steps.hpp).
   /// Returns false if there is a bias that the caller must add with a kernel of its own.
   /// factors  on the GPU: of the product, and of what is in c before; null: 1, and 1 or 0
   bool gemm(const Kernel& kernel, const float* factors, Stream stream);

@@ -4,8 +4,10 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "executor/device/cuda/kernels/kernels.hpp"
 #include "executor/device/token_map.hpp"
 #include "models/model/rotary.hpp"
+#include "tests/executor/device/cuda/device_array.hpp"
 #include "tests/executor/device/cuda/trial.hpp"
 
 namespace orrery::executor::cuda {
@@ -196,6 +198,31 @@ TEST_CASE("Heads of latent attention are joined and taken apart as on the proces
     split.read(type, {1, rows, columns}, normal(4)).write(type, {1, rows, heads * dim});
     split.write(type, {1, rows, heads * made}).write(type, {1, rows, rotary}).check();
   });
+}
+
+TEST_CASE("A latent's norm copies the columns that follow it, forward and backward") {
+  for_each_pair([](DType dtype, DType gradient) {
+    for (const Shape& latent :
+         {Shape{1, 3, 1}, Shape{1, 9, 64}, Shape{1, 2, 333}, Shape{1, 35, 1200}}) {
+      for (const std::int64_t after : {1, 8, 67}) {
+        const Shape x{1, latent[1], latent[2] + after}, line{1, 1, latent[2]};
+        Trial forward{OpKind::norm}, backward{OpKind::norm_backward};
+        forward.operation.norm = backward.operation.norm = models::Norm::rms_norm;
+        forward.read(dtype, x, normal(1)).read(dtype, line, normal(2)).write(dtype, x).check();
+        backward.read(dtype, x, normal(1)).read(dtype, x, normal(2)).read(dtype, line, normal(3));
+        backward.write(dtype, x).write(gradient, line, normal(4)).check();
+      }
+    }
+  });
+}
+
+TEST_CASE("Columns that follow a product's are filled, and the product's own are left alone") {
+  // Two rows of three columns and two more.
+  DeviceArray<float> from{{1, 2, 3, 4}}, to{{10, 11, 12, 0, 0, 20, 21, 22, 0, 0}};
+  put_last_columns({reinterpret_cast<std::byte*>(from.data()), DType::fp32, {1, 2, 2}},
+                   {reinterpret_cast<std::byte*>(to.data()), DType::fp32, {1, 2, 5}}, nullptr);
+  finish_device();
+  CHECK(to.values() == std::vector<float>{10, 11, 12, 1, 2, 20, 21, 22, 3, 4});
 }
 
 }  // namespace

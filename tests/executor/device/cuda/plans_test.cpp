@@ -112,6 +112,21 @@ TEST_CASE("Experts learn on GPUs as on one processor, shared by ranks and cut") 
   check_plan(cut, whole, 1e-11);
 }
 
+TEST_CASE("Latent attention learns on GPUs as on one processor, cut or not") {
+  Job cut = job_of(small_deepseek(), Precision::fp64);
+  const Job whole = cut;
+  SECTION("on one GPU") {}
+  SECTION("queries without a latent") {
+    cut.model.query_rank = 0;
+    return check_plan(cut, cut, 1e-11);
+  }
+  SECTION("tensor ranks with cut sequences, and data ranks") {
+    cut.plan.tensor = cut.plan.data = 2;
+    cut.plan.sequence_parallel = true;
+  }
+  check_plan(cut, whole, 1e-11);
+}
+
 TEST_CASE("In fp32 a GPU and the processor differ by rounding") {
   // 24 bits, sums of some hundred terms in another order; Adam divides a gradient by its own size,
   // so that what rounding leaves of a small one moves its parameter as a large one does. OpenBLAS
@@ -124,7 +139,7 @@ TEST_CASE("In fp32 a GPU and the processor differ by rounding") {
 
 TEST_CASE("In 16 bits a GPU and the processor differ by the format's rounding") {
   // Seven bits of mantissa, in each of some twenty operands between a weight and the loss.
-  for (const models::Model& model : {small_gpt(), small_llama()}) {
+  for (const models::Model& model : {small_gpt(), small_llama(), small_deepseek()}) {
     const Job job = job_of(model, Precision::bf16);
     check_plan(job, job, 0.03);
   }
