@@ -54,9 +54,8 @@ LocalRendezvous::RankGroup& LocalRendezvous::group(int ranks) {
   const auto begun = std::find_if(groups_.begin(), groups_.end(), [&](const auto& each) {
     return each->ranks == ranks && each->joined < ranks;
   });
-  RankGroup& own = begun == groups_.end()
-                       ? *groups_.emplace_back(std::make_unique<RankGroup>(ranks))
-                       : **begun;
+  RankGroup& own =
+      begun == groups_.end() ? *groups_.emplace_back(std::make_unique<RankGroup>(ranks)) : **begun;
   ++own.joined;
   return own;
 }

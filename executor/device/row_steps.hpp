@@ -15,7 +15,8 @@ struct RowSteps {
 
   explicit RowSteps(const Kernel& gemm) {
     const models::GemmShape& s = gemm.operation->gemm;
-    a = s.transpose_a ? leading_dimension(gemm.reads[0], s.k, s.m) : leading_dimension(gemm.reads[0], s.m, s.k);
+    a = s.transpose_a ? leading_dimension(gemm.reads[0], s.k, s.m)
+                      : leading_dimension(gemm.reads[0], s.m, s.k);
     c = leading_dimension(gemm.writes[0], s.m, s.n);
   }
 

@@ -93,7 +93,7 @@ TEST_CASE("A kernel that computes wrongly is not timed") {
 }
 
 TEST_CASE("Ranks meet those of their own number, not those that an abandoned set left") {
-  Worlds worlds;
+  LocalRendezvous worlds;
   const RankSet::Make make = worlds.cores("threads");
   const RankParts abandoned = make(0, 3);
   const RankParts first = make(0, 2), second = make(1, 2);
