@@ -93,8 +93,8 @@ TEST_CASE("A kernel that computes wrongly is not timed") {
 }
 
 TEST_CASE("Ranks meet those of their own number, not those that an abandoned set left") {
-  LocalRendezvous worlds;
-  const RankSet::Make make = worlds.cores("threads");
+  LocalRendezvous rendezvous;
+  const RankSet::Make make = rendezvous.cores("threads");
   const RankParts abandoned = make(0, 3);
   const RankParts first = make(0, 2), second = make(1, 2);
   CHECK(first.fabric->ranks() == 2);
