@@ -6,6 +6,7 @@
 // Source  PTX ISA 8.5: mma.sync.m16n8k16, ldmatrix, cp.async; all from sm_80 on
 
 #include "executor/device/cuda/kernels/device_code.hpp"
+#include "executor/device/half.hpp"
 
 // Emulated kernels use emulated instructions: ORRERY_EMULATED then names a header that has both.
 #ifndef ORRERY_EMULATED
