@@ -161,10 +161,8 @@ std::vector<CollectiveTable> collective_tables(const std::vector<Sample>& sample
   std::map<Key, std::map<std::int64_t, std::vector<double>>> found;
   for (const Sample& sample : samples) {
     const Time* time = std::get_if<Time>(&sample.value);
-    constexpr const char* known[] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast",
-                                     "reduce",     "all_to_all", "send_receive"};
-    const bool collective =
-        std::find(std::begin(known), std::end(known), sample.quantity) != std::end(known);
+    const auto& known = hardware::measured_operations;
+    const bool collective = std::find(known.begin(), known.end(), sample.quantity) != known.end();
     if (!time || !collective || !sample.size || !sample.ranks || *sample.ranks < 2) continue;
     if (sample.detail == "in_place" || *time < Time{1} || *sample.size < Bytes{1}) continue;
     found[{sample.quantity, *sample.ranks, sample.nodes.value_or(1)}][sample.size->count()]

@@ -11,12 +11,6 @@ namespace {
 
 constexpr std::int64_t longest_side = std::int64_t{1} << 40;
 
-DType read_format(const std::string& format, const Node& place) {
-  const auto type = dtype_named(format);
-  if (!type) place.fail("unknown number format; known: fp64 fp32 tf32 fp16 bf16 fp8 fp4");
-  return *type;
-}
-
 /// `[[m, n, k, ratio], ...]`: measured time over the curve's.
 ShapeResidual read_shapes(const Node& shapes) {
   std::vector<ShapeResidual::ResidualSample> samples;

@@ -14,10 +14,17 @@
 #include "hardware/protocol_constants.hpp"
 #include "hardware/site.hpp"
 #include "sim/quantity.hpp"
+#include "sim/words.hpp"
 
 namespace orrery::hardware {
 
 enum class ScaleUp : std::uint8_t { none, pcie, mesh, nvswitch, xgmi, shared_memory };
+inline constexpr Words<ScaleUp, 6> scale_up_words{{{ScaleUp::none, "none"},
+                                                   {ScaleUp::pcie, "pcie"},
+                                                   {ScaleUp::mesh, "mesh"},
+                                                   {ScaleUp::nvswitch, "nvswitch"},
+                                                   {ScaleUp::xgmi, "xgmi"},
+                                                   {ScaleUp::shared_memory, "shared_memory"}}};
 
 /// One cable inside a node, both directions alike. Its ends are "gpu3", "nic0", or any other name:
 /// a switch or a socket.

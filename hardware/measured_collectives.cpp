@@ -9,16 +9,10 @@ namespace orrery::hardware {
 
 namespace {
 
-constexpr const char* operations[] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast",
-                                      "reduce",     "all_to_all", "send_receive"};
-
 CollectiveTable read_table(const Node& table) {
   table.only({"operation", "ranks", "nodes", "points", "notes", "sources"});
-  const std::size_t which =
-      table["operation"].one_of({operations[0], operations[1], operations[2], operations[3],
-                                 operations[4], operations[5], operations[6]});
   CollectiveTable read;
-  read.operation = operations[which];
+  read.operation = measured_operations[table["operation"].one_of(measured_operations)];
   read.ranks = static_cast<int>(table["ranks"].integer(2, 1 << 20));
   const auto nodes = table.find("nodes");
   read.nodes = nodes ? static_cast<int>(nodes->integer(1, read.ranks)) : 1;

@@ -1,7 +1,5 @@
 #include "hardware/offer.hpp"
 
-#include <array>
-
 #include "hardware/entries.hpp"
 #include "hardware/reading.hpp"
 #include "hardware/sources.hpp"
@@ -30,12 +28,10 @@ std::vector<std::string> names_of(const Node& nodes) {
   return names;
 }
 
-constexpr std::array scope_names{"gpu", "node", "cluster"};
-
 }  // namespace
 
 std::string_view name(OfferScope scope) {
-  return scope_names[static_cast<std::size_t>(scope)];
+  return word_of(offer_scope_words, scope);
 }
 
 Offer read_offer(const Node& node) {
@@ -44,7 +40,7 @@ Offer read_offer(const Node& node) {
   return {.name = node["name"].as<std::string>(),
           .provider = node["provider"].as<std::string>(),
           .nodes = names_of(node["node"]),
-          .scope = static_cast<OfferScope>(node["scope"].one_of({"gpu", "node", "cluster"})),
+          .scope = node["scope"].word(offer_scope_words),
           .date = node["date"].as<std::string>(),
           .source = source_of(node.json(), "/on_demand"),
           .on_demand = positive<Price>(node["on_demand"]),

@@ -10,6 +10,7 @@
 
 #include "sim/input/document.hpp"
 #include "sim/quantity.hpp"
+#include "sim/words.hpp"
 
 namespace orrery::hardware {
 
@@ -19,6 +20,8 @@ enum class OfferScope : std::uint8_t {
   node,     // single machines, with no training network between them
   cluster,  // several nodes on one such network
 };
+inline constexpr Words<OfferScope, 3> offer_scope_words{
+    {{OfferScope::gpu, "gpu"}, {OfferScope::node, "node"}, {OfferScope::cluster, "cluster"}}};
 std::string_view name(OfferScope scope);
 
 /// One way to rent a node of the catalogue. Prices are of one GPU with its share of the host.

@@ -40,8 +40,7 @@ Bandwidth domain_bandwidth(const Node& scale_up, ScaleUp kind, const Gpu& gpu) {
 void read_scale_up(const Node& scale_up, NodeType& node, CollectiveConstants& constants) {
   scale_up.only({"name", "kind", "reduces", "bandwidth", "base", "step", "ring_share",
                  "switch_share", "group_rates", "notes", "sources"});
-  node.scale_up = static_cast<ScaleUp>(
-      scale_up["kind"].one_of({"none", "pcie", "mesh", "nvswitch", "xgmi", "shared_memory"}));
+  node.scale_up = scale_up["kind"].word(scale_up_words);
   node.scale_up_bandwidth = domain_bandwidth(scale_up, node.scale_up, node.gpu);
   node.switch_reduces = scale_up.value_or("reduces", false);
   if (node.gpus > 1 && node.scale_up == ScaleUp::none) {

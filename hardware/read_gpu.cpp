@@ -26,9 +26,7 @@ CurveOrigin origin_of(const Json& gpu, const std::string& pointer) {
 
 void read_peaks(const Node& peaks, Gpu& gpu) {
   for (const auto& [format, rate] : peaks.members()) {
-    const auto type = dtype_named(format);
-    if (!type) rate.fail("unknown number format; known: fp64 fp32 tf32 fp16 bf16 fp8 fp4");
-    gpu.dense_peak[static_cast<std::size_t>(*type)] = positive<FlopRate>(rate);
+    gpu.dense_peak[static_cast<std::size_t>(read_format(format, rate))] = positive<FlopRate>(rate);
   }
   if (peaks.members().empty()) peaks.fail("a GPU needs the peak of one format or more");
 }

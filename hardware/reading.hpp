@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "hardware/dtype.hpp"
 #include "sim/input/document.hpp"
 #include "sim/input/units.hpp"
 
@@ -32,6 +33,13 @@ inline double share(const Node& node) {
   const double value = node.as<double>();
   if (!(value > 0 && value <= 1)) node.fail_expected("a share above 0, at most 1");
   return value;
+}
+
+/// A format that a GPU computes in, at the place that names it.
+inline DType read_format(const std::string& format, const Node& place) {
+  const auto type = dtype_named(format);
+  if (!type) place.fail("unknown number format; known: fp64 fp32 tf32 fp16 bf16 fp8 fp4");
+  return *type;
 }
 
 inline std::optional<Money> purchase_price(const Node& node) {

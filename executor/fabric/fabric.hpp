@@ -87,6 +87,23 @@ struct HostWaits {
   Time waited{};                     // in all, on the host
 };
 
+/// What each member sends and receives in a collective, in multiples of `count` elements.
+struct RankShares {
+  std::int64_t sent = 1, received = 1;
+};
+constexpr RankShares shares_of(models::Collective kind, std::int64_t members) {
+  switch (kind) {
+    case models::Collective::reduce_scatter:
+      return {members, 1};
+    case models::Collective::all_gather:
+      return {1, members};
+    case models::Collective::all_to_all:
+      return {members, members};
+    default:
+      return {1, 1};
+  }
+}
+
 class Fabric {
  public:
   virtual ~Fabric() = default;

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include <fstream>
 
 #include "executor/launch/private_folder.hpp"
+#include "executor/launch/secret.hpp"
 #include "executor/launch/signals.hpp"
 #include "executor/launch/socket.hpp"
 
@@ -45,14 +45,6 @@ class RunFolder {
   std::string path_;
 };
 
-std::string random_job() {
-  std::uint64_t number = 0;
-  if (::getrandom(&number, sizeof number, 0) != sizeof number) {
-    number = static_cast<std::uint64_t>(::getpid());
-  }
-  return fmt::format("local-{:016x}", number);
-}
-
 /// The children, from the first fork to the last wait.
 class ChildProcesses {
  public:
@@ -76,7 +68,7 @@ class ChildProcesses {
   ChildProcesses& operator=(const ChildProcesses&) = delete;
 
   void start() {
-    const std::string job = random_job();
+    const std::string job = "local-" + random_name();
     for (int rank = 0; rank < settings_.ranks; ++rank) {
       Environment all = environment();
       all["ORRERY_RANK"] = std::to_string(rank);

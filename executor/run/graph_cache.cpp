@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "executor/errors.hpp"
+#include "executor/run/random.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::executor {
@@ -44,14 +45,12 @@ const GraphCache::Known* GraphCache::beginning(std::size_t block, std::size_t op
   return nullptr;
 }
 
-/// Source  Fowler, Noll & Vo, FNV-1a, on whole words
 std::size_t GraphCache::Hash::operator()(const Key& key) const {
-  std::uint64_t hash = 14695981039346656037U;
-  const auto add = [&](std::uint64_t word) { hash = (hash ^ word) * 1099511628211U; };
-  add(key.block);
-  add(key.first);
-  for (const std::byte* each : key.operands) add(reinterpret_cast<std::uintptr_t>(each) >> 4);
-  return hash;
+  Fnv1a hash;  // of whole words
+  hash.add(key.block);
+  hash.add(key.first);
+  for (const std::byte* each : key.operands) hash.add(reinterpret_cast<std::uintptr_t>(each) >> 4);
+  return hash.value();
 }
 
 void GraphCache::run(std::size_t block, const Known& segment, const std::vector<View>& views,

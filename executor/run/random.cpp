@@ -42,9 +42,9 @@ void RandomStream::normals(std::uint64_t first, double deviation, std::span<floa
 }
 
 std::uint64_t stream_number(std::string_view name) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return hash;
+  Fnv1a hash;
+  for (const char c : name) hash.add(static_cast<unsigned char>(c));
+  return hash.value();
 }
 
 }  // namespace orrery::executor

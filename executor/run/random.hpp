@@ -49,6 +49,17 @@ class RandomStream {
   std::uint64_t seed_, stream_;
 };
 
+/// A hash of numbers in order, each a byte of a text or a whole word.
+/// Source  Fowler, Noll & Vo, FNV-1a, 64 bits
+class Fnv1a {
+ public:
+  void add(std::uint64_t number) { hash_ = (hash_ ^ number) * 0x100000001b3U; }
+  std::uint64_t value() const { return hash_; }
+
+ private:
+  std::uint64_t hash_ = 0xcbf29ce484222325U;
+};
+
 /// A stream's number from a name (FNV-1a, 64 bits).
 std::uint64_t stream_number(std::string_view name);
 

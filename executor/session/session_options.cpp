@@ -2,6 +2,7 @@
 
 #include "executor/session/devices.hpp"
 #include "sim/input/text.hpp"
+#include "sim/input/units.hpp"
 
 namespace orrery::executor {
 
@@ -9,7 +10,7 @@ namespace {
 
 /// Checks a duration of a run: above 0, up to a year.
 void check_seconds(const char* flag, double value) {
-  constexpr double most = 365 * 86400;
+  constexpr double most = 365 * seconds_per_day;
   if (value > 0 && value <= most) return;
   throw InputError{flag,
                    fmt::format("expected seconds above 0, at most {}, found {}", most, value)};

@@ -18,13 +18,6 @@ constexpr std::size_t most_bytes = std::size_t{1} << 20;
 constexpr int most_node_gpus = 576;
 constexpr int most_node_nics = 1024;
 
-constexpr Words<ScaleUp, 6> scale_up_words{{{ScaleUp::none, "none"},
-                                            {ScaleUp::pcie, "pcie"},
-                                            {ScaleUp::mesh, "mesh"},
-                                            {ScaleUp::nvswitch, "nvswitch"},
-                                            {ScaleUp::xgmi, "xgmi"},
-                                            {ScaleUp::shared_memory, "shared_memory"}}};
-
 std::string rate_text(Bandwidth rate) {
   return fmt::format("{:g} GB/s", rate.count() / 1e9);
 }

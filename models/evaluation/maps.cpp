@@ -108,7 +108,7 @@ class MapRunner {
 
   ShortMap map_of_runs(const Runs& runs) const {
     MaxPlusMap map = MaxPlusMap::identity();
-    for (const auto& [block, count] : runs) map = map.then(blocks_[block].power(count));
+    for (const auto& [block, count] : runs) map = map.then(power(blocks_[block], count));
     return ShortMap{map};
   }
 

@@ -65,17 +65,18 @@ struct MaxPlusMap {
       }
     }
   }
-
-  /// This map applied `count` times, by repeated squaring.
-  MaxPlusMap power(std::int64_t count) const {
-    if (count == 1) return *this;
-    MaxPlusMap result = identity();
-    for (MaxPlusMap base = *this; count > 0; count /= 2) {
-      if (count % 2 == 1) result = result.then(base);
-      if (count > 1) base = base.then(base);
-    }
-    return result;
-  }
 };
+
+/// A map applied `count` times, by repeated squaring. `Map` has `identity` and `then`.
+template <class Map>
+Map power(const Map& map, std::int64_t count) {
+  if (count == 1) return map;
+  Map result = Map::identity();
+  for (Map base = map; count > 0; count /= 2) {
+    if (count % 2 == 1) result = result.then(base);
+    if (count > 1) base = base.then(base);
+  }
+  return result;
+}
 
 }  // namespace orrery::models

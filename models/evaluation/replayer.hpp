@@ -3,7 +3,6 @@
 // are replayed operation by operation: phase_replayer.hpp.
 
 #include <algorithm>
-#include <optional>
 #include <vector>
 
 #include "models/evaluation/chain.hpp"

@@ -248,8 +248,8 @@ void add_persistent(const Program& program, RankClass& ranks, const BlockInputs&
   const std::int64_t master = is_master || !here ? 0 : ranks.owned * bits(state) / 8;
   const DType stored = cast_when_gathered ? state : storage;
   const std::vector<PersistentBuffer> held{
-      {"parameters", BufferKind::parameter, Bytes{weights * bits(stored) / 8}},
-      {"gradients", BufferKind::gradient, Bytes{sums * bits(gradient) / 8}},
+      {"parameters", BufferKind::parameter, bytes_in(stored, weights)},
+      {"gradients", BufferKind::gradient, bytes_in(gradient, sums)},
       {"optimizer", BufferKind::optimizer,
        Bytes{master} + moments_bytes(inputs.plan, here ? ranks.owned : 0)}};
   ranks.persistent.insert(ranks.persistent.begin(), held.begin(), held.end());
@@ -265,7 +265,7 @@ void add_persistent(const Program& program, RankClass& ranks, const BlockInputs&
   const bool wider = bits(gradient) > bits(storage);
   if (software.accumulation == Accumulation::separate && wider && !sharding.gradients) {
     ranks.persistent.push_back(
-        {"fresh_gradients", BufferKind::gradient, Bytes{ranks.parameters * bits(storage) / 8}});
+        {"fresh_gradients", BufferKind::gradient, bytes_in(storage, ranks.parameters)});
   }
 }
 

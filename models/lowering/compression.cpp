@@ -10,10 +10,6 @@ namespace orrery::models {
 
 namespace {
 
-Bytes in(DType type, std::int64_t elements) {
-  return Bytes{elements * bits(type) / 8};
-}
-
 Instruction aside(std::uint32_t phase, std::uint16_t chunk, std::uint32_t awaits) {
   Instruction each;
   each.op = Opcode::compress;
@@ -125,7 +121,7 @@ BucketReduction::Instructions BucketReduction::reduce_all(RankClass& ranks, Join
                                                           std::uint16_t chunk) {
   const Phases phases = phases_of(joint.elements);
   joint.dtype = DType::fp16;
-  joint.bytes = in(DType::fp16, joint.elements);
+  joint.bytes = bytes_in(DType::fp16, joint.elements);
   hold(ranks, "narrow", BufferKind::staging, joint.bytes);
   Instructions all{{aside(phases.compress, chunk, no_binding)}, {}, {}};
   all.compress.push_back(add(std::move(joint), chunk));
@@ -143,15 +139,15 @@ BucketReduction::Instructions BucketReduction::gather_largest(RankClass& ranks,
                          .kind = Collective::all_gather,
                          .communicator = joint.communicator,
                          .dtype = DType::int32,
-                         .bytes = in(DType::int32, own * replicas),
+                         .bytes = bytes_in(DType::int32, own * replicas),
                          .classes = joint.classes,
                          .first_unit = joint.first_unit,
                          .part = 1};
   joint.kind = Collective::all_gather;
-  joint.bytes = in(joint.dtype, own * replicas);
-  hold(ranks, "residual", BufferKind::optimizer, in(program_.formats.state, joint.elements));
-  hold(ranks, "values", BufferKind::staging, in(joint.dtype, own));
-  hold(ranks, "indices", BufferKind::staging, in(DType::int32, own));
+  joint.bytes = bytes_in(joint.dtype, own * replicas);
+  hold(ranks, "residual", BufferKind::optimizer, bytes_in(program_.formats.state, joint.elements));
+  hold(ranks, "values", BufferKind::staging, bytes_in(joint.dtype, own));
+  hold(ranks, "indices", BufferKind::staging, bytes_in(DType::int32, own));
   hold(ranks, "values.all", BufferKind::staging, joint.bytes);
   hold(ranks, "indices.all", BufferKind::staging, places.bytes);
   Instructions all{{aside(phases.compress, chunk, no_binding)}, {}, {}};
@@ -169,20 +165,20 @@ BucketReduction::Instructions BucketReduction::reduce_factors(RankClass& ranks,
   const DType state = program_.formats.state;
   joint.low_rank_factor = true;
   joint.dtype = state;
-  joint.bytes = in(state, rows * rank);
+  joint.bytes = bytes_in(state, rows * rank);
   JointCollective other{.name = joint.name + ".q",
                         .kind = Collective::all_reduce,
                         .communicator = joint.communicator,
                         .dtype = state,
-                        .bytes = in(state, columns * rank),
+                        .bytes = bytes_in(state, columns * rank),
                         .classes = joint.classes,
                         .first_unit = joint.first_unit,
                         .part = 1,
                         .low_rank_factor = true};
-  hold(ranks, "residual", BufferKind::optimizer, in(state, rows * columns));
+  hold(ranks, "residual", BufferKind::optimizer, bytes_in(state, rows * columns));
   hold(ranks, "q", BufferKind::optimizer, other.bytes);
   hold(ranks, "p", BufferKind::staging, joint.bytes);
-  hold_largest(ranks, "matrix", BufferKind::staging, in(state, rows * columns));
+  hold_largest(ranks, "matrix", BufferKind::staging, bytes_in(state, rows * columns));
   Instructions all{{aside(phases.compress, chunk, no_binding)}, {}, {}};
   all.compress.push_back(add(std::move(joint), chunk));
   all.second_step.push_back(aside(phases.second_step, chunk, all.compress.back().target));
@@ -211,7 +207,7 @@ BucketReduction::Instructions BucketReduction::trade_bytes(RankClass& ranks, Joi
     hold(ranks, each, BufferKind::staging, all_shares);
   }
   hold(ranks, "sum.bytes", BufferKind::staging, own);
-  hold_largest(ranks, "sum", BufferKind::staging, in(program_.formats.state, share.elements));
+  hold_largest(ranks, "sum", BufferKind::staging, bytes_in(program_.formats.state, share.elements));
   Instructions all{{aside(phases.compress, chunk, no_binding)}, {}, {}};
   all.compress.push_back(add(std::move(joint), chunk));
   all.second_step.push_back(aside(phases.second_step, chunk, all.compress.back().target));

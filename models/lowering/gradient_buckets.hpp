@@ -79,11 +79,7 @@ inline std::int64_t piece_of(const Program& program, std::int64_t elements,
                              MeshView view = MeshView::dense) {
   const std::int64_t shards =
       view == MeshView::experts ? program.mesh.degree(MeshAxis::expert_data) : program.shards();
-  return (elements + shards - 1) / shards;
-}
-
-inline Bytes bytes_in(DType type, std::int64_t elements) {
-  return Bytes{elements * bits(type) / 8};
+  return equal_piece(elements, shards);
 }
 
 }  // namespace orrery::models

@@ -31,9 +31,6 @@ class StepEnd {
   std::int64_t expert_shards() const {
     return sharded() ? program_.mesh.degree(MeshAxis::expert_data) : 1;
   }
-  static std::int64_t piece(std::int64_t elements, std::int64_t shards) {
-    return (elements + shards - 1) / shards;
-  }
 
   static Instruction step(Opcode op, std::uint32_t target) {
     Instruction each;
@@ -57,12 +54,12 @@ class StepEnd {
     const auto last = static_cast<std::uint32_t>(program_.chunks.back().stage);
     // Where gradients are already sharded, only the owned piece is summed.
     const std::int64_t shared = program_.classes.front().owned > 0 ? shards() : 1;
-    const std::int64_t elements = (table->elements() + shared - 1) / shared;
+    const std::int64_t elements = equal_piece(table->elements(), shared);
     const std::uint32_t tie = add({.name = "tied embedding",
                                    .kind = Collective::all_reduce,
                                    .communicator = program_.communicator(CommunicatorRole::tie),
                                    .dtype = gradient_,
-                                   .bytes = Bytes{elements * bits(gradient_) / 8},
+                                   .bytes = bytes_in(gradient_, elements),
                                    .classes = {std::min(first, last), std::max(first, last)}});
     program_.classes[first].instructions.push_back(step(Opcode::sum_replicas, tie));
     program_.classes[last].instructions.push_back(step(Opcode::sum_replicas, tie));
@@ -84,7 +81,8 @@ class StepEnd {
       const std::uint32_t mirror = stages - 1 - c;
       const std::int64_t experts = expert_parameters(program_.classes[c]);
       const std::int64_t dense = parameters_of(program_.classes[c]) - experts;
-      const std::int64_t held = piece(dense, shards()) + piece(experts, expert_shards());
+      const std::int64_t held =
+          equal_piece(dense, shards()) + equal_piece(experts, expert_shards());
       program_.communicators.push_back({.name = "copies.s" + std::to_string(c),
                                         .role = CommunicatorRole::mirror,
                                         .axes = MeshAxis::pipeline,
@@ -95,7 +93,7 @@ class StepEnd {
                .kind = Collective::all_reduce,
                .communicator = static_cast<std::uint16_t>(program_.communicators.size() - 1),
                .dtype = gradient_,
-               .bytes = Bytes{held * bits(gradient_) / 8},
+               .bytes = bytes_in(gradient_, held),
                .classes = {c, mirror}});
       for (const std::uint32_t each : {c, mirror}) {
         program_.classes[each].instructions.push_back(step(Opcode::sum_replicas, sum));
@@ -130,7 +128,7 @@ class StepEnd {
     RankClass& ranks = program_.classes[c];
     Bytes bytes = partial_sums_of(ranks);
     if (bytes == Bytes{}) return;
-    if (ranks.owned > 0) bytes = Bytes{(bytes.count() + shards() - 1) / shards()};
+    if (ranks.owned > 0) bytes = Bytes{equal_piece(bytes.count(), shards())};
     const std::uint32_t sum = add({.name = "replicated gradients.s" + std::to_string(ranks.stage),
                                    .kind = Collective::all_reduce,
                                    .communicator = program_.communicator(CommunicatorRole::tensor),
@@ -180,7 +178,8 @@ class StepEnd {
       ranks.frozen += frozen_parameters(program_, program_.phases[program_.chunks[chunk].forward]);
     }
     const std::int64_t experts = expert_parameters(ranks), dense = ranks.parameters - experts;
-    if (ranks.owned == 0) ranks.owned = piece(dense, shards()) + piece(experts, expert_shards());
+    if (ranks.owned == 0)
+      ranks.owned = equal_piece(dense, shards()) + equal_piece(experts, expert_shards());
     const std::int64_t owned = ranks.owned;
     std::vector<Instruction>& list = ranks.instructions;
     list.push_back(step(Opcode::optimizer, phase_of("gradient_norm", owned, gradient_norm_block)));
@@ -217,7 +216,7 @@ class StepEnd {
                              .kind = broadcasts ? Collective::broadcast : Collective::all_gather,
                              .communicator = program_.communicator(over),
                              .dtype = storage,
-                             .bytes = Bytes{elements * bits(storage) / 8},
+                             .bytes = bytes_in(storage, elements),
                              .classes = {c},
                              .hidden_in_next_step = true})));
   }

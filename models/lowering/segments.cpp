@@ -106,7 +106,7 @@ JointCollective reduction_of(const Program& program, std::uint32_t rank_class,
       .kind = sharded ? Collective::reduce_scatter : Collective::all_reduce,
       .communicator = communicator_over(program, sharded ? unit.sharded : unit.replicated),
       .dtype = gradient,
-      .bytes = Bytes{segment.parameters * bits(gradient) / 8},
+      .bytes = bytes_in(gradient, segment.parameters),
       .classes = {rank_class},
       .elements = segment.parameters};
   joint.first_unit = segment.first_unit;
@@ -122,8 +122,8 @@ std::optional<JointCollective> reduction_of_copies(const Program& program,
   joint.name += ".copies";
   joint.kind = Collective::all_reduce;
   joint.communicator = program.communicator(CommunicatorRole::replica);
-  joint.elements = (reduction.elements + shards - 1) / shards;
-  joint.bytes = Bytes{joint.elements * bits(joint.dtype) / 8};
+  joint.elements = equal_piece(reduction.elements, shards);
+  joint.bytes = bytes_in(joint.dtype, joint.elements);
   joint.accumulate_traffic = {};
   return joint;
 }

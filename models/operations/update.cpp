@@ -94,8 +94,8 @@ Block adam_on_host(const BlockInputs& inputs, std::int64_t elements) {
 }  // namespace
 
 Bytes moments_bytes(const Plan& plan, std::int64_t elements) {
-  const Bytes numbers{elements * bits(moment_dtype(plan)) / 8};
-  const Bytes scales{moment_scales(plan, elements) * bits(DType::fp32) / 8};
+  const Bytes numbers = bytes_in(moment_dtype(plan), elements);
+  const Bytes scales = bytes_in(DType::fp32, moment_scales(plan, elements));
   return (numbers + scales) * 2;
 }
 

@@ -90,14 +90,6 @@ const PlanField& plan_field(std::string_view key);
 /// The JSON of one value in --plan: a number, true or false, or else a word.
 Json scalar_of(std::string_view text);
 
-/// A feature of training stacks that is not simulated yet, and is refused by name.
-struct UnsimulatedField {
-  std::string_view key;
-  std::string_view column;            // of a CSV file of measured runs; empty: none
-  void (*refuse)(const Node& value);  // accepts only the value that a plan without it means
-};
-std::span<const UnsimulatedField> unsimulated_fields();
-
 /// The degrees of a plan: "TP 8 + SP · PP 16 x 6 · DP 8 ZeRO-1".
 std::string degrees_of(const Plan& plan);
 /// The degrees and choices of a plan: "... · micro-batch 2 · recompute none".

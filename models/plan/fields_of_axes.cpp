@@ -39,7 +39,7 @@ Json write_context_form(const Plan& plan) {
 
 std::string derive_context_form(Plan& plan, const PlanBasis&) {
   if (plan.context == 1) return {};
-  return "ring taken as default";
+  return fmt::format("{} taken as default", word_of(context_form_words, plan.context_form));
 }
 
 void read_context_heads(const Node& ranks, Plan& plan) {

@@ -20,11 +20,7 @@ std::string default_of(const PlanField& field, Plan& plan, const PlanBasis& basi
 void check_keys(const Node& plan) {
   std::vector<std::string_view> keys;
   for (const PlanField& each : plan_fields()) keys.push_back(each.key);
-  for (const UnsimulatedField& each : unsimulated_fields()) keys.push_back(each.key);
   plan.only(keys);
-  for (const UnsimulatedField& each : unsimulated_fields()) {
-    if (const auto value = plan.find(each.key)) each.refuse(*value);
-  }
 }
 
 }  // namespace

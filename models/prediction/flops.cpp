@@ -1,7 +1,6 @@
 #include "models/prediction/flops.hpp"
 
 #include <algorithm>
-#include <string_view>
 
 #include "models/model/counts.hpp"
 #include "models/plan/derived.hpp"

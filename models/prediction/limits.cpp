@@ -100,7 +100,7 @@ void require_exact_times(const PricedProgram& priced) {
   if (outside_schedule(priced) + piece * pieces < longest) return;  // most steps are seconds
   const double work = all_work(priced, phases, wires);
   if (work < longest) return;
-  constexpr double picoseconds_per_day = 86400e12;
+  constexpr double picoseconds_per_day = seconds_per_day * 1e12;
   throw InputError{
       "/plan",
       fmt::format(

@@ -9,13 +9,13 @@
 
 namespace orrery::models {
 
-namespace {
-
 void note_once(const std::string& text, std::vector<std::string>& assumptions) {
   if (std::find(assumptions.begin(), assumptions.end(), text) == assumptions.end()) {
     assumptions.push_back(text);
   }
 }
+
+namespace {
 
 /// How many GEMMs one format has, and how many of them lie outside the measured shapes.
 struct ShapeCoverage {

@@ -14,6 +14,9 @@
 
 namespace orrery::models {
 
+/// Adds a text unless it is already there.
+void note_once(const std::string& text, std::vector<std::string>& assumptions);
+
 /// Notes each fallback curve that the Program uses, once; returns how many there are.
 int note_fallbacks(const hardware::Gpu& gpu, const Program& program, const Software& software,
                    std::vector<std::string>& assumptions);

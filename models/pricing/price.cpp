@@ -1,7 +1,6 @@
 #include "models/pricing/price.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "models/network/collectives/measured.hpp"
 #include "models/network/collectives/nccl_settings.hpp"

@@ -46,12 +46,6 @@ std::vector<NotedMessage> messages_of(const Program& program, int gpus_per_node,
   return transfers;
 }
 
-void add_once(const std::string& text, std::vector<std::string>& assumptions) {
-  if (std::find(assumptions.begin(), assumptions.end(), text) == assumptions.end()) {
-    assumptions.push_back(text);
-  }
-}
-
 /// "all_reduce in a node, reduce_scatter across nodes".
 std::string message_kinds(const std::vector<NotedMessage>& transfers) {
   std::set<std::string> kinds;
@@ -102,9 +96,9 @@ void note_idle_tables(const std::vector<NotedMessage>& transfers, const hardware
                     most ? fmt::format(" (up to {} alone)", format(*most)) : "");
   }
   if (idle.empty()) return;
-  add_once(fmt::format("measured collectives that price nothing here: {}; this plan runs {}", idle,
-                       message_kinds(transfers)),
-           assumptions);
+  note_once(fmt::format("measured collectives that price nothing here: {}; this plan runs {}", idle,
+                        message_kinds(transfers)),
+            assumptions);
 }
 
 /// Why oversubscribed leaf switches (fewer links up than down) change no time.
@@ -132,7 +126,7 @@ void note_tables(const Program& program, const hardware::Cluster& cluster,
   const std::vector<NotedMessage> transfers = messages_of(program, cluster.node.gpus, order);
   for (const NotedMessage& each : transfers) {
     if (const auto text = table_note(each.kind, each.bytes, each.group, cluster)) {
-      add_once(*text, assumptions);
+      note_once(*text, assumptions);
     }
   }
   note_idle_tables(transfers, cluster, assumptions);
@@ -150,9 +144,9 @@ void note_oversubscription(const Program& program, const hardware::Cluster& clus
            price(each.kind, each.bytes, each.group, full, pricing).time;
   });
   if (felt) return;
-  add_once(fmt::format("/cluster/fabric/oversubscription: {:.3g} changes no time here: {}",
-                       cluster.fabric.oversubscription, unfelt_because(transfers, cluster)),
-           assumptions);
+  note_once(fmt::format("/cluster/fabric/oversubscription: {:.3g} changes no time here: {}",
+                        cluster.fabric.oversubscription, unfelt_because(transfers, cluster)),
+            assumptions);
 }
 
 }  // namespace orrery::models

@@ -13,11 +13,6 @@ LinkTimes stretched(LinkTimes links, double factor) {
   return {.nic = scaled(links.nic, factor), .nvlink = scaled(links.nvlink, factor)};
 }
 
-/// Time of a transfer's bytes between nodes, at its full rate, which links inside a node may limit.
-Time fluid_of(LinkTimes links) {
-  return links.nic > Time{} ? std::max(links.nic, links.nvlink) : Time{};
-}
-
 /// No link is full for longer than the transfer takes.
 LinkTimes within(LinkTimes links, Time time) {
   return {.nic = std::min(links.nic, time), .nvlink = std::min(links.nvlink, time)};
@@ -77,13 +72,13 @@ PricedOperation WirePricer::in_block(const Operation& op) const {
   priced.flows = std::max(1, whole.flows);
   if (role != CommunicatorRole::tensor) {
     priced.duration = whole.time;
-    priced.fluid = std::min(whole.time, fluid_of(whole.links));
+    priced.fluid = std::min(whole.time, whole.links.fluid());
     return priced;
   }
   const double shown = software_.overlap.tensor_exposed;
   const double exposed = program_.overlaps_tensor ? shown : std::max(1.0, shown);
   priced.duration = scaled(whole.time, exposed);
-  priced.fluid = std::min(priced.duration, scaled(fluid_of(whole.links), exposed));
+  priced.fluid = std::min(priced.duration, scaled(whole.links.fluid(), exposed));
   const Time hidden = std::max(Time{}, whole.time - priced.duration);
   (op.collective == Collective::all_gather ? priced.trail : priced.lead) = hidden;
   return priced;
@@ -103,21 +98,21 @@ PricedOperation WirePricer::joint_of(const JointCollective& joint,
                                      const CollectiveTime& whole) const {
   const Overlap& overlap = software_.overlap;
   if (!of_replicas(program_.role_of(joint.communicator))) {
-    return {.duration = whole.time, .links = whole.links, .fluid = fluid_of(whole.links)};
+    return {.duration = whole.time, .links = whole.links, .fluid = whole.links.fluid()};
   }
   if (joint.kind == Collective::broadcast && overlap.broadcast_per_rank > Time{}) {
     const std::int64_t ranks = groups_[joint.communicator].ranks;
     const std::int64_t most = overlap.broadcast_group;
     const Time in_turn = overlap.broadcast_per_rank * (most > 0 ? std::min(ranks, most) : ranks);
     const LinkTimes links = within(whole.links, in_turn);
-    return {.duration = in_turn, .links = links, .fluid = fluid_of(links)};
+    return {.duration = in_turn, .links = links, .fluid = links.fluid()};
   }
   const Time shown = scaled(whole.time, overlap.data_exposed / overlap.data_efficiency);
   return {.duration = shown + sums_time(joint) + fetch_time(joint),
           .lead = scaled(whole.time, 1 / overlap.data_efficiency) - shown,
           .links = stretched(whole.links, 1 / overlap.data_efficiency),
-          .fluid = std::min(shown, scaled(fluid_of(whole.links),
-                                          overlap.data_exposed / overlap.data_efficiency))};
+          .fluid = std::min(
+              shown, scaled(whole.links.fluid(), overlap.data_exposed / overlap.data_efficiency))};
 }
 
 /// Time to fetch the rank's piece from the host before a gather; from files it comes in pieces, as

@@ -91,9 +91,9 @@ class ReductionCheck {
   /// A reduction between HSDP copies must cover the shards of the reduction before it.
   void between_copies(Token i, const JointCollective& copies) const {
     const std::int64_t shards = replicas();
-    const bool pieces =
-        !reductions_.empty() && joint(reductions_.back()).first_unit == copies.first_unit &&
-        (joint(reductions_.back()).elements + shards - 1) / shards == copies.elements;
+    const bool pieces = !reductions_.empty() &&
+                        joint(reductions_.back()).first_unit == copies.first_unit &&
+                        equal_piece(joint(reductions_.back()).elements, shards) == copies.elements;
     if (!pieces) refuse(i, "are not the pieces of the reduction before");
   }
 

@@ -63,6 +63,11 @@ class Mesh {
   std::array<std::int64_t, axis_count> degrees_{};
 };
 
+/// Elements of each of so many equal pieces, of which the last is padded.
+constexpr std::int64_t equal_piece(std::int64_t elements, std::int64_t pieces) {
+  return (elements + pieces - 1) / pieces;
+}
+
 /// Groups of ranks along a set of axes; the members of a group follow from a rank's coordinates.
 struct Communicator {
   std::string name;  // "tp", "dp", "world", "tie", "pp_f"

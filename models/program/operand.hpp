@@ -13,6 +13,11 @@ namespace orrery::models {
 
 using hardware::DType;
 
+/// Bytes of so many elements in this format.
+inline Bytes bytes_in(DType type, std::int64_t elements) {
+  return Bytes{elements * bits(type) / 8};
+}
+
 /// Who owns an operand and how long it lives.
 enum class Role : std::uint8_t {
   input,      // written by the previous block

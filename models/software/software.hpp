@@ -85,6 +85,11 @@ struct Software {
   std::string_view attention(std::string_view generation) const;
 };
 
+/// Are its numbers fitted to runs of this stack? Those of a profile without residuals are not.
+inline bool is_fitted(const Software& software) {
+  return software.residuals && software.residuals->of == Residuals{}.of;
+}
+
 /// The profile for a run of a stack named in a CSV file. Looks in `own`, then in the shipped
 /// profiles: the first whose `stands_for` matches, else the one of that name. If neither has one,
 /// `generic`, with an assumption. Shipped profiles are taken as of `year` (0: not known).

@@ -41,7 +41,7 @@ class ContentionBars {
   std::string svg() const {
     if (most_ <= 0) return svg_text(70, 60, "no step was predicted", "");
     std::string text;
-    const double tick = tick_of(most_ - from_);
+    const double tick = svg_tick(most_ - from_);
     for (double at = std::ceil(from_ / tick) * tick; at <= most_ * 1.00001; at += tick) {
       text += svg_line(x(at), contention_box.top - 8, x(at), contention_box.bottom(),
                        "stroke='#e3e3e3'");
@@ -66,13 +66,6 @@ class ContentionBars {
   }
 
  private:
-  static double tick_of(double range) {
-    const double power = std::pow(10, std::floor(std::log10(range / 4)));
-    for (const double factor : {1, 2, 5}) {
-      if (factor * power * 5 >= range) return factor * power;
-    }
-    return 10 * power;
-  }
   double x(double at) const {
     return contention_box.left + contention_box.width * (at - from_) / (most_ - from_);
   }

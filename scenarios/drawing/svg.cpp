@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 namespace orrery::scenarios {
 
 namespace {
@@ -15,6 +17,14 @@ std::string escaped(const std::string& text) {
 }
 
 }  // namespace
+
+double svg_tick(double range) {
+  const double power = std::pow(10, std::floor(std::log10(range / 5)));
+  for (const double factor : {1, 2, 5}) {
+    if (factor * power * 5 >= range * 0.999) return factor * power;
+  }
+  return 10 * power;
+}
 
 std::string svg_line(double x1, double y1, double x2, double y2, const std::string& attributes) {
   return fmt::format("<line x1='{:.1f}' y1='{:.1f}' x2='{:.1f}' y2='{:.1f}' {}/>\n", x1, y1, x2, y2,

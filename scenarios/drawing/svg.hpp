@@ -18,6 +18,9 @@ struct SvgBox {
   double bottom() const { return top + height; }
 };
 
+/// A tick distance of 1, 2 or 5 times a power of ten that gives about five ticks over `range`.
+double svg_tick(double range);
+
 /// `attributes` as SVG writes them: "stroke='#888'".
 std::string svg_line(double x1, double y1, double x2, double y2, const std::string& attributes);
 std::string svg_text(double x, double y, const std::string& text, const std::string& attributes);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <map>
 #include <utility>
 #include <vector>
 
@@ -67,13 +66,6 @@ Json attention_words(const CurveCard& card, bool both_passes) {
   return words;
 }
 
-/// Attention kernels: name in the measured tables, name in the catalogue.
-const std::map<std::string, std::string> attention_kernels{{"FlashAttention-1", "flash-1"},
-                                                           {"FlashAttention-2", "flash-2"},
-                                                           {"FlashAttention-3", "flash-3"},
-                                                           {"cuDNN", "cudnn"},
-                                                           {"Triton", "triton"}};
-
 }  // namespace
 
 Json catalogue_words(const KernelCurves::Curve& curve, const CurveCard& card) {
@@ -84,10 +76,10 @@ Json catalogue_words(const KernelCurves::Curve& curve, const CurveCard& card) {
             {"at", "/gemm/" + catalogue_dtype(row.dtype)},
             {"value", gemm_words(card)}};
   }
-  const auto kernel = attention_kernels.find(row.implementation);
-  if (curve.form == KernelForm::fused_attention && kernel != attention_kernels.end()) {
+  const auto kernel = catalogue_kernel(row.implementation);
+  if (curve.form == KernelForm::fused_attention && kernel) {
     return {{"gpu", row.gpu},
-            {"at", "/attention/" + kernel->second},
+            {"at", "/attention/" + std::string{*kernel}},
             {"value", attention_words(card, row.kernel != "flash_fwd")}};
   }
   return Json::object();

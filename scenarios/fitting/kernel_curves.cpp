@@ -16,15 +16,6 @@ std::size_t fewest_samples(KernelForm form) {
   return form == KernelForm::stream ? 1 : 8;
 }
 
-/// The catalogue's name of an attention kernel, from its name in the measured tables.
-std::string catalogue_kernel(const std::string& implementation) {
-  if (implementation == "FlashAttention-1") return "flash-1";
-  if (implementation == "FlashAttention-3") return "flash-3";
-  if (implementation == "cuDNN") return "cudnn";
-  if (implementation == "Triton") return "triton";
-  return "flash-2";
-}
-
 /// Seconds of a GEMM by the catalogue's curve; nothing if the GPU does not support its format.
 std::optional<double> catalogue_gemm(const KernelSample& sample) {
   const MeasuredKernel& row = *sample.row;
@@ -39,7 +30,7 @@ std::optional<double> catalogue_gemm(const KernelSample& sample) {
 
 std::optional<double> catalogue_attention(const KernelSample& sample) {
   const MeasuredKernel& row = *sample.row;
-  const std::string kernel = catalogue_kernel(row.implementation);
+  const std::string kernel{catalogue_kernel(row.implementation).value_or("flash-2")};
   if (sample.gpu->attention.count(kernel) == 0) return std::nullopt;
   const Flops scores =
       multiplied<Flops>(std::max<std::int64_t>(row.batch, 1), row.heads, row.k, row.k);

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <utility>
+
 #include "scenarios/fitting/words.hpp"
 
 namespace orrery::scenarios {
@@ -65,6 +68,19 @@ std::string table_of(const MeasuredKernel& row) {
 
 std::string curve_of(const MeasuredKernel& row) {
   return fmt::format("{}|{}|{}|{}", table_of(row), row.source, row.n, row.k);
+}
+
+std::optional<std::string_view> catalogue_kernel(std::string_view implementation) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kernels{
+      {{"FlashAttention-1", "flash-1"},
+       {"FlashAttention-2", "flash-2"},
+       {"FlashAttention-3", "flash-3"},
+       {"cuDNN", "cudnn"},
+       {"Triton", "triton"}}};
+  for (const auto& [measured, name] : kernels) {
+    if (measured == implementation) return name;
+  }
+  return std::nullopt;
 }
 
 std::string catalogue_dtype(const std::string& dtype) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/input/csv.hpp"
@@ -39,6 +40,10 @@ std::string table_of(const MeasuredKernel& row);
 /// Key of the rows that are left out together: kernel, GPU, dtype, n and k of one source, with all
 /// its m, batches and heads. For attention that is a whole sequence length.
 std::string curve_of(const MeasuredKernel& row);
+
+/// The catalogue's name of an attention kernel, "flash-2" for "FlashAttention-2"; nullopt where it
+/// has none.
+std::optional<std::string_view> catalogue_kernel(std::string_view implementation);
 
 /// A dtype by its catalogue name: "nvfp4" is "fp4"; empty and unknown ones are unchanged.
 std::string catalogue_dtype(const std::string& dtype);

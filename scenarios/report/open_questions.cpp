@@ -43,15 +43,11 @@ constexpr OpenSwitch switches[] = {
 constexpr std::size_t most_questions = 2;
 constexpr double least_change = 0.005;
 
-bool is_known(const Software& software) {
-  return !software.residuals || software.residuals->of == "this stack";
-}
-
 }  // namespace
 
 std::vector<OpenQuestion> open_questions(const models::Question& question, Time step) {
   std::vector<OpenQuestion> found;
-  if (is_known(question.software)) return found;
+  if (models::is_fitted(question.software)) return found;
   for (const OpenSwitch& each : switches) {
     models::Question other = question;
     each.other_way(other.software, question.cluster.gpu().generation.name);

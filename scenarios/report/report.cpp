@@ -179,9 +179,9 @@ std::string out_of_memory_line(const ReportInputs& in) {
 std::string tokens_line(const ReportInputs& in) {
   if (!in.options.tokens) return {};
   const double run = *in.options.tokens / in.prediction.tokens_per_second;
-  constexpr double day = 86400;
-  const std::string time =
-      run >= day ? fmt::format("{:.1f} days", run / day) : fmt::format("{:.1f} hours", run / 3600);
+  const std::string time = run >= seconds_per_day
+                               ? fmt::format("{:.1f} days", run / seconds_per_day)
+                               : fmt::format("{:.1f} hours", run / 3600);
   std::string cost;
   if (in.prediction.cost) {
     cost = dollars(in.prediction.cost->count() * run / seconds(in.prediction.step)) + ", ";

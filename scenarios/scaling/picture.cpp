@@ -25,15 +25,6 @@ std::vector<const ScalingPoint*> predicted_points(const ScalingReport& report) {
   return points;
 }
 
-/// A tick distance of 1, 2 or 5 times a power of ten that gives about five ticks up to `most`.
-double tick_below(double most) {
-  const double power = std::pow(10, std::floor(std::log10(most / 5)));
-  for (const double factor : {1, 2, 5}) {
-    if (factor * power * 5 >= most * 0.999) return factor * power;
-  }
-  return 10 * power;
-}
-
 class Bars {
  public:
   explicit Bars(const std::vector<const ScalingPoint*>& points) : points_{points} {
@@ -43,7 +34,7 @@ class Bars {
   std::string svg() const {
     std::string text =
         svg_text(bars_box.left, 32, "where the step goes, slowest rank", "font-weight='bold'");
-    const double tick = tick_below(most_);
+    const double tick = svg_tick(most_);
     for (double at = 0; at <= most_ * 1.0001; at += tick) {
       text += svg_line(bars_box.left, y(at), bars_box.right(), y(at), "stroke='#e3e3e3'");
       text +=

@@ -43,16 +43,17 @@ std::string above_published(const PlanReport& report, const ExpectedStep& expect
   const models::Estimate& best = report.answer.fitting.front().estimate;
   if (!published || best.mfu <= published->mfu) return {};
   const models::Software& software = report.query.software;
-  const bool fitted = software.residuals && software.residuals->of == "this stack";
   const double likely = best.mfu / std::max(1.0, ratio(expected.step, best.step));
   return "\n" +
          paragraph(
-             fmt::format("Its MFU of {:.1f} % is above those of all {} published runs of {}, "
-                         "{:.1f} % at most ({}): it is the best of {} plans, of which those "
-                         "runs tried a few{}. Expect {:.1f} %.",
-                         100 * best.mfu, published->rows, peak_of(report.query),
-                         100 * published->mfu, published->run, report.answer.fits(),
-                         fitted ? "" : ", by a profile that is of no measured stack", 100 * likely),
+             fmt::format(
+                 "Its MFU of {:.1f} % is above those of all {} published runs of {}, "
+                 "{:.1f} % at most ({}): it is the best of {} plans, of which those "
+                 "runs tried a few{}. Expect {:.1f} %.",
+                 100 * best.mfu, published->rows, peak_of(report.query), 100 * published->mfu,
+                 published->run, report.answer.fits(),
+                 models::is_fitted(software) ? "" : ", by a profile that is of no measured stack",
+                 100 * likely),
              2, options);
 }
 

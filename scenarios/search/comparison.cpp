@@ -74,10 +74,6 @@ std::vector<RankedPlan> against_best(const PlanQuery& query, const Candidate& be
   return ranked;
 }
 
-bool fitted(const models::Software& software) {
-  return software.residuals && software.residuals->of == "this stack";
-}
-
 /// Expected largest of n standard normal errors (Blom's formula).
 double expected_maximum(std::size_t n) {
   const auto count = static_cast<double>(n);
@@ -118,7 +114,7 @@ double Indistinguishable::of(const models::Plan& best, const models::Plan& plan)
 
 Indistinguishable indistinguishable(const models::Software& software) {
   const models::PublishedErrors& record = models::published_errors();
-  if (fitted(software)) {
+  if (is_fitted(software)) {
     return {record.fitted.gap_of_alike / 100, record.fitted.gap_of_others / 100};
   }
   return {record.unfitted.gap_of_alike / 100, record.unfitted.mean_regret / 100};
@@ -126,7 +122,7 @@ Indistinguishable indistinguishable(const models::Software& software) {
 
 std::string words_of_ties(const models::Software& software) {
   const models::PublishedErrors& record = models::published_errors();
-  if (fitted(software)) {
+  if (is_fitted(software)) {
     return fmt::format(
         "by as much the errors of two published plans of one model differed as often as not; of "
         "plans measured more than 5 % apart {:.0f} % of pairs were in the predicted order",

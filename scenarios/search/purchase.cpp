@@ -20,8 +20,6 @@ namespace orrery::scenarios {
 
 namespace {
 
-constexpr double seconds_per_day = 86400;
-
 /// One node type at one size.
 struct RentedCluster {
   const Rental* rental = nullptr;

@@ -4,11 +4,11 @@
 #include <tuple>
 #include <utility>
 
+#include "sim/input/units.hpp"
+
 namespace orrery::scenarios {
 
 namespace {
-
-constexpr double seconds_in_a_day = 86400;
 
 /// Marks the Pareto front of days and cost: from the fastest on, each choice that is cheaper than
 /// all before it.
@@ -63,7 +63,7 @@ void merge_equals(std::vector<PurchaseChoice>& choices) {
 double excess_of(const PurchaseQuery& query, double days, Money cost) {
   double excess = 0;
   if (query.deadline) {
-    excess = std::max(excess, days * seconds_in_a_day / seconds(*query.deadline));
+    excess = std::max(excess, days * seconds_per_day / seconds(*query.deadline));
   }
   if (query.budget) excess = std::max(excess, ratio(cost, *query.budget));
   return excess;

@@ -59,9 +59,6 @@ void read_plan_cells(const Row& row, MeasuredRun& run) {
   for (const models::PlanField& field : models::plan_fields()) {
     read_cell(row, field.key, field.column, field.kind == models::PlanField::Kind::count, run);
   }
-  for (const models::UnsimulatedField& field : models::unsimulated_fields()) {
-    read_cell(row, field.key, field.column, true, run);
-  }
 }
 
 /// HSDP: sharded inside a node and replicated between nodes, unless the ranks per shard are stated.

@@ -89,11 +89,6 @@ std::string model_out_of_scope(const MeasuredRun& run) {
 }
 
 std::string plan_out_of_scope(const MeasuredRun& run) {
-  for (const models::UnsimulatedField& each : models::unsimulated_fields()) {
-    if (run.count(each.key).value_or(1) > 1) {
-      return fmt::format("{} parallelism is not simulated yet", each.key);
-    }
-  }
   for (const PlanField& field : models::plan_fields()) {
     const std::string cell = run.stated(field.key);
     if (field.kind != PlanField::Kind::word || cell.empty()) continue;

@@ -16,9 +16,7 @@
 #include "sim/errors.hpp"
 
 namespace orrery {
-namespace {
 
-/// Bytes of the UTF-8 character that starts `text`, 0 if none does (Unicode 15, table 3-7).
 std::size_t character_length(std::string_view text) {
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
   const unsigned char first = byte(0);
@@ -35,6 +33,8 @@ std::size_t character_length(std::string_view text) {
   if (first == 0xF4 && byte(1) > 0x8F) return 0;
   return length;
 }
+
+namespace {
 
 /// Reads a file, or a pipe that has a writer. Refuses a device, which may never end, and a pipe
 /// without a writer, which would never begin.

@@ -16,6 +16,10 @@ std::string read_file(const std::string& path, std::size_t limit);
 /// Refuses what is not UTF-8 text: `name: is binary, not text`, `name:line 3: is not UTF-8`.
 void require_text(std::string_view bytes, const std::string& name);
 
+/// Bytes of the UTF-8 character that begins `text`, which is not empty; 0 if none does.
+/// Source  Unicode 15, table 3-7; RFC 3629, section 4
+std::size_t character_length(std::string_view text);
+
 /// Line of a byte, from 1.
 std::size_t line_of(std::string_view text, std::size_t offset);
 

@@ -10,6 +10,8 @@
 
 namespace orrery {
 
+inline constexpr double seconds_per_day = 86'400;
+
 /// What a text of this quantity looks like, for error messages: `a rate such as "450 GB/s"`.
 template <class Q>
 std::string_view expected_form();

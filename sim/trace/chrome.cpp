@@ -11,34 +11,13 @@
 #include <tuple>
 #include <vector>
 
+#include "sim/input/text.hpp"
+
 namespace orrery {
 namespace {
 
 constexpr std::size_t flush_at = 1 << 16;
 constexpr std::string_view replacement = "\xEF\xBF\xBD";  // U+FFFD
-
-/// How many bytes of well-formed UTF-8 (RFC 3629, section 4) `text` begins with, 0 if it does not;
-/// the first byte is not ASCII.
-std::size_t sequence_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) -> unsigned {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
-  };
-  const auto continues = [&](std::size_t i) { return (byte(i) & 0xC0) == 0x80; };
-  const unsigned first = byte(0);
-  const unsigned second = byte(1);
-  if (first >= 0xC2 && first <= 0xDF) return continues(1) ? 2 : 0;
-  if (first >= 0xE0 && first <= 0xEF) {
-    const bool overlong = first == 0xE0 && second < 0xA0;
-    const bool surrogate = first == 0xED && second > 0x9F;
-    return continues(1) && continues(2) && !overlong && !surrogate ? 3 : 0;
-  }
-  if (first >= 0xF0 && first <= 0xF4) {
-    const bool overlong = first == 0xF0 && second < 0x90;
-    const bool beyond = first == 0xF4 && second > 0x8F;
-    return continues(1) && continues(2) && continues(3) && !overlong && !beyond ? 4 : 0;
-  }
-  return 0;
-}
 
 void append_string(std::string& out, std::string_view text) {
   out += '"';
@@ -46,7 +25,7 @@ void append_string(std::string& out, std::string_view text) {
     const char c = text[i];
     const auto byte = static_cast<unsigned char>(c);
     if (byte >= 0x80) {
-      const std::size_t length = sequence_length(text.substr(i));
+      const std::size_t length = character_length(text.substr(i));
       out += length == 0 ? replacement : text.substr(i, length);
       i += std::max<std::size_t>(length, 1);
       continue;

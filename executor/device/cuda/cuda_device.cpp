@@ -222,7 +222,7 @@ void CudaDevice::own_kernel(const Kernel& kernel, Stream stream) {
                           .tokens = places_of(kernel.place.tokens)};
     attentions_->launch(kernel, stream, room);
   } else {
-    launch_kernel(kernel, stream, scratch(Bytes{scratch_bytes(op, kernel.reads, kernel.writes)}),
+    launch_kernel(kernel, stream, scratch(Bytes{scratch_bytes(op, kernel.reads)}),
                   places_of(kernel.place.tokens));
   }
 }

@@ -93,7 +93,7 @@ MpiFabric::~MpiFabric() {
 }
 
 GroupId MpiFabric::make_group(std::span<const int> members) {
-  MpiGroup group{.members = static_cast<int>(members.size())};
+  MpiGroup group;
   const auto found = std::find(members.begin(), members.end(), rank_);
   const bool member = found != members.end();
   group.index = static_cast<int>(found - members.begin());

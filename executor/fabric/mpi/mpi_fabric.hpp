@@ -40,7 +40,6 @@ class MpiFabric final : public Fabric {
  private:
   struct MpiGroup {
     MPI_Comm communicator = MPI_COMM_NULL;
-    int members = 0;
     int index = 0;
   };
   /// Pieces of one call, and what has to be copied when they are done.

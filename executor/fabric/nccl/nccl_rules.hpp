@@ -37,23 +37,6 @@ inline std::string key_of(const TransferDirection& direction) {
   return fmt::format("nccl/way/{}/{}/{}", direction.group, direction.from, direction.to);
 }
 
-/// What a member sends and receives, in multiples of `count` elements.
-struct EndCounts {
-  std::int64_t given = 1, gotten = 1;
-};
-inline EndCounts ends_of(models::Collective kind, std::int64_t members) {
-  switch (kind) {
-    case models::Collective::reduce_scatter:
-      return {members, 1};
-    case models::Collective::all_gather:
-      return {1, members};
-    case models::Collective::all_to_all:
-      return {members, members};
-    default:
-      return {1, 1};
-  }
-}
-
 /// The contract of CollectiveCall, as far as one member can see it.
 /// Errors  ContractError
 inline void require_sound(const CollectiveCall& call, std::int64_t members, std::int64_t index) {
@@ -68,14 +51,14 @@ inline void require_sound(const CollectiveCall& call, std::int64_t members, std:
   ensure(known, "NCCL has no such collective");
   ensure(call.root >= 0 && call.root < members, "the root of a broadcast lies outside its group");
   if (call.count == 0) return;
-  const EndCounts ends = ends_of(call.kind, members);
+  const RankShares shares = shares_of(call.kind, members);
   const std::int64_t size = call.count * size_of(call.element);
   const std::byte* own_send = call.send;  // equal to own_receive in a call in place
   const std::byte* own_receive = call.receive;
   if (call.kind == Collective::reduce_scatter) own_send += index * size;
   if (call.kind == Collective::all_gather) own_receive += index * size;
-  const bool apart = call.send + ends.given * size <= call.receive ||
-                     call.receive + ends.gotten * size <= call.send;
+  const bool apart = call.send + shares.sent * size <= call.receive ||
+                     call.receive + shares.received * size <= call.send;
   ensure(apart || own_send == own_receive, "a collective's ends overlap");
 }
 

@@ -7,28 +7,7 @@
 
 namespace orrery::executor {
 
-namespace {
-
 using models::Collective;
-
-/// What each member sends and receives in a collective, in multiples of `count` elements.
-struct RankShares {
-  std::int64_t sent = 1, received = 1;
-};
-RankShares shares_of(Collective kind, std::int64_t members) {
-  switch (kind) {
-    case Collective::reduce_scatter:
-      return {members, 1};
-    case Collective::all_gather:
-      return {1, members};
-    case Collective::all_to_all:
-      return {members, members};
-    default:
-      return {1, 1};
-  }
-}
-
-}  // namespace
 
 StagedFabric::StagedFabric(Fabric& carrier, Device& device)
     : carrier_{carrier}, device_{device}, name_{std::string{carrier.name()} + ", staged"} {}

@@ -233,7 +233,7 @@ ThreadWorld::Shared ThreadWorld::transfer(const TransferCall& call, int rank, bo
   std::deque<Shared>& theirs = (sends ? group.receives : group.sends)[way];
   if (theirs.empty()) {
     auto mine = std::make_shared<WaitingCall>();
-    mine->ends = {call.buffer};
+    mine->first = call.buffer;
     mine->bytes = call.bytes;
     (sends ? group.sends : group.receives)[way].push_back(mine);
     return mine;
@@ -241,8 +241,8 @@ ThreadWorld::Shared ThreadWorld::transfer(const TransferCall& call, int rank, bo
   Shared met = theirs.front();
   theirs.pop_front();
   ensure(met->bytes == call.bytes, "a send meets a receive of another size");
-  std::byte* to = sends ? met->ends[0] : call.buffer;
-  const std::byte* from = sends ? call.buffer : met->ends[0];
+  std::byte* to = sends ? met->first : call.buffer;
+  const std::byte* from = sends ? call.buffer : met->first;
   copy_bytes(to, from, call.bytes);
   finish(*met);
   return met;

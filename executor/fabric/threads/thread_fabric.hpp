@@ -36,7 +36,7 @@ class ThreadWorld {
   /// A collective or a transfer, until all participants have called.
   struct WaitingCall {
     std::vector<CollectiveCall> calls;  // by member
-    std::vector<std::byte*> ends;       // of a transfer: the buffer of the side that called first
+    std::byte* first = nullptr;         // of a transfer: the buffer of the side that called first
     std::int64_t bytes = 0;             // of a transfer
     std::size_t arrived = 0;
     bool done = false;

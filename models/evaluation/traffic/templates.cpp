@@ -1,8 +1,6 @@
 #include "models/evaluation/traffic/templates.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 
 #include "models/evaluation/traffic/inside_kinds.hpp"
 #include "sim/errors.hpp"
@@ -35,9 +33,8 @@ RankPlacement contiguous(std::size_t ranks, std::uint32_t gpus_per_node) {
 namespace traffic {
 
 FluidWire wire_of(LinkTimes links) {
-  if (links.nic <= Time{}) return {};
-  const Time fluid = std::max(links.nic, links.nvlink);
-  return {fluid, ratio(links.nic, fluid)};
+  const Time fluid = links.fluid();
+  return fluid == Time{} ? FluidWire{} : FluidWire{fluid, ratio(links.nic, fluid)};
 }
 
 namespace {
@@ -263,7 +260,7 @@ JobSources sources_of(const PricedProgram& priced, const NetworkSite& site, std:
 
 Time fluid_of_channel(const PricedProgram& priced, std::uint32_t channel) {
   if (priced.channel_links.empty()) return Time{};
-  return std::min(traffic::wire_of(priced.channel_links[channel]).fluid, priced.channels[channel]);
+  return std::min(priced.channel_links[channel].fluid(), priced.channels[channel]);
 }
 
 }  // namespace orrery::models

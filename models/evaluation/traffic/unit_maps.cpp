@@ -47,17 +47,6 @@ struct UnitMaps::Pair {
     both.met.raise(met.then(next.own));
     return both;
   }
-
-  /// This pair applied `count` times, by repeated squaring.
-  Pair power(std::int64_t count) const {
-    if (count == 1) return *this;
-    Pair result = identity();
-    for (Pair base = *this; count > 0; count /= 2) {
-      if (count % 2 == 1) result = result.then(base);
-      if (count > 1) base = base.then(base);
-    }
-    return result;
-  }
 };
 
 UnitMaps::Pair UnitMaps::pair_of(const ChainBlock& block) {
@@ -114,7 +103,7 @@ UnitMaps::UnitMaps(const Program& program, const std::vector<ChainBlock>& blocks
     map_of_phase_.push_back(found->second);
     if (!fresh) continue;
     Pair all = Pair::identity();
-    for (const auto& [block, count] : found->first) all = all.then(pairs[block].power(count));
+    for (const auto& [block, count] : found->first) all = all.then(power(pairs[block], count));
     maps_.push_back(reduced(all));
   }
 }

@@ -33,12 +33,19 @@ Model preset(const Node& config) {
   return model;
 }
 
-void read_sizes(const Node& config, Model& model) {
-  const auto optional = [&](std::string_view key, std::int64_t low, std::int64_t high,
-                            std::int64_t otherwise) {
+/// Reads integers that a config may leave out.
+struct OptionalSize {
+  const Node& config;
+
+  std::int64_t operator()(std::string_view key, std::int64_t low, std::int64_t high,
+                          std::int64_t otherwise) const {
     const auto member = config.find(key);
     return member ? member->integer(low, high) : otherwise;
-  };
+  }
+};
+
+void read_sizes(const Node& config, Model& model) {
+  const OptionalSize optional{config};
   model.layers = config["layers"].integer(1, Limits::layers);
   model.hidden = config["hidden"].integer(1, Limits::hidden);
   model.heads = config["heads"].integer(1, Limits::heads);
@@ -68,11 +75,7 @@ void read_sizes(const Node& config, Model& model) {
 
 /// Reads the experts, and which layers have them.
 void read_experts(const Node& config, Model& model) {
-  const auto optional = [&](std::string_view key, std::int64_t low, std::int64_t high,
-                            std::int64_t otherwise) {
-    const auto member = config.find(key);
-    return member ? member->integer(low, high) : otherwise;
-  };
+  const OptionalSize optional{config};
   model.experts = optional("experts", 0, Limits::experts, 0);
   if (model.experts == 0) return;
   model.experts_per_token = config["experts_per_token"].integer(1, model.experts);

@@ -5,6 +5,7 @@
 // GPU, collisions of flows inside the fabric, siblings on one PCIe tree, and dozens of racks of 72,
 // which reach the rate of 8 of their 72 NICs.
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -31,6 +32,9 @@ inline std::string_view name(Protocol protocol) {
 struct LinkTimes {
   Time nic{};     // the group's share of a node's NICs
   Time nvlink{};  // a GPU's links inside its node, of any kind (NVLink, xGMI, PCIe)
+
+  /// Time of the bytes between nodes at full rate, which links inside a node may limit.
+  Time fluid() const { return nic > Time{} ? std::max(nic, nvlink) : Time{}; }
 };
 
 /// The time of a collective and its use of links.

@@ -72,7 +72,7 @@ TEST_CASE("The FLOPs of a model count all products that its Program runs, the ge
     for (const Invocation& run : program.phases[program.chunks[0].forward].invocations) {
       forward += program.blocks[run.block].flops() * run.count;
     }
-    CHECK(forward == Flops{static_cast<double>(8 * flops)});
+    CHECK(forward == Flops{8 * flops});
     CHECK(forward_flops_per_token(model, 8) == static_cast<double>(flops));
   }
 }

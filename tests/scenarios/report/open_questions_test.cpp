@@ -31,5 +31,13 @@ TEST_CASE("A stack with runs of its own is not asked") {
   CHECK(open_questions(question, models::predict(question).step).empty());
 }
 
+TEST_CASE("A profile that states no residuals is fitted to no stack, and is asked") {
+  models::Question question = long_sequences("megatron-lm");
+  CHECK(models::is_fitted(question.software));
+  question.software.residuals.reset();
+  CHECK_FALSE(models::is_fitted(question.software));
+  CHECK_FALSE(open_questions(question, models::predict(question).step).empty());
+}
+
 }  // namespace
 }  // namespace orrery::scenarios

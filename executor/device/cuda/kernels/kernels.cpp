@@ -53,8 +53,7 @@ void launch_kernel(const Kernel& kernel, Stream stream, std::byte* scratch,
   launch({kernel, stream, scratch, tokens});
 }
 
-std::int64_t scratch_bytes(const models::Operation& operation, std::span<const View> reads,
-                           std::span<const View>) {
+std::int64_t scratch_bytes(const models::Operation& operation, std::span<const View> reads) {
   switch (operation.kind) {
     case OpKind::norm_backward:
       return norm_backward_scratch(reads[1], reads[2]);

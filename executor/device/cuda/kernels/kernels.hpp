@@ -21,8 +21,7 @@ namespace orrery::executor::cuda {
 void launch_kernel(const Kernel& kernel, Stream stream, std::byte* scratch,
                    const TokenPlaces& tokens = {});
 
-std::int64_t scratch_bytes(const models::Operation& operation, std::span<const View> reads,
-                           std::span<const View> writes);
+std::int64_t scratch_bytes(const models::Operation& operation, std::span<const View> reads);
 
 /// Why an operation of these kinds cannot run; empty: it can.
 std::string kernel_refusal(const models::Operation& operation);

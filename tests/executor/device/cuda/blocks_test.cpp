@@ -67,8 +67,7 @@ Room by_processor(const Tensor& from, BlockFormat format, BlocksAlong way) {
 /// A kernel's call with scratch of its own.
 void launch_with_scratch(const Operation& op, std::span<const View> reads,
                          std::span<const View> writes) {
-  const DeviceArray<std::byte> scratch{
-      Bytes8(static_cast<std::size_t>(scratch_bytes(op, reads, writes)))};
+  const DeviceArray<std::byte> scratch{Bytes8(static_cast<std::size_t>(scratch_bytes(op, reads)))};
   Kernel kernel;
   kernel.operation = &op;
   kernel.reads = reads;

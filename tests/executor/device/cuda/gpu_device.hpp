@@ -38,8 +38,8 @@ class EmulatedDevice final : public CpuDevice {
     if (is_fp8_product(op)) return run_fp8_product(kernel);
     if (op.kind == models::OpKind::grouped_gemm) return run_product(kernel, {}, nullptr);
     if (is_gemm(op)) return CpuDevice::run(kernel);
-    const std::int64_t wanted = is_attention(op) ? attention_scratch_bytes(op)
-                                                 : scratch_bytes(op, kernel.reads, kernel.writes);
+    const std::int64_t wanted =
+        is_attention(op) ? attention_scratch_bytes(op) : scratch_bytes(op, kernel.reads);
     std::vector<Line> scratch = lines(wanted);
     auto* memory = reinterpret_cast<std::byte*>(scratch.data());
     is_attention(op) ? launch_attention(kernel, nullptr, memory)

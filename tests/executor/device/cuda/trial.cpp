@@ -175,8 +175,8 @@ std::vector<Numbers> Trial::by_gpu() const {
   const Views all = views([&](std::size_t i) { return arrays[i]->data() + ahead(i); });
   const bool attends =
       operation.kind == OpKind::attention || operation.kind == OpKind::attention_backward;
-  const std::int64_t room = attends ? attention_scratch_bytes(operation)
-                                    : scratch_bytes(operation, all.reads, all.writes);
+  const std::int64_t room =
+      attends ? attention_scratch_bytes(operation) : scratch_bytes(operation, all.reads);
   const DeviceArray<std::byte> scratch{
       std::vector<std::byte>(static_cast<std::size_t>(room), std::byte{0xff})};
   const bool mapped = place.tokens != nullptr && !place.tokens->in_order();

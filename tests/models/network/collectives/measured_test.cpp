@@ -76,5 +76,14 @@ TEST_CASE("One rank, or no byte, takes no time whatever was measured") {
   CHECK(price(Collective::all_reduce, Bytes{0}, in_node(4), measured_cluster()).time == Time{});
 }
 
+TEST_CASE("Every operation that a table may be of is a collective, and has a price") {
+  for (const std::string_view each : hardware::measured_operations) {
+    const auto collective = value_of(collective_words, each);
+    REQUIRE(collective);
+    const GroupShape group = in_node(*collective == Collective::send_receive ? 2 : 4);
+    CHECK(price(*collective, 1_MiB, group, measured_cluster()).time > Time{});
+  }
+}
+
 }  // namespace
 }  // namespace orrery::models
