@@ -30,7 +30,7 @@ void read_peaks(const Node& peaks, Gpu& gpu) {
     if (!type) rate.fail("unknown number format; known: fp64 fp32 tf32 fp16 bf16 fp8 fp4");
     gpu.dense_peak[static_cast<std::size_t>(*type)] = positive<FlopRate>(rate);
   }
-  if (peaks.members().empty()) peaks.fail("a GPU needs the peak of one format or more");
+  if (peaks.members().empty()) peaks.fail("a GPU needs the peak of at least one format");
 }
 
 /// `[lowest, highest]` measured along one dimension.
