@@ -158,11 +158,11 @@ void NcclFabric::connect(GroupId group, int from, int to) {
         "making streams");
   WayStream& kept = ways_.emplace(way, lane).first->second;
   kept.communicator = communicators_.make(store_, key_of(way), sends ? 0 : 1, 2, way_ctas);
-  communicators_.call(kept.communicator, "the first transfer of a way", [&] {
+  communicators_.call(kept.communicator, "the first transfer of a channel", [&] {
     return sends ? ncclSend(word_, 4, ncclUint8, 1, kept.communicator, kept.stream)
                  : ncclRecv(word_, 4, ncclUint8, 0, kept.communicator, kept.stream);
   });
-  finish(kept.stream, kept.communicator, "the first transfer of a way");
+  finish(kept.stream, kept.communicator, "the first transfer of a channel");
 }
 
 /// Keeps a communicator's calls in order when they move to another queue.
