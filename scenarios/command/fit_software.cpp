@@ -83,7 +83,7 @@ int run(const SoftwareFlags& flags) {
 
 void add_fit_software(CLI::App& fit, int& exit_code) {
   const auto flags = std::make_shared<SoftwareFlags>();
-  CLI::App& command = *fit.add_subcommand("software", "Numbers of a software profile");
+  CLI::App& command = *fit.add_subcommand("software", "Fit the numbers of a software profile");
   command.add_option("--from", flags->from, "Measured training runs, CSV")->required();
   repeated(
       *command.add_option("--stack", flags->stacks,

@@ -117,13 +117,13 @@ std::string explanation_of(const std::vector<MeasuredRun>& runs,
   }
   const Twin twin = twin_of(runs, results, row);
   if (twin.result && twin.changes == 0) {
-    text += fmt::format("; the same settings again: measured {:.3g} s",
+    text += fmt::format("; another run with the same settings: measured {:.3g} s",
                         *runs[twin.result->row].step_time);
   } else if (twin.result && twin.changes <= 2) {
     text += fmt::format("; with {}: {:+.0f} %", twin.changed, *twin.result->error_pct);
   }
   if (result.borrowed_curves > 0) {
-    text += fmt::format("; {} borrowed curve{}", result.borrowed_curves,
+    text += fmt::format("; {} fallback curve{}", result.borrowed_curves,
                         result.borrowed_curves == 1 ? "" : "s");
   }
   return text;
