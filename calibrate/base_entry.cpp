@@ -36,7 +36,7 @@ Json unknown_gpu(const Findings& findings) {
   for (const auto& [format, points] : findings.products) {
     gpu["dense_peak"][std::string{hardware::name(format)}] = spelled(fastest(points));
   }
-  gpu["sources"][""] = source_line(findings) + "; peaks are the fastest product and copy measured";
+  gpu["sources"][""] = source_line(findings) + "; peaks are the fastest GEMM and copy measured";
   return gpu;
 }
 
@@ -67,9 +67,10 @@ Json processor(const Findings& findings, int devices) {
            {"host_link", copies},
            {"dense_peak", {{"fp32", spelled(FlopRate{best})}}},
            {"sources", {{"", source_line(findings)}}}};
-  gpu["sources"]["/host_link"] = "both ends are the machine's memory: the rate of its copies";
+  gpu["sources"]["/host_link"] =
+      "host and device share the machine's memory; this is the rate of copies in it";
   gpu["dense_peak"]["fp64"] = spelled(FlopRate{best / 2});
-  gpu["sources"]["/dense_peak/fp64"] = "half of fp32: vectors of half as many elements";
+  gpu["sources"]["/dense_peak/fp64"] = "half of fp32: a vector holds half as many elements";
   for (const char* narrow : {"bf16", "fp16", "fp8", "fp4"}) {
     gpu["dense_peak"][narrow] = spelled(FlopRate{best});
     gpu["sources"][std::string{"/dense_peak/"} + narrow] = "computed in fp32, rounded when stored";

@@ -58,9 +58,9 @@ Findings CampaignState::finish() {
     found_.missing.push_back("collectives: " + inputs_.why_no_collectives);
   }
   if (inputs_.gpu && !monitor_.knows()) {
-    found_.missing.push_back("clocks and power: unknown, NVML does not know the GPU");
+    found_.missing.push_back("clocks and power: NVML does not support this GPU");
   }
-  if (stopped_) found_.missing.push_back("what an interrupt left out");
+  if (stopped_) found_.missing.push_back("points that an interrupt left out");
   found_.discarded_runs = harness_.discarded_runs();
   const auto& failures = harness_.failures();
   found_.failures.insert(found_.failures.end(), failures.begin(), failures.end());

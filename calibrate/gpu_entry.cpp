@@ -64,7 +64,7 @@ class GpuEntry {
     gpu_["measured"]["gemm"][word] = ratios_json(fit.residuals);
     const bool narrow = format == hardware::DType::fp8;
     gpu_["sources"]["/gemm/" + word] =
-        narrow ? source_ + "; with what quantises weights and transposes operands in each product"
+        narrow ? source_ + "; includes quantising weights and transposing operands in each GEMM"
                : source_;
     curves_.push_back({"gemm " + word, points.size(), fit.leave_out_error_pct});
   }
@@ -110,7 +110,7 @@ class GpuEntry {
                                {"backward_ratio", digits(fit.curve.backward_ratio)}};
     gpu_["sources"]["/attention/" + name] =
         source_ + "; " + attention_words(findings_.fused) +
-        (kept < 1 ? fmt::format("; at the {:.3g} of its rate that it keeps for seconds", kept)
+        (kept < 1 ? fmt::format("; at {:.3g} of its isolated rate, as sustained under load", kept)
                   : std::string{});
     curves_.push_back({"attention, fused", findings_.attention.size(), fit.leave_out_error_pct});
   }
@@ -156,7 +156,8 @@ class GpuEntry {
     gpu_["sources"]["/measured"] = source_;
     if (read_.host_link.count() > 0) return;
     gpu_["host_link"] = spelled(Bandwidth{slower});
-    gpu_["sources"]["/host_link"] = source_ + ", the slower way of the largest page-locked copies";
+    gpu_["sources"]["/host_link"] =
+        source_ + ", the slower direction of the largest page-locked copies";
   }
 
   void put_concurrency() {
@@ -186,7 +187,7 @@ class GpuEntry {
     const auto kept = sustained_share(findings_, SustainedLoad::Of::product);
     if (!kept) return;
     gpu_["sustained_share"] = digits(*kept);
-    std::string source = source_ + ": rate for seconds over that of bursts";
+    std::string source = source_ + ": rate under sustained load over the isolated rate";
     for (const SustainedLoad& each : findings_.loads) {
       if (each.of != SustainedLoad::Of::product) continue;
       source +=
@@ -201,8 +202,8 @@ class GpuEntry {
     if (known) {
       const Conditions& of = findings_.loads[0].conditions;
       text += fmt::format(
-          "under load {:.0f} MHz (at the least {:.0f}), {:.0f} W (at the most "
-          "{:.0f}), capped by power in {:.0f} % of looks. ",
+          "under load {:.0f} MHz (lowest {:.0f}), {:.0f} W (highest {:.0f}), capped by power in "
+          "{:.0f} % of samples. ",
           of.processor.count() / 1e6, of.slowest_processor.count() / 1e6, of.power.count(),
           of.most_power.count(), 100 * of.power_capped);
     } else {

@@ -65,7 +65,7 @@ Json measured_stack(Json software, const Findings& findings, const std::string& 
   put("communication_launch", costs.communication);
   if (costs.communication_ranks == 1) {
     software["source"] =
-        source + "; communication_launch of a communicator of one rank, the least that one costs";
+        source + "; communication_launch measured with a communicator of one rank, a lower bound";
   }
   if (!findings.attention.empty()) {
     software["kernels"]["attention"] = {{"default", attention_name(findings.fused)}};
@@ -123,7 +123,7 @@ std::optional<double> sustained_share(const Findings& findings, SustainedLoad::O
 }
 
 CalibratedProfile make_profile(const Findings& findings, Json software) {
-  ensure(findings.has_products(), "a profile needs measured products");
+  ensure(findings.has_products(), "a profile needs measured GEMMs");
   CalibratedProfile profile;
   const int devices = devices_of(findings);
   const std::string source = source_line(findings);

@@ -48,14 +48,14 @@ std::string launches_text(const LaunchCosts& launch) {
                   known(launch.forward), known(launch.backward), known(launch.small));
   if (launch.graph) {
     text += fmt::format(
-        "  host, a small layer as one CUDA graph: {}, on the queue a kernel of it every {}\n",
+        "  host, a small layer as one CUDA graph: {}; on the queue, one of its kernels every {}\n",
         format(*launch.graph), known(launch.graph_kernel));
   }
   if (launch.communication) {
     text += fmt::format("  host, one collective of {} rank{}: {}\n", launch.communication_ranks,
                         launch.communication_ranks > 1 ? "s" : "", format(*launch.communication));
   }
-  return text + fmt::format("  queue: a small kernel every {}, a mark {}\n",
+  return text + fmt::format("  queue: a small kernel every {}, a timing mark {}\n",
                             known(launch.small_on_queue), format(launch.mark));
 }
 
@@ -114,7 +114,7 @@ std::string table_of(const CalibrateAnswer& answer) {
   if (answer.profile) text += curves_table(answer.profile->curves);
   for (const hardware::Concurrency& each : found.concurrency) {
     text += fmt::format(
-        "  {} ranks at once: products take {:.2f} times as long, other kernels {:.2f}\n",
+        "  {} concurrent ranks: GEMMs take {:.2f} times as long, other kernels {:.2f}\n",
         each.ranks, each.gemm, each.memory_bound);
   }
   if (found.gpu) text += launches_text(found.launch);
@@ -124,11 +124,11 @@ std::string table_of(const CalibrateAnswer& answer) {
   }
   for (const std::string& each : found.missing) text += "  not measured: " + each + "\n";
   for (const SustainedLoad& each : found.loads) {
-    text += fmt::format("  {}: {} in bursts, {} for seconds\n", each.what, format(each.isolated),
-                        format(each.sustained));
+    text += fmt::format("  {}: {} isolated, {} under sustained load\n", each.what,
+                        format(each.isolated), format(each.sustained));
   }
   if (found.gpu) {
-    text += fmt::format("  points set up in {}, which is none of the budget\n",
+    text += fmt::format("  setting up points took {} (not counted in the budget)\n",
                         format(found.setting_up));
   }
   return text + counts_text(found);

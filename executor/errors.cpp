@@ -9,23 +9,23 @@ std::string_view meaning(Exit code) {
     case Exit::wrong_input:
       return "the input is wrong";
     case Exit::our_fault:
-      return "our fault";
+      return "internal error";
     case Exit::invalid_program:
       return "the program cannot be executed here";
     case Exit::peer_failed:
       return "a peer failed: start again from the checkpoint";
     case Exit::local_failure:
-      return "this machine failed: leave it out";
+      return "this machine failed: exclude it";
     case Exit::output_failed:
       return "an output cannot be written";
     case Exit::requeue:
-      return "asked to make room: queue again";
+      return "preempted: queue the job again";
     case Exit::deadline:
       return "the deadline has passed";
     case Exit::interrupted:
       return "interrupted";
     case Exit::terminated:
-      return "asked to end, without a checkpoint";
+      return "terminated without a checkpoint";
   }
   return "unknown";
 }

@@ -2,12 +2,12 @@
 // Why a run ended before its last step, and the exit code from which a launcher decides what to do.
 //
 //   2   the input is wrong
-//   3   our fault
+//   3   internal error
 //   70  the Program cannot be executed (an operation that the device lacks)
 //   71  a peer failed or vanished: start again from the checkpoint
-//   72  this machine failed (memory, disk, a device): leave it out
+//   72  this machine failed (memory, disk, a device): exclude it
 //   74  an output cannot be written
-//   75  asked to make room: queue again
+//   75  preempted: queue the job again
 //   124 the deadline has passed
 //   130 Ctrl-C
 //   143 asked to end (SIGTERM), and no checkpoint is written

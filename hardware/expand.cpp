@@ -106,7 +106,7 @@ Json expand_scale_up(const Node& node, const Json& gpu, Json& assumptions) {
   const Json& fallback = *find_entry(EntryKind::scale_up, usual);
   const auto given = node.find("scale_up");
   if (!given) {
-    assumptions.push_back(fmt::format("scale-up network not given: {}", usual));
+    assumptions.push_back(fmt::format("scale-up network not stated; {} assumed", usual));
     return fallback;
   }
   Json scale_up = resolved(*given, EntryKind::scale_up);
@@ -116,7 +116,8 @@ Json expand_scale_up(const Node& node, const Json& gpu, Json& assumptions) {
     filled |= fill(scale_up, fallback, {"switch_share"});
   }
   if (filled) {
-    assumptions.push_back(fmt::format("constants of the scale-up network borrowed from {}", usual));
+    assumptions.push_back(
+        fmt::format("constants of the scale-up network not stated; those of {} assumed", usual));
   }
   return scale_up;
 }
@@ -132,7 +133,7 @@ Json expand_fabric(const Node& cluster, const std::string& file, const Json& nod
   } else {
     const bool networked = !lacks(node, "nics") && node["nics"] != 0;
     chosen = networked ? "infiniband-fat-tree-2" : "none";
-    assumptions.push_back("fabric not given: " + chosen.get<std::string>());
+    assumptions.push_back(fmt::format("fabric not stated; {} assumed", chosen.get<std::string>()));
   }
   const std::string pointer = cluster.pointer() + "/fabric";
   Json fabric = resolved(Node{chosen, file, pointer}, EntryKind::fabric);
@@ -143,7 +144,7 @@ Json expand_fabric(const Node& cluster, const std::string& file, const Json& nod
   }
   if (lacks(fabric, "latency_class")) {
     fabric["latency_class"] = "infiniband";
-    assumptions.push_back("latency class of the fabric not given: infiniband");
+    assumptions.push_back("latency class of the fabric not stated; infiniband assumed");
   }
   Json latencies = entry_named(Node{fabric["latency_class"], file, pointer + "/latency_class"},
                                EntryKind::latency_class);
@@ -172,9 +173,9 @@ void put_site(const Node& cluster, const std::string& file, Json& result, Json& 
       continue;
     }
     result["site"] = site;
-    assumptions.push_back(fmt::format("site: {}, where {} stand on {}", name,
-                                      by["gpu"].get<std::string>(),
-                                      by["latency_class"].get<std::string>()));
+    assumptions.push_back(
+        fmt::format("site not stated; {} assumed, as the GPUs are {} and the fabric is {}", name,
+                    by["gpu"].get<std::string>(), by["latency_class"].get<std::string>()));
   }
 }
 

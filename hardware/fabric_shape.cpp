@@ -27,7 +27,8 @@ std::vector<Node> by_level(const Node& node, int levels) {
   std::vector<Node> each = node.elements();
   if (each.empty() || static_cast<int>(each.size()) >= std::max(2, levels)) {
     node.fail(
-        fmt::format("{} levels have {} below others, found {}", levels, levels - 1, each.size()));
+        fmt::format("expected one value, or a list of {} (one per level below the top), found {}",
+                    std::max(1, levels - 1), each.size()));
   }
   return each;
 }
@@ -71,8 +72,9 @@ double agreed(const std::optional<Node>& stated, int down, int up) {
   const double found = static_cast<double>(down) / up;
   const double given = stated ? stated->as<double>() : found;
   if (std::abs(given - found) > 0.005 * found) {
-    stated->fail(fmt::format("{} cables down and {} spines up are {:.4g}, found {}", down, up,
-                             found, given));
+    stated->fail(
+        fmt::format("{} cables down and {} spines up make an oversubscription of {:.4g}, found {}",
+                    down, up, found, given));
   }
   return std::max(1.0, found);
 }
@@ -84,14 +86,14 @@ void read_oversubscription(const Node& node, ClusterFabric& fabric) {
   fabric.oversubscription = within(each[0], 1, 1000);
   if (each.size() > 1) fabric.tree.oversubscription_above = within(each[1], 1, 1000);
   if (fabric.tree.levels == 1 && fabric.oversubscription > 1) {
-    given->fail("one level of switches has no uplinks");
+    given->fail("oversubscription needs at least 2 levels of switches, found 1");
   }
 }
 
 void read_spines(const Node& node, ClusterFabric& fabric) {
   const auto given = node.find("spines");
   if (!given) return;
-  if (fabric.tree.levels == 1) given->fail("one level of switches has no spines");
+  if (fabric.tree.levels == 1) given->fail("spines need at least 2 levels of switches, found 1");
   const std::vector<Node> each = by_level(*given, fabric.tree.levels);
   fabric.tree.spines = static_cast<int>(each[0].integer(1, 4096));
   if (each.size() > 1) fabric.tree.cores = static_cast<int>(each[1].integer(1, 4096));
@@ -116,12 +118,12 @@ void check_uplinks(const Node& node, NodeCounts counts, ClusterFabric& fabric) {
 /// on rails, rounded up to a multiple of the number of rails.
 void read_pods(const Node& node, NodeCounts counts, ClusterFabric& fabric) {
   const auto given = node.find("leaves_per_pod");
-  if (given && fabric.tree.levels != 3) given->fail("only three levels of switches have pods");
+  if (given && fabric.tree.levels != 3) given->fail("leaves_per_pod needs 3 levels of switches");
   if (fabric.tree.levels != 3) return;
   const int rails = has_rails(fabric.kind) ? std::max(1, counts.nics) : 1;
   const int leaves = given ? positive_count(*given) : ports_per_leaf(fabric, counts.nics);
   if (given && leaves % rails != 0) {
-    given->fail(fmt::format("a pod has the leaves of all {} rails, found {}", rails, leaves));
+    given->fail(fmt::format("expected a multiple of the {} rails, found {}", rails, leaves));
   }
   fabric.tree.leaves_per_pod = (leaves + rails - 1) / rails * rails;
 }
@@ -139,10 +141,10 @@ void read_tree(const Node& node, NodeCounts counts, ClusterFabric& fabric) {
   const bool apart = fabric.kind != FabricKind::rail_optimised;  // its rails meet above leaves
   if (tree.levels == 1 && (counts.nodes > fabric.nodes_per_leaf || !apart)) {
     const Node place = levels ? *levels : node;
-    if (!apart && counts.nics > 1) place.fail("rails meet on a second level, found one");
+    if (!apart && counts.nics > 1) place.fail("rail_optimised needs at least 2 levels, found 1");
     if (counts.nodes > fabric.nodes_per_leaf) {
-      place.fail(
-          fmt::format("one level joins {} nodes, found {}", fabric.nodes_per_leaf, counts.nodes));
+      place.fail(fmt::format("one level of switches connects at most {} nodes, found {}",
+                             fabric.nodes_per_leaf, counts.nodes));
     }
   }
 }
@@ -162,7 +164,7 @@ void read_dragonfly(const Node& node, NodeCounts counts, ClusterFabric& fabric) 
   const std::int64_t most =
       std::int64_t{fabric.direct.routers_per_group} * fabric.direct.global_cables + 1;
   if (groups > most) {
-    node.fail(fmt::format("{} nodes are {} groups of {}, and global_cables join at most {}",
+    node.fail(fmt::format("{} nodes make {} groups of {}; global_cables connect at most {} groups",
                           counts.nodes, groups, of_group, most));
   }
 }
@@ -180,8 +182,8 @@ void read_torus(const Node& node, NodeCounts counts, ClusterFabric& fabric) {
     dimensions.fail_expected(fmt::format("a list of 1 to {} sizes", most_dimensions));
   }
   if (routers * fabric.nodes_per_leaf < counts.nodes) {
-    dimensions.fail(
-        fmt::format("room for {} nodes, found {}", routers * fabric.nodes_per_leaf, counts.nodes));
+    dimensions.fail(fmt::format("these dimensions have room for {} nodes, found {}",
+                                routers * fabric.nodes_per_leaf, counts.nodes));
   }
   const auto cables = node.find("cables");
   fabric.direct.cables = cables ? static_cast<int>(cables->integer(1, 4096))
@@ -192,7 +194,8 @@ void read_torus(const Node& node, NodeCounts counts, ClusterFabric& fabric) {
 void only_of_shape(const Node& node, FabricKind kind, std::initializer_list<const char*> others) {
   for (const char* key : others) {
     if (const auto found = node.find(key)) {
-      found->fail(fmt::format("a fabric of kind {} has none", word_of(fabric_kind_words, kind)));
+      found->fail(
+          fmt::format("does not apply to a fabric of kind {}", word_of(fabric_kind_words, kind)));
     }
   }
 }

@@ -10,14 +10,14 @@ Time Gpu::gemm_time(DType type, Flops work, Bytes traffic) const {
   const auto rate = peak(type);
   const auto curve = gemm.find(type);
   if (!rate || curve == gemm.end()) {
-    throw InputError{fmt::format("{} does not compute in {}", name, hardware::name(type))};
+    throw InputError{fmt::format("{} does not support {}", name, hardware::name(type))};
   }
   return time_of(curve->second, *rate, memory_bandwidth, work, traffic);
 }
 
 Time Gpu::attention_time(std::string_view kernel, DType type, const AttentionCall& call) const {
   const auto rate = peak(type);
-  if (!rate) throw InputError{fmt::format("{} does not compute in {}", name, hardware::name(type))};
+  if (!rate) throw InputError{fmt::format("{} does not support {}", name, hardware::name(type))};
   const auto curve = attention.find(std::string{kernel});
   if (curve == attention.end()) {
     std::string known;
@@ -32,7 +32,8 @@ std::vector<std::string> fallback_notes(const Gpu& gpu) {
   std::vector<std::string> reported;
   const auto report = [&](std::string_view curve, const std::string& from) {
     if (!from.empty()) {
-      reported.push_back(fmt::format("{} curve of {} borrowed from {}", curve, gpu.name, from));
+      reported.push_back(
+          fmt::format("{} curve of {} is missing; that of {} is used", curve, gpu.name, from));
     }
   };
   for (const auto& [type, curve] : gpu.gemm) {
@@ -43,7 +44,7 @@ std::vector<std::string> fallback_notes(const Gpu& gpu) {
   }
   report("memory-bound", gpu.memory_bound.origin.fallback_from);
   if (!gpu.sustained_origin.fallback_from.empty()) {
-    reported.push_back(fmt::format("sustained share of {} borrowed from {}", gpu.name,
+    reported.push_back(fmt::format("sustained share of {} is missing; that of {} is used", gpu.name,
                                    gpu.sustained_origin.fallback_from));
   }
   return reported;

@@ -50,7 +50,7 @@ struct Gpu {
 };
 
 /// One sentence for each curve that was not measured on this GPU and dtype:
-/// `gemm bf16 curve of my-gpu borrowed from h100-sxm-80gb`, `gemm fp16 ... from its bf16`.
+/// `gemm bf16 curve of my-gpu is missing; that of h100-sxm-80gb is used`, or `that of its bf16`.
 std::vector<std::string> fallback_notes(const Gpu& gpu);
 
 }  // namespace orrery::hardware

@@ -32,7 +32,7 @@ Bandwidth domain_bandwidth(const Node& scale_up, ScaleUp kind, const Gpu& gpu) {
   if (const auto given = scale_up.find("bandwidth")) return positive<Bandwidth>(*given);
   const Bandwidth link = kind == ScaleUp::pcie ? gpu.host_link : gpu.scale_up;
   if (kind != ScaleUp::none && link.count() <= 0) {
-    scale_up.fail(fmt::format("bandwidth is missing, and {} has no such link", gpu.name));
+    scale_up.fail(fmt::format("bandwidth is missing, and {} does not state it", gpu.name));
   }
   return kind == ScaleUp::none ? Bandwidth{} : link;
 }
@@ -44,7 +44,7 @@ void read_scale_up(const Node& scale_up, NodeType& node, CollectiveConstants& co
   node.scale_up_bandwidth = domain_bandwidth(scale_up, node.scale_up, node.gpu);
   node.switch_reduces = scale_up.value_or("reduces", false);
   if (node.gpus > 1 && node.scale_up == ScaleUp::none) {
-    scale_up["kind"].fail("GPUs of one node must reach each other");
+    scale_up["kind"].fail("a node of several GPUs needs a scale-up network");
   }
   constants.base = scale_up.value_or("base", Time{});
   constants.step = scale_up.value_or("step", Time{});
@@ -68,7 +68,7 @@ std::vector<std::vector<int>> read_gpu_nics(const Node& rows, const NodeType& ty
     for (const Node& nic : row.elements()) {
       nics.push_back(static_cast<int>(nic.integer(0, type.nics - 1)));
     }
-    if (nics.empty()) row.fail("a GPU has a NIC");
+    if (nics.empty()) row.fail("expected at least one NIC for each GPU");
     read.push_back(std::move(nics));
   }
   if (static_cast<int>(read.size()) != type.gpus) {
@@ -89,7 +89,7 @@ void check_end(const Node& end, const NodeType& type) {
       end.fail(fmt::format("the node has {} of these, found {}", count, name));
     }
   }
-  if (name.empty() || name.size() > 64) end.fail_expected("a name of at most 64 letters");
+  if (name.empty() || name.size() > 64) end.fail_expected("a name of at most 64 characters");
 }
 
 std::vector<NodeCable> read_cables(const Node& cables, const NodeType& type) {
@@ -102,7 +102,8 @@ std::vector<NodeCable> read_cables(const Node& cables, const NodeType& type) {
     for (const Node& end : ends) check_end(end, type);
     read.push_back({ends[0].as<std::string>(), ends[1].as<std::string>(),
                     positive<Bandwidth>(cable["bandwidth"])});
-    if (read.back().one == read.back().other) cable["ends"].fail("a cable has two ends");
+    if (read.back().one == read.back().other)
+      cable["ends"].fail("a cable must have two different ends");
     if (read.size() > most_cables) cables.fail(fmt::format("more than {} cables", most_cables));
   }
   return read;
@@ -140,12 +141,13 @@ void check_reach(const Node& node, const Cluster& cluster) {
                                    cluster.node.gpus));
   }
   const bool linked = cluster.fabric.kind != FabricKind::none && cluster.node.nics > 0;
-  if (cluster.nodes > 1 && !linked) node["nodes"].fail("several nodes need NICs and a fabric");
+  if (cluster.nodes > 1 && !linked)
+    node["nodes"].fail("a cluster of several nodes needs NICs and a fabric");
   if (linked && cluster.nic_bandwidth().count() <= 0) {
     node["fabric"].fail("bandwidth of a NIC is missing");
   }
   if (node["node"].has("nic_bandwidth") && node["fabric"].has("bandwidth")) {
-    node["node"]["nic_bandwidth"].fail("given twice: the rate of a NIC is /fabric/bandwidth");
+    node["node"]["nic_bandwidth"].fail("stated twice: /fabric/bandwidth is the rate of a NIC, too");
   }
 }
 
@@ -156,7 +158,7 @@ void report_fallbacks(Cluster& cluster) {
       std::any_of(gpu.attention.begin(), gpu.attention.end(),
                   [](const auto& kernel) { return kernel.second.origin.fallback_from.empty(); });
   for (std::string& sentence : fallback_notes(gpu)) {
-    const bool of_another_dtype = sentence.find(" borrowed from its ") != std::string::npos;
+    const bool of_another_dtype = sentence.find("; that of its ") != std::string::npos;
     const bool of_another_kernel = own_attention && sentence.rfind("attention", 0) == 0;
     if (!of_another_dtype && !of_another_kernel) {
       cluster.assumptions.push_back(std::move(sentence));

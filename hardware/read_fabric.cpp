@@ -27,7 +27,7 @@ void read_routing(const Node& node, ClusterFabric& fabric) {
                    : by_destination ? Routing::d_mod_k
                                     : Routing::spray;
   if (given && (fabric.kind == FabricKind::torus || fabric.kind == FabricKind::mesh)) {
-    given->fail("a torus or mesh routes dimension by dimension and has no choice");
+    given->fail("does not apply to a torus or mesh, which routes dimension by dimension");
   }
   if (fabric.kind == FabricKind::dragonfly && fabric.routing == Routing::spray) {
     given->fail(
@@ -35,10 +35,10 @@ void read_routing(const Node& node, ClusterFabric& fabric) {
         "between two groups leave from several routers, found \"spray\"");
   }
   const auto pxn = node.find("pxn");
-  if (pxn && !has_rails(fabric.kind)) pxn->fail("only rails have PXN");
+  if (pxn && !has_rails(fabric.kind)) pxn->fail("pxn applies only to fabrics with rails");
   fabric.pxn = has_rails(fabric.kind) && node.value_or("pxn", true);
   if (pxn && fabric.kind == FabricKind::rail_only && !fabric.pxn) {
-    pxn->fail("rails that never meet need PXN");
+    pxn->fail("rail_only needs pxn, because its rails are not connected");
   }
 }
 

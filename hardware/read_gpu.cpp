@@ -28,7 +28,7 @@ void read_peaks(const Node& peaks, Gpu& gpu) {
   for (const auto& [format, rate] : peaks.members()) {
     gpu.dense_peak[static_cast<std::size_t>(read_format(format, rate))] = positive<FlopRate>(rate);
   }
-  if (peaks.members().empty()) peaks.fail("a GPU needs the peak of one format or more");
+  if (peaks.members().empty()) peaks.fail("a GPU needs the peak of at least one format");
 }
 
 /// `[lowest, highest]` measured along one dimension.

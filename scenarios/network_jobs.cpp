@@ -37,7 +37,7 @@ Scenario load_job(const Node& value, const Json& cluster) {
 void refuse_own_network(const Scenario& job) {
   for (const char* key : {"jobs", "placement", "perturbations"}) {
     if (!job.json().contains(key)) continue;
-    throw InputError{fmt::format("another job has no {} of its own", key)};
+    throw InputError{fmt::format("a job in /jobs cannot have its own {}", key)};
   }
 }
 
@@ -64,7 +64,7 @@ models::JobRequest read_job(const Node& value, const Json& cluster, const hardwa
   for (const Node& each : value["nodes"].elements()) {
     job.nodes.push_back(each.integer(0, read.nodes - 1));
   }
-  if (job.nodes.empty()) value["nodes"].fail_expected("the numbers of the nodes that it is on");
+  if (job.nodes.empty()) value["nodes"].fail_expected("at least one node number");
   const Node written = value["scenario"];
   try {
     const Scenario scenario = load_job(written, cluster);

@@ -56,7 +56,7 @@ models::NodeOrder read_order(const Node& value) {
     for (const Node& each : value.elements()) {
       order.nodes.push_back(each.integer(0, std::numeric_limits<std::int32_t>::max()));
     }
-    if (order.nodes.empty()) value.fail_expected("the cluster's nodes");
+    if (order.nodes.empty()) value.fail_expected("at least one node");
   } else if (value.is_object()) {
     value.only({"scattered", "order"});
     const std::int64_t most = std::numeric_limits<std::int64_t>::max();
@@ -85,7 +85,7 @@ models::KernelJitter read_jitter(const Node& value) {
   }
   jitter.deviation = value["deviation"].as<Time>();
   if (jitter.deviation <= Time{} || jitter.deviation > 1000_ms) {
-    value["deviation"].fail_expected("a time above 0 s, of 1 s at most");
+    value["deviation"].fail_expected("a time above 0 s and at most 1 s");
   }
   return jitter;
 }
@@ -105,11 +105,12 @@ models::Perturbation read_perturbation(const Node& value) {
       read.kind == models::PerturbedPart::gpu || read.kind == models::PerturbedPart::node;
   for (const char* key : {"from", "to"}) {
     if (const auto time = value.find(key); time && computes) {
-      time->fail("a GPU is slow for the whole step; links, NICs and switches have times");
+      time->fail(
+          "applies only to links, NICs and switches; GPUs and nodes are slow for the whole step");
     }
   }
   read.from = value.value_or("from", Time{});
-  if (read.from < Time{}) value["from"].fail_expected("a time from 0 s");
+  if (read.from < Time{}) value["from"].fail_expected("a time of at least 0 s");
   if (const auto to = value.find("to")) {
     read.to = to->as<Time>();
     if (*read.to <= read.from) to->fail_expected("a time after 'from'");
@@ -133,7 +134,7 @@ std::optional<models::NcclSettings> read_choice(const Node& value) {
   const auto choice = value.find("choice");
   const bool fastest = choice && choice->one_of({"fastest", "nccl"}) == 0;
   if (fastest && settings.any()) {
-    choice->fail_expected("nccl, whose environment is stated next to it");
+    choice->fail_expected("nccl, because NCCL variables are stated with it");
   }
   if (fastest || (!choice && !settings.any())) return std::nullopt;
   return settings;
@@ -169,7 +170,7 @@ models::NetworkRequest read_network(const Node& root) {
       if (!is_jitter(each)) {
         request.perturbations.push_back(read_perturbation(each));
       } else if (request.jitter) {
-        each.fail("a second jitter; every kernel has one");
+        each.fail("a second jitter; one jitter applies to all kernels");
       } else {
         request.jitter = read_jitter(each);
       }

@@ -12,8 +12,8 @@ std::optional<std::string> sharded_note(const models::Plan& plan,
   if (!models::shards_gradients(plan)) return std::nullopt;
   const auto [errors, own] = models::sharded_errors_of(software);
   return fmt::format(
-      "ZeRO-{}: no stack is fitted to ZeRO-2, ZeRO-3 and FSDP. Their {} published runs on {} were "
-      "off by {:.1f} % (median; 90th percentile {:.0f} %, bias {:+.1f} %)",
+      "ZeRO-{}: no stack is fitted to ZeRO-2, ZeRO-3 and FSDP. Predictions of their {} published "
+      "runs on {} were off by {:.1f} % (median; 90th percentile {:.0f} %, bias {:+.1f} %)",
       word_of(models::zero_words, plan.zero), errors.rows, own ? "this stack" : "all stacks",
       errors.median_pct, errors.p90_pct, errors.bias_pct);
 }

@@ -60,8 +60,8 @@ void apply_stage_rule(const Json& plan, models::Question& question) {
   question.plan.embedding_counts = true;
   for (std::string& each : question.assumptions) {
     if (each.rfind("/plan/stage_layers:", 0) == 0) {
-      each =
-          fmt::format("/plan/embedding_counts: true, as {} splits a model", question.software.name);
+      each = fmt::format("/plan/embedding_counts: not stated; true assumed, as {} splits a model",
+                         question.software.name);
     }
   }
 }
@@ -73,7 +73,7 @@ void apply_context_form(const Json& plan, models::Question& question) {
   question.plan.context_form = known.front();
   for (std::string& each : question.assumptions) {
     if (each.rfind("/plan/context_form:", 0) != 0) continue;
-    each = fmt::format("/plan/context_form: {}, as {} shares sequences",
+    each = fmt::format("/plan/context_form: not stated; {} assumed, as {} splits sequences",
                        word_of(models::context_form_words, known.front()), question.software.name);
   }
 }

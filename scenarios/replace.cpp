@@ -121,7 +121,7 @@ void note_unpriced(Json& scenario, const std::string& pointer) {
   const auto reason = why_unpriced(pointer);
   if (!reason) return;
   Json& assumptions = scenario["assumptions"];
-  const std::string note = fmt::format("{}: nothing prices it yet: {}", pointer, *reason);
+  const std::string note = fmt::format("{}: not priced: {}", pointer, *reason);
   if (std::find(assumptions.begin(), assumptions.end(), Json(note)) == assumptions.end()) {
     assumptions.push_back(note);
   }

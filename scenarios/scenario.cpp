@@ -83,7 +83,7 @@ Expansion of_nothing(Section section, const Node& root, const Json& known, Json&
       assumptions.push_back("/software: the cluster's own, measured on it");
       return {*own};
     }
-    assumptions.push_back(fmt::format("/software: {} taken as default", usual_software));
+    assumptions.push_back(fmt::format("/software: not stated; {} assumed", usual_software));
     return {models::software_profile(usual_software)};
   }
   if (root.file() != no_file) {

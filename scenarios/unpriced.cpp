@@ -7,22 +7,22 @@ namespace orrery::scenarios {
 
 namespace {
 
-constexpr std::string_view of_curve = "says what a curve was measured on; only notes read it";
+constexpr std::string_view of_curve = "states what a curve was measured on; used only for notes";
 constexpr std::string_view inside_node =
-    "show topology draws it; messages inside a node are not routed";
+    "used only by show topology; messages inside a node are not routed";
 constexpr std::string_view of_stack =
-    "says which runs the profile is for; validation and searches read it";
-constexpr std::string_view of_purchase = "no question prices a purchase; clusters are rented";
+    "states which runs the profile is for; used by validation and searches";
+constexpr std::string_view of_purchase = "purchases are not priced; clusters are rented";
 
 constexpr UnpricedPointer unpriced[] = {
     {"/cluster/fabric/switch/purchase_price", of_purchase},
     {"/cluster/node/purchase_price", of_purchase},
     {"/cluster/node/cables/**", inside_node},
-    {"/cluster/node/gpu/host_link", "only what a plan offloads crosses it"},
-    {"/cluster/storage/*", "only what a plan offloads to nvme goes there"},
+    {"/cluster/node/gpu/host_link", "used only by plans that offload"},
+    {"/cluster/storage/*", "used only by plans that offload to nvme"},
     {"/cluster/node/gpu/attention/*/measured/**", of_curve},
     {"/cluster/node/gpu/gemm/*/measured/**", of_curve},
-    {"/software/defaults/**", "what published runs leave open; validation reads it"},
+    {"/software/defaults/**", "states what published runs leave open; used by validation"},
     {"/software/runs/**", of_stack},
     {"/software/stands_for/**", of_stack},
     {"/software/uncertainty/rows", of_curve},

@@ -13,21 +13,21 @@ namespace orrery {
 
 /// The start of the error message for a count of this unit that overflows 64 bits.
 template <class Unit>
-inline constexpr const char* too_large = "a size of the question is above 2^63";
+inline constexpr const char* too_large = "a size in the scenario is above 2^63";
 template <>
 inline constexpr const char* too_large<struct Picosecond> =
-    "a time of the question is above 106 days, the longest that is simulated";
+    "a time in the scenario is above 106 days, the longest that can be simulated";
 template <>
 inline constexpr const char* too_large<struct Byte> =
-    "bytes of the question are above 2^63, the most that is counted";
+    "a number of bytes in the scenario is above 2^63, the largest that can be counted";
 template <>
 inline constexpr const char* too_large<struct FlopCount> =
-    "one rank's FLOPs in a step are above 2^63, the most that is counted";
+    "one rank's FLOPs in a step are above 2^63, the largest number that can be counted";
 
 template <class Unit>
 [[noreturn, gnu::cold, gnu::noinline]] inline void refuse_too_large() {
   throw InputError{std::string{too_large<Unit>} +
-                   "; make model, batch or sequence smaller, or rates higher"};
+                   "; use a smaller model, batch or sequence, or higher rates"};
 }
 
 /// Sum, difference and product of two counts; integers are checked for overflow. Errors: InputError

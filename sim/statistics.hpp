@@ -18,7 +18,7 @@ namespace orrery {
 /// Errors  an empty list, a share outside [0, 1]: ContractError
 template <class Value>
 Value quantile(std::vector<Value> values, double share) {
-  ensure(!values.empty() && share >= 0 && share <= 1, "a quantile is of something");
+  ensure(!values.empty() && share >= 0 && share <= 1, "a quantile needs at least one value");
   std::sort(values.begin(), values.end());
   const double place = share * static_cast<double>(values.size() - 1);
   const auto low = static_cast<std::size_t>(place);

@@ -111,7 +111,7 @@ void check_product(executor::Device& device, const Operation& op, const Operands
     if (!(std::abs(found - expected) <= 0.01 * (usual + std::abs(expected)) + 1e-6)) {
       throw executor::RunFailure{
           executor::Exit::local_failure,
-          fmt::format("{} computes {} where {} is right: not timed", op.name, found, expected)};
+          fmt::format("{} computes {}, which should be {}: not timed", op.name, found, expected)};
     }
   }
 }

@@ -95,7 +95,7 @@ void CollectiveSubject::check() {
   if (found == expected) return;
   throw executor::RunFailure{
       executor::Exit::local_failure,
-      fmt::format("{} gives {} where {} is right: not timed", name(), found, expected)};
+      fmt::format("{} gives {}, which should be {}: not timed", name(), found, expected)};
 }
 
 /// One small call makes all queues start together; ranks without queues start after the barrier.

@@ -71,7 +71,7 @@ void PinnedPair::check() const {
   device_.finish();
   if (host_[0] == std::byte{3} && host_[last] == std::byte{3}) return;
   throw executor::RunFailure{executor::Exit::local_failure,
-                             "page-locked memory comes back with other numbers: not timed"};
+                             "a copy through page-locked memory changed the data: not timed"};
 }
 
 std::string PinnedCopy::name() const {

@@ -62,7 +62,7 @@ double element_of(executor::Device& device, const executor::View& view, std::int
 
 /// Runs a GEMM (gemm, grouped_gemm) once on the first copy and compares some elements with sums in
 /// fp64. Its operands must be as `Operands` fills them with both signs.
-/// Errors  `qkv computes 1.5 where 0.2 is right: not timed`: RunFailure
+/// Errors  `qkv computes 1.5, which should be 0.2: not timed`: RunFailure
 void check_product(executor::Device& device, const models::Operation& op, const Operands& operands);
 
 }  // namespace orrery::calibrate

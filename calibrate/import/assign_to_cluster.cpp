@@ -23,7 +23,7 @@ void check_gpu(const hardware::Gpu& own, const std::string& reported, Imported& 
   const auto known = hardware::recognised_gpu(reported, own.memory);
   if (!known || !in_catalogue(own.name)) {
     log.notes.push_back(
-        fmt::format("measured on {}, taken for the cluster's {}", reported, own.name));
+        fmt::format("measured on {}, assumed to be the cluster's {}", reported, own.name));
     return;
   }
   if (*known == own.name) return;
@@ -41,7 +41,7 @@ void check_gpus(const hardware::Gpu& own, Imported& log) {
   const bool collectives = std::any_of(log.samples.begin(), log.samples.end(),
                                        [](const Sample& each) { return each.ranks.has_value(); });
   if (devices.empty() && collectives) {
-    log.notes.push_back(fmt::format("the log names no GPU: taken for the cluster's {}", own.name));
+    log.notes.push_back(fmt::format("the log names no GPU; the cluster's {} assumed", own.name));
   }
 }
 
@@ -57,8 +57,8 @@ void assign_to_cluster(const hardware::Cluster& cluster, Imported& log) {
     spread.insert(*each.ranks);
   }
   for (const std::int64_t ranks : spread) {
-    log.notes.push_back(fmt::format("{} ranks taken for {} nodes of the cluster's {} GPUs", ranks,
-                                    (ranks + gpus - 1) / gpus, gpus));
+    log.notes.push_back(fmt::format("{} ranks assumed to be on {} nodes of the cluster's {} GPUs",
+                                    ranks, (ranks + gpus - 1) / gpus, gpus));
   }
 }
 

@@ -61,7 +61,7 @@ Imported read_fio(const Node& root) {
   imported.file = root.file();
   for (const Node& job : root["jobs"].elements()) {
     const auto error = job.find("error");
-    if (error && error->as<double>() != 0) error->fail("the job failed: not kept");
+    if (error && error->as<double>() != 0) error->fail("the job failed: it is not imported");
     Sample common;
     common.detail = job.value_or<std::string>("jobname", "");
     common.size = block_size(job);

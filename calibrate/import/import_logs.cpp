@@ -124,8 +124,8 @@ std::string table_of(const ImportRequest& request, const ImportAnswer& answer) {
   return text + fmt::format("wrote {} and its samples{}\n", *request.out,
                             !request.cluster.empty()
                                 ? ""
-                                : "; tables alone: name the cluster that was measured "
-                                  "with --cluster for a profile that simulate takes");
+                                : "; the profile has tables only: state the measured cluster with "
+                                  "--cluster for one that simulate accepts");
 }
 
 }  // namespace orrery::calibrate

@@ -94,7 +94,8 @@ void finish_run(const NcclRun& run, const std::string& place, Imported& imported
     throw InputError{place, "a run of one rank moves nothing between ranks; expected two or more"};
   }
   if (!run.ranks)
-    imported.notes.push_back("how many ranks is not said, and bandwidths leave it open");
+    imported.notes.push_back(
+        "the number of ranks is not stated and cannot be inferred from the bandwidths");
   for (Sample& sample : imported.samples) {
     sample.quantity = run.operation;
     sample.ranks = run.ranks;

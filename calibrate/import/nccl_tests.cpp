@@ -48,7 +48,7 @@ class NcclTestsReader {
 
   Imported read(const std::vector<LogLine>& lines) {
     for (const LogLine& line : lines) take(line);
-    if (rows_ == 0) throw InputError{file_, "nccl-tests without a row of results"};
+    if (rows_ == 0) throw InputError{file_, "nccl-tests log without a row of results"};
     settle_operation();
     settle_ranks();
     imported_.facts["rows"] = rows_;
@@ -142,7 +142,7 @@ class NcclTestsReader {
     const auto count = to_integer(wrong);
     if (!count) throw InputError{place, fmt::format("expected #wrong, found {}", wrong)};
     if (*count != 0) {
-      throw InputError{place, fmt::format("{} wrong results: a time of these is not kept", *count)};
+      throw InputError{place, fmt::format("{} wrong results: row refused", *count)};
     }
   }
 
@@ -178,7 +178,8 @@ class NcclTestsReader {
     if (!run_.operation.empty()) return;
     if (redop_ != "none" && bandwidths_.ratio() > 0) {
       run_.operation = reduction();
-      imported_.notes.push_back(fmt::format("taken for {} by its {}", run_.operation,
+      imported_.notes.push_back(fmt::format("collective not stated; {} assumed from its {}",
+                                            run_.operation,
                                             run_.operation == "reduce" ? "root" : "bandwidths"));
       return;
     }
@@ -189,7 +190,7 @@ class NcclTestsReader {
     const bool all_to_all = contains(name, "alltoall");
     run_.operation = all_to_all ? "all_to_all" : "all_gather";
     imported_.notes.push_back(
-        fmt::format("the log does not name its collective: taken for {}", run_.operation));
+        fmt::format("the log does not name its collective; {} assumed", run_.operation));
   }
 
   /// A collective that sums: a reduce has a root, and the others' is -1. Its bandwidths are equal,
@@ -219,7 +220,8 @@ class NcclTestsReader {
       run_.ranks = bandwidths_.ranks(run_.operation);
       if (run_.ranks) {
         imported_.notes.push_back(
-            fmt::format("{} ranks by the ratio of its bandwidths", *run_.ranks));
+            fmt::format("number of ranks not stated; {} inferred from the ratio of its bandwidths",
+                        *run_.ranks));
       }
     }
   }

@@ -43,8 +43,7 @@ void read_half(const Node& result, const char* half, Bytes size, Imported& impor
   if (!measured) return;
   const auto wrong = measured->find("nwrong");
   if (wrong && wrong->as<double>() != 0) {
-    wrong->fail(
-        fmt::format("{:.0f} wrong results: a time of these is not kept", wrong->as<double>()));
+    wrong->fail(fmt::format("{:.0f} wrong results: row refused", wrong->as<double>()));
   }
   const Node time = measured->has("time") ? (*measured)["time"] : (*measured)["cpu_time"];
   const double value = time.as<double>();
@@ -76,7 +75,7 @@ Imported read_nccl_tests_json(const Node& root) {
     read_half(result, "in_place", size, imported);
   }
   if (empty > 0) imported.notes.push_back(fmt::format("{} rows of size 0 dropped", empty));
-  if (imported.samples.empty()) root["results"].fail("nccl-tests without a row of results");
+  if (imported.samples.empty()) root["results"].fail("nccl-tests log without a row of results");
   finish_run(run, root["config"]["devices"].place(), imported);
   return imported;
 }

@@ -72,7 +72,7 @@ Imported read_osu(const std::vector<LogLine>& lines, const std::string& file) {
       if (!number || *number <= 0) {
         throw InputError{place, fmt::format("expected a value above 0, found {}", cells[1])};
       }
-      if (cells.back() == "Fail") throw InputError{place, "validation failed: not kept"};
+      if (cells.back() == "Fail") throw InputError{place, "validation failed: row refused"};
       Sample sample;
       sample.quantity = quantity;
       sample.detail = detail;

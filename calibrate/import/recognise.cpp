@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t most_bytes = std::size_t{128} << 20;
 
 [[noreturn]] void refuse_unknown(const std::string& name) {
-  throw InputError{name, "no log that is known; known: " + known_formats()};
+  throw InputError{name, "unknown log format; known: " + known_formats()};
 }
 
 Imported with_name(const Importer& importer, Imported imported) {

@@ -41,8 +41,8 @@ FolderLock::FolderLock(const std::string& folder) {
     if (errno != EWOULDBLOCK) return;
     const std::string who = holder(descriptor_);
     ::close(descriptor_);
-    throw InputError{folder, fmt::format("another run writes its checkpoints there ({}): wait for "
-                                         "its end, or name another folder",
+    throw InputError{folder, fmt::format("another run writes its checkpoints there ({}): wait "
+                                         "until it ends, or use another folder",
                                          who)};
   }
   const std::string name = own_name();  // for people: `try_folder` finds a full disk

@@ -9,7 +9,7 @@ namespace orrery::executor {
 /// Holds the lock `FOLDER/lock` while it exists; a run that dies releases it. On a file system
 /// without locks it holds nothing.
 /// Errors  InputError `FOLDER: another run writes its checkpoints there (process 1234 of node1):
-///         wait for its end, or name another folder`; OutputError: nothing can be written there
+///         wait until it ends, or use another folder`; OutputError: nothing can be written there
 class FolderLock {
  public:
   explicit FolderLock(const std::string& folder);

@@ -82,7 +82,7 @@ CheckpointPart open_part(const std::string& folder, const Node& named,
   CheckpointPart part{.path = folder + "/" + file, .bytes = named["bytes"].integer(0, any_size)};
   const Document index = load_sealed(part.path + ".json");
   if (index.json()["crc32c"] != named["index_crc32c"].json()) {
-    throw InputError{part.path + ".json", "is not what the manifest lists"};
+    throw InputError{part.path + ".json", "does not match the manifest"};
   }
   std::error_code absent;
   const auto size = std::filesystem::file_size(part.path + ".bin", absent);

@@ -40,23 +40,25 @@ void Checkpoints::require_same_run(const std::string& manifest, const Json& foun
   for (std::size_t i = 0; i < std::max(tensors.size(), run_.tensors.size()); ++i) {
     if (i >= tensors.size()) foreign(fmt::format("it has no tensor {}", run_.tensors[i].name));
     const std::string name = tensors[i]["name"].as<std::string>();
-    if (i >= run_.tensors.size()) foreign(fmt::format("it has a tensor {} besides", name));
+    if (i >= run_.tensors.size()) foreign(fmt::format("it has an additional tensor {}", name));
     const StateTensor& own = run_.tensors[i];
     if (name != own.name) foreign(fmt::format("it has tensor {} in place of {}", name, own.name));
     const auto rows = tensors[i]["rows"].as<std::int64_t>();
     const auto columns = tensors[i]["columns"].as<std::int64_t>();
     if (rows != own.rows || columns != own.columns) {
-      foreign(fmt::format("its {} is {}, here it is {}", name, shape_text(rows, columns),
+      foreign(fmt::format("its {} is {}, in this run it is {}", name, shape_text(rows, columns),
                           shape_text(own.rows, own.columns)));
     }
   }
   const std::string element = root["element"].as<std::string>();
   const std::string_view here = hardware::name(run_.format);
-  if (element != here) foreign(fmt::format("its elements are {}, here they are {}", element, here));
+  if (element != here)
+    foreign(fmt::format("its elements are {}, in this run they are {}", element, here));
   const std::string arithmetic = run_.arithmetic == Arithmetic::ring ? "ring" : "real";
-  if (root["arithmetic"].as<std::string>() != arithmetic) foreign("its arithmetic is another");
+  if (root["arithmetic"].as<std::string>() != arithmetic) foreign("its arithmetic differs");
   const std::uint64_t seed = seed_of(root);
-  if (seed != run_.seed) foreign(fmt::format("its seed is {}, here it is {}", seed, run_.seed));
+  if (seed != run_.seed)
+    foreign(fmt::format("its seed is {}, in this run it is {}", seed, run_.seed));
 }
 
 /// Compares the checkpoint's inputs with this run's. Inputs that a checkpoint of an older orrery
@@ -68,9 +70,9 @@ void Checkpoints::require_same_inputs(const Node& root) const {
     const auto there = found->find(name);
     if (!there || there->json() == here) continue;
     const std::string what =
-        fmt::format("{} was {}, here it is {}", name, there->as<std::string>(), here);
+        fmt::format("{} was {}, in this run it is {}", name, there->as<std::string>(), here);
     if (run_.changed == Changed::refused) {
-      throw InputError{root.file(), what + "; --resume changed goes on all the same"};
+      throw InputError{root.file(), what + "; use --resume changed to resume anyway"};
     }
     note(fmt::format("{}: {}", root.file(), what));
   }

@@ -78,7 +78,7 @@ Placement by_flags(const PlacementFlags& flags) {
                          .ranks = *flags.ranks,
                          .rendezvous = parse_address(*flags.address, "--address"),
                          .job = *flags.address,
-                         .reason = "--rank and --ranks say so"};
+                         .reason = "--rank and --ranks are given"};
   require_rank(placed, "--rank", "--ranks");
   return placed;
 }

@@ -123,8 +123,8 @@ bool HandshakeServer::read_claims(std::string_view bytes) {
 std::string handshake(const Socket& socket, Service service, const StoreIdentity& identity,
                       const Claims& claims, Deadline deadline) {
   const std::string refused = fmt::format(
-      "refuses this rank: job '{}', {} ranks, ORRERY_SECRET and the version of orrery "
-      "must be as rank 0 has them, and there can be only one rank {}",
+      "refuses this rank: job '{}', {} ranks, ORRERY_SECRET and the version of orrery must match "
+      "those of rank 0, and there can be only one rank {}",
       identity.job, identity.ranks, claims.rank);
   const std::string own = text_of(random_nonce());
   const std::string hello =

@@ -28,7 +28,7 @@ int interruption() {
 void refuse_if_interrupted() {
   pollfd asked{interruption(), POLLIN, 0};
   if (asked.fd < 0 || ::poll(&asked, 1, 0) <= 0) return;
-  throw RunFailure{Exit::interrupted, "interrupted while ranks meet"};
+  throw RunFailure{Exit::interrupted, "interrupted while ranks connect"};
 }
 
 }  // namespace orrery::executor

@@ -5,7 +5,7 @@
 namespace orrery::executor {
 
 /// While it exists, waits of this thread end once `descriptor` can be read.
-/// Errors of those waits  RunFailure{interrupted}: `interrupted while ranks meet`
+/// Errors of those waits  RunFailure{interrupted}: `interrupted while ranks connect`
 class Interruptible {
  public:
   explicit Interruptible(int descriptor);

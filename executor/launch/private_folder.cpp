@@ -21,10 +21,10 @@ constexpr std::size_t longest_runtime_folder = 50;
 std::string found_instead(const std::string& path) {
   struct stat found {};
   if (::lstat(path.c_str(), &found) != 0) return std::strerror(errno);
-  if (!S_ISDIR(found.st_mode)) return "no folder";
-  if (found.st_uid != ::geteuid()) return fmt::format("one of user {}", found.st_uid);
+  if (!S_ISDIR(found.st_mode)) return "a file that is not a folder";
+  if (found.st_uid != ::geteuid()) return fmt::format("a folder of user {}", found.st_uid);
   if ((found.st_mode & 077) != 0) {
-    return fmt::format("one that others may enter (mode {:o})", found.st_mode & 0777);
+    return fmt::format("a folder that other users can enter (mode {:o})", found.st_mode & 0777);
   }
   return {};
 }
@@ -34,11 +34,10 @@ std::string found_instead(const std::string& path) {
 void require_private(const std::string& path) {
   const std::string instead = found_instead(path);
   if (instead.empty()) return;
-  throw RunFailure{
-      Exit::local_failure,
-      fmt::format("{}: expected a folder of user {} alone, found {}; remove it, or set "
-                  "XDG_RUNTIME_DIR",
-                  path, ::geteuid(), instead)};
+  throw RunFailure{Exit::local_failure,
+                   fmt::format("{}: expected a folder that only user {} can enter, found {}; "
+                               "remove it, or set XDG_RUNTIME_DIR",
+                               path, ::geteuid(), instead)};
 }
 
 std::string private_folder(const Environment& environment) {

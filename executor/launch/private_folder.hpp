@@ -14,8 +14,8 @@ namespace orrery::executor {
 std::string private_folder(const Environment& environment);
 
 /// Requires a folder, not a link to one, that belongs to this user and is closed to all others.
-/// Errors  RunFailure{local_failure}: `PATH: expected a folder of user 1000 alone, found one of
-///         user 7; remove it, or set XDG_RUNTIME_DIR`
+/// Errors  RunFailure{local_failure}: `PATH: expected a folder that only user 1000 can enter,
+///         found a folder of user 7; remove it, or set XDG_RUNTIME_DIR`
 void require_private(const std::string& path);
 
 /// A path there for a new Unix socket.

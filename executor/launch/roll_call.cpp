@@ -91,7 +91,7 @@ std::optional<RollCall::LostRank> RollCall::stuck() const {
   if (worst == nullptr) worst = longest_waiter();
   if (worst == nullptr) return std::nullopt;
   const auto rank = static_cast<int>(worst - seen_.data());
-  return LostRank{rank, fmt::format("rank {} is stuck: {} s at {}", rank,
+  return LostRank{rank, fmt::format("rank {} is stuck: no progress for {} s: {}", rank,
                                     whole_seconds(still(*worst)), worst->beat.text)};
 }
 
@@ -100,7 +100,7 @@ std::vector<std::string> RollCall::warnings() {
   for (RankState& each : seen_) {
     if (!each.heard || each.warned || waits(each) || 2 * still(each) <= each.beat.limit) continue;
     each.warned = true;
-    all.push_back(fmt::format("rank {} has not moved for {} s, {} s are too many: {}",
+    all.push_back(fmt::format("rank {} has made no progress for {} s (limit {} s): {}",
                               &each - seen_.data(), whole_seconds(still(each)),
                               whole_seconds(each.beat.limit), each.beat.text));
   }

@@ -90,7 +90,7 @@ sockaddr_un unix_address(const std::string& path) {
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) {
     throw RunFailure{Exit::local_failure,
-                     fmt::format("{}: the path of a socket has at most {} letters", path,
+                     fmt::format("{}: the path of a socket has at most {} characters", path,
                                  sizeof address.sun_path - 1)};
   }
   path.copy(address.sun_path, path.size());
@@ -253,7 +253,8 @@ void send_all(const Socket& socket, const void* data, std::size_t size, Deadline
       at += sent;
       size -= static_cast<std::size_t>(sent);
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (!wait_until_ready(socket, POLLOUT, deadline)) lost(peer, "does not take what it is sent");
+      if (!wait_until_ready(socket, POLLOUT, deadline))
+        lost(peer, "does not read what is sent to it");
     } else if (errno != EINTR) {
       lost(peer, fmt::format("vanished ({})", std::strerror(errno)));
     }

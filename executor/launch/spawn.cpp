@@ -29,7 +29,7 @@ class RunFolder {
     std::string name = private_folder(environment()) + "/run-XXXXXX";
     if (::mkdtemp(name.data()) == nullptr) {
       throw RunFailure{Exit::local_failure,
-                       fmt::format("{}: cannot be made: {}", name, std::strerror(errno))};
+                       fmt::format("{}: cannot be created: {}", name, std::strerror(errno))};
     }
     path_ = name;
   }

@@ -56,7 +56,7 @@ class LoadedCuda final : public CudaModule {
     cudaRuntimeGetVersion(&runtime);
     if (driver == 0) return "no NVIDIA driver is loaded here";
     if (status == cudaErrorInsufficientDriver) {
-      return fmt::format("the NVIDIA driver is for CUDA {}, this orrery needs {}",
+      return fmt::format("the NVIDIA driver supports CUDA {}, this orrery needs {}",
                          cuda::cuda_version_text(driver), cuda::cuda_version_text(runtime));
     }
     return fmt::format("CUDA does not start ({})", cudaGetErrorString(status));
@@ -68,7 +68,7 @@ class LoadedCuda final : public CudaModule {
     std::vector<VisibleGpu> found;
     for (int i = 0; i < count; ++i) {
       cudaDeviceProp of{};
-      cuda::check(cudaGetDeviceProperties(&of, i), "asking what a GPU is");
+      cuda::check(cudaGetDeviceProperties(&of, i), "querying a GPU");
       found.push_back({.name = of.name,
                        .unique = text_of(of.uuid),
                        .memory = Bytes{static_cast<std::int64_t>(of.totalGlobalMem)},

@@ -43,7 +43,7 @@ std::string distrust(const std::string& path) {
     return fmt::format("{} belongs to user {}: expected root or the owner of the program", path,
                        file.st_uid);
   }
-  if ((file.st_mode & S_IWOTH) != 0) return path + " may be written by everyone";
+  if ((file.st_mode & S_IWOTH) != 0) return path + " is writable by everyone";
   return {};
 }
 

@@ -74,7 +74,7 @@ PretrainedWeights::Found PretrainedWeights::find(const StoredPart& part) const {
       const auto found = file.tensors().find(name);
       if (found == file.tensors().end()) continue;
       if (found->second.shape != shape_of(part)) {
-        throw InputError{file.path(), fmt::format("{} is [{}], here it is [{}]", name,
+        throw InputError{file.path(), fmt::format("{} is [{}], in the model it is [{}]", name,
                                                   fmt::join(found->second.shape, ", "),
                                                   fmt::join(shape_of(part), ", "))};
       }

@@ -126,7 +126,7 @@ SafetensorsFile::SafetensorsFile(std::string path) : path_{std::move(path)} {
   std::error_code absent;
   const auto size = std::filesystem::file_size(path_, absent);
   if (absent) throw InputError{path_, "is missing or cannot be read"};
-  if (size < length_bytes) throw InputError{path_, "is no safetensors file: it is cut short"};
+  if (size < length_bytes) throw InputError{path_, "is not a safetensors file: it is truncated"};
   try {
     const ipc::file_mapping file{path_.c_str(), ipc::read_only};
     bytes_ = std::make_unique<ipc::mapped_region>(file, ipc::read_only);
@@ -145,9 +145,9 @@ void SafetensorsFile::read_header() {
   std::memcpy(&length, begin, length_bytes);
   const std::uint64_t rest = bytes_->get_size() - length_bytes;
   if (length > std::min(longest_header, rest)) {
-    throw InputError{path_, fmt::format("is no safetensors file: a header of {} bytes in a file "
-                                        "of {}",
-                                        length, bytes_->get_size())};
+    throw InputError{path_,
+                     fmt::format("is not a safetensors file: a header of {} bytes in a file of {}",
+                                 length, bytes_->get_size())};
   }
   data_ = length_bytes + length;
   const Document header = Document::parse({begin + length_bytes, length}, path_);

@@ -283,10 +283,9 @@ std::vector<StoredPart> stored_parts(const Model& model, const StateTensor& tens
   if (family == families().end()) {
     std::string known;
     for (const auto& [name, parts] : families()) known += " " + name;
-    throw InputError{
-        std::string{flag},
-        fmt::format("names of tensors are not known for a model of type '{}'; known:{}", model.type,
-                    known)};
+    throw InputError{std::string{flag},
+                     fmt::format("tensor names are not known for a model of type '{}'; known:{}",
+                                 model.type, known)};
   }
   Parts parts = family->second(model, asked(tensor));
   if (!parts.empty()) return parts;

@@ -93,8 +93,8 @@ void ExpertRows::require_room(const Operation& dispatch, const std::vector<View>
   const double needed = std::ceil(static_cast<double>(*most) / mean * 100) / 100;
   throw RunFailure{
       Exit::invalid_program,
-      fmt::format("a rank routes {} of its {} rows to expert {}, the plan has room for {}: it "
-                  "needs expert_room {:.2f} at least, or a capacity, beyond which rows are dropped",
+      fmt::format("a rank routes {} of its {} rows to expert {}, but the plan has room for {}: set "
+                  "expert_room to at least {:.2f}, or set capacity, which drops the rows beyond it",
                   *most, all, most - rows.begin(), slots.shape[1], needed)};
 }
 

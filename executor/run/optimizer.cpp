@@ -134,9 +134,9 @@ void Optimizer::leave_out_update() {
   if (!scale_.hopeless()) return;
   throw RunFailure{
       Exit::invalid_program,
-      fmt::format("the gradients of steps {} to {} are not finite, so none of them was "
-                  "an update: the training has diverged; start from an earlier "
-                  "checkpoint, with a lower learning rate or a wider precision",
+      fmt::format("the gradients of steps {} to {} are not finite, so none of them updated the "
+                  "weights: the training has diverged; start from an earlier checkpoint, with a "
+                  "lower learning rate or a wider precision",
                   step_ + 2 - most_without_remedy, step_ + 1)};
 }
 

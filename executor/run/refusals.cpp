@@ -16,8 +16,8 @@ std::string of_collective(const models::Block& block, const models::Operation& o
     const models::DType type = block.operands[id].dtype;
     if (type != models::DType::fp8 && type != models::DType::fp4) continue;
     return fmt::format(
-        "{} under sequence parallelism: each rank has a scale of its own for what "
-        "{}/{} joins",
+        "{} under sequence parallelism: ranks have different scales for the operands that {}/{} "
+        "combines",
         hardware::name(type), block.name, op.name);
   }
   return {};
@@ -43,7 +43,7 @@ std::string refusal(const Program& program, const models::Software& software,
   if (!program.inexact_feature.empty()) return program.inexact_feature;
   if (software.kernels.dropout) return "dropout";
   if (software.accumulation == models::Accumulation::separate) {
-    return "gradients that a kernel of its own adds up";
+    return "gradients accumulated by a separate kernel";
   }
   if (program.graphs && device.graphs() == nullptr) {
     return "cuda_graphs (this device has none)";

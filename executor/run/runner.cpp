@@ -28,8 +28,9 @@ using models::Token;
 const Program& accepted(const Program& program, const models::Software& software,
                         const Device& device, const Fabric& fabric) {
   if (fabric.ranks() != program.mesh.ranks()) {
-    throw RunFailure{Exit::invalid_program, fmt::format("the program is for {} ranks, here are {}",
-                                                        program.mesh.ranks(), fabric.ranks())};
+    throw RunFailure{Exit::invalid_program,
+                     fmt::format("the program needs {} ranks, this run has {}",
+                                 program.mesh.ranks(), fabric.ranks())};
   }
   const std::string why = refusal(program, software, device);
   if (!why.empty()) throw RunFailure{Exit::invalid_program, "cannot execute " + why};
@@ -112,7 +113,7 @@ Runner::Parts::Parts(const Program& program, Device& on, Fabric& between, RunSet
       optimizer{rank, weights, reducer},
       pipe{rank, fabric} {
   ensure(settings.arithmetic == Arithmetic::real || width_of(program.formats.storage) == 8,
-         "the ring needs precision fp64");
+         "ring arithmetic needs precision fp64");
   device.finish();  // pending zeroing must not come after the writes that follow
   weights.draw();
   share_masters();
@@ -188,7 +189,7 @@ StepOutcome Runner::step(std::int64_t index) {
     return parts_->step(index);
   } catch (...) {
     // Ends the calls that wait for other ranks on the device's queues, so that memory can be freed.
-    if (!parts_->device.synchronous()) parts_->fabric.abort("a rank cannot go on");
+    if (!parts_->device.synchronous()) parts_->fabric.abort("a rank cannot continue");
     throw;
   }
 }
@@ -213,7 +214,7 @@ Progress Runner::progress() const {
     progress.waits_for = text_of(rank.program.communicators[number], parts_->calls.group(number));
   }
   progress.text =
-      between ? fmt::format("rank {} has ended step {}", rank.rank, progress.step)
+      between ? fmt::format("rank {} has finished step {}", rank.rank, progress.step)
               : fmt::format(
                     "rank {} is in step {} at instruction {} of {}, {}", rank.rank, progress.step,
                     progress.instruction, count,

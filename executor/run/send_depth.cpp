@@ -104,7 +104,7 @@ std::size_t send_depth(const models::Program& program) {
   for (std::size_t depth = 0; depth <= most; depth = depth == 0 ? 1 : 2 * depth) {
     if (Rehearsal{program, depth}.ends()) return depth;
   }
-  throw ContractError{"ranks of this program wait for each other"};
+  throw ContractError{"deadlock: ranks of this program wait for each other"};
 }
 
 }  // namespace orrery::executor

@@ -75,8 +75,8 @@ std::unique_ptr<TokenSource> synthetic_tokens(std::uint64_t seed, std::int64_t v
 std::unique_ptr<TokenSource> text_tokens(const std::vector<std::string>& files, std::int64_t vocab,
                                          std::int64_t global_batch) {
   if (vocab < 256) {
-    throw InputError{
-        "--data", "bytes of text need a vocabulary of 256, the model has " + std::to_string(vocab)};
+    throw InputError{"--data", "text bytes need a vocabulary of at least 256, the model has " +
+                                   std::to_string(vocab)};
   }
   return std::make_unique<TextTokens>(files, global_batch);
 }

@@ -80,8 +80,7 @@ asio::ip::address parsed(const std::string& host) {
   if (!error) return address;
   throw InputError{
       "--metrics-address",
-      fmt::format("expected the number of an interface such as 127.0.0.1 or 0.0.0.0, found '{}'",
-                  host)};
+      fmt::format("expected an IP address such as 127.0.0.1 or 0.0.0.0, found '{}'", host)};
 }
 
 }  // namespace

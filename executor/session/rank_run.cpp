@@ -60,7 +60,7 @@ class RankRun {
     initial_.reset();
     const bool all_trained = runner_.frozen_tensors().empty();
     if (first_ > 0 && options_.initial && all_trained && rank_ == 0) {
-      session_.note("--init is left out: the checkpoint has later parameters");
+      session_.note("--init is ignored: the checkpoint has newer parameters");
     }
     if (options_.checkpoint) session_.requests().answer_after_the_step();
     session_.steps(runner_, limits_);

@@ -95,7 +95,7 @@ void RankSession::living_fabrics(std::vector<Fabric*> fabrics) {
 /// Why GPUs do not communicate over NCCL, in words; empty: they do. The same on all ranks.
 std::string RankSession::without_nccl(const Equipment& equipment) {
   const auto& asked = session_.options.fabric;
-  if (asked && asked != FabricKind::nccl) return "as --fabric asks";
+  if (asked && asked != FabricKind::nccl) return "as requested by --fabric";
   if (!cuda_module().has_nccl()) return "this orrery was built without NCCL";
   if (asked) return {};  // NCCL itself refuses what it cannot do
   const std::string mine = std::to_string(placed_.rank);
@@ -143,8 +143,9 @@ std::optional<Verdict> RankSession::asked_to_end(bool& noted) const {
                    fmt::format("rank {}: {}", placed_.rank, strsignal(signal))};
   }
   if (!std::exchange(noted, true) && placed_.rank == 0) {
-    note(fmt::format("{}: a checkpoint follows after this step; once more ends the run at once",
-                     strsignal(signal)));
+    note(fmt::format(
+        "{}: a checkpoint follows after this step; a second signal ends the run immediately",
+        strsignal(signal)));
   }
   return std::nullopt;
 }

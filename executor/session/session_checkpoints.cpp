@@ -112,7 +112,7 @@ std::int64_t SessionCheckpoints::resume(Runner& runner) {
       runner.finish_loading(steps);
       done_ = steps;
       kept_ = steps;
-      if (first_) session_.note(fmt::format("going on from step {}", steps));
+      if (first_) session_.note(fmt::format("resuming from step {}", steps));
       return steps;
     }
     damage = store.get("damage " + key, for_an_answer);
@@ -142,17 +142,18 @@ void SessionCheckpoints::after_step(Runner& runner, const InstructionLimits& lim
   if (options_.checkpoint && wanted) save(runner, limits);
   if (!ends || done == options_.steps) return;
   throw RunFailure{*ends, options_.checkpoint
-                              ? fmt::format("a checkpoint of {} steps is written", done)
-                              : fmt::format("ends after {} steps", done)};
+                              ? fmt::format("a checkpoint was written after {} steps", done)
+                              : fmt::format("ended after {} steps", done)};
 }
 
 std::string SessionCheckpoints::loss() const {
   const std::int64_t kept = kept_, steps = done_ - kept;
   if (steps <= 0) return {};
   const char* const lost = steps == 1 ? "step is" : "steps are";
-  if (!options_.checkpoint) return fmt::format("{} {} lost: there is no --checkpoint", steps, lost);
+  if (!options_.checkpoint)
+    return fmt::format("{} {} lost: --checkpoint was not given", steps, lost);
   if (kept == 0) return fmt::format("{} {} lost: no checkpoint was written yet", steps, lost);
-  return fmt::format("{} {} lost: the newest checkpoint has {}", steps, lost, kept);
+  return fmt::format("{} {} lost: the newest checkpoint is from step {}", steps, lost, kept);
 }
 
 }  // namespace orrery::executor

@@ -35,8 +35,8 @@ class SessionCheckpoints {
   /// Errors  RunFailure{requeue, terminated, interrupted}: the run was asked to end, and can now
   void after_step(Runner& runner, const InstructionLimits& limits, std::int64_t done);
 
-  /// What the run loses if it ends now: "12 steps are lost: the newest checkpoint has 40". Empty:
-  /// nothing. Safe from another thread.
+  /// What the run loses if it ends now: "12 steps are lost: the newest checkpoint is from step 40".
+  /// Empty: nothing. Safe from another thread.
   std::string loss() const;
 
  private:

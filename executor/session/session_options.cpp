@@ -12,8 +12,9 @@ namespace {
 void check_seconds(const char* flag, double value) {
   constexpr double most = 365 * seconds_per_day;
   if (value > 0 && value <= most) return;
-  throw InputError{flag,
-                   fmt::format("expected seconds above 0, at most {}, found {}", most, value)};
+  throw InputError{
+      flag,
+      fmt::format("expected a number of seconds above 0 and at most {}, found {}", most, value)};
 }
 
 TraceDetail detail_of(const SessionWords& words) {

@@ -33,10 +33,11 @@ void StepLog::show(const MeasuredStep& step, double rate) {
   using Kind = MetricsPage::Kind;
   page_->set("orrery_step", Kind::counter, "Steps done", static_cast<double>(step.index + 1));
   page_->set("orrery_loss", Kind::gauge, "Mean loss of the last step", step.loss);
-  page_->set("orrery_gradient_norm", Kind::gauge, "Before clipping", step.gradient_norm);
-  page_->set("orrery_step_time_seconds", Kind::gauge, "Of the last step", step.seconds);
+  page_->set("orrery_gradient_norm", Kind::gauge, "Gradient norm before clipping",
+             step.gradient_norm);
+  page_->set("orrery_step_time_seconds", Kind::gauge, "Duration of the last step", step.seconds);
   page_->set("orrery_tokens_total", Kind::counter, "Tokens trained on by this run", trained_);
-  page_->set("orrery_tokens_per_second", Kind::gauge, "In the last step", rate);
+  page_->set("orrery_tokens_per_second", Kind::gauge, "Tokens per second in the last step", rate);
 }
 
 }  // namespace orrery::executor

@@ -99,7 +99,7 @@ void Watchdog::watch() {
       } else if (settings_.deadline && now >= *settings_.deadline) {
         const std::string where = settings_.progress ? settings_.progress().text : "";
         pronounce(
-            agree({Exit::deadline, rank_, fmt::format("the deadline has passed at {}", where)}));
+            agree({Exit::deadline, rank_, fmt::format("the deadline has passed: {}", where)}));
       } else if (now >= next_beat) {
         next_beat = now + settings_.beat;
         look();
@@ -168,8 +168,8 @@ void Watchdog::look_at_others() {
     if (!bytes) continue;
     const auto beat = parse_beat(*bytes);
     if (!beat) {
-      return pronounce(agree(
-          {Exit::peer_failed, 0, fmt::format("rank {} wrote a beat that cannot be read", rank)}));
+      return pronounce(agree({Exit::peer_failed, 0,
+                              fmt::format("rank {} wrote a heartbeat that cannot be read", rank)}));
     }
     roll_call_.hear(rank, *beat);
   }

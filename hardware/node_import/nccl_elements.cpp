@@ -31,7 +31,7 @@ class XmlScan {
       } else if (rest.substr(0, 2) == "<?") {
         skip_past("?>");
       } else if (rest.substr(0, 2) == "<!") {
-        fail("a document type or CDATA, which no topology has");
+        fail("unexpected document type or CDATA");
       } else {
         tag();
       }
@@ -45,7 +45,7 @@ class XmlScan {
   }
   void skip_past(std::string_view end) {
     const std::size_t found = text_.find(end, at_);
-    if (found == std::string_view::npos) fail("a comment that does not end");
+    if (found == std::string_view::npos) fail("unterminated comment");
     at_ = found + end.size();
   }
   void tag() {
@@ -61,7 +61,7 @@ class XmlScan {
         quote = letter;
       }
     }
-    if (end == text_.size()) fail("a tag that does not end");
+    if (end == text_.size()) fail("unterminated tag");
     depth_ += closes ? -1 : text_[end - 1] == '/' ? 0 : 1;
     if (depth_ > most_depth) fail(fmt::format("more than {} levels", most_depth));
     at_ = end;

@@ -131,7 +131,7 @@ class NcclXml {
 
   void add_scale_up(NodeParts& parts) const {
     if (!listed_) {
-      parts.notes.emplace_back("the file does not say how GPUs reach each other");
+      parts.notes.emplace_back("the file does not state how GPUs are connected");
       return;
     }
     parts.scale_up = gpus_.size() == 1 ? ScaleUp::none : ScaleUp::pcie;
@@ -199,16 +199,17 @@ class NcclXml {
     if (first)
       parts.gpu =
           gpu_of_device(attribute_of(*first->pci, "vendor"), attribute_of(*first->pci, "device"));
-    if (first && parts.gpu.empty()) parts.notes.emplace_back("the file does not say which GPU");
+    if (first && parts.gpu.empty())
+      parts.notes.emplace_back("the file does not state the GPU model");
     for (const PciDevice& nic : nics_) {
       if (nic.speed.count() < 1) continue;
       const bool other =
           parts.nic_bandwidth.count() > 0 && nic.speed.count() != parts.nic_bandwidth.count();
-      if (other) parts.notes.emplace_back("NICs of several rates: the least is taken for all");
+      if (other) parts.notes.emplace_back("NICs have different rates; the lowest is used for all");
       parts.nic_bandwidth = other ? std::min(parts.nic_bandwidth, nic.speed) : nic.speed;
     }
     if (!nics_.empty() && parts.nic_bandwidth.count() <= 0) {
-      parts.notes.emplace_back("the file does not say what a NIC carries");
+      parts.notes.emplace_back("the file does not state the NICs' rate");
     }
   }
 

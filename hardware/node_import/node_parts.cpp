@@ -65,9 +65,9 @@ std::vector<std::vector<int>> nearest_nics(const NodeParts& parts) {
 
 Json node_json(const NodeParts& parts, const std::string& name) {
   if (parts.gpus == 0) {
-    throw InputError{name,
-                     "names no GPU: NCCL finds them when it runs; NCCL_TOPO_DUMP_FILE writes a "
-                     "file that has them"};
+    throw InputError{
+        name,
+        "names no GPU; use a file that NCCL writes with NCCL_TOPO_DUMP_FILE, which lists them"};
   }
   if (parts.gpus > most_node_gpus || parts.nics > most_node_nics) {
     throw InputError{name, fmt::format("{} GPUs and {} NICs; a node has at most {} and {}",

@@ -77,7 +77,7 @@ class TopologyMatrix {
     parts.cable_source =
         "nvidia-smi topo -m; rates not stated there: 20 GB/s an NVLink, 12 GB/s PCIe, 10 GB/s "
         "between sockets, NCCL's src/graph/topo.h";
-    parts.notes = {"the table does not say which GPU, nor what a link or NIC carries"};
+    parts.notes = {"the table states neither the GPU model nor the rates of links and NICs"};
     add_nvlinks(parts);
     add_pcie(parts);
     for (std::size_t row = 0; row < rows_.size(); ++row) {
@@ -136,14 +136,14 @@ class TopologyMatrix {
 
   void check_square() const {
     if (rows_.size() < columns_.size()) {
-      throw InputError{name_, fmt::format("{} columns and {} rows", columns_.size(), rows_.size())};
+      throw InputError{name_, fmt::format("{} columns but {} rows", columns_.size(), rows_.size())};
     }
     for (std::size_t row = 0; row < rows_.size(); ++row) {
       for (std::size_t column = 0; column < row; ++column) {
         if (cell(row, column) == cell(column, row)) continue;
         fail(rows_[row].number,
-             fmt::format("{} to {} is {}, the other way round {}", columns_[row], columns_[column],
-                         cell(row, column), cell(column, row)));
+             fmt::format("{} to {} is {}, in the other direction {}", columns_[row],
+                         columns_[column], cell(row, column), cell(column, row)));
       }
     }
   }

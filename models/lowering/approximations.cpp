@@ -23,7 +23,7 @@ std::string of_model(const Model& model, std::int64_t tensor) {
   if (model.not_simulated) return *model.not_simulated;
   if (!model.inexact.empty()) return model.inexact;
   if (model.attention_sinks) return "attention sinks";
-  if (model.full_attention_every > 0) return "windows on some layers";
+  if (model.full_attention_every > 0) return "attention windows on some layers only";
   if (tensor > model.kv_heads) {
     return fmt::format("more tensor ranks ({}) than key-value heads ({})", tensor, model.kv_heads);
   }
@@ -33,8 +33,8 @@ std::string of_model(const Model& model, std::int64_t tensor) {
     return fmt::format("rotary positions with an odd head_dim {}", model.head_dim);
   }
   if (model.prediction_layers > 0) return "layers that predict further tokens";
-  if (model.generator_hidden > 0) return "a generator of masked tokens";
-  if (model.task_head_outputs > 0) return "a head of answers";
+  if (model.generator_hidden > 0) return "an ELECTRA generator";
+  if (model.task_head_outputs > 0) return "a question-answering head";
   if (model.token_types > 0 && position_rows(model) == 0) {
     return "token types without learned positions";
   }
@@ -51,13 +51,13 @@ std::string of_experts(const BlockInputs& inputs) {
     return "experts whose outputs the software does not keep until backward";
   }
   if (inputs.model.mlp_bias && expert_tensor_of(plan) > 1) {
-    return "biases of experts that several ranks cut";
+    return "expert biases with expert tensor parallelism";
   }
   if (plan.dispatcher != Dispatcher::all_to_all) {
     return fmt::format("dispatcher '{}'", word_of(dispatcher_words, plan.dispatcher));
   }
   if (plan.expert_overlap == ExpertOverlap::micro_batches) {
-    return "experts' all-to-all next to another micro-batch";
+    return "experts' all-to-alls overlapped with another micro-batch";
   }
   return {};
 }
@@ -65,7 +65,7 @@ std::string of_experts(const BlockInputs& inputs) {
 std::string of_plan(const BlockInputs& inputs) {
   const Plan& plan = inputs.plan;
   const bool picks = inputs.software.kernels.predicted_share < 1 && !inputs.model.causal;
-  if (picks) return "a share of predictions";
+  if (picks) return "predictions for only a share of the tokens";
   if (plan.task == Task::qlora || plan.task == Task::dpo) {
     return fmt::format("task '{}'", word_of(task_words, plan.task));
   }
@@ -77,11 +77,11 @@ std::string of_plan(const BlockInputs& inputs) {
     return "fused cross-entropy with sharded gradients";
   }
   if (plan.offload_layers > 0 && plan.pipeline > 1) {
-    return "activations that the host keeps, in a pipeline";
+    return "offloaded activations in a pipeline";
   }
-  if (plan.offload_device == OffloadDevice::nvme) return "state in files of the node's storage";
+  if (plan.offload_device == OffloadDevice::nvme) return "state offloaded to the node's storage";
   if (plan.start_layers_bf16 + plan.end_layers_bf16 > 0) return "layers left in bf16";
-  if (!plan.layer_imbalance.empty()) return "an imbalance of each layer";
+  if (!plan.layer_imbalance.empty()) return "a separate imbalance for each layer";
   if (plan.low_precision_gather) return "weights gathered in 8 bits";
   if (plan.low_precision_attention) return "attention in 8 bits";
   if (plan.transpose_weights) return "weights of 8 bits transposed in backward";
@@ -93,7 +93,7 @@ std::string of_plan(const BlockInputs& inputs) {
   const bool keeps_rest =
       plan.compression == Compression::top_k || plan.compression == Compression::power_sgd;
   if (keeps_rest && plan.precision == Precision::fp16) {
-    return fmt::format("compression {} in fp16 (the rest is kept under another loss scale)",
+    return fmt::format("compression {} in fp16 (its residual is kept under another loss scale)",
                        name(plan.compression));
   }
   return {};

@@ -63,11 +63,10 @@ class AxisChecks : private ConflictChecks {
 
   void context() {
     if (plan_.context == 1) return;
-    if (!model_.causal) add("/context", "context parallelism is simulated of causal models alone");
+    if (!model_.causal) add("/context", "context parallelism is simulated for causal models only");
     if (model_.sliding_window > 0 && plan_.context_form != ContextForm::ulysses) {
       add("/context",
-          "context parallelism is simulated with a sliding window where ranks trade "
-          "tokens for heads alone: context_form ulysses");
+          "context parallelism with a sliding window is simulated only with context_form ulysses");
     }
     if (model_.kv_rank > 0) {
       add("/context", "context parallelism is not simulated with latent attention");
@@ -79,16 +78,15 @@ class AxisChecks : private ConflictChecks {
     }
     const auto [heads, pieces] = context_split(plan_);
     if (plan_.context_form == ContextForm::hierarchical && (heads == 1 || pieces == 1)) {
-      add("/context_heads", fmt::format("a hierarchy of context {} has groups of 2 ranks or more, "
-                                        "and several of them; context_heads is {}",
+      add("/context_heads", fmt::format("context_form hierarchical needs at least 2 groups of at "
+                                        "least 2 ranks; context is {} and context_heads is {}",
                                         plan_.context, heads));
     }
     context_heads(heads);
     const std::int64_t cuts = (pieces > 1 ? 2 * pieces : 1) * heads;
     if (plan_.seq_len % cuts != 0) {
       add("/seq_len",
-          fmt::format("context {} cuts a sequence in {} pieces, which seq_len {} is not "
-                      "a multiple of",
+          fmt::format("context {} cuts a sequence into {} pieces, which do not divide seq_len {}",
                       plan_.context, cuts, plan_.seq_len));
     }
   }
@@ -98,7 +96,7 @@ class AxisChecks : private ConflictChecks {
     for (const auto& [heads, of] :
          {std::pair{model_.heads, "attention"}, std::pair{model_.kv_heads, "key-value"}}) {
       if (heads % (plan_.tensor * ranks) == 0) continue;
-      add("/context", fmt::format("tensor {} x {} context ranks that trade for heads do not divide "
+      add("/context", fmt::format("tensor {} x {} context ranks that exchange heads do not divide "
                                   "the model's {} {} heads",
                                   plan_.tensor, ranks, heads, of));
     }
@@ -133,10 +131,10 @@ class AxisChecks : private ConflictChecks {
       add("/sequence", "a model with experts and tensor above 1 needs sequence parallelism");
     }
     if (plan_.capacity > 0 && (plan_.imbalance > 1 || !plan_.layer_imbalance.empty())) {
-      add("/imbalance", "imbalance is of dropless routing; capacity pads every expert alike");
+      add("/imbalance", "imbalance applies only to dropless routing (capacity 0)");
     }
     if (plan_.capacity > 0 && plan_.expert_room > 1) {
-      add("/expert_room", "expert_room is of dropless routing; capacity says how many slots are");
+      add("/expert_room", "expert_room applies only to dropless routing (capacity 0)");
     }
     if (plan_.expert_overlap == ExpertOverlap::shared && model_.shared_ffn == 0) {
       add("/expert_overlap", "expert_overlap shared needs a model with shared experts");
@@ -149,7 +147,7 @@ class AxisChecks : private ConflictChecks {
     const std::int64_t holders = plan_.expert * expert_tensor_of(plan_);
     const bool alone = plan_.gpus() / plan_.pipeline == holders;
     if (alone && plan_.offload == Offload::parameters) {
-      add("/offload", "offload parameters needs experts with replicas, which gather their weights");
+      add("/offload", "offload parameters needs data-parallel replicas of the experts");
     }
     const bool freezes = trains_adapters(plan_) || plan_.task == Task::dpo;
     if (freezes && plan_.zero == Zero::three) {

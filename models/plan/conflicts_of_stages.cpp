@@ -64,9 +64,10 @@ class StageChecks : private ConflictChecks {
   void deferred_gradients(bool splits_backward) {
     if (plan_.deferred_head_gradients == 0) return;
     const std::string pointer = "/deferred_head_gradients";
-    if (plan_.pipeline == 1) add(pointer, "fills the idle time of a pipeline's last stage");
+    if (plan_.pipeline == 1) add(pointer, "needs pipeline above 1");
     if (splits_backward) {
-      add(pointer, fmt::format("{} decides when each weight gradient is made", plan_.schedule));
+      add(pointer, fmt::format("does not apply to {}, which schedules each weight gradient itself",
+                               plan_.schedule));
     }
     whole_gradients(pointer, "deferred_head_gradients");
   }
@@ -77,18 +78,17 @@ class StageChecks : private ConflictChecks {
                                word_of(task_words, plan_.task)));
     }
     if (plan_.fused_cross_entropy) {
-      add("/fused_cross_entropy",
-          fmt::format("is not simulated with {}, which splits backward: the head's gradients are "
-                      "forward's",
-                      what));
+      add("/fused_cross_entropy", fmt::format("is not simulated with {}, which splits backward: "
+                                              "the head's gradients are computed in forward",
+                                              what));
     }
     if (plan_.offload_layers > 0) {
       add("/offload_layers", fmt::format("is not simulated with {}, which splits backward", what));
     }
     if (!shards_gradients(plan_)) return;
-    add("/zero", fmt::format("zero {} is not simulated with {}, which splits backward; known with "
-                             "it: 0, 1",
-                             word_of(zero_words, plan_.zero), what));
+    add("/zero",
+        fmt::format("zero {} is not simulated with {}, which splits backward; supported: 0, 1",
+                    word_of(zero_words, plan_.zero), what));
   }
 
   std::vector<std::string> schedules_of(ChunksPerStage chunks) const {
@@ -117,8 +117,9 @@ class StageChecks : private ConflictChecks {
             ? fmt::format("pipeline {}", plan_.pipeline)
             : fmt::format("pipeline {} x virtual_stages {}", plan_.pipeline, plan_.virtual_stages);
     add("/pipeline",
-        fmt::format("{} leaves a stage without a layer: the model has {}{}", cut, model_.layers,
-                    two_slots ? " and embedding and head take a slot each" : ""));
+        fmt::format("{} leaves a stage without a layer: the model has {} layers{}", cut,
+                    model_.layers,
+                    two_slots ? ", and embedding and head count as a layer each" : ""));
   }
 
   void stage_layers() {
@@ -134,8 +135,8 @@ class StageChecks : private ConflictChecks {
     const bool inner = each.size() > 2 && *std::min_element(each.begin() + 1, each.end() - 1) < 1;
     if (inner || each.front() < (each.size() > 1 ? 0 : 1)) {
       add("/stage_layers",
-          "every stage needs at least one layer, but for the first and the last, "
-          "which hold embedding and head");
+          "every stage except the first and the last, which hold embedding and head, needs at "
+          "least one layer");
     }
     const std::int64_t sum =
         std::accumulate(plan_.stage_layers.begin(), plan_.stage_layers.end(), std::int64_t{0});

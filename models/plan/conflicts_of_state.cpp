@@ -31,19 +31,18 @@ class StateChecks : private ConflictChecks {
       add("/data_shard", "data_shard 1 shards nothing; leave zero and data_shard out");
     }
     if (plan_.offload != Offload::none && plan_.zero == Zero::none) {
-      add("/offload", "offload needs zero above 0, whose ranks step their own shards");
+      add("/offload", "offload needs zero above 0, where each rank updates its own shard");
     }
     const bool in_files = plan_.offload_device == OffloadDevice::nvme;
     if (in_files && plan_.offload == Offload::none && plan_.offload_layers == 0) {
-      add("/offload_device",
-          "offload_device nvme is of what offload or offload_layers leave to it");
+      add("/offload_device", "offload_device nvme needs offload or offload_layers");
     }
     if (plan_.zero == Zero::three) return;
     if (plan_.offload == Offload::parameters) {
-      add("/offload", "offload parameters needs zero 3, whose weights are gathered");
+      add("/offload", "offload parameters needs zero 3, which gathers weights");
     }
-    if (!plan_.reshard) add("/reshard", "reshard false needs zero 3, whose weights are gathered");
-    if (plan_.prefetch != 1) add("/prefetch", "prefetch needs zero 3, whose weights are gathered");
+    if (!plan_.reshard) add("/reshard", "reshard false needs zero 3, which gathers weights");
+    if (plan_.prefetch != 1) add("/prefetch", "prefetch needs zero 3, which gathers weights");
   }
 
   void compression() {
@@ -63,8 +62,8 @@ class StateChecks : private ConflictChecks {
 
   void task() {
     if (plan_.task == Task::qlora && hardware::bits(compute_dtype(plan_.precision)) != 16) {
-      add("/task", fmt::format("qlora multiplies in 16 bits what it stores in 4, not in {}",
-                               name(plan_.precision)));
+      add("/task",
+          fmt::format("qlora computes in 16 bits; precision is {}", name(plan_.precision)));
     }
     if (!plan_.sequence_lengths.empty() && plan_.context > 1) {
       add("/sequence_lengths", "packed documents are not simulated with context above 1");
@@ -80,20 +79,23 @@ class StateChecks : private ConflictChecks {
     const bool recomputes = plan_.recompute != Recompute::none;
     if (!recomputes && (plan_.recompute_layers > 0 || plan_.recompute_every > 1)) {
       add(plan_.recompute_layers > 0 ? "/recompute_layers" : "/recompute_every",
-          "says which layers recompute, and recompute is none");
+          "has no effect: recompute is none");
     }
     const bool some = plan_.recompute_layers > 0 || plan_.recompute_every > 1;
     if (!plan_.recompute_elsewhere.empty() && !(recomputes && some)) {
       add("/recompute_elsewhere",
-          "is of the layers that recompute_layers and recompute_every leave, and there are none");
+          "applies to the layers that recompute_layers and recompute_every leave out, and there "
+          "are none");
     }
     if (plan_.offload_layers > 0 && plan_.task == Task::dpo) {
-      add("/offload_layers", "is not simulated with task dpo, whose reference keeps nothing");
+      add("/offload_layers",
+          "is not simulated with task dpo, whose reference model keeps no activations");
     }
     const bool further = model_.head_transform || model_.pooler || model_.task_head_outputs > 0 ||
                          projects_embeddings(model_);
     if (plan_.fused_cross_entropy && further) {
-      add("/fused_cross_entropy", "is simulated for heads of one matrix over the vocabulary");
+      add("/fused_cross_entropy",
+          "is simulated only for heads of a single matrix over the vocabulary");
     }
     if (plan_.fused_cross_entropy && plan_.context > 1) {
       add("/fused_cross_entropy", "is not simulated with context above 1");
@@ -107,18 +109,18 @@ class StateChecks : private ConflictChecks {
     if (plan_.recompute_modules.has(RecomputeModule::mla_up_proj) && recomputes &&
         model_.kv_rank == 0) {
       add("/recompute_modules",
-          "mla_up_proj is of latent attention, which the model does not have");
+          "mla_up_proj needs latent attention, which the model does not have");
     }
     const bool in_8_bits = compute_dtype(plan_.precision) == hardware::DType::fp8;
     const bool gathers = plan_.zero != Zero::none || plan_.task == Task::lora;
     if (plan_.low_precision_gather && (!in_8_bits || !gathers)) {
       add("/low_precision_gather",
-          fmt::format("weights are gathered in 8 bits by ZeRO in fp8, not with zero {} in {}",
+          fmt::format("gathering weights in 8 bits needs ZeRO and fp8; the plan has zero {} and {}",
                       word_of(zero_words, plan_.zero), name(plan_.precision)));
     }
     if (plan_.transpose_weights && !in_8_bits) {
       add("/transpose_weights",
-          fmt::format("weights in 8 bits are transposed; precision is {}", name(plan_.precision)));
+          fmt::format("needs weights in 8 bits; precision is {}", name(plan_.precision)));
     }
   }
 
@@ -129,8 +131,7 @@ class StateChecks : private ConflictChecks {
     const char* const field =
         plan_.start_layers_bf16 > 0 ? "/start_layers_bf16" : "/end_layers_bf16";
     if (hardware::bits(compute_dtype(plan_.precision)) > 8) {
-      add(field,
-          fmt::format("needs products in 8 or 4 bits; precision is {}", name(plan_.precision)));
+      add(field, fmt::format("needs GEMMs in 8 or 4 bits; precision is {}", name(plan_.precision)));
     }
     if (wide > model_.layers) {
       add(field, fmt::format("{} layers in bf16, the model has {}", wide, model_.layers));
@@ -145,11 +146,11 @@ class StateChecks : private ConflictChecks {
     const int narrow = hardware::bits(compute_dtype(plan_.precision));
     if (narrow > 8 || hardware::bits(storage_dtype(plan_.precision)) != 16) {
       add("/low_precision_attention",
-          fmt::format("needs products in 8 or 4 bits; precision is {}", name(plan_.precision)));
+          fmt::format("needs GEMMs in 8 or 4 bits; precision is {}", name(plan_.precision)));
     }
     if (context_split(plan_).pieces > 1) {
       add("/low_precision_attention",
-          "is not simulated where keys and values travel between context ranks");
+          "is not simulated with context ranks that exchange keys and values");
     }
     if (model_.kv_rank > 0) {
       add("/low_precision_attention", "is not simulated with latent attention");

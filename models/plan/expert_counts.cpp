@@ -35,12 +35,12 @@ class Layers {
  public:
   void add(std::vector<std::int64_t> counts, const std::string& where) {
     if (!read_.layers.empty() && std::ssize(counts) != read_.experts()) {
-      throw InputError{where, fmt::format("expected counts of {} experts, as the layer before has, "
-                                          "found {}",
-                                          read_.experts(), counts.size())};
+      throw InputError{where,
+                       fmt::format("expected counts of {} experts as in the layer before, found {}",
+                                   read_.experts(), counts.size())};
     }
     if (std::all_of(counts.begin(), counts.end(), [](std::int64_t each) { return each == 0; })) {
-      throw InputError{where, "expected tokens on one expert at least, found none"};
+      throw InputError{where, "expected tokens on at least one expert, found none"};
     }
     read_.layers.push_back(std::move(counts));
   }

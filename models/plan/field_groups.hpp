@@ -43,10 +43,10 @@ void read_some(const Node& list, Plan& plan) {
   set = {};
   for (const Node& each : list.elements()) {
     const auto value = each.word(array);
-    if (set.has(value)) each.fail("stands twice in the list");
+    if (set.has(value)) each.fail("is listed twice");
     set.add(value);
   }
-  if (set.empty()) list.fail("is empty; leave it out for the usual ones");
+  if (set.empty()) list.fail("is empty; leave it out to use the default");
 }
 template <auto member, const auto& array>
 Json words_of_set(const Plan& plan) {

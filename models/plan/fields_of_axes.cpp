@@ -23,12 +23,12 @@ std::vector<std::string> schedule_names() {
 
 std::string derive_data(Plan& plan, const PlanBasis& basis) {
   plan.data = std::max<std::int64_t>(1, basis.gpus / (plan.tensor * plan.context * plan.pipeline));
-  return fmt::format("{} derived from the cluster's GPUs over tensor{} and pipeline", plan.data,
-                     plan.context > 1 ? ", context" : "");
+  return fmt::format("not stated; {} assumed, the cluster's GPUs over tensor{} and pipeline",
+                     plan.data, plan.context > 1 ? ", context" : "");
 }
 
 void read_context_form(const Node& word, Plan& plan) {
-  if (plan.context == 1) word.fail("is for context above 1 alone");
+  if (plan.context == 1) word.fail("applies only to context above 1");
   plan.context_form = word.word(context_form_words);
 }
 
@@ -39,12 +39,12 @@ Json write_context_form(const Plan& plan) {
 
 std::string derive_context_form(Plan& plan, const PlanBasis&) {
   if (plan.context == 1) return {};
-  return fmt::format("{} taken as default", word_of(context_form_words, plan.context_form));
+  return "not stated; ring assumed";
 }
 
 void read_context_heads(const Node& ranks, Plan& plan) {
   if (plan.context == 1 || plan.context_form != ContextForm::hierarchical) {
-    ranks.fail("is for context_form hierarchical alone");
+    ranks.fail("applies only to context_form hierarchical");
   }
   plan.context_heads = ranks.integer(1, most_gpus);
 }
@@ -56,7 +56,7 @@ Json write_context_heads(const Plan& plan) {
 
 std::string derive_schedule(Plan& plan, const PlanBasis&) {
   plan.schedule = default_schedule(plan.virtual_stages);
-  return plan.schedule + " taken as default";
+  return fmt::format("not stated; {} assumed", plan.schedule);
 }
 
 void read_schedule(const Node& word, Plan& plan) {

@@ -19,25 +19,26 @@ constexpr std::int64_t most_batch = std::int64_t{1} << 31;
 
 std::string derive_global_batch(Plan& plan, const PlanBasis&) {
   plan.global_batch = plan.data * plan.micro_batch * plan.pipeline;
-  return fmt::format("{} taken as data x micro_batch x pipeline", plan.global_batch);
+  return fmt::format("not stated; {} assumed, data x micro_batch x pipeline", plan.global_batch);
 }
 
 std::string derive_seq_len(Plan& plan, const PlanBasis& basis) {
   if (basis.model.max_positions < 1) {
-    basis.given.fail("seq_len is missing, and the model states no longest sequence");
+    basis.given.fail("seq_len is missing, and the model does not state its longest sequence");
   }
   plan.seq_len = basis.model.max_positions;
-  return fmt::format("{} taken from the model's longest sequence", plan.seq_len);
+  return fmt::format("not stated; {} assumed, the model's longest sequence", plan.seq_len);
 }
 
+/// What a longer sequence does to the positions.
 std::string_view words_of(Positions positions) {
   switch (positions) {
     case Positions::rotary:
-      return "rotary angles";
+      return "its rotary angles are extrapolated";
     case Positions::alibi:
-      return "biases by distance";
+      return "its biases by distance are extrapolated";
     default:
-      return "layers, which see no positions,";
+      return "its layers use no positions";
   }
 }
 
@@ -46,8 +47,8 @@ std::string remark_seq_len(const Plan& plan, const PlanBasis& basis) {
   const Model& model = basis.model;
   const bool beyond = model.max_positions > 0 && plan.seq_len > model.max_positions;
   if (!beyond || model.positions == Positions::learned) return {};
-  return fmt::format("{} is beyond the model's {} positions, which it was made for; its {} go on",
-                     plan.seq_len, model.max_positions, words_of(model.positions));
+  return fmt::format("{} is longer than the model's longest sequence, {}; {}", plan.seq_len,
+                     model.max_positions, words_of(model.positions));
 }
 
 Json write_recompute_modules(const Plan& plan) {

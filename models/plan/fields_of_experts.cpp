@@ -19,7 +19,7 @@ using Written = PlanField::Written;
 constexpr double most_factor = 1e4;
 
 std::string derive_expert(Plan&, const PlanBasis& basis) {
-  return basis.model.experts > 0 ? "1 taken as default: every rank has all experts" : "";
+  return basis.model.experts > 0 ? "not stated; 1 assumed: every rank has all experts" : "";
 }
 
 void read_expert_tensor(const Node& degree, Plan& plan) {
@@ -29,15 +29,15 @@ void read_expert_tensor(const Node& degree, Plan& plan) {
 std::string derive_expert_tensor(Plan& plan, const PlanBasis& basis) {
   if (basis.model.experts == 0) return {};
   plan.expert_tensor = plan.tensor;
-  return plan.tensor > 1 ? fmt::format("{} taken, as tensor", plan.tensor) : "";
+  return plan.tensor > 1 ? fmt::format("not stated; {} assumed, as for tensor", plan.tensor) : "";
 }
 
 std::string derive_dispatcher(Plan& plan, const PlanBasis&) {
-  return plan.expert > 1 ? "alltoall taken as default" : "";
+  return plan.expert > 1 ? "not stated; alltoall assumed" : "";
 }
 
 std::string derive_permute_fusion(Plan&, const PlanBasis& basis) {
-  return basis.model.experts > 0 ? "false taken as default, as in Megatron-Core" : "";
+  return basis.model.experts > 0 ? "not stated; false assumed, as in Megatron-Core" : "";
 }
 
 double read_factor(const Node& number, double least) {
@@ -59,7 +59,7 @@ Json write_capacity(const Plan& plan) {
 }
 
 std::string derive_capacity(Plan&, const PlanBasis& basis) {
-  return basis.model.experts > 0 ? "no limit taken as default: no token is dropped" : "";
+  return basis.model.experts > 0 ? "not stated; no limit assumed: no token is dropped" : "";
 }
 
 /// Equal layers become one number. Otherwise the plan has each layer's number and their mean, which
@@ -91,8 +91,8 @@ void read_imbalance(const Node& factor, Plan& plan) {
   }
   const ExpertCounts counts = load_expert_counts(file);
   if (counts.experts() % plan.expert != 0) {
-    factor.fail(fmt::format("{} ranks of expert do not divide the {} experts that {} counts",
-                            plan.expert, counts.experts(), file));
+    factor.fail(fmt::format("expert {} does not divide the {} experts counted in {}", plan.expert,
+                            counts.experts(), file));
   }
   take_imbalances(counts.imbalances(plan.expert), plan);
 }
@@ -109,7 +109,7 @@ std::string remark_imbalance(const Plan& plan, const PlanBasis& basis) {
     const std::int64_t found = std::ssize(given->elements()),
                        wanted = layers_with_experts(basis.model);
     if (found == wanted) return {};
-    given->fail(fmt::format("has {} numbers, the model {} layers with experts", found, wanted));
+    given->fail(fmt::format("has {} numbers, the model has {} layers with experts", found, wanted));
   }
   if (!given || !given->is_string()) return {};
   const auto file = given->as<std::string>();
@@ -125,13 +125,14 @@ std::string remark_imbalance(const Plan& plan, const PlanBasis& basis) {
   }
   const auto [least, most] =
       std::minmax_element(plan.layer_imbalance.begin(), plan.layer_imbalance.end());
-  return fmt::format("{:.3g} taken: of {} ranks the busiest over the mean, {} in {}",
-                     plan.imbalance, plan.expert,
-                     plan.layer_imbalance.empty()
-                         ? "every layer alike"
-                         : fmt::format("mean of {} layers of {:.3g} to {:.3g}, each priced apart",
-                                       layers, *least, *most),
-                     file);
+  return fmt::format(
+      "{:.3g}: rows of the busiest of {} ranks over the mean, {}, from {}", plan.imbalance,
+      plan.expert,
+      plan.layer_imbalance.empty()
+          ? "equal in every layer"
+          : fmt::format("mean of {} layers ({:.3g} to {:.3g}), each priced separately", layers,
+                        *least, *most),
+      file);
 }
 
 Json write_imbalance(const Plan& plan) {
@@ -141,7 +142,7 @@ Json write_imbalance(const Plan& plan) {
 
 std::string derive_imbalance(Plan& plan, const PlanBasis& basis) {
   const bool free = basis.model.experts > 0 && plan.capacity == 0;
-  return free ? "1 taken as default: every expert gets as many tokens" : "";
+  return free ? "not stated; 1 assumed: all experts get equally many tokens" : "";
 }
 
 void read_expert_room(const Node& factor, Plan& plan) {

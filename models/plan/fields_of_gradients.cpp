@@ -14,7 +14,7 @@ using Written = PlanField::Written;
 constexpr std::string_view by_time = "by-time";
 
 void read_compression_share(const Node& share, Plan& plan) {
-  if (plan.compression != Compression::top_k) share.fail("is for compression top-k alone");
+  if (plan.compression != Compression::top_k) share.fail("applies only to compression top-k");
   plan.compression_share = share.as<double>();
   if (!(plan.compression_share > 0 && plan.compression_share <= 1)) {
     share.fail_expected("a number above 0, at most 1");
@@ -27,13 +27,14 @@ Json write_compression_share(const Plan& plan) {
 }
 
 void read_compression_rank(const Node& rank, Plan& plan) {
-  if (plan.compression != Compression::power_sgd) rank.fail("is for compression power-sgd alone");
+  if (plan.compression != Compression::power_sgd)
+    rank.fail("applies only to compression power-sgd");
   plan.compression_rank = rank.integer(1, most_lora_rank);
 }
 
 std::string derive_compression_rank(Plan& plan, const PlanBasis&) {
   if (plan.compression != Compression::power_sgd) return {};
-  return fmt::format("{} taken as default (Vogels et al. 2019, for language models)",
+  return fmt::format("not stated; {} assumed (Vogels et al. 2019, for language models)",
                      plan.compression_rank);
 }
 
@@ -60,7 +61,7 @@ Json write_stage_layers(const Plan& plan) {
 
 std::string derive_stage_layers(Plan& plan, const PlanBasis& basis) {
   const bool cut = plan.chunks() > 1 && !basis.given.has("embedding_counts");
-  return cut ? "as even as possible taken as default" : "";
+  return cut ? "not stated; as even as possible" : "";
 }
 
 constexpr PlanField gradient_rows[] = {
@@ -81,7 +82,7 @@ constexpr PlanField gradient_rows[] = {
      .read = [](const Node& value, Plan& plan) { plan.bucket = value.as<Bytes>(); },
      .write = [](const Plan& plan) { return Json(fmt::format("{} B", plan.bucket.count())); },
      .derive = [](Plan&, const PlanBasis&) -> std::string {
-       return "the software's gradient bucket taken as default";
+       return "not stated; the software's gradient bucket assumed";
      }},
     {.key = "compression",  // of gradients; needs zero 0 and data above 1
      .name = "compression",

@@ -13,11 +13,11 @@ using Default = PlanField::Default;
 using Written = PlanField::Written;
 
 std::string derive_lora_rank(Plan& plan, const PlanBasis&) {
-  return trains_adapters(plan) ? fmt::format("{} taken as default", plan.lora_rank) : "";
+  return trains_adapters(plan) ? fmt::format("not stated; {} assumed", plan.lora_rank) : "";
 }
 
 std::string derive_lora_targets(Plan& plan, const PlanBasis&) {
-  return trains_adapters(plan) ? "qkv and projection taken as default" : "";
+  return trains_adapters(plan) ? "not stated; qkv and projection assumed" : "";
 }
 
 Json write_lora_rank(const Plan& plan) {

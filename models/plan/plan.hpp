@@ -98,7 +98,7 @@ struct Plan {
 
 /// Reads a plan from its JSON object. A field that is left out is derived or a default, as its row
 /// of models/plan/fields_of_*.cpp states; most add a sentence to `assumptions`:
-/// `/plan/micro_batch: 1 taken as default`.
+/// `/plan/micro_batch: not stated; 1 assumed`.
 /// Errors  unknown keys, wrong types, values out of range, each by name
 Plan read_plan(const Node& plan, const Model& model, std::int64_t gpus,
                std::vector<std::string>& assumptions);

@@ -14,7 +14,7 @@ namespace {
 std::string default_of(const PlanField& field, Plan& plan, const PlanBasis& basis) {
   if (field.derive) return field.derive(plan, basis);
   if (field.by_default == PlanField::Default::silent) return {};
-  return field.text(plan) + " taken as default";
+  return fmt::format("not stated; {} assumed", field.text(plan));
 }
 
 void check_keys(const Node& plan) {

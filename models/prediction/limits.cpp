@@ -101,17 +101,15 @@ void require_exact_times(const PricedProgram& priced) {
   const double work = all_work(priced, phases, wires);
   if (work < longest) return;
   constexpr double picoseconds_per_day = seconds_per_day * 1e12;
-  throw InputError{
-      "/plan",
-      fmt::format(
-          "the work of a step, one piece after another, takes {:.3g} days; the most that is "
-          "simulated is {:.2g}; make batch or sequence smaller",
-          work / picoseconds_per_day, longest / picoseconds_per_day)};
+  throw InputError{"/plan",
+                   fmt::format("a step takes {:.3g} days if nothing overlaps; at most {:.2g} days "
+                               "are simulated; use a smaller batch or sequence",
+                               work / picoseconds_per_day, longest / picoseconds_per_day)};
 }
 
 void require_possible(const Question& question, const Prediction& prediction) {
   if (prediction.step <= Time{}) {
-    throw InputError{"/cluster", "with these rates a step takes no time at all"};
+    throw InputError{"/cluster", "with these rates a step takes no time"};
   }
   const auto figures = {prediction.tokens_per_second,
                         prediction.model_flops,
@@ -121,7 +119,7 @@ void require_possible(const Question& question, const Prediction& prediction) {
                         prediction.cost.value_or(Money{}).count()};
   if (!std::all_of(figures.begin(), figures.end(),
                    [](double each) { return std::isfinite(each); })) {
-    throw InputError{"/cluster", "with these rates, powers and prices a figure is not finite"};
+    throw InputError{"/cluster", "with these rates, powers and prices a result is not finite"};
   }
   constexpr double rounding = 1e-9;
   if (prediction.mfu >= 0 && prediction.mfu <= 1 + rounding) return;

@@ -27,7 +27,7 @@ std::optional<std::string> no_events(const Question& question) {
     return "the cluster has no network between nodes";
   }
   if (cluster.fabric.routing == hardware::Routing::adaptive) {
-    return "adaptive routing is not simulated; 'spray' is its ideal";
+    return "adaptive routing is not simulated; 'spray' is its idealised form";
   }
   return std::nullopt;
 }
@@ -134,12 +134,12 @@ void vary_kernels(const Question& question, Prediction& result) {
   add_jitter(result.priced, *jitter);
   require_exact_times(result.priced);
   result.network.jitter = evaluate_maps(result.priced).step - steady;
-  result.assumptions.push_back(fmt::format(
-      "/perturbations: each kernel's time varies by itself, {} with a standard deviation of {}; "
-      "ranks wait on average {} a step for the last of those whom they meet, between which stages "
-      "of a pipeline are taken to wait no more",
-      word_of(jitter_words, jitter->distribution), format(jitter->deviation),
-      format(result.network.jitter)));
+  result.assumptions.push_back(
+      fmt::format("/perturbations: kernel times vary independently, {} with a standard deviation "
+                  "of {}; per step, ranks wait {} on average for the slowest rank that they "
+                  "synchronise with; pipeline stages are assumed to add no further wait",
+                  word_of(jitter_words, jitter->distribution), format(jitter->deviation),
+                  format(result.network.jitter)));
 }
 
 void add_static_times(const Question& question, Prediction& result, std::string why) {
@@ -166,8 +166,8 @@ void add_jobs(const NetworkSite& site, const Traffic& traffic, const NetworkTime
     if (!ends.empty()) job.step = Time{ends.back().count() / std::ssize(ends)};
   }
   result.assumptions.push_back(
-      "/jobs: their first steps begin with ours, each further one where the one before has ended; "
-      "what they cost depends on that");
+      "/jobs: their first steps begin together with this job's step, and further ones follow "
+      "without a gap; the contention depends on that");
 }
 
 void evaluate_traffic(const NamedLinks& named, const NetworkSite& site, Prediction& result) {
@@ -176,21 +176,19 @@ void evaluate_traffic(const NamedLinks& named, const NetworkSite& site, Predicti
   if (traffic.certified) {
     result.times = evaluate_maps(result.priced);
     found.evaluation = "maps";
-    found.why = fmt::format("none of {} links can be filled", traffic.links);
+    found.why = fmt::format("none of {} links can be saturated", traffic.links);
     found.rank_classes = result.program->classes.size();
     return;
   }
   result.assumptions.push_back(
-      "/network: each ring, tree and message as many flows as NCCL opens channels on its NICs, "
-      "with "
-      "a queue pair each; what a stack hides of a collective before or after its exposed part "
-      "contends for nothing");
+      "/network: each ring, tree and message has one flow per NCCL channel on its NICs, each with "
+      "its own queue pair; the part of a collective that a stack hides before or after its exposed "
+      "part causes no contention");
   const NetworkTimes times = evaluate_network(traffic);
   result.times = times.times;
   found.evaluation = "events";
-  found.why =
-      fmt::format("{} of {} links can be filled, {} kinds of them; {} transfers shared them",
-                  traffic.contended_links, traffic.links, traffic.rows.size(), times.items);
+  found.why = fmt::format("{} of {} links can be saturated ({} kinds); {} transfers shared them",
+                          traffic.contended_links, traffic.links, traffic.rows.size(), times.items);
   found.contention = times.times.step - alone_step(traffic, site);
   found.links = links_of(named, traffic, times);
   found.losses = losses_of(traffic, times);
@@ -234,7 +232,8 @@ bool folds_experts(const Program& program) {
 void refuse_order(const NetworkRequest& asked, const Program& program) {
   if (asked.order.axes.keeps_stages(program.mesh) || !folds_experts(program)) return;
   throw InputError{asked.place("/placement/order"),
-                   "experts over ranks need pp last, or as many ranks as tensor x context"};
+                   "with experts over several ranks, pp must be last, or experts need as many "
+                   "ranks as tensor x context"};
 }
 
 }  // namespace
@@ -243,21 +242,22 @@ void add_network_times(const Question& question, Prediction& result) {
   refuse_order(question.network, *result.program);
   if (question.network.tuner()) {
     result.assumptions.push_back(
-        "/collectives: algorithms and protocols are those that NCCL 2.30's own constants say are "
-        "fastest; times are the cost models'");
+        "/collectives: algorithms and protocols are those that NCCL 2.30's tuner chooses; times "
+        "are from the cost models");
   }
   const NetworkRequest& asked = question.network;
   const bool wanted = asked.mode == NetworkMode::events || asked.needs_events();
   if (asked.mode == NetworkMode::fixed && asked.needs_events()) {
     throw InputError{asked.place("/network"),
-                     "static times know no placement, no perturbation and no other job"};
+                     "--network static cannot evaluate a placement, perturbations or other jobs; "
+                     "use auto or events"};
   }
   if (!wanted) {
-    return add_static_times(question, result,
-                            asked.mode == NetworkMode::fixed
-                                ? "as asked"
-                                : "nothing is stated that only events answer (nodes, slow parts, "
-                                  "other jobs), nor are they asked");
+    return add_static_times(
+        question, result,
+        asked.mode == NetworkMode::fixed
+            ? "as requested"
+            : "no placement, perturbation or other job is stated, and events were not requested");
   }
   std::optional<std::string> refused = no_events(question);
   const auto begin = std::chrono::steady_clock::now();
@@ -272,7 +272,8 @@ void add_network_times(const Question& question, Prediction& result) {
     refused = evaluate_shared(question, result);
   }
   if (refused)
-    throw InputError{asked.place("/network"), "traffic is not simulated here: " + *refused};
+    throw InputError{asked.place("/network"),
+                     "the network traffic of this plan cannot be simulated: " + *refused};
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
   result.network.seconds = taken.count();
 }

@@ -50,8 +50,8 @@ std::vector<JobAnswer> answers_of_jobs(const Question& question, const NetworkSi
     answer.alone = step_alone(site, i);
     if (our_step <= answer.alone * most_steps_of_other) continue;
     throw InputError{question.network.place(asked.pointer),
-                     fmt::format("a step of it takes {:.3g} s and one of ours {:.3g} s; at most {} "
-                                 "of its steps are simulated next to one",
+                     fmt::format("a step of it takes {:.3g} s and one of this job {:.3g} s; at "
+                                 "most {} of its steps are simulated during one",
                                  seconds(answer.alone), seconds(our_step), most_steps_of_other)};
   }
   return answers;

@@ -129,8 +129,9 @@ class SiteMaker {
     const std::int64_t gpus = cluster_.node.gpus, ranks = job.question->plan.gpus();
     const std::int64_t used = (ranks + gpus - 1) / gpus;
     if (std::ssize(job.nodes) < used) {
-      throw InputError{place_of(job.pointer + "/nodes"),
-                       fmt::format("{} nodes for a plan that needs {}", job.nodes.size(), used)};
+      throw InputError{
+          place_of(job.pointer + "/nodes"),
+          fmt::format("{} nodes are listed, and the plan needs {}", job.nodes.size(), used)};
     }
     ConcurrentJob& placed = site_.others.emplace_back();
     placed.placement =
@@ -149,15 +150,17 @@ class SiteMaker {
       }
       std::string& owner = owner_of_node_[static_cast<std::size_t>(node)];
       if (!owner.empty())
-        throw InputError{place_of(pointer), fmt::format("node {} is {}'s", node, owner)};
+        throw InputError{place_of(pointer),
+                         fmt::format("node {} is already used by {}", node, owner)};
       owner = fmt::format("/jobs/{}", number);
     }
   }
 
   void check(const std::vector<std::int64_t>& order, std::int64_t used) const {
     if (std::ssize(order) < used) {
-      throw InputError{place_of("/placement"),
-                       fmt::format("{} nodes for a plan that needs {}", order.size(), used)};
+      throw InputError{
+          place_of("/placement"),
+          fmt::format("{} nodes are listed, and the plan needs {}", order.size(), used)};
     }
     std::vector<char> taken(static_cast<std::size_t>(cluster_.nodes), 0);
     for (std::size_t i = 0; i < order.size(); ++i) {
@@ -167,7 +170,7 @@ class SiteMaker {
                                                         cluster_.nodes - 1, order[i])};
       }
       if (taken[static_cast<std::size_t>(order[i])]++ > 0) {
-        throw InputError{place_of(pointer), fmt::format("node {} is taken twice", order[i])};
+        throw InputError{place_of(pointer), fmt::format("node {} is listed twice", order[i])};
       }
     }
   }

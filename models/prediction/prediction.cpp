@@ -39,12 +39,12 @@ std::string of_precision(const Question& question) {
   const bool decodes = question.software.runs.decodes_blocks;
   for (const DType type : {multiplied_in(precision, decodes), storage_dtype(precision)}) {
     if (gpu.peak(type) && gpu.gemm.count(type) > 0) continue;
-    return gpu.name + " does not compute in " + std::string{hardware::name(type)};
+    return gpu.name + " does not support " + std::string{hardware::name(type)};
   }
   const bool scales = how != nullptr && how->in_hardware && !decodes;
   if (!scales || gpu.generation.block_scales) return {};
-  return fmt::format("{} is not known to multiply with a scale for each block, as {} does",
-                     gpu.name, name(precision));
+  return fmt::format("{} is not known to support GEMMs with block scales, which {} needs", gpu.name,
+                     name(precision));
 }
 
 /// What the GPU and the stack's kernels lack for the plan.
@@ -68,9 +68,10 @@ void check_kernels(const Question& question, std::vector<Conflict>& found) {
                      fmt::format("{} has no attention kernel {}", gpu.name, narrow)});
   }
   if (question.plan.cuda_graphs && question.software.host.synchronous) {
-    found.push_back({"/plan/cuda_graphs",
-                     "cuda_graphs is for hosts that launch ahead; a launch of " +
-                         question.software.name + " returns when the operation has ended"});
+    found.push_back(
+        {"/plan/cuda_graphs",
+         fmt::format("cuda_graphs needs asynchronous launches; the launches of {} are synchronous",
+                     question.software.name)});
   }
 }
 
@@ -78,17 +79,21 @@ void check_kernels(const Question& question, std::vector<Conflict>& found) {
 void check_offload(const Question& question, std::vector<Conflict>& found) {
   const hardware::Gpu& gpu = question.cluster.gpu();
   if (question.plan.offload != Offload::none && gpu.host_link.count() <= 0) {
-    found.push_back({"/plan/offload", "offload needs a host_link of " + gpu.name});
+    found.push_back({"/plan/offload",
+                     fmt::format("offload needs a host_link, which {} does not state", gpu.name)});
   }
   if (question.plan.offload_layers > 0 && gpu.host_link.count() <= 0) {
-    found.push_back({"/plan/offload_layers", "offload_layers needs a host_link of " + gpu.name});
+    found.push_back(
+        {"/plan/offload_layers",
+         fmt::format("offload_layers needs a host_link, which {} does not state", gpu.name)});
   }
   const hardware::Storage& storage = question.cluster.storage;
   const bool in_files = question.plan.offload_device == OffloadDevice::nvme;
   if (in_files && !(storage.read && storage.write)) {
-    found.push_back({"/plan/offload_device",
-                     "offload_device nvme needs read and write of the cluster's storage, as in "
-                     "--set '/cluster/storage={\"read\": \"20 GB/s\", \"write\": \"10 GB/s\"}'"});
+    found.push_back(
+        {"/plan/offload_device",
+         "offload_device nvme needs the read and write rates of the cluster's storage, as in --set "
+         "'/cluster/storage={\"read\": \"20 GB/s\", \"write\": \"10 GB/s\"}'"});
   }
 }
 
@@ -187,11 +192,11 @@ std::uint32_t slowest_of(const Prediction& result) {
 std::string bound_note(const Prediction& result) {
   const StepBound& bound = result.priced.bound;
   const Time scheduled = result.times.scheduled();
-  return "/cluster/fabric: the traffic of a rank of stage " +
-         std::to_string(result.program->classes[bound.rank_class].stage) +
-         " keeps its NIC full for " + format(bound.time) + ", longer than the " +
-         format(scheduled) + " of its queues; the " + format(bound.time - scheduled) +
-         " between them count as " + std::string{name(bound.part)};
+  return fmt::format(
+      "/cluster/fabric: a rank of stage {} needs its NIC for {}, longer than the schedule's {}; "
+      "the difference of {} is reported as {}",
+      result.program->classes[bound.rank_class].stage, format(bound.time), format(scheduled),
+      format(bound.time - scheduled), name(bound.part));
 }
 
 void refuse_conflicts(const Question& question) {
@@ -205,10 +210,10 @@ Question with_cut_stages(const Question& question) {
   Question settled = question;
   settled.plan.layers_by_time = false;
   settled.plan.stage_layers = cut.layers;
-  settled.assumptions.push_back(fmt::format(
-      "/plan/stage_layers: {} by time, the longest chunk of a micro-batch {}; as even as possible "
-      "it is {}",
-      fmt::join(cut.layers, ":"), format(cut.longest), format(cut.even)));
+  settled.assumptions.push_back(
+      fmt::format("/plan/stage_layers: cut by time: {}; the longest chunk takes {} per "
+                  "micro-batch, {} when cut evenly by layers",
+                  fmt::join(cut.layers, ":"), format(cut.longest), format(cut.even)));
   return settled;
 }
 

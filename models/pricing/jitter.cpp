@@ -185,7 +185,7 @@ class JitterPricer {
 }  // namespace
 
 LargestOf largest_of(JitterKind distribution, std::int64_t n, std::int64_t k) {
-  ensure(n >= 1 && k >= 1, "a maximum is of something");
+  ensure(n >= 1 && k >= 1, "a maximum needs at least one value");
   if (distribution == JitterKind::exponential) return largest_gamma(n, k);
   LargestOf found = largest_normal(n);
   found.mean *= std::sqrt(static_cast<double>(k));

@@ -40,9 +40,10 @@ void note_sequences(const hardware::Gpu& gpu, const Program& program, const Soft
   const hardware::SequenceRange& range = *curve->second.measured;
   const std::int64_t length = program.step.seq_len;
   if (range.shortest <= length && length <= range.longest) return;
-  note_once(fmt::format("attention {} curve of {} left at {} tokens: measured for {} to {}",
-                        curve->first, gpu.name, length, range.shortest, range.longest),
-            assumptions);
+  note_once(
+      fmt::format("attention {} curve of {}: {} tokens lie outside its measured range ({} to {})",
+                  curve->first, gpu.name, length, range.shortest, range.longest),
+      assumptions);
 }
 
 }  // namespace
@@ -53,7 +54,8 @@ int note_fallbacks(const hardware::Gpu& gpu, const Program& program, const Softw
   const auto note = [&](const std::string& what, const hardware::CurveOrigin& origin) {
     if (origin.fallback_from.empty()) return;
     ++fallbacks;
-    note_once(what + " curve of " + gpu.name + " borrowed from " + origin.fallback_from,
+    note_once(fmt::format("{} curve of {} is missing; that of {} is used", what, gpu.name,
+                          origin.fallback_from),
               assumptions);
   };
   const auto gemm = gpu.gemm.find(program.formats.compute);
@@ -86,11 +88,10 @@ void note_stored_fp8(const hardware::Gpu& gpu, const Program& program,
   const auto curve = gpu.gemm.find(DType::fp8);
   const bool measured = curve != gpu.gemm.end() && curve->second.measured;
   if (!stored || measured || program.formats.compute != DType::fp8) return;
-  note_once(
-      fmt::format("fp8 products of {} priced as fp32's: it computes in fp32, and quantising a "
-                  "weight in each product, which may take longer, has no price",
-                  gpu.name),
-      assumptions);
+  note_once(fmt::format("fp8 GEMMs of {} are priced as fp32 GEMMs, because it computes in fp32; "
+                        "quantising weights in each GEMM may take longer and is not priced",
+                        gpu.name),
+            assumptions);
 }
 
 void note_shapes(const hardware::Gpu& gpu, const Program& program, const Software& software,
@@ -108,8 +109,8 @@ void note_shapes(const hardware::Gpu& gpu, const Program& program, const Softwar
   for (const auto& [type, reach] : formats) {
     if (reach.outside == 0) continue;
     const auto& range = *gpu.gemm.at(type).measured;
-    note_once(fmt::format("gemm {} curve of {} left at {} of {} products: measured for m {} to {}, "
-                          "n {} to {}, k {} to {}",
+    note_once(fmt::format("gemm {} curve of {}: {} of {} GEMM shapes lie outside its measured "
+                          "range (m {} to {}, n {} to {}, k {} to {})",
                           hardware::name(type), gpu.name, reach.outside, reach.products,
                           range.lowest.m, range.highest.m, range.lowest.n, range.highest.n,
                           range.lowest.k, range.highest.k),

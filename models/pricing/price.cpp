@@ -195,8 +195,8 @@ PricedProgram price_program(const Program& program, const hardware::Cluster& clu
   note_stored_fp8(cluster.gpu(), program, assumptions);
   if (program.graphs && !software.host.graph_launch) {
     assumptions.push_back(
-        "/software/host/graph_launch: 2.5 us and 1 ns an operation taken, NVIDIA's figures for "
-        "graphs without branches (CUDA 12.6)");
+        "/software/host/graph_launch: not stated; 2.5 us and 1 ns per operation assumed, NVIDIA's "
+        "figures for graphs without branches (CUDA 12.6)");
   }
   return priced;
 }

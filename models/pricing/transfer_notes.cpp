@@ -93,10 +93,10 @@ void note_idle_tables(const std::vector<NotedMessage>& transfers, const hardware
     idle +=
         fmt::format("{}{} of {} ranks{}{}", idle.empty() ? "" : ", ", table.operation, table.ranks,
                     table.nodes > 1 ? fmt::format(" on {} nodes", table.nodes) : "",
-                    most ? fmt::format(" (up to {} alone)", format(*most)) : "");
+                    most ? fmt::format(" (only up to {})", format(*most)) : "");
   }
   if (idle.empty()) return;
-  note_once(fmt::format("measured collectives that price nothing here: {}; this plan runs {}", idle,
+  note_once(fmt::format("measured collectives that this plan does not use: {}; it runs {}", idle,
                         message_kinds(transfers)),
             assumptions);
 }
@@ -113,8 +113,8 @@ std::string unfelt_because(const std::vector<NotedMessage>& transfers,
                        cluster.nodes, fabric.nodes_per_leaf);
   }
   return fmt::format(
-      "a ring or tree leaves a leaf switch once in each direction, and the uplinks of its {} nodes "
-      "are worth those of {:.3g}",
+      "a ring or tree crosses the uplinks of a leaf switch once in each direction, and those of "
+      "its {} nodes are as fast as full uplinks of {:.3g} nodes",
       fabric.nodes_per_leaf, fabric.nodes_per_leaf / fabric.oversubscription);
 }
 
@@ -144,7 +144,7 @@ void note_oversubscription(const Program& program, const hardware::Cluster& clus
            price(each.kind, each.bytes, each.group, full, pricing).time;
   });
   if (felt) return;
-  note_once(fmt::format("/cluster/fabric/oversubscription: {:.3g} changes no time here: {}",
+  note_once(fmt::format("/cluster/fabric/oversubscription: {:.3g} changes no time of this plan: {}",
                         cluster.fabric.oversubscription, unfelt_because(transfers, cluster)),
             assumptions);
 }

@@ -80,7 +80,7 @@ class CoverageCheck {
   void compute(Token i, const Instruction& each) {
     if (each.micro_batch >= micro_batches_) refuse(i, "there is no such micro-batch");
     if (!program_.runs(program_.chunks[each.chunk], each.micro_batch)) {
-      refuse(i, "is of the share of another copy of the model");
+      refuse(i, "belongs to another copy of the model");
     }
     if (updated_) refuse(i, "runs after the optimizer, which reads all gradients");
     const std::size_t place = program_.chunks[each.chunk].place;

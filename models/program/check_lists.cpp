@@ -36,7 +36,7 @@ class ListCheck {
     walk(program_, class_,
          Cases{pass_over, pass_over,
                [&](Token i, const Instruction&) {
-                 if (consumed_[i] == no_token) refuse(i, "no instruction takes what it receives");
+                 if (consumed_[i] == no_token) refuse(i, "no instruction uses what it receives");
                },
                pass_over});
     for (std::size_t type = 0; type < held_.size(); ++type) {
@@ -65,19 +65,19 @@ class ListCheck {
   }
   void weight_gradient(Token i, const Instruction& each) {
     awaits(i, each);
-    if (each.input != no_token) refuse(i, "takes a transfer, which backward has taken");
+    if (each.input != no_token) refuse(i, "uses a transfer that backward has already used");
     buffers(i, each, bit(slot_kept) | bit(slot_delayed));
   }
   void phase(Token i, const Instruction& each) {
     awaits(i, each);
     if (each.input == no_token) return;
-    if (!is_joint(made(i, each.input))) refuse(i, "takes what is no collective's");
+    if (!is_joint(made(i, each.input))) refuse(i, "input is not a joint collective");
   }
   void send(Token i, const Instruction& each) {
-    if (each.input == no_token) refuse(i, "sends no run's output");
+    if (each.input == no_token) refuse(i, "send names no phase whose output it sends");
     const Instruction& run = made(i, each.input);
     const bool same = run.chunk == each.chunk && run.micro_batch == each.micro_batch;
-    if (!runs_phase(run) || !same) refuse(i, "sends what is not of its micro-batch");
+    if (!runs_phase(run) || !same) refuse(i, "sends the output of another chunk or micro-batch");
     buffers(i, each, bit(slot_out));
   }
   void receive(Token i, const Instruction& each) {
@@ -85,7 +85,7 @@ class ListCheck {
   }
   void joint(Token i, const Instruction& each) {
     if (each.input == no_token) return;
-    if (!runs_phase(made(i, each.input))) refuse(i, "waits for what is no run");
+    if (!runs_phase(made(i, each.input))) refuse(i, "waits for an instruction that runs no phase");
   }
   void unshard(Token i, const Instruction& each) {
     joint(i, each);
@@ -117,13 +117,13 @@ class ListCheck {
 
   void consume(Token i, const Instruction& each) {
     const Instruction& from = made(i, each.input);
-    if (from.op != Opcode::receive) refuse(i, "takes what is no transfer's");
+    if (from.op != Opcode::receive) refuse(i, "input is not a receive");
     if (from.chunk != each.chunk || from.micro_batch != each.micro_batch) {
-      refuse(i, "takes what is not of its micro-batch");
+      refuse(i, "input is of another chunk or micro-batch");
     }
     Token& consumed = consumed_[each.input];
     if (consumed != no_token)
-      refuse(i, "takes what " + place(program_, class_, consumed) + " took");
+      refuse(i, "input was already consumed by " + place(program_, class_, consumed));
     consumed = i;
   }
 
@@ -223,7 +223,7 @@ class ListCheck {
     if (each.awaits == no_token) refuse(i, "frees weights that it does not await");
     for (Token t = first_gather(program_, ranks_, each.awaits); t <= each.awaits; ++t) {
       const Instruction& gather = ranks_.instructions[t];
-      if (gather.op != Opcode::unshard) refuse(i, "frees what is no gather's");
+      if (gather.op != Opcode::unshard) refuse(i, "frees weights that no unshard gathered");
       free(i, type_of(gather, slot_weights), gather.bindings[slot_filled], t);
     }
   }

@@ -84,7 +84,7 @@ class MatchingCheck {
     const int expected = channel.forward ? sent.chunk + 1 : sent.chunk - 1;
     if (each.micro_batch != sent.micro_batch || each.chunk != expected) {
       refuse(c, i,
-             fmt::format("meets transfer {} of its channel, {}", use.received,
+             fmt::format("receives transfer {} of its channel, which is sent by {}", use.received,
                          place(program_, channel.from, from)));
     }
     ++use.received;
@@ -98,7 +98,7 @@ class MatchingCheck {
     const bool sends = slot == slot_out;
     if ((sends ? channel.from : channel.to) != c) {
       refuse(c, i,
-             fmt::format("its channel leads from stage {} to stage {}", stage(channel.from),
+             fmt::format("its channel is from stage {} to stage {}", stage(channel.from),
                          stage(channel.to)));
     }
     const RankClass& ranks = program_.classes[c];
@@ -117,7 +117,7 @@ class MatchingCheck {
     if (!came && std::count(members.begin(), members.end(), c) != 1) {
       refuse(c, i, "is not one of its members");
     }
-    if (came && !resumes(c, i)) refuse(c, i, "is reached a second time");
+    if (came && !resumes(c, i)) refuse(c, i, "is called a second time");
     if (came) return here.size() == members.size();
     here.push_back(c);
     if (here.size() < members.size()) {
@@ -163,7 +163,7 @@ class MatchingCheck {
   void all_reach(std::uint32_t id) const {
     for (const std::uint32_t member : program_.collectives[id].classes) {
       if (member < at_.size() && reaches(member, id)) continue;
-      throw ContractError{fmt::format("collective '{}': stage {} never reaches it",
+      throw ContractError{fmt::format("collective '{}': stage {} never calls it",
                                       program_.collectives[id].name,
                                       program_.classes.at(member).stage)};
     }

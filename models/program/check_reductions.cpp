@@ -42,9 +42,9 @@ class ReductionCheck {
     const JointCollective& joint = program_.collectives[each.target];
     const Communicator& group = program_.communicators[joint.communicator];
     if (group.role == CommunicatorRole::replica) return between_copies(i, joint);
-    if (program_.mesh.degree(group.axes) == 1) refuse(i, "there is one replica");
+    if (program_.mesh.degree(group.axes) == 1) refuse(i, "there is only one replica");
     if (group.role != CommunicatorRole::data && group.role != CommunicatorRole::expert_data) {
-      refuse(i, fmt::format("communicator {} is not the replicas'", group.name));
+      refuse(i, fmt::format("communicator {} does not span data-parallel replicas", group.name));
     }
     const bool moves = joint.kind == Collective::all_gather || joint.kind == Collective::all_to_all;
     const bool sums = !moves && !joint.low_rank_factor;
@@ -94,7 +94,7 @@ class ReductionCheck {
     const bool pieces = !reductions_.empty() &&
                         joint(reductions_.back()).first_unit == copies.first_unit &&
                         equal_piece(joint(reductions_.back()).elements, shards) == copies.elements;
-    if (!pieces) refuse(i, "are not the pieces of the reduction before");
+    if (!pieces) refuse(i, "does not cover the shards of the reduction before it");
   }
 
   /// Each layer of a chunk is in one reduced bucket, and so are its experts where they have

@@ -110,17 +110,16 @@ class ScheduleParser {
     if (!rest.empty()) rest.remove_prefix(1);
     const auto micro_batch = take_number(rest, most_of_step);
     if (!chunk || !kind || !micro_batch || !rest.empty()) {
-      fail(line_,
-           fmt::format("expected a chunk, one of F B I W and a micro-batch, as in 0F3, found "
-                       "\"{}\"; transfers and gathers are left out",
-                       printable(text, 40)));
+      fail(line_, fmt::format("expected a chunk, one of F B I W and a micro-batch, as in 0F3, "
+                              "found \"{}\"; leave transfers and gathers out",
+                              printable(text, 40)));
     }
     ranks_.back().push_back({*kind, *chunk, *micro_batch, line_, std::string{text}});
     chunks_ = std::max(chunks_, *chunk + 1);
     micro_batches_ = std::max(micro_batches_, *micro_batch + 1);
     const auto [home, fresh] = home_.try_emplace(*chunk, line_);
     if (!fresh && home->second != line_) {
-      fail(line_, fmt::format("chunk {} is on line {}, too: a chunk is on one rank", *chunk,
+      fail(line_, fmt::format("chunk {} is on line {}, too; a chunk must be on one rank", *chunk,
                               home->second));
     }
   }
@@ -151,7 +150,7 @@ class ScheduleParser {
     const int place = static_cast<int>(kind);
     if (done > place) fail(cell.line, fmt::format("{} is given twice", cell.text));
     if (done < place) {
-      fail(cell.line, fmt::format("{} stands before the {} of its chunk and micro-batch", cell.text,
+      fail(cell.line, fmt::format("{} comes before the {} of its chunk and micro-batch", cell.text,
                                   word_of(slot_words, static_cast<SlotKind>(done))));
     }
     ++done;
@@ -182,7 +181,7 @@ class ScheduleParser {
   void require_progress(const ScheduleTable& table) const {
     const PipelineShape shape{.stages = table.chunks, .micro_batches = table.micro_batches};
     if (std::isfinite(duration_of(table.slots, shape))) return;
-    throw InputError{name_, "its ranks wait for each other: no order of the slots runs to the end"};
+    throw InputError{name_, "deadlock: ranks wait for each other's slots"};
   }
 
   std::string name_;

@@ -78,9 +78,9 @@ void dual_pipe_v(const PipelineShape& shape, std::int64_t stage, Slots& slots) {
 
 std::vector<std::string> dual_pipe_unmet(const PipelineShape& shape) {
   std::vector<std::string> lacks;
-  if (shape.stages % 2 != 0) lacks.emplace_back("an even pipeline");
+  if (shape.stages % 2 != 0) lacks.emplace_back("an even number of pipeline stages");
   if (shape.micro_batches % 2 != 0 || shape.micro_batches < 2 * shape.stages) {
-    lacks.push_back(fmt::format("an even number of micro-batches, {} at least, there are {}",
+    lacks.push_back(fmt::format("an even number of at least {} micro-batches, found {}",
                                 2 * shape.stages, shape.micro_batches));
   }
   return lacks;
@@ -89,7 +89,7 @@ std::vector<std::string> dual_pipe_unmet(const PipelineShape& shape) {
 std::vector<std::string> dual_pipe_v_unmet(const PipelineShape& shape) {
   std::vector<std::string> lacks = vee_unmet(shape);
   if (shape.micro_batches < 2 * shape.stages) {
-    lacks.push_back(fmt::format("{} micro-batches, twice the stages, there are {}",
+    lacks.push_back(fmt::format("at least {} micro-batches (twice the stages), found {}",
                                 2 * shape.stages, shape.micro_batches));
   }
   return lacks;

@@ -59,8 +59,9 @@ std::vector<std::string> interleaved_unmet(const PipelineShape& shape) {
   if (shape.stages == 1) lacks.emplace_back("pipeline above 1");
   if (shape.virtual_stages == 1) lacks.emplace_back("virtual_stages above 1");
   if (shape.micro_batches % shape.stages != 0) {
-    lacks.push_back(fmt::format("micro-batches in multiples of pipeline {}, there are {}",
-                                shape.stages, shape.micro_batches));
+    lacks.push_back(
+        fmt::format("a number of micro-batches that is a multiple of pipeline {}, found {}",
+                    shape.stages, shape.micro_batches));
   }
   return lacks;
 }

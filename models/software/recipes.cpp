@@ -154,7 +154,7 @@ std::string key_in_conflict(const std::vector<Conflict>& found,
 
 std::string assumption_of(const RecipeChoice& taken, std::string_view stack) {
   const Json& value = taken.value;
-  return fmt::format("/plan/{}: {} taken from the recipes of {} ({})", taken.key,
+  return fmt::format("/plan/{}: not stated; {} assumed, from the recipes of {} ({})", taken.key,
                      value.is_string() ? value.get<std::string>() : value.dump(), stack,
                      taken.source);
 }

@@ -63,7 +63,8 @@ std::vector<RecipeChoice> take_recipe(const RecipeQuestion& question,
 /// The first applied key that is in conflict with the rest of the plan; empty: none.
 std::string key_in_conflict(const std::vector<Conflict>& found,
                             const std::vector<RecipeChoice>& taken);
-/// The assumption to report: "/plan/lora_rank: 16 taken from the recipes of nemo (SOURCE)".
+/// The assumption to report: "/plan/lora_rank: not stated; 16 assumed, from the recipes of nemo
+/// (SOURCE)".
 std::string assumption_of(const RecipeChoice& taken, std::string_view stack);
 
 }  // namespace orrery::models

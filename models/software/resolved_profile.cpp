@@ -59,7 +59,7 @@ Era read_era(const Node& node) {
   if (!node["changes"].is_object()) node["changes"].fail_expected("an object");
   era.changes = node["changes"].json();
   for (const auto& [key, value] : era.changes.items()) {
-    if (is_own(key)) node["changes"][key].fail("a profile's own, in all years");
+    if (is_own(key)) node["changes"][key].fail("an era cannot change this key");
   }
   era.source = node["source"].as<std::string>();
   return era;
@@ -97,7 +97,7 @@ ResolvedProfile resolve_profile(const Node& written, int year, std::size_t depth
   ResolvedProfile found;
   found.profile = Json::object();
   if (const auto parent = written.find("parent")) {
-    if (depth >= longest_line) parent->fail("a line of parents that does not end");
+    if (depth >= longest_line) parent->fail("the chain of parents is a cycle or longer than 16");
     const auto name = parent->as<std::string>();
     Json above;
     try {

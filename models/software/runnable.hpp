@@ -34,8 +34,8 @@ RunnablePlans read_runnable(const Node& node);
 /// The ZeRO stages as text: "0, 1".
 std::string stages_of(const RunnablePlans& plans);
 
-/// What the stack cannot run of a plan, one message per field: "/plan/zero: 3 is not run by
-/// megatron-lm, which has 0, 1".
+/// What the stack cannot run of a plan, one message per field: "/plan/zero: ZeRO stage 3
+/// is not supported by megatron-lm; supported: 0, 1".
 std::vector<std::string> not_run(const Plan& plan, const RunnablePlans& plans,
                                  const std::string& stack);
 

@@ -52,7 +52,7 @@ Software software_for_run(std::string_view stack, int year, std::int64_t nodes,
   if (const Software* found = standing_for(shipped(), stack, year, nodes)) {
     return in_year(*found, year);
   }
-  assumptions.push_back(fmt::format("/software: no profile of '{}'; generic taken", stack));
+  assumptions.push_back(fmt::format("/software: no profile of '{}'; generic assumed", stack));
   return in_year(*standing_for(shipped(), "generic", year, nodes), year);
 }
 

@@ -68,5 +68,5 @@ def calibrate(
     if found[0] == "null":
         if not found[2]:
             raise KeyboardInterrupt
-        raise RunFailure("no product was measured, so there is no profile", _MACHINE_FAILED)
+        raise RunFailure("no GEMM was measured, so there is no profile", _MACHINE_FAILED)
     return Calibration(*answered(found, "the profile of the points"))

@@ -38,12 +38,12 @@ def collective(
     sizes    "1MiB", "8B:1GiB:2" (from, to, factor) or several of these, as nccl-tests counts them
     ranks    GPUs, which fill nodes in order; by default all of the cluster
     algo, proto, channels  as NCCL's environment chooses them
-    counts   of all_to_all_v: a file of bytes, a line per sender with a count per receiver
+    counts   of all_to_all_v: a file of byte counts, a line per sender with a count per receiver
     network  "static" (cost model), "events" (flows that progress together share links) or "steps"
              (every message is a flow)
     choice   "fastest" by the cost models (the default without `env`); "nccl" (the default with it):
-             what NCCL's tuner expects to be, where nothing is measured
-    env      what NCCL's tuner may choose, as its environment says it: "NCCL_ALGO=Ring"
+             the choice of NCCL's tuner, where nothing is measured
+    env      variables that restrict NCCL's tuner: "NCCL_ALGO=Ring"
     against  measured logs to compare with; their sizes are taken where none are given
     Errors: InputError.
     """

@@ -251,14 +251,14 @@ def _report(values: Mapping[str, Any], comparison: str) -> str:
     if not values.get("fits", True):
         found = values["out_of_memory"]
         needed, there = Bytes(found["needed_bytes"]), Bytes(found["available_bytes"])
-        return f"does not fit: {needed} needed, {there} are there\n"
+        return f"does not fit: {needed} needed, {there} available\n"
     steps = values.get("steps", ())
     lines = []
     if "ranks" in values:
         lines.append(f"{values['ranks']} ranks over {values['fabric']}: {values['device']}")
     if not steps:
         seen = values.get("resumed_from_step", 0)
-        lines.append(f"  nothing left to do: the checkpoint has seen {seen} steps")
+        lines.append(f"  nothing left to do: the checkpoint is from step {seen}")
         return "\n".join(lines) + "\n"
     first, last = steps[0], steps[-1]
     rows = [
@@ -267,7 +267,7 @@ def _report(values: Mapping[str, Any], comparison: str) -> str:
     ]
     if last["skipped_updates"]:
         rows.append(
-            ("updates left out", str(last["skipped_updates"]), "where gradients were not finite")
+            ("updates skipped", str(last["skipped_updates"]), "where gradients were not finite")
         )
     if "median_step_time_s" in values:
         predicted = Seconds(values["predicted_step_time_s"])

@@ -65,7 +65,7 @@ def validate(
     record     a file for the record of prediction errors
     leave_out  training runs: a column, such as "software", whose cells are left out in turn, or
                several together ("model,gpu")
-    in_sample  kernels and collectives: score fits that have seen every row
+    in_sample  kernels and collectives: score fits to all rows
     Errors     InputError; KeyboardInterrupt, which writes nothing
     """
     found = _core.validate(

@@ -40,6 +40,6 @@ def to_json(value: Any) -> str:
             return thing.tolist()
         if hasattr(thing, "__fspath__"):
             return thing.__fspath__()
-        raise TypeError(f"expected what JSON can say, found {thing!r}")
+        raise TypeError(f"expected a JSON value, found {thing!r}")
 
     return json.dumps(value, allow_nan=False, default=otherwise)

@@ -140,8 +140,9 @@ class CollectivePricer {
     if (asked_.network == NetworkForm::fixed) return price(size);
     const CollectiveTime first = is_chosen(size) ? price(size) : fastest_known(size);
     if (asked_.network == NetworkForm::events && !has_flow_pattern(first)) {
-      throw InputError{"--network", fmt::format("events do not know {}; accepted: static{}",
-                                                first.algorithm, in_steps(first) ? ", steps" : "")};
+      throw InputError{"--network",
+                       fmt::format("--network events cannot simulate {}; accepted: static{}",
+                                   first.algorithm, in_steps(first) ? ", steps" : "")};
     }
     return first;
   }
@@ -175,19 +176,19 @@ void note(const CollectiveRequest& request, CollectiveReport& answer) {
   }
   if (tuner_chooses(request)) {
     answer.assumptions.push_back(
-        "algorithm and protocol: those that NCCL 2.30's own constants say are fastest, but for "
-        "what "
-        "was measured; times are the cost models'");
+        "algorithm and protocol: those that NCCL 2.30's tuner chooses, except for measured times; "
+        "other times are from the cost models");
   }
   const bool flows = answer.network == NetworkForm::events && !answer.rows.empty() &&
                      answer.rows.front().price.flows > 0;
   if (flows) {
     answer.assumptions.push_back(
-        fmt::format("flows per NIC or pair: {}, NCCL's channels of one queue pair",
+        fmt::format("flows per NIC or pair: {}, one per NCCL channel, each with its own queue pair",
                     answer.rows.front().price.flows));
   }
   if (answer.network == NetworkForm::steps) {
-    answer.assumptions.push_back("steps leave out the ramp of pipelines and copies inside a GPU");
+    answer.assumptions.push_back(
+        "steps: pipeline ramp-up and copies inside a GPU are not simulated");
   }
 }
 

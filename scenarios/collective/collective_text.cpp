@@ -80,8 +80,9 @@ std::string constants_text(const ExplainingConstants& constants) {
       "median error {:.1f} %\n",
       format(constants.latency), format(constants.bus), constants.median_error);
   for (const auto& each : constants.siblings) {
-    text += fmt::format("  the same two for its {} of {}: median error {:.1f} %\n", each.points,
-                        each.operation, each.median_error);
+    text += fmt::format(
+        "  with the same latency and bandwidth, its {} times of {}: median error {:.1f} %\n",
+        each.points, each.operation, each.median_error);
   }
   return text;
 }

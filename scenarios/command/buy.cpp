@@ -22,7 +22,7 @@ int buy(BuyFlags& flags) {
   const InterruptGuard guard;
   const PurchaseSurvey found = survey(flags.request, watched_progress("clusters"));
   flags.print(found.report(), begin);
-  if (found.answer.stopped) return Watch::exit_code();
+  if (found.answer.stopped) return InterruptGuard::exit_code();
   return found.answer.meeting() > 0 ? exit_done : exit_answer_is_no;
 }
 
@@ -37,7 +37,7 @@ void add_buy(CLI::App& application, int& exit_code) {
   flags->add_to(command, request, "clusters");
   command.add_option("--tokens", request.tokens, "Tokens to train on, such as 300B")->required();
   command.add_option("--deadline", request.deadline, "Longest time, such as 30d");
-  command.add_option("--budget", request.budget, "Most money, such as $5M");
+  command.add_option("--budget", request.budget, "Largest cost, such as $5M");
   command.add_option("--global-batch", request.global_batch, "Sequences of one step")
       ->check(CLI::Range(std::int64_t{1}, most));
   command
@@ -45,7 +45,8 @@ void add_buy(CLI::App& application, int& exit_code) {
                   "Tokens of one sequence (the model's longest up to 8192)")
       ->check(CLI::Range(std::int64_t{1}, most));
   command
-      .add_option("--nodes", request.nodes, "Node types to look at: p5,hgx-h100 (all that rent)")
+      .add_option("--nodes", request.nodes,
+                  "Node types to consider: p5,hgx-h100 (all that can be rented)")
       ->delimiter(',');
   command.callback([flags, &exit_code] { exit_code = buy(*flags); });
 }

@@ -64,8 +64,8 @@ int measure(CalibrateFlags flags) {
   }
   if (!answer.profile) {
     fmt::print(stderr,
-               "no product was measured, so there is no profile: {} points failed, {} were "
-               "discarded as disturbed, {} left out by the budget; try a longer --budget\n",
+               "no GEMM was measured, so there is no profile: {} points failed, {} were discarded "
+               "as disturbed, {} left out by the budget; try a longer --budget\n",
                answer.findings.failures.size(), answer.findings.discarded_points,
                answer.findings.points_left_out);
     return InterruptGuard::interrupted() ? InterruptGuard::exit_code()
@@ -97,15 +97,15 @@ void add_calibrate(CLI::App& application, int& exit_code) {
   command.add_option("--import", flags->imported.logs,
                      "Logs: nccl-tests, NCCL, OSU, perftest, fio, BabelStream, Kineto");
   command.add_option("--backend", asked.backend, "What to measure: cpu (default), cuda");
-  command.add_option("--budget", flags->budget, "Time that measuring takes (60s)");
-  command.add_option("--ranks", asked.ranks, "Ranks at once to measure with (1,2)")->delimiter(',');
-  command.add_option("--fabric", asked.fabric,
-                     "How ranks reach each other: tcp (default), threads");
+  command.add_option("--budget", flags->budget, "Time for measuring (60s)");
+  command.add_option("--ranks", asked.ranks, "Numbers of concurrent ranks to measure with (1,2)")
+      ->delimiter(',');
+  command.add_option("--fabric", asked.fabric, "How ranks communicate: tcp (default), threads");
   command.add_option("--cluster", flags->cluster, "With --import: the cluster that was measured");
   command.add_option("--widest", asked.widest,
                      "With --backend cuda: hidden size of the widest model measured (16384)");
   command.add_option("--out", flags->imported.out, "Profile to write; its samples go next to it");
-  command.add_option("--seed", asked.seed, "Of the order of points (1)");
+  command.add_option("--seed", asked.seed, "Random seed for the order of points (1)");
   command.add_flag("--json", flags->json, "One JSON document on stdout");
   command.callback([flags, &exit_code] {
     if (!flags->imported.logs.empty()) {

@@ -36,7 +36,7 @@ void print(const executor::VerifiedCheckpoint& found) {
     fmt::print("{}: damaged: {}\n", found.folder, printable(found.damage));
     return;
   }
-  fmt::print("{}: whole: {} after {} steps, {:.1f} MiB of {} ranks\n", found.folder,
+  fmt::print("{}: complete: {} after {} steps, {:.1f} MiB of {} ranks\n", found.folder,
              printable(found.model), found.steps, static_cast<double>(found.bytes) / mib,
              found.ranks);
 }
@@ -58,12 +58,13 @@ int verify(const VerifyFlags& flags) {
 }  // namespace
 
 void add_checkpoint(CLI::App& application, int& exit_code) {
-  CLI::App& command = *application.add_subcommand("checkpoint", "Look after checkpoints of runs");
+  CLI::App& command = *application.add_subcommand("checkpoint", "Check checkpoints");
   command.require_subcommand(1);
   CLI::App& verifying = *command.add_subcommand(
       "verify", "Read every byte of a folder's checkpoints: sizes, checksums, completeness");
   const auto flags = std::make_shared<VerifyFlags>();
-  verifying.add_option("folder", flags->folder, "What --checkpoint named, or one checkpoint of it")
+  verifying
+      .add_option("folder", flags->folder, "Folder given to --checkpoint, or one checkpoint in it")
       ->required();
   verifying.add_flag("--json", flags->json, "One JSON document instead of the list");
   verifying.callback([flags, &exit_code] { exit_code = verify(*flags); });

@@ -73,7 +73,7 @@ Failure failure_of(int code, const std::string& line) {
 }
 
 int report_failure(const Failure& failure, bool json) {
-  const char* whose = failure.code == exit_internal_error ? "our fault: " : "";
+  const char* whose = failure.code == exit_internal_error ? "internal error: " : "";
   fmt::print(stderr, "{}{}\n", whose, printable(failure.line));
   if (json) print_error(failure);
   return failure.code;

@@ -63,7 +63,7 @@ void take_recordable(ExecuteFlags& flags, const models::Plan& plan, const Placem
   flags.options.detail = most;
   if (!less || !prints(placed)) return;
   fmt::print(stderr,
-             "kernels launched as CUDA graphs have no times of their own: the step is recorded "
+             "kernels in CUDA graphs cannot be timed individually: the step is recorded "
              "instruction by instruction\n");
 }
 
@@ -75,7 +75,7 @@ int report(const executor::NoRoom& found, bool json) {
                    {"available_bytes", memory.available.count()}};
     fmt::print("{}\n", Json{{"fits", false}, {"out_of_memory", out}}.dump(2));
   }
-  fmt::print(stderr, "does not fit: {} needed, {} of {} are there\n", format(memory.needed),
+  fmt::print(stderr, "does not fit: {} needed, {} available on {}\n", format(memory.needed),
              format(memory.available), printable(found.where));
   return exit_answer_is_no;
 }
@@ -101,7 +101,7 @@ int run(const ExecuteFlags& flags, const models::Question& question, const Place
     return start_ranks(flags, ranks, placed.reason);
   }
   if (placed.ranks != ranks) {
-    throw InputError{"--plan", fmt::format("asks for {} ranks, {} gives {}", ranks,
+    throw InputError{"--plan", fmt::format("needs {} ranks, {} started {}", ranks,
                                            name(placed.launcher), placed.ranks)};
   }
   if (prints(placed)) fmt::print(stderr, "rank 0 of {}: {}\n", ranks, placed.reason);
@@ -136,12 +136,13 @@ int execute(ExecuteFlags& flags) {
 }
 
 void add_run_flags(CLI::App& command, executor::SessionOptions& options, ExecuteFlags& flags) {
-  command.add_option("--backend", flags.words.backend, "cpu (default) or cuda");
-  command.add_option("--ranks", flags.placement.ranks, "Ranks: sets the plan's data degree");
+  command.add_option("--backend", flags.words.backend, "Device: cpu (default) or cuda");
+  command.add_option("--ranks", flags.placement.ranks,
+                     "Number of ranks; sets the plan's data degree");
   command.add_option("--rank", flags.placement.rank, "This process's rank, without a launcher");
   command.add_option("--address", flags.placement.address, "HOST:PORT where rank 0 listens");
-  command.add_option("--steps", options.steps, "Steps of the training (10)");
-  command.add_option("--seed", options.seed, "Of parameters and tokens (1)");
+  command.add_option("--steps", options.steps, "Number of training steps (10)");
+  command.add_option("--seed", options.seed, "Random seed for parameters and tokens (1)");
   command.add_option("--data", options.data, "Text files to train on, byte by byte");
   command.add_option("--init", options.initial,
                      "Parameters to begin with: a file of safetensors, its index, or the folder of "
@@ -150,36 +151,39 @@ void add_run_flags(CLI::App& command, executor::SessionOptions& options, Execute
                      "File of safetensors for the parameters after the last step");
   command.add_option("--checkpoint", options.checkpoint, "Folder to resume from and write to");
   command.add_option("--checkpoint-every", flags.words.checkpoint_every,
-                     "Steps or time between checkpoints: 100, \"5 min\" (10 min, more where that "
-                     "costs over 2 % of the time; 0: only when asked, and at the end)");
+                     "Steps or time between checkpoints: 100, \"5 min\" (10 min, or longer where "
+                     "that would cost over 2 % of the time; 0: only on request and at the end)");
   command.add_option("--resume", flags.words.resume,
                      "same (default): only with the data, batch, length and precision of the "
                      "checkpoint; changed: also with others");
-  command.add_option("--fabric", flags.words.fabric, "tcp, mpi, threads or nccl");
-  command.add_option("--deadline", options.deadline, "Seconds that the run may take");
-  command.add_option("--stall", options.stall, "Seconds at one instruction that are too many (60)");
+  command.add_option("--fabric", flags.words.fabric,
+                     "How ranks communicate: tcp, mpi, threads or nccl");
+  command.add_option("--deadline", options.deadline, "Longest time of the run, in seconds");
+  command.add_option("--stall", options.stall,
+                     "Fail if one instruction takes longer than this many seconds (60)");
 }
 
 void add_output_flags(CLI::App& command, executor::SessionOptions& options, ExecuteFlags& flags) {
   ExecuteOutput& output = flags.output;
-  command.add_option("--trace", output.trace, "Write one more step as a Chrome trace");
+  command.add_option("--trace", output.trace, "Run one more step and write it as a Chrome trace");
   command.add_option("--trace-detail", flags.words.trace_detail,
                      "instructions (default) or operations");
   command.add_flag("--explain", output.explain,
-                   "One more step against its prediction, operation by operation (with CUDA graphs "
-                   "instruction by instruction)");
+                   "Run one more step and compare it with its prediction, operation by operation "
+                   "(with CUDA graphs, instruction by instruction)");
   command.add_option("--log", options.log, "Append a JSON line per step");
-  command.add_option("--metrics-port", options.metrics_port, "Serve Prometheus metrics there")
+  command.add_option("--metrics-port", options.metrics_port, "Port to serve Prometheus metrics on")
       ->check(CLI::Range(1, 65535));
   command.add_option("--metrics-address", options.metrics_address,
-                     "Number of the interface that serves them (127.0.0.1)");
+                     "IP address to serve metrics on (127.0.0.1)");
   command.add_flag("--json", output.json, "One JSON document instead of the report");
 }
 
 }  // namespace
 
 void add_execute(CLI::App& application, int& exit_code) {
-  CLI::App& command = *application.add_subcommand("execute", "Run the plan for real");
+  CLI::App& command =
+      *application.add_subcommand("execute", "Run the plan on this machine or under a launcher");
   const auto flags = std::make_shared<ExecuteFlags>();
   flags->question.add_to(command);
   add_run_flags(command, flags->options, *flags);

@@ -24,7 +24,7 @@ class StepLines {
   void operator()(const executor::MeasuredStep& step) {
     if (step.skipped > 0 && !std::isfinite(step.gradient_norm)) {
       fmt::print(stderr, "step {} of {}  gradients are not finite: no update{}\n", step.index + 1,
-                 steps_, step.loss_scale > 1 ? ", half the loss scale" : "");
+                 steps_, step.loss_scale > 1 ? ", loss scale halved" : "");
     }
     const auto now = executor::Clock::now();
     if (now < next_line_ && step.index + 1 < steps_) return;

@@ -30,7 +30,7 @@ void print_counts(const executor::FinishedRun& run) {
         "  experts' rows      {:>8.1f} MiB   sent in a step by all ranks, of {:.1f} MiB of slots\n",
         static_cast<double>(of.rows) / mib, static_cast<double>(of.slots) / mib);
     fmt::print(
-        "    of the busiest   {:>12.2f}   over the mean of its group: the plan's imbalance "
+        "    busiest rank     {:>12.2f}   over the mean of its group; the plan's imbalance is "
         "{:.2f}\n",
         run.execution.imbalance, run.question.plan.imbalance);
   }
@@ -52,7 +52,7 @@ void print_figures(const executor::FinishedRun& run) {
   fmt::print("  loss               {:>12.4f}   first {:.4f}\n", execution.steps.back().loss,
              execution.steps.front().loss);
   if (const std::int64_t skipped = execution.steps.back().skipped; skipped > 0) {
-    fmt::print("  updates left out   {:>12}   where gradients were not finite\n", skipped);
+    fmt::print("  updates skipped    {:>12}   where gradients were not finite\n", skipped);
   }
   fmt::print("  step, median       {:>10.4g} s   predicted {:.4g} s\n", measured,
              seconds(run.prediction.step));
@@ -72,7 +72,7 @@ void print_text(const executor::FinishedRun& run, const std::optional<Comparison
   fmt::print("{} on {} ranks over {}: {}\n", run.question.model.name, execution.ranks,
              execution.fabric, execution.device);
   if (execution.steps.empty()) {
-    fmt::print("  nothing left to do: the checkpoint has seen {} steps\n", execution.resumed_from);
+    fmt::print("  nothing left to do: the checkpoint is from step {}\n", execution.resumed_from);
     return;
   }
   print_figures(run);

@@ -63,16 +63,18 @@ void run_fit(const FitFlags& flags) {
 
 void add_fit(CLI::App& application, int& exit_code) {
   const auto flags = std::make_shared<FitFlags>();
-  CLI::App* fit = application.add_subcommand("fit", "Fit to measurements");
+  CLI::App* fit =
+      application.add_subcommand("fit", "Fit curves or software profiles to measurements");
   fit->require_subcommand(1);
-  CLI::App* curves = fit->add_subcommand("curves", "Curves of kernels or collectives");
+  CLI::App* curves = fit->add_subcommand("curves", "Fit curves of kernels or collectives");
   curves->add_option("--from", flags->from, "Measured kernels or collectives, CSV")->required();
   curves->add_option("--leave-out", flags->leave_out,
-                     "What a fit has not seen when it predicts a row: curve or gpu (curve)");
-  curves->add_option("--out", flags->out, "Folder for one JSON file a curve");
+                     "What is left out of the fit that predicts a row: curve or gpu (curve)");
+  curves->add_option("--out", flags->out, "Folder for one JSON file per curve");
   curves->add_option("--worst", flags->worst, "How many of the worst rows to list (10)");
-  curves->add_flag("--plain", flags->plain,
-                   "Kernels: formulas alone, without what they miss at the nearest shapes");
+  curves->add_flag(
+      "--plain", flags->plain,
+      "Kernels: only the formulas, without corrections by the nearest measured shapes");
   curves->add_flag("--json", flags->json, "One JSON document on stdout");
   curves->callback([flags, &exit_code] {
     run_fit(*flags);

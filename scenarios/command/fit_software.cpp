@@ -76,14 +76,14 @@ int run(const SoftwareFlags& flags) {
   } else {
     fmt::print("{}", table_of(table, fits));
   }
-  return fits.complete ? exit_done : Watch::exit_code();
+  return fits.complete ? exit_done : InterruptGuard::exit_code();
 }
 
 }  // namespace
 
 void add_fit_software(CLI::App& fit, int& exit_code) {
   const auto flags = std::make_shared<SoftwareFlags>();
-  CLI::App& command = *fit.add_subcommand("software", "Numbers of a software profile");
+  CLI::App& command = *fit.add_subcommand("software", "Fit the numbers of a software profile");
   command.add_option("--from", flags->from, "Measured training runs, CSV")->required();
   repeated(
       *command.add_option("--stack", flags->stacks,

@@ -61,7 +61,7 @@ int usage(const CLI::App& application, const CLI::ParseError& error) {
     fmt::print("{}", text.str());
     return exit_code;
   }
-  const std::string line = error.what(), hint = " (orrery --help lists what there is)";
+  const std::string line = error.what(), hint = " (orrery --help lists the commands)";
   const std::size_t colon = line.find(": ");
   const bool more = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) &&
                     colon != std::string::npos && line.find(": /") == colon;

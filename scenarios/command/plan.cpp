@@ -26,7 +26,7 @@ int plan(PlanFlags& flags) {
   const InterruptGuard guard;
   const PlanSearch found = search(flags.request, watched_progress("plans"));
   flags.print(found.report(), begin);
-  if (found.answer.stopped) return Watch::exit_code();
+  if (found.answer.stopped) return InterruptGuard::exit_code();
   return found.best.empty() ? exit_answer_is_no : exit_done;
 }
 
@@ -46,15 +46,16 @@ void add_plan(CLI::App& application, int& exit_code) {
   command.add_option("--seq-len", request.seq_len, "Tokens of one sequence")
       ->required()
       ->check(CLI::Range(std::int64_t{1}, most));
-  command.add_option("--fixed", request.fixed,
-                     "What every plan has: 'task=lora,lora_targets=qkv:projection,moments=int8'");
-  command.add_option("--objective", request.objective,
-                     fmt::format("{} ({} where not given)", objective_words(), request.objective));
+  command.add_option(
+      "--fixed", request.fixed,
+      "Plan fields that are not searched: 'task=lora,lora_targets=qkv:projection,moments=int8'");
+  command.add_option(
+      "--objective", request.objective,
+      fmt::format("What to minimise: {} ({})", objective_words(), request.objective));
   command
-      .add_option(
-          "--network", flags->network,
-          "auto: the plans shown are evaluated with their traffic on links, and put in that "
-          "order (default); static: as searched")
+      .add_option("--network", flags->network,
+                  "auto: the plans shown are evaluated with their traffic sharing links, and "
+                  "sorted by the result (default); static: sorted as in the search")
       ->check(CLI::IsMember({"auto", "static"}));
   command.callback([flags, &exit_code] { exit_code = plan(*flags); });
 }

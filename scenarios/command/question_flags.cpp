@@ -23,7 +23,8 @@ void QuestionFlags::add_to(CLI::App& command) {
   command.add_option("--cluster", parts.cluster, "Cluster: a path, a name, or 'NODE x COUNT'");
   command.add_option("--plan", parts.plan, "Plan: a path, or tensor=8,pipeline=16,...");
   command.add_option("--software", parts.software, "Software profile: a path, or a name");
-  command.add_option("--year", parts.year, "Year of the software: the profile as it was then")
+  command
+      .add_option("--year", parts.year, "Year of the software: uses the profile as of that year")
       ->check(CLI::Range(2012, 2100));
   command.add_option("--site", site, "Site: a name (orrery show sites), or its numbers as JSON");
   repeated(

@@ -51,10 +51,12 @@ void add_scale(CLI::App& application, int& exit_code) {
   const auto flags = std::make_shared<ScaleFlags>();
   flags->question.add_to(command);
   command
-      .add_option("--gpus", flags->gpus, "64:16384:x2 (times 2), 64:512:64 (in steps) or 64,96,128")
+      .add_option("--gpus", flags->gpus,
+                  "Numbers of GPUs: 64:16384:x2 (times 2), 64:512:64 (in steps) or 64,96,128")
       ->required();
-  command.add_option("--scaling", flags->scaling,
-                     "weak: sequences per GPU stay (default); strong: the global batch stays");
+  command.add_option(
+      "--scaling", flags->scaling,
+      "weak: sequences per GPU stay constant (default); strong: the global batch stays constant");
   command.add_option("--svg", flags->svg, "File for the picture: step time and efficiency");
   command.add_option("--threads", flags->threads, "Threads (all of the machine)")
       ->check(CLI::Range(1U, most_threads));

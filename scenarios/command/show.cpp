@@ -89,19 +89,19 @@ void add_show(CLI::App& application, int& exit_code) {
                   "topology, scenario or program")
       ->required();
   flags->question.add_to(command);
-  command.add_option("--rank", flags->rank, "Of a program: the rank whose instructions to print");
-  command.add_option("--seq-len", flags->seq_len, "Of a model: tokens at which FLOPs are counted")
+  command.add_option("--rank", flags->rank, "For program: rank whose instructions to print");
+  command.add_option("--seq-len", flags->seq_len, "For models: tokens at which FLOPs are counted")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30));
-  command.add_option("--svg", flags->pictures.svg, "Of a topology: the picture to write");
+  command.add_option("--svg", flags->pictures.svg, "For topology: SVG picture to write");
   command.add_option("--html", flags->pictures.html,
-                     "Of a topology: the same to look at in a browser");
-  command.add_option("--stages", flags->schedule.stages, "Of a schedule: stages of the pipeline")
+                     "For topology: page to write, the picture for a browser");
+  command.add_option("--stages", flags->schedule.stages, "For schedules: stages of the pipeline")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 10));
   command
-      .add_option("--micro-batches", flags->schedule.micro_batches, "Of a schedule: micro-batches")
+      .add_option("--micro-batches", flags->schedule.micro_batches, "For schedules: micro-batches")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 12));
   command.add_flag("--csv", flags->schedule.csv,
-                   "Of a schedule: PyTorch's CSV, a line for each rank");
+                   "For schedules: PyTorch's CSV, a line for each rank");
   command.add_flag("--json", flags->json, "JSON instead of text");
   command.callback([flags, &exit_code] {
     const Shown result = shown(*flags);

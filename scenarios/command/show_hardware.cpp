@@ -139,8 +139,8 @@ Shown show_sites(const std::optional<std::string>& name) {
     list.push_back(entry);
   }
   const std::string legend =
-      "tensor: exposed tensor-parallel time over the stack's; network: share of it for gradients; "
-      "jitter, step: added; clock: rate of products\n";
+      "tensor: exposed tensor-parallel time over the stack's; network: share of its rate for "
+      "gradients; jitter, step: added times; clock: relative GEMM rate\n";
   return {table.text(terminal().colour) + legend, list};
 }
 

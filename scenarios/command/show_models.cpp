@@ -52,7 +52,7 @@ Json experts_json(const models::Model& model) {
 /// "256 of 2048 on 58 layers, 8 for each token, 2048 shared; 18432 on the others"
 std::string experts_text(const models::Model& model) {
   const std::int64_t layers = expert_layers(model);
-  std::string text = fmt::format("{} of {} on {} layers, {} for each token", model.experts,
+  std::string text = fmt::format("{} of width {} on {} layers, {} for each token", model.experts,
                                  model.ffn_hidden, layers, model.experts_per_token);
   if (model.shared_ffn > 0) text += fmt::format(", {} shared", model.shared_ffn);
   if (layers < model.layers) text += fmt::format("; {} on the others", model.dense_ffn);
@@ -93,16 +93,16 @@ std::string model_text(const models::Model& model, std::int64_t seq_len) {
   line("FLOPs per token",
        fmt::format("{:.5g} forward, {:.5g} backward, at {} tokens", forward, 2 * forward, seq_len));
   line("layers",
-       fmt::format("{} of {} wide, MLP {}", model.layers, model.hidden, model.ffn_hidden));
-  line("heads", fmt::format("{}, {} of keys and values, {} wide", model.heads, model.kv_heads,
+       fmt::format("{} of width {}, MLP width {}", model.layers, model.hidden, model.ffn_hidden));
+  line("heads", fmt::format("{}, {} for keys and values, width {}", model.heads, model.kv_heads,
                             model.head_dim));
   if (model.experts > 0) line("experts", experts_text(model));
   if (model.kv_rank > 0) {
-    line("latents", fmt::format("rank {} of queries, {} of keys and values, {} columns rotated",
+    line("latents", fmt::format("rank {} for queries, {} for keys and values, {} rotary columns",
                                 model.query_rank, model.kv_rank, model.rotary_dim));
   }
   if (model.prediction_layers > 0) {
-    line("further tokens", fmt::format("{} predicted by a layer each", model.prediction_layers));
+    line("further tokens", fmt::format("{}, each predicted by a layer", model.prediction_layers));
   }
   line("vocabulary", fmt::format("{}{}", model.vocab, model.tied_embeddings ? ", tied" : ""));
   if (model.not_simulated) line("not simulated", *model.not_simulated);
@@ -235,7 +235,8 @@ ScheduleOnShow schedule_on_show(const std::string& name, const ScheduleView& vie
   models::PipelineShape shape{view.stages, several ? 2 : 1, view.micro_batches};
   shape.copies = schedule.copies();
   if (view.csv && shape.copies > 1) {
-    throw InputError{"--csv", name + " holds two copies of the model, for which there is no CSV"};
+    throw InputError{"--csv",
+                     name + " holds two copies of the model, which the CSV format cannot express"};
   }
   if (schedule.unmet && !schedule.unmet(shape).empty()) {
     throw InputError{fmt::format("{} needs {}", name, fmt::join(schedule.unmet(shape), " and "))};

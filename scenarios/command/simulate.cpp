@@ -51,9 +51,7 @@ std::optional<models::Verification> verified(const SimulateFlags& flags,
                                              const models::Prediction& prediction) {
   if (!flags.verify) return std::nullopt;
   if (prediction.network.evaluation != "static") {
-    throw InputError{"--verify",
-                     "runs a step whose collectives take the time of their prices: "
-                     "with --network static"};
+    throw InputError{"--verify", "needs statically priced collectives; use --network static"};
   }
   return models::verify(prediction.priced, prediction.times);
 }
@@ -61,8 +59,8 @@ std::optional<models::Verification> verified(const SimulateFlags& flags,
 std::string text_of(const models::Verification& verification) {
   const auto events = static_cast<double>(verification.events);
   return fmt::format(
-      "\nVerified: run one by one, {} events end at the same picosecond\n"
-      "  {:.3g} ms, {:.0f} ns each\n",
+      "\nVerified: {} events simulated individually end at the same picosecond\n  {:.3g} ms, "
+      "{:.0f} ns each\n",
       verification.events, verification.seconds * 1e3, verification.seconds * 1e9 / events);
 }
 
@@ -106,7 +104,7 @@ void add_simulate(CLI::App& application, int& exit_code) {
   command.add_flag("--json", flags->json, "One JSON document instead of the report");
   command.add_flag("--timing", flags->timing, "In the JSON, how long the answer took");
   command.add_flag("--verify", flags->verify,
-                   "Run the step as events, too: every time the same to the picosecond");
+                   "Also run the step on the event engine and check that all times are equal");
   command.add_option("--trace", flags->trace, "Write the step as a Chrome trace (Perfetto)");
   command.add_option("--trace-detail", flags->trace_detail, "instructions (default) or operations");
   command.add_flag("--explain", flags->explain,

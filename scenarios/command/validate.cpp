@@ -35,7 +35,8 @@ int validate(const ValidateFlags& flags) {
 void add_validate(CLI::App& application, int& exit_code) {
   const auto flags = std::make_shared<ValidateFlags>();
   ValidationRequest& request = flags->request;
-  CLI::App* command = application.add_subcommand("validate", "Predicted against measured");
+  CLI::App* command =
+      application.add_subcommand("validate", "Compare predictions with measurements");
   command->add_option("file", request.file, "Measured runs, kernels or collectives, CSV")
       ->required();
   command->add_flag("--json", flags->json, "One JSON document on stdout");
@@ -43,18 +44,19 @@ void add_validate(CLI::App& application, int& exit_code) {
                                 "Column to group errors by; repeat the flag for more (software)"));
   command->add_option("--worst", request.worst, "How many of the worst runs to list (10)");
   repeated(*command->add_option("--software", request.software,
-                                "Profile that comes before the shipped ones for the stacks it "
+                                "Profile that replaces the shipped one for the stacks that it "
                                 "names; repeat the flag for more"));
-  command->add_option("--leave-out", request.leave_out,
-                      "Training runs: leave out every source, software, site, year, gpu or cell of "
-                      "another column in turn (model,gpu: of two together), and predict it by what "
-                      "is left");
+  command->add_option(
+      "--leave-out", request.leave_out,
+      "Training runs: leave out every source, software, site, year, gpu or value of another column "
+      "in turn (model,gpu: of two columns together), and predict it from the rest");
   command->add_flag("--in-sample", request.in_sample,
-                    "Kernels and collectives: score fits that have seen every row");
-  command->add_option("--page", request.page,
-                      "Folder for accuracy.md and accuracy.svg: where predictions are right");
+                    "Kernels and collectives: score fits to all rows");
+  command->add_option(
+      "--page", request.page,
+      "Folder for accuracy.md and accuracy.svg, errors by stack, GPU, size and strategy");
   command->add_option("--record", request.record,
-                      "File for how far off predictions were, as a build of Orrery takes it in");
+                      "File for the record of prediction errors that a build embeds");
   command->add_option("--threads", request.threads, "Threads (all of the machine)")
       ->check(CLI::Range(1U, most_threads));
   command->callback([flags, &exit_code] { exit_code = validate(*flags); });

@@ -87,7 +87,7 @@ std::string memory_line(const Comparison& comparison) {
 }
 
 std::string unmatched_lines(const Comparison& comparison) {
-  if (comparison.unmatched() == 0) return "  Every operation found its partner.\n";
+  if (comparison.unmatched() == 0) return "  All operations were matched.\n";
   std::string text;
   const auto some = [&](std::string_view where, const std::vector<std::string>& ids) {
     if (ids.empty()) return;
@@ -150,7 +150,8 @@ std::string comparison_report(const Comparison& comparison, bool colour) {
   text += fmt::format("\n{}\n", toned("Critical paths", Tone::bold, colour));
   text += path_line("predicted", comparison.predicted_path);
   text += path_line("measured", comparison.measured_path);
-  if (comparison.paths_part_at) text += fmt::format("  part at    {}\n", *comparison.paths_part_at);
+  if (comparison.paths_part_at)
+    text += fmt::format("  first difference {}\n", *comparison.paths_part_at);
   return text + "\n" + unmatched_lines(comparison);
 }
 

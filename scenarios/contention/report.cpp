@@ -70,7 +70,7 @@ std::string sentence_of(const ContentionReport& report) {
           signed_percent(against(report, each)),
           std::abs(alone) < 5e-5
               ? ""
-              : fmt::format(" ({} if nothing shared links)", signed_percent(alone)));
+              : fmt::format(" ({} without sharing links)", signed_percent(alone)));
     }
     text += ".";
   }
@@ -124,14 +124,14 @@ std::string text_of(const ContentionReport& report, bool colour) {
 std::string page_of(const ContentionReport& report, const std::string& command,
                     const std::string& picture) {
   std::string text = fmt::format(
-      "# What the network costs {}\n\nMade by `{}`.\n\n{}\n\n![Steps by placement]({})\n\n"
-      "{}, {} of {} nodes. Each NIC, uplink and switch of the fabric is a link; collectives and "
-      "transfers of all jobs share them max-min fairly. Scattered: in a random order over all "
-      "nodes. The second job trains Llama 3 8B on {} GPUs of other nodes, data parallel alone; its "
-      "steps follow one another next to ours. The NIC is one of {}. A slower part may make a step "
-      "shorter: what met on a link before then meets no more.\n\n"
-      "| overlap | placement | step | alone | contention | of it from the second job | against "
-      "contiguous | loses most |\n|---|---|--:|--:|--:|--:|--:|---|\n",
+      "# What the network costs {}\n\nMade by `{}`.\n\n{}\n\n![Steps by placement]({})\n\n{}, {} "
+      "of {} nodes. Each NIC, uplink and switch of the fabric is a link; collectives and transfers "
+      "of all jobs share them max-min fairly. Scattered: in a random order over all nodes. The "
+      "second job trains Llama 3 8B on {} GPUs of other nodes with data parallelism only; its "
+      "steps follow one another during ours. The NIC is one of {}. A slower part may make a step "
+      "shorter, because transfers that shared a link no longer coincide.\n\n| overlap | placement "
+      "| step | alone | contention | of it from the second job | against contiguous | loses most "
+      "|\n|---|---|--:|--:|--:|--:|--:|---|\n",
       report.scenario, command, sentence_of(report), picture, report.cluster, report.nodes,
       report.all_nodes, report.job_gpus, report.nics);
   for (const ContentionCase& each : report.cases) {

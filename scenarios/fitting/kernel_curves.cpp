@@ -129,7 +129,7 @@ KernelAnswer KernelCurves::of_other_gpus(const KernelSample& sample, KernelForm 
   }
   if (is_attention(form)) {
     const auto time = catalogue_attention(sample);
-    return {time, time ? "by the catalogue's is_attention curve" : "no curve of this kernel"};
+    return {time, time ? "by the catalogue's attention curve" : "no curve of this kernel"};
   }
   const Curve* largest = nullptr;
   for (const auto& [table, curve] : curves_) {  // most rows first

@@ -80,8 +80,9 @@ std::string next_of(const std::vector<FittedPriorNumber>& numbers) {
       numbers.begin(), numbers.end(),
       [](const FittedPriorNumber& a, const FittedPriorNumber& b) { return a.effect < b.effect; });
   const std::string& pointer = inherited_numbers()[most->number].pointer;
-  return fmt::format("{}: it leaves these steps uncertain by {:.1f} %; {} would show it", pointer,
-                     100 * most->effect, shown_by(pointer).steps);
+  return fmt::format(
+      "{}: its uncertainty changes these steps by {:.1f} %; it can be measured on {}", pointer,
+      100 * most->effect, shown_by(pointer).steps);
 }
 
 /// Median of the remaining errors, shrunk towards 0 the fewer rows there are.
@@ -170,8 +171,8 @@ Json to_json(const PriorFit& prior_fit) {
 std::string text_of(const PriorFit& prior_fit) {
   std::string text =
       fmt::format("  your site, as a cluster's \"site\": {}\n", prior_fit.site.dump());
-  text += fmt::format("  {:<30} {:>10} {:>10} {:>9} {:>9}   leaves these steps uncertain by\n",
-                      "number", "parent's", "now", "spread", "left");
+  text += fmt::format("  {:<30} {:>10} {:>10} {:>9} {:>9}   uncertainty of these steps\n", "number",
+                      "parent's", "now", "spread", "left");
   for (const FittedPriorNumber& each : prior_fit.numbers) {
     const InheritedNumber& number = inherited_numbers()[each.number];
     text += fmt::format("  {:<30} {:>10} {:>10} {:>9} {:>9}   {:.1f} %\n", number.pointer,
@@ -179,8 +180,8 @@ std::string text_of(const PriorFit& prior_fit) {
                         spread_text(number, each.spread_before),
                         spread_text(number, each.spread_left), 100 * each.effect);
   }
-  text += fmt::format("  what no number expresses: {:+.1f} % of each step\n",
-                      100 * std::expm1(prior_fit.factor));
+  text +=
+      fmt::format("  unexplained: {:+.1f} % of each step\n", 100 * std::expm1(prior_fit.factor));
   return text + fmt::format("  measure next  {}\n", prior_fit.next);
 }
 

@@ -173,8 +173,8 @@ std::string prior_fit_text(const SoftwareFit& fit) {
 std::string fit_text(const SoftwareFit& fit) {
   if (fit.prior_fit) return prior_fit_text(fit);
   std::string text =
-      fmt::format("\n{}: {} runs\n  {:<30} {:>9} {:>9}   error grows by, moved 30 %\n", fit.name,
-                  fit.rows.size(), "number", "start", "fitted");
+      fmt::format("\n{}: {} runs\n  {:<30} {:>9} {:>9}   growth of the error when moved by 30 %\n",
+                  fit.name, fit.rows.size(), "number", "start", "fitted");
   const auto plain = [](const Json& value) {
     return value.is_string() ? value.get<std::string>()
                              : fmt::format("{:.2f}", value.get<double>());
@@ -210,8 +210,8 @@ std::string overall_text(const orrery::Table& table, const SoftwareFits& fits) {
   if (!stated(all.generic).empty()) {
     const Unfitted spread = unfitted(fits, all.generic);
     text += fmt::format(
-        "  by the profile of no stack (generic)    {}\n"
-        "    ln(measured / predicted), stacks weighing the same: p10 {:+.2f}, p90 {:+.2f}\n",
+        "  by the generic profile                  {}\n    ln(measured / predicted), stacks "
+        "weighted equally: p10 {:+.2f}, p90 {:+.2f}\n",
         summary_text(stated(all.generic)), spread.p10, spread.p90);
   }
   if (all.mean_left_out > 0) {
@@ -269,7 +269,7 @@ std::string table_of(const orrery::Table& table, const SoftwareFits& fits) {
   for (const SoftwareFit& fit : fits.fits) text += fit_text(fit);
   if (fits.fits.size() > 1) text += overall_text(table, fits);
   if (!fits.complete)
-    text += "\nstopped: the numbers are the best so far, what is missing was not reached\n";
+    text += "\nstopped: the numbers are the best so far; the rest was not fitted\n";
   return text;
 }
 

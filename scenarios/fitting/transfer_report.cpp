@@ -104,11 +104,9 @@ std::string title_of(const Transfer& transfer) {
 std::string held_section_of(const Transfer& transfer) {
   if (transfer.held.empty()) return {};
   std::string text = fmt::format(
-      "\nRuns of the groups below take no part in finding numbers here, and for each of them those "
-      "of "
+      "\nRuns of the groups below are not used to fit numbers here; for each of them, the runs of "
       "its {} are left out, too.\n\n| reported apart | runs | the profiles, median / 90th "
-      "percentile | "
-      "numbers without its {} |\n|---|--:|--:|--:|\n",
+      "percentile | numbers without its {} |\n|---|--:|--:|--:|\n",
       title_of(transfer), title_of(transfer));
   for (const auto& [name, errors] : held_by_group(transfer)) {
     text += fmt::format(
@@ -161,7 +159,7 @@ std::string table_of(const std::vector<MeasuredRun>& runs, const Transfer& trans
   text += errors_line("profiles as they are", transfer.shipped);
   text += errors_line("switches known, numbers without the group", transfer.left_out);
   text += errors_line("the generic profile of the year", transfer.generic);
-  text += fmt::format("\np10 to p90 holds {:.0f} % of what is left out (80 % if it is right)\n",
+  text += fmt::format("\np10 to p90 contains {:.0f} % of what is left out (80 % expected)\n",
                       transfer.inside);
   return text + cell_lines(transfer) + held_lines(transfer);
 }
@@ -170,15 +168,12 @@ std::string page_section_of(const std::vector<Transfer>& transfers) {
   if (transfers.empty()) return {};
   const Transfer& any = transfers.front();
   std::string text = fmt::format(
-      "\n## What no fit has seen\n\nEvery source, stack, site, year, GPU or model on a GPU left "
-      "out "
-      "whole in turn: "
-      "a run's profile keeps its switches, and its numbers are its relatives', moved by what runs "
-      "of its stack are left. {} runs in {} cells, one for each stack, year and site, those "
-      "reported "
-      "apart among them; errors are 100 |ln(predicted / measured)|.\n\n"
-      "| predicted by | cells, mean / median | runs, median / 90th percentile | in p10 to p90 |\n"
-      "|---|--:|--:|--:|\n",
+      "\n## Errors on runs left out of the fit\n\nEvery source, stack, site, year, GPU or model on "
+      "a GPU is left out whole in turn: a run's profile keeps its switches, and its numbers are "
+      "those of related profiles, fitted to the remaining runs of its stack. {} runs in {} cells, "
+      "one for each stack, year and site, including those reported apart; errors are 100 "
+      "|ln(predicted / measured)|.\n\n| predicted by | cells, mean / median | runs, median / 90th "
+      "percentile | in p10 to p90 |\n|---|--:|--:|--:|\n",
       any.rows.size(), any.cells);
   const auto line = [&](const std::string& name, const TransferErrors& errors,
                         const std::string& inside) {

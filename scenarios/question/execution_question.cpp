@@ -67,8 +67,8 @@ PredictedCluster cluster_of_gpus(const ScenarioRequest& request, const Executing
   found.name = fmt::format("{} x {}", node.value_or("l40s-8x"), (ranks + here - 1) / here);
   if (!node) found.changes.emplace_back("/cluster/node/gpu", *known);  // placed in a PCIe host
   found.changes.emplace_back("/cluster/node/gpus", here);
-  found.reason = fmt::format("predicting for {} with {} GPUs a node: {} is {}", *found.name, here,
-                             printable(gpu.name), *known);
+  found.reason = fmt::format("predicting for {} with {} GPUs per node: {} is recognised as {}",
+                             *found.name, here, printable(gpu.name), *known);
   return found;
 }
 

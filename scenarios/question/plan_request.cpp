@@ -94,7 +94,7 @@ PlanSearch search(const PlanRequest& request, const Progress& progress) {
   found.tight_ahead = tight_ahead(query, found.answer, found.objective, most_tight);
   found.assumptions = search_assumptions(query);
   if (!request.software) {
-    found.assumptions.push_back(fmt::format("/software: {} taken as default", usual_software));
+    found.assumptions.push_back(fmt::format("/software: not stated; {} assumed", usual_software));
   }
   if (!found.best.empty()) {
     models::Question best = question_of(query, found.best.front().candidate.placed);

@@ -64,11 +64,11 @@ std::vector<Rental> rentals_of(const PurchaseRequest& request) {
 std::string take_sizes(const PurchaseRequest& request, PurchaseQuery& query) {
   std::string taken;
   if (!request.seq_len && query.model.max_positions < 1) {
-    throw InputError{"--seq-len", "missing, and the model states no longest sequence"};
+    throw InputError{"--seq-len", "missing, and the model does not state its longest sequence"};
   }
   query.seq_len = request.seq_len.value_or(std::min(query.model.max_positions, usual_sequence));
   if (!request.seq_len) {
-    taken = fmt::format("--seq-len {} (the model takes up to {}), ", query.seq_len,
+    taken = fmt::format("--seq-len {} (the model supports up to {}), ", query.seq_len,
                         query.model.max_positions);
   }
   query.global_batch = request.global_batch.value_or(usual_batch(query.seq_len));
@@ -137,7 +137,7 @@ PurchaseSurvey survey(const PurchaseRequest& request, const Progress& progress) 
                       .software = request.software.value_or(""),
                       .top = request.top};
   made.query = query_of(request, made.defaults);
-  if (!made.defaults.empty()) made.assumptions.push_back("taken as default: " + made.defaults);
+  if (!made.defaults.empty()) made.assumptions.push_back("not stated, assumed: " + made.defaults);
   made.answer = search_purchases(made.query, {request.threads, progress});
   add_recipes_taken(made);
   return made;

@@ -30,9 +30,9 @@ std::string busy_section(const ReportInputs& in) {
          line(links_in_node(in.question.cluster.node.scale_up), busy.nvlink) +
          line("SMs", busy.sm) +
          legend(
-             "NIC and links: its bytes at the rate that each collective reaches, without "
-             "latencies, of the part of the node's NICs that its group gets; SMs: kernels of "
-             "the compute queue",
+             "NIC and links: the time of the bytes at the rate that each collective reaches, "
+             "without latencies, on the share of the node's NICs that its group uses; SMs: kernels "
+             "of the compute queue",
              in.options);
 }
 

@@ -137,9 +137,8 @@ std::string collectives_section(const ReportInputs& in) {
          table.text(in.options.colour) +
          legend(
              "alone: one call by its cost model or table; bus: bus bandwidth as nccl-tests counts "
-             "it; "
-             "queue: all calls at the speed that the stack reaches, each alone, which no step "
-             "undercuts; shown: of that, what others may wait for where the stack overlaps the "
+             "it; queue: all calls at the speed that the stack reaches, without contention (a "
+             "lower bound); shown: the part of that which is exposed where the stack overlaps the "
              "rest piece by piece; limited by: the largest term of the model",
              in.options);
 }

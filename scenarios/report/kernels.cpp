@@ -96,9 +96,9 @@ std::string kernels_section(const ReportInputs& in) {
       p.program->classes[p.slowest].stage);
   return heading(title, in.options) + table.text(in.options.colour) +
          legend(
-             "class: where the way to this step counts it; calls: of this rank in one step; "
-             "each: one call; total: all of them, also where another queue hides it; rate: "
-             "FLOPs over time",
+             "class: its part in 'From the ideal machine to this step'; calls: of this rank in one "
+             "step; each: one call; total: all calls, including those that another queue hides; "
+             "rate: FLOPs over time",
              in.options);
 }
 

@@ -38,9 +38,9 @@ std::string memory_section(const ReportInputs& in) {
              in.options) +
          table.text(in.options.colour) +
          legend(
-             "staging: transfers under way; workspace: what one kernel needs; context: CUDA, "
-             "its libraries and NCCL's buffers; fragments: what the allocator cannot hand out; "
-             "bar: total of the GPU's memory",
+             "staging: transfers in progress; workspace: scratch memory of one kernel; context: "
+             "CUDA, its libraries and NCCL's buffers; fragments: lost to the allocator's "
+             "fragmentation; bar: total over the GPU's memory",
              in.options);
 }
 

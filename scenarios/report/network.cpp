@@ -25,7 +25,7 @@ std::string jobs_lines(const models::NetworkAnswer& found, Time step) {
     text += fmt::format("  /jobs/{}, {} on {} GPUs: a step alone {}", i, job.name, job.gpus,
                         format(job.alone));
     if (!job.shares_links) {
-      text += ", shares no link that can be filled";
+      text += ", shares no link that can be saturated";
     } else if (job.step) {
       text += fmt::format(", next to this job {} ({:+.2f} %)", format(*job.step),
                           100 * (ratio(*job.step, job.alone) - 1));
@@ -42,7 +42,7 @@ std::string network_section(const ReportInputs& in) {
   const std::string jitter =
       found.jitter == Time{}
           ? ""
-          : fmt::format("  kernels that vary {} ({:+.2f} %)\n",
+          : fmt::format("  kernel jitter {} ({:+.2f} %)\n",
                         step_part(found.jitter, in.prediction.step),
                         100 * ratio(found.jitter, in.prediction.step - found.jitter));
   if (found.evaluation == "static" && jitter.empty()) return {};
@@ -59,10 +59,9 @@ std::string network_section(const ReportInputs& in) {
     const models::TrafficLoss& loss = found.losses[i];
     std::string to;
     for (std::size_t k = 0; k < std::min(most_named, loss.to.size()); ++k) {
-      to += fmt::format("{} {} {}", k == 0 ? ", to" : ",", percent(loss.to[k].second),
-                        loss.to[k].first);
+      to += fmt::format(", {} by {}", percent(loss.to[k].second), loss.to[k].first);
     }
-    text += fmt::format("  {:>10}  lost by {}{}\n", step_part(loss.lost, in.prediction.step),
+    text += fmt::format("  {:>10}  delay of {}{}\n", step_part(loss.lost, in.prediction.step),
                         loss.name, to);
   }
   for (std::size_t i = 0; i < std::min(most_lines, found.links.size()); ++i) {

@@ -17,27 +17,26 @@ struct OpenSwitch {
 };
 
 constexpr OpenSwitch switches[] = {
-    {"which attention kernel",
+    {"attention kernel",
      [](Software& s, const std::string& generation) {
        const bool unfused = s.attention(generation) == "unfused";
        s.kernels.attention[generation] = unfused ? "flash-2" : "unfused";
      }},
-    {"are gradients reduced during the backward pass",
+    {"gradients reduced during the backward pass",
      [](Software& s, const std::string&) {
        s.overlap.gradients = !s.overlap.gradients;
        s.overlap.sharded_gradients = s.overlap.gradients;
      }},
-    {"does the all-reduce of input gradients run next to the weight gradient",
+    {"all-reduce of input gradients overlapped with the weight gradient",
      [](Software& s, const std::string&) {
        s.overlap.tensor_backward = !s.overlap.tensor_backward;
      }},
-    {"does the weight gradient add into fp32 sums itself",
+    {"weight gradients accumulated in fp32 by the GEMM itself",
      [](Software& s, const std::string&) {
        const bool fused = s.accumulation == Accumulation::fused;
        s.accumulation = fused ? Accumulation::separate : Accumulation::fused;
      }},
-    {"does it train with dropout",
-     [](Software& s, const std::string&) { s.kernels.dropout = !s.kernels.dropout; }},
+    {"dropout", [](Software& s, const std::string&) { s.kernels.dropout = !s.kernels.dropout; }},
 };
 
 constexpr std::size_t most_questions = 2;

@@ -10,7 +10,7 @@
 namespace orrery::scenarios {
 
 struct OpenQuestion {
-  std::string question;  // "which attention kernel"
+  std::string question;  // "attention kernel"
   double change = 0;     // relative, of the step with the switch the other way
 };
 

@@ -147,9 +147,9 @@ std::string memory_lines(const ReportInputs& in) {
                           fmt::format("of {}, {}  {}", format(available), percent(share),
                                       toned("▕" + gauge + "▏", tone, in.options.colour)));
   text += line("", "", fit_words(fit, in.prediction.fit_probability, in.question.headroom));
-  text +=
-      line("", "",
-           fmt::format("between {} and {}", format(fullest.need.least), format(fullest.need.most)));
+  text += line("", "",
+               fmt::format("needs between {} and {}", format(fullest.need.least),
+                           format(fullest.need.most)));
   std::string kinds;
   const auto add = [&](std::string_view name, Bytes bytes) {
     if (bytes.count() == 0) return;
@@ -169,7 +169,7 @@ std::string out_of_memory_line(const ReportInputs& in) {
   if (in.prediction.fit != models::Fit::no) return {};
   const models::OutOfMemory& found = *in.prediction.out_of_memory;
   return "\n" +
-         toned(fmt::format("Does not fit: rank {} needs {}, there are {}", found.rank,
+         toned(fmt::format("Does not fit: rank {} needs {}, available: {}", found.rank,
                            format(found.needed), format(found.available)),
                Tone::bad, in.options.colour) +
          "\n";
@@ -190,19 +190,19 @@ std::string tokens_line(const ReportInputs& in) {
               cost + "without failures or restarts");
 }
 
-/// "half of them above 11.2 s, ", if the median differs from the prediction.
+/// "median 11.2 s, ", if the median differs from the prediction.
 std::string median_words(const models::Prediction& p) {
   if (p.uncertainty.p50 == p.step) return {};
-  return fmt::format("half of them above {}, ", step_part(p.uncertainty.p50, p.step));
+  return fmt::format("median {}, ", step_part(p.uncertainty.p50, p.step));
 }
 
 std::string question_lines(const ReportInputs& in) {
   std::string words;
   for (const OpenQuestion& each : open_questions(in.question, in.prediction.step)) {
-    words += fmt::format("{}{} ({:+.0f} % if not as taken)", words.empty() ? "" : "; ",
+    words += fmt::format("{}{} ({:+.0f} % if set the other way)", words.empty() ? "" : "; ",
                          each.question, 100 * each.change);
   }
-  return words.empty() ? words : faint_lines(in, "Answers that would say most: " + words);
+  return words.empty() ? words : faint_lines(in, "Profile switches to confirm first: " + words);
 }
 
 std::string summary(const ReportInputs& in) {
@@ -217,7 +217,7 @@ std::string summary(const ReportInputs& in) {
       models::residuals_of(in.question.software, in.question.plan, in.question.cluster);
   text +=
       line("", "",
-           fmt::format("{} to {} in 8 of 10 cases, {}by {} runs of {}",
+           fmt::format("{} to {} in 8 of 10 cases, {}from {} runs of {}",
                        step_part(p.uncertainty.p10, p.step), step_part(p.uncertainty.p90, p.step),
                        median_words(p), residuals.rows, residuals.of));
   text += question_lines(in);
@@ -239,7 +239,7 @@ std::string summary(const ReportInputs& in) {
     text += faint_lines(in, in.question.cluster.price_source);
   }
   text += line("Energy", format(p.energy),
-               fmt::format("a step, {} per GPU with its share of the host",
+               fmt::format("a step, {} per GPU including its share of the host",
                            format(Power{p.energy.count() / step / gpus})));
   return text + tokens_line(in);
 }

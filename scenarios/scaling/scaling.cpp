@@ -58,7 +58,7 @@ void predict_point(const Base& base, Scaling scaling, ScalingPoint& point) {
       scaling == Scaling::strong ? plan.global_batch : plan.global_batch * point.gpus / plan.gpus();
   if (point.gpus % base.replica != 0) {
     point.refused =
-        fmt::format("{} GPUs are no multiple of a replica's {}", point.gpus, base.replica);
+        fmt::format("{} GPUs are not a multiple of a replica's {}", point.gpus, base.replica);
     return;
   }
   const std::int64_t nodes = (point.gpus + base.per_node() - 1) / base.per_node();
@@ -182,8 +182,9 @@ Json to_json(const ScalingReport& report) {
 }
 
 std::string text_of(const ScalingReport& report, bool colour) {
-  const char* rule = report.scaling == Scaling::weak ? "sequences per GPU stay (weak scaling)"
-                                                     : "the global batch stays (strong scaling)";
+  const char* rule = report.scaling == Scaling::weak
+                         ? "sequences per GPU stay constant (weak scaling)"
+                         : "the global batch stays constant (strong scaling)";
   std::string text = toned(fmt::format("{} on more GPUs", report.scenario), Tone::bold, colour) +
                      fmt::format("\n{} · {}\n\n", report.cluster, rule);
   TextTable table{{{"GPUs"},

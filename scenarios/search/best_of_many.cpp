@@ -19,16 +19,18 @@ namespace {
 std::string winners_curse(const ExpectedStep& expected, Time step, const ReportOptions& options) {
   if (expected.step <= step) return {};
   const double more = 100 * (ratio(expected.step, step) - 1);
-  return "\n" + paragraph(fmt::format("Expect {} of plan 1, {:.1f} % more than predicted: {}. "
-                                      "Measure two or three before a long run.",
-                                      step_part(expected.step, step), more,
-                                      expected.rivals < 2
-                                          ? std::string{"stacks without measured runs are slower "
-                                                        "than predicted"}
-                                          : fmt::format("it is the luckiest of {} ways to cut the "
-                                                        "model that are predicted alike",
-                                                        expected.rivals)),
-                          2, options);
+  return "\n" +
+         paragraph(
+             fmt::format(
+                 "Expect a step of {} for plan 1, {:.1f} % more than predicted: {}. Measure two or "
+                 "three plans before a long run.",
+                 step_part(expected.step, step), more,
+                 expected.rivals < 2
+                     ? std::string{"stacks without measured runs are usually slower than predicted"}
+                     : fmt::format("it is the best of {} ways to cut the model with similar "
+                                   "predictions, and probably predicted too fast",
+                                   expected.rivals)),
+             2, options);
 }
 
 std::string peak_of(const PlanQuery& query) {
@@ -47,12 +49,12 @@ std::string above_published(const PlanReport& report, const ExpectedStep& expect
   return "\n" +
          paragraph(
              fmt::format(
-                 "Its MFU of {:.1f} % is above those of all {} published runs of {}, "
-                 "{:.1f} % at most ({}): it is the best of {} plans, of which those "
-                 "runs tried a few{}. Expect {:.1f} %.",
+                 "The MFU of plan 1, {:.1f} %, is above those of all {} published runs of "
+                 "{}, at most {:.1f} % ({}). It is the best of {} plans, and those runs "
+                 "tried only a few{}. Expect {:.1f} %.",
                  100 * best.mfu, published->rows, peak_of(report.query), 100 * published->mfu,
                  published->run, report.answer.fits(),
-                 models::is_fitted(software) ? "" : ", by a profile that is of no measured stack",
+                 models::is_fitted(software) ? "" : "; its profile is not of a measured stack",
                  100 * likely),
              2, options);
 }

@@ -124,16 +124,17 @@ std::string words_of_ties(const models::Software& software) {
   const models::PublishedErrors& record = models::published_errors();
   if (is_fitted(software)) {
     return fmt::format(
-        "by as much the errors of two published plans of one model differed as often as not; of "
-        "plans measured more than 5 % apart {:.0f} % of pairs were in the predicted order",
+        "the errors of two published plans of one model differed by that much in half of the "
+        "cases; of plans measured more than 5 % apart, {:.0f} % of pairs were in the predicted "
+        "order",
         record.fitted.pairs_in_order);
   }
   const models::Residuals spread = models::residuals_of(software, {});
   return fmt::format(
-      "by a profile that is not fitted to its stack the published plan predicted fastest took that "
-      "much longer than the fastest one, and {:.0f} % of pairs were in the predicted order. Single "
-      "steps are further off, {:+.0f} to {:+.0f} % in 8 of 10 cases; what is common to all plans "
-      "does not change their order",
+      "with a profile that is not fitted to its stack, the published plan predicted fastest took "
+      "that much longer than the fastest one, and {:.0f} % of pairs were in the predicted order. "
+      "The errors of single steps are larger, {:+.0f} to {:+.0f} % in 8 of 10 cases; an error "
+      "common to all plans does not change their order",
       record.unfitted.pairs_in_order, 100 * std::expm1(spread.p10), 100 * std::expm1(spread.p90));
 }
 
@@ -193,16 +194,16 @@ std::vector<std::string> search_assumptions(const PlanQuery& query) {
   std::vector<std::string> lines{fmt::format("tried: {}, data; schedules {} and {}", tried,
                                              models::default_schedule(1),
                                              models::default_schedule(2))};
-  lines.push_back(fmt::format("ZeRO stages of {}: {}{}; 2 and 3 (FSDP) without a pipeline alone",
+  lines.push_back(fmt::format("ZeRO stages of {}: {}{}; 2 and 3 (FSDP) only without a pipeline",
                               query.software.name, models::stages_of(runs),
-                              runs.source.empty() ? ", as its profile does not say" : ""));
+                              runs.source.empty() ? " (its profile states none)" : ""));
   lines.push_back(query.breadth == Breadth::full
                       ? "micro-batches are divisors up to 16; virtual stages up to 8 that cut the "
                         "layers evenly, embedding and head counted as a layer each or not"
                       : "reduced list: micro-batches and virtual stages 1, 2 and 4; sequence "
                         "parallelism and ZeRO-1 wherever they apply");
   lines.push_back("ranks are placed tensor first, then data, then pipeline");
-  lines.push_back("plans with the same step and the same memory are shown as one, the plainest");
+  lines.push_back("plans with the same step time and memory are shown as one, the simplest");
   for (const std::string& each : query.cluster.assumptions) lines.push_back("/cluster: " + each);
   for (const std::string& key : query.model.ignored_keys) {
     lines.push_back(fmt::format("/model/{}: not used", key));

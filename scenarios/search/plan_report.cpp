@@ -18,12 +18,12 @@ std::string reason_of(const PlanQuery& query, const PlanAnswer& answer) {
   if (answer.stopped) return "stopped before a plan that fits was found";
   if (answer.nearest_miss) {
     const models::OutOfMemory& found = answer.nearest_miss->out_of_memory;
-    return fmt::format("none of {} plans fits; {} comes nearest: rank {} needs {}, there are {}",
+    return fmt::format("none of {} plans fits; {} comes nearest: rank {} needs {}, available: {}",
                        answer.considered, models::title_of(answer.nearest_miss->placed.plan),
                        found.rank, format(found.needed), format(found.available));
   }
   return fmt::format(
-      "no tensor x pipeline x data of {} GPUs goes with {} sequences a step, {} layers and {} "
+      "no tensor x pipeline x data of {} GPUs divides {} sequences a step, {} layers and {} "
       "attention heads",
       query.cluster.gpus(), query.global_batch, query.model.layers, query.model.heads);
 }
@@ -136,8 +136,9 @@ std::string table(const PlanReport& report, const ReportOptions& options) {
     shown.add(std::move(row));
   }
   const std::string note = paragraph(
-      "on links: with all traffic sharing the links of neighbouring nodes, which puts these plans "
-      "in order; step: as the search sees it, each collective next to its siblings alone",
+      "on links: step time with all traffic sharing the links between adjacent nodes, by which "
+      "these plans are sorted; step: step time in the search, without contention between different "
+      "collectives",
       2, options);
   return "\n" + shown.text(options.colour) + (shared ? "\n" + note : "");
 }
@@ -154,9 +155,9 @@ std::string ties(const PlanReport& report, const ReportOptions& options) {
   }
   if (as_good < 2) return {};
   return "\n" +
-         paragraph(fmt::format("≈ {} plans cannot be distinguished by prediction, within {:.1f} % "
+         paragraph(fmt::format("≈ Predictions cannot distinguish {} plans, those within {:.1f} % "
                                "of the best with its tensor, pipeline and micro-batch sizes and "
-                               "{:.1f} % with others: {}. Try several of them.",
+                               "within {:.1f} % with others: {}. Try several of them.",
                                as_good, 100 * gaps.alike, 100 * gaps.others,
                                words_of_ties(report.query.software)),
                    2, options);
@@ -177,7 +178,7 @@ std::string tight(const PlanReport& report, const ReportOptions& options) {
                      "tightly: predicted peaks are off by {:.1f} % (median).",
                      headroom, 100 * models::usual_headroom())
                : fmt::format("{} plans fit tightly, with less than {:.1f} % of the memory to spare "
-                             "(--headroom; 0% ranks them with the others). They stand last{}",
+                             "(--headroom; 0% ranks them with the others). They are ranked last{}",
                              count, headroom,
                              report.tight_ahead.empty() ? "." : "; these would beat the best:"),
           2, options);
@@ -204,14 +205,14 @@ std::string sharded(const PlanReport& report, const ReportOptions& options) {
 
 std::string reasons(const PlanReport& report, const ReportOptions& options) {
   if (report.best.size() < 2) return {};
-  std::string text =
-      heading(on_parts(report) ? "Why the others lose against 1, in time of as many GPUs"
-                               : "Why the others lose against 1",
-              options);
+  std::string text = heading(
+      on_parts(report) ? "Why the others are slower than plan 1, in time of equally many GPUs"
+                       : "Why the others are slower than plan 1",
+      options);
   for (std::size_t i = 1; i < report.best.size(); ++i) {
     const bool tie = report.best[i].excess == 0;
     text += fmt::format("  {:>3}  {}\n", i + 1,
-                        tie ? "it takes as long, and more memory" : why(report.best[i]));
+                        tie ? "same step time, more memory" : why(report.best[i]));
   }
   return text;
 }
@@ -238,7 +239,7 @@ std::string counts(const PlanReport& report, const ReportOptions& options) {
                     2, options);
   if (answer.nearest_miss && !answer.fitting.empty()) {
     const models::OutOfMemory& found = answer.nearest_miss->out_of_memory;
-    text += paragraph(fmt::format("nearest miss: {}: rank {} needs {}, there are {}",
+    text += paragraph(fmt::format("nearest miss: {}: rank {} needs {}, available: {}",
                                   models::title_of(answer.nearest_miss->placed.plan), found.rank,
                                   format(found.needed), format(found.available)),
                       2, options);
@@ -256,9 +257,9 @@ std::string next(const PlanReport& report, const ReportOptions& options) {
 std::string text_of(const PlanReport& report, const ReportOptions& options) {
   std::string text = title(report, options);
   if (report.answer.stopped) {
-    text +=
-        toned("Stopped: only the plans priced until then are compared", Tone::bad, options.colour) +
-        "\n";
+    text += toned("Stopped: only the plans evaluated until then are compared", Tone::bad,
+                  options.colour) +
+            "\n";
   }
   if (report.best.empty()) {
     text += "\n" + toned("No plan: ", Tone::bad, options.colour) + "\n" +

@@ -41,7 +41,8 @@ std::string reason_of(const PurchaseAnswer& answer) {
   if (answer.stopped && answer.choices.empty()) return "stopped before a cluster was found";
   const bool any_rented = std::any_of(answer.impossible.begin(), answer.impossible.end(),
                                       [](const Impossible& each) { return each.rented; });
-  if (answer.choices.empty() && !any_rented) return "no offer in the catalogue rents such clusters";
+  if (answer.choices.empty() && !any_rented)
+    return "the catalogue has no rental offer for such clusters";
   if (answer.choices.empty()) return "no cluster can train this model with this batch";
   const auto& all = answer.choices;
   const auto fastest = std::min_element(
@@ -55,13 +56,11 @@ std::string reason_of(const PurchaseAnswer& answer) {
 std::vector<std::string> purchase_assumptions() {
   return {
       "rented on demand at list prices; owning, reservations and spot are left out",
-      "the price of a cluster is the lowest on demand of the latest year among the offers that "
-      "rent "
-      "as many of its nodes together, here as in orrery simulate; prices marked unconfirmed have "
-      "no "
-      "source",
+      "the price of a cluster is the lowest on-demand price of the latest year among the offers "
+      "that rent as many of its nodes together, as in orrery simulate; prices marked unconfirmed "
+      "have no source",
       "without failures, restarts, checkpoints and waiting for capacity",
-      fmt::format("sizes are powers of two of nodes, up to {} GPUs", most_gpus_rented),
+      fmt::format("cluster sizes are powers of two of nodes, up to {} GPUs", most_gpus_rented),
       "plans of a reduced list: micro-batches and virtual stages 1, 2 and 4; sequence parallelism "
       "and ZeRO-1 wherever they apply, ZeRO-2 and 3 (FSDP) without a pipeline where the stack has "
       "them; orrery plan searches one cluster in full"};
@@ -84,7 +83,7 @@ std::string title(const PurchaseReport& report, const ReportOptions& options) {
          fmt::format("\n{} sequences of {} tokens a step · {} · {}{}\n", query.global_batch,
                      query.seq_len, models::name(query.precision), query.software.name,
                      limits(query)) +
-         (report.defaults.empty() ? "" : fmt::format("Taken as default: {}\n", report.defaults));
+         (report.defaults.empty() ? "" : fmt::format("Not stated, assumed: {}\n", report.defaults));
 }
 
 TextTable empty_table() {
@@ -121,7 +120,7 @@ std::string ranking(const PurchaseReport& report, const ReportOptions& options) 
   const bool limited = report.query.deadline || report.query.budget;
   std::string text =
       heading(!limited       ? fmt::format("{} clusters, cheapest first", choices.size())
-              : meeting == 0 ? "None meets the limits; these come closest"
+              : meeting == 0 ? "No cluster meets the limits; these come closest"
                              : fmt::format("{} of {} clusters meet the limits, {} first", meeting,
                                            choices.size() + report.answer.impossible.size(),
                                            report.query.deadline ? "cheapest" : "fastest"),
@@ -143,13 +142,13 @@ std::string front(const PurchaseReport& report, const ReportOptions& options) {
             [](const PurchaseChoice* a, const PurchaseChoice* b) { return a->days < b->days; });
   TextTable table = empty_table();
   for (const PurchaseChoice* each : order) add_row(table, *each, "");
-  return heading("◆ None is both faster and cheaper than these", options) +
+  return heading("◆ No cluster is both faster and cheaper than these", options) +
          table.text(options.colour);
 }
 
 std::string idle_words(const PurchaseChoice& choice) {
   if (choice.idle() == 0) return {};
-  return fmt::format(" · {} of {} GPUs idle, as no plan shares the batch out over all",
+  return fmt::format(" · {} of {} GPUs idle, because no plan divides the batch over all of them",
                      choice.idle(), choice.gpus);
 }
 
@@ -158,11 +157,10 @@ std::string cautions(const PurchaseReport& report, const ReportOptions& options)
   const std::vector<PurchaseChoice>& choices = report.answer.choices;
   std::string text;
   if (choices.front().tight()) {
-    text +=
-        "\n" + paragraph(fmt::format("No cluster listed before it leaves {:.1f} % of the memory "
-                                     "free (--headroom): the first choice fits tightly.",
-                                     100 * report.query.headroom),
-                         2, options);
+    text += "\n" + paragraph(fmt::format("The first choice fits tightly: it leaves less than "
+                                         "{:.1f} % of the memory free (--headroom).",
+                                         100 * report.query.headroom),
+                             2, options);
   }
   for (std::size_t i = 0; i < rows_of(report); ++i) {
     const auto note = sharded_note(choices[i].plan.placed.plan, report.query.software);
@@ -202,7 +200,7 @@ std::string simulate_line(const PurchaseReport& report, const PurchaseChoice& be
 std::string next(const PurchaseReport& report, const ReportOptions& options) {
   const PurchaseChoice& best = report.answer.choices.front();
   if (best.idle() > 0) return simulate_line(report, best, options);
-  return heading("Its best plan of all", options) +
+  return heading("All plans for the first choice", options) +
          fmt::format(
              "  orrery plan --model {} --cluster '{} x {}' --global-batch {} --seq-len {}"
              " --precision {}{}\n",
@@ -223,7 +221,7 @@ std::string impossible(const PurchaseReport& report, const ReportOptions& option
   std::string text = heading("Not possible", options);
   text += paragraph(
       fmt::format("{} clusters{}", report.answer.impossible.size(),
-                  nodes.empty() ? "" : "; of these node types every size, here the largest:"),
+                  nodes.empty() ? "" : "; these node types at every size, shown for the largest:"),
       2, options);
   for (const auto& [node, last] : nodes) {
     text += paragraph(fmt::format("{} x {}: {}", node, last->nodes, last->reason), 4, options);
@@ -236,7 +234,7 @@ std::string impossible(const PurchaseReport& report, const ReportOptions& option
 std::string text_of(const PurchaseReport& report, const ReportOptions& options) {
   std::string text = title(report, options);
   if (report.answer.stopped) {
-    text += toned("Stopped: only the clusters looked at until then are compared", Tone::bad,
+    text += toned("Stopped: only the clusters evaluated until then are compared", Tone::bad,
                   options.colour) +
             "\n";
   }

@@ -240,7 +240,7 @@ std::string node_text(const Json& facts, bool colour) {
     const bool joined = !row["way"].is_null();
     ways.add({row["from"].get<std::string>() + " to " + row["to"].get<std::string>(),
               joined ? rate_text(row["bytes_per_s"]) : "-",
-              joined ? way_text(row["way"]) : "nothing joins them"});
+              joined ? way_text(row["way"]) : "no link connects them"});
   }
   if (!ways.empty()) text += ways.text(colour);
   if (facts["gpu_nics"].empty()) return text;

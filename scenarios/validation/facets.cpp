@@ -117,13 +117,13 @@ std::string explanation_of(const std::vector<MeasuredRun>& runs,
   }
   const ClosestRun closest = closest_run_of(runs, results, row);
   if (closest.result && closest.changes == 0) {
-    text += fmt::format("; the same settings again: measured {:.3g} s",
+    text += fmt::format("; another run with the same settings: measured {:.3g} s",
                         *runs[closest.result->row].step_time);
   } else if (closest.result && closest.changes <= 2) {
     text += fmt::format("; with {}: {:+.0f} %", closest.changed, *closest.result->error_pct);
   }
   if (result.fallback_curves > 0) {
-    text += fmt::format("; {} borrowed curve{}", result.fallback_curves,
+    text += fmt::format("; {} fallback curve{}", result.fallback_curves,
                         result.fallback_curves == 1 ? "" : "s");
   }
   return text;

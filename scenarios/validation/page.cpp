@@ -31,11 +31,11 @@ std::string figures(const Scores& scores, const char* of) {
   if (scores.ranking.groups > 0) {
     line("regret of the plan predicted fastest",
          fmt::format("{:.1f} % ({} groups)", scores.ranking.mean_regret, scores.ranking.groups));
-    line("pairs of plans in the right order (repeats of one plan are no pair)",
+    line("pairs of plans in the right order (without repeats of one plan)",
          fmt::format("{:.1f} %", scores.ranking.pairs_in_order));
   }
   if (scores.interval) {
-    line("runs inside p10 to p90 (80 % if it is right)",
+    line("runs inside p10 to p90 (80 % expected)",
          fmt::format("{:.1f} %", scores.interval->inside));
   }
   if (scores.memory) {
@@ -43,7 +43,7 @@ std::string figures(const Scores& scores, const char* of) {
          fmt::format("{:.1f} / {:.1f} % ({} runs)", scores.memory->median, scores.memory->p90,
                      scores.memory->rows));
   }
-  line("runs that ran and are said not to fit",
+  line("runs that ran but were predicted not to fit",
        fmt::format("{} of {}", scores.said_not_to_fit, scores.scored));
   return text;
 }
@@ -80,9 +80,9 @@ std::vector<const RunResult*> worst_of(const std::vector<RunResult>& results) {
 std::string worst_table(const std::vector<MeasuredRun>& runs,
                         const std::vector<RunResult>& results) {
   std::string text =
-      "\n## The worst twenty\n\nBy the size of the factor. What is known of each comes from the "
-      "other runs.\n\n| run | stack | model | measured | predicted | error | what is known |\n"
-      "|---|---|---|--:|--:|--:|---|\n";
+      "\n## The worst twenty\n\nSorted by the factor between prediction and measurement. What is "
+      "known of each run comes from the other runs.\n\n| run | stack | model | measured | "
+      "predicted | error | what is known |\n|---|---|---|--:|--:|--:|---|\n";
   for (const RunResult* each : worst_of(results)) {
     const MeasuredRun& run = runs[each->row];
     text +=

@@ -38,10 +38,10 @@ int domain_of(const MeasuredRun& run, std::vector<std::string>& assumptions) {
   }
   const std::int64_t per_node = run.gpus_per_node.value_or(std::min<std::int64_t>(gpus, 8));
   if (!run.gpus_per_node) {
-    assumptions.push_back(fmt::format("/cluster/node/gpus: {} taken, not stated", per_node));
+    assumptions.push_back(fmt::format("/cluster/node/gpus: not stated; {} assumed", per_node));
   }
   if (gpus > per_node && gpus % per_node != 0) {
-    throw InputError{fmt::format("{} GPUs fill no whole number of nodes of {}", gpus, per_node)};
+    throw InputError{fmt::format("{} GPUs are not a whole number of nodes of {}", gpus, per_node)};
   }
   return static_cast<int>(std::min(gpus, per_node));
 }
@@ -123,7 +123,7 @@ void add_network(const MeasuredRun& run, int domain, const Json* usual, Json& no
     network->nics *= domain / server;
     if (network->latency_class.empty()) {
       network->latency_class = "infiniband";
-      assumptions.push_back("/cluster/fabric: infiniband taken, not stated");
+      assumptions.push_back("/cluster/fabric: not stated; infiniband assumed");
     }
     node["nics"] = network->nics;
     node["nic_bandwidth"] = fmt::format("{} Gb/s", network->gigabits);
@@ -137,7 +137,7 @@ void add_network(const MeasuredRun& run, int domain, const Json* usual, Json& no
   const std::string stated = latency_class_of(run.network);
   if (stated == "roce") cluster["fabric"] = "roce-fat-tree-2";
   if (*run.gpus > domain) {
-    assumptions.push_back(fmt::format("/cluster/fabric: {} as in {} taken, rate not stated",
+    assumptions.push_back(fmt::format("/cluster/fabric: rate not stated; {} assumed, as in {}",
                                       (*usual)["fabric"]["name"].get<std::string>(),
                                       (*usual)["node"]["name"].get<std::string>()));
   }
@@ -149,7 +149,8 @@ Json cluster_json(const MeasuredRun& run, int domain, std::vector<std::string>& 
   Json node;
   if (usual.empty()) {
     node = {{"name", run.gpu + " node"}, {"gpu", run.gpu}};
-    assumptions.push_back("/cluster/node: links inside the node not stated, those usual taken");
+    assumptions.push_back(
+        "/cluster/node: links inside the node not stated; the usual ones assumed");
   } else {
     expanded = hardware::Catalogue::cluster(usual);
     node = {{"like", usual}, {"name", usual}};

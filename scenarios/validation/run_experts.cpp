@@ -85,12 +85,12 @@ bool has_experts(const MeasuredRun& run) {
 
 std::string missing_of_experts(const MeasuredRun& run) {
   if (run.experts_per_token.value_or(1) > *run.experts) {
-    return "experts_per_token is more than the experts";
+    return "experts_per_token is above experts";
   }
   const Architecture* known = architecture_of(run);
   if (known && known->model.not_simulated) return *known->model.not_simulated;
   if (!known && run.family == "mla-moe") {
-    return "latent attention of sizes that no known configuration has";
+    return "latent attention with sizes of no known configuration";
   }
   return {};
 }
@@ -99,9 +99,11 @@ Model expert_model_of(const MeasuredRun& run, std::vector<std::string>& assumpti
   const Architecture* known = architecture_of(run);
   Model model = known ? known->model : plain_model_of(run);
   if (known) {
-    assumptions.push_back(fmt::format("/model: what is not stated as in {}", model.name));
+    assumptions.push_back(
+        fmt::format("/model: not stated in part; the rest assumed as in {}", model.name));
   } else {
-    assumptions.push_back("/model: experts on every layer taken, gated, none shared");
+    assumptions.push_back(
+        "/model: not stated; gated experts on every layer and no shared experts assumed");
   }
   model.name = run.model;
   model.layers = *run.layers;
@@ -119,10 +121,10 @@ void settle_experts(Plan& plan, std::vector<std::string>& assumptions) {
   if (plan.expert_tensor > 0) return;
   const std::int64_t ranks = plan.gpus() / plan.pipeline;
   plan.expert_tensor = ranks % (plan.expert * plan.tensor) == 0 ? plan.tensor : 1;
-  assumptions.push_back(fmt::format(
-      "/plan/expert_tensor: {} taken, as Megatron-Core does unasked; no recipe of this stack and "
-      "release",
-      plan.expert_tensor));
+  assumptions.push_back(
+      fmt::format("/plan/expert_tensor: not stated; {} assumed, Megatron-Core's default; no recipe "
+                  "of this stack and release",
+                  plan.expert_tensor));
 }
 
 }  // namespace orrery::scenarios

@@ -79,7 +79,7 @@ struct Unstated {
       return std::string{default_of_stack};
     }
     if (field.stack == PlanField::Stack::has_default) return fill_from_stack(field, plan);
-    return field.title == PlanField::Title::degree ? "not stated" : "";
+    return field.title == PlanField::Title::degree ? "the field's default" : "";
   }
 
   std::string fill_from_stack(const PlanField& field, Plan& plan) const {
@@ -169,13 +169,14 @@ FilledPlan filled_plan(const Unstated& all, const hardware::Gpu* gpu,
     const std::string reason = all.fill(field, plan);
     if (reason.empty()) continue;
     filled.assumptions.push_back(
-        fmt::format("/plan/{}: {} taken, {}", field.key, field.text(plan), reason));
+        fmt::format("/plan/{}: not stated; {} assumed, {}", field.key, field.text(plan), reason));
   }
   settle(plan);
   plan.embedding_counts = ends_count(plan, all.model);
   if (plan.embedding_counts) {
     filled.assumptions.push_back(
-        "/plan/embedding_counts: true taken, the layers divide evenly no other way");
+        "/plan/embedding_counts: not stated; true assumed, as the layers divide evenly no other "
+        "way");
   }
   return filled;
 }

@@ -110,7 +110,7 @@ class Filling {
     return stated.value_or(otherwise);
   }
   void assume(std::string_view pointer, std::string_view value, std::string_view reason) {
-    assumptions_.push_back(fmt::format("{}: {} taken, {}", pointer, value, reason));
+    assumptions_.push_back(fmt::format("{}: not stated; {} assumed, {}", pointer, value, reason));
   }
 
  private:
@@ -149,7 +149,7 @@ void take_context_form(const MeasuredRun& run, const models::Software& software,
       });
   if (plan.context == 1 || stated || software.runs.context.empty()) return;
   plan.context_form = software.runs.context.front();
-  assumptions.push_back(fmt::format("/plan/context_form: {} taken, {}",
+  assumptions.push_back(fmt::format("/plan/context_form: not stated; {} assumed, {}",
                                     word_of(models::context_form_words, plan.context_form),
                                     taken_from_stack));
 }

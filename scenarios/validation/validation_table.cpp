@@ -31,14 +31,14 @@ std::string totals(const Scores& scores) {
                         scores.ranking.pairs_in_order);
   }
   if (scores.interval) {
-    text += fmt::format("p10 to p90 holds {:.1f} % of the runs (80 % if it is right)\n",
+    text += fmt::format("p10 to p90 contains {:.1f} % of the runs (80 % expected)\n",
                         scores.interval->inside);
   }
   if (scores.memory) {
     text += fmt::format("peak memory: {} runs, median error {:.1f} %, 90th percentile {:.1f} %\n",
                         scores.memory->rows, scores.memory->median, scores.memory->p90);
   }
-  return text + fmt::format("said not to fit, though they ran: {}\n", scores.said_not_to_fit);
+  return text + fmt::format("predicted not to fit, but ran: {}\n", scores.said_not_to_fit);
 }
 
 std::string grouping_table(const std::string& column,
@@ -104,7 +104,7 @@ std::string doubts(const std::vector<MeasuredRun>& runs, const std::vector<RunRe
     const std::string doubt = each.counts() ? doubt_of(runs[each.row], *each.predicted) : "";
     if (!doubt.empty()) text += fmt::format("  {}: {}\n", runs[each.row].run, doubt);
   }
-  return text.empty() ? text : "\nten times off the prediction\n" + text;
+  return text.empty() ? text : "\na factor of 10 or more off the prediction\n" + text;
 }
 
 }  // namespace

@@ -178,7 +178,7 @@ Time Network::fill(const std::vector<std::uint32_t>& links) {
     first_end = end;
     ends = true;
   }
-  ensure(ends, "a flow would last beyond the end of time, 106 days");
+  ensure(ends, "a flow would last longer than 106 days, the longest time that can be simulated");
   return Time{static_cast<std::int64_t>(first_end)};
 }
 

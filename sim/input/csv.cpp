@@ -156,7 +156,7 @@ Table Table::parse(std::string_view text, const std::string& name) {
     }
     if (!table.index_of_.emplace(cells[column], column).second) {
       fail_at(table.name_, records.line(),
-              fmt::format("column '{}' stands twice", printable(cells[column], 60)));
+              fmt::format("duplicate column '{}'", printable(cells[column], 60)));
     }
   }
   while (records.next(cells)) {
@@ -183,8 +183,9 @@ void Table::require(std::initializer_list<std::string_view> columns) const {
     if (has(column)) continue;
     const std::vector<std::string_view> there{columns_.begin(), columns_.end()};
     const std::string_view meant = nearest(column, there);
-    throw InputError{name_, fmt::format("column '{}' is missing{}", column,
-                                        meant.empty() ? "" : fmt::format("; is it '{}'?", meant))};
+    throw InputError{name_,
+                     fmt::format("column '{}' is missing{}", column,
+                                 meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant))};
   }
 }
 

@@ -116,7 +116,7 @@ T Node::as() const {
     if (!value_->is_number()) fail_expected("a number");
     return value_->get<double>();
   } else if constexpr (std::is_same_v<T, std::string>) {
-    if (!value_->is_string()) fail_expected("a text");
+    if (!value_->is_string()) fail_expected("a string");
     return value_->get<std::string>();
   } else {
     if (!value_->is_string()) fail_expected(expected_form<T>());

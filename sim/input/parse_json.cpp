@@ -34,7 +34,7 @@ class TreeBuilder {
     Level& level = levels_.back();
     level.key = std::move(name);
     if (level.keys.insert(level.key).second) return true;
-    problem_ = {pointer(), "key given twice"};
+    problem_ = {pointer(), "duplicate key"};
     return false;
   }
 

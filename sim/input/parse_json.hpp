@@ -11,7 +11,7 @@ namespace orrery {
 
 inline constexpr std::size_t json_levels = 256;
 
-/// Errors: `name: is empty`, `name:line 3: PROBLEM`, `name:/pointer: key given twice`.
+/// Errors: `name: is empty`, `name:line 3: PROBLEM`, `name:/pointer: duplicate key`.
 Json parse_json(std::string_view text, const std::string& name);
 
 /// `key` as a step of a JSON pointer (RFC 6901): "/key" with ~ and / escaped.

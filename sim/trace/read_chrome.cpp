@@ -86,7 +86,7 @@ Trace read_chrome(const std::string& path) {
 Trace read_chrome(const Document& document) {
   Trace trace = ChromeReader{document.root()}.read();
   if (trace.records().empty()) {
-    document.root()["traceEvents"].fail("no event carries args.id, so there is nothing to join");
+    document.root()["traceEvents"].fail("no event has args.id, by which events are joined");
   }
   if (const auto notes = document.root().find("otherData")) {
     for (const auto& [key, figure] : notes->members()) {

@@ -33,7 +33,7 @@ TEST_CASE("A page-locked copy whose bytes are lost is not timed") {
   };
   Forgetful device;
   const PinnedPair pair{device, 64_B};
-  CHECK_THROWS_WITH(pair.check(), "page-locked memory comes back with other numbers: not timed");
+  CHECK_THROWS_WITH(pair.check(), "a copy through page-locked memory changed the data: not timed");
 }
 
 TEST_CASE("A mark's own time is found among kernels, as marks stand in a step") {

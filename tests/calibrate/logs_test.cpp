@@ -37,7 +37,7 @@ TEST_CASE("OSU's bandwidths count 10^6 bytes to the MB, its latencies are times"
 
 TEST_CASE("OSU results that failed validation or have no value are refused") {
   const std::string head = "# OSU MPI Bandwidth Test v7.5\n# Size Bandwidth (MB/s) Validation\n";
-  CHECK(refused_log(head + "8 7.61 Fail\n") == "a.log:line 3: validation failed: not kept");
+  CHECK(refused_log(head + "8 7.61 Fail\n") == "a.log:line 3: validation failed: row refused");
   CHECK(refused_log(head + "8 0\n") == "a.log:line 3: expected a value above 0, found 0");
   CHECK(refused_log("# OSU MPI Juggling Test v7.5\n") ==
         "a.log:line 1: unknown OSU benchmark: # OSU MPI Juggling Test v7.5");
@@ -111,7 +111,7 @@ TEST_CASE("fio's JSON is found inside its text, and failed jobs are refused") {
   CHECK(import_text(mixed, "a.txt").samples.size() == 3);
   std::string failed = fio_job;
   failed.replace(failed.find("\"error\": 0"), 10, "\"error\": 5");
-  CHECK(refused_log(failed) == "a.log:/jobs/0/error: the job failed: not kept");
+  CHECK(refused_log(failed) == "a.log:/jobs/0/error: the job failed: it is not imported");
 }
 
 TEST_CASE("BabelStream reads alike as table and as CSV") {
@@ -213,10 +213,10 @@ TEST_CASE("NCCL's own log tells rings, channels and what was chosen") {
 TEST_CASE("What is no log is refused in one line") {
   CHECK(refused_log("") == "a.log: is empty");
   CHECK(refused_log("hello\n") ==
-        "a.log: no log that is known; known: nccl-tests (text or JSON), NCCL_DEBUG=INFO, OSU, "
+        "a.log: unknown log format; known: nccl-tests (text or JSON), NCCL_DEBUG=INFO, OSU, "
         "perftest, fio JSON, BabelStream, Kineto");
   CHECK(refused_log("{\"a\": 1}") ==
-        "a.log: no log that is known; known: nccl-tests (text or JSON), NCCL_DEBUG=INFO, OSU, "
+        "a.log: unknown log format; known: nccl-tests (text or JSON), NCCL_DEBUG=INFO, OSU, "
         "perftest, fio JSON, BabelStream, Kineto");
   CHECK(refused_log("\x1f\x8b\x08") == "a.log: is compressed; unpack it first (gunzip -k)");
 }

@@ -74,8 +74,8 @@ TEST_CASE("Without a list of ranks the ratio of the bandwidths tells how many th
   CHECK(log.samples.front().quantity == "all_reduce");
   CHECK_FALSE(log.samples.front().nodes);
   REQUIRE(log.notes.size() == 2);
-  CHECK(log.notes[0] == "taken for all_reduce by its bandwidths");
-  CHECK(log.notes[1] == "16 ranks by the ratio of its bandwidths");
+  CHECK(log.notes[0] == "collective not stated; all_reduce assumed from its bandwidths");
+  CHECK(log.notes[1] == "number of ranks not stated; 16 inferred from the ratio of its bandwidths");
 }
 
 /// Rows of equal bandwidths, the factor of a reduce and of an all-reduce of two ranks; `root` is
@@ -164,11 +164,11 @@ TEST_CASE("Runs of one rank, wrong results and torn rows are refused where they 
 
   std::string wrong = two_nodes;
   wrong.replace(wrong.find("4.19      0"), 11, "4.19      3");
-  CHECK(refused_log(wrong) == "a.log:line 7: 3 wrong results: a time of these is not kept");
+  CHECK(refused_log(wrong) == "a.log:line 7: 3 wrong results: row refused");
 
   CHECK(refused_log(header + "1048576 262144 float sum -1 50.00 20.97 36.70 0\n") ==
         "a.log:line 3: expected a row of 13 columns, found 9");
-  CHECK(refused_log(header) == "a.log: nccl-tests without a row of results");
+  CHECK(refused_log(header) == "a.log: nccl-tests log without a row of results");
   CHECK(refused_log(header + "1048576 262144 float sum -1 x 20.97 36.70 0 49.00 21.40 37.45 0\n") ==
         "a.log:line 3: expected a time in us and two bandwidths, found x, 20.97, 36.70");
 }
@@ -200,7 +200,7 @@ TEST_CASE("JSON with wrong results is refused at its pointer") {
     "config": {"devices": [{"rank": 0, "hostname": "a", "device_info": "x"},
                            {"rank": 1, "hostname": "a", "device_info": "x"}]},
     "results": [{"size": 8, "out_of_place": {"time": 5, "nwrong": 2}}]})") ==
-        "a.log:/results/0/out_of_place/nwrong: 2 wrong results: a time of these is not kept");
+        "a.log:/results/0/out_of_place/nwrong: 2 wrong results: row refused");
 }
 
 TEST_CASE("Collectives become tables by operation, ranks and nodes") {

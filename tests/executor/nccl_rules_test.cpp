@@ -71,11 +71,11 @@ TEST_CASE("Two ranks on one GPU are reported before NCCL refuses them") {
   CHECK(parsed.bus == "0000:65:00.0");
   CHECK(shared_gpu({one, next, elsewhere}, 22809, false).empty());
   CHECK(shared_gpu({one, elsewhere, next, one}, 22809, true) ==
-        "ranks 0 and 3 share GPU 0000:65:00.0 of node-1, and NCCL 2.28.9 takes one rank for each "
-        "GPU: start fewer ranks, or use --fabric tcp");
+        "ranks 0 and 3 share GPU 0000:65:00.0 of node-1, and NCCL 2.28.9 supports only one rank "
+        "per GPU: start fewer ranks, or use --fabric tcp");
   CHECK(shared_gpu({one, one}, 23007, false) ==
-        "ranks 0 and 1 share GPU 0000:65:00.0 of node-1, and NCCL 2.30.7 takes one rank for each "
-        "GPU unless NCCL_MULTI_RANK_GPU_ENABLE=1: start fewer ranks, or use --fabric tcp");
+        "ranks 0 and 1 share GPU 0000:65:00.0 of node-1, and NCCL 2.30.7 supports only one rank "
+        "per GPU unless NCCL_MULTI_RANK_GPU_ENABLE=1: start fewer ranks, or use --fabric tcp");
   CHECK(shared_gpu({one, one}, 23007, true).empty());
 }
 

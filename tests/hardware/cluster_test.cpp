@@ -57,12 +57,14 @@ TEST_CASE("A GPU without curves borrows its generation's shares of peak and says
   const Cluster cluster = read(own_gpu());
   CHECK(cluster.gpu().gemm.at(DType::bf16).compute_share ==
         named_gpu("h100").gemm.at(DType::bf16).compute_share);
-  CHECK(told(cluster, "gemm bf16 curve of my-gpu borrowed from h100-sxm-80gb"));
-  CHECK(told(cluster, "gemm fp8 curve of my-gpu borrowed from h100-sxm-80gb"));
-  CHECK(told(cluster, "attention flash-3 curve of my-gpu borrowed from h100-sxm-80gb"));
-  CHECK(told(cluster, "memory-bound curve of my-gpu borrowed from h100-sxm-80gb"));
-  CHECK(told(cluster, "constants of the scale-up network borrowed from nvlink4-switch"));
-  CHECK(told(cluster, "latency class of the fabric not given: infiniband"));
+  CHECK(told(cluster, "gemm bf16 curve of my-gpu is missing; that of h100-sxm-80gb is used"));
+  CHECK(told(cluster, "gemm fp8 curve of my-gpu is missing; that of h100-sxm-80gb is used"));
+  CHECK(
+      told(cluster, "attention flash-3 curve of my-gpu is missing; that of h100-sxm-80gb is used"));
+  CHECK(told(cluster, "memory-bound curve of my-gpu is missing; that of h100-sxm-80gb is used"));
+  CHECK(told(cluster,
+             "constants of the scale-up network not stated; those of nvlink4-switch assumed"));
+  CHECK(told(cluster, "latency class of the fabric not stated; infiniband assumed"));
 }
 
 TEST_CASE("Borrowed shares meet the borrower's own peak") {
@@ -80,7 +82,7 @@ TEST_CASE("A measured GPU tells no loan but of the dtypes and kernels that it la
   CHECK(cluster.assumptions.empty());
   const auto all = fallback_notes(cluster.gpu());
   CHECK(std::count(all.begin(), all.end(),
-                   "gemm fp16 curve of h100-sxm-80gb borrowed from its bf16") == 1);
+                   "gemm fp16 curve of h100-sxm-80gb is missing; that of its bf16 is used") == 1);
 }
 
 TEST_CASE("A V100 computes in fp16 by the curve of an A100 in bf16") {
@@ -88,7 +90,7 @@ TEST_CASE("A V100 computes in fp16 by the curve of an A100 in bf16") {
   CHECK(gpu.gemm.at(DType::fp16).origin.fallback_from == "a100-sxm-80gb bf16");
   CHECK(gpu.gemm.count(DType::bf16) == 0);
   CHECK_THROWS_WITH(gpu.gemm_time(DType::bf16, Flops{1}, 1_B),
-                    "v100-sxm-32gb does not compute in bf16");
+                    "v100-sxm-32gb does not support bf16");
   CHECK_THROWS_WITH(gpu.attention_time("flash-9", DType::fp16, {}),
                     "unknown attention kernel 'flash-9' on v100-sxm-32gb; known: cudnn "
                     "cudnn-fp8 flash-1 flash-2 flash-3 triton triton-2022");
@@ -139,8 +141,8 @@ TEST_CASE("What is like an entry is that entry with its changes, which are given
 TEST_CASE("A GPU that is like another under a name of its own borrows that one's curves") {
   const Cluster cluster = read(R"({"node": {"like": "hgx-b200",
       "gpu": {"like": "b300-sxm", "name": "b300-cut", "memory": "200 GiB"}}})");
-  CHECK(told(cluster, "gemm bf16 curve of b300-cut borrowed from b300-sxm"));
-  CHECK(told(cluster, "attention cudnn curve of b300-cut borrowed from b300-sxm"));
+  CHECK(told(cluster, "gemm bf16 curve of b300-cut is missing; that of b300-sxm is used"));
+  CHECK(told(cluster, "attention cudnn curve of b300-cut is missing; that of b300-sxm is used"));
 }
 
 TEST_CASE("The collective constants follow the links that they were measured on") {
@@ -198,11 +200,11 @@ TEST_CASE("Mistakes in a cluster file are reported with their place") {
   CHECK(cluster_error(own_gpu(R"({"fabric": {"efficiency": 1.2}})")) ==
         "mine.json:/fabric/efficiency: expected a share above 0, at most 1, found 1.2");
   CHECK(cluster_error(own_gpu(R"({"node": {"nics": 0}})")) ==
-        "mine.json:/nodes: several nodes need NICs and a fabric");
+        "mine.json:/nodes: a cluster of several nodes needs NICs and a fabric");
   CHECK(cluster_error(own_gpu(R"({"node": {"scale_up": {"kind": "none"}}})")) ==
-        "mine.json:/node/scale_up/kind: GPUs of one node must reach each other");
+        "mine.json:/node/scale_up/kind: a node of several GPUs needs a scale-up network");
   CHECK(cluster_error(own_gpu(R"({"node": {"gpu": {"scale_up": null}}})")) ==
-        "mine.json:/node/scale_up: bandwidth is missing, and my-gpu has no such link");
+        "mine.json:/node/scale_up: bandwidth is missing, and my-gpu does not state it");
   CHECK(cluster_error("7") == "mine.json: expected a name or an object, found 7");
 }
 
@@ -226,7 +228,7 @@ TEST_CASE("A leaf's ports that face down hold one node each on rails, else one f
 TEST_CASE("A GPU whose sustained rate nobody knows borrows that of its generation") {
   const Cluster cluster = read(own_gpu());
   CHECK(cluster.gpu().sustained_share == named_gpu("h100").sustained_share);
-  CHECK(told(cluster, "sustained share of my-gpu borrowed from h100-sxm-80gb"));
+  CHECK(told(cluster, "sustained share of my-gpu is missing; that of h100-sxm-80gb is used"));
 }
 
 TEST_CASE("The example in the catalogue's README is a cluster") {

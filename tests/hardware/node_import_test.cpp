@@ -104,8 +104,8 @@ TEST_CASE("Classes of PCI devices stand in for GPUs and NICs that a provider's f
   CHECK_FALSE(node.contains("gpu"));
   CHECK(cable(node, "nic1", "pcie0") == "24 GB/s");
   CHECK(node["notes"] ==
-        "the file does not say how GPUs reach each other; the file does not say which GPU; the "
-        "file does not say what a NIC carries");
+        "the file does not state how GPUs are connected; the file does not state the GPU model; "
+        "the file does not state the NICs' rate");
 }
 
 TEST_CASE("The table of nvidia-smi topo -m is a node, coloured or not") {
@@ -148,14 +148,13 @@ TEST_CASE("Files that are no topology, or a broken one, get one clear error") {
         "(NCCL_TOPO_DUMP_FILE)");
   CHECK(refused("<html/>") == "f: expected NCCL's topology XML with <system>");
   CHECK(refused("<system><cpu><pci busid='1'/></cpu></system>") ==
-        "f: names no GPU: NCCL finds them when it runs; NCCL_TOPO_DUMP_FILE writes a file that "
-        "has them");
+        "f: names no GPU; use a file that NCCL writes with NCCL_TOPO_DUMP_FILE, which lists them");
   CHECK(refused("<system>\n<cpu></system>").rfind("f:line 2: ", 0) == 0);
   CHECK(refused("<system>\n<cpu numaid='<'></cpu></system>") == "f:line 2: a tag inside a tag");
   CHECK(refused("<!DOCTYPE a [<!ENTITY b 'c'>]><system/>") ==
-        "f:line 1: a document type or CDATA, which no topology has");
-  CHECK(refused("<system") == "f:line 1: a tag that does not end");
-  CHECK(refused("<!-- ") == "f:line 1: a comment that does not end");
+        "f:line 1: unexpected document type or CDATA");
+  CHECK(refused("<system") == "f:line 1: unterminated tag");
+  CHECK(refused("<!-- ") == "f:line 1: unterminated comment");
   std::string deep;
   for (int i = 0; i < 100'000; ++i) deep += "<pci>";
   CHECK(refused(deep) == "f:line 1: more than 64 levels");
@@ -164,9 +163,9 @@ TEST_CASE("Files that are no topology, or a broken one, get one clear error") {
   CHECK(refused("") == "f: is empty");
   CHECK(refused("hello") == "f: expected the table of `nvidia-smi topo -m`");
   CHECK(refused("GPU0 GPU1\nGPU0 X\n") == "f:line 2: expected 2 columns after GPU0, found 1");
-  CHECK(refused("GPU0 GPU1\nGPU0 X NV4\n") == "f: 2 columns and 1 rows");
+  CHECK(refused("GPU0 GPU1\nGPU0 X NV4\n") == "f: 2 columns but 1 rows");
   CHECK(refused("GPU0 GPU1\nGPU0 X NV4\nGPU1 PIX X\n") ==
-        "f:line 3: GPU1 to GPU0 is PIX, the other way round NV4");
+        "f:line 3: GPU1 to GPU0 is PIX, in the other direction NV4");
   CHECK(refused("GPU0 GPU1\nGPU0 X NW4\n") ==
         "f:line 2: expected NV#, PIX, PXB, PHB, NODE or SYS at GPU1, found 'NW4'");
   CHECK(refused("GPU0 GPU1\nGPU1 X NV4\n") == "f:line 2: expected the row of GPU0, found GPU1");
@@ -188,7 +187,7 @@ TEST_CASE("Cables and nearest NICs of a node's JSON are checked") {
   CHECK(refused(R"("cables": [{"ends": ["gpu8", "pcie0"], "bandwidth": "12 GB/s"}])") ==
         place + "cables/0/ends/0: the node has 8 of these, found gpu8");
   CHECK(refused(R"("cables": [{"ends": ["gpu1", "gpu1"], "bandwidth": "12 GB/s"}])") ==
-        place + "cables/0/ends: a cable has two ends");
+        place + "cables/0/ends: a cable must have two different ends");
   CHECK(refused(R"("cables": [{"ends": ["gpu1"], "bandwidth": "12 GB/s"}])") ==
         place + R"(cables/0/ends: expected the names of two ends, found ["gpu1"])");
 }

@@ -111,8 +111,8 @@ def test_routing_that_needs_more_room_than_the_plan_gives_ends_the_run(tmp_path)
     model = write_model(tmp_path / "model.json", experts=8, experts_per_token=1)
     ran = outcome(line(model, "--steps", "2", "--ranks", "2", plan=f"{PLAN},expert=2"))
     assert ran.returncode == 70
-    assert "it needs expert_room" in ran.stderr
-    assert "or a capacity, beyond which rows are dropped" in ran.stderr
+    assert "set expert_room to at least" in ran.stderr
+    assert "or set capacity, which drops the rows beyond it" in ran.stderr
     done = execute(model, "--steps", "2", "--ranks", "2", plan=f"{PLAN},expert=2,imbalance=8")
     assert len(losses(done)) == 2
 
@@ -147,7 +147,7 @@ def test_a_foreign_checkpoint_is_refused_in_one_sentence(model, tmp_path):
     assert ran.returncode == 2
     assert ran.stdout == ""
     assert ran.stderr.splitlines()[-1].startswith(
-        f"{manifest}: is of another run (tiny): its seed is 1, here it is 5"
+        f"{manifest}: is of another run (tiny): its seed is 1, in this run it is 5"
     )
 
 
@@ -208,7 +208,7 @@ def test_making_room_writes_a_checkpoint_and_asks_to_be_queued_again(model, tmp_
     assert code == REQUEUE
     steps = int((folder / "latest").read_text().strip().split("-")[1])
     assert steps > 0
-    assert f"a checkpoint of {steps} steps is written (asked to make room: queue again)" in error
+    assert f"a checkpoint was written after {steps} steps (preempted: queue the job again)" in error
 
 
 def test_a_deadline_ends_a_run(model):
@@ -216,7 +216,7 @@ def test_a_deadline_ends_a_run(model):
     code, error, seconds = run.end()
     assert code == DEADLINE
     assert seconds < SOON
-    assert "the deadline has passed at " in error
+    assert "the deadline has passed: " in error
 
 
 def test_a_full_disk_is_an_output_that_cannot_be_written(model, tmp_path):

@@ -206,7 +206,7 @@ def send_large(rank: FakeRank) -> None:
     "misdeed, said",
     [
         (end_as_done, "ended the run with a reason that cannot be read"),
-        (beat_briefly, "rank 1 wrote a beat that cannot be read"),
+        (beat_briefly, "rank 1 wrote a heartbeat that cannot be read"),
         (send_large, "sent a message of 1099511627776 bytes, for which there is no memory"),
     ],
 )

@@ -98,7 +98,7 @@ def test_a_port_beyond_the_range_is_refused(model, port):
 def test_a_wrong_address_or_a_taken_port_is_refused(model):
     ran = outcome(line(model, "--metrics-port", "9400", "--metrics-address", "here"))
     assert ran.returncode == 2
-    assert "--metrics-address: expected the number of an interface" in ran.stderr
+    assert "--metrics-address: expected an IP address" in ran.stderr
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

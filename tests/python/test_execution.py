@@ -116,7 +116,7 @@ def test_what_the_caller_raises_ends_the_run(model):
 
 
 def test_a_deadline_is_a_run_failure_with_the_commands_code(model):
-    with pytest.raises(orr.RunFailure, match="^the deadline has passed at ") as caught:
+    with pytest.raises(orr.RunFailure, match="^the deadline has passed: ") as caught:
         run(model, ranks=2, steps=10**8, deadline=1)
     assert caught.value.code == 124
 

@@ -147,11 +147,11 @@ def test_a_checkpoint_that_lacks_something_is_refused(folder):
     write_safetensors(file, tensors)
     assert "has no tensor model.norm.weight" in refusal(folder, init=file)
     write_safetensors(file, {**tensors, "model.norm.weight": norm[:7]})
-    assert "model.norm.weight is [7], here it is [32]" in refusal(folder, init=file)
+    assert "model.norm.weight is [7], in the model it is [32]" in refusal(folder, init=file)
     file.write_bytes(file.read_bytes()[:1000])
     assert str(file) in refusal(folder, init=file)
     file.write_bytes(b"12345678 not one")
-    assert "is no safetensors file" in refusal(folder, init=file)
+    assert "is not a safetensors file" in refusal(folder, init=file)
     assert "is missing or cannot be read" in refusal(folder, init=folder / "none.safetensors")
 
 

@@ -69,8 +69,8 @@ TEST_CASE("An imported table that prices nothing of a plan says so") {
   };
   // Sequence parallelism gathers and scatters, and ZeRO-1 too: an all-reduce is left for norms.
   CHECK(assumed("tensor=2,data=4,zero=1,sequence=true,seq_len=64,global_batch=4")
-            .find("measured collectives that price nothing here: all_reduce of 2 ranks (up to ") !=
-        std::string::npos);
+            .find("measured collectives that this plan does not use: all_reduce of 2 ranks (only "
+                  "up to ") != std::string::npos);
   CHECK(assumed("data=8,seq_len=64,global_batch=8").find("price nothing here") ==
         std::string::npos);
 }
@@ -88,8 +88,9 @@ TEST_CASE("Ranks that fill several nodes of the cluster are taken to be on sever
   const Ran ran =
       orrery("calibrate --import " + log + " --cluster 'dgx-h100 x 2' --out " + profile);
   REQUIRE(ran.exit_code == 0);
-  CHECK(ran.out.find("16 ranks taken for 2 nodes of the cluster's 8 GPUs") != std::string::npos);
-  CHECK(ran.out.find("the log names no GPU: taken for the cluster's h100-sxm-80gb") !=
+  CHECK(ran.out.find("16 ranks assumed to be on 2 nodes of the cluster's 8 GPUs") !=
+        std::string::npos);
+  CHECK(ran.out.find("the log names no GPU; the cluster's h100-sxm-80gb assumed") !=
         std::string::npos);
   CHECK(Json::parse(scratch.read("profile.json"))["measured_collectives"][0]["nodes"] == 2);
 }
@@ -142,7 +143,7 @@ TEST_CASE("What calibrate cannot do is reported in one line") {
   const std::string wrong = scratch.write("a.log", "hello\n");
   CHECK(refused_line("calibrate --import " + wrong) ==
         wrong +
-            ": no log that is known; known: nccl-tests (text or JSON), NCCL_DEBUG=INFO, OSU, "
+            ": unknown log format; known: nccl-tests (text or JSON), NCCL_DEBUG=INFO, OSU, "
             "perftest, fio JSON, BabelStream, Kineto");
 }
 

@@ -67,7 +67,7 @@ TEST_CASE("Contention writes a page with a picture and the command that makes it
 TEST_CASE("Contention refuses what it varies, and a cluster without a network") {
   const Ran placed = orrery(asked + "--set '/placement={\"scattered\": 3}'");
   CHECK(placed.exit_code == 2);
-  CHECK(placed.error.find("/placement: contention varies this itself") != std::string::npos);
+  CHECK(placed.error.find("/placement: orrery contention sets this itself") != std::string::npos);
   const Ran job = orrery(asked + "--set /network=events");
   CHECK(job.exit_code == 2);
 }

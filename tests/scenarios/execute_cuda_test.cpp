@@ -89,8 +89,8 @@ TEST_CASE("A run on a device with queues is the CPU's run, predicted for the GPU
   const Ran gpu = installed.execute(run + "--backend cuda");
   REQUIRE(losses(gpu).size() == 2);
   CHECK(losses(gpu) == losses(installed.execute(run)));
-  CHECK(gpu.error.find("predicting for hgx-h200 x 1 with 1 GPUs a node: NVIDIA H200 is "
-                       "h200-sxm-141gb\n") == 0);
+  CHECK(gpu.error.find("predicting for hgx-h200 x 1 with 1 GPUs per node: NVIDIA H200 is "
+                       "recognised as h200-sxm-141gb\n") == 0);
   CHECK(parsed(gpu.out).at("device") == "threads as queues");
 }
 
@@ -104,8 +104,8 @@ TEST_CASE("Kernels launched as CUDA graphs compute the same and are counted") {
   const Ran with = installed.execute(run + graphs + "--json --explain");
   CHECK(losses(with) == losses(installed.execute(run + "--json")));
   const std::string told =
-      "kernels launched as CUDA graphs have no times of their own: the step is recorded "
-      "instruction by instruction\n";
+      "kernels in CUDA graphs cannot be timed individually: the step is recorded instruction by "
+      "instruction\n";
   CHECK(with.error.find(told) != std::string::npos);
   const Json json = parsed(with.out);
   INFO(json.at("cuda_graphs").dump());
@@ -121,8 +121,8 @@ TEST_CASE("Kernels launched as CUDA graphs compute the same and are counted") {
 
 TEST_CASE("CUDA graphs are refused where a launch returns with the operation's end") {
   CHECK(refused_line("execute gpt-1rank --steps 1 --set /plan/cuda_graphs=true")
-            .find("cuda_graphs is for hosts that launch ahead; a launch of orrery-cpu returns when "
-                  "the operation has ended") != std::string::npos);
+            .find("cuda_graphs needs asynchronous launches; the launches of orrery-cpu are "
+                  "synchronous") != std::string::npos);
 }
 
 TEST_CASE("Ranks that share a GPU speak by way of the host's memory and say why") {
@@ -149,9 +149,9 @@ TEST_CASE("Ranks with a GPU each communicate over NCCL unless another fabric is 
   const Ran asked = installed.execute(run + "--fabric tcp", two);
   INFO(asked.error);
   CHECK(asked.exit_code == 0);
-  CHECK(
-      asked.error.find("GPUs communicate over tcp through the host's memory: as --fabric asks\n") !=
-      std::string::npos);
+  CHECK(asked.error.find(
+            "GPUs communicate over tcp through the host's memory: as requested by --fabric\n") !=
+        std::string::npos);
   const Ran shared = installed.execute(run + "--fabric nccl", "STAND_IN_NCCL=1");
   CHECK(shared.error.find("the stand-in's NCCL was chosen") != std::string::npos);
   const Ran without = installed.execute(run + "--fabric nccl", "STAND_IN_GPUS=2");

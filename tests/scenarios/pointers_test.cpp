@@ -156,8 +156,8 @@ TEST_CASE("A change of a number that nothing prices is an assumption, and moves 
   const Scenario scenario = Scenario::load("llama3-8b-8-h100");
   const Scenario changed = scenario.replace({{"/cluster/fabric/switch/purchase_price", "$1"}});
   const std::string note =
-      "/cluster/fabric/switch/purchase_price: nothing prices it yet: no question prices a "
-      "purchase; clusters are rented";
+      "/cluster/fabric/switch/purchase_price: not priced: purchases are not priced; clusters are "
+      "rented";
   const std::vector<std::string> assumptions = changed.question().assumptions;
   CHECK(std::count(assumptions.begin(), assumptions.end(), note) == 1);
   CHECK(figures_of(changed) == figures_of(scenario));

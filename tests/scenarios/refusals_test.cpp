@@ -153,7 +153,7 @@ TEST_CASE("Times that are none are refused") {
     for (const std::string flag : {"--deadline", "--stall"}) {
       const std::string found = value == "1e30" ? "1e+30" : value;
       CHECK(refused_line("execute gpt-1rank " + flag + "=" + value) ==
-            flag + ": expected seconds above 0, at most 31536000, found " + found);
+            flag + ": expected a number of seconds above 0 and at most 31536000, found " + found);
     }
   }
 }
@@ -239,8 +239,8 @@ TEST_CASE("Numbers that lead beyond what is counted are refused, not wrapped") {
   const std::string huge =
       refused_line("simulate --model llama3-8b --cluster dgx-h100 --plan seq_len=67108864");
   CHECK(huge ==
-        "one rank's FLOPs in a step are above 2^63, the most that is counted; make model, batch or "
-        "sequence smaller, or rates higher");
+        "one rank's FLOPs in a step are above 2^63, the largest number that can be counted; use a "
+        "smaller model, batch or sequence, or higher rates");
   CHECK(refused_line("simulate gpt-1t-512-a100 --tokens 1e300T") ==
         "--tokens: expected a number of tokens above 0, at most 1e18, such as \"300B\", found "
         "'1e300T'");

@@ -159,7 +159,7 @@ TEST_CASE("A missing software is the usual one, and said") {
   json.erase("software");
   const models::Question question = Scenario::parse(json, "small.json").question();
   CHECK(question.software.name == "generic");
-  CHECK(question.assumptions.front() == "/software: generic taken as default");
+  CHECK(question.assumptions.front() == "/software: not stated; generic assumed");
 }
 
 TEST_CASE("A cluster written as node times count has that many nodes") {

@@ -184,7 +184,7 @@ TEST_CASE("A file without an operation's id is no trace to join") {
   const std::string path = "trace_test.no_ids.json";
   std::ofstream{path} << R"({"traceEvents":[{"ph":"X","name":"a","ts":1,"dur":1,"pid":0}]})";
   CHECK_THROWS_WITH(read_chrome(path),
-                    path + ":/traceEvents: no event carries args.id, so there is nothing to join");
+                    path + ":/traceEvents: no event has args.id, by which events are joined");
   std::ofstream{path} << R"({"traceEvents":[{"ph":"X","name":"a","ts":-1,"dur":1,"pid":0,)"
                       << R"("args":{"id":"0/0"}}]})";
   CHECK_THROWS_WITH(read_chrome(path),

@@ -159,7 +159,8 @@ std::string CpuDevice::refusal(const models::Operation& op) const {
     case OpKind::quantise:
       break;
     default:
-      if (low_precision) return fmt::format("the CPU has {} for products alone", name(op.dtype));
+      if (low_precision)
+        return fmt::format("the CPU supports {} only for GEMM operands", name(op.dtype));
   }
   return {};
 }
@@ -169,7 +170,7 @@ std::byte* CpuDevice::allocate(Bytes size) {
   void* memory = std::aligned_alloc(alignment, (wanted + alignment - 1) / alignment * alignment);
   if (memory == nullptr) {
     throw RunFailure{Exit::local_failure,
-                     fmt::format("out of memory: {} bytes asked for", size.count())};
+                     fmt::format("out of memory: {} bytes requested", size.count())};
   }
   return static_cast<std::byte*>(memory);
 }

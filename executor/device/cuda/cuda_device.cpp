@@ -37,7 +37,7 @@ bool is_attention(OpKind kind) {
 
 CudaDevice::CudaDevice(int ordinal, AttentionOptions attention) : ordinal_{ordinal} {
   cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, ordinal), "asking what the GPU is");
+  check(cudaGetDeviceProperties(&properties, ordinal), "querying the GPU");
   name_ = properties.name;
   description_ = fmt::format("{}, {}", name_, versions_text());
   capability_ = 10 * properties.major + properties.minor;
@@ -86,7 +86,7 @@ std::string CudaDevice::doing(const char* what) const {
 }
 
 std::string CudaDevice::refusal(const Operation& op) const {
-  if (op.dtype == DType::fp4) return "the CUDA backend has no fp4";
+  if (op.dtype == DType::fp4) return "the CUDA backend does not support fp4";
   if (op.dtype == DType::fp8 && capability_ < fp8_capability) {
     return fmt::format("fp8 needs a GPU of compute capability 8.9 or later, {} has {}.{}", name_,
                        capability_ / 10, capability_ % 10);
@@ -95,13 +95,14 @@ std::string CudaDevice::refusal(const Operation& op) const {
     case OpKind::copy:
       return {};  // to or from host memory: the runner executes it
     case OpKind::adam:
-      if (op.queue == Lane::host) return "the CUDA backend updates nothing in the host's memory";
+      if (op.queue == Lane::host)
+        return "the CUDA backend does not support optimizer updates in host memory";
       return kernel_refusal(op);
     case OpKind::gemm:
     case OpKind::batched_gemm:
       return op.dtype == DType::fp8 ? fp8_product_refusal(op) : std::string{};
     case OpKind::grouped_gemm:
-      return op.dtype == DType::fp8 ? "the CUDA backend has no fp8 grouped GEMM" : "";
+      return op.dtype == DType::fp8 ? "the CUDA backend does not support fp8 grouped GEMMs" : "";
     case OpKind::collective:
       return {};
     case OpKind::attention:
@@ -116,9 +117,9 @@ void CudaDevice::require_room(cudaError_t status, Bytes asked) const {
   if (status != cudaErrorMemoryAllocation) return check(status, "allocating memory");
   cudaGetLastError();
   std::size_t free = 0, total = 0;
-  check(cudaMemGetInfo(&free, &total), "asking for free memory");
+  check(cudaMemGetInfo(&free, &total), "querying free memory");
   throw RunFailure{Exit::local_failure,
-                   fmt::format("out of memory: {} bytes asked for, {} of {} free on {}",
+                   fmt::format("out of memory: {} bytes requested, {} of {} free on {}",
                                asked.count(), free, total, name_)};
 }
 
@@ -140,7 +141,7 @@ std::byte* CudaDevice::allocate_host(Bytes size) {
     cudaGetLastError();
     throw RunFailure{
         Exit::local_failure,
-        fmt::format("out of memory: {} bytes of the host's page-locked memory asked for",
+        fmt::format("out of memory: {} bytes of the host's page-locked memory requested",
                     size.count())};
   }
   check(status, "allocating the host's memory");
@@ -251,7 +252,7 @@ std::byte* CudaDevice::scratch(Bytes size) {
   if (scratch_ != nullptr && graphs_->any()) {
     outgrown_.push_back(scratch_);
   } else if (scratch_ != nullptr) {
-    check(cudaFreeAsync(scratch_, compute), "making room");
+    check(cudaFreeAsync(scratch_, compute), "growing scratch memory");
   }
   scratch_ = nullptr;
   scratch_size_ = {};

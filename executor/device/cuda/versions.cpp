@@ -45,7 +45,7 @@ std::string cuda_version_text(int version) {
 
 std::string versions_text() {
   int runtime = 0;
-  check(cudaRuntimeGetVersion(&runtime), "asking for versions");
+  check(cudaRuntimeGetVersion(&runtime), "querying versions");
   std::string text = fmt::format("CUDA {}, driver {}, cuBLASLt {}", cuda_version_text(runtime),
                                  driver_version(), three_parts(cublasLtGetVersion()));
 #ifdef ORRERY_NCCL

@@ -37,11 +37,11 @@ constexpr std::chrono::milliseconds to_finalize{5'000};
 }  // namespace
 
 NcclCommunicators::~NcclCommunicators() {
-  if (std::uncaught_exceptions() > 0) abort("this rank cannot go on");
+  if (std::uncaught_exceptions() > 0) abort("this rank cannot continue");
   try {
     finalize();
   } catch (const RunFailure&) {
-    abort("its communicators do not end");
+    abort("its communicators were not finalized");
   }
   const std::lock_guard guard{lock_};
   for (ncclComm_t each : all_) ncclCommDestroy(each);
@@ -61,7 +61,7 @@ void NcclCommunicators::finalize() {
     begun.push_back(ncclCommFinalize(each));
   }
   for (std::size_t i = 0; i < closing.size(); ++i) {
-    settle(closing[i], "the end of a communicator", begun[i], std::min(deadline_, to_finalize));
+    settle(closing[i], "finalizing a communicator", begun[i], std::min(deadline_, to_finalize));
   }
 }
 
@@ -121,7 +121,7 @@ void NcclCommunicators::call(ncclComm_t communicator, std::string_view doing,
 }
 
 void NcclCommunicators::require_health(ncclComm_t communicator) {
-  settle(communicator, "a call that was started", state_of(communicator), deadline_);
+  settle(communicator, "a call in progress", state_of(communicator), deadline_);
 }
 
 ncclComm_t NcclCommunicators::make(Store& store, const std::string& key, int index, int members,
@@ -148,7 +148,7 @@ ncclComm_t NcclCommunicators::make(Store& store, const std::string& key, int ind
     status = ncclCommInitRankConfig(&made, members, id, index, &config);
     if (made != nullptr) all_.push_back(made);
   }
-  settle(made, fmt::format("meeting as {}", key), status, deadline_);
+  settle(made, fmt::format("joining communicator {}", key), status, deadline_);
   return made;
 }
 

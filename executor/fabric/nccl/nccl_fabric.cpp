@@ -159,11 +159,11 @@ void NcclFabric::connect(GroupId group, int from, int to) {
   DirectionStream& kept = directions_.emplace(direction, lane).first->second;
   kept.communicator =
       communicators_.make(store_, key_of(direction), sends ? 0 : 1, 2, direction_ctas);
-  communicators_.call(kept.communicator, "the first transfer of a way", [&] {
+  communicators_.call(kept.communicator, "the first transfer of a channel", [&] {
     return sends ? ncclSend(word_, 4, ncclUint8, 1, kept.communicator, kept.stream)
                  : ncclRecv(word_, 4, ncclUint8, 0, kept.communicator, kept.stream);
   });
-  finish(kept.stream, kept.communicator, "the first transfer of a way");
+  finish(kept.stream, kept.communicator, "the first transfer of a channel");
 }
 
 /// Keeps a communicator's calls in order when they move to another queue.

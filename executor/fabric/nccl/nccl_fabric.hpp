@@ -47,7 +47,7 @@ void prepare_for_nccl();
 /// Collective over all ranks, which find each other in the store; device and store outlive the
 /// fabric. `deadline` limits connecting and starting a call; the watchdog finds a call that hangs.
 /// Errors  RunFailure{invalid_program}: `ranks 0 and 1 share GPU 0000:65:00.0 of node-1, and NCCL
-///         2.28.9 takes one rank for each GPU: start fewer ranks, or use --fabric tcp`
+///         2.28.9 supports only one rank per GPU: start fewer ranks, or use --fabric tcp`
 std::unique_ptr<Fabric> make_nccl_fabric(const NcclDevice& device, Store& store, int rank,
                                          int ranks, std::chrono::milliseconds deadline);
 

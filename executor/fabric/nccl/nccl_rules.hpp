@@ -95,7 +95,7 @@ inline std::string shared_gpu(const std::vector<GpuPlace>& of_ranks, int version
       const GpuPlace &one = of_ranks[a], &other = of_ranks[b];
       if (one.machine != other.machine || one.bus != other.bus) continue;
       return fmt::format(
-          "ranks {} and {} share GPU {} of {}, and NCCL {} takes one rank for each GPU{}: start "
+          "ranks {} and {} share GPU {} of {}, and NCCL {} supports only one rank per GPU{}: start "
           "fewer ranks, or use --fabric tcp",
           a, b, other.bus, other.host, nccl_version_text(version),
           version >= several ? " unless NCCL_MULTI_RANK_GPU_ENABLE=1" : "");

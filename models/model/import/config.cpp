@@ -122,7 +122,7 @@ void fill_heads(const Config& config, Model& model) {
   }
   if (model.head_dim > Limits::head_dim) {
     config.fail("hidden_size",
-                fmt::format("a head of {} is wider than {}", model.head_dim, Limits::head_dim));
+                fmt::format("the head size {} is above {}", model.head_dim, Limits::head_dim));
   }
   if (model.heads % model.kv_heads != 0) {
     config.fail("num_key_value_heads",

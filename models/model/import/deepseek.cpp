@@ -70,19 +70,21 @@ void read_routing(Config& config, Model& model) {
   if (model.experts % routing.groups != 0) config.fail("n_group", "does not divide the experts");
   const std::int64_t group = model.experts / routing.groups;
   routing.best_of_group = routing.corrected && routing.groups > 1 ? 2 : 1;
-  if (routing.best_of_group > group) config.fail("n_group", "leaves one expert to a group");
+  if (routing.best_of_group > group)
+    config.fail("n_group", "makes groups of one expert; expected at least 2 experts per group");
   if (routing.groups > most_groups) config.fail("n_group", "expected at most 64");
   if (routing.groups_kept * group < model.experts_per_token) {
-    config.fail("topk_group", "leaves fewer experts than a token meets");
+    config.fail("topk_group", "keeps groups with fewer experts than num_experts_per_tok");
   }
 }
 
 /// What the executor computes differently from such a config; empty: nothing.
 std::string otherwise(Config& config, const Routing& routing) {
-  if (!config.flag("rope_interleave", true)) return "rotary positions of halves (rope_interleave)";
+  if (!config.flag("rope_interleave", true))
+    return "rotary embedding on split halves (rope_interleave)";
   const bool softmax = routing.score == Routing::Score::softmax;
   // The model's own code then leaves out the scale, the transformers library the normalisation.
-  return softmax && routing.normalised ? "softmaxes that are normalised (norm_topk_prob)" : "";
+  return softmax && routing.normalised ? "normalised softmax weights (norm_topk_prob)" : "";
 }
 
 Model read_shape_and_experts(Config& config) {

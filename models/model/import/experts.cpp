@@ -167,7 +167,7 @@ Model read_llama4(Config& config) {
   config.find("attention_bias");
   config.find("use_qk_norm");
   const std::int64_t sparse = model.layers / step;
-  model.inexact = "a router of sigmoids";
+  model.inexact = "a sigmoid router";
   model.dense_ffn = dense_width;
   model.shared_ffn = model.ffn_hidden;
   model.expert_every = step;
@@ -177,7 +177,7 @@ Model read_llama4(Config& config) {
   tally_experts(tally, model, sparse);
   tally.matrix(sparse * 3 * model.hidden * model.ffn_hidden);
   tally.matrix((model.layers - sparse) * 3 * model.hidden * dense_width);
-  return counted(model, tally, std::string{expert_formula} + ", language model alone");
+  return counted(model, tally, std::string{expert_formula} + ", language model only");
 }
 
 }  // namespace orrery::models

@@ -85,7 +85,7 @@ LayerPattern read_pattern(Config& config, std::int64_t layers) {
         pattern.experts += 1;
         break;
       default:
-        node->fail_expected("a text of the letters M, *, - and E");
+        node->fail_expected("a string of the letters M, *, - and E");
     }
   }
   if (static_cast<std::int64_t>(text.size()) != layers) {
@@ -138,8 +138,8 @@ Model read_qwen3_next(Config& config) {
   tally.experts(model.layers * model.experts, model.layers * model.experts_per_token,
                 3 * model.hidden * model.ffn_hidden);
   return counted(model, tally,
-                 "2Vh + attention layers*(h(3q+2k) + 2d) + others*(linear attention) + "
-                 "L(hE + E*3hf + 3hs + h + 2h) + h, language model alone, without MTP",
+                 "2Vh + attention layers*(h(3q+2k) + 2d) + others*(linear attention) + L(hE + "
+                 "E*3hf + 3hs + h + 2h) + h, language model only, without MTP",
                  "linear attention and mixture of experts are counted, not yet simulated");
 }
 

@@ -66,7 +66,7 @@ void read_sizes(const Node& config, Model& model) {
   model.extra_position_rows = optional("extra_position_rows", 0, Limits::token_types, 0);
   model.embedding_dim = optional("embedding_dim", 1, Limits::hidden, 0);
   if (projects_embeddings(model) && model.family == Family::bert) {
-    config["embedding_dim"].fail("is of decoders alone, the family is bert");
+    config["embedding_dim"].fail("is supported for decoders only; the family is bert");
   }
   model.token_types = optional("token_types", 0, Limits::token_types, model.token_types);
   model.sliding_window = optional("sliding_window", 0, Limits::positions, 0);

@@ -99,9 +99,10 @@ bool chosen(Collective collective, const CollectivePricing& pricing) {
     asked += asked.empty() ? "protocol " : " with protocol ";
     asked += name(*choice.protocol);
   }
-  throw InputError{fmt::format(
-      "{} does not run {} of {} ranks on {} of this cluster; usable: {}", asked, name(collective),
-      group.ranks, group.nodes == 1 ? "1 node" : fmt::format("{} nodes", group.nodes), usable)};
+  throw InputError{
+      fmt::format("{} does not support {} of {} ranks on {} of this cluster; usable: {}", asked,
+                  name(collective), group.ranks,
+                  group.nodes == 1 ? "1 node" : fmt::format("{} nodes", group.nodes), usable)};
 }
 
 }  // namespace

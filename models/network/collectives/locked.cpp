@@ -220,7 +220,8 @@ NetworkRun run_pairs(const CostCall& cost, const RankNetwork& ranks, const Colle
 
 NetworkRun run_as_flows(const NetworkCall& call, const CollectiveTime& alone) {
   if (!call.counts.empty()) {
-    throw InputError{"--network: distinct sizes are no locked part; accepted: static, steps"};
+    throw InputError{
+        "--network: events mode does not support all_to_all_v; accepted: static, steps"};
   }
   const CostCall cost{.collective = call.collective,
                       .size = call.size,
@@ -233,8 +234,8 @@ NetworkRun run_as_flows(const NetworkCall& call, const CollectiveTime& alone) {
   if (alone.pattern == TrafficPattern::all_pairs) {
     if (!ranks.fabric().by_destination()) {
       throw InputError{
-          "--network: events count all pairs by their destinations, and this fabric's "
-          "routing hashes or adapts; accepted: static, steps"};
+          "--network: events mode cannot evaluate all-to-alls under ecmp or adaptive routing; "
+          "accepted: static, steps"};
     }
     return run_pairs(cost, ranks, alone);
   }

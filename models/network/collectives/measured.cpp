@@ -84,11 +84,11 @@ std::optional<std::string> table_note(Collective collective, Bytes size, const G
   const hardware::CollectiveTable* table = collectives::table_for(call);
   if (!table) return std::nullopt;
   if (table->ranks != group.ranks || table->nodes != group.nodes) {
-    return fmt::format("{} of {} ranks from the table of {}, scaled by steps and traffic",
+    return fmt::format("{} of {} ranks: scaled from the table of {} ranks by steps and traffic",
                        name(collective), group.ranks, table->ranks);
   }
   if (table->times.covers(size)) return std::nullopt;
-  return fmt::format("{} of {} ranks: {} is outside its table, {} to {}", name(collective),
+  return fmt::format("{} of {} ranks: {} is outside its table ({} to {})", name(collective),
                      group.ranks, format(size), format(table->times.points().front().first),
                      format(table->times.points().back().first));
 }

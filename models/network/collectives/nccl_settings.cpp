@@ -65,7 +65,7 @@ Value named(const NcclValue& value, std::string_view word, const NcclNames<Value
   std::string accepted;
   for (const auto& [name, each] : known) {
     if (alike(name, word)) return each;
-    accepted += (accepted.empty() ? "some of " : ", ") + std::string{name};
+    accepted += (accepted.empty() ? "one or more of " : ", ") + std::string{name};
   }
   value.refuse(accepted, word);
 }
@@ -108,7 +108,7 @@ std::vector<NcclList<Value>> lists_of(const NcclValue& value, const NcclNames<Va
       list.of = named(value, part.substr(0, colon), functions());
       part.remove_prefix(colon + 1);
     } else if (!lists.empty()) {
-      value.refuse("a function and a colon before each list but the first", part);
+      value.refuse("a function and a colon before each list after the first", part);
     }
     list.allowed = allowed_of(value, part, known);
     lists.push_back(std::move(list));
@@ -187,10 +187,11 @@ CollectiveChoice tuned_choice(Collective collective, Bytes size, const GroupShap
     if (!candidates(collective, size, group, cluster, one).empty()) return one.choice;
   }
   if (tuned.empty() || !settings.restricts(collective)) return choice;  // not tuned
-  throw InputError{settings.place,
-                   fmt::format("nothing that is allowed runs {} of {} ranks here; a list may be of "
-                               "one function, as in NCCL_ALGO=allreduce:Tree",
-                               name(collective), group.ranks)};
+  throw InputError{
+      settings.place,
+      fmt::format("no allowed algorithm and protocol supports {} of {} ranks on this cluster; to "
+                  "restrict one function only, name it, as in NCCL_ALGO=allreduce:Tree",
+                  name(collective), group.ranks)};
 }
 
 }  // namespace orrery::models

@@ -78,9 +78,9 @@ void FabricGraph::route(const PortFlow& flow, Route& route) const {
   ensure(joined(flow.from, flow.to), "rails that never meet join ports of one rail only");
   if (choice_ == PathChoice::least_loaded && flow.loads.size() != links()) {
     throw InputError{"/cluster/fabric/routing",
-                     "adaptive routing needs what every link carries when a flow starts, which "
-                     "this evaluation does not know; expected \"spray\" (its ideal), \"d-mod-k\" "
-                     "or \"ecmp\", or --network static"};
+                     "adaptive routing needs the load of every link at the start of each flow, "
+                     "which this evaluation does not know; expected \"spray\" (its idealised "
+                     "form), \"d-mod-k\" or \"ecmp\", or --network static"};
   }
   route.clear();
   built_.append({.from = place(flow.from),

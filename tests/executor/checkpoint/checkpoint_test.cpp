@@ -243,18 +243,18 @@ TEST_CASE("Damage and foreign checkpoints are refused in one sentence") {
     return refusal([&] { Checkpoints({.folder = folder.path}, run).newest(); });
   };
   CHECK(with([](CheckpointRun& run) { run.tensors[0].rows = 8; }) ==
-        manifest + ": is of another run (small): its matrix is [6, 4], here it is [8, 4]");
+        manifest + ": is of another run (small): its matrix is [6, 4], in this run it is [8, 4]");
   CHECK(with([](CheckpointRun& run) { run.tensors.pop_back(); }) ==
-        manifest + ": is of another run (small): it has a tensor vector besides");
+        manifest + ": is of another run (small): it has an additional tensor vector");
   CHECK(with([](CheckpointRun& run) {
           run.tensors.push_back({"bias", 1, 3});
         }) == manifest + ": is of another run (small): it has no tensor bias");
   CHECK(with([](CheckpointRun& run) { run.tensors[1].name = "bias"; }) ==
         manifest + ": is of another run (small): it has tensor vector in place of bias");
   CHECK(with([](CheckpointRun& run) { run.format = models::DType::fp64; }) ==
-        manifest + ": is of another run (small): its elements are fp32, here they are fp64");
+        manifest + ": is of another run (small): its elements are fp32, in this run they are fp64");
   CHECK(with([](CheckpointRun& run) { run.seed = 8; }) ==
-        manifest + ": is of another run (small): its seed is 7, here it is 8");
+        manifest + ": is of another run (small): its seed is 7, in this run it is 8");
 
   // One bit of the data, of the index, of the manifest.
   const auto flip = [](const std::string& path, std::streamoff at) {

@@ -134,13 +134,14 @@ TEST_CASE("Other data, batch, length or precision are refused unless they may ha
   run.inputs[1].second = "16";
   const std::string manifest = folder.path + "/step-0000000010/manifest.json";
   CHECK(refusal([&] { Checkpoints({.folder = folder.path}, run).newest(); }) ==
-        manifest + ": global_batch was 8, here it is 16; --resume changed goes on all the same");
+        manifest +
+            ": global_batch was 8, in this run it is 16; use --resume changed to resume anyway");
   run.changed = Changed::accepted;
   std::string noted;
   const Checkpoints changed{
       {.folder = folder.path, .note = [&](const std::string& what) { noted = what; }}, run};
   CHECK(changed.newest()->steps == 10);
-  CHECK(noted == manifest + ": global_batch was 8, here it is 16");
+  CHECK(noted == manifest + ": global_batch was 8, in this run it is 16");
   // One that was written before inputs were kept is gone on from.
   rewrite(manifest, [](Json& json) { json.erase("inputs"); });
   run.changed = Changed::refused;

@@ -23,7 +23,7 @@ TEST_CASE("A folder of checkpoints has one run at a time, which is named to the 
     gethostname(host, sizeof host - 1);
     const std::string expected = runs + ": another run writes its checkpoints there (process " +
                                  std::to_string(getpid()) + " of " + host +
-                                 "): wait for its end, or name another folder";
+                                 "): wait until it ends, or use another folder";
     CHECK_THROWS_WITH(FolderLock{runs}, expected);
   }
   CHECK_NOTHROW(FolderLock{runs});

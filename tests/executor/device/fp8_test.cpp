@@ -287,7 +287,7 @@ TEST_CASE("The CPU takes 8 and 4 bits in products alone") {
   CHECK(device.refusal(op).empty());
   op.dtype = DType::fp8;
   op.kind = OpKind::add;
-  CHECK(device.refusal(op) == "the CPU has fp8 for products alone");
+  CHECK(device.refusal(op) == "the CPU supports fp8 only for GEMM operands");
 }
 
 }  // namespace

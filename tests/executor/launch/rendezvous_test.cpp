@@ -48,22 +48,23 @@ TEST_CASE("A folder that others may enter, of another user or reached by a link 
   const std::string path = folder.path("orrery");
   const auto found = [&](const std::string& what) {
     return fmt::format(
-        "{}: expected a folder of user {} alone, found {}; remove it, or set "
+        "{}: expected a folder that only user {} can enter, found {}; remove it, or set "
         "XDG_RUNTIME_DIR",
         path, geteuid(), what);
   };
   CHECK(failure([&] { require_private(path); }) == found("No such file or directory"));
   fs::create_directory(path);
   fs::permissions(path, fs::perms::owner_all | fs::perms::group_exec);
-  CHECK(failure([&] { require_private(path); }) == found("one that others may enter (mode 710)"));
+  CHECK(failure([&] { require_private(path); }) ==
+        found("a folder that other users can enter (mode 710)"));
   fs::permissions(path, fs::perms::owner_all);
   CHECK(failure([&] { require_private(path); }).empty());
   if (geteuid() == 0 && chown(path.c_str(), 12345, 12345) == 0) {
-    CHECK(failure([&] { require_private(path); }) == found("one of user 12345"));
+    CHECK(failure([&] { require_private(path); }) == found("a folder of user 12345"));
   }
   fs::remove(path);
   fs::create_directory_symlink(folder.path(), path);
-  CHECK(failure([&] { require_private(path); }) == found("no folder"));
+  CHECK(failure([&] { require_private(path); }) == found("a file that is not a folder"));
 }
 
 TEST_CASE("Ranks of one host meet at a Unix socket of their job") {

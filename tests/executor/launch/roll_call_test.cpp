@@ -69,7 +69,7 @@ TEST_CASE("A rank that stands still is stuck after its own limit, those who wait
   hour.pass(99s);  // the waiters' limit of 60 s has long passed
   CHECK(hour.stuck().empty());
   hour.pass(2s);
-  CHECK(hour.stuck() == "rank 1 is stuck: 101 s at instruction 1");
+  CHECK(hour.stuck() == "rank 1 is stuck: no progress for 101 s: instruction 1");
 }
 
 TEST_CASE("Ranks that all wait for each other are stuck") {
@@ -81,7 +81,7 @@ TEST_CASE("Ranks that all wait for each other are stuck") {
   hour.pass(60s);
   CHECK(hour.stuck().empty());  // rank 1 has waited for less than a minute
   hour.pass(3s);
-  CHECK(hour.stuck() == "rank 0 is stuck: 93 s at instruction 0");
+  CHECK(hour.stuck() == "rank 0 is stuck: no progress for 93 s: instruction 0");
 }
 
 TEST_CASE("Who moves or burns CPU time is not stuck") {
@@ -123,7 +123,7 @@ TEST_CASE("A rank that is silent is stuck before one that beats") {
   hour.pass(1s);
   hour.silence(2);
   hour.pass(5s);
-  CHECK(hour.stuck() == "rank 2 is stuck: 6 s at instruction 2");
+  CHECK(hour.stuck() == "rank 2 is stuck: no progress for 6 s: instruction 2");
 }
 
 TEST_CASE("A rank that fell silent at its start is held to what the others are held to by now") {
@@ -136,7 +136,7 @@ TEST_CASE("A rank that fell silent at its start is held to what the others are h
   hour.pass(3s);
   CHECK(hour.stuck().empty());
   hour.pass(1s);
-  CHECK(hour.stuck() == "rank 1 is stuck: 5 s at instruction 1");
+  CHECK(hour.stuck() == "rank 1 is stuck: no progress for 5 s: instruction 1");
 }
 
 TEST_CASE("A rank is warned of once, at half of its limit") {
@@ -146,7 +146,7 @@ TEST_CASE("A rank is warned of once, at half of its limit") {
   hour.pass(1s);
   CHECK(
       hour.call().warnings() ==
-      std::vector<std::string>{"rank 0 has not moved for 31 s, 60 s are too many: instruction 0"});
+      std::vector<std::string>{"rank 0 has made no progress for 31 s (limit 60 s): instruction 0"});
   hour.pass(5s);
   CHECK(hour.call().warnings().empty());
   hour.beat(0).place = "on its way again";

@@ -54,9 +54,9 @@ TEST_CASE("An interruption ends the wait for a rank that never comes") {
     CHECK(::write(writes.descriptor(), "x", 1) == 1);
   }};
   const auto begin = Clock::now();
-  CHECK(failure([&] { zero.get("never", 30s); }) == "interrupted while ranks meet");
+  CHECK(failure([&] { zero.get("never", 30s); }) == "interrupted while ranks connect");
   CHECK(failure([&] { Store(unused_socket(), identity, 1, 30s); }) ==
-        "interrupted while ranks meet");
+        "interrupted while ranks connect");
   CHECK(Clock::now() - begin < 5s);
   signal.join();
 }

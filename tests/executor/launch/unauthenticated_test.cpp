@@ -115,8 +115,8 @@ TEST_CASE("A rank that is refused says what must agree, and learns nothing") {
   const StoreServer server{local_port, secretly(2)};
   const std::string refused =
       "rank 0's store at " + text_of(server.address()) +
-      " refuses this rank: job 'b', 2 ranks, ORRERY_SECRET and the version of orrery must be as "
-      "rank 0 has them, and there can be only one rank 1";
+      " refuses this rank: job 'b', 2 ranks, ORRERY_SECRET and the version of orrery must match "
+      "those of rank 0, and there can be only one rank 1";
   CHECK(failure([&] { Store(server.address(), {.job = "b", .ranks = 2}, 1, 1s); }) == refused);
 }
 

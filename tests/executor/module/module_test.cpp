@@ -32,7 +32,7 @@ TEST_CASE("A module of another user is not loaded, nor one that everyone may wri
   const std::string path = folder + "/liborrery_theirs.so";
   std::ofstream{path} << "no library";
   fs::permissions(path, fs::perms::all);
-  CHECK(load_module(path, Symbols::own).why == path + " may be written by everyone");
+  CHECK(load_module(path, Symbols::own).why == path + " is writable by everyone");
   fs::permissions(path, fs::perms::owner_all);
   CHECK(load_module(path, Symbols::own).why == path + ": file too short");
   if (geteuid() == 0 && chown(path.c_str(), 12345, 12345) == 0) {

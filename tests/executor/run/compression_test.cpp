@@ -104,7 +104,7 @@ TEST_CASE("A factor that is not summed, or a rest with the wrong sign, is caught
       }
     }
   };
-  CHECK_THROWS_WITH(run(job), Catch::Contains(".q': there is one replica"));
+  CHECK_THROWS_WITH(run(job), Catch::Contains(".q': there is only one replica"));
   job.tamper = [](models::Program& program) {
     for (models::Block& block : program.blocks) {
       for (models::Operation& op : block.operations) op.gemm.subtract = false;

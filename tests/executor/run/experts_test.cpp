@@ -237,8 +237,8 @@ TEST_CASE("Dropless routing that needs more slots than there are says how much r
           }};
   CHECK_THROWS_WITH(
       run(job),
-      "a rank routes 32 of its 64 rows to expert 0, the plan has room for 24: it "
-      "needs expert_room 2.00 at least, or a capacity, beyond which rows are dropped");
+      "a rank routes 32 of its 64 rows to expert 0, but the plan has room for 24: set expert_room "
+      "to at least 2.00, or set capacity, which drops the rows beyond it");
   job.plan.imbalance = 2;
   CHECK_NOTHROW(run(job));
 }
@@ -389,7 +389,7 @@ TEST_CASE("What of experts is not executed is refused by name") {
   CHECK(why(experts_gpt(), [](Plan& p) {
           p.tensor = 2;
           p.sequence_parallel = true;
-        }) == "biases of experts that several ranks cut");
+        }) == "expert biases with expert tensor parallelism");
   models::Software other = cpu_software();
   other.runs.keeps_expert_outputs = false;
   CHECK(lowered(experts_llama(), small_plan(), other).inexact_feature ==
@@ -406,10 +406,10 @@ TEST_CASE("Models of the catalogue are executed where their router is the execut
   CHECK(why("mixtral-8x7b", nullptr, true).empty());
   CHECK(why("qwen3-30b-a3b", nullptr, true).empty());
   CHECK(why("qwen3-30b-a3b", "norm_topk_prob", false).empty());
-  CHECK(why("llama4-maverick-400b", nullptr, true) == "a router of sigmoids");
+  CHECK(why("llama4-maverick-400b", nullptr, true) == "a sigmoid router");
   CHECK(why("kimi-k2", nullptr, true).empty());
   CHECK(why("deepseek-v3", "rope_interleave", false) ==
-        "rotary positions of halves (rope_interleave)");
+        "rotary embedding on split halves (rope_interleave)");
   CHECK(why("deepseek-v3", nullptr, true) == "layers that predict further tokens");
 }
 

@@ -147,8 +147,8 @@ TEST_CASE("Shards of a sequence are not gathered in fp8") {
   job.plan.tensor = 2;
   job.plan.sequence_parallel = true;
   CHECK_THROWS_WITH(run(job),
-                    "cannot execute fp8 under sequence parallelism: each rank has a scale of its "
-                    "own for what layer.forward/norm1.out.fp8.gather joins");
+                    "cannot execute fp8 under sequence parallelism: ranks have different scales "
+                    "for the operands that layer.forward/norm1.out.fp8.gather combines");
 }
 
 }  // namespace

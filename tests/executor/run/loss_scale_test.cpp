@@ -202,11 +202,10 @@ TEST_CASE("In every format a step whose norm is NaN changes no weight and is cou
 TEST_CASE("A run whose gradients stay NaN ends and says what to do") {
   const Cut of = without_scale(Precision::bf16, Zero::one);
   CHECK(run(overflowing(of, 12, 2, 11)).steps.back().skipped == 9);
-  CHECK_THROWS_WITH(
-      run(overflowing(of, 20, 2, 20)),
-      "the gradients of steps 3 to 12 are not finite, so none of them was an update: the training "
-      "has diverged; start from an earlier checkpoint, with a lower learning rate or a wider "
-      "precision");
+  CHECK_THROWS_WITH(run(overflowing(of, 20, 2, 20)),
+                    "the gradients of steps 3 to 12 are not finite, so none of them updated the "
+                    "weights: the training has diverged; start from an earlier checkpoint, with a "
+                    "lower learning rate or a wider precision");
 }
 
 TEST_CASE("In fp16 a scale keeps gradients that vanish without it") {

@@ -111,8 +111,7 @@ TEST_CASE("In a pipeline the host keeps no activations") {
   Job job{.model = small_gpt(), .plan = small_plan()};
   job.plan.pipeline = 2;
   job.plan.offload_layers = 1;
-  CHECK(lowered(job.model, job.plan).inexact_feature ==
-        "activations that the host keeps, in a pipeline");
+  CHECK(lowered(job.model, job.plan).inexact_feature == "offloaded activations in a pipeline");
 }
 
 }  // namespace

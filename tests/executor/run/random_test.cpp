@@ -63,7 +63,7 @@ TEST_CASE("Text is cut into samples that follow each other and share their edge"
   CHECK_THROWS_WITH(text_tokens({"nowhere.txt"}, 256, 2),
                     "nowhere.txt: cannot be read: No such file or directory");
   CHECK_THROWS_WITH(text_tokens({path}, 100, 2),
-                    "--data: bytes of text need a vocabulary of 256, the model has 100");
+                    "--data: text bytes need a vocabulary of at least 256, the model has 100");
 }
 
 }  // namespace

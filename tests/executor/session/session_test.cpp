@@ -102,7 +102,7 @@ TEST_CASE("A request to end is answered after the step where the run writes chec
   const std::size_t steps = reported.losses.size();
   CHECK(steps >= 2);
   CHECK(reported.ends.front().verdict.why ==
-        "a checkpoint of " + std::to_string(steps) + " steps is written");
+        "a checkpoint was written after " + std::to_string(steps) + " steps");
   CHECK_FALSE(reported.done);
 }
 
@@ -137,7 +137,8 @@ TEST_CASE("Words become options, and the first that cannot be is named by its fl
   CHECK(options.resume_changed);
   CHECK(options.detail == TraceDetail::instructions);
   CHECK_THROWS_WITH(complete(options, {.fabric = "pigeons"}),
-                    "--fabric: expected tcp, mpi, threads or nccl, found 'pigeons'");
+                    "--fabric: expected tcp, mpi, "
+                    "threads or nccl, found 'pigeons'");
   CHECK_THROWS_WITH(complete(options, {.checkpoint_every = "5"}),
                     "--checkpoint-every: needs --checkpoint DIR");
   options.steps = 0;

@@ -129,9 +129,9 @@ TEST_CASE("A rank that stands still is named with its instruction, not those who
     pack.start(rank);
   }
   for (int rank = 0; rank < 3; ++rank) {
-    CHECK_THAT(
-        pack.aborted(rank),
-        Catch::Matchers::Matches("rank 2 is stuck: [01] s at step 4, instruction 7 of rank 2"));
+    CHECK_THAT(pack.aborted(rank),
+               Catch::Matchers::Matches(
+                   "rank 2 is stuck: no progress for [01] s: step 4, instruction 7 of rank 2"));
   }
   CHECK(pack.dog(0).verdict()->code == Exit::peer_failed);
 }
@@ -141,10 +141,10 @@ TEST_CASE("A rank that is alone is stuck by its own fault, and is warned of befo
   pack.place(0).progress = {.waits_for = "", .text = "the reading of tokens", .limit = 300ms};
   std::string warned;
   pack.start(0, {.warn = [&](std::string_view what) { warned = what; }});
-  CHECK_THAT(pack.aborted(0), Catch::Matchers::Matches("rank 0 is stuck: 0 s at the reading of "
-                                                       "tokens"));
+  CHECK_THAT(pack.aborted(0), Catch::Matchers::Matches(
+                                  "rank 0 is stuck: no progress for 0 s: the reading of tokens"));
   CHECK(pack.dog(0).verdict()->code == Exit::local_failure);
-  CHECK(warned == "rank 0 has not moved for 0 s, 0 s are too many: the reading of tokens");
+  CHECK(warned == "rank 0 has made no progress for 0 s (limit 0 s): the reading of tokens");
 }
 
 TEST_CASE("CPU time of its own work is a sign of life, of a wait it is not") {
@@ -160,7 +160,7 @@ TEST_CASE("CPU time of its own work is a sign of life, of a wait it is not") {
   waits.place(0).progress = {
       .waits_for = "", .text = "a device that hangs", .works = false, .limit = 200ms};
   waits.start(0, {.cpu_time = burning});
-  CHECK_THAT(waits.aborted(0), Catch::Matchers::EndsWith("at a device that hangs"));
+  CHECK_THAT(waits.aborted(0), Catch::Matchers::EndsWith(" s: a device that hangs"));
 }
 
 TEST_CASE("Work between steps is no standing still") {
@@ -188,7 +188,7 @@ TEST_CASE("What a rank writes of itself may be anything, and ends the run in ord
   Store one{pack.server().address(), {.job = "test", .ranks = 2}, 1, 1s};
   one.set("beat/1", "x");  // shorter than a beat's number
   pack.start(0);
-  CHECK(pack.aborted(0) == "rank 1 wrote a beat that cannot be read");
+  CHECK(pack.aborted(0) == "rank 1 wrote a heartbeat that cannot be read");
   CHECK(pack.dog(0).verdict()->code == Exit::peer_failed);
   one.leave();
 }
@@ -213,7 +213,7 @@ TEST_CASE("A deadline ends a run with where it was, and Ctrl-C with who pressed 
   Pack late{1};
   late.place(0).progress.text = "step 3, FWD";
   late.start(0, {.deadline = Clock::now() + 50ms});
-  CHECK(late.aborted(0) == "the deadline has passed at step 3, FWD");
+  CHECK(late.aborted(0) == "the deadline has passed: step 3, FWD");
   CHECK(late.dog(0).verdict()->code == Exit::deadline);
 
   Pack stopped{2};

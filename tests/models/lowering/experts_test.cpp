@@ -378,12 +378,10 @@ TEST_CASE("What experts cannot be cut to is refused in words") {
   Plan both = expert_plan(1, 2, 2);
   both.capacity = 1;
   both.imbalance = 2;
-  CHECK(first(both) ==
-        "/imbalance: imbalance is of dropless routing; capacity pads every expert alike");
+  CHECK(first(both) == "/imbalance: imbalance applies only to dropless routing (capacity 0)");
   both.imbalance = 1;
   both.expert_room = 2;
-  CHECK(first(both) ==
-        "/expert_room: expert_room is of dropless routing; capacity says how many slots are");
+  CHECK(first(both) == "/expert_room: expert_room applies only to dropless routing (capacity 0)");
   Plan adapted = expert_plan(1, 4, 2);
   adapted.zero = Zero::three;
   adapted.task = Task::lora;

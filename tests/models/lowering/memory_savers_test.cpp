@@ -234,20 +234,20 @@ TEST_CASE("Recomputed layers without recomputation, and words that are not modul
     return found.empty() ? "" : found.front().pointer + ": " + found.front().problem;
   };
   CHECK(refusal("recompute_layers=2") ==
-        "/plan/recompute_layers: says which layers recompute, and recompute is none");
+        "/plan/recompute_layers: has no effect: recompute is none");
   CHECK(refusal("recompute=selective,recompute_elsewhere=activation")
             .starts_with("/plan/recompute_elsewhere: "));
   CHECK(
       refusal("recompute=selective,recompute_modules=mla_up_proj") ==
-      "/plan/recompute_modules: mla_up_proj is of latent attention, which the model does not have");
-  CHECK(
-      refusal("offload_device=nvme") ==
-      "/plan/offload_device: offload_device nvme is of what offload or offload_layers leave to it");
+      "/plan/recompute_modules: mla_up_proj needs latent attention, which the model does not have");
+  CHECK(refusal("offload_device=nvme") ==
+        "/plan/offload_device: offload_device nvme needs offload or offload_layers");
   CHECK(refusal("offload_layers=1,offload_device=nvme")
-            .starts_with("/plan/offload_device: offload_device nvme needs read and write of the "
-                         "cluster's storage"));
+            .starts_with(
+                "/plan/offload_device: offload_device nvme needs the read and write rates of the "
+                "cluster's storage"));
   CHECK(refusal("end_layers_bf16=1") ==
-        "/plan/end_layers_bf16: needs products in 8 or 4 bits; precision is bf16");
+        "/plan/end_layers_bf16: needs GEMMs in 8 or 4 bits; precision is bf16");
   CHECK(refusal("precision=fp8,start_layers_bf16=30,end_layers_bf16=3") ==
         "/plan/start_layers_bf16: 33 layers in bf16, the model has 32");
   CHECK(refusal("task=dpo,offload_layers=1").starts_with("/plan/offload_layers: "));

@@ -72,10 +72,10 @@ TEST_CASE("A GPU without a format, or without scales of blocks, refuses it by na
     const std::vector<Conflict> found = conflicts(asked);
     return found.empty() ? "" : found.front().problem;
   };
-  CHECK(refusal("dgx-h100 x 1", "nvfp4") == "h100-sxm-80gb does not compute in fp4");
+  CHECK(refusal("dgx-h100 x 1", "nvfp4") == "h100-sxm-80gb does not support fp4");
   CHECK(refusal("dgx-h100 x 1", "mxfp8") ==
-        "h100-sxm-80gb is not known to multiply with a scale for each block, as mxfp8 does");
-  CHECK(refusal("dgx-a100-80gb x 1", "mxfp8") == "a100-sxm-80gb does not compute in fp8");
+        "h100-sxm-80gb is not known to support GEMMs with block scales, which mxfp8 needs");
+  CHECK(refusal("dgx-a100-80gb x 1", "mxfp8") == "a100-sxm-80gb does not support fp8");
   CHECK(refusal("dgx-h100 x 1", "fp8-block").empty());
   CHECK(refusal("dgx-b200 x 1", "mxfp8").empty());
   CHECK(refusal("dgx-b200 x 1", "nvfp4").empty());
@@ -96,7 +96,7 @@ TEST_CASE("A stack that decodes blocks needs 16 bits alone, and multiplies in th
     }
   }
   const Question fp8 = question("llama3-8b", "dgx-a100-80gb x 1", "precision=fp8", "orrery-cuda");
-  CHECK(conflicts(fp8).front().problem == "a100-sxm-80gb does not compute in fp8");
+  CHECK(conflicts(fp8).front().problem == "a100-sxm-80gb does not support fp8");
 }
 
 TEST_CASE("Attention in 8 bits casts what it reads and writes, and keeps copies of a byte") {
@@ -160,7 +160,7 @@ TEST_CASE("Weights in 8 bits are transposed in backward where products read alon
   CHECK_THROWS(operation_of(layer("", "hopper").backward, "qkv.transpose"));
   const Question wide =
       question("llama3-8b", "dgx-h100 x 1", "precision=bf16,transpose_weights=true", "generic");
-  CHECK(conflicts(wide).front().problem == "weights in 8 bits are transposed; precision is bf16");
+  CHECK(conflicts(wide).front().problem == "needs weights in 8 bits; precision is bf16");
 }
 
 TEST_CASE("Attention in 8 bits needs products in few bits, whole sequences and a kernel") {
@@ -174,10 +174,10 @@ TEST_CASE("Attention in 8 bits needs products in few bits, whole sequences and a
   CHECK(refusal("dgx-b200 x 1", "precision=nvfp4").empty());
   CHECK(refusal("dgx-b200 x 1", "precision=nvfp4,context=2,context_form=ulysses").empty());
   CHECK(refusal("dgx-b200 x 1", "precision=bf16") ==
-        "/plan/low_precision_attention: needs products in 8 or 4 bits; precision is bf16");
+        "/plan/low_precision_attention: needs GEMMs in 8 or 4 bits; precision is bf16");
   CHECK(refusal("dgx-b200 x 1", "precision=nvfp4,context=2") ==
-        "/plan/low_precision_attention: is not simulated where keys and values travel between "
-        "context ranks");
+        "/plan/low_precision_attention: is not simulated with context ranks that exchange keys and "
+        "values");
   CHECK(refusal("dgx-b200 x 1", "precision=fp8", "deepseek-v3") ==
         "/plan/low_precision_attention: is not simulated with latent attention");
 }

@@ -142,10 +142,10 @@ TEST_CASE("State is sharded in any pipeline, among replicas that share out all o
   plan.zero = Zero::none;
   CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/data_shard: data_shard needs zero above 0",
-              "/offload: offload needs zero above 0, whose ranks step their own shards",
-              "/offload: offload parameters needs zero 3, whose weights are gathered",
-              "/reshard: reshard false needs zero 3, whose weights are gathered",
-              "/prefetch: prefetch needs zero 3, whose weights are gathered"});
+              "/offload: offload needs zero above 0, where each rank updates its own shard",
+              "/offload: offload parameters needs zero 3, which gathers weights",
+              "/reshard: reshard false needs zero 3, which gathers weights",
+              "/prefetch: prefetch needs zero 3, which gathers weights"});
 }
 
 TEST_CASE("Compression needs whole gradients and somebody to send them to") {
@@ -180,12 +180,11 @@ TEST_CASE(
   plan.schedule = "dualpipev";
   plan.global_batch = 16;  // 4 micro-batches
   CHECK(conflicts_of(plan, small_gpt()) ==
-        Lines{"/schedule: dualpipev needs 8 micro-batches, twice the stages, there are 4"});
+        Lines{"/schedule: dualpipev needs at least 8 micro-batches (twice the stages), found 4"});
   plan.virtual_stages = 1;
   plan.schedule = "dualpipe";
-  CHECK(
-      conflicts_of(plan, small_gpt()) ==
-      Lines{"/schedule: dualpipe needs an even number of micro-batches, 8 at least, there are 4"});
+  CHECK(conflicts_of(plan, small_gpt()) ==
+        Lines{"/schedule: dualpipe needs an even number of at least 8 micro-batches, found 4"});
 }
 
 TEST_CASE("Layers cut by time and a slot for embedding and head exclude each other") {
@@ -216,8 +215,8 @@ TEST_CASE("The interleaved schedule needs a pipeline and whole rounds of micro-b
   plan.virtual_stages = 2;
   plan.global_batch = 24;  // 6 micro-batches
   CHECK(conflicts_of(plan, small_gpt()) ==
-        Lines{"/schedule: interleaved-1f1b needs micro-batches in multiples of pipeline 4, there "
-              "are 6"});
+        Lines{"/schedule: interleaved-1f1b needs a number of micro-batches that is a multiple of "
+              "pipeline 4, found 6"});
   plan.pipeline = 1;
   plan.data = 16;
   plan.global_batch = 64;
@@ -230,13 +229,12 @@ TEST_CASE("Every stage needs a layer") {
   Plan plan = good_plan();
   model.layers = 3;
   CHECK(conflicts_of(plan, model) ==
-        Lines{"/pipeline: pipeline 4 leaves a stage without a layer: the model has 3"});
+        Lines{"/pipeline: pipeline 4 leaves a stage without a layer: the model has 3 layers"});
   model.layers = 7;
   plan.virtual_stages = 2;
   plan.schedule = "interleaved-1f1b";
-  CHECK(conflicts_of(plan, model) ==
-        Lines{"/pipeline: pipeline 4 x virtual_stages 2 leaves a stage without a layer: the model "
-              "has 7"});
+  CHECK(conflicts_of(plan, model) == Lines{"/pipeline: pipeline 4 x virtual_stages 2 leaves a "
+                                           "stage without a layer: the model has 7 layers"});
 }
 
 TEST_CASE("Slots of embedding and head may leave the first and last stage empty") {
@@ -249,8 +247,8 @@ TEST_CASE("Slots of embedding and head may leave the first and last stage empty"
   CHECK(layers_per_chunk(plan, model) == std::vector<std::int64_t>{1, 2, 2, 0});
   model.layers = 1;
   CHECK(conflicts_of(plan, model) ==
-        Lines{"/pipeline: pipeline 4 leaves a stage without a layer: the model has 1 and embedding "
-              "and head take a slot each"});
+        Lines{"/pipeline: pipeline 4 leaves a stage without a layer: the model has 1 layers, and "
+              "embedding and head count as a layer each"});
   model.layers = 6;
   CHECK(conflicts_of(plan, model).empty());
   CHECK(layers_per_chunk(plan, model) == std::vector<std::int64_t>{1, 2, 2, 1});
@@ -266,9 +264,8 @@ TEST_CASE("Layers given by stage have to be one positive count per stage and the
   plan.stage_layers = {16, 0, 16};
   CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/stage_layers: stage_layers has 3 entries for 4 stages",
-              "/stage_layers: every stage needs at least one layer, "
-              "but for the first and the last, which hold embedding "
-              "and head"});
+              "/stage_layers: every stage except the first and the last, which hold embedding and "
+              "head, needs at least one layer"});
   plan.stage_layers = {0, 16, 16, 0};
   CHECK(conflicts_of(plan, small_gpt()).empty());
   plan.stage_layers = {7, 9, 9, 7};
@@ -303,29 +300,27 @@ TEST_CASE("Ranks share a sequence in pieces that are equal, of heads that they c
         Lines{"/data: tensor 4 x context 2 x pipeline 4 x data 2 is 64 GPUs, the cluster has 32"});
   Model grouped = small_gpt();
   grouped.kv_heads = 4;
-  CHECK(conflicts_of(plan, grouped) ==
-        Lines{"/context: tensor 4 x 2 context ranks that trade for heads do not divide the model's "
-              "4 key-value heads"});
+  CHECK(conflicts_of(plan, grouped) == Lines{"/context: tensor 4 x 2 context ranks that exchange "
+                                             "heads do not divide the model's 4 key-value heads"});
   plan.context_form = ContextForm::ring;
   CHECK(conflicts_of(plan, grouped).empty());
   plan.seq_len = 2046;
-  CHECK(conflicts_of(plan, small_gpt()) ==
-        Lines{"/seq_len: context 2 cuts a sequence in 4 pieces, which seq_len 2046 is not a "
-              "multiple of"});
+  CHECK(
+      conflicts_of(plan, small_gpt()) ==
+      Lines{"/seq_len: context 2 cuts a sequence into 4 pieces, which do not divide seq_len 2046"});
   plan = good_plan();
   plan.context = 4;
   plan.data = 1;
   plan.context_form = ContextForm::hierarchical;
   CHECK(conflicts_of(plan, small_gpt()) ==
-        Lines{"/context_heads: a hierarchy of context 4 has groups of 2 ranks or more, and several "
-              "of them; context_heads is 1"});
+        Lines{"/context_heads: context_form hierarchical needs at least 2 groups of at least 2 "
+              "ranks; context is 4 and context_heads is 1"});
   plan.context_heads = 2;
   CHECK(conflicts_of(plan, small_gpt()).empty());
   Model window = small_gpt();
   window.sliding_window = 1024;
-  CHECK(conflicts_of(plan, window) ==
-        Lines{"/context: context parallelism is simulated with a sliding window where ranks trade "
-              "tokens for heads alone: context_form ulysses"});
+  CHECK(conflicts_of(plan, window) == Lines{"/context: context parallelism with a sliding window "
+                                            "is simulated only with context_form ulysses"});
   plan.context_form = ContextForm::ulysses;
   plan.context_heads = 1;
   CHECK(conflicts_of(plan, window).empty());

@@ -39,13 +39,13 @@ TEST_CASE("Of each layer the busiest rank's tokens count over the mean") {
 
 TEST_CASE("A file of counts that is wrong says where and what is wanted") {
   CHECK(problem("1,2\n1,2,3\n", "c.csv") ==
-        "c.csv:line 2: expected counts of 2 experts, as the layer before has, found 3");
+        "c.csv:line 2: expected counts of 2 experts as in the layer before, found 3");
   CHECK(problem("1,many\n", "c.csv") ==
         "c.csv:line 1: expected a count of tokens for each expert, found 'many'");
   CHECK(problem("1,\n", "c.csv") ==
         "c.csv:line 1: expected a count of tokens for each expert, found ''");
   CHECK(problem("4\n0\n", "c.csv") ==
-        "c.csv:line 2: expected tokens on one expert at least, found none");
+        "c.csv:line 2: expected tokens on at least one expert, found none");
   CHECK(problem("\n", "c.csv") == "c.csv: expected a line of counts for each layer, found none");
   CHECK(problem("[[1, -2]]", "c.json").rfind("c.json:/0/1: expected an integer from 0", 0) == 0);
   CHECK(problem("[[1], 2]", "c.json").rfind("c.json:/1: expected a list of counts", 0) == 0);
@@ -99,8 +99,9 @@ TEST_CASE("A plan takes its imbalance from counted tokens, for its ranks of expe
     return each.rfind("plan:/imbalance", 0) == 0 || each.rfind("/imbalance", 0) == 0;
   });
   REQUIRE(said != assumed.end());
-  CHECK(said->find("3.2 taken: of 8 ranks the busiest over the mean, every layer alike in " +
-                   file) != std::string::npos);
+  CHECK(
+      said->find("3.2: rows of the busiest of 8 ranks over the mean, equal in every layer, from " +
+                 file) != std::string::npos);
 }
 
 TEST_CASE("Counts of another model, and words that are no file, are refused by the plan") {
@@ -109,9 +110,10 @@ TEST_CASE("Counts of another model, and words that are no file, are refused by t
   const std::string two_layers = files.write("two.csv", "1,1,1,1,1,1,1,1\n1,1,1,1,1,1,1,1\n");
   CHECK(read(four, "4").find("/imbalance: ") != std::string::npos);
   CHECK(read(four, "4").find("counts 4 experts, the model has 8") != std::string::npos);
-  CHECK(read(four, "8").find("8 ranks of expert do not divide the 4 experts") != std::string::npos);
+  CHECK(read(four, "8").find("expert 8 does not divide the 4 experts") != std::string::npos);
   CHECK(read(two_layers, "8").find("counts 2 layers, the model has 32") != std::string::npos);
-  CHECK(read("1.5:1.2", "8").find("/imbalance: has 2 numbers, the model 32 layers with experts") !=
+  CHECK(read("1.5:1.2", "8")
+            .find("/imbalance: has 2 numbers, the model has 32 layers with experts") !=
         std::string::npos);
   CHECK(read("uneven", "8").find("expected a number from 1, or a file of counted tokens") !=
         std::string::npos);

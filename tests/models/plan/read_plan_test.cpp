@@ -59,20 +59,21 @@ TEST_CASE("What a plan leaves out is derived, and every default is reported") {
   CHECK(plan.precision == Precision::bf16);
   CHECK(plan.gpus() == 64);
   CHECK(plan.micro_batches() == 2);
-  CHECK(assumptions == std::vector<std::string>{
-                           "/plan/sequence: false taken as default",
-                           "/plan/virtual_stages: 1 taken as default",
-                           "/plan/schedule: 1f1b taken as default",
-                           "/plan/data: 8 derived from the cluster's GPUs over tensor and pipeline",
-                           "/plan/zero: 0 taken as default",
-                           "/plan/global_batch: 32 taken as data x micro_batch x pipeline",
-                           "/plan/seq_len: 2048 taken from the model's longest sequence",
-                           "/plan/precision: bf16 taken as default",
-                           "/plan/recompute: none taken as default",
-                           "/plan/overlap: true taken as default",
-                           "/plan/bucket: the software's gradient bucket taken as default",
-                           "/plan/stage_layers: as even as possible taken as default",
-                       });
+  CHECK(assumptions ==
+        std::vector<std::string>{
+            "/plan/sequence: not stated; false assumed",
+            "/plan/virtual_stages: not stated; 1 assumed",
+            "/plan/schedule: not stated; 1f1b assumed",
+            "/plan/data: not stated; 8 assumed, the cluster's GPUs over tensor and pipeline",
+            "/plan/zero: not stated; 0 assumed",
+            "/plan/global_batch: not stated; 32 assumed, data x micro_batch x pipeline",
+            "/plan/seq_len: not stated; 2048 assumed, the model's longest sequence",
+            "/plan/precision: not stated; bf16 assumed",
+            "/plan/recompute: not stated; none assumed",
+            "/plan/overlap: not stated; true assumed",
+            "/plan/bucket: not stated; the software's gradient bucket assumed",
+            "/plan/stage_layers: not stated; as even as possible",
+        });
 }
 
 TEST_CASE("Every member of a plan is read") {
@@ -128,11 +129,11 @@ TEST_CASE("A sequence beyond the positions that a model was made for is reported
     return found == assumptions.end() ? "" : *found;
   };
   CHECK(told(Positions::rotary, 4096) ==
-        "/seq_len: 4096 is beyond the model's 2048 positions, which it was made for; its rotary "
-        "angles go on");
+        "/seq_len: 4096 is longer than the model's longest sequence, 2048; its rotary angles are "
+        "extrapolated");
   CHECK(told(Positions::alibi, 4096) ==
-        "/seq_len: 4096 is beyond the model's 2048 positions, which it was made for; its biases by "
-        "distance go on");
+        "/seq_len: 4096 is longer than the model's longest sequence, 2048; its biases by distance "
+        "are extrapolated");
   CHECK(told(Positions::rotary, 2048).empty());
   CHECK(told(Positions::learned, 4096).empty());  // a conflict
 }
@@ -146,9 +147,9 @@ TEST_CASE("Ranks that share a sequence leave fewer for data, and state their for
   CHECK(degrees_of(plan) == "TP 2 · CP 4 by hierarchical in groups of 2 · PP 1 · DP 8");
   CHECK(degrees_of(read(R"({"context": 2})")) == "TP 1 · CP 2 by ring · PP 1 · DP 32");
   CHECK(refusal(R"({"context_form": "ring"})") ==
-        "run.json:/plan/context_form: is for context above 1 alone");
+        "run.json:/plan/context_form: applies only to context above 1");
   CHECK(refusal(R"({"context": 2, "context_heads": 2})") ==
-        "run.json:/plan/context_heads: is for context_form hierarchical alone");
+        "run.json:/plan/context_heads: applies only to context_form hierarchical");
 }
 
 TEST_CASE("What is not simulated yet is refused by name") {
@@ -182,9 +183,9 @@ TEST_CASE("A plan may compress gradients") {
         "run.json:/plan/compression: expected one of \"none\", \"fp16\", \"top-k\", "
         "\"power-sgd\", \"int8\", found \"fp8\"");
   CHECK(refusal(R"({"compression": "top-k", "compression_rank": 2})") ==
-        "run.json:/plan/compression_rank: is for compression power-sgd alone");
+        "run.json:/plan/compression_rank: applies only to compression power-sgd");
   CHECK(refusal(R"({"compression": "fp16", "compression_share": 0.1})") ==
-        "run.json:/plan/compression_share: is for compression top-k alone");
+        "run.json:/plan/compression_share: applies only to compression top-k");
   CHECK(refusal(R"({"compression": "top-k", "compression_share": 0})") ==
         "run.json:/plan/compression_share: expected a number above 0, at most 1, found 0");
 }
@@ -218,8 +219,9 @@ TEST_CASE("A model without a longest sequence needs seq_len") {
   model.max_positions = 0;
   const auto document = Document::parse("{}", "plan.json");
   std::vector<std::string> assumptions;
-  CHECK_THROWS_WITH(read_plan(document.root(), model, 8, assumptions),
-                    "plan.json: seq_len is missing, and the model states no longest sequence");
+  CHECK_THROWS_WITH(
+      read_plan(document.root(), model, 8, assumptions),
+      "plan.json: seq_len is missing, and the model does not state its longest sequence");
 }
 
 TEST_CASE("Degrees that leave GPUs over still give a plan, which then conflicts") {

@@ -189,9 +189,9 @@ TEST_CASE("Jobs are on different nodes") {
     }
     return std::string{"nothing"};
   };
-  CHECK(refused({40, 41, 31, 42}) == "/jobs/1/nodes/2: node 31 is this job's");
-  CHECK(refused({40, 41, 42, 61}) == "/jobs/1/nodes/3: node 61 is /jobs/0's");
-  CHECK(refused({40, 40, 41, 42}) == "/jobs/1/nodes/1: node 40 is /jobs/1's");
+  CHECK(refused({40, 41, 31, 42}) == "/jobs/1/nodes/2: node 31 is already used by this job");
+  CHECK(refused({40, 41, 42, 61}) == "/jobs/1/nodes/3: node 61 is already used by /jobs/0");
+  CHECK(refused({40, 40, 41, 42}) == "/jobs/1/nodes/1: node 40 is already used by /jobs/1");
   CHECK(refused({40, 41, 42, 64}) == "/jobs/1/nodes/3: expected a node from 0 to 63, found 64");
 }
 
@@ -257,12 +257,13 @@ TEST_CASE("What is asked of a network must exist") {
         "/perturbations/0/at: expected a link");
   Question question = asked();
   question.network.order.nodes = {0, 1, 1};
-  CHECK_THROWS_WITH(predict(question), "/placement: 3 nodes for a plan that needs 32");
+  CHECK_THROWS_WITH(predict(question), "/placement: 3 nodes are listed, and the plan needs 32");
   question.network.order.nodes.assign(32, 5);
-  CHECK_THROWS_WITH(predict(question), "/placement/1: node 5 is taken twice");
+  CHECK_THROWS_WITH(predict(question), "/placement/1: node 5 is listed twice");
   question.network.mode = NetworkMode::fixed;
   CHECK_THROWS_WITH(predict(question),
-                    "/network: static times know no placement, no perturbation and no other job");
+                    "/network: --network static cannot evaluate a placement, perturbations or "
+                    "other jobs; use auto or events");
 }
 
 // Ports are nodes times 8 NICs. On rails every NIC k is on switch k: a message between them must

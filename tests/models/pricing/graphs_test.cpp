@@ -13,8 +13,8 @@ namespace orrery::models {
 namespace {
 
 const std::string assumed =
-    "/software/host/graph_launch: 2.5 us and 1 ns an operation taken, NVIDIA's figures for graphs "
-    "without branches (CUDA 12.6)";
+    "/software/host/graph_launch: not stated; 2.5 us and 1 ns per operation assumed, NVIDIA's "
+    "figures for graphs without branches (CUDA 12.6)";
 
 Question asked(const std::string& plan, Time launch, Time graph_launch) {
   Question question_ = question("gpt2", "dgx-a100-80gb", plan, "orrery-cuda");
@@ -116,8 +116,7 @@ TEST_CASE("A host that is the processor's own has no graphs to launch") {
   REQUIRE(found.size() == 1);
   CHECK(found[0].pointer == "/plan/cuda_graphs");
   CHECK(found[0].problem ==
-        "cuda_graphs is for hosts that launch ahead; a launch of slow returns when the operation "
-        "has ended");
+        "cuda_graphs needs asynchronous launches; the launches of slow are synchronous");
 }
 
 }  // namespace

@@ -32,14 +32,15 @@ std::vector<std::string> notes_of(const Program& program) {
 TEST_CASE("A product outside the measured shapes is an assumption, one inside is none") {
   CHECK(notes_of(program_of(1024, 4096, 4096, 2048)).empty());
   CHECK(notes_of(program_of(1024, 4096, 512, 2048)) ==
-        std::vector<std::string>{"gemm bf16 curve of h100-sxm-80gb left at 1 of 1 products: "
-                                 "measured for m 1 to 32768, n 1024 to 65536, k 1024 to 16384"});
+        std::vector<std::string>{
+            "gemm bf16 curve of h100-sxm-80gb: 1 of 1 GEMM shapes lie outside its measured range "
+            "(m 1 to 32768, n 1024 to 65536, k 1024 to 16384)"});
 }
 
 TEST_CASE("A sequence longer than any measured one is an assumption") {
   CHECK(notes_of(program_of(1024, 4096, 4096, 32768)) ==
-        std::vector<std::string>{"attention flash-3 curve of h100-sxm-80gb left at 32768 tokens: "
-                                 "measured for 512 to 16384"});
+        std::vector<std::string>{"attention flash-3 curve of h100-sxm-80gb: 32768 tokens lie "
+                                 "outside its measured range (512 to 16384)"});
 }
 
 TEST_CASE("Borrowed curves are counted and each is named once") {
@@ -52,10 +53,11 @@ TEST_CASE("Borrowed curves are counted and each is named once") {
   std::vector<std::string> notes;
   CHECK(note_fallbacks(gpu, program, software, notes) == 3);
   CHECK(note_fallbacks(gpu, program, software, notes) == 3);
-  CHECK(notes == std::vector<std::string>{
-                     "gemm bf16 curve of a800-sxm-80gb borrowed from a100-sxm-80gb",
-                     "attention flash-2 curve of a800-sxm-80gb borrowed from a100-sxm-80gb",
-                     "memory-bound curve of a800-sxm-80gb borrowed from a100-sxm-80gb"});
+  CHECK(notes ==
+        std::vector<std::string>{
+            "gemm bf16 curve of a800-sxm-80gb is missing; that of a100-sxm-80gb is used",
+            "attention flash-2 curve of a800-sxm-80gb is missing; that of a100-sxm-80gb is used",
+            "memory-bound curve of a800-sxm-80gb is missing; that of a100-sxm-80gb is used"});
 }
 
 TEST_CASE(
@@ -87,8 +89,8 @@ TEST_CASE("A processor's fp8 is reported to be priced as fp32, a GPU's is not") 
   const hardware::Gpu processor = hardware::named_gpu("cpu-core");
   note_stored_fp8(processor, program, notes);
   CHECK(notes == std::vector<std::string>{
-                     "fp8 products of cpu-core priced as fp32's: it computes in fp32, and "
-                     "quantising a weight in each product, which may take longer, has no price"});
+                     "fp8 GEMMs of cpu-core are priced as fp32 GEMMs, because it computes in fp32; "
+                     "quantising weights in each GEMM may take longer and is not priced"});
   notes.clear();
   program.formats.compute = DType::bf16;
   note_stored_fp8(processor, program, notes);

@@ -72,7 +72,7 @@ TEST_CASE("Queues that together ask more of a NIC than the step lasts make it lo
     Time parts{};
     for (const Time each : found.breakdown) parts += each;
     CHECK(parts == found.step);
-    const std::string note = "/cluster/fabric: the traffic of a rank of stage 1 keeps its NIC full";
+    const std::string note = "/cluster/fabric: a rank of stage 1 needs its NIC for";
     CHECK((found.assumptions.back().rfind(note, 0) == 0) == binds);
     if (binds) CHECK(found.bottleneck() == TimeClass::pp);
   }

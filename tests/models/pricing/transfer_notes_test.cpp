@@ -21,14 +21,15 @@ std::vector<std::string> said(const std::string& cluster, const std::string& pla
 }  // namespace
 
 TEST_CASE("An oversubscription that changes no time says why") {
-  const std::string head = "/cluster/fabric/oversubscription: 4 changes no time here: ";
+  const std::string head = "/cluster/fabric/oversubscription: 4 changes no time of this plan: ";
   const std::string plan = "global_batch=64,seq_len=128";
   CHECK(said("dgx-h100 x 1", plan, 4, 16) == std::vector{head + "no transfer leaves its node"});
   CHECK(said("dgx-h100 x 8", plan, 4, 16) ==
         std::vector{head + "all 8 nodes are under one leaf switch, which has room for 16"});
   CHECK(said("dgx-h100 x 8", plan, 4, 4) ==
-        std::vector{head + "a ring or tree leaves a leaf switch once in each direction, and the "
-                           "uplinks of its 4 nodes are worth those of 1"});
+        std::vector{head +
+                    "a ring or tree crosses the uplinks of a leaf switch once in each direction, "
+                    "and those of its 4 nodes are as fast as full uplinks of 1 nodes"});
 }
 
 TEST_CASE("An oversubscription that is felt, or none, says nothing") {
@@ -63,9 +64,9 @@ TEST_CASE("Measured collectives that price nothing of a plan are named, with wha
   note_tables(lower(asked), asked.cluster, notes);
   REQUIRE_FALSE(notes.empty());
   CHECK(notes.back() ==
-        "measured collectives that price nothing here: all_to_all of 8 ranks, broadcast of 16 "
-        "ranks on 2 nodes; this plan runs all_gather across nodes, all_gather inside a node, "
-        "all_reduce across nodes, all_reduce inside a node, reduce_scatter across nodes");
+        "measured collectives that this plan does not use: all_to_all of 8 ranks, broadcast of 16 "
+        "ranks on 2 nodes; it runs all_gather across nodes, all_gather inside a node, all_reduce "
+        "across nodes, all_reduce inside a node, reduce_scatter across nodes");
 }
 
 }  // namespace orrery::models

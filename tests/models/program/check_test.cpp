@@ -88,7 +88,9 @@ TEST_CASE("Two receives in the wrong order are found with both their ends") {
           list(program, 0)[4].micro_batch = list(program, 0)[5].micro_batch = 1;
           list(program, 0)[6].micro_batch = list(program, 0)[7].micro_batch = 0;
           std::swap(list(program, 0)[5].bindings, list(program, 0)[7].bindings);
-        }) == "stage 0 i4 receive c0 mb1: meets transfer 0 of its channel, stage 1 i3 send c1 mb0");
+        }) ==
+        "stage 0 i4 receive c0 mb1: receives transfer 0 of its channel, which is sent by stage 1 "
+        "i3 send c1 mb0");
 }
 
 TEST_CASE("A transfer that its peer lacks is found") {
@@ -112,7 +114,7 @@ TEST_CASE("A transfer that its peer lacks is found") {
 TEST_CASE("A send on a channel of other stages is refused") {
   CHECK(fault([](Program& program) {
           program.channels[0] = {1, 0, true, program.channels[0].bytes};
-        }) == "stage 0 i1 send c0 mb0: its channel leads from stage 1 to stage 0");
+        }) == "stage 0 i1 send c0 mb0: its channel is from stage 1 to stage 0");
 }
 
 TEST_CASE("A channel carries what the buffers at its ends hold") {
@@ -150,10 +152,10 @@ TEST_CASE("A joint collective is reached once by each of its members") {
   CHECK(fault([](Program& program) { program.collectives[3].classes = {0}; }) ==
         "stage 1 i11 norm 'gradient norm': is not one of its members");
   CHECK(fault([](Program& program) { drop(list(program, 1), 9); }) ==
-        "collective 'tied embedding': stage 1 never reaches it");
+        "collective 'tied embedding': stage 1 never calls it");
   CHECK(fault([](Program& program) {
           insert(list(program, 0), 9, Instruction{list(program, 0)[9]});
-        }) == "stage 0 i10 tie 'tied embedding': is reached a second time");
+        }) == "stage 0 i10 tie 'tied embedding': is called a second time");
 }
 
 TEST_CASE("Members meet their collectives in one order") {
@@ -169,20 +171,20 @@ TEST_CASE("What an instruction awaits is made earlier, by the right kind of inst
   CHECK(fault([](Program& program) { list(program, 1)[1].input = 4; }) ==
         "stage 1 i1 forward c1 mb0: awaits an instruction that is not earlier in its list");
   CHECK(fault([](Program& program) { list(program, 1)[5].input = 0; }) ==
-        "stage 1 i5 forward c1 mb1: takes what is not of its micro-batch");
+        "stage 1 i5 forward c1 mb1: input is of another chunk or micro-batch");
   CHECK(fault([](Program& program) { list(program, 1)[5].input = no_token; }) ==
-        "stage 1 i4 receive c1 mb1: no instruction takes what it receives");
+        "stage 1 i4 receive c1 mb1: no instruction uses what it receives");
   CHECK(fault([](Program& program) { list(program, 1)[6].input = 4; }) ==
-        "stage 1 i6 backward c1 mb1: takes what stage 1 i5 forward c1 mb1 took");
+        "stage 1 i6 backward c1 mb1: input was already consumed by stage 1 i5 forward c1 mb1");
   CHECK(fault([](Program& program) { list(program, 1)[7].input = 2; }) ==
-        "stage 1 i7 send c1 mb1: sends what is not of its micro-batch");
+        "stage 1 i7 send c1 mb1: sends the output of another chunk or micro-batch");
   CHECK(fault([](Program& program) { list(program, 1)[8].input = 7; }) ==
-        "stage 1 i8 reduce_gradient 'gradients.c1': waits for what is no run");
+        "stage 1 i8 reduce_gradient 'gradients.c1': waits for an instruction that runs no phase");
 }
 
 TEST_CASE("Every gradient is reduced once, over the replicas, when it is complete") {
   CHECK(fault([](Program& program) { drop(list(program, 0), 8); }) ==
-        "collective 'gradients.c0': stage 0 never reaches it");
+        "collective 'gradients.c0': stage 0 never calls it");
   CHECK(fault([](Program& program) {
           drop(list(program, 0), 8);
           program.collectives[0].classes.clear();
@@ -201,7 +203,8 @@ TEST_CASE("Every gradient is reduced once, over the replicas, when it is complet
         "stage 0 i7 reduce_gradient 'gradients.c0': layer 0 gets another gradient at stage 0 i8 "
         "backward c0 mb1");
   CHECK(fault([](Program& program) { program.collectives[0].communicator = model_group; }) ==
-        "stage 0 i8 reduce_gradient 'gradients.c0': communicator model is not the replicas'");
+        "stage 0 i8 reduce_gradient 'gradients.c0': communicator model does not span data-parallel "
+        "replicas");
   // Stage 0: tables (16 + 8) 8 = 192; two layers of 192 + 24 + 64 + 8 + 256 + 32 + 256 + 8 and two
   // norms of 16: 872 each. 1936 parameters in fp32.
   CHECK(fault([](Program& program) { program.collectives[0].bytes = Bytes{7740}; }) ==

@@ -42,10 +42,11 @@ TEST_CASE("What a stack does not run of a plan is reported, and nothing of one t
   plan.zero = Zero::three;
   const RunnablePlans plans =
       read(R"({"zero": [0, 1], "tensor": false, "pipeline": false, "source": "its manual"})");
-  CHECK(not_run(plan, plans, "mine") ==
-        std::vector<std::string>{"/plan/zero: 3 is not run by mine, which has 0, 1",
-                                 "/plan/tensor: mine cuts no layers",
-                                 "/plan/pipeline: mine has no pipeline"});
+  CHECK(
+      not_run(plan, plans, "mine") ==
+      std::vector<std::string>{"/plan/zero: ZeRO stage 3 is not supported by mine; supported: 0, 1",
+                               "/plan/tensor: mine has no tensor parallelism",
+                               "/plan/pipeline: mine has no pipeline parallelism"});
   CHECK(not_run(plan, RunnablePlans{}, "mine").empty());
 }
 

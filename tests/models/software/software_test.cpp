@@ -58,7 +58,7 @@ TEST_CASE("A stack without a profile takes the generic one and says so") {
   std::vector<std::string> assumptions;
   CHECK(software_for_run("homegrown", 2024, 1, {}, assumptions).name == "generic");
   CHECK(assumptions ==
-        std::vector<std::string>{"/software: no profile of 'homegrown'; generic taken"});
+        std::vector<std::string>{"/software: no profile of 'homegrown'; generic assumed"});
 }
 
 TEST_CASE("A factor out of bounds is refused with its place") {

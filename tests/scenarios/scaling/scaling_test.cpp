@@ -59,7 +59,7 @@ TEST_CASE("What is wrong with one number of GPUs is said at its point") {
   const ScalingReport report =
       scale({.scenario = {.scenario = "gpt3-175b-1024-a100"}, .gpus = {100, 1024}}, {});
   REQUIRE(report.points.size() == 2);
-  CHECK(report.points[0].refused == "100 GPUs are no multiple of a replica's 128");
+  CHECK(report.points[0].refused == "100 GPUs are not a multiple of a replica's 128");
   CHECK(report.points[1].refused.empty());
   CHECK(report.points[1].efficiency == 1);
   CHECK(to_json(report)["points"][0]["step_time_s"].is_null());

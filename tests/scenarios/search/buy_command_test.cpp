@@ -67,7 +67,7 @@ TEST_CASE("orrery buy says no with exit code 1 and names the closest offers") {
   }
   const Ran text = orrery(std::string{small_purchase} + "--deadline 1min --budget '$1'");
   CHECK(text.exit_code == 1);
-  CHECK(text.out.find("None meets the limits; these come closest") != std::string::npos);
+  CHECK(text.out.find("No cluster meets the limits; these come closest") != std::string::npos);
 }
 
 TEST_CASE("The text of orrery buy shows ranking, front, prices and what is left out") {
@@ -75,7 +75,7 @@ TEST_CASE("The text of orrery buy shows ranking, front, prices and what is left 
   CHECK(ran.exit_code == 0);
   for (const char* part :
        {"Clusters to train gpt2 on 10 B tokens", "meet the limits, fastest first",
-        "◆ None is both faster and cheaper than these", "Plans and prices",
+        "◆ No cluster is both faster and cheaper than these", "Plans and prices",
         "/h: ", "orrery plan --model gpt2 --cluster", "Not possible",
         "owning, reservations and spot", "without failures"}) {
     INFO(part);
@@ -103,14 +103,14 @@ TEST_CASE("What orrery buy is not given are sizes that people train with, and it
   CHECK(json["seq_len"] == 8192);
   CHECK(json["global_batch"] == 512);
   const Ran text = orrery("buy --model qwen3-8b --tokens 1T --nodes dgx-h200");
-  CHECK(
-      text.out.find("Taken as default: --seq-len 8192 (the model takes up to 40960), "
-                    "--global-batch 512 (a power of two, 4M tokens a step), --software generic") !=
-      std::string::npos);
+  CHECK(text.out.find("Not stated, assumed: --seq-len 8192 (the model supports up to 40960), "
+                      "--global-batch 512 "
+                      "(a power of two, 4M tokens a step), --software generic") !=
+        std::string::npos);
   const Ran given = orrery(
       "buy --model gpt2 --tokens 10B --nodes dgx-h100 --seq-len 1024 --global-batch 96 "
       "--software megatron-lm");
-  CHECK(given.out.find("Taken as default") == std::string::npos);
+  CHECK(given.out.find("Not stated, assumed") == std::string::npos);
   CHECK(given.out.find("96 sequences of 1024 tokens a step") != std::string::npos);
 }
 
@@ -122,7 +122,8 @@ TEST_CASE("orrery buy says what its plans took from recipes, and on which nodes"
   const Json& said = found.at("assumptions");
   CHECK(std::count_if(said.begin(), said.end(), [](const Json& each) {
           return each.get<std::string>().starts_with(
-              "plans on dgx-b200: /plan/dispatcher: hybridep taken from the recipes of "
+              "plans on dgx-b200: /plan/dispatcher: not stated; hybridep assumed, from the recipes "
+              "of "
               "megatron-bridge");
         }) == 1);
 }

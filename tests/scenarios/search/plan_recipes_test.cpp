@@ -61,7 +61,7 @@ TEST_CASE("A search says what its best plan took from recipes") {
         [&](const std::string& each) { return each.find(words) != std::string::npos; });
   };
   const std::string words =
-      "best plan: /plan/dispatcher: hybridep taken from the recipes of "
+      "best plan: /plan/dispatcher: not stated; hybridep assumed, from the recipes of "
       "megatron-bridge";
   CHECK(says(words));
   request.fixed = "dispatcher=alltoall";

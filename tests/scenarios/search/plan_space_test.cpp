@@ -191,7 +191,7 @@ TEST_CASE("What no plan can help is refused with its pointer") {
   query.precision = models::Precision::fp8;
   REQUIRE(refusal(query));
   CHECK(refusal(query)->pointer == "/plan/precision");
-  CHECK(refusal(query)->problem == "a100-sxm-80gb does not compute in fp8");
+  CHECK(refusal(query)->problem == "a100-sxm-80gb does not support fp8");
 
   query = tiny(Breadth::full);
   query.model.not_simulated = "too strange";

@@ -139,13 +139,13 @@ TEST_CASE("Node types that differ in nothing that counts are one choice") {
     CHECK(each.also == std::vector<std::string>{"dgx-h100"});
 }
 
-TEST_CASE("What a GPU does not compute in is a reason") {
+TEST_CASE("What a GPU does not support is a reason") {
   PurchaseQuery query = small_purchase_query();
   query.rentals = {{"dgx-1-v100", Price{1}, "2025"}};
   const PurchaseAnswer answer = search_purchases(query, {1, {}});
   CHECK(answer.choices.empty());
   for (const Impossible& each : answer.impossible) {
-    CHECK(each.reason == "v100-sxm-16gb does not compute in bf16");
+    CHECK(each.reason == "v100-sxm-16gb does not support bf16");
   }
   CHECK(reason_of(answer) == "no cluster can train this model with this batch");
 }
@@ -179,7 +179,7 @@ TEST_CASE("Nodes that are rented one by one are no cluster, and the reason is na
   CHECK(!refused->rented);
   query.rentals = {{.node = "gb200-nvl72", .source = "a superchip", .most_nodes = 0}};
   const PurchaseAnswer nothing = search_purchases(query, {1, {}});
-  CHECK(reason_of(nothing) == "no offer in the catalogue rents such clusters");
+  CHECK(reason_of(nothing) == "the catalogue has no rental offer for such clusters");
 }
 
 TEST_CASE("GPUs that a batch cannot be shared out over are idle, and paid for") {

@@ -51,10 +51,10 @@ TEST_CASE("What is known of a run comes from runs of its model and from its twin
                                  result_of(2, runs[2], 0.9)};
   results[0].fallback_curves = 1;
   CHECK(explanation_of(runs, results, 0) ==
-        "most of the step is gemm; 2 other runs of its model: median +0 %; with gpus 16: +10 %; "
-        "1 borrowed curve");
+        "most of the step is gemm; 2 other runs of its model: median +0 %; with gpus 16: +10 %; 1 "
+        "fallback curve");
   CHECK(explanation_of({runs[0]}, {results[0]}, 0) ==
-        "most of the step is gemm; the only run of its model here; 1 borrowed curve");
+        "most of the step is gemm; the only run of its model here; 1 fallback curve");
 }
 
 TEST_CASE("A run predicted as measured lies on the diagonal") {

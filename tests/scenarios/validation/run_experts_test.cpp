@@ -61,7 +61,7 @@ TEST_CASE("Dispatcher and capacity are the recipe's of the same degrees and rele
   const models::Question question = asked(run);
   const bool reported = std::any_of(
       question.assumptions.begin(), question.assumptions.end(), [](const std::string& each) {
-        return each.find("taken from the recipes of nemo") < each.size();
+        return each.find("assumed, from the recipes of nemo") < each.size();
       });
   CHECK(reported);
 }

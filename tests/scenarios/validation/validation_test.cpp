@@ -194,7 +194,8 @@ TEST_CASE("A fine-tuned run takes from its stack's recipe what its line leaves o
   CHECK_FALSE(question.plan.lora_targets.has(models::LoraTarget::up));
   CHECK(question.plan.lora_dropout);
   CHECK(std::any_of(question.assumptions.begin(), question.assumptions.end(), [](const auto& each) {
-    return each.rfind("/plan/lora_rank: 16 taken from the recipes of nemo-mlperf (", 0) == 0;
+    return each.rfind("/plan/lora_rank: not stated; 16 assumed, from the recipes of nemo-mlperf (",
+                      0) == 0;
   }));
 }
 
@@ -240,7 +241,7 @@ TEST_CASE("What today's models do not reach is skipped with the reason") {
   CHECK(reason([](MeasuredRun& run) {
           run.family = "mla-moe";
           run.experts = 6;
-        }) == "latent attention of sizes that no known configuration has");
+        }) == "latent attention with sizes of no known configuration");
   CHECK(reason([](MeasuredRun& run) { run.family = "transformer-xl"; }) ==
         "family transformer-xl is not simulated: attention over a memory of earlier segments, "
         "adaptive softmax");
@@ -268,7 +269,7 @@ TEST_CASE("A plan that cannot run, and GPUs that fill no nodes, are skipped in w
   CHECK(std::get<Skip>(questions.of(run)).reason.rfind("/plan/", 0) == 0);
   run = first_run();
   run.gpus = 65;
-  CHECK(std::get<Skip>(questions.of(run)).reason == "65 GPUs fill no whole number of nodes of 8");
+  CHECK(std::get<Skip>(questions.of(run)).reason == "65 GPUs are not a whole number of nodes of 8");
   run = first_run();
   run.gpu = "abacus";
   CHECK(std::get<Skip>(questions.of(run)).reason.find("unknown GPU 'abacus'") != std::string::npos);
@@ -288,12 +289,11 @@ TEST_CASE("Empty cells become the stack's defaults, each told") {
   const auto told = [&](const std::string& sentence) {
     return std::count(question.assumptions.begin(), question.assumptions.end(), sentence) == 1;
   };
-  CHECK(told("/model/vocab: 51200 taken, the stack's default"));
-  CHECK(told("/plan/micro_batch: 1 taken, the stack's default"));
-  CHECK(told("/plan/recompute: selective taken, the stack's default"));
-  CHECK(
-      told("/cluster/fabric: infiniband-hdr-fat-tree-2 as in hgx-a100-80gb taken, rate not "
-           "stated"));
+  CHECK(told("/model/vocab: not stated; 51200 assumed, the stack's default"));
+  CHECK(told("/plan/micro_batch: not stated; 1 assumed, the stack's default"));
+  CHECK(told("/plan/recompute: not stated; selective assumed, the stack's default"));
+  CHECK(told(
+      "/cluster/fabric: rate not stated; infiniband-hdr-fat-tree-2 assumed, as in hgx-a100-80gb"));
 }
 
 TEST_CASE("Layers that only divide with embedding and head counted are divided so") {

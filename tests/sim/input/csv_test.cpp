@@ -92,7 +92,7 @@ TEST_CASE("A missing column is reported by its name and the one that looks like 
   const Table table = Table::parse("gpu,time\n", "t.csv");
   CHECK(cell_error([&] {
           table.require({"time", "gpus"});
-        }) == "t.csv: column 'gpus' is missing; is it 'gpu'?");
+        }) == "t.csv: column 'gpus' is missing; did you mean 'gpu'?");
   CHECK(cell_error([&] { table.require({"sequence"}); }) == "t.csv: column 'sequence' is missing");
   CHECK(cell_error([&] { table.require({"time", "gpu"}); }) == "no error");
 }
@@ -104,7 +104,7 @@ TEST_CASE("A table that is no table is refused by its line") {
   CHECK(table_error("a,b\n1,2\n1,2,3\n") ==
         "t.csv:line 3: expected 2 cells as in the header, found 3");
   CHECK(table_error("a,,c\n") == "t.csv:line 1: column 2 has no name");
-  CHECK(table_error("a,b,a\n") == "t.csv:line 1: column 'a' stands twice");
+  CHECK(table_error("a,b,a\n") == "t.csv:line 1: duplicate column 'a'");
   CHECK(table_error("a\n\"x\n") == "t.csv:line 2: a quoted cell is not closed");
   CHECK(table_error("a\n\"x\"y\n") == "t.csv:line 2: text after the closing quote of a cell");
   CHECK(table_error("a\n\xFF\n") == "t.csv:line 2: is not UTF-8");

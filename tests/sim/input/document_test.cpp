@@ -79,11 +79,11 @@ TEST_CASE("An unfinished string as long as the file makes a short error") {
             std::string(24, 'x') + "...");
 }
 
-TEST_CASE("A key given twice is refused with its address") {
+TEST_CASE("A duplicate key is refused with its address") {
   CHECK(parse_error(R"({"plan": {"tensor": 1, "tensor": 2}})") ==
-        "a.json:/plan/tensor: key given twice");
+        "a.json:/plan/tensor: duplicate key");
   CHECK(parse_error(R"([0, {"x": [], "a/b": [1, {"c~": 1, "c~": 1}]}])") ==
-        "a.json:/1/a~1b/1/c~0: key given twice");
+        "a.json:/1/a~1b/1/c~0: duplicate key");
 }
 
 TEST_CASE("Nesting is limited to 256 levels and never exhausts the stack") {
@@ -153,7 +153,7 @@ TEST_CASE("Every wrong value is reported with its address, what was expected and
   CHECK(error_of([&] { root["kind"].as<double>(); }) ==
         R"(c.json:/kind: expected a number, found "torus")");
   CHECK(error_of([&] { root["on"].as<std::string>(); }) ==
-        "c.json:/on: expected a text, found true");
+        "c.json:/on: expected a string, found true");
   CHECK(error_of([&] { root["ratio"].as<bool>(); }) ==
         "c.json:/ratio: expected true or false, found 1.5");
   CHECK(error_of([&] {

@@ -108,11 +108,11 @@ Attentions::Choice& Attentions::choice_of(const Operation& op) {
   choice.words = words_of(op);
   if (library_ == nullptr) return choice;
   if (bits(op.dtype) != 16) {
-    choice.refusal = "asked for 16 bits alone";
+    choice.refusal = "used only for 16-bit formats";
     return choice;
   }
   if (!is_whole(op)) {
-    choice.refusal = "asked for whole sequences alone, with values as wide as keys";
+    choice.refusal = "used only for whole sequences with values as wide as keys";
     return choice;
   }
   PlannedAttention planned = library_->plan(op);
@@ -152,7 +152,7 @@ bool Attentions::run_plan(Choice& choice, const Kernel& kernel, Stream stream,
     return true;
   } catch (const RunFailure& failure) {
     if (!room.may_retry || !attention_refusal(*kernel.operation).empty()) throw;
-    choice.refusal = in_one_line(fmt::format("its kernel fails: {}", failure.what()));
+    choice.refusal = in_one_line(fmt::format("its kernel failed: {}", failure.what()));
     choice.plan.reset();
     return false;
   }

@@ -121,12 +121,13 @@ class Cudnn final : public AttentionLibrary {
   /// Only for backward does cuDNN say that its sums depend on the run.
   PlannedAttention plan(const Operation& op) override {
     if (op.kind == OpKind::attention) return plan(op, Sums::in_any_order, {});
-    if (sums_ == SumOrder::any) return plan(op, Sums::in_any_order, "the fastest is asked for");
+    if (sums_ == SumOrder::any)
+      return plan(op, Sums::in_any_order, "the fastest kernel was requested");
     PlannedAttention ordered = plan(op, Sums::in_one_order, {});
     if (ordered.plan != nullptr) return ordered;
     return plan(op, Sums::in_any_order,
-                fmt::format("in one order within {} B of workspace: {}", ordered_workspace.count(),
-                            ordered.refusal));
+                fmt::format("no kernel with a fixed order of sums within {} B of workspace: {}",
+                            ordered_workspace.count(), ordered.refusal));
   }
 
  private:

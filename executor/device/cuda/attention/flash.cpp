@@ -31,7 +31,7 @@ bool is_whole(const models::Operation& operation) {
 std::string attention_refusal(const models::Operation& operation) {
   const AttentionShape& shape = operation.attention;
   const auto refused_columns = [&](const char* accepted) {
-    return fmt::format("no fused attention with a head_dim of {} in {}: {}", shape.head_dim,
+    return fmt::format("no fused attention with head_dim {} in {}; supported: {}", shape.head_dim,
                        hardware::name(operation.dtype), accepted);
   };
   const bool placed = !is_whole(operation);

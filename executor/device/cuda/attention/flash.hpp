@@ -19,7 +19,7 @@
 namespace orrery::executor::cuda {
 
 /// Why an attention or its backward cannot run here; empty: it can.
-///   "no fused attention with a head_dim of 256 in bf16: multiples of 8 up to 128"
+///   "no fused attention with head_dim 256 in bf16; supported: multiples of 8 up to 128"
 std::string attention_refusal(const models::Operation& operation);
 
 /// Bytes of scratch that `launch_attention` may overwrite while the operation runs.

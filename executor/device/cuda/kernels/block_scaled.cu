@@ -158,7 +158,7 @@ struct Bf16Blocks {
       : numbers{reinterpret_cast<const Bf16*>(from.data)},
         blocks{from.shape, format_of, way},
         format{format_of} {
-    ensure(from.dtype == DType::bf16, "a GPU quantises bf16 alone");
+    ensure(from.dtype == DType::bf16, "the GPU quantises only bf16");
   }
 
   ScaleReader find_scales(const Magnitudes& magnitudes, std::byte* to, float* tensor,

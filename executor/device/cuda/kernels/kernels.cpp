@@ -79,11 +79,11 @@ std::string kernel_refusal(const models::Operation& operation) {
   const bool narrow =
       operation.dtype == models::DType::fp8 || operation.dtype == models::DType::fp4;
   if (operation.kind != OpKind::quantise && narrow) {
-    return "the GPU's kernels have 8 bits for products alone, and no 4";
+    return "the GPU kernels support fp8 only for GEMM operands, and do not support fp4";
   }
   const bool masks = operation.kind == OpKind::add && operation.writes.size() > 1;
   const bool masked = operation.kind == OpKind::add_backward && operation.reads.size() > 1;
-  if (masks || masked) return "the GPU's kernels have no dropout";
+  if (masks || masked) return "the GPU kernels do not support dropout";
   return {};
 }
 

@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(block_threads) join_largest(Magnitudes magnitu
 }
 
 const Bf16* numbers_of(const View& from) {
-  ensure(from.dtype == models::DType::bf16, "a GPU quantises bf16 alone");
+  ensure(from.dtype == models::DType::bf16, "the GPU quantises only bf16");
   return reinterpret_cast<const Bf16*>(from.data);
 }
 

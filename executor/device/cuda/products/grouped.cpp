@@ -88,7 +88,7 @@ Gemms::OwnedExperts Gemms::make_experts(const Kernel& kernel, const float* facto
   if (!made->at_once) return made;
   const std::size_t size = made->calls.size() * sizeof(std::byte*);
   void* memory = nullptr;
-  check(cudaMalloc(&memory, 3 * size), "making room for addresses");
+  check(cudaMalloc(&memory, 3 * size), "allocating memory for addresses");
   made->addresses = static_cast<std::byte*>(memory);
   for (std::size_t i = 0; i < 3; ++i) {
     check(cudaMemcpyAsync(made->addresses + i * size, addresses[i].data(), size,

@@ -18,7 +18,7 @@ std::string product_words(std::string_view name, const models::GemmShape& s, mod
   if (s.batch > 1) words += fmt::format(", {} times", s.batch);
   if (s.transpose_a) words += ", a transposed";
   if (s.transpose_b) words += ", b transposed";
-  if (s.accumulate) words += ", added to what is there";
+  if (s.accumulate) words += ", accumulating";
   return words;
 }
 
@@ -28,10 +28,10 @@ std::string no_product_text(std::string_view words, bool bias,
   std::string said;
   for (std::size_t i = 0; i < answers.size(); ++i) {
     if (i > 0) said += "; ";
-    if (bias) said += attempts[i].bias ? "with its bias, " : "without, ";
-    said += fmt::format("on {} bytes: {}", attempts[i].most_alignment, answers[i]);
+    if (bias) said += attempts[i].bias ? "with bias, " : "without bias, ";
+    said += fmt::format("aligned to {} bytes: {}", attempts[i].most_alignment, answers[i]);
   }
-  return fmt::format("cuBLASLt has no product {} ({})", words, said);
+  return fmt::format("cuBLASLt has no algorithm for GEMM {} ({})", words, said);
 }
 
 }  // namespace orrery::executor::cuda

@@ -28,7 +28,7 @@ std::vector<ProductAttempt> product_attempts(bool bias);
 std::string product_words(std::string_view name, const models::GemmShape& shape, models::DType from,
                           models::DType to);
 
-/// "cuBLASLt has no product WORDS (with its bias, on 256 bytes: CUBLAS_STATUS_NOT_SUPPORTED; ...)";
+/// "cuBLASLt has no algorithm for GEMM WORDS (with bias, aligned to 256 bytes: STATUS; ...)";
 /// `answers` are cuBLASLt's to the attempts, in their order.
 std::string no_product_text(std::string_view words, bool bias,
                             std::span<const std::string> answers);

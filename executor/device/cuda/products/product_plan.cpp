@@ -29,7 +29,7 @@ cudaDataType_t stored(DType type) {
       return CUDA_R_16F;
     default:
       throw RunFailure{Exit::invalid_program,
-                       fmt::format("the GPU has no products of {}", hardware::name(type))};
+                       fmt::format("the GPU does not support GEMMs in {}", hardware::name(type))};
   }
 }
 
@@ -65,7 +65,7 @@ OwnedHandle<cublasLtMatrixLayout_t> layout(cudaDataType_t type, std::int64_t row
 template <class Value>
 void set(cublasLtMatmulDesc_t of, cublasLtMatmulDescAttributes_t attribute, const Value& value) {
   check(cublasLtMatmulDescSetAttribute(of, attribute, &value, sizeof value),
-        "the description of a product");
+        "the description of a GEMM");
 }
 
 template <class Value>

@@ -146,7 +146,7 @@ TEST_CASE("A library's kernel that fails to run is given up for its shape, and o
   CHECK(attentions.use().by_library == 1);
   CHECK(attentions.notes().at(1) ==
         "attention forward bf16 2 x 16, heads 4/1 x 64, causal: own kernel (Words 1.2.3: its "
-        "kernel fails: GPU, attention by Words: EXECUTION_FAILED)");
+        "kernel failed: GPU, attention by Words: EXECUTION_FAILED)");
 }
 
 TEST_CASE("Inside a capture, and where our own kernels do not take the shape, a failure ends") {
@@ -215,15 +215,15 @@ TEST_CASE("A library widens what attention takes; what both refuse both say") {
   Attentions with{AttentionChoice::open, opening(counts)}, without{AttentionChoice::open, nothing};
   CHECK(with.refusal(operation(256)).empty());
   CHECK(without.refusal(operation(256)) ==
-        "no fused attention with a head_dim of 256 in bf16: multiples of 8 up to 128");
+        "no fused attention with head_dim 256 in bf16; supported: multiples of 8 up to 128");
   CHECK(with.refusal(operation(36)) ==
-        "no fused attention with a head_dim of 36 in bf16: multiples of 8 up to 128; Words 1.2.3: "
-        "No plans. Heads are too narrow.");
+        "no fused attention with head_dim 36 in bf16; supported: multiples of 8 up to 128; Words "
+        "1.2.3: No plans. Heads are too narrow.");
   CHECK(with.refusal(operation(32)).empty());
   // fp32 is our own kernel's, whatever the library takes.
   CHECK(with.refusal(operation(320, DType::fp32)) ==
-        "no fused attention with a head_dim of 320 in fp32: up to 256; Words 1.2.3: asked for 16 "
-        "bits alone");
+        "no fused attention with head_dim 320 in fp32; supported: up to 256; Words 1.2.3: used "
+        "only for 16-bit formats");
   CHECK(with.notes().size() == 1);  // asked for, but nothing ran
 }
 

@@ -341,16 +341,17 @@ TEST_CASE("What the kernels cannot do they say") {
   op.kind = OpKind::norm;
   CHECK(kernel_refusal(op).empty());
   op.dtype = DType::fp8;
-  CHECK(kernel_refusal(op) == "the GPU's kernels have 8 bits for products alone, and no 4");
+  CHECK(kernel_refusal(op) ==
+        "the GPU kernels support fp8 only for GEMM operands, and do not support fp4");
   op.kind = OpKind::quantise;
   CHECK(kernel_refusal(op).empty());
   op.dtype = DType::bf16;
   op.kind = OpKind::add;
   op.reads = {0, 1};
   op.writes = {2, 3};  // a mask
-  CHECK(kernel_refusal(op) == "the GPU's kernels have no dropout");
+  CHECK(kernel_refusal(op) == "the GPU kernels do not support dropout");
   op.kind = OpKind::add_backward;
-  CHECK(kernel_refusal(op) == "the GPU's kernels have no dropout");
+  CHECK(kernel_refusal(op) == "the GPU kernels do not support dropout");
 }
 
 TEST_CASE("What is no kernel of the GPU's own is our mistake") {

@@ -115,13 +115,13 @@ TEST_CASE("What fused attention lacks it refuses by name") {
     return attention_refusal(operation);
   };
   CHECK(refusal(256, DType::bf16) ==
-        "no fused attention with a head_dim of 256 in bf16: multiples of 8 up to 128");
+        "no fused attention with head_dim 256 in bf16; supported: multiples of 8 up to 128");
   CHECK(refusal(36, DType::fp16) ==
-        "no fused attention with a head_dim of 36 in fp16: multiples of 8 up to 128");
+        "no fused attention with head_dim 36 in fp16; supported: multiples of 8 up to 128");
   CHECK(refusal(257, DType::fp32) ==
-        "no fused attention with a head_dim of 257 in fp32: up to 256");
+        "no fused attention with head_dim 257 in fp32; supported: up to 256");
   CHECK(refusal(320, DType::fp64) ==
-        "no fused attention with a head_dim of 320 in fp64: up to 256");
+        "no fused attention with head_dim 320 in fp64; supported: up to 256");
   CHECK(refusal(64, DType::fp8) == "no fused attention in fp8");
   CHECK(refusal(128, DType::bf16).empty());
   CHECK(refusal(256, DType::fp64).empty());

@@ -231,11 +231,11 @@ TEST_CASE("Products in 8 bits of sizes that tensor cores do not take are refused
   op.dtype = DType::fp8;
   op.gemm = {.m = 32, .n = 24, .k = 16};
   CHECK(fp8_product_refusal(op) ==
-        "fp8 products need sizes in multiples of 16, this one is [32, 16] x [16, 24]");
+        "fp8 GEMMs need sizes that are multiples of 16, this one is [32, 16] x [16, 24]");
   op.gemm.n = 48;
   CHECK(fp8_product_refusal(op).empty());
   op.kind = OpKind::batched_gemm;
-  CHECK(fp8_product_refusal(op) == "the GPU has fp8 for products of layers alone");
+  CHECK(fp8_product_refusal(op) == "the GPU supports fp8 only for the GEMMs of layers");
 }
 
 }  // namespace

@@ -21,17 +21,18 @@ TEST_CASE("A product that no way of asking gets is named with its shape and ever
   turned.transpose_a = turned.accumulate = true;
   const std::string words = product_words("qkv.wgrad", turned, DType::bf16, DType::fp32);
   CHECK(words ==
-        "'qkv.wgrad' [4096, 1024] x [1024, 3072] of bf16 to fp32, 8 times, a transposed, added to "
-        "what is there");
+        "'qkv.wgrad' [4096, 1024] x [1024, 3072] of bf16 to fp32, 8 times, a transposed, "
+        "accumulating");
   const std::vector<std::string> two{"CUBLAS_STATUS_NOT_SUPPORTED", "no algorithm"};
   CHECK(no_product_text("'qkv'", false, two) ==
-        "cuBLASLt has no product 'qkv' (on 256 bytes: CUBLAS_STATUS_NOT_SUPPORTED; on 16 bytes: no "
-        "algorithm)");
+        "cuBLASLt has no algorithm for GEMM 'qkv' (aligned to 256 bytes: "
+        "CUBLAS_STATUS_NOT_SUPPORTED; aligned to 16 bytes: no algorithm)");
   const std::vector<std::string> four{"A", "B", "C", "D"};
   CHECK(
       no_product_text("'qkv'", true, four) ==
-      "cuBLASLt has no product 'qkv' (with its bias, on 256 bytes: A; with its bias, on 16 bytes: "
-      "B; without, on 256 bytes: C; without, on 16 bytes: D)");
+      "cuBLASLt has no algorithm for GEMM 'qkv' (with bias, aligned to 256 bytes: A; with bias, "
+      "aligned to 16 bytes: B; without bias, aligned to 256 bytes: C; without bias, aligned to 16 "
+      "bytes: D)");
 }
 
 }  // namespace

@@ -234,7 +234,7 @@ TEST_CASE("A layer pattern has one known letter per layer") {
   CHECK(config_refusal(with_pattern("M*")) ==
         "config.json:/hybrid_override_pattern: has 2 letters for 3 layers");
   CHECK(config_refusal(with_pattern("M*x")) ==
-        "config.json:/hybrid_override_pattern: expected a text of the letters M, *, - and E, "
+        "config.json:/hybrid_override_pattern: expected a string of the letters M, *, - and E, "
         "found \"M*x\"");
 }
 

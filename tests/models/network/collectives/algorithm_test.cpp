@@ -80,10 +80,9 @@ TEST_CASE("A choice like NCCL_ALGO and NCCL_PROTO keeps what it names, or is ref
   CHECK(forced.algorithm == "ring");
   CHECK(forced.protocol == Protocol::ll);
   pricing.choice.algorithm = "nvls_tree";
-  CHECK_THROWS_WITH(
-      price(Collective::all_reduce, 1_GB, whole_nodes(1), cluster, pricing),
-      "algorithm nvls_tree with protocol ll does not run all_reduce of 8 ranks on 1 node of this "
-      "cluster; usable: tree ring nvls");
+  CHECK_THROWS_WITH(price(Collective::all_reduce, 1_GB, whole_nodes(1), cluster, pricing),
+                    "algorithm nvls_tree with protocol ll does not support all_reduce of 8 ranks "
+                    "on 1 node of this cluster; usable: tree ring nvls");
   pricing.choice.algorithm = "rings";
   CHECK_THROWS_WITH(price(Collective::all_reduce, 1_GB, whole_nodes(1), cluster, pricing),
                     Catch::StartsWith("unknown collective algorithm 'rings'; known: nvls_tree"));

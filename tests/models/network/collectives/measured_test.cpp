@@ -39,12 +39,12 @@ TEST_CASE("Other ranks scale the nearest table's latency by steps and the rest b
   // t = 30 us * 2/6 + 300 us * 1/1.5 = 210 us
   CHECK(price(Collective::all_reduce, 1_MiB, in_node(2), measured_cluster()).time == 210_us);
   CHECK(table_note(Collective::all_reduce, 1_MiB, in_node(2), measured_cluster()) ==
-        "all_reduce of 2 ranks from the table of 4, scaled by steps and traffic");
+        "all_reduce of 2 ranks: scaled from the table of 4 ranks by steps and traffic");
 }
 
 TEST_CASE("A size that a table does not reach is reported") {
   CHECK(table_note(Collective::all_gather, 2_MiB, in_node(2), measured_cluster()) ==
-        "all_gather of 2 ranks: 2 MiB is outside its table, 1 KiB to 1 MiB");
+        "all_gather of 2 ranks: 2 MiB is outside its table (1 KiB to 1 MiB)");
 }
 
 TEST_CASE("Operations without a table, and groups across nodes, keep to the law") {

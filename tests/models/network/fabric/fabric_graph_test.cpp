@@ -98,7 +98,8 @@ TEST_CASE("Oversubscription instead of spines is the same tree, both must agree"
   CHECK(over(leaf16 + R"("spines": 5)", 96).fabric.oversubscription == 3.2);
   CHECK(over(leaf16 + R"("spines": 5, "oversubscription": 3.2)", 96).fabric.tree.spines == 5);
   CHECK(refusal([] { over(leaf16 + R"("spines": 5, "oversubscription": 4)", 96); }) ==
-        "mine.json:/fabric/oversubscription: 16 cables down and 5 spines up are 3.2, found 4");
+        "mine.json:/fabric/oversubscription: 16 cables down and 5 spines up make an "
+        "oversubscription of 3.2, found 4");
 }
 
 TEST_CASE("Sprayed, the uplinks of a leaf are one trunk of their sum") {
@@ -166,8 +167,7 @@ TEST_CASE(
   CHECK(adaptive.name(taken.begin()->at(1)) == "leaf0 to spine5");
   CHECK(refusal([&] {
           spread(adaptive, {});
-        }).rfind("/cluster/fabric/routing: adaptive routing needs what every link carries", 0) ==
-        0);
+        }).rfind("/cluster/fabric/routing: adaptive routing needs the load of every link", 0) == 0);
 }
 
 TEST_CASE("On rails a port meets its rail at its leaf, and other rails above or never") {
@@ -285,31 +285,34 @@ TEST_CASE("Fabrics that cannot be are refused by their pointer") {
                 R"("dragonfly", "torus", "mesh", found "ring")");
   CHECK(refused(R"("kind": "torus")") == place + "/dimensions: missing");
   CHECK(refused(R"("kind": "torus", "dimensions": [4, 4])") ==
-        place + "/dimensions: room for 16 nodes, found 64");
+        place + "/dimensions: these dimensions have room for 16 nodes, found 64");
   CHECK(refused(R"("kind": "torus", "dimensions": [8, 8], "levels": 2)") ==
-        place + "/levels: a fabric of kind torus has none");
+        place + "/levels: does not apply to a fabric of kind torus");
   CHECK(refused(R"("kind": "mesh", "dimensions": [8, 8], "routing": "ecmp")") ==
-        place + "/routing: a torus or mesh routes dimension by dimension and has no choice");
+        place + "/routing: does not apply to a torus or mesh, which routes dimension by dimension");
   CHECK(refused(R"("kind": "dragonfly", "nodes_per_leaf": 1, "routers_per_group": 2,
                    "global_cables": 1)") ==
-        place + ": 64 nodes are 32 groups of 2, and global_cables join at most 3");
+        place + ": 64 nodes make 32 groups of 2; global_cables connect at most 3 groups");
   CHECK(refused(R"("kind": "dragonfly", "routing": "spray")")
             .rfind(place + R"(/routing: expected "d-mod-k", "ecmp" or "adaptive" on a dragonfly)",
                    0) == 0);
   CHECK(refused(leaf16 + R"("levels": 1)") ==
-        place + "/levels: one level joins 16 nodes, found 64");
+        place + "/levels: one level of switches connects at most 16 nodes, found 64");
   CHECK(refused(leaf16 + R"("levels": 4)") ==
         place + "/levels: expected an integer from 1 to 3, found 4");
   CHECK(refused(leaf16 + R"("oversubscription": [2, 2])") ==
-        place + "/oversubscription: 2 levels have 1 below others, found 2");
+        place +
+            "/oversubscription: expected one value, or a list of 1 (one per level below the top), "
+            "found 2");
   CHECK(refused(leaf16 + R"("leaves_per_pod": 4)") ==
-        place + "/leaves_per_pod: only three levels of switches have pods");
-  CHECK(refused(leaf16 + R"("pxn": true)") == place + "/pxn: only rails have PXN");
+        place + "/leaves_per_pod: leaves_per_pod needs 3 levels of switches");
+  CHECK(refused(leaf16 + R"("pxn": true)") ==
+        place + "/pxn: pxn applies only to fabrics with rails");
   CHECK(refused(R"("kind": "rail_only", "pxn": false)") ==
-        place + "/pxn: rails that never meet need PXN");
+        place + "/pxn: rail_only needs pxn, because its rails are not connected");
   CHECK(refused(R"("kind": "rail_optimised", "levels": 3, "nodes_per_leaf": 4,
                    "leaves_per_pod": 7)") ==
-        place + "/leaves_per_pod: a pod has the leaves of all 2 rails, found 7");
+        place + "/leaves_per_pod: expected a multiple of the 2 rails, found 7");
   const hardware::Cluster vast =
       over(R"("kind": "rail_optimised", "nodes_per_leaf": 1000000)", 64, 64);
   CHECK(refusal([&] { FabricGraph{vast}; }) ==
