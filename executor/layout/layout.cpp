@@ -65,6 +65,11 @@ std::int64_t index_along(const models::Mesh& mesh, std::int64_t rank, models::Ax
   return std::find(members.begin(), members.end(), rank) - members.begin();
 }
 
+/// Which replicas hold this operand: those of the dense layers or those of the experts.
+models::MeshView view_of(const LayerKind& kind, const Operand& operand) {
+  return kind.expert_parameters > 0 ? operand.view : models::MeshView::dense;
+}
+
 }  // namespace
 
 Layout::Layout(const Program& program, std::int64_t rank)
@@ -180,11 +185,6 @@ PlacedTensor Layout::cut(const Operand& operand, models::MeshView view) const {
   const bool mirrored = program_.copies > 1 && 2 * stage_ >= stages;
   here.copy = operand.tied() || mirrored;
   return here;
-}
-
-/// Which replicas hold this operand: those of the dense layers or those of the experts.
-models::MeshView Layout::view_of(const LayerKind& kind, const Operand& operand) {
-  return kind.expert_parameters > 0 ? operand.view : models::MeshView::dense;
 }
 
 /// Places those parameters of a layer whose replicas are given by `view`.

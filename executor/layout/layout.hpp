@@ -6,7 +6,6 @@
 // on the first and the last stage, are cut at the same elements. Experts that have replicas of
 // their own (MeshView::experts) follow a chunk's other parameters, in buckets of their own.
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -64,8 +63,7 @@ class Layout {
  public:
   Layout(const models::Program& program, std::int64_t rank);
 
-  /// Trained tensors; and frozen ones, which have neither gradient nor state and are stored in a
-  /// buffer of their own on every replica.
+  /// Trained tensors; and frozen ones, without gradient or state, which every replica stores apart.
   const std::vector<StateTensor>& tensors() const { return tensors_; }
   const std::vector<StateTensor>& frozen_tensors() const { return frozen_tensors_; }
   const std::vector<PlacedTensor>& frozen() const { return frozen_; }
@@ -78,8 +76,6 @@ class Layout {
   std::int64_t elements() const { return elements_; }  // of a buffer, padding included
   std::int64_t owned() const { return owned_; }        // that this rank updates
   bool sharded() const { return dense_.count > 1 || experts_.count > 1; }
-  /// Of any bucket.
-  std::int64_t most_owners() const { return std::max(dense_.count, experts_.count); }
   /// Where a bucket's piece of this rank begins in the buffers.
   std::int64_t piece_of(const Bucket& bucket) const;
   /// The bucket that an element of the buffers lies in.
@@ -113,7 +109,6 @@ class Layout {
   std::uint32_t tensor_named(std::int64_t layer, const models::Operand& operand);
   void place_chunk(std::uint32_t chunk);
   void place_kind(const models::LayerKind& kind, std::int64_t layer, models::MeshView view);
-  static models::MeshView view_of(const models::LayerKind& kind, const models::Operand& operand);
   std::int64_t begin_of(const models::LayerKind& kind, std::int64_t layer,
                         models::MeshView view) const;
   Owners owners_of(models::AxisSet replicas) const;

@@ -115,9 +115,8 @@ std::int64_t MemoryPlan::size_of(std::uint16_t type) const {
   // A gathered bucket ends with the last owner's padding, less than one element for each owner; a
   // tied table splits a bucket into three.
   const std::int64_t buckets = program_.tied == models::TiedTable::copied ? 3 : 1;
-  const std::int64_t owners =
-      std::max(program_.shards(), program_.mesh.degree(models::MeshAxis::expert_data));
-  const std::int64_t padding = program_.sharding.parameters ? buckets * owners * 8 : 0;
+  const std::int64_t padding =
+      program_.sharding.parameters ? buckets * program_.most_shards() * 8 : 0;
   return aligned(ranks_.types[type].bytes.count() + padding);
 }
 

@@ -62,7 +62,7 @@ void Weights::hold_buckets(HeldMemory& memory) {
     if (!each.bucket) continue;
     bucket_offsets_.push_back(bytes);
     bytes +=
-        aligned(each.bytes.count() + rank_.layout.most_owners() * width_of(formats().gradient));
+        aligned(each.bytes.count() + rank_.program.most_shards() * width_of(formats().gradient));
   }
   buckets_ = memory.hold(BufferKind::gradient, bytes);
   filled_.assign(rank_.layout.buckets().size(), nullptr);

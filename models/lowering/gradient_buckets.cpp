@@ -12,6 +12,16 @@ bool shards_experts(const Program& program) {
          std::any_of(program.kinds.begin(), program.kinds.end(), apart);
 }
 
+const Unit* sharded_experts(const Program& program, const Unit& dense) {
+  if (!shards_experts(program)) return nullptr;
+  const auto found =
+      std::find_if(program.units.begin(), program.units.end(), [&](const Unit& each) {
+        return each.view == MeshView::experts && each.layer == dense.layer &&
+               each.kinds.front() == dense.kinds.back();
+      });
+  return found == program.units.end() ? nullptr : &*found;
+}
+
 GradientBuckets::GradientBuckets(Program& program, std::uint32_t rank_class, bool overlaps)
     : program_{program},
       class_{rank_class},

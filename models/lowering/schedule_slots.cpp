@@ -214,17 +214,6 @@ SequenceCut sequence_cut(const Plan& plan) {
   return balanced ? SequenceCut::early_and_late : SequenceCut::contiguous;
 }
 
-/// The plan's lengths in turn, until the sequence is full; the last is cut off there.
-std::vector<std::int64_t> documents_of(const Plan& plan) {
-  std::vector<std::int64_t> lengths;
-  if (plan.sequence_lengths.empty()) return lengths;
-  for (std::int64_t left = plan.seq_len; left > 0; left -= lengths.back()) {
-    const std::int64_t next = plan.sequence_lengths[lengths.size() % plan.sequence_lengths.size()];
-    lengths.push_back(std::min(left, next));
-  }
-  return lengths;
-}
-
 void state_facts(Program& program, const BlockInputs& inputs) {
   const Plan& plan = inputs.plan;
   program.step = {.micro_batches = plan.micro_batches(),

@@ -90,17 +90,8 @@ class Sharder {
   const Unit& unit_of(const ShardPart& part) const {
     return program_.units[part.segment.first_unit];
   }
-  /// The unit of its experts, where those are gathered apart; of embedding and head as one, the
-  /// head's, which stay with them.
   const Unit* experts_of(const ShardPart& part) const {
-    if (!shards_experts(program_)) return nullptr;
-    const Unit& unit = unit_of(part);
-    const auto found =
-        std::find_if(program_.units.begin(), program_.units.end(), [&](const Unit& each) {
-          return each.view == MeshView::experts && each.layer == unit.layer &&
-                 each.kinds.front() == unit.kinds.back();
-        });
-    return found == program_.units.end() ? nullptr : &*found;
+    return sharded_experts(program_, unit_of(part));
   }
 
   // --- weights ------------------------------------------------------------------------------

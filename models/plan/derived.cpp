@@ -22,4 +22,14 @@ std::int64_t attended_length(const Plan& plan) {
   return sum > 0 ? std::max<std::int64_t>(1, std::llround(squares / sum)) : plan.seq_len;
 }
 
+std::vector<std::int64_t> documents_of(const Plan& plan) {
+  std::vector<std::int64_t> lengths;
+  if (plan.sequence_lengths.empty()) return lengths;
+  for (std::int64_t left = plan.seq_len; left > 0; left -= lengths.back()) {
+    const std::int64_t next = plan.sequence_lengths[lengths.size() % plan.sequence_lengths.size()];
+    lengths.push_back(std::min(left, next));
+  }
+  return lengths;
+}
+
 }  // namespace orrery::models

@@ -2,6 +2,7 @@
 // Quantities that follow from a complete plan without being fields of it.
 
 #include <cstdint>
+#include <vector>
 
 #include "models/plan/plan.hpp"
 
@@ -44,5 +45,9 @@ inline bool keeps_most_weights(const Plan& plan) {
 /// Document length that gives the work of attention: the mean over tokens of the length of their
 /// document, sum l^2 / sum l; seq_len where nothing is packed.
 std::int64_t attended_length(const Plan& plan);
+
+/// Lengths of the documents of one packed sequence: the plan's lengths in turn until the sequence
+/// is full; the last document is cut off there. Empty: the sequence is one document.
+std::vector<std::int64_t> documents_of(const Plan& plan);
 
 }  // namespace orrery::models

@@ -7,6 +7,7 @@
 // that no consumer reads the plan or the model. Left out: how long anything takes, which depends on
 // the cluster and the software (models/evaluation/priced.hpp).
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -80,6 +81,10 @@ struct Program {
   const LayerKind& kind(ModelPart part) const;
   /// Number of ranks over which state is sharded.
   std::int64_t shards() const { return mesh.degree(sharding.over); }
+  /// The most ranks that share the state of any unit: experts may have more replicas than the rest.
+  std::int64_t most_shards() const {
+    return std::max(shards(), mesh.degree(MeshAxis::expert_data));
+  }
 };
 
 /// One rank's list as text, one instruction per line, for reading and for `diff`.
