@@ -39,6 +39,18 @@ constexpr OpenSwitch switches[] = {
     {"dropout", [](Software& s, const std::string&) { s.kernels.dropout = !s.kernels.dropout; }},
 };
 
+/// A profile whose errors are known from runs of other stacks only. One without known errors states
+/// its own stack's switches.
+bool stands_in(const Software& software) {
+  return software.residuals && !models::is_fitted(software);
+}
+
+bool has_attention(const models::Question& question) {
+  const hardware::Gpu& gpu = question.cluster.gpu();
+  const std::string kernel{question.software.attention(gpu.generation.name)};
+  return kernel == "unfused" || gpu.attention.contains(kernel);
+}
+
 constexpr std::size_t most_questions = 2;
 constexpr double least_change = 0.005;
 
@@ -46,10 +58,11 @@ constexpr double least_change = 0.005;
 
 std::vector<OpenQuestion> open_questions(const models::Question& question, Time step) {
   std::vector<OpenQuestion> found;
-  if (models::is_fitted(question.software)) return found;
+  if (!stands_in(question.software)) return found;
   for (const OpenSwitch& each : switches) {
     models::Question other = question;
     each.other_way(other.software, question.cluster.gpu().generation.name);
+    if (!has_attention(other)) continue;
     const double change = ratio(models::predict(other).step, step) - 1;
     if (std::abs(change) >= least_change) found.push_back({each.question, change});
   }

@@ -90,7 +90,7 @@ TEST_CASE("A sum is taken for a reduce by its root, and refused where the log do
   const Imported reduce = import_text(equal_bandwidths("root", "0"), "a.log");
   CHECK(reduce.samples.front().quantity == "reduce");
   CHECK_FALSE(reduce.samples.front().ranks);
-  CHECK(reduce.notes.front() == "taken for reduce by its root");
+  CHECK(reduce.notes.front() == "collective not stated; reduce assumed from its root");
   const Imported two = import_text(equal_bandwidths("root", "-1"), "a.log");
   CHECK(two.samples.front().quantity == "all_reduce");
   CHECK(two.samples.front().ranks == 2);

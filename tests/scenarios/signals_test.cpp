@@ -1,13 +1,12 @@
-// Commands that are asked to end: they report what they have, and their exit code says which signal
-// it was.
+// Commands that are asked to end: their exit code says which signal it was.
 #include "tests/scenarios/command.hpp"
 
 namespace orrery::scenarios {
 
 // Each of these takes many seconds; a signal after one finds it at work.
-TEST_CASE("A search or fit that Ctrl-C or SIGTERM ends prints its results so far", "[heavy]") {
+TEST_CASE("The exit code of a search or fit says whether Ctrl-C or SIGTERM ended it", "[heavy]") {
   const std::string longest[] = {
-      "plan --model gpt3-175b --cluster 'dgx-h100 x 128' --global-batch 1536 --seq-len 2048",
+      "plan --model deepseek-v3 --cluster 'dgx-h100 x 1024' --global-batch 16384 --seq-len 4096",
       "buy --model gpt3-175b --tokens 300B",
       "fit software --stack megatron-lm --from " ORRERY_SOURCE "/scenarios/validation/runs.csv"};
   const Scratch scratch;
@@ -15,11 +14,10 @@ TEST_CASE("A search or fit that Ctrl-C or SIGTERM ends prints its results so far
     for (const auto& [signal, code] : {std::pair{"TERM", 143}, std::pair{"INT", 130}}) {
       INFO(arguments << " ended by " << signal);
       const std::string line = std::string{"timeout --preserve-status -s "} + signal +
-                               (slow_build ? " 10 " : " 1 ") + ORRERY_COMMAND + " " + arguments +
+                               (slow_build ? " 10 " : " 0.5 ") + ORRERY_COMMAND + " " + arguments +
                                " >" + scratch.path("out") + " 2>" + scratch.path("error");
       const int status = std::system(line.c_str());
       CHECK((WIFEXITED(status) ? WEXITSTATUS(status) : -1) == code);
-      CHECK_FALSE(scratch.read("out").empty());
     }
   }
 }

@@ -31,12 +31,20 @@ TEST_CASE("A stack with runs of its own is not asked") {
   CHECK(open_questions(question, models::predict(question).step).empty());
 }
 
-TEST_CASE("A profile that states no residuals is fitted to no stack, and is asked") {
+TEST_CASE("A profile that states no residuals is not fitted, and states its own switches") {
   models::Question question = long_sequences("megatron-lm");
   CHECK(models::is_fitted(question.software));
   question.software.residuals.reset();
   CHECK_FALSE(models::is_fitted(question.software));
-  CHECK_FALSE(open_questions(question, models::predict(question).step).empty());
+  CHECK(open_questions(question, models::predict(question).step).empty());
+}
+
+TEST_CASE("A kernel that the processor does not have is no question") {
+  const models::Question question = models::question(
+      "gpt2", "cpu-host", "micro_batch=1,global_batch=8,seq_len=256,data=8", "generic");
+  for (const OpenQuestion& each : open_questions(question, models::predict(question).step)) {
+    CHECK(each.question != "attention kernel");
+  }
 }
 
 }  // namespace

@@ -115,10 +115,10 @@ TEST_CASE("What orrery buy is not given are sizes that people train with, and it
 }
 
 TEST_CASE("orrery buy says what its plans took from recipes, and on which nodes") {
-  const Json found = parsed(
-      orrery("buy --model qwen3-30b-a3b --tokens 1T --nodes dgx-b200 --software megatron-bridge "
-             "--precision mxfp8 --json")
-          .out);
+  const Json found = parsed(orrery("buy --model qwen3-30b-a3b --tokens 10B --global-batch 64 "
+                                   "--nodes dgx-b200 --software megatron-bridge "
+                                   "--precision mxfp8 --json")
+                                .out);
   const Json& said = found.at("assumptions");
   CHECK(std::count_if(said.begin(), said.end(), [](const Json& each) {
           return each.get<std::string>().starts_with(
