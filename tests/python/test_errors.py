@@ -49,7 +49,7 @@ def test_a_file_that_is_no_json_is_told_by_its_name(tmp_path):
 
 
 def test_a_value_that_json_cannot_say_is_a_type_error(small):
-    with pytest.raises(TypeError, match="expected what JSON can say"):
+    with pytest.raises(TypeError, match="expected a JSON value"):
         small.replace({"/plan/tensor": object()})
 
 

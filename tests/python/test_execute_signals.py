@@ -184,7 +184,7 @@ def test_checkpoints_are_verified(model, tmp_path):
     execute(model, "--steps", "4", "--checkpoint-every", "2", "--checkpoint", str(folder))
     verified = outcome([COMMAND, "checkpoint", "verify", str(folder)])
     assert verified.returncode == 0
-    assert [each.split(": ")[1] for each in verified.stdout.splitlines()] == ["whole", "whole"]
+    assert [each.split(": ")[1] for each in verified.stdout.splitlines()] == ["complete", "complete"]
     data = folder / "step-0000000002" / "part-00000.bin"
     data.write_bytes(data.read_bytes()[:-1])
     verified = outcome([COMMAND, "checkpoint", "verify", str(folder)])
