@@ -391,8 +391,7 @@ TEST_CASE("What experts cannot be cut to is refused in words") {
   Plan alone = expert_plan(1, 4, 4);
   alone.zero = Zero::three;
   alone.offload = Offload::parameters;
-  CHECK(first(alone) ==
-        "/offload: offload parameters needs data-parallel replicas of the experts");
+  CHECK(first(alone) == "/offload: offload parameters needs data-parallel replicas of the experts");
   const auto dense = conflicts(expert_plan(1, 2, 2), tiny_gpt(2), 2);
   REQUIRE(!dense.empty());
   CHECK(dense.front().problem == "expert 2 needs a model with experts");
