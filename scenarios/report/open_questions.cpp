@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
+
+#include "sim/errors.hpp"
 
 namespace orrery::scenarios {
 
@@ -45,10 +48,15 @@ bool stands_in(const Software& software) {
   return software.residuals && !models::is_fitted(software);
 }
 
-bool has_attention(const models::Question& question) {
-  const hardware::Gpu& gpu = question.cluster.gpu();
-  const std::string kernel{question.software.attention(gpu.generation.name)};
-  return kernel == "unfused" || gpu.attention.contains(kernel);
+/// Relative change of the step with a switch set the other way; nullopt where the plan does not run
+/// so, or the GPU has no such kernel.
+std::optional<double> change_of(const OpenSwitch& one, models::Question question, Time step) {
+  one.other_way(question.software, question.cluster.gpu().generation.name);
+  try {
+    return ratio(models::predict(question).step, step) - 1;
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
 }
 
 constexpr std::size_t most_questions = 2;
@@ -60,11 +68,8 @@ std::vector<OpenQuestion> open_questions(const models::Question& question, Time 
   std::vector<OpenQuestion> found;
   if (!stands_in(question.software)) return found;
   for (const OpenSwitch& each : switches) {
-    models::Question other = question;
-    each.other_way(other.software, question.cluster.gpu().generation.name);
-    if (!has_attention(other)) continue;
-    const double change = ratio(models::predict(other).step, step) - 1;
-    if (std::abs(change) >= least_change) found.push_back({each.question, change});
+    const auto change = change_of(each, question, step);
+    if (change && std::abs(*change) >= least_change) found.push_back({each.question, *change});
   }
   std::stable_sort(found.begin(), found.end(), [](const OpenQuestion& a, const OpenQuestion& b) {
     return std::abs(a.change) > std::abs(b.change);

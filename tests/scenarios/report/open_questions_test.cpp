@@ -39,6 +39,15 @@ TEST_CASE("A profile that states no residuals is not fitted, and states its own 
   CHECK(open_questions(question, models::predict(question).step).empty());
 }
 
+TEST_CASE("A switch that the plan cannot have the other way is no question") {
+  // Context parallelism needs a fused attention kernel.
+  const models::Question question = models::question(
+      "llama3-8b", "dgx-h100 x 1", "context=2,global_batch=8,seq_len=8192", "generic");
+  for (const OpenQuestion& each : open_questions(question, models::predict(question).step)) {
+    CHECK(each.question != "attention kernel");
+  }
+}
+
 TEST_CASE("A kernel that the processor does not have is no question") {
   const models::Question question = models::question(
       "gpt2", "cpu-host", "micro_batch=1,global_batch=8,seq_len=256,data=8", "generic");
