@@ -12,12 +12,14 @@ bool shards_experts(const Program& program) {
          std::any_of(program.kinds.begin(), program.kinds.end(), apart);
 }
 
-const Unit* sharded_experts(const Program& program, const Unit& dense) {
+const Unit* sharded_experts(const Program& program, const Segment& part) {
   if (!shards_experts(program)) return nullptr;
+  if (part.experts.units > 0) return &program.units[part.experts.first_unit];
+  const Unit& dense = program.units[part.first_unit];
+  if (dense.kinds.size() == 1) return nullptr;
   const auto found =
       std::find_if(program.units.begin(), program.units.end(), [&](const Unit& each) {
-        return each.view == MeshView::experts && each.layer == dense.layer &&
-               each.kinds.front() == dense.kinds.back();
+        return each.view == MeshView::experts && each.kinds.front() == dense.kinds.back();
       });
   return found == program.units.end() ? nullptr : &*found;
 }

@@ -73,9 +73,10 @@ class GradientBuckets {
 
 /// Do experts have replicas of their own, each of which holds a share of their state?
 bool shards_experts(const Program& program);
-/// The unit of experts that is gathered with this dense unit, if there is one: those of its layer,
-/// or of the head, also where embedding and head are one unit.
-const Unit* sharded_experts(const Program& program, const Unit& dense);
+/// The unit of experts that is gathered with a part's dense unit, if there is one: those of its
+/// layer or of the head. Where embedding and head are one unit, the head's experts, whichever of
+/// them runs.
+const Unit* sharded_experts(const Program& program, const Segment& part);
 
 /// Elements of one rank's piece, where state is cut into equal pieces and the last one padded.
 inline std::int64_t piece_of(const Program& program, std::int64_t elements,

@@ -91,7 +91,7 @@ class Sharder {
     return program_.units[part.segment.first_unit];
   }
   const Unit* experts_of(const ShardPart& part) const {
-    return sharded_experts(program_, unit_of(part));
+    return sharded_experts(program_, part.segment);
   }
 
   // --- weights ------------------------------------------------------------------------------

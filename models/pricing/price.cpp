@@ -137,8 +137,9 @@ class Pricer {
   /// Queue time of the first collectives of this sort that move a unit of that kind: of its dense
   /// parameters and of its experts.
   Time time_of_units(const PricedProgram& priced, std::uint32_t kind, Collective sort) const {
-    return time_of_units(priced, kind, sort, MeshView::dense) +
-           time_of_units(priced, kind, sort, MeshView::experts);
+    const Time dense = time_of_units(priced, kind, sort, MeshView::dense);
+    if (program_.kinds[kind].expert_parameters == 0) return dense;
+    return dense + time_of_units(priced, kind, sort, MeshView::experts);
   }
   Time time_of_units(const PricedProgram& priced, std::uint32_t kind, Collective sort,
                      MeshView view) const {

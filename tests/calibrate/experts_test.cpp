@@ -43,7 +43,7 @@ TEST_CASE("Rows by Zipf's law fall as one over the expert's place, and none is l
 
 // The rule fills tiles of 128: {128, 128} takes what one product of 256 rows does, {250, 6} half as
 // long again. Times are 1.5 of the rule.
-TEST_CASE("A ratio over the rule is found again, and told over one plain product") {
+TEST_CASE("A ratio over the rule is recovered and reported relative to one plain GEMM") {
   const hardware::Gpu gpu = plain_gpu();
   std::vector<GroupedPoint> points;
   for (const Rows& rows : {Rows{128, 128}, Rows{250, 3, 3}}) {
@@ -63,7 +63,7 @@ TEST_CASE("A ratio over the rule is found again, and told over one plain product
   CHECK(fit_grouped(points, without).empty());
 }
 
-TEST_CASE("The last expert with rows is compared before products of experts are timed") {
+TEST_CASE("The last expert with rows is compared before grouped GEMMs are timed") {
   /// Adds to one element of the last expert with rows: of three rows the last, column (6 - 1) / 2.
   class Wrong final : public executor::CpuDevice {
    public:

@@ -115,7 +115,7 @@ TEST_CASE("Runs that lost the processor are discarded one by one") {
   CHECK(found[0].discarded_runs == 5);
 }
 
-TEST_CASE("Where every run lost the processor, such runs are kept and told") {
+TEST_CASE("Where every run lost the processor, such runs are kept and reported") {
   FakeClock clock;
   FakeSubject subject{clock, "subject", {100_us}};
   subject.preempted = [](int) { return true; };
@@ -125,7 +125,7 @@ TEST_CASE("Where every run lost the processor, such runs are kept and told") {
   CHECK(found[0].runs() == 10);
 }
 
-TEST_CASE("On a machine that never calms down the least disturbed batch is kept and told") {
+TEST_CASE("On a machine that never calms down the least disturbed batch is kept and reported") {
   FakeClock clock;
   FakeSubject steady{clock, "steady", {100_us}};
   Harness harness{clock, rules(), 1};

@@ -138,7 +138,7 @@ TEST_CASE("Old device ids and names are read alike") {
   CHECK(import_text(log, "a.log").samples.front().device == "NVIDIA H100 80GB HBM3");
 }
 
-TEST_CASE("Rows of size 0 are dropped and told, strange lines are kept to be shown") {
+TEST_CASE("Rows of size 0 are dropped and reported, unknown lines are kept and shown") {
   const std::string empty =
       "           0             0     float     sum      -1    15.51    0.00    0.00      0    "
       "15.52   "

@@ -60,9 +60,9 @@ TEST_CASE("Every node and cluster of the catalogue loads as it is and twice") {
     CHECK(cluster.collectives.network > 0_us);
     CHECK(named_cluster(name).nodes == 1);
     // What is shipped leans on no default.
-    for (const std::string& told : cluster.assumptions) {
-      CHECK(told.find("not given") == std::string::npos);
-      CHECK(told.find("constants of") == std::string::npos);
+    for (const std::string& sentence : cluster.assumptions) {
+      CHECK(sentence.find("network not stated") == std::string::npos);
+      CHECK(sentence.find("fabric not stated") == std::string::npos);
     }
   }
   for (const std::string& name : Catalogue::clusters()) {

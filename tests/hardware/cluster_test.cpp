@@ -27,7 +27,7 @@ std::string cluster_error(const std::string& text) {
   return "no error";
 }
 
-bool told(const Cluster& cluster, const std::string& sentence) {
+bool assumes(const Cluster& cluster, const std::string& sentence) {
   return std::count(cluster.assumptions.begin(), cluster.assumptions.end(), sentence) == 1;
 }
 
@@ -53,21 +53,21 @@ std::string own_gpu(const std::string& change = "{}") {
 
 }  // namespace
 
-TEST_CASE("A GPU without curves borrows its generation's shares of peak and says so") {
+TEST_CASE("A GPU without curves uses the shares of peak of its generation and says so") {
   const Cluster cluster = read(own_gpu());
   CHECK(cluster.gpu().gemm.at(DType::bf16).compute_share ==
         named_gpu("h100").gemm.at(DType::bf16).compute_share);
-  CHECK(told(cluster, "gemm bf16 curve of my-gpu is missing; that of h100-sxm-80gb is used"));
-  CHECK(told(cluster, "gemm fp8 curve of my-gpu is missing; that of h100-sxm-80gb is used"));
-  CHECK(
-      told(cluster, "attention flash-3 curve of my-gpu is missing; that of h100-sxm-80gb is used"));
-  CHECK(told(cluster, "memory-bound curve of my-gpu is missing; that of h100-sxm-80gb is used"));
-  CHECK(told(cluster,
-             "constants of the scale-up network not stated; those of nvlink4-switch assumed"));
-  CHECK(told(cluster, "latency class of the fabric not stated; infiniband assumed"));
+  CHECK(assumes(cluster, "gemm bf16 curve of my-gpu is missing; that of h100-sxm-80gb is used"));
+  CHECK(assumes(cluster, "gemm fp8 curve of my-gpu is missing; that of h100-sxm-80gb is used"));
+  CHECK(assumes(cluster,
+                "attention flash-3 curve of my-gpu is missing; that of h100-sxm-80gb is used"));
+  CHECK(assumes(cluster, "memory-bound curve of my-gpu is missing; that of h100-sxm-80gb is used"));
+  CHECK(assumes(cluster,
+                "constants of the scale-up network not stated; those of nvlink4-switch assumed"));
+  CHECK(assumes(cluster, "latency class of the fabric not stated; infiniband assumed"));
 }
 
-TEST_CASE("Borrowed shares meet the borrower's own peak") {
+TEST_CASE("Fallback shares are multiplied by the GPU's own peak") {
   // Same share, half the peak and 2 TB/s: a product without traffic takes 989 / 500 as long.
   const Cluster cluster = read(own_gpu());
   const Flops work{1'000'000'000'000'000};
@@ -77,7 +77,7 @@ TEST_CASE("Borrowed shares meet the borrower's own peak") {
   CHECK(ratio(here, there) == Approx(989.0 / 500));
 }
 
-TEST_CASE("A measured GPU tells no loan but of the dtypes and kernels that it lacks") {
+TEST_CASE("A measured GPU reports fallbacks only for the dtypes and kernels that it lacks") {
   const Cluster cluster = named_cluster("dgx-h100 x 2");
   CHECK(cluster.assumptions.empty());
   const auto all = fallback_notes(cluster.gpu());
@@ -138,11 +138,11 @@ TEST_CASE("What is like an entry is that entry with its changes, which are given
   CHECK(expand_cluster(file.root()).at("/node/sources/~1gpus"_json_pointer) == "given");
 }
 
-TEST_CASE("A GPU that is like another under a name of its own borrows that one's curves") {
+TEST_CASE("A GPU that is like another under a name of its own uses that one's curves") {
   const Cluster cluster = read(R"({"node": {"like": "hgx-b200",
       "gpu": {"like": "b300-sxm", "name": "b300-cut", "memory": "200 GiB"}}})");
-  CHECK(told(cluster, "gemm bf16 curve of b300-cut is missing; that of b300-sxm is used"));
-  CHECK(told(cluster, "attention cudnn curve of b300-cut is missing; that of b300-sxm is used"));
+  CHECK(assumes(cluster, "gemm bf16 curve of b300-cut is missing; that of b300-sxm is used"));
+  CHECK(assumes(cluster, "attention cudnn curve of b300-cut is missing; that of b300-sxm is used"));
 }
 
 TEST_CASE("The collective constants follow the links that they were measured on") {
@@ -225,10 +225,10 @@ TEST_CASE("A leaf's ports that face down hold one node each on rails, else one f
   CHECK(tree(R"("nodes_per_leaf": 20)") == 20);
 }
 
-TEST_CASE("A GPU whose sustained rate nobody knows borrows that of its generation") {
+TEST_CASE("A GPU without a sustained rate uses that of its generation") {
   const Cluster cluster = read(own_gpu());
   CHECK(cluster.gpu().sustained_share == named_gpu("h100").sustained_share);
-  CHECK(told(cluster, "sustained share of my-gpu is missing; that of h100-sxm-80gb is used"));
+  CHECK(assumes(cluster, "sustained share of my-gpu is missing; that of h100-sxm-80gb is used"));
 }
 
 TEST_CASE("The example in the catalogue's README is a cluster") {

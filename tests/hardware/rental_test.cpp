@@ -62,17 +62,17 @@ TEST_CASE("A cluster is priced as it is rented, and says where nobody rents as m
   CHECK(named_cluster("hgx-h100").price_per_gpu_hour->count() == 3.20);
   const Cluster many = named_cluster("hgx-h100 x 2");
   CHECK(many.price_per_gpu_hour->count() == 3.99);
-  const auto told = [](const Cluster& cluster) {
+  const auto assumed = [](const Cluster& cluster) {
     return std::any_of(cluster.assumptions.begin(), cluster.assumptions.end(),
                        [](const std::string& each) {
                          return each.rfind("price_per_gpu_hour: rented one ", 0) == 0;
                        });
   };
-  CHECK(!told(many));
+  CHECK(!assumed(many));
   const Cluster singles = named_cluster("gh200-1x x 4");
   CHECK(singles.price_per_gpu_hour->count() == 2.29);
-  CHECK(told(singles));
-  CHECK(!told(named_cluster("gh200-1x")));
+  CHECK(assumed(singles));
+  CHECK(!assumed(named_cluster("gh200-1x")));
 }
 
 TEST_CASE("Another number of nodes has the price of as many, unless the price was given") {

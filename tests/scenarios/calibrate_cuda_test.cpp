@@ -48,9 +48,9 @@ TEST_CASE("A calibration on a stand-in makes a profile that simulate and execute
       scratch, "calibrate --backend cuda --widest 128 --budget 4s --json --out " + profile);
   INFO(ran.error);
   REQUIRE(ran.exit_code == 0);
-  const Json told = parsed(ran.out);
-  CHECK(told.at("gpu") == "NVIDIA H200");
-  CHECK(told.at("failures").empty());
+  const Json reported = parsed(ran.out);
+  CHECK(reported.at("gpu") == "NVIDIA H200");
+  CHECK(reported.at("failures").empty());
   const Json made = parsed(scratch.read("gpu.json"));
   CHECK(made.at("node").at("gpu").at("name") == "h200-sxm-141gb");
   CHECK(made.at("node").at("gpu").at("measured").at("gemm").contains("bf16"));

@@ -47,9 +47,9 @@ const std::string one_step = "gpt-1rank --steps 1 ";
 std::vector<double> losses(const Ran& ran) {
   INFO(ran.error);
   REQUIRE(ran.exit_code == 0);
-  const Json told = parsed(ran.out);
+  const Json reported = parsed(ran.out);
   std::vector<double> found;
-  for (const Json& step : told.at("steps")) found.push_back(step.at("loss"));
+  for (const Json& step : reported.at("steps")) found.push_back(step.at("loss"));
   return found;
 }
 
@@ -103,10 +103,10 @@ TEST_CASE("Kernels launched as CUDA graphs compute the same and are counted") {
   const std::string graphs = "--set /plan/cuda_graphs=true ";
   const Ran with = installed.execute(run + graphs + "--json --explain");
   CHECK(losses(with) == losses(installed.execute(run + "--json")));
-  const std::string told =
+  const std::string reported =
       "kernels in CUDA graphs cannot be timed individually: the step is recorded instruction by "
       "instruction\n";
-  CHECK(with.error.find(told) != std::string::npos);
+  CHECK(with.error.find(reported) != std::string::npos);
   const Json json = parsed(with.out);
   INFO(json.at("cuda_graphs").dump());
   CHECK(json.at("cuda_graphs").at("graphs") == 8 + 4 * 4);
@@ -115,7 +115,7 @@ TEST_CASE("Kernels launched as CUDA graphs compute the same and are counted") {
   const Ran text = installed.execute(run + graphs);
   INFO(text.out);
   CHECK(text.out.find("  CUDA graphs ") != std::string::npos);
-  CHECK(text.error.find(told) == std::string::npos);
+  CHECK(text.error.find(reported) == std::string::npos);
   CHECK(parsed(installed.execute(run + "--json").out).count("cuda_graphs") == 0);
 }
 

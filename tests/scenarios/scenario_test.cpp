@@ -176,8 +176,8 @@ TEST_CASE("A machine of cores lends a plan as many as it asks for, a node of GPU
   json["plan"] = {{"data", 2}, {"tensor", 2}, {"global_batch", 4}, {"precision", "fp32"}};
   const models::Question question = Scenario::parse(json, "cores").question();
   CHECK(question.cluster.gpus() == 4);
-  const auto& told = question.assumptions;
-  CHECK(std::count(told.begin(), told.end(), "/cluster: 4 of 8 cores are used") == 1);
+  const auto& reported = question.assumptions;
+  CHECK(std::count(reported.begin(), reported.end(), "/cluster: 4 of 8 cores are used") == 1);
 
   json["plan"]["data"] = 8;  // 16 ranks on 8 cores
   CHECK(refused([&] { Scenario::parse(json, "cores").question(); }) ==

@@ -196,9 +196,9 @@ TEST_CASE("A number changed on the command line changes the answer") {
 
 TEST_CASE("Defaults that were filled in are named") {
   const Json json = simulated("--model gpt2 --cluster dgx-a100-80gb");
-  const Json& told = json["assumptions"];
+  const Json& reported = json["assumptions"];
   std::set<std::string> all;
-  for (const Json& each : told) all.insert(each.get<std::string>());
+  for (const Json& each : reported) all.insert(each.get<std::string>());
   CHECK(all.count("/software: not stated; generic assumed") == 1);
   CHECK(all.count("/plan/micro_batch: not stated; 1 assumed") == 1);
 }

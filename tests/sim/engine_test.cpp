@@ -287,10 +287,10 @@ TEST_CASE("What has no time left to happen is refused") {
 
 TEST_CASE("A handler may not run the engine that runs it") {
   Engine engine;
-  std::string told;
-  engine.at(1_ps, [&] { told = refusal([&] { engine.run(); }); });
+  std::string reported;
+  engine.at(1_ps, [&] { reported = refusal([&] { engine.run(); }); });
   engine.run();
-  CHECK(told == "the engine is already running: a handler may not run it");
+  CHECK(reported == "the engine is already running: a handler may not run it");
 }
 
 struct Ear {

@@ -2,8 +2,8 @@
 // (queued_device .hpp), so that `orrery execute --backend cuda` is tested from its flags to its
 // report.
 //
-//   STAND_IN_GPU   what they are called, "NVIDIA H200" unless told
-//   STAND_IN_GPUS  how many there are: 1 unless told; 0 is a machine whose GPU is hidden
+//   STAND_IN_GPU   what they are called, "NVIDIA H200" by default
+//   STAND_IN_GPUS  how many there are: 1 by default; 0 is a machine whose GPU is hidden
 //   STAND_IN_NCCL  set: says that it has NCCL
 
 #include <cstdlib>

@@ -25,7 +25,7 @@ Plan exchanging(Compression compression, double share = 1.0) {
 TEST_CASE("Gradients in fp16 are right to its rounding") {
   const Outcome plain = run({.model = small_llama(), .plan = exchanging(Compression::none)});
   const Outcome narrow = run({.model = small_llama(), .plan = exchanging(Compression::fp16)});
-  // 11 bits: half a unit of 2^-10 in each addend and in the sum.
+  // 11 bits: half a unit of 2^-10 in each term and in the sum.
   const double lost = distance(narrow.gradients, plain.gradients);
   CHECK(lost < 1.5e-3);
   CHECK(lost > 1e-6);

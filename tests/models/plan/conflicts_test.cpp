@@ -148,7 +148,7 @@ TEST_CASE("State is sharded in any pipeline, among replicas that share out all o
               "/prefetch: prefetch needs zero 3, which gathers weights"});
 }
 
-TEST_CASE("Compression needs whole gradients and somebody to send them to") {
+TEST_CASE("Compression needs unsharded gradients and data parallelism") {
   Plan plan = good_plan();
   plan.compression = Compression::fp16;
   CHECK(conflicts_of(plan, small_gpt()).empty());

@@ -117,7 +117,7 @@ TEST_CASE("A complete plan written as JSON is read back without an assumption") 
 }
 
 TEST_CASE("A sequence beyond the positions that a model was made for is reported") {
-  const auto told = [](Positions positions, std::int64_t length) {
+  const auto assumed = [](Positions positions, std::int64_t length) {
     Model model = planned_gpt();
     model.positions = positions;
     const auto document = Document::from(Json{{"seq_len", length}}, "plan.json");
@@ -128,14 +128,14 @@ TEST_CASE("A sequence beyond the positions that a model was made for is reported
     });
     return found == assumptions.end() ? "" : *found;
   };
-  CHECK(told(Positions::rotary, 4096) ==
+  CHECK(assumed(Positions::rotary, 4096) ==
         "/seq_len: 4096 is longer than the model's longest sequence, 2048; its rotary angles are "
         "extrapolated");
-  CHECK(told(Positions::alibi, 4096) ==
+  CHECK(assumed(Positions::alibi, 4096) ==
         "/seq_len: 4096 is longer than the model's longest sequence, 2048; its biases by distance "
         "are extrapolated");
-  CHECK(told(Positions::rotary, 2048).empty());
-  CHECK(told(Positions::learned, 4096).empty());  // a conflict
+  CHECK(assumed(Positions::rotary, 2048).empty());
+  CHECK(assumed(Positions::learned, 4096).empty());  // a conflict
 }
 
 TEST_CASE("Ranks that share a sequence leave fewer for data, and state their form") {

@@ -12,16 +12,16 @@ namespace orrery::models {
 namespace {
 
 TEST_CASE(
-    "The interval is the stack's residuals around the step, wider where curves are borrowed") {
-  // Measured over predicted from e^-0.1 to e^0.2; with two borrowed curves 1.3^2 = 1.69 times that.
+    "The interval is the stack's residuals around the step, wider where fallback curves are used") {
+  // Measured over predicted from e^-0.1 to e^0.2; with two fallback curves 1.3^2 = 1.69 times that.
   const Residuals residuals{.p10 = -0.1, .p90 = 0.2, .rows = 30, .source = "test"};
   const Uncertainty own = uncertainty_of(from_seconds(10), residuals, 0);
   CHECK(seconds(own.p10) == Approx(10 * std::exp(-0.1)));
   CHECK(own.p50 == from_seconds(10));
   CHECK(seconds(own.p90) == Approx(10 * std::exp(0.2)));
-  const Uncertainty borrowed = uncertainty_of(from_seconds(10), residuals, 2);
-  CHECK(seconds(borrowed.p10) == Approx(10 * std::exp(-0.169)));
-  CHECK(seconds(borrowed.p90) == Approx(10 * std::exp(0.338)));
+  const Uncertainty fallback = uncertainty_of(from_seconds(10), residuals, 2);
+  CHECK(seconds(fallback.p10) == Approx(10 * std::exp(-0.169)));
+  CHECK(seconds(fallback.p90) == Approx(10 * std::exp(0.338)));
 }
 
 TEST_CASE("A stack that nobody has fitted is as uncertain as the generic profile") {

@@ -43,7 +43,7 @@ TEST_CASE("What a stack runs again goes with the kind of recomputation that a pl
   const Model model = catalogue_model("llama3-8b");
   const hardware::Cluster cluster = hardware::named_cluster("dgx-h100 x 1");
   RecipeQuestion asked{.stack = "torchtitan", .model = model, .gpu = cluster.gpu()};
-  // torchtitan pre-trains so unless it is told otherwise.
+  // torchtitan pre-trains so unless the plan states otherwise.
   CHECK(recipe_choice(asked, "recompute") == "selective");
   CHECK(recipe_choice(asked, "fused_cross_entropy").is_null());
   asked.recompute = Recompute::selective;

@@ -16,7 +16,7 @@ const std::string header =
     "gpu,gpus,gpus_per_node,network,tp,pp,dp,zero_stage,recompute,precision,micro_batch,"
     "global_batch,step_time_s,set_aside\n";
 
-/// Three models at two micro-batches on eight A100; times as told.
+/// Three models at two micro-batches on eight A100; times as measured.
 std::string runs_of(const std::string& stack, const std::vector<double>& times, int year = 2021) {
   std::string text = header;
   std::size_t i = 0;

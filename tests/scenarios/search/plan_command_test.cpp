@@ -92,7 +92,7 @@ TEST_CASE("orrery plan says no with exit code 1, and what comes nearest") {
   CHECK(text.out.find("No plan:") != std::string::npos);
 }
 
-TEST_CASE("A batch that goes with no cut of the GPUs is reported with exit code 1") {
+TEST_CASE("A batch that no plan on these GPUs divides is reported with exit code 1") {
   // 24 GPUs: data is 1 or 7, and no tensor degree of a node (1, 2, 4, 8) leaves 24 / t within the
   // one layer of a pipeline.
   const Scratch scratch;

@@ -275,7 +275,7 @@ TEST_CASE("A plan that cannot run, and GPUs that fill no nodes, are skipped in w
   CHECK(std::get<Skip>(questions.of(run)).reason.find("unknown GPU 'abacus'") != std::string::npos);
 }
 
-TEST_CASE("Empty cells become the stack's defaults, each told") {
+TEST_CASE("Empty cells become the stack's defaults, each reported") {
   MeasuredRun run = first_run();
   run.vocab.reset();
   run.plan.erase("recompute");
@@ -286,13 +286,13 @@ TEST_CASE("Empty cells become the stack's defaults, each told") {
   const auto& question = std::get<models::Question>(asked);
   CHECK(question.model.vocab == question.software.defaults.vocab);
   CHECK(question.plan.micro_batch == 1);
-  const auto told = [&](const std::string& sentence) {
+  const auto reported = [&](const std::string& sentence) {
     return std::count(question.assumptions.begin(), question.assumptions.end(), sentence) == 1;
   };
-  CHECK(told("/model/vocab: not stated; 51200 assumed, the stack's default"));
-  CHECK(told("/plan/micro_batch: not stated; 1 assumed, the stack's default"));
-  CHECK(told("/plan/recompute: not stated; selective assumed, the stack's default"));
-  CHECK(told(
+  CHECK(reported("/model/vocab: not stated; 51200 assumed, the stack's default"));
+  CHECK(reported("/plan/micro_batch: not stated; 1 assumed, the stack's default"));
+  CHECK(reported("/plan/recompute: not stated; selective assumed, the stack's default"));
+  CHECK(reported(
       "/cluster/fabric: rate not stated; infiniband-hdr-fat-tree-2 assumed, as in hgx-a100-80gb"));
 }
 

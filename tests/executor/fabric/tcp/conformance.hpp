@@ -37,7 +37,7 @@ inline void put_element(Element element, std::int64_t value, std::byte* to) {
 }
 
 /// Of member `m` at position `i`: at most 7 (m + 1), so four members' sum stays below 256.
-inline std::int64_t addend(int m, std::int64_t i) {
+inline std::int64_t element_of(int m, std::int64_t i) {
   return (m + 1) * (i % 7 + 1) % 61;
 }
 
@@ -103,7 +103,7 @@ class Conformance {
   static Bytes_ filled(Element element, std::int64_t count, int member) {
     Bytes_ all(static_cast<std::size_t>(count * size_of(element)));
     for (std::int64_t i = 0; i < count; ++i) {
-      put_element(element, addend(member, i), all.data() + i * size_of(element));
+      put_element(element, element_of(member, i), all.data() + i * size_of(element));
     }
     return all;
   }
@@ -148,7 +148,7 @@ class Conformance {
     for (std::int64_t i = 0; i < count; ++i) {
       std::int64_t sum = 0;
       for (std::size_t m = 0; m < group.members.size(); ++m) {
-        sum += addend(static_cast<int>(m), first + i);
+        sum += element_of(static_cast<int>(m), first + i);
       }
       put_element(element, sum, all.data() + i * size_of(element));
     }

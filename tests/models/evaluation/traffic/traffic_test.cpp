@@ -74,7 +74,7 @@ struct Tally {
 };
 
 /// Folded ranks of all jobs.
-std::size_t ranks_told_apart(const Traffic& traffic) {
+std::size_t distinct_ranks(const Traffic& traffic) {
   std::size_t ranks = traffic.ranks.size();
   for (const JobTraffic& other : traffic.others) ranks += other.ranks.size();
   return ranks;
@@ -85,7 +85,7 @@ void require_same_without_early(Traffic folded, const NetworkTimes& found, Tally
   ++tally.early;
   tally.early_inside += folded.inside.kinds > 0 ? 1 : 0;
   tally.early_joined += folded.others.empty() ? 0 : 1;
-  REQUIRE(ranks_told_apart(folded.early->traffic) < ranks_told_apart(folded));
+  REQUIRE(distinct_ranks(folded.early->traffic) < distinct_ranks(folded));
   folded.early = nullptr;
   const NetworkTimes whole = evaluate_network(folded);
   REQUIRE(found.times.step == whole.times.step);
@@ -151,7 +151,9 @@ TEST_CASE("Traffic of random worlds: folded, unfolded and the oracle agree to th
   CHECK(tally.cabled > 0);
 }
 
-TEST_CASE("Until our first joint collective less is told apart, next to other jobs and experts") {
+TEST_CASE(
+    "Until our first joint collective fewer ranks are distinguished, next to other jobs and "
+    "experts") {
   Tally tally;
   const auto few = [&] { return tally.early_inside == 0 || tally.early_joined == 0; };
   for (std::uint64_t seed = 0; few() && seed < 2'000; ++seed) {
