@@ -16,6 +16,7 @@ namespace orrery::hardware {
 struct CurveOrigin {
   std::string source;
   std::string fallback_from;  // empty: measured on this very GPU and dtype
+  bool of_this_gpu = false;   // fallback_from is another dtype of the same GPU: "its bf16"
 };
 
 /// Shapes that a GEMM curve was fitted to, and its cross-validation errors (rows held out in turn).

@@ -29,7 +29,10 @@ std::optional<GemmCurve> gemm_for(DType type, const Gpu& gpu, const std::vector<
   }
   for (const DType other : {DType::bf16, DType::fp16, DType::fp32}) {
     const auto* curve = measured(gpu.gemm, other);
-    if (curve) return copied_from(*curve, "its " + std::string{name(other)});
+    if (!curve) continue;
+    GemmCurve copy = copied_from(*curve, "its " + std::string{name(other)});
+    copy.origin.of_this_gpu = true;
+    return copy;
   }
   for (const Gpu& fallback : fallbacks) {
     const auto* curve = measured(fallback.gemm, DType::bf16);

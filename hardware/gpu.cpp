@@ -28,24 +28,24 @@ Time Gpu::attention_time(std::string_view kernel, DType type, const AttentionCal
   return time_of(curve->second, *rate, call);
 }
 
-std::vector<std::string> fallback_notes(const Gpu& gpu) {
-  std::vector<std::string> reported;
-  const auto report = [&](std::string_view curve, const std::string& from) {
-    if (!from.empty()) {
-      reported.push_back(
-          fmt::format("{} curve of {} is missing; that of {} is used", curve, gpu.name, from));
-    }
+std::vector<FallbackNote> fallback_notes(const Gpu& gpu) {
+  std::vector<FallbackNote> reported;
+  const auto report = [&](std::string_view curve, const CurveOrigin& origin, bool attention) {
+    if (origin.fallback_from.empty()) return;
+    reported.push_back({fmt::format("{} curve of {} is missing; that of {} is used", curve,
+                                    gpu.name, origin.fallback_from),
+                        attention, origin.of_this_gpu});
   };
   for (const auto& [type, curve] : gpu.gemm) {
-    report(fmt::format("gemm {}", name(type)), curve.origin.fallback_from);
+    report(fmt::format("gemm {}", name(type)), curve.origin, false);
   }
   for (const auto& [kernel, curve] : gpu.attention) {
-    report(fmt::format("attention {}", kernel), curve.origin.fallback_from);
+    report(fmt::format("attention {}", kernel), curve.origin, true);
   }
-  report("memory-bound", gpu.memory_bound.origin.fallback_from);
+  report("memory-bound", gpu.memory_bound.origin, false);
   if (!gpu.sustained_origin.fallback_from.empty()) {
-    reported.push_back(fmt::format("sustained share of {} is missing; that of {} is used", gpu.name,
-                                   gpu.sustained_origin.fallback_from));
+    reported.push_back({fmt::format("sustained share of {} is missing; that of {} is used",
+                                    gpu.name, gpu.sustained_origin.fallback_from)});
   }
   return reported;
 }

@@ -49,8 +49,12 @@ struct Gpu {
   Time memory_time(Bytes traffic) const { return time_of(memory_bound, memory_bandwidth, traffic); }
 };
 
-/// One sentence for each curve that was not measured on this GPU and dtype:
-/// `gemm bf16 curve of my-gpu is missing; that of h100-sxm-80gb is used`, or `that of its bf16`.
-std::vector<std::string> fallback_notes(const Gpu& gpu);
+/// A curve that was not measured on this GPU and dtype.
+struct FallbackNote {
+  std::string sentence;    // "gemm bf16 curve of my-gpu is missing; that of h100-sxm-80gb is used"
+  bool attention = false;  // of an attention kernel
+  bool of_this_gpu = false;  // another dtype's curve of the same GPU is used: "that of its bf16"
+};
+std::vector<FallbackNote> fallback_notes(const Gpu& gpu);
 
 }  // namespace orrery::hardware

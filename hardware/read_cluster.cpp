@@ -157,11 +157,10 @@ void report_fallbacks(Cluster& cluster) {
   const bool own_attention =
       std::any_of(gpu.attention.begin(), gpu.attention.end(),
                   [](const auto& kernel) { return kernel.second.origin.fallback_from.empty(); });
-  for (std::string& sentence : fallback_notes(gpu)) {
-    const bool of_another_dtype = sentence.find("; that of its ") != std::string::npos;
-    const bool of_another_kernel = own_attention && sentence.rfind("attention", 0) == 0;
-    if (!of_another_dtype && !of_another_kernel) {
-      cluster.assumptions.push_back(std::move(sentence));
+  for (FallbackNote& each : fallback_notes(gpu)) {
+    const bool of_another_kernel = own_attention && each.attention;
+    if (!each.of_this_gpu && !of_another_kernel) {
+      cluster.assumptions.push_back(std::move(each.sentence));
     }
   }
 }
