@@ -63,7 +63,7 @@ Distance distance_of(const Software& software, const hardware::Cluster& cluster)
 std::string_view name(Distance distance) {
   constexpr std::array<std::string_view, 5> names{
       "at the same site", "at another site", "of another era",
-      "of a stack without fitted runs, from related stacks", "of an unknown stack"};
+      "wider for a stack without runs of its own", "of an unknown stack"};
   return names[static_cast<std::size_t>(distance)];
 }
 

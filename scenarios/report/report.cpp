@@ -215,11 +215,10 @@ std::string summary(const ReportInputs& in) {
                            p.program->classes[p.slowest].stage, p.ranks_simulated, p.ranks));
   const models::Residuals residuals =
       models::residuals_of(in.question.software, in.question.plan, in.question.cluster);
-  text +=
-      line("", "",
-           fmt::format("{} to {} in 8 of 10 cases, {}from {} runs of {}",
-                       step_part(p.uncertainty.p10, p.step), step_part(p.uncertainty.p90, p.step),
-                       median_words(p), residuals.rows, residuals.of));
+  text += faint_lines(
+      in, fmt::format("{} to {} in 8 of 10 cases, {}from {} runs of {}",
+                      step_part(p.uncertainty.p10, p.step), step_part(p.uncertainty.p90, p.step),
+                      median_words(p), residuals.rows, residuals.of));
   text += question_lines(in);
   if (const auto note = sharded_note(in.question.plan, in.question.software)) {
     text += faint_lines(in, *note);

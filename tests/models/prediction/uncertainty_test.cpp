@@ -79,7 +79,7 @@ TEST_CASE("The interval is wider the further a question lies from the runs of it
   const Residuals unseen = residuals_of(software, {}, cluster);
   CHECK(unseen.p10 == Approx(-0.7 * std::sqrt(0.0123)));
   CHECK(unseen.p90 == Approx(1.7 * std::sqrt(0.0123)));
-  CHECK(unseen.of == "all stacks, of a stack without fitted runs, from related stacks");
+  CHECK(unseen.of == "all stacks, wider for a stack without runs of its own");
   software.lineage = "";
   CHECK(distance_of(software, cluster) == Distance::unknown_stack);
   CHECK(residuals_of(software, {}, cluster).p90 ==

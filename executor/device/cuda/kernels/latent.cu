@@ -36,15 +36,15 @@ struct LatentColumns {
   }
 };
 
-enum class Turn : std::uint8_t { forth, back };
+enum class RotationDirection : std::uint8_t { forward, backward };
 
 /// Rotates the pairs (2i, 2i + 1) of `from`, as DeepSeek's models do.
 template <class T, class C>
-__device__ void rotate_pairs(const Frequencies& by, double position, Turn turn, const C* from,
-                             T* to) {
+__device__ void rotate_pairs(const Frequencies& by, double position, RotationDirection direction,
+                             const C* from, T* to) {
   for (int i = 0; i < by.pairs; ++i) {
     Rotation<C> of = rotation_by<C>(position * by.of[i], by.magnitude);
-    if (turn == Turn::back) of.sine = -of.sine;
+    if (direction == RotationDirection::backward) of.sine = -of.sine;
     const C a = from[2 * i], b = from[2 * i + 1];
     to[2 * i] = from_float<T>(a * of.cosine - b * of.sine);
     to[2 * i + 1] = from_float<T>(b * of.cosine + a * of.sine);
@@ -78,11 +78,11 @@ struct JoinHeads {
       to[of.key(h) + j] = own[j];
     }
     for (std::int64_t j = 0; j < of.value; ++j) to[of.value_of(h) + j] = own[of.plain() + j];
-    C turned[2 * Frequencies::most_pairs];
-    widen_all(query + of.plain(), of.rotary, turned);
-    rotate_pairs(by, position, Turn::forth, turned, to + h * of.dim + of.plain());
-    widen_all(shared + (row + 1) * shared_columns - of.rotary, of.rotary, turned);
-    rotate_pairs(by, position, Turn::forth, turned, to + of.key(h) + of.plain());
+    C rotated[2 * Frequencies::most_pairs];
+    widen_all(query + of.plain(), of.rotary, rotated);
+    rotate_pairs(by, position, RotationDirection::forward, rotated, to + h * of.dim + of.plain());
+    widen_all(shared + (row + 1) * shared_columns - of.rotary, of.rotary, rotated);
+    rotate_pairs(by, position, RotationDirection::forward, rotated, to + of.key(h) + of.plain());
   }
 };
 
@@ -101,14 +101,15 @@ struct SplitHeads {
     const std::int64_t row = at.quotient, h = at.remainder;
     const double position = of.position(row);
     const T* const from = in + row * of.columns;
-    C turned[2 * Frequencies::most_pairs];
+    C rotated[2 * Frequencies::most_pairs];
     if (h == of.heads) {
-      for (std::int64_t j = 0; j < of.rotary; ++j) turned[j] = C{};
+      for (std::int64_t j = 0; j < of.rotary; ++j) rotated[j] = C{};
       for (std::int64_t each = 0; each < of.heads; ++each) {
         const T* const key = from + of.key(each) + of.plain();
-        for (std::int64_t j = 0; j < of.rotary; ++j) turned[j] += widen_to<C>(key[j]);
+        for (std::int64_t j = 0; j < of.rotary; ++j) rotated[j] += widen_to<C>(key[j]);
       }
-      return rotate_pairs(by, position, Turn::back, turned, shared + row * of.rotary);
+      return rotate_pairs(by, position, RotationDirection::backward, rotated,
+                          shared + row * of.rotary);
     }
     T* const query = queries + (row * of.heads + h) * of.dim;
     T* const own = made + (row * of.heads + h) * of.made();
@@ -117,8 +118,8 @@ struct SplitHeads {
       own[j] = from[of.key(h) + j];
     }
     for (std::int64_t j = 0; j < of.value; ++j) own[of.plain() + j] = from[of.value_of(h) + j];
-    widen_all(from + h * of.dim + of.plain(), of.rotary, turned);
-    rotate_pairs(by, position, Turn::back, turned, query + of.plain());
+    widen_all(from + h * of.dim + of.plain(), of.rotary, rotated);
+    rotate_pairs(by, position, RotationDirection::backward, rotated, query + of.plain());
   }
 };
 
