@@ -78,11 +78,11 @@ struct JoinHeads {
       to[of.key(h) + j] = own[j];
     }
     for (std::int64_t j = 0; j < of.value; ++j) to[of.value_of(h) + j] = own[of.plain() + j];
-    C rotated[2 * Frequencies::most_pairs];
-    widen_all(query + of.plain(), of.rotary, rotated);
-    rotate_pairs(by, position, RotationDirection::forward, rotated, to + h * of.dim + of.plain());
-    widen_all(shared + (row + 1) * shared_columns - of.rotary, of.rotary, rotated);
-    rotate_pairs(by, position, RotationDirection::forward, rotated, to + of.key(h) + of.plain());
+    C pairs[2 * Frequencies::most_pairs];
+    widen_all(query + of.plain(), of.rotary, pairs);
+    rotate_pairs(by, position, RotationDirection::forward, pairs, to + h * of.dim + of.plain());
+    widen_all(shared + (row + 1) * shared_columns - of.rotary, of.rotary, pairs);
+    rotate_pairs(by, position, RotationDirection::forward, pairs, to + of.key(h) + of.plain());
   }
 };
 
@@ -101,14 +101,14 @@ struct SplitHeads {
     const std::int64_t row = at.quotient, h = at.remainder;
     const double position = of.position(row);
     const T* const from = in + row * of.columns;
-    C rotated[2 * Frequencies::most_pairs];
+    C pairs[2 * Frequencies::most_pairs];
     if (h == of.heads) {
-      for (std::int64_t j = 0; j < of.rotary; ++j) rotated[j] = C{};
+      for (std::int64_t j = 0; j < of.rotary; ++j) pairs[j] = C{};
       for (std::int64_t each = 0; each < of.heads; ++each) {
         const T* const key = from + of.key(each) + of.plain();
-        for (std::int64_t j = 0; j < of.rotary; ++j) rotated[j] += widen_to<C>(key[j]);
+        for (std::int64_t j = 0; j < of.rotary; ++j) pairs[j] += widen_to<C>(key[j]);
       }
-      return rotate_pairs(by, position, RotationDirection::backward, rotated,
+      return rotate_pairs(by, position, RotationDirection::backward, pairs,
                           shared + row * of.rotary);
     }
     T* const query = queries + (row * of.heads + h) * of.dim;
@@ -118,8 +118,8 @@ struct SplitHeads {
       own[j] = from[of.key(h) + j];
     }
     for (std::int64_t j = 0; j < of.value; ++j) own[of.plain() + j] = from[of.value_of(h) + j];
-    widen_all(from + h * of.dim + of.plain(), of.rotary, rotated);
-    rotate_pairs(by, position, RotationDirection::backward, rotated, query + of.plain());
+    widen_all(from + h * of.dim + of.plain(), of.rotary, pairs);
+    rotate_pairs(by, position, RotationDirection::backward, pairs, query + of.plain());
   }
 };
 
