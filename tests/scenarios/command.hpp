@@ -76,6 +76,16 @@ inline std::string refused_line(const std::string& arguments) {
   return ran.error.substr(0, ran.error.size() - 1);
 }
 
+/// A report with every line break and indent as one space: a phrase is found wherever it wraps.
+inline std::string unwrapped(const std::string& report) {
+  std::istringstream words{report};
+  std::string all;
+  for (std::string word; words >> word; all += word) {
+    if (!all.empty()) all += ' ';
+  }
+  return all;
+}
+
 inline Json parsed(const std::string& text) {
   return Document::parse(text, "stdout").json();
 }
