@@ -119,6 +119,9 @@ ValidationReport validate(const ValidationRequest& request, const Progress& prog
   const orrery::Table table = orrery::Table::load(request.file);
   if (holds_curves(table)) return report_on_curves(table, request);
   if (request.leave_out) return report_on_left_out(table, request);
+  if (request.in_sample) {
+    throw InputError{"--in-sample", "expected a file of kernels or collectives"};
+  }
   const std::vector<MeasuredRun> runs = read_runs(table);
   const std::vector<std::string> stacks{"software"};
   const std::vector<Grouping> groupings =

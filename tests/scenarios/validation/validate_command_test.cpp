@@ -70,6 +70,8 @@ TEST_CASE("validate refuses by name each flag that --leave-out does not take") {
               ": not with --leave-out, which takes --threads and --json alone");
   }
   CHECK_FALSE(std::filesystem::exists("folder"));
+  CHECK(refused_line("validate " + file + " --in-sample") ==
+        "--in-sample: expected a file of kernels or collectives");
 }
 
 TEST_CASE("A profile of one's own stands before the shipped one") {

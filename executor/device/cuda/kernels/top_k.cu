@@ -29,11 +29,13 @@ struct Ahead {
   Count above = 0, equal = 0;
 };
 
+/// The bits without the sign; those of NaN are infinity's, so that the earlier of them is taken.
 __device__ inline std::uint64_t magnitude(float value) {
-  return __float_as_uint(value) & 0x7fffffffU;
+  return smaller<std::uint64_t>(__float_as_uint(value) & 0x7fffffffU, 0x7f800000U);
 }
 __device__ inline std::uint64_t magnitude(double value) {
-  return static_cast<std::uint64_t>(__double_as_longlong(value)) & 0x7fffffffffffffffULL;
+  const auto bits = static_cast<std::uint64_t>(__double_as_longlong(value));
+  return smaller<std::uint64_t>(bits & 0x7fffffffffffffffULL, 0x7ff0000000000000ULL);
 }
 
 __global__ void begin_search(TopKSearch* search, Count k) {

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 
 #include "executor/device/cuda/kernels/kernels.hpp"
 #include "models/model/rotary.hpp"
@@ -305,6 +306,20 @@ TEST_CASE("What is taken and what is left are the gradient and what was left bef
     REQUIRE(sum[i] == static_cast<float>(normal(1)(static_cast<std::int64_t>(i))));
   }
   CHECK(largest_left <= smallest);
+}
+
+TEST_CASE("NaN and infinity are equally large, and the earlier of them are taken") {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const double infinity = std::numeric_limits<double>::infinity();
+  const auto values = [&](std::int64_t i) {
+    return i == 5 || i == 9 ? nan : i == 2 ? -infinity : 1.0;
+  };
+  for (const DType dtype : {DType::fp64, DType::fp32}) {
+    Trial trial{OpKind::top_k};
+    trial.read(dtype, {1, 1, 20}, values).read(dtype, {1, 1, 20}, constant(0));
+    trial.write(dtype, {1, 1, 2}).write(DType::int32, {1, 1, 2}).write_over(1);
+    CHECK(trial.by_gpu()[1] == Numbers{2, 5});
+  }
 }
 
 TEST_CASE("Values of all ranks are added at their places, rank by rank") {
