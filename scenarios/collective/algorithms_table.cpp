@@ -65,7 +65,7 @@ std::string AlgorithmsTable::text(bool colour) const {
                    {"bus bandwidth, 8 ranks"},
                    {"one domain", Align::left},
                    {"across nodes", Align::left},
-                   {"where named", Align::left}}};
+                   {"only with --algo", Align::left}}};
   for (const Performers& each : rows) {
     table.add({std::string{models::name(each.collective)},
                fmt::format("{:.3g} x size / time", models::bus_factor(each.collective, 8)),

@@ -163,6 +163,9 @@ std::string text_of(const CollectiveReport& answer, bool timing, bool colour) {
   const double factor = models::bus_factor(answer.operation, answer.group.ranks);
   for (const CollectiveRow& row : answer.rows) table.add(row_cells(row, factor, shown));
   std::string text = header_of(answer) + table.text(colour);
+  text +=
+      "  latency: hops, fixed costs and the ramp (protocols and pipelines that are not yet full);\n"
+      "  limited by: the largest term of the cost model\n";
   if (answer.constants) text += constants_text(*answer.constants);
   for (const std::string& each : answer.assumptions) text += fmt::format("  {}\n", each);
   if (timing) {

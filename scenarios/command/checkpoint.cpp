@@ -58,7 +58,8 @@ int verify(const VerifyFlags& flags) {
 }  // namespace
 
 void add_checkpoint(CLI::App& application, int& exit_code) {
-  CLI::App& command = *application.add_subcommand("checkpoint", "Check checkpoints");
+  CLI::App& command =
+      *application.add_subcommand("checkpoint", "Verify the checkpoints of orrery execute");
   command.require_subcommand(1);
   CLI::App& verifying = *command.add_subcommand(
       "verify", "Read every byte of a folder's checkpoints: sizes, checksums, completeness");

@@ -52,9 +52,9 @@ void add_collective(CLI::App& application, int& exit_code) {
                           "Sizes as nccl-tests counts them: 1MiB, 1MiB,4MiB or FROM:TO:FACTOR"));
   command.add_option("--ranks", request.ranks, "Number of GPUs, which fill nodes in order (all)");
   command.add_option("--algo", request.algorithm,
-                     fmt::format("As NCCL_ALGO: {}", listed(models::builtin_algorithms().names())));
+                     fmt::format("Algorithm: {}", listed(models::builtin_algorithms().names())));
   command.add_option("--proto", request.protocol,
-                     fmt::format("As NCCL_PROTO: {}", listed(models::protocol_words)));
+                     fmt::format("NCCL's protocol: {}", listed(models::protocol_words)));
   command.add_option("--channels", request.channels, "Most channels, as NCCL_MAX_NCHANNELS")
       ->check(CLI::Range(1, 64));
   command.add_option("--choice", request.choice,

@@ -17,8 +17,7 @@ void add_compare(CLI::App& application, int& exit_code) {
     bool json = false;
   };
   CLI::App& command = *application.add_subcommand(
-      "compare",
-      "Join a predicted and a measured trace by operation; ratio = predicted / measured");
+      "compare", "Compare the traces of a predicted and an executed step, operation by operation");
   const auto flags = std::make_shared<Flags>();
   command.add_option("predicted", flags->predicted, "Trace of orrery simulate")->required();
   command.add_option("measured", flags->measured, "Trace of orrery execute")->required();

@@ -138,7 +138,7 @@ int execute(ExecuteFlags& flags) {
 void add_run_flags(CLI::App& command, executor::SessionOptions& options, ExecuteFlags& flags) {
   command.add_option("--backend", flags.words.backend, "Device: cpu (default) or cuda");
   command.add_option("--ranks", flags.placement.ranks,
-                     "Number of ranks; sets the plan's data degree");
+                     "Number of ranks; sets the plan's degree of data parallelism");
   command.add_option("--rank", flags.placement.rank, "This process's rank, without a launcher");
   command.add_option("--address", flags.placement.address, "HOST:PORT where rank 0 listens");
   command.add_option("--steps", options.steps, "Number of training steps (10)");
@@ -182,8 +182,8 @@ void add_output_flags(CLI::App& command, executor::SessionOptions& options, Exec
 }  // namespace
 
 void add_execute(CLI::App& application, int& exit_code) {
-  CLI::App& command =
-      *application.add_subcommand("execute", "Run the plan on this machine or under a launcher");
+  CLI::App& command = *application.add_subcommand(
+      "execute", "Train for real: on this machine, or under mpirun, srun or torchrun");
   const auto flags = std::make_shared<ExecuteFlags>();
   flags->question.add_to(command);
   add_run_flags(command, flags->options, *flags);

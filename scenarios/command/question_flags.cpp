@@ -29,8 +29,8 @@ void QuestionFlags::add_to(CLI::App& command) {
   command.add_option("--site", site, "Site: a name (orrery show sites), or its numbers as JSON");
   repeated(
       *command.add_option("--set", changes,
-                          "One change; repeat the flag for more: --set /cluster/nodes=64 --set "
-                          "/plan/data=8"))
+                          "Changes one value of the scenario, by its JSON pointer; repeat the flag "
+                          "for more: --set /cluster/nodes=64 --set /plan/data=8"))
       .type_name("POINTER=VALUE");
 }
 

@@ -89,6 +89,8 @@ void add_show(CLI::App& application, int& exit_code) {
                   "topology, scenario or program")
       ->required();
   flags->question.add_to(command);
+  command.get_option("scenario")
+      ->description("Entry to show: h100, dgx-h100, or a scenario by path or name (all)");
   command.add_option("--rank", flags->rank, "For program: rank whose instructions to print");
   command.add_option("--seq-len", flags->seq_len, "For models: tokens at which FLOPs are counted")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30));

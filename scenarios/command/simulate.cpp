@@ -105,14 +105,18 @@ void add_simulate(CLI::App& application, int& exit_code) {
   command.add_flag("--timing", flags->timing, "In the JSON, how long the answer took");
   command.add_flag("--verify", flags->verify,
                    "Also run the step on the event engine and check that all times are equal");
-  command.add_option("--trace", flags->trace, "Write the step as a Chrome trace (Perfetto)");
+  command.add_option("--trace", flags->trace, "File for the step as a Chrome trace (Perfetto)");
   command.add_option("--trace-detail", flags->trace_detail, "instructions (default) or operations");
   command.add_flag("--explain", flags->explain,
-                   "Busy shares, kernels, collectives and memory in detail");
-  command.add_option("--network", flags->network,
-                     "auto (default), static, or events: collectives and transfers share links");
+                   "The slowest rank in detail: utilisation, kernels, collectives and memory");
+  command.add_option(
+      "--network", flags->network,
+      "events: collectives and transfers share links; static: each takes the time of its "
+      "cost model; auto (default): events where a placement, perturbation or second job "
+      "is stated");
   command.add_option("--headroom", flags->headroom, headroom_help);
-  command.add_option("--tokens", flags->tokens, "Tokens to train on, such as 300B");
+  command.add_option("--tokens", flags->tokens,
+                     "Tokens to train on, such as 300B: adds days and cost of the whole training");
   command.callback([flags, &exit_code] { exit_code = simulate(*flags); });
 }
 

@@ -51,12 +51,12 @@ void add_validate(CLI::App& application, int& exit_code) {
       "Training runs: leave out every source, software, site, year, gpu or value of another column "
       "in turn (model,gpu: of two columns together), and predict it from the rest");
   command->add_flag("--in-sample", request.in_sample,
-                    "Kernels and collectives: score fits to all rows");
+                    "Kernels and collectives: score each row with a fit that has seen it");
   command->add_option(
       "--page", request.page,
       "Folder for accuracy.md and accuracy.svg, errors by stack, GPU, size and strategy");
   command->add_option("--record", request.record,
-                      "File for the record of prediction errors that a build embeds");
+                      "File for the record of prediction errors that the command is built with");
   command->add_option("--threads", request.threads, "Threads (all of the machine)")
       ->check(CLI::Range(1U, most_threads));
   command->callback([flags, &exit_code] { exit_code = validate(*flags); });

@@ -28,8 +28,8 @@ models::Precision read_precision_flag(const std::string& text);
 /// Errors  `--headroom: expected a percentage from 0% to 99% such as 6%, found 'x'`
 double read_headroom_flag(const std::optional<std::string>& text);
 inline constexpr const char* headroom_help =
-    "Memory to leave free, such as 6%; plans that leave less are marked 'tight' (the measured "
-    "error of peaks)";
+    "Share of memory to leave free, such as 6%; a plan that leaves less is marked 'tight' (the "
+    "median error of predicted memory peaks)";
 
 /// The flag for a JSON pointer of a refusal: "/plan/seq_len" is --seq-len.
 std::string flag_of_pointer(const std::string& pointer);
