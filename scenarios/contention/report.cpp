@@ -56,7 +56,7 @@ std::string sentence_of(const ContentionReport& report) {
     text += fmt::format(
         "{}With gradients reduced {} a step takes {:.2f} s, of which sharing links "
         "is {}",
-        text.empty() ? "" : " ", overlap ? "next to the backward passes" : "after them",
+        text.empty() ? "" : " ", overlap ? "next to backward" : "after backward",
         seconds(usual->step),
         signed_percent(
             orrery::ratio(usual->network.contention, usual->step - usual->network.contention))
