@@ -1,7 +1,7 @@
 #pragma once
 // Quantities whose type carries the unit: only meaningful sums and ratios compile. Time is integer
 // picoseconds (64 bits: 106 days), so ties stay ties. GB is 10^9 bytes, GiB 2^30. Overflow of 64
-// bits is an InputError: only the user's numbers lead to it.
+// bits is an InputError, because only numbers of the user's can cause it.
 
 #include <cmath>
 #include <compare>

@@ -55,21 +55,21 @@ class Runner {
   /// The last step, with the tracks, names, ids and classes of the simulator's trace.
   Trace trace() const;
 
-  /// The trained tensors of the unsharded model, and the elements of them that this rank updates,
-  /// ascending in `local`.
+  /// The trained tensors of the unsharded model, and the runs of their elements that this rank
+  /// updates, ascending in StateRun::local (executor/layout/state.hpp).
   const std::vector<StateTensor>& state_tensors() const;
   const std::vector<StateRun>& state_runs() const;
   /// The same for frozen parameters; their `local` is for read_frozen.
   const std::vector<StateTensor>& frozen_tensors() const;
   std::vector<StateRun> frozen_runs() const;
   void read_frozen(std::int64_t local, std::span<double> to) const;
-  /// Format of parameters and moments in read_state and load_state: fp32 or fp64; with
-  /// Arithmetic::ring 8-byte integers.
+  /// Format of parameters and moments in read_state and load_state: fp32 or fp64; 8-byte integers
+  /// with Arithmetic::ring (settings.hpp).
   models::DType state_format() const;
   /// Format of gradients in read_state (tests).
   models::DType gradient_format() const;
   /// Copy `count` elements from element `local` on, all in one run. Parameters are the optimizer's
-  /// masters. Gradients can be read inside `before_update` only; they include the loss scale.
+  /// master copies. Gradients can be read inside `before_update` only; they include the loss scale.
   void read_state(StateKind kind, std::int64_t local, std::int64_t count, void* to) const;
   void load_state(StateKind kind, std::int64_t local, std::int64_t count, const void* from);
   /// The next step's loss scale and its history; nullopt: there is nothing to keep of it.

@@ -14,7 +14,7 @@
 //   receive     the k-th of a channel: E_k = max(k-th send ready, receive launched, E_(k-1))
 //               + duration of the channel;  a blocking receive makes the host wait for E_k
 //   send        ready = max(L, output of the phase that it sends)
-//   joint       gradient reductions, ties, norm and gathers, on queue comm:dp:
+//   joint       gradient reductions, sums of replicas, norm and gathers, on queue comm:dp:
 //               ready = max(L, end of its input);  S = max(ready, free + lead) over the ranks of
 //               its group;  E and free as for an operation
 //   blocking    with blocking communication the host waits for every collective and every receive
@@ -23,9 +23,9 @@
 //   input       the first block of a phase reads the output of the phase's input, ready from the
 //               beginning where it has none. A phase's output is that of its last block, its end
 //               that of the compute queue. A receive and a joint have one end for both
-// A step begins at time 0 with all queues free, except comm:dp, which first ends what is `carried`,
-// and the host, which first takes `step_launch`. It ends with the last end on any rank, and no
-// earlier than `bound`.
+// A step begins at time 0 with all queues free, except comm:dp, which is busy for `carried`, and
+// the host, which is busy for `step_launch`. It ends with the last end on any rank, and no earlier
+// than `bound`.
 //
 // lead and trail: some stacks cut a collective into pieces and overlap them with the kernels that
 // make or use the data. Other queues then wait only for `duration`, its exposed time. The
@@ -49,7 +49,7 @@ struct PricedOperation {
   LinkTimes links{};     // of a collective: how long it keeps links full
   Time fluid{};          // the part of `duration` that moves bytes between nodes, at full rate
   TrafficPattern pattern = TrafficPattern::ring;  // of its flows between nodes
-  int flows = 1;  // of a ring or tree on each of its NICs, else of each pair of ranks
+  int flows = 1;  // parallel flows: of a ring or tree on each NIC, else of each pair of ranks
 
   /// How long it occupies its queue.
   Time occupied() const { return lead + duration + trail; }

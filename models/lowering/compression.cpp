@@ -10,7 +10,7 @@ namespace orrery::models {
 
 namespace {
 
-Instruction aside(std::uint32_t phase, std::uint16_t chunk, std::uint32_t awaits) {
+Instruction compress_instruction(std::uint32_t phase, std::uint16_t chunk, std::uint32_t awaits) {
   Instruction each;
   each.op = Opcode::compress;
   each.chunk = chunk;
@@ -112,7 +112,7 @@ BucketReduction::Instructions BucketReduction::reduce(std::uint32_t rank_class,
     case Compression::power_sgd:
       return reduce_factors(ranks, std::move(joint), chunk);
     case Compression::int8:
-      return trade_bytes(ranks, std::move(joint), chunk);
+      return reduce_in_8_bits(ranks, std::move(joint), chunk);
   }
   return {plain(rank_class, segment, chunk), {}, {}};
 }
@@ -123,9 +123,10 @@ BucketReduction::Instructions BucketReduction::reduce_all(RankClass& ranks, Join
   joint.dtype = DType::fp16;
   joint.bytes = bytes_in(DType::fp16, joint.elements);
   hold(ranks, "narrow", BufferKind::staging, joint.bytes);
-  Instructions all{{aside(phases.compress, chunk, no_binding)}, {}, {}};
+  Instructions all{{compress_instruction(phases.compress, chunk, no_binding)}, {}, {}};
   all.compress.push_back(add(std::move(joint), chunk));
-  all.decompress.push_back(aside(phases.decompress, chunk, all.compress.back().target));
+  all.decompress.push_back(
+      compress_instruction(phases.decompress, chunk, all.compress.back().target));
   return all;
 }
 
@@ -135,25 +136,26 @@ BucketReduction::Instructions BucketReduction::gather_largest(RankClass& ranks,
   const Phases phases = phases_of(joint.elements);
   const std::int64_t own = kept_by_top_k(inputs_.plan, joint.elements);
   const std::int64_t replicas = program_.mesh.degree(MeshAxis::data);
-  JointCollective places{.name = joint.name + ".indices",
-                         .kind = Collective::all_gather,
-                         .communicator = joint.communicator,
-                         .dtype = DType::int32,
-                         .bytes = bytes_in(DType::int32, own * replicas),
-                         .classes = joint.classes,
-                         .first_unit = joint.first_unit,
-                         .part = 1};
+  JointCollective indices{.name = joint.name + ".indices",
+                          .kind = Collective::all_gather,
+                          .communicator = joint.communicator,
+                          .dtype = DType::int32,
+                          .bytes = bytes_in(DType::int32, own * replicas),
+                          .classes = joint.classes,
+                          .first_unit = joint.first_unit,
+                          .part = 1};
   joint.kind = Collective::all_gather;
   joint.bytes = bytes_in(joint.dtype, own * replicas);
   hold(ranks, "residual", BufferKind::optimizer, bytes_in(program_.formats.state, joint.elements));
   hold(ranks, "values", BufferKind::staging, bytes_in(joint.dtype, own));
   hold(ranks, "indices", BufferKind::staging, bytes_in(DType::int32, own));
   hold(ranks, "values.all", BufferKind::staging, joint.bytes);
-  hold(ranks, "indices.all", BufferKind::staging, places.bytes);
-  Instructions all{{aside(phases.compress, chunk, no_binding)}, {}, {}};
+  hold(ranks, "indices.all", BufferKind::staging, indices.bytes);
+  Instructions all{{compress_instruction(phases.compress, chunk, no_binding)}, {}, {}};
   all.compress.push_back(add(std::move(joint), chunk));
-  all.compress.push_back(add(std::move(places), chunk));
-  all.decompress.push_back(aside(phases.decompress, chunk, all.compress.back().target));
+  all.compress.push_back(add(std::move(indices), chunk));
+  all.decompress.push_back(
+      compress_instruction(phases.decompress, chunk, all.compress.back().target));
   return all;
 }
 
@@ -179,16 +181,19 @@ BucketReduction::Instructions BucketReduction::reduce_factors(RankClass& ranks,
   hold(ranks, "q", BufferKind::optimizer, other.bytes);
   hold(ranks, "p", BufferKind::staging, joint.bytes);
   hold_largest(ranks, "matrix", BufferKind::staging, bytes_in(state, rows * columns));
-  Instructions all{{aside(phases.compress, chunk, no_binding)}, {}, {}};
+  Instructions all{{compress_instruction(phases.compress, chunk, no_binding)}, {}, {}};
   all.compress.push_back(add(std::move(joint), chunk));
-  all.second_step.push_back(aside(phases.second_step, chunk, all.compress.back().target));
+  all.second_step.push_back(
+      compress_instruction(phases.second_step, chunk, all.compress.back().target));
   all.second_step.push_back(add(std::move(other), chunk));
-  all.decompress.push_back(aside(phases.decompress, chunk, all.second_step.back().target));
+  all.decompress.push_back(
+      compress_instruction(phases.decompress, chunk, all.second_step.back().target));
   return all;
 }
 
-BucketReduction::Instructions BucketReduction::trade_bytes(RankClass& ranks, JointCollective joint,
-                                                           std::uint16_t chunk) {
+BucketReduction::Instructions BucketReduction::reduce_in_8_bits(RankClass& ranks,
+                                                                JointCollective joint,
+                                                                std::uint16_t chunk) {
   const Phases phases = phases_of(joint.elements);
   const ByteShare share = byte_share(inputs_.plan, joint.elements);
   const Bytes own{share.bytes()}, all_shares = own * inputs_.plan.data;
@@ -208,11 +213,13 @@ BucketReduction::Instructions BucketReduction::trade_bytes(RankClass& ranks, Joi
   }
   hold(ranks, "sum.bytes", BufferKind::staging, own);
   hold_largest(ranks, "sum", BufferKind::staging, bytes_in(program_.formats.state, share.elements));
-  Instructions all{{aside(phases.compress, chunk, no_binding)}, {}, {}};
+  Instructions all{{compress_instruction(phases.compress, chunk, no_binding)}, {}, {}};
   all.compress.push_back(add(std::move(joint), chunk));
-  all.second_step.push_back(aside(phases.second_step, chunk, all.compress.back().target));
+  all.second_step.push_back(
+      compress_instruction(phases.second_step, chunk, all.compress.back().target));
   all.second_step.push_back(add(std::move(sums), chunk));
-  all.decompress.push_back(aside(phases.decompress, chunk, all.second_step.back().target));
+  all.decompress.push_back(
+      compress_instruction(phases.decompress, chunk, all.second_step.back().target));
   return all;
 }
 

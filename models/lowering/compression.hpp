@@ -14,9 +14,9 @@ namespace orrery::models {
 ///   none       one reduction
 ///   fp16       a cast, a reduction, a cast back
 ///   top-k      all-gathers of the largest values and of their indices, then scatter-add
-///   power-sgd  reduces one low-rank factor; makes the other from it and reduces that
-///   (`second_step`) int8       an all-to-all gives every rank its share, which it sums
-///   (`second_step`); all-gather
+///   power-sgd  reduces one low-rank factor; second step: makes the other from it and reduces that
+///   int8       all-to-all, so that every rank has all parts of its share; second step: sums them;
+///              all-gather
 /// Decompression awaits its own bucket only.
 class BucketReduction {
  public:
@@ -46,7 +46,7 @@ class BucketReduction {
   Instructions reduce_all(RankClass& ranks, JointCollective joint, std::uint16_t chunk);
   Instructions gather_largest(RankClass& ranks, JointCollective joint, std::uint16_t chunk);
   Instructions reduce_factors(RankClass& ranks, JointCollective joint, std::uint16_t chunk);
-  Instructions trade_bytes(RankClass& ranks, JointCollective joint, std::uint16_t chunk);
+  Instructions reduce_in_8_bits(RankClass& ranks, JointCollective joint, std::uint16_t chunk);
 
   Program& program_;
   const BlockInputs& inputs_;

@@ -40,7 +40,7 @@ ReducedElements GradientBuckets::elements_after(const ShardPart& part) const {
 }
 
 /// Does the part fill the bucket that is reserved for a shared table?
-bool GradientBuckets::fills_own(const ShardPart& part) const {
+bool GradientBuckets::fills_shared(const ShardPart& part) const {
   return shares_table_ && part.segment.has_embedding;
 }
 
@@ -67,13 +67,13 @@ void GradientBuckets::add(const std::vector<const ShardPart*>& parts) {
       largest.experts = std::max(largest.experts, elements.experts);
       ++experts;
     }
-    if (fills_own(*each)) own = elements.dense;
-    if (fills_own(*each) || elements.dense == 0) continue;
+    if (fills_shared(*each)) own = elements.dense;
+    if (fills_shared(*each) || elements.dense == 0) continue;
     largest.dense = std::max(largest.dense, elements.dense);
     ++dense;
   }
   hold(dense_, "bucket", largest.dense, dense);
-  own_ = reduced_.size();
+  shared_ = reduced_.size();
   if (own > 0) {
     ranks_.persistent.push_back(
         {"bucket.embedding", BufferKind::gradient, bytes_in(program_.formats.gradient, own), true});
@@ -84,7 +84,7 @@ void GradientBuckets::add(const std::vector<const ShardPart*>& parts) {
 
 /// Index of the bucket that a part fills, in the order in which `add` added them.
 std::size_t GradientBuckets::index_of(const ShardPart& part) const {
-  return fills_own(part) ? own_ : dense_.next();
+  return fills_shared(part) ? shared_ : dense_.next();
 }
 
 std::uint32_t GradientBuckets::emptied(const ShardPart& part) const {
@@ -94,7 +94,7 @@ std::uint32_t GradientBuckets::emptied(const ShardPart& part) const {
     last = last == no_binding ? reduced_[bucket] : std::max(last, reduced_[bucket]);
   };
   await(index_of(part));
-  if (shares_table_ && part.segment.has_head) await(own_);
+  if (shares_table_ && part.segment.has_head) await(shared_);
   if (experts_.count > 0 && part.segment.experts.parameters > 0) await(experts_.next());
   return last;
 }
@@ -133,7 +133,7 @@ void GradientBuckets::reduce_bucket(JointCollective joint, std::size_t bucket,
   joint.accumulate_traffic = bytes_in(
       program_.formats.gradient, 3 * piece_of(program_, joint.elements, view) + joint.elements);
   reduced_[bucket] = push(std::move(joint), run);
-  if (bucket == own_ && shares_table_) return;
+  if (bucket == shared_ && shares_table_) return;
   ++(view == MeshView::experts ? experts_ : dense_).filled;
 }
 

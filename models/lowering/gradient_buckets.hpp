@@ -24,7 +24,8 @@ struct ShardRun {
   const ShardPart* part = nullptr;
 };
 
-/// Elements that are reduced after a part; experts with replicas of their own are counted apart.
+/// Elements that are reduced after a part; experts with replicas of their own are counted
+/// separately.
 struct ReducedElements {
   std::int64_t dense = 0, experts = 0;
 };
@@ -55,7 +56,7 @@ class GradientBuckets {
     std::size_t next() const { return first + filled % std::max<std::size_t>(count, 1); }
   };
 
-  bool fills_own(const ShardPart& part) const;
+  bool fills_shared(const ShardPart& part) const;
   std::size_t index_of(const ShardPart& part) const;
   void hold(Turns& turns, const std::string& name, std::int64_t largest, std::size_t fillings);
   void reduce_bucket(JointCollective joint, std::size_t bucket, const ShardRun& run);
@@ -67,7 +68,7 @@ class GradientBuckets {
   bool overlaps_;
   bool shares_table_;  // embedding and head are on one stage and share a table
   Turns dense_, experts_;
-  std::size_t own_ = 0;                 // index of the shared table's bucket
+  std::size_t shared_ = 0;              // index of the shared table's bucket
   std::vector<std::uint32_t> reduced_;  // by bucket: the reduction that last emptied it
 };
 

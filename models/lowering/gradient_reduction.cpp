@@ -9,6 +9,7 @@ namespace orrery::models {
 
 namespace {
 
+/// Cuts the last backward of each chunk into segments, one per bucket, and adds their reductions.
 class GradientReducer {
  public:
   GradientReducer(Program& program, const BlockInputs& inputs)
@@ -68,7 +69,7 @@ class GradientReducer {
     }
     list.resize(at);
     list.insert(list.end(), tail.rbegin(), tail.rend());
-    for (std::vector<Instruction>* rest : {&late_, &between_, &undone_}) {
+    for (std::vector<Instruction>* rest : {&compress_, &second_step_, &decompress_}) {
       append(std::exchange(*rest, {}), list);
     }
   }
@@ -86,35 +87,36 @@ class GradientReducer {
   void replace(std::uint32_t rank_class, const Instruction& slot, bool overlap,
                std::vector<Instruction>& tail) {
     std::vector<Segment> segments = segments_of(program_, program_.phases[slot.target], bucket_);
-    std::vector<Instruction> forwards, waiting;
+    std::vector<Instruction> in_order, waiting;
     for (Segment& segment : segments) {
       if (segment.parameters == 0) {  // no gradient to reduce: frozen, or made by weight gradients
-        if (overlap) forwards.push_back(part_of(slot, std::move(segment)));
+        if (overlap) in_order.push_back(part_of(slot, std::move(segment)));
         continue;
       }
-      const auto [there, between, back] = reduction_.reduce(rank_class, segment, slot.chunk);
-      append(back, undone_);
+      const auto [compress, second_step, decompress] =
+          reduction_.reduce(rank_class, segment, slot.chunk);
+      append(decompress, decompress_);
       if (!overlap) {
-        append(there, late_);
-        append(between, between_);
+        append(compress, compress_);
+        append(second_step, second_step_);
         continue;
       }
       // The second step of a bucket waits for its first collective, so it comes only after the
       // backward of the next bucket, which overlaps with that.
-      forwards.push_back(part_of(slot, std::move(segment)));
-      append(std::exchange(waiting, between), forwards);
-      append(there, forwards);
+      in_order.push_back(part_of(slot, std::move(segment)));
+      append(std::exchange(waiting, second_step), in_order);
+      append(compress, in_order);
     }
-    append(waiting, between_);
-    if (!overlap) forwards.push_back(slot);
-    tail.insert(tail.end(), forwards.rbegin(), forwards.rend());
+    append(waiting, second_step_);
+    if (!overlap) in_order.push_back(slot);
+    tail.insert(tail.end(), in_order.rbegin(), in_order.rend());
   }
 
   Program& program_;
   const BlockInputs& inputs_;
   BucketReduction reduction_;
   std::int64_t bucket_;
-  std::vector<Instruction> late_, between_, undone_;
+  std::vector<Instruction> compress_, second_step_, decompress_;  // to append after backward
 };
 
 }  // namespace

@@ -1,8 +1,9 @@
 #pragma once
 // Lowering: from a plan to a finished Program, pass by pass. Each pass is a pure function from
 // Program to Program with tests of its own; only `lower` states their order. What a layer computes
-// comes from the block builders (models/operations/blocks.hpp), the order of slots from the
-// schedules (models/schedules/schedule.hpp). Left out: how long anything takes.
+// comes from the block builders (models/operations/blocks.hpp). A slot is one forward, backward or
+// weight gradient of a chunk and micro-batch; their order comes from the schedules
+// (models/schedules/schedule.hpp). Left out: how long anything takes.
 
 #include "models/operations/blocks.hpp"
 #include "models/program/program.hpp"
@@ -15,7 +16,7 @@ std::int64_t owned_parameters(const Program& program, const Phase& phase);
 /// Bytes of the frozen parameters that one rank holds for them.
 Bytes frozen_parameters(const Program& program, const Phase& phase);
 
-/// A feature of model, plan or stack that the blocks price but do not state exactly; empty: none.
+/// A feature of model, plan or stack that the blocks only approximate; empty: none.
 std::string inexact_feature(const BlockInputs& inputs);
 
 /// Moves the weight gradients of a backward block into `weights`; the input gradient remains.
@@ -27,13 +28,13 @@ Program lower(const BlockInputs& inputs);
 /// 0. Starts the Program: mesh, communicators, kinds of layers with blocks for one rank, units,
 /// phases, and each stage's compute instructions in the order of its schedule.
 Program schedule_slots(const BlockInputs& inputs);
-/// Copies a kind of layer with its blocks, named "WORD KIND" and "WORD_BLOCK"; returns the index of
-/// the copy.
+/// Copies a kind of layer with its blocks and prefixes their names: "WORD KIND", "WORD_BLOCK".
+/// Returns the index of the copy.
 std::uint32_t copy_kind(Program& program, std::uint32_t of, const std::string& word);
 /// Marks the kinds of layers that recompute. Where only some layers do, they become kinds of their
 /// own. Called by pass 0.
 void mark_recomputed(Program& program, const BlockInputs& inputs);
-/// 1. Recomputation: backward blocks repeat forward operations; what they remake is not saved.
+/// 1. Recomputation: backward blocks repeat forward operations, whose outputs are then not saved.
 Program insert_recompute(Program program, const Plan& plan);
 /// 1b. DPO: a frozen reference model, which runs forward layer by layer next to the model.
 Program insert_reference(Program program, Task task);
@@ -44,18 +45,18 @@ Program insert_reference(Program program, Task task);
 Program insert_collectives(Program program, bool overlap,
                            Gathered gathered = Gathered::in_backward);
 /// 2b. Where a stack's tensor-parallel collectives synchronise the hosts, the host waits for those
-/// of forward and recomputation. It does not wait in backward, which another thread launches far
-/// ahead.
+/// of forward and recomputation, which Python launches. It does not wait in backward, which
+/// autograd's own thread launches far ahead.
 Program insert_host_waits(Program program, const Software& software);
 /// Marks the kinds of layers whose saved activations are offloaded. Where only some layers do, they
 /// become kinds of their own. Called by pass 0.
 void mark_offloaded(Program& program, const BlockInputs& inputs);
-/// 2b'. Copies the activations of those kinds to the host, or to its files, and back before their
+/// 2c. Copies the activations of those kinds to the host, or to its files, and back before their
 /// backward.
 Program offload_activations(Program program, const Plan& plan);
 /// The kinds of layers whose backward is split: all, or only the head.
 enum class SplitKinds : std::uint8_t { all, head };
-/// 2c. Where the schedule has slots for weight gradients, splits backward blocks into input
+/// 2d. Where the schedule has slots for weight gradients, splits backward blocks into input
 /// gradient and weight gradients.
 Program split_backward(Program program, SplitKinds which = SplitKinds::all);
 /// 3. Sends and receives between stages: a receive right before the slot that reads what arrives, a
@@ -77,8 +78,8 @@ Program insert_shards(Program program, const BlockInputs& inputs);
 Program insert_optimizer(Program program, const BlockInputs& inputs);
 /// 6. Buffers: their types and sizes, and which instruction binds and frees each.
 Program bind_buffers(Program program, const BlockInputs& inputs);
-/// 6b. Passes with no partner pass of another micro-batch: nothing overlaps their all-to-alls, so
-/// they run variants of their blocks that state this.
+/// 6b. Where experts' all-to-alls overlap with another micro-batch: forwards and backwards next to
+/// which there is none, as while the pipeline fills, run variants of their blocks without overlap.
 Program mark_unpaired_passes(Program program, const BlockInputs& inputs);
 /// 7. Tokens: which earlier instructions each one waits for, by index in the finished list. Until
 /// then `awaits` is the index of a joint collective, which insertions do not change.

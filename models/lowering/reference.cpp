@@ -1,7 +1,7 @@
 // Direct preference optimisation (DPO): a frozen reference model of the same size runs every
 // sequence, forward only. Each of its layers runs right after the model's, in the same block, so
-// that both are cut alike: stages of a pipeline hand on the activations of both, and gradients of
-// the model alone. It saves nothing for backward. Left out: the loss over pairs, a few
+// that both have the same pipeline stages: a stage sends on the activations of both, but gradients
+// of the model alone. It saves nothing for backward. Left out: the loss over pairs, a few
 // numbers for each sequence. A batch counts sequences, two for each pair.
 // Source  Rafailov et al. 2023, "Direct Preference Optimization", arXiv 2305.18290
 

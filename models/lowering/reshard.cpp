@@ -132,7 +132,8 @@ class Resharder {
     return static_cast<OperandId>(block_.operands.size() - 1);
   }
 
-  void serves(const Operation& op) {
+  /// Sets the attributes that an all-to-all takes from the operation that it is for.
+  void copy_attributes(const Operation& op) {
     copies_ = op.deduplicated_copies;
     overlaps_micro_batch_ = op.overlaps_micro_batch;
   }
@@ -150,7 +151,7 @@ class Resharder {
     // had gathered.
     if (op.pass != pass_ && !keeps()) fetched_.clear();
     pass_ = op.pass;
-    serves(op);
+    copy_attributes(op);
     for (const OperandUse& need : op.needs) {
       const OperandId copy = fetch(need, op.pass);
       std::replace(op.reads.begin(), op.reads.end(), need.operand, copy);
@@ -209,7 +210,7 @@ class Resharder {
     op.makes.clear();
     const std::string name = op.name;
     const Pass pass = op.pass;
-    serves(op);
+    copy_attributes(op);
     std::vector<OperandId> written;
     for (const OperandUse& made : makes) {
       written.push_back(written_as(made));
@@ -257,7 +258,7 @@ class Resharder {
   std::vector<Fetched> fetched_;
   std::vector<OperandId> replaced_;  // shards whose gathered copies are kept
   Pass pass_ = Pass::forward;
-  // Attributes of the operation that the collectives serve.
+  // Attributes of the operation that the collectives are for.
   std::int64_t copies_ = 0;
   bool overlaps_micro_batch_ = false;
   std::vector<std::pair<std::size_t, std::size_t>> serial_;

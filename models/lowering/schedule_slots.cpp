@@ -244,8 +244,6 @@ void place_table(Program& program, const Model& model, const std::vector<std::in
   tie.stages = {std::min(stages.front(), stages.back()), std::max(stages.front(), stages.back())};
 }
 
-}  // namespace
-
 /// Adds the communicators of a model with experts.
 void add_expert_communicators(const Mesh& mesh, std::vector<Communicator>& all) {
   using Role = CommunicatorRole;
@@ -255,6 +253,8 @@ void add_expert_communicators(const Mesh& mesh, std::vector<Communicator>& all) 
   if (!experts_apart(mesh)) return;
   all.push_back({"edp", Role::expert_data, MeshAxis::expert_data, {}, Lane::data, TimeClass::dp});
 }
+
+}  // namespace
 
 Program schedule_slots(const BlockInputs& inputs) {
   Program program;
@@ -269,26 +269,6 @@ Program schedule_slots(const BlockInputs& inputs) {
   add_chunks(program, inputs, stages);
   add_classes(program, inputs.plan, slots_of(program, inputs));
   return program;
-}
-
-Program lower(const BlockInputs& inputs) {
-  Program program = schedule_slots(inputs);
-  program = insert_recompute(std::move(program), inputs.plan);
-  program = insert_reference(std::move(program), inputs.plan.task);
-  program = insert_collectives(std::move(program), inputs.software.overlap.tensor_backward,
-                               inputs.software.gathered);
-  program = insert_host_waits(std::move(program), inputs.software);
-  program = offload_activations(std::move(program), inputs.plan);
-  program =
-      split_backward(std::move(program),
-                     inputs.plan.deferred_head_gradients > 0 ? SplitKinds::head : SplitKinds::all);
-  program = insert_transfers(std::move(program));
-  program = insert_gradient_reduction(std::move(program), inputs);
-  program = insert_shards(std::move(program), inputs);
-  program = insert_optimizer(std::move(program), inputs);
-  program = bind_buffers(std::move(program), inputs);
-  program = mark_unpaired_passes(std::move(program), inputs);
-  return name_tokens(std::move(program));
 }
 
 }  // namespace orrery::models

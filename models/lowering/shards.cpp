@@ -254,11 +254,11 @@ class Sharder {
     }
     if (!gathers_) run.instruction.awaits = buckets_.emptied(*run.part);
     ranks_.instructions.push_back(run.instruction);
-    buckets_.reduce(run, !program_.sharding.gradients && runs_no_more(run));
+    buckets_.reduce(run, !program_.sharding.gradients && is_last_backward(run));
   }
 
   /// Is this the last backward of its part?
-  bool runs_no_more(const ShardRun& run) const {
+  bool is_last_backward(const ShardRun& run) const {
     const auto next = runs_.begin() + static_cast<std::ptrdiff_t>(at_) + 1;
     return std::none_of(next, runs_.end(), [&](const ShardRun& each) {
       return each.part == run.part && each.instruction.op == Opcode::backward &&

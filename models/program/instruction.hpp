@@ -60,7 +60,7 @@ constexpr int index_of(Slot slot) {
 using Token = std::uint32_t;
 inline constexpr Token no_token = 0xffffffff;
 
-/// One instruction. 32 bytes: a step of a trillion parameters has 200,000 of them.
+/// One instruction. 32 bytes: a step of a trillion-parameter model has 200,000 of them.
 struct Instruction {
   Opcode op = Opcode::forward;
   std::uint16_t chunk = 0;   // in model order

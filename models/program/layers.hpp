@@ -14,8 +14,9 @@
 
 namespace orrery::models {
 
-/// The part of the model that a kind of layer is, and so what it reads and writes: the embedding
-/// tokens and activations, a layer activations and activations, the head activations and the loss.
+/// The part of the model that a kind of layer is. The embedding reads tokens and writes
+/// activations, a layer reads and writes activations, the head reads activations and labels and
+/// writes the loss.
 enum class ModelPart : std::uint8_t { embedding, layer, head };
 
 /// Layers that run the same blocks and differ only in their weights. Embedding and head are kinds,
@@ -85,7 +86,7 @@ struct LayerRange {
 };
 
 /// How a sequence is cut over the n ranks of the `context` axis: one contiguous piece each, or 2n
-/// pieces of which rank i holds pieces i and 2n-1-i (equal causal attention on every rank).
+/// pieces of which rank i holds pieces i and 2n-1-i ("zigzag": causal attention is balanced).
 enum class SequenceCut : std::uint8_t { contiguous, early_and_late };
 
 /// What one step of one replica computes.
@@ -114,7 +115,7 @@ struct Formats {
 struct StateSharding {
   bool optimizer = false, gradients = false, parameters = false;
   AxisSet over = MeshAxis::data;
-  bool ahead = false;  // parameters are gathered ahead of use, concurrently with compute
+  bool ahead = false;  // parameters are prefetched: gathered before use, next to compute
   bool optimizer_on_host = false, parameters_on_host = false;
   bool in_files = false;  // offloaded state is in files on the node's drives
 };

@@ -26,7 +26,7 @@ enum class OpKind : std::uint8_t {
   embedding_backward,
   cross_entropy,  // softmax and loss over vocabulary shards
   cross_entropy_backward,
-  quantise,    // cast to or from few bits with scales; or the reduction that a scale is found from
+  quantise,    // cast to or from few bits with scales; or the amax reduction for a scale
   accumulate,  // gradient accumulator += new gradient
   squared_norm,
   adam,

@@ -23,6 +23,7 @@ constexpr std::array<bool, opcode_count> opcodes_where(const Visitor& visitor) {
 }
 inline constexpr auto always = [](auto...) { return true; };
 inline constexpr auto not_at_all = [](auto...) { return false; };
+// Cases are in the order phase, send, receive, joint.
 inline constexpr auto phase_opcodes =
     opcodes_where(Cases{always, not_at_all, not_at_all, not_at_all});
 inline constexpr auto joint_opcodes =

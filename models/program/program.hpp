@@ -3,9 +3,9 @@
 // runs it. All ranks of a pipeline stage are one rank class with one list of instructions. An
 // instruction runs a phase, sends or receives between stages, or takes part in a collective; a
 // phase runs blocks of operations, each bound to consecutive layers that share it. Lowering
-// (models/lowering/lower.hpp) makes the Program from a plan and states all of its meaning here, so
-// that no consumer reads the plan or the model. Left out: how long anything takes, which depends on
-// the cluster and the software (models/evaluation/priced.hpp).
+// (models/lowering/lower.hpp) makes the Program from a plan. All that its consumers need is stated
+// here, so that none of them reads the plan or the model. Left out: how long anything takes, which
+// depends on the cluster and the software (models/evaluation/priced.hpp).
 
 #include <algorithm>
 #include <cstdint>
@@ -48,8 +48,8 @@ struct Program {
   std::int64_t vocabulary = 0;  // token ids are below it
   bool graphs = false;          // kernels of the model's blocks are launched as CUDA graphs
   bool overlaps_tensor = true;  // tensor-parallel collectives overlap with GEMMs, if the stack can
-  /// A feature that the blocks price but do not state exactly, "attention sinks", so that an
-  /// executor refuses the Program; empty: none.
+  /// A feature that the blocks only approximate, such as "attention sinks": enough for a price, but
+  /// an executor refuses the Program. Empty: none.
   std::string inexact_feature;
 
   /// Index of the communicator with this role.
@@ -64,9 +64,8 @@ struct Program {
   bool runs(const Chunk& chunk, std::int64_t micro_batch) const {
     return micro_batch * copies / step.micro_batches == chunk.copy;
   }
-  /// Where backward is split: do the weight gradients of a kind, or of the layer with which a
-  /// chunk's backward begins, read the output gradient that backward receives? Then it must outlive
-  /// backward.
+  /// Where backward is split: do the weight gradients of this kind, or of this chunk's last layer,
+  /// read the gradient of its output? That gradient must then outlive backward.
   bool keeps_output_gradient(const LayerKind& kind) const;
   bool keeps_output_gradient(const Chunk& chunk) const;
   /// The units of a gradient bucket or a parameter gather.

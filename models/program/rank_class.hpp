@@ -1,6 +1,6 @@
 #pragma once
 // What the ranks of one class do and hold: their instruction list and buffers, and the channels and
-// collectives through which they meet other ranks.
+// collectives by which they communicate with other ranks.
 
 #include <cstdint>
 #include <string>

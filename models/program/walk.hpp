@@ -5,7 +5,7 @@
 //   phase    forward, backward, weight_gradient, optimizer, compress; `target` is a phase
 //   send     `target` is a channel
 //   receive  `target` is a channel
-//   joint    reduce_gradient, tie, norm, gather, unshard; `target` is a joint collective
+//   joint    reduce_gradient, sum_replicas, norm, gather, unshard; `target` is a joint collective
 //
 // A visitor may also have `compute`, called for forward, backward and weight_gradient, and a
 // function named after an opcode. The most specific one is called.
