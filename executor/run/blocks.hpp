@@ -59,11 +59,11 @@ class Blocks {
   std::size_t run_pieces(const Use& use, std::size_t first);
   void gather_piece(const Use& use, const models::Operation& op, std::vector<View>& parts,
                     std::int64_t row);
-  void keep_on_host(const Use& use, std::size_t index);
+  void copy_offloaded(const Use& use, std::size_t index);
   void start_collective(const Use& use, std::size_t index);
   PendingCall pending_of(const Use& use, std::size_t index);
   void start_on_context(const Use& use, std::size_t index);
-  void pass_on(const models::Operation& op, const SequenceMoves& moves, PendingCall pending);
+  void ring_step(const models::Operation& op, const SequenceMoves& moves, PendingCall pending);
   void leave_keys(const models::Operation& op);
   void move(const std::vector<RowsMove>& moves);
   void end_collectives();
@@ -82,7 +82,7 @@ class Blocks {
   std::vector<View> views_;       // of the running block's operands
   std::byte* flowing_ = nullptr;  // the gradient passed from layer to layer in backward
   std::byte* on_host_ = nullptr;  // offloaded activations in host memory
-  int next_edge_ = 0;
+  int next_edge_ = 0;             // which edge buffer the next layer writes
   std::vector<PendingCall> pending_;
   std::vector<RowsMove> arriving_;  // unpacking copies, due when `pending_` has ended
 };

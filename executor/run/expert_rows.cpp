@@ -102,7 +102,8 @@ void ExpertRows::exchange_counts(const Operation& op, const View& chosen, std::i
                                  std::int64_t room) {
   own_ = rows_of_experts(chosen, experts);
   arriving_.resize(own_.size());
-  for (std::int64_t& rows : own_) rows = std::min(rows, room);  // rows beyond the room are dropped
+  for (std::int64_t& rows : own_)
+    rows = std::min(rows, room);  // rows beyond the capacity are dropped
   const Bytes bytes{8 * experts};
   rank_.device.write(own_.data(), buffer_, bytes);
   PendingCall pending;

@@ -1,6 +1,6 @@
 #pragma once
 // The all-to-alls of expert parallelism. In memory every expert has the same number of slots for
-// each rank that sends to it; on the wire go only the rows that routing put there, expert by expert
+// each rank that sends to it; only the rows that routing put there are sent, expert by expert
 // (all_to_all_v). Before the first of them in a block, ranks send each other how many rows they
 // have for each expert: an all-to-all of 8 bytes per expert.
 //

@@ -7,15 +7,15 @@ namespace orrery::executor {
 
 bool LossScale::accept(double norm) {
   if (!std::isfinite(norm)) {
-    const bool halves = moves_ && state_.value > 1;
+    const bool halves = dynamic_ && state_.value > 1;
     if (halves) state_.value = std::max(state_.value / 2, 1.0);
-    without_remedy_ = halves ? 0 : without_remedy_ + 1;
+    unfixable_ = halves ? 0 : unfixable_ + 1;
     state_.good = 0;
     ++state_.skipped;
     return false;
   }
-  without_remedy_ = 0;
-  if (moves_ && ++state_.good == updates_until_growth) {
+  unfixable_ = 0;
+  if (dynamic_ && ++state_.good == updates_until_growth) {
     state_.value *= 2;
     state_.good = 0;
   }

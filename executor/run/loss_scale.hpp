@@ -15,7 +15,7 @@ namespace orrery::executor {
 
 inline constexpr double first_loss_scale = 65536;
 inline constexpr std::int64_t updates_until_growth = 2000;
-inline constexpr int most_without_remedy = 10;
+inline constexpr int most_unfixable = 10;
 
 /// The part of the loss scale that a checkpoint keeps.
 struct LossScaleState {
@@ -30,27 +30,27 @@ class LossScale {
   /// A scale that stays 1.
   LossScale() = default;
   /// A dynamic scale that begins at `first`.
-  explicit LossScale(double first) : state_{.value = first}, moves_{true} {}
+  explicit LossScale(double first) : state_{.value = first}, dynamic_{true} {}
 
   double value() const { return state_.value; }
   const LossScaleState& state() const { return state_; }
   /// Is there anything that a checkpoint must keep?
-  bool counts() const { return moves_ || state_.skipped > 0; }
+  bool counts() const { return dynamic_ || state_.skipped > 0; }
   /// Restores a checkpoint's state; a scale that stays 1 takes only the count of skipped updates.
   void load(const LossScaleState& state) {
-    state_ = moves_ ? state : LossScaleState{.skipped = state.skipped};
+    state_ = dynamic_ ? state : LossScaleState{.skipped = state.skipped};
   }
 
   /// Called once per step with its gradient norm: adapts the scale (never below 1) and returns
   /// whether to update.
   bool accept(double norm);
-  /// Were `most_without_remedy` updates skipped in a row that no smaller scale could have saved?
-  bool hopeless() const { return without_remedy_ >= most_without_remedy; }
+  /// Were `most_unfixable` updates in a row skipped that a smaller scale could not have saved?
+  bool diverged() const { return unfixable_ >= most_unfixable; }
 
  private:
   LossScaleState state_;
-  int without_remedy_ = 0;
-  bool moves_ = false;
+  int unfixable_ = 0;
+  bool dynamic_ = false;
 };
 
 }  // namespace orrery::executor

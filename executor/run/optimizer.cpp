@@ -108,7 +108,7 @@ void Optimizer::to_host(const models::Operation& op) {
 /// are no longer needed.
 void Optimizer::to_device(const models::Operation& op) {
   weights_.clear_gradients();
-  if (left_out_) return;
+  if (skipped_) return;
   const std::int64_t width = width_of(weights_.formats().storage);
   for (const Span& range : updated_ranges()) {
     rank_.device.copy(weights_.leaving(range.first), weights_.working(range.first),
@@ -127,17 +127,17 @@ void Optimizer::squared_norm(const models::Operation& op) {
 }
 
 /// Leaves the state as it was before the step. Every rank has the same norm and decides the same.
-void Optimizer::leave_out_update() {
-  left_out_ = true;
+void Optimizer::skip_update() {
+  skipped_ = true;
   reducer_.forget_compressed();
   if (!rank_.program.sharding.optimizer_on_host) weights_.clear_gradients();
-  if (!scale_.hopeless()) return;
+  if (!scale_.diverged()) return;
   throw RunFailure{
       Exit::invalid_program,
       fmt::format("the gradients of steps {} to {} are not finite, so none of them updated the "
                   "weights: the training has diverged; start from an earlier checkpoint, with a "
                   "lower learning rate or a wider precision",
-                  step_ + 2 - most_without_remedy, step_ + 1)};
+                  step_ + 2 - most_unfixable, step_ + 1)};
 }
 
 /// The owned piece of each bucket; one range for all of them where they are contiguous.
@@ -157,9 +157,9 @@ void Optimizer::adam(const models::Operation& op) {
   AdamStep numbers = rank_.settings.adam;
   const bool clips = clip > 0 && norm_ > clip;
   numbers.gradient_scale = (clips ? clip / norm_ : 1.0) / scale_.value();
-  if (!scale_.accept(norm_)) return leave_out_update();
+  if (!scale_.accept(norm_)) return skip_update();
   numbers.step = ++updates_;
-  left_out_ = false;
+  skipped_ = false;
   for (const Span& range : updated_ranges()) update(op, numbers, range);
   // The gradients of elements that other ranks own still hold partial sums.
   const bool partial = rank_.layout.sharded() && !sharding.gradients;

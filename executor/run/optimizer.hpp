@@ -30,7 +30,7 @@ class Optimizer {
   void to_host(const models::Operation& op);
   void to_device(const models::Operation& op);
   void adam(const models::Operation& op);
-  void leave_out_update();
+  void skip_update();
   std::vector<Span> updated_ranges() const;
   void update(const models::Operation& op, const AdamStep& numbers, const Span& range);
 
@@ -40,7 +40,7 @@ class Optimizer {
   LossScale scale_;
   std::int64_t step_ = 0, updates_ = 0;
   models::Lane queue_ = models::Lane::compute;  // of the last operation
-  bool left_out_ = false;                       // this step's update was skipped
+  bool skipped_ = false;                        // this step's update was skipped
   bool gradients_seen_ = false;                 // settings.before_update was called in this step
   double norm_ = 0;
   std::uint64_t ring_norm_ = 0;

@@ -179,7 +179,7 @@ void Blocks::run_operation(const Use& use, std::size_t index) {
   reducer_.poll();
   if (op.queue == Lane::context) return start_on_context(use, index);
   if (op.kind == models::OpKind::collective) return start_collective(use, index);
-  if (op.kind == models::OpKind::copy) return keep_on_host(use, index);
+  if (op.kind == models::OpKind::copy) return copy_offloaded(use, index);
   const std::size_t entry =
       rank_.recording.begin(use.instruction, op.queue, use.block, use.layer, index);
   if (op.moves == models::RowMove::dispatch) expert_rows_.require_room(op, views_);
@@ -190,7 +190,7 @@ void Blocks::run_operation(const Use& use, std::size_t index) {
 
 /// Copies what forward saved to the host's memory, or back, operand by operand. The compute queue
 /// waits for the copies, because the next block's temporaries use the same memory.
-void Blocks::keep_on_host(const Use& use, std::size_t index) {
+void Blocks::copy_offloaded(const Use& use, std::size_t index) {
   const BlockPlan& plan = rank_.plan.blocks()[use.block];
   const Operation& op = plan.operations[index];
   const bool leaves = plan.sources[op.writes.front()].base == Base::on_host;

@@ -34,7 +34,7 @@ void Blocks::start_on_context(const Use& use, std::size_t index) {
                                        views_[op.writes.front()], scratch);
   move(moves.before);
   arriving_ = std::move(moves.after);
-  if (op.collective == models::Collective::send_receive) return pass_on(op, moves, pending);
+  if (op.collective == models::Collective::send_receive) return ring_step(op, moves, pending);
   rank_.calls.before(op.queue);
   CollectiveCall call;
   call.kind = op.collective;
@@ -46,9 +46,9 @@ void Blocks::start_on_context(const Use& use, std::size_t index) {
   pending_.push_back(pending);
 }
 
-/// Ring attention: sends to the rank `ahead` places further on in the ring, and receives as much
-/// from the rank as many places back.
-void Blocks::pass_on(const Operation& op, const SequenceMoves& moves, PendingCall pending) {
+/// Ring attention: sends to the rank `ahead` places further on in the ring, and receives the same
+/// amount from the rank as far back.
+void Blocks::ring_step(const Operation& op, const SequenceMoves& moves, PendingCall pending) {
   const Group& ring = rank_.calls.group(op.communicator);
   const auto members = static_cast<int>(ring.members.size());
   const auto ahead = static_cast<int>(op.sequence.ahead);

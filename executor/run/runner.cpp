@@ -119,7 +119,7 @@ Runner::Parts::Parts(const Program& program, Device& on, Fabric& between, RunSet
   share_masters();
 }
 
-/// Updates the working copies from the masters, on this rank and then over the data axis.
+/// Updates the working copies from the master weights, here and then over the data axis.
 void Runner::Parts::share_masters() {
   weights.follow_masters();
   reducer.gather_all();

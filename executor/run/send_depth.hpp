@@ -1,7 +1,7 @@
 #pragma once
 // How long a sent buffer keeps its memory. A send ends when the receiver has reached the matching
-// receive; a rank that binds the memory again before must wait for that, and in interleaved
-// schedules two ranks may so deadlock. The Program does not model this: it frees a buffer as soon
+// receive; a rank that binds the memory again earlier must wait for that, and in interleaved
+// schedules two ranks may then deadlock. The Program does not model this: it frees a buffer as soon
 // as it is sent.
 
 #include <cstddef>

@@ -1,8 +1,8 @@
 #pragma once
 // Packing for the collectives of context parallelism, which move some columns of their rows: the
-// keys and values of [queries, keys, values] rows, or some heads' columns where ranks trade tokens
-// for heads (Ulysses). A fabric moves contiguous memory only, so columns are packed before the call
-// and unpacked after it.
+// keys and values of [queries, keys, values] rows, or some heads' columns where an all-to-all
+// changes the cut from tokens to heads (Ulysses). A fabric moves contiguous memory only, so columns
+// are packed before the call and unpacked after it.
 
 #include <cstdint>
 #include <vector>

@@ -80,7 +80,7 @@ struct RunSettings {
   /// Called as parameters are drawn, every few million elements: how many so far, and of how many.
   std::function<void(std::int64_t drawn, std::int64_t of)> drawn;
   /// Called now and then by other long work that is no instruction (tokens, graph capture), as a
-  /// sign of life.
+  /// heartbeat.
   std::function<void()> alive = {};
   /// Called when the gradients are complete, before the norm and the update (tests).
   std::function<void()> before_update;
@@ -116,7 +116,7 @@ struct Progress {
   std::size_t instruction = 0;  // index in the rank's list; the list's length: between steps
   std::string waits_for;        // "receive from rank 3", "comm:tp of ranks 0 1"
   std::string text;             // all of it, with the instruction in words
-  /// The host itself computes, so that its CPU time is a sign of life.
+  /// The host itself computes, so that CPU time counts as progress.
   bool works = false;
   std::chrono::milliseconds limit{60'000};  // how long it may stay here
 };

@@ -40,8 +40,8 @@ Weights::Weights(const RankContext& rank, HeldMemory& memory)
   narrow_.dtype = formats().storage;
 }
 
-/// Allocates masters and moments; where the host updates, also its memory for gradients and for
-/// updated working copies.
+/// Allocates master weights and moments; where the host updates, also its memory for gradients and
+/// for updated working copies.
 void Weights::hold_state(HeldMemory& memory) {
   const std::int64_t owned = rank_.layout.owned();
   const std::int64_t masters = separate_master() ? owned * width_of(formats().state) : 0;
@@ -78,7 +78,7 @@ std::byte* Weights::in_bucket(bool sharded, const std::vector<std::byte*>& bucke
   if (!sharded) return whole + element * width_of(type);
   const std::size_t at = rank_.layout.bucket_at(element);
   const Bucket& bucket = rank_.layout.buckets()[at];
-  // What one rank alone has is neither gathered nor reduced.
+  // What only one rank holds is neither gathered nor reduced.
   std::byte* const begin =
       buckets[at] != nullptr ? buckets[at] : whole + bucket.owned * width_of(type);
   return begin + (element - bucket.first) * width_of(type);

@@ -1,8 +1,8 @@
 #pragma once
 // The training state of one rank: the working parameters that kernels read, their gradients, and
-// the masters and moments that the optimizer updates. It has two indices: `element` counts the
-// elements of the layout; `local` counts those that this rank owns where the optimizer's state is
-// sharded (ZeRO).
+// the master weights and moments that the optimizer updates. It has two indices: `element` counts
+// the elements of the layout; `local` counts those that this rank owns where the optimizer's state
+// is sharded (ZeRO).
 //
 // Where gradients are sharded (ZeRO-2 and 3), only the owned sums are held, and backward fills
 // buckets. Where parameters are sharded (ZeRO-3), only the owned ones are held, and kernels read a
@@ -26,7 +26,7 @@ class Weights {
   /// the index in the unsharded model; working copies are not updated yet. Sets frozen parameters,
   /// too: where only adapters are trained, an initial source has these alone.
   void draw();
-  /// Updates the working copies of the elements that this rank owns from the masters.
+  /// Updates the working copies of the elements that this rank owns from the master weights.
   void follow_masters();
 
   const models::Formats& formats() const { return rank_.program.formats; }
@@ -97,7 +97,7 @@ class Weights {
   std::int64_t gradient_bytes_ = 0;
   std::byte *frozen_ = nullptr, *parameters_ = nullptr, *gradients_ = nullptr, *buckets_ = nullptr;
   OptimizerMoments moments_;
-  std::byte* masters_ = nullptr;  // masters where they are separate, then moments
+  std::byte* masters_ = nullptr;  // master weights where they are separate, then moments
   std::byte *arrived_ = nullptr, *leaving_ = nullptr;
   std::vector<std::int64_t> bucket_offsets_;   // by JointCollective::buffer
   std::vector<std::byte*> filled_, gathered_;  // by index into Layout::buckets()

@@ -59,7 +59,7 @@ class RankSession {
   /// From now on the watchdog reports the steps of this runner, and applies these limits; both
   /// outlive that.
   void steps(const Runner& runner, const InstructionLimits& limits);
-  /// From now on the watchdog reports `what`, which may go on for `limit` without a sign of life.
+  /// From now on the watchdog reports `what`, which may go on for `limit` without progress.
   void does(const std::string& what, std::chrono::milliseconds limit);
   /// Sets the function that says what is lost if the run ends early. It is called from any thread,
   /// until an empty function replaces it.

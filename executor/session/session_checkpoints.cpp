@@ -13,7 +13,7 @@ namespace orrery::executor {
 namespace {
 
 constexpr std::chrono::minutes for_an_answer{5};
-constexpr std::chrono::minutes to_save{30};  // or to read what was saved, without a sign of life
+constexpr std::chrono::minutes to_save{30};  // or to read what was saved, without progress
 
 /// What a rank has been asked for, as numbers that can be summed over ranks.
 enum Vote : std::size_t { due, room, terminate, interrupt, votes };

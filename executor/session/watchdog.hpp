@@ -33,7 +33,7 @@ struct WatchdogSettings {
   std::chrono::milliseconds silence{7000};  // without a beat, a rank is lost
   std::optional<Deadline> deadline{};
   std::function<Progress()> progress{};  // of this rank; called from the thread
-  /// CPU time of this rank's own thread so far; empty: CPU time is not a sign of life.
+  /// CPU time of this rank's own thread so far; empty: CPU time does not count as progress.
   std::function<std::chrono::milliseconds()> cpu_time{};
   std::function<void(std::string_view)> warn{};           // on rank 0: a rank does not move
   std::function<std::optional<Verdict>()> end_request{};  // a request to end: Ctrl-C

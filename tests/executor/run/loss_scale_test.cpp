@@ -54,10 +54,10 @@ TEST_CASE("Without a scale an update that is not finite is left out and counted 
   CHECK(none.state().skipped == 2);
 }
 
-TEST_CASE("Ten steps in a row that no smaller scale can help are hopeless") {
+TEST_CASE("Ten steps in a row that no smaller scale can help have diverged") {
   const auto left_out = [](LossScale scale, int times) {
     for (int i = 0; i < times; ++i) scale.accept(infinite);
-    return scale.hopeless();
+    return scale.diverged();
   };
   CHECK_FALSE(left_out(LossScale{}, 9));
   CHECK(left_out(LossScale{}, 10));
