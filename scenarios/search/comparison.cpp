@@ -104,8 +104,9 @@ ExpectedStep expected_of(const PlanQuery& query, const PlanAnswer& answer,
   }
   const models::Residuals own =
       models::residuals_of(query.software, best.placed.plan, query.cluster);
-  const double flattered = spread * std::max(0.0, expected_maximum(cuts.size()));
-  return {.step = scaled(best.estimate.step, std::exp(own.p50 + flattered)), .rivals = cuts.size()};
+  const double selection_bias = spread * std::max(0.0, expected_maximum(cuts.size()));
+  return {.step = scaled(best.estimate.step, std::exp(own.p50 + selection_bias)),
+          .rivals = cuts.size()};
 }
 
 double Indistinguishable::of(const models::Plan& best, const models::Plan& plan) const {

@@ -28,7 +28,8 @@ struct PlanReport {
 /// `nearest_miss`, `sharded_error`, `assumptions[]`. The same bytes on every run.
 Json to_json(const PlanReport& report);
 
-/// The best plans in a table, which of them tie, why they lose, what did not fit.
+/// The best plans in a table, which of them cannot be distinguished, why the others are slower, and
+/// what did not fit.
 std::string text_of(const PlanReport& report, const ReportOptions& options);
 
 /// Why there is no plan: nothing fits, or nothing divides the batch. Empty if there is one.

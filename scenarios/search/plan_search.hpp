@@ -28,7 +28,7 @@ struct SharedStep {
 /// A plan that fits, with the figures that rank it.
 struct Candidate {
   PlacedPlan placed;
-  models::Estimate estimate;         // static: collectives next to their siblings only
+  models::Estimate estimate;         // static: without contention between different collectives
   std::optional<SharedStep> shared;  // for the best plans, if asked for
   /// Other plans on as many nodes with the same step to the picosecond and the same memory to the
   /// byte, of which this is the plainest.
@@ -49,7 +49,7 @@ struct PlanAnswer {
   std::int64_t conflicting = 0;         // not in it: the model or the schedule forbids them
   std::int64_t too_large = 0;           // do not fit
   std::int64_t too_large_by_sizes = 0;  // ... by least_memory alone, without lowering
-  std::int64_t passed_over = 0;         // Recomputations::least: less recomputation fits well
+  std::int64_t passed_over = 0;         // not estimated: less recomputation fits well
   bool stopped = false;                 // before every plan was estimated
 
   std::int64_t fits() const;   // plans that fit, including merged equals

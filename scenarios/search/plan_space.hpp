@@ -19,7 +19,7 @@ namespace orrery::scenarios {
 ///            embedding and head counted as a layer each or not; sequence parallelism on and off;
 ///            all ZeRO stages of the stack
 ///   reduced  micro-batches 1, 2, 4; virtual stages 1, 2, 4; sequence parallelism wherever there is
-///            tensor parallelism; ZeRO-0 only where the stack has no ZeRO-1
+///            tensor parallelism; ZeRO-0 only where the stack has no ZeRO-1;
 ///            context parallelism in the stack's first form
 /// Both: tensor up to the GPUs of a node and every divisor as pipeline, where the stack has them;
 /// context as powers of two, where a sequence has 8,192 tokens and each rank keeps 2,048 of them;
@@ -47,7 +47,7 @@ struct PlacedPlan {
 };
 
 struct PlanSpace {
-  std::vector<PlacedPlan> plans;  // fewest switches first
+  std::vector<PlacedPlan> plans;  // as enumerated: of plans that tie, the plainest comes first
   std::int64_t conflicting = 0;   // combinations that model or schedule forbid
 };
 

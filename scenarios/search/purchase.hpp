@@ -62,7 +62,7 @@ struct PurchaseAnswer {
   std::vector<PurchaseChoice> choices;
   /// In the order of rentals and sizes; those without an offer last.
   std::vector<Impossible> impossible;
-  bool stopped = false;    // before every cluster was looked at
+  bool stopped = false;    // before every cluster was searched
   std::int64_t plans = 0;  // estimated or set aside
 
   std::int64_t meeting() const;

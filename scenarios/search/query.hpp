@@ -24,7 +24,7 @@ models::Software read_software_flag(const std::string& text);
 /// Errors  `--precision: expected one of fp32 tf32 ... nvfp4, found 'x'`
 models::Precision read_precision_flag(const std::string& text);
 
-/// Share of a GPU's memory to leave free: "6%"; by default the measured error of predicted peaks.
+/// Share of a GPU's memory to leave free: "6%"; by default the median error of predicted peaks.
 /// Errors  `--headroom: expected a percentage from 0% to 99% such as 6%, found 'x'`
 double read_headroom_flag(const std::optional<std::string>& text);
 inline constexpr const char* headroom_help =
