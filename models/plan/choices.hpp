@@ -52,7 +52,7 @@ inline constexpr Words<Recompute, 3> recompute_words{
 ///   contiguous    the same with one piece for each rank: the last has the most to attend to
 ///   ring          keys and values go round the ranks concurrently with attention; early and late
 ///                 pieces
-///   ulysses       an all-to-all exchanges a rank's piece of the sequence for a share of the heads
+///   ulysses       an all-to-all turns a rank's piece of the sequence into a share of the heads
 ///   hierarchical  ulysses inside groups of ranks, a ring between the groups
 /// Source  Dubey et al. 2024, "The Llama 3 herd of models", arXiv 2407.21783, section 3.3.2; Liu et
 ///         al. 2023, "Ring attention", arXiv 2310.01889; Jacobs et al. 2023, "DeepSpeed Ulysses",

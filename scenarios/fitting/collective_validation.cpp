@@ -13,13 +13,13 @@ namespace {
 
 constexpr Bytes latency_sizes{65536};  // bytes: below it, time is mostly latency
 
-bool exchange(const MeasuredCollective& row) {
+bool is_point_to_point(const MeasuredCollective& row) {
   return row.collective == models::Collective::all_to_all ||
          row.collective == models::Collective::send_receive;
 }
 
 std::string collective_class(const MeasuredCollective& row, Constants constants) {
-  const std::string kind = exchange(row) ? "exchanges" : "reductions and gathers";
+  const std::string kind = is_point_to_point(row) ? "all-to-all and p2p" : "reductions and gathers";
   if (row.one_domain()) {
     const bool pcie = row.link.find("PCIe") != std::string::npos;
     return fmt::format("one {} domain, {}", pcie ? "PCIe" : "NVLink", kind);

@@ -102,10 +102,10 @@ std::string run_of(const MeasuredCollective& row) {
 
 std::string system_of(const MeasuredCollective& row) {
   if (row.one_domain()) return row.gpu;
-  const bool exchange = row.collective == models::Collective::all_to_all ||
-                        row.collective == models::Collective::send_receive;
-  if (!exchange) return fmt::format("{}|{}|reductions and gathers", row.gpu, row.link);
-  return fmt::format("{}|{}|{} {}|exchanges", row.gpu, row.link, row.source, row.variant);
+  const bool point_to_point = row.collective == models::Collective::all_to_all ||
+                              row.collective == models::Collective::send_receive;
+  if (!point_to_point) return fmt::format("{}|{}|reductions and gathers", row.gpu, row.link);
+  return fmt::format("{}|{}|{} {}|all-to-all and p2p", row.gpu, row.link, row.source, row.variant);
 }
 
 models::GroupShape shape_of(const MeasuredCollective& row) {

@@ -40,9 +40,10 @@ bool makes_programs(const std::string& included) {
   return included.rfind("models/plan/", 0) == 0 || included.rfind("models/lowering/", 0) == 0;
 }
 
-/// Rooms of two of the folders, and which others of the same folder each may include. What lies in
-/// no room (models/embedded.hpp, executor/errors.hpp) includes no room and is open to all.
-const std::map<std::string, std::set<std::string>>& rooms() {
+/// Subfolders of two of the folders, and which others of the same folder each may include. What
+/// lies in no subfolder (models/embedded.hpp, executor/errors.hpp) includes no subfolder and is
+/// open to all.
+const std::map<std::string, std::set<std::string>>& subfolders() {
   static const std::map<std::string, std::set<std::string>> table = {
       {"models/model", {}},
       {"models/plan", {"model", "schedules", "program"}},
@@ -71,25 +72,25 @@ const std::map<std::string, std::set<std::string>>& rooms() {
   return table;
 }
 
-/// "models/plan" of "models/plan/plan.hpp"; empty for what lies in no room.
-std::string room_of(const std::string& path) {
+/// "models/plan" of "models/plan/plan.hpp"; empty for what lies in no subfolder.
+std::string subfolder_of(const std::string& path) {
   const std::size_t first = path.find('/');
   const std::size_t second = path.find('/', first + 1);
   if (first == std::string::npos || second == std::string::npos) return {};
-  const std::string room = path.substr(0, second);
-  const bool divided = room.rfind("models/", 0) == 0 || room.rfind("executor/", 0) == 0;
-  return divided ? room : std::string{};
+  const std::string subfolder = path.substr(0, second);
+  const bool divided = subfolder.rfind("models/", 0) == 0 || subfolder.rfind("executor/", 0) == 0;
+  return divided ? subfolder : std::string{};
 }
 
-/// What is wrong with an include from one room into another of the same folder.
-std::string room_problem(const std::string& path, const std::string& included) {
-  const std::string from = room_of(path), to = room_of(included);
+/// What is wrong with an include from one subfolder into another of the same folder.
+std::string subfolder_problem(const std::string& path, const std::string& included) {
+  const std::string from = subfolder_of(path), to = subfolder_of(included);
   const std::string folder = included.substr(0, included.find('/'));
   if (to.empty() || from == to || path.rfind(folder + "/", 0) != 0) return {};
-  const auto known = rooms().find(from);
+  const auto known = subfolders().find(from);
   const std::string name = to.substr(folder.size() + 1);
-  if (known != rooms().end() && known->second.count(name) > 0) return {};
-  return (from.empty() ? "what lies in no room" : from + "/") + " may not include " + to + "/";
+  if (known != subfolders().end() && known->second.count(name) > 0) return {};
+  return (from.empty() ? "what lies in no subfolder" : from + "/") + " may not include " + to + "/";
 }
 
 /// What a file may do by where it lies.
@@ -129,8 +130,8 @@ std::string problem(const std::string& path, const std::string& line, const Righ
     if (!rights.plans && makes_programs(included)) {
       return "reads finished Programs, and may not include \"" + included + "\"";
     }
-    const std::string wrong_room = room_problem(path, included);
-    if (!wrong_room.empty()) return wrong_room;
+    const std::string wrong_subfolder = subfolder_problem(path, included);
+    if (!wrong_subfolder.empty()) return wrong_subfolder;
   }
   if (!rights.print && std::regex_search(line, match, prints)) {
     return "a library neither prints nor exits: " + match.str();
@@ -153,7 +154,7 @@ void check_file(const fs::path& root, const fs::path& path, std::vector<std::str
 /// Does `from` reach `to` by one include or several?
 bool reaches(const std::string& from, const std::string& to, std::set<std::string>& seen) {
   const std::string folder = from.substr(0, from.find('/') + 1);
-  for (const std::string& next : rooms().at(from)) {
+  for (const std::string& next : subfolders().at(from)) {
     if (folder + next == to) return true;
     if (seen.insert(next).second && reaches(folder + next, to, seen)) return true;
   }
@@ -162,10 +163,10 @@ bool reaches(const std::string& from, const std::string& to, std::set<std::strin
 
 }  // namespace
 
-std::string room_cycle() {
-  for (const auto& [room, others] : rooms()) {
+std::string subfolder_cycle() {
+  for (const auto& [subfolder, others] : subfolders()) {
     std::set<std::string> seen;
-    if (reaches(room, room, seen)) return room;
+    if (reaches(subfolder, subfolder, seen)) return subfolder;
   }
   return {};
 }

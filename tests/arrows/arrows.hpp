@@ -11,7 +11,7 @@ namespace orrery {
 /// Each broken rule as `path:line: what is wrong`, in the order of the paths.
 std::vector<std::string> broken_rules(const std::filesystem::path& root);
 
-/// A room that, by the rows of the table, reaches itself; empty where none does.
-std::string room_cycle();
+/// A subfolder that, by the rows of the table, reaches itself; empty where none does.
+std::string subfolder_cycle();
 
 }  // namespace orrery

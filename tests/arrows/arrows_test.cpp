@@ -82,7 +82,7 @@ TEST_CASE("What reads a finished Program asks neither the plan nor the lowering"
             "\"models/lowering/lower.hpp\""});
 }
 
-TEST_CASE("A room includes only what its row names, and rooms' rows have no cycle") {
+TEST_CASE("A subfolder includes only what its row names, and subfolders' rows have no cycle") {
   const Tree tree;
   tree.add("models/schedules/a.hpp", "#include \"models/plan/plan.hpp\"\n");
   tree.add("models/plan/b.cpp", "#include \"models/program/program.hpp\"\n");
@@ -92,18 +92,19 @@ TEST_CASE("A room includes only what its row names, and rooms' rows have no cycl
   tree.add("executor/new/f.hpp", "#include \"executor/launch/store.hpp\"\n");
   CHECK(broken_rules(tree.root()) ==
         std::vector<std::string>{
-            "executor/e.hpp:1: what lies in no room may not include executor/launch/",
+            "executor/e.hpp:1: what lies in no subfolder may not include executor/launch/",
             "executor/launch/d.cpp:1: executor/launch/ may not include executor/run/",
             "executor/new/f.hpp:1: executor/new/ may not include executor/launch/",
             "models/schedules/a.hpp:1: models/schedules/ may not include models/plan/"});
-  CHECK(room_cycle().empty());
+  CHECK(subfolder_cycle().empty());
 }
 
-TEST_CASE("A type's name stands in one room of the project only") {
+TEST_CASE("A type's name stands in one subfolder of the project only") {
   CHECK(shared_type_names(ORRERY_SOURCE) == std::vector<std::string>{});
 }
 
-TEST_CASE("Types of two rooms that share a name are found, uses and declarations ahead are not") {
+TEST_CASE(
+    "Types of two subfolders that share a name are found, uses and declarations ahead are not") {
   const Tree tree;
   tree.add("sim/a.hpp", "class Wire {\n};\nstruct Ahead;\nenum class Kind : int {\n");
   tree.add("models/plan/b.hpp", "struct Wire final : Base {\n};\nstruct Ahead;\nWire wire{\n");

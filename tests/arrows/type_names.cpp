@@ -10,15 +10,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where types of one name are declared: files by room.
+/// Where types of one name are declared: files by subfolder.
 using Places = std::map<std::string, std::set<std::string>>;
 
-std::string room_of(const fs::path& path) {
+std::string subfolder_of(const fs::path& path) {
   const fs::path folder = path.parent_path();
   auto part = folder.begin();
-  std::string room = part->string();
-  if (++part != folder.end()) room += "/" + part->string();
-  return room;
+  std::string subfolder = part->string();
+  if (++part != folder.end()) subfolder += "/" + part->string();
+  return subfolder;
 }
 
 void read_types(const fs::path& root, const fs::path& path, std::map<std::string, Places>& types) {
@@ -29,7 +29,7 @@ void read_types(const fs::path& root, const fs::path& path, std::map<std::string
   std::smatch match;
   while (std::getline(file, line)) {
     if (!std::regex_search(line, match, declaration)) continue;
-    types[match[1]][room_of(path)].insert(path.generic_string());
+    types[match[1]][subfolder_of(path)].insert(path.generic_string());
   }
 }
 
@@ -50,7 +50,7 @@ std::vector<std::string> shared_type_names(const fs::path& root) {
   for (const auto& [name, places] : types) {
     if (places.size() < 2) continue;
     std::string text = name + ":";
-    for (const auto& [room, files] : places) {
+    for (const auto& [subfolder, files] : places) {
       for (const std::string& file : files) text += (text.back() == ':' ? " " : ", ") + file;
     }
     shared.push_back(text);
