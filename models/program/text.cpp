@@ -15,7 +15,7 @@ namespace {
 
 std::string_view mnemonic(Opcode op) {
   constexpr std::string_view of[] = {"FWD", "BWD",  "WGRAD", "SEND",   "RECV",     "REDUCE_GRAD",
-                                     "TIE", "NORM", "OPT",   "GATHER", "COMPRESS", "UNSHARD"};
+                                     "SUM", "NORM", "OPT",   "GATHER", "COMPRESS", "UNSHARD"};
   return of[static_cast<int>(op)];
 }
 

@@ -93,7 +93,7 @@ def contention(
 ) -> Contention:
     """The cost of contention to a step: `orrery contention`.
 
-    Its traffic on links, with gradients reduced next to the backward passes and after them; on
+    Its traffic on links, with gradients reduced next to backward and after it; on
     neighbouring and scattered nodes, next to a second job, and with one NIC at half rate.
 
     page  a folder for contention.md and its picture

@@ -30,7 +30,7 @@ class RunFailure(RuntimeError):
     @property
     def code(self) -> int:
         """What `orrery execute` exits with: 70 operation unknown to the device, 71 lost peer,
-        72 this machine failed, 74 output, 75 make room, 124 deadline."""
+        72 this machine failed, 74 output, 75 preempted, 124 deadline."""
         return self._code
 
     def __reduce__(self) -> tuple[type[RunFailure], tuple[str, int]]:

@@ -7,8 +7,8 @@ namespace orrery::models {
 namespace {
 
 /// Two stages of two layers each, two replicas, two micro-batches, 1F1B.
-///   stage 0  FWD0 SEND FWD1 SEND RECV BWD0 RECV BWD1 REDUCE TIE OPT NORM OPT
-///   stage 1  RECV FWD0 BWD0 SEND RECV FWD1 BWD1 SEND REDUCE TIE OPT NORM OPT
+///   stage 0  FWD0 SEND FWD1 SEND RECV BWD0 RECV BWD1 REDUCE SUM OPT NORM OPT
+///   stage 1  RECV FWD0 BWD0 SEND RECV FWD1 BWD1 SEND REDUCE SUM OPT NORM OPT
 Program two_stage_program() {
   Plan plan;
   plan.pipeline = 2;
@@ -291,8 +291,8 @@ TEST_CASE("Backward finds saved what forward has kept, in its shape") {
 }
 
 /// Two stages, two micro-batches, ZB-H1.
-///   stage 0  FWD0 SEND FWD1 SEND RECV BWD0 WGRAD0 RECV BWD1 WGRAD1 TIE OPT NORM OPT
-///   stage 1  RECV FWD0 BWD0 SEND RECV FWD1 BWD1 SEND WGRAD0 WGRAD1 TIE OPT NORM OPT
+///   stage 0  FWD0 SEND FWD1 SEND RECV BWD0 WGRAD0 RECV BWD1 WGRAD1 SUM OPT NORM OPT
+///   stage 1  RECV FWD0 BWD0 SEND RECV FWD1 BWD1 SEND WGRAD0 WGRAD1 SUM OPT NORM OPT
 TEST_CASE("Weight gradients that are missing, early, twice or of another micro-batch are refused") {
   Plan plan;
   plan.pipeline = 2;

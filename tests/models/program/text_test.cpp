@@ -55,7 +55,7 @@ TEST_CASE("A rank's list reads one instruction per line, with its peers as ranks
         "frees=saved.c0[1],gradient_in.c0[0]\n"
         "i8 REDUCE_GRAD c0 'gradients.c0' all_reduce dtype=fp32 bytes=7744 layers=0..1 comm=dp "
         "stages=0 q=comm:dp after=i7\n"
-        "i9 TIE 'tied embedding' all_reduce dtype=fp32 bytes=512 comm=tie stages=0,1 q=comm:dp "
+        "i9 SUM 'tied embedding' all_reduce dtype=fp32 bytes=512 comm=tie stages=0,1 q=comm:dp "
         "after=i7\n"
         "i10 OPT phase=gradient_norm q=compute after=i9\n"
         "i11 NORM 'gradient norm' all_reduce dtype=fp32 bytes=4 comm=model stages=0,1 q=comm:dp "
