@@ -1,5 +1,6 @@
 #pragma once
-// The parts of an evaluation by events: queues, wires and meetings (ranks: event_rank.hpp). None of
+// The parts of an evaluation by events: queues, the wires of channels, and meetings, at which the
+// ranks of a collective wait for each other (ranks: event_rank.hpp). None of
 // them computes a time: a task begins at the event that fulfils the last condition it waits for.
 // The events themselves are in events.cpp.
 

@@ -1,6 +1,7 @@
 #pragma once
 // How a prediction evaluates the network between nodes, and the result.
-//   static   each collective shares links only with its siblings; used by searches
+//   static   each collective shares links only with the same collective of other groups; used by
+//            searches
 //   events   collectives and transfers share links with concurrent traffic
 //   maps     events were asked for, but no link can be filled: evaluating maps gives the same
 // Leaves out what traffic.hpp leaves out.
