@@ -34,11 +34,12 @@ bool is_held(const MeasuredRun& run) {
 std::string stated_against(const MeasuredRun& run, Apart apart) {
   if (!run.set_aside.empty()) return "set aside: " + run.set_aside;
   if (apart != Apart::left_out) {
-    if (apart == Apart::used && is_held(run)) return "reported apart: " + group_apart(run);
+    if (apart == Apart::used && is_held(run)) return "reported separately: " + group_apart(run);
     return run.step_time ? "" : "no step_time_s is stated";
   }
-  if (!run.reported_apart.empty()) return "reported apart: " + run.reported_apart;
-  if (run.count("context").value_or(1) > 1) return std::string{"reported apart: "} + context_runs;
+  if (!run.reported_apart.empty()) return "reported separately: " + run.reported_apart;
+  if (run.count("context").value_or(1) > 1)
+    return std::string{"reported separately: "} + context_runs;
   return run.step_time ? "" : "no step_time_s is stated";
 }
 

@@ -16,9 +16,9 @@ struct UnusedRow {
   std::string reason;
 };
 
-/// Treatment of runs that are reported apart. left_out: none is used; used: runs of dense models,
-/// of ZeRO-2 and ZeRO-3 and runs whose line names its group are used; held: the others are added,
-/// marked as held.
+/// Treatment of runs that are reported separately. left_out: none is used; used: runs of dense
+/// models, of ZeRO-2 and ZeRO-3 and runs whose line names its group are used; held: the others are
+/// added, marked as held.
 enum class Apart : std::uint8_t { left_out, used, held };
 
 struct SoftwareRows {
@@ -27,9 +27,9 @@ struct SoftwareRows {
   std::vector<UnusedRow> unused;  // in the order of the file
 };
 
-/// Not used: runs that are set aside, that are reported apart (depending on `apart`), that state no
-/// time or cannot be simulated, those of no stack in `stacks` (stacks or profiles; empty: all), and
-/// those whose time is off the prediction by a factor of ten.
+/// Not used: runs that are set aside, that are reported separately (depending on `apart`), that
+/// state no time or cannot be simulated, those of no stack in `stacks` (stacks or profiles; empty:
+/// all), and those whose time is off the prediction by a factor of ten.
 SoftwareRows software_rows(const std::vector<MeasuredRun>& runs,
                            const std::vector<std::string>& stacks,
                            const std::vector<models::Software>& profiles,

@@ -16,11 +16,11 @@ namespace orrery::scenarios {
 struct TransferRow {
   std::size_t row = 0;  // in the list of runs
   std::string group, cell, profile;
-  std::string apart;    // its group reported apart, if it is held
+  std::string apart;    // its group reported separately, if it is held
   bool seen = false;    // other runs of its stack remained to fit to
   double shipped = 0;   // by its profile as it is
   double left_out = 0;  // by its profile with numbers found without its group
-  double generic = 0;   // by the generic profile of its year; not set if reported apart
+  double generic = 0;   // by the generic profile of its year; not set if reported separately
   bool inside = false;  // measured time inside p10 to p90 of `left_out`
 };
 

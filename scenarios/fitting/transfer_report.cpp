@@ -80,9 +80,9 @@ Json held_json(const Transfer& transfer) {
 
 std::string held_lines(const Transfer& transfer) {
   if (transfer.held.empty()) return {};
-  std::string text =
-      fmt::format("\n{:<52} {:>5} {:>17} {:>17}\n", "reported apart, median / 90th of |error|, %",
-                  "runs", "as it is", "left out");
+  std::string text = fmt::format("\n{:<52} {:>5} {:>17} {:>17}\n",
+                                 "reported separately, median / 90th of |error|, %", "runs",
+                                 "as it is", "left out");
   for (const auto& [name, errors] : held_by_group(transfer)) {
     text += fmt::format(
         "{:<52.52} {:>5} {:>8.1f} / {:>6.1f} {:>8.1f} / {:>6.1f}\n", name, errors.left_out.size(),
@@ -105,7 +105,7 @@ std::string held_section_of(const Transfer& transfer) {
   if (transfer.held.empty()) return {};
   std::string text = fmt::format(
       "\nRuns of the groups below are not used to fit numbers here; for each of them, the runs of "
-      "its {} are left out, too.\n\n| reported apart | runs | the profiles, median / 90th "
+      "its {} are left out, too.\n\n| reported separately | runs | the profiles, median / 90th "
       "percentile | numbers without its {} |\n|---|--:|--:|--:|\n",
       title_of(transfer), title_of(transfer));
   for (const auto& [name, errors] : held_by_group(transfer)) {
@@ -171,7 +171,7 @@ std::string page_section_of(const std::vector<Transfer>& transfers) {
       "\n## Errors on runs left out of the fit\n\nEvery source, stack, site, year, GPU or model on "
       "a GPU is left out whole in turn: a run's profile keeps its switches, and its numbers are "
       "those of related profiles, fitted to the remaining runs of its stack. {} runs in {} cells, "
-      "one for each stack, year and site, including those reported apart; errors are 100 "
+      "one for each stack, year and site, including those reported separately; errors are 100 "
       "|ln(predicted / measured)|.\n\n| predicted by | cells, mean / median | runs, median / 90th "
       "percentile | in p10 to p90 |\n|---|--:|--:|--:|\n",
       any.rows.size(), any.cells);

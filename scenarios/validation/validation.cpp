@@ -82,7 +82,7 @@ std::string group_apart(const MeasuredRun& run) {
 std::string RunResult::left_out_because() const {
   if (!simulated()) return skipped_because;
   if (!not_scored_because.empty() || apart.empty()) return not_scored_because;
-  return "reported apart: " + apart;
+  return "reported separately: " + apart;
 }
 
 std::string doubt_of(const MeasuredRun& run, double predicted) {
@@ -245,7 +245,7 @@ Scores figures_of(const std::vector<MeasuredRun>& runs, const std::vector<RunRes
   return scores;
 }
 
-/// The groups reported apart, in the order of their first runs.
+/// The groups reported separately, in the order of their first runs.
 std::vector<std::string> groups_apart(const std::vector<RunResult>& results) {
   std::vector<std::string> groups;
   for (const RunResult& each : results) {

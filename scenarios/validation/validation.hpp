@@ -105,13 +105,13 @@ struct Scores {
   std::vector<GroupScores> apart;   // in the order of their first runs
 };
 
-/// A group of runs that is reported apart from the others.
+/// A group of runs that is reported separately from the others.
 struct GroupScores {
   std::string group;
   Scores scores;
 };
 
-/// Runs that are reported apart count only in their own group's figures, and in `rows` and
+/// Runs that are reported separately count only in their own group's figures, and in `rows` and
 /// `simulated` of the whole file.
 Scores scores_of(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
                  const std::vector<Grouping>& groupings);
@@ -126,8 +126,8 @@ Json record_of(const std::vector<RunResult>& results, const Scores& scores, cons
 /// The generic profile, applied to the stacks of all runs.
 models::Software generic_for_all(const std::vector<MeasuredRun>& runs);
 
-/// The report as text: totals, a table for each grouping and for each group reported apart, the
-/// `worst` runs, runs not scored or skipped and why, and implausible times.
+/// The report as text: totals, a table for each grouping and for each group reported separately,
+/// the `worst` runs, runs not scored or skipped and why, and implausible times.
 std::string table_of(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
                      const Scores& scores, std::size_t worst);
 

@@ -78,7 +78,7 @@ std::string worst_table(const std::vector<MeasuredRun>& runs, const std::vector<
 std::string apart_text(const Scores& scores) {
   std::string text;
   for (const auto& [group, own] : scores.apart) {
-    text += fmt::format("\nreported apart: {}\n{}", group, totals(own));
+    text += fmt::format("\nreported separately: {}\n{}", group, totals(own));
     for (const auto& [column, summaries] : own.by) text += grouping_table(column, summaries);
   }
   return text;

@@ -151,15 +151,15 @@ TEST_CASE("A fit accounts for every row") {
             .second.find("; a1: set aside: a guess\n") != std::string::npos);
 }
 
-TEST_CASE("Runs that are reported apart are not fitted to, and none to fit is an error") {
+TEST_CASE("Runs that are reported separately are not fitted to, and none to fit is an error") {
   std::string text = runs_of("megatron-lm", {});
   text.replace(text.find(",set_aside"), 10, ",set_aside,reported_apart");
   for (std::size_t at = text.find(",\n"); at != std::string::npos; at = text.find(",\n", at + 2)) {
     text.replace(at, 1, ",,later");
   }
   CHECK_THROWS_WITH(fit_software(orrery::Table::parse(text, "runs.csv"), {}),
-                    "runs.csv: no run to fit: 6 rows, 0 used; r0: reported apart: later; r1: "
-                    "reported apart: later; r2: reported apart: later; ...");
+                    "runs.csv: no run to fit: 6 rows, 0 used; r0: reported separately: later; r1: "
+                    "reported separately: later; r2: reported separately: later; ...");
 }
 
 TEST_CASE("A run that the generic profile cannot simulate has no error by it, the others have") {

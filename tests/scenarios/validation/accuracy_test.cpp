@@ -31,7 +31,7 @@ constexpr double unseen_median = 2.3;       // 2.1
 constexpr std::size_t sharded = 200;        // 200
 constexpr double sharded_median = 3.6;      // 3.2
 constexpr double sharded_p90 = 11.4;        // 10.4
-/// Strategies, which are reported apart.
+/// Strategies, which are reported separately.
 struct OfGroup {
   const char* group;
   double median, p90;

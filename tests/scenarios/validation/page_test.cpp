@@ -72,7 +72,7 @@ TEST_CASE("A page without a scored run says so") {
             .find("0 runs in the file, 0 simulated, 0 scored.") != std::string::npos);
 }
 
-TEST_CASE("A page gives a group that is reported apart figures of its own, and reasons") {
+TEST_CASE("A page gives a group that is reported separately figures of its own, and reasons") {
   const std::vector<MeasuredRun> runs{run_of(8, 8, 1, 1.0), run_of(16, 8, 1, 1.0),
                                       run_of(64, 8, 1, 1.0)};
   std::vector<RunResult> results{result_of(0, runs[0], 1.1), result_of(1, runs[1], 1.5),
@@ -87,7 +87,7 @@ TEST_CASE("A page gives a group that is reported apart figures of its own, and r
                   "| figure | value |\n|---|--:|\n| step time, median error | 50.0 % |") !=
         std::string::npos);
   CHECK(page.find("## Simulated, not scored\n\n| why | runs |\n|---|--:|\n| a guess | 1 |\n"
-                  "| reported apart: later ones | 1 |\n") != std::string::npos);
+                  "| reported separately: later ones | 1 |\n") != std::string::npos);
 }
 
 TEST_CASE("validate writes its page into a folder of the name given") {

@@ -143,7 +143,7 @@ TEST_CASE("A run's release is its column's, or the last in where it was publishe
   CHECK(release(",release,source_location", ",25.07,README.md (v25.02)") == "25.07");
 }
 
-TEST_CASE("Runs with experts are reported apart") {
+TEST_CASE("Runs with experts are reported separately") {
   const std::vector<MeasuredRun> runs{latent_run()};
   const std::vector<RunResult> results = validate(runs, {});
   CHECK(results.front().apart == "mixture of experts");

@@ -106,7 +106,7 @@ TEST_CASE("Errors are distinguished by the cells of a column") {
   CHECK(scores.memory->median == Approx(10));
 }
 
-TEST_CASE("Runs of a group that is reported apart count in its figures and in no others") {
+TEST_CASE("Runs of a group that is reported separately count in its figures and in no others") {
   // Errors of 10 and 30 % in the file, of 50 and 70 % in the group: medians 20 and 60.
   std::vector<MeasuredRun> runs(5, first_run());
   std::vector<RunResult> results(5);
@@ -134,13 +134,14 @@ TEST_CASE("Runs of a group that is reported apart count in its figures and in no
   CHECK(json["median_abs_error_pct"] == Approx(20));
   CHECK(json["apart"]["later ones"]["median_abs_error_pct"] == Approx(60));
   CHECK(json["runs"][1]["apart"] == "later ones");
-  CHECK(json["runs"][1]["not_scored_because"] == "reported apart: later ones");
+  CHECK(json["runs"][1]["not_scored_because"] == "reported separately: later ones");
   CHECK(json["runs"][4]["not_scored_because"] == "clock not as stated");
   const std::string text = table_of(runs, results, scores, 10);
-  CHECK(text.find("\nreported apart: later ones\n3 runs, 3 simulated, 2 scored\nstep time: median "
-                  "error 60.0 %") != std::string::npos);
+  CHECK(text.find(
+            "\nreported separately: later ones\n3 runs, 3 simulated, 2 scored\nstep time: median "
+            "error 60.0 %") != std::string::npos);
   CHECK(text.find("\nsimulated, not scored\n     1  clock not as stated (full-175b)\n     2  "
-                  "reported apart: later ones (full-175b, full-175b)\n") != std::string::npos);
+                  "reported separately: later ones (full-175b, full-175b)\n") != std::string::npos);
 }
 
 TEST_CASE("A time ten times off the prediction is asked about") {
@@ -168,7 +169,7 @@ TEST_CASE("Runs that shard gradients or parameters are scored apart from the oth
     CHECK(result.counts());
     CHECK_FALSE(result.scored());
     CHECK(result.apart == "ZeRO-2, ZeRO-3 and FSDP");
-    CHECK(result.left_out_because() == "reported apart: ZeRO-2, ZeRO-3 and FSDP");
+    CHECK(result.left_out_because() == "reported separately: ZeRO-2, ZeRO-3 and FSDP");
   }
 }
 
