@@ -154,8 +154,9 @@ std::string table_of(const std::vector<MeasuredRun>& runs, const Transfer& trans
   std::string text = fmt::format(
       "{} runs, {} scored; each {} of {} left out in turn; {} cells of stack, year and site\n\n",
       runs.size(), transfer.rows.size(), transfer.column, transfer.groups, transfer.cells);
+  text += fmt::format("{:<44} {:>15} {:>26}\n", "", "over cells", "over runs");
   text += fmt::format("{:<44} {:>6} {:>8} {:>8} {:>8} {:>8}\n", "|ln(predicted / measured)|, %",
-                      "cells:", "median", "rows:", "90th", "bias");
+                      "mean", "median", "median", "90th", "bias");
   text += errors_line("profiles as they are", transfer.shipped);
   text += errors_line("switches known, numbers without the group", transfer.left_out);
   text += errors_line("the generic profile of the year", transfer.generic);
