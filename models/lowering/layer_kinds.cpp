@@ -183,7 +183,7 @@ void add_units(Program& program, const Plan& plan) {
   };
   const bool together = program.tied == TiedTable::shared && program.sharding.parameters;
   const std::uint32_t embedding = id(ModelPart::embedding), head = id(ModelPart::head);
-  if (together) add("embedding and head", {embedding, head}, -1);
+  if (together) add("embedding_and_head", {embedding, head}, -1);
   if (!together) add("embedding", {embedding}, -1);
   for (std::size_t layer = 0; layer < program.kind_of_layer.size(); ++layer) {
     add("layer " + std::to_string(layer), {program.kind_of_layer[layer]},

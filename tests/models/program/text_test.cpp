@@ -94,8 +94,8 @@ TEST_CASE("Gathers say what they fill, runs what they await, reductions what the
   plan.zero = Zero::three;
   const std::string text = text_of_rank(tiny_program(plan, 1), 0);
   CHECK(lines(text, "i0 ") ==
-        "i0 UNSHARD mb0 'embedding and head' all_gather dtype=bf16 bytes=416 embedding head -> "
-        "weights.embedding and head[0] "
+        "i0 UNSHARD mb0 'embedding_and_head' all_gather dtype=bf16 bytes=416 embedding head -> "
+        "weights.embedding_and_head[0] "
         "comm=dp stages=0 q=comm:dp\n");
   CHECK(lines(text, "i1 ") ==
         "i1 UNSHARD mb0 'layer 0' all_gather dtype=bf16 bytes=1744 layers=0..0 -> "
