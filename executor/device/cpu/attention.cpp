@@ -55,8 +55,6 @@ void for_each_query(const Call<T>& call, T* out, Row row) {
   }
 }
 
-}  // namespace
-
 /// p = softmax(score * scale) over the keys that a query sees, 0 elsewhere. In the ring p
 /// is the score.
 template <class T>
@@ -127,14 +125,13 @@ void rotary(const Call<T>& call) {
   }
 }
 
-template void softmax(const Call<float>&);
-template void softmax(const Call<double>&);
-template void softmax(const Call<Ring>&);
-template void softmax_backward(const Call<float>&);
-template void softmax_backward(const Call<double>&);
-template void softmax_backward(const Call<Ring>&);
-template void rotary(const Call<float>&);
-template void rotary(const Call<double>&);
-template void rotary(const Call<Ring>&);
+}  // namespace
+
+void add_unfused_attention(KernelTable& table) {
+  table.set(models::OpKind::softmax, [](const auto& call) { softmax(call); });
+  table.set(models::OpKind::softmax_backward, [](const auto& call) { softmax_backward(call); });
+  table.set(models::OpKind::rotary, [](const auto& call) { rotary(call); });
+  table.set(models::OpKind::rotary_backward, [](const auto& call) { rotary(call); });
+}
 
 }  // namespace orrery::executor::cpu

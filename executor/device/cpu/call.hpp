@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <tuple>
 #include <type_traits>
 
 #include "executor/device/device.hpp"
@@ -40,66 +41,45 @@ inline std::int64_t position_of(const Place& place, std::int64_t i) {
   return place.tokens->positions[static_cast<std::size_t>(in_sequence)];
 }
 
-// One function per OpKind; what it computes is written at its definition.
-template <class T>
-void gemm(const Call<T>& call);
-template <class T>
-void batched_gemm(const Call<T>& call);
-template <class T>
-void grouped_gemm(const Call<T>& call);
-template <class T>
-void attention(const Call<T>& call);
+/// Merges partial attentions: an add of operands that several ranks' keys contributed to.
 template <class T>
 void merge(const Call<T>& call);
-template <class T>
-void softmax(const Call<T>& call);
-template <class T>
-void softmax_backward(const Call<T>& call);
-template <class T>
-void rotary(const Call<T>& call);
-template <class T>
-void norm(const Call<T>& call);
-template <class T>
-void norm_backward(const Call<T>& call);
-template <class T>
-void activation(const Call<T>& call);
-template <class T>
-void activation_backward(const Call<T>& call);
-template <class T>
-void add(const Call<T>& call);
-template <class T>
-void add_backward(const Call<T>& call);
-template <class T>
-void embedding(const Call<T>& call);
-template <class T>
-void embedding_backward(const Call<T>& call);
-template <class T>
-void cross_entropy(const Call<T>& call);
-template <class T>
-void cross_entropy_backward(const Call<T>& call);
-template <class T>
-void squared_norm(const Call<T>& call);
-template <class T>
-void adam(const Call<T>& call);
-template <class T>
-void accumulate(const Call<T>& call);
-template <class T>
-void cast(const Call<T>& call);
-template <class T>
-void join_heads(const Call<T>& call);
-template <class T>
-void split_heads(const Call<T>& call);
-template <class T>
-void orthogonalise(const Call<T>& call);
-template <class T>
-void top_k(const Call<T>& call);
-template <class T>
-void scatter_add(const Call<T>& call);
-template <class T>
-void route(const Call<T>& call);
-template <class T>
-void route_backward(const Call<T>& call);
-template <class T>
-void move_rows(const Call<T>& call);
+
+/// The function that computes each kind of operation, for each type of numbers; null: none.
+class KernelTable {
+ public:
+  /// `run` takes a Call of any type; what it computes is written at the function that it calls.
+  template <class Run>
+  void set(models::OpKind kind, Run run) {
+    const auto at = static_cast<std::size_t>(kind);
+    std::get<Functions<float>>(functions_)[at] = run;
+    std::get<Functions<double>>(functions_)[at] = run;
+    std::get<Functions<Ring>>(functions_)[at] = run;
+  }
+  template <class T>
+  auto function(models::OpKind kind) const {
+    return std::get<Functions<T>>(functions_)[static_cast<std::size_t>(kind)];
+  }
+
+ private:
+  template <class T>
+  using Functions = std::array<void (*)(const Call<T>&), models::op_kind_count>;
+
+  std::tuple<Functions<float>, Functions<double>, Functions<Ring>> functions_{};
+};
+
+// Each file of kernels adds its own.
+void add_casts(KernelTable& table);
+void add_embedding_and_loss(KernelTable& table);
+void add_fused_attention(KernelTable& table);
+void add_gradients(KernelTable& table);
+void add_norms(KernelTable& table);
+void add_orthogonalise(KernelTable& table);
+void add_pointwise(KernelTable& table);
+void add_products(KernelTable& table);
+void add_router(KernelTable& table);
+void add_row_moves(KernelTable& table);
+void add_unfused_attention(KernelTable& table);
+void add_updates(KernelTable& table);
 
 }  // namespace orrery::executor::cpu

@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "executor/device/copy_bytes.hpp"
-#include "executor/device/half.hpp"
+#include "executor/device/formats.hpp"
 #include "executor/device/low_precision.hpp"
 #include "executor/errors.hpp"
 #include "sim/errors.hpp"
@@ -29,55 +29,6 @@ bool is_index(DType type) {
   return type == DType::int64 || type == DType::int32 || type == DType::uint8;
 }
 
-template <class From, class To>
-void convert(const std::byte* from, To* to, std::int64_t count) {
-  const auto* source = reinterpret_cast<const From*>(from);
-  for (std::int64_t i = 0; i < count; ++i) {
-    if constexpr (std::is_arithmetic_v<From>) {
-      to[i] = static_cast<To>(source[i]);
-    } else {
-      to[i] = static_cast<To>(widened(source[i]));
-    }
-  }
-}
-
-/// Reads an operand's numbers as `T`.
-template <class T>
-void load(const View& view, T* to) {
-  switch (view.dtype) {
-    case DType::bf16:
-      return convert<Bf16>(view.data, to, view.elements());
-    case DType::fp16:
-      return convert<Fp16>(view.data, to, view.elements());
-    case DType::fp64:
-      return convert<double>(view.data, to, view.elements());
-    default:
-      return convert<float>(view.data, to, view.elements());
-  }
-}
-
-/// Writes numbers to an operand, rounded to nearest.
-template <class T>
-void store(const T* from, const View& view) {
-  const std::int64_t n = view.elements();
-  switch (view.dtype) {
-    case DType::bf16:
-      for (std::int64_t i = 0; i < n; ++i) {
-        narrow(static_cast<float>(from[i]), reinterpret_cast<Bf16*>(view.data)[i]);
-      }
-      return;
-    case DType::fp16:
-      for (std::int64_t i = 0; i < n; ++i) {
-        narrow(static_cast<float>(from[i]), reinterpret_cast<Fp16*>(view.data)[i]);
-      }
-      return;
-    default:
-      for (std::int64_t i = 0; i < n; ++i) {
-        reinterpret_cast<float*>(view.data)[i] = static_cast<float>(from[i]);
-      }
-  }
-}
-
 /// Is an operand stored as the type that is computed in?
 template <class T>
 bool stored_as(DType type) {
@@ -85,48 +36,27 @@ bool stored_as(DType type) {
   return bits(type) == 64;
 }
 
-/// The function that computes each kind of operation; null: not computed through this table.
-template <class T>
-constexpr auto kernels() {
-  std::array<void (*)(const cpu::Call<T>&), models::op_kind_count> table{};
-  const auto set = [&table](OpKind kind, auto run) { table[static_cast<std::size_t>(kind)] = run; };
-  set(OpKind::gemm, cpu::gemm<T>);
-  set(OpKind::batched_gemm, cpu::batched_gemm<T>);
-  set(OpKind::grouped_gemm, cpu::grouped_gemm<T>);
-  set(OpKind::softmax, cpu::softmax<T>);
-  set(OpKind::softmax_backward, cpu::softmax_backward<T>);
-  set(OpKind::rotary, cpu::rotary<T>);
-  set(OpKind::rotary_backward, cpu::rotary<T>);
-  set(OpKind::attention, cpu::attention<T>);
-  set(OpKind::attention_backward, cpu::attention<T>);
-  set(OpKind::norm, cpu::norm<T>);
-  set(OpKind::norm_backward, cpu::norm_backward<T>);
-  set(OpKind::activation, cpu::activation<T>);
-  set(OpKind::activation_backward, cpu::activation_backward<T>);
-  set(OpKind::add, cpu::add<T>);
-  set(OpKind::add_backward, cpu::add_backward<T>);
-  set(OpKind::embedding, cpu::embedding<T>);
-  set(OpKind::embedding_backward, cpu::embedding_backward<T>);
-  set(OpKind::cross_entropy, cpu::cross_entropy<T>);
-  set(OpKind::cross_entropy_backward, cpu::cross_entropy_backward<T>);
-  set(OpKind::squared_norm, cpu::squared_norm<T>);
-  set(OpKind::adam, cpu::adam<T>);
-  set(OpKind::accumulate, cpu::accumulate<T>);
-  set(OpKind::cast, cpu::cast<T>);
-  set(OpKind::orthogonalise, cpu::orthogonalise<T>);
-  set(OpKind::top_k, cpu::top_k<T>);
-  set(OpKind::scatter_add, cpu::scatter_add<T>);
-  set(OpKind::route, cpu::route<T>);
-  set(OpKind::route_backward, cpu::route_backward<T>);
-  set(OpKind::permute, cpu::move_rows<T>);
-  set(OpKind::unpermute, cpu::move_rows<T>);
+cpu::KernelTable all_kernels() {
+  cpu::KernelTable table;
+  cpu::add_casts(table);
+  cpu::add_embedding_and_loss(table);
+  cpu::add_fused_attention(table);
+  cpu::add_gradients(table);
+  cpu::add_norms(table);
+  cpu::add_orthogonalise(table);
+  cpu::add_pointwise(table);
+  cpu::add_products(table);
+  cpu::add_router(table);
+  cpu::add_row_moves(table);
+  cpu::add_unfused_attention(table);
+  cpu::add_updates(table);
   return table;
 }
 
 template <class T>
 void dispatch(const cpu::Call<T>& call) {
-  static constexpr auto table = kernels<T>();
-  const auto run = table[static_cast<std::size_t>(call.operation().kind)];
+  static const cpu::KernelTable table = all_kernels();
+  const auto run = table.function<T>(call.operation().kind);
   ensure(run != nullptr, "the CPU was given an operation that it refuses");
   run(call);
 }

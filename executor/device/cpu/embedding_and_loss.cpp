@@ -26,8 +26,6 @@ Ring weight_of(std::int64_t label, std::int64_t column) {
 /// The three numbers per row of `statistics`.
 enum Statistic : std::int64_t { largest, exponentials, label_logit, statistic_count };
 
-}  // namespace
-
 /// Copies each token's row of the table, or zeros where another rank holds it.
 template <class T>
 void embedding(const Call<T>& call) {
@@ -146,17 +144,14 @@ void cross_entropy_backward(const Call<T>& call) {
   }
 }
 
-template void embedding(const Call<float>&);
-template void embedding(const Call<double>&);
-template void embedding(const Call<Ring>&);
-template void embedding_backward(const Call<float>&);
-template void embedding_backward(const Call<double>&);
-template void embedding_backward(const Call<Ring>&);
-template void cross_entropy(const Call<float>&);
-template void cross_entropy(const Call<double>&);
-template void cross_entropy(const Call<Ring>&);
-template void cross_entropy_backward(const Call<float>&);
-template void cross_entropy_backward(const Call<double>&);
-template void cross_entropy_backward(const Call<Ring>&);
+}  // namespace
+
+void add_embedding_and_loss(KernelTable& table) {
+  table.set(models::OpKind::embedding, [](const auto& call) { embedding(call); });
+  table.set(models::OpKind::embedding_backward, [](const auto& call) { embedding_backward(call); });
+  table.set(models::OpKind::cross_entropy, [](const auto& call) { cross_entropy(call); });
+  table.set(models::OpKind::cross_entropy_backward,
+            [](const auto& call) { cross_entropy_backward(call); });
+}
 
 }  // namespace orrery::executor::cpu

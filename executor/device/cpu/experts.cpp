@@ -108,8 +108,6 @@ class RowMover {
   std::int64_t n_;
 };
 
-}  // namespace
-
 template <class T>
 void move_rows(const Call<T>& call) {
   const RowMover<T> rows{call};
@@ -133,8 +131,11 @@ void move_rows(const Call<T>& call) {
   throw ContractError{"a permutation does not say which"};
 }
 
-template void move_rows(const Call<float>&);
-template void move_rows(const Call<double>&);
-template void move_rows(const Call<Ring>&);
+}  // namespace
+
+void add_row_moves(KernelTable& table) {
+  table.set(models::OpKind::permute, [](const auto& call) { move_rows(call); });
+  table.set(models::OpKind::unpermute, [](const auto& call) { move_rows(call); });
+}
 
 }  // namespace orrery::executor::cpu

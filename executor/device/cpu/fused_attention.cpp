@@ -234,15 +234,16 @@ class SequenceAttention {
   std::vector<T> scores_, slopes_;
 };
 
-}  // namespace
-
 template <class T>
 void attention(const Call<T>& call) {
   SequenceAttention<T>{call}.run();
 }
 
-template void attention(const Call<float>&);
-template void attention(const Call<double>&);
-template void attention(const Call<Ring>&);
+}  // namespace
+
+void add_fused_attention(KernelTable& table) {
+  table.set(models::OpKind::attention, [](const auto& call) { attention(call); });
+  table.set(models::OpKind::attention_backward, [](const auto& call) { attention(call); });
+}
 
 }  // namespace orrery::executor::cpu

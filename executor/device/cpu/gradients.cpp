@@ -1,4 +1,4 @@
-// Kernels on gradients before and after communication: accumulation, casts, top-k compression.
+// Kernels on gradients before and after communication: accumulation, top-k compression.
 
 #include <algorithm>
 #include <cmath>
@@ -10,21 +10,13 @@
 
 namespace orrery::executor::cpu {
 
+namespace {
+
 /// sum += fresh
 template <class T>
 void accumulate(const Call<T>& call) {
   const std::int64_t n = call.in(0).elements();
   for (std::int64_t i = 0; i < n; ++i) call.writes[0][i] = call.reads[1][i] + call.reads[0][i];
-}
-
-/// Copies to another format, without the padding of the source. With rotary frequencies it joins or
-/// splits the heads of latent attention instead (latent.cpp).
-template <class T>
-void cast(const Call<T>& call) {
-  const bool rotates = !call.operation().frequencies.empty();
-  if (rotates) return call.kernel.reads.size() > 1 ? join_heads(call) : split_heads(call);
-  if (call.reads[0] == call.writes[0]) return;
-  std::copy_n(call.reads[0], call.out(0).elements(), call.writes[0]);
 }
 
 /// Top-k compression with error feedback: of gradient + residual, writes the k largest by magnitude
@@ -69,17 +61,12 @@ void scatter_add(const Call<T>& call) {
   for (std::int64_t i = 0; i < count; ++i) call.writes[0][places[i]] += call.reads[0][i];
 }
 
-template void accumulate(const Call<float>&);
-template void accumulate(const Call<double>&);
-template void accumulate(const Call<Ring>&);
-template void cast(const Call<float>&);
-template void cast(const Call<double>&);
-template void cast(const Call<Ring>&);
-template void top_k(const Call<float>&);
-template void top_k(const Call<double>&);
-template void top_k(const Call<Ring>&);
-template void scatter_add(const Call<float>&);
-template void scatter_add(const Call<double>&);
-template void scatter_add(const Call<Ring>&);
+}  // namespace
+
+void add_gradients(KernelTable& table) {
+  table.set(models::OpKind::accumulate, [](const auto& call) { accumulate(call); });
+  table.set(models::OpKind::top_k, [](const auto& call) { top_k(call); });
+  table.set(models::OpKind::scatter_add, [](const auto& call) { scatter_add(call); });
+}
 
 }  // namespace orrery::executor::cpu

@@ -1,37 +1,16 @@
-// Heads of latent attention (MLA): joined from the products of the latents and the rotary part of
-// keys that all heads share; split again in backward.
+// Casts, which with rotary frequencies are those of latent attention (MLA): heads are joined from
+// the products of the latents and the rotary part of keys that all heads share; split again in
+// backward.
 
 #include <algorithm>
 
 #include "executor/device/cpu/call.hpp"
 #include "executor/device/cpu/rotations.hpp"
+#include "executor/device/latent_heads.hpp"
 
 namespace orrery::executor::cpu {
 
 namespace {
-
-/// Where a rank's heads are: in the rows that attention reads, [queries | keys | values], and in
-/// the products of the latents, queries as they are and [part of key without rotation | value] for
-/// each head.
-struct LatentHeads {
-  std::int64_t heads = 0, dim = 0, rotary = 0, value = 0;
-  std::int64_t columns = 0;  // of attention's rows
-
-  std::int64_t plain() const { return dim - rotary; }
-  std::int64_t made() const { return plain() + value; }
-  std::int64_t key(std::int64_t h) const { return (heads + h) * dim; }
-  std::int64_t value_of(std::int64_t h) const { return 2 * heads * dim + h * value; }
-};
-
-LatentHeads heads_of(const models::Operation& op, const View& attended) {
-  const std::int64_t heads = op.heads.queries, dim = op.heads.dim;
-  const std::int64_t columns = attended.shape[2];
-  return {.heads = heads,
-          .dim = dim,
-          .rotary = 2 * static_cast<std::int64_t>(op.frequencies.size()),
-          .value = (columns - 2 * heads * dim) / heads,
-          .columns = columns};
-}
 
 /// Cosines and sines for the rank's token in this row.
 template <class T>
@@ -57,14 +36,12 @@ void rotate_pairs(const std::pair<T, T>* angles, std::int64_t width, bool back, 
   }
 }
 
-}  // namespace
-
 /// Reads queries, [key without rotation | value] of each head, and the part of keys that heads
 /// share, which follows the normalised latent in its rows. Writes rows of [queries | keys |
 /// values], with rotary positions applied to the parts that have them.
 template <class T>
 void join_heads(const Call<T>& call) {
-  const LatentHeads of = heads_of(call.operation(), call.out(0));
+  const LatentHeads of{call.operation(), call.out(0)};
   const std::int64_t shared_columns = call.in(2).shape[2];
   for (std::int64_t row = 0; row < call.out(0).shape[1]; ++row) {
     const auto* angles = angles_of(call, row);
@@ -87,7 +64,7 @@ void join_heads(const Call<T>& call) {
 /// heads.
 template <class T>
 void split_heads(const Call<T>& call) {
-  const LatentHeads of = heads_of(call.operation(), call.in(0));
+  const LatentHeads of{call.operation(), call.in(0)};
   for (std::int64_t row = 0; row < call.in(0).shape[1]; ++row) {
     const auto* angles = angles_of(call, row);
     const T* const in = call.reads[0] + row * of.columns;
@@ -107,11 +84,20 @@ void split_heads(const Call<T>& call) {
   }
 }
 
-template void join_heads(const Call<float>&);
-template void join_heads(const Call<double>&);
-template void join_heads(const Call<Ring>&);
-template void split_heads(const Call<float>&);
-template void split_heads(const Call<double>&);
-template void split_heads(const Call<Ring>&);
+/// Copies to another format, without the padding of the source. With rotary frequencies it joins or
+/// splits the heads of latent attention instead.
+template <class T>
+void cast(const Call<T>& call) {
+  const bool rotates = !call.operation().frequencies.empty();
+  if (rotates) return call.kernel.reads.size() > 1 ? join_heads(call) : split_heads(call);
+  if (call.reads[0] == call.writes[0]) return;
+  std::copy_n(call.reads[0], call.out(0).elements(), call.writes[0]);
+}
+
+}  // namespace
+
+void add_casts(KernelTable& table) {
+  table.set(models::OpKind::cast, [](const auto& call) { cast(call); });
+}
 
 }  // namespace orrery::executor::cpu

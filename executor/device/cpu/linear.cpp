@@ -7,15 +7,13 @@
 #include "executor/device/cpu/multiply.hpp"
 #include "executor/device/cpu/zero_rows.hpp"
 #include "executor/device/grouped.hpp"
+#include "executor/device/head_products.hpp"
 #include "executor/device/row_steps.hpp"
-#include "sim/errors.hpp"
 
 namespace orrery::executor::cpu {
 
 namespace {
 
-using models::AttentionGemm;
-using models::AttentionShape;
 using models::GemmShape;
 
 /// Adds a bias to each row.
@@ -60,83 +58,6 @@ void multiply_columns(GemmShape shape, Matrices<T> x) {
   });
 }
 
-/// The products of unfused attention, head by head inside the operands of the whole attention.
-template <class T>
-class PerHead {
- public:
-  explicit PerHead(const Call<T>& call)
-      : call_{call},
-        shape_{call.operation().attention},
-        query_{shape_.heads * shape_.head_dim},
-        made_{shape_.heads * shape_.value_width()},
-        columns_{query_ + shape_.kv_heads * (shape_.head_dim + shape_.value_width())} {}
-
-  void run() {
-    for (std::int64_t b = 0; b < shape_.batch; ++b) {
-      for (std::int64_t h = 0; h < shape_.heads; ++h) one(b, h);
-    }
-  }
-
- private:
-  std::int64_t token(std::int64_t b) const { return b * shape_.seq; }
-  std::int64_t group() const { return shape_.heads / shape_.kv_heads; }
-  T* square(T* of, std::int64_t b, std::int64_t h) const {
-    return of + (b * shape_.heads + h) * shape_.seq * shape_.seq;
-  }
-  T* query(T* qkv, std::int64_t b, std::int64_t h) const {
-    return qkv + token(b) * columns_ + h * shape_.head_dim;
-  }
-  T* key(T* qkv, std::int64_t b, std::int64_t h) const {
-    return qkv + token(b) * columns_ + query_ + h / group() * shape_.head_dim;
-  }
-  T* value(T* qkv, std::int64_t b, std::int64_t h) const {
-    return qkv + token(b) * columns_ + query_ + shape_.kv_heads * shape_.head_dim +
-           h / group() * shape_.value_width();
-  }
-  T* context(T* of, std::int64_t b, std::int64_t h) const {
-    return of + token(b) * made_ + h * shape_.value_width();
-  }
-
-  void one(std::int64_t b, std::int64_t h) {
-    const std::int64_t s = shape_.seq;
-    GemmShape shape = call_.operation().gemm;
-    // Gradients of a group's query heads add up in their key-value head.
-    const bool later_of_group = h % group() != 0;
-    T* const first = call_.reads[0];
-    T* const second = call_.reads[1];
-    T* const out = call_.writes[0];
-    switch (call_.operation().attention_gemm) {
-      case AttentionGemm::scores:
-        return multiply<T>(shape, {query(first, b, h), key(second, b, h), square(out, b, h),
-                                   columns_, columns_, s});
-      case AttentionGemm::context:
-        return multiply<T>(shape, {square(first, b, h), value(second, b, h), context(out, b, h), s,
-                                   columns_, made_});
-      case AttentionGemm::weights_gradient:
-        return multiply<T>(shape, {context(first, b, h), value(second, b, h), square(out, b, h),
-                                   made_, columns_, s});
-      case AttentionGemm::value_gradient:
-        shape.accumulate = later_of_group;
-        return multiply<T>(shape, {square(first, b, h), context(second, b, h), value(out, b, h), s,
-                                   made_, columns_});
-      case AttentionGemm::query_gradient:
-        return multiply<T>(shape, {square(first, b, h), key(second, b, h), query(out, b, h), s,
-                                   columns_, columns_});
-      case AttentionGemm::key_gradient:
-        shape.accumulate = later_of_group;
-        return multiply<T>(shape, {square(first, b, h), query(second, b, h), key(out, b, h), s,
-                                   columns_, columns_});
-      case AttentionGemm::none:
-        break;
-    }
-    throw ContractError{"a product per head does not say which"};
-  }
-
-  const Call<T>& call_;
-  AttentionShape shape_;
-  std::int64_t query_, made_, columns_;  // columns of queries, of the output, of a row
-};
-
 /// Copies the gradient of the columns that follow a latent in its rows, after the latent's
 /// gradient.
 template <class T>
@@ -146,8 +67,6 @@ void copy_trailing_columns(const Call<T>& call, std::int64_t columns) {
     std::copy_n(call.reads[2] + row * width, width, call.writes[0] + row * step + columns);
   }
 }
-
-}  // namespace
 
 /// c = op(a) op(b) [+ bias], or c += ...; a weight's gradient also adds column sums of b to the
 /// bias gradient. Where c's rows are longer than the product's, reads[2] fills the columns after
@@ -163,9 +82,20 @@ void gemm(const Call<T>& call) {
   if (call.kernel.writes.size() > 1) add_up_rows(call.reads[1], s.k, s.n, call.writes[1]);
 }
 
+/// The products of unfused attention, head by head inside the operands of the whole attention.
 template <class T>
 void batched_gemm(const Call<T>& call) {
-  PerHead<T>{call}.run();
+  const HeadProducts of{call.operation()};
+  GemmShape shape = call.operation().gemm;
+  for (std::int64_t b = 0; b < of.shape.batch; ++b) {
+    for (std::int64_t h = 0; h < of.shape.heads; ++h) {
+      shape.accumulate = of.accumulates(h);
+      multiply<T>(
+          shape,
+          {call.reads[0] + of.offset(of.a, b, h), call.reads[1] + of.offset(of.b, b, h),
+           call.writes[0] + of.offset(of.c, b, h), of.row(of.a), of.row(of.b), of.row(of.c)});
+    }
+  }
 }
 
 /// c_e = op(a_e) op(b_e) [+ bias_e], or c_e += ..., expert by expert; a weight's gradient also adds
@@ -189,14 +119,12 @@ void grouped_gemm(const Call<T>& call) {
   }
 }
 
-template void gemm(const Call<float>&);
-template void gemm(const Call<double>&);
-template void gemm(const Call<Ring>&);
-template void batched_gemm(const Call<float>&);
-template void batched_gemm(const Call<double>&);
-template void batched_gemm(const Call<Ring>&);
-template void grouped_gemm(const Call<float>&);
-template void grouped_gemm(const Call<double>&);
-template void grouped_gemm(const Call<Ring>&);
+}  // namespace
+
+void add_products(KernelTable& table) {
+  table.set(models::OpKind::gemm, [](const auto& call) { gemm(call); });
+  table.set(models::OpKind::batched_gemm, [](const auto& call) { batched_gemm(call); });
+  table.set(models::OpKind::grouped_gemm, [](const auto& call) { grouped_gemm(call); });
+}
 
 }  // namespace orrery::executor::cpu

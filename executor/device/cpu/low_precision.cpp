@@ -8,39 +8,20 @@
 #include "executor/device/cpu/block_scaled.hpp"
 #include "executor/device/cpu/cpu_device.hpp"
 #include "executor/device/cpu/fp8.hpp"
-#include "executor/device/half.hpp"
+#include "executor/device/formats.hpp"
 #include "executor/device/low_precision.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::executor {
 
-namespace {
-
 using models::DType;
-
-void widen(const View& from, float* to) {
-  for (std::int64_t i = 0; i < from.elements(); ++i) {
-    switch (from.dtype) {
-      case DType::bf16:
-        to[i] = widened(reinterpret_cast<const Bf16*>(from.data)[i]);
-        break;
-      case DType::fp16:
-        to[i] = widened(reinterpret_cast<const Fp16*>(from.data)[i]);
-        break;
-      default:
-        to[i] = reinterpret_cast<const float*>(from.data)[i];
-    }
-  }
-}
-
-}  // namespace
 
 /// Quantises per tensor, or per block along rows and, where asked for, down columns too; or finds
 /// the largest magnitude alone.
 void CpuDevice::quantise(const Kernel& kernel) {
   const View& source = kernel.reads[0];
   auto* const numbers = reinterpret_cast<float*>(room_for(source, 0, sizeof(float)));
-  widen(source, numbers);
+  load(source, numbers);
   const View& first = kernel.writes[0];
   if (!is_low_precision(first)) {
     float largest = 0;
@@ -76,7 +57,7 @@ void CpuDevice::run_in_low_precision(const Kernel& kernel) {
     } else if (is_low_precision(from)) {
       cpu::decode(from, fp8_read(op, i), numbers);
     } else {
-      widen(from, numbers);
+      load(from, numbers);
       reads.in_blocks() ? cpu::round_to_blocks(numbers, from, block_format(reads.stored), way)
                         : cpu::round_to_fp8(numbers, from.elements(), fp8_read(op, i));
     }

@@ -90,8 +90,6 @@ void backward_row(const NormRow<T>& row, Norm kind, double epsilon) {
   }
 }
 
-}  // namespace
-
 /// Normalises whole rows; or the heads that the operation names, with a weight [2, head_dim], one
 /// row for queries and one for keys. Values are copied, and so are columns of whole rows beyond the
 /// weight.
@@ -162,11 +160,11 @@ void norm_backward(const Call<T>& call) {
   }
 }
 
-template void norm(const Call<float>&);
-template void norm(const Call<double>&);
-template void norm(const Call<Ring>&);
-template void norm_backward(const Call<float>&);
-template void norm_backward(const Call<double>&);
-template void norm_backward(const Call<Ring>&);
+}  // namespace
+
+void add_norms(KernelTable& table) {
+  table.set(models::OpKind::norm, [](const auto& call) { norm(call); });
+  table.set(models::OpKind::norm_backward, [](const auto& call) { norm_backward(call); });
+}
 
 }  // namespace orrery::executor::cpu

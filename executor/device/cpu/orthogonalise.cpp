@@ -69,8 +69,6 @@ class GramSchmidt {
   std::int64_t rows_, columns_;
 };
 
-}  // namespace
-
 /// Each column becomes a unit vector orthogonal to those before it. A column that depends on them,
 /// such as one of zeros, is replaced by another direction, so that no column of a factor is lost
 /// for good.
@@ -85,8 +83,10 @@ void orthogonalise(const Call<T>& call) {
   }
 }
 
-template void orthogonalise(const Call<float>&);
-template void orthogonalise(const Call<double>&);
-template void orthogonalise(const Call<Ring>&);
+}  // namespace
+
+void add_orthogonalise(KernelTable& table) {
+  table.set(models::OpKind::orthogonalise, [](const auto& call) { orthogonalise(call); });
+}
 
 }  // namespace orrery::executor::cpu

@@ -6,6 +6,7 @@
 #include "executor/device/cpu/call.hpp"
 #include "executor/device/cpu/exponential.hpp"
 #include "executor/device/cpu/zero_rows.hpp"
+#include "executor/device/formats.hpp"
 
 namespace orrery::executor::cpu {
 
@@ -114,43 +115,35 @@ void backward(const Call<T>& call, bool gated) {
   }
 }
 
-/// Runs `forward` or `backward` with the operation's function.
-template <class T, template <class, class> class Run>
-void with_function(const Call<T>& call, bool gated) {
+/// Calls run(Type<F>{}) for the operation's function F.
+template <class T, class Run>
+void with_function(const Call<T>& call, bool gated, Run run) {
   if constexpr (in_ring<T>) {
-    gated ? Run<Identity<T>, T>::run(call, gated) : Run<Square<T>, T>::run(call, gated);
+    gated ? run(Type<Identity<T>>{}) : run(Type<Square<T>>{});
   } else {
     switch (call.operation().activation) {
       case Activation::gelu:
-        return Run<Gelu<T>, T>::run(call, gated);
+        return run(Type<Gelu<T>>{});
       case Activation::silu:
-        return Run<Silu<T>, T>::run(call, gated);
+        return run(Type<Silu<T>>{});
       case Activation::relu:
-        return Run<Relu<T>, T>::run(call, gated);
+        return run(Type<Relu<T>>{});
       case Activation::gelu_erf:
-        return Run<GeluErf<T>, T>::run(call, gated);
+        return run(Type<GeluErf<T>>{});
     }
   }
 }
-template <class F, class T>
-struct Forward {
-  static void run(const Call<T>& call, bool gated) { forward<F>(call, gated); }
-};
-template <class F, class T>
-struct Backward {
-  static void run(const Call<T>& call, bool gated) { backward<F>(call, gated); }
-};
-
-}  // namespace
 
 template <class T>
 void activation(const Call<T>& call) {
-  with_function<T, Forward>(call, call.in(0).shape[2] == 2 * call.out(0).shape[2]);
+  const bool gated = call.in(0).shape[2] == 2 * call.out(0).shape[2];
+  with_function(call, gated, [&]<class F>(Type<F>) { forward<F>(call, gated); });
 }
 
 template <class T>
 void activation_backward(const Call<T>& call) {
-  with_function<T, Backward>(call, call.in(1).shape[2] == 2 * call.in(0).shape[2]);
+  const bool gated = call.in(1).shape[2] == 2 * call.in(0).shape[2];
+  with_function(call, gated, [&]<class F>(Type<F>) { backward<F>(call, gated); });
 }
 
 /// out = a + b [+ bias, or c], or a + the position table's row of each token [+ the first row of
@@ -193,17 +186,14 @@ void add_backward(const Call<T>& call) {
   }
 }
 
-template void activation(const Call<float>&);
-template void activation(const Call<double>&);
-template void activation(const Call<Ring>&);
-template void activation_backward(const Call<float>&);
-template void activation_backward(const Call<double>&);
-template void activation_backward(const Call<Ring>&);
-template void add(const Call<float>&);
-template void add(const Call<double>&);
-template void add(const Call<Ring>&);
-template void add_backward(const Call<float>&);
-template void add_backward(const Call<double>&);
-template void add_backward(const Call<Ring>&);
+}  // namespace
+
+void add_pointwise(KernelTable& table) {
+  table.set(models::OpKind::activation, [](const auto& call) { activation(call); });
+  table.set(models::OpKind::activation_backward,
+            [](const auto& call) { activation_backward(call); });
+  table.set(models::OpKind::add, [](const auto& call) { add(call); });
+  table.set(models::OpKind::add_backward, [](const auto& call) { add_backward(call); });
+}
 
 }  // namespace orrery::executor::cpu

@@ -151,8 +151,6 @@ void back_in_ring(const RoutedToken<Ring>& row, const std::int32_t* chosen, cons
   for (std::int64_t j = 0; j < row.k; ++j) logits[chosen[j]] = gradient[j];
 }
 
-}  // namespace
-
 template <class T>
 void route(const Call<T>& call) {
   const Routing& how = call.operation().routing;
@@ -199,11 +197,11 @@ void route_backward(const Call<T>& call) {
   }
 }
 
-template void route(const Call<float>&);
-template void route(const Call<double>&);
-template void route(const Call<Ring>&);
-template void route_backward(const Call<float>&);
-template void route_backward(const Call<double>&);
-template void route_backward(const Call<Ring>&);
+}  // namespace
+
+void add_router(KernelTable& table) {
+  table.set(models::OpKind::route, [](const auto& call) { route(call); });
+  table.set(models::OpKind::route_backward, [](const auto& call) { route_backward(call); });
+}
 
 }  // namespace orrery::executor::cpu

@@ -6,6 +6,8 @@
 
 namespace orrery::executor::cpu {
 
+namespace {
+
 /// sum += g g; floats are summed in double, since ranges are long.
 template <class T>
 void squared_norm(const Call<T>& call) {
@@ -64,11 +66,11 @@ void adam(const Call<T>& call) {
   }
 }
 
-template void squared_norm(const Call<float>&);
-template void squared_norm(const Call<double>&);
-template void squared_norm(const Call<Ring>&);
-template void adam(const Call<float>&);
-template void adam(const Call<double>&);
-template void adam(const Call<Ring>&);
+}  // namespace
+
+void add_updates(KernelTable& table) {
+  table.set(models::OpKind::squared_norm, [](const auto& call) { squared_norm(call); });
+  table.set(models::OpKind::adam, [](const auto& call) { adam(call); });
+}
 
 }  // namespace orrery::executor::cpu

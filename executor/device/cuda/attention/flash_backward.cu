@@ -38,31 +38,17 @@ __global__ void row_statistics(AttentionSizes sizes, int rows, const T* out, con
       there ? lse[of_head * sizes.mask.seq + row] * log2_of_e : INFINITY, product};
 }
 
-template <class T>
-void launch_statistics(const Call& call, const BackwardOperands<T>& x, Statistic* statistics) {
-  constexpr unsigned rows_of_block = block_threads / 16;
-  const std::int64_t rows = static_cast<std::int64_t>(x.sizes.batch) * x.sizes.heads * x.rows;
-  launch(row_statistics<T>, {static_cast<unsigned>(rows / rows_of_block), block_threads},
-         call.stream, x.sizes, x.rows, call.read<T>(1), x.d_out, call.read<float>(2), statistics);
-}
-
 }  // namespace
 
 void flash_backward(const Call& call) {
-  const models::AttentionShape& shape = call.operation().attention;
-  auto* statistics = reinterpret_cast<Statistic*>(call.scratch);
-  with_tensor_cores(call, [&](auto type, auto dim) {
-    using T = typename decltype(type)::type;
-    const BackwardOperands<T> x{.sizes = AttentionSizes{shape},
-                                .rows = static_cast<int>(statistics_rows(shape)),
-                                .qkv = call.read<T>(0),
-                                .d_out = call.read<T>(3),
-                                .statistics = statistics,
-                                .d_qkv = call.write<T>(0)};
-    launch_statistics(call, x, statistics);
-    launch_key_gradients<T, dim>(x, call.stream);
-    launch_query_gradients<T, dim>(x, call.stream);
+  with_tensor_cores(call, [&]<class T>(Type<T>, auto) {
+    const BackwardOperands<T> x{call};
+    const std::int64_t rows = static_cast<std::int64_t>(x.sizes.batch) * x.sizes.heads * x.rows;
+    launch(row_statistics<T>, threads_for(16 * rows), call.stream, x.sizes, x.rows, call.read<T>(1),
+           x.d_out, call.read<float>(2), x.statistics);
   });
+  flash_key_gradients(call);
+  flash_query_gradients(call);
 }
 
 }  // namespace orrery::executor::cuda

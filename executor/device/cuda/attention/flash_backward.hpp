@@ -9,7 +9,6 @@
 // atomic additions, every sum has one order, and neither P nor dS leaves the registers.
 
 #include "executor/device/cuda/attention/flash_shape.hpp"
-#include "executor/device/cuda/stream.hpp"
 
 namespace orrery::executor::cuda {
 
@@ -25,14 +24,20 @@ struct BackwardOperands {
   int rows;  // of the statistics of one head
   const T* qkv;
   const T* d_out;
-  const Statistic* statistics;
+  Statistic* statistics;
   T* d_qkv;
+
+  explicit BackwardOperands(const Call& call)
+      : sizes{call.operation().attention},
+        rows{static_cast<int>(statistics_rows(call.operation().attention))},
+        qkv{call.read<T>(0)},
+        d_out{call.read<T>(3)},
+        statistics{reinterpret_cast<Statistic*>(call.scratch)},
+        d_qkv{call.write<T>(0)} {}
 };
 
-/// Gradients of keys and values, then of queries; both read the statistics. Dim is 64 or 128.
-template <class T, int Dim>
-void launch_key_gradients(const BackwardOperands<T>& operands, Stream stream);
-template <class T, int Dim>
-void launch_query_gradients(const BackwardOperands<T>& operands, Stream stream);
+/// Gradients of keys and values, then of queries; both read the statistics.
+void flash_key_gradients(const Call& call);
+void flash_query_gradients(const Call& call);
 
 }  // namespace orrery::executor::cuda

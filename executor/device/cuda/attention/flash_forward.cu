@@ -145,23 +145,18 @@ __global__ void __launch_bounds__(ForwardTile<Dim>::threads, ForwardTile<Dim>::b
   write_rows<T, Dim>(sums, 1, mine, sizes.context(out, sequence, head), row);
 }
 
-template <class T, int Dim>
-void launch_forward(const Call& call) {
-  using Tile = ForwardTile<Dim>;
-  const AttentionSizes sizes{call.operation().attention};
-  const auto tiles = static_cast<int>(quotient_up(sizes.mask.seq, Tile::queries));
-  const Order order = Order::of_heads(tiles, sizes.batch * sizes.heads, sizes.group(),
-                                      2LL * sizes.mask.seq * row_bytes<Dim>);
-  launch(forward_of_tile<T, Dim>,
-         {static_cast<unsigned>(tiles * order.heads), Tile::threads, Tile::shared_bytes},
-         call.stream, sizes, order, call.read<T>(0), call.write<T>(0), call.write<float>(1));
-}
-
 }  // namespace
 
 void flash_forward(const Call& call) {
-  with_tensor_cores(
-      call, [&](auto type, auto dim) { launch_forward<typename decltype(type)::type, dim>(call); });
+  with_tensor_cores(call, [&]<class T, int Dim>(Type<T>, std::integral_constant<int, Dim>) {
+    using Tile = ForwardTile<Dim>;
+    const AttentionSizes sizes{call.operation().attention};
+    const auto tiles = static_cast<int>(quotient_up(sizes.mask.seq, Tile::queries));
+    const Order order = Order::of_heads(tiles, sizes.batch * sizes.heads, sizes.group(),
+                                        2LL * sizes.mask.seq * row_bytes<Dim>);
+    launch(forward_of_tile<T, Dim>, order.grid<Tile>(), call.stream, sizes, order, call.read<T>(0),
+           call.write<T>(0), call.write<float>(1));
+  });
 }
 
 }  // namespace orrery::executor::cuda

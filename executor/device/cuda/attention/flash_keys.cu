@@ -134,21 +134,16 @@ __global__ void __launch_bounds__(KeyTile<Dim>::threads, KeyTile<Dim>::blocks)
 
 }  // namespace
 
-template <class T, int Dim>
-void launch_key_gradients(const BackwardOperands<T>& operands, Stream stream) {
-  using Tile = KeyTile<Dim>;
-  const AttentionSizes& sizes = operands.sizes;
-  const auto tiles = static_cast<int>(quotient_up(sizes.mask.seq, Tile::keys));
-  const Order order = Order::of_heads(tiles, sizes.batch * sizes.kv_heads, 1,
-                                      2LL * sizes.group() * sizes.mask.seq * row_bytes<Dim>);
-  launch(key_gradients<T, Dim>,
-         {static_cast<unsigned>(tiles * order.heads), Tile::threads, Tile::shared_bytes}, stream,
-         operands, order);
+void flash_key_gradients(const Call& call) {
+  with_tensor_cores(call, [&]<class T, int Dim>(Type<T>, std::integral_constant<int, Dim>) {
+    const BackwardOperands<T> x{call};
+    const AttentionSizes& sizes = x.sizes;
+    using Tile = KeyTile<Dim>;
+    const auto tiles = static_cast<int>(quotient_up(sizes.mask.seq, Tile::keys));
+    const Order order = Order::of_heads(tiles, sizes.batch * sizes.kv_heads, 1,
+                                        2LL * sizes.group() * sizes.mask.seq * row_bytes<Dim>);
+    launch(key_gradients<T, Dim>, order.grid<Tile>(), call.stream, x, order);
+  });
 }
-
-template void launch_key_gradients<Bf16, 64>(const BackwardOperands<Bf16>&, Stream);
-template void launch_key_gradients<Bf16, 128>(const BackwardOperands<Bf16>&, Stream);
-template void launch_key_gradients<Fp16, 64>(const BackwardOperands<Fp16>&, Stream);
-template void launch_key_gradients<Fp16, 128>(const BackwardOperands<Fp16>&, Stream);
 
 }  // namespace orrery::executor::cuda

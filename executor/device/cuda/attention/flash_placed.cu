@@ -231,15 +231,8 @@ __global__ void placed_key_gradient(PlacedOperands<T, E> x) {
   gather(d_value, C(1), to_value, sizes.value);
 }
 
-template <class T>
-struct Cleared {
-  T* to;
-  __device__ void operator()(std::int64_t i) const { to[i] = T{}; }
-};
-
 Grid warps_of(std::int64_t rows, const PlacedSizes& sizes, int heads) {
-  const std::int64_t warps = rows * heads * sizes.batch;
-  return {static_cast<unsigned>(quotient_up(warps, block_threads / warp_lanes)), block_threads};
+  return warps_for(rows * heads * sizes.batch);
 }
 
 }  // namespace
@@ -247,18 +240,14 @@ Grid warps_of(std::int64_t rows, const PlacedSizes& sizes, int heads) {
 void placed_forward(const Call& call) {
   const PlacedSizes sizes{call};
   const std::size_t keys = call.kernel.reads.size() - 1;  // a separate operand, or qkv
-  with_formats(call.in(0).dtype, call.out(1).dtype, [&](auto type, auto state) {
-    using T = typename decltype(type)::type;
-    using E = typename decltype(state)::type;
-    if constexpr (sizeof(E) >= 4) {
-      const PlacedKeys<const T> of{call.read<T>(keys), call.in(keys), call.in(0), sizes};
-      launch(placed_forward_row<T, E>, warps_of(sizes.last - sizes.first, sizes, sizes.heads),
-             call.stream, sizes, call.read<T>(0), call.in(0).shape[2], of, call.write<T>(0),
-             call.write<E>(1));
-    } else {
-      throw ContractError{"sums of attention in 16 bits"};
-    }
-  });
+  with_wide_sums(
+      call.in(0).dtype, call.out(1).dtype, "sums of attention in 16 bits",
+      [&]<class T, class E>(Type<T>, Type<E>) {
+        const PlacedKeys<const T> of{call.read<T>(keys), call.in(keys), call.in(0), sizes};
+        launch(placed_forward_row<T, E>, warps_of(sizes.last - sizes.first, sizes, sizes.heads),
+               call.stream, sizes, call.read<T>(0), call.in(0).shape[2], of, call.write<T>(0),
+               call.write<E>(1));
+      });
 }
 
 /// Gradients begin with zeros; late queries add to those that the early ones left.
@@ -267,30 +256,26 @@ void placed_backward(const Call& call) {
   const bool apart = call.kernel.reads.size() == 5;
   const std::size_t keys = apart ? 1 : 0, out = keys + 1, to = call.kernel.writes.size() - 1;
   const bool late = call.operation().sequence.queries == SequencePart::Queries::late;
-  with_formats(call.in(0).dtype, call.in(out + 1).dtype, [&](auto type, auto state) {
-    using T = typename decltype(type)::type;
-    using E = typename decltype(state)::type;
-    if constexpr (sizeof(E) >= 4) {
-      for (std::size_t i = 0; i <= to && !late; ++i) {
-        launch_for_each(call.out(i).elements(), call.stream, Cleared<T>{call.write<T>(i)});
-      }
-      const PlacedOperands<T, E> x{sizes,
-                                   call.read<T>(0),
-                                   call.in(0).shape[2],
-                                   {call.read<T>(keys), call.in(keys), call.in(0), sizes},
-                                   call.read<T>(out),
-                                   call.read<T>(out + 2),
-                                   call.read<E>(out + 1),
-                                   call.write<T>(0),
-                                   {call.write<T>(to), call.out(to), call.in(0), sizes}};
-      launch(placed_query_gradient<T, E>, warps_of(sizes.last - sizes.first, sizes, sizes.heads),
-             call.stream, x);
-      launch(placed_key_gradient<T, E>, warps_of(sizes.ranks * sizes.length, sizes, sizes.kv_heads),
-             call.stream, x);
-    } else {
-      throw ContractError{"sums of attention in 16 bits"};
-    }
-  });
+  with_wide_sums(
+      call.in(0).dtype, call.in(out + 1).dtype, "sums of attention in 16 bits",
+      [&]<class T, class E>(Type<T>, Type<E>) {
+        for (std::size_t i = 0; i <= to && !late; ++i) {
+          clear(call.write<T>(i), call.out(i).elements(), call.stream);
+        }
+        const PlacedOperands<T, E> x{sizes,
+                                     call.read<T>(0),
+                                     call.in(0).shape[2],
+                                     {call.read<T>(keys), call.in(keys), call.in(0), sizes},
+                                     call.read<T>(out),
+                                     call.read<T>(out + 2),
+                                     call.read<E>(out + 1),
+                                     call.write<T>(0),
+                                     {call.write<T>(to), call.out(to), call.in(0), sizes}};
+        launch(placed_query_gradient<T, E>, warps_of(sizes.last - sizes.first, sizes, sizes.heads),
+               call.stream, x);
+        launch(placed_key_gradient<T, E>,
+               warps_of(sizes.ranks * sizes.length, sizes, sizes.kv_heads), call.stream, x);
+      });
 }
 
 }  // namespace orrery::executor::cuda

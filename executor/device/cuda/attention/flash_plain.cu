@@ -136,8 +136,7 @@ __global__ void plain_key_gradient(PlainOperands<T> x) {
 
 /// A warp for each row of `heads` heads of every sequence.
 Grid warps_of_rows(const AttentionSizes& sizes, int heads) {
-  const std::int64_t warps = static_cast<std::int64_t>(sizes.batch) * heads * sizes.mask.seq;
-  return {static_cast<unsigned>(quotient_up(warps, block_threads / warp_lanes)), block_threads};
+  return warps_for(static_cast<std::int64_t>(sizes.batch) * heads * sizes.mask.seq);
 }
 
 template <class F>
@@ -149,8 +148,7 @@ void with_plain_format(const Call& call, const F& f) {
 
 void plain_forward(const Call& call) {
   const AttentionSizes sizes{call.operation().attention};
-  with_plain_format(call, [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_plain_format(call, [&]<class T>(Type<T>) {
     launch(plain_forward_row<T>, warps_of_rows(sizes, sizes.heads), call.stream, sizes,
            call.read<T>(0), call.write<T>(0), call.write<float>(1));
   });
@@ -158,8 +156,7 @@ void plain_forward(const Call& call) {
 
 void plain_backward(const Call& call) {
   const AttentionSizes sizes{call.operation().attention};
-  with_plain_format(call, [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_plain_format(call, [&]<class T>(Type<T>) {
     const PlainOperands<T> x{sizes,
                              call.read<T>(0),
                              call.read<T>(1),

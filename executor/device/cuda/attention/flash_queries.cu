@@ -103,21 +103,16 @@ __global__ void __launch_bounds__(QueryTile<Dim>::threads, QueryTile<Dim>::block
 
 }  // namespace
 
-template <class T, int Dim>
-void launch_query_gradients(const BackwardOperands<T>& operands, Stream stream) {
-  using Tile = QueryTile<Dim>;
-  const AttentionSizes& sizes = operands.sizes;
-  const auto tiles = static_cast<int>(quotient_up(sizes.mask.seq, Tile::queries));
-  const Order order = Order::of_heads(tiles, sizes.batch * sizes.heads, sizes.group(),
-                                      2LL * sizes.mask.seq * row_bytes<Dim>);
-  launch(query_gradients<T, Dim>,
-         {static_cast<unsigned>(tiles * order.heads), Tile::threads, Tile::shared_bytes}, stream,
-         operands, order);
+void flash_query_gradients(const Call& call) {
+  with_tensor_cores(call, [&]<class T, int Dim>(Type<T>, std::integral_constant<int, Dim>) {
+    const BackwardOperands<T> x{call};
+    const AttentionSizes& sizes = x.sizes;
+    using Tile = QueryTile<Dim>;
+    const auto tiles = static_cast<int>(quotient_up(sizes.mask.seq, Tile::queries));
+    const Order order = Order::of_heads(tiles, sizes.batch * sizes.heads, sizes.group(),
+                                        2LL * sizes.mask.seq * row_bytes<Dim>);
+    launch(query_gradients<T, Dim>, order.grid<Tile>(), call.stream, x, order);
+  });
 }
-
-template void launch_query_gradients<Bf16, 64>(const BackwardOperands<Bf16>&, Stream);
-template void launch_query_gradients<Bf16, 128>(const BackwardOperands<Bf16>&, Stream);
-template void launch_query_gradients<Fp16, 64>(const BackwardOperands<Fp16>&, Stream);
-template void launch_query_gradients<Fp16, 128>(const BackwardOperands<Fp16>&, Stream);
 
 }  // namespace orrery::executor::cuda

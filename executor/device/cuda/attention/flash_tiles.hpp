@@ -4,6 +4,7 @@
 // A tile has rows of Dim 16-bit elements: a head's columns, padded with zeros.
 
 #include "executor/device/cuda/attention/flash_shape.hpp"
+#include "executor/device/cuda/kernels/launch.hpp"
 #include "executor/device/cuda/kernels/matrix_code.hpp"
 #include "executor/device/cuda/kernels/pack_code.hpp"
 
@@ -88,6 +89,11 @@ struct Order {
     const int first = before * section;
     const int here = heads - first < section ? heads - first : section;
     return {within / here, first + within % here};
+  }
+
+  template <class Tile>
+  Grid grid() const {
+    return {static_cast<unsigned>(tiles * heads), Tile::threads, Tile::shared_bytes};
   }
 
   /// `sharing` consecutive heads read the same `bytes`.

@@ -146,21 +146,18 @@ struct ActivateBackward {
   }
 };
 
-template <class F>
-struct Function {
-  using type = F;
-};
+/// Calls run(Type<F>{}) for an activation function F.
 template <class Run>
 void with_function(Activation activation, Run run) {
   switch (activation) {
     case Activation::gelu:
-      return run(Function<Gelu>{});
+      return run(Type<Gelu>{});
     case Activation::silu:
-      return run(Function<Silu>{});
+      return run(Type<Silu>{});
     case Activation::relu:
-      return run(Function<Relu>{});
+      return run(Type<Relu>{});
     case Activation::gelu_erf:
-      return run(Function<GeluErf>{});
+      return run(Type<GeluErf>{});
   }
 }
 
@@ -169,15 +166,13 @@ void with_function(Activation activation, Run run) {
 void activation(const Call& call) {
   const std::int64_t n = call.out(0).shape[2], rows = call.out(0).elements() / n;
   const bool gated = call.in(0).shape[2] == 2 * n;
-  with_format(call.in(0).dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_format(call.in(0).dtype, [&]<class T>(Type<T>) {
     const T* x = call.read<T>(0);
     T* out = call.write<T>(0);
     // Without a gate all rows are treated as one row.
     const Packs packs =
         gated ? Packs{rows, n, per_access<T>, x, out} : Packs{1, rows * n, per_access<T>, x, out};
-    with_function(call.operation().activation, [&](auto function) {
-      using F = typename decltype(function)::type;
+    with_function(call.operation().activation, [&]<class F>(Type<F>) {
       gated ? packs.launch(call.stream, Activate<T, F, Gate::before_up>{packs, x, out})
             : packs.launch(call.stream, Activate<T, F, Gate::none>{packs, x, out});
     });
@@ -187,15 +182,13 @@ void activation(const Call& call) {
 void activation_backward(const Call& call) {
   const std::int64_t n = call.in(0).shape[2], rows = call.in(0).elements() / n;
   const bool gated = call.in(1).shape[2] == 2 * n;
-  with_format(call.in(0).dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_format(call.in(0).dtype, [&]<class T>(Type<T>) {
     const T* dy = call.read<T>(0);
     const T* x = call.read<T>(1);
     T* out = call.write<T>(0);
     const Packs packs = gated ? Packs{rows, n, per_access<T>, dy, x, out}
                               : Packs{1, rows * n, per_access<T>, dy, x, out};
-    with_function(call.operation().activation, [&](auto function) {
-      using F = typename decltype(function)::type;
+    with_function(call.operation().activation, [&]<class F>(Type<F>) {
       gated ? packs.launch(call.stream, ActivateBackward<T, F, Gate::before_up>{packs, dy, x, out})
             : packs.launch(call.stream, ActivateBackward<T, F, Gate::none>{packs, dy, x, out});
     });

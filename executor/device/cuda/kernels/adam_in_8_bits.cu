@@ -115,9 +115,7 @@ void adam_in_8_bits(const Call& call) {
     return run_in_8_bits<double, double, double>(call, copies);
   }
   with_formats(copies ? call.out(4).dtype : models::DType::fp32, call.out(3).dtype,
-               [&](auto type, auto sums) {
-                 using W = typename decltype(type)::type;
-                 using G = typename decltype(sums)::type;
+               [&]<class W, class G>(Type<W>, Type<G>) {
                  if constexpr (sizeof(W) < 8) run_in_8_bits<G, float, W>(call, copies);
                });
 }

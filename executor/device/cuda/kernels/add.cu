@@ -102,8 +102,7 @@ void add(const Call& call) {
   if (call.operation().sequence.merges) return merge(call);
   const std::int64_t rows = call.out(0).shape[1], n = call.out(0).shape[2];
   const RowsOfSum of{call};
-  with_format(call.out(0).dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_format(call.out(0).dtype, [&]<class T>(Type<T>) {
     const T* a = call.read<T>(0);
     const T* b = call.read<T>(1);
     const T* bias = call.read<T>(2);
@@ -119,8 +118,7 @@ void add(const Call& call) {
 
 void add_row(const View& row, const View& to, Stream stream) {
   const std::int64_t rows = to.shape[1], n = to.shape[2];
-  with_format(to.dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_format(to.dtype, [&]<class T>(Type<T>) {
     auto* out = reinterpret_cast<T*>(to.data);
     const auto* bias = reinterpret_cast<const T*>(row.data);
     RowsOfSum one;  // a table with one row, which all rows of the result use
@@ -138,9 +136,7 @@ void add_backward(const Call& call) {
     return column_sums(call.in(0), call.out(0), call.stream, call.scratch);
   }
   const std::int64_t rows = call.in(0).shape[1], n = call.in(0).shape[2];
-  with_formats(call.in(0).dtype, call.out(0).dtype, [&](auto type, auto sums) {
-    using T = typename decltype(type)::type;
-    using G = typename decltype(sums)::type;
+  with_formats(call.in(0).dtype, call.out(0).dtype, [&]<class T, class G>(Type<T>, Type<G>) {
     const T* dy = call.read<T>(0);
     G* table = call.write<G>(0);
     const bool mapped = positions.positions != nullptr;

@@ -164,10 +164,9 @@ struct Bf16Blocks {
   ScaleReader find_scales(const Magnitudes& magnitudes, std::byte* to, float* tensor,
                           Stream stream) const {
     auto* scales = reinterpret_cast<std::uint8_t*>(to);
-    const auto grid = static_cast<unsigned>(quotient_up(blocks.count(), block_threads));
     const bool aligned = on_16_bytes(numbers) && blocks.columns % at_once == 0;
-    launch(find_block_scales, {grid, block_threads}, stream, numbers, blocks, format, magnitudes,
-           scales, tensor, aligned);
+    launch(find_block_scales, threads_for(blocks.count()), stream, numbers, blocks, format,
+           magnitudes, scales, tensor, aligned);
     return {blocks, format, scales};
   }
 };

@@ -9,9 +9,7 @@
 
 #include "executor/device/cuda/kernels/token_places.hpp"
 #include "executor/device/cuda/stream.hpp"
-#include "executor/device/device.hpp"
-#include "executor/device/half.hpp"
-#include "sim/errors.hpp"
+#include "executor/device/formats.hpp"
 
 namespace orrery::executor::cuda {
 
@@ -76,41 +74,32 @@ std::int64_t top_k_scratch(const View& gradient);
 std::int64_t quantise_scratch(const View& from);
 std::int64_t move_rows_scratch(std::span<const View> reads);
 
-/// A type as a value, to pass to generic lambdas.
-template <class T>
-struct Type {
-  using type = T;
-};
-
 /// Calls f(Type<T>{}), with the type T that a number format is stored as.
 template <class F>
 void with_format(models::DType format, F f) {
-  switch (format) {
-    case models::DType::fp64:
-      return f(Type<double>{});
-    case models::DType::fp32:
-    case models::DType::tf32:
-      return f(Type<float>{});
-    case models::DType::bf16:
-      return f(Type<Bf16>{});
-    case models::DType::fp16:
-      return f(Type<Fp16>{});
-    default:
-      throw ContractError{"a GPU kernel was given a format that it refuses"};
-  }
+  executor::with_format(format, f, "a GPU kernel was given a format that it refuses");
 }
 
 /// The same for the formats of two operands; the second, a sum over rows or optimizer state, has
 /// the same format or is fp32 next to 16 bits.
 template <class F>
 void with_formats(models::DType format, models::DType sums, F f) {
-  with_format(format, [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_format(format, [&]<class T>(Type<T> type) {
     if (bits(sums) == bits(format)) return f(type, type);
     if constexpr (sizeof(T) == 2) {
       if (bits(sums) == 32) return f(type, Type<float>{});
     }
     throw ContractError{"a GPU kernel was given two formats that do not go together"};
+  });
+}
+
+/// The same, where sums or statistics must not be in 16 bits.
+/// refused  what is said of those that are
+template <class F>
+void with_wide_sums(models::DType format, models::DType sums, const char* refused, F f) {
+  with_formats(format, sums, [&]<class T, class S>(Type<T> type, Type<S> of_sums) {
+    if constexpr (sizeof(S) >= 4) return f(type, of_sums);
+    throw ContractError{refused};
   });
 }
 

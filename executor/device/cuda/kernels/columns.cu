@@ -34,9 +34,7 @@ std::int64_t column_sums_scratch(const View& from) {
 void column_sums(const View& from, const View& to, Stream stream, std::byte* scratch,
                  const float* factor) {
   const std::int64_t rows = from.shape[1], n = from.shape[2], chunks = chunks_of(from);
-  with_formats(from.dtype, to.dtype, [&](auto type, auto sums) {
-    using T = typename decltype(type)::type;
-    using G = typename decltype(sums)::type;
+  with_formats(from.dtype, to.dtype, [&]<class T, class G>(Type<T>, Type<G>) {
     using C = Compute<T>;
     const auto* first = reinterpret_cast<const T*>(from.data);
     auto* gradient = reinterpret_cast<G*>(to.data);

@@ -100,8 +100,7 @@ __global__ void sum_tokens(EmbedBackward<T, G> of) {
 
 void embedding(const Call& call) {
   const std::int64_t rows = call.out(0).shape[1], n = call.out(0).shape[2];
-  with_format(call.out(0).dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_format(call.out(0).dtype, [&]<class T>(Type<T>) {
     const T* table = call.read<T>(1);
     T* out = call.write<T>(0);
     const Packs packs{rows, n, per_access<T>, table, out};
@@ -120,11 +119,8 @@ void embedding_backward(const Call& call) {
   const auto* tokens = call.read<std::int64_t>(0);
   auto* order = reinterpret_cast<std::int32_t*>(call.scratch);
   std::int32_t* equal = order + rows;
-  const auto blocks = static_cast<unsigned>(quotient_up(rows * warp_lanes, block_threads));
-  launch(sort_tokens, {blocks, block_threads}, call.stream, tokens, rows, order, equal);
-  with_formats(call.in(1).dtype, call.out(0).dtype, [&](auto type, auto sums) {
-    using T = typename decltype(type)::type;
-    using G = typename decltype(sums)::type;
+  launch(sort_tokens, warps_for(rows), call.stream, tokens, rows, order, equal);
+  with_formats(call.in(1).dtype, call.out(0).dtype, [&]<class T, class G>(Type<T>, Type<G>) {
     constexpr int width = per_access<T>;
     const T* dy = call.read<T>(1);
     G* table = call.write<G>(0);

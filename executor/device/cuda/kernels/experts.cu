@@ -130,19 +130,6 @@ struct SwapOuter {
   }
 };
 
-template <class T>
-struct Zeros {
-  Packs packs;
-  T* to;
-
-  __device__ void operator()(std::int64_t i) const {
-    constexpr int width = per_access<T>;
-    const Division of = divided(i, packs.in_row);
-    store(Pack<T, width>{}, to + of.quotient * packs.n, of.remainder * width, packs.n,
-          packs.aligned);
-  }
-};
-
 /// One move of rows [tokens, n] to slots [experts, room, n], or back.
 template <class T, class W>
 class RowMoves {
@@ -153,15 +140,13 @@ class RowMoves {
         tokens_{chosen.shape[1]},
         room_{slots.shape[1]},
         slots_{reinterpret_cast<std::int32_t*>(call.scratch)} {
-    const auto blocks =
-        static_cast<unsigned>(quotient_up(tokens_ * k_ * warp_lanes, block_threads));
-    launch(find_slots, {blocks, block_threads}, call.stream,
+    launch(find_slots, warps_for(tokens_ * k_), call.stream,
            reinterpret_cast<const std::int32_t*>(chosen.data), tokens_ * k_, room_, slots_);
   }
 
   void spread(const T* rows, const W* factors, const View& to) const {
     T* const out = reinterpret_cast<T*>(to.data);
-    clear(to);
+    clear(out, to.elements(), call_.stream);
     const Packs packs{tokens_ * k_, to.shape[2], per_access<T>, rows, out};
     packs.launch(call_.stream, ToSlots<T, W>{packs, k_, rows, factors, slots_, out});
   }
@@ -172,15 +157,8 @@ class RowMoves {
     packs.launch(call_.stream, FromSlots<T, W>{packs, k_, rows, factors, slots_, out, keep});
   }
   void weigh(const T* gradient, const T* kept, std::int64_t n, W* out) const {
-    const std::int64_t choices = tokens_ * k_;
-    const auto blocks = static_cast<unsigned>(quotient_up(choices * warp_lanes, block_threads));
-    launch(weight_gradients<T, W>, {blocks, block_threads}, call_.stream, gradient, kept, slots_,
-           choices, k_, n, out);
-  }
-  void clear(const View& of) const {
-    T* const out = reinterpret_cast<T*>(of.data);
-    const Packs packs{of.shape[0] * of.shape[1], of.shape[2], per_access<T>, out};
-    packs.launch(call_.stream, Zeros<T>{packs, out});
+    launch(weight_gradients<T, W>, warps_for(tokens_ * k_), call_.stream, gradient, kept, slots_,
+           tokens_ * k_, k_, n, out);
   }
 
  private:
@@ -224,9 +202,7 @@ void move_between(const Call& call) {
 
 void move_rows(const Call& call) {
   const std::int64_t senders = call.operation().source_ranks, experts = call.out(0).shape[0];
-  with_weights(call.in(0).dtype, [&](auto type, auto of) {
-    using T = typename decltype(type)::type;
-    using W = typename decltype(of)::type;
+  with_weights(call.in(0).dtype, [&]<class T, class W>(Type<T>, Type<W>) {
     switch (call.operation().moves) {
       case RowMove::by_expert:
         return swap_outer<T>(call, senders, experts);

@@ -45,16 +45,6 @@ struct Cast {
   }
 };
 
-template <class T, int width>
-struct Clear {
-  std::int64_t n;
-  T* to;
-
-  __device__ void operator()(std::int64_t i) const {
-    store(Pack<T, width>{}, to, i * width, n, true);
-  }
-};
-
 template <class T>
 struct ScatterAdd {
   const T* values;
@@ -72,15 +62,12 @@ struct ScatterAdd {
 
 void accumulate(const Call& call) {
   const std::int64_t n = call.in(0).elements();
-  with_formats(call.in(0).dtype, call.out(0).dtype, [&](auto type, auto sums) {
-    using T = typename decltype(type)::type;
-    using G = typename decltype(sums)::type;
+  with_formats(call.in(0).dtype, call.out(0).dtype, [&]<class T, class G>(Type<T>, Type<G>) {
     const T* fresh = call.read<T>(0);
     const G* sum = call.read<G>(1);
     G* out = call.write<G>(0);
     with_width(
-        [&](auto wide) {
-          constexpr int width = decltype(wide)::value;
+        [&]<int width>(Width<width>) {
           launch_for_each(quotient_up(n, width), call.stream,
                           Accumulate<T, G, width>{n, fresh, sum, out});
         },
@@ -94,15 +81,12 @@ void cast(const Call& call) {
   const bool rotates = !call.operation().frequencies.empty();
   if (rotates) return call.kernel.reads.size() > 1 ? join_heads(call) : split_heads(call);
   const std::int64_t n = call.out(0).elements();
-  with_format(call.in(0).dtype, [&](auto source) {
-    with_format(call.out(0).dtype, [&](auto target) {
-      using From = typename decltype(source)::type;
-      using To = typename decltype(target)::type;
+  with_format(call.in(0).dtype, [&]<class From>(Type<From>) {
+    with_format(call.out(0).dtype, [&]<class To>(Type<To>) {
       const From* from = call.read<From>(0);
       To* to = call.write<To>(0);
       with_width(
-          [&](auto wide) {
-            constexpr int width = decltype(wide)::value;
+          [&]<int width>(Width<width>) {
             launch_for_each(quotient_up(n, width), call.stream, Cast<From, To, width>{n, from, to});
           },
           from, to);
@@ -113,17 +97,10 @@ void cast(const Call& call) {
 /// gradient = 0, then every rank's values are added at their places, rank by rank: the places of
 /// one rank are distinct, so each of its sums has one thread. 16 bits are rounded after each rank.
 void scatter_add(const Call& call) {
-  const std::int64_t n = call.out(0).elements();
   const std::int64_t ranks = call.in(0).shape[1], kept = call.in(0).shape[2];
-  with_format(call.out(0).dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_format(call.out(0).dtype, [&]<class T>(Type<T>) {
     T* to = call.write<T>(0);
-    with_width(
-        [&](auto wide) {
-          constexpr int width = decltype(wide)::value;
-          launch_for_each(quotient_up(n, width), call.stream, Clear<T, width>{n, to});
-        },
-        to);
+    clear(to, call.out(0).elements(), call.stream);
     for (std::int64_t rank = 0; rank < ranks; ++rank) {
       launch_for_each(kept, call.stream,
                       ScatterAdd<T>{call.read<T>(0) + rank * kept,

@@ -6,30 +6,21 @@
 #include "executor/device/cuda/kernels/launch.hpp"
 #include "executor/device/cuda/kernels/number_code.hpp"
 #include "executor/device/cuda/kernels/rotations.hpp"
+#include "executor/device/latent_heads.hpp"
 
 namespace orrery::executor::cuda {
 
 namespace {
 
-/// Where a rank's heads are: in the rows that attention reads, [queries | keys | values], and in
-/// the products of the latents, queries as they are and [part of key without rotation | value] for
-/// each head.
-struct LatentColumns {
-  std::int64_t heads = 0, dim = 0, rotary = 0, value = 0, columns = 0, sequence = 1;
+/// Columns of a rank's heads, and the positions of its tokens.
+struct LatentColumns : LatentHeads {
+  std::int64_t sequence = 1;
   const std::int64_t* positions = nullptr;
 
-  LatentColumns(const Call& call, const View& attended, std::int64_t pairs)
-      : heads{call.operation().heads.queries},
-        dim{call.operation().heads.dim},
-        rotary{2 * pairs},
-        value{(attended.shape[2] - 2 * heads * dim) / heads},
-        columns{attended.shape[2]},
+  LatentColumns(const Call& call, const View& attended)
+      : LatentHeads{call.operation(), attended},
         sequence{call.kernel.place.sequence},
         positions{call.tokens.positions} {}
-  __device__ std::int64_t plain() const { return dim - rotary; }
-  __device__ std::int64_t made() const { return plain() + value; }
-  __device__ std::int64_t key(std::int64_t h) const { return (heads + h) * dim; }
-  __device__ std::int64_t value_of(std::int64_t h) const { return 2 * heads * dim + h * value; }
   __device__ double position(std::int64_t row) const {
     const std::int64_t token = divided(row, sequence).remainder;
     return static_cast<double>(positions == nullptr ? token : positions[token]);
@@ -139,8 +130,7 @@ struct PutLastColumns {
 }  // namespace
 
 void put_last_columns(const View& from, const View& to, Stream stream) {
-  with_format(to.dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_format(to.dtype, [&]<class T>(Type<T>) {
     launch_for_each(from.elements(), stream,
                     PutLastColumns<T>{reinterpret_cast<const T*>(from.data),
                                       reinterpret_cast<T*>(to.data), to.shape[2], from.shape[2]});
@@ -149,9 +139,8 @@ void put_last_columns(const View& from, const View& to, Stream stream) {
 
 void join_heads(const Call& call) {
   const Frequencies by{call.operation()};
-  const LatentColumns of{call, call.out(0), by.pairs};
-  with_format(call.out(0).dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
+  const LatentColumns of{call, call.out(0)};
+  with_format(call.out(0).dtype, [&]<class T>(Type<T>) {
     launch_for_each(call.out(0).shape[1] * of.heads, call.stream,
                     JoinHeads<T>{of, by, call.in(2).shape[2], call.read<T>(0), call.read<T>(1),
                                  call.read<T>(2), call.write<T>(0)});
@@ -160,9 +149,8 @@ void join_heads(const Call& call) {
 
 void split_heads(const Call& call) {
   const Frequencies by{call.operation()};
-  const LatentColumns of{call, call.in(0), by.pairs};
-  with_format(call.in(0).dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
+  const LatentColumns of{call, call.in(0)};
+  with_format(call.in(0).dtype, [&]<class T>(Type<T>) {
     launch_for_each(call.in(0).shape[1] * (of.heads + 1), call.stream,
                     SplitHeads<T>{of, by, call.read<T>(0), call.write<T>(0), call.write<T>(1),
                                   call.write<T>(2)});

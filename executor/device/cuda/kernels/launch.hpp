@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "executor/device/cuda/kernels/device_code.hpp"
+#include "executor/device/cuda/kernels/pack_code.hpp"
 #include "executor/device/cuda/stream.hpp"
 
 namespace orrery::executor::cuda {
@@ -59,11 +60,18 @@ inline constexpr std::int64_t piece(std::int64_t bytes) {
   return quotient_up(bytes, 256) * 256;
 }
 
+/// Blocks that have `count` threads, or warps, at least.
+inline Grid threads_for(std::int64_t count) {
+  return {static_cast<unsigned>(quotient_up(count, block_threads)), block_threads};
+}
+inline Grid warps_for(std::int64_t count) {
+  return threads_for(count * warp_lanes);
+}
+
 /// Launches `f(i)` for i in [0, count), one thread each.
 template <class F>
 void launch_for_each(std::int64_t count, Stream stream, const F& f) {
-  const auto blocks = static_cast<unsigned>(quotient_up(count, block_threads));
-  launch(for_each<F>, {blocks, block_threads}, stream, count, f);
+  launch(for_each<F>, threads_for(count), stream, count, f);
 }
 
 template <class... T>
@@ -103,6 +111,26 @@ template <class F, class... T>
 void with_width(F f, const T*... places) {
   constexpr int narrowest = static_cast<int>(std::min({sizeof(T)...}));
   on_16_bytes(places...) ? f(Width<16 / narrowest>{}) : f(Width<1>{});
+}
+
+template <class T, int width>
+struct Clear {
+  std::int64_t n;
+  T* to;
+
+  __device__ void operator()(std::int64_t i) const {
+    store(Pack<T, width>{}, to, i * width, n, true);
+  }
+};
+
+/// Sets `count` numbers to zero.
+template <class T>
+void clear(T* to, std::int64_t count, Stream stream) {
+  with_width(
+      [&]<int width>(Width<width>) {
+        launch_for_each(quotient_up(count, width), stream, Clear<T, width>{count, to});
+      },
+      to);
 }
 
 }  // namespace orrery::executor::cuda

@@ -151,43 +151,33 @@ Shard shard_of(const Call& call, const RowShare& share, const Operands*... opera
 
 void cross_entropy(const Call& call) {
   const std::int64_t n = call.in(0).shape[2];
-  with_formats(call.in(0).dtype, call.out(0).dtype, [&](auto type, auto state) {
-    using T = typename decltype(type)::type;
-    using E = typename decltype(state)::type;
-    if constexpr (sizeof(E) >= 4) {
-      const T* logits = call.read<T>(0);
-      E* out = call.write<E>(0);
-      const RowShare share = share_of_rows(n, per_access<T>, most_lanes);
-      const Shard shard = shard_of<T>(call, share, logits, out);
-      launch(loss_rows<T, E>, {blocks_of(shard.rows.count, share), share.threads}, call.stream,
-             shard, logits, out, call.write<E>(1));
-    } else {
-      throw ContractError{"exponentials of a loss in 16 bits"};
-    }
-  });
+  with_wide_sums(call.in(0).dtype, call.out(0).dtype, "exponentials of a loss in 16 bits",
+                 [&]<class T, class E>(Type<T>, Type<E>) {
+                   const T* logits = call.read<T>(0);
+                   E* out = call.write<E>(0);
+                   const RowShare share = share_of_rows(n, per_access<T>, most_lanes);
+                   const Shard shard = shard_of<T>(call, share, logits, out);
+                   launch(loss_rows<T, E>, {blocks_of(shard.rows.count, share), share.threads},
+                          call.stream, shard, logits, out, call.write<E>(1));
+                 });
 }
 
 void cross_entropy_backward(const Call& call) {
   const std::int64_t n = call.in(0).shape[2];
-  with_formats(call.out(0).dtype, call.in(0).dtype, [&](auto type, auto state) {
-    using T = typename decltype(type)::type;
-    using E = typename decltype(state)::type;
-    if constexpr (sizeof(E) >= 4) {
-      const RowShare share = share_of_rows(n, per_access<E>, most_lanes);
-      LossBackward<E, T> of{};
-      of.raised = call.read<E>(0);
-      of.out = call.write<T>(0);
-      of.shard = shard_of<E>(call, share, of.raised, of.out);
-      of.statistics = call.read<E>(2);
-      of.shards = call.in(2).shape[0];
-      of.own = of.shard.first / n;
-      of.scale = static_cast<E>(call.kernel.place.loss_scale);
-      launch(loss_backward_rows<E, T>, {blocks_of(of.shard.rows.count, share), share.threads},
-             call.stream, of);
-    } else {
-      throw ContractError{"exponentials of a loss in 16 bits"};
-    }
-  });
+  with_wide_sums(call.out(0).dtype, call.in(0).dtype, "exponentials of a loss in 16 bits",
+                 [&]<class T, class E>(Type<T>, Type<E>) {
+                   const RowShare share = share_of_rows(n, per_access<E>, most_lanes);
+                   LossBackward<E, T> of{};
+                   of.raised = call.read<E>(0);
+                   of.out = call.write<T>(0);
+                   of.shard = shard_of<E>(call, share, of.raised, of.out);
+                   of.statistics = call.read<E>(2);
+                   of.shards = call.in(2).shape[0];
+                   of.own = of.shard.first / n;
+                   of.scale = static_cast<E>(call.kernel.place.loss_scale);
+                   launch(loss_backward_rows<E, T>,
+                          {blocks_of(of.shard.rows.count, share), share.threads}, call.stream, of);
+                 });
 }
 
 }  // namespace orrery::executor::cuda

@@ -54,26 +54,21 @@ struct MergeGradients {
 void merge_outputs(const Call& call) {
   const models::AttentionShape& of = call.operation().attention;
   const std::int64_t length = call.in(2).elements() / of.batch / of.heads;
-  with_formats(call.out(0).dtype, call.out(1).dtype, [&](auto type, auto state) {
-    using T = typename decltype(type)::type;
-    using E = typename decltype(state)::type;
-    if constexpr (sizeof(E) >= 4) {
-      launch_for_each(
-          call.out(0).shape[1] * of.heads, call.stream,
-          MergeOutputs<T, E>{of.heads, length, of.head_dim, call.read<T>(0), call.read<T>(1),
-                             call.read<E>(2), call.read<E>(3), call.write<T>(0), call.write<E>(1)});
-    } else {
-      throw ContractError{"sums of attention in 16 bits"};
-    }
-  });
+  with_wide_sums(call.out(0).dtype, call.out(1).dtype, "sums of attention in 16 bits",
+                 [&]<class T, class E>(Type<T>, Type<E>) {
+                   launch_for_each(
+                       call.out(0).shape[1] * of.heads, call.stream,
+                       MergeOutputs<T, E>{of.heads, length, of.head_dim, call.read<T>(0),
+                                          call.read<T>(1), call.read<E>(2), call.read<E>(3),
+                                          call.write<T>(0), call.write<E>(1)});
+                 });
 }
 
 }  // namespace
 
 void merge(const Call& call) {
   if (call.kernel.reads.size() == 4) return merge_outputs(call);
-  with_format(call.out(0).dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_format(call.out(0).dtype, [&]<class T>(Type<T>) {
     launch_for_each(call.out(0).elements(), call.stream,
                     MergeGradients<T>{call.out(0).shape[2], call.in(2).shape[2], call.read<T>(1),
                                       call.read<T>(2), call.write<T>(0)});

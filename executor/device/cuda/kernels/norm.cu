@@ -45,8 +45,7 @@ __global__ void __launch_bounds__(most_norm_lanes) norm_rows(Forward<T> of) {
 
 void norm(const Call& call) {
   const Parts parts = parts_of(call, call.in(1));
-  with_format(call.in(0).dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_format(call.in(0).dtype, [&]<class T>(Type<T>) {
     for (int p = 0; p < parts.count; ++p) {
       const Part& part = parts.of[p];
       const RowShare share = share_of_rows(part.n, per_access<T>, most_norm_lanes);

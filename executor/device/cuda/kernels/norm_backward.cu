@@ -170,9 +170,7 @@ void norm_backward(const Call& call) {
   const Parts parts = parts_of(call, call.in(2));
   const bool trained = call.has_out(1);
   const models::DType sums_in = trained ? call.out(1).dtype : call.in(0).dtype;
-  with_formats(call.in(0).dtype, sums_in, [&](auto type, auto sums) {
-    using T = typename decltype(type)::type;
-    using G = typename decltype(sums)::type;
+  with_formats(call.in(0).dtype, sums_in, [&]<class T, class G>(Type<T>, Type<G>) {
     for (int p = 0; p < parts.count; ++p) {
       const Part& part = parts.of[p];
       const RowShare share = backward_share(part.n, call.in(0).dtype);

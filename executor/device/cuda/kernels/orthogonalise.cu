@@ -71,8 +71,7 @@ void orthogonalise(const Call& call) {
   const View& matrix = call.out(0);
   const std::int64_t rows = matrix.shape[1], columns = matrix.shape[2];
   ensure(columns <= rows, "a basis has more columns than rows");
-  with_format(matrix.dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_format(matrix.dtype, [&]<class T>(Type<T>) {
     if constexpr (sizeof(T) >= 4) {
       const T rounding = 8 * std::sqrt(static_cast<T>(rows)) * std::numeric_limits<T>::epsilon();
       launch(gram_schmidt<T>, {1, block_threads}, call.stream,

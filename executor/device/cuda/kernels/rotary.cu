@@ -76,8 +76,7 @@ void rotary(const Call& call) {
   heads.count = of.queries + of.keys;
   heads.sequence = call.kernel.place.sequence;
   heads.way = call.operation().kind == models::OpKind::rotary ? Way::there : Way::back;
-  with_format(view.dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_format(view.dtype, [&]<class T>(Type<T>) {
     T* x = call.write<T>(0);
     heads.aligned = on_16_bytes(x) && heads.half % per_access<T> == 0 &&
                     heads.dim % per_access<T> == 0 && heads.columns % per_access<T> == 0;

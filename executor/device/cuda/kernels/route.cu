@@ -164,9 +164,7 @@ struct RouteBackward {
 void route(const Call& call) {
   const View& logits = call.in(0);
   const Routing& how = call.operation().routing;
-  with_weights(logits.dtype, [&](auto type, auto of) {
-    using T = typename decltype(type)::type;
-    using W = typename decltype(of)::type;
+  with_weights(logits.dtype, [&]<class T, class W>(Type<T>, Type<W>) {
     launch_for_each(logits.shape[1], call.stream,
                     Route<T, W>{how, logits.shape[2], call.out(1).shape[2], call.read<T>(0),
                                 how.corrected ? call.read<T>(1) : nullptr, call.write<W>(0),
@@ -176,9 +174,7 @@ void route(const Call& call) {
 
 void route_backward(const Call& call) {
   const View& logits = call.in(0);
-  with_weights(logits.dtype, [&](auto type, auto of) {
-    using T = typename decltype(type)::type;
-    using W = typename decltype(of)::type;
+  with_weights(logits.dtype, [&]<class T, class W>(Type<T>, Type<W>) {
     launch_for_each(
         logits.shape[1], call.stream,
         RouteBackward<T, W>{call.operation().routing, logits.shape[2], call.in(2).shape[2],

@@ -128,8 +128,7 @@ SoftmaxScores scores_of(const Call& call, const RowShare& share, const Operands*
 }  // namespace
 
 void softmax(const Call& call) {
-  with_format(call.in(0).dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_format(call.in(0).dtype, [&]<class T>(Type<T>) {
     const T* from = call.read<T>(0);
     T* to = call.write<T>(0);
     const RowShare share = share_of_rows(call.operation().attention.seq, per_access<T>, most_lanes);
@@ -140,8 +139,7 @@ void softmax(const Call& call) {
 }
 
 void softmax_backward(const Call& call) {
-  with_format(call.in(0).dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_format(call.in(0).dtype, [&]<class T>(Type<T>) {
     const T* gradient = call.read<T>(0);
     const T* probability = call.read<T>(1);
     T* to = call.write<T>(0);

@@ -206,8 +206,7 @@ std::int64_t top_k_scratch(const View& gradient) {
 /// Source  Lin et al. 2018, arXiv 1712.01887; error feedback as there
 void top_k(const Call& call) {
   if (call.out(2).dtype == models::DType::fp64) return run_top_k<double, double>(call);
-  with_format(call.in(0).dtype, [&](auto type) {
-    using G = typename decltype(type)::type;
+  with_format(call.in(0).dtype, [&]<class G>(Type<G>) {
     if constexpr (sizeof(G) < 8) run_top_k<G, float>(call);
   });
 }

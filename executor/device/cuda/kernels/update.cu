@@ -95,8 +95,7 @@ void run_adam(const Call& call) {
   W* working = call.write<W>(4);
   const AdamNumbers<S> numbers{call.kernel.adam};
   with_width(
-      [&](auto wide) {
-        constexpr int width = decltype(wide)::value;
+      [&]<int width>(Width<width>) {
         launch_for_each(
             quotient_up(n, width), call.stream,
             Adam<G, S, M, W, width>{numbers, n, weight, first, second, gradient, working});
@@ -114,18 +113,16 @@ std::int64_t squared_norm_scratch(const View& gradient) {
 void squared_norm(const Call& call) {
   const std::int64_t n = call.in(0).elements(), blocks = blocks_of_sum(n);
   auto* partial = reinterpret_cast<double*>(call.scratch);
-  with_format(call.in(0).dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_format(call.in(0).dtype, [&]<class T>(Type<T>) {
     const T* gradient = call.read<T>(0);
     with_width(
-        [&](auto wide) {
-          launch(sum_squares<T, decltype(wide)::value>,
-                 {static_cast<unsigned>(blocks), block_threads}, call.stream, gradient, n, partial);
+        [&]<int width>(Width<width>) {
+          launch(sum_squares<T, width>, {static_cast<unsigned>(blocks), block_threads}, call.stream,
+                 gradient, n, partial);
         },
         gradient);
   });
-  with_format(call.out(0).dtype, [&](auto type) {
-    using S = typename decltype(type)::type;
+  with_format(call.out(0).dtype, [&]<class S>(Type<S>) {
     launch(add_partial<S>, {1, block_threads}, call.stream, partial, static_cast<int>(blocks),
            call.write<S>(0));
   });
@@ -144,9 +141,7 @@ void adam(const Call& call) {
   if (call.in(2).dtype == models::DType::uint8) return adam_in_8_bits(call);
   if (call.out(0).dtype == models::DType::fp64) return run_adam<double, double, double>(call);
   const models::DType working = call.has_out(4) ? call.out(4).dtype : models::DType::fp32;
-  with_formats(working, call.out(3).dtype, [&](auto type, auto sums) {
-    using W = typename decltype(type)::type;
-    using G = typename decltype(sums)::type;
+  with_formats(working, call.out(3).dtype, [&]<class W, class G>(Type<W>, Type<G>) {
     if constexpr (sizeof(W) < 8) run_adam<G, float, W>(call);
   });
 }

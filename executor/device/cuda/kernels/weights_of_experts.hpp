@@ -10,8 +10,7 @@ namespace orrery::executor::cuda {
 /// Calls f with the type of rows and the type of weights; weights are fp32 for rows of 16 bits.
 template <class F>
 void with_weights(models::DType rows, F f) {
-  with_format(rows, [&](auto type) {
-    using T = typename decltype(type)::type;
+  with_format(rows, [&]<class T>(Type<T>) {
     f(type, Type<std::conditional_t<std::is_same_v<T, double>, double, float>>{});
   });
 }

@@ -1,0 +1,62 @@
+#include "executor/device/head_products.hpp"
+
+#include "sim/errors.hpp"
+
+namespace orrery::executor {
+
+namespace {
+
+using models::AttentionGemm;
+
+struct ProductMatrices {
+  AttentionGemm product;
+  HeadMatrix a, b, c;
+};
+constexpr ProductMatrices all_products[] = {
+    {AttentionGemm::scores, HeadMatrix::query, HeadMatrix::key, HeadMatrix::square},
+    {AttentionGemm::context, HeadMatrix::square, HeadMatrix::value, HeadMatrix::context},
+    {AttentionGemm::weights_gradient, HeadMatrix::context, HeadMatrix::value, HeadMatrix::square},
+    {AttentionGemm::value_gradient, HeadMatrix::square, HeadMatrix::context, HeadMatrix::value},
+    {AttentionGemm::query_gradient, HeadMatrix::square, HeadMatrix::key, HeadMatrix::query},
+    {AttentionGemm::key_gradient, HeadMatrix::square, HeadMatrix::query, HeadMatrix::key}};
+
+}  // namespace
+
+HeadProducts::HeadProducts(const models::Operation& operation)
+    : shape{operation.attention}, group{shape.heads / shape.kv_heads} {
+  for (const ProductMatrices& each : all_products) {
+    if (each.product != operation.attention_gemm) continue;
+    a = each.a;
+    b = each.b;
+    c = each.c;
+    return;
+  }
+  throw ContractError{"a product per head does not say which"};
+}
+
+std::int64_t HeadProducts::row(HeadMatrix of) const {
+  const std::int64_t value = shape.value_width();
+  if (of == HeadMatrix::square) return shape.seq;
+  if (of == HeadMatrix::context) return shape.heads * value;
+  return shape.heads * shape.head_dim + shape.kv_heads * (shape.head_dim + value);
+}
+
+std::int64_t HeadProducts::offset(HeadMatrix of, std::int64_t sequence, std::int64_t head) const {
+  const std::int64_t first = sequence * shape.seq * row(of), value = shape.value_width();
+  const std::int64_t keys = shape.heads * shape.head_dim, shared = head / group;
+  switch (of) {
+    case HeadMatrix::query:
+      return first + head * shape.head_dim;
+    case HeadMatrix::key:
+      return first + keys + shared * shape.head_dim;
+    case HeadMatrix::value:
+      return first + keys + shape.kv_heads * shape.head_dim + shared * value;
+    case HeadMatrix::square:
+      return (sequence * shape.heads + head) * shape.seq * shape.seq;
+    case HeadMatrix::context:
+      return first + head * value;
+  }
+  throw ContractError{"a matrix of no known kind"};
+}
+
+}  // namespace orrery::executor
