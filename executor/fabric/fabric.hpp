@@ -14,6 +14,7 @@
 // that queue itself, a transfer concurrently with it, so that two that cross do not deadlock.
 // `wait` makes the queue wait for the call, and may itself return before the call has ended.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -66,7 +67,8 @@ struct CollectiveCall {
   std::vector<MemberPart> send_parts{}, receive_parts{};  // of an all_to_all_v
 };
 
-/// One direction of a transfer between two ranks of a group.
+/// One end of a transfer between two ranks of a group.
+enum class TransferEnd : std::uint8_t { sends, receives };
 struct TransferCall {
   GroupId group = 0;
   int peer = 0;  // index in the group
@@ -104,6 +106,12 @@ constexpr RankShares shares_of(models::Collective kind, std::int64_t members) {
   }
 }
 
+/// A rank's index among the members of a group; -1: it is no member.
+inline int index_in(std::span<const int> members, int rank) {
+  const auto found = std::find(members.begin(), members.end(), rank);
+  return found == members.end() ? -1 : static_cast<int>(found - members.begin());
+}
+
 class Fabric {
  public:
   virtual ~Fabric() = default;
@@ -121,8 +129,9 @@ class Fabric {
 
   /// Start and return. Errors of all four: RunFailure (a peer vanished, aborted, the deadline).
   virtual Request start(const CollectiveCall& call) = 0;
-  virtual Request send(const TransferCall& call) = 0;
-  virtual Request receive(const TransferCall& call) = 0;
+  virtual Request transfer(const TransferCall& call, TransferEnd end) = 0;
+  Request send(const TransferCall& call) { return transfer(call, TransferEnd::sends); }
+  Request receive(const TransferCall& call) { return transfer(call, TransferEnd::receives); }
   /// Gives progress a chance; true once the request is done (then `wait` returns at once).
   virtual bool test(Request request) = 0;
   virtual void wait(Request request) = 0;

@@ -35,26 +35,17 @@ void FabricCalls::start(CollectiveCall call, PendingCall& pending) {
   recording_.end(pending.entry, pending.done);
 }
 
-void FabricCalls::send(const std::byte* from, Bytes size, int to, PendingCall& pending) {
+void FabricCalls::transfer(TransferEnd end, std::byte* buffer, Bytes size, int peer,
+                           PendingCall& pending) {
   const Group& among = group(pending.communicator);
-  pending.peer = among.members[static_cast<std::size_t>(to)];
+  pending.peer = among.members[static_cast<std::size_t>(peer)];
   pending.lane = Lane::compute;
-  pending.request = fabric_.send({.group = among.id,
-                                  .peer = to,
-                                  .buffer = const_cast<std::byte*>(from),  // only read
-                                  .bytes = size.count(),
-                                  .queue = Lane::compute});
-}
-
-void FabricCalls::receive(std::byte* to, Bytes size, int from, PendingCall& pending) {
-  const Group& among = group(pending.communicator);
-  pending.peer = among.members[static_cast<std::size_t>(from)];
-  pending.lane = Lane::compute;
-  pending.request = fabric_.receive({.group = among.id,
-                                     .peer = from,
-                                     .buffer = to,
-                                     .bytes = size.count(),
-                                     .queue = Lane::compute});
+  pending.request = fabric_.transfer({.group = among.id,
+                                      .peer = peer,
+                                      .buffer = buffer,
+                                      .bytes = size.count(),
+                                      .queue = pending.lane},
+                                     end);
 }
 
 bool FabricCalls::ended(const PendingCall& pending) {

@@ -58,10 +58,9 @@ class FabricCalls {
   /// Starts a collective on the communicator and lane that `pending` names, and marks its end on
   /// that lane, so that a later wait does not depend on what follows there.
   void start(CollectiveCall call, PendingCall& pending);
-  /// Starts a transfer to or from a member (an index) of that communicator, after the kernels
-  /// enqueued on the compute lane so far.
-  void send(const std::byte* from, Bytes size, int to, PendingCall& pending);
-  void receive(std::byte* to, Bytes size, int from, PendingCall& pending);
+  /// Starts a transfer to or from `peer`, a member (an index) of that communicator, after the
+  /// kernels enqueued on the compute lane so far.
+  void transfer(TransferEnd end, std::byte* buffer, Bytes size, int peer, PendingCall& pending);
   /// Has the call ended? Fabrics that cannot progress by themselves do so here. Always false on an
   /// asynchronous device.
   bool ended(const PendingCall& pending);

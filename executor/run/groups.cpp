@@ -65,8 +65,8 @@ std::vector<Group> make_groups(const models::Program& program, Fabric& fabric) {
         connect_channels(program, groups.size(), id, fabric);
         connect_ring(program, groups.size(), id, static_cast<int>(members.size()), fabric);
       }
-      const auto me = std::find(members.begin(), members.end(), fabric.rank());
-      if (me != members.end()) own = {id, static_cast<int>(me - members.begin()), members};
+      const int me = index_in(members, fabric.rank());
+      if (me >= 0) own = {id, me, members};
     }
     groups.push_back(std::move(own));
   }

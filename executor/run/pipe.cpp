@@ -10,28 +10,28 @@ namespace orrery::executor {
 using models::Lane;
 using models::Token;
 
+PendingCall Pipe::transfer(TransferEnd end, Token i, std::int64_t at, std::size_t entry) {
+  const models::Channel& channel = rank_.program.channels[rank_.instruction(i).target];
+  const auto peer = static_cast<int>(end == TransferEnd::sends ? channel.to : channel.from);
+  PendingCall pending;
+  pending.instruction = i;
+  pending.communicator = channel.communicator;
+  pending.entry = entry;
+  rank_.calls.transfer(end, rank_.arena + at, channel.bytes, peer, pending);
+  return pending;
+}
+
 void Pipe::send(Token i) {
   const models::Channel& channel = rank_.program.channels[rank_.instruction(i).target];
   if (channel.from == channel.to) return send_local(i);
-  const Group& pipe = rank_.calls.group(channel.communicator);
-  PendingCall pending;
-  pending.instruction = i;
-  pending.peer = pipe.members[channel.to];
-  pending.lane = Lane::compute;  // compute makes what is sent and reads what is received
-  const std::size_t launch = rank_.recording.begin(i, pending.lane);  // not the wait
-  pending.request = fabric_.send({.group = pipe.id,
-                                  .peer = static_cast<int>(channel.to),
-                                  .buffer = rank_.arena + rank_.plan.bound(i).out,
-                                  .bytes = channel.bytes.count(),
-                                  .queue = pending.lane});
-  rank_.recording.end(launch, pending.lane);
-  sends_.push_back(pending);
+  const std::size_t launch = rank_.recording.begin(i, Lane::compute);  // not the wait
+  sends_.push_back(transfer(TransferEnd::sends, i, rank_.plan.bound(i).out, not_recorded));
+  rank_.recording.end(launch, Lane::compute);
 }
 
 void Pipe::receive(Token i) {
   const models::Instruction& each = rank_.instruction(i);
   const models::Channel& channel = rank_.program.channels[each.target];
-  const Group& pipe = rank_.calls.group(channel.communicator);
   const Bound& bound = rank_.plan.bound(i);
   const ChunkPlan& chunk = rank_.plan.chunk(each.chunk);
   std::int64_t at = channel.forward ? bound.saved + chunk.arrival : bound.in;
@@ -39,17 +39,8 @@ void Pipe::receive(Token i) {
     at = bound.delayed + rank_.plan.delayed_arrival(chunk, chunk.layers.size() - 1);
   }
   if (channel.from == channel.to) return receive_local(i, rank_.arena + at);
-  PendingCall pending;
-  pending.instruction = i;
-  pending.peer = pipe.members[channel.from];
-  pending.lane = Lane::compute;  // after the kernels that used the memory before
-  pending.entry = rank_.recording.begin(i, pending.lane);
-  pending.request = fabric_.receive({.group = pipe.id,
-                                     .peer = static_cast<int>(channel.from),
-                                     .buffer = rank_.arena + at,
-                                     .bytes = channel.bytes.count(),
-                                     .queue = pending.lane});
-  arrivals_.push_back(pending);
+  const std::size_t entry = rank_.recording.begin(i, Lane::compute);
+  arrivals_.push_back(transfer(TransferEnd::receives, i, at, entry));
 }
 
 void Pipe::send_local(Token i) {

@@ -15,7 +15,7 @@ namespace orrery::executor {
 /// Sends and receives of one rank.
 class Pipe {
  public:
-  Pipe(const RankContext& rank, Fabric& fabric) : rank_{rank}, fabric_{fabric} {}
+  explicit Pipe(const RankContext& rank) : rank_{rank} {}
 
   /// Start the transfer of a send or receive instruction, from or to a buffer of the arena.
   void send(models::Token i);
@@ -31,11 +31,13 @@ class Pipe {
   void wait_for_arrivals() { rank_.calls.wait_for_all(arrivals_); }
 
  private:
+  /// Starts a transfer with the neighbour, on the compute lane, which makes what is sent and used
+  /// the memory of what is received.
+  PendingCall transfer(TransferEnd end, models::Token i, std::int64_t at, std::size_t entry);
   void send_local(models::Token i);
   void receive_local(models::Token i, std::byte* to);
 
   const RankContext& rank_;
-  Fabric& fabric_;
   std::vector<PendingCall> sends_, arrivals_;
   std::map<std::uint32_t, std::deque<models::Token>> local_sends_;  // sends to itself, by channel
   std::size_t next_reuse_ = 0;

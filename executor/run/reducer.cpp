@@ -78,12 +78,8 @@ void Reducer::reduce_between_copies(Token i) {
   const auto [first, last] = rank_.layout.reduced(rank_.instruction(i).target);
   for (std::size_t b = first; b < last; ++b) {
     const Bucket& bucket = rank_.layout.buckets()[b];
-    CollectiveCall call;
-    call.send = call.receive = weights_.gradient(rank_.layout.piece_of(bucket));
-    call.count = bucket.piece;
-    call.element = rank_.calls.element(weights_.formats().gradient);
     if (rank_.program.sharding.gradients) pending.filled = weights_.gradient(bucket.first);
-    start(call, pending);
+    sum_gradients(weights_.gradient(rank_.layout.piece_of(bucket)), bucket.piece, pending);
   }
 }
 
@@ -150,27 +146,32 @@ void Reducer::sum_replicas(Token i) {
   // Where weights are sharded: only the owned piece of the table, which is a bucket of its own.
   const Bucket& bucket = rank_.layout.buckets()[rank_.layout.bucket_at(tied->offset)];
   const bool piece = rank_.layout.sharded() && rank_.program.sharding.parameters;
+  sum_gradients(weights_.owned_gradient(piece ? rank_.layout.piece_of(bucket) : tied->offset),
+                piece ? bucket.piece : tied->elements(), pending);
+}
+
+void Reducer::sum_in_place(std::byte* at, std::int64_t count, models::DType type,
+                           const PendingCall& pending) {
   CollectiveCall call;
-  call.send = call.receive =
-      weights_.owned_gradient(piece ? rank_.layout.piece_of(bucket) : tied->offset);
-  call.count = piece ? bucket.piece : tied->elements();
-  call.element = rank_.calls.element(weights_.formats().gradient);
+  call.send = call.receive = at;
+  call.count = count;
+  call.element = rank_.calls.element(type);
   start(call, pending);
+}
+
+void Reducer::sum_gradients(std::byte* at, std::int64_t count, const PendingCall& pending) {
+  sum_in_place(at, count, weights_.formats().gradient, pending);
 }
 
 /// Sums the gradients of all that this rank updates between two copies of the model, by bucket.
 void Reducer::sum_copies(const PendingCall& pending) {
   for (const Bucket& bucket : rank_.layout.buckets()) {
-    CollectiveCall call;
-    call.send = call.receive = weights_.owned_gradient(rank_.layout.piece_of(bucket));
-    call.count = bucket.piece;
-    call.element = rank_.calls.element(weights_.formats().gradient);
-    start(call, pending);
+    sum_gradients(weights_.owned_gradient(rank_.layout.piece_of(bucket)), bucket.piece, pending);
   }
 }
 
 /// Packs the partial sums into the workspace, all-reduces them as one, and copies them back.
-void Reducer::sum_partial(PendingCall pending) {
+void Reducer::sum_partial(const PendingCall& pending) {
   const models::DType type = weights_.formats().gradient;
   std::int64_t total = 0;
   const auto copy_spans = [&](bool pack) {
@@ -184,11 +185,7 @@ void Reducer::sum_partial(PendingCall pending) {
     }
   };
   copy_spans(true);
-  CollectiveCall call;
-  call.send = call.receive = rank_.arena;
-  call.count = total;
-  call.element = rank_.calls.element(type);
-  if (total > 0) start(call, pending);
+  if (total > 0) sum_gradients(rank_.arena, total, pending);
   wait_for_all();
   copy_spans(false);
 }
@@ -237,11 +234,7 @@ void Reducer::gather_parameters(Collective kind, const PendingCall& pending) {
 }
 
 void Reducer::sum_number(std::uint16_t communicator, models::DType type, Token i) {
-  CollectiveCall call;
-  call.send = call.receive = number();
-  call.count = 1;
-  call.element = rank_.calls.element(type);
-  start(call, begin(i, communicator));
+  sum_in_place(number(), 1, type, begin(i, communicator));
   wait_for_all();
 }
 

@@ -52,7 +52,10 @@ class Reducer {
   void gather_parameters(models::Collective kind, const PendingCall& pending);
   void reduce_between_copies(models::Token i);
   void sum_copies(const PendingCall& pending);
-  void sum_partial(PendingCall pending);
+  void sum_partial(const PendingCall& pending);
+  void sum_in_place(std::byte* at, std::int64_t count, models::DType type,
+                    const PendingCall& pending);
+  void sum_gradients(std::byte* at, std::int64_t count, const PendingCall& pending);
   const std::byte* fetched(const Bucket& bucket, const CollectiveCall& call);
   std::byte* gathered_at(models::Token gather, std::size_t first, std::size_t bucket) const;
   void wait(PendingCall& pending);

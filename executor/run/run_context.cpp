@@ -55,8 +55,10 @@ void Blocks::ring_step(const Operation& op, const SequenceMoves& moves, PendingC
   const Bytes size{moves.count * width_of(views_[op.writes.front()].dtype)};
   PendingCall sent = pending;
   sent.entry = not_recorded;
-  rank_.calls.receive(moves.receive, size, (ring.index - ahead + members) % members, pending);
-  rank_.calls.send(moves.send, size, (ring.index + ahead + members) % members, sent);
+  rank_.calls.transfer(TransferEnd::receives, moves.receive, size,
+                       (ring.index - ahead + members) % members, pending);
+  rank_.calls.transfer(TransferEnd::sends, const_cast<std::byte*>(moves.send), size,  // only read
+                       (ring.index + ahead + members) % members, sent);
   pending_.push_back(pending);
   pending_.push_back(sent);
 }

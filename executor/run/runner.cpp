@@ -111,7 +111,7 @@ Runner::Parts::Parts(const Program& program, Device& on, Fabric& between, RunSet
       samples{rank, memory},
       blocks{rank, weights, reducer, samples, memory},
       optimizer{rank, weights, reducer},
-      pipe{rank, fabric} {
+      pipe{rank} {
   ensure(settings.arithmetic == Arithmetic::real || width_of(program.formats.storage) == 8,
          "ring arithmetic needs precision fp64");
   device.finish();  // pending zeroing must not come after the writes that follow

@@ -60,7 +60,8 @@ Request QueuedFabric::start(const CollectiveCall& call) {
   return keep({device_.mark_lane(lane), call.queue});
 }
 
-Request QueuedFabric::transfer(const TransferCall& call, bool sends) {
+Request QueuedFabric::transfer(const TransferCall& call, TransferEnd end) {
+  const bool sends = end == TransferEnd::sends;
   const std::vector<int>& members = groups_.at(call.group);
   const auto me =
       static_cast<int>(std::find(members.begin(), members.end(), rank_) - members.begin());
@@ -72,17 +73,8 @@ Request QueuedFabric::transfer(const TransferCall& call, bool sends) {
   Fabric& fabric = on_lane(lane);
   device_.wait_lane(lane, device_.mark(call.queue));
   device_.enqueue(lane, sends ? "send" : "receive", {{call.buffer, call.bytes, !sends}},
-                  [&fabric, carried, sends] {
-                    fabric.wait(sends ? fabric.send(carried) : fabric.receive(carried));
-                  });
+                  [&fabric, carried, end] { fabric.wait(fabric.transfer(carried, end)); });
   return keep({device_.mark_lane(lane), call.queue, true});
-}
-
-Request QueuedFabric::send(const TransferCall& call) {
-  return transfer(call, true);
-}
-Request QueuedFabric::receive(const TransferCall& call) {
-  return transfer(call, false);
 }
 
 bool QueuedFabric::test(Request request) {

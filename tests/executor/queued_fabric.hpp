@@ -23,8 +23,7 @@ class QueuedFabric final : public Fabric {
   int ranks() const override { return world_.ranks(); }
   GroupId make_group(std::span<const int> members) override;
   Request start(const CollectiveCall& call) override;
-  Request send(const TransferCall& call) override;
-  Request receive(const TransferCall& call) override;
+  Request transfer(const TransferCall& call, TransferEnd end) override;
   bool test(Request request) override;
   void wait(Request request) override;
   void abort(std::string_view why) noexcept override { world_.abort(why); }
@@ -38,7 +37,6 @@ class QueuedFabric final : public Fabric {
   using Way = std::array<int, 3>;  // group, from, to
 
   Fabric& on_lane(std::size_t lane);
-  Request transfer(const TransferCall& call, bool sends);
   Request keep(Open open);
 
   ThreadWorld& world_;

@@ -18,6 +18,7 @@ namespace orrery::executor {
 namespace {
 
 constexpr std::int64_t largest_piece = std::int64_t{1} << 30;  // elements: MPI counts in `int`
+constexpr int tag_of_transfers = 0, tag_of_parts = 1;  // MPI keeps the order between two ranks
 
 void check(int status, const char* call) {
   if (status == MPI_SUCCESS) return;
@@ -86,7 +87,7 @@ MpiFabric::MpiFabric() {
 }
 
 MpiFabric::~MpiFabric() {
-  if (aborted_ || std::uncaught_exceptions() > 0) return;  // peers will not finalise
+  if (abort_.asked() || std::uncaught_exceptions() > 0) return;  // peers will not finalise
   MPI_Op_free(&add_fp16_);
   MPI_Op_free(&add_bf16_);
   MPI_Finalize();
@@ -94,9 +95,8 @@ MpiFabric::~MpiFabric() {
 
 GroupId MpiFabric::make_group(std::span<const int> members) {
   MpiGroup group;
-  const auto found = std::find(members.begin(), members.end(), rank_);
-  const bool member = found != members.end();
-  group.index = static_cast<int>(found - members.begin());
+  group.index = index_in(members, rank_);
+  const bool member = group.index >= 0;
   check(
       MPI_Comm_split(MPI_COMM_WORLD, member ? 0 : MPI_UNDEFINED, group.index, &group.communicator),
       "MPI_Comm_split");
@@ -105,16 +105,14 @@ GroupId MpiFabric::make_group(std::span<const int> members) {
   return static_cast<GroupId>(groups_.size() - 1);
 }
 
-/// Starts the transfer of one part. Its tag differs from that of transfers, which is 0; MPI keeps
-/// the order between two ranks.
 template <class Start>
-void MpiFabric::start_part(MPI_Comm among, const MemberPart& part, Start start, Work& work) {
-  constexpr int tag_of_parts = 1;
-  for (std::int64_t at = 0; at < part.bytes; at += largest_piece) {
-    work.pieces.push_back(MPI_REQUEST_NULL);
-    check(start(part.at + at, counted(std::min(largest_piece, part.bytes - at)), MPI_BYTE,
-                part.member, tag_of_parts, among, &work.pieces.back()),
-          "a part of an all-to-all-v");
+void MpiFabric::start_pieces(const TransferCall& call, int tag, Start start, const char* name,
+                             Work& work) {
+  const MPI_Comm communicator = groups_.at(call.group).communicator;
+  for (std::int64_t at = 0; at == 0 || at < call.bytes; at += largest_piece) {
+    check(start(call.buffer + at, counted(std::min(largest_piece, call.bytes - at)), MPI_BYTE,
+                call.peer, tag, communicator, &work.pieces.emplace_back(MPI_REQUEST_NULL)),
+          name);
   }
 }
 
@@ -167,10 +165,19 @@ void MpiFabric::start_in(const MpiGroup& group, const CollectiveCall& call, Work
       return check(MPI_Ialltoall(send, counted(call.count), type, call.receive, counted(call.count),
                                  type, comm, piece()),
                    "MPI_Ialltoall");
-    case Collective::all_to_all_v:
-      for (const MemberPart& each : call.receive_parts) start_part(comm, each, MPI_Irecv, work);
-      for (const MemberPart& each : call.send_parts) start_part(comm, each, MPI_Isend, work);
+    case Collective::all_to_all_v: {
+      const char* const name = "a part of an all-to-all-v";
+      const auto part = [&](const MemberPart& of) {
+        return TransferCall{call.group, of.member, of.at, of.bytes};
+      };
+      for (const auto& each : call.receive_parts) {
+        start_pieces(part(each), tag_of_parts, MPI_Irecv, name, work);
+      }
+      for (const auto& each : call.send_parts) {
+        start_pieces(part(each), tag_of_parts, MPI_Isend, name, work);
+      }
       return;
+    }
     case Collective::reduce:
     case Collective::gather:
     case Collective::scatter:
@@ -181,42 +188,25 @@ void MpiFabric::start_in(const MpiGroup& group, const CollectiveCall& call, Work
 }
 
 Request MpiFabric::start(const CollectiveCall& call) {
-  refuse_if_aborted();
+  abort_.refuse_if_asked();
   const MpiGroup& group = groups_.at(call.group);
   ensure(group.communicator != MPI_COMM_NULL, "a rank calls in a group that it is no member of");
   Work work;
   if (call.count > 0 || call.kind == models::Collective::all_to_all_v) {
     start_in(group, call, work);
   }
-  return keep(std::move(work));
+  return requests_.keep(std::move(work));
 }
 
-template <class Start>
-Request MpiFabric::start_pieces(const TransferCall& call, Start start, const char* name) {
-  const MPI_Comm communicator = groups_.at(call.group).communicator;
+Request MpiFabric::transfer(const TransferCall& call, TransferEnd end) {
+  abort_.refuse_if_asked();
   Work work;
-  for (std::int64_t at = 0; at == 0 || at < call.bytes; at += largest_piece) {
-    work.pieces.push_back(MPI_REQUEST_NULL);
-    check(start(call.buffer + at, static_cast<int>(std::min(largest_piece, call.bytes - at)),
-                MPI_BYTE, call.peer, 0, communicator, &work.pieces.back()),
-          name);
+  if (end == TransferEnd::sends) {
+    start_pieces(call, tag_of_transfers, MPI_Isend, "MPI_Isend", work);
+  } else {
+    start_pieces(call, tag_of_transfers, MPI_Irecv, "MPI_Irecv", work);
   }
-  return keep(std::move(work));
-}
-
-Request MpiFabric::send(const TransferCall& call) {
-  refuse_if_aborted();
-  return start_pieces(call, MPI_Isend, "MPI_Isend");
-}
-
-Request MpiFabric::receive(const TransferCall& call) {
-  refuse_if_aborted();
-  return start_pieces(call, MPI_Irecv, "MPI_Irecv");
-}
-
-Request MpiFabric::keep(Work work) {
-  requests_.emplace(++last_request_, std::move(work));
-  return {last_request_};
+  return requests_.keep(std::move(work));
 }
 
 bool MpiFabric::done(Work& work) {
@@ -228,8 +218,8 @@ bool MpiFabric::done(Work& work) {
 }
 
 bool MpiFabric::test(Request request) {
-  refuse_if_aborted();
-  Work& work = requests_.at(request.id);
+  abort_.refuse_if_asked();
+  Work& work = requests_.at(request);
   if (!done(work)) return false;
   finish(work);
   return true;
@@ -241,31 +231,18 @@ void MpiFabric::finish(Work& work) {
 }
 
 void MpiFabric::wait(Request request) {
-  const auto found = requests_.find(request.id);
-  ensure(found != requests_.end(), "a request is waited for twice");
+  Work& work = requests_.at(request);
   constexpr int looks = 50, yields = 2000;
-  for (int i = 0; !done(found->second); ++i) {
-    refuse_if_aborted();
+  for (int i = 0; !done(work); ++i) {
+    abort_.refuse_if_asked();
     if (i > yields) {
       std::this_thread::sleep_for(std::chrono::microseconds{50});
     } else if (i > looks) {
       sched_yield();
     }
   }
-  finish(found->second);
-  requests_.erase(found);
-}
-
-void MpiFabric::refuse_if_aborted() {
-  if (!aborted_) return;
-  const std::lock_guard guard{why_lock_};
-  throw RunFailure{Exit::peer_failed, why_};
-}
-
-void MpiFabric::abort(std::string_view why) noexcept {
-  const std::lock_guard guard{why_lock_};
-  if (!aborted_) why_ = why;
-  aborted_ = true;
+  finish(work);
+  requests_.erase(request);
 }
 
 }  // namespace orrery::executor

@@ -7,14 +7,10 @@
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
 
-#include <atomic>
 #include <memory>
-#include <mutex>
-#include <string>
-#include <unordered_map>
 #include <vector>
 
-#include "executor/fabric/fabric.hpp"
+#include "executor/fabric/open_calls.hpp"
 
 namespace orrery::executor {
 
@@ -31,11 +27,10 @@ class MpiFabric final : public Fabric {
 
   GroupId make_group(std::span<const int> members) override;
   Request start(const CollectiveCall& call) override;
-  Request send(const TransferCall& call) override;
-  Request receive(const TransferCall& call) override;
+  Request transfer(const TransferCall& call, TransferEnd end) override;
   bool test(Request request) override;
   void wait(Request request) override;
-  void abort(std::string_view why) noexcept override;
+  void abort(std::string_view why) noexcept override { abort_.ask(why); }
 
  private:
   struct MpiGroup {
@@ -52,24 +47,17 @@ class MpiFabric final : public Fabric {
 
   void start_in(const MpiGroup& group, const CollectiveCall& call, Work& work);
   void all_reduce_in_pieces(MPI_Comm among, const CollectiveCall& call, MPI_Op add, Work& work);
-  template <class Start>
-  void start_part(MPI_Comm among, const MemberPart& part, Start start, Work& work);
   /// A transfer as MPI_Isend or MPI_Irecv take it: pieces whose bytes fit in `int`.
   template <class Start>
-  Request start_pieces(const TransferCall& call, Start start, const char* name);
-  Request keep(Work work);
+  void start_pieces(const TransferCall& call, int tag, Start start, const char* name, Work& work);
   bool done(Work& work);
   void finish(Work& work);
-  void refuse_if_aborted();
 
   int rank_ = 0, ranks_ = 1;
   std::vector<MpiGroup> groups_;
   MPI_Op add_fp16_ = MPI_OP_NULL, add_bf16_ = MPI_OP_NULL;
-  std::unordered_map<std::uint64_t, Work> requests_;
-  std::uint64_t last_request_ = 0;
-  std::atomic<bool> aborted_{false};
-  std::mutex why_lock_;
-  std::string why_;
+  OpenCalls<Work> requests_;
+  FabricAbort abort_;
 };
 
 }  // namespace orrery::executor

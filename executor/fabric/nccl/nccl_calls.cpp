@@ -52,34 +52,18 @@ GpuPlace place_of(int ordinal) {
 }
 
 /// Sends and receives within one NCCL group, so that none of them waits for another.
-ncclResult_t all_to_all(const CollectiveCall& call, int members, ncclComm_t communicator,
-                        Stream stream) {
-  const auto count = static_cast<std::size_t>(call.count);
-  const std::int64_t size = call.count * size_of(call.element);
-  const ncclDataType_t type = nccl_type_of(call.element);
+ncclResult_t all_to_all_v(const std::vector<MemberPart>& sent,
+                          const std::vector<MemberPart>& received, ncclComm_t communicator,
+                          Stream stream) {
   ncclResult_t status = ncclGroupStart();
   const auto add = [&](ncclResult_t made) {
     if (status == ncclSuccess && made != ncclInProgress) status = made;
   };
-  for (int peer = 0; peer < members; ++peer) {
-    add(ncclSend(call.send + peer * size, count, type, peer, communicator, stream));
-    add(ncclRecv(call.receive + peer * size, count, type, peer, communicator, stream));
-  }
-  const ncclResult_t ended = ncclGroupEnd();
-  return status == ncclSuccess ? ended : status;
-}
-
-/// The same with a size for each part.
-ncclResult_t all_to_all_v(const CollectiveCall& call, ncclComm_t communicator, Stream stream) {
-  ncclResult_t status = ncclGroupStart();
-  const auto add = [&](ncclResult_t made) {
-    if (status == ncclSuccess && made != ncclInProgress) status = made;
-  };
-  for (const MemberPart& each : call.send_parts) {
+  for (const MemberPart& each : sent) {
     const auto bytes = static_cast<std::size_t>(each.bytes);
     add(ncclSend(each.at, bytes, ncclUint8, each.member, communicator, stream));
   }
-  for (const MemberPart& each : call.receive_parts) {
+  for (const MemberPart& each : received) {
     const auto bytes = static_cast<std::size_t>(each.bytes);
     add(ncclRecv(each.at, bytes, ncclUint8, each.member, communicator, stream));
   }
@@ -87,11 +71,21 @@ ncclResult_t all_to_all_v(const CollectiveCall& call, ncclComm_t communicator, S
   return status == ncclSuccess ? ended : status;
 }
 
+/// A buffer as one part of `size` bytes for each member.
+std::vector<MemberPart> equal_parts(std::byte* buffer, std::int64_t size, int members) {
+  std::vector<MemberPart> parts;
+  for (int member = 0; member < members; ++member) {
+    parts.push_back({member, buffer + member * size, size});
+  }
+  return parts;
+}
+
 }  // namespace
 
 ncclResult_t enqueue(const CollectiveCall& call, int members, ncclComm_t communicator,
                      Stream stream) {
   const auto count = static_cast<std::size_t>(call.count);
+  const std::int64_t size = call.count * size_of(call.element);
   const ncclDataType_t type = nccl_type_of(call.element);
   switch (call.kind) {
     case Collective::all_reduce:
@@ -103,9 +97,10 @@ ncclResult_t enqueue(const CollectiveCall& call, int members, ncclComm_t communi
     case Collective::broadcast:
       return ncclBroadcast(call.send, call.receive, count, type, call.root, communicator, stream);
     case Collective::all_to_all:
-      return all_to_all(call, members, communicator, stream);
+      return all_to_all_v(equal_parts(const_cast<std::byte*>(call.send), size, members),
+                          equal_parts(call.receive, size, members), communicator, stream);
     case Collective::all_to_all_v:
-      return all_to_all_v(call, communicator, stream);
+      return all_to_all_v(call.send_parts, call.receive_parts, communicator, stream);
     case Collective::reduce:
     case Collective::gather:
     case Collective::scatter:

@@ -3,20 +3,18 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <exception>
 #include <map>
 #include <optional>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include "executor/device/cuda/errors.hpp"
-#include "executor/errors.hpp"
 #include "executor/fabric/nccl/nccl_calls.hpp"
 #include "executor/fabric/nccl/nccl_communicator.hpp"
 #include "executor/fabric/nccl/nccl_rules.hpp"
+#include "executor/fabric/open_calls.hpp"
 
 namespace orrery::executor::cuda {
 
@@ -39,8 +37,7 @@ class NcclFabric final : public Fabric {
   GroupId make_group(std::span<const int> members) override;
   void connect(GroupId group, int from, int to) override;
   Request start(const CollectiveCall& call) override;
-  Request send(const TransferCall& call) override { return transfer(call, true); }
-  Request receive(const TransferCall& call) override { return transfer(call, false); }
+  Request transfer(const TransferCall& call, TransferEnd end) override;
   bool test(Request request) override;
   void wait(Request request) override;
   std::optional<HostWaits> host_waits() const override { return communicators_.waits(); }
@@ -67,7 +64,6 @@ class NcclFabric final : public Fabric {
   void keep_order(NcclGroup& group, Lane queue);
   void issue(const NcclGroup& group, const CollectiveCall& call, Stream stream);
   const std::byte* copied_aside(const CollectiveCall& call, std::int64_t bytes);
-  Request transfer(const TransferCall& call, bool sends);
   Request keep(OpenCall open, Stream stream);
   cudaEvent_t event();
   void finish(Stream stream, ncclComm_t communicator, std::string_view doing);
@@ -79,9 +75,8 @@ class NcclFabric final : public Fabric {
   std::map<TransferDirection, DirectionStream> directions_;
   std::map<Lane, std::pair<std::byte*, std::int64_t>> aside_;  // copied inputs: memory, size
   std::byte* word_ = nullptr;                                  // sent over new connections
-  std::unordered_map<std::uint64_t, OpenCall> open_;
+  OpenCalls<OpenCall> open_;
   std::vector<cudaEvent_t> events_;  // free ones
-  std::uint64_t last_ = 0;
   NcclCommunicators communicators_;  // destroyed first, which ends what runs on streams
 };
 
@@ -100,7 +95,7 @@ NcclFabric::~NcclFabric() {
     communicators_.abort("this rank left in the middle of a step");
   }
   cudaDeviceSynchronize();
-  for (const auto& [id, each] : open_) cudaEventDestroy(each.done);
+  for (const auto& [id, each] : open_.all()) cudaEventDestroy(each.done);
   for (const NcclGroup& each : groups_) {
     if (each.ended != nullptr) cudaEventDestroy(each.ended);
   }
@@ -126,9 +121,7 @@ void NcclFabric::finish(Stream stream, ncclComm_t communicator, std::string_view
 
 GroupId NcclFabric::make_group(std::span<const int> members) {
   const auto id = static_cast<GroupId>(groups_.size());
-  NcclGroup group{.members = static_cast<int>(members.size())};
-  const auto me = std::find(members.begin(), members.end(), rank_);
-  if (me != members.end()) group.index = static_cast<int>(me - members.begin());
+  NcclGroup group{.members = static_cast<int>(members.size()), .index = index_in(members, rank_)};
   // A world of one has a communicator, too: NCCL was asked for, and its calls' cost is to show.
   if (group.index >= 0 && (group.members > 1 || ranks_ == 1)) {
     group.communicator =
@@ -215,7 +208,8 @@ const std::byte* NcclFabric::copied_aside(const CollectiveCall& call, std::int64
   return memory;
 }
 
-Request NcclFabric::transfer(const TransferCall& call, bool sends) {
+Request NcclFabric::transfer(const TransferCall& call, TransferEnd end) {
+  const bool sends = end == TransferEnd::sends;
   communicators_.refuse_if_aborted();
   const int index = groups_.at(call.group).index;
   ensure(index >= 0, "a rank calls in a group that it is no member of");
@@ -253,12 +247,11 @@ cudaEvent_t NcclFabric::event() {
 Request NcclFabric::keep(OpenCall open, Stream stream) {
   open.done = event();
   check(cudaEventRecord(open.done, stream), "marking a call");
-  open_.emplace(++last_, open);
-  return {last_};
+  return open_.keep(open);
 }
 
 bool NcclFabric::test(Request request) {
-  const OpenCall& open = open_.at(request.id);
+  const OpenCall& open = open_.at(request);
   communicators_.refuse_if_aborted();
   if (open.communicator != nullptr) communicators_.require_health(open.communicator);
   const cudaError_t state = cudaEventQuery(open.done);
@@ -268,16 +261,14 @@ bool NcclFabric::test(Request request) {
 }
 
 void NcclFabric::wait(Request request) {
-  const auto found = open_.find(request.id);
-  ensure(found != open_.end(), "a request is waited for twice");
-  const OpenCall open = found->second;
+  const OpenCall open = open_.at(request);
   communicators_.refuse_if_aborted();
   if (open.communicator != nullptr) communicators_.require_health(open.communicator);
   if (open.transfer) {
     check(cudaStreamWaitEvent(device_.stream(open.queue), open.done, 0), "waiting for a transfer");
   }
   events_.push_back(open.done);
-  open_.erase(found);
+  open_.erase(request);
 }
 
 }  // namespace

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/errors.hpp"
-
 namespace orrery::executor {
 
 using models::Collective;
@@ -18,9 +16,7 @@ StagedFabric::~StagedFabric() {
 
 GroupId StagedFabric::make_group(std::span<const int> members) {
   const GroupId id = carrier_.make_group(members);
-  const auto me = std::find(members.begin(), members.end(), carrier_.rank());
-  const int index = me == members.end() ? -1 : static_cast<int>(me - members.begin());
-  groups_[id] = {static_cast<std::int64_t>(members.size()), index};
+  groups_[id] = {std::ssize(members), index_in(members, carrier_.rank())};
   return id;
 }
 
@@ -40,7 +36,7 @@ Request StagedFabric::start_parts(const CollectiveCall& call) {
   open.from = at;
   for (MemberPart& each : carried.receive_parts) each.at = std::exchange(at, at + each.bytes);
   open.carried = carrier_.start(carried);
-  return keep(std::move(open));
+  return open_.keep(std::move(open));
 }
 
 Request StagedFabric::start(const CollectiveCall& call) {
@@ -64,35 +60,30 @@ Request StagedFabric::start(const CollectiveCall& call) {
   }
   open.from = carried.receive;
   open.carried = carrier_.start(carried);
-  return keep(std::move(open));
+  return open_.keep(std::move(open));
 }
 
-Request StagedFabric::send(const TransferCall& call) {
+Request StagedFabric::transfer(const TransferCall& call, TransferEnd end) {
   StagedCall open{.buffer = buffer_of(call.bytes)};
-  if (call.bytes > 0) device_.read(call.buffer, open.buffer.data(), Bytes{call.bytes});
   TransferCall carried = call;
   carried.buffer = open.buffer.data();
-  open.carried = carrier_.send(carried);
-  return keep(std::move(open));
-}
-
-Request StagedFabric::receive(const TransferCall& call) {
-  StagedCall open{.buffer = buffer_of(call.bytes), .to = call.buffer, .bytes = call.bytes};
-  TransferCall carried = call;
-  carried.buffer = open.buffer.data();
-  open.from = carried.buffer;
-  open.carried = carrier_.receive(carried);
-  return keep(std::move(open));
+  if (end == TransferEnd::receives) {
+    open.from = carried.buffer;
+    open.to = call.buffer;
+    open.bytes = call.bytes;
+  } else if (call.bytes > 0) {
+    device_.read(call.buffer, carried.buffer, Bytes{call.bytes});
+  }
+  open.carried = carrier_.transfer(carried, end);
+  return open_.keep(std::move(open));
 }
 
 bool StagedFabric::test(Request request) {
-  return carrier_.test(open_.at(request.id).carried);
+  return carrier_.test(open_.at(request).carried);
 }
 
 void StagedFabric::wait(Request request) {
-  const auto found = open_.find(request.id);
-  ensure(found != open_.end(), "a request is waited for twice");
-  StagedCall& open = found->second;
+  StagedCall& open = open_.at(request);
   carrier_.wait(open.carried);
   if (open.bytes > 0) {
     if (open.in_use) device_.finish();
@@ -104,7 +95,7 @@ void StagedFabric::wait(Request request) {
     open.from += each.bytes;
   }
   spare_.push_back(std::move(open.buffer));
-  open_.erase(found);
+  open_.erase(request);
 }
 
 StagedFabric::Buffer StagedFabric::buffer_of(std::int64_t bytes) {
@@ -117,11 +108,6 @@ StagedFabric::Buffer StagedFabric::buffer_of(std::int64_t bytes) {
     buffer.resize(static_cast<std::size_t>(bytes));
   }
   return buffer;
-}
-
-Request StagedFabric::keep(StagedCall open) {
-  open_.emplace(++last_, std::move(open));
-  return {last_};
 }
 
 }  // namespace orrery::executor

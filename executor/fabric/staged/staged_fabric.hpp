@@ -9,13 +9,12 @@
 // host and device and crosses the host's memory twice, so almost nothing of it overlaps with
 // compute.
 
-#include <cstdint>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "executor/device/device.hpp"
-#include "executor/fabric/fabric.hpp"
+#include "executor/fabric/open_calls.hpp"
 
 namespace orrery::executor {
 
@@ -34,8 +33,7 @@ class StagedFabric final : public Fabric {
   GroupId make_group(std::span<const int> members) override;
   void connect(GroupId group, int from, int to) override { carrier_.connect(group, from, to); }
   Request start(const CollectiveCall& call) override;
-  Request send(const TransferCall& call) override;
-  Request receive(const TransferCall& call) override;
+  Request transfer(const TransferCall& call, TransferEnd end) override;
   bool test(Request request) override;
   void wait(Request request) override;
   void abort(std::string_view why) noexcept override { carrier_.abort(why); }
@@ -63,15 +61,13 @@ class StagedFabric final : public Fabric {
 
   Request start_parts(const CollectiveCall& call);
   Buffer buffer_of(std::int64_t bytes);
-  Request keep(StagedCall open);
 
   Fabric& carrier_;
   Device& device_;
   std::string name_;
   std::unordered_map<GroupId, StagedGroup> groups_;
-  std::unordered_map<std::uint64_t, StagedCall> open_;
+  OpenCalls<StagedCall> open_;
   std::vector<Buffer> spare_;  // reused: every step makes the same calls
-  std::uint64_t last_ = 0;
 };
 
 }  // namespace orrery::executor

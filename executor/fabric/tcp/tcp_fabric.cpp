@@ -22,7 +22,7 @@ Stream stream_of(GroupId group, std::uint64_t channel) {
 
 }  // namespace
 
-std::shared_ptr<InProgress> start_collective(const CollectiveJob& job) {
+std::shared_ptr<TcpCall> start_collective(const CollectiveJob& job) {
   using models::Collective;
   const CollectiveCall& call = job.call;
   const auto members = static_cast<std::int64_t>(job.group.members.size());
@@ -58,8 +58,7 @@ GroupId TcpFabric::make_group(std::span<const int> members) {
   TcpGroup group{.members = {members.begin(), members.end()}};
   for (const int each : group.members)
     ensure(each >= 0 && each < ranks(), "a rank beyond the world");
-  const auto found = std::find(group.members.begin(), group.members.end(), rank());
-  if (found != group.members.end()) group.index = static_cast<int>(found - group.members.begin());
+  group.index = index_in(members, rank());
   groups_.push_back(std::move(group));
   return static_cast<GroupId>(groups_.size() - 1);
 }
@@ -70,58 +69,41 @@ TcpGroup& TcpFabric::group_of(GroupId group) {
   return found;
 }
 
-Request TcpFabric::keep(std::shared_ptr<InProgress> work) {
-  requests_.emplace(++last_request_, std::move(work));
-  return {last_request_};
-}
-
 Request TcpFabric::start(const CollectiveCall& call) {
   wire_.refuse_if_aborted();
   TcpGroup& group = group_of(call.group);
   const std::uint64_t channel = ++group.collectives;
   const bool in_parts = call.kind == models::Collective::all_to_all_v;
-  if (call.count == 0 && !in_parts) return keep(std::make_shared<InProgress>());
-  if (group.members.size() == 1 && !in_parts) {
-    const auto size = static_cast<std::size_t>(call.count * size_of(call.element));
-    if (call.receive != call.send) copy_bytes(call.receive, call.send, size);
-    return keep(std::make_shared<InProgress>());
+  const bool alone = group.members.size() == 1;
+  if (!in_parts && (alone || call.count == 0)) {
+    const std::int64_t size = call.count * size_of(call.element);
+    if (alone && call.receive != call.send) copy_bytes(call.receive, call.send, size);
+    return requests_.keep(std::make_shared<TcpCall>(wire_, 0));  // done already
   }
-  return keep(start_collective(
+  return requests_.keep(start_collective(
       {.wire = wire_, .group = group, .call = call, .stream = stream_of(call.group, channel)}));
 }
 
-Request TcpFabric::send(const TransferCall& call) {
+Request TcpFabric::transfer(const TransferCall& call, TransferEnd end) {
   wire_.refuse_if_aborted();
   const int peer = group_of(call.group).members.at(static_cast<std::size_t>(call.peer));
-  auto work = std::make_shared<InProgress>();
-  work->left = 1;
-  wire_.send(peer, stream_of(call.group, 0), call.buffer, static_cast<std::size_t>(call.bytes),
-             [work] { work->left = 0; });
-  return keep(std::move(work));
-}
-
-Request TcpFabric::receive(const TransferCall& call) {
-  wire_.refuse_if_aborted();
-  const int peer = group_of(call.group).members.at(static_cast<std::size_t>(call.peer));
-  auto work = std::make_shared<InProgress>();
-  work->left = 1;
-  wire_.receive(peer, stream_of(call.group, 0), call.buffer, static_cast<std::size_t>(call.bytes),
-                [work] { work->left = 0; });
-  return keep(std::move(work));
+  const auto size = static_cast<std::size_t>(call.bytes);
+  const auto work = std::make_shared<TcpCall>(wire_, stream_of(call.group, 0));
+  end == TransferEnd::sends ? work->send(peer, call.buffer, size)
+                            : work->receive(peer, call.buffer, size);
+  return requests_.keep(work);
 }
 
 bool TcpFabric::test(Request request) {
-  const InProgress& work = *requests_.at(request.id);
-  if (work.left > 0) wire_.progress({});
-  return work.left == 0;
+  const TcpCall& work = *requests_.at(request);
+  if (!work.done()) wire_.progress({});
+  return work.done();
 }
 
 void TcpFabric::wait(Request request) {
-  const auto found = requests_.find(request.id);
-  ensure(found != requests_.end(), "a request is waited for twice");
-  const std::shared_ptr<InProgress> work = found->second;
-  while (work->left > 0) wire_.progress(nap);
-  requests_.erase(request.id);
+  const std::shared_ptr<TcpCall> work = requests_.at(request);
+  while (!work->done()) wire_.progress(nap);
+  requests_.erase(request);
 }
 
 }  // namespace orrery::executor

@@ -7,11 +7,8 @@
 #include <chrono>
 #include <deque>
 #include <memory>
-#include <string>
-#include <unordered_map>
-#include <vector>
 
-#include "executor/fabric/fabric.hpp"
+#include "executor/fabric/open_calls.hpp"
 #include "executor/fabric/tcp/collective.hpp"
 #include "executor/fabric/tcp/wire.hpp"
 
@@ -33,19 +30,16 @@ class TcpFabric final : public Fabric {
 
   GroupId make_group(std::span<const int> members) override;
   Request start(const CollectiveCall& call) override;
-  Request send(const TransferCall& call) override;
-  Request receive(const TransferCall& call) override;
+  Request transfer(const TransferCall& call, TransferEnd end) override;
   bool test(Request request) override;
   void wait(Request request) override;
   void abort(std::string_view why) noexcept override { wire_.abort(why); }
 
  private:
-  Request keep(std::shared_ptr<InProgress> work);
   TcpGroup& group_of(GroupId group);
 
   std::deque<TcpGroup> groups_;  // collectives hold references
-  std::unordered_map<std::uint64_t, std::shared_ptr<InProgress>> requests_;
-  std::uint64_t last_request_ = 0;
+  OpenCalls<std::shared_ptr<TcpCall>> requests_;
   Wire wire_;
 };
 

@@ -140,18 +140,8 @@ void Wire::progress(std::chrono::milliseconds patience) {
   refuse_if_aborted();
 }
 
-void Wire::refuse_if_aborted() {
-  if (!aborted_) return;
-  const std::lock_guard guard{why_lock_};
-  throw RunFailure{Exit::peer_failed, why_};
-}
-
 void Wire::abort(std::string_view why) noexcept {
-  {
-    const std::lock_guard guard{why_lock_};
-    if (!aborted_) why_ = why;
-    aborted_ = true;
-  }
+  abort_.ask(why);
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = ::write(wake_.descriptor(), &one, sizeof one);
 }

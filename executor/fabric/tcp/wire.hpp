@@ -13,19 +13,18 @@
 
 #include <poll.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "executor/fabric/open_calls.hpp"
 #include "executor/launch/store.hpp"
 
 namespace orrery::executor {
@@ -72,7 +71,7 @@ class Wire {
   /// Moves what can move; sleeps for at most `patience` if nothing can.
   /// Errors  RunFailure{peer_failed}: aborted, or a peer is lost that is still needed
   void progress(std::chrono::milliseconds patience);
-  void refuse_if_aborted();
+  void refuse_if_aborted() { abort_.refuse_if_asked(); }
   void abort(std::string_view why) noexcept;
 
  private:
@@ -136,9 +135,7 @@ class Wire {
   std::vector<pollfd> watched_;  // for `progress`; members to reuse their memory
   std::vector<Peer*> whose_;
   Socket wake_;
-  std::atomic<bool> aborted_{false};
-  std::mutex why_lock_;
-  std::string why_;
+  FabricAbort abort_;
 };
 
 /// Connects every two ranks: each calls all lower ranks, whose addresses it finds in the store, and

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
-#include <unordered_map>
 #include <utility>
 
 #include "executor/device/copy_bytes.hpp"
-#include "executor/errors.hpp"
+#include "executor/fabric/open_calls.hpp"
 #include "executor/fabric/sums.hpp"
 #include "sim/errors.hpp"
 
@@ -124,10 +123,10 @@ class GroupCollective {
   std::int64_t size_, members_;
 };
 
-int index_in(const std::vector<int>& members, int rank) {
-  const auto found = std::find(members.begin(), members.end(), rank);
-  ensure(found != members.end(), "a rank calls in a group that it is no member of");
-  return static_cast<int>(found - members.begin());
+int member_of(const std::vector<int>& members, int rank) {
+  const int index = index_in(members, rank);
+  ensure(index >= 0, "a rank calls in a group that it is no member of");
+  return index;
 }
 
 }  // namespace
@@ -146,32 +145,23 @@ class ThreadFabric final : public Fabric {
     return world_.make_group(calls_.size() - 1, members);
   }
   Request start(const CollectiveCall& call) override {
-    return keep(world_.join(call, calls_.at(call.group)++, rank_));
+    return open_.keep(world_.join(call, calls_.at(call.group)++, rank_));
   }
-  Request send(const TransferCall& call) override {
-    return keep(world_.transfer(call, rank_, true));
+  Request transfer(const TransferCall& call, TransferEnd end) override {
+    return open_.keep(world_.transfer(call, rank_, end == TransferEnd::sends));
   }
-  Request receive(const TransferCall& call) override {
-    return keep(world_.transfer(call, rank_, false));
-  }
-  bool test(Request request) override { return world_.test(*open_.at(request.id)); }
+  bool test(Request request) override { return world_.test(*open_.at(request)); }
   void wait(Request request) override {
-    world_.wait(*open_.at(request.id));
-    open_.erase(request.id);
+    world_.wait(*open_.at(request));
+    open_.erase(request);
   }
   void abort(std::string_view why) noexcept override { world_.abort(why); }
 
  private:
-  Request keep(ThreadWorld::Shared meeting) {
-    open_.emplace(++last_, std::move(meeting));
-    return {last_};
-  }
-
   ThreadWorld& world_;
   int rank_;
   std::vector<std::uint64_t> calls_;  // collectives so far, by group
-  std::unordered_map<std::uint64_t, ThreadWorld::Shared> open_;
-  std::uint64_t last_ = 0;
+  OpenCalls<ThreadWorld::Shared> open_;
 };
 
 ThreadWorld::ThreadWorld(int ranks, std::chrono::milliseconds deadline)
@@ -208,7 +198,7 @@ ThreadWorld::Shared ThreadWorld::join(const CollectiveCall& call, std::uint64_t 
   const std::lock_guard guard{lock_};
   refuse_if_aborted();
   ThreadGroup& group = groups_.at(call.group);
-  const int member = index_in(group.members, rank);
+  const int member = member_of(group.members, rank);
   Shared& meeting = group.collectives[number];
   if (!meeting) {
     meeting = std::make_shared<WaitingCall>();
@@ -228,7 +218,7 @@ ThreadWorld::Shared ThreadWorld::transfer(const TransferCall& call, int rank, bo
   const std::lock_guard guard{lock_};
   refuse_if_aborted();
   ThreadGroup& group = groups_.at(call.group);
-  const int me = index_in(group.members, rank);
+  const int me = member_of(group.members, rank);
   const std::pair<int, int> way = sends ? std::pair{me, call.peer} : std::pair{call.peer, me};
   std::deque<Shared>& theirs = (sends ? group.receives : group.sends)[way];
   if (theirs.empty()) {

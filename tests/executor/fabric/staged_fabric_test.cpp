@@ -54,8 +54,12 @@ class OnDevice final : public Fabric {
     }
     return keep(std::move(open), fabric_.start(there));
   }
-  Request send(const TransferCall& call) override { return transfer(call, true); }
-  Request receive(const TransferCall& call) override { return transfer(call, false); }
+  Request transfer(const TransferCall& call, TransferEnd end) override {
+    Open open;
+    TransferCall there = call;
+    there.buffer = laid_out(open, call.buffer, call.bytes);
+    return keep(std::move(open), fabric_.transfer(there, end));
+  }
   bool test(Request request) override { return fabric_.test(open_.at(request.id).request); }
   void wait(Request request) override {
     Open& open = open_.at(request.id);
@@ -83,12 +87,6 @@ class OnDevice final : public Fabric {
     device_.write(here, there, Bytes{bytes});
     open.regions.push_back({here, there, bytes});
     return there;
-  }
-  Request transfer(const TransferCall& call, bool sends) {
-    Open open;
-    TransferCall there = call;
-    there.buffer = laid_out(open, call.buffer, call.bytes);
-    return keep(std::move(open), sends ? fabric_.send(there) : fabric_.receive(there));
   }
   Request keep(Open open, Request request) {
     open.request = request;
@@ -189,8 +187,9 @@ class Noting final : public Fabric {
   int ranks() const override { return 2; }
   GroupId make_group(std::span<const int>) override { return 0; }
   Request start(const CollectiveCall&) override { return {1}; }
-  Request send(const TransferCall&) override { return {2}; }
-  Request receive(const TransferCall&) override { return {3}; }
+  Request transfer(const TransferCall&, TransferEnd end) override {
+    return {end == TransferEnd::sends ? 2U : 3U};
+  }
   bool test(Request) override { return false; }
   void wait(Request) override {}
   void abort(std::string_view reason) noexcept override { why = reason; }

@@ -335,8 +335,9 @@ class TamperedRows final : public Fabric {
     if (call.kind == models::Collective::all_to_all_v) tamper_(changed);
     return carrier_.start(changed);
   }
-  Request send(const TransferCall& call) override { return carrier_.send(call); }
-  Request receive(const TransferCall& call) override { return carrier_.receive(call); }
+  Request transfer(const TransferCall& call, TransferEnd end) override {
+    return carrier_.transfer(call, end);
+  }
   bool test(Request request) override { return carrier_.test(request); }
   void wait(Request request) override { carrier_.wait(request); }
   void abort(std::string_view why) noexcept override { carrier_.abort(why); }

@@ -91,8 +91,9 @@ class Waiting final : public Fabric {
   int ranks() const override { return fabric_.ranks(); }
   GroupId make_group(std::span<const int> members) override { return fabric_.make_group(members); }
   Request start(const CollectiveCall& call) override { return fabric_.start(call); }
-  Request send(const TransferCall& call) override { return fabric_.send(call); }
-  Request receive(const TransferCall& call) override { return fabric_.receive(call); }
+  Request transfer(const TransferCall& call, TransferEnd end) override {
+    return fabric_.transfer(call, end);
+  }
   bool test(Request request) override { return fabric_.test(request); }
   void wait(Request request) override {
     fabric_.wait(request);

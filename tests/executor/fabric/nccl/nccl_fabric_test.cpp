@@ -55,8 +55,9 @@ class OnStandIn final : public Fabric {
   GroupId make_group(std::span<const int> members) override { return nccl_->make_group(members); }
   void connect(GroupId group, int from, int to) override { nccl_->connect(group, from, to); }
   Request start(const CollectiveCall& call) override { return nccl_->start(call); }
-  Request send(const TransferCall& call) override { return nccl_->send(call); }
-  Request receive(const TransferCall& call) override { return nccl_->receive(call); }
+  Request transfer(const TransferCall& call, TransferEnd end) override {
+    return nccl_->transfer(call, end);
+  }
   bool test(Request request) override { return nccl_->test(request); }
   void wait(Request request) override {
     nccl_->wait(request);
