@@ -1,33 +1,34 @@
 #include "executor/errors.hpp"
 
+#include <algorithm>
+
 namespace orrery::executor {
 
+namespace {
+
+struct ExitMeaning {
+  Exit code;
+  std::string_view words;
+};
+constexpr ExitMeaning meanings[] = {
+    {Exit::done, "done"},
+    {Exit::wrong_input, "the input is wrong"},
+    {Exit::our_fault, "internal error"},
+    {Exit::invalid_program, "the program cannot be executed here"},
+    {Exit::peer_failed, "a peer failed: start again from the checkpoint"},
+    {Exit::local_failure, "this machine failed: exclude it"},
+    {Exit::output_failed, "an output cannot be written"},
+    {Exit::requeue, "preempted: queue the job again"},
+    {Exit::deadline, "the deadline has passed"},
+    {Exit::interrupted, "interrupted"},
+    {Exit::terminated, "terminated without a checkpoint"}};
+
+}  // namespace
+
 std::string_view meaning(Exit code) {
-  switch (code) {
-    case Exit::done:
-      return "done";
-    case Exit::wrong_input:
-      return "the input is wrong";
-    case Exit::our_fault:
-      return "internal error";
-    case Exit::invalid_program:
-      return "the program cannot be executed here";
-    case Exit::peer_failed:
-      return "a peer failed: start again from the checkpoint";
-    case Exit::local_failure:
-      return "this machine failed: exclude it";
-    case Exit::output_failed:
-      return "an output cannot be written";
-    case Exit::requeue:
-      return "preempted: queue the job again";
-    case Exit::deadline:
-      return "the deadline has passed";
-    case Exit::interrupted:
-      return "interrupted";
-    case Exit::terminated:
-      return "terminated without a checkpoint";
-  }
-  return "unknown";
+  const auto* const found = std::find_if(std::begin(meanings), std::end(meanings),
+                                         [&](const auto& each) { return each.code == code; });
+  return found == std::end(meanings) ? "unknown" : found->words;
 }
 
 }  // namespace orrery::executor

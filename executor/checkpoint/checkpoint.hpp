@@ -56,11 +56,12 @@ struct CheckpointSettings {
   std::string folder{};
   int rank = 0;
   int ranks = 1;
-  std::int64_t keep = 2;                              // checkpoints
-  std::function<void(const std::string&)> barrier{};  // of all ranks; empty where there is one rank
-  std::function<void()> alive{};                      // called now and then while it works
-  std::function<void(const std::string&)> note{};     // for the user: what is skipped, and why
-  StepDone step{};                                    // tests end the process here
+  std::int64_t keep = 2;                                           // checkpoints
+  std::function<void(const std::string&)> barrier = [](auto&) {};  // of all ranks
+  std::function<void()> alive = [] {};  // called now and then while it works
+  std::function<void(const std::string&)> note = [](auto&) {
+  };                            // for the user: what is skipped, why
+  StepDone step = [](auto) {};  // tests end the process here
 };
 
 /// A checkpoint that was found, and how far its run had come.
@@ -96,10 +97,6 @@ class Checkpoints {
   void write_manifest(const CheckpointState& state, const std::string& folder,
                       std::int64_t steps) const;
   void remove_old(std::int64_t steps) const;
-  void wait_for_all(const std::string& what) const;
-  void alive() const;
-  void say(std::string_view step) const;
-  void note(const std::string& what) const;
   void require_same_run(const std::string& manifest, const Json& found) const;
   void require_same_inputs(const Node& root) const;
   std::string damage_of(std::int64_t steps) const;

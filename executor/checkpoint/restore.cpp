@@ -74,7 +74,7 @@ void Checkpoints::require_same_inputs(const Node& root) const {
     if (run_.changed == Changed::refused) {
       throw InputError{root.file(), what + "; use --resume changed to resume anyway"};
     }
-    note(fmt::format("{}: {}", root.file(), what));
+    settings_.note(fmt::format("{}: {}", root.file(), what));
   }
 }
 
@@ -113,7 +113,7 @@ std::optional<CheckpointFound> Checkpoints::newest(std::int64_t before) const {
       require_same_inputs(root);
       return CheckpointFound{.steps = steps, .seed = seed_of(root)};
     }
-    note(damage);
+    settings_.note(damage);
     if (newest_damage.empty()) newest_damage = damage;
   }
   if (!newest_damage.empty()) throw InputError{newest_damage};
@@ -144,7 +144,7 @@ void Checkpoints::restore(const CheckpointState& state, std::int64_t steps) cons
           missing[tile.tensor] -= overlap.count;
         });
       }
-      alive();
+      settings_.alive();
     }
   }
   for (std::size_t i = 0; i < missing.size(); ++i) {

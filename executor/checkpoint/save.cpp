@@ -47,22 +47,6 @@ std::string Checkpoints::folder_of(std::int64_t steps) const {
   return (std::filesystem::path{settings_.folder} / checkpoint_name(steps)).string();
 }
 
-void Checkpoints::wait_for_all(const std::string& what) const {
-  if (settings_.barrier) settings_.barrier("checkpoint " + what);
-}
-
-void Checkpoints::alive() const {
-  if (settings_.alive) settings_.alive();
-}
-
-void Checkpoints::note(const std::string& what) const {
-  if (settings_.note) settings_.note(what);
-}
-
-void Checkpoints::say(std::string_view step) const {
-  if (settings_.step) settings_.step(step);
-}
-
 void Checkpoints::save(const CheckpointState& state, std::int64_t steps) const {
   const std::string folder = folder_of(steps);
   const bool first = settings_.rank == 0;
@@ -73,19 +57,19 @@ void Checkpoints::save(const CheckpointState& state, std::int64_t steps) const {
     std::filesystem::remove(folder + "/manifest.json", error);
     flush_folder(folder);
     flush_folder(settings_.folder);
-    say("folder made");
+    settings_.step("folder made");
   }
-  wait_for_all("folder");
+  settings_.barrier("checkpoint folder");
   write_part(state, folder);
-  wait_for_all("parts");
+  settings_.barrier("checkpoint parts");
   if (first) {
     write_manifest(state, folder, steps);
     write_durably((std::filesystem::path{settings_.folder} / "latest").string(),
                   checkpoint_name(steps) + "\n", settings_.step);
     remove_old(steps);
-    say("old removed");
+    settings_.step("old removed");
   }
-  wait_for_all("saved");
+  settings_.barrier("checkpoint saved");
 }
 
 void Checkpoints::write_part(const CheckpointState& state, const std::string& folder) const {
@@ -99,7 +83,7 @@ void Checkpoints::write_part(const CheckpointState& state, const std::string& fo
       const std::uint32_t crc = write_tile(state, kind, tile, size, file);
       tiles.push_back(to_json(StoredTile{.tile = tile, .kind = kind, .at = at, .crc = crc}));
       at += tile.elements() * size;
-      alive();
+      settings_.alive();
     }
   }
   file.commit(settings_.step);
@@ -160,7 +144,7 @@ void Checkpoints::remove_old(std::int64_t steps) const {
     const std::string folder = folder_of(all[i]);
     std::filesystem::remove(folder + "/manifest.json", ignored);
     flush_folder(folder);
-    say("old manifest removed");
+    settings_.step("old manifest removed");
     std::filesystem::remove_all(folder, ignored);
   }
 }

@@ -15,6 +15,11 @@
 
 namespace orrery::executor {
 
+/// Bytes of one element.
+constexpr std::int64_t width_of(models::DType type) {
+  return bits(type) / 8;
+}
+
 /// An operand in the device's memory, dense and row-major.
 struct View {
   std::byte* data = nullptr;

@@ -33,11 +33,6 @@ constexpr std::int64_t aligned(std::int64_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
 
-/// Bytes of one element.
-constexpr std::int64_t width_of(models::DType type) {
-  return bits(type) / 8;
-}
-
 /// Addresses of one block's operands, relative to their bases.
 struct BlockPlan {
   struct Source {

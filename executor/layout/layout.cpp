@@ -197,17 +197,12 @@ void Layout::place_kind(const LayerKind& kind, std::int64_t layer, models::MeshV
                    (kind.weight_gradient &&
                     sums_partially(program_.blocks[*kind.weight_gradient], each.tensor));
     here.tensor = tensor_named(layer, each);
-    if (each.frozen) {
-      here.offset = frozen_elements_;
-      frozen_elements_ += here.elements();
-      frozen_by_name_[key_of(layer, each.tensor)] = frozen_.size();
-      frozen_.push_back(std::move(here));
-      continue;
-    }
-    here.offset = elements_;
-    elements_ += here.elements();
-    by_name_[key_of(layer, each.tensor)] = placed_.size();
-    placed_.push_back(std::move(here));
+    std::int64_t& elements = each.frozen ? frozen_elements_ : elements_;
+    std::vector<PlacedTensor>& placed = each.frozen ? frozen_ : placed_;
+    here.offset = elements;
+    elements += here.elements();
+    by_name_[key_of(layer, each.tensor)] = {each.frozen, placed.size()};
+    placed.push_back(std::move(here));
   }
 }
 
@@ -234,10 +229,8 @@ void Layout::place_chunk(std::uint32_t chunk) {
 }
 
 std::int64_t Layout::offset(std::int64_t layer, const std::string& tensor) const {
-  const std::string key = key_of(layer, tensor);
-  const auto trained = by_name_.find(key);
-  return trained != by_name_.end() ? placed_[trained->second].offset
-                                   : frozen_[frozen_by_name_.at(key)].offset;
+  const auto& [frozen, index] = by_name_.at(key_of(layer, tensor));
+  return (frozen ? frozen_ : placed_)[index].offset;
 }
 
 std::vector<StateRun> Layout::frozen_runs() const {

@@ -136,8 +136,8 @@ class Layout {
   std::map<std::string, std::uint32_t> numbers_;
   std::vector<StateTensor> frozen_tensors_;
   std::vector<PlacedTensor> placed_, frozen_;
-  // In placed_ or frozen_, by tensor with its layer.
-  std::map<std::string, std::size_t> by_name_, frozen_by_name_;
+  /// By tensor with its layer: is it frozen, and its index in frozen_ or placed_.
+  std::map<std::string, std::pair<bool, std::size_t>> by_name_;
   bool ties_ = false;                  // a table has two names
   std::optional<std::uint32_t> tied_;  // in tensors_, where it is trained
   std::vector<Bucket> buckets_;

@@ -131,7 +131,7 @@ Named stored_tensors(const models::Model& model, const std::vector<StateTensor>&
 }  // namespace
 
 PretrainedExport::PretrainedExport(std::string path, const models::Model& model,
-                                   StoredFormat format, const std::vector<StateTensor>& tensors)
+                                   models::DType format, const std::vector<StateTensor>& tensors)
     : writer_{std::move(path), format, stored_tensors(model, tensors)} {
   std::map<std::string, std::size_t> numbers;
   for (const auto& [name, shape] : stored_tensors(model, tensors)) {

@@ -55,7 +55,7 @@ struct ExportedState {
 class PretrainedExport {
  public:
   /// Errors  InputError: names of tensors not known for the model's type
-  PretrainedExport(std::string path, const models::Model& model, StoredFormat format,
+  PretrainedExport(std::string path, const models::Model& model, models::DType format,
                    const std::vector<StateTensor>& tensors);
   ~PretrainedExport();
 

@@ -14,7 +14,7 @@
 #include <limits>
 #include <optional>
 
-#include "executor/device/half.hpp"
+#include "executor/device/formats.hpp"
 #include "sim/input/document.hpp"
 #include "sim/output/durable_file.hpp"
 
@@ -31,60 +31,24 @@ constexpr std::uint64_t length_bytes = 8;
 constexpr std::uint64_t longest_header = 100'000'000;
 constexpr std::int64_t most_elements = std::numeric_limits<std::int64_t>::max() / 16;
 
+using hardware::DType;
+
+/// Formats of elements and their names in the header.
 struct FormatRow {
-  StoredFormat format;
+  DType format;
   std::string_view word;
-  std::int64_t width;
 };
-constexpr FormatRow formats[] = {{StoredFormat::fp64, "F64", 8},
-                                 {StoredFormat::fp32, "F32", 4},
-                                 {StoredFormat::bf16, "BF16", 2},
-                                 {StoredFormat::fp16, "F16", 2}};
-
-const FormatRow* format_named(std::string_view word) {
-  const auto* found = std::find_if(std::begin(formats), std::end(formats),
-                                   [&](const FormatRow& each) { return each.word == word; });
-  return found == std::end(formats) ? nullptr : found;
-}
-
-template <class T>
-T value_at(const std::byte* bytes, std::int64_t element) {
-  T value;
-  std::memcpy(&value, bytes + element * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
-  return value;
-}
-
-template <class T>
-double widened_at(const std::byte* bytes, std::int64_t element) {
-  if constexpr (std::is_floating_point_v<T>) {
-    return static_cast<double>(value_at<T>(bytes, element));
-  } else {
-    return static_cast<double>(widened(T{value_at<std::uint16_t>(bytes, element)}));
-  }
-}
-
-template <class T>
-void copy_out(const std::byte* bytes, std::int64_t first, std::int64_t count, std::int64_t stride,
-              double* to) {
-  for (std::int64_t i = 0; i < count; ++i) to[i] = widened_at<T>(bytes, first + i * stride);
-}
-
-template <class T>
-void copy_in(std::byte* bytes, std::int64_t first, std::int64_t count, std::int64_t stride,
-             const double* from) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto value = static_cast<T>(from[i]);
-    std::memcpy(bytes + (first + i * stride) * static_cast<std::int64_t>(sizeof(T)), &value,
-                sizeof(T));
-  }
-}
+constexpr FormatRow formats[] = {
+    {DType::fp64, "F64"}, {DType::fp32, "F32"}, {DType::bf16, "BF16"}, {DType::fp16, "F16"}};
 
 /// Reads one tensor of the header, whose bytes must lie within the `data` bytes; nullopt where its
 /// format cannot be read.
 std::optional<ListedTensor> listed(const Node& node, std::uint64_t data) {
   node.only({"dtype", "shape", "data_offsets"});
-  const FormatRow* row = format_named(node["dtype"].as<std::string>());
-  if (row == nullptr) return std::nullopt;
+  const auto* const row =
+      std::find_if(std::begin(formats), std::end(formats),
+                   [&](const FormatRow& each) { return node["dtype"].json() == each.word; });
+  if (row == std::end(formats)) return std::nullopt;
   ListedTensor tensor;
   tensor.format = row->format;
   std::int64_t elements = 1;
@@ -99,9 +63,9 @@ std::optional<ListedTensor> listed(const Node& node, std::uint64_t data) {
   const auto most = static_cast<std::int64_t>(data);
   const std::int64_t begin = offsets.at(0).integer(0, most);
   const std::int64_t end = offsets.at(1).integer(begin, most);
-  if (end - begin != elements * row->width) {
-    offsets.fail(
-        fmt::format("holds {} bytes, the shape has {}", end - begin, elements * row->width));
+  if (end - begin != elements * width_of(row->format)) {
+    offsets.fail(fmt::format("holds {} bytes, the shape has {}", end - begin,
+                             elements * width_of(row->format)));
   }
   tensor.begin = static_cast<std::uint64_t>(begin);
   tensor.end = static_cast<std::uint64_t>(end);
@@ -113,10 +77,6 @@ OutputError cannot_write(const std::string& path) {
 }
 
 }  // namespace
-
-std::int64_t width_of(StoredFormat format) {
-  return formats[static_cast<std::size_t>(format)].width;
-}
 
 std::int64_t ListedTensor::elements() const {
   return static_cast<std::int64_t>(end - begin) / width_of(format);
@@ -168,29 +128,26 @@ void SafetensorsFile::read(const ListedTensor& tensor, std::int64_t first, std::
   ensure(first >= 0 && first + (count - 1) * stride < tensor.elements(),
          "elements are asked for that a stored tensor has not");
   const auto* bytes = static_cast<const std::byte*>(bytes_->get_address()) + data_ + tensor.begin;
-  switch (tensor.format) {
-    case StoredFormat::fp64:
-      return copy_out<double>(bytes, first, count, stride, to);
-    case StoredFormat::fp32:
-      return copy_out<float>(bytes, first, count, stride, to);
-    case StoredFormat::bf16:
-      return copy_out<Bf16>(bytes, first, count, stride, to);
-    case StoredFormat::fp16:
-      return copy_out<Fp16>(bytes, first, count, stride, to);
-  }
+  with_format(tensor.format, [&]<class T>(Type<T>) {
+    T stored;  // copied, as it may be unaligned
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::memcpy(&stored, bytes + (first + i * stride) * width_of(tensor.format), sizeof stored);
+      to[i] = number_as<double>(stored);
+    }
+  });
 }
 
 SafetensorsWriter::SafetensorsWriter(
-    std::string path, StoredFormat format,
+    std::string path, DType format,
     const std::vector<std::pair<std::string, std::vector<std::int64_t>>>& tensors)
     : path_{std::move(path)}, format_{format} {
-  const FormatRow& row = formats[static_cast<std::size_t>(format)];
+  const std::string_view word = format == DType::fp64 ? "F64" : "F32";
   Json header = {{"__metadata__", {{"format", "pt"}}}};
   std::uint64_t at = 0;
   for (const auto& [name, shape] : tensors) {
-    std::uint64_t size = static_cast<std::uint64_t>(row.width);
+    std::uint64_t size = static_cast<std::uint64_t>(width_of(format));
     for (const std::int64_t each : shape) size *= static_cast<std::uint64_t>(each);
-    header[name] = {{"dtype", row.word}, {"shape", shape}, {"data_offsets", {at, at + size}}};
+    header[name] = {{"dtype", word}, {"shape", shape}, {"data_offsets", {at, at + size}}};
     begins_.push_back(at);
     at += size;
   }
@@ -231,8 +188,12 @@ void SafetensorsWriter::open() {
 void SafetensorsWriter::write(std::size_t tensor, std::int64_t first, std::int64_t count,
                               std::int64_t stride, const double* from) {
   auto* bytes = static_cast<std::byte*>(bytes_->get_address()) + begins_[tensor];
-  if (format_ == StoredFormat::fp64) return copy_in<double>(bytes, first, count, stride, from);
-  copy_in<float>(bytes, first, count, stride, from);
+  with_format(format_, [&]<class T>(Type<T>) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const T stored = number_as<T>(from[i]);
+      std::memcpy(bytes + (first + i * stride) * width_of(format_), &stored, sizeof stored);
+    }
+  });
 }
 
 void SafetensorsWriter::close() {

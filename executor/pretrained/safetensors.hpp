@@ -12,19 +12,17 @@
 #include <utility>
 #include <vector>
 
+#include "hardware/dtype.hpp"
+
 namespace boost::interprocess {
 class mapped_region;
 }
 
 namespace orrery::executor {
 
-/// Formats of elements that can be read; those that are written are fp32 and fp64.
-enum class StoredFormat : std::uint8_t { fp64, fp32, bf16, fp16 };
-std::int64_t width_of(StoredFormat format);
-
-/// A tensor as its file lists it.
+/// A tensor as its file lists it; in fp64, fp32, bf16 or fp16.
 struct ListedTensor {
-  StoredFormat format = StoredFormat::fp32;
+  hardware::DType format = hardware::DType::fp32;
   std::vector<std::int64_t> shape;
   std::uint64_t begin = 0, end = 0;  // of its bytes, after the header
 
@@ -63,7 +61,7 @@ class SafetensorsFile {
 class SafetensorsWriter {
  public:
   /// Names and shapes in the order of the file; format: fp32 or fp64.
-  SafetensorsWriter(std::string path, StoredFormat format,
+  SafetensorsWriter(std::string path, hardware::DType format,
                     const std::vector<std::pair<std::string, std::vector<std::int64_t>>>& tensors);
   ~SafetensorsWriter();
 
@@ -85,7 +83,7 @@ class SafetensorsWriter {
   std::string partial() const { return path_ + ".partial"; }
 
   std::string path_;
-  StoredFormat format_;
+  hardware::DType format_;
   std::string header_;
   std::vector<std::uint64_t> begins_;
   std::uint64_t size_ = 0;

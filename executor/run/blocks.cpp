@@ -128,19 +128,18 @@ void Blocks::run_layer(Token i, const models::Invocation& run, std::int64_t laye
     return buffer < 0 ? nullptr : rank_.arena + buffer + offset;
   };
   Use use{.instruction = i, .block = run.block, .layer = layer};
-  use.saved = at(bound.saved, chunk.layers[place].saved);
-  use.kept = at(bound.kept, chunk.layers[place].kept);
-  use.delayed = at(bound.delayed, chunk.layers[place].delayed);
+  use.at(Base::saved) = at(bound.saved, chunk.layers[place].saved);
+  use.at(Base::kept) = at(bound.kept, chunk.layers[place].kept);
+  use.at(Base::delayed) = at(bound.delayed, chunk.layers[place].delayed);
   if (on_host_ != nullptr && bound.on_host >= 0) {
-    use.on_host = on_host_ + bound.on_host + chunk.layers[place].on_host;
+    use.at(Base::on_host) = on_host_ + bound.on_host + chunk.layers[place].on_host;
   }
   if (each.op == Opcode::weight_gradient) return run_block(use);
-  use.input = backward ? flowing_ : rank_.arena + rank_.plan.edge(next_edge_);
-  std::byte* const output = output_of(i, chunk, place);
-  use.output = output;
+  use.at(Base::input) = backward ? flowing_ : rank_.arena + rank_.plan.edge(next_edge_);
+  use.at(Base::output) = output_of(i, chunk, place);
   run_block(use);
   if (backward) {
-    flowing_ = output;
+    flowing_ = use.at(Base::output);
   } else if (kind.part == models::ModelPart::head) {
     samples_.keep_statistics(each.micro_batch, views_);
   }

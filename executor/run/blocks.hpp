@@ -5,6 +5,7 @@
 // before the next one on its lane, and at the latest at the block's end. Collectives between blocks
 // (gradient reductions, weight gathers) are in reducer.hpp.
 
+#include <array>
 #include <map>
 #include <utility>
 #include <vector>
@@ -37,8 +38,9 @@ class Blocks {
     models::Token instruction = 0;
     std::uint32_t block = 0;
     std::int64_t layer = -1;
-    std::byte *saved = nullptr, *kept = nullptr, *delayed = nullptr;
-    std::byte *input = nullptr, *output = nullptr, *on_host = nullptr;
+    std::array<std::byte*, base_count> bases{};  // null: the block has no operand there
+
+    std::byte*& at(Base base) { return bases[static_cast<std::size_t>(base)]; }
   };
 
   void place_parameters(std::uint32_t block, std::int64_t layer);
@@ -54,7 +56,7 @@ class Blocks {
 
   // run_block.cpp: one block
   void run_block(const Use& use);
-  void bind_operands(const Use& use);
+  void bind_operands(Use use);
   void run_operation(const Use& use, std::size_t index);
   std::size_t run_pieces(const Use& use, std::size_t first);
   void gather_piece(const Use& use, const models::Operation& op, std::vector<View>& parts,

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "executor/device/eight_bits.hpp"
-#include "executor/device/half.hpp"
+#include "executor/device/formats.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::executor {
@@ -71,6 +71,16 @@ View OptimizerMoments::scales(StateKind kind, std::int64_t local) const {
                 first_block_[bucket + 1] - first_block_[bucket]);
 }
 
+/// Calls visit(first element, elements) for each block of 8-bit moments.
+template <class Visit>
+void OptimizerMoments::for_each_block(Visit visit) const {
+  for (const Bucket& bucket : rank_.layout.buckets()) {
+    for (std::int64_t i = 0; i < bucket.piece; i += eight_bit_block) {
+      visit(bucket.owned + i, std::min(eight_bit_block, bucket.piece - i));
+    }
+  }
+}
+
 /// All elements of one moment, decoded from 8 bits into host memory.
 std::vector<double> OptimizerMoments::widened(StateKind kind) const {
   std::vector<double> wide(static_cast<std::size_t>(all()));
@@ -79,13 +89,9 @@ std::vector<double> OptimizerMoments::widened(StateKind kind) const {
   std::vector<float> scales(static_cast<std::size_t>(first_block_.back()));
   rank_.device.read(scale_memory(kind), scales.data(), Bytes{4 * first_block_.back()});
   std::size_t block = 0;
-  for (const Bucket& bucket : rank_.layout.buckets()) {
-    for (std::int64_t i = 0; i < bucket.piece; i += eight_bit_block) {
-      const std::int64_t at = bucket.owned + i;
-      from_eight_bits(codes_of(kind), codes.data() + at, scales[block++],
-                      std::min(eight_bit_block, bucket.piece - i), wide.data() + at);
-    }
-  }
+  for_each_block([&](std::int64_t at, std::int64_t count) {
+    from_eight_bits(codes_of(kind), codes.data() + at, scales[block++], count, wide.data() + at);
+  });
   return wide;
 }
 
@@ -99,8 +105,7 @@ void OptimizerMoments::read_as(StateKind kind, std::int64_t local, std::int64_t 
   }
   std::vector<Bf16> narrow(static_cast<std::size_t>(count));
   rank_.device.read(numbers(kind, local, count).data, narrow.data(), Bytes{2 * count});
-  std::transform(narrow.begin(), narrow.end(), to,
-                 [](Bf16 each) { return static_cast<T>(executor::widened(each)); });
+  convert(narrow.data(), count, to);
 }
 
 void OptimizerMoments::read(StateKind kind, std::int64_t local, std::int64_t count,
@@ -137,22 +142,15 @@ void OptimizerMoments::finish_loading() {
     const std::byte* const to = numbers(kind, 0, all()).data;
     if (!in_blocks()) {
       std::vector<Bf16> narrowed(wide.size());
-      for (std::size_t i = 0; i < wide.size(); ++i) {
-        narrow(static_cast<float>(wide[i]), narrowed[i]);
-      }
+      convert(wide.data(), all(), narrowed.data());
       rank_.device.write(narrowed.data(), const_cast<std::byte*>(to), Bytes{2 * all()});
       continue;
     }
     std::vector<std::uint8_t> codes(wide.size());
     std::vector<float> scales;
-    for (const Bucket& bucket : rank_.layout.buckets()) {
-      for (std::int64_t i = 0; i < bucket.piece; i += eight_bit_block) {
-        const std::int64_t at = bucket.owned + i;
-        scales.push_back(to_eight_bits(codes_of(kind), wide.data() + at,
-                                       std::min(eight_bit_block, bucket.piece - i),
-                                       codes.data() + at));
-      }
-    }
+    for_each_block([&](std::int64_t at, std::int64_t count) {
+      scales.push_back(to_eight_bits(codes_of(kind), wide.data() + at, count, codes.data() + at));
+    });
     rank_.device.write(codes.data(), const_cast<std::byte*>(to), Bytes{all()});
     rank_.device.write(scales.data(), scale_memory(kind), Bytes{4 * std::ssize(scales)});
   }

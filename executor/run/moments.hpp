@@ -34,6 +34,8 @@ class OptimizerMoments {
  private:
   std::int64_t all() const { return rank_.layout.owned(); }
   std::byte* scale_memory(StateKind kind) const;
+  template <class Visit>
+  void for_each_block(Visit visit) const;
   template <class T>
   void read_as(StateKind kind, std::int64_t local, std::int64_t count, T* to) const;
   std::vector<double> widened(StateKind kind) const;

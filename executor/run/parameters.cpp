@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "executor/device/half.hpp"
+#include "executor/device/formats.hpp"
 #include "executor/run/random.hpp"
 #include "executor/run/weights.hpp"
 
@@ -73,31 +73,22 @@ std::span<T> span_of(std::vector<std::byte>& host, std::int64_t count) {
   return {reinterpret_cast<T*>(host.data()), static_cast<std::size_t>(count)};
 }
 
-/// Draws in fp32 and stores the rounded values from the front of `host`.
-template <class Narrow>
-void fill_narrow(const InitialValues& values, std::int64_t first, std::int64_t count,
-                 std::vector<std::byte>& host) {
-  std::vector<float> wide(static_cast<std::size_t>(count));
-  values.fill<float>(first, wide);
-  const std::span<Narrow> to = span_of<Narrow>(host, count);
-  for (std::size_t i = 0; i < wide.size(); ++i) narrow(wide[i], to[i]);
-}
-
+/// Draws in fp32 at least, and stores values rounded to the format from the front of `host`.
 void fill_as(Arithmetic arithmetic, models::DType storage, const InitialValues& values,
              std::int64_t first, std::int64_t count, std::vector<std::byte>& host) {
   if (arithmetic == Arithmetic::ring) {
     return values.fill(first, span_of<std::int64_t>(host, count));
   }
-  switch (storage) {
-    case models::DType::bf16:
-      return fill_narrow<Bf16>(values, first, count, host);
-    case models::DType::fp16:
-      return fill_narrow<Fp16>(values, first, count, host);
-    case models::DType::fp64:
-      return values.fill(first, span_of<double>(host, count));
-    default:
-      return values.fill(first, span_of<float>(host, count));
-  }
+  with_format(storage, [&]<class T>(Type<T>) {
+    const std::span<T> to = span_of<T>(host, count);
+    if constexpr (std::is_floating_point_v<T>) {
+      values.fill(first, to);
+    } else {
+      std::vector<float> wide(to.size());
+      values.fill<float>(first, wide);
+      convert(wide.data(), count, to.data());
+    }
+  });
 }
 
 /// Consecutive elements of one tensor, and their offset in the destination.

@@ -52,23 +52,13 @@ void Blocks::run_block(const Use& use) {
 }
 
 /// Sets the addresses of the block's formal operands for this layer and micro-batch.
-void Blocks::bind_operands(const Use& use) {
+void Blocks::bind_operands(Use use) {
   const BlockPlan& plan = rank_.plan.blocks()[use.block];
   const std::int64_t micro_batch = rank_.instruction(use.instruction).micro_batch;
   const std::vector<std::int64_t>& elements = elements_.at({use.block, use.layer});
-  std::array<std::byte*, base_count> bases{};
-  const auto base = [&bases](Base of) -> std::byte*& {
-    return bases[static_cast<std::size_t>(of)];
-  };
-  base(Base::saved) = use.saved;
-  base(Base::kept) = use.kept;
-  base(Base::delayed) = use.delayed;
-  base(Base::input) = use.input;
-  base(Base::output) = use.output;
-  base(Base::on_host) = use.on_host;
-  base(Base::workspace) = rank_.arena + rank_.plan.temporaries();
-  base(Base::tokens) = samples_.tokens(micro_batch);
-  base(Base::labels) = samples_.labels(micro_batch);
+  use.at(Base::workspace) = rank_.arena + rank_.plan.temporaries();
+  use.at(Base::tokens) = samples_.tokens(micro_batch);
+  use.at(Base::labels) = samples_.labels(micro_batch);
   for (std::size_t id = 0; id < plan.views.size(); ++id) {
     const BlockPlan::Source source = plan.sources[id];
     views_[id] = plan.views[id];
@@ -78,7 +68,7 @@ void Blocks::bind_operands(const Use& use) {
       views_[id].data = weights_.frozen(elements[id]);
     } else if (source.base == Base::gradient) {
       views_[id].data = weights_.gradient(elements[id]);
-    } else if (std::byte* const of = base(source.base)) {
+    } else if (std::byte* const of = use.at(source.base)) {
       views_[id].data = of + source.offset;
     }
   }
@@ -152,12 +142,11 @@ void Blocks::gather_piece(const Use& use, const Operation& op, std::vector<View>
   PendingCall pending;
   pending.communicator = op.communicator;
   pending.lane = op.queue;
-  CollectiveCall call;
-  call.kind = op.collective;
-  call.send = own.data;
-  call.receive = rank_.arena + rank_.plan.temporaries() + plan.scratch;
-  call.count = own.elements();
-  call.element = rank_.calls.element(own.dtype);
+  const CollectiveCall call{.kind = op.collective,
+                            .send = own.data,
+                            .receive = rank_.arena + rank_.plan.temporaries() + plan.scratch,
+                            .count = own.elements(),
+                            .element = rank_.calls.element(own.dtype)};
   rank_.calls.before(op.queue);
   rank_.calls.start(call, pending);
   rank_.calls.wait(pending);

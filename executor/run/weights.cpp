@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "executor/device/half.hpp"
+#include "executor/device/formats.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::executor {
@@ -115,23 +115,12 @@ void Weights::read_state(StateKind kind, std::int64_t local, std::int64_t count,
 }
 
 void Weights::read_frozen(std::int64_t local, std::span<double> to) const {
-  const auto read = [&](auto zero, auto wide) {
-    std::vector<decltype(zero)> stored(to.size());
-    const Bytes size{std::ssize(stored) * static_cast<std::int64_t>(sizeof(zero))};
-    rank_.device.read(frozen(local), stored.data(), size);
-    std::transform(stored.begin(), stored.end(), to.begin(), wide);
-  };
-  const auto half = [](auto each) { return static_cast<double>(widened(each)); };
-  switch (formats().storage) {
-    case models::DType::bf16:
-      return read(Bf16{}, half);
-    case models::DType::fp16:
-      return read(Fp16{}, half);
-    case models::DType::fp64:
-      return read(double{}, [](double each) { return each; });
-    default:
-      return read(float{}, [](float each) { return static_cast<double>(each); });
-  }
+  with_format(formats().storage, [&]<class T>(Type<T>) {
+    std::vector<T> stored(to.size());
+    rank_.device.read(frozen(local), stored.data(),
+                      Bytes{std::ssize(stored) * width_of(formats().storage)});
+    convert(stored.data(), std::ssize(stored), to.data());
+  });
 }
 
 void Weights::load_state(StateKind kind, std::int64_t local, std::int64_t count, const void* from) {

@@ -98,10 +98,8 @@ class RankRun {
   /// Fails early where the file cannot be written.
   std::unique_ptr<PretrainedExport> exporter() const {
     if (rank_ == 0) require_writable(*options_.exported);
-    const bool wide = runner_.state_format() == models::DType::fp64;
     return std::make_unique<PretrainedExport>(*options_.exported, question_.model,
-                                              wide ? StoredFormat::fp64 : StoredFormat::fp32,
-                                              exported_tensors());
+                                              runner_.state_format(), exported_tensors());
   }
 
   /// Trained tensors and, unless only adapters are trained, the model's frozen ones.
