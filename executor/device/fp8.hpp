@@ -10,11 +10,7 @@
 
 #include <cstdint>
 
-#ifdef __CUDACC__
-#define ORRERY_ANYWHERE __host__ __device__
-#else
-#define ORRERY_ANYWHERE
-#endif
+#include "executor/device/anywhere.hpp"
 
 namespace orrery::executor {
 

@@ -7,10 +7,17 @@
 #include <cstdint>
 
 #include "executor/device/device.hpp"
+#include "executor/device/fp8.hpp"
 
 namespace orrery::executor {
 
 enum class Fp8 : std::uint8_t { e4m3, e5m2 };
+
+/// f(E4m3{}) or f(E5m2{}).
+template <class F>
+void with_fp8_format(Fp8 format, F f) {
+  format == Fp8::e4m3 ? f(E4m3{}) : f(E5m2{});
+}
 
 /// The format that a quantisation writes: e4m3, with finer steps, for activations and weights,
 /// which forward and recomputation multiply; e5m2, with a wider range, for gradients.

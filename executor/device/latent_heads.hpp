@@ -3,8 +3,8 @@
 // | values], and in the products of the latents, queries as they are and [part of key without
 // rotation | value] for each head.
 
+#include "executor/device/anywhere.hpp"
 #include "executor/device/device.hpp"
-#include "executor/device/fp8.hpp"
 
 namespace orrery::executor {
 

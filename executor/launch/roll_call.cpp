@@ -42,13 +42,12 @@ void RollCall::hear(int rank, const Beat& beat) {
   seen.heard = true;
 }
 
-std::optional<RollCall::LostRank> RollCall::lost() const {
+std::optional<std::string> RollCall::lost() const {
   for (const RankState& each : seen_) {
     const Span quiet = awake_ - each.beat_at;
     if (!each.heard || quiet <= silence_) continue;
-    const auto rank = static_cast<int>(&each - seen_.data());
-    return LostRank{rank,
-                    fmt::format("rank {} has been silent for {} s", rank, whole_seconds(quiet))};
+    return fmt::format("rank {} has been silent for {} s", &each - seen_.data(),
+                       whole_seconds(quiet));
   }
   return std::nullopt;
 }
@@ -80,7 +79,7 @@ RollCall::Span RollCall::limit_of(const RankState& seen) const {
   return limit;
 }
 
-std::optional<RollCall::LostRank> RollCall::stuck() const {
+std::optional<std::string> RollCall::stuck() const {
   const RankState* worst = nullptr;
   for (const RankState& each : seen_) {
     if (!each.heard || waits(each) || still(each) <= limit_of(each)) continue;
@@ -90,9 +89,8 @@ std::optional<RollCall::LostRank> RollCall::stuck() const {
   }
   if (worst == nullptr) worst = longest_waiter();
   if (worst == nullptr) return std::nullopt;
-  const auto rank = static_cast<int>(worst - seen_.data());
-  return LostRank{rank, fmt::format("rank {} is stuck: no progress for {} s: {}", rank,
-                                    whole_seconds(still(*worst)), worst->beat.text)};
+  return fmt::format("rank {} is stuck: no progress for {} s: {}", worst - seen_.data(),
+                     whole_seconds(still(*worst)), worst->beat.text);
 }
 
 std::vector<std::string> RollCall::warnings() {

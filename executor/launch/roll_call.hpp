@@ -32,14 +32,10 @@ class RollCall {
   void hear(int rank, const Beat& beat);
 
   /// A rank that is lost or stuck, and why, in words.
-  struct LostRank {
-    int rank = 0;
-    std::string why{};
-  };
-  std::optional<LostRank> lost() const;
+  std::optional<std::string> lost() const;
   /// Of the ranks that stayed at one place too long: one without heartbeats, else one that waits
   /// for no other; where all wait for each other, the one that has waited longest.
-  std::optional<LostRank> stuck() const;
+  std::optional<std::string> stuck() const;
   /// One warning for each rank and place, at half of the rank's limit.
   std::vector<std::string> warnings();
 

@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <memory>
+#include <vector>
 
 #include "executor/errors.hpp"
 #include "executor/launch/interruption.hpp"
@@ -27,22 +27,53 @@ constexpr int backlog = 1024;  // ranks that connect at once
 constexpr std::chrono::milliseconds between_attempts{50};
 constexpr std::chrono::seconds between_looks{1};  // the longest poll within a wait
 
-using Found = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+/// Where a socket listens or connects.
+struct Endpoint {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
 
-/// The addresses of a name; on failure an empty list, and `why` is set.
-Found look_up(const Address& address, int flags, std::string& why) {
+  Endpoint(const void* address, std::size_t bytes) : size{static_cast<socklen_t>(bytes)} {
+    std::memcpy(&storage, address, bytes);
+  }
+  const sockaddr* address() const { return reinterpret_cast<const sockaddr*>(&storage); }
+};
+
+/// Errors  a path that has no room in an address: RunFailure{local_failure}
+Endpoint unix_endpoint(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    throw RunFailure{Exit::local_failure,
+                     fmt::format("{}: the path of a socket has at most {} characters", path,
+                                 sizeof address.sun_path - 1)};
+  }
+  path.copy(address.sun_path, path.size());
+  return {&address, sizeof address};
+}
+
+/// The endpoint of a Unix socket, or all of a name; on failure none, and `why` is set.
+std::vector<Endpoint> endpoints_of(const Address& address, int flags, std::string& why) {
+  if (!address.path.empty()) return {unix_endpoint(address.path)};
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = flags;
   addrinfo* found = nullptr;
   const char* host = address.host.empty() ? nullptr : address.host.c_str();
   const int error = getaddrinfo(host, std::to_string(address.port).c_str(), &hints, &found);
-  if (error != 0) why = gai_strerror(error);
-  return {error == 0 ? found : nullptr, freeaddrinfo};
+  if (error != 0) {
+    why = gai_strerror(error);
+    return {};
+  }
+  std::vector<Endpoint> all;
+  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+    all.emplace_back(each->ai_addr, each->ai_addrlen);
+  }
+  freeaddrinfo(found);
+  return all;
 }
 
-Socket socket_for(const addrinfo& each) {
-  return Socket{::socket(each.ai_family, each.ai_socktype | SOCK_CLOEXEC, each.ai_protocol)};
+Socket socket_for(const Endpoint& end) {
+  return Socket{::socket(end.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0)};
 }
 
 /// False: the deadline has passed. Time in which this process was paused, or starved of its core,
@@ -67,9 +98,10 @@ void pause_for(std::chrono::milliseconds time) {
 }
 
 /// 0, or the error of one attempt.
-int try_connect(const Socket& socket, const sockaddr* where, socklen_t length, Deadline deadline) {
+int try_connect(const Socket& socket, const Endpoint& to, Deadline deadline) {
+  if (!socket) return errno;
   make_nonblocking(socket);
-  if (::connect(socket.descriptor(), where, length) == 0) return 0;
+  if (::connect(socket.descriptor(), to.address(), to.size) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
   // One address that drops packets must not use up the time of the next.
   const auto patience = std::min(deadline, Clock::now() + std::chrono::seconds{3});
@@ -80,69 +112,44 @@ int try_connect(const Socket& socket, const sockaddr* where, socklen_t length, D
   return error;
 }
 
-Socket unix_socket() {
-  return Socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-}
-
-/// Errors  a path that has no room in an address: RunFailure{local_failure}
-sockaddr_un unix_address(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) {
-    throw RunFailure{Exit::local_failure,
-                     fmt::format("{}: the path of a socket has at most {} characters", path,
-                                 sizeof address.sun_path - 1)};
-  }
-  path.copy(address.sun_path, path.size());
-  return address;
-}
-
-const sockaddr* generic(const sockaddr_un& address) {
-  return reinterpret_cast<const sockaddr*>(&address);
-}
-
-/// 0 and a socket, or the error of one attempt.
-int try_connect(const std::string& path, Deadline deadline, Socket& socket) {
-  const sockaddr_un where = unix_address(path);
-  socket = unix_socket();
-  return socket ? try_connect(socket, generic(where), sizeof where, deadline) : errno;
-}
-
 /// Why none of the address's endpoints answers; empty: `socket` is connected.
 std::string why_unconnected(const Address& address, Deadline deadline, Socket& socket) {
-  if (!address.path.empty()) {
-    const int error = try_connect(address.path, deadline, socket);
-    return error == 0 ? "" : std::strerror(error);
-  }
   std::string why = "no address";
-  const Found found = look_up(address, 0, why);
-  for (const addrinfo* each = found.get(); each != nullptr; each = each->ai_next) {
-    socket = socket_for(*each);
-    const int error =
-        socket ? try_connect(socket, each->ai_addr, each->ai_addrlen, deadline) : errno;
+  for (const Endpoint& each : endpoints_of(address, 0, why)) {
+    socket = socket_for(each);
+    const int error = try_connect(socket, each, deadline);
     if (error == 0) return {};
     why = std::strerror(error);
   }
   return why;
 }
 
-int bind_to(const Socket& socket, const sockaddr_un& where) {
-  return ::bind(socket.descriptor(), generic(where), sizeof where) == 0 ? 0 : errno;
+/// 0, or an error. A Unix socket that a killed run has left at `path` is replaced.
+int bind_to(const Socket& socket, const Endpoint& at, const std::string& path) {
+  const auto bound = [&] {
+    return ::bind(socket.descriptor(), at.address(), at.size) == 0 ? 0 : errno;
+  };
+  const int error = bound();
+  if (error != EADDRINUSE || path.empty()) return error;
+  if (try_connect(socket_for(at), at, Clock::now() + between_attempts) != ECONNREFUSED)
+    return error;
+  ::unlink(path.c_str());
+  return bound();
 }
 
-Socket listen_on_path(const std::string& path) {
-  const sockaddr_un where = unix_address(path);
-  Socket listener = unix_socket(), other;
-  int error = bind_to(listener, where);
-  if (error == EADDRINUSE &&
-      try_connect(path, Clock::now() + between_attempts, other) == ECONNREFUSED) {
-    ::unlink(path.c_str());  // left by a run that was killed
-    error = bind_to(listener, where);
+/// A socket that listens at an endpoint, or an error.
+Socket listener_at(const Endpoint& end, const std::string& path, int& error) {
+  Socket listener = socket_for(end);
+  error = listener ? 0 : errno;
+  if (error != 0) return listener;
+  const int yes = 1, no = 0;
+  if (path.empty()) ::setsockopt(listener.descriptor(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (end.storage.ss_family == AF_INET6) {
+    ::setsockopt(listener.descriptor(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
   }
+  error = bind_to(listener, end, path);
   if (error == 0 && ::listen(listener.descriptor(), backlog) != 0) error = errno;
-  if (error == 0) return listener;
-  throw RunFailure{Exit::local_failure,
-                   fmt::format("cannot listen on {}: {}", path, std::strerror(error))};
+  return listener;
 }
 
 [[noreturn]] void lost(std::string_view peer, std::string_view how) {
@@ -169,30 +176,19 @@ void Socket::close() noexcept {
 }
 
 Socket listen_on(const Address& address) {
-  if (!address.path.empty()) return listen_on_path(address.path);
   // Every interface is one IPv6 socket that takes IPv4 too, where the machine has IPv6.
   std::string why;
   Address wanted = address;
-  if (wanted.host.empty()) wanted.host = "::";
-  for (;;) {
-    const Found found = look_up(wanted, AI_PASSIVE, why);
-    for (const addrinfo* each = found.get(); each != nullptr; each = each->ai_next) {
-      Socket listener = socket_for(*each);
-      const int yes = 1, no = 0;
-      if (listener) {
-        ::setsockopt(listener.descriptor(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-        if (each->ai_family == AF_INET6) {
-          ::setsockopt(listener.descriptor(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
-        }
-        if (::bind(listener.descriptor(), each->ai_addr, each->ai_addrlen) == 0 &&
-            ::listen(listener.descriptor(), backlog) == 0) {
-          return listener;
-        }
-      }
-      why = std::strerror(errno);
+  const bool everywhere = address.host.empty() && address.path.empty();
+  for (const char* host : {"::", "0.0.0.0"}) {
+    if (everywhere) wanted.host = host;
+    for (const Endpoint& each : endpoints_of(wanted, AI_PASSIVE, why)) {
+      int error = 0;
+      Socket listener = listener_at(each, address.path, error);
+      if (error == 0) return listener;
+      why = std::strerror(error);
     }
-    if (wanted.host != "::" || !address.host.empty()) break;
-    wanted.host = "0.0.0.0";
+    if (!everywhere) break;
   }
   throw RunFailure{Exit::local_failure,
                    fmt::format("cannot listen on {}: {}", text_of(wanted), why)};

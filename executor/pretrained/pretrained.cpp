@@ -133,16 +133,8 @@ Named stored_tensors(const models::Model& model, const std::vector<StateTensor>&
 PretrainedExport::PretrainedExport(std::string path, const models::Model& model,
                                    models::DType format, const std::vector<StateTensor>& tensors)
     : writer_{std::move(path), format, stored_tensors(model, tensors)} {
-  std::map<std::string, std::size_t> numbers;
-  for (const auto& [name, shape] : stored_tensors(model, tensors)) {
-    numbers.emplace(name, numbers.size());
-  }
-  for (const StateTensor& tensor : tensors) {
-    std::vector<NumberedPart>& parts = parts_.emplace_back();
-    for (StoredPart& each : stored_parts(model, tensor, "--export")) {
-      const std::size_t number = numbers.at(each.tensor);
-      parts.push_back({std::move(each), number});
-    }
+  for (const StateTensor& each : tensors) {
+    parts_.push_back(stored_parts(model, each, "--export"));
   }
 }
 
@@ -169,12 +161,12 @@ void PretrainedExport::write_run(const ExportedState& state, const StateRun& run
     const std::int64_t count = std::min(exported_at_once, run.count - i);
     values.resize(static_cast<std::size_t>(count));
     state.read(run.local + i, values);
-    for (const NumberedPart& each : parts_[state.first + run.tensor]) {
+    for (const StoredPart& each : parts_[state.first + run.tensor]) {
       for_each_piece(
-          state.tensors[run.tensor], each.stored, run.offset + i, count,
+          state.tensors[run.tensor], each, run.offset + i, count,
           [&](std::int64_t row, std::int64_t column, std::int64_t run_of, std::int64_t offset) {
-            writer_.write(each.tensor, each.stored.element(row, column), run_of,
-                          each.stored.stride(), values.data() + offset);
+            writer_.write(each.tensor, each.element(row, column), run_of, each.stride(),
+                          values.data() + offset);
           });
     }
   }

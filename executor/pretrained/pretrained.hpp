@@ -64,15 +64,10 @@ class PretrainedExport {
   void commit();                           // then rank 0
 
  private:
-  struct NumberedPart {
-    StoredPart stored;
-    std::size_t tensor = 0;  // in the file
-  };
-
   void write_run(const ExportedState& state, const StateRun& run);
 
   SafetensorsWriter writer_;
-  std::vector<std::vector<NumberedPart>> parts_;  // by our tensor
+  std::vector<std::vector<StoredPart>> parts_;  // by our tensor
   bool pending_ = false;
 };
 

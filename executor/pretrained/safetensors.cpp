@@ -148,12 +148,12 @@ SafetensorsWriter::SafetensorsWriter(
     std::uint64_t size = static_cast<std::uint64_t>(width_of(format));
     for (const std::int64_t each : shape) size *= static_cast<std::uint64_t>(each);
     header[name] = {{"dtype", word}, {"shape", shape}, {"data_offsets", {at, at + size}}};
-    begins_.push_back(at);
+    begins_[name] = at;
     at += size;
   }
   header_ = header.dump();
   header_.resize((header_.size() + length_bytes - 1) / length_bytes * length_bytes, ' ');
-  for (std::uint64_t& each : begins_) each += length_bytes + header_.size();
+  for (auto& [name, each] : begins_) each += length_bytes + header_.size();
   size_ = length_bytes + header_.size() + at;
 }
 
@@ -185,9 +185,9 @@ void SafetensorsWriter::open() {
   }
 }
 
-void SafetensorsWriter::write(std::size_t tensor, std::int64_t first, std::int64_t count,
+void SafetensorsWriter::write(const std::string& tensor, std::int64_t first, std::int64_t count,
                               std::int64_t stride, const double* from) {
-  auto* bytes = static_cast<std::byte*>(bytes_->get_address()) + begins_[tensor];
+  auto* bytes = static_cast<std::byte*>(bytes_->get_address()) + begins_.at(tensor);
   with_format(format_, [&]<class T>(Type<T>) {
     for (std::int64_t i = 0; i < count; ++i) {
       const T stored = number_as<T>(from[i]);

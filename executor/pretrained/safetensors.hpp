@@ -70,7 +70,7 @@ class SafetensorsWriter {
   void create() const;
   /// Called by each process that writes, after `create`.
   void open();
-  void write(std::size_t tensor, std::int64_t first, std::int64_t count, std::int64_t stride,
+  void write(const std::string& tensor, std::int64_t first, std::int64_t count, std::int64_t stride,
              const double* from);
   /// Flushes what was written.
   void close();
@@ -85,7 +85,7 @@ class SafetensorsWriter {
   std::string path_;
   hardware::DType format_;
   std::string header_;
-  std::vector<std::uint64_t> begins_;
+  std::map<std::string, std::uint64_t> begins_;  // by tensor
   std::uint64_t size_ = 0;
   std::unique_ptr<boost::interprocess::mapped_region> bytes_;
 };

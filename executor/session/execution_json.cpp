@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/statistics.hpp"
+
 namespace orrery::executor {
 
 namespace {
@@ -41,10 +43,7 @@ double median_seconds(const std::vector<MeasuredStep>& steps) {
   for (std::size_t i = steps.size() > 1 ? 1 : 0; i < steps.size(); ++i) {
     seconds.push_back(steps[i].seconds);
   }
-  if (seconds.empty()) return 0;
-  std::sort(seconds.begin(), seconds.end());
-  const std::size_t half = seconds.size() / 2;
-  return seconds.size() % 2 == 1 ? seconds[half] : (seconds[half - 1] + seconds[half]) / 2;
+  return seconds.empty() ? 0 : median(seconds);
 }
 
 Bytes predicted_peak(const models::Prediction& prediction) {

@@ -179,7 +179,7 @@ void Watchdog::look_at_others() {
 void Watchdog::judge(Exit blame) {
   auto found = roll_call_.lost();
   if (!found) found = roll_call_.stuck();
-  if (found) return pronounce(agree({blame, 0, found->why}));
+  if (found) return pronounce(agree({blame, 0, *found}));
   for (const std::string& each : roll_call_.warnings()) {
     if (settings_.warn) settings_.warn(each);
   }

@@ -32,16 +32,4 @@ inline double exponential(double x) {
   return std::exp(x);
 }
 
-/// tanh(x) = 1 - 2 / (exp(2x) + 1)
-template <class T>
-T hyperbolic_tangent(T x) {
-  return T(1) - T(2) / (exponential(T(2) * x) + T(1));
-}
-
-/// 1 / (1 + exp(-x))
-template <class T>
-T logistic(T x) {
-  return T(1) / (T(1) + exponential(-x));
-}
-
 }  // namespace orrery::executor::cpu

@@ -9,12 +9,6 @@ namespace orrery::executor::cpu {
 
 namespace {
 
-/// f(E4m3{}) or f(E5m2{}).
-template <class F>
-void with_fp8(Fp8 format, F f) {
-  format == Fp8::e4m3 ? f(E4m3{}) : f(E5m2{});
-}
-
 std::uint32_t largest_magnitude(const float* numbers, std::int64_t count) {
   std::uint32_t largest = 0;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -34,7 +28,7 @@ struct Factors {
 
 void quantise(const float* numbers, const View& to, Fp8 format) {
   const std::int64_t n = to.elements();
-  with_fp8(format, [&](auto stored) {
+  with_fp8_format(format, [&](auto stored) {
     using T = decltype(stored);
     const Factors factors{fp8_scale_for<T>(largest_magnitude(numbers, n))};
     auto* codes = reinterpret_cast<T*>(to.data);
@@ -45,14 +39,14 @@ void quantise(const float* numbers, const View& to, Fp8 format) {
 
 void decode(const View& from, Fp8 format, float* to) {
   const float inverse = *fp8_inverse_scale(from);
-  with_fp8(format, [&](auto stored) {
+  with_fp8_format(format, [&](auto stored) {
     const auto* codes = reinterpret_cast<const decltype(stored)*>(from.data);
     for (std::int64_t i = 0; i < from.elements(); ++i) to[i] = widened(codes[i]) * inverse;
   });
 }
 
 void round_to_fp8(float* numbers, std::int64_t count, Fp8 format) {
-  with_fp8(format, [&](auto stored) {
+  with_fp8_format(format, [&](auto stored) {
     const Factors factors{fp8_scale_for<decltype(stored)>(largest_magnitude(numbers, count))};
     for (std::int64_t i = 0; i < count; ++i) {
       narrow(numbers[i] * factors.scale, stored);

@@ -90,74 +90,53 @@ void backward_row(const NormRow<T>& row, Norm kind, double epsilon) {
   }
 }
 
-/// Normalises whole rows; or the heads that the operation names, with a weight [2, head_dim], one
-/// row for queries and one for keys. Values are copied, and so are columns of whole rows beyond the
-/// weight.
-template <class T>
-void norm(const Call<T>& call) {
-  const std::int64_t rows = call.in(0).shape[1], n = call.in(0).shape[2];
-  const models::Operation& op = call.operation();
-  const Norm kind = op.norm;
-  const models::HeadColumns& heads = op.heads;
-  const T* bias = call.kernel.reads.size() > 2 ? call.reads[2] : nullptr;
-  for (std::int64_t i = 0; i < rows; ++i) {
-    NormRow<T> row;
-    row.x = call.reads[0] + i * n;
-    row.weight = call.reads[1];
-    row.out = call.writes[0] + i * n;
-    row.n = call.in(1).shape[2];
-    if (heads.dim == 0) {
-      forward_row(row, bias, kind, op.epsilon);
-      std::copy(row.x + row.n, row.x + n, row.out + row.n);
-      continue;
+/// Calls visit(first element, elements, first weight) for what an operation normalises: whole rows,
+/// or the heads that it names, with a weight [2, head_dim], one row for queries and one for keys.
+/// Columns after them are copied: values, or what follows a latent in its rows.
+template <class T, class Visit>
+void for_each_normed(const Call<T>& call, const View& weight, Visit visit) {
+  const std::int64_t rows = call.in(0).shape[1], columns = call.in(0).shape[2];
+  const models::HeadColumns& heads = call.operation().heads;
+  const bool whole = heads.dim == 0;
+  const std::int64_t n = whole ? weight.shape[2] : heads.dim;
+  const std::int64_t parts = whole ? 1 : heads.queries + heads.keys;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::int64_t begin = row * columns, passed = columns - parts * n;
+    for (std::int64_t p = 0; p < parts; ++p) {
+      visit(begin + p * n, n, whole || p < heads.queries ? 0 : n);
     }
-    row.n = heads.dim;
-    for (std::int64_t h = 0; h < heads.queries + heads.keys; ++h) {
-      if (h == heads.queries) row.weight += heads.dim;
-      forward_row<T>(row, nullptr, kind, op.epsilon);
-      row.x += heads.dim;
-      row.out += heads.dim;
-    }
-    std::copy(row.x, row.x + heads.keys * heads.dim, row.out);
+    if (call.reads[0] == call.writes[0]) continue;
+    std::copy_n(call.reads[0] + begin + parts * n, passed, call.writes[0] + begin + parts * n);
   }
 }
 
 template <class T>
-void norm_backward(const Call<T>& call) {
-  const std::int64_t rows = call.in(0).shape[1], n = call.in(0).shape[2];
+void norm(const Call<T>& call) {
   const models::Operation& op = call.operation();
-  const Norm kind = op.norm;
-  const models::HeadColumns& heads = op.heads;
-  for (std::int64_t i = 0; i < rows; ++i) {
-    NormRow<T> row;
-    row.gradient = call.reads[0] + i * n;
-    row.x = call.reads[1] + i * n;
-    row.weight = call.reads[2];
-    row.out = call.writes[0] + i * n;
-    row.weight_gradient = call.writes[1];
-    row.n = call.in(2).shape[2];
-    if (heads.dim == 0) {
-      if (call.kernel.reads.size() > 3) row.residual = call.reads[3] + i * n;
-      if (call.kernel.writes.size() > 2) row.bias_gradient = call.writes[2];
-      backward_row(row, kind, op.epsilon);
-      if (n > row.n) std::copy(row.gradient + row.n, row.gradient + n, row.out + row.n);
-      continue;
-    }
-    row.n = heads.dim;
-    for (std::int64_t h = 0; h < heads.queries + heads.keys; ++h) {
-      if (h == heads.queries) {
-        row.weight += heads.dim;
-        if (row.weight_gradient != nullptr) row.weight_gradient += heads.dim;
-      }
-      backward_row(row, kind, op.epsilon);
-      row.gradient += heads.dim;
-      row.x += heads.dim;
-      row.out += heads.dim;
-    }
-    if (row.out != row.gradient) {
-      std::copy(row.gradient, row.gradient + heads.keys * heads.dim, row.out);
-    }
-  }
+  const T* bias = call.kernel.reads.size() > 2 ? call.reads[2] : nullptr;
+  for_each_normed(call, call.in(1), [&](std::int64_t at, std::int64_t n, std::int64_t weight) {
+    const NormRow<T> row{.x = call.reads[0] + at,
+                         .weight = call.reads[1] + weight,
+                         .out = call.writes[0] + at,
+                         .n = n};
+    forward_row(row, bias, op.norm, op.epsilon);
+  });
+}
+
+template <class T>
+void norm_backward(const Call<T>& call) {
+  const models::Operation& op = call.operation();
+  for_each_normed(call, call.in(2), [&](std::int64_t at, std::int64_t n, std::int64_t weight) {
+    NormRow<T> row{.x = call.reads[1] + at,
+                   .gradient = call.reads[0] + at,
+                   .weight = call.reads[2] + weight,
+                   .out = call.writes[0] + at,
+                   .n = n};
+    if (call.writes[1] != nullptr) row.weight_gradient = call.writes[1] + weight;
+    if (call.kernel.writes.size() > 2) row.bias_gradient = call.writes[2];
+    if (call.kernel.reads.size() > 3) row.residual = call.reads[3] + at;
+    backward_row(row, op.norm, op.epsilon);
+  });
 }
 
 }  // namespace

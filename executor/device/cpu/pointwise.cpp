@@ -1,63 +1,34 @@
 // Activations and residual sums, element by element.
 
 #include <cmath>
-#include <string>
 
+#include "executor/device/activations.hpp"
 #include "executor/device/cpu/call.hpp"
 #include "executor/device/cpu/exponential.hpp"
 #include "executor/device/cpu/zero_rows.hpp"
-#include "executor/device/formats.hpp"
 
 namespace orrery::executor::cpu {
 
 namespace {
 
-using models::Activation;
-
-/// An activation function and its derivative.
-template <class T>
-struct Gelu {
-  /// x/2 (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715 x^3)
-  /// Source  Hendrycks & Gimpel 2016, arXiv 1606.08415, the approximation that GPT-2 uses
-  static constexpr T root = static_cast<T>(0.79788456080286535588);
-  static constexpr T cubic = static_cast<T>(0.044715);
-
-  static T value(T x) {
-    const T u = root * (x + cubic * x * x * x);
-    return T(0.5) * x * (T(1) + hyperbolic_tangent(u));
+/// The functions of this device for `with_activation`.
+struct HostMath {
+  template <class T>
+  static T exponential(T x) {
+    return cpu::exponential(x);
   }
-  static T slope(T x) {
-    const T t = hyperbolic_tangent(root * (x + cubic * x * x * x));
-    const T du = root * (T(1) + T(3) * cubic * x * x);
-    return T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * du;
+  template <class T>
+  static T accurate_exponential(T x) {
+    return std::exp(x);
   }
-};
-
-/// x P(x), P the integral of the normal density p up to x; its slope is P(x) + x p(x).
-/// Source  Hendrycks & Gimpel 2016, arXiv 1606.08415
-template <class T>
-struct GeluErf {
-  static constexpr T root_half = static_cast<T>(0.70710678118654752440);
-  static constexpr T density = static_cast<T>(0.39894228040143267794);
-
-  static T integral(T x) { return T(0.5) * (T(1) + std::erf(x * root_half)); }
-  static T value(T x) { return x * integral(x); }
-  static T slope(T x) { return integral(x) + x * density * std::exp(T(-0.5) * x * x); }
-};
-
-template <class T>
-struct Silu {
-  static T value(T x) { return x * logistic(x); }
-  static T slope(T x) {
-    const T s = logistic(x);
-    return s * (T(1) + x * (T(1) - s));
+  template <class T>
+  static T error_function(T x) {
+    return std::erf(x);
   }
-};
-
-template <class T>
-struct Relu {
-  static T value(T x) { return x > T{} ? x : T{}; }
-  static T slope(T x) { return x > T{} ? T(1) : T{}; }
+  template <class T>
+  static T quotient(T a, T b) {
+    return a / b;
+  }
 };
 
 /// Activations in the ring: the square, and under a gate the identity.
@@ -121,16 +92,7 @@ void with_function(const Call<T>& call, bool gated, Run run) {
   if constexpr (in_ring<T>) {
     gated ? run(Type<Identity<T>>{}) : run(Type<Square<T>>{});
   } else {
-    switch (call.operation().activation) {
-      case Activation::gelu:
-        return run(Type<Gelu<T>>{});
-      case Activation::silu:
-        return run(Type<Silu<T>>{});
-      case Activation::relu:
-        return run(Type<Relu<T>>{});
-      case Activation::gelu_erf:
-        return run(Type<GeluErf<T>>{});
-    }
+    with_activation<HostMath>(call.operation().activation, run);
   }
 }
 

@@ -1,7 +1,6 @@
 // The optimizer's kernels over a range of parameters.
 
-#include <cmath>
-
+#include "executor/device/adam.hpp"
 #include "executor/device/cpu/call.hpp"
 
 namespace orrery::executor::cpu {
@@ -24,15 +23,11 @@ void squared_norm(const Call<T>& call) {
   }
 }
 
-/// With g the clipped gradient:
-///   m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g g
-///   w -= rate (m / (1 - b1^step) / (sqrt(v / (1 - b2^step)) + epsilon) + decay w)
-/// Afterwards the gradient is set to 0, and a working copy in another format, if any, to the new
-/// weight. In the ring w -= g, m += g, v += g g.
-/// Source  Loshchilov & Hutter 2019, arXiv 1711.05101
+/// One step (adam.hpp) of every parameter. Afterwards the gradient is set to 0, and a working copy
+/// in another format, if any, to the new weight. In the ring w -= g, m += g, v += g g. Source
+/// Loshchilov & Hutter 2019, arXiv 1711.05101
 template <class T>
 void adam(const Call<T>& call) {
-  const AdamStep& numbers = call.kernel.adam;
   T* gradient = call.writes[3];
   T* weight = call.writes[0];
   T* first = call.writes[1];
@@ -45,19 +40,9 @@ void adam(const Call<T>& call) {
       weight[i] -= gradient[i];
     }
   } else {
-    const auto step = static_cast<double>(numbers.step);
-    const auto b1 = static_cast<T>(numbers.beta1), b2 = static_cast<T>(numbers.beta2);
-    const auto rest1 = static_cast<T>(1 - numbers.beta1), rest2 = static_cast<T>(1 - numbers.beta2);
-    const auto rate = static_cast<T>(numbers.learning_rate / (1 - std::pow(numbers.beta1, step)));
-    const auto root = static_cast<T>(1 / std::sqrt(1 - std::pow(numbers.beta2, step)));
-    const auto keep = static_cast<T>(1 - numbers.learning_rate * numbers.weight_decay);
-    const auto epsilon = static_cast<T>(numbers.epsilon);
-    const auto scale = static_cast<T>(numbers.gradient_scale);
+    const AdamNumbers<T> numbers{call.kernel.adam};
     for (std::int64_t i = 0; i < n; ++i) {
-      const T g = gradient[i] * scale;
-      first[i] = b1 * first[i] + rest1 * g;
-      second[i] = b2 * second[i] + rest2 * g * g;
-      weight[i] = weight[i] * keep - rate * first[i] / (std::sqrt(second[i]) * root + epsilon);
+      adam_step(numbers, gradient[i] * numbers.scale, weight[i], first[i], second[i]);
     }
   }
   for (std::int64_t i = 0; i < n; ++i) gradient[i] = T{};

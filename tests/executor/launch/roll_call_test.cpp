@@ -39,11 +39,11 @@ class Hour {
   RollCall& call() { return call_; }
   std::string stuck() const {
     const auto found = call_.stuck();
-    return found ? found->why : "";
+    return found ? *found : "";
   }
   std::string lost() const {
     const auto found = call_.lost();
-    return found ? found->why : "";
+    return found ? *found : "";
   }
 
  private:

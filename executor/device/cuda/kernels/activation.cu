@@ -1,5 +1,6 @@
 // Activations, element by element. A thread has one pack of an output row.
 
+#include "executor/device/activations.hpp"
 #include "executor/device/cuda/kernels/call.hpp"
 #include "executor/device/cuda/kernels/kernels.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
@@ -10,73 +11,23 @@ namespace orrery::executor::cuda {
 
 namespace {
 
-using models::Activation;
-
-/// tanh(x) = 1 - 2 / (exp(2x) + 1)
-template <class C>
-__device__ C hyperbolic_tangent(C x) {
-  return C(1) - quotient(C(2), exponential(C(2) * x) + C(1));
-}
-/// 1 / (1 + exp(-x))
-template <class C>
-__device__ C logistic(C x) {
-  return quotient(C(1), C(1) + exponential(-x));
-}
-
-/// An activation function and its derivative.
-struct Gelu {
-  /// x/2 (1 + tanh(u)), u = sqrt(2/pi) (x + 0.044715 x^3)
-  /// Source  Hendrycks & Gimpel 2016, arXiv 1606.08415, the approximation that GPT-2 uses
-  static constexpr double root = 0.79788456080286535588, cubic = 0.044715;
-
+/// The functions of this device for `with_activation`.
+struct KernelMath {
   template <class C>
-  __device__ static C value(C x) {
-    const C u = C(root) * (x + C(cubic) * x * x * x);
-    return C(0.5) * x * (C(1) + hyperbolic_tangent(u));
+  __device__ static C exponential(C x) {
+    return cuda::exponential(x);
   }
   template <class C>
-  __device__ static C slope(C x) {
-    const C t = hyperbolic_tangent(C(root) * (x + C(cubic) * x * x * x));
-    const C du = C(root) * (C(1) + C(3) * C(cubic) * x * x);
-    return C(0.5) * (C(1) + t) + C(0.5) * x * (C(1) - t * t) * du;
-  }
-};
-/// x P(x), P the integral of the normal density p up to x; its slope is P(x) + x p(x).
-struct GeluErf {
-  static constexpr double root_half = 0.70710678118654752440, density = 0.39894228040143267794;
-
-  template <class C>
-  __device__ static C integral(C x) {
-    return C(0.5) * (C(1) + error_function(x * C(root_half)));
+  __device__ static C accurate_exponential(C x) {
+    return cuda::exponential(x);
   }
   template <class C>
-  __device__ static C value(C x) {
-    return x * integral(x);
+  __device__ static C error_function(C x) {
+    return cuda::error_function(x);
   }
   template <class C>
-  __device__ static C slope(C x) {
-    return integral(x) + x * C(density) * exponential(C(-0.5) * x * x);
-  }
-};
-struct Silu {
-  template <class C>
-  __device__ static C value(C x) {
-    return x * logistic(x);
-  }
-  template <class C>
-  __device__ static C slope(C x) {
-    const C s = logistic(x);
-    return s * (C(1) + x * (C(1) - s));
-  }
-};
-struct Relu {
-  template <class C>
-  __device__ static C value(C x) {
-    return x > C{} ? x : C{};
-  }
-  template <class C>
-  __device__ static C slope(C x) {
-    return x > C{} ? C(1) : C{};
+  __device__ static C quotient(C a, C b) {
+    return cuda::quotient(a, b);
   }
 };
 
@@ -92,19 +43,18 @@ struct Activate {
   __device__ void operator()(std::int64_t i) const {
     using C = Compute<T>;
     constexpr int width = per_access<T>;
-    const Division of = divided(i, packs.in_row);
-    const std::int64_t row = of.quotient * packs.n, at = of.remainder * width;
-    const T* from = x + (gate == Gate::none ? row : 2 * row);
-    auto pack = load<width>(from, at, packs.n, packs.aligned);
+    const auto [row, at] = packs.place<T>(i);
+    const std::int64_t first = gate == Gate::none ? row : 2 * row;
+    auto pack = packs.load(x, first, at);
     Pack<T, width> up{};
-    if constexpr (gate != Gate::none) up = load<width>(from + packs.n, at, packs.n, packs.aligned);
+    if constexpr (gate != Gate::none) up = packs.load(x, first + 1, at);
 #pragma unroll
     for (int j = 0; j < width; ++j) {
       C y = F::value(widen_to<C>(pack.of[j]));
       if constexpr (gate != Gate::none) y *= widen_to<C>(up.of[j]);
       pack.of[j] = from_float<T>(y);
     }
-    store(pack, out + row, at, packs.n, packs.aligned);
+    packs.store(pack, out, row, at);
   }
 };
 
@@ -119,15 +69,12 @@ struct ActivateBackward {
   __device__ void operator()(std::int64_t i) const {
     using C = Compute<T>;
     constexpr int width = per_access<T>;
-    const Division of = divided(i, packs.in_row);
-    const std::int64_t row = of.quotient * packs.n, at = of.remainder * width;
+    const auto [row, at] = packs.place<T>(i);
     const std::int64_t first = gate == Gate::none ? row : 2 * row;
-    const auto dy = load<width>(gradient + row, at, packs.n, packs.aligned);
-    auto pack = load<width>(x + first, at, packs.n, packs.aligned);
+    const auto dy = packs.load(gradient, row, at);
+    auto pack = packs.load(x, first, at);
     Pack<T, width> up{};
-    if constexpr (gate != Gate::none) {
-      up = load<width>(x + first + packs.n, at, packs.n, packs.aligned);
-    }
+    if constexpr (gate != Gate::none) up = packs.load(x, first + 1, at);
 #pragma unroll
     for (int j = 0; j < width; ++j) {
       const C g = widen_to<C>(pack.of[j]);
@@ -139,27 +86,10 @@ struct ActivateBackward {
       }
       pack.of[j] = from_float<T>(slope * F::slope(g));
     }
-    store(pack, out + first, at, packs.n, packs.aligned);
-    if constexpr (gate != Gate::none) {
-      store(up, out + first + packs.n, at, packs.n, packs.aligned);
-    }
+    packs.store(pack, out, first, at);
+    if constexpr (gate != Gate::none) packs.store(up, out, first + 1, at);
   }
 };
-
-/// Calls run(Type<F>{}) for an activation function F.
-template <class Run>
-void with_function(Activation activation, Run run) {
-  switch (activation) {
-    case Activation::gelu:
-      return run(Type<Gelu>{});
-    case Activation::silu:
-      return run(Type<Silu>{});
-    case Activation::relu:
-      return run(Type<Relu>{});
-    case Activation::gelu_erf:
-      return run(Type<GeluErf>{});
-  }
-}
 
 }  // namespace
 
@@ -172,7 +102,7 @@ void activation(const Call& call) {
     // Without a gate all rows are treated as one row.
     const Packs packs =
         gated ? Packs{rows, n, per_access<T>, x, out} : Packs{1, rows * n, per_access<T>, x, out};
-    with_function(call.operation().activation, [&]<class F>(Type<F>) {
+    with_activation<KernelMath>(call.operation().activation, [&]<class F>(Type<F>) {
       gated ? packs.launch(call.stream, Activate<T, F, Gate::before_up>{packs, x, out})
             : packs.launch(call.stream, Activate<T, F, Gate::none>{packs, x, out});
     });
@@ -188,7 +118,7 @@ void activation_backward(const Call& call) {
     T* out = call.write<T>(0);
     const Packs packs = gated ? Packs{rows, n, per_access<T>, dy, x, out}
                               : Packs{1, rows * n, per_access<T>, dy, x, out};
-    with_function(call.operation().activation, [&]<class F>(Type<F>) {
+    with_activation<KernelMath>(call.operation().activation, [&]<class F>(Type<F>) {
       gated ? packs.launch(call.stream, ActivateBackward<T, F, Gate::before_up>{packs, dy, x, out})
             : packs.launch(call.stream, ActivateBackward<T, F, Gate::none>{packs, dy, x, out});
     });

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "executor/device/cuda/kernels/adam_code.hpp"
+#include "executor/device/adam.hpp"
 #include "executor/device/cuda/kernels/call.hpp"
 #include "executor/device/cuda/kernels/group_code.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"

@@ -44,20 +44,18 @@ struct Add {
   __device__ void operator()(std::int64_t i) const {
     using C = Compute<T>;
     constexpr int width = per_access<T>;
-    const Division of = divided(i, packs.in_row);
-    const std::int64_t row = of.quotient * packs.n, at = of.remainder * width;
-    const T* const third = branch ? bias + row : bias;
-    auto x = load<width>(a + row, at, packs.n, packs.aligned);
-    const auto y = load<width>(b + rows.row_of(of.quotient) * packs.n, at, packs.n, packs.aligned);
+    const auto [row, at] = packs.place<T>(i);
+    auto x = packs.load(a, row, at);
+    const auto y = packs.load(b, rows.row_of(row), at);
     Pack<T, width> more{};
-    if (bias != nullptr) more = load<width>(third, at, packs.n, packs.aligned);
+    if (bias != nullptr) more = packs.load(bias, branch ? row : 0, at);
 #pragma unroll
     for (int j = 0; j < width; ++j) {
       C sum = widen_to<C>(x.of[j]) + widen_to<C>(y.of[j]);
       if (bias != nullptr) sum += widen_to<C>(more.of[j]);
       x.of[j] = from_float<T>(sum);
     }
-    store(x, out + row, at, packs.n, packs.aligned);
+    packs.store(x, out, row, at);
   }
 };
 
@@ -75,24 +73,22 @@ struct AddToTable {
   __device__ void operator()(std::int64_t i) const {
     using C = Compute<T>;
     constexpr int width = per_access<T>;
-    const Division of = divided(i, packs.in_row);
-    const std::int64_t at = of.remainder * width;
+    const auto [place, at] = packs.place<T>(i);
     const bool mapped = rows.positions != nullptr;
-    const std::int64_t own = mapped ? of.quotient : rows.row_of(of.quotient);
-    G* row = table + own * packs.n;
-    auto there = load<width>(row, at, packs.n, packs.aligned);
+    const std::int64_t own = mapped ? place : rows.row_of(place);
+    auto there = load<width>(table + own * packs.n, at, packs.n, packs.aligned);
     C sum[width];
 #pragma unroll
     for (int j = 0; j < width; ++j) sum[j] = widen_to<C>(there.of[j]);
-    for (std::int64_t r = mapped ? 0 : of.quotient; r < count; r += mapped ? 1 : rows.sequence) {
+    for (std::int64_t r = mapped ? 0 : place; r < count; r += mapped ? 1 : rows.sequence) {
       if (mapped && rows.row_of(r) != own) continue;
-      const auto pack = load<width>(gradient + r * packs.n, at, packs.n, packs.aligned);
+      const auto pack = packs.load(gradient, r, at);
 #pragma unroll
       for (int j = 0; j < width; ++j) sum[j] += widen_to<C>(pack.of[j]);
     }
 #pragma unroll
     for (int j = 0; j < width; ++j) there.of[j] = from_float<G>(sum[j]);
-    store(there, row, at, packs.n, packs.aligned);
+    packs.store(there, table, own, at);
   }
 };
 

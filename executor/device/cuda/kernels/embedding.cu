@@ -20,14 +20,11 @@ struct Embed {
   T* out;
 
   __device__ void operator()(std::int64_t i) const {
-    constexpr int width = per_access<T>;
-    const Division of = divided(i, packs.in_row);
-    const std::int64_t row = tokens[of.quotient] - first, at = of.remainder * width;
-    Pack<T, width> pack{};
-    if (row >= 0 && row < held) {
-      pack = load<width>(table + row * packs.n, at, packs.n, packs.aligned);
-    }
-    store(pack, out + of.quotient * packs.n, at, packs.n, packs.aligned);
+    const auto [own, at] = packs.place<T>(i);
+    const std::int64_t row = tokens[own] - first;
+    Pack<T, per_access<T>> pack{};
+    if (row >= 0 && row < held) pack = packs.load(table, row, at);
+    packs.store(pack, out, own, at);
   }
 };
 

@@ -44,17 +44,16 @@ struct ToSlots {
   __device__ void operator()(std::int64_t i) const {
     constexpr int width = per_access<T>;
     using C = Compute<T>;
-    const Division of = divided(i, packs.in_row);
-    const std::int32_t slot = slots[of.quotient];
+    const auto [choice, at] = packs.place<T>(i);
+    const std::int32_t slot = slots[choice];
     if (slot < 0) return;
-    const std::int64_t at = of.remainder * width;
-    auto pack = load<width>(rows + of.quotient / k * packs.n, at, packs.n, packs.aligned);
+    auto pack = packs.load(rows, choice / k, at);
     if (factors != nullptr) {
-      const C factor = widen_to<C>(factors[of.quotient]);
+      const C factor = widen_to<C>(factors[choice]);
 #pragma unroll
       for (int j = 0; j < width; ++j) pack.of[j] = from_float<T>(factor * widen_to<C>(pack.of[j]));
     }
-    store(pack, out + slot * packs.n, at, packs.n, packs.aligned);
+    packs.store(pack, out, slot, at);
   }
 };
 
@@ -72,23 +71,22 @@ struct FromSlots {
   __device__ void operator()(std::int64_t i) const {
     constexpr int width = per_access<T>;
     using C = Compute<T>;
-    const Division of = divided(i, packs.in_row);
-    const std::int64_t at = of.remainder * width;
+    const auto [token, at] = packs.place<T>(i);
     C sum[width]{};
     for (std::int64_t j = 0; j < k; ++j) {
-      const std::int64_t choice = of.quotient * k + j;
+      const std::int64_t choice = token * k + j;
       const std::int32_t slot = slots[choice];
       if (slot < 0) continue;
-      const auto pack = load<width>(rows + slot * packs.n, at, packs.n, packs.aligned);
+      const auto pack = packs.load(rows, slot, at);
       const C factor = factors == nullptr ? C(1) : widen_to<C>(factors[choice]);
 #pragma unroll
       for (int x = 0; x < width; ++x) sum[x] += factor * widen_to<C>(pack.of[x]);
-      if (kept != nullptr) store(pack, kept + slot * packs.n, at, packs.n, packs.aligned);
+      if (kept != nullptr) packs.store(pack, kept, slot, at);
     }
     Pack<T, width> pack;
 #pragma unroll
     for (int x = 0; x < width; ++x) pack.of[x] = from_float<T>(sum[x]);
-    store(pack, out + of.quotient * packs.n, at, packs.n, packs.aligned);
+    packs.store(pack, out, token, at);
   }
 };
 
@@ -121,12 +119,9 @@ struct SwapOuter {
   T* to;
 
   __device__ void operator()(std::int64_t i) const {
-    constexpr int width = per_access<T>;
-    const Division block = divided(i, packs.in_row);
-    const Division of = divided(block.quotient, inner);
-    const std::int64_t at = block.remainder * width;
-    const auto pack = load<width>(from + block.quotient * packs.n, at, packs.n, packs.aligned);
-    store(pack, to + (of.remainder * outer + of.quotient) * packs.n, at, packs.n, packs.aligned);
+    const auto [block, at] = packs.place<T>(i);
+    const Division of = divided(block, inner);
+    packs.store(packs.load(from, block, at), to, of.remainder * outer + of.quotient, at);
   }
 };
 

@@ -87,12 +87,6 @@ class Quantiser {
   float scale_;
 };
 
-/// f(E4m3{}) or f(E5m2{}).
-template <class F>
-void with_fp8_format(Fp8 format, F f) {
-  format == Fp8::e4m3 ? f(E4m3{}) : f(E5m2{});
-}
-
 /// Enqueues the search for the largest magnitudes of a bf16 tensor; `parts` has `magnitudes_bytes`.
 Magnitudes find_magnitudes(const View& from, Stream stream, std::byte* parts);
 std::int64_t magnitudes_bytes(std::int64_t count);

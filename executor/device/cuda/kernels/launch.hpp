@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "executor/device/cuda/kernels/device_code.hpp"
+#include "executor/device/cuda/kernels/number_code.hpp"
 #include "executor/device/cuda/kernels/pack_code.hpp"
 #include "executor/device/cuda/stream.hpp"
 
@@ -90,6 +91,26 @@ struct Packs {
         n{n_of},
         in_row{quotient_up(n_of, width)},
         aligned{on_16_bytes(places...) && n_of % width == 0} {}
+
+  /// The row of the i-th pack, and the pack's first column.
+  struct Place {
+    std::int64_t row, column;
+  };
+  template <class T>
+  __device__ Place place(std::int64_t i) const {
+    const Division of = divided(i, in_row);
+    return {of.quotient, of.remainder * per_access<T>};
+  }
+  /// Loads and stores the pack at a column of a row of `matrix`, which has n columns.
+  template <class T>
+  __device__ auto load(const T* matrix, std::int64_t row, std::int64_t column) const {
+    return cuda::load<per_access<T>>(matrix + row * n, column, n, aligned);
+  }
+  template <class T, int width>
+  __device__ void store(const Pack<T, width>& pack, T* matrix, std::int64_t row,
+                        std::int64_t column) const {
+    cuda::store(pack, matrix + row * n, column, n, aligned);
+  }
 
   /// Launches `f(i)` for every pack.
   template <class F>

@@ -2,6 +2,7 @@
 // Numbers in kernels: storage formats and the types that they are computed in, and math functions
 // of float and double under one name.
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -78,23 +79,17 @@ __device__ T from_float(C value) {
   }
 }
 
-__device__ inline float root(float x) {
-  return sqrtf(x);
+template <class C>
+__device__ C root(C x) {
+  return std::sqrt(x);
 }
-__device__ inline double root(double x) {
-  return sqrt(x);
+template <class C>
+__device__ C exponential(C x) {
+  return std::exp(x);
 }
-__device__ inline float exponential(float x) {
-  return expf(x);
-}
-__device__ inline double exponential(double x) {
-  return exp(x);
-}
-__device__ inline float error_function(float x) {
-  return erff(x);
-}
-__device__ inline double error_function(double x) {
-  return erf(x);
+template <class C>
+__device__ C error_function(C x) {
+  return std::erf(x);
 }
 /// a / b for b from 2^-126 to 2^126; 0 beyond.
 __device__ inline float quotient(float a, float b) {

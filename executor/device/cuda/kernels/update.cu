@@ -1,6 +1,6 @@
 // The optimizer's kernels over a range of parameters.
 
-#include "executor/device/cuda/kernels/adam_code.hpp"
+#include "executor/device/adam.hpp"
 #include "executor/device/cuda/kernels/call.hpp"
 #include "executor/device/cuda/kernels/group_code.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"

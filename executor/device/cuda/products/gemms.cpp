@@ -9,19 +9,8 @@
 
 namespace orrery::executor::cuda {
 
-namespace {
-
 using models::DType;
 using models::GemmShape;
-
-/// Alignment in bytes of a pointer and of every step from it; 256 at most.
-std::int64_t alignment_of(const std::byte* data, std::int64_t step, DType type) {
-  const auto address = reinterpret_cast<std::uintptr_t>(data);
-  const std::uintptr_t both = address | static_cast<std::uintptr_t>(step * bits(type) / 8) | 256U;
-  return static_cast<std::int64_t>(both & (~both + 1));
-}
-
-}  // namespace
 
 Gemms::Gemms(std::byte* workspace) : workspace_{workspace} {
   check(cublasLtCreate(&handle_), "starting cuBLASLt");
@@ -44,24 +33,24 @@ Gemms::Key Gemms::key_of(const Call& call) {
                              4 * number(s.accumulate) + 8 * number(call.bias != nullptr) +
                              16 * wider(&Fp8Operands::a) + 32 * wider(&Fp8Operands::b) +
                              64 * number(call.factors != nullptr);
-  return {s.m,
-          s.n,
-          s.k,
-          s.batch,
-          flags,
-          number(call.arithmetic),
-          number(call.from),
-          number(call.to),
-          call.row_a,
-          call.row_b,
-          call.row_c,
-          call.step_a,
-          call.step_b,
-          call.step_c,
-          alignment_of(call.a, call.step_a, call.from),
-          alignment_of(call.b, call.step_b, call.from),
-          alignment_of(call.c, call.step_c, call.to),
-          alignment_of(call.bias, 0, call.to)};
+  Key key{
+      s.m, s.n, s.k, s.batch, flags, number(call.arithmetic), number(call.from), number(call.to)};
+  const Matrix* const matrices[] = {&call.a, &call.b, &call.c};
+  for (const Matrix* each : matrices) key.push_back(each->row);
+  for (const Matrix* each : matrices) key.push_back(each->step);
+  for (const Matrix* each : matrices) {
+    key.push_back(alignment_of(*each, each == &call.c ? call.to : call.from));
+  }
+  key.push_back(alignment_of({call.bias}, call.to));
+  return key;
+}
+
+/// Alignment in bytes of a matrix and of every step from it; 256 at most.
+std::int64_t Gemms::alignment_of(const Matrix& matrix, DType type) {
+  const auto address = reinterpret_cast<std::uintptr_t>(matrix.data);
+  const auto step = static_cast<std::uintptr_t>(matrix.step * bits(type) / 8);
+  const std::uintptr_t both = address | step | 256U;
+  return static_cast<std::int64_t>(both & (~both + 1));
 }
 
 bool Gemms::multiply(const Call& call, Stream stream) {
@@ -76,11 +65,11 @@ bool Gemms::multiply(const Call& call, Stream stream) {
     alpha = call.factors;
     keep = call.factors + 1;
   }
-  check(
-      cublasLtMatmul(handle_, plan.product.get(), alpha, call.b, plan.b.get(), call.a, plan.a.get(),
-                     keep, call.c, plan.c.get(), call.c, plan.c.get(), &plan.algorithm, workspace_,
-                     static_cast<std::size_t>(plan.choice.workspace.count()), stream),
-      words_of(call));
+  check(cublasLtMatmul(handle_, plan.product.get(), alpha, call.b.data, plan.b.get(), call.a.data,
+                       plan.a.get(), keep, call.c.data, plan.c.get(),
+                       const_cast<std::byte*>(call.c.data), plan.c.get(), &plan.algorithm,
+                       workspace_, static_cast<std::size_t>(plan.choice.workspace.count()), stream),
+        words_of(call));
   return plan.adds_bias || call.bias == nullptr;
 }
 
@@ -92,9 +81,9 @@ Gemms::Call Gemms::call_of(const Kernel& kernel) {
           .arithmetic = op.dtype,
           .from = kernel.reads[0].dtype,
           .to = kernel.writes[0].dtype,
-          .a = kernel.reads[0].data,
-          .b = kernel.reads[1].data,
-          .c = kernel.writes[0].data};
+          .a = {kernel.reads[0].data},
+          .b = {kernel.reads[1].data},
+          .c = {kernel.writes[0].data}};
 }
 
 bool Gemms::gemm(const Kernel& kernel, const float* factors, Stream stream) {
@@ -103,9 +92,9 @@ bool Gemms::gemm(const Kernel& kernel, const float* factors, Stream stream) {
   const GemmShape& s = call.shape;
   call.shape.batch = 1;
   const RowSteps steps{kernel};
-  call.row_a = steps.a;
-  call.row_b = s.transpose_b ? s.k : s.n;
-  call.row_c = steps.c;
+  call.a.row = steps.a;
+  call.b.row = s.transpose_b ? s.k : s.n;
+  call.c.row = steps.c;
   if (kernel.reads.size() > 2 && !has_columns_after(kernel)) call.bias = kernel.reads[2].data;
   return multiply(call, stream);
 }
@@ -117,15 +106,13 @@ bool Gemms::gemm(const Kernel& kernel, const Fp8Operands& operands, Stream strea
             .arithmetic = op.dtype,
             .from = DType::fp8,
             .to = kernel.writes[0].dtype,
-            .a = operands.a.codes,
-            .b = operands.b.codes,
-            .c = kernel.writes[0].data,
+            .a = {operands.a.codes, op.gemm.k},
+            .b = {operands.b.codes, op.gemm.k},
+            .c = {kernel.writes[0].data, op.gemm.n},
             .scaled = &operands};
   call.shape.batch = 1;
   call.shape.transpose_a = false;
   call.shape.transpose_b = true;
-  call.row_a = call.row_b = call.shape.k;
-  call.row_c = call.shape.n;
   if (kernel.reads.size() > 2) call.bias = kernel.reads[2].data;
   return multiply(call, stream);
 }

@@ -8,7 +8,6 @@
 #include <cublasLt.h>
 #include <cublas_v2.h>
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -64,20 +63,20 @@ class Gemms {
   std::vector<Choice> choices() const;
 
  private:
-  /// One row-major GEMM: `row_*` elements from a row to the next, `step_*` from a product of the
-  /// batch to the next.
+  /// A row-major matrix: elements from a row to the next, and from a product of the batch to the
+  /// next.
+  struct Matrix {
+    const std::byte* data = nullptr;
+    std::int64_t row = 0, step = 0;
+  };
   struct Call {
     const std::string* name = nullptr;  // of the operation, for errors
     models::GemmShape shape;            // with batch
     models::DType arithmetic{}, from{}, to{};
-    const std::byte* a = nullptr;
-    const std::byte* b = nullptr;
-    std::byte* c = nullptr;
+    Matrix a, b, c;
     const std::byte* bias = nullptr;
     const Fp8Operands* scaled = nullptr;  // where operands are fp8
     const float* factors = nullptr;       // on the GPU; null: 1, and 1 or 0
-    std::int64_t row_a = 0, row_b = 0, row_c = 0;
-    std::int64_t step_a = 0, step_b = 0, step_c = 0;
   };
   struct Plan;
   struct Experts;
@@ -85,8 +84,9 @@ class Gemms {
     void operator()(Experts* of) const noexcept;
   };
   using OwnedExperts = std::unique_ptr<Experts, FreeExperts>;
-  using Key = std::array<std::int64_t, 18>;
+  using Key = std::vector<std::int64_t>;
 
+  static std::int64_t alignment_of(const Matrix& matrix, models::DType type);
   static Key key_of(const Call& call);
   static Call call_of(const Kernel& kernel);
   static std::string words_of(const Call& call);

@@ -4,45 +4,14 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
-#include <optional>
-
 #include "executor/device/cuda/errors.hpp"
-#include "executor/device/cuda/products/gemms.hpp"
+#include "executor/device/cuda/products/product_plan.hpp"
 #include "executor/device/grouped.hpp"
 #include "executor/errors.hpp"
 
 namespace orrery::executor::cuda {
 
-namespace {
-
 using models::DType;
-
-/// What cublasGemmGroupedBatchedEx takes: one format for all three matrices.
-/// Source  cuBLAS documentation, cublasGemmGroupedBatchedEx
-struct GroupedFormat {
-  cudaDataType_t stored;
-  cublasComputeType_t computed;
-};
-
-std::optional<GroupedFormat> grouped_format(DType arithmetic, DType from, DType to) {
-  if (from != to) return std::nullopt;
-  switch (arithmetic) {
-    case DType::bf16:
-      return GroupedFormat{CUDA_R_16BF, CUBLAS_COMPUTE_32F};
-    case DType::fp16:
-      return GroupedFormat{CUDA_R_16F, CUBLAS_COMPUTE_32F};
-    case DType::tf32:
-      return GroupedFormat{CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32};
-    case DType::fp32:
-      return GroupedFormat{CUDA_R_32F, CUBLAS_COMPUTE_32F};
-    case DType::fp64:
-      return GroupedFormat{CUDA_R_64F, CUBLAS_COMPUTE_64F};
-    default:
-      return std::nullopt;
-  }
-}
-
-}  // namespace
 
 /// Arguments of one grouped GEMM, kept for the next call with the same operands: the experts that
 /// have rows, and the addresses of their matrices on the GPU.
@@ -66,25 +35,21 @@ Gemms::OwnedExperts Gemms::make_experts(const Kernel& kernel, const float* facto
   OwnedExperts made{new Experts};
   Call whole = call_of(kernel);
   whole.factors = factors;
-  const auto width = [](DType type) { return bits(type) / 8; };
   std::vector<const std::byte*> addresses[3];
   for (const ExpertProduct& each : expert_products(op)) {
     if (each.shape.m == 0 || each.shape.k == 0) continue;
     Call call = whole;
     call.shape = each.shape;
-    call.a += each.a * width(call.from);
-    call.b += each.b * width(call.from);
-    call.c += each.c * width(call.to);
-    call.row_a = s.transpose_a ? s.m : s.k;
-    call.row_b = s.transpose_b ? s.k : s.n;
-    call.row_c = s.n;
-    addresses[0].push_back(call.b);
-    addresses[1].push_back(call.a);
-    addresses[2].push_back(call.c);
+    call.a = {whole.a.data + each.a * width_of(call.from), s.transpose_a ? s.m : s.k};
+    call.b = {whole.b.data + each.b * width_of(call.from), s.transpose_b ? s.k : s.n};
+    call.c = {whole.c.data + each.c * width_of(call.to), s.n};
+    addresses[0].push_back(call.b.data);
+    addresses[1].push_back(call.a.data);
+    addresses[2].push_back(call.c.data);
     made->calls.push_back(call);
   }
   made->at_once = blas_ != nullptr && factors == nullptr && !made->calls.empty() &&
-                  grouped_format(op.dtype, whole.from, whole.to).has_value();
+                  whole.from == whole.to && bits(whole.from) >= 16;
   if (!made->at_once) return made;
   const std::size_t size = made->calls.size() * sizeof(std::byte*);
   void* memory = nullptr;
@@ -101,10 +66,11 @@ Gemms::OwnedExperts Gemms::make_experts(const Kernel& kernel, const float* facto
 
 /// cuBLAS's A, B and C are our b, a and c, as everywhere (gemms.hpp). Returns false if cuBLAS
 /// has no such call.
+/// Source  cuBLAS documentation, cublasGemmGroupedBatchedEx
 bool Gemms::multiply_at_once(const Experts& experts, Stream stream) {
 #if CUBLAS_VERSION >= 120500
   const Call& first = experts.calls.front();
-  const auto format = grouped_format(first.arithmetic, first.from, first.to);
+  const cudaDataType_t format = stored(first.from);  // of all three matrices
   const auto count = experts.calls.size();
   const models::GemmShape& s = first.shape;
   const std::vector<cublasOperation_t> turn_b(count, s.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
@@ -115,9 +81,9 @@ bool Gemms::multiply_at_once(const Experts& experts, Stream stream) {
     m.push_back(static_cast<int>(each.shape.m));
     k.push_back(static_cast<int>(each.shape.k));
   }
-  const std::vector<int> row_b(count, static_cast<int>(first.row_b));
-  const std::vector<int> row_a(count, static_cast<int>(first.row_a));
-  const std::vector<int> row_c(count, static_cast<int>(first.row_c)), one_each(count, 1);
+  const std::vector<int> row_b(count, static_cast<int>(first.b.row));
+  const std::vector<int> row_a(count, static_cast<int>(first.a.row));
+  const std::vector<int> row_c(count, static_cast<int>(first.c.row)), one_each(count, 1);
   const float keep = s.accumulate ? 1 : 0;
   const std::vector<float> ones(count, 1), keeps(count, keep);
   const std::vector<double> wide_ones(count, 1), wide_keeps(count, keep);
@@ -129,11 +95,11 @@ bool Gemms::multiply_at_once(const Experts& experts, Stream stream) {
         *first.name);
   const cublasStatus_t status = cublasGemmGroupedBatchedEx(
       blas_, turn_b.data(), turn_a.data(), n.data(), m.data(), k.data(),
-      wide ? static_cast<const void*>(wide_ones.data()) : ones.data(), addresses, format->stored,
-      row_b.data(), addresses + count, format->stored, row_a.data(),
+      wide ? static_cast<const void*>(wide_ones.data()) : ones.data(), addresses, format,
+      row_b.data(), addresses + count, format, row_a.data(),
       wide ? static_cast<const void*>(wide_keeps.data()) : keeps.data(),
-      const_cast<void**>(addresses + 2 * count), format->stored, row_c.data(),
-      static_cast<int>(count), one_each.data(), format->computed);
+      const_cast<void**>(addresses + 2 * count), format, row_c.data(), static_cast<int>(count),
+      one_each.data(), computed(first.arithmetic, first.from));
   if (status == CUBLAS_STATUS_NOT_SUPPORTED) return false;
   check(status, *first.name);
   return true;

@@ -16,30 +16,8 @@ namespace {
 using models::DType;
 using models::GemmShape;
 
-cudaDataType_t stored(DType type) {
-  switch (type) {
-    case DType::fp64:
-      return CUDA_R_64F;
-    case DType::fp32:
-    case DType::tf32:
-      return CUDA_R_32F;
-    case DType::bf16:
-      return CUDA_R_16BF;
-    case DType::fp16:
-      return CUDA_R_16F;
-    default:
-      throw RunFailure{Exit::invalid_program,
-                       fmt::format("the GPU does not support GEMMs in {}", hardware::name(type))};
-  }
-}
-
 cudaDataType_t stored(Fp8 format) {
   return format == Fp8::e4m3 ? CUDA_R_8F_E4M3 : CUDA_R_8F_E5M2;
-}
-
-cublasComputeType_t computed(DType arithmetic, DType from) {
-  if (from == DType::fp64) return CUBLAS_COMPUTE_64F;
-  return arithmetic == DType::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
 /// `rows` of `columns` elements, row-major, which is [columns, rows] to cuBLAS.
@@ -86,6 +64,28 @@ int configured(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAt
 
 }  // namespace
 
+cudaDataType_t stored(DType type) {
+  switch (type) {
+    case DType::fp64:
+      return CUDA_R_64F;
+    case DType::fp32:
+    case DType::tf32:
+      return CUDA_R_32F;
+    case DType::bf16:
+      return CUDA_R_16BF;
+    case DType::fp16:
+      return CUDA_R_16F;
+    default:
+      throw RunFailure{Exit::invalid_program,
+                       fmt::format("the GPU does not support GEMMs in {}", hardware::name(type))};
+  }
+}
+
+cublasComputeType_t computed(DType arithmetic, DType from) {
+  if (from == DType::fp64) return CUBLAS_COMPUTE_64F;
+  return arithmetic == DType::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+}
+
 /// Returns null where cuBLASLt has no algorithm, with its answer in `answer`: some formats lack the
 /// bias, some shapes an algorithm for a large alignment.
 std::unique_ptr<Gemms::Plan> Gemms::make_plan(const Call& call, const ProductAttempt& attempt,
@@ -108,28 +108,28 @@ std::unique_ptr<Gemms::Plan> Gemms::make_plan(const Call& call, const ProductAtt
   }
   const auto type_a = call.scaled ? stored(call.scaled->a.format) : stored(call.from);
   const auto type_b = call.scaled ? stored(call.scaled->b.format) : stored(call.from);
-  plan->a = s.transpose_a ? layout(type_a, s.k, s.m, call.row_a, call.step_a, s.batch)
-                          : layout(type_a, s.m, s.k, call.row_a, call.step_a, s.batch);
-  plan->b = s.transpose_b ? layout(type_b, s.n, s.k, call.row_b, call.step_b, s.batch)
-                          : layout(type_b, s.k, s.n, call.row_b, call.step_b, s.batch);
-  plan->c = layout(stored(call.to), s.m, s.n, call.row_c, call.step_c, s.batch);
+  plan->a = s.transpose_a ? layout(type_a, s.k, s.m, call.a.row, call.a.step, s.batch)
+                          : layout(type_a, s.m, s.k, call.a.row, call.a.step, s.batch);
+  plan->b = s.transpose_b ? layout(type_b, s.n, s.k, call.b.row, call.b.step, s.batch)
+                          : layout(type_b, s.k, s.n, call.b.row, call.b.step, s.batch);
+  plan->c = layout(stored(call.to), s.m, s.n, call.c.row, call.c.step, s.batch);
   plan->adds_bias = bias;
   point(*plan, call);
 
   cublasLtMatmulPreference_t wishes = nullptr;
   check(cublasLtMatmulPreferenceCreate(&wishes), *call.name);
   const OwnedHandle<cublasLtMatmulPreference_t> owned{wishes};
-  const Key key = key_of(call);
-  const auto aligned = [&](std::size_t at) {
-    return static_cast<std::uint32_t>(std::min(key[at], attempt.most_alignment));
+  const auto aligned = [&](const Matrix& of, DType type) {
+    return static_cast<std::uint32_t>(std::min(alignment_of(of, type), attempt.most_alignment));
   };
+  const std::uint32_t of_c = aligned(call.c, call.to), of_bias = aligned({call.bias}, call.to);
   set(wishes, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
       static_cast<std::size_t>(workspace_size.count()));
   // cuBLAS's A, B, C and D are our b, a, c and c; with a bias, D's alignment must suit both.
-  set(wishes, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, aligned(15));
-  set(wishes, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, aligned(14));
-  set(wishes, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, aligned(16));
-  set(wishes, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, std::min(aligned(16), aligned(17)));
+  set(wishes, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, aligned(call.b, call.from));
+  set(wishes, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, aligned(call.a, call.from));
+  set(wishes, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, of_c);
+  set(wishes, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, std::min(of_c, of_bias));
   cublasLtMatmulHeuristicResult_t best{};
   int found = 0;
   cublasStatus_t status =

@@ -1,15 +1,14 @@
 #pragma once
-// One AdamW step of one parameter in a kernel, whatever format its moments are stored in.
+// One AdamW step of one parameter, on every device, whatever format its moments are stored in.
 
 #include <cmath>
 
-#include "executor/device/cuda/kernels/device_code.hpp"
-#include "executor/device/cuda/kernels/number_code.hpp"
+#include "executor/device/anywhere.hpp"
 #include "executor/device/device.hpp"
 
-namespace orrery::executor::cuda {
+namespace orrery::executor {
 
-/// The constants of an AdamStep as the kernel needs them.
+/// The constants of an AdamStep as a kernel needs them.
 template <class S>
 struct AdamNumbers {
   S b1, b2, rest1, rest2, rate, root, keep, epsilon, scale;
@@ -36,10 +35,10 @@ struct AdamNumbers {
 ///   w -= rate (m / (1 - b1^step) / (sqrt(v / (1 - b2^step)) + epsilon) + decay w)
 /// Source  Loshchilov & Hutter 2019, arXiv 1711.05101
 template <class S>
-__device__ void adam_step(const AdamNumbers<S>& of, S slope, S& w, S& m, S& v) {
+ORRERY_IN_KERNELS void adam_step(const AdamNumbers<S>& of, S slope, S& w, S& m, S& v) {
   m = of.b1 * m + of.rest1 * slope;
   v = of.b2 * v + of.rest2 * slope * slope;
-  w = w * of.keep - of.rate * m / (root(v) * of.root + of.epsilon);
+  w = w * of.keep - of.rate * m / (std::sqrt(v) * of.root + of.epsilon);
 }
 
-}  // namespace orrery::executor::cuda
+}  // namespace orrery::executor
