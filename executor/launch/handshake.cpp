@@ -58,10 +58,6 @@ std::string received(const Socket& socket, std::size_t size, Deadline deadline) 
 HandshakeServer::HandshakeServer(Service service, const StoreIdentity& identity, const Nonce& nonce)
     : service_{service}, identity_{identity}, nonces_{text_of(nonce)}, wanted_{hello_size} {}
 
-std::string HandshakeServer::refusal() {
-  return std::string(proof_size, '\0');
-}
-
 HandshakeServer::Result HandshakeServer::refuse() {
   answer_ = refusal();
   wanted_ = 0;

@@ -61,7 +61,7 @@ class HandshakeServer {
   /// The caller's claims; valid once it is accepted.
   const Claims& claims() const { return claims_; }
 
-  static std::string refusal();
+  static std::string refusal() { return std::string(proof_size, '\0'); }
 
  private:
   Result receive_hello(std::string_view bytes);

@@ -13,11 +13,10 @@
 #include <string>
 #include <string_view>
 
+#include "executor/launch/frame.hpp"
 #include "executor/launch/handshake.hpp"
 
 namespace orrery::executor {
-
-enum class StoreVerb : std::uint8_t;
 
 /// The server of the store. It serves from its own thread until it is destroyed.
 class StoreServer {
@@ -51,20 +50,30 @@ class Store {
   Store& operator=(Store&&) noexcept;
   ~Store();
 
-  void set(std::string_view key, std::string_view value);
+  void set(std::string_view key, std::string_view value) { ask(StoreVerb::set, key, value, {}); }
   /// Sets the key unless it exists; returns the value that it then has.
-  std::string first(std::string_view key, std::string_view value);
+  std::string first(std::string_view key, std::string_view value) {
+    return ask(StoreVerb::first, key, value, {});
+  }
   std::optional<std::string> find(std::string_view key);
   /// Waits until a rank sets it: `no rank set 'x' within 5 s; missing: ranks 2 3` names the ranks
   /// that have not joined.
-  std::string get(std::string_view key, std::chrono::milliseconds patience);
-  std::int64_t get_number(std::string_view key, std::chrono::milliseconds patience);
+  std::string get(std::string_view key, std::chrono::milliseconds patience) {
+    return ask(StoreVerb::get, key, {}, patience);
+  }
+  std::int64_t get_number(std::string_view key, std::chrono::milliseconds patience) {
+    return number_of(get(key, patience));
+  }
   /// Adds to a number that is 0 at first; returns the sum.
-  std::int64_t add(std::string_view key, std::int64_t amount);
-  void erase(std::string_view key);
+  std::int64_t add(std::string_view key, std::int64_t amount) {
+    return number_of(ask(StoreVerb::add, key, std::to_string(amount), {}));
+  }
+  void erase(std::string_view key) { ask(StoreVerb::erase, key, {}, {}); }
   /// Waits until every rank has called it with this name, which may be used again afterwards.
   /// Errors  `barrier 'x' was not reached within 5 s by ranks 2 3`
-  void barrier(std::string_view name, std::chrono::milliseconds patience);
+  void barrier(std::string_view name, std::chrono::milliseconds patience) {
+    ask(StoreVerb::barrier, name, {}, patience);
+  }
   /// Rank 0's clock minus this rank's, by the quickest of 32 requests.
   /// Source  Cristian 1989, "Probabilistic clock synchronization"
   Clock::duration clock_offset();

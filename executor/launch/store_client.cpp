@@ -4,7 +4,6 @@
 #include <charconv>
 
 #include "executor/errors.hpp"
-#include "executor/launch/frame.hpp"
 #include "executor/launch/store.hpp"
 #include "executor/launch/store_table.hpp"
 
@@ -75,39 +74,11 @@ std::int64_t Store::number_of(const std::string& text) const {
   return number;
 }
 
-void Store::set(std::string_view key, std::string_view value) {
-  ask(StoreVerb::set, key, value, {});
-}
-
-std::string Store::first(std::string_view key, std::string_view value) {
-  return ask(StoreVerb::first, key, value, {});
-}
-
 std::optional<std::string> Store::find(std::string_view key) {
   bool found = false;
   std::string value = ask(StoreVerb::find, key, {}, {}, &found);
   if (!found) return std::nullopt;
   return value;
-}
-
-std::string Store::get(std::string_view key, std::chrono::milliseconds patience) {
-  return ask(StoreVerb::get, key, {}, patience);
-}
-
-std::int64_t Store::get_number(std::string_view key, std::chrono::milliseconds patience) {
-  return number_of(get(key, patience));
-}
-
-std::int64_t Store::add(std::string_view key, std::int64_t amount) {
-  return number_of(ask(StoreVerb::add, key, std::to_string(amount), {}));
-}
-
-void Store::erase(std::string_view key) {
-  ask(StoreVerb::erase, key, {}, {});
-}
-
-void Store::barrier(std::string_view name, std::chrono::milliseconds patience) {
-  ask(StoreVerb::barrier, name, {}, patience);
 }
 
 Clock::duration Store::clock_offset() {

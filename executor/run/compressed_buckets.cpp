@@ -39,10 +39,6 @@ std::uint32_t CompressedBuckets::reduction_of(Token i) const {
   return reduction->target;
 }
 
-std::size_t CompressedBuckets::bucket_of(Token i) const {
-  return rank_.layout.reduced(reduction_of(i)).first;
-}
-
 /// Allocates the operands of a compression or decompression phase, except the bucket itself and
 /// temporaries.
 void CompressedBuckets::hold_parts(const models::Block& block, std::size_t bucket,

@@ -43,7 +43,9 @@ class CompressedBuckets {
   };
 
   std::uint32_t reduction_of(models::Token i) const;
-  std::size_t bucket_of(models::Token i) const;
+  std::size_t bucket_of(models::Token i) const {
+    return rank_.layout.reduced(reduction_of(i)).first;
+  }
   const models::Block& block_of(models::Token i) const;
   void hold_parts(const models::Block& block, std::size_t bucket, HeldMemory& memory);
   std::byte* hold(const models::Operand& of, std::size_t bucket, HeldMemory& memory);

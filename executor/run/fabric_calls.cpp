@@ -48,10 +48,6 @@ void FabricCalls::transfer(TransferEnd end, std::byte* buffer, Bytes size, int p
                                      end);
 }
 
-bool FabricCalls::ended(const PendingCall& pending) {
-  return device_.synchronous() && fabric_.test(pending.request);
-}
-
 void FabricCalls::wait(PendingCall& pending) {
   const bool transfer = pending.peer >= 0;
   position_.peer.store(pending.peer, std::memory_order_relaxed);

@@ -63,7 +63,9 @@ class FabricCalls {
   void transfer(TransferEnd end, std::byte* buffer, Bytes size, int peer, PendingCall& pending);
   /// Has the call ended? Fabrics that cannot progress by themselves do so here. Always false on an
   /// asynchronous device.
-  bool ended(const PendingCall& pending);
+  bool ended(const PendingCall& pending) {
+    return device_.synchronous() && fabric_.test(pending.request);
+  }
   /// The host waits where the fabric needs it; the compute lane waits for the end of the call.
   void wait(PendingCall& pending);
   void wait_for_all(std::vector<PendingCall>& pending);

@@ -242,32 +242,14 @@ Trace Runner::trace() const {
   trace.note("peak_memory_bytes", parts_->memory.measured().peak.count());
   return trace;
 }
-const std::vector<StateTensor>& Runner::state_tensors() const {
-  return parts_->layout.tensors();
+const Layout& Runner::layout() const {
+  return parts_->layout;
 }
-const std::vector<StateRun>& Runner::state_runs() const {
-  return parts_->layout.runs();
+Weights& Runner::weights() {
+  return parts_->weights;
 }
-const std::vector<StateTensor>& Runner::frozen_tensors() const {
-  return parts_->layout.frozen_tensors();
-}
-std::vector<StateRun> Runner::frozen_runs() const {
-  return parts_->layout.frozen_runs();
-}
-void Runner::read_frozen(std::int64_t local, std::span<double> to) const {
-  parts_->weights.read_frozen(local, to);
-}
-models::DType Runner::state_format() const {
-  return parts_->weights.formats().state;
-}
-models::DType Runner::gradient_format() const {
-  return parts_->weights.formats().gradient;
-}
-void Runner::read_state(StateKind kind, std::int64_t local, std::int64_t count, void* to) const {
-  parts_->weights.read_state(kind, local, count, to);
-}
-void Runner::load_state(StateKind kind, std::int64_t local, std::int64_t count, const void* from) {
-  parts_->weights.load_state(kind, local, count, from);
+const Weights& Runner::weights() const {
+  return parts_->weights;
 }
 std::optional<LossScaleState> Runner::loss_scale() const {
   const LossScale& scale = parts_->optimizer.loss_scale();

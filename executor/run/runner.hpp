@@ -25,6 +25,9 @@
 
 namespace orrery::executor {
 
+class Layout;
+class Weights;
+
 /// One rank of a training run.
 /// Errors  constructor: RunFailure{invalid_program} naming what this executor or the device lacks;
 ///         all: RunFailure from the fabric (a peer failed) or the device
@@ -55,23 +58,14 @@ class Runner {
   /// The last step, with the tracks, names, ids and classes of the simulator's trace.
   Trace trace() const;
 
-  /// The trained tensors of the unsharded model, and the runs of their elements that this rank
-  /// updates, ascending in StateRun::local (executor/layout/state.hpp).
-  const std::vector<StateTensor>& state_tensors() const;
-  const std::vector<StateRun>& state_runs() const;
-  /// The same for frozen parameters; their `local` is for read_frozen.
-  const std::vector<StateTensor>& frozen_tensors() const;
-  std::vector<StateRun> frozen_runs() const;
-  void read_frozen(std::int64_t local, std::span<double> to) const;
-  /// Format of parameters and moments in read_state and load_state: fp32 or fp64; 8-byte integers
-  /// with Arithmetic::ring (settings.hpp).
-  models::DType state_format() const;
-  /// Format of gradients in read_state (tests).
-  models::DType gradient_format() const;
-  /// Copy `count` elements from element `local` on, all in one run. Parameters are the optimizer's
-  /// master copies. Gradients can be read inside `before_update` only; they include the loss scale.
-  void read_state(StateKind kind, std::int64_t local, std::int64_t count, void* to) const;
-  void load_state(StateKind kind, std::int64_t local, std::int64_t count, const void* from);
+  /// The tensors of the unsharded model, trained and frozen, and the elements of them that this
+  /// rank updates, ascending in `local`, or holds.
+  const Layout& layout() const;
+  /// The state of those elements, for checkpoints and exports; with Arithmetic::ring it is 8-byte
+  /// integers. Parameters are the optimizer's master copies. What is read or loaded at once is of
+  /// one run. Gradients can be read inside `before_update` only; they include the loss scale.
+  Weights& weights();
+  const Weights& weights() const;
   /// The next step's loss scale and its history; nullopt: there is nothing to keep of it.
   std::optional<LossScaleState> loss_scale() const;
   void load_loss_scale(const LossScaleState& state);

@@ -88,10 +88,6 @@ Samples::Samples(const RankContext& rank, HeldMemory& memory)
                             micro_batches * view_.elements() * width_of(view_.dtype));
 }
 
-std::byte* Samples::part(std::int64_t number) const {
-  return batch_ == nullptr ? nullptr : batch_ + number * tokens() * 8;
-}
-
 double Samples::weight() const {
   const models::Program& program = rank_.program;
   const models::StepShape& of = program.step;

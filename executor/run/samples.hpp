@@ -35,7 +35,9 @@ class Samples {
   void report(Reducer& reducer, StepOutcome& outcome) const;
 
  private:
-  std::byte* part(std::int64_t number) const;
+  std::byte* part(std::int64_t number) const {
+    return batch_ == nullptr ? nullptr : batch_ + number * tokens() * 8;
+  }
   /// Tokens of a sequence that have a label.
   std::int64_t labelled() const;
   /// This rank's part of the loss, over its micro-batches: the bits of a double, or in ring

@@ -7,6 +7,7 @@
 #include "executor/launch/process_name.hpp"
 #include "executor/pretrained/pretrained.hpp"
 #include "executor/run/expert_rows.hpp"
+#include "executor/run/weights.hpp"
 #include "executor/session/rank_result.hpp"
 #include "executor/session/rank_session.hpp"
 #include "executor/session/session_checkpoints.hpp"
@@ -58,7 +59,7 @@ class RankRun {
   void train() {
     first_ = checkpoints_.resume(runner_);
     initial_.reset();
-    const bool all_trained = runner_.frozen_tensors().empty();
+    const bool all_trained = runner_.layout().frozen_tensors().empty();
     if (first_ > 0 && options_.initial && all_trained && rank_ == 0) {
       session_.note("--init is ignored: the checkpoint has newer parameters");
     }
@@ -98,15 +99,16 @@ class RankRun {
   /// Fails early where the file cannot be written.
   std::unique_ptr<PretrainedExport> exporter() const {
     if (rank_ == 0) require_writable(*options_.exported);
-    return std::make_unique<PretrainedExport>(*options_.exported, question_.model,
-                                              runner_.state_format(), exported_tensors());
+    return std::make_unique<PretrainedExport>(
+        *options_.exported, question_.model, runner_.weights().formats().state, exported_tensors());
   }
 
   /// Trained tensors and, unless only adapters are trained, the model's frozen ones.
   std::vector<StateTensor> exported_tensors() const {
-    std::vector<StateTensor> all = runner_.state_tensors();
+    std::vector<StateTensor> all = runner_.layout().tensors();
     if (models::trains_adapters(question_.plan)) return all;
-    all.insert(all.end(), runner_.frozen_tensors().begin(), runner_.frozen_tensors().end());
+    all.insert(all.end(), runner_.layout().frozen_tensors().begin(),
+               runner_.layout().frozen_tensors().end());
     return all;
   }
 
@@ -115,15 +117,16 @@ class RankRun {
     if (rank_ == 0) export_->create();
     session_.barrier("export begun");
     export_->write(
-        {.tensors = runner_.state_tensors(),
-         .runs = runner_.state_runs(),
+        {.tensors = runner_.layout().tensors(),
+         .runs = runner_.layout().runs(),
          .read = [this](std::int64_t local, std::span<double> to) { read_parameters(local, to); }});
     if (!models::trains_adapters(question_.plan)) {
-      export_->write({.tensors = runner_.frozen_tensors(),
-                      .runs = runner_.frozen_runs(),
-                      .read = [this](std::int64_t local,
-                                     std::span<double> to) { runner_.read_frozen(local, to); },
-                      .first = runner_.state_tensors().size()});
+      export_->write(
+          {.tensors = runner_.layout().frozen_tensors(),
+           .runs = runner_.layout().frozen_runs(),
+           .read = [this](std::int64_t local,
+                          std::span<double> to) { runner_.weights().read_frozen(local, to); },
+           .first = runner_.layout().tensors().size()});
     }
     session_.barrier("export written");
     if (rank_ == 0) export_->commit();
@@ -132,11 +135,11 @@ class RankRun {
 
   void read_parameters(std::int64_t local, std::span<double> to) {
     session_.watchdog().alive();
-    if (runner_.state_format() == models::DType::fp64) {
-      return runner_.read_state(StateKind::parameter, local, std::ssize(to), to.data());
+    if (runner_.weights().formats().state == models::DType::fp64) {
+      return runner_.weights().read_state(StateKind::parameter, local, std::ssize(to), to.data());
     }
     std::vector<float> narrow(to.size());
-    runner_.read_state(StateKind::parameter, local, std::ssize(to), narrow.data());
+    runner_.weights().read_state(StateKind::parameter, local, std::ssize(to), narrow.data());
     std::copy(narrow.begin(), narrow.end(), to.begin());
   }
 

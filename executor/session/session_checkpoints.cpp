@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "executor/errors.hpp"
+#include "executor/run/weights.hpp"
 #include "sim/input/text.hpp"
 
 namespace orrery::executor {
@@ -59,7 +60,7 @@ Checkpoints SessionCheckpoints::of(const Runner& runner) const {
       {"seq_len", std::to_string(plan.seq_len)},
       {"precision", std::string{models::name(plan.precision)}}};
   // A checkpoint has trained parameters only: frozen ones must come from the same source again.
-  if (!runner.frozen_tensors().empty())
+  if (!runner.layout().frozen_tensors().empty())
     inputs.emplace_back("init", options_.initial.value_or("seed"));
   return {{.folder = *options_.checkpoint,
            .rank = session_.placed().rank,
@@ -71,8 +72,8 @@ Checkpoints SessionCheckpoints::of(const Runner& runner) const {
                  if (first_) session_.note(printable(what));
                }},
           {.model = question_.model.name,
-           .tensors = runner.state_tensors(),
-           .format = runner.state_format(),
+           .tensors = runner.layout().tensors(),
+           .format = runner.weights().formats().state,
            .seed = options_.seed,
            .inputs = std::move(inputs),
            .changed = options_.resume_changed ? Changed::accepted : Changed::refused}};

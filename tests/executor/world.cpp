@@ -11,6 +11,7 @@
 #include "executor/device/cpu/cpu_device.hpp"
 #include "executor/errors.hpp"
 #include "executor/fabric/threads/thread_fabric.hpp"
+#include "executor/run/weights.hpp"
 #include "models/lowering/lower.hpp"
 #include "models/plan/conflicts.hpp"
 #include "models/software/software.hpp"
@@ -29,19 +30,20 @@ class Gathering {
   void take(const Runner& runner, StateKind kind, Tensors& into, Whose whose = Whose::writer) {
     const std::lock_guard guard{lock_};
     const bool of_gradient = kind == StateKind::gradient;
-    const models::DType format = of_gradient ? runner.gradient_format() : runner.state_format();
-    for (const StateTensor& each : runner.state_tensors()) {
+    const models::DType format =
+        of_gradient ? runner.weights().formats().gradient : runner.weights().formats().state;
+    for (const StateTensor& each : runner.layout().tensors()) {
       into[each.name].resize(static_cast<std::size_t>(each.elements()), std::nan(""));
     }
-    for (const StateRun& run : runner.state_runs()) {
+    for (const StateRun& run : runner.layout().runs()) {
       if (whose == Whose::writer && !run.writer) continue;
-      std::vector<double>& to = into[runner.state_tensors()[run.tensor].name];
+      std::vector<double>& to = into[runner.layout().tensors()[run.tensor].name];
       double* first = to.data() + run.offset;
       if (bits(format) == 64) {
-        runner.read_state(kind, run.local, run.count, first);
+        runner.weights().read_state(kind, run.local, run.count, first);
       } else {
         std::vector<float> narrow(static_cast<std::size_t>(run.count));
-        runner.read_state(kind, run.local, run.count, narrow.data());
+        runner.weights().read_state(kind, run.local, run.count, narrow.data());
         std::copy(narrow.begin(), narrow.end(), first);
       }
     }
@@ -169,9 +171,9 @@ Outcome run(const Job& job) {
 
 void go_on_from(const Outcome& left, std::int64_t steps, Runner& runner) {
   const auto load = [&](StateKind kind, const Tensors& from) {
-    for (const StateRun& run : runner.state_runs()) {
-      const auto& values = from.at(runner.state_tensors()[run.tensor].name);
-      runner.load_state(kind, run.local, run.count, values.data() + run.offset);
+    for (const StateRun& run : runner.layout().runs()) {
+      const auto& values = from.at(runner.layout().tensors()[run.tensor].name);
+      runner.weights().load_state(kind, run.local, run.count, values.data() + run.offset);
     }
   };
   load(StateKind::parameter, left.parameters);

@@ -78,10 +78,6 @@ Request StagedFabric::transfer(const TransferCall& call, TransferEnd end) {
   return open_.keep(std::move(open));
 }
 
-bool StagedFabric::test(Request request) {
-  return carrier_.test(open_.at(request).carried);
-}
-
 void StagedFabric::wait(Request request) {
   StagedCall& open = open_.at(request);
   carrier_.wait(open.carried);

@@ -6,6 +6,7 @@
 #include "executor/device/cpu/cpu_device.hpp"
 #include "executor/fabric/threads/thread_fabric.hpp"
 #include "executor/run/random.hpp"
+#include "executor/run/weights.hpp"
 #include "tests/executor/world.hpp"
 
 namespace orrery::executor {
@@ -18,11 +19,11 @@ class Loss {
       : program_{lowered(model, plan)},
         fabric_{world_.fabric(0)},
         runner_{program_, software_, device_, *fabric_, settings()} {
-    for (const StateTensor& each : runner_.state_tensors()) {
+    for (const StateTensor& each : runner_.layout().tensors()) {
       values_.emplace_back(static_cast<std::size_t>(each.elements()));
     }
-    for (const StateRun& run : runner_.state_runs()) {
-      runner_.read_state(StateKind::parameter, run.local, run.count, at(values_, run));
+    for (const StateRun& run : runner_.layout().runs()) {
+      runner_.weights().read_state(StateKind::parameter, run.local, run.count, at(values_, run));
     }
   }
 
@@ -30,8 +31,8 @@ class Loss {
   double at_distance(std::size_t which, const std::vector<double>& way, double by) {
     std::vector<std::vector<double>> moved = values_;
     for (std::size_t i = 0; i < way.size(); ++i) moved[which][i] += by * way[i];
-    for (const StateRun& run : runner_.state_runs()) {
-      runner_.load_state(StateKind::parameter, run.local, run.count, at(moved, run));
+    for (const StateRun& run : runner_.layout().runs()) {
+      runner_.weights().load_state(StateKind::parameter, run.local, run.count, at(moved, run));
     }
     runner_.finish_loading(0);
     return runner_.step(0).loss;
@@ -51,8 +52,9 @@ class Loss {
     settings.before_update = [this] {
       gradients_.clear();
       for (const auto& each : values_) gradients_.emplace_back(each.size());
-      for (const StateRun& run : runner_.state_runs()) {
-        runner_.read_state(StateKind::gradient, run.local, run.count, at(gradients_, run));
+      for (const StateRun& run : runner_.layout().runs()) {
+        runner_.weights().read_state(StateKind::gradient, run.local, run.count,
+                                     at(gradients_, run));
       }
     };
     return settings;
@@ -76,7 +78,7 @@ void check_gradients(const models::Model& model) {
   loss.at_distance(0, nowhere, 0);
   const auto gradients = loss.gradients();
   for (std::size_t t = 0; t < gradients.size(); ++t) {
-    INFO(loss.runner().state_tensors()[t].name);
+    INFO(loss.runner().layout().tensors()[t].name);
     const RandomStream random{7, t};
     std::vector<double> way(gradients[t].size());
     double expected = 0, length = 0;

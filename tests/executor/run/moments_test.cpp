@@ -4,6 +4,7 @@
 
 #include "executor/device/cpu/cpu_device.hpp"
 #include "executor/device/eight_bits.hpp"
+#include "executor/run/weights.hpp"
 #include "models/program/memory.hpp"
 #include "tests/executor/cuts.hpp"
 
@@ -115,10 +116,10 @@ TEST_CASE("A run goes on from moments in few bits as if it had not ended") {
     go_on_from(begun, 2, runner);
     CHECK(runner.step(2).loss == straight.steps[2].loss);
     Tensors masters;
-    for (const StateRun& each : runner.state_runs()) {
+    for (const StateRun& each : runner.layout().runs()) {
       std::vector<double> values(static_cast<std::size_t>(each.count));
-      runner.read_state(StateKind::parameter, each.local, each.count, values.data());
-      const auto& whole = straight.parameters.at(runner.state_tensors()[each.tensor].name);
+      runner.weights().read_state(StateKind::parameter, each.local, each.count, values.data());
+      const auto& whole = straight.parameters.at(runner.layout().tensors()[each.tensor].name);
       CHECK(std::equal(values.begin(), values.end(), whole.begin() + each.offset));
     }
   }

@@ -10,6 +10,7 @@
 #include "executor/device/cpu/cpu_device.hpp"
 #include "executor/errors.hpp"
 #include "executor/fabric/threads/thread_fabric.hpp"
+#include "executor/run/weights.hpp"
 #include "models/model/counts.hpp"
 #include "models/program/memory.hpp"
 #include "tests/executor/world.hpp"
@@ -206,11 +207,11 @@ TEST_CASE("Each element of the model's state has one writer") {
       const auto fabric = world.fabric(rank);
       const Runner runner{program, cpu_software(), device, *fabric, {}};
       const std::lock_guard guard{lock};
-      for (const StateTensor& each : runner.state_tensors()) {
+      for (const StateTensor& each : runner.layout().tensors()) {
         written[each.name].resize(static_cast<std::size_t>(each.elements()));
       }
-      for (const StateRun& run : runner.state_runs()) {
-        auto& counts = written[runner.state_tensors()[run.tensor].name];
+      for (const StateRun& run : runner.layout().runs()) {
+        auto& counts = written[runner.layout().tensors()[run.tensor].name];
         for (std::int64_t i = 0; run.writer && i < run.count; ++i) {
           ++counts[static_cast<std::size_t>(run.offset + i)];
         }
