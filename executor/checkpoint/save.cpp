@@ -1,14 +1,11 @@
 // Writes a checkpoint.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 
 #include "executor/checkpoint/checkpoint.hpp"
 #include "executor/checkpoint/parts.hpp"
 #include "executor/crc32c.hpp"
-#include "executor/errors.hpp"
 
 namespace orrery::executor {
 

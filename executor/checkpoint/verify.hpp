@@ -3,7 +3,6 @@
 // that wrote them.
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 

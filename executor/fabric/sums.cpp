@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "executor/device/copy_bytes.hpp"
 #include "executor/device/half.hpp"

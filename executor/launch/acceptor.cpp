@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 
-#include <array>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>

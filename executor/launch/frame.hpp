@@ -2,7 +2,6 @@
 // The encoding of the store's frames: numbers are little-endian, texts have their length before
 // them.
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <sys/prctl.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <fstream>

@@ -3,7 +3,6 @@
 // proof of knowing them that does not reveal them. Random numbers and the HMAC are libsodium's.
 
 #include <array>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -6,7 +6,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <string>
 #include <string_view>
 #include <utility>
 

@@ -1,7 +1,6 @@
 #include "executor/layout/block_plan.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "executor/device/fp8_operand.hpp"
 #include "sim/errors.hpp"

@@ -4,7 +4,6 @@
 // its first use to its last. Where the bases lie is decided by memory_plan.hpp and layout.hpp.
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "executor/device/device.hpp"

@@ -1,7 +1,6 @@
 #include "executor/layout/sequences.hpp"
 
 #include <atomic>
-#include <numeric>
 
 namespace orrery::executor {
 

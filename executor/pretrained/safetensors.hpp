@@ -3,12 +3,10 @@
 // length of a JSON header, little-endian, the header, the tensors' bytes one after another.
 // Source  https://github.com/huggingface/safetensors, section Format
 
-#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 

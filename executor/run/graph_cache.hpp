@@ -7,9 +7,7 @@
 // A segment runs operation by operation the first time, because the device may choose algorithms
 // and allocate memory then. It is captured the second time and replayed from then on.
 
-#include <cstdint>
 #include <functional>
-#include <string>
 #include <unordered_map>
 #include <vector>
 

@@ -1,7 +1,6 @@
 // One block: its operands, its kernels, and the collectives between them.
 
 #include <algorithm>
-#include <array>
 
 #include "executor/device/fp8_operand.hpp"
 #include "executor/run/blocks.hpp"

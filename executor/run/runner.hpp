@@ -11,8 +11,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "executor/device/device.hpp"
 #include "executor/fabric/fabric.hpp"

@@ -1,6 +1,5 @@
 #include "executor/session/memory_check.hpp"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>

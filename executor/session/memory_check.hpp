@@ -7,7 +7,6 @@
 #include "executor/launch/environment.hpp"
 #include "executor/session/session.hpp"
 #include "models/prediction/prediction.hpp"
-#include "sim/quantity.hpp"
 
 namespace orrery::executor {
 

@@ -1,7 +1,6 @@
 // Softmax of attention scores with mask and scale, for unfused attention, and rotary positions.
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "executor/device/cpu/call.hpp"

@@ -1,7 +1,6 @@
 // Embedding and head: lookups in the token table, and the loss over a shard of the vocabulary.
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "executor/device/cpu/call.hpp"

@@ -1,4 +1,3 @@
-#include <cstring>
 
 #include "executor/device/copy_bytes.hpp"
 #include "executor/fabric/sums.hpp"

@@ -7,7 +7,7 @@ namespace orrery::executor {
 namespace {
 
 /// Every part is one message; those of a member for itself are copied.
-class Parts final : public TcpCollective {
+class TcpParts final : public TcpCollective {
  public:
   using TcpCollective::TcpCollective;
 
@@ -40,7 +40,7 @@ class Parts final : public TcpCollective {
 }  // namespace
 
 std::shared_ptr<TcpCall> start_parts(const CollectiveJob& job) {
-  return started<Parts>(job);
+  return started<TcpParts>(job);
 }
 
 }  // namespace orrery::executor

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 
 #include "executor/device/copy_bytes.hpp"
 #include "executor/fabric/sums.hpp"

@@ -1,8 +1,5 @@
 #include "executor/fabric/tcp/tcp_fabric.hpp"
 
-#include <algorithm>
-#include <cstring>
-
 #include "executor/device/copy_bytes.hpp"
 #include "sim/errors.hpp"
 

@@ -1,7 +1,6 @@
 #include "executor/fabric/threads/thread_fabric.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <utility>
 

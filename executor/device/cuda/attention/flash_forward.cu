@@ -2,8 +2,6 @@
 // from the last to the first. Values are copied while scores are computed, and the next keys while
 // values are added up.
 
-#include <algorithm>
-
 #include "executor/device/cuda/attention/flash_products.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
 

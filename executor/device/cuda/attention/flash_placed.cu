@@ -6,6 +6,7 @@
 
 #include "executor/device/cuda/attention/flash_calls.hpp"
 #include "executor/device/cuda/attention/spread_rows.hpp"
+#include "executor/device/cuda/kernels/clear.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
 #include "executor/device/cuda/kernels/number_code.hpp"
 

@@ -2,7 +2,6 @@
 // One attention as its kernels get it: sizes, which keys a query sees, and where the rows of a head
 // are. A row of `qkv` has [query heads | key heads | value heads], head_dim elements each.
 
-#include <cmath>
 #include <cstdint>
 #include <type_traits>
 

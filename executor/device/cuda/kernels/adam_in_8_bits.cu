@@ -2,7 +2,6 @@
 // blocks of numbers, one number per thread.
 
 #include <algorithm>
-#include <array>
 
 #include "executor/device/adam.hpp"
 #include "executor/device/cuda/kernels/call.hpp"

@@ -2,6 +2,7 @@
 // were chosen, in token order, as on the CPU (device/cpu/experts.cpp); every kernel that moves rows
 // counts them again. In a dropless plan slots suffice: the runner has checked.
 
+#include "executor/device/cuda/kernels/clear.hpp"
 #include "executor/device/cuda/kernels/group_code.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
 #include "executor/device/cuda/kernels/number_code.hpp"

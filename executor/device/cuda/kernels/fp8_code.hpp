@@ -8,7 +8,6 @@
 #include "executor/device/cuda/kernels/pack_code.hpp"
 #include "executor/device/fp8.hpp"
 #include "executor/device/fp8_operand.hpp"
-#include "sim/errors.hpp"
 
 #ifndef ORRERY_EMULATED
 #include <cuda_fp8.h>

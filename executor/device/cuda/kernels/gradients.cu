@@ -2,6 +2,7 @@
 // gradients.
 
 #include "executor/device/cuda/kernels/call.hpp"
+#include "executor/device/cuda/kernels/clear.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
 #include "executor/device/cuda/kernels/number_code.hpp"
 #include "executor/device/cuda/kernels/pack_code.hpp"

@@ -1,7 +1,6 @@
 #pragma once
 // Memory access in kernels: packs of numbers that are moved in accesses of 16 bytes.
 
-#include <cstddef>
 #include <cstdint>
 
 #include "executor/device/cuda/kernels/device_code.hpp"

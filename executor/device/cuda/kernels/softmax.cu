@@ -1,7 +1,5 @@
 // Softmax of attention scores with mask and scale, where attention is not one fused kernel.
 
-#include <cmath>
-
 #include "executor/device/cuda/kernels/call.hpp"
 #include "executor/device/cuda/kernels/group_code.hpp"
 #include "executor/device/cuda/kernels/number_code.hpp"

@@ -1,7 +1,5 @@
 #include "executor/device/cuda/products/gemms.hpp"
 
-#include <algorithm>
-
 #include "executor/device/cuda/errors.hpp"
 #include "executor/device/cuda/products/product_plan.hpp"
 #include "executor/device/row_steps.hpp"

@@ -7,7 +7,6 @@
 #include "executor/device/cuda/errors.hpp"
 #include "executor/device/cuda/products/product_plan.hpp"
 #include "executor/device/grouped.hpp"
-#include "executor/errors.hpp"
 
 namespace orrery::executor::cuda {
 
