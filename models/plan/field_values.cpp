@@ -35,30 +35,31 @@ Json scalar_of(std::string_view text) {
   return std::string{text};
 }
 
-void PlanField::read_value(const Node& value, Plan& plan) const {
-  if (read) {
-    read(value, plan);
-  } else if (count) {
-    plan.*count = value.integer(least, most);
+void PlanField::read_value(const Node& given, Plan& plan) const {
+  const auto own = read ? read : value.read;
+  if (own) {
+    own(given, plan);
+  } else if (value.count) {
+    plan.*value.count = given.integer(value.least, value.most);
   } else {
-    plan.*on = value.as<bool>();
+    plan.*value.on = given.as<bool>();
   }
 }
 
 Json PlanField::json(const Plan& plan) const {
   static const Plan usual;
   const auto value_in = [&](const Plan& each) {
-    if (write) return write(each);
-    return count ? Json(each.*count) : Json(each.*on);
+    if (const auto own = write ? write : value.write) return own(each);
+    return value.count ? Json(each.*value.count) : Json(each.*value.on);
   };
-  Json value = value_in(plan);
-  if (written == Written::where_changed && value == value_in(usual)) return nullptr;
-  return value;
+  Json own = value_in(plan);
+  if (by_default == Default::omitted && own == value_in(usual)) return nullptr;
+  return own;
 }
 
 std::string PlanField::text(const Plan& plan) const {
-  const Json value = json(plan);
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  const Json own = json(plan);
+  return own.is_string() ? own.get<std::string>() : own.dump();
 }
 
 std::string PlanField::in_cell(const Plan& plan) const {
@@ -68,15 +69,17 @@ std::string PlanField::in_cell(const Plan& plan) const {
 std::string PlanField::in_title(const Plan& plan) const {
   const bool optional = title == Title::addition || title == Title::degree_where_used;
   if (title_label.empty() || (optional && json(plan) == json(Plan{}))) return {};
-  if (kind == Kind::flag) return std::string{title_label};
+  if (value.kind == PlanValue::Kind::flag) return std::string{title_label};
   return fmt::format("{}{}{}", title_label, title_label.back() == '-' ? "" : " ", text(plan));
 }
 
 Json PlanField::json_of(std::string_view text) const {
   const bool word = !text.empty() && text.find_first_not_of("0123456789:") != text.npos;
-  const bool factors = kind == Kind::factor && text.find(':') != text.npos &&
+  using Kind = PlanValue::Kind;
+  const bool factors = value.kind == Kind::factor && text.find(':') != text.npos &&
                        text.find_first_not_of("0123456789.:") == text.npos;
-  const bool several = kind == Kind::word_list || (kind == Kind::counts && !word) || factors;
+  const bool several =
+      value.kind == Kind::word_list || (value.kind == Kind::counts && !word) || factors;
   if (!several) return scalar_of(text);
   Json list = Json::array();
   while (!text.empty()) {
@@ -88,7 +91,7 @@ Json PlanField::json_of(std::string_view text) const {
 }
 
 Json PlanField::json_of_cell(std::string_view text) const {
-  return kind == Kind::flag ? Json(text == "yes") : json_of(text);
+  return value.kind == PlanValue::Kind::flag ? Json(text == "yes") : json_of(text);
 }
 
 const PlanField& plan_field(std::string_view key) {
