@@ -18,6 +18,10 @@ namespace orrery::models {
 
 enum class Family : std::uint8_t { gpt, llama, bert, other };
 enum class Positions : std::uint8_t { none, learned, rotary, alibi };
+inline constexpr Words<Positions, 4> position_words{{{Positions::none, "none"},
+                                                     {Positions::learned, "learned"},
+                                                     {Positions::rotary, "rotary"},
+                                                     {Positions::alibi, "alibi"}}};
 
 /// A decoder or encoder, dense or with experts. Biases are counted where they exist.
 struct Model {

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "models/plan/fields.hpp"
+#include "sim/input/text.hpp"
 
 namespace orrery::models {
 namespace {
@@ -17,18 +17,13 @@ std::optional<double> decimal_from(std::string_view text) {
   constexpr std::string_view in_numbers = "0123456789.";
   const bool digits = !text.empty() && in_numbers.find(text.front()) != in_numbers.npos &&
                       text.find_first_not_of("0123456789.e+-") == text.npos;
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (!digits || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return number;
+  return digits ? number_in<double>(text) : std::nullopt;
 }
 
 }  // namespace
 
 Json scalar_of(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc{} && end == text.data() + text.size()) return number;
+  if (const auto number = number_in<std::int64_t>(text)) return *number;
   if (const auto decimal = decimal_from(text)) return *decimal;
   if (text == "true") return true;
   if (text == "false") return false;
@@ -82,11 +77,9 @@ Json PlanField::json_of(std::string_view text) const {
       value.kind == Kind::word_list || (value.kind == Kind::counts && !word) || factors;
   if (!several) return scalar_of(text);
   Json list = Json::array();
-  while (!text.empty()) {
-    const std::size_t at = text.find(':');
-    list.push_back(scalar_of(text.substr(0, at)));
-    text.remove_prefix(at == text.npos ? text.size() : at + 1);
-  }
+  if (text.empty()) return list;
+  if (text.ends_with(':')) text.remove_suffix(1);
+  for (const std::string_view part : split(text, ':')) list.push_back(scalar_of(part));
   return list;
 }
 
@@ -96,8 +89,7 @@ Json PlanField::json_of_cell(std::string_view text) const {
 
 const PlanField& plan_field(std::string_view key) {
   const auto fields = plan_fields();
-  const auto found = std::find_if(fields.begin(), fields.end(),
-                                  [&](const PlanField& each) { return each.key == key; });
+  const auto found = std::ranges::find(fields, key, &PlanField::key);
   ensure(found != fields.end(), "a plan has no such field");
   return *found;
 }

@@ -68,7 +68,7 @@ void take_imbalances(const std::vector<double>& of_layers, Plan& plan) {
   plan.imbalance = std::accumulate(of_layers.begin(), of_layers.end(), 0.0) / layers;
   const auto differs = [&](double each) { return each != of_layers.front(); };
   plan.layer_imbalance.clear();
-  if (std::any_of(of_layers.begin(), of_layers.end(), differs)) plan.layer_imbalance = of_layers;
+  if (std::ranges::any_of(of_layers, differs)) plan.layer_imbalance = of_layers;
 }
 
 /// A number, a list of one for each layer with experts, or a file of counted tokens, from which the
