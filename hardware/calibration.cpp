@@ -41,6 +41,16 @@ KernelCurve read_kernel(const Node& kernel) {
           .rate = positive<Bandwidth>(kernel["rate"])};
 }
 
+template <class Value>
+void read_by_format(const Node& measured, std::string_view key, Value (*read)(const Node&),
+                    std::map<DType, Value>& by_format) {
+  const auto given = measured.find(key);
+  if (!given) return;
+  for (const auto& [format, each] : given->members()) {
+    by_format[read_format(format, each)] = read(each);
+  }
+}
+
 std::vector<Concurrency> read_concurrency(const Node& measured) {
   std::vector<Concurrency> read;
   for (const Node& each : measured.elements()) {
@@ -101,26 +111,10 @@ Calibration read_calibration(const Node& measured) {
   if (const auto kernels = measured.find("kernels")) {
     for (const auto& [kind, curve] : kernels->members()) read.kernels[kind] = read_kernel(curve);
   }
-  if (const auto shapes = measured.find("gemm")) {
-    for (const auto& [format, each] : shapes->members()) {
-      read.gemm[read_format(format, each)] = read_shapes(each);
-    }
-  }
-  if (const auto products = measured.find("batched")) {
-    for (const auto& [format, each] : products->members()) {
-      read.batched[read_format(format, each)] = read_product(each);
-    }
-  }
-  if (const auto shapes = measured.find("batched_gemm")) {
-    for (const auto& [format, each] : shapes->members()) {
-      read.batched_gemm[read_format(format, each)] = read_shapes(each);
-    }
-  }
-  if (const auto shapes = measured.find("grouped_gemm")) {
-    for (const auto& [format, each] : shapes->members()) {
-      read.grouped_gemm[read_format(format, each)] = read_shapes(each);
-    }
-  }
+  read_by_format(measured, "gemm", read_shapes, read.gemm);
+  read_by_format(measured, "batched", read_product, read.batched);
+  read_by_format(measured, "batched_gemm", read_shapes, read.batched_gemm);
+  read_by_format(measured, "grouped_gemm", read_shapes, read.grouped_gemm);
   if (const auto at_once = measured.find("concurrency")) {
     read.concurrency = read_concurrency(*at_once);
   }

@@ -1,8 +1,7 @@
 #include "hardware/catalogue.hpp"
 
-#include <charconv>
-
 #include "hardware/expand.hpp"
+#include "sim/input/text.hpp"
 
 namespace orrery::hardware {
 
@@ -22,12 +21,8 @@ struct NodesByCount {
 std::optional<NodesByCount> nodes_by_count(std::string_view text) {
   const std::size_t times = text.rfind(" x ");
   if (times == std::string_view::npos) return std::nullopt;
-  NodesByCount parts{text.substr(0, times)};
-  const std::string_view digits = text.substr(times + 3);
-  const auto [end, error] =
-      std::from_chars(digits.data(), digits.data() + digits.size(), parts.count);
-  if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
-  return parts;
+  const auto count = number_in<int>(text.substr(times + 3));
+  return count ? std::optional{NodesByCount{text.substr(0, times), *count}} : std::nullopt;
 }
 
 Json expanded(const Json& cluster, std::string_view name) {

@@ -78,9 +78,8 @@ std::vector<std::string> entry_names(EntryKind kind) {
 }
 
 std::string unknown_entry(EntryKind kind, std::string_view name) {
-  std::string message = fmt::format("unknown {} '{}'; known:", named(kind).title, name);
-  for (const std::string& known : entry_names(kind)) message += " " + known;
-  return message;
+  return fmt::format("unknown {} '{}'; known: {}", named(kind).title, name,
+                     listed(entry_names(kind)));
 }
 
 }  // namespace orrery::hardware

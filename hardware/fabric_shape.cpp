@@ -153,11 +153,10 @@ void read_dragonfly(const Node& node, NodeCounts counts, ClusterFabric& fabric) 
   read_nodes_per_leaf(node, counts, fabric);
   const std::int64_t ports = std::int64_t{fabric.nodes_per_leaf} * std::max(1, counts.nics);
   const int balanced = static_cast<int>(std::min<std::int64_t>(ports, 1024));
-  const auto routers = node.find("routers_per_group");
-  const auto global = node.find("global_cables");
   fabric.direct.routers_per_group =
-      routers ? static_cast<int>(routers->integer(1, 4096)) : 2 * balanced;
-  fabric.direct.global_cables = global ? static_cast<int>(global->integer(1, 4096)) : balanced;
+      static_cast<int>(node.integer_or("routers_per_group", 1, 4096, 2 * balanced));
+  fabric.direct.global_cables =
+      static_cast<int>(node.integer_or("global_cables", 1, 4096, balanced));
   const std::int64_t of_group =
       std::int64_t{fabric.direct.routers_per_group} * fabric.nodes_per_leaf;
   const std::int64_t groups = (counts.nodes + of_group - 1) / of_group;
@@ -185,9 +184,8 @@ void read_torus(const Node& node, NodeCounts counts, ClusterFabric& fabric) {
     dimensions.fail(fmt::format("these dimensions have room for {} nodes, found {}",
                                 routers * fabric.nodes_per_leaf, counts.nodes));
   }
-  const auto cables = node.find("cables");
-  fabric.direct.cables = cables ? static_cast<int>(cables->integer(1, 4096))
-                                : fabric.nodes_per_leaf * std::max(1, counts.nics);
+  fabric.direct.cables = static_cast<int>(
+      node.integer_or("cables", 1, 4096, fabric.nodes_per_leaf * std::max(1, counts.nics)));
 }
 
 /// Refuses keys of other kinds of fabric.

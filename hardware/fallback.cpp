@@ -4,10 +4,6 @@ namespace orrery::hardware {
 
 namespace {
 
-constexpr DType every_dtype[] = {DType::fp64,  DType::fp32, DType::tf32, DType::fp16,
-                                 DType::bf16,  DType::fp8,  DType::fp4,  DType::int64,
-                                 DType::int32, DType::uint8};
-
 template <class Map, class Key>
 const typename Map::mapped_type* measured(const Map& curves, const Key& key) {
   const auto found = curves.find(key);
@@ -45,7 +41,8 @@ std::optional<GemmCurve> gemm_for(DType type, const Gpu& gpu, const std::vector<
 
 void fill_from_fallbacks(Gpu& gpu, const std::vector<Gpu>& fallbacks) {
   std::map<DType, GemmCurve> filled;
-  for (const DType type : every_dtype) {
+  for (int i = 0; i < dtype_count; ++i) {
+    const auto type = static_cast<DType>(i);
     if (!gpu.peak(type) || gpu.gemm.count(type)) continue;
     if (const auto curve = gemm_for(type, gpu, fallbacks)) filled.emplace(type, *curve);
   }

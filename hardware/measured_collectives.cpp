@@ -14,8 +14,7 @@ CollectiveTable read_table(const Node& table) {
   CollectiveTable read;
   read.operation = measured_operations[table["operation"].one_of(measured_operations)];
   read.ranks = static_cast<int>(table["ranks"].integer(2, 1 << 20));
-  const auto nodes = table.find("nodes");
-  read.nodes = nodes ? static_cast<int>(nodes->integer(1, read.ranks)) : 1;
+  read.nodes = static_cast<int>(table.integer_or("nodes", 1, read.ranks, 1));
   read.times = read_size_table(table["points"]);
   return read;
 }
@@ -26,7 +25,7 @@ std::vector<CollectiveTable> read_collective_tables(const Node& tables) {
   std::vector<CollectiveTable> read;
   for (const Node& each : tables.elements()) {
     CollectiveTable table = read_table(each);
-    const bool twice = std::any_of(read.begin(), read.end(), [&](const CollectiveTable& other) {
+    const bool twice = std::ranges::any_of(read, [&](const CollectiveTable& other) {
       return other.operation == table.operation && other.ranks == table.ranks &&
              other.nodes == table.nodes;
     });

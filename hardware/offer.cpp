@@ -8,11 +8,6 @@ namespace orrery::hardware {
 
 namespace {
 
-std::optional<Price> price_if_any(const Node& offer, std::string_view key) {
-  const auto price = offer.find(key);
-  return price ? std::optional{positive<Price>(*price)} : std::nullopt;
-}
-
 std::vector<std::string> names_of(const Node& nodes) {
   std::vector<std::string> names;
   const auto add = [&](const Node& each) {
@@ -44,9 +39,9 @@ Offer read_offer(const Node& node) {
           .date = node["date"].as<std::string>(),
           .source = source_of(node.json(), "/on_demand"),
           .on_demand = positive<Price>(node["on_demand"]),
-          .reserved_1y = price_if_any(node, "reserved_1y"),
-          .reserved_3y = price_if_any(node, "reserved_3y"),
-          .spot = price_if_any(node, "spot")};
+          .reserved_1y = positive_if_any<Price>(node, "reserved_1y"),
+          .reserved_3y = positive_if_any<Price>(node, "reserved_3y"),
+          .spot = positive_if_any<Price>(node, "spot")};
 }
 
 std::vector<Offer> offers() {

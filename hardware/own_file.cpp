@@ -12,7 +12,7 @@ namespace {
 
 bool is_path(std::string_view text) {
   const auto ends_in = [text](std::string_view suffix) {
-    return text.size() > suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
+    return text.size() > suffix.size() && text.ends_with(suffix);
   };
   return ends_in(".json") || ends_in(".xml") || text.find('/') != std::string_view::npos;
 }

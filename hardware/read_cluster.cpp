@@ -117,22 +117,19 @@ NodeType read_node(const Node& node, CollectiveConstants& constants) {
   type.gpu = read_gpu(node["gpu"]);
   type.gpus = static_cast<int>(node["gpus"].integer(1, most_gpus_per_node));
   read_scale_up(node["scale_up"], type, constants);
-  const auto nics = node.find("nics");
-  type.nics = nics ? static_cast<int>(nics->integer(0, 1024)) : 0;
+  type.nics = static_cast<int>(node.integer_or("nics", 0, 1024, 0));
   if (const auto rate = node.find("nic_bandwidth")) type.nic_bandwidth = positive<Bandwidth>(*rate);
   if (const auto rows = node.find("gpu_nics")) type.gpu_nics = read_gpu_nics(*rows, type);
   if (const auto cables = node.find("cables")) type.cables = read_cables(*cables, type);
   type.host_power = node.value_or("host_power", Power{});
-  type.purchase_price = purchase_price(node);
+  type.purchase_price = positive_if_any<Money>(node, "purchase_price");
   return type;
 }
 
 Storage read_storage(const Node& node) {
   node.only({"read", "write", "notes", "sources"});
-  Storage storage;
-  if (const auto rate = node.find("read")) storage.read = positive<Bandwidth>(*rate);
-  if (const auto rate = node.find("write")) storage.write = positive<Bandwidth>(*rate);
-  return storage;
+  return {.read = positive_if_any<Bandwidth>(node, "read"),
+          .write = positive_if_any<Bandwidth>(node, "write")};
 }
 
 void check_reach(const Node& node, const Cluster& cluster) {
@@ -154,9 +151,8 @@ void check_reach(const Node& node, const Cluster& cluster) {
 /// Adds the fallback curves that every simulation of this GPU uses to the assumptions.
 void report_fallbacks(Cluster& cluster) {
   const Gpu& gpu = cluster.gpu();
-  const bool own_attention =
-      std::any_of(gpu.attention.begin(), gpu.attention.end(),
-                  [](const auto& kernel) { return kernel.second.origin.fallback_from.empty(); });
+  const bool own_attention = std::ranges::any_of(
+      gpu.attention, [](const auto& kernel) { return kernel.second.origin.fallback_from.empty(); });
   for (FallbackNote& each : fallback_notes(gpu)) {
     const bool of_another_kernel = own_attention && each.attention;
     if (!each.of_this_gpu && !of_another_kernel) {
@@ -173,8 +169,7 @@ Cluster read_cluster(const Node& node) {
   Cluster cluster;
   cluster.node = read_node(node["node"], cluster.collectives);
   cluster.name = node.value_or<std::string>("name", cluster.node.name);
-  const auto nodes = node.find("nodes");
-  cluster.nodes = nodes ? static_cast<int>(nodes->integer(1, most_gpus)) : 1;
+  cluster.nodes = static_cast<int>(node.integer_or("nodes", 1, most_gpus, 1));
   cluster.fabric = read_fabric(node["fabric"], {cluster.nodes, cluster.node.nics});
   read_network_constants(node["fabric"], cluster);
   check_reach(node, cluster);

@@ -15,7 +15,7 @@ Switch read_switch(const Node& node) {
   return {.name = node["name"].as<std::string>(),
           .ports = static_cast<int>(node["ports"].integer(2, 4096)),
           .bandwidth = positive<Bandwidth>(node["bandwidth"]),
-          .purchase_price = purchase_price(node)};
+          .purchase_price = positive_if_any<Money>(node, "purchase_price")};
 }
 
 /// Default: by destination on InfiniBand and on shapes that are not trees, packet spraying

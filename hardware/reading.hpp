@@ -42,9 +42,10 @@ inline DType read_format(const std::string& format, const Node& place) {
   return *type;
 }
 
-inline std::optional<Money> purchase_price(const Node& node) {
-  const auto price = node.find("purchase_price");
-  return price ? std::optional{positive<Money>(*price)} : std::nullopt;
+template <class Q>
+std::optional<Q> positive_if_any(const Node& node, std::string_view key) {
+  const auto value = node.find(key);
+  return value ? std::optional{positive<Q>(*value)} : std::nullopt;
 }
 
 }  // namespace orrery::hardware

@@ -29,7 +29,7 @@ std::vector<std::string> words_of(std::string_view name) {
 }
 
 bool holds(const std::vector<std::string>& words, std::string_view word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
+  return std::ranges::find(words, word) != words.end();
 }
 
 /// The form factor of a board, empty if its name does not state it.
@@ -47,7 +47,7 @@ bool is_size(const std::string& word) {
 }
 
 bool same_model(const std::vector<std::string>& entry, const std::vector<std::string>& reported) {
-  return std::all_of(entry.begin(), entry.end(), [&](const std::string& word) {
+  return std::ranges::all_of(entry, [&](const std::string& word) {
     return is_size(word) || word == form_of(entry) || holds(reported, word);
   });
 }

@@ -46,7 +46,7 @@ int most_nodes(OfferScope scope) {
 }
 
 bool names(const Offer& offer, std::string_view node) {
-  return std::find(offer.nodes.begin(), offer.nodes.end(), node) != offer.nodes.end();
+  return std::ranges::find(offer.nodes, node) != offer.nodes.end();
 }
 
 std::string source_of(const Offer& offer) {
@@ -133,13 +133,10 @@ void drop_listed_price(Json& cluster) {
   cluster["sources"].erase(price_pointer);
   const auto assumptions = cluster.find("assumptions");
   if (assumptions == cluster.end() || !assumptions->is_array()) return;
-  assumptions->erase(std::remove_if(assumptions->begin(), assumptions->end(),
-                                    [](const Json& each) {
-                                      return each.is_string() &&
-                                             each.get_ref<const std::string&>().rfind(price_key,
-                                                                                      0) == 0;
-                                    }),
-                     assumptions->end());
+  Json::array_t& sentences = assumptions->get_ref<Json::array_t&>();
+  std::erase_if(sentences, [](const Json& each) {
+    return each.is_string() && each.get_ref<const std::string&>().starts_with(price_key);
+  });
 }
 
 void set_nodes(Cluster& cluster, int nodes) {

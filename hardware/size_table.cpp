@@ -33,9 +33,7 @@ SizeTable::SizeTable(std::vector<Point> points) : points_{std::move(points)} {
 
 Time SizeTable::at(Bytes size) const {
   ensure(!points_.empty(), "a measured table has a point");
-  const auto above =
-      std::lower_bound(points_.begin(), points_.end(), size,
-                       [](const Point& point, Bytes wanted) { return point.first < wanted; });
+  const auto above = std::ranges::lower_bound(points_, size, {}, &Point::first);
   if (above == points_.begin()) return points_.front().second;
   if (above != points_.end()) return between(above[-1], *above, size);
   const Point& last = points_.back();

@@ -88,8 +88,8 @@ class RadixHeap {
 
   bool due_at_once(const std::vector<Entry>& bucket) const {
     constexpr std::size_t crowd = 256;
-    return bucket.size() > crowd && std::all_of(bucket.begin(), bucket.end(),
-                                                [this](const Entry& x) { return x.time == base_; });
+    return bucket.size() > crowd &&
+           std::ranges::all_of(bucket, [this](const Entry& x) { return x.time == base_; });
   }
 
   std::array<std::vector<Entry>, 64> buckets_;

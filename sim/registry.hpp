@@ -42,8 +42,7 @@ class Registry {
 
  private:
   auto find(std::string_view name) const {
-    return std::find_if(entries_.begin(), entries_.end(),
-                        [&](const auto& each) { return each.first == name; });
+    return std::ranges::find(entries_, name, &std::pair<std::string, T>::first);
   }
 
   std::string kind_;

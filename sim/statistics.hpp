@@ -19,7 +19,7 @@ namespace orrery {
 template <class Value>
 Value quantile(std::vector<Value> values, double share) {
   ensure(!values.empty() && share >= 0 && share <= 1, "a quantile needs at least one value");
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   const double place = share * static_cast<double>(values.size() - 1);
   const auto low = static_cast<std::size_t>(place);
   const std::size_t high = std::min(low + 1, values.size() - 1);

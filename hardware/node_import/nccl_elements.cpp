@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "sim/errors.hpp"
+#include "sim/input/text.hpp"
 
 namespace orrery::hardware {
 
@@ -103,7 +104,7 @@ Bandwidth pcie_rate(const XmlTree& pci) {
   for (const auto& [text, rate] : generations) {
     if (text == transfers) lane = rate;
   }
-  const int width = whole_number<int>(attribute_of(pci, "link_width")).value_or(0);
+  const int width = number_in<int>(attribute_of(pci, "link_width")).value_or(0);
   return Bandwidth{lane * (width > 0 && width <= 32 ? width : 16) / 80 * 1e9};
 }
 
@@ -113,14 +114,14 @@ Bandwidth socket_rate(const XmlTree& cpu) {
   if (arch == "ppc64") return 32_GBps;
   if (arch == "arm64") return 6_GBps;
   if (vendor == "AuthenticAMD") return 16_GBps;
-  const int model = whole_number<int>(attribute_of(cpu, "modelid")).value_or(0);
+  const int model = number_in<int>(attribute_of(cpu, "modelid")).value_or(0);
   if (model >= 0xcf) return 40_GBps;
   if (model >= 0x8f) return 22_GBps;
   return model >= 0x55 ? 10_GBps : 6_GBps;
 }
 
 Bandwidth gpu_link_rate(const XmlTree& gpu, bool xgmi) {
-  const int sm = whole_number<int>(attribute_of(gpu, "sm")).value_or(0);
+  const int sm = number_in<int>(attribute_of(gpu, "sm")).value_or(0);
   const std::string gcn = attribute_of(gpu, "gcn");
   if (xgmi) return gcn == "gfx942" || gcn == "942" || gcn == "gfx940" ? 48_GBps : 36_GBps;
   if (sm >= 100) return Bandwidth{40.1e9};

@@ -20,15 +20,6 @@ XmlTree xml_tree(std::string_view text, const std::string& name);
 /// The text of an attribute, empty if the element has none.
 std::string attribute_of(const XmlTree& element, const std::string& key);
 
-/// The whole text as a number, or nothing.
-template <class T>
-std::optional<T> whole_number(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc{} && end == text.data() + text.size();
-  return whole ? std::optional{value} : std::nullopt;
-}
-
 /// Bandwidth of a PCIe device's link, per direction: rate of a lane times lanes, 16 if not stated.
 /// Source  NCCL, src/graph/topo.cc, kvDictPciGen: 15 to 480 x 100 Mb/s a lane; over 80 in GB/s
 Bandwidth pcie_rate(const XmlTree& pci);

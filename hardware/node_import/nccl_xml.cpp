@@ -13,6 +13,7 @@
 #include "hardware/node_import/nccl_elements.hpp"
 #include "hardware/node_import/node_parts.hpp"
 #include "sim/errors.hpp"
+#include "sim/input/text.hpp"
 
 namespace orrery::hardware {
 
@@ -21,8 +22,8 @@ namespace {
 using Tree = XmlTree;
 
 bool has_prefix(const std::string& text, std::initializer_list<std::string_view> heads) {
-  return std::any_of(heads.begin(), heads.end(),
-                     [&](std::string_view head) { return text.rfind(head, 0) == 0; });
+  return std::ranges::any_of(heads,
+                             [&](std::string_view head) { return text.rfind(head, 0) == 0; });
 }
 
 /// A GPU or NIC with its path up to its socket: the PCIe bridges, nearest first, then the socket.
@@ -59,9 +60,8 @@ class NcclXml {
 
  private:
   static bool has(const Tree& tree, const std::string& tag) {
-    return std::any_of(tree.begin(), tree.end(), [&](const auto& child) {
-      return child.first == tag || has(child.second, tag);
-    });
+    return std::ranges::any_of(
+        tree, [&](const auto& child) { return child.first == tag || has(child.second, tag); });
   }
 
   void add_socket(const Tree& cpu) {
@@ -104,7 +104,7 @@ class NcclXml {
     for (const auto& [tag, net] : nic) {
       if (tag != "net") continue;
       constexpr double most_megabits = 1e8;
-      double megabits = whole_number<double>(attribute_of(net, "speed")).value_or(0);
+      double megabits = number_in<double>(attribute_of(net, "speed")).value_or(0);
       if (!(megabits >= 1 && megabits <= most_megabits)) megabits = 0;  // not known
       nics_.push_back({pci, &net, attribute_of(net, "name"), way, Bandwidth{megabits * 1e6 / 8}});
     }
@@ -113,9 +113,9 @@ class NcclXml {
   /// Sorts GPUs by `dev`, which is how ranks of the node are numbered.
   void sort_by_number() {
     const auto number_of = [](const PciDevice& device) {
-      return whole_number<int>(attribute_of(*device.element, "dev")).value_or(0);
+      return number_in<int>(attribute_of(*device.element, "dev")).value_or(0);
     };
-    std::stable_sort(gpus_.begin(), gpus_.end(), [&](const auto& one, const auto& other) {
+    std::ranges::stable_sort(gpus_, [&](const auto& one, const auto& other) {
       return number_of(one) < number_of(other);
     });
   }
@@ -144,15 +144,14 @@ class NcclXml {
 
   void add_gpu_link(std::size_t gpu, const Tree& link, bool xgmi, NodeParts& parts) const {
     constexpr int most_links = 64;
-    const int count = whole_number<int>(attribute_of(link, "count")).value_or(1);
+    const int count = number_in<int>(attribute_of(link, "count")).value_or(1);
     if (count < 1 || count > most_links) {
       throw InputError{name_, fmt::format("expected 1 to {} links between two GPUs, found {}",
                                           most_links, count)};
     }
     const Bandwidth rate = gpu_link_rate(*gpus_[gpu].element, xgmi) * static_cast<double>(count);
     const std::string target = attribute_of(link, "target");
-    const auto other = std::find_if(gpus_.begin(), gpus_.end(),
-                                    [&](const PciDevice& each) { return each.busid == target; });
+    const auto other = std::ranges::find(gpus_, target, &PciDevice::busid);
     const std::string own = fmt::format("gpu{}", gpu);
     if (has_prefix(attribute_of(link, "tclass"), {"0x0680"})) {
       parts.scale_up = ScaleUp::nvswitch;
@@ -185,7 +184,7 @@ class NcclXml {
   static Distance distance(const PciDevice& gpu, const PciDevice& nic) {
     if (gpu.way.back() != nic.way.back()) return Distance::sockets;
     for (const std::string& bridge : gpu.way) {
-      const auto met = std::find(nic.way.begin(), nic.way.end(), bridge);
+      const auto met = std::ranges::find(nic.way, bridge);
       if (met == nic.way.end()) continue;
       if (bridge == gpu.way.back()) return Distance::host_bridge;
       const bool first = bridge == gpu.way.front() && met == nic.way.begin();

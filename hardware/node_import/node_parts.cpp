@@ -49,7 +49,7 @@ std::vector<std::vector<int>> nearest_nics(const NodeParts& parts) {
   for (std::size_t gpu = 0; gpu < parts.distances.size(); ++gpu) {
     const auto& row = parts.distances[gpu];
     std::vector<int> nics;
-    const auto least = std::min_element(row.begin(), row.end());
+    const auto least = std::ranges::min_element(row);
     for (std::size_t nic = 0; nic < row.size(); ++nic) {
       if (row[nic] == *least) nics.push_back(static_cast<int>(nic));
     }

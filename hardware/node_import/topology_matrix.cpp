@@ -11,6 +11,7 @@
 
 #include "hardware/node_import/node_parts.hpp"
 #include "sim/errors.hpp"
+#include "sim/input/text.hpp"
 
 namespace orrery::hardware {
 
@@ -62,11 +63,7 @@ class TopologyMatrix {
  public:
   TopologyMatrix(std::string_view text, const std::string& name) : name_{name} {
     std::size_t number = 0;
-    while (!text.empty()) {
-      const std::size_t end = std::min(text.size(), text.find('\n'));
-      add({++number, cells_of(text.substr(0, end))});
-      text.remove_prefix(std::min(text.size(), end + 1));
-    }
+    for (const std::string_view line : split(text, '\n')) add({++number, cells_of(line)});
     if (columns_.empty()) throw InputError{name_, "expected the table of `nvidia-smi topo -m`"};
     check_square();
   }
@@ -159,9 +156,7 @@ class TopologyMatrix {
   Distance distance(std::size_t row, std::size_t column) const {
     return value_of(distance_words, cell(row, column)).value_or(Distance::one_switch);
   }
-  int count(IsDevice is) const {
-    return static_cast<int>(std::count_if(columns_.begin(), columns_.end(), is));
-  }
+  int count(IsDevice is) const { return static_cast<int>(std::ranges::count_if(columns_, is)); }
   /// "gpu3" or "nic0" by its place among its kind.
   std::string device(std::size_t column) const {
     const IsDevice is = is_gpu(columns_[column]) ? is_gpu : is_nic;
@@ -207,7 +202,7 @@ class TopologyMatrix {
         if (!near && !(most == Distance::numa_node && same_cpus(row, column))) continue;
         const std::size_t merged = std::min(group[row], group[column]);
         const std::size_t gone = std::max(group[row], group[column]);
-        std::replace(group.begin(), group.end(), gone, merged);
+        std::ranges::replace(group, gone, merged);
       }
     }
     return group;
@@ -222,7 +217,7 @@ class TopologyMatrix {
   }
 
   static std::vector<std::size_t> distinct(std::vector<std::size_t> groups) {
-    std::sort(groups.begin(), groups.end());
+    std::ranges::sort(groups);
     groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
     return groups;
   }
@@ -233,7 +228,7 @@ class TopologyMatrix {
     const auto switch_names = distinct(switches);
     const auto socket_names = distinct(sockets);
     const auto place = [](const std::vector<std::size_t>& all, std::size_t one) {
-      return std::lower_bound(all.begin(), all.end(), one) - all.begin();
+      return std::ranges::lower_bound(all, one) - all.begin();
     };
     for (std::size_t s = 0; s < switch_names.size(); ++s) {
       parts.cables.push_back({fmt::format("pcie{}", s),

@@ -39,7 +39,7 @@ void EventState::add_steps(const PricedProgram& priced) {
       step.after = &op.after;
       step.queue = op.queue;
       step.host_waits = op.queue == Lane::host || priced.waits_for(op);
-      step.writes_output = std::any_of(op.writes.begin(), op.writes.end(), is_output);
+      step.writes_output = std::ranges::any_of(op.writes, is_output);
       if (op.kind == OpKind::collective) step.group = group_of(op.communicator, op.queue);
     }
   }
@@ -93,7 +93,7 @@ std::uint32_t EventState::group_of(std::uint16_t communicator, Lane queue) {
   const auto same = [&](const BlockGroup& each) {
     return each.communicator == communicator && each.queue == queue;
   };
-  const auto found = std::find_if(groups_.begin(), groups_.end(), same);
+  const auto found = std::ranges::find_if(groups_, same);
   const auto id = static_cast<std::uint32_t>(found - groups_.begin());
   if (found == groups_.end()) groups_.push_back({communicator, queue});
   return id;
@@ -159,7 +159,7 @@ void EventState::refuse_unfinished() const {
 
 std::string EventState::waiting_at(const EventRank& rank) const {
   const std::vector<TaskId>& firsts = rank.first_tasks;
-  const auto next = std::upper_bound(firsts.begin(), firsts.end(), rank.progress.first_pending());
+  const auto next = std::ranges::upper_bound(firsts, rank.progress.first_pending());
   const auto at = static_cast<std::size_t>(next - firsts.begin()) - 1;
   const Instruction& each = rank.list->instructions[at];
   const std::string text = " waits at i" + std::to_string(at) + " " + std::string{name(each.op)};

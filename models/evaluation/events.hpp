@@ -13,9 +13,6 @@ namespace orrery::models {
 StepTimes evaluate_events(const PricedProgram& priced, std::uint64_t& count);
 StepTimes evaluate_events(const PricedProgram& priced);
 
-/// Test oracle: one sweep, operation by operation.
-StepTimes evaluate_operations(const PricedProgram& priced);
-
 /// Test oracle: the event engine with every rank of the mesh simulated by itself, and members of a
 /// group waiting for each other. Where the other evaluations have one entry per rank class, channel
 /// or collective, this one has an entry for each rank of the stage, tensor index varying fastest;

@@ -62,7 +62,7 @@ class InsideReplay {
       const ChainBlock& block = blocks_[run.block];
       for (std::int64_t k = 0; k < run.count; ++k) run_block(block, latest, ends, note(block));
     }
-    std::reverse(unit_starts_.begin(), unit_starts_.end());
+    std::ranges::reverse(unit_starts_);
   }
 
   const InsideTimes* times_;

@@ -5,8 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "models/evaluation/chain_times.hpp"
+#include "models/program/program.hpp"
 
 namespace orrery::models {
 
@@ -77,6 +81,27 @@ Map power(const Map& map, std::int64_t count) {
     if (count > 1) base = base.then(base);
   }
   return result;
+}
+
+/// Calls `add` with the map of each list of blocks that some phase runs, from the maps of blocks;
+/// returns each phase's number among these lists.
+template <class Map, class Add>
+std::vector<std::uint32_t> each_phase_map(const Program& program, const std::vector<Map>& blocks,
+                                          Add add) {
+  std::map<std::vector<std::pair<std::uint32_t, std::int64_t>>, std::uint32_t> known;
+  std::vector<std::uint32_t> numbers;
+  for (const Phase& phase : program.phases) {
+    std::vector<std::pair<std::uint32_t, std::int64_t>> runs;
+    for (const Invocation& each : phase.invocations) runs.emplace_back(each.block, each.count);
+    const auto next = static_cast<std::uint32_t>(known.size());
+    const auto [found, fresh] = known.try_emplace(std::move(runs), next);
+    numbers.push_back(found->second);
+    if (!fresh) continue;
+    Map all = Map::identity();
+    for (const auto& [block, count] : found->first) all = all.then(power(blocks[block], count));
+    add(all);
+  }
+  return numbers;
 }
 
 }  // namespace orrery::models

@@ -5,7 +5,7 @@
 namespace orrery::models {
 
 Time QueueTimes::last() const {
-  return *std::max_element(free.begin(), free.end());
+  return *std::ranges::max_element(free);
 }
 
 Time StepTimes::scheduled() const {

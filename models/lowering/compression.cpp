@@ -10,77 +10,67 @@ namespace orrery::models {
 
 namespace {
 
-Instruction compress_instruction(std::uint32_t phase, std::uint16_t chunk, std::uint32_t awaits) {
-  Instruction each;
-  each.op = Opcode::compress;
-  each.chunk = chunk;
-  each.target = phase;
-  each.awaits = awaits;
-  return each;
+/// A further collective of the same bucket, which counts none of its gradients again.
+JointCollective after(const JointCollective& joint, const char* suffix, Collective kind,
+                      DType dtype, Bytes bytes) {
+  return {.name = joint.name + suffix,
+          .kind = kind,
+          .communicator = joint.communicator,
+          .dtype = dtype,
+          .bytes = bytes,
+          .classes = joint.classes,
+          .first_unit = joint.first_unit};
 }
 
 }  // namespace
 
-std::uint32_t BucketReduction::add_phase(Block block) {
-  program_.phases.push_back(
-      {block.name, {{static_cast<std::uint32_t>(program_.blocks.size()), -1, 1}}});
-  program_.blocks.push_back(std::move(block));
-  return static_cast<std::uint32_t>(program_.phases.size() - 1);
-}
-
 BucketReduction::Phases BucketReduction::phases_of(std::int64_t elements) {
   const auto [known, fresh] = phases_.try_emplace(elements);
   if (!fresh) return known->second;
+  CompressionBlocks blocks = compression_blocks(inputs_, elements);
   Phases& made = known->second;
-  if (inputs_.plan.compression == Compression::power_sgd) {
-    LowRankBlocks blocks = low_rank_blocks(inputs_, elements);
-    made.compress = add_phase(std::move(blocks.compress));
-    made.second_step = add_phase(std::move(blocks.second_step));
-    made.decompress = add_phase(std::move(blocks.decompress));
-    return made;
+  made.compress = program_.add_phase(std::move(blocks.compress));
+  if (!blocks.second_step.operations.empty()) {
+    made.second_step = program_.add_phase(std::move(blocks.second_step));
   }
-  if (inputs_.plan.compression == Compression::int8) {
-    ByteBlocks blocks = byte_blocks(inputs_, elements);
-    made.compress = add_phase(std::move(blocks.compress));
-    made.second_step = add_phase(std::move(blocks.second_step));
-    made.decompress = add_phase(std::move(blocks.decompress));
-    return made;
-  }
-  const bool narrows = inputs_.plan.compression == Compression::fp16;
-  BlockPair pair = narrows ? narrowing_blocks(inputs_, elements) : top_k_blocks(inputs_, elements);
-  made.compress = add_phase(std::move(pair.forward));
-  made.decompress = add_phase(std::move(pair.backward));
+  made.decompress = program_.add_phase(std::move(blocks.decompress));
   return made;
 }
 
 Instruction BucketReduction::add(JointCollective joint, std::uint16_t chunk) {
-  program_.collectives.push_back(std::move(joint));
-  Instruction each;
-  each.op = Opcode::reduce_gradient;
-  each.chunk = chunk;
-  each.target = static_cast<std::uint32_t>(program_.collectives.size() - 1);
-  return each;
+  return {.op = Opcode::reduce_gradient,
+          .chunk = chunk,
+          .target = appended(program_.collectives, std::move(joint))};
 }
 
-/// Enlarges a persistent buffer in which each bucket of a class has a part of its own.
-void BucketReduction::hold(RankClass& ranks, std::string name, BufferKind kind, Bytes bytes) {
-  for (PersistentBuffer& each : ranks.persistent) {
-    if (each.name != name) continue;
-    each.bytes += bytes;
-    return;
-  }
-  ranks.persistent.push_back({std::move(name), kind, bytes});
+BucketReduction::Instructions BucketReduction::steps(std::vector<JointCollective> first,
+                                                     std::vector<JointCollective> second,
+                                                     std::uint16_t chunk) {
+  const Phases phases = phases_of(first.front().elements);
+  std::uint32_t awaited = no_binding;
+  const auto step = [&](std::uint32_t phase, std::vector<JointCollective>& joints) {
+    std::vector<Instruction> made{
+        {.op = Opcode::compress, .chunk = chunk, .target = phase, .awaits = awaited}};
+    for (JointCollective& each : joints) made.push_back(add(std::move(each), chunk));
+    awaited = made.back().target;
+    return made;
+  };
+  Instructions all;
+  std::vector<JointCollective> none;
+  all.compress = step(phases.compress, first);
+  if (!second.empty()) all.second_step = step(phases.second_step, second);
+  all.decompress = step(phases.decompress, none);
+  return all;
 }
 
-/// Makes a persistent buffer large enough for any bucket of a class; they use it one after another.
-void BucketReduction::hold_largest(RankClass& ranks, std::string name, BufferKind kind,
-                                   Bytes bytes) {
-  for (PersistentBuffer& each : ranks.persistent) {
-    if (each.name != name) continue;
-    each.bytes = std::max(each.bytes, bytes);
-    return;
+void BucketReduction::hold(RankClass& ranks, std::string name, BufferKind kind, Bytes bytes,
+                           Buckets share) {
+  const auto known = std::ranges::find(ranks.persistent, name, &PersistentBuffer::name);
+  if (known == ranks.persistent.end()) {
+    ranks.persistent.push_back({std::move(name), kind, bytes});
+  } else {
+    known->bytes = share == Buckets::apart ? known->bytes + bytes : std::max(known->bytes, bytes);
   }
-  ranks.persistent.push_back({std::move(name), kind, bytes});
 }
 
 std::vector<Instruction> BucketReduction::plain(std::uint32_t rank_class, const Segment& segment,
@@ -119,31 +109,20 @@ BucketReduction::Instructions BucketReduction::reduce(std::uint32_t rank_class,
 
 BucketReduction::Instructions BucketReduction::reduce_all(RankClass& ranks, JointCollective joint,
                                                           std::uint16_t chunk) {
-  const Phases phases = phases_of(joint.elements);
   joint.dtype = DType::fp16;
   joint.bytes = bytes_in(DType::fp16, joint.elements);
   hold(ranks, "narrow", BufferKind::staging, joint.bytes);
-  Instructions all{{compress_instruction(phases.compress, chunk, no_binding)}, {}, {}};
-  all.compress.push_back(add(std::move(joint), chunk));
-  all.decompress.push_back(
-      compress_instruction(phases.decompress, chunk, all.compress.back().target));
-  return all;
+  return steps({std::move(joint)}, {}, chunk);
 }
 
 BucketReduction::Instructions BucketReduction::gather_largest(RankClass& ranks,
                                                               JointCollective joint,
                                                               std::uint16_t chunk) {
-  const Phases phases = phases_of(joint.elements);
   const std::int64_t own = kept_by_top_k(inputs_.plan, joint.elements);
   const std::int64_t replicas = program_.mesh.degree(MeshAxis::data);
-  JointCollective indices{.name = joint.name + ".indices",
-                          .kind = Collective::all_gather,
-                          .communicator = joint.communicator,
-                          .dtype = DType::int32,
-                          .bytes = bytes_in(DType::int32, own * replicas),
-                          .classes = joint.classes,
-                          .first_unit = joint.first_unit,
-                          .part = 1};
+  JointCollective indices = after(joint, ".indices", Collective::all_gather, DType::int32,
+                                  bytes_in(DType::int32, own * replicas));
+  indices.part = 1;
   joint.kind = Collective::all_gather;
   joint.bytes = bytes_in(joint.dtype, own * replicas);
   hold(ranks, "residual", BufferKind::optimizer, bytes_in(program_.formats.state, joint.elements));
@@ -151,76 +130,44 @@ BucketReduction::Instructions BucketReduction::gather_largest(RankClass& ranks,
   hold(ranks, "indices", BufferKind::staging, bytes_in(DType::int32, own));
   hold(ranks, "values.all", BufferKind::staging, joint.bytes);
   hold(ranks, "indices.all", BufferKind::staging, indices.bytes);
-  Instructions all{{compress_instruction(phases.compress, chunk, no_binding)}, {}, {}};
-  all.compress.push_back(add(std::move(joint), chunk));
-  all.compress.push_back(add(std::move(indices), chunk));
-  all.decompress.push_back(
-      compress_instruction(phases.decompress, chunk, all.compress.back().target));
-  return all;
+  return steps({std::move(joint), std::move(indices)}, {}, chunk);
 }
 
 BucketReduction::Instructions BucketReduction::reduce_factors(RankClass& ranks,
                                                               JointCollective joint,
                                                               std::uint16_t chunk) {
-  const Phases phases = phases_of(joint.elements);
   const auto [rows, columns, rank] = low_rank_shape(inputs_.plan, joint.elements);
   const DType state = program_.formats.state;
   joint.low_rank_factor = true;
   joint.dtype = state;
   joint.bytes = bytes_in(state, rows * rank);
-  JointCollective other{.name = joint.name + ".q",
-                        .kind = Collective::all_reduce,
-                        .communicator = joint.communicator,
-                        .dtype = state,
-                        .bytes = bytes_in(state, columns * rank),
-                        .classes = joint.classes,
-                        .first_unit = joint.first_unit,
-                        .part = 1,
-                        .low_rank_factor = true};
+  JointCollective other =
+      after(joint, ".q", Collective::all_reduce, state, bytes_in(state, columns * rank));
+  other.part = 1;
+  other.low_rank_factor = true;
   hold(ranks, "residual", BufferKind::optimizer, bytes_in(state, rows * columns));
   hold(ranks, "q", BufferKind::optimizer, other.bytes);
   hold(ranks, "p", BufferKind::staging, joint.bytes);
-  hold_largest(ranks, "matrix", BufferKind::staging, bytes_in(state, rows * columns));
-  Instructions all{{compress_instruction(phases.compress, chunk, no_binding)}, {}, {}};
-  all.compress.push_back(add(std::move(joint), chunk));
-  all.second_step.push_back(
-      compress_instruction(phases.second_step, chunk, all.compress.back().target));
-  all.second_step.push_back(add(std::move(other), chunk));
-  all.decompress.push_back(
-      compress_instruction(phases.decompress, chunk, all.second_step.back().target));
-  return all;
+  hold(ranks, "matrix", BufferKind::staging, bytes_in(state, rows * columns), Buckets::in_turn);
+  return steps({std::move(joint)}, {std::move(other)}, chunk);
 }
 
 BucketReduction::Instructions BucketReduction::reduce_in_8_bits(RankClass& ranks,
                                                                 JointCollective joint,
                                                                 std::uint16_t chunk) {
-  const Phases phases = phases_of(joint.elements);
   const ByteShare share = byte_share(inputs_.plan, joint.elements);
   const Bytes own{share.bytes()}, all_shares = own * inputs_.plan.data;
   joint.kind = Collective::all_to_all;
   joint.dtype = DType::uint8;
   joint.bytes = all_shares;
-  JointCollective sums{.name = joint.name + ".sums",
-                       .kind = Collective::all_gather,
-                       .communicator = joint.communicator,
-                       .dtype = DType::uint8,
-                       .bytes = all_shares,
-                       .classes = joint.classes,
-                       .first_unit = joint.first_unit,
-                       .part = 0};
+  JointCollective sums = after(joint, ".sums", Collective::all_gather, DType::uint8, all_shares);
   for (const char* each : {"bytes", "bytes.all", "sums.bytes"}) {
     hold(ranks, each, BufferKind::staging, all_shares);
   }
   hold(ranks, "sum.bytes", BufferKind::staging, own);
-  hold_largest(ranks, "sum", BufferKind::staging, bytes_in(program_.formats.state, share.elements));
-  Instructions all{{compress_instruction(phases.compress, chunk, no_binding)}, {}, {}};
-  all.compress.push_back(add(std::move(joint), chunk));
-  all.second_step.push_back(
-      compress_instruction(phases.second_step, chunk, all.compress.back().target));
-  all.second_step.push_back(add(std::move(sums), chunk));
-  all.decompress.push_back(
-      compress_instruction(phases.decompress, chunk, all.second_step.back().target));
-  return all;
+  hold(ranks, "sum", BufferKind::staging, bytes_in(program_.formats.state, share.elements),
+       Buckets::in_turn);
+  return steps({std::move(joint)}, {std::move(sums)}, chunk);
 }
 
 }  // namespace orrery::models

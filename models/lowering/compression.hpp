@@ -39,10 +39,15 @@ class BucketReduction {
                                  std::uint16_t chunk);
   /// The phases that compress and decompress a bucket of this size, made once.
   Phases phases_of(std::int64_t elements);
-  std::uint32_t add_phase(Block block);
+  /// The steps around a bucket's first collectives and its second, if its method has one.
+  Instructions steps(std::vector<JointCollective> first, std::vector<JointCollective> second,
+                     std::uint16_t chunk);
   Instruction add(JointCollective joint, std::uint16_t chunk);
-  void hold(RankClass& ranks, std::string name, BufferKind kind, Bytes bytes);
-  void hold_largest(RankClass& ranks, std::string name, BufferKind kind, Bytes bytes);
+  /// Enlarges a persistent buffer in which each bucket of a class has a part of its own, or makes
+  /// it large enough for any bucket, where they use it one after another.
+  enum class Buckets : std::uint8_t { apart, in_turn };
+  static void hold(RankClass& ranks, std::string name, BufferKind kind, Bytes bytes,
+                   Buckets share = Buckets::apart);
   Instructions reduce_all(RankClass& ranks, JointCollective joint, std::uint16_t chunk);
   Instructions gather_largest(RankClass& ranks, JointCollective joint, std::uint16_t chunk);
   Instructions reduce_factors(RankClass& ranks, JointCollective joint, std::uint16_t chunk);

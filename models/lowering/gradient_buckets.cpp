@@ -6,21 +6,14 @@
 
 namespace orrery::models {
 
-bool shards_experts(const Program& program) {
-  const auto apart = [](const LayerKind& each) { return each.expert_parameters > 0; };
-  return program.mesh.degree(MeshAxis::expert_data) > 1 &&
-         std::any_of(program.kinds.begin(), program.kinds.end(), apart);
-}
-
 const Unit* sharded_experts(const Program& program, const Segment& part) {
-  if (!shards_experts(program)) return nullptr;
+  if (!program.reduces_experts()) return nullptr;
   if (part.experts.units > 0) return &program.units[part.experts.first_unit];
   const Unit& dense = program.units[part.first_unit];
   if (dense.kinds.size() == 1) return nullptr;
-  const auto found =
-      std::find_if(program.units.begin(), program.units.end(), [&](const Unit& each) {
-        return each.view == MeshView::experts && each.kinds.front() == dense.kinds.back();
-      });
+  const auto found = std::ranges::find_if(program.units, [&](const Unit& each) {
+    return each.view == MeshView::experts && each.kinds.front() == dense.kinds.back();
+  });
   return found == program.units.end() ? nullptr : &*found;
 }
 
@@ -63,7 +56,7 @@ void GradientBuckets::add(const std::vector<const ShardPart*>& parts) {
   if (!program_.sharding.gradients) return;
   for (const ShardPart* each : parts) {
     const ReducedElements elements = elements_after(*each);
-    if (shards_experts(program_) && elements.experts > 0) {
+    if (program_.reduces_experts() && elements.experts > 0) {
       largest.experts = std::max(largest.experts, elements.experts);
       ++experts;
     }
@@ -112,7 +105,7 @@ void GradientBuckets::reduce(const ShardRun& run, bool last) {
     due.emplace_back(reduced(reduction_of(program_, class_, segment), elements.dense),
                      index_of(*run.part));
   }
-  if (elements.experts > 0 && shards_experts(program_)) {
+  if (elements.experts > 0 && program_.reduces_experts()) {
     due.emplace_back(reduced(expert_reduction_of(program_, class_, segment), elements.experts),
                      experts_.next());
   }
@@ -139,12 +132,10 @@ void GradientBuckets::reduce_bucket(JointCollective joint, std::size_t bucket,
 
 std::uint32_t GradientBuckets::push(JointCollective joint, const ShardRun& run) {
   const auto copies = reduction_of_copies(program_, joint);
-  Instruction each;
-  each.op = Opcode::reduce_gradient;
-  each.chunk = run.instruction.chunk;
-  each.micro_batch = run.instruction.micro_batch;
-  each.target = static_cast<std::uint32_t>(program_.collectives.size());
-  program_.collectives.push_back(std::move(joint));
+  Instruction each{.op = Opcode::reduce_gradient,
+                   .chunk = run.instruction.chunk,
+                   .target = appended(program_.collectives, std::move(joint)),
+                   .micro_batch = run.instruction.micro_batch};
   ranks_.instructions.push_back(each);
   if (!copies) return each.target;
   const std::uint32_t inside = each.target++;

@@ -72,8 +72,6 @@ class GradientBuckets {
   std::vector<std::uint32_t> reduced_;  // by bucket: the reduction that last emptied it
 };
 
-/// Do experts have replicas of their own, each of which holds a share of their state?
-bool shards_experts(const Program& program);
 /// The unit of experts that is gathered with a part's dense unit, if there is one: those of its
 /// layer or of the head. Where embedding and head are one unit, the head's experts, whichever of
 /// them runs.

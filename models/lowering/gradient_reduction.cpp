@@ -39,7 +39,7 @@ class GradientReducer {
   std::vector<Opcode> completing(const Chunk& chunk) const {
     if (!splits_backward(chunk)) return {Opcode::backward};
     const std::vector<Invocation>& runs = program_.phases[chunk.backward].invocations;
-    const bool all = std::all_of(runs.begin(), runs.end(), [&](const Invocation& run) {
+    const bool all = std::ranges::all_of(runs, [&](const Invocation& run) {
       const LayerKind& kind = *program_.use_of(run.block).kind;
       return kind.weight_gradient || kind.parameters == 0;
     });
@@ -79,8 +79,7 @@ class GradientReducer {
   }
 
   Instruction part_of(Instruction slot, Segment segment) {
-    slot.target = static_cast<std::uint32_t>(program_.phases.size());
-    program_.phases.push_back(std::move(segment.phase));
+    slot.target = appended(program_.phases, std::move(segment.phase));
     return slot;
   }
 
@@ -122,10 +121,7 @@ class GradientReducer {
 }  // namespace
 
 Program insert_gradient_reduction(Program program, const BlockInputs& inputs) {
-  const bool experts = std::any_of(program.kinds.begin(), program.kinds.end(),
-                                   [](const auto& each) { return each.expert_parameters > 0; });
-  const bool several =
-      program.shards() > 1 || (experts && program.mesh.degree(MeshAxis::expert_data) > 1);
+  const bool several = program.shards() > 1 || program.reduces_experts();
   const StateSharding& sharding = program.sharding;
   const bool by_unit = sharding.gradients || sharding.parameters;  // insert_shards does
   if (several && !by_unit) GradientReducer{program, inputs}.run();

@@ -18,8 +18,7 @@ namespace {
 
 /// Bytes of the activation that a layer passes to the next.
 Bytes boundary_of(const Block& layer) {
-  const auto left = std::find_if(layer.operands.begin(), layer.operands.end(),
-                                 [](const Operand& each) { return each.role == Role::output; });
+  const auto left = std::ranges::find(layer.operands, Role::output, &Operand::role);
   ensure(left != layer.operands.end(), "a layer writes no output");
   return left->bytes();
 }
@@ -29,19 +28,16 @@ Bytes boundary_of(const Block& layer) {
 std::uint32_t add_kind(Program& program, const Plan& plan, std::string name, ModelPart part,
                        BlockPair pair, bool passes_gradient = true) {
   if (trains_adapters(plan)) freeze(pair, passes_gradient);
-  const auto block = static_cast<std::uint32_t>(program.blocks.size());
-  program.kinds.push_back({.name = std::move(name),
-                           .part = part,
-                           .forward = block,
-                           .backward = block + 1,
-                           .parameters = parameters_of(pair.forward),
-                           .frozen = frozen_bytes_of(pair.forward)});
+  LayerKind kind{.name = std::move(name),
+                 .part = part,
+                 .parameters = parameters_of(pair.forward),
+                 .frozen = frozen_bytes_of(pair.forward)};
   if (experts_apart(program.mesh)) {
-    program.kinds.back().expert_parameters = parameters_of(pair.forward, MeshView::experts);
+    kind.expert_parameters = parameters_of(pair.forward, MeshView::experts);
   }
-  program.blocks.push_back(std::move(pair.forward));
-  program.blocks.push_back(std::move(pair.backward));
-  return static_cast<std::uint32_t>(program.kinds.size() - 1);
+  kind.forward = appended(program.blocks, std::move(pair.forward));
+  kind.backward = appended(program.blocks, std::move(pair.backward));
+  return appended(program.kinds, std::move(kind));
 }
 
 /// What decides the kind of a layer: whether it has experts, and their imbalance; full attention
@@ -95,8 +91,7 @@ std::uint32_t add_layer_kinds(Program& program, const BlockInputs& inputs) {
     if (fresh) {
       const Model alike = layer_model(inputs.model, layer);
       const Plan plan = layer_plan(inputs.plan, traits);
-      const BlockInputs own{
-          alike, plan, inputs.software, inputs.generation, inputs.node_gpus, inputs.schedules};
+      const BlockInputs own = inputs.of(alike, plan);
       kind->second = add_kind(program, plan, name_of_kind(inputs, traits), ModelPart::layer,
                               layer_blocks(own));
     }
@@ -109,8 +104,7 @@ std::uint32_t add_layer_kinds(Program& program, const BlockInputs& inputs) {
 /// lowest of them, so it is a kind of its own.
 void add_lowest_layer(Program& program, const BlockInputs& inputs) {
   const Model lowest = layer_model(inputs.model, 0);
-  BlockPair pair = layer_blocks({lowest, inputs.plan, inputs.software, inputs.generation,
-                                 inputs.node_gpus, inputs.schedules});
+  BlockPair pair = layer_blocks(inputs.of(lowest));
   pair.forward.name = "lowest_layer.forward";
   pair.backward.name = "lowest_layer.backward";
   program.kind_of_layer.front() =

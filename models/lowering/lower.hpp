@@ -5,16 +5,13 @@
 // weight gradient of a chunk and micro-batch; their order comes from the schedules
 // (models/schedules/schedule.hpp). Left out: how long anything takes.
 
+#include <functional>
+#include <string>
+
 #include "models/operations/blocks.hpp"
 #include "models/program/program.hpp"
 
 namespace orrery::models {
-
-/// Trained parameters (elements) that one rank holds for the layers that a phase runs, before their
-/// state is sharded.
-std::int64_t owned_parameters(const Program& program, const Phase& phase);
-/// Bytes of the frozen parameters that one rank holds for them.
-Bytes frozen_parameters(const Program& program, const Phase& phase);
 
 /// A feature of model, plan or stack that the blocks only approximate; empty: none.
 std::string inexact_feature(const BlockInputs& inputs);
@@ -28,9 +25,13 @@ Program lower(const BlockInputs& inputs);
 /// 0. Starts the Program: mesh, communicators, kinds of layers with blocks for one rank, units,
 /// phases, and each stage's compute instructions in the order of its schedule.
 Program schedule_slots(const BlockInputs& inputs);
-/// Copies a kind of layer with its blocks and prefixes their names: "WORD KIND", "WORD_BLOCK".
-/// Returns the index of the copy.
-std::uint32_t copy_kind(Program& program, std::uint32_t of, const std::string& word);
+/// Which layers become kinds of their own, and how these differ.
+struct ChosenLayers {
+  std::string word;                         // before their names: "WORD KIND", "WORD_BLOCK"
+  std::function<bool(std::int64_t)> among;  // by index in the chunk
+  void (*mark)(LayerKind& copy);
+};
+void copy_kinds(Program& program, const BlockInputs& inputs, const ChosenLayers& chosen);
 /// Marks the kinds of layers that recompute. Where only some layers do, they become kinds of their
 /// own. Called by pass 0.
 void mark_recomputed(Program& program, const BlockInputs& inputs);

@@ -33,12 +33,11 @@ OperandId add_on_host(Block& block, Bytes bytes) {
   kept.role = Role::on_host;
   kept.dtype = DType::uint8;
   kept.shape = kept.uncut = {1, 1, bytes.count()};
-  block.operands.push_back(std::move(kept));
-  return static_cast<OperandId>(block.operands.size() - 1);
+  return block.add(std::move(kept));
 }
 
 bool has(const std::vector<OperandId>& ids, OperandId id) {
-  return std::find(ids.begin(), ids.end(), id) != ids.end();
+  return std::ranges::find(ids, id) != ids.end();
 }
 
 /// Appends a copy that waits, on each queue, for the last operation that writes what is copied; for
@@ -48,7 +47,7 @@ void append_after_writers(Block& block, Operation copy) {
   for (std::size_t i = 0; i < block.operations.size(); ++i) {
     const Operation& op = block.operations[i];
     const auto copied = [&](OperandId id) { return has(copy.reads, id); };
-    if (std::any_of(op.writes.begin(), op.writes.end(), copied)) {
+    if (std::ranges::any_of(op.writes, copied)) {
       last[op.queue] = static_cast<OpId>(i);
     }
   }
@@ -66,7 +65,7 @@ void prepend_before_readers(Block& block, const Operation& copy) {
       if (each != block_input) ++each;
     }
     const auto copied = [&](OperandId id) { return has(copy.writes, id); };
-    if (waits[op.queue] || std::none_of(op.reads.begin(), op.reads.end(), copied)) continue;
+    if (waits[op.queue] || std::ranges::none_of(op.reads, copied)) continue;
     waits[op.queue] = true;
     op.after.push_back(0);
   }
@@ -96,22 +95,11 @@ void offload(Block& forward, Block& backward, bool in_files) {
 }  // namespace
 
 void mark_offloaded(Program& program, const BlockInputs& inputs) {
-  const Plan& plan = inputs.plan;
-  if (plan.offload_layers == 0) return;
-  std::map<std::uint32_t, std::uint32_t> copies;
-  std::size_t layer = 0;
-  for (const std::int64_t on_chunk : layers_per_chunk(plan, inputs.model)) {
-    for (std::int64_t i = 0; i < on_chunk; ++i, ++layer) {
-      if (i >= plan.offload_layers) continue;
-      std::uint32_t& kind = program.kind_of_layer[layer];
-      const auto [known, fresh] = copies.try_emplace(kind, 0);
-      if (fresh) {
-        known->second = copy_kind(program, kind, "offloaded");
-        program.kinds[known->second].offloads = true;
-      }
-      kind = known->second;
-    }
-  }
+  const std::int64_t count = inputs.plan.offload_layers;
+  if (count == 0) return;
+  copy_kinds(program, inputs,
+             {"offloaded", [=](std::int64_t i) { return i < count; },
+              [](LayerKind& kind) { kind.offloads = true; }});
 }
 
 Program offload_activations(Program program, const Plan& plan) {

@@ -25,6 +25,8 @@ class StepEnd {
   }
 
  private:
+  using BlockMaker = Block (*)(const BlockInputs&, std::int64_t);
+
   bool sharded() const { return program_.sharding.optimizer; }
 
   std::int64_t shards() const { return sharded() ? program_.shards() : 1; }
@@ -32,23 +34,17 @@ class StepEnd {
     return sharded() ? program_.mesh.degree(MeshAxis::expert_data) : 1;
   }
 
-  static Instruction step(Opcode op, std::uint32_t target) {
-    Instruction each;
-    each.op = op;
-    each.target = target;
-    return each;
-  }
+  static Instruction step(Opcode op, std::uint32_t target) { return {.op = op, .target = target}; }
 
   std::uint32_t add(JointCollective collective) {
-    program_.collectives.push_back(std::move(collective));
-    return static_cast<std::uint32_t>(program_.collectives.size() - 1);
+    return appended(program_.collectives, std::move(collective));
   }
 
   /// First and last stage each hold a copy of the embedding table and sum its gradients.
   void tie_embeddings() {
     const Block& head = program_.blocks[program_.kind(ModelPart::head).forward];
-    const auto table = std::find_if(head.operands.begin(), head.operands.end(),
-                                    [](const Operand& each) { return each.tied(); });
+    const auto table =
+        std::ranges::find_if(head.operands, [](const Operand& each) { return each.tied(); });
     ensure(table != head.operands.end(), "a tied head has no table");
     const auto first = static_cast<std::uint32_t>(program_.chunks.front().stage);
     const auto last = static_cast<std::uint32_t>(program_.chunks.back().stage);
@@ -65,12 +61,24 @@ class StepEnd {
     program_.classes[last].instructions.push_back(step(Opcode::sum_replicas, tie));
   }
 
-  std::int64_t parameters_of(const RankClass& ranks) const {
-    std::int64_t sum = 0;
+  /// Sum over the layers of a class, embedding and head included.
+  template <class Value>
+  Value sum_of(const RankClass& ranks, Value LayerKind::*of_kind) const {
+    Value sum{};
     for (const std::uint32_t chunk : ranks.chunks) {
-      sum += owned_parameters(program_, program_.phases[program_.chunks[chunk].forward]);
+      for (const Invocation& run : program_.phases[program_.chunks[chunk].forward].invocations) {
+        const LayerKind* const kind = program_.use_of(run.block).kind;
+        if (kind != nullptr) sum += kind->*of_kind * run.count;
+      }
     }
     return sum;
+  }
+  std::int64_t parameters_of(const RankClass& ranks) const {
+    return sum_of(ranks, &LayerKind::parameters);
+  }
+  /// Parameters of experts that have replicas of their own.
+  std::int64_t expert_parameters(const RankClass& ranks) const {
+    return sum_of(ranks, &LayerKind::expert_parameters);
   }
 
   /// DualPipe: a stage and its mirror stage hold copies of the same chunks and sum their gradients;
@@ -159,49 +167,29 @@ class StepEnd {
   }
 
   /// The phase that runs a step block over `elements`, shared by classes of equal size.
-  std::uint32_t phase_of(std::string name, std::int64_t elements,
-                         Block (*make)(const BlockInputs&, std::int64_t)) {
-    const auto [known, fresh] = phases_.try_emplace({name, elements}, 0);
-    if (fresh) {
-      program_.blocks.push_back(make(inputs_, elements));
-      const auto block = static_cast<std::uint32_t>(program_.blocks.size() - 1);
-      known->second = static_cast<std::uint32_t>(program_.phases.size());
-      program_.phases.push_back({std::move(name), {{block, -1, 1}}});
-    }
+  std::uint32_t phase_of(std::int64_t elements, BlockMaker make) {
+    const auto [known, fresh] = phases_.try_emplace({make, elements}, 0);
+    if (fresh) known->second = program_.add_phase(make(inputs_, elements));
     return known->second;
   }
 
   void finish_class(std::uint32_t c, std::uint32_t norm) {
     RankClass& ranks = program_.classes[c];
     ranks.parameters = parameters_of(ranks);
-    for (const std::uint32_t chunk : ranks.chunks) {
-      ranks.frozen += frozen_parameters(program_, program_.phases[program_.chunks[chunk].forward]);
-    }
+    ranks.frozen += sum_of(ranks, &LayerKind::frozen);
     const std::int64_t experts = expert_parameters(ranks), dense = ranks.parameters - experts;
     if (ranks.owned == 0)
       ranks.owned = equal_piece(dense, shards()) + equal_piece(experts, expert_shards());
     const std::int64_t owned = ranks.owned;
     std::vector<Instruction>& list = ranks.instructions;
-    list.push_back(step(Opcode::optimizer, phase_of("gradient_norm", owned, gradient_norm_block)));
+    list.push_back(step(Opcode::optimizer, phase_of(owned, gradient_norm_block)));
     list.push_back(step(Opcode::norm, norm));
-    list.push_back(step(Opcode::optimizer, phase_of("adam", owned, adam_block)));
+    list.push_back(step(Opcode::optimizer, phase_of(owned, adam_block)));
     if (!sharded() || program_.sharding.parameters) return;
     if (shards() > 1) gather(c, "parameters", CommunicatorRole::data, dense);
     if (experts > 0 && expert_shards() > 1) {
       gather(c, "experts", CommunicatorRole::expert_data, experts);
     }
-  }
-
-  /// Parameters of experts that have replicas of their own.
-  std::int64_t expert_parameters(const RankClass& ranks) const {
-    std::int64_t sum = 0;
-    for (const std::uint32_t chunk : ranks.chunks) {
-      for (const Invocation& run : program_.phases[program_.chunks[chunk].forward].invocations) {
-        const BlockUse use = program_.use_of(run.block);
-        if (use.kind != nullptr) sum += run.count * use.kind->expert_parameters;
-      }
-    }
-    return sum;
   }
 
   /// ZeRO-1 and 2: every replica gathers the parameters that the others updated.
@@ -224,7 +212,7 @@ class StepEnd {
   Program& program_;
   const BlockInputs& inputs_;
   DType gradient_ = program_.formats.gradient;
-  std::map<std::pair<std::string, std::int64_t>, std::uint32_t> phases_;
+  std::map<std::pair<BlockMaker, std::int64_t>, std::uint32_t> phases_;
 };
 
 }  // namespace

@@ -42,8 +42,7 @@ class Repetition {
     }
     if (op.kind == OpKind::activation) return listed(RecomputeModule::activation);
     return op.kind == OpKind::quantise &&
-           std::all_of(op.reads.begin(), op.reads.end(),
-                       [&](OperandId id) { return bool{dropped_[id]}; });
+           std::ranges::all_of(op.reads, [&](OperandId id) { return bool{dropped_[id]}; });
   }
 
   bool all_;
@@ -51,13 +50,6 @@ class Repetition {
   std::vector<bool> repeated_;
   std::vector<bool> dropped_;  // by operand
 };
-
-/// Finds the operand of another block by its name, or adds it.
-OperandId adopt(Block& block, const Operand& operand) {
-  if (const auto known = block.find(operand.name)) return *known;
-  block.operands.push_back(operand);
-  return static_cast<OperandId>(block.operands.size() - 1);
-}
 
 /// Does a forward operation that is not repeated read the operand? Then it stays saved for the
 /// backward of that operation.
@@ -98,7 +90,7 @@ void keep_what_is_read(Block& forward, Block& backward, const Repetition& which)
       Operand& read = forward.operands[id];
       if (made[id] || read.role != Role::temporary) continue;
       read.role = Role::saved;
-      backward.operands[adopt(backward, read)].role = Role::saved;
+      backward.operands[backward.add(read)].role = Role::saved;
     }
     for (const OperandId id : forward.operations[i].writes) made[id] = true;
   }
@@ -113,14 +105,7 @@ void recompute_block(Block& forward, Block& backward, const Repetition& which) {
     copy.pass = Pass::recompute;
     copy.name += ".again";
     forward.operations[i].sequence.leaves_keys = false;  // recomputation starts from its own keys
-    const auto move = [&](std::vector<OperandId>& ids) {
-      for (OperandId& id : ids) id = adopt(backward, forward.operands[id]);
-    };
-    move(copy.reads);
-    move(copy.writes);
-    for (auto* uses : {&copy.needs, &copy.makes}) {
-      for (OperandUse& each : *uses) each.operand = adopt(backward, forward.operands[each.operand]);
-    }
+    move_operands(copy, [&](OperandId id) { return backward.add(forward.operands[id]); });
     again.push_back(std::move(copy));
   }
   settle_roles(forward, backward, again, which);

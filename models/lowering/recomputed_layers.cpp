@@ -12,27 +12,34 @@ namespace orrery::models {
 
 namespace {
 
-/// Makes a copy of a kind that recomputes.
-std::uint32_t recomputing(Program& program, std::uint32_t of) {
-  const std::uint32_t copy = copy_kind(program, of, "recomputed");
-  program.kinds[copy].recomputes = true;
-  program.kinds[copy].recomputes_elsewhere = false;
-  return copy;
-}
-
-}  // namespace
-
 std::uint32_t copy_kind(Program& program, std::uint32_t of, const std::string& word) {
   LayerKind kind = program.kinds[of];
   kind.name = word + " " + kind.name;
   for (std::uint32_t* const each : {&kind.forward, &kind.backward}) {
     Block copy = program.blocks[*each];
     copy.name = word + "_" + copy.name;
-    *each = static_cast<std::uint32_t>(program.blocks.size());
-    program.blocks.push_back(std::move(copy));
+    *each = appended(program.blocks, std::move(copy));
   }
-  program.kinds.push_back(std::move(kind));
-  return static_cast<std::uint32_t>(program.kinds.size() - 1);
+  return appended(program.kinds, std::move(kind));
+}
+
+}  // namespace
+
+void copy_kinds(Program& program, const BlockInputs& inputs, const ChosenLayers& chosen) {
+  std::map<std::uint32_t, std::uint32_t> copies;
+  std::size_t layer = 0;
+  for (const std::int64_t on_chunk : layers_per_chunk(inputs.plan, inputs.model)) {
+    for (std::int64_t i = 0; i < on_chunk; ++i, ++layer) {
+      if (!chosen.among(i)) continue;
+      std::uint32_t& kind = program.kind_of_layer[layer];
+      const auto [known, fresh] = copies.try_emplace(kind, 0);
+      if (fresh) {
+        known->second = copy_kind(program, kind, chosen.word);
+        chosen.mark(program.kinds[known->second]);
+      }
+      kind = known->second;
+    }
+  }
 }
 
 void mark_recomputed(Program& program, const BlockInputs& inputs) {
@@ -45,18 +52,14 @@ void mark_recomputed(Program& program, const BlockInputs& inputs) {
   if (!plan.recompute_elsewhere.empty()) {
     for (LayerKind& kind : program.kinds) kind.recomputes_elsewhere = kind.part == ModelPart::layer;
   }
-  std::map<std::uint32_t, std::uint32_t> copies;
-  std::size_t layer = 0;
-  for (const std::int64_t on_chunk : layers_per_chunk(plan, inputs.model)) {
-    for (std::int64_t i = 0; i < on_chunk; ++i, ++layer) {
-      const bool early = plan.recompute_layers == 0 || i < plan.recompute_layers;
-      if (!early || i % plan.recompute_every != 0) continue;
-      std::uint32_t& kind = program.kind_of_layer[layer];
-      const auto [known, fresh] = copies.try_emplace(kind, 0);
-      if (fresh) known->second = recomputing(program, kind);
-      kind = known->second;
-    }
-  }
+  const auto among = [&plan](std::int64_t i) {
+    const bool early = plan.recompute_layers == 0 || i < plan.recompute_layers;
+    return early && i % plan.recompute_every == 0;
+  };
+  copy_kinds(program, inputs, {"recomputed", among, [](LayerKind& kind) {
+                                 kind.recomputes = true;
+                                 kind.recomputes_elsewhere = false;
+                               }});
 }
 
 }  // namespace orrery::models

@@ -16,16 +16,13 @@ namespace {
 OperandId mirrored(Block& block, OperandId id) {
   Operand copy = block.operands[id];
   if (copy.role == Role::tokens || copy.role == Role::labels) return id;
-  const std::string name = "reference." + copy.name;
-  if (const auto known = block.find(name)) return *known;
-  copy.name = name;
+  copy.name = "reference." + copy.name;
   if (copy.role == Role::saved) copy.role = Role::temporary;
   if (copy.role == Role::parameter) {
     copy.frozen = true;
     copy.tensor = "reference." + copy.tensor;
   }
-  block.operands.push_back(std::move(copy));
-  return static_cast<OperandId>(block.operands.size() - 1);
+  return block.add(std::move(copy));
 }
 
 /// Appends the same operations with the reference's own operands.
@@ -33,12 +30,7 @@ void mirror(Block& block) {
   const std::vector<Operation> own = block.operations;
   for (Operation op : own) {
     op.name = "reference." + op.name;
-    for (auto* ids : {&op.reads, &op.writes}) {
-      for (OperandId& id : *ids) id = mirrored(block, id);
-    }
-    for (auto* uses : {&op.needs, &op.makes}) {
-      for (OperandUse& each : *uses) each.operand = mirrored(block, each.operand);
-    }
+    move_operands(op, [&](OperandId id) { return mirrored(block, id); });
     block.operations.push_back(std::move(op));
   }
   link(block);

@@ -43,7 +43,7 @@ std::vector<ReshardStep> steps_between(Sharding at, const Sharding& to) {
   std::vector<ReshardStep> steps;
   const auto add = [&](MeshAxis axis, std::initializer_list<Collective> kinds) {
     const auto kind = conversion(at, to, axis);
-    if (!kind || std::find(kinds.begin(), kinds.end(), *kind) == kinds.end()) return;
+    if (!kind || std::ranges::find(kinds, *kind) == kinds.end()) return;
     at.partial = at.partial.without(axis);
     at.cut(axis) = to.cut(axis);
     at.column_groups =
@@ -127,9 +127,7 @@ class Resharder {
     made.role = Role::temporary;
     made.sharding = sharding;
     made.shape = local_shape(made.uncut, sharding, how_.mesh);
-    if (const auto known = block_.find(made.name)) return *known;
-    block_.operands.push_back(std::move(made));
-    return static_cast<OperandId>(block_.operands.size() - 1);
+    return block_.add(std::move(made));
   }
 
   /// Sets the attributes that an all-to-all takes from the operation that it is for.
@@ -154,7 +152,7 @@ class Resharder {
     copy_attributes(op);
     for (const OperandUse& need : op.needs) {
       const OperandId copy = fetch(need, op.pass);
-      std::replace(op.reads.begin(), op.reads.end(), need.operand, copy);
+      std::ranges::replace(op.reads, need.operand, copy);
     }
     op.needs.clear();
     for (const OperandId id : op.writes) {  // a stale copy is never read
@@ -192,11 +190,9 @@ class Resharder {
   /// A saved shard that nothing but its gather reads becomes a temporary.
   void drop_replaced() {
     for (const OperandId id : replaced_) {
-      const bool read = std::any_of(
-          block_.operations.begin(), block_.operations.end(), [id](const Operation& op) {
-            return op.kind != OpKind::collective &&
-                   std::find(op.reads.begin(), op.reads.end(), id) != op.reads.end();
-          });
+      const bool read = std::ranges::any_of(block_.operations, [id](const Operation& op) {
+        return op.kind != OpKind::collective && std::ranges::find(op.reads, id) != op.reads.end();
+      });
       if (!read) block_.operands[id].role = Role::temporary;
     }
   }
@@ -214,7 +210,7 @@ class Resharder {
     std::vector<OperandId> written;
     for (const OperandUse& made : makes) {
       written.push_back(written_as(made));
-      std::replace(op.writes.begin(), op.writes.end(), made.operand, written.back());
+      std::ranges::replace(op.writes, made.operand, written.back());
     }
     block_.operations.push_back(std::move(op));
     for (std::size_t i = 0; i < makes.size(); ++i) convert(makes[i], written[i], name, pass);

@@ -44,10 +44,8 @@ void add_phases(Program& program, Chunk& chunk) {
   if (chunk.has_head) backward.invocations.push_back({head.backward, -1, 1});
   add_layers(program, chunk, false, backward);
   if (chunk.has_embedding) backward.invocations.push_back({embedding.backward, -1, 1});
-  chunk.forward = static_cast<std::uint32_t>(program.phases.size());
-  chunk.backward = chunk.forward + 1;
-  program.phases.push_back(std::move(forward));
-  program.phases.push_back(std::move(backward));
+  chunk.forward = appended(program.phases, std::move(forward));
+  chunk.backward = appended(program.phases, std::move(backward));
 }
 
 void add_chunks(Program& program, const BlockInputs& inputs,
@@ -74,21 +72,15 @@ void add_chunks(Program& program, const BlockInputs& inputs,
 }
 
 Instruction instruction_of(const ScheduleSlot& slot, const Chunk& chunk) {
-  Instruction made;
-  made.chunk = slot.chunk;
-  made.micro_batch = slot.micro_batch;
-  switch (slot.kind) {
-    case SlotKind::forward:
-      made.op = Opcode::forward;
-      made.target = chunk.forward;
-      break;
-    case SlotKind::backward:
-      made.op = Opcode::backward;
-      made.target = chunk.backward;
-      break;
-    case SlotKind::weight_gradient:
-      made.op = Opcode::weight_gradient;  // its phase is made where backward is split
-      break;
+  Instruction made{.chunk = slot.chunk, .micro_batch = slot.micro_batch};
+  if (slot.kind == SlotKind::forward) {
+    made.op = Opcode::forward;
+    made.target = chunk.forward;
+  } else if (slot.kind == SlotKind::backward) {
+    made.op = Opcode::backward;
+    made.target = chunk.backward;
+  } else {
+    made.op = Opcode::weight_gradient;  // its phase is made where backward is split
   }
   return made;
 }

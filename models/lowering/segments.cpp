@@ -17,7 +17,7 @@ std::uint32_t unit_of(const Program& program, const LayerKind& kind, std::int64_
   for (std::uint32_t u = 0; u < program.units.size(); ++u) {
     const Unit& each = program.units[u];
     if (each.layer != layer || each.view != view) continue;
-    if (std::find(each.kinds.begin(), each.kinds.end(), id) != each.kinds.end()) return u;
+    if (std::ranges::find(each.kinds, id) != each.kinds.end()) return u;
   }
   throw ContractError{"a Program runs a layer that is of no unit"};
 }
@@ -25,9 +25,8 @@ std::uint32_t unit_of(const Program& program, const LayerKind& kind, std::int64_
 /// The communicator along exactly these axes.
 std::uint16_t communicator_over(const Program& program, AxisSet axes) {
   const std::vector<Communicator>& all = program.communicators;
-  const auto found = std::find_if(all.begin(), all.end(), [&](const Communicator& each) {
-    return each.axes == axes && each.stages.empty();
-  });
+  const auto found = std::ranges::find_if(
+      all, [&](const Communicator& each) { return each.axes == axes && each.stages.empty(); });
   ensure(found != all.end(), "gradients are summed over axes that no communicator spans");
   return static_cast<std::uint16_t>(found - all.begin());
 }

@@ -77,8 +77,7 @@ class Sharder {
     const Phase whole = program_.phases[phase];
     std::vector<ShardPart> parts;
     for (Segment& segment : segments_of(program_, whole, full)) {
-      const auto id = static_cast<std::uint32_t>(program_.phases.size());
-      program_.phases.push_back(segment.phase);
+      const std::uint32_t id = appended(program_.phases, segment.phase);
       parts.push_back({id, std::move(segment)});
     }
     return parts;
@@ -161,7 +160,7 @@ class Sharder {
     }
     std::vector<bool> taken(kept_.size() + 1, false);
     for (const auto& [id, each] : kept_) taken[each.binding] = true;
-    const auto free = std::find(taken.begin(), taken.end(), false) - taken.begin();
+    const auto free = std::ranges::find(taken, false) - taken.begin();
     kept_[part.segment.first_unit].binding = static_cast<std::uint32_t>(free);
     return static_cast<std::uint32_t>(free);
   }
@@ -194,13 +193,11 @@ class Sharder {
                           .buffer = types_.at({unit.view, unit.kinds})};
     if (program_.sharding.parameters_on_host)
       joint.from_host = bytes_in(storage, piece_of(program_, unit.elements, unit.view));
-    program_.collectives.push_back(std::move(joint));
-    Instruction each;
-    each.op = Opcode::unshard;
-    each.micro_batch = run.instruction.micro_batch;
-    each.target = static_cast<std::uint32_t>(program_.collectives.size() - 1);
+    Instruction each{.op = Opcode::unshard,
+                     .target = appended(program_.collectives, std::move(joint)),
+                     .micro_batch = run.instruction.micro_batch,
+                     .binds = bit(slot_weights)};
     each.bindings[slot_filled] = place;
-    each.binds = bit(slot_weights);
     ranks_.instructions.push_back(each);
     return each.target;
   }

@@ -35,7 +35,7 @@ class BlockSplitter {
  private:
   const Operation& at(std::size_t i) const { return backward_.operations[i]; }
   static bool has(const std::vector<OperandId>& ids, OperandId id) {
-    return std::find(ids.begin(), ids.end(), id) != ids.end();
+    return std::ranges::find(ids, id) != ids.end();
   }
 
   /// Operations that must stay in backward: recomputation, those that write the block's output, and
@@ -109,24 +109,15 @@ class BlockSplitter {
 
   /// Removes unused operands, except backward's input: the gradient that is received needs a place.
   void drop_unused(Block& block) const {
-    std::vector<OperandId> place(block.operands.size(), 0);
-    std::vector<Operand> kept;
-    for (std::size_t id = 0; id < block.operands.size(); ++id) {
+    std::vector<bool> kept;
+    for (OperandId id = 0; id < block.operands.size(); ++id) {
       const auto uses = [&](const Operation& op) {
-        return has(op.reads, static_cast<OperandId>(id)) ||
-               has(op.writes, static_cast<OperandId>(id));
+        return has(op.reads, id) || has(op.writes, id);
       };
       const bool arrives = &block == &backward_ && block.operands[id].role == Role::input;
-      const bool used = std::any_of(block.operations.begin(), block.operations.end(), uses);
-      if (!used && !arrives) continue;
-      place[id] = static_cast<OperandId>(kept.size());
-      kept.push_back(block.operands[id]);
+      kept.push_back(arrives || std::ranges::any_of(block.operations, uses));
     }
-    block.operands = std::move(kept);
-    for (Operation& op : block.operations) {
-      for (OperandId& id : op.reads) id = place[id];
-      for (OperandId& id : op.writes) id = place[id];
-    }
+    block.keep(kept);
   }
 
   const Block& forward_;
@@ -141,8 +132,7 @@ void split_kind(Program& program, std::size_t kind) {
   split_block(program.blocks[program.kinds[kind].forward],
               program.blocks[program.kinds[kind].backward], weights);
   if (weights.operations.empty()) return;
-  program.kinds[kind].weight_gradient = static_cast<std::uint32_t>(program.blocks.size());
-  program.blocks.push_back(std::move(weights));
+  program.kinds[kind].weight_gradient = appended(program.blocks, std::move(weights));
 }
 
 /// The weight gradients of a chunk, layer by layer as backward went.
@@ -164,9 +154,8 @@ void split_block(const Block& forward, Block& backward, Block& weights) {
 
 Program split_backward(Program program, SplitKinds which) {
   const auto later = [](const Instruction& each) { return each.op == Opcode::weight_gradient; };
-  const bool any = std::any_of(program.classes.begin(), program.classes.end(), [&](const auto& c) {
-    return std::any_of(c.instructions.begin(), c.instructions.end(), later);
-  });
+  const bool any = std::ranges::any_of(
+      program.classes, [&](const auto& c) { return std::ranges::any_of(c.instructions, later); });
   if (!any) return program;
   for (std::size_t kind = 0; kind < program.kinds.size(); ++kind) {
     const bool head = program.kinds[kind].part == ModelPart::head;
@@ -174,8 +163,7 @@ Program split_backward(Program program, SplitKinds which) {
   }
   for (std::uint32_t c = 0; c < program.chunks.size(); ++c) {
     if (which == SplitKinds::head && !program.chunks[c].has_head) continue;
-    program.chunks[c].weight_gradient = static_cast<std::uint32_t>(program.phases.size());
-    program.phases.push_back(weight_phase(program, c));
+    program.chunks[c].weight_gradient = appended(program.phases, weight_phase(program, c));
   }
   for (RankClass& ranks : program.classes) {
     for (Instruction& each : ranks.instructions) {

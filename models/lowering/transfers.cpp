@@ -19,8 +19,7 @@ std::uint32_t channel_between(Program& program, std::int64_t from, std::int64_t 
   }
   const auto role = forward ? CommunicatorRole::pipe_forward : CommunicatorRole::pipe_backward;
   const Bytes bytes = program.activation_bytes + (forward ? program.reference_bytes : Bytes{});
-  program.channels.push_back({begin, end, forward, bytes, program.communicator(role)});
-  return static_cast<std::uint32_t>(program.channels.size() - 1);
+  return appended(program.channels, {begin, end, forward, bytes, program.communicator(role)});
 }
 
 constexpr std::uint32_t no_channel = 0xffffffff;
@@ -49,12 +48,7 @@ std::vector<ChunkChannels> add_channels(Program& program) {
 }
 
 Instruction transfer(Opcode op, const Instruction& slot, std::uint32_t channel) {
-  Instruction each;
-  each.op = op;
-  each.chunk = slot.chunk;
-  each.micro_batch = slot.micro_batch;
-  each.target = channel;
-  return each;
+  return {.op = op, .chunk = slot.chunk, .target = channel, .micro_batch = slot.micro_batch};
 }
 
 /// One stage's slots, each with a receive before it of what it reads and a send after it of what it

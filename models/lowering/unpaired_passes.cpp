@@ -19,8 +19,8 @@ namespace orrery::models {
 namespace {
 
 bool hides(const Block& block) {
-  return std::any_of(block.operations.begin(), block.operations.end(),
-                     [](const Operation& op) { return op.overlaps_micro_batch; });
+  return std::ranges::any_of(block.operations,
+                             [](const Operation& op) { return op.overlaps_micro_batch; });
 }
 
 std::optional<std::uint32_t> unpaired_block(Program& program, std::uint32_t of) {
@@ -28,8 +28,7 @@ std::optional<std::uint32_t> unpaired_block(Program& program, std::uint32_t of) 
   Block copy = program.blocks[of];
   copy.name += ".alone";
   for (Operation& op : copy.operations) op.overlaps_micro_batch = false;
-  program.blocks.push_back(std::move(copy));
-  return static_cast<std::uint32_t>(program.blocks.size() - 1);
+  return appended(program.blocks, std::move(copy));
 }
 
 /// One pass of a chunk and micro-batch: consecutive compute instructions with the same opcode.
@@ -98,9 +97,7 @@ class UnpairedPhases {
     Phase copy = program_.phases[phase];
     copy.name += ".alone";
     for (Invocation& run : copy.invocations) run.block = block_of(run.block);
-    known->second = static_cast<std::uint32_t>(program_.phases.size());
-    program_.phases.push_back(std::move(copy));
-    return known->second;
+    return known->second = appended(program_.phases, std::move(copy));
   }
 
  private:
@@ -119,7 +116,7 @@ class UnpairedPhases {
 
 Program mark_unpaired_passes(Program program, const BlockInputs& inputs) {
   const Plan& plan = inputs.plan;
-  const bool any = std::any_of(program.blocks.begin(), program.blocks.end(), hides);
+  const bool any = std::ranges::any_of(program.blocks, hides);
   if (!any) return program;
   const bool both_ways =
       plan.slots.empty() && inputs.schedules->at(plan.schedule).placement != Placement::round;

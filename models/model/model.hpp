@@ -10,6 +10,7 @@
 
 #include "models/model/activation.hpp"
 #include "models/model/norm.hpp"
+#include "models/model/positions.hpp"
 #include "models/model/rotary.hpp"
 #include "models/model/routing.hpp"
 #include "sim/input/document.hpp"
@@ -17,7 +18,6 @@
 namespace orrery::models {
 
 enum class Family : std::uint8_t { gpt, llama, bert, other };
-enum class Positions : std::uint8_t { none, learned, rotary, alibi };
 
 /// A decoder or encoder, dense or with experts. Biases are counted where they exist.
 struct Model {

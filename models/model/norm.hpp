@@ -3,8 +3,12 @@
 
 #include <cstdint>
 
+#include "sim/words.hpp"
+
 namespace orrery::models {
 
 enum class Norm : std::uint8_t { layer_norm, rms_norm };
+inline constexpr Words<Norm, 2> norm_words{
+    {{Norm::layer_norm, "layer_norm"}, {Norm::rms_norm, "rms_norm"}}};
 
 }  // namespace orrery::models

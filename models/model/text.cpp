@@ -5,14 +5,12 @@
 namespace orrery::models {
 
 std::string text_of(const Model& model) {
-  constexpr std::string_view norms[] = {"layer_norm", "rms_norm"};
-  constexpr std::string_view positions[] = {"none", "learned", "rotary", "alibi"};
   return fmt::format(
       "model {} layers={} hidden={} heads={} kv_heads={} head_dim={} ffn={} vocab={} positions={} "
       "parameters={} norm={} position={} activation={}{}{}\n",
       model.name, model.layers, model.hidden, model.heads, model.kv_heads, model.head_dim,
       model.ffn_hidden, model.vocab, model.max_positions, model.parameters,
-      norms[static_cast<int>(model.norm)], positions[static_cast<int>(model.positions)],
+      word_of(norm_words, model.norm), word_of(position_words, model.positions),
       name(model.activation), model.gated_mlp ? " gated" : "",
       model.tied_embeddings ? " tied" : "");
 }

@@ -23,7 +23,7 @@ GroupShape pair_of(std::int64_t distance, int gpus_per_node, std::int64_t siblin
 }
 
 bool spans_experts(AxisSet set) {
-  return std::any_of(axes.begin(), axes.end(), [&](const AxisRow& each) {
+  return std::ranges::any_of(axes, [&](const AxisRow& each) {
     return each.view == MeshView::experts && set.has(each.axis);
   });
 }
@@ -71,7 +71,7 @@ AxisOrder::AxisOrder() {
 AxisOrder::AxisOrder(std::vector<MeshAxis> fastest_first) : axes_{std::move(fastest_first)} {
   const AxisOrder own;
   std::vector<MeshAxis> sorted = axes_;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   ensure(sorted == own.axes_, "an order has each axis once");
   for (const MeshView view : {MeshView::dense, MeshView::experts}) {
     usual_ = usual_ && without(axes_, view) == without(own.axes_, view);
@@ -132,7 +132,7 @@ std::vector<std::int64_t> AxisOrder::members(const Mesh& mesh, std::int64_t rank
   }
   std::vector<std::int64_t> found;
   for (const std::int64_t each : places) found.push_back(rank_at(mesh, each));
-  std::sort(found.begin(), found.end());
+  std::ranges::sort(found);
   return found;
 }
 

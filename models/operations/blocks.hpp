@@ -28,9 +28,10 @@ struct BlockInputs {
   const Registry<Schedule>* schedules = &builtin_schedules();
 
   /// The same inputs for another model.
-  BlockInputs of(const Model& other) const {
-    return {other, plan, software, generation, node_gpus, schedules};
+  BlockInputs of(const Model& other, const Plan& own) const {
+    return {other, own, software, generation, node_gpus, schedules};
   }
+  BlockInputs of(const Model& other) const { return of(other, plan); }
 };
 
 /// Tokens of a micro-batch, before any cut.
@@ -81,35 +82,31 @@ Block gradient_norm_block(const BlockInputs& inputs, std::int64_t elements);
 /// moments in the plan's format, working copy in the storage format.
 Block adam_block(const BlockInputs& inputs, std::int64_t elements);
 
-/// Casts a bucket of `elements` gradients to fp16 before its collective, and back after it.
-BlockPair narrowing_blocks(const BlockInputs& inputs, std::int64_t elements);
-/// Top-k compression: selects the bucket's largest gradients with their indices and keeps the rest
-/// in the residual; after the all-gather, clears the bucket and adds up the values of all ranks.
-/// Counted as one pass: the selection costs nothing on top of the memory traffic.
-BlockPair top_k_blocks(const BlockInputs& inputs, std::int64_t elements);
-/// PowerSGD: the bucket as a matrix M is approximated by factors P Q':
+/// The blocks of a plan's gradient compression, for a bucket of `elements` gradients: before its
+/// collective, between its two collectives if there are two, and after the last.
+struct CompressionBlocks {
+  Block compress, second_step, decompress;
+};
+/// fp16: casts the bucket, and back.
+/// top-k: selects the bucket's largest gradients with their indices and keeps the rest in the
+/// residual; after the all-gather, clears the bucket and adds up the values of all ranks. Counted
+/// as one pass: the selection costs nothing on top of the memory traffic.
+/// power-sgd: the bucket as a matrix M is approximated by factors P Q':
 ///   compress     M = residual += gradients;  P = M Q, with the Q of the step before
 ///   second_step  P's columns orthogonalised;  Q = M' P;  residual -= P Q'
 ///   decompress   gradients = P Q'
 /// P is summed over ranks after `compress`, Q after `second_step`.
 /// Source  Vogels et al. 2019, arXiv 1905.13727, algorithms 1 and 2
-struct LowRankBlocks {
-  Block compress, second_step, decompress;
-};
-LowRankBlocks low_rank_blocks(const BlockInputs& inputs, std::int64_t elements);
-
-/// ByteGrad: all-reduce of a bucket in 8 bits. An all-to-all gives each replica its share of the
-/// bucket from all others, with the range (least and largest number) before the bytes; the replica
-/// adds them up, and an all-gather hands its sum to all.
+/// int8 (ByteGrad): an all-to-all gives each replica its share of the bucket from all others, with
+/// the range (least and largest number) before the bytes; the replica adds them up, and an
+/// all-gather hands its sum to all.
 ///   compress     range of each share;  bytes = round(255 (g - least) / (largest - least))
 ///   second_step  sum of the received shares in fp32;  its range and bytes
 ///   decompress   gradients = the gathered sums, widened
 /// Source  Gan et al. 2021, "BAGUA", arXiv 2107.01499, section 3 (C_LP_S without error
 ///         compensation); github.com/BaguaSys/bagua, algorithms/bytegrad.py
-struct ByteBlocks {
-  Block compress, second_step, decompress;
-};
-ByteBlocks byte_blocks(const BlockInputs& inputs, std::int64_t elements);
+/// Errors  a plan without compression: ContractError
+CompressionBlocks compression_blocks(const BlockInputs& inputs, std::int64_t elements);
 
 /// Bytes of Adam's two moments of `elements` parameters, with the scales of their blocks.
 Bytes moments_bytes(const Plan& plan, std::int64_t elements);

@@ -86,7 +86,7 @@ void BlockBuilder::need(Operation& op, OperandId id, const Sharding& sharding) c
   const Sharding here = sharding.on(mesh_);
   if (here == at(id).sharding) return;
   op.needs.push_back({id, here});
-  const auto reads = std::count(op.reads.begin(), op.reads.end(), id);
+  const auto reads = std::ranges::count(op.reads, id);
   op.bytes += difference(id, here) * reads;
 }
 
@@ -112,8 +112,7 @@ Operation& BlockBuilder::collective(Collective kind, std::string_view name, Comm
                                     OperandId from, OperandId to) {
   Operation& op = add(OpKind::collective, name, {from}, {to});
   const std::vector<Communicator> groups = communicators_of(mesh_);
-  const auto group = std::find_if(groups.begin(), groups.end(),
-                                  [&](const Communicator& each) { return each.role == role; });
+  const auto group = std::ranges::find(groups, role, &Communicator::role);
   ensure(group != groups.end(), "a block's collective has no communicator");
   op.communicator = static_cast<std::uint16_t>(group - groups.begin());
   op.queue = group->lane;

@@ -8,6 +8,7 @@
 #include "models/operations/builder.hpp"
 #include "models/plan/compression.hpp"
 #include "models/plan/precision_formats.hpp"
+#include "sim/errors.hpp"
 
 namespace orrery::models {
 
@@ -72,16 +73,14 @@ class Compressor {
   BlockBuilder block_;
 };
 
-}  // namespace
-
-BlockPair narrowing_blocks(const BlockInputs& inputs, std::int64_t elements) {
+CompressionBlocks narrowing_blocks(const BlockInputs& inputs, std::int64_t elements) {
   Compressor compress{inputs, elements, "narrow"}, decompress{inputs, elements, "widen"};
   compress.add(OpKind::cast, "narrow", {compress.gradients()}, {compress.narrow(Role::output)});
   decompress.add(OpKind::cast, "widen", {decompress.narrow(Role::input)}, {decompress.gradients()});
-  return {compress.finish(), decompress.finish()};
+  return {compress.finish(), {}, decompress.finish()};
 }
 
-BlockPair top_k_blocks(const BlockInputs& inputs, std::int64_t elements) {
+CompressionBlocks top_k_blocks(const BlockInputs& inputs, std::int64_t elements) {
   Compressor compress{inputs, elements, "top_k"}, decompress{inputs, elements, "scatter_add"};
   const OperandId residual = compress.residual();
   compress.add(OpKind::top_k, "top_k", {compress.gradients(), residual},
@@ -94,10 +93,8 @@ BlockPair top_k_blocks(const BlockInputs& inputs, std::int64_t elements) {
                                   {decompress.gradients()});
   // The whole bucket is cleared; then the element of each received value is read and written.
   sum.bytes += Bytes{2 * ranks * decompress.kept() * bits(decompress.gradient()) / 8};
-  return {compress.finish(), decompress.finish()};
+  return {compress.finish(), {}, decompress.finish()};
 }
-
-namespace {
 
 /// Modified Gram-Schmidt, column by column: a column is read twice and written once for its norm,
 /// and again for each column before it.
@@ -106,9 +103,7 @@ Bytes gram_schmidt_bytes(const LowRankShape& of, DType type) {
   return Bytes{3 * of.rows * of.rank * (of.rank + 1) / 2 * bits(type) / 8};
 }
 
-}  // namespace
-
-ByteBlocks byte_blocks(const BlockInputs& inputs, std::int64_t elements) {
+CompressionBlocks byte_blocks(const BlockInputs& inputs, std::int64_t elements) {
   const std::int64_t ranks = inputs.plan.data;
   const std::int64_t share = byte_share(inputs.plan, elements).elements;
   Compressor compress{inputs, elements, "byte_grad"},
@@ -131,7 +126,7 @@ ByteBlocks byte_blocks(const BlockInputs& inputs, std::int64_t elements) {
   return {compress.finish(), second_step.finish(), decompress.finish()};
 }
 
-LowRankBlocks low_rank_blocks(const BlockInputs& inputs, std::int64_t elements) {
+CompressionBlocks low_rank_blocks(const BlockInputs& inputs, std::int64_t elements) {
   const LowRankShape of = low_rank_shape(inputs.plan, elements);
   const auto [m, n, r] = of;
   Compressor compress{inputs, elements, "power_sgd"},
@@ -160,6 +155,24 @@ LowRankBlocks low_rank_blocks(const BlockInputs& inputs, std::int64_t elements) 
       {.m = m, .n = n, .k = r, .transpose_b = true});
   decompress.add(OpKind::cast, "cast", {sum}, {decompress.gradients()});
   return {compress.finish("q"), second_step.finish(), decompress.finish()};
+}
+
+}  // namespace
+
+CompressionBlocks compression_blocks(const BlockInputs& inputs, std::int64_t elements) {
+  switch (inputs.plan.compression) {
+    case Compression::fp16:
+      return narrowing_blocks(inputs, elements);
+    case Compression::top_k:
+      return top_k_blocks(inputs, elements);
+    case Compression::power_sgd:
+      return low_rank_blocks(inputs, elements);
+    case Compression::int8:
+      return byte_blocks(inputs, elements);
+    case Compression::none:
+      break;
+  }
+  throw ContractError{"a plan without compression has no blocks for it"};
 }
 
 }  // namespace orrery::models

@@ -29,9 +29,9 @@ class Pruner {
     for (auto op = block_.operations.rbegin(); op != block_.operations.rend(); ++op) {
       if (prune(*op)) kept.push_back(std::move(*op));
     }
-    std::reverse(kept.begin(), kept.end());
+    std::ranges::reverse(kept);
     block_.operations = std::move(kept);
-    drop_operands();
+    block_.keep(wanted_);
     link(block_);
   }
 
@@ -52,25 +52,6 @@ class Pruner {
   }
 
   /// Drops operands that no operation uses any more, and renumbers the others.
-  void drop_operands() {
-    std::vector<OperandId> moved(wanted_.size(), 0);
-    std::vector<Operand> kept;
-    for (std::size_t id = 0; id < wanted_.size(); ++id) {
-      if (!wanted_[id]) continue;
-      moved[id] = static_cast<OperandId>(kept.size());
-      kept.push_back(std::move(block_.operands[id]));
-    }
-    block_.operands = std::move(kept);
-    for (Operation& op : block_.operations) {
-      for (auto* ids : {&op.reads, &op.writes}) {
-        for (OperandId& id : *ids) id = moved[id];
-      }
-      for (auto* uses : {&op.needs, &op.makes}) {
-        for (OperandUse& each : *uses) each.operand = moved[each.operand];
-      }
-    }
-  }
-
   Block& block_;
   std::vector<bool> wanted_;  // operands that kept operations read, and the gradients asked for
 };
@@ -84,7 +65,7 @@ void mark_frozen(Block& block) {
 /// With a fused loss, forward computes the head's weight gradients.
 void drop_weight_gradients(Block& forward) {
   std::erase_if(forward.operations, [&](const Operation& op) {
-    return !op.writes.empty() && std::all_of(op.writes.begin(), op.writes.end(), [&](OperandId id) {
+    return !op.writes.empty() && std::ranges::all_of(op.writes, [&](OperandId id) {
       const Operand& each = forward.operands[id];
       return each.role == Role::gradient && !each.adapter;
     });

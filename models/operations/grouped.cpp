@@ -10,8 +10,7 @@ namespace {
 
 OperandId add_operand(Block& block, const char* name, DType dtype,
                       std::array<std::int64_t, 3> shape) {
-  block.operands.push_back({name, Role::temporary, dtype, shape});
-  return static_cast<OperandId>(block.operands.size() - 1);
+  return block.add({name, Role::temporary, dtype, shape});
 }
 
 void add_operands(Block& block, Operation& op, const ExpertsShape& of, ExpertsProduct which) {

@@ -104,7 +104,7 @@ OperandId LayerBuilder::shared_key_gradient() {
 /// same rows, so that one collective over the tensor ranks sums both.
 void LayerBuilder::join_shared_gradient(std::size_t first, OperandId normed) {
   for (Operation& op : block_.since(first)) {
-    const auto reads = std::find(op.reads.begin(), op.reads.end(), normed);
+    const auto reads = std::ranges::find(op.reads, normed);
     if (op.kind != OpKind::gemm || reads != op.reads.end()) continue;
     op.reads.push_back(shared_key_gradient());
     return;

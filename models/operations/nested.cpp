@@ -15,22 +15,14 @@ class Nesting {
   void run() {
     for (Operation op : part_.operations) {
       op.name = prefix_ + op.name;
-      for (auto* ids : {&op.reads, &op.writes}) {
-        for (OperandId& id : *ids) id = moved(part_.operands[id], op.pass);
-      }
-      for (auto* uses : {&op.needs, &op.makes}) {
-        for (OperandUse& each : *uses) {
-          each.operand = moved(part_.operands[each.operand], op.pass);
-        }
-      }
+      move_operands(op, [&](OperandId id) { return moved(part_.operands[id], op.pass); });
       whole_.operations.push_back(std::move(op));
     }
   }
 
  private:
   const Joined* joined(const std::string& name) const {
-    const auto found = std::find_if(joined_.begin(), joined_.end(),
-                                    [&](const Joined& each) { return each.part == name; });
+    const auto found = std::ranges::find(joined_, name, &Joined::part);
     return found == joined_.end() ? nullptr : &*found;
   }
 
@@ -50,13 +42,11 @@ class Nesting {
       copy.name = prefix_ + operand.name;
     }
     if (same != nullptr) copy.name = same->whole;
-    if (const auto known = whole_.find(copy.name)) return *known;
     const bool edge = copy.role == Role::input || copy.role == Role::output;
     if (edge && !prefix_.empty()) {
       copy.role = pass == Pass::forward ? Role::saved : Role::temporary;
     }
-    whole_.operands.push_back(std::move(copy));
-    return static_cast<OperandId>(whole_.operands.size() - 1);
+    return whole_.add(std::move(copy));
   }
 
   Block& whole_;

@@ -22,9 +22,7 @@ constexpr std::array<Quantisation, 5> quantisations{{
 }  // namespace
 
 const Quantisation* quantisation_of(Precision precision) {
-  const auto found =
-      std::find_if(quantisations.begin(), quantisations.end(),
-                   [&](const Quantisation& each) { return each.precision == precision; });
+  const auto found = std::ranges::find(quantisations, precision, &Quantisation::precision);
   return found == quantisations.end() ? nullptr : &*found;
 }
 

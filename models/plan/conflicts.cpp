@@ -24,14 +24,14 @@ class Checker : private ConflictChecks {
   /// Checked first, because later checks divide by these fields and multiply them.
   bool in_range() {
     for (const PlanField& field : plan_fields()) {
-      if (!field.count) continue;
-      const std::int64_t value = plan_.*field.count;
+      if (!field.value.count) continue;
+      const std::int64_t value = plan_.*field.value.count;
       const std::string pointer = fmt::format("/{}", field.key);
-      if (value < field.least) {
-        add(pointer, fmt::format("{} {} is below {}", field.key, value, field.least));
+      if (value < field.value.least) {
+        add(pointer, fmt::format("{} {} is below {}", field.key, value, field.value.least));
       }
-      if (value > field.most) {
-        add(pointer, fmt::format("{} {} is above {}", field.key, value, field.most));
+      if (value > field.value.most) {
+        add(pointer, fmt::format("{} {} is above {}", field.key, value, field.value.most));
       }
     }
     return found_.empty();

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <numeric>
 
 #include "sim/errors.hpp"
@@ -22,10 +21,8 @@ bool is_json(std::string_view name) {
 }
 
 std::int64_t count_of(std::string_view cell, const std::string& where) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  const bool whole = error == std::errc{} && end == cell.data() + cell.size();
-  if (whole && value >= 0 && value <= most_tokens) return value;
+  const auto value = number_in<std::int64_t>(cell);
+  if (value && *value >= 0 && *value <= most_tokens) return *value;
   throw InputError{where, fmt::format("expected a count of tokens for each expert, found '{}'",
                                       printable(cell, 40))};
 }
@@ -39,7 +36,7 @@ class Layers {
                        fmt::format("expected counts of {} experts as in the layer before, found {}",
                                    read_.experts(), counts.size())};
     }
-    if (std::all_of(counts.begin(), counts.end(), [](std::int64_t each) { return each == 0; })) {
+    if (std::ranges::all_of(counts, [](std::int64_t each) { return each == 0; })) {
       throw InputError{where, "expected tokens on at least one expert, found none"};
     }
     read_.layers.push_back(std::move(counts));
@@ -56,18 +53,15 @@ class Layers {
 ExpertCounts from_csv(std::string_view text, const std::string& name) {
   Layers layers;
   require_text(text, name);
-  for (std::size_t number = 1; !text.empty(); ++number) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = trimmed(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
+  std::size_t number = 0;
+  for (const std::string_view each : split(text, '\n')) {
+    ++number;
+    const std::string_view line = trimmed(each);
     if (line.empty()) continue;
     const std::string where = fmt::format("{}:line {}", name, number);
     std::vector<std::int64_t> counts;
-    for (bool more = true; more;) {
-      const std::size_t comma = line.find(',');
-      counts.push_back(count_of(trimmed(line.substr(0, comma)), where));
-      more = comma != std::string_view::npos;
-      if (more) line.remove_prefix(comma + 1);
+    for (const std::string_view cell : split(line, ',')) {
+      counts.push_back(count_of(trimmed(cell), where));
     }
     layers.add(std::move(counts), where);
   }

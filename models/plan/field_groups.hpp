@@ -27,13 +27,21 @@ std::vector<std::string> words_in() {
   return {all.begin(), all.end()};
 }
 
-template <auto member, const auto& array>
-void read_word(const Node& value, Plan& plan) {
-  plan.*member = value.word(array);
+/// A member that is an integer from `least` to `most`.
+constexpr PlanValue count_at(std::int64_t Plan::*member, std::int64_t least, std::int64_t most) {
+  return {.least = least, .most = most, .count = member};
 }
+/// A member that is true or false.
+constexpr PlanValue flag_at(bool Plan::*member) {
+  return {.kind = PlanValue::Kind::flag, .on = member};
+}
+/// A member of an enumeration, read and written as its words.
 template <auto member, const auto& array>
-Json write_word(const Plan& plan) {
-  return word_of(array, plan.*member);
+constexpr PlanValue word_at() {
+  return {.kind = PlanValue::Kind::word,
+          .words = words_in<array>,
+          .read = [](const Node& value, Plan& plan) { plan.*member = value.word(array); },
+          .write = [](const Plan& plan) { return Json(word_of(array, plan.*member)); }};
 }
 
 /// Reads a list of words without repetition.
@@ -55,6 +63,15 @@ Json words_of_set(const Plan& plan) {
     if ((plan.*member).has(each.value)) list.push_back(each.text);
   }
   return list;
+}
+
+/// A member that is a set of words, read and written as a list.
+template <auto member, const auto& array>
+constexpr PlanValue words_at() {
+  return {.kind = PlanValue::Kind::word_list,
+          .words = words_in<array>,
+          .read = read_some<member, array>,
+          .write = words_of_set<member, array>};
 }
 
 }  // namespace orrery::models

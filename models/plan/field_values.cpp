@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "models/plan/fields.hpp"
+#include "sim/input/text.hpp"
 
 namespace orrery::models {
 namespace {
@@ -17,48 +17,44 @@ std::optional<double> decimal_from(std::string_view text) {
   constexpr std::string_view in_numbers = "0123456789.";
   const bool digits = !text.empty() && in_numbers.find(text.front()) != in_numbers.npos &&
                       text.find_first_not_of("0123456789.e+-") == text.npos;
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (!digits || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return number;
+  return digits ? number_in<double>(text) : std::nullopt;
 }
 
 }  // namespace
 
 Json scalar_of(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc{} && end == text.data() + text.size()) return number;
+  if (const auto number = number_in<std::int64_t>(text)) return *number;
   if (const auto decimal = decimal_from(text)) return *decimal;
   if (text == "true") return true;
   if (text == "false") return false;
   return std::string{text};
 }
 
-void PlanField::read_value(const Node& value, Plan& plan) const {
-  if (read) {
-    read(value, plan);
-  } else if (count) {
-    plan.*count = value.integer(least, most);
+void PlanField::read_value(const Node& given, Plan& plan) const {
+  const auto own = read ? read : value.read;
+  if (own) {
+    own(given, plan);
+  } else if (value.count) {
+    plan.*value.count = given.integer(value.least, value.most);
   } else {
-    plan.*on = value.as<bool>();
+    plan.*value.on = given.as<bool>();
   }
 }
 
 Json PlanField::json(const Plan& plan) const {
   static const Plan usual;
   const auto value_in = [&](const Plan& each) {
-    if (write) return write(each);
-    return count ? Json(each.*count) : Json(each.*on);
+    if (const auto own = write ? write : value.write) return own(each);
+    return value.count ? Json(each.*value.count) : Json(each.*value.on);
   };
-  Json value = value_in(plan);
-  if (written == Written::where_changed && value == value_in(usual)) return nullptr;
-  return value;
+  Json own = value_in(plan);
+  if (by_default == Default::omitted && own == value_in(usual)) return nullptr;
+  return own;
 }
 
 std::string PlanField::text(const Plan& plan) const {
-  const Json value = json(plan);
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  const Json own = json(plan);
+  return own.is_string() ? own.get<std::string>() : own.dump();
 }
 
 std::string PlanField::in_cell(const Plan& plan) const {
@@ -68,33 +64,32 @@ std::string PlanField::in_cell(const Plan& plan) const {
 std::string PlanField::in_title(const Plan& plan) const {
   const bool optional = title == Title::addition || title == Title::degree_where_used;
   if (title_label.empty() || (optional && json(plan) == json(Plan{}))) return {};
-  if (kind == Kind::flag) return std::string{title_label};
+  if (value.kind == PlanValue::Kind::flag) return std::string{title_label};
   return fmt::format("{}{}{}", title_label, title_label.back() == '-' ? "" : " ", text(plan));
 }
 
 Json PlanField::json_of(std::string_view text) const {
   const bool word = !text.empty() && text.find_first_not_of("0123456789:") != text.npos;
-  const bool factors = kind == Kind::factor && text.find(':') != text.npos &&
+  using Kind = PlanValue::Kind;
+  const bool factors = value.kind == Kind::factor && text.find(':') != text.npos &&
                        text.find_first_not_of("0123456789.:") == text.npos;
-  const bool several = kind == Kind::word_list || (kind == Kind::counts && !word) || factors;
+  const bool several =
+      value.kind == Kind::word_list || (value.kind == Kind::counts && !word) || factors;
   if (!several) return scalar_of(text);
   Json list = Json::array();
-  while (!text.empty()) {
-    const std::size_t at = text.find(':');
-    list.push_back(scalar_of(text.substr(0, at)));
-    text.remove_prefix(at == text.npos ? text.size() : at + 1);
-  }
+  if (text.empty()) return list;
+  if (text.ends_with(':')) text.remove_suffix(1);
+  for (const std::string_view part : split(text, ':')) list.push_back(scalar_of(part));
   return list;
 }
 
 Json PlanField::json_of_cell(std::string_view text) const {
-  return kind == Kind::flag ? Json(text == "yes") : json_of(text);
+  return value.kind == PlanValue::Kind::flag ? Json(text == "yes") : json_of(text);
 }
 
 const PlanField& plan_field(std::string_view key) {
   const auto fields = plan_fields();
-  const auto found = std::find_if(fields.begin(), fields.end(),
-                                  [&](const PlanField& each) { return each.key == key; });
+  const auto found = std::ranges::find(fields, key, &PlanField::key);
   ensure(found != fields.end(), "a plan has no such field");
   return *found;
 }

@@ -21,20 +21,30 @@ struct PlanBasis {
   std::int64_t gpus = 1;
 };
 
+/// What values a field has, and how its member is read and written.
+struct PlanValue {
+  /// An integer from `least` to `most`, true or false, one of `words`, a share above 0 and at most
+  /// 1, a factor above 0, a size in bytes, a list of integers up to `most`, a list of `words`.
+  enum class Kind : std::uint8_t { count, flag, word, share, factor, bytes, counts, word_list };
+
+  Kind kind = Kind::count;
+  std::int64_t least = 1, most = 0;
+  std::int64_t Plan::*count = nullptr;  // of Kind::count: the member; needs no `read` or `write`
+  bool Plan::*on = nullptr;             // of Kind::flag: the member, likewise
+  std::vector<std::string> (*words)() = nullptr;  // of Kind::word and word_list
+  void (*read)(const Node& value, Plan& plan) = nullptr;
+  Json (*write)(const Plan& plan) = nullptr;
+};
+
 /// One row of the table.
 struct PlanField {
-  /// Type of the value: an integer from `least` to `most`, true or false, one of `words`, a share
-  /// above 0 and at most 1, a factor above 0, a size in bytes, a list of integers up to
-  /// `most`, a list of `words`.
-  enum class Kind : std::uint8_t { count, flag, word, share, factor, bytes, counts, word_list };
   /// How a plan's title shows it: not at all; as a degree, "TP 8", always or only if it is not the
   /// default (the product of all degrees is the number of GPUs); added to the field before, "+ SP";
   /// as a choice, after the degrees.
   enum class Title : std::uint8_t { none, degree, degree_where_used, addition, choice };
-  /// Is a default reported as an assumption?
-  enum class Default : std::uint8_t { reported, silent };
-  /// Is it written to JSON even if it equals the value of a new Plan?
-  enum class Written : std::uint8_t { always, where_changed };
+  /// Is the value of a new Plan reported as an assumption where none is stated, and written to
+  /// JSON: both, only written, or neither?
+  enum class Default : std::uint8_t { reported, silent, omitted };
   /// Does the --plan flag that a report prints include it even if it is the default?
   enum class Flag : std::uint8_t { where_needed, always };
   /// Does a software profile have a default for runs whose publication does not state it?
@@ -42,25 +52,19 @@ struct PlanField {
 
   std::string_view key;   // in JSON and in --plan
   std::string_view name;  // in a sentence of a report
-  Kind kind = Kind::count;
+  PlanValue value = {};
   std::string_view column = {};  // of a CSV file of measured runs; empty: none states it
   Title title = Title::none;
   std::string_view title_label = {};  // "TP" in a title, followed by the value, except for flags
   std::string_view heading = {};      // of a table's column, if it differs from `title_label`
-  Default by_default = Default::reported;
+  Default by_default = Default::omitted;
   Flag flag = Flag::where_needed;
   Stack stack = Stack::silent;
 
-  std::int64_t Plan::*count = nullptr;  // of Kind::count: the member; needs no `read` or `write`
-  std::int64_t least = 1, most = 0;
-  bool Plan::*on = nullptr;                       // of Kind::flag: the member, likewise
-  std::vector<std::string> (*words)() = nullptr;  // of Kind::word and some
-
-  /// Reads a value from JSON; writes it, null if the plan does not have one (no compression: no
-  /// share).
+  /// Where `value` alone does not say so: reads it from JSON; writes it, null if the plan does not
+  /// have one (no compression: no share).
   void (*read)(const Node& value, Plan& plan) = nullptr;
   Json (*write)(const Plan& plan) = nullptr;
-  Written written = Written::always;
   /// Derives a value that was left out, where the value of a new Plan is not the default, and
   /// returns the text of its assumption, "8 derived from ..."; empty: none.
   std::string (*derive)(Plan& plan, const PlanBasis& basis) = nullptr;
@@ -68,7 +72,7 @@ struct PlanField {
   std::string (*remark)(const Plan& plan, const PlanBasis& basis) = nullptr;
 
   bool is_degree() const { return title == Title::degree || title == Title::degree_where_used; }
-  void read_value(const Node& value, Plan& plan) const;
+  void read_value(const Node& given, Plan& plan) const;
   Json json(const Plan& plan) const;
   /// The value alone: "8", "true", "25 MB".
   std::string text(const Plan& plan) const;

@@ -8,12 +8,10 @@
 namespace orrery::models {
 namespace {
 
-using Kind = PlanField::Kind;
 using Title = PlanField::Title;
 using Default = PlanField::Default;
 using Flag = PlanField::Flag;
 using Stack = PlanField::Stack;
-using Written = PlanField::Written;
 
 constexpr std::int64_t most_batch = std::int64_t{1} << 31;
 
@@ -65,83 +63,64 @@ Json write_recompute_elsewhere(const Plan& plan) {
 constexpr PlanField batch_rows[] = {
     {.key = "micro_batch",
      .name = "micro-batch",
+     .value = count_at(&Plan::micro_batch, 1, most_gpus),
      .column = "micro_batch",
      .title = Title::choice,
      .title_label = "micro-batch",
      .heading = "micro",
-     .flag = Flag::always,
-     .count = &Plan::micro_batch,
-     .most = most_gpus},
+     .by_default = Default::reported,
+     .flag = Flag::always},
     {.key = "global_batch",
      .name = "batch",
+     .value = count_at(&Plan::global_batch, 1, most_batch),
      .column = "global_batch",
+     .by_default = Default::reported,
      .flag = Flag::always,
-     .count = &Plan::global_batch,
-     .most = most_batch,
      .derive = derive_global_batch},
     {.key = "seq_len",
      .name = "sequence length",
+     .value = count_at(&Plan::seq_len, 1, most_seq_len),
      .column = "seq_len",
+     .by_default = Default::reported,
      .flag = Flag::always,
-     .count = &Plan::seq_len,
-     .most = most_seq_len,
      .derive = derive_seq_len,
      .remark = remark_seq_len},
     {.key = "precision",
      .name = "precision",
-     .kind = Kind::word,
+     .value = word_at<&Plan::precision, precision_words>(),
      .column = "precision",
+     .by_default = Default::reported,
      .flag = Flag::always,
-     .stack = Stack::has_default,
-     .words = words_in<precision_words>,
-     .read = read_word<&Plan::precision, precision_words>,
-     .write = write_word<&Plan::precision, precision_words>},
+     .stack = Stack::has_default},
     {.key = "recompute",
      .name = "recompute",
-     .kind = Kind::word,
+     .value = word_at<&Plan::recompute, recompute_words>(),
      .column = "recompute",
      .title = Title::choice,
      .title_label = "recompute",
+     .by_default = Default::reported,
      .flag = Flag::always,
-     .stack = Stack::has_default,
-     .words = words_in<recompute_words>,
-     .read = read_word<&Plan::recompute, recompute_words>,
-     .write = write_word<&Plan::recompute, recompute_words>},
+     .stack = Stack::has_default},
     {.key = "recompute_modules",  // for recompute=selective
      .name = "recomputed modules",
-     .kind = Kind::word_list,
+     .value = words_at<&Plan::recompute_modules, recompute_module_words>(),
      .by_default = Default::silent,
-     .words = words_in<recompute_module_words>,
-     .read = read_some<&Plan::recompute_modules, recompute_module_words>,
      .write = write_recompute_modules},
     {.key = "recompute_layers",  // first layers of each chunk that recompute; 0: all
      .name = "recomputed layers",
-     .column = "recompute_layers",
-     .by_default = Default::silent,
-     .count = &Plan::recompute_layers,
-     .least = 0,
-     .most = most_layers,
-     .written = Written::where_changed},
+     .value = count_at(&Plan::recompute_layers, 0, most_layers),
+     .column = "recompute_layers"},
     {.key = "recompute_every",  // of those layers, one in every so many recomputes
      .name = "recomputed every",
-     .by_default = Default::silent,
-     .count = &Plan::recompute_every,
-     .most = most_layers,
-     .written = Written::where_changed},
+     .value = count_at(&Plan::recompute_every, 1, most_layers)},
     {.key = "recompute_elsewhere",  // modules that all other layers recompute
      .name = "recomputed elsewhere",
-     .kind = Kind::word_list,
+     .value = words_at<&Plan::recompute_elsewhere, recompute_module_words>(),
      .by_default = Default::silent,
-     .words = words_in<recompute_module_words>,
-     .read = read_some<&Plan::recompute_elsewhere, recompute_module_words>,
      .write = write_recompute_elsewhere},
     {.key = "offload_layers",  // first layers of each chunk whose activations are offloaded
      .name = "offloaded layers",
-     .by_default = Default::silent,
-     .count = &Plan::offload_layers,
-     .least = 0,
-     .most = most_layers,
-     .written = Written::where_changed},
+     .value = count_at(&Plan::offload_layers, 0, most_layers)},
 };
 
 }  // namespace

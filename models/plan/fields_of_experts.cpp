@@ -11,10 +11,9 @@
 namespace orrery::models {
 namespace {
 
-using Kind = PlanField::Kind;
+using Kind = PlanValue::Kind;
 using Title = PlanField::Title;
 using Default = PlanField::Default;
-using Written = PlanField::Written;
 
 constexpr double most_factor = 1e4;
 
@@ -69,7 +68,7 @@ void take_imbalances(const std::vector<double>& of_layers, Plan& plan) {
   plan.imbalance = std::accumulate(of_layers.begin(), of_layers.end(), 0.0) / layers;
   const auto differs = [&](double each) { return each != of_layers.front(); };
   plan.layer_imbalance.clear();
-  if (std::any_of(of_layers.begin(), of_layers.end(), differs)) plan.layer_imbalance = of_layers;
+  if (std::ranges::any_of(of_layers, differs)) plan.layer_imbalance = of_layers;
 }
 
 /// A number, a list of one for each layer with experts, or a file of counted tokens, from which the
@@ -156,65 +155,44 @@ Json write_expert_room(const Plan& plan) {
 constexpr PlanField expert_rows[] = {
     {.key = "expert",  // ranks of a stage over which a layer's experts are distributed
      .name = "expert",
+     .value = count_at(&Plan::expert, 1, most_gpus),
      .column = "ep",
      .title = Title::addition,
      .title_label = "EP",
-     .by_default = Default::silent,
-     .count = &Plan::expert,
-     .most = most_gpus,
-     .written = Written::where_changed,
      .derive = derive_expert},
     {.key = "expert_tensor",  // ranks over which each expert is cut
      .name = "expert tensor",
+     .value = {.most = most_gpus},
      .title = Title::addition,
      .title_label = "ETP",
-     .by_default = Default::silent,
-     .most = most_gpus,
      .read = read_expert_tensor,
      .write = [](const Plan& plan) { return Json(plan.expert_tensor); },
-     .written = Written::where_changed,
      .derive = derive_expert_tensor},
     {.key = "dispatcher",  // how tokens are sent to their experts
      .name = "dispatcher",
-     .kind = Kind::word,
-     .by_default = Default::silent,
-     .words = words_in<dispatcher_words>,
-     .read = read_word<&Plan::dispatcher, dispatcher_words>,
-     .write = write_word<&Plan::dispatcher, dispatcher_words>,
-     .written = Written::where_changed,
+     .value = word_at<&Plan::dispatcher, dispatcher_words>(),
      .derive = derive_dispatcher},
     {.key = "expert_overlap",  // what overlaps with the experts' all-to-alls
      .name = "expert overlap",
-     .kind = Kind::word,
-     .by_default = Default::silent,
-     .words = words_in<expert_overlap_words>,
-     .read = read_word<&Plan::expert_overlap, expert_overlap_words>,
-     .write = write_word<&Plan::expert_overlap, expert_overlap_words>,
-     .written = Written::where_changed},
+     .value = word_at<&Plan::expert_overlap, expert_overlap_words>()},
     {.key = "permute_fusion",  // one kernel each way to order tokens by expert
      .name = "fused permutation",
-     .kind = Kind::flag,
-     .by_default = Default::silent,
-     .on = &Plan::permute_fusion,
-     .written = Written::where_changed,
+     .value = flag_at(&Plan::permute_fusion),
      .derive = derive_permute_fusion},
     {.key = "capacity",  // limit on rows of an expert over the mean; tokens beyond it are dropped
      .name = "capacity",
-     .kind = Kind::factor,
+     .value = {Kind::factor},
      .by_default = Default::silent,
      .read = read_capacity,
      .write = write_capacity,
      .derive = derive_capacity},
     {.key = "pad_to_capacity",  // slots that no token fills are sent and multiplied as well
      .name = "padding to capacity",
-     .kind = Kind::flag,
-     .by_default = Default::silent,
-     .on = &Plan::pad_to_capacity,
-     .written = Written::where_changed},
+     .value = flag_at(&Plan::pad_to_capacity)},
     {.key = "imbalance",  // rows of the busiest rank's experts over the mean, for all layers or
                           // each, or a file of token counts
      .name = "imbalance",
-     .kind = Kind::factor,
+     .value = {Kind::factor},
      .by_default = Default::silent,
      .read = read_imbalance,
      .write = write_imbalance,
@@ -222,7 +200,7 @@ constexpr PlanField expert_rows[] = {
      .remark = remark_imbalance},
     {.key = "expert_room",  // of dropless routing: slots of an expert over the mean of its rows
      .name = "room for experts",
-     .kind = Kind::factor,
+     .value = {Kind::factor},
      .by_default = Default::silent,
      .read = read_expert_room,
      .write = write_expert_room},

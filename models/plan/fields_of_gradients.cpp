@@ -7,9 +7,8 @@
 namespace orrery::models {
 namespace {
 
-using Kind = PlanField::Kind;
+using Kind = PlanValue::Kind;
 using Default = PlanField::Default;
-using Written = PlanField::Written;
 
 constexpr std::string_view by_time = "by-time";
 
@@ -67,18 +66,15 @@ std::string derive_stage_layers(Plan& plan, const PlanBasis& basis) {
 constexpr PlanField gradient_rows[] = {
     {.key = "overlap",  // false: no data-parallel collective overlaps with compute
      .name = "overlap",
-     .kind = Kind::flag,
-     .on = &Plan::overlap_gradients},
+     .value = flag_at(&Plan::overlap_gradients),
+     .by_default = Default::reported},
     {.key = "deferred_head_gradients",  // micro-batches whose head weight gradients come last
      .name = "deferred head gradients",
-     .by_default = Default::silent,
-     .count = &Plan::deferred_head_gradients,
-     .least = 0,
-     .most = 1 << 20,
-     .written = Written::where_changed},
+     .value = count_at(&Plan::deferred_head_gradients, 0, 1 << 20)},
     {.key = "bucket",  // bytes of gradients that are reduced at once
      .name = "bucket",
-     .kind = Kind::bytes,
+     .value = {Kind::bytes},
+     .by_default = Default::reported,
      .read = [](const Node& value, Plan& plan) { plan.bucket = value.as<Bytes>(); },
      .write = [](const Plan& plan) { return Json(fmt::format("{} B", plan.bucket.count())); },
      .derive = [](Plan&, const PlanBasis&) -> std::string {
@@ -86,45 +82,34 @@ constexpr PlanField gradient_rows[] = {
      }},
     {.key = "compression",  // of gradients; needs zero 0 and data above 1
      .name = "compression",
-     .kind = Kind::word,
-     .by_default = Default::silent,
-     .words = words_in<compression_words>,
-     .read = read_word<&Plan::compression, compression_words>,
-     .write = write_word<&Plan::compression, compression_words>,
-     .written = Written::where_changed},
+     .value = word_at<&Plan::compression, compression_words>()},
     {.key = "compression_share",  // of each bucket's gradients that top-k sends
      .name = "compression share",
-     .kind = Kind::share,
+     .value = {Kind::share},
      .by_default = Default::silent,
      .read = read_compression_share,
      .write = write_compression_share},
     {.key = "compression_rank",  // of power-sgd's factors
      .name = "compression rank",
+     .value = count_at(&Plan::compression_rank, 1, most_lora_rank),
      .by_default = Default::silent,
-     .least = 1,
-     .most = most_lora_rank,
      .read = read_compression_rank,
      .write = write_compression_rank,
      .derive = derive_compression_rank},
     {.key = "stage_layers",  // layers of each chunk, [7, 8, 8, 7]; "by-time": from predicted times
      .name = "stage layers",
-     .kind = Kind::counts,
-     .least = 0,
-     .most = most_layers,
+     .value = {Kind::counts, 0, most_layers},
+     .by_default = Default::reported,
      .read = read_stage_layers,
      .write = write_stage_layers,
      .derive = derive_stage_layers},
     {.key = "embedding_counts",  // embedding and head count as a layer each
      .name = "embedding counts",
-     .kind = Kind::flag,
-     .by_default = Default::silent,
-     .on = &Plan::embedding_counts},
+     .value = flag_at(&Plan::embedding_counts),
+     .by_default = Default::silent},
     {.key = "cuda_graphs",  // where the stack launches ahead: models/program/graph_segments.hpp
      .name = "CUDA graphs",
-     .kind = Kind::flag,
-     .by_default = Default::silent,
-     .on = &Plan::cuda_graphs,
-     .written = Written::where_changed},
+     .value = flag_at(&Plan::cuda_graphs)},
 };
 
 }  // namespace

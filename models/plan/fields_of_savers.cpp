@@ -8,9 +8,7 @@
 namespace orrery::models {
 namespace {
 
-using Kind = PlanField::Kind;
 using Default = PlanField::Default;
-using Written = PlanField::Written;
 
 std::string derive_lora_rank(Plan& plan, const PlanBasis&) {
   return trains_adapters(plan) ? fmt::format("not stated; {} assumed", plan.lora_rank) : "";
@@ -49,80 +47,50 @@ Json write_sequence_lengths(const Plan& plan) {
 constexpr PlanField saver_rows[] = {
     {.key = "lora_rank",
      .name = "adapters' rank",
+     .value = count_at(&Plan::lora_rank, 1, most_lora_rank),
      .by_default = Default::silent,
-     .count = &Plan::lora_rank,
-     .most = most_lora_rank,
      .write = write_lora_rank,
      .derive = derive_lora_rank},
     {.key = "lora_targets",  // matrices that have an adapter
      .name = "adapters' targets",
-     .kind = Kind::word_list,
+     .value = words_at<&Plan::lora_targets, lora_target_words>(),
      .by_default = Default::silent,
-     .words = words_in<lora_target_words>,
-     .read = read_some<&Plan::lora_targets, lora_target_words>,
      .write = write_lora_targets,
      .derive = derive_lora_targets},
     {.key = "lora_dropout",  // on the adapters' input
      .name = "adapters' dropout",
-     .kind = Kind::flag,
+     .value = flag_at(&Plan::lora_dropout),
      .by_default = Default::silent,
-     .on = &Plan::lora_dropout,
      .write = write_lora_dropout},
     {.key = "sequence_lengths",  // of documents packed into a sequence, equally frequent
      .name = "packed lengths",
-     .kind = Kind::counts,
+     .value = {PlanValue::Kind::counts, 1, most_seq_len},
      .by_default = Default::silent,
-     .most = most_seq_len,
      .read = read_sequence_lengths,
      .write = write_sequence_lengths},
     {.key = "moments",  // format of Adam's moments
      .name = "moments",
-     .kind = Kind::word,
-     .column = "moments",
-     .by_default = Default::silent,
-     .words = words_in<moments_words>,
-     .read = read_word<&Plan::moments, moments_words>,
-     .write = write_word<&Plan::moments, moments_words>,
-     .written = Written::where_changed},
+     .value = word_at<&Plan::moments, moments_words>(),
+     .column = "moments"},
     {.key = "fused_cross_entropy",  // no logits are kept: models/operations/head.cpp
      .name = "fused cross-entropy",
-     .kind = Kind::flag,
-     .column = "fused_cross_entropy",
-     .by_default = Default::silent,
-     .on = &Plan::fused_cross_entropy,
-     .written = Written::where_changed},
+     .value = flag_at(&Plan::fused_cross_entropy),
+     .column = "fused_cross_entropy"},
     {.key = "low_precision_gather",  // ZeRO gathers, and LoRA keeps frozen weights, in 8 bits
      .name = "gather in 8 bits",
-     .kind = Kind::flag,
-     .by_default = Default::silent,
-     .on = &Plan::low_precision_gather,
-     .written = Written::where_changed},
+     .value = flag_at(&Plan::low_precision_gather)},
     {.key = "low_precision_attention",  // in fp8, see models/operations/fp8_attention.cpp
      .name = "attention in 8 bits",
-     .kind = Kind::flag,
-     .by_default = Default::silent,
-     .on = &Plan::low_precision_attention,
-     .written = Written::where_changed},
+     .value = flag_at(&Plan::low_precision_attention)},
     {.key = "transpose_weights",  // 8-bit ones, in every backward: models/operations/linear.cpp
      .name = "weights transposed in backward",
-     .kind = Kind::flag,
-     .by_default = Default::silent,
-     .on = &Plan::transpose_weights,
-     .written = Written::where_changed},
+     .value = flag_at(&Plan::transpose_weights)},
     {.key = "start_layers_bf16",  // first layers that stay in bf16 under a narrower precision
      .name = "first layers in bf16",
-     .by_default = Default::silent,
-     .count = &Plan::start_layers_bf16,
-     .least = 0,
-     .most = most_layers,
-     .written = Written::where_changed},
+     .value = count_at(&Plan::start_layers_bf16, 0, most_layers)},
     {.key = "end_layers_bf16",  // last layers that stay in bf16
      .name = "last layers in bf16",
-     .by_default = Default::silent,
-     .count = &Plan::end_layers_bf16,
-     .least = 0,
-     .most = most_layers,
-     .written = Written::where_changed},
+     .value = count_at(&Plan::end_layers_bf16, 0, most_layers)},
 };
 
 }  // namespace

@@ -48,7 +48,7 @@ std::string to_text(const Plan& plan) {
   for (const PlanField& field : plan_fields()) {
     const Json value = field.json(plan);
     const bool needed = value != field.json(plain) || field.flag == PlanField::Flag::always ||
-                        (field.on == &Plan::embedding_counts && stack_decides);
+                        (field.value.on == &Plan::embedding_counts && stack_decides);
     if (value.is_null() || !needed) continue;
     text += fmt::format("{}{}={}", text.empty() ? "" : ",", field.key, text_of(value));
   }

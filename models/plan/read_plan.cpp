@@ -13,7 +13,7 @@ namespace {
 /// Keeps the value of a new Plan, or derives one; returns the text of the assumption.
 std::string default_of(const PlanField& field, Plan& plan, const PlanBasis& basis) {
   if (field.derive) return field.derive(plan, basis);
-  if (field.by_default == PlanField::Default::silent) return {};
+  if (field.by_default != PlanField::Default::reported) return {};
   return fmt::format("not stated; {} assumed", field.text(plan));
 }
 

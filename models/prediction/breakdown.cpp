@@ -29,9 +29,9 @@ class BreakdownWalk {
     // after it.
     const std::vector<std::size_t> none_received(priced_.channels.size());
     walk(program_, rank_class_, OutsideWalk{*this, none_received});
-    std::stable_sort(
-        external_.begin(), external_.end(),
-        [](const ExternalInterval& a, const ExternalInterval& b) { return a.start < b.start; });
+    std::ranges::stable_sort(external_, [](const ExternalInterval& a, const ExternalInterval& b) {
+      return a.start < b.start;
+    });
     Replayer<BreakdownWalk>{priced_, times_, rank_class_, *this}.run();
     finish();
     return parts_;

@@ -39,7 +39,7 @@ double fit_probability(Bytes needed, Bytes available) {
   if (available.count() <= 0) return 0;
   const double room = std::log(ratio(available, needed));
   const std::vector<double>& curve = published_errors().memory_percentiles;
-  const auto above = std::upper_bound(curve.begin(), curve.end(), room);
+  const auto above = std::ranges::upper_bound(curve, room);
   if (above == curve.begin()) return 0;
   if (above == curve.end()) return 1;
   const double low = *(above - 1);

@@ -44,7 +44,7 @@ std::vector<double> phase_times(const PricedProgram& priced) {
 }
 
 double most_of(const std::vector<double>& times) {
-  return times.empty() ? 0 : *std::max_element(times.begin(), times.end());
+  return times.empty() ? 0 : *std::ranges::max_element(times);
 }
 
 /// Times of transfers and collectives, with their launches.
@@ -117,8 +117,7 @@ void require_possible(const Question& question, const Prediction& prediction) {
                         prediction.hfu,
                         prediction.energy.count(),
                         prediction.cost.value_or(Money{}).count()};
-  if (!std::all_of(figures.begin(), figures.end(),
-                   [](double each) { return std::isfinite(each); })) {
+  if (!std::ranges::all_of(figures, [](double each) { return std::isfinite(each); })) {
     throw InputError{"/cluster", "with these rates, powers and prices a result is not finite"};
   }
   constexpr double rounding = 1e-9;

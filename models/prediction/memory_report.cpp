@@ -26,8 +26,8 @@ void add_loss_copies(const Question& question, const Program& program, const Ran
                      MemoryByKind& held) {
   const Plan& plan = question.plan;
   const Model& model = question.model;
-  const bool has_head = std::any_of(ranks.chunks.begin(), ranks.chunks.end(),
-                                    [&](std::uint32_t id) { return program.chunks[id].has_head; });
+  const bool has_head = std::ranges::any_of(
+      ranks.chunks, [&](std::uint32_t id) { return program.chunks[id].has_head; });
   const bool whole = model.causal && model.task_head_outputs == 0 && !plan.fused_cross_entropy;
   if (!has_head || !whole) return;
   const std::int64_t tokens = plan.micro_batch * plan.seq_len / plan.context;

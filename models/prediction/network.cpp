@@ -79,8 +79,8 @@ std::vector<std::pair<std::string, double>> lost_to(
   std::map<std::string, double> shares;
   for (const auto& [id, share] : others) shares[name_of(traffic, id)] += share;
   std::vector<std::pair<std::string, double>> sorted{shares.begin(), shares.end()};
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::stable_sort(sorted,
+                           [](const auto& a, const auto& b) { return a.second > b.second; });
   return sorted;
 }
 
@@ -97,8 +97,8 @@ std::vector<TrafficLoss> losses_of(const Traffic& traffic, const NetworkTimes& t
   for (const auto& [name, id] : worst) {
     losses.push_back({name, times.lost[id], lost_to(traffic, times.lost_to[id])});
   }
-  std::stable_sort(losses.begin(), losses.end(),
-                   [](const TrafficLoss& a, const TrafficLoss& b) { return a.lost > b.lost; });
+  std::ranges::stable_sort(
+      losses, [](const TrafficLoss& a, const TrafficLoss& b) { return a.lost > b.lost; });
   return losses;
 }
 
@@ -120,9 +120,8 @@ std::vector<FullLinks> links_of(const NamedLinks& named, const Traffic& traffic,
     links.push_back(
         {named.name(traffic.rows[row].link), traffic.rows[row].alike, times.overloaded[row]});
   }
-  std::stable_sort(links.begin(), links.end(), [](const FullLinks& a, const FullLinks& b) {
-    return a.overloaded > b.overloaded;
-  });
+  std::ranges::stable_sort(
+      links, [](const FullLinks& a, const FullLinks& b) { return a.overloaded > b.overloaded; });
   return links;
 }
 
@@ -223,8 +222,9 @@ bool folds_experts(const Program& program) {
   const Mesh& mesh = program.mesh;
   return mesh.degree(MeshAxis::expert) > 1 ||
          mesh.degree(MeshAxis::expert_tensor) != mesh.degree(MeshAxis::tensor) ||
-         std::any_of(program.collectives.begin(), program.collectives.end(),
-                     [&](const JointCollective& joint) { return of_experts(joint.communicator); });
+         std::ranges::any_of(program.collectives, [&](const JointCollective& joint) {
+           return of_experts(joint.communicator);
+         });
 }
 
 /// Source  Megatron-LM, parallel_state.py: an order ends with pp, or experts' data-parallel ranks

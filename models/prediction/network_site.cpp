@@ -128,11 +128,7 @@ class SiteMaker {
   void place_job(const JobRequest& job) {
     const std::int64_t gpus = cluster_.node.gpus, ranks = job.question->plan.gpus();
     const std::int64_t used = (ranks + gpus - 1) / gpus;
-    if (std::ssize(job.nodes) < used) {
-      throw InputError{
-          place_of(job.pointer + "/nodes"),
-          fmt::format("{} nodes are listed, and the plan needs {}", job.nodes.size(), used)};
-    }
+    require_enough(job.nodes, used, job.pointer + "/nodes");
     ConcurrentJob& placed = site_.others.emplace_back();
     placed.placement =
         contiguous(static_cast<std::size_t>(ranks), static_cast<std::uint32_t>(gpus));
@@ -144,10 +140,7 @@ class SiteMaker {
     for (std::size_t i = 0; i < job.nodes.size(); ++i) {
       const std::string pointer = fmt::format("{}/nodes/{}", job.pointer, i);
       const std::int64_t node = job.nodes[i];
-      if (node < 0 || node >= cluster_.nodes) {
-        throw InputError{place_of(pointer), fmt::format("expected a node from 0 to {}, found {}",
-                                                        cluster_.nodes - 1, node)};
-      }
+      require_node(node, pointer);
       std::string& owner = owner_of_node_[static_cast<std::size_t>(node)];
       if (!owner.empty())
         throw InputError{place_of(pointer),
@@ -157,22 +150,27 @@ class SiteMaker {
   }
 
   void check(const std::vector<std::int64_t>& order, std::int64_t used) const {
-    if (std::ssize(order) < used) {
-      throw InputError{
-          place_of("/placement"),
-          fmt::format("{} nodes are listed, and the plan needs {}", order.size(), used)};
-    }
+    require_enough(order, used, "/placement");
     std::vector<char> taken(static_cast<std::size_t>(cluster_.nodes), 0);
     for (std::size_t i = 0; i < order.size(); ++i) {
       const std::string pointer = fmt::format("/placement/{}", i);
-      if (order[i] < 0 || order[i] >= cluster_.nodes) {
-        throw InputError{place_of(pointer), fmt::format("expected a node from 0 to {}, found {}",
-                                                        cluster_.nodes - 1, order[i])};
-      }
+      require_node(order[i], pointer);
       if (taken[static_cast<std::size_t>(order[i])]++ > 0) {
         throw InputError{place_of(pointer), fmt::format("node {} is listed twice", order[i])};
       }
     }
+  }
+
+  void require_enough(const std::vector<std::int64_t>& nodes, std::int64_t used,
+                      const std::string& pointer) const {
+    if (std::ssize(nodes) >= used) return;
+    throw InputError{place_of(pointer),
+                     fmt::format("{} nodes are listed, and the plan needs {}", nodes.size(), used)};
+  }
+  void require_node(std::int64_t node, const std::string& pointer) const {
+    if (node >= 0 && node < cluster_.nodes) return;
+    throw InputError{place_of(pointer), fmt::format("expected a node from 0 to {}, found {}",
+                                                    cluster_.nodes - 1, node)};
   }
 
   std::string place_of(const std::string& pointer) const {

@@ -25,7 +25,7 @@ double Prediction::bubble_fraction() const {
 }
 
 TimeClass Prediction::bottleneck() const {
-  const auto largest = std::max_element(breakdown.begin(), breakdown.end());
+  const auto largest = std::ranges::max_element(breakdown);
   return static_cast<TimeClass>(largest - breakdown.begin());
 }
 
@@ -183,8 +183,8 @@ void add_costs(const Question& question, Prediction& result) {
 /// The rank class that ends last, or the one whose NIC bounds the step.
 std::uint32_t slowest_of(const Prediction& result) {
   if (result.times.scheduled() < result.step) return result.priced.bound.rank_class;
-  const auto last = std::max_element(
-      result.times.ranks.begin(), result.times.ranks.end(),
+  const auto last = std::ranges::max_element(
+      result.times.ranks,
       [](const QueueTimes& a, const QueueTimes& b) { return a.last() < b.last(); });
   return static_cast<std::uint32_t>(last - result.times.ranks.begin());
 }
@@ -224,21 +224,12 @@ Estimate estimate(const Question& question) {
   Prediction result;
   result.program = std::make_shared<const Program>(lower(question));
   add_memory(question, result);
-  Estimate found;
-  found.memory = result.memory[result.fullest].total;
-  found.out_of_memory = result.out_of_memory;
-  found.fit = result.fit;
-  found.fit_probability = result.fit_probability;
-  if (found.out_of_memory) return found;
-  add_times(question, result);
-  add_rates(question, result);
-  add_costs(question, result);
-  found.step = result.step;
-  found.tokens_per_second = result.tokens_per_second;
-  found.mfu = result.mfu;
-  found.energy = result.energy;
-  found.cost = result.cost;
-  return found;
+  if (!result.out_of_memory) {
+    add_times(question, result);
+    add_rates(question, result);
+    add_costs(question, result);
+  }
+  return {result, result.memory[result.fullest].total};
 }
 
 Prediction predict(const Question& question) {

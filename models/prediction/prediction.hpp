@@ -66,30 +66,35 @@ struct OutOfMemory {
   Bytes needed{}, available{};
 };
 
+/// What decides between plans.
+struct StepFigures {
+  std::optional<OutOfMemory> out_of_memory;  // as predicted: also where `fit` is doubtful
+  Fit fit = Fit::yes;                        // of the fullest stage
+  double fit_probability = 1;
+  Time step{};
+  double tokens_per_second = 0;
+  double mfu = 0;             // over the dense peak of the GEMM precision
+  Energy energy{};            // all GPUs and hosts at their rated power
+  std::optional<Money> cost;  // of the step, where the cluster has a price
+};
+
 /// The predicted step, with the Program and prices that it was evaluated from.
-struct Prediction {
+struct Prediction : StepFigures {
   std::shared_ptr<const Program> program;
   PricedProgram priced;  // of *program
   StepTimes times;
   NetworkAnswer network;
-  Time step{};
-  Uncertainty uncertainty;    // of the step
-  std::uint32_t slowest = 0;  // rank class
-  double tokens_per_second = 0;
+  Uncertainty uncertainty;      // of the step
+  std::uint32_t slowest = 0;    // rank class
   double model_flops = 0;       // of the whole step: 3 x forward, causal attention at half; of
                                 // frozen weights 2 x, of a frozen reference 1 x on top
   double recomputed_flops = 0;  // on top, by the same convention
-  double mfu = 0, hfu = 0;      // over the dense peak of the GEMM precision
+  double hfu = 0;               // as `mfu`
   Breakdown breakdown{};
   Busy busy;  // of the slowest rank
   std::vector<WaterfallPart> waterfall;
-  std::vector<StageMemory> memory;           // by stage
-  std::size_t fullest = 0;                   // stage of the highest total
-  std::optional<OutOfMemory> out_of_memory;  // as predicted: also where `fit` is doubtful
-  Fit fit = Fit::yes;                        // of the fullest
-  double fit_probability = 1;
-  Energy energy{};            // all GPUs and hosts at their rated power
-  std::optional<Money> cost;  // of the step, where the cluster has a price
+  std::vector<StageMemory> memory;  // by stage
+  std::size_t fullest = 0;          // stage of the highest total
   std::vector<std::string> assumptions;
   std::int64_t ranks = 0, ranks_simulated = 0;
   /// Wall time; everything else is repeatable.
@@ -110,16 +115,9 @@ std::vector<Conflict> conflicts(const Question& question);
 Prediction predict(const Question& question);
 
 /// A short prediction, for searches over thousands of plans: only what decides between them.
-struct Estimate {
+/// Where the plan does not fit, its times, rates and costs are 0.
+struct Estimate : StepFigures {
   Bytes memory{};  // of the fullest stage
-  std::optional<OutOfMemory> out_of_memory;
-  Fit fit = Fit::yes;
-  double fit_probability = 1;
-  Time step{};  // this and what follows: 0 where the plan does not fit
-  double tokens_per_second = 0;
-  double mfu = 0;
-  Energy energy{};
-  std::optional<Money> cost;
 };
 
 /// The same numbers as `predict`, without its breakdown, waterfall and assumptions; a plan that

@@ -56,7 +56,7 @@ PublishedErrors read_record(const Node& node) {
     record.memory_percentiles.push_back(each.as<double>());
   }
   const std::vector<double>& curve = record.memory_percentiles;
-  if (curve.size() != percentiles || !std::is_sorted(curve.begin(), curve.end())) {
+  if (curve.size() != percentiles || !std::ranges::is_sorted(curve)) {
     memory["log_percentiles"].fail_expected("101 rising numbers");
   }
   return record;

@@ -38,8 +38,8 @@ Residuals of_sharded(const Software& software) {
 }
 
 bool ran_at(const Residuals& residuals, const std::string& site) {
-  return std::any_of(residuals.places.begin(), residuals.places.end(),
-                     [&](const FittedPlace& each) { return each.site == site; });
+  return std::ranges::any_of(residuals.places,
+                             [&](const FittedPlace& each) { return each.site == site; });
 }
 
 double square(double value) {

@@ -10,7 +10,7 @@
 namespace orrery::models {
 
 void note_once(const std::string& text, std::vector<std::string>& assumptions) {
-  if (std::find(assumptions.begin(), assumptions.end(), text) == assumptions.end()) {
+  if (std::ranges::find(assumptions, text) == assumptions.end()) {
     assumptions.push_back(text);
   }
 }

@@ -105,8 +105,8 @@ void note_idle_tables(const std::vector<NotedMessage>& transfers, const hardware
 std::string unfelt_because(const std::vector<NotedMessage>& transfers,
                            const hardware::Cluster& cluster) {
   const hardware::ClusterFabric& fabric = cluster.fabric;
-  const bool crosses = std::any_of(transfers.begin(), transfers.end(),
-                                   [](const NotedMessage& each) { return each.group.nodes > 1; });
+  const bool crosses =
+      std::ranges::any_of(transfers, [](const NotedMessage& each) { return each.group.nodes > 1; });
   if (!crosses) return "no transfer leaves its node";
   if (cluster.nodes <= fabric.nodes_per_leaf) {
     return fmt::format("all {} nodes are under one leaf switch, which has room for {}",
@@ -139,7 +139,7 @@ void note_oversubscription(const Program& program, const hardware::Cluster& clus
   full.fabric.oversubscription = 1;
   const std::vector<NotedMessage> transfers = messages_of(program, cluster.node.gpus, places.order);
   const CollectivePricing pricing{.nccl = places.nccl};
-  const bool felt = std::any_of(transfers.begin(), transfers.end(), [&](const NotedMessage& each) {
+  const bool felt = std::ranges::any_of(transfers, [&](const NotedMessage& each) {
     return price(each.kind, each.bytes, each.group, cluster, pricing).time !=
            price(each.kind, each.bytes, each.group, full, pricing).time;
   });

@@ -40,10 +40,29 @@ std::string_view name(RowMove move) {
 }
 
 std::optional<OperandId> Block::find(std::string_view operand) const {
-  const auto found = std::find_if(operands.begin(), operands.end(),
-                                  [&](const Operand& each) { return each.name == operand; });
+  const auto found = std::ranges::find(operands, operand, &Operand::name);
   if (found == operands.end()) return std::nullopt;
   return static_cast<OperandId>(found - operands.begin());
+}
+
+OperandId Block::add(Operand operand) {
+  if (const auto known = find(operand.name)) return *known;
+  operands.push_back(std::move(operand));
+  return static_cast<OperandId>(operands.size() - 1);
+}
+
+void Block::keep(const std::vector<bool>& kept) {
+  std::vector<OperandId> place(operands.size(), 0);
+  std::size_t next = 0;
+  for (std::size_t id = 0; id < place.size(); ++id) {
+    if (!kept[id]) continue;
+    place[id] = static_cast<OperandId>(next);
+    if (next++ != id) operands[next - 1] = std::move(operands[id]);
+  }
+  operands.resize(next);
+  for (Operation& op : operations) {
+    move_operands(op, [&](OperandId id) { return place[id]; });
+  }
 }
 
 Flops Block::flops() const {
@@ -107,7 +126,7 @@ struct Touched {
 void wait_for(Operation& op, int earlier, const std::vector<Operation>& operations) {
   if (earlier < 0 || operations[static_cast<std::size_t>(earlier)].queue == op.queue) return;
   const auto id = static_cast<OpId>(earlier);
-  if (std::find(op.after.begin(), op.after.end(), id) == op.after.end()) op.after.push_back(id);
+  if (std::ranges::find(op.after, id) == op.after.end()) op.after.push_back(id);
 }
 
 }  // namespace
@@ -120,7 +139,7 @@ void link(Block& block) {
     if (i == 0 && op.pass == Pass::recompute) op.after.push_back(block_input);
     for (const OperandId id : op.reads) {
       const bool from_outside = block.operands[id].role == Role::input && touched[id].writer < 0;
-      const auto input = std::find(op.after.begin(), op.after.end(), block_input);
+      const auto input = std::ranges::find(op.after, block_input);
       if (from_outside && input == op.after.end()) op.after.push_back(block_input);
       wait_for(op, touched[id].writer, block.operations);
       touched[id].readers.push_back(static_cast<int>(i));

@@ -18,12 +18,27 @@ struct Block {
   std::vector<Operation> operations;
 
   std::optional<OperandId> find(std::string_view operand) const;
+  /// The operand of this name, appended if there is none.
+  OperandId add(Operand operand);
+  /// Removes all operands except these, and renumbers them in the operations.
+  void keep(const std::vector<bool>& kept);
   Flops flops() const;
   /// Bytes of all operands with this role.
   Bytes bytes(Role role) const;
   /// Peak bytes of live temporaries, each alive from its first use to its last.
   Bytes temporary_peak() const;
 };
+
+/// Replaces each operand that an operation reads, writes, needs or makes by `moved` of it.
+template <class Moved>
+void move_operands(Operation& op, Moved moved) {
+  for (auto* ids : {&op.reads, &op.writes}) {
+    for (OperandId& id : *ids) id = moved(id);
+  }
+  for (auto* uses : {&op.needs, &op.makes}) {
+    for (OperandUse& each : *uses) each.operand = moved(each.operand);
+  }
+}
 
 /// Turns saved operands of forward into temporaries where backward does not list them as saved.
 void drop_unsaved(Block& forward, const Block& backward);

@@ -118,9 +118,9 @@ class ReferenceCheck {
 };
 
 /// Checks one class: every target is in range, every chunk belongs to the class's stage.
-class TargetCheck {
+class TargetCheck : public ClassCheck {
  public:
-  TargetCheck(const Program& program, std::uint32_t c) : program_{program}, class_{c} {}
+  using ClassCheck::ClassCheck;
 
   void phase(Token i, const Instruction& each) const { exists(i, each, program_.phases.size()); }
   void compute(Token i, const Instruction& each) const {
@@ -147,23 +147,16 @@ class TargetCheck {
   }
   void exists(Token i, const Instruction& each, std::size_t choices) const {
     if (each.target < choices) return;
-    throw ContractError{
-        fmt::format("{}: there is no target {}", place(program_, class_, i), each.target)};
+    refuse(i, fmt::format("there is no target {}", each.target));
   }
   void at_home(Token i, const Instruction& each) const {
-    const RankClass& ranks = program_.classes[class_];
     const bool known = each.chunk < program_.chunks.size();
     const std::size_t place = known ? program_.chunks[each.chunk].place : 0;
-    if (known && place < ranks.chunks.size() && ranks.chunks[place] == each.chunk &&
-        program_.chunks[each.chunk].stage == ranks.stage) {
-      return;
+    const bool held = known && place < ranks_.chunks.size() && ranks_.chunks[place] == each.chunk;
+    if (!held || program_.chunks[each.chunk].stage != ranks_.stage) {
+      refuse(i, "the chunk is not of this stage");
     }
-    throw ContractError{
-        fmt::format("{}: the chunk is not of this stage", models::place(program_, class_, i))};
   }
-
-  const Program& program_;
-  std::uint32_t class_;
 };
 
 }  // namespace
@@ -173,6 +166,10 @@ std::string place(const Program& program, std::uint32_t rank_class, std::size_t 
   const Instruction& each = ranks.instructions[instruction];
   return fmt::format("stage {} i{} {}{}", ranks.stage, instruction, name(each.op),
                      visit(0, each, PlaceDetail{program}));
+}
+
+void ClassCheck::refuse(Token i, std::string_view problem) const {
+  throw ContractError{fmt::format("{}: {}", place(program_, class_, i), problem)};
 }
 
 void check_targets(const Program& program) {

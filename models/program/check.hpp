@@ -3,6 +3,7 @@
 // ContractError at the first violation.
 
 #include <string>
+#include <string_view>
 
 #include "models/program/program.hpp"
 
@@ -11,6 +12,25 @@ namespace orrery::models {
 /// An instruction as error messages name it: "stage 1 i7 receive c1 mb0". Joint collectives and
 /// the optimizer have no micro-batch.
 std::string place(const Program& program, std::uint32_t rank_class, std::size_t instruction);
+
+/// The check of one class's list: a visitor that passes over what a check does not look at.
+class ClassCheck {
+ public:
+  ClassCheck(const Program& program, std::uint32_t c)
+      : program_{program}, ranks_{program.classes[c]}, class_{c} {}
+
+  void phase(Token, const Instruction&) const {}
+  void send(Token, const Instruction&) const {}
+  void receive(Token, const Instruction&) const {}
+  void joint(Token, const Instruction&) const {}
+
+ protected:
+  [[noreturn]] void refuse(Token i, std::string_view problem) const;
+
+  const Program& program_;
+  const RankClass& ranks_;
+  std::uint32_t class_;
+};
 
 /// Inside each block, operands exist, temporaries and outputs are written before they are read, and
 /// operations wait only for earlier ones. Backward reads only what forward saved.

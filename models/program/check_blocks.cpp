@@ -60,8 +60,8 @@ class BlockCheck {
 };
 
 bool writes(const Block& block, OperandId id) {
-  return std::any_of(block.operations.begin(), block.operations.end(), [&](const Operation& op) {
-    return std::find(op.writes.begin(), op.writes.end(), id) != op.writes.end();
+  return std::ranges::any_of(block.operations, [&](const Operation& op) {
+    return std::ranges::find(op.writes, id) != op.writes.end();
   });
 }
 

@@ -66,14 +66,13 @@ bool goes_on(const Program& program, const Phase& whole, std::int64_t done, cons
 }
 
 /// Follows one class's progress through its chunks and micro-batches.
-class CoverageCheck {
+class CoverageCheck : public ClassCheck {
  public:
   CoverageCheck(const Program& program, const std::vector<Work>& work, const std::vector<Work>& due,
                 std::uint32_t c)
-      : program_{program},
+      : ClassCheck{program, c},
         work_{work},
         due_{due},
-        class_{c},
         micro_batches_{static_cast<std::size_t>(program.step.micro_batches)},
         done_(program.classes[c].chunks.size() * micro_batches_) {}
 
@@ -87,22 +86,17 @@ class CoverageCheck {
     Work& done = done_[place * micro_batches_ + each.micro_batch];
     descends(each) ? run_backward(i, each, done) : run_forward(i, each, done);
   }
-  void phase(Token, const Instruction&) {}
   void optimizer(Token, const Instruction&) { updated_ = true; }
-  void send(Token, const Instruction&) {}
-  void receive(Token, const Instruction&) {}
-  void joint(Token, const Instruction&) {}
 
   void require_all() const {
-    const RankClass& ranks = program_.classes[class_];
     for (std::size_t at = 0; at < done_.size(); ++at) {
-      const std::uint32_t chunk = ranks.chunks[at / micro_batches_];
+      const std::uint32_t chunk = ranks_.chunks[at / micro_batches_];
       const Work& done = done_[at];
       const auto micro_batch = static_cast<std::int64_t>(at % micro_batches_);
       const bool runs = program_.runs(program_.chunks[chunk], micro_batch);
       if (!runs || done == due_[chunk]) continue;
       throw ContractError{
-          fmt::format("stage {}: c{} mb{} never runs {}", ranks.stage, chunk, at % micro_batches_,
+          fmt::format("stage {}: c{} mb{} never runs {}", ranks_.stage, chunk, at % micro_batches_,
                       done[forward] == 0                       ? "forward"
                       : done[forward] < due_[chunk][forward]   ? "all of forward"
                       : done[backward] < due_[chunk][backward] ? "all of backward"
@@ -111,11 +105,7 @@ class CoverageCheck {
   }
 
  private:
-  [[noreturn]] void refuse(std::size_t i, std::string_view problem) const {
-    throw ContractError{fmt::format("{}: {}", place(program_, class_, i), problem)};
-  }
-
-  void run_forward(std::size_t i, const Instruction& each, Work& done) const {
+  void run_forward(Token i, const Instruction& each, Work& done) const {
     const std::uint32_t own = program_.chunks[each.chunk].forward;
     const std::int64_t due = due_[each.chunk][forward];
     if (done[forward] == due) refuse(i, "runs forward a second time");
@@ -132,7 +122,7 @@ class CoverageCheck {
     done[forward] += work_[each.target][forward];
   }
 
-  void run_backward(std::size_t i, const Instruction& each, Work& done) const {
+  void run_backward(Token i, const Instruction& each, Work& done) const {
     const Work& due = due_[each.chunk];
     if (done[forward] < due[forward]) refuse(i, "runs backward before forward");
     if (each.op == Opcode::weight_gradient && done[backward] < due[backward]) {
@@ -147,9 +137,7 @@ class CoverageCheck {
     }
   }
 
-  const Program& program_;
   const std::vector<Work>&work_, &due_;  // by phase, by chunk
-  std::uint32_t class_;
   std::size_t micro_batches_;
   bool updated_ = false;
   std::vector<Work> done_;  // by chunk of the class and micro-batch

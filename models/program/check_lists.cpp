@@ -22,12 +22,10 @@ struct Held {
 };
 
 /// Follows one class's tokens and buffers.
-class ListCheck {
+class ListCheck : public ClassCheck {
  public:
   ListCheck(const Program& program, std::uint32_t c)
-      : program_{program},
-        ranks_{program.classes[c]},
-        class_{c},
+      : ClassCheck{program, c},
         consumed_(ranks_.instructions.size(), no_token),
         held_(ranks_.types.size()) {}
 
@@ -94,9 +92,6 @@ class ListCheck {
   }
 
  private:
-  [[noreturn]] void refuse(Token i, const std::string& problem) const {
-    throw ContractError{fmt::format("{}: {}", place(program_, class_, i), problem)};
-  }
   std::uint16_t type_of(const Instruction& each, Slot slot) const {
     return buffer_type(program_, ranks_, each, slot);
   }
@@ -151,6 +146,7 @@ class ListCheck {
     if (index >= all.size()) all.resize(index + 1);
     return all[index];
   }
+  using ClassCheck::refuse;
   [[noreturn]] void refuse(Token i, std::uint16_t type, std::uint32_t index,
                            const std::string& problem) const {
     refuse(i, fmt::format("{}[{}] {}", ranks_.types[type].name, index, problem));
@@ -228,9 +224,6 @@ class ListCheck {
     }
   }
 
-  const Program& program_;
-  const RankClass& ranks_;
-  std::uint32_t class_;
   std::vector<Token> consumed_;          // by receive: the instruction that took its data
   std::vector<std::vector<Held>> held_;  // by type and index of the buffer
 };

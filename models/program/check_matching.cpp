@@ -113,8 +113,8 @@ class MatchingCheck {
   bool join(std::uint32_t c, Token i, const Instruction& each) {
     std::vector<std::uint32_t>& here = arrived_[each.target];
     const std::vector<std::uint32_t>& members = program_.collectives[each.target].classes;
-    const bool came = std::find(here.begin(), here.end(), c) != here.end();
-    if (!came && std::count(members.begin(), members.end(), c) != 1) {
+    const bool came = std::ranges::find(here, c) != here.end();
+    if (!came && std::ranges::count(members, c) != 1) {
       refuse(c, i, "is not one of its members");
     }
     if (came && !resumes(c, i)) refuse(c, i, "is called a second time");
@@ -185,7 +185,7 @@ class MatchingCheck {
     if (!is_joint(each)) return program_.channels[each.target].from;
     const std::vector<std::uint32_t>& here = arrived_[each.target];
     for (const std::uint32_t other : program_.collectives[each.target].classes) {
-      if (std::find(here.begin(), here.end(), other) == here.end()) return other;
+      if (std::ranges::find(here, other) == here.end()) return other;
     }
     return c;
   }
@@ -196,7 +196,7 @@ class MatchingCheck {
     while (begin == path.end()) {
       path.push_back(c);
       c = awaited(c);
-      begin = std::find(path.begin(), path.end(), c);
+      begin = std::ranges::find(path, c);
     }
     std::string text;
     for (auto each = begin; each != path.end(); ++each) {

@@ -12,12 +12,10 @@ namespace orrery::models {
 namespace {
 
 /// Checks the gradient reductions of one class.
-class ReductionCheck {
+class ReductionCheck : public ClassCheck {
  public:
   ReductionCheck(const Program& program, std::uint32_t c)
-      : program_{program},
-        ranks_{program.classes[c]},
-        class_{c},
+      : ClassCheck{program, c},
         rounds_{program.sharding.gradients ? program.step.micro_batches : 1} {}
 
   void run() {
@@ -34,10 +32,7 @@ class ReductionCheck {
     final();
   }
 
-  void phase(Token, const Instruction&) {}
-  void send(Token, const Instruction&) {}
-  void receive(Token, const Instruction&) {}
-  void joint(Token, const Instruction&) {}
+  using ClassCheck::joint;
   void reduce_gradient(Token i, const Instruction& each) {
     const JointCollective& joint = program_.collectives[each.target];
     const Communicator& group = program_.communicators[joint.communicator];
@@ -60,9 +55,7 @@ class ReductionCheck {
  private:
   std::int64_t replicas() const { return program_.mesh.degree(program_.sharding.over); }
   std::int64_t expert_replicas() const {
-    const auto apart = [](const LayerKind& each) { return each.expert_parameters > 0; };
-    const bool any = std::any_of(program_.kinds.begin(), program_.kinds.end(), apart);
-    return any ? program_.mesh.degree(MeshAxis::expert_data) : 1;
+    return program_.reduces_experts() ? program_.mesh.degree(MeshAxis::expert_data) : 1;
   }
   const LayerKind& kind_of(std::int64_t layer) const {
     return program_.kinds[program_.kind_of_layer[static_cast<std::size_t>(layer)]];
@@ -84,10 +77,6 @@ class ReductionCheck {
   const JointCollective& joint(Token i) const {
     return program_.collectives[ranks_.instructions[i].target];
   }
-  [[noreturn]] void refuse(std::size_t i, const std::string& problem) const {
-    throw ContractError{fmt::format("{}: {}", place(program_, class_, i), problem)};
-  }
-
   /// A reduction between HSDP copies must cover the shards of the reduction before it.
   void between_copies(Token i, const JointCollective& copies) const {
     const std::int64_t shards = replicas();
@@ -168,9 +157,6 @@ class ReductionCheck {
     }
   }
 
-  const Program& program_;
-  const RankClass& ranks_;
-  std::uint32_t class_;
   std::int64_t rounds_;  // how often each gradient is reduced
   std::vector<Token> reductions_;
   std::int64_t elements_ = 0;

@@ -172,10 +172,6 @@ class MemoryWalk {
 
 }  // namespace
 
-MemoryPeak memory_peak(const Program& program, std::uint32_t rank_class) {
-  return MemoryWalk{program, program.classes[rank_class], workspaces_of(program)}.run();
-}
-
 std::vector<MemoryPeak> memory_peaks(const Program& program) {
   const std::vector<Bytes> workspaces = workspaces_of(program);
   std::vector<MemoryPeak> peaks;

@@ -20,10 +20,8 @@ struct MemoryPeak {
   std::size_t instruction = 0;  // index of the instruction that reaches it
 };
 
-/// Peak memory of one rank: buffers held for the whole step, buffers bound by instructions, and the
-/// temporaries of the running phase.
-MemoryPeak memory_peak(const Program& program, std::uint32_t rank_class);
-/// The peak of every rank class, by its index.
+/// Peak memory of a rank of every class, by its index: buffers held for the whole step, buffers
+/// bound by instructions, and the temporaries of the running phase.
 std::vector<MemoryPeak> memory_peaks(const Program& program);
 
 }  // namespace orrery::models

@@ -58,7 +58,7 @@ std::vector<std::int64_t> Mesh::members(std::int64_t rank, AxisSet set,
     }
     found = std::move(wider);
   }
-  std::sort(found.begin(), found.end());
+  std::ranges::sort(found);
   found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;
 }

@@ -7,8 +7,7 @@
 namespace orrery::models {
 
 std::uint16_t Program::communicator(CommunicatorRole role) const {
-  const auto found = std::find_if(communicators.begin(), communicators.end(),
-                                  [&](const Communicator& each) { return each.role == role; });
+  const auto found = std::ranges::find(communicators, role, &Communicator::role);
   ensure(found != communicators.end(), "a Program lacks a communicator");
   return static_cast<std::uint16_t>(found - communicators.begin());
 }
@@ -24,10 +23,21 @@ BlockUse Program::use_of(std::uint32_t block) const {
   return {};
 }
 
+std::uint32_t Program::add_phase(Block block) {
+  std::string name = block.name;
+  return appended(phases, {std::move(name), {{appended(blocks, std::move(block)), -1, 1}}});
+}
+
+bool Program::reduces_experts() const {
+  return mesh.degree(MeshAxis::expert_data) > 1 &&
+         std::ranges::any_of(kinds,
+                             [](const LayerKind& each) { return each.expert_parameters > 0; });
+}
+
 bool Program::keeps_output_gradient(const LayerKind& kind) const {
   if (!kind.weight_gradient) return false;
   const std::vector<Operand>& operands = blocks[*kind.weight_gradient].operands;
-  return std::any_of(operands.begin(), operands.end(), [&](const Operand& each) {
+  return std::ranges::any_of(operands, [&](const Operand& each) {
     if (each.role != Role::delayed) return false;
     const auto made = blocks[kind.backward].find(each.name);
     return made && blocks[kind.backward].operands[*made].role == Role::input;
@@ -42,8 +52,7 @@ bool Program::keeps_output_gradient(const Chunk& chunk) const {
 }
 
 const LayerKind& Program::kind(ModelPart part) const {
-  const auto found = std::find_if(kinds.begin(), kinds.end(),
-                                  [&](const LayerKind& each) { return each.part == part; });
+  const auto found = std::ranges::find(kinds, part, &LayerKind::part);
   ensure(found != kinds.end(), "a Program lacks a part of the model");
   return *found;
 }

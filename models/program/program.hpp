@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "models/program/block.hpp"
@@ -20,6 +22,13 @@
 #include "sim/quantity.hpp"
 
 namespace orrery::models {
+
+/// Appends an element, and returns its index.
+template <class Element>
+std::uint32_t appended(std::vector<Element>& all, std::type_identity_t<Element> one) {
+  all.push_back(std::move(one));
+  return static_cast<std::uint32_t>(all.size() - 1);
+}
 
 /// One training step of all ranks. Its parts refer to each other by index into these vectors.
 struct Program {
@@ -60,6 +69,10 @@ struct Program {
   }
   /// The kind of layer that a block runs, and its direction.
   BlockUse use_of(std::uint32_t block) const;
+  /// Appends a block that belongs to no layer, and returns the index of a new phase that runs it.
+  std::uint32_t add_phase(Block block);
+  /// Does some layer have experts whose gradients are reduced over an axis of their own?
+  bool reduces_experts() const;
   /// Does the chunk's copy of the model run this micro-batch?
   bool runs(const Chunk& chunk, std::int64_t micro_batch) const {
     return micro_batch * copies / step.micro_batches == chunk.copy;
@@ -97,16 +110,5 @@ std::string text_of(const Program& program);
 ///         a buffer used before it is bound, freed twice or never: ContractError that names rank
 ///         class and instruction
 void check(const Program& program);
-
-/// FLOPs and bytes of one rank over the whole step, summed over every instruction.
-struct Ledger {
-  Flops flops{};
-  Bytes kernel_bytes{};      // memory traffic of kernels
-  Bytes collective_bytes{};  // payload of collectives
-  Bytes transfer_bytes{};    // sent to other stages
-  friend bool operator==(const Ledger&, const Ledger&) = default;
-};
-/// The totals that evaluations and traces must add up to: an oracle for tests, used nowhere else.
-Ledger ledger_of(const Program& program, std::uint32_t rank_class);
 
 }  // namespace orrery::models

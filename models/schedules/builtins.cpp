@@ -61,7 +61,7 @@ const Registry<Schedule>& builtin_schedules() {
 }
 
 bool Schedule::splits_backward() const {
-  return std::find(kinds.begin(), kinds.end(), SlotKind::weight_gradient) != kinds.end();
+  return std::ranges::find(kinds, SlotKind::weight_gradient) != kinds.end();
 }
 
 std::vector<Slots> slots_of(const Schedule& schedule, const PipelineShape& shape) {

@@ -50,11 +50,7 @@ class ScheduleParser {
 
   ScheduleTable run(std::string_view text) {
     require_text(text, name_);
-    while (!text.empty()) {
-      const std::size_t end = std::min(text.find('\n'), text.size());
-      line(text.substr(0, end));
-      text.remove_prefix(std::min(end + 1, text.size()));
-    }
+    for (const std::string_view each : split(text, '\n')) line(each);
     if (ranks_.empty())
       throw InputError{name_, "expected a line of slots for each rank, found none"};
     split_ = any(CellKind::input_gradient) || any(CellKind::weight_gradient);
@@ -77,12 +73,7 @@ class ScheduleParser {
     if (trimmed(text).empty()) return;
     if (ranks_.size() == most_ranks) fail(line_, fmt::format("more than {} ranks", most_ranks));
     ranks_.emplace_back();
-    while (true) {
-      const std::size_t comma = std::min(text.find(','), text.size());
-      cell(trimmed(text.substr(0, comma)));
-      if (comma == text.size()) break;
-      text.remove_prefix(comma + 1);
-    }
+    for (const std::string_view each : split(text, ',')) cell(trimmed(each));
   }
 
   /// One slot, or an overlapped pair, "(0F1;3B0)OVERLAP_F_B", whose slots become consecutive here.
@@ -125,9 +116,8 @@ class ScheduleParser {
   }
 
   bool any(CellKind kind) const {
-    return std::any_of(ranks_.begin(), ranks_.end(), [&](const std::vector<Cell>& cells) {
-      return std::any_of(cells.begin(), cells.end(),
-                         [&](const Cell& each) { return each.kind == kind; });
+    return std::ranges::any_of(ranks_, [&](const std::vector<Cell>& cells) {
+      return std::ranges::any_of(cells, [&](const Cell& each) { return each.kind == kind; });
     });
   }
 

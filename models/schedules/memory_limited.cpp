@@ -140,10 +140,9 @@ std::vector<Slots> fastest(const PipelineShape& shape, double limit,
 }  // namespace
 
 bool splits_backward(const std::vector<Slots>& all) {
-  return std::any_of(all.begin(), all.end(), [](const Slots& slots) {
-    return std::any_of(slots.begin(), slots.end(), [](const ScheduleSlot& each) {
-      return each.kind == SlotKind::weight_gradient;
-    });
+  return std::ranges::any_of(all, [](const Slots& slots) {
+    return std::ranges::any_of(
+        slots, [](const ScheduleSlot& each) { return each.kind == SlotKind::weight_gradient; });
   });
 }
 
@@ -184,7 +183,7 @@ double duration_of(const std::vector<Slots>& all, const PipelineShape& shape) {
   for (std::size_t s = 0; s < all.size(); ++s) {
     if (at[s] < all[s].size()) return never_ready;
   }
-  return *std::max_element(free.begin(), free.end());
+  return *std::ranges::max_element(free);
 }
 
 /// ZB-1p: on every stage at most the activations of 1F1B's first stage, those of `stages`

@@ -14,6 +14,7 @@
 #include "models/software/resolved_profile.hpp"
 #include "sim/errors.hpp"
 #include "sim/input/csv.hpp"
+#include "sim/input/text.hpp"
 
 namespace orrery::models {
 
@@ -39,31 +40,24 @@ struct RecipeLine {
 
 /// "26.02.01" as a list of numbers, which compares in order.
 Release release_in(std::string_view text) {
-  Release release{0};
-  for (const char each : text) {
-    if (each == '.') {
-      release.push_back(0);
-    } else {
-      release.back() = 10 * release.back() + (each - '0');
-    }
+  Release release;
+  for (const std::string_view part : split(text, '.')) {
+    release.push_back(number_in<int>(part).value_or(0));
   }
   return release;
 }
 
 std::vector<Release> releases_in(std::string_view list) {
   std::vector<Release> releases;
-  while (!list.empty()) {
-    const std::size_t end = std::min(list.find(';'), list.size());
-    releases.push_back(release_in(list.substr(0, end)));
-    list.remove_prefix(std::min(end + 1, list.size()));
-  }
+  if (list.empty()) return releases;
+  for (const std::string_view each : split(list, ';')) releases.push_back(release_in(each));
   return releases;
 }
 
 /// Every column after "expert" but the last is a key of a plan.
 std::vector<std::string> keys_of(const Table& table) {
   const std::vector<std::string>& all = table.columns();
-  const auto first = std::find(all.begin(), all.end(), "expert") + 1;
+  const auto first = std::ranges::find(all, "expert") + 1;
   return {first, all.end() - 1};
 }
 
@@ -236,7 +230,7 @@ const RecipeLine* nearest(const RecipeQuestion& asked) {
   prefer(left, [&](const RecipeLine& each) {
     return asked.release.empty() || *last_by(each, asked.release) <= asked.release;
   });
-  return *std::max_element(left.begin(), left.end(), [&](const RecipeLine* a, const RecipeLine* b) {
+  return *std::ranges::max_element(left, [&](const RecipeLine* a, const RecipeLine* b) {
     return *last_by(*a, asked.release) < *last_by(*b, asked.release);
   });
 }

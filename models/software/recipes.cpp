@@ -91,8 +91,7 @@ const std::vector<Rule>& rules() {
 /// If the plan states its kind of recomputation, drops the recomputation keys of a recipe with
 /// another kind.
 void drop_other_recomputation(Recompute stated, std::vector<RecipeChoice>& choices) {
-  const auto kind = std::find_if(choices.begin(), choices.end(),
-                                 [](const RecipeChoice& each) { return each.key == "recompute"; });
+  const auto kind = std::ranges::find(choices, "recompute", &RecipeChoice::key);
   if (kind == choices.end() || kind->value == word_of(recompute_words, stated)) return;
   const std::string source = kind->source;
   std::erase_if(choices, [&](const RecipeChoice& each) {
@@ -115,9 +114,8 @@ std::vector<RecipeChoice> recipe_of(const RecipeQuestion& question) {
   for (const Rule& rule : rules()) {
     if (!rule.holds(question)) continue;
     for (const auto& [key, value] : rule.plan.items()) {
-      const bool decided =
-          std::any_of(choices.begin(), choices.end(),
-                      [&wanted = key](const auto& each) { return each.key == wanted; });
+      const bool decided = std::ranges::any_of(
+          choices, [&wanted = key](const auto& each) { return each.key == wanted; });
       if (!decided) choices.push_back({key, value, rule.source});
     }
   }

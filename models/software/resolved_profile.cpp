@@ -50,12 +50,8 @@ struct Era {
 Era read_era(const Node& node) {
   node.only({"from_year", "to_year", "changes", "source"});
   Era era;
-  if (const auto year = node.find("from_year")) {
-    era.from_year = static_cast<int>(year->integer(first_year, last_year));
-  }
-  if (const auto year = node.find("to_year")) {
-    era.to_year = static_cast<int>(year->integer(era.from_year, last_year));
-  }
+  era.from_year = static_cast<int>(node.integer_or("from_year", first_year, last_year, first_year));
+  era.to_year = static_cast<int>(node.integer_or("to_year", era.from_year, last_year, last_year));
   if (!node["changes"].is_object()) node["changes"].fail_expected("an object");
   era.changes = node["changes"].json();
   for (const auto& [key, value] : era.changes.items()) {
@@ -67,8 +63,7 @@ Era read_era(const Node& node) {
 
 int year_of(const Node& written, std::optional<int> asked) {
   if (asked) return *asked;
-  const auto own = written.find("year");
-  return own ? static_cast<int>(own->integer(first_year, last_year)) : last_year;
+  return static_cast<int>(written.integer_or("year", first_year, last_year, last_year));
 }
 
 /// Merges a profile's own values and the eras that hold in `year` over what it inherits.
@@ -137,7 +132,7 @@ std::vector<std::string> software_names() {
   for (const EmbeddedFile& file : embedded_files()) {
     if (is_profile(file)) names.push_back(stem(file.path));
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 
@@ -146,9 +141,8 @@ Json written_profile(std::string_view name) {
     if (!is_profile(file) || stem(file.path) != name) continue;
     return Document::parse(file.text, std::string{file.path}).json();
   }
-  std::string known;
-  for (const std::string& each : software_names()) known += " " + each;
-  throw InputError{"unknown software '" + std::string{name} + "'; known:" + known};
+  throw InputError{"unknown software '" + std::string{name} +
+                   "'; known: " + listed(software_names())};
 }
 
 Json software_profile(std::string_view name, std::optional<int> year) {

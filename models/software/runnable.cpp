@@ -54,7 +54,7 @@ std::vector<std::string> not_run(const Plan& plan, const RunnablePlans& plans,
                                  const std::string& stack) {
   std::vector<std::string> found;
   if (plans.source.empty()) return found;
-  const bool known = std::find(plans.zero.begin(), plans.zero.end(), plan.zero) != plans.zero.end();
+  const bool known = std::ranges::find(plans.zero, plan.zero) != plans.zero.end();
   if (!known && plan.replicas() > 1) {
     found.push_back(fmt::format("/plan/zero: ZeRO stage {} is not supported by {}; supported: {}",
                                 word_of(zero_words, plan.zero), stack, stages_of(plans)));
@@ -62,8 +62,7 @@ std::vector<std::string> not_run(const Plan& plan, const RunnablePlans& plans,
   if (!plans.tensor && plan.tensor > 1) {
     found.push_back(fmt::format("/plan/tensor: {} has no tensor parallelism", stack));
   }
-  const bool cuts = std::find(plans.context.begin(), plans.context.end(), plan.context_form) !=
-                    plans.context.end();
+  const bool cuts = std::ranges::find(plans.context, plan.context_form) != plans.context.end();
   if (plan.context > 1 && !cuts) {
     found.push_back(fmt::format("/plan/context: {} does not support context parallelism by {}",
                                 stack, word_of(context_form_words, plan.context_form)));

@@ -46,21 +46,20 @@ HostCosts read_host(const Node& node) {
   node.only({"forward_launch", "backward_launch", "communication_launch", "graph_launch",
              "expert_layer", "expert_launch", "jitter", "step", "synchronous", "blocking_receive",
              "communication", "waits_for_tensor"});
-  const auto communication = node.find("communication");
   const auto graph = node.find("graph_launch");
-  return {.forward_launch = node["forward_launch"].as<Time>(),
-          .backward_launch = node["backward_launch"].as<Time>(),
-          .communication_launch = node["communication_launch"].as<Time>(),
-          .graph_launch = graph ? std::optional{graph->as<Time>()} : std::nullopt,
-          .expert_layer = node.value_or("expert_layer", Time{}),
-          .expert_launch = node.value_or("expert_launch", Time{}),
-          .jitter = node.value_or("jitter", Time{}),
-          .step = node.value_or("step", Time{}),
-          .synchronous = node.value_or("synchronous", false),
-          .blocking_receive = node.value_or("blocking_receive", false),
-          .communication =
-              communication ? communication->word(communication_words) : Communication::itself,
-          .waits_for_tensor = node.value_or("waits_for_tensor", false)};
+  return {
+      .forward_launch = node["forward_launch"].as<Time>(),
+      .backward_launch = node["backward_launch"].as<Time>(),
+      .communication_launch = node["communication_launch"].as<Time>(),
+      .graph_launch = graph ? std::optional{graph->as<Time>()} : std::nullopt,
+      .expert_layer = node.value_or("expert_layer", Time{}),
+      .expert_launch = node.value_or("expert_launch", Time{}),
+      .jitter = node.value_or("jitter", Time{}),
+      .step = node.value_or("step", Time{}),
+      .synchronous = node.value_or("synchronous", false),
+      .blocking_receive = node.value_or("blocking_receive", false),
+      .communication = node.word_or("communication", communication_words, Communication::itself),
+      .waits_for_tensor = node.value_or("waits_for_tensor", false)};
 }
 
 KernelChoices read_kernels(const Node& node) {
@@ -108,7 +107,6 @@ Overlap read_overlap(const Node& node) {
   node.only({"tensor_backward", "tensor_exposed", "gradients", "sharded_gradients",
              "data_efficiency", "data_exposed", "contention", "bucket", "broadcast_per_rank",
              "broadcast_group"});
-  const auto group = node.find("broadcast_group");
   const bool gradients = node.value_or("gradients", true);
   return {.tensor_backward = node.value_or("tensor_backward", false),
           .tensor_exposed = number(node, "tensor_exposed", 1, 0, 4),
@@ -119,13 +117,12 @@ Overlap read_overlap(const Node& node) {
           .data_efficiency = number(node, "data_efficiency", 1, 0.01, 1.5),
           .bucket = node.value_or("bucket", Bytes{}),
           .broadcast_per_rank = node.value_or("broadcast_per_rank", Time{}),
-          .broadcast_group = group ? group->integer(1, most_gpus) : 0};
+          .broadcast_group = node.integer_or("broadcast_group", 1, most_gpus, 0)};
 }
 
 MemoryAllowances read_memory(const Node& node) {
   node.only({"context", "workspace", "per_communicator", "fragmentation", "state_fragmentation",
              "sent_kept", "masters_alone", "loss_copies", "reported"});
-  const auto reported = node.find("reported");
   return {.context = node.value_or("context", Bytes{}),
           .workspace = node.value_or("workspace", Bytes{}),
           .per_communicator = node.value_or("per_communicator", Bytes{}),
@@ -134,7 +131,7 @@ MemoryAllowances read_memory(const Node& node) {
           .sent_kept = node.value_or("sent_kept", false),
           .masters_alone = node.value_or("masters_alone", false),
           .loss_copies = number(node, "loss_copies", 0, -1, 8),
-          .reported = reported ? reported->word(reported_memory_words) : ReportedMemory::device};
+          .reported = node.word_or("reported", reported_memory_words, ReportedMemory::device)};
 }
 
 /// Reads the gradient format: one for every run, or {"default": ..., "fp16": ...}, where "fp16" is
@@ -162,10 +159,8 @@ RunDefaults read_defaults(const Node& node) {
     if (const auto value = node.find(field.key)) field.read_value(*value, defaults.plan);
   }
   node.only(keys);
-  if (const auto size = node.find("vocab")) defaults.vocab = size->integer(1, 1 << 24);
-  if (const auto layers = node.find("layers_per_chunk")) {
-    defaults.layers_per_chunk = layers->integer(1, 1 << 12);
-  }
+  defaults.vocab = node.integer_or("vocab", 1, 1 << 24, defaults.vocab);
+  defaults.layers_per_chunk = node.integer_or("layers_per_chunk", 1, 1 << 12, 0);
   return defaults;
 }
 
@@ -205,15 +200,9 @@ Scope read_scope(const Node& node) {
   node.only({"stack", "from_year", "to_year", "nodes"});
   Scope scope;
   scope.stack = node["stack"].as<std::string>();
-  if (const auto year = node.find("from_year")) {
-    scope.from_year = static_cast<int>(year->integer(2012, 2100));
-  }
-  if (const auto year = node.find("to_year")) {
-    scope.to_year = static_cast<int>(year->integer(2012, 2100));
-  }
-  if (const auto nodes = node.find("nodes")) {
-    scope.nodes = nodes->word(scope_words);
-  }
+  scope.from_year = static_cast<int>(node.integer_or("from_year", 2012, 2100, scope.from_year));
+  scope.to_year = static_cast<int>(node.integer_or("to_year", 2012, 2100, scope.to_year));
+  scope.nodes = node.word_or("nodes", scope_words, scope.nodes);
   return scope;
 }
 
@@ -264,19 +253,15 @@ Software read_software(const Node& node) {
              "uncertainty", "limits", "runs", "lineage"});
   Software software;
   software.name = node["name"].as<std::string>();
-  software.year = static_cast<int>(node.has("year") ? node["year"].integer(2012, 2100) : 0);
+  software.year = static_cast<int>(node.integer_or("year", 2012, 2100, 0));
   software.source = node["source"].as<std::string>();
   software.host = read_host(node["host"]);
   software.kernels = read_kernels(node["kernels"]);
   software.overlap = read_overlap(node["overlap"]);
   software.accumulation = node["accumulation"].word(accumulation_words);
   read_gradient(node["gradient"], software);
-  if (const auto gather = node.find("zero_gather")) {
-    software.zero_gather = gather->word(zero_gather_words);
-  }
-  if (const auto gathered = node.find("gathered")) {
-    software.gathered = gathered->word(gathered_words);
-  }
+  software.zero_gather = node.word_or("zero_gather", zero_gather_words, software.zero_gather);
+  software.gathered = node.word_or("gathered", gathered_words, software.gathered);
   software.embedding_counts = node.value_or("embedding_counts", false);
   software.memory = read_memory(node["memory"]);
   if (const auto defaults = node.find("defaults")) software.defaults = read_defaults(*defaults);

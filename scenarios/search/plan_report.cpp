@@ -64,7 +64,7 @@ std::vector<PlanColumn> plan_columns() {
       columns.back().column.align = Align::left;
       continue;
     }
-    const bool number = field.kind == models::PlanField::Kind::count;
+    const bool number = field.value.kind == models::PlanValue::Kind::count;
     const std::string_view heading = field.heading.empty() ? field.title_label : field.heading;
     columns.push_back({{std::string{heading}, number ? Align::right : Align::left}, {&field}});
   }

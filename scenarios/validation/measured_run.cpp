@@ -57,7 +57,8 @@ void read_cell(const Row& row, std::string_view key, std::string_view column, bo
 
 void read_plan_cells(const Row& row, MeasuredRun& run) {
   for (const models::PlanField& field : models::plan_fields()) {
-    read_cell(row, field.key, field.column, field.kind == models::PlanField::Kind::count, run);
+    read_cell(row, field.key, field.column, field.value.kind == models::PlanValue::Kind::count,
+              run);
   }
 }
 

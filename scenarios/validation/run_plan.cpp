@@ -83,7 +83,7 @@ struct Unstated {
   }
 
   std::string fill_from_stack(const PlanField& field, Plan& plan) const {
-    const bool applies = field.on != &Plan::sequence_parallel || plan.tensor > 1;
+    const bool applies = field.value.on != &Plan::sequence_parallel || plan.tensor > 1;
     if (!applies) return {};
     const Json value = field.json(defaults.plan);
     field.read_value(Node{value, run.run, ""}, plan);

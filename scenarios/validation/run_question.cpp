@@ -63,8 +63,8 @@ std::string oversize(const MeasuredRun& run) {
       {"gpus_per_node", run.gpus_per_node, models::most_gpus},
   };
   for (const PlanField& field : models::plan_fields()) {
-    if (field.count && !field.column.empty()) {
-      sizes.push_back({field.column, run.count(field.key), field.most});
+    if (field.value.count && !field.column.empty()) {
+      sizes.push_back({field.column, run.count(field.key), field.value.most});
     }
   }
   for (const auto& [name, stated, most] : sizes) {
@@ -91,8 +91,8 @@ std::string model_out_of_scope(const MeasuredRun& run) {
 std::string plan_out_of_scope(const MeasuredRun& run) {
   for (const PlanField& field : models::plan_fields()) {
     const std::string cell = run.stated(field.key);
-    if (field.kind != PlanField::Kind::word || cell.empty()) continue;
-    const std::vector<std::string> words = field.words();
+    if (field.value.kind != models::PlanValue::Kind::word || cell.empty()) continue;
+    const std::vector<std::string> words = field.value.words();
     if (std::find(words.begin(), words.end(), cell) != words.end()) continue;
     return fmt::format("{} {} is not simulated yet; known: {}", field.name, cell, listed(words));
   }

@@ -247,8 +247,8 @@ void Network::end_next(std::uint32_t index) {
   const auto before = [this](std::uint32_t a, std::uint32_t b) {
     return messages_[a].serial < messages_[b].serial;
   };
-  if (!std::is_sorted(ending_.begin(), ending_.end(), before)) {
-    std::sort(ending_.begin(), ending_.end(), before);
+  if (!std::ranges::is_sorted(ending_, before)) {
+    std::ranges::sort(ending_, before);
   }
   for (const std::uint32_t flow : ending_) leave(flow);
   for (const std::uint32_t flow : ending_) finish(flow);

@@ -95,7 +95,7 @@ std::vector<std::pair<std::string, Node>> Node::members() const {
 const Node& Node::only(std::span<const std::string_view> keys) const {
   if (!is_object()) fail_expected("an object");
   for (const auto& member : value_->items()) {
-    if (std::find(keys.begin(), keys.end(), member.key()) != keys.end()) continue;
+    if (std::ranges::find(keys, member.key()) != keys.end()) continue;
     const std::string_view meant = nearest(member.key(), {keys.begin(), keys.size()});
     Node{member.value(), *file_, pointer_ + pointer_step(member.key())}.fail(fmt::format(
         "unknown key;{} accepted: {}",
@@ -155,7 +155,7 @@ std::int64_t Node::integer(std::int64_t low, std::int64_t high) const {
 std::size_t Node::one_of(std::span<const std::string_view> words) const {
   if (value_->is_string()) {
     const std::string& text = value_->get_ref<const std::string&>();
-    const auto found = std::find(words.begin(), words.end(), text);
+    const auto found = std::ranges::find(words, text);
     if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
   }
   fail_expected(fmt::format("one of \"{}\"", fmt::join(words, "\", \"")));

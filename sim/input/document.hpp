@@ -74,6 +74,16 @@ class Node {
     return one_of(std::span{words.begin(), words.size()});
   }
   /// The value of an enumeration by its word; errors as one_of.
+  std::int64_t integer_or(std::string_view key, std::int64_t low, std::int64_t high,
+                          std::int64_t otherwise) const {
+    const auto member = find(key);
+    return member ? member->integer(low, high) : otherwise;
+  }
+  template <class Enum, std::size_t n>
+  Enum word_or(std::string_view key, const Words<Enum, n>& words, Enum otherwise) const {
+    const auto member = find(key);
+    return member ? member->word(words) : otherwise;
+  }
   template <class Enum, std::size_t n>
   Enum word(const Words<Enum, n>& words) const {
     return words[one_of(texts(words))].value;

@@ -148,7 +148,7 @@ void require_text(std::string_view bytes, const std::string& name) {
 
 std::size_t line_of(std::string_view text, std::size_t offset) {
   const std::string_view before = text.substr(0, offset);
-  return 1 + static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n'));
+  return 1 + static_cast<std::size_t>(std::ranges::count(before, '\n'));
 }
 
 std::string printable(std::string_view text, std::size_t limit) {
@@ -193,6 +193,16 @@ std::string_view trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(blank);
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(blank) - first + 1);
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, at), text.size());
+    parts.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
 }
 
 }  // namespace orrery

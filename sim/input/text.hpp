@@ -1,11 +1,15 @@
 #pragma once
 // Helpers for reading a user's text: the bytes of a file within a limit, a check that they are
-// text, one-line quotation for error messages, and the accepted word nearest to a typo.
+// text, one-line quotation for error messages, the accepted word nearest to a typo, parts and
+// numbers.
 
+#include <charconv>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace orrery {
 
@@ -32,5 +36,17 @@ std::string_view nearest(std::string_view word, std::span<const std::string_view
 
 /// Without blank space at both ends.
 std::string_view trimmed(std::string_view text);
+
+/// The parts between separators: one more than there are separators.
+std::vector<std::string_view> split(std::string_view text, char separator);
+
+/// The number that the whole text spells, if it does.
+template <class T>
+std::optional<T> number_in(std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc{} && end == text.data() + text.size();
+  return whole ? std::optional{value} : std::nullopt;
+}
 
 }  // namespace orrery

@@ -130,8 +130,7 @@ std::vector<std::size_t> sorted(const Trace& trace) {
     const Trace::Queue& track = trace.tracks()[index(record.track)];
     return std::tuple{track.process, track.thread, record.start};
   };
-  std::stable_sort(order.begin(), order.end(),
-                   [&key](std::size_t a, std::size_t b) { return key(a) < key(b); });
+  std::ranges::stable_sort(order, [&key](std::size_t a, std::size_t b) { return key(a) < key(b); });
   return order;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "tests/models/evaluation/operations.hpp"
 #include "tests/models/evaluation/programs.hpp"
 
 namespace orrery::models {

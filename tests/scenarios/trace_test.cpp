@@ -2,6 +2,7 @@
 
 #include "models/program/program.hpp"
 #include "scenarios/result.hpp"
+#include "tests/models/ledger.hpp"
 #include "tests/scenarios/command.hpp"
 
 namespace orrery::scenarios {

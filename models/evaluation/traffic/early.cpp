@@ -7,7 +7,7 @@ namespace orrery::models::traffic {
 namespace {
 
 std::uint32_t classes(const std::vector<std::uint32_t>& numbers) {
-  return numbers.empty() ? 0 : *std::max_element(numbers.begin(), numbers.end()) + 1;
+  return numbers.empty() ? 0 : *std::ranges::max_element(numbers) + 1;
 }
 
 /// For the first member of each class of `whole`, its class in `early`.

@@ -63,7 +63,7 @@ std::uint32_t NetworkSweep::last_replica() const {
     Time& end = ends[traffic_.channels[c].to];
     end = std::max(end, Time{channels_[c].free});
   }
-  const auto last = std::max_element(ends.begin(), ends.end()) - ends.begin();
+  const auto last = std::ranges::max_element(ends) - ends.begin();
   const auto replicas =
       static_cast<std::uint32_t>(traffic_.folded.size() / program_.classes.size());
   return traffic_.ranks[static_cast<std::size_t>(last)].first % replicas;

@@ -75,9 +75,7 @@ void FlowCounter::count(std::span<const End> members, TrafficPattern pattern, st
 std::uint32_t FlowCounter::busiest() const {
   std::uint32_t most = 0;
   for (const std::uint32_t cable : cables_) {
-    const auto at = std::lower_bound(
-        found_.begin(), found_.end(), cable,
-        [](const LinkFlows& each, std::uint32_t link) { return each.link < link; });
+    const auto at = std::ranges::lower_bound(found_, cable, {}, &LinkFlows::link);
     most = std::max(most, at->flows);
   }
   return most;
@@ -115,8 +113,8 @@ void FlowCounter::choose_ports() {
     std::vector<NodeExit>& each = exits_[i];
     std::vector<NodeExit> chosen;
     const auto taken = [&chosen](std::uint32_t port) {
-      return std::any_of(chosen.begin(), chosen.end(),
-                         [port](const NodeExit& other) { return other.port == port; });
+      return std::ranges::any_of(chosen,
+                                 [port](const NodeExit& other) { return other.port == port; });
     };
     for (std::size_t k = 0; chosen.size() < wanted; ++k) {
       NodeExit exit = each[k % each.size()];
@@ -221,7 +219,7 @@ FlowCounter::NodeExit FlowCounter::next_to(std::uint32_t port) const {
 
 void FlowCounter::sum_up() {
   const auto by_link = [](const LinkFlows& a, const LinkFlows& b) { return a.link < b.link; };
-  std::sort(found_.begin(), found_.end(), by_link);
+  std::ranges::sort(found_, by_link);
   std::size_t last = 0;
   for (std::size_t i = 1; i < found_.size(); ++i) {
     if (found_[i].link == found_[last].link) {
@@ -231,7 +229,7 @@ void FlowCounter::sum_up() {
     }
   }
   if (!found_.empty()) found_.resize(last + 1);
-  std::sort(cables_.begin(), cables_.end());
+  std::ranges::sort(cables_);
   cables_.erase(std::unique(cables_.begin(), cables_.end()), cables_.end());
 }
 

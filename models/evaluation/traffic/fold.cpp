@@ -149,7 +149,7 @@ class JobFiller {
     group.structure = each.id;
     group.communicator = own_.structures[each.id].communicator;
     for (const std::uint32_t rank : own_.members_of(each)) group.members.push_back(class_of(rank));
-    std::sort(group.members.begin(), group.members.end());
+    std::ranges::sort(group.members);
     group.members.erase(std::unique(group.members.begin(), group.members.end()),
                         group.members.end());
     for (const std::uint32_t c : group.members) made_.ranks[c].groups.emplace_back(each.id, number);
@@ -196,7 +196,7 @@ class Filler {
       const auto same = [&](const auto& each) {
         return each.first == view && traffic_.rows[each.second].changes.empty();
       };
-      const auto at = std::find_if(known.begin(), known.end(), same);
+      const auto at = std::ranges::find_if(known, same);
       if (at != known.end() && contended_link.changes.empty()) {
         LinkRow& row = traffic_.rows[at->second];
         row_of_class.push_back(at->second);

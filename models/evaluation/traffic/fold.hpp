@@ -51,9 +51,42 @@ struct FoldInput {
   bool shared(const JobSources& job, const TrafficSource& each) const {
     const auto& contended_by_link = of_whole_step ? *of_whole_step : contended_of_link;
     const auto flows = job.flows_of(each);
-    return std::any_of(flows.begin(), flows.end(), [&](const LinkFlows& one) {
+    return std::ranges::any_of(flows, [&](const LinkFlows& one) {
       return contended_by_link[one.link] != no_contended_link;
     });
+  }
+  /// Calls `add` with each source of the span, each of its ranks, and 0; 1 and 2 for the ends of a
+  /// channel, which are ordered. Sources and ranks are numbered over all jobs.
+  template <class Add>
+  void each_member(Add add) const {
+    each_source([&](std::uint32_t e, std::size_t j, const TrafficSource& each) {
+      std::uint32_t place = 0;
+      for (const std::uint32_t rank : all.jobs[j].members_of(each)) {
+        add(e, all.first_rank[j] + rank, each.group ? 0 : ++place);
+      }
+    });
+  }
+  /// Calls `add` with each source of the span, each contended link that it crosses, and its flows.
+  template <class Add>
+  void each_crossing(Add add) const {
+    each_source([&](std::uint32_t e, std::size_t j, const TrafficSource& each) {
+      for (const LinkFlows& flows : all.jobs[j].flows_of(each)) {
+        const std::uint32_t link = contended_of_link[flows.link];
+        if (link != no_contended_link) add(e, link, flows.flows);
+      }
+    });
+  }
+
+ private:
+  template <class Visit>
+  void each_source(Visit visit) const {
+    std::uint32_t e = 0;
+    for (std::size_t j = 0; j < all.jobs.size(); ++j) {
+      for (const TrafficSource& each : all.jobs[j].all) {
+        if (counts(all.jobs[j], each)) visit(e, j, each);
+        ++e;
+      }
+    }
   }
 };
 

@@ -32,47 +32,27 @@ std::vector<std::uint32_t> first_members(const std::vector<std::uint32_t>& class
   return firsts;
 }
 
-template <class Add>
-void FoldViews::each_member(Add add) const {
-  std::uint32_t e = 0;
-  for (std::size_t j = 0; j < all_.jobs.size(); ++j) {
-    for (const TrafficSource& each : all_.jobs[j].all) {
-      const std::uint32_t own = partition_.sources[e++];
-      if (!input_.counts(all_.jobs[j], each)) continue;
-      std::uint32_t place = 0;
-      for (const std::uint32_t rank : all_.jobs[j].members_of(each)) {
-        add(all_.first_rank[j] + rank, {own, each.group ? 1 : 1 + 2 * place++});
-      }
-    }
-  }
-}
-
-template <class Add>
-void FoldViews::each_crossing(Add add) const {
-  std::uint32_t e = 0;
-  for (const JobSources& job : all_.jobs) {
-    for (const TrafficSource& each : job.all) {
-      const std::uint32_t own = partition_.sources[e++];
-      if (!input_.counts(job, each)) continue;
-      for (const LinkFlows& flows : job.flows_of(each)) {
-        const std::uint32_t contended_link = input_.contended_of_link[flows.link];
-        if (contended_link != no_contended_link) add(contended_link, {own, flows.flows});
-      }
-    }
-  }
-}
-
 FoldViews::FoldViews(const FoldInput& input, const Partition& partition)
     : input_{input},
       all_{input.all},
       partition_{partition},
-      of_ranks_{all_.ranks(), [this](auto add) { each_member(add); }},
-      of_contended_links_{input.contended_links.size(), [this](auto add) { each_crossing(add); }} {}
+      of_ranks_{all_.ranks(),
+                [this](auto add) {
+                  input_.each_member([&](std::uint32_t e, std::uint32_t rank, std::uint32_t place) {
+                    add(rank, {partition_.sources[e], place > 0 ? 2 * place - 1 : 1});
+                  });
+                }},
+      of_contended_links_{
+          input.contended_links.size(), [this](auto add) {
+            input_.each_crossing([&](std::uint32_t e, std::uint32_t link, std::uint32_t flows) {
+              add(link, {partition_.sources[e], flows});
+            });
+          }} {}
 
 void FoldViews::rank(std::uint32_t r, ClassCounts& view) const {
   view.clear();
   of_ranks_.append(r, view);
-  std::sort(view.begin(), view.end());
+  std::ranges::sort(view);
   const std::size_t own = view.size();
   const AllSources::Local place = all_.rank(r);
   const std::uint32_t tensor = all_.jobs[place.job].tensor;

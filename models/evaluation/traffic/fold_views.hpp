@@ -50,11 +50,6 @@ class FoldViews {
   void contended_link(std::uint32_t s, ClassCounts& view) const;
 
  private:
-  template <class Add>
-  void each_member(Add add) const;
-  template <class Add>
-  void each_crossing(Add add) const;
-
   const FoldInput& input_;
   const AllSources& all_;
   const Partition& partition_;

@@ -20,7 +20,7 @@ std::uint32_t kind_of(InsideKinds& kinds, const Operation& op, const PricedOpera
     return each.communicator == op.communicator && each.queue == op.queue &&
            each.shape.pattern == shape.pattern && each.shape.flows == shape.flows;
   };
-  auto at = std::find_if(kinds.all.begin(), kinds.all.end(), same);
+  auto at = std::ranges::find_if(kinds.all, same);
   if (at == kinds.all.end()) at = kinds.all.insert(at, {op.communicator, op.queue, shape});
   at->shape.share = std::max(at->shape.share, shape.share);
   return static_cast<std::uint32_t>(at - kinds.all.begin());
@@ -41,8 +41,8 @@ void add_used(const Program& program, std::uint32_t rank_class, InsideKinds& kin
 }
 
 bool has_any(const Program& program, const Block& block) {
-  return std::any_of(block.operations.begin(), block.operations.end(),
-                     [&](const Operation& op) { return has_group(program, op); });
+  return std::ranges::any_of(block.operations,
+                             [&](const Operation& op) { return has_group(program, op); });
 }
 
 /// Does a block have a collective that waits for none of its kernels?

@@ -13,7 +13,7 @@ namespace {
 std::vector<double> speeds_of(const JobTraffic& traffic) {
   std::vector<double> speeds;
   for (const FoldedRank& rank : traffic.ranks) speeds.push_back(rank.speed);
-  std::sort(speeds.begin(), speeds.end());
+  std::ranges::sort(speeds);
   speeds.erase(std::unique(speeds.begin(), speeds.end()), speeds.end());
   return speeds;
 }
@@ -35,8 +35,8 @@ NetworkSweep::NetworkSweep(const JobTraffic& job, const std::vector<TrafficTempl
   }
   for (const std::vector<std::uint32_t>& unit : job.units) {
     const double speed = job.ranks[unit[0]].speed;
-    one_speed_.push_back(std::all_of(unit.begin(), unit.end(),
-                                     [&](std::uint32_t r) { return job.ranks[r].speed == speed; }));
+    one_speed_.push_back(
+        std::ranges::all_of(unit, [&](std::uint32_t r) { return job.ranks[r].speed == speed; }));
   }
   number_joints();
   find_inside();
@@ -49,7 +49,7 @@ void NetworkSweep::begin_ranks() {
     const FoldedRank& folded = traffic_.ranks[r];
     RankTrack& rank = ranks_[r];
     rank.list = &program_.classes[folded.rank_class].instructions;
-    const auto speed = std::lower_bound(speeds_.begin(), speeds_.end(), folded.speed);
+    const auto speed = std::ranges::lower_bound(speeds_, folded.speed);
     rank.speed = static_cast<std::size_t>(speed - speeds_.begin());
     for (NumberTime& each : rank.state) each.value = begun_;
     rank.host = begun_ + priced_.step_launch.count();

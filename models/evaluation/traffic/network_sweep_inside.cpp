@@ -33,16 +33,16 @@ void NetworkSweep::find_inside() {
         if (kind != no_inside && run.count > 0) kinds.push_back(kind);
       }
     }
-    std::sort(kinds.begin(), kinds.end());
+    std::ranges::sort(kinds);
     kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
   }
 }
 
 bool NetworkSweep::meets_inside(std::uint32_t r, std::uint32_t phase) const {
   const std::size_t kinds = traffic_.inside.kinds;
-  return std::any_of(
-      kinds_of_phase_[phase].begin(), kinds_of_phase_[phase].end(),
-      [&](std::uint32_t kind) { return inside_groups_[r * kinds + kind] != no_inside; });
+  return std::ranges::any_of(kinds_of_phase_[phase], [&](std::uint32_t kind) {
+    return inside_groups_[r * kinds + kind] != no_inside;
+  });
 }
 
 std::uint32_t NetworkSweep::inside_group(std::uint32_t r, std::uint32_t block,

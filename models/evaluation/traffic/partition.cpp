@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <unordered_map>
 
 #include "models/evaluation/traffic/fold.hpp"
@@ -20,7 +21,7 @@ Colour mixed(Colour a, Colour b) {
 }
 
 std::size_t distinct(std::vector<Colour> colours) {
-  std::sort(colours.begin(), colours.end());
+  std::ranges::sort(colours);
   return static_cast<std::size_t>(std::unique(colours.begin(), colours.end()) - colours.begin());
 }
 
@@ -77,54 +78,27 @@ class Refinement {
     return distinct(ranks_) + distinct(sources_) + distinct(contended_links_);
   }
 
-  /// `visit` is called with each source's number, its job, the source itself and the job's first
-  /// rank.
-  template <class Visit>
-  void each_source(Visit visit) const {
-    std::uint32_t number = 0;
-    for (std::size_t j = 0; j < all_.jobs.size(); ++j) {
-      for (const TrafficSource& each : all_.jobs[j].all) {
-        visit(number++, all_.jobs[j], each, all_.first_rank[j]);
-      }
-    }
-  }
-
   /// A multiset is hashed as the sum of its mixed colours, so that order does not matter and counts
   /// do.
   void refine() {
-    std::vector<Colour> of_entities(sources_.size(), 0);
-    each_source([&](std::uint32_t e, const JobSources& job, const TrafficSource& each,
-                    std::uint32_t first) {
-      of_entities[e] = sources_[e];
-      if (!input_.counts(job, each)) return;
-      Colour members = 0;
-      std::uint32_t place = 0;
-      for (const std::uint32_t rank : job.members_of(each)) {
-        // Ends of a channel are ordered.
-        members += mixed(ranks_[first + rank], each.group ? 0 : ++place);
-      }
-      Colour crossed = 0;
-      for (const LinkFlows& flows : job.flows_of(each)) {
-        const std::uint32_t contended_link = input_.contended_of_link[flows.link];
-        if (contended_link != no_contended_link)
-          crossed += mixed(contended_links_[contended_link], flows.flows);
-      }
-      of_entities[e] = mixed(mixed(sources_[e], members), crossed);
+    std::vector<Colour> members(sources_.size(), 0), crossed(sources_.size(), 0);
+    input_.each_member([&](std::uint32_t e, std::uint32_t rank, std::uint32_t place) {
+      members[e] += mixed(ranks_[rank], place);
     });
-    sources_ = std::move(of_entities);
+    input_.each_crossing([&](std::uint32_t e, std::uint32_t link, std::uint32_t flows) {
+      crossed[e] += mixed(contended_links_[link], flows);
+    });
+    for (std::size_t e = 0; e < sources_.size(); ++e) {
+      sources_[e] = mixed(mixed(sources_[e], members[e]), crossed[e]);
+    }
     refine_ranks();
     refine_suspects();
   }
 
   void refine_ranks() {
     std::vector<Colour> around(ranks_.size(), 0);
-    each_source([&](std::uint32_t e, const JobSources& job, const TrafficSource& each,
-                    std::uint32_t first) {
-      if (!input_.counts(job, each)) return;
-      std::uint32_t place = 0;
-      for (const std::uint32_t rank : job.members_of(each)) {
-        around[first + rank] += mixed(sources_[e], each.group ? 0 : ++place);
-      }
+    input_.each_member([&](std::uint32_t e, std::uint32_t rank, std::uint32_t place) {
+      around[rank] += mixed(sources_[e], place);
     });
     for (std::size_t j = 0; j < all_.jobs.size(); ++j) {
       const std::uint32_t tensor = all_.jobs[j].tensor;
@@ -140,15 +114,9 @@ class Refinement {
 
   void refine_suspects() {
     std::vector<Colour> crossing(contended_links_.size(), 0);
-    each_source(
-        [&](std::uint32_t e, const JobSources& job, const TrafficSource& each, std::uint32_t) {
-          if (!input_.counts(job, each)) return;
-          for (const LinkFlows& flows : job.flows_of(each)) {
-            const std::uint32_t contended_link = input_.contended_of_link[flows.link];
-            if (contended_link != no_contended_link)
-              crossing[contended_link] += mixed(sources_[e], flows.flows);
-          }
-        });
+    input_.each_crossing([&](std::uint32_t e, std::uint32_t link, std::uint32_t flows) {
+      crossing[link] += mixed(sources_[e], flows);
+    });
     for (std::size_t s = 0; s < contended_links_.size(); ++s) {
       contended_links_[s] = mixed(contended_links_[s], crossing[s]);
     }
@@ -172,7 +140,7 @@ class Refinement {
 
 std::vector<std::uint32_t> counted(std::size_t size) {
   std::vector<std::uint32_t> numbers(size);
-  for (std::size_t i = 0; i < size; ++i) numbers[i] = static_cast<std::uint32_t>(i);
+  std::iota(numbers.begin(), numbers.end(), 0U);
   return numbers;
 }
 

@@ -85,8 +85,7 @@ Time WireShares::end(std::uint32_t id, std::int64_t now) {
     SharedRow& row = rows_[use.row];
     if (row.was_over) lower_base(item.rate);
     row.load -= Amount{use.flows} * of.full;
-    const auto at = std::find_if(row.active.begin(), row.active.end(),
-                                 [&](const RowUse& each) { return each.row == id; });
+    const auto at = std::ranges::find(row.active, id, &RowUse::row);
     *at = row.active.back();
     row.active.pop_back();
   }
@@ -190,7 +189,7 @@ void WireShares::begin_filling() {
   }
   open_ = chosen_;
   for (const std::uint32_t id : open_) items_[id].open = true;
-  std::sort(open_.begin(), open_.end(), [&](std::uint32_t a, std::uint32_t b) {
+  std::ranges::sort(open_, [&](std::uint32_t a, std::uint32_t b) {
     return full(a) != full(b) ? full(a) < full(b) : a < b;
   });
 }

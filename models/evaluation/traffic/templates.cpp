@@ -98,11 +98,11 @@ class EntityMaker {
       GroupStructure made;
       made.communicator = joint.communicator;
       made.classes = joint.classes;
-      std::sort(made.classes.begin(), made.classes.end());
+      std::ranges::sort(made.classes);
       const auto same = [&](const GroupStructure& each) {
         return each.communicator == made.communicator && each.classes == made.classes;
       };
-      auto at = std::find_if(found_.structures.begin(), found_.structures.end(), same);
+      auto at = std::ranges::find_if(found_.structures, same);
       if (at == found_.structures.end()) at = found_.structures.insert(at, made);
       if (price.fluid > Time{}) widen(at->shape, price);
       // Norm reductions are a few bytes over all stages: a tree would only make equal ranks differ.
@@ -152,7 +152,7 @@ class EntityMaker {
   const std::vector<std::vector<std::uint32_t>>& groups_along(AxisSet axes) {
     axes = axes.without(MeshAxis::pipeline);
     const auto same = [&](const auto& each) { return each.first == axes; };
-    const auto at = std::find_if(groups_.begin(), groups_.end(), same);
+    const auto at = std::ranges::find_if(groups_, same);
     if (at != groups_.end()) return at->second;
     std::vector<std::vector<std::uint32_t>> groups;
     std::vector<char> seen(found_.replicas, 0);

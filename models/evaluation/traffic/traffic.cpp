@@ -99,7 +99,7 @@ class ContendedLinkSearch {
   }
 
   bool crosses(const JobSources& job, const std::vector<char>& reached) const {
-    return std::any_of(job.flows.begin(), job.flows.end(), [&](const LinkFlows& flows) {
+    return std::ranges::any_of(job.flows, [&](const LinkFlows& flows) {
       const std::uint32_t contended_link = contended_of_link[flows.link];
       return contended_link != traffic::no_contended_link && reached[contended_link] != 0;
     });
@@ -138,8 +138,8 @@ class ContendedLinkSearch {
     const auto at = changes_.find(link);
     if (at == changes_.end()) return {};
     std::vector<std::pair<Time, WireRate>> sorted = at->second;
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::ranges::stable_sort(sorted,
+                             [](const auto& a, const auto& b) { return a.first < b.first; });
     return sorted;
   }
 
@@ -150,7 +150,7 @@ class ContendedLinkSearch {
 };
 
 bool uniform(const std::vector<double>& speeds) {
-  return std::all_of(speeds.begin(), speeds.end(), [](double each) { return each == 1; });
+  return std::ranges::all_of(speeds, [](double each) { return each == 1; });
 }
 
 }  // namespace
@@ -217,9 +217,9 @@ class TrafficMaker {
     found_.links = site_.links.size();
     found_.contended_links = search.contended_links.size() * found_.rails;
     const std::vector<TrafficSource>& own = all.jobs[0].all;
-    found_.lossless = uniform(site_.speeds) &&
-                      std::all_of(own.begin(), own.end(),
-                                  [](const TrafficSource& each) { return each.full == each.wire; });
+    found_.lossless =
+        uniform(site_.speeds) &&
+        std::ranges::all_of(own, [](const TrafficSource& each) { return each.full == each.wire; });
     found_.certified = search.contended_links.empty() && found_.lossless;
     found_.priced = jobs_[0].priced;
     if (found_.certified && folding_ == Folding::classes) return std::move(found_);

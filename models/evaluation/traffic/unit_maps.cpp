@@ -1,7 +1,6 @@
 #include "models/evaluation/traffic/unit_maps.hpp"
 
 #include <algorithm>
-#include <map>
 
 #include "models/evaluation/max_plus_map.hpp"
 
@@ -94,18 +93,8 @@ UnitMaps::ReducedMap UnitMaps::reduced(const Pair& pair) {
 UnitMaps::UnitMaps(const Program& program, const std::vector<ChainBlock>& blocks) {
   std::vector<Pair> pairs;
   for (const ChainBlock& block : blocks) pairs.push_back(pair_of(block));
-  std::map<std::vector<std::pair<std::uint32_t, std::int64_t>>, std::uint32_t> known;
-  for (const Phase& phase : program.phases) {
-    std::vector<std::pair<std::uint32_t, std::int64_t>> runs;
-    for (const Invocation& each : phase.invocations) runs.emplace_back(each.block, each.count);
-    const auto number = static_cast<std::uint32_t>(maps_.size());
-    const auto [found, fresh] = known.try_emplace(std::move(runs), number);
-    map_of_phase_.push_back(found->second);
-    if (!fresh) continue;
-    Pair all = Pair::identity();
-    for (const auto& [block, count] : found->first) all = all.then(power(pairs[block], count));
-    maps_.push_back(reduced(all));
-  }
+  map_of_phase_ =
+      each_phase_map(program, pairs, [&](const Pair& all) { maps_.push_back(reduced(all)); });
 }
 
 void UnitMaps::ReducedMap::run(const Chain<NumberTime>& latest, States members) const {

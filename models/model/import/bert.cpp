@@ -11,8 +11,8 @@ bool fills_in_alone(Config& config) {
   const auto named = config.find("architectures");
   if (!named) return false;
   const std::vector<Node> names = named->elements();
-  return std::any_of(names.begin(), names.end(),
-                     [](const Node& each) { return each.as<std::string>() == "BertForMaskedLM"; });
+  return std::ranges::any_of(
+      names, [](const Node& each) { return each.as<std::string>() == "BertForMaskedLM"; });
 }
 
 /// Norms after attention, MLP and embedding, no final norm. Counted with the pre-training heads:

@@ -2,6 +2,7 @@
 // layers, then layers with routed and shared experts, and multi-token prediction (MTP).
 #include <array>
 
+#include "hardware/reading.hpp"
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
@@ -61,7 +62,7 @@ void read_routing(Config& config, Model& model) {
                                    : (second ? greedy : by_bias);
   routing.normalised = config.flag("norm_topk_prob", !second);
   const auto scale = config.find("routed_scaling_factor");
-  routing.scale = scale ? number(*scale, 0, 1e6) : (second ? 1 : 2.5);
+  routing.scale = scale ? hardware::within(*scale, 0, 1e6) : (second ? 1 : 2.5);
   routing.corrected = method == by_bias;
   if (method != greedy) {
     routing.groups = config.positive_or("n_group", model.experts, 1);

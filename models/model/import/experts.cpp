@@ -27,6 +27,15 @@ void tally_experts(Tally& tally, const Model& model, std::int64_t layers) {
                 3 * model.hidden * model.ffn_hidden);
 }
 
+/// Ends, attention, and layers with experts.
+Tally tally_model(const Model& model, std::int64_t vectors_per_layer, std::int64_t sparse) {
+  Tally tally;
+  tally_ends(tally, model);
+  tally_attention(tally, model, vectors_per_layer);
+  tally_experts(tally, model, sparse);
+  return tally;
+}
+
 void read_experts(Config& config, Model& model, std::string_view count_key,
                   std::string_view width_key) {
   read_expert_counts(config, model, count_key);
@@ -49,7 +58,7 @@ std::int64_t sparse_layers(Config& config, Model& model) {
     count += on_step && !dense_layer[static_cast<std::size_t>(layer)] ? 1 : 0;
   }
   model.expert_every = step;
-  const auto first = std::find(dense_layer.begin(), dense_layer.end(), false);
+  const auto first = std::ranges::find(dense_layer, false);
   model.dense_first = first - dense_layer.begin();
   if (std::find(first, dense_layer.end(), true) != dense_layer.end()) {
     model.not_simulated = "experts on listed layers are counted, not yet simulated";
@@ -79,11 +88,7 @@ Model read_mixtral(Config& config) {
   read_experts(config, model, "num_local_experts", "intermediate_size");
   model.sliding_window = config.size_or("sliding_window", Limits::positions, 0);
   model.rotary.base = 1e6;  // the transformers library's default
-  Tally tally;
-  tally_ends(tally, model);
-  tally_attention(tally, model, 0);
-  tally_experts(tally, model, model.layers);
-  return counted(model, tally, expert_formula);
+  return counted(model, tally_model(model, 0, model.layers), expert_formula);
 }
 
 /// Norms of width head_dim on queries and keys.
@@ -105,10 +110,7 @@ Model read_qwen3_moe(Config& config) {
   const std::int64_t sparse = sparse_layers(config, model);
   const std::int64_t dense_width = config.size("intermediate_size", Limits::ffn_hidden);
   model.dense_ffn = dense_width;
-  Tally tally;
-  tally_ends(tally, model);
-  tally_attention(tally, model, 2 * model.head_dim);
-  tally_experts(tally, model, sparse);
+  Tally tally = tally_model(model, 2 * model.head_dim, sparse);
   tally.matrix((model.layers - sparse) * 3 * model.hidden * dense_width);
   return counted(model, tally, expert_formula);
 }
@@ -121,13 +123,9 @@ Model read_minimax_m2(Config& config) {
   if (config.size_or("shared_intermediate_size", Limits::ffn_hidden, 0) != 0) {
     config.fail("shared_intermediate_size", "this type has no shared expert; expected 0");
   }
-  Tally tally;
-  tally_ends(tally, model);
-  tally_attention(tally, model,
-                  model.qk_norm ? (model.heads + model.kv_heads) * model.head_dim : 0);
-  tally_experts(tally, model, model.layers);
+  const std::int64_t norms = model.qk_norm ? (model.heads + model.kv_heads) * model.head_dim : 0;
   model.not_simulated = "norms over all heads at once are counted, not yet simulated";
-  return counted(model, tally, expert_formula);
+  return counted(model, tally_model(model, norms, model.layers), expert_formula);
 }
 
 /// Biases in attention, router and experts; one learned sink per head; gates and values clamped. By
@@ -171,10 +169,7 @@ Model read_llama4(Config& config) {
   model.dense_ffn = dense_width;
   model.shared_ffn = model.ffn_hidden;
   model.expert_every = step;
-  Tally tally;
-  tally_ends(tally, model);
-  tally_attention(tally, model, 0);
-  tally_experts(tally, model, sparse);
+  Tally tally = tally_model(model, 0, sparse);
   tally.matrix(sparse * 3 * model.hidden * model.ffn_hidden);
   tally.matrix((model.layers - sparse) * 3 * model.hidden * dense_width);
   return counted(model, tally, std::string{expert_formula} + ", language model only");

@@ -32,9 +32,6 @@ Model read_qwen3_moe(Config& config);
 Model read_qwen3_next(Config& config);
 Model read_vit(Config& config);
 
-/// Reads a number from `low` to `high`; anything else is an error at the node.
-double number(const Node& node, double low, double high);
-
 /// Reads the epsilon of norms, the deviation of initial weights and rotary positions, for a model
 /// whose norm, family and positions are already set.
 void read_numerics(Config& config, Model& model);

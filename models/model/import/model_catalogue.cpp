@@ -24,7 +24,7 @@ std::vector<std::string> model_names() {
   for (const EmbeddedFile& file : embedded_files()) {
     if (const auto name = name_in(file.path); !name.empty()) names.emplace_back(name);
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 
@@ -34,9 +34,7 @@ Json model_config(std::string_view name) {
       return Document::parse(file.text, std::string{file.path}).json();
     }
   }
-  std::string known;
-  for (const std::string& model : model_names()) known += " " + model;
-  throw InputError{"unknown model '" + std::string{name} + "'; known:" + known};
+  throw InputError{"unknown model '" + std::string{name} + "'; known: " + listed(model_names())};
 }
 
 }  // namespace orrery::models

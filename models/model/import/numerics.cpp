@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "hardware/reading.hpp"
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
@@ -23,7 +24,7 @@ double usual_epsilon(const Model& model) {
 template <class Keys>
 double first_of(Config& config, const Keys& keys, double high, double otherwise) {
   for (const char* key : keys) {
-    if (const auto found = config.find(key)) return number(*found, 0, high);
+    if (const auto found = config.find(key)) return hardware::within(*found, 0, high);
   }
   return otherwise;
 }
@@ -54,7 +55,7 @@ class RotaryReader {
     for (const char* each : {key, synonym}) {
       auto found = block && block->is_object() ? block->find(each) : std::nullopt;
       if (!found) found = config_.find(each);
-      if (found) return number(*found, 1e-6, high);
+      if (found) return hardware::within(*found, 1e-6, high);
     }
     return otherwise;
   }
@@ -82,7 +83,7 @@ class RotaryReader {
 
   static double value(const Node& block, const char* key, double otherwise) {
     const auto found = block.find(key);
-    return found ? number(*found, 1e-6, 1e9) : otherwise;
+    return found ? hardware::within(*found, 1e-6, 1e9) : otherwise;
   }
 
   /// YaRN. The paper scales cosines and sines by a temperature m(1); DeepSeek's models scale them
@@ -114,14 +115,6 @@ class RotaryReader {
 };
 
 }  // namespace
-
-double number(const Node& node, double low, double high) {
-  const double value = node.as<double>();
-  if (!(value >= low && value <= high)) {
-    node.fail_expected(fmt::format("a number from {} to {}", low, high));
-  }
-  return value;
-}
 
 void read_numerics(Config& config, Model& model) {
   model.type = config.type();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "hardware/reading.hpp"
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
@@ -11,10 +12,10 @@ namespace {
 
 /// A model with the defaults of the file's family.
 Model preset(const Node& config) {
-  constexpr std::array families{Family::gpt, Family::llama, Family::bert};
-  const auto word = config.find("family");
+  constexpr Words<Family, 3> families{
+      {{Family::gpt, "gpt"}, {Family::llama, "llama"}, {Family::bert, "bert"}}};
   Model model;
-  model.family = word ? families[word->one_of({"gpt", "llama", "bert"})] : Family::gpt;
+  model.family = config.word_or("family", families, Family::gpt);
   if (model.family == Family::llama) {
     model.norm = Norm::rms_norm;
     model.positions = Positions::rotary;
@@ -33,23 +34,11 @@ Model preset(const Node& config) {
   return model;
 }
 
-/// Reads integers that a config may leave out.
-struct OptionalSize {
-  const Node& config;
-
-  std::int64_t operator()(std::string_view key, std::int64_t low, std::int64_t high,
-                          std::int64_t otherwise) const {
-    const auto member = config.find(key);
-    return member ? member->integer(low, high) : otherwise;
-  }
-};
-
 void read_sizes(const Node& config, Model& model) {
-  const OptionalSize optional{config};
   model.layers = config["layers"].integer(1, Limits::layers);
   model.hidden = config["hidden"].integer(1, Limits::hidden);
   model.heads = config["heads"].integer(1, Limits::heads);
-  model.kv_heads = optional("kv_heads", 1, Limits::heads, model.heads);
+  model.kv_heads = config.integer_or("kv_heads", 1, Limits::heads, model.heads);
   if (model.heads % model.kv_heads != 0) {
     config["kv_heads"].fail(fmt::format("{} key-value heads do not divide the {} attention heads",
                                         model.kv_heads, model.heads));
@@ -58,30 +47,30 @@ void read_sizes(const Node& config, Model& model) {
     config["hidden"].fail(
         fmt::format("{} is not a multiple of the {} attention heads", model.hidden, model.heads));
   }
-  model.head_dim = optional("head_dim", 1, Limits::head_dim, model.hidden / model.heads);
+  model.head_dim = config.integer_or("head_dim", 1, Limits::head_dim, model.hidden / model.heads);
   model.vocab = config["vocab"].integer(1, Limits::vocab);
   const bool four_times = model.family != Family::llama;
-  model.ffn_hidden = four_times ? optional("ffn_hidden", 1, Limits::ffn_hidden, 4 * model.hidden)
-                                : config["ffn_hidden"].integer(1, Limits::ffn_hidden);
-  model.extra_position_rows = optional("extra_position_rows", 0, Limits::token_types, 0);
-  model.embedding_dim = optional("embedding_dim", 1, Limits::hidden, 0);
+  model.ffn_hidden = four_times
+                         ? config.integer_or("ffn_hidden", 1, Limits::ffn_hidden, 4 * model.hidden)
+                         : config["ffn_hidden"].integer(1, Limits::ffn_hidden);
+  model.extra_position_rows = config.integer_or("extra_position_rows", 0, Limits::token_types, 0);
+  model.embedding_dim = config.integer_or("embedding_dim", 1, Limits::hidden, 0);
   if (projects_embeddings(model) && model.family == Family::bert) {
     config["embedding_dim"].fail("is supported for decoders only; the family is bert");
   }
-  model.token_types = optional("token_types", 0, Limits::token_types, model.token_types);
-  model.sliding_window = optional("sliding_window", 0, Limits::positions, 0);
-  model.full_attention_every = optional("full_attention_every", 0, Limits::layers, 0);
+  model.token_types = config.integer_or("token_types", 0, Limits::token_types, model.token_types);
+  model.sliding_window = config.integer_or("sliding_window", 0, Limits::positions, 0);
+  model.full_attention_every = config.integer_or("full_attention_every", 0, Limits::layers, 0);
 }
 
 /// Reads the experts, and which layers have them.
 void read_experts(const Node& config, Model& model) {
-  const OptionalSize optional{config};
-  model.experts = optional("experts", 0, Limits::experts, 0);
+  model.experts = config.integer_or("experts", 0, Limits::experts, 0);
   if (model.experts == 0) return;
   model.experts_per_token = config["experts_per_token"].integer(1, model.experts);
-  model.shared_ffn = optional("shared_ffn", 0, Limits::ffn_hidden, 0);
-  model.dense_first = optional("dense_first", 0, model.layers, 0);
-  model.expert_every = optional("expert_every", 1, model.layers, 1);
+  model.shared_ffn = config.integer_or("shared_ffn", 0, Limits::ffn_hidden, 0);
+  model.dense_first = config.integer_or("dense_first", 0, model.layers, 0);
+  model.expert_every = config.integer_or("expert_every", 1, model.layers, 1);
   const bool some_dense = model.dense_first > 0 || model.expert_every > 1;
   if (some_dense) model.dense_ffn = config["dense_ffn"].integer(1, Limits::ffn_hidden);
   model.router_bias = config.value_or("router_bias", false);
@@ -93,28 +82,16 @@ void read_latents(const Node& config, Model& model) {
   const auto rank = config.find("kv_rank");
   if (!rank) return;
   model.kv_rank = rank->integer(1, Limits::hidden);
-  const auto query = config.find("query_rank");
-  model.query_rank = query ? query->integer(0, Limits::hidden) : 0;
+  model.query_rank = config.integer_or("query_rank", 0, Limits::hidden, 0);
   model.rotary_dim = config["rotary_dim"].integer(1, model.head_dim);
   model.value_dim = config["value_dim"].integer(1, Limits::head_dim);
   model.latent_epsilon = model.norm_epsilon;
 }
 
 void read_kinds(const Node& config, Model& model) {
-  constexpr std::array norms{Norm::layer_norm, Norm::rms_norm};
-  constexpr std::array positions{Positions::none, Positions::learned, Positions::rotary,
-                                 Positions::alibi};
-  constexpr std::array activations{Activation::gelu, Activation::silu, Activation::relu,
-                                   Activation::gelu_erf};
-  if (const auto word = config.find("norm")) {
-    model.norm = norms[word->one_of({"layer_norm", "rms_norm"})];
-  }
-  if (const auto word = config.find("positions")) {
-    model.positions = positions[word->one_of({"none", "learned", "rotary", "alibi"})];
-  }
-  if (const auto word = config.find("activation")) {
-    model.activation = activations[word->one_of({"gelu", "silu", "relu", "gelu_erf"})];
-  }
+  model.norm = config.word_or("norm", norm_words, model.norm);
+  model.positions = config.word_or("positions", position_words, model.positions);
+  model.activation = config.word_or("activation", activation_words, model.activation);
   const auto length = config.find("max_positions");
   if (length || model.positions == Positions::learned) {
     model.max_positions = config["max_positions"].integer(1, Limits::positions);
@@ -123,11 +100,12 @@ void read_kinds(const Node& config, Model& model) {
 
 void read_own_numerics(const Node& config, Model& model) {
   const auto read = [&](std::string_view key, double high, double& value) {
-    if (const auto found = config.find(key)) value = number(*found, 0, high);
+    if (const auto found = config.find(key)) value = hardware::within(*found, 0, high);
   };
   read("norm_epsilon", 1, model.norm_epsilon);
   read("initial_deviation", 10, model.initial_deviation);
-  if (const auto base = config.find("rotary_base")) model.rotary.base = number(*base, 1e-6, 1e12);
+  if (const auto base = config.find("rotary_base"))
+    model.rotary.base = hardware::within(*base, 1e-6, 1e12);
 }
 
 void read_flags(const Node& config, Model& model) {

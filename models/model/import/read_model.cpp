@@ -57,9 +57,8 @@ Model read_model(const Node& config) {
   Config reading{config};
   const auto found = readers().find(reading.type());
   if (found == readers().end()) {
-    std::string known;
-    for (const std::string& type : model_types()) known += " " + type;
-    reading.type_node().fail("unknown model type '" + reading.type() + "'; known:" + known);
+    reading.type_node().fail("unknown model type '" + reading.type() +
+                             "'; known: " + listed(model_types()));
   }
   Model model = found->second(reading);
   read_numerics(reading, model);

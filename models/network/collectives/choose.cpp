@@ -141,8 +141,8 @@ CollectiveTime price(Collective collective, Bytes size, const GroupShape& group,
   if (pricing.nccl) decided.choice = tuned_choice(collective, size, group, cluster, pricing);
   const auto times = candidates(collective, size, group, cluster, decided);
   if (times.empty()) refuse(collective, decided, group, cluster);
-  const auto best = std::min_element(times.begin(), times.end(),
-                                     [](const auto& a, const auto& b) { return a.time < b.time; });
+  const auto best =
+      std::ranges::min_element(times, [](const auto& a, const auto& b) { return a.time < b.time; });
   if (!measured) return *best;
   // The table has a time but no algorithm: flows are those of the algorithm that would be chosen.
   measured->pattern = best->pattern;

@@ -38,27 +38,24 @@ std::array<double, 2> rates_of(const Parts& parts, const Rows& rows,
   std::array<double, 2> rates{};
   std::array<bool, 2> open = active;
   while (open[0] || open[1]) {
-    double level = std::numeric_limits<double>::infinity();
+    constexpr double unlimited = std::numeric_limits<double>::infinity();
+    const auto share_of = [&](const LockedLink& row) {  // of each open flow
+      double left = row.capacity, flows = 0;
+      for (std::size_t p = 0; p < parts.size(); ++p) {
+        if (active[p] && !open[p]) left -= row.flows[p] * rates[p];
+        if (open[p]) flows += row.flows[p];
+      }
+      return flows > 0 ? left / flows : unlimited;
+    };
+    double level = unlimited;
     for (std::size_t p = 0; p < parts.size(); ++p) {
       if (open[p]) level = std::min(level, parts[p].fastest);
     }
-    for (const LockedLink& row : rows) {
-      double left = row.capacity, flows = 0;
-      for (std::size_t p = 0; p < parts.size(); ++p) {
-        if (active[p] && !open[p]) left -= row.flows[p] * rates[p];
-        if (open[p]) flows += row.flows[p];
-      }
-      if (flows > 0) level = std::min(level, left / flows);
-    }
+    for (const LockedLink& row : rows) level = std::min(level, share_of(row));
     std::array<bool, 2> stops{};
     for (std::size_t p = 0; p < parts.size(); ++p) stops[p] = open[p] && parts[p].fastest <= level;
     for (const LockedLink& row : rows) {
-      double left = row.capacity, flows = 0;
-      for (std::size_t p = 0; p < parts.size(); ++p) {
-        if (active[p] && !open[p]) left -= row.flows[p] * rates[p];
-        if (open[p]) flows += row.flows[p];
-      }
-      if (flows <= 0 || left / flows > level * (1 + 1e-12)) continue;
+      if (share_of(row) > level * (1 + 1e-12)) continue;
       for (std::size_t p = 0; p < parts.size(); ++p)
         stops[p] = stops[p] || (open[p] && row.flows[p] > 0);
     }
@@ -209,8 +206,8 @@ NetworkRun run_pairs(const CostCall& cost, const RankNetwork& ranks, const Colle
   const Rows rows = pair_rows(ranks, alone.flows);
   Parts parts = both;
   for (std::size_t p = 0; p < parts.size(); ++p) {
-    const bool used = std::any_of(rows.begin(), rows.end(),
-                                  [&](const LockedLink& row) { return row.flows[p] > 0; });
+    const bool used =
+        std::ranges::any_of(rows, [&](const LockedLink& row) { return row.flows[p] > 0; });
     if (!used) parts[p].amount = 0, parts[p].begin = Time{};
   }
   return run_parts(parts, rows);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <set>
 #include <utility>
 
@@ -71,29 +70,18 @@ Value named(const NcclValue& value, std::string_view word, const NcclNames<Value
 }
 
 /// Splits at `separator`; keeps empty parts.
-std::vector<std::string_view> parts_of(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(separator, at), text.size());
-    parts.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return parts;
-}
-
-/// The values of a list of names; of a list that begins with '^', all other values.
 template <class Value>
 std::vector<Value> allowed_of(const NcclValue& value, std::string_view text,
                               const NcclNames<Value>& known) {
   const bool excludes = text.starts_with('^');
   if (excludes) text.remove_prefix(1);
   std::vector<Value> listed;
-  for (const std::string_view word : parts_of(text, ',')) {
+  for (const std::string_view word : split(text, ',')) {
     listed.push_back(named(value, word, known));
   }
   std::vector<Value> allowed;
   for (const auto& [name, each] : known) {
-    const bool is_listed = std::find(listed.begin(), listed.end(), each) != listed.end();
+    const bool is_listed = std::ranges::find(listed, each) != listed.end();
     if (is_listed != excludes) allowed.push_back(each);
   }
   return allowed;
@@ -102,7 +90,7 @@ std::vector<Value> allowed_of(const NcclValue& value, std::string_view text,
 template <class Value>
 std::vector<NcclList<Value>> lists_of(const NcclValue& value, const NcclNames<Value>& known) {
   std::vector<NcclList<Value>> lists;
-  for (std::string_view part : parts_of(value.text, ';')) {
+  for (std::string_view part : split(value.text, ';')) {
     NcclList<Value> list;
     if (const std::size_t colon = part.find(':'); colon != std::string_view::npos) {
       list.of = named(value, part.substr(0, colon), functions());
@@ -128,14 +116,9 @@ const std::vector<Value>* list_of(const std::vector<NcclList<Value>>& lists,
 }
 
 int channels_of_text(const NcclValue& value) {
-  const std::string_view text = value.text;
-  int channels = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), channels);
-  if (error == std::errc{} && end == text.data() + text.size() && channels >= 1 &&
-      channels <= most_channels) {
-    return channels;
-  }
-  value.refuse(fmt::format("1 to {}", most_channels), text);
+  const auto channels = number_in<int>(value.text);
+  if (channels && *channels >= 1 && *channels <= most_channels) return *channels;
+  value.refuse(fmt::format("1 to {}", most_channels), value.text);
 }
 
 }  // namespace

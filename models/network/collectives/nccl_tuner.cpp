@@ -74,9 +74,8 @@ class Tuner {
       if (whole) add("tree", protocol, tree_latency(protocol), tree_rate(protocol));
     }
     if (whole && generation().nvls_efficiency > 0 && has_switch()) add_nvls();
-    std::stable_sort(found_.begin(), found_.end(), [](const TunedChoice& a, const TunedChoice& b) {
-      return a.expected < b.expected;
-    });
+    std::ranges::stable_sort(
+        found_, [](const TunedChoice& a, const TunedChoice& b) { return a.expected < b.expected; });
     return found_;
   }
 

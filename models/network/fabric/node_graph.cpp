@@ -79,16 +79,15 @@ void NodeGraph::add_usual(const hardware::NodeType& node) {
       const std::string name = fmt::format("nic{}", nic);
       const auto there = named(bridge);
       const auto& links = topology_.links();
-      const bool cabled = std::any_of(links.begin(), links.end(), [&](const auto& each) {
-        return each.from == *named(name) && each.to == *there;
-      });
+      const bool cabled = std::ranges::any_of(
+          links, [&](const auto& each) { return each.from == *named(name) && each.to == *there; });
       if (!cabled) connect(name, bridge, host.count() > 0 ? host : node.nic_bandwidth);
     }
   }
 }
 
 std::optional<Vertex> NodeGraph::named(const std::string& name) const {
-  const auto found = std::find(names_.begin(), names_.end(), name);
+  const auto found = std::ranges::find(names_, name);
   if (found == names_.end()) return std::nullopt;
   return Vertex{static_cast<std::uint32_t>(found - names_.begin())};
 }
@@ -126,7 +125,7 @@ std::optional<Route> NodeGraph::route(Vertex from, Vertex to) const {
   for (Vertex here = to; here != from; here = links[index(route.back())].from) {
     route.push_back(reach[index(here)].last);
   }
-  std::reverse(route.begin(), route.end());
+  std::ranges::reverse(route);
   return route;
 }
 

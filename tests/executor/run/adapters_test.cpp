@@ -148,7 +148,7 @@ TEST_CASE("Frozen matrices take the memory that is promised, in the format of th
     plan.tensor = 2;
     const models::Program program = lowered(model, plan);
     const Outcome out = run({.model = model, .plan = plan});
-    const models::MemoryPeak promised = models::memory_peak(program, 0);
+    const models::MemoryPeak promised = models::memory_peaks(program)[0];
     using models::BufferKind;
     for (const BufferKind kind :
          {BufferKind::parameter, BufferKind::gradient, BufferKind::optimizer}) {

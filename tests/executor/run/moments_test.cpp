@@ -95,7 +95,7 @@ TEST_CASE("Moments in few bits learn as wide ones do, and take the memory that i
     CHECK(distance(narrow.parameters, wide.parameters) > 1e-9);  // it is another arithmetic
     const models::Program program = lowered(job.model, job.plan);
     const auto kind = static_cast<std::size_t>(models::BufferKind::optimizer);
-    const auto promised = models::memory_peak(program, 0).by_kind[kind];
+    const auto promised = models::memory_peaks(program)[0].by_kind[kind];
     // A block of each bucket is not full.
     CHECK(narrow.memory[0].by_kind[kind] >= promised);
     CHECK(narrow.memory[0].by_kind[kind].count() < 1.02 * promised.count() + 1024);

@@ -78,7 +78,7 @@ TEST_CASE("Measured memory is what the Program promises, up to alignment") {
     const models::Program program = lowered(model, plan);
     const Outcome out = run({.model = model, .plan = plan});
     for (std::uint32_t stage = 0; stage < 2; ++stage) {
-      const models::MemoryPeak promised = models::memory_peak(program, stage);
+      const models::MemoryPeak promised = models::memory_peaks(program)[stage];
       const MeasuredMemory& measured = out.memory[stage];
       using models::BufferKind;
       for (const BufferKind kind :

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/errors.hpp"
+#include "tests/models/evaluation/operations.hpp"
 #include "tests/models/evaluation/random_program.hpp"
 #include "tests/slow_build.hpp"
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/errors.hpp"
+#include "tests/models/evaluation/operations.hpp"
 #include "tests/models/evaluation/random_program.hpp"
 
 namespace orrery::models {

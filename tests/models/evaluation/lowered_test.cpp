@@ -6,6 +6,7 @@
 #include "models/plan/conflicts.hpp"
 #include "models/pricing/price.hpp"
 #include "models/program/check.hpp"
+#include "tests/models/evaluation/operations.hpp"
 #include "tests/models/evaluation/programs.hpp"
 #include "tests/models/questions.hpp"
 

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/models/evaluation/operations.hpp"
 #include "tests/models/evaluation/random_program.hpp"
 #include "tests/models/evaluation/reference.hpp"
 #include "tests/slow_build.hpp"

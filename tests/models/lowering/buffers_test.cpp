@@ -64,7 +64,7 @@ TEST_CASE("A stage that keeps what it sent holds one output more for each micro-
   const Program with = lower(asked);
   const auto more = [&](std::uint32_t rank_class) {
     const auto of = [&](const Program& program) {
-      return memory_peak(program, rank_class).by_kind[static_cast<int>(BufferKind::activation)];
+      return memory_peaks(program)[rank_class].by_kind[static_cast<int>(BufferKind::activation)];
     };
     return (of(with) - of(without)).count();
   };

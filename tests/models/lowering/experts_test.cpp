@@ -203,7 +203,7 @@ TEST_CASE("ZeRO-3 gathers a layer's experts from their replicas, right before th
   CHECK(program.classes.front().owned == owned);
   // At its peak one layer is whole, its experts and all else of it, next to what the rank owns.
   const std::int64_t layer = program.units[1].elements + 768;
-  CHECK(memory_peak(program, 0).by_kind[static_cast<std::size_t>(BufferKind::parameter)].count() ==
+  CHECK(memory_peaks(program)[0].by_kind[static_cast<std::size_t>(BufferKind::parameter)].count() ==
         2 * (owned + layer));
 }
 

@@ -323,7 +323,7 @@ TEST_CASE("1F1B keeps as many activations as there are stages from here on") {
           std::min<std::int64_t>(4 - static_cast<std::int64_t>(stage), micro_batches);
       CHECK(saved_buffers(program, stage) == alive);
       const Bytes each = program.classes[stage].types[0].bytes;
-      const MemoryPeak peak = memory_peak(program, static_cast<std::uint32_t>(stage));
+      const MemoryPeak peak = memory_peaks(program)[static_cast<std::uint32_t>(stage)];
       CHECK(peak.by_kind[static_cast<std::size_t>(BufferKind::activation)] == each * alive);
     }
   }
@@ -339,10 +339,10 @@ TEST_CASE("Interleaving keeps its warm-up and one more") {
   // first chunk has no norm or head next to its layer). Stage 3: 5, its second chunk with the head.
   const Program program = tiny_program(pipeline_of(4, 8, "interleaved-1f1b", 2), 8);
   const Bytes layer = program.blocks[layer_backward].bytes(Role::saved);
-  const MemoryPeak first = memory_peak(program, 0);
+  const MemoryPeak first = memory_peaks(program)[0];
   CHECK(first.by_kind[static_cast<std::size_t>(BufferKind::activation)] == layer * 11);
   const Bytes head = program.blocks[head_backward].bytes(Role::saved);
-  const MemoryPeak last = memory_peak(program, 3);
+  const MemoryPeak last = memory_peaks(program)[3];
   CHECK(last.by_kind[static_cast<std::size_t>(BufferKind::activation)] == layer * 5 + head);
 }
 

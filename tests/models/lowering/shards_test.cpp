@@ -5,6 +5,7 @@
 #include "models/evaluation/events.hpp"
 #include "models/prediction/prediction.hpp"
 #include "models/program/memory.hpp"
+#include "tests/models/evaluation/operations.hpp"
 #include "tests/models/lowering/outline.hpp"
 #include "tests/models/questions.hpp"
 #include "tests/sim/refusal.hpp"
@@ -127,7 +128,7 @@ TEST_CASE("A rank holds its shards, two buckets and the weights of two units") {
   CHECK(bytes_held(sharded(Zero::two, 1, 1, false, false), "bucket1").count() == 0);
   // Of eight layers two are whole at once; their pieces and those of the ends make up the rest.
   const Program deep = sharded(Zero::three, 8, 1);
-  CHECK(memory_peak(deep, 0).by_kind[static_cast<std::size_t>(BufferKind::parameter)].count() ==
+  CHECK(memory_peaks(deep)[0].by_kind[static_cast<std::size_t>(BufferKind::parameter)].count() ==
         2 * (48 + 8 * 218 + 36) + 2 * 2 * 872);
 }
 
@@ -202,7 +203,7 @@ TEST_CASE("Weights that are not resharded are gathered once for forward and back
           return each.op == Opcode::unshard;
         }) == 2 * (3 + 2 + 1) - 1);
   // All layers are whole at once when the head's weights are freed.
-  CHECK(memory_peak(program, 0).by_kind[static_cast<std::size_t>(BufferKind::parameter)].count() ==
+  CHECK(memory_peaks(program)[0].by_kind[static_cast<std::size_t>(BufferKind::parameter)].count() ==
         2 * (48 + 3 * 218 + 36) + 2 * 3 * 872);
 }
 
@@ -220,7 +221,7 @@ TEST_CASE("As many units are whole at once as are gathered ahead, and the one th
     const Program program = lower(BlockInputs{model, plan, plain_software()});
     CHECK_NOTHROW(check(program));
     CHECK(
-        memory_peak(program, 0).by_kind[static_cast<std::size_t>(BufferKind::parameter)].count() ==
+        memory_peaks(program)[0].by_kind[static_cast<std::size_t>(BufferKind::parameter)].count() ==
         2 * (48 + 8 * 218 + 36) + 2 * (1 + ahead) * 872);
   }
 }

@@ -3,6 +3,7 @@
 
 #include "models/program/memory.hpp"
 #include "models/program/walk.hpp"
+#include "tests/models/ledger.hpp"
 #include "tests/models/questions.hpp"
 
 namespace orrery::models {
@@ -76,7 +77,7 @@ TEST_CASE("H1 holds as many micro-batches as 1F1B, H2 nearly twice as many") {
   const auto peak = [](const std::string& schedule) {
     const Program program = tiny_program(pipeline_of(4, schedule), 4);
     const auto activations = static_cast<std::size_t>(BufferKind::activation);
-    return static_cast<double>(memory_peak(program, 0).by_kind[activations].count());
+    return static_cast<double>(memory_peaks(program)[0].by_kind[activations].count());
   };
   CHECK(peak("zb-h1") <= 1.15 * peak("1f1b"));  // and one layer's delayed gradients
   CHECK(peak("zb-h2") == Approx(7.0 / 4 * peak("zb-h1")).epsilon(0.1));

@@ -5,6 +5,8 @@
 #include "models/evaluation/events.hpp"
 #include "models/operations/blocks.hpp"
 #include "models/program/memory.hpp"
+#include "tests/models/evaluation/operations.hpp"
+#include "tests/models/ledger.hpp"
 #include "tests/models/questions.hpp"
 
 namespace orrery::models {
@@ -53,7 +55,7 @@ Flops attention_of(const Block& block) {
 }
 
 std::int64_t activations(const Program& program) {
-  const MemoryPeak peak = memory_peak(program, 0);
+  const MemoryPeak peak = memory_peaks(program)[0];
   return peak.by_kind[static_cast<std::size_t>(BufferKind::activation)].count();
 }
 

@@ -16,19 +16,19 @@ Plan read_back(const Plan& plan) {
 
 /// Values of a field: all words, both flags, and sizes from the least to the most.
 std::vector<Json> values_of(const PlanField& field) {
-  using Kind = PlanField::Kind;
+  using Kind = PlanValue::Kind;
   std::vector<Json> values;
-  switch (field.kind) {
+  switch (field.value.kind) {
     case Kind::count:
-      return {field.least, field.least + 1, field.most};
+      return {field.value.least, field.value.least + 1, field.value.most};
     case Kind::flag:
       return {false, true};
     case Kind::word:
-      for (const std::string& each : field.words()) values.push_back(field.json_of(each));
+      for (const std::string& each : field.value.words()) values.push_back(field.json_of(each));
       return values;
     case Kind::word_list: {
       Json all = Json::array();
-      for (const std::string& each : field.words()) {
+      for (const std::string& each : field.value.words()) {
         all.push_back(each);
         values.push_back(Json::array({each}));
       }
@@ -42,7 +42,7 @@ std::vector<Json> values_of(const PlanField& field) {
     case Kind::bytes:
       return {"1 B", "25 MB", "26214401 B"};
     default:
-      return {Json{field.least + 1}, Json{2, 3, 3}, Json{field.most, 1}};
+      return {Json{field.value.least + 1}, Json{2, 3, 3}, Json{field.value.most, 1}};
   }
 }
 
@@ -69,7 +69,7 @@ void with_every_value(Check check) {
     for (const Json& value : values_of(field)) {
       for (Plan plan : plans_before()) {
         const Document document = Document::from(value, std::string{field.key});
-        const bool needs_top_k = field.kind == PlanField::Kind::share;
+        const bool needs_top_k = field.value.kind == PlanValue::Kind::share;
         if (needs_top_k && plan.compression != Compression::top_k) continue;
         const bool needs_power_sgd = field.key == "compression_rank";
         if (needs_power_sgd && plan.compression != Compression::power_sgd) continue;
@@ -95,7 +95,7 @@ TEST_CASE("A plan goes out as JSON and comes back equal, for every value of ever
     INFO(field.key << " " << value);
     CHECK(to_json(read_plan_of(to_json(plan))) == to_json(plan));
     const Json written = field.json(plan);
-    if (field.kind != PlanField::Kind::bytes && !written.is_null()) CHECK(written == value);
+    if (field.value.kind != PlanValue::Kind::bytes && !written.is_null()) CHECK(written == value);
   });
 }
 

@@ -3,6 +3,7 @@
 #include "models/evaluation/replay.hpp"
 #include "models/evaluation/step_times.hpp"
 #include "models/program/opcodes.hpp"
+#include "tests/models/ledger.hpp"
 #include "tests/models/questions.hpp"
 
 namespace orrery::models {

@@ -1,10 +1,10 @@
+#pragma once
+// Against which maps are checked, next to the event engine: one sweep, operation by operation.
+
 #include "models/evaluation/chain.hpp"
-#include "models/evaluation/events.hpp"
 #include "models/evaluation/sweep.hpp"
 
 namespace orrery::models {
-
-namespace {
 
 /// Runs a phase operation by operation.
 class OperationRunner {
@@ -30,9 +30,7 @@ class OperationRunner {
   std::vector<NumberTime> ends_;
 };
 
-}  // namespace
-
-StepTimes evaluate_operations(const PricedProgram& priced) {
+inline StepTimes evaluate_operations(const PricedProgram& priced) {
   return Sweep{priced, OperationRunner{priced}}.run();
 }
 
