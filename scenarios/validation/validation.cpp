@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
+#include <functional>
 
 #include "models/plan/precision_formats.hpp"
 #include "models/prediction/prediction.hpp"
@@ -129,18 +129,35 @@ std::vector<RunResult> validate(const std::vector<MeasuredRun>& runs,
   return results;
 }
 
+std::map<std::string, std::vector<double>> errors_by(const std::vector<RunResult>& results,
+                                                     const std::vector<std::string>& cells) {
+  std::map<std::string, std::vector<double>> errors;
+  for (const RunResult& each : results) {
+    if (each.scored()) errors[cells[each.row]].push_back(*each.error_pct);
+  }
+  return errors;
+}
+
+std::vector<const RunResult*> worst_of(const std::vector<RunResult>& results, std::size_t most,
+                                       double (*size)(const RunResult& each)) {
+  std::vector<const RunResult*> scored;
+  for (const RunResult& each : results) {
+    if (each.scored()) scored.push_back(&each);
+  }
+  std::ranges::stable_sort(scored, std::greater{},
+                           [&](const RunResult* each) { return size(*each); });
+  scored.resize(std::min(scored.size(), most));
+  return scored;
+}
+
 namespace {
 
 constexpr std::size_t least_rows_of_a_stack = 10;
 
 std::map<std::string, ErrorSummary> summaries_by(const std::vector<RunResult>& results,
                                                  const std::vector<std::string>& cells) {
-  std::map<std::string, std::vector<double>> errors;
-  for (const RunResult& each : results) {
-    if (each.scored()) errors[cells[each.row]].push_back(*each.error_pct);
-  }
   std::map<std::string, ErrorSummary> summaries;
-  for (const auto& [value, list] : errors) summaries[value] = summary_of(list);
+  for (const auto& [value, list] : errors_by(results, cells)) summaries[value] = summary_of(list);
   return summaries;
 }
 
@@ -164,7 +181,7 @@ Cut cut_of(const MeasuredRun& run) {
 class Plans {
  public:
   std::size_t number_of(const MeasuredRun& run) {
-    const auto at = std::find(seen_.begin(), seen_.end(), run.question());
+    const auto at = std::ranges::find(seen_, run.question());
     const auto number = static_cast<std::size_t>(at - seen_.begin());
     if (at == seen_.end()) seen_.push_back(run.question());
     return number;
@@ -234,7 +251,7 @@ Scores figures_of(const std::vector<MeasuredRun>& runs, const std::vector<RunRes
                            .cut = cuts.try_emplace(cut_of(run), cuts.size()).first->second});
   }
   scores.scored = errors.size();
-  if (!errors.empty()) scores.errors = summary_of(errors);
+  scores.errors = summary_if_any(errors);
   scores.mean_over_stacks = mean_over_stacks(runs, results);
   for (const Grouping& each : groupings) {
     scores.by.emplace_back(each.column, summaries_by(results, each.cells));
@@ -249,7 +266,7 @@ Scores figures_of(const std::vector<MeasuredRun>& runs, const std::vector<RunRes
 std::vector<std::string> groups_apart(const std::vector<RunResult>& results) {
   std::vector<std::string> groups;
   for (const RunResult& each : results) {
-    const bool fresh = std::find(groups.begin(), groups.end(), each.apart) == groups.end();
+    const bool fresh = std::ranges::find(groups, each.apart) == groups.end();
     if (!each.apart.empty() && fresh) groups.push_back(each.apart);
   }
   return groups;
