@@ -99,8 +99,8 @@ std::vector<std::string> cells(const RankedPlan& ranked, std::size_t number, Tim
 
 /// Whether any plan shown was evaluated with its traffic on links.
 bool any_shared(const PlanReport& report) {
-  return std::any_of(report.best.begin(), report.best.end(),
-                     [](const RankedPlan& each) { return each.candidate.shared.has_value(); });
+  return std::ranges::any_of(
+      report.best, [](const RankedPlan& each) { return each.candidate.shared.has_value(); });
 }
 
 /// Whether any plan shown uses only a part of the cluster's nodes.
