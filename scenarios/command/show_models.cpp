@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include "hardware/catalogue.hpp"
 #include "models/model/counts.hpp"
 #include "models/model/model.hpp"
 #include "models/schedules/csv.hpp"
@@ -10,6 +9,7 @@
 #include "scenarios/command/terminal.hpp"
 #include "scenarios/report/style.hpp"
 #include "scenarios/sections.hpp"
+#include "sim/output/or_null.hpp"
 
 namespace orrery::scenarios {
 
@@ -76,7 +76,7 @@ Json model_json(const models::Model& model, std::int64_t seq_len) {
   json["experts"] = experts_json(model);
   json["prediction_layers"] = model.prediction_layers;
   json["parameter_formula"] = model.parameter_formula;
-  json["not_simulated"] = model.not_simulated ? Json(*model.not_simulated) : Json(nullptr);
+  json["not_simulated"] = or_null(model.not_simulated);
   json["ignored_keys"] = model.ignored_keys;
   return json;
 }
@@ -174,8 +174,7 @@ Shown show_one_software(const std::string& name, std::optional<int> year) {
   const models::ResolvedProfile found = models::resolve_profile(written.root(), year);
   models::read_software(Node{found.profile, written.name(), ""});
   const Terminal shown = terminal();
-  std::string line;
-  for (const std::string& each : found.line) line += (line.empty() ? "" : " < ") + each;
+  const std::string line = fmt::format("{}", fmt::join(found.line, " < "));
   std::string text = toned(line, Tone::bold, shown.colour) + "\n";
   TextTable table{{{"value", Align::left}, {""}, {"from", Align::left}}};
   for (const auto& [pointer, who] : found.origins) {

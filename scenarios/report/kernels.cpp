@@ -1,8 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <tuple>
+#include <functional>
 
 #include "models/program/counts.hpp"
 #include "scenarios/report/sections.hpp"
@@ -51,8 +50,7 @@ std::vector<KernelCalls> calls_of(const models::Prediction& prediction) {
                      .flops = op.flops * runs[b]});
     }
   }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const KernelCalls& a, const KernelCalls& b) { return a.total > b.total; });
+  std::ranges::stable_sort(all, std::greater{}, &KernelCalls::total);
   return all;
 }
 
