@@ -90,16 +90,11 @@ struct ShownColumns {
 };
 
 TextTable table_of(ShownColumns shown) {
-  using Align = TextTable::Align;
-  std::vector<TextTable::Column> columns{
-      {"size (B)"}, {"time (us)"}, {"algbw (GB/s)"}, {"busbw (GB/s)"}};
-  if (shown.measured) columns.insert(columns.end(), {{"measured (us)"}, {"error %"}});
-  columns.insert(columns.end(), {{"algorithm", Align::left},
-                                 {"protocol", Align::left},
-                                 {"channels"},
-                                 {"latency (us)"},
-                                 {"limited by", Align::left}});
-  if (shown.runs) columns.insert(columns.end(), {{"transfers"}, {"events"}, {"memory"}});
+  std::vector<TextTable::Column> columns{"size (B)", "time (us)", "algbw (GB/s)", "busbw (GB/s)"};
+  if (shown.measured) columns.insert(columns.end(), {"measured (us)", "error %"});
+  columns.insert(columns.end(),
+                 {"<algorithm", "<protocol", "channels", "latency (us)", "<limited by"});
+  if (shown.runs) columns.insert(columns.end(), {"transfers", "events", "memory"});
   return TextTable{columns};
 }
 

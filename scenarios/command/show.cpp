@@ -32,7 +32,7 @@ Shown show_scenario(const QuestionFlags& flags) {
     expansion["unpriced"] = unpriced_in(expansion);
     return {expansion.dump(2) + "\n", expansion};
   }
-  TextTable table{{{"scenario", TextTable::Align::left}, {"notes", TextTable::Align::left}}};
+  TextTable table{{"<scenario", "<notes"}};
   Json list = Json::array();
   for (const std::string& name : scenario_names()) {
     const Json json = Scenario::load(name).json();

@@ -15,8 +15,6 @@ namespace orrery::scenarios {
 
 namespace {
 
-using Align = TextTable::Align;
-
 constexpr std::int64_t usual_seq_len = 2048;  // if a model states no maximum sequence length
 
 models::Model model_of(const std::string& name) {
@@ -139,14 +137,8 @@ Shown show_models(const std::optional<std::string>& name, std::optional<std::int
     const std::int64_t length = length_of(model, seq_len);
     return {model_text(model, length), model_json(model, length)};
   }
-  TextTable table{{{"model", Align::left},
-                   {"parameters"},
-                   {"layers"},
-                   {"hidden"},
-                   {"heads"},
-                   {"vocabulary"},
-                   {"tokens"},
-                   {"", Align::left}}};
+  TextTable table{
+      {"<model", "parameters", "layers", "hidden", "heads", "vocabulary", "tokens", "<"}};
   Json list = Json::array();
   for (const std::string& each : models::model_names()) {
     const models::Model model = model_of(each);
@@ -176,7 +168,7 @@ Shown show_one_software(const std::string& name, std::optional<int> year) {
   const Terminal shown = terminal();
   const std::string line = fmt::format("{}", fmt::join(found.line, " < "));
   std::string text = toned(line, Tone::bold, shown.colour) + "\n";
-  TextTable table{{{"value", Align::left}, {""}, {"from", Align::left}}};
+  TextTable table{{"<value", "", "<from"}};
   for (const auto& [pointer, who] : found.origins) {
     const Json::json_pointer at{pointer};
     if (!found.profile.contains(at)) continue;  // removed by an era or a child profile
@@ -198,7 +190,7 @@ Shown show_one_software(const std::string& name, std::optional<int> year) {
 
 Shown show_software(const std::optional<std::string>& name, std::optional<int> year) {
   if (name) return show_one_software(*name, year);
-  TextTable table{{{"software", Align::left}, {"year"}, {"source", Align::left}}};
+  TextTable table{{"<software", "year", "<source"}};
   Json list = Json::array();
   for (const std::string& each : models::software_names()) {
     const Json profile = models::software_profile(each);

@@ -34,8 +34,7 @@ std::string per_rank(Time sum, std::int64_t ranks) {
 }
 
 std::string classes_table(const Comparison& comparison, bool colour) {
-  using Align = TextTable::Align;
-  TextTable table{{{"class", Align::left}, {"count"}, {"predicted"}, {"measured"}, {"ratio"}}};
+  TextTable table{{"<class", "count", "predicted", "measured", "ratio"}};
   for (const ClassComparison& each : comparison.classes) {
     table.add({each.name, std::to_string(each.count), per_rank(each.predicted, comparison.ranks),
                per_rank(each.measured, comparison.ranks),
@@ -46,13 +45,7 @@ std::string classes_table(const Comparison& comparison, bool colour) {
 }
 
 std::string largest_table(const Comparison& comparison, bool colour) {
-  using Align = TextTable::Align;
-  TextTable table{{{"block", Align::left},
-                   {"operation", Align::left},
-                   {"count"},
-                   {"predicted"},
-                   {"measured"},
-                   {"ratio"}}};
+  TextTable table{{"<block", "<operation", "count", "predicted", "measured", "ratio"}};
   for (const OperationComparison& each : comparison.largest) {
     table.add({each.block, each.name, std::to_string(each.count),
                per_rank(each.predicted, comparison.ranks),

@@ -112,14 +112,8 @@ std::string text_of(const ContentionReport& report, bool colour) {
   std::string text =
       toned(fmt::format("What the network costs {}", report.scenario), Tone::bold, colour) +
       fmt::format("\n{} · {} of {} nodes\n\n", report.cluster, report.nodes, report.all_nodes);
-  TextTable table{{{"overlap", TextTable::Align::left},
-                   {"placement", TextTable::Align::left},
-                   {"step"},
-                   {"alone"},
-                   {"contention"},
-                   {"of other jobs"},
-                   {"against contiguous"},
-                   {"loses most", TextTable::Align::left}}};
+  TextTable table{{"<overlap", "<placement", "step", "alone", "contention", "of other jobs",
+                   "against contiguous", "<loses most"}};
   for (const ContentionCase& each : report.cases) table.add(cells_of(report, each));
   return text + table.text(colour) + "\n" + sentence_of(report) + "\n";
 }

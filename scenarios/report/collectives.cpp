@@ -95,20 +95,8 @@ class Counter {
 }  // namespace
 
 std::string collectives_section(const ReportInputs& in) {
-  using Align = TextTable::Align;
-  TextTable table{{{"group", Align::left},
-                   {"collective", Align::left},
-                   {"ranks"},
-                   {"nodes"},
-                   {"size"},
-                   {"calls"},
-                   {"alone"},
-                   {"bus"},
-                   {"queue"},
-                   {"of step"},
-                   {"shown"},
-                   {"algorithm", Align::left},
-                   {"limited by", Align::left}}};
+  TextTable table{{"<group", "<collective", "ranks", "nodes", "size", "calls", "alone", "bus",
+                   "queue", "of step", "shown", "<algorithm", "<limited by"}};
   const hardware::Cluster& cluster = in.question.cluster;
   for (const auto& [call, tally] : Counter{in.prediction, in.question}.run()) {
     const models::CollectiveTime one = models::price(

@@ -64,14 +64,7 @@ std::string rate_of(const KernelCalls& calls) {
 
 std::string kernels_section(const ReportInputs& in) {
   const models::Prediction& p = in.prediction;
-  using Align = TextTable::Align;
-  TextTable table{{{"operation", Align::left},
-                   {"class", Align::left},
-                   {"calls"},
-                   {"each"},
-                   {"total"},
-                   {"of step"},
-                   {"rate"}}};
+  TextTable table{{"<operation", "<class", "calls", "each", "total", "of step", "rate"}};
   const std::vector<KernelCalls> all = calls_of(p);
   Time rest{};
   for (std::size_t i = 0; i < all.size(); ++i) {

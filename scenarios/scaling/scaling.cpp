@@ -187,15 +187,8 @@ std::string text_of(const ScalingReport& report, bool colour) {
                          : "the global batch stays constant (strong scaling)";
   std::string text = toned(fmt::format("{} on more GPUs", report.scenario), Tone::bold, colour) +
                      fmt::format("\n{} · {}\n\n", report.cluster, rule);
-  TextTable table{{{"GPUs"},
-                   {"data"},
-                   {"batch"},
-                   {"step"},
-                   {"tokens/s"},
-                   {"per GPU"},
-                   {"MFU"},
-                   {"efficiency"},
-                   {"", TextTable::Align::left}}};
+  TextTable table{
+      {"GPUs", "data", "batch", "step", "tokens/s", "per GPU", "MFU", "efficiency", "<"}};
   for (const ScalingPoint& each : report.points) {
     if (!each.refused.empty()) {
       table.add({fmt::format("{}", each.gpus), "", "", "", "", "", "", "", each.refused});

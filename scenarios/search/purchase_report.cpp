@@ -17,8 +17,6 @@ namespace orrery::scenarios {
 
 namespace {
 
-using Align = TextTable::Align;
-
 std::string days_of(double days) {
   return days >= 10 ? fmt::format("{:.1f}", days) : fmt::format("{:.2f}", days);
 }
@@ -84,16 +82,8 @@ std::string title(const PurchaseReport& report, const ReportOptions& options) {
 }
 
 TextTable empty_table() {
-  return TextTable{{{"#"},
-                    {"cluster", Align::left},
-                    {"GPUs"},
-                    {"days"},
-                    {"cost"},
-                    {"$/GPU-h"},
-                    {"MFU"},
-                    {"memory"},
-                    {"fit", Align::left},
-                    {"", Align::left}}};
+  return TextTable{
+      {"#", "<cluster", "GPUs", "days", "cost", "$/GPU-h", "MFU", "memory", "<fit", "<"}};
 }
 
 void add_row(TextTable& table, const PurchaseChoice& each, const std::string& number) {

@@ -177,20 +177,6 @@ Cut cut_of(const MeasuredRun& run) {
   return {run.stated("tensor"), run.stated("pipeline"), run.stated("micro_batch")};
 }
 
-/// Numbers plans in the order of their first runs.
-class Plans {
- public:
-  std::size_t number_of(const MeasuredRun& run) {
-    const auto at = std::ranges::find(seen_, run.question());
-    const auto number = static_cast<std::size_t>(at - seen_.begin());
-    if (at == seen_.end()) seen_.push_back(run.question());
-    return number;
-  }
-
- private:
-  std::vector<MeasuredRun> seen_;
-};
-
 std::optional<double> mean_over_stacks(const std::vector<MeasuredRun>& runs,
                                        const std::vector<RunResult>& results) {
   std::vector<std::string> stacks;
@@ -236,7 +222,7 @@ Scores figures_of(const std::vector<MeasuredRun>& runs, const std::vector<RunRes
   scores.rows = results.size();
   std::vector<double> errors;
   std::vector<RankedRun> ranked_runs;
-  Plans plans;
+  std::map<MeasuredRun, std::size_t> plans;  // in the order of their first runs
   std::map<Cut, std::size_t> cuts;
   for (const RunResult& each : results) {
     scores.simulated += each.simulated() ? 1 : 0;
@@ -247,7 +233,7 @@ Scores figures_of(const std::vector<MeasuredRun>& runs, const std::vector<RunRes
     ranked_runs.push_back({.group = group_of(run),
                            .measured = *run.step_time,
                            .predicted = *each.predicted,
-                           .plan = plans.number_of(run),
+                           .plan = plans.try_emplace(run.question(), plans.size()).first->second,
                            .cut = cuts.try_emplace(cut_of(run), cuts.size()).first->second});
   }
   scores.scored = errors.size();
