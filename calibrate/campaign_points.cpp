@@ -79,12 +79,6 @@ KernelSubjects subjects_of(CampaignState& campaign, const std::vector<TimedBlock
   return made;
 }
 
-std::vector<Subject*> pointers_to(const KernelSubjects& owned) {
-  std::vector<Subject*> subjects;
-  for (const auto& each : owned) subjects.push_back(each.get());
-  return subjects;
-}
-
 void take_launch(LaunchCosts& costs, const Measurement& found) {
   const auto is_of = [&](const char* what) { return found.name.find(what) != std::string::npos; };
   if (is_of("forward")) costs.forward = found.median(0);
@@ -103,14 +97,12 @@ void take_graph(LaunchCosts& costs, const Measurement& found) {
 
 void measure_launches(CampaignState& campaign, Bench& bench, LaunchSubject::As as, double share) {
   std::vector<std::unique_ptr<LaunchSubject>> owned;
-  std::vector<Subject*> subjects;
   for (const TimedBlock& each : campaign.inputs().launches) {
     if (runnable(*each.block, bench.device()).empty()) continue;
     owned.push_back(std::make_unique<LaunchSubject>(each, bench, as));
-    subjects.push_back(owned.back().get());
   }
   const bool graph = as == LaunchSubject::As::graph;
-  campaign.measure(subjects, share, [&](const Measurement& found) {
+  campaign.measure(pointers_to(owned), share, [&](const Measurement& found) {
     (graph ? take_graph : take_launch)(campaign.found().launch, found);
     Json parts = Json::array(
         {part_json(graph ? "host, one graph" : "host, one launch", Bytes{}, found.parts[0]),

@@ -78,9 +78,16 @@ Json part_json(std::string_view what, Bytes size, const std::vector<Time>& times
 /// The subject of that name; null if there is none.
 template <class Owned>
 typename Owned::value_type::element_type* named(const Owned& subjects, const std::string& name) {
-  const auto found = std::find_if(subjects.begin(), subjects.end(),
-                                  [&](const auto& each) { return each->name() == name; });
+  const auto found =
+      std::ranges::find_if(subjects, [&](const auto& each) { return each->name() == name; });
   return found == subjects.end() ? nullptr : found->get();
+}
+
+template <class Owned>
+std::vector<Subject*> pointers_to(const Owned& owned) {
+  std::vector<Subject*> subjects;
+  for (const auto& each : owned) subjects.push_back(each.get());
+  return subjects;
 }
 
 /// Cost of launching a small layer: kernel by kernel, and as a CUDA graph if the device has graphs.

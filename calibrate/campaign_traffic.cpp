@@ -53,7 +53,6 @@ void take_overlap(CampaignState& campaign, const NamedOverlap& found, int ranks)
 /// Slowdown of the same blocks while other ranks run them too, by class of kernel.
 void measure_blocks(CampaignState& campaign, RankSet& together, double share) {
   std::vector<std::unique_ptr<KernelSubject>> owned;
-  std::vector<Subject*> subjects;
   std::map<std::string, std::vector<Time>> alone;
   for (const Json& point : campaign.found().raw) {
     if (point.at("ranks") != 1) continue;
@@ -64,10 +63,9 @@ void measure_blocks(CampaignState& campaign, RankSet& together, double share) {
   for (const TimedBlock& each : campaign.inputs().points) {
     if (!each.with_others || alone.count(each.name) == 0) continue;
     owned.push_back(std::make_unique<KernelSubject>(each, together));
-    subjects.push_back(owned.back().get());
   }
   double slowed[2] = {0, 0}, before[2] = {0, 0};  // GEMMs, others
-  campaign.measure(subjects, share, [&](const Measurement& found) {
+  campaign.measure(pointers_to(owned), share, [&](const Measurement& found) {
     const KernelSubject& of = *named(owned, found.name);
     Json parts = Json::array();
     for (std::size_t p = 0; p < found.parts.size(); ++p) {
@@ -96,15 +94,13 @@ std::vector<Collective> kinds_for(int ranks) {
 void measure_collectives(CampaignState& campaign, RankSet& together, double share) {
   const int ranks = together.ranks();
   std::vector<std::unique_ptr<CollectiveSubject>> owned;
-  std::vector<Subject*> subjects;
   for (const Collective kind : kinds_for(ranks)) {
     for (const Bytes size : campaign.inputs().messages) {
       owned.push_back(std::make_unique<CollectiveSubject>(kind, cut_evenly(size, ranks), together));
-      subjects.push_back(owned.back().get());
     }
   }
   std::map<Collective, std::map<Bytes, Time>> tables;
-  campaign.measure(subjects, share, [&](const Measurement& found) {
+  campaign.measure(pointers_to(owned), share, [&](const Measurement& found) {
     const CollectiveSubject& of = *named(owned, found.name);
     tables[of.kind()][of.size()] = found.median(0);
     campaign.keep(found, of.conditions(),

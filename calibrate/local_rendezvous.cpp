@@ -51,9 +51,8 @@ LocalRendezvous::~LocalRendezvous() = default;
 LocalRendezvous::RankGroup& LocalRendezvous::group(int ranks) {
   static std::mutex lock;
   const std::lock_guard held{lock};
-  const auto begun = std::find_if(groups_.begin(), groups_.end(), [&](const auto& each) {
-    return each->ranks == ranks && each->joined < ranks;
-  });
+  const auto begun = std::ranges::find_if(
+      groups_, [&](const auto& each) { return each->ranks == ranks && each->joined < ranks; });
   RankGroup& own =
       begun == groups_.end() ? *groups_.emplace_back(std::make_unique<RankGroup>(ranks)) : **begun;
   ++own.joined;

@@ -1,7 +1,6 @@
 #pragma once
 // The files that a calibration writes.
 
-#include <functional>
 #include <optional>
 #include <string>
 

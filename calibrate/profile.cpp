@@ -162,7 +162,7 @@ std::vector<CollectiveTable> collective_tables(const std::vector<Sample>& sample
   for (const Sample& sample : samples) {
     const Time* time = std::get_if<Time>(&sample.value);
     const auto& known = hardware::measured_operations;
-    const bool collective = std::find(known.begin(), known.end(), sample.quantity) != known.end();
+    const bool collective = std::ranges::find(known, sample.quantity) != known.end();
     if (!time || !collective || !sample.size || !sample.ranks || *sample.ranks < 2) continue;
     if (sample.detail == "in_place" || *time < Time{1} || *sample.size < Bytes{1}) continue;
     found[{sample.quantity, *sample.ranks, sample.nodes.value_or(1)}][sample.size->count()]

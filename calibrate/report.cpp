@@ -6,6 +6,7 @@
 #include "calibrate/spelled.hpp"
 #include "sim/input/text.hpp"
 #include "sim/input/units.hpp"
+#include "sim/output/or_null.hpp"
 
 namespace orrery::calibrate {
 
@@ -78,15 +79,14 @@ Json to_json(const std::vector<FittedCurve>& curves) {
   for (const FittedCurve& each : curves) {
     json.push_back({{"name", each.name},
                     {"points", each.points},
-                    {"leave_out_error_pct",
-                     each.leave_out_error_pct ? Json(*each.leave_out_error_pct) : Json(nullptr)}});
+                    {"leave_out_error_pct", or_null(each.leave_out_error_pct)}});
   }
   return json;
 }
 
 Json to_json(const CalibrateRequest& request, const CalibrateAnswer& answer) {
   const Findings& found = answer.findings;
-  Json json{{"profile", request.out ? Json(*request.out) : Json{}},
+  Json json{{"profile", or_null(request.out)},
             {"samples", medians(found.raw)},
             {"curves", answer.profile ? to_json(answer.profile->curves) : Json::array()},
             {"machine", to_json(found.machine)},

@@ -3,21 +3,9 @@
 #include <fmt/format.h>
 
 #include "sim/input/units.hpp"
+#include "sim/output/or_null.hpp"
 
 namespace orrery::calibrate {
-
-namespace {
-
-Json or_null(const std::string& text) {
-  return text.empty() ? Json{} : Json(text);
-}
-
-template <class Number>
-Json or_null(const std::optional<Number>& number) {
-  return number ? Json(*number) : Json{};
-}
-
-}  // namespace
 
 Json to_json(const Sample& sample) {
   Json json{{"quantity", sample.quantity}, {"detail", or_null(sample.detail)}};
@@ -31,7 +19,7 @@ Json to_json(const Sample& sample) {
     json["value"] = std::get<double>(sample.value);
     json["unit"] = "1";
   }
-  json["bytes"] = sample.size ? Json(sample.size->count()) : Json{};
+  json["bytes"] = or_null(sample.size);
   json["ranks"] = or_null(sample.ranks);
   json["nodes"] = or_null(sample.nodes);
   json["count"] = sample.count;

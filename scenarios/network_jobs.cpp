@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <limits>
 
 #include "scenarios/network_request.hpp"
 #include "scenarios/scenario.hpp"

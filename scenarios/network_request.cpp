@@ -38,8 +38,7 @@ models::AxisOrder read_axes(const Node& value) {
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find('-', at), text.size());
     const std::string_view name = std::string_view{text}.substr(at, end - at);
-    const auto known = std::find_if(ordered_axes().begin(), ordered_axes().end(),
-                                    [&](const OrderedAxes& each) { return each.name == name; });
+    const auto known = std::ranges::find(ordered_axes(), name, &OrderedAxes::name);
     if (known == ordered_axes().end() || !seen.insert(known->name).second) fail();
     axes.insert(axes.end(), known->axes.begin(), known->axes.end());
     at = end + 1;

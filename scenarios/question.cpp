@@ -1,14 +1,12 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "hardware/catalogue.hpp"
 #include "models/plan/conflicts.hpp"
 #include "models/plan/fields.hpp"
-#include "models/software/recipes.hpp"
 #include "scenarios/network_request.hpp"
 #include "scenarios/scenario.hpp"
 #include "scenarios/sections.hpp"
+#include "scenarios/stack_recipe.hpp"
 #include "scenarios/tokens.hpp"
 
 namespace orrery::scenarios {
@@ -103,34 +101,15 @@ void take_cores(const Json& plan, models::Question& question) {
 /// conflict with the rest of the plan.
 void take_recipe(const Node& stated, const models::Question& question, models::Plan& plan,
                  std::vector<std::string>& assumptions) {
-  const models::RecipeQuestion asked{.stack = question.software.name,
-                                     .year = question.software.year,
-                                     .model = question.model,
-                                     .gpu = question.cluster.gpu(),
-                                     .task = plan.task,
-                                     .precision = plan.precision,
-                                     .recompute = plan.recompute,
-                                     .degrees = models::recipe_degrees(plan),
-                                     .release = models::last_release_of(question.software.year)};
-  std::vector<std::string> left_out;
-  const auto is_stated = [&](std::string_view key) {
-    return stated.has(key) || std::find(left_out.begin(), left_out.end(), key) != left_out.end();
-  };
   models::Question tried = question;
-  std::vector<models::RecipeChoice> choices;
-  for (;;) {
-    tried.plan = plan;
-    choices = models::take_recipe(asked, is_stated, tried.plan);
-    if (choices.empty()) break;
-    const std::string key = models::key_in_conflict(models::conflicts(tried), choices);
-    if (key.empty()) break;
-    left_out.push_back(key);
-  }
+  tried.plan = plan;
+  const auto choices =
+      take_stack_recipe(tried, [&](std::string_view key) { return stated.has(key); });
   plan = std::move(tried.plan);
   for (const models::RecipeChoice& each : choices) {
     const std::string head = fmt::format("/plan/{}:", each.key);
     std::erase_if(assumptions, [&](const std::string& old) { return old.rfind(head, 0) == 0; });
-    assumptions.push_back(assumption_of(each, asked.stack));
+    assumptions.push_back(assumption_of(each, question.software.name));
   }
 }
 

@@ -98,7 +98,7 @@ void refuse_unused_model_key(const Json& model, const std::string& pointer, cons
   if (before.contains(key) || key.find('/') != std::string::npos) return;
   const std::vector<std::string> ignored =
       models::read_model(Node{model, pointer, ""}).ignored_keys;
-  if (std::find(ignored.begin(), ignored.end(), key) == ignored.end()) return;
+  if (std::ranges::find(ignored, key) == ignored.end()) return;
   refuse(pointer, "no such value; " + contents(before, "/model"));
 }
 

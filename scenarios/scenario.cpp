@@ -7,7 +7,6 @@
 
 #include "models/software/software.hpp"
 #include "scenarios/embedded.hpp"
-#include "scenarios/sections.hpp"
 
 namespace orrery::scenarios {
 
@@ -156,7 +155,7 @@ std::vector<std::string> scenario_names() {
   for (const EmbeddedFile& file : embedded_files()) {
     if (std::string name = stem(file.path); !name.empty()) names.push_back(std::move(name));
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 

@@ -35,23 +35,11 @@ models::Block small_kernel() {
 Bench::Bench(executor::Device& device, Clock& clock, ClockMonitor& monitor, const BenchSizes& sizes)
     : device_{device}, clock_{clock}, monitor_{monitor}, sizes_{sizes} {
   if (device.synchronous()) return;
-  from_ = device.allocate(sizes.busy_copy);
-  try {
-    to_ = device.allocate(sizes.busy_copy);
-    device.zero(from_, sizes.busy_copy);
-    device.zero(to_, sizes.busy_copy);
-    copy_ = time_copy();
-  } catch (...) {
-    device.release(from_);
-    if (to_ != nullptr) device.release(to_);
-    throw;
-  }
-}
-
-Bench::~Bench() {
-  for (std::byte* each : {from_, to_}) {
-    if (each != nullptr) device_.release(each);
-  }
+  from_ = allocated(device, sizes.busy_copy);
+  to_ = allocated(device, sizes.busy_copy);
+  device.zero(from_.get(), sizes.busy_copy);
+  device.zero(to_.get(), sizes.busy_copy);
+  copy_ = time_copy();
 }
 
 Time Bench::mark_cost() {
@@ -64,7 +52,7 @@ Time Bench::time_copy() {
   Time best{};
   for (int i = 0; i < 4; ++i) {  // the first one warms up
     const executor::Mark begin = device_.mark(compute);
-    device_.copy(from_, to_, sizes_.busy_copy, compute);
+    device_.copy(from_.get(), to_.get(), sizes_.busy_copy, compute);
     const executor::Mark end = device_.mark(compute);
     device_.finish();
     const Time taken = std::max(Time{1}, device_.time_of(end) - device_.time_of(begin));
@@ -104,7 +92,7 @@ void Bench::keep_busy(Time host) {
   if (device_.synchronous()) return;
   const auto wanted = static_cast<int>(ahead * ratio(host, copy_)) + 1;
   for (int i = 0; i < std::min(wanted, sizes_.most_busy_copies); ++i) {
-    device_.copy(from_, to_, sizes_.busy_copy, compute);
+    device_.copy(from_.get(), to_.get(), sizes_.busy_copy, compute);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "calibrate/bench/device_memory.hpp"
 #include "calibrate/bench/telemetry.hpp"
 #include "calibrate/harness/harness.hpp"
 #include "executor/device/device.hpp"
@@ -31,7 +32,6 @@ class Bench {
   /// Device, clock and monitor must outlive the bench. Errors  no room for the busy copies:
   /// RunFailure
   Bench(executor::Device& device, Clock& clock, ClockMonitor& monitor, const BenchSizes& sizes);
-  ~Bench();
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
 
@@ -59,8 +59,7 @@ class Bench {
   Clock& clock_;
   ClockMonitor& monitor_;
   BenchSizes sizes_;
-  std::byte* from_ = nullptr;
-  std::byte* to_ = nullptr;
+  DeviceMemory from_, to_;
   Time copy_{};
   std::optional<Time> mark_cost_;
 };

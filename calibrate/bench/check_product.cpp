@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "calibrate/bench/operands.hpp"
 #include "executor/device/cpu/fp8.hpp"

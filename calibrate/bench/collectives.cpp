@@ -34,16 +34,16 @@ std::string CollectiveSubject::name() const {
 }
 
 void CollectiveSubject::set_up() {
-  from_.assign(rank_index(ranks().ranks()), nullptr);
-  to_ = from_;
+  from_.resize(rank_index(ranks().ranks()));
+  to_.resize(rank_index(ranks().ranks()));
   ranks().threads.all([&](int rank) {
     executor::Device& device = ranks().device(rank);
     const std::vector<float> own(static_cast<std::size_t>(size_.count() / 4),
                                  static_cast<float>(rank + 1));
-    from_[rank_index(rank)] = device.allocate(size_);
-    to_[rank_index(rank)] = device.allocate(size_);
-    device.write(own.data(), from_[rank_index(rank)], size_);
-    device.write(own.data(), to_[rank_index(rank)], size_);
+    for (DeviceMemory* each : {&from_[rank_index(rank)], &to_[rank_index(rank)]}) {
+      *each = allocated(device, size_);
+      device.write(own.data(), each->get(), size_);
+    }
     call(rank, size_);
     device.finish();
   });
@@ -52,8 +52,8 @@ void CollectiveSubject::set_up() {
 
 void CollectiveSubject::call(int rank, Bytes size) {
   executor::Fabric& fabric = ranks().fabric(rank);
-  std::byte* from = from_[rank_index(rank)];
-  std::byte* to = to_[rank_index(rank)];
+  std::byte* from = from_[rank_index(rank)].get();
+  std::byte* to = to_[rank_index(rank)].get();
   if (kind_ == Collective::send_receive) {
     if (rank > 1) return;
     const executor::TransferCall transfer{.group = ranks().group(),
@@ -90,7 +90,7 @@ void CollectiveSubject::check() {
   float found = 0;
   ranks().threads.all([&](int rank) {
     if (rank != looked_at) return;
-    ranks().device(rank).read(to_[rank_index(rank)] + at, &found, Bytes{sizeof found});
+    ranks().device(rank).read(to_[rank_index(rank)].get() + at, &found, Bytes{sizeof found});
   });
   if (found == expected) return;
   throw executor::RunFailure{
@@ -110,10 +110,8 @@ void CollectiveSubject::enqueue(int rank, SegmentTimer& timer) {
 
 void CollectiveSubject::tear_down() noexcept {
   ranks().threads.all([&](int rank) {
-    for (std::vector<std::byte*>* of : {&from_, &to_}) {
-      if (rank_index(rank) < of->size() && (*of)[rank_index(rank)] != nullptr) {
-        ranks().device(rank).release((*of)[rank_index(rank)]);
-      }
+    for (std::vector<DeviceMemory>* of : {&from_, &to_}) {
+      if (rank_index(rank) < of->size()) (*of)[rank_index(rank)].reset();
     }
   });
   from_.clear();
@@ -137,7 +135,7 @@ bool CommunicationLaunch::run(std::vector<Time>& times) {
     of[rank_index(rank)] = clock_.now() - begin;
     ranks_.device(rank).finish();
   });
-  const Time slowest = *std::max_element(of.begin(), of.end());
+  const Time slowest = *std::ranges::max_element(of);
   times[0] = std::max(Time{1}, Time{slowest.count() / launched_in_a_run});
   return true;
 }

@@ -35,7 +35,7 @@ class CollectiveSubject : public TimedSubject {
 
   models::Collective kind_;
   Bytes size_;
-  std::vector<std::byte*> from_, to_;  // by rank
+  std::vector<DeviceMemory> from_, to_;  // by rank
 };
 
 /// Host time to launch a collective: every rank launches many small ones one after another. One

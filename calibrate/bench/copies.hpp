@@ -25,7 +25,7 @@ class DeviceCopy : public TimedSubject {
   void tear_down() noexcept override;
 
   Bytes size_;
-  std::vector<std::byte*> memory_;  // from, to, from, to ...
+  std::vector<DeviceMemory> memory_;  // from, to, from, to ...
 };
 
 /// A page-locked buffer on the host and one of the same size on the device.
@@ -33,20 +33,18 @@ class PinnedPair {
  public:
   /// Errors  no room: RunFailure
   PinnedPair(executor::Device& device, Bytes size);
-  ~PinnedPair();
-  PinnedPair(const PinnedPair&) = delete;
-  PinnedPair& operator=(const PinnedPair&) = delete;
 
-  void to_device(models::Lane queue) const { device_.copy(host_, own_, size_, queue); }
-  void from_device(models::Lane queue) const { device_.copy(own_, host_, size_, queue); }
+  void to_device(models::Lane queue) const { device_.copy(host_.get(), own_.get(), size_, queue); }
+  void from_device(models::Lane queue) const {
+    device_.copy(own_.get(), host_.get(), size_, queue);
+  }
   /// Copies there and back once, and compares. Errors  another number comes back: RunFailure
   void check() const;
 
  private:
   executor::Device& device_;
   Bytes size_;
-  std::byte* host_ = nullptr;
-  std::byte* own_ = nullptr;
+  DeviceMemory host_, own_;
 };
 
 /// Page-locked copies on the copy queue. Parts: to the device, and back.
@@ -83,7 +81,7 @@ class PageableCopy : public Subject {
   Bytes size_;
   Bench& bench_;
   std::vector<std::byte> host_;
-  std::byte* memory_ = nullptr;
+  DeviceMemory memory_;
 };
 
 }  // namespace orrery::calibrate

@@ -25,9 +25,9 @@ Bytes room_on_device(const Operand& operand) {
 
 bool is_multiplied(const models::Block& block, OperandId id) {
   const auto reads_it = [&](const Operation& op) {
-    return is_gemm(op.kind) && std::find(op.reads.begin(), op.reads.end(), id) != op.reads.end();
+    return is_gemm(op.kind) && std::ranges::find(op.reads, id) != op.reads.end();
   };
-  return std::any_of(block.operations.begin(), block.operations.end(), reads_it);
+  return std::ranges::any_of(block.operations, reads_it);
 }
 
 /// Positive numbers for optimizer moments, which are under a square root, and for statistics of a
@@ -78,21 +78,13 @@ Operands::Operands(executor::Device& device, const models::Block& block, int cop
                    std::int64_t tokens)
     : device_{device}, views_(static_cast<std::size_t>(copies)) {
   const Bytes each = footprint(block);
-  arena_ = device.allocate(std::max(each * copies, Bytes{lies_on}));
-  try {
-    for (int copy = 0; copy < copies; ++copy) place(block, copy, arena_ + each.count() * copy);
-    fill_first(block, tokens);
-    for (int copy = 1; copy < copies; ++copy) {
-      device.copy(arena_, arena_ + each.count() * copy, each, models::Lane::compute);
-    }
-  } catch (...) {
-    device.release(arena_);
-    throw;
+  arena_ = allocated(device, std::max(each * copies, Bytes{lies_on}));
+  std::byte* const begin = arena_.get();
+  for (int copy = 0; copy < copies; ++copy) place(block, copy, begin + each.count() * copy);
+  fill_first(block, tokens);
+  for (int copy = 1; copy < copies; ++copy) {
+    device.copy(begin, begin + each.count() * copy, each, models::Lane::compute);
   }
-}
-
-Operands::~Operands() {
-  device_.release(arena_);
 }
 
 void Operands::place(const models::Block& block, int copy, std::byte* memory) {
@@ -164,7 +156,7 @@ models::Block single(const models::Block& block, const Operation& op) {
   std::vector<models::OperandId> taken;
   const auto renumber = [&](std::vector<models::OperandId>& ids) {
     for (models::OperandId& id : ids) {
-      const auto at = std::find(taken.begin(), taken.end(), id) - taken.begin();
+      const auto at = std::ranges::find(taken, id) - taken.begin();
       if (at == static_cast<std::ptrdiff_t>(taken.size())) {
         taken.push_back(id);
         made.operands.push_back(block.operands[id]);

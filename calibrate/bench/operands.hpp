@@ -2,10 +2,9 @@
 // The operands of a block in a device's memory, with contents that are known on the host
 // (pattern.hpp).
 
-#include <memory>
-#include <string>
 #include <vector>
 
+#include "calibrate/bench/device_memory.hpp"
 #include "calibrate/bench/pattern.hpp"
 #include "executor/device/device.hpp"
 
@@ -26,9 +25,6 @@ class Operands {
   /// tokens  integers are below this
   /// Errors  no room: RunFailure
   Operands(executor::Device& device, const models::Block& block, int copies, std::int64_t tokens);
-  ~Operands();
-  Operands(const Operands&) = delete;
-  Operands& operator=(const Operands&) = delete;
 
   int copies() const { return static_cast<int>(views_.size()); }
   const executor::View& view(int copy, models::OperandId id) const {
@@ -46,7 +42,7 @@ class Operands {
   void fill_first(const models::Block& block, std::int64_t tokens);
 
   executor::Device& device_;
-  std::byte* arena_ = nullptr;
+  DeviceMemory arena_;
   std::vector<std::vector<executor::View>> views_;  // by copy, by operand
   std::vector<Bytes> rooms_;                        // by operand
 };

@@ -45,7 +45,7 @@ void TimedSubject::prepare() {
   if (repeated() && bench.sizes().most_repeats > 1) {
     std::vector<Time> once(parts());
     for (int i = 0; i < 2; ++i) run(once);
-    repeats_ = bench.repeats_for(*std::max_element(once.begin(), once.end()));
+    repeats_ = bench.repeats_for(*std::ranges::max_element(once));
   }
   bench.monitor().forget();
 }

@@ -79,8 +79,7 @@ std::optional<double> products_left_out(const std::vector<hardware::GemmPoint>& 
 
 /// Distinct sizes with their median times.
 std::vector<SizeTable::Point> sizes_of(std::vector<KernelPoint> points) {
-  std::sort(points.begin(), points.end(),
-            [](const auto& a, const auto& b) { return a.traffic < b.traffic; });
+  std::ranges::sort(points, [](const auto& a, const auto& b) { return a.traffic < b.traffic; });
   std::vector<SizeTable::Point> sizes;
   for (std::size_t begin = 0; begin < points.size();) {
     std::vector<double> times;

@@ -3,7 +3,6 @@
 // cross-validation error.
 
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "hardware/calibration.hpp"

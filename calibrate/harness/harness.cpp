@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <ctime>
 #include <numeric>
-#include <optional>
-#include <stdexcept>
 
 #include "sim/errors.hpp"
 

@@ -15,7 +15,7 @@ namespace {
 
 bool in_catalogue(const std::string& gpu) {
   const std::vector<std::string> known = hardware::Catalogue::gpus();
-  return std::find(known.begin(), known.end(), gpu) != known.end();
+  return std::ranges::find(known, gpu) != known.end();
 }
 
 /// A board's name does not always state its memory size, so the cluster's is assumed.
@@ -38,8 +38,8 @@ void check_gpus(const hardware::Gpu& own, Imported& log) {
     if (!each.device.empty()) devices.insert(each.device);
   }
   for (const std::string& each : devices) check_gpu(own, each, log);
-  const bool collectives = std::any_of(log.samples.begin(), log.samples.end(),
-                                       [](const Sample& each) { return each.ranks.has_value(); });
+  const bool collectives =
+      std::ranges::any_of(log.samples, [](const Sample& each) { return each.ranks.has_value(); });
   if (devices.empty() && collectives) {
     log.notes.push_back(fmt::format("the log names no GPU; the cluster's {} assumed", own.name));
   }

@@ -67,7 +67,7 @@ Imported read_babelstream(const std::vector<LogLine>& lines, const std::string& 
   for (const LogLine& line : lines) {
     const auto cells = words(line.text);
     if (cells.empty()) continue;
-    if (starts_with(line.text, "function,num_times")) {
+    if (line.text.starts_with("function,num_times")) {
       csv = true;
       unit = rate_unit(line.text);
     } else if (csv) {
@@ -86,7 +86,7 @@ Imported read_babelstream(const std::vector<LogLine>& lines, const std::string& 
       software = "BabelStream " + std::string{*version};
     } else if (const auto kind = after(line.text, "Implementation: ")) {
       implementation = *kind;
-    } else if (!table && (contains(line.text, ": ") || starts_with(line.text, "Running") ||
+    } else if (!table && (contains(line.text, ": ") || line.text.starts_with("Running") ||
                           line.text == "BabelStream")) {
       continue;  // sizes and precision in words
     } else {

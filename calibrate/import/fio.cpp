@@ -1,10 +1,7 @@
 // Reads fio's JSON (json and json+): of each job and direction the bandwidth, the operations a
 // second and the mean latency.
 
-#include <fmt/format.h>
-
 #include "calibrate/import/log_lines.hpp"
-#include "sim/input/units.hpp"
 
 namespace orrery::calibrate {
 

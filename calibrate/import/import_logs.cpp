@@ -11,6 +11,7 @@
 #include "calibrate/output.hpp"
 #include "hardware/catalogue.hpp"
 #include "sim/input/text.hpp"
+#include "sim/output/or_null.hpp"
 
 namespace orrery::calibrate {
 
@@ -111,7 +112,7 @@ Json to_json(const ImportRequest& request, const ImportAnswer& answer) {
                     {"facts", log.facts}});
   }
   for (const Sample& sample : answer.samples) rows.push_back(to_json(sample));
-  return {{"profile", request.out ? Json(*request.out) : Json{}},
+  return {{"profile", or_null(request.out)},
           {"samples", std::move(rows)},
           {"curves", to_json(answer.curves)},
           {"logs", std::move(logs)}};

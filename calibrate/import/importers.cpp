@@ -14,8 +14,8 @@ bool has_all(const Json& json, std::initializer_list<const char*> keys) {
 }
 
 bool is_babelstream(std::string_view line) {
-  const bool table = starts_with(line, "Function") && contains(line, "B/s");
-  return table || starts_with(line, "function,num_times");
+  const bool table = line.starts_with("Function") && contains(line, "B/s");
+  return table || line.starts_with("function,num_times");
 }
 
 constexpr std::array<Importer, 9> known_importers{{
@@ -30,7 +30,7 @@ constexpr std::array<Importer, 9> known_importers{{
      .read_lines = read_nccl_log},
     {.name = "OSU",
      .title = "OSU",
-     .is_line = [](std::string_view line) { return starts_with(line, "# OSU "); },
+     .is_line = [](std::string_view line) { return line.starts_with("# OSU "); },
      .read_lines = read_osu},
     {.name = "perftest",
      .title = "perftest",

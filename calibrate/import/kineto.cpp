@@ -69,7 +69,7 @@ std::optional<KernelEvent> kernel_of(const Json& event, std::size_t index) {
 class CoveredTime {
  public:
   explicit CoveredTime(std::vector<std::pair<double, double>> spans) {
-    std::sort(spans.begin(), spans.end());
+    std::ranges::sort(spans);
     for (const auto& span : spans) {
       if (spans_.empty() || span.first > spans_.back().second) {
         spans_.push_back(span);
@@ -106,9 +106,8 @@ std::optional<std::int64_t> element_bytes(const std::string& type) {
   return std::nullopt;
 }
 
-std::string collective_named(std::string name) {
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+std::string collective_named(const std::string& written) {
+  std::string name = in_lower_case(written);
   if (contains(name, "reduce_scatter")) return "reduce_scatter";
   if (contains(name, "allreduce")) return "all_reduce";
   if (contains(name, "allgather") || contains(name, "all_gather")) return "all_gather";

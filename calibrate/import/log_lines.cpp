@@ -90,8 +90,10 @@ std::vector<std::string_view> words(std::string_view line) {
   }
 }
 
-bool starts_with(std::string_view text, std::string_view head) {
-  return text.substr(0, head.size()) == head;
+std::string in_lower_case(std::string_view word) {
+  std::string lower{word};
+  for (char& each : lower) each = static_cast<char>(std::tolower(static_cast<unsigned char>(each)));
+  return lower;
 }
 
 bool contains(std::string_view text, std::string_view part) {

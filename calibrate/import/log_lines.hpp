@@ -21,7 +21,7 @@ struct LogLine {
 std::vector<LogLine> log_lines(std::string_view text);
 
 std::vector<std::string_view> words(std::string_view line);
-bool starts_with(std::string_view text, std::string_view head);
+std::string in_lower_case(std::string_view word);
 bool contains(std::string_view text, std::string_view part);
 /// The rest after `mark`, nothing without it.
 std::optional<std::string_view> after(std::string_view text, std::string_view mark);

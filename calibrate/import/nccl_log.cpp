@@ -1,11 +1,8 @@
 // Reads NCCL_DEBUG=INFO logs: what NCCL decided, not how fast it was. Rings, trees, channels,
 // transports, and with NCCL_DEBUG_SUBSYS=TUNING the algorithm and protocol chosen for each size.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "calibrate/import/log_lines.hpp"
 
@@ -51,9 +48,8 @@ class NcclLogReader {
     }
     if (const auto count = number_after(said, " nranks ")) ranks_ = *count;
     if (const auto count = number_after(said, " nNodes ")) nodes_ = *count;
-    if (starts_with(said, "Channel ")) channel(said);
-    if (starts_with(said, "Trees "))
-      trees_ = std::max(trees_, std::count(said.begin(), said.end(), '['));
+    if (said.starts_with("Channel ")) channel(said);
+    if (said.starts_with("Trees ")) trees_ = std::max(trees_, std::ranges::count(said, '['));
     if (const auto choice = after(said, " -> Algo ")) chosen(line, said, *choice);
   }
 
@@ -93,10 +89,7 @@ class NcclLogReader {
     if (index && *index >= 0 && *index < static_cast<std::int64_t>(names.size())) {
       return std::string{names[static_cast<std::size_t>(*index)]};
     }
-    std::string lower{word};
-    std::transform(lower.begin(), lower.end(), lower.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return lower;
+    return in_lower_case(word);
   }
 
   Imported finished() {

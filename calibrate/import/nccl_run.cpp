@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "sim/errors.hpp"
+#include "sim/output/or_null.hpp"
 
 namespace orrery::calibrate {
 
@@ -104,8 +104,8 @@ void finish_run(const NcclRun& run, const std::string& place, Imported& imported
     sample.software = run.version;
   }
   imported.facts["operation"] = run.operation;
-  imported.facts["ranks"] = run.ranks ? Json(*run.ranks) : Json{};
-  imported.facts["nodes"] = run.nodes() ? Json(*run.nodes()) : Json{};
+  imported.facts["ranks"] = or_null(run.ranks);
+  imported.facts["nodes"] = or_null(run.nodes());
   imported.facts["rank_lines"] = run.rank_lines;
 }
 

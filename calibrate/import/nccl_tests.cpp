@@ -184,9 +184,7 @@ class NcclTestsReader {
       return;
     }
     std::string name = file_.substr(file_.find_last_of('/') + 1);
-    name.erase(
-        std::remove_if(name.begin(), name.end(), [](char c) { return c == '_' || c == '-'; }),
-        name.end());
+    std::erase_if(name, [](char c) { return c == '_' || c == '-'; });
     const bool all_to_all = contains(name, "alltoall");
     run_.operation = all_to_all ? "all_to_all" : "all_gather";
     imported_.notes.push_back(

@@ -57,10 +57,10 @@ Imported read_osu(const std::vector<LogLine>& lines, const std::string& file) {
     const std::string place = place_of(file, line);
     const auto cells = words(line.text);
     if (cells.empty()) continue;
-    if (starts_with(line.text, "# OSU ")) {
+    if (line.text.starts_with("# OSU ")) {
       quantity = quantity_of(line.text, place);
       software = line.text.substr(2);
-    } else if (starts_with(line.text, "# Size")) {
+    } else if (line.text.starts_with("# Size")) {
       unit = unit_of(line.text);
       detail = contains(line.text, "Latency") ? "latency" : "bandwidth";
     } else if (contains(line.text, "Buffer on DEVICE")) {
@@ -78,7 +78,7 @@ Imported read_osu(const std::vector<LogLine>& lines, const std::string& file) {
       sample.detail = detail;
       sample.value = value_of(*number, unit, place);
       sample.size = Bytes{*bytes};
-      if (starts_with(quantity, "send_receive")) sample.ranks = 2;
+      if (quantity.starts_with("send_receive")) sample.ranks = 2;
       sample.device = device;
       sample.software = software;
       sample.place = place;

@@ -27,10 +27,10 @@ std::vector<PerftestColumn> header_columns(std::string_view header) {
     const std::size_t at = header.find(name);
     if (at == std::string_view::npos) continue;
     const std::string_view rest = header.substr(at + name.size());
-    const bool bracket = starts_with(rest, "[");
+    const bool bracket = rest.starts_with("[");
     found.push_back({at, {name, bracket ? rest.substr(1, rest.find(']') - 1) : ""}});
   }
-  std::sort(found.begin(), found.end(), [](auto& a, auto& b) { return a.first < b.first; });
+  std::ranges::sort(found, [](auto& a, auto& b) { return a.first < b.first; });
   std::vector<PerftestColumn> columns;
   for (auto& each : found) columns.push_back(each.second);
   return columns;
@@ -38,10 +38,7 @@ std::vector<PerftestColumn> header_columns(std::string_view header) {
 
 /// "RDMA_Write BW Test" -> "rdma_write".
 std::string quantity_of_title(std::string_view title) {
-  std::string name{words(title).front()};
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return name;
+  return in_lower_case(words(title).front());
 }
 
 /// "mlx5_5" of `Device         : mlx5_5`.
@@ -73,12 +70,12 @@ class PerftestReader {
   void take(const LogLine& line) {
     const std::string_view text = trimmed(line.text);
     const auto cells = words(text);
-    if (cells.empty() || starts_with(text, "-----")) return;
+    if (cells.empty() || text.starts_with("-----")) return;
     if (contains(text, " Test") && (contains(text, " BW ") || contains(text, " Latency "))) {
       quantity_ = quantity_of_title(text);
-    } else if (starts_with(text, "#bytes")) {
+    } else if (text.starts_with("#bytes")) {
       columns_ = header_columns(text);
-    } else if (contains(text, " : ") || contains(text, "address:") || starts_with(text, "GID")) {
+    } else if (contains(text, " : ") || contains(text, "address:") || text.starts_with("GID")) {
       const std::string device = value_behind(text, "Device");
       if (!device.empty()) device_ = device;
     } else if (!columns_.empty() && to_integer(cells.front())) {
@@ -90,10 +87,9 @@ class PerftestReader {
 
   void row(const LogLine& line, const std::vector<std::string_view>& cells) {
     const std::string place = place_of(file_, line);
-    const auto average =
-        std::find_if(columns_.begin(), columns_.end(), [](const PerftestColumn& each) {
-          return each.name == "BW average" || each.name == "t_typical";
-        });
+    const auto average = std::ranges::find_if(columns_, [](const PerftestColumn& each) {
+      return each.name == "BW average" || each.name == "t_typical";
+    });
     const auto at = static_cast<std::size_t>(average - columns_.begin());
     const auto number = at < cells.size() ? to_number(cells[at]) : std::nullopt;
     if (average == columns_.end() || !number || *number <= 0) {

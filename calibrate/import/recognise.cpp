@@ -55,7 +55,7 @@ std::optional<std::string_view> object_inside(std::string_view text) {
 }
 
 Imported import_recognised(std::string_view text, const std::string& name) {
-  if (starts_with(text, "\x1f\x8b")) {
+  if (text.starts_with("\x1f\x8b")) {
     throw InputError{name, "is compressed; unpack it first (gunzip -k)"};
   }
   require_text(text, name);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <set>
-#include <tuple>
 
 #include "calibrate/fit/experts.hpp"
 #include "executor/layout/block_plan.hpp"
@@ -230,8 +229,8 @@ class WorkMaker {
         {.name = "a small layer.backward",
          .block = &program.blocks[program.kind(models::ModelPart::layer).backward],
          .tokens = program.vocabulary});
-    const auto add = std::find_if(forward.operations.begin(), forward.operations.end(),
-                                  [](const Operation& op) { return op.kind == OpKind::add; });
+    const auto add = std::ranges::find_if(
+        forward.operations, [](const Operation& op) { return op.kind == OpKind::add; });
     if (add == forward.operations.end()) return;
     made_.launches.push_back(alone("one kernel", forward, *add, program.vocabulary));
   }

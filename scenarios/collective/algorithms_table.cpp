@@ -60,12 +60,8 @@ AlgorithmsTable algorithms_table(const Registry<models::CollectiveAlgorithm>& kn
 }
 
 std::string AlgorithmsTable::text(bool colour) const {
-  using Align = TextTable::Align;
-  TextTable table{{{"collective", Align::left},
-                   {"bus bandwidth, 8 ranks"},
-                   {"one domain", Align::left},
-                   {"across nodes", Align::left},
-                   {"only with --algo", Align::left}}};
+  TextTable table{{"<collective", "bus bandwidth, 8 ranks", "<one domain", "<across nodes",
+                   "<only with --algo"}};
   for (const Performers& each : rows) {
     table.add({std::string{models::name(each.collective)},
                fmt::format("{:.3g} x size / time", models::bus_factor(each.collective, 8)),

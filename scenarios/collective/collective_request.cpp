@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <map>
 
 #include "models/network/collectives/nccl_settings.hpp"
 #include "scenarios/collective/collective_sizes.hpp"
@@ -154,13 +152,12 @@ class CollectivePricer {
              !(asked_.network == NetworkForm::steps ? in_steps(one) : has_flow_pattern(one));
     });
     if (times.empty()) return price(size);
-    return *std::min_element(times.begin(), times.end(),
-                             [](const auto& a, const auto& b) { return a.time < b.time; });
+    return *std::ranges::min_element(times, {}, &models::CollectiveTime::time);
   }
 
   static bool in_steps(const CollectiveTime& one) {
     const auto known = models::algorithms_in_steps();
-    return std::find(known.begin(), known.end(), one.algorithm) != known.end();
+    return std::ranges::find(known, one.algorithm) != known.end();
   }
 
   const CollectiveReport& asked_;

@@ -1,10 +1,9 @@
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "scenarios/collective/collective_request.hpp"
 #include "scenarios/report/style.hpp"
 #include "sim/input/units.hpp"
+#include "sim/output/or_null.hpp"
 
 namespace orrery::scenarios {
 
@@ -36,24 +35,15 @@ Json json_of(const CollectiveRow& row, const CollectiveReport& answer) {
       {"time_s", seconds(row.price.time)},
       {"algbw_bytes_per_s", algorithm},
       {"busbw_bytes_per_s", algorithm * models::bus_factor(answer.operation, answer.group.ranks)},
-      {"algorithm", nullptr},
-      {"protocol", nullptr},
-      {"channels", nullptr},
-      {"flows", nullptr},
+      {"algorithm", or_null(std::string{row.price.algorithm})},
+      {"protocol", row.price.protocol ? Json(models::name(*row.price.protocol)) : Json(nullptr)},
+      {"channels", row.price.channels > 0 ? Json(row.price.channels) : Json(nullptr)},
+      {"flows", row.price.flows > 0 ? Json(row.price.flows) : Json(nullptr)},
       {"latency_s", seconds(row.price.latency)},
       {"limited_by", row.price.limited_by},
-      {"transfers", nullptr},
-      {"events", nullptr},
-      {"peak_memory_bytes", nullptr}};
-  if (!row.price.algorithm.empty()) json["algorithm"] = row.price.algorithm;
-  if (row.price.protocol) json["protocol"] = models::name(*row.price.protocol);
-  if (row.price.channels > 0) json["channels"] = row.price.channels;
-  if (row.price.flows > 0) json["flows"] = row.price.flows;
-  if (row.run) {
-    json["transfers"] = row.run->transfers;
-    json["events"] = row.run->events;
-    json["peak_memory_bytes"] = row.run->memory.count();
-  }
+      {"transfers", row.run ? Json(row.run->transfers) : Json(nullptr)},
+      {"events", row.run ? Json(row.run->events) : Json(nullptr)},
+      {"peak_memory_bytes", row.run ? Json(row.run->memory.count()) : Json(nullptr)}};
   if (row.measured) {
     json["measured_s"] = seconds(*row.measured);
     json["error_pct"] = error_percent(row);
@@ -100,16 +90,11 @@ struct ShownColumns {
 };
 
 TextTable table_of(ShownColumns shown) {
-  using Align = TextTable::Align;
-  std::vector<TextTable::Column> columns{
-      {"size (B)"}, {"time (us)"}, {"algbw (GB/s)"}, {"busbw (GB/s)"}};
-  if (shown.measured) columns.insert(columns.end(), {{"measured (us)"}, {"error %"}});
-  columns.insert(columns.end(), {{"algorithm", Align::left},
-                                 {"protocol", Align::left},
-                                 {"channels"},
-                                 {"latency (us)"},
-                                 {"limited by", Align::left}});
-  if (shown.runs) columns.insert(columns.end(), {{"transfers"}, {"events"}, {"memory"}});
+  std::vector<TextTable::Column> columns{"size (B)", "time (us)", "algbw (GB/s)", "busbw (GB/s)"};
+  if (shown.measured) columns.insert(columns.end(), {"measured (us)", "error %"});
+  columns.insert(columns.end(),
+                 {"<algorithm", "<protocol", "channels", "latency (us)", "<limited by"});
+  if (shown.runs) columns.insert(columns.end(), {"transfers", "events", "memory"});
   return TextTable{columns};
 }
 

@@ -48,10 +48,6 @@ Time budget_of(const std::string& text) {
   return *budget;
 }
 
-void print(const Json& json, const std::string& text, bool as_json) {
-  fmt::print("{}", as_json ? json.dump(2) + "\n" : text);
-}
-
 int measure(CalibrateFlags flags) {
   flags.asked.budget = budget_of(flags.budget);
   flags.asked.out = flags.imported.out;
@@ -71,7 +67,7 @@ int measure(CalibrateFlags flags) {
     return InterruptGuard::interrupted() ? InterruptGuard::exit_code()
                                          : static_cast<int>(executor::Exit::local_failure);
   }
-  print(to_json(flags.asked, answer), table_of(answer), flags.json);
+  fmt::print("{}", flags.json ? to_json(flags.asked, answer).dump(2) + "\n" : table_of(answer));
   return InterruptGuard::exit_code();
 }
 
@@ -83,7 +79,8 @@ int import(CalibrateFlags flags) {
                                  : hardware::Catalogue::cluster(*flags.cluster);
   }
   const calibrate::ImportAnswer answer = calibrate::import_logs(flags.imported);
-  print(to_json(flags.imported, answer), table_of(flags.imported, answer), flags.json);
+  fmt::print("{}", flags.json ? to_json(flags.imported, answer).dump(2) + "\n"
+                              : table_of(flags.imported, answer));
   return exit_done;
 }
 

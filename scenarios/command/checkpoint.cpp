@@ -10,6 +10,7 @@
 #include "scenarios/command/commands.hpp"
 #include "scenarios/result.hpp"
 #include "sim/input/text.hpp"
+#include "sim/output/or_null.hpp"
 
 namespace orrery::scenarios {
 
@@ -21,12 +22,8 @@ struct VerifyFlags {
 };
 
 Json json_of(const executor::VerifiedCheckpoint& found) {
-  return {{"folder", found.folder},
-          {"whole", found.whole()},
-          {"damage", found.whole() ? Json(nullptr) : Json(found.damage)},
-          {"steps", found.steps},
-          {"model", found.model},
-          {"ranks", found.ranks},
+  return {{"folder", found.folder}, {"whole", found.whole()}, {"damage", or_null(found.damage)},
+          {"steps", found.steps},   {"model", found.model},   {"ranks", found.ranks},
           {"bytes", found.bytes}};
 }
 
@@ -50,8 +47,7 @@ int verify(const VerifyFlags& flags) {
   } else {
     for (const auto& each : all) print(each);
   }
-  const bool whole =
-      std::all_of(all.begin(), all.end(), [](const auto& each) { return each.whole(); });
+  const bool whole = std::ranges::all_of(all, [](const auto& each) { return each.whole(); });
   return whole ? exit_done : exit_answer_is_no;
 }
 

@@ -28,11 +28,8 @@ int collective(CollectiveFlags& flags) {
     }
   }
   const CollectiveReport found = answer(request);
-  if (flags.json) {
-    fmt::print("{}\n", to_json(found, flags.timing).dump(2));
-  } else {
-    fmt::print("{}", text_of(found, flags.timing, terminal().colour));
-  }
+  fmt::print("{}", flags.json ? to_json(found, flags.timing).dump(2) + "\n"
+                              : text_of(found, flags.timing, terminal().colour));
   return exit_done;
 }
 

@@ -25,11 +25,8 @@ void add_compare(CLI::App& application, int& exit_code) {
   command.callback([flags, &exit_code] {
     const Comparison comparison =
         compare(read_chrome(flags->predicted), read_chrome(flags->measured), flags->measured);
-    if (flags->json) {
-      fmt::print("{}\n", to_json(comparison).dump(2));
-    } else {
-      fmt::print("{}", comparison_report(comparison, terminal().colour));
-    }
+    fmt::print("{}", flags->json ? to_json(comparison).dump(2) + "\n"
+                                 : comparison_report(comparison, terminal().colour));
     exit_code = exit_done;
   });
 }

@@ -26,11 +26,8 @@ int contention(const ContentionFlags& flags) {
   const InterruptGuard guard;
   const ContentionReport report = contend(request, watched_progress("cases"));
   if (flags.page) write_page(*flags.page, report);
-  if (flags.json) {
-    fmt::print("{}\n", to_json(report).dump(2));
-  } else {
-    fmt::print("{}", text_of(report, terminal().colour));
-  }
+  fmt::print("{}",
+             flags.json ? to_json(report).dump(2) + "\n" : text_of(report, terminal().colour));
   if (report.stopped) return InterruptGuard::exit_code();
   for (const ContentionCase& each : report.cases) {
     if (each.refused.empty()) return exit_done;

@@ -11,16 +11,13 @@
 #include "scenarios/sections.hpp"
 #include "sim/input/document.hpp"
 #include "sim/input/text.hpp"
+#include "sim/output/or_null.hpp"
 
 namespace orrery::scenarios {
 
 namespace {
 
 constexpr const char* output_name = "standard output";
-
-Json or_null(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(printable(text));
-}
 
 /// An error's place that is only a JSON pointer, such as "/plan/tensor", points into the scenario:
 /// moves it from `file` to `pointer`.
@@ -81,10 +78,10 @@ int report_failure(const Failure& failure, bool json) {
 
 void print_error(const Failure& failure) {
   const Json document{{"error",
-                       {{"file", or_null(failure.fields.file)},
-                        {"pointer", or_null(failure.fields.pointer)},
-                        {"found", or_null(failure.fields.found)},
-                        {"accepted", or_null(failure.fields.accepted)},
+                       {{"file", or_null(printable(failure.fields.file))},
+                        {"pointer", or_null(printable(failure.fields.pointer))},
+                        {"found", or_null(printable(failure.fields.found))},
+                        {"accepted", or_null(printable(failure.fields.accepted))},
                         {"code", failure.code}}}};
   const std::string text = document.dump(2) + "\n";
   // If stdout itself failed, this write fails too; the exit code reports it.

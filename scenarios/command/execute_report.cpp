@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-
 #include "executor/session/execution_json.hpp"
 #include "scenarios/command/ending.hpp"
 #include "scenarios/command/execute_events.hpp"

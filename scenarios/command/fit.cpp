@@ -52,11 +52,8 @@ void run_fit(const FitFlags& flags) {
       fit_curves(orrery::Table::load(flags.from), leave_out_named(flags.leave_out),
                  flags.plain ? Residual::none : Residual::nearest);
   if (!flags.out.empty()) write_curves(flags.out, report.cards);
-  if (flags.json) {
-    fmt::print("{}\n", to_json(report, {}).dump(2));
-  } else {
-    fmt::print("{}", table_of(report, {}, flags.worst));
-  }
+  fmt::print("{}",
+             flags.json ? to_json(report, {}).dump(2) + "\n" : table_of(report, {}, flags.worst));
 }
 
 }  // namespace

@@ -71,11 +71,7 @@ int run(const SoftwareFlags& flags) {
   const SoftwareFits fits = fit_software(table, options);
   if (isatty(STDERR_FILENO) == 1) fmt::print(stderr, "\r\x1b[K");
   if (!flags.out.empty()) write_profiles(flags.out, fits);
-  if (flags.json) {
-    fmt::print("{}\n", to_json(table, fits).dump(2));
-  } else {
-    fmt::print("{}", table_of(table, fits));
-  }
+  fmt::print("{}", flags.json ? to_json(table, fits).dump(2) + "\n" : table_of(table, fits));
   return fits.complete ? exit_done : InterruptGuard::exit_code();
 }
 

@@ -1,7 +1,5 @@
 #include "scenarios/command/heap.hpp"
 
-#include <cstdlib>  // says whether this is glibc
-
 #ifdef __GLIBC__
 #include <malloc.h>
 #include <sys/mman.h>

@@ -46,8 +46,7 @@ constexpr NamedCommand commands[] = {
 /// Adds only the command that `first` names, to save memory for the flags of the others; adds all
 /// of them if it names none.
 void add_commands(CLI::App& application, std::string_view first, int& exit_code) {
-  const auto asked = std::find_if(std::begin(commands), std::end(commands),
-                                  [&](const NamedCommand& each) { return each.name == first; });
+  const auto asked = std::ranges::find(commands, first, &NamedCommand::name);
   if (asked != std::end(commands)) return asked->add(application, exit_code);
   for (const NamedCommand& each : commands) each.add(application, exit_code);
 }

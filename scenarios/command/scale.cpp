@@ -31,11 +31,8 @@ int scale(const ScaleFlags& flags) {
   const InterruptGuard guard;
   const ScalingReport report = scale(request, watched_progress("points"));
   if (flags.svg) write_durably(*flags.svg, picture_of(report));
-  if (flags.json) {
-    fmt::print("{}\n", to_json(report).dump(2));
-  } else {
-    fmt::print("{}", text_of(report, terminal().colour));
-  }
+  fmt::print("{}",
+             flags.json ? to_json(report).dump(2) + "\n" : text_of(report, terminal().colour));
   if (report.stopped) return InterruptGuard::exit_code();
   for (const ScalingPoint& each : report.points) {
     if (each.refused.empty() && each.fits) return exit_done;

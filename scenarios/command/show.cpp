@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <memory>
 
 #include "scenarios/command/catalogue_tables.hpp"
@@ -12,6 +11,7 @@
 #include "scenarios/command/terminal.hpp"
 #include "scenarios/report/style.hpp"
 #include "scenarios/unpriced.hpp"
+#include "sim/output/or_null.hpp"
 
 namespace orrery::scenarios {
 
@@ -32,7 +32,7 @@ Shown show_scenario(const QuestionFlags& flags) {
     expansion["unpriced"] = unpriced_in(expansion);
     return {expansion.dump(2) + "\n", expansion};
   }
-  TextTable table{{{"scenario", TextTable::Align::left}, {"notes", TextTable::Align::left}}};
+  TextTable table{{"<scenario", "<notes"}};
   Json list = Json::array();
   for (const std::string& name : scenario_names()) {
     const Json json = Scenario::load(name).json();
@@ -54,7 +54,7 @@ Shown show_program(const ShowFlags& flags) {
       flags.rank ? models::text_of_rank(program, *flags.rank)
                  : fmt::format("{}plan {}\n{}", models::text_of(question.model),
                                models::to_json(question.plan).dump(), models::text_of(program));
-  return {text, {{"rank", flags.rank ? Json(*flags.rank) : Json(nullptr)}, {"text", text}}};
+  return {text, {{"rank", or_null(flags.rank)}, {"text", text}}};
 }
 
 Shown shown(const ShowFlags& flags) {

@@ -13,8 +13,6 @@ namespace orrery::scenarios {
 
 namespace {
 
-using Align = TextTable::Align;
-
 std::string text_of(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
@@ -22,7 +20,7 @@ std::string text_of(const Json& value) {
 /// Every number with its source, and how many of them are unconfirmed.
 Shown with_sources(const std::string& title, const Json& entry) {
   const Terminal shown = terminal();
-  TextTable table{{{"number", Align::left}, {"value"}, {"source", Align::left}}};
+  TextTable table{{"<number", "value", "<source"}};
   int unconfirmed = 0, count = 0;
   for (const hardware::SourcedNumber& each : hardware::sourced_numbers(entry)) {
     ++count;
@@ -53,14 +51,7 @@ Json cluster_json(const std::string& name) {
 
 Shown show_gpus(const std::optional<std::string>& name) {
   if (name) return with_sources(*name, hardware::Catalogue::gpu(*name));
-  TextTable table{{{"gpu", Align::left},
-                   {"memory"},
-                   {"bandwidth"},
-                   {"link"},
-                   {"bf16"},
-                   {"fp8"},
-                   {"power"},
-                   {"unconfirmed"}}};
+  TextTable table{{"<gpu", "memory", "bandwidth", "link", "bf16", "fp8", "power", "unconfirmed"}};
   Json list = Json::array();
   for (const std::string& each : hardware::Catalogue::gpus()) {
     const hardware::Gpu gpu = hardware::named_gpu(each);
@@ -75,13 +66,7 @@ Shown show_gpus(const std::optional<std::string>& name) {
 
 Shown show_nodes(const std::optional<std::string>& name) {
   if (name) return with_sources(*name, hardware::Catalogue::node(*name));
-  TextTable table{{{"node", Align::left},
-                   {"gpus"},
-                   {"gpu", Align::left},
-                   {"scale-up"},
-                   {"nics"},
-                   {"each"},
-                   {"host"}}};
+  TextTable table{{"<node", "gpus", "<gpu", "scale-up", "nics", "each", "host"}};
   Json list = Json::array();
   for (const std::string& each : hardware::Catalogue::nodes()) {
     const hardware::Cluster cluster = hardware::named_cluster(each);
@@ -96,12 +81,7 @@ Shown show_nodes(const std::optional<std::string>& name) {
 
 Shown show_clusters(const std::optional<std::string>& name) {
   if (name) return with_sources(*name, cluster_json(*name));
-  TextTable table{{{"cluster", Align::left},
-                   {"nodes"},
-                   {"node", Align::left},
-                   {"gpus"},
-                   {"fabric", Align::left},
-                   {"nic"}}};
+  TextTable table{{"<cluster", "nodes", "<node", "gpus", "<fabric", "nic"}};
   Json list = Json::array();
   for (const std::string& each : hardware::Catalogue::clusters()) {
     const hardware::Cluster cluster = hardware::named_cluster(each);
@@ -122,13 +102,7 @@ Shown show_sites(const std::optional<std::string>& name) {
     if (entry->contains("notes")) shown.text += (*entry)["notes"].get<std::string>() + "\n";
     return shown;
   }
-  TextTable table{{{"site", Align::left},
-                   {"tensor"},
-                   {"network"},
-                   {"jitter"},
-                   {"step"},
-                   {"clock"},
-                   {"", Align::left}}};
+  TextTable table{{"<site", "tensor", "network", "jitter", "step", "clock", "<"}};
   Json list = Json::array();
   for (const std::string& each : hardware::entry_names(EntryKind::site)) {
     const Json& entry = *hardware::find_entry(EntryKind::site, each);

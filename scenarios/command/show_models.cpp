@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include "hardware/catalogue.hpp"
 #include "models/model/counts.hpp"
 #include "models/model/model.hpp"
 #include "models/schedules/csv.hpp"
@@ -10,12 +9,11 @@
 #include "scenarios/command/terminal.hpp"
 #include "scenarios/report/style.hpp"
 #include "scenarios/sections.hpp"
+#include "sim/output/or_null.hpp"
 
 namespace orrery::scenarios {
 
 namespace {
-
-using Align = TextTable::Align;
 
 constexpr std::int64_t usual_seq_len = 2048;  // if a model states no maximum sequence length
 
@@ -76,7 +74,7 @@ Json model_json(const models::Model& model, std::int64_t seq_len) {
   json["experts"] = experts_json(model);
   json["prediction_layers"] = model.prediction_layers;
   json["parameter_formula"] = model.parameter_formula;
-  json["not_simulated"] = model.not_simulated ? Json(*model.not_simulated) : Json(nullptr);
+  json["not_simulated"] = or_null(model.not_simulated);
   json["ignored_keys"] = model.ignored_keys;
   return json;
 }
@@ -139,14 +137,8 @@ Shown show_models(const std::optional<std::string>& name, std::optional<std::int
     const std::int64_t length = length_of(model, seq_len);
     return {model_text(model, length), model_json(model, length)};
   }
-  TextTable table{{{"model", Align::left},
-                   {"parameters"},
-                   {"layers"},
-                   {"hidden"},
-                   {"heads"},
-                   {"vocabulary"},
-                   {"tokens"},
-                   {"", Align::left}}};
+  TextTable table{
+      {"<model", "parameters", "layers", "hidden", "heads", "vocabulary", "tokens", "<"}};
   Json list = Json::array();
   for (const std::string& each : models::model_names()) {
     const models::Model model = model_of(each);
@@ -174,10 +166,9 @@ Shown show_one_software(const std::string& name, std::optional<int> year) {
   const models::ResolvedProfile found = models::resolve_profile(written.root(), year);
   models::read_software(Node{found.profile, written.name(), ""});
   const Terminal shown = terminal();
-  std::string line;
-  for (const std::string& each : found.line) line += (line.empty() ? "" : " < ") + each;
+  const std::string line = fmt::format("{}", fmt::join(found.line, " < "));
   std::string text = toned(line, Tone::bold, shown.colour) + "\n";
-  TextTable table{{{"value", Align::left}, {""}, {"from", Align::left}}};
+  TextTable table{{"<value", "", "<from"}};
   for (const auto& [pointer, who] : found.origins) {
     const Json::json_pointer at{pointer};
     if (!found.profile.contains(at)) continue;  // removed by an era or a child profile
@@ -199,7 +190,7 @@ Shown show_one_software(const std::string& name, std::optional<int> year) {
 
 Shown show_software(const std::optional<std::string>& name, std::optional<int> year) {
   if (name) return show_one_software(*name, year);
-  TextTable table{{{"software", Align::left}, {"year"}, {"source", Align::left}}};
+  TextTable table{{"<software", "year", "<source"}};
   Json list = Json::array();
   for (const std::string& each : models::software_names()) {
     const Json profile = models::software_profile(each);

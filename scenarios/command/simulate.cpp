@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cstdio>
 #include <memory>
 
 #include "models/evaluation/verify.hpp"
@@ -12,7 +11,6 @@
 #include "scenarios/command/terminal.hpp"
 #include "scenarios/result.hpp"
 #include "scenarios/search/query.hpp"
-#include "scenarios/tokens.hpp"
 
 namespace orrery::scenarios {
 
@@ -34,16 +32,6 @@ TraceDetail detail_of(const SimulateFlags& flags) {
   if (*flags.trace_detail == "operations") return TraceDetail::operations;
   throw InputError{"--trace-detail", fmt::format("expected instructions or operations, found '{}'",
                                                  *flags.trace_detail)};
-}
-
-std::optional<double> tokens_of(const SimulateFlags& flags, const Scenario& scenario) {
-  if (!flags.tokens) return scenario.tokens();
-  const auto tokens = parse_tokens(*flags.tokens);
-  if (!tokens) {
-    throw InputError{"--tokens",
-                     fmt::format("expected {}, found '{}'", tokens_form, *flags.tokens)};
-  }
-  return tokens;
 }
 
 /// Evaluates the step again on the event engine if --verify was given.
@@ -72,7 +60,8 @@ int simulate(const SimulateFlags& flags) {
   if (flags.network) scenario = scenario.replace({{"/network", *flags.network}});
   models::Question question = scenario.question();
   question.headroom = read_headroom_flag(flags.headroom);
-  const std::optional<double> tokens = tokens_of(flags, scenario);
+  const std::optional<double> tokens =
+      flags.tokens ? read_tokens_flag(*flags.tokens) : scenario.tokens();
   const double load = std::chrono::duration<double>(Clock::now() - begin).count();
   const models::Prediction prediction = models::predict(question);
   const auto verification = verified(flags, prediction);

@@ -22,11 +22,7 @@ int validate(const ValidateFlags& flags) {
   const InterruptGuard guard;
   const ValidationReport report = validate(flags.request, watched_progress("runs"));
   if (report.stopped) return InterruptGuard::exit_code();
-  if (flags.json) {
-    fmt::print("{}\n", report.json.dump(2));
-  } else {
-    fmt::print("{}", report.text);
-  }
+  fmt::print("{}", flags.json ? report.json.dump(2) + "\n" : report.text);
   return exit_done;
 }
 

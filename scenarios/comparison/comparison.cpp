@@ -1,7 +1,7 @@
 #include "scenarios/comparison/comparison.hpp"
 
 #include <algorithm>
-#include <charconv>
+#include <functional>
 #include <map>
 #include <string_view>
 #include <unordered_map>
@@ -39,8 +39,7 @@ class Sums {
     const auto difference = [](const OperationComparison& each) {
       return std::max(each.predicted, each.measured) - std::min(each.predicted, each.measured);
     };
-    std::stable_sort(all.begin(), all.end(),
-                     [&](const auto& a, const auto& b) { return difference(a) > difference(b); });
+    std::ranges::stable_sort(all, std::greater{}, difference);
     if (all.size() > most) all.resize(most);
     return all;
   }
@@ -102,13 +101,11 @@ class Partners {
 };
 
 bool by_operation(const std::vector<JoinedRecord>& records) {
-  return std::any_of(records.begin(), records.end(),
-                     [](const JoinedRecord& each) { return !each.block.empty(); });
+  return std::ranges::any_of(records, [](const JoinedRecord& each) { return !each.block.empty(); });
 }
 
 bool has_launches(const std::vector<JoinedRecord>& records) {
-  return std::any_of(records.begin(), records.end(),
-                     [](const JoinedRecord& each) { return each.launch; });
+  return std::ranges::any_of(records, &JoinedRecord::launch);
 }
 
 std::optional<Bytes> peak_of(const Trace& trace) {

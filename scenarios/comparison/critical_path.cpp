@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 
@@ -24,7 +25,7 @@ class ChainWalk {
       }
       if (!each.launch && each.duration > Time{}) by_end_.push_back(&each);
     }
-    std::stable_sort(by_end_.begin(), by_end_.end(), ends_before);
+    std::ranges::stable_sort(by_end_, ends_before);
   }
 
   CriticalPath run() {
@@ -43,12 +44,11 @@ class ChainWalk {
       parts["idle"] += at->start - (before->start + before->duration);
       at = before;
     }
-    std::reverse(path.chain.begin(), path.chain.end());
+    std::ranges::reverse(path.chain);
     for (const auto& [kind, time] : parts) {
       if (time > Time{}) path.parts.push_back({kind, time});
     }
-    std::stable_sort(path.parts.begin(), path.parts.end(),
-                     [](const auto& a, const auto& b) { return a.time > b.time; });
+    std::ranges::stable_sort(path.parts, std::greater{}, &CriticalPath::Share::time);
     return path;
   }
 

@@ -47,7 +47,7 @@ void name_operation(JoinedRecord& each) {
 bool is_collective(std::string_view kind) {
   static constexpr std::string_view kinds[] = {"tp",  "dp",   "other_comm", "reduce_gradient",
                                                "tie", "norm", "gather",     "unshard"};
-  return std::find(std::begin(kinds), std::end(kinds), kind) != std::end(kinds);
+  return std::ranges::find(kinds, kind) != std::end(kinds);
 }
 
 Time end_of(const JoinedRecord& each) {
@@ -88,8 +88,7 @@ struct Transfers {
 std::int64_t replicas_of(const std::vector<JoinedRecord>& records) {
   std::map<std::int64_t, std::int64_t> stage_of;
   for (const JoinedRecord& each : records) stage_of[each.rank] = each.stage;
-  return std::count_if(stage_of.begin(), stage_of.end(),
-                       [](const auto& entry) { return entry.second == 0; });
+  return std::ranges::count_if(stage_of, [](const auto& entry) { return entry.second == 0; });
 }
 
 std::map<std::pair<std::int64_t, bool>, Transfers> meetings_in(

@@ -2,6 +2,7 @@
 
 #include "scenarios/comparison/comparison.hpp"
 #include "scenarios/report/style.hpp"
+#include "sim/output/or_null.hpp"
 
 namespace orrery::scenarios {
 
@@ -21,18 +22,10 @@ std::string ratio_text(Time predicted, Time measured) {
   return value ? fmt::format("{:.2f}", *value) : "-";
 }
 
-Json json_of(const std::optional<double>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 Json json_of(const CriticalPath& path) {
   Json parts = Json::object();
   for (const CriticalPath::Share& part : path.parts) parts[part.kind] = seconds(part.time);
   return {{"operations", path.chain.size()}, {"parts_s", std::move(parts)}};
-}
-
-Json json_of(const std::optional<Bytes>& bytes) {
-  return bytes ? Json(bytes->count()) : Json(nullptr);
 }
 
 /// Time of a class per rank, averaged over the measured ranks.
@@ -41,8 +34,7 @@ std::string per_rank(Time sum, std::int64_t ranks) {
 }
 
 std::string classes_table(const Comparison& comparison, bool colour) {
-  using Align = TextTable::Align;
-  TextTable table{{{"class", Align::left}, {"count"}, {"predicted"}, {"measured"}, {"ratio"}}};
+  TextTable table{{"<class", "count", "predicted", "measured", "ratio"}};
   for (const ClassComparison& each : comparison.classes) {
     table.add({each.name, std::to_string(each.count), per_rank(each.predicted, comparison.ranks),
                per_rank(each.measured, comparison.ranks),
@@ -53,13 +45,7 @@ std::string classes_table(const Comparison& comparison, bool colour) {
 }
 
 std::string largest_table(const Comparison& comparison, bool colour) {
-  using Align = TextTable::Align;
-  TextTable table{{{"block", Align::left},
-                   {"operation", Align::left},
-                   {"count"},
-                   {"predicted"},
-                   {"measured"},
-                   {"ratio"}}};
+  TextTable table{{"<block", "<operation", "count", "predicted", "measured", "ratio"}};
   for (const OperationComparison& each : comparison.largest) {
     table.add({each.block, each.name, std::to_string(each.count),
                per_rank(each.predicted, comparison.ranks),
@@ -108,7 +94,7 @@ Json to_json(const Comparison& comparison) {
                        {"count", each.count},
                        {"predicted_s", seconds(each.predicted)},
                        {"measured_s", seconds(each.measured)},
-                       {"ratio", json_of(ratio(each.predicted, each.measured))}});
+                       {"ratio", or_null(ratio(each.predicted, each.measured))}});
   }
   for (const OperationComparison& each : comparison.largest) {
     largest.push_back({{"block", each.block},
@@ -117,25 +103,24 @@ Json to_json(const Comparison& comparison) {
                        {"count", each.count},
                        {"predicted_s", seconds(each.predicted)},
                        {"measured_s", seconds(each.measured)},
-                       {"ratio", json_of(ratio(each.predicted, each.measured))}});
+                       {"ratio", or_null(ratio(each.predicted, each.measured))}});
   }
-  return {
-      {"predicted_s", seconds(comparison.predicted)},
-      {"measured_s", seconds(comparison.measured)},
-      {"ratio", json_of(ratio(comparison.predicted, comparison.measured))},
-      {"ranks", comparison.ranks},
-      {"classes", std::move(classes)},
-      {"waiting_s", seconds(comparison.waiting)},
-      {"largest_differences", std::move(largest)},
-      {"critical_path",
-       {{"predicted", json_of(comparison.predicted_path)},
-        {"measured", json_of(comparison.measured_path)},
-        {"part_at", comparison.paths_part_at ? Json(*comparison.paths_part_at) : Json(nullptr)}}},
-      {"predicted_peak_memory_bytes", json_of(comparison.predicted_peak)},
-      {"measured_peak_memory_bytes", json_of(comparison.measured_peak)},
-      {"unmatched", comparison.unmatched()},
-      {"only_predicted", comparison.only_predicted},
-      {"only_measured", comparison.only_measured}};
+  return {{"predicted_s", seconds(comparison.predicted)},
+          {"measured_s", seconds(comparison.measured)},
+          {"ratio", or_null(ratio(comparison.predicted, comparison.measured))},
+          {"ranks", comparison.ranks},
+          {"classes", std::move(classes)},
+          {"waiting_s", seconds(comparison.waiting)},
+          {"largest_differences", std::move(largest)},
+          {"critical_path",
+           {{"predicted", json_of(comparison.predicted_path)},
+            {"measured", json_of(comparison.measured_path)},
+            {"part_at", or_null(comparison.paths_part_at)}}},
+          {"predicted_peak_memory_bytes", or_null(comparison.predicted_peak)},
+          {"measured_peak_memory_bytes", or_null(comparison.measured_peak)},
+          {"unmatched", comparison.unmatched()},
+          {"only_predicted", comparison.only_predicted},
+          {"only_measured", comparison.only_measured}};
 }
 
 std::string comparison_report(const Comparison& comparison, bool colour) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "models/network/scattered.hpp"
 #include "sim/errors.hpp"

@@ -46,6 +46,20 @@ const ContentionCase* found(const ContentionReport& report, std::string_view nam
   return nullptr;
 }
 
+/// A case as a row of the table.
+std::vector<std::string> cells_of(const ContentionReport& report, const ContentionCase& each) {
+  const char* overlap = each.overlap ? "on" : "off";
+  if (!each.refused.empty()) return {overlap, each.name, "", "", "", "", "", each.refused};
+  return {overlap,
+          each.name,
+          step_part(each.step, each.step),
+          step_part(alone_of(each), each.step),
+          signed_percent(orrery::ratio(each.network.contention, alone_of(each))),
+          each.network.jobs.empty() ? "" : step_part(each.network.from_jobs, each.step),
+          signed_percent(against(report, each)),
+          most_lost(each)};
+}
+
 }  // namespace
 
 std::string sentence_of(const ContentionReport& report) {
@@ -98,26 +112,9 @@ std::string text_of(const ContentionReport& report, bool colour) {
   std::string text =
       toned(fmt::format("What the network costs {}", report.scenario), Tone::bold, colour) +
       fmt::format("\n{} · {} of {} nodes\n\n", report.cluster, report.nodes, report.all_nodes);
-  TextTable table{{{"overlap", TextTable::Align::left},
-                   {"placement", TextTable::Align::left},
-                   {"step"},
-                   {"alone"},
-                   {"contention"},
-                   {"of other jobs"},
-                   {"against contiguous"},
-                   {"loses most", TextTable::Align::left}}};
-  for (const ContentionCase& each : report.cases) {
-    const char* overlap = each.overlap ? "on" : "off";
-    if (!each.refused.empty()) {
-      table.add({overlap, each.name, "", "", "", "", "", each.refused});
-      continue;
-    }
-    const Time alone = each.step - each.network.contention;
-    table.add({overlap, each.name, step_part(each.step, each.step), step_part(alone, each.step),
-               signed_percent(orrery::ratio(each.network.contention, alone)),
-               each.network.jobs.empty() ? "" : step_part(each.network.from_jobs, each.step),
-               signed_percent(against(report, each)), most_lost(each)});
-  }
+  TextTable table{{"<overlap", "<placement", "step", "alone", "contention", "of other jobs",
+                   "against contiguous", "<loses most"}};
+  for (const ContentionCase& each : report.cases) table.add(cells_of(report, each));
   return text + table.text(colour) + "\n" + sentence_of(report) + "\n";
 }
 
@@ -135,18 +132,12 @@ std::string page_of(const ContentionReport& report, const std::string& command,
       report.scenario, command, sentence_of(report), picture, report.cluster, report.nodes,
       report.all_nodes, report.job_gpus, report.nics);
   for (const ContentionCase& each : report.cases) {
-    const char* overlap = each.overlap ? "on" : "off";
-    if (!each.refused.empty()) {
-      text += fmt::format("| {} | {} | | | | | | {} |\n", overlap, each.name, each.refused);
-      continue;
+    if (each.refused.empty()) {
+      text += fmt::format("| {} |\n", fmt::join(cells_of(report, each), " | "));
+    } else {
+      text += fmt::format("| {} | {} | | | | | | {} |\n", each.overlap ? "on" : "off", each.name,
+                          each.refused);
     }
-    const Time alone = each.step - each.network.contention;
-    text +=
-        fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} |\n", overlap, each.name,
-                    step_part(each.step, each.step), step_part(alone, each.step),
-                    signed_percent(orrery::ratio(each.network.contention, alone)),
-                    each.network.jobs.empty() ? "" : step_part(each.network.from_jobs, each.step),
-                    signed_percent(against(report, each)), most_lost(each));
   }
   return text;
 }

@@ -3,11 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 
-#include "hardware/fitting/minimise.hpp"
 #include "scenarios/fitting/kernel_fit.hpp"
-#include "sim/errors.hpp"
 
 namespace orrery::scenarios {
 
@@ -34,103 +33,65 @@ double seconds_at_peak(const KernelSample& sample) {
          sample.gpu->peak(hardware::DType::bf16)->count();
 }
 
+/// The limiting share of a head size; an unmeasured one takes that of the nearest measured size.
+double endless_share(const std::vector<std::int64_t>& sizes, const std::vector<double>& p,
+                     std::int64_t size) {
+  const auto nearest =
+      std::ranges::min_element(sizes, {}, [&](std::int64_t each) { return std::abs(each - size); });
+  return std::exp(p[static_cast<std::size_t>(nearest - sizes.begin())]);
+}
+
 /// t = F / (share P),  share = E_d / (1 + s0 (1 + causal a) / s)
 /// E_d     share of peak in the limit of long sequences, per head size; s0 in tokens
+/// p       ln E_d of every size, ln s0, a
 /// Source  form: hardware/curve.hpp; figures of Dao-AILab/flash-attention
-class FusedAttentionFit : public KernelFit {
- public:
-  FusedAttentionFit(std::vector<std::int64_t> sizes, std::vector<double> found)
-      : sizes_{std::move(sizes)}, found_{std::move(found)} {}
-
-  double seconds(const KernelSample& sample) const override {
-    const MeasuredKernel& row = *sample.row;
-    const double half = std::exp(found_[sizes_.size()]);
-    const double penalty = row.causal ? 1 + found_.back() : 1.0;
-    const double share = endless(row.head_dim) / (1 + half * penalty / static_cast<double>(row.k));
-    return seconds_at_peak(sample) / share;
-  }
-
-  std::vector<std::pair<std::string, double>> parameters() const override {
-    std::vector<std::pair<std::string, double>> named;
-    for (std::size_t i = 0; i < sizes_.size(); ++i) {
-      named.emplace_back("share_" + std::to_string(sizes_[i]), std::exp(found_[i]));
-    }
-    named.emplace_back("half_length", std::exp(found_[sizes_.size()]));
-    named.emplace_back("causal_penalty", found_.back());
-    return named;
-  }
-
- private:
-  /// The limiting share of a head size; an unmeasured one takes that of the nearest measured size.
-  double endless(std::int64_t size) const {
-    std::size_t nearest = 0;
-    for (std::size_t i = 1; i < sizes_.size(); ++i) {
-      if (std::abs(sizes_[i] - size) < std::abs(sizes_[nearest] - size)) nearest = i;
-    }
-    return std::exp(found_[nearest]);
-  }
-
-  std::vector<std::int64_t> sizes_;
-  std::vector<double> found_;
-};
+double fused_seconds(const std::vector<std::int64_t>& sizes, const std::vector<double>& p,
+                     const KernelSample& sample) {
+  const MeasuredKernel& row = *sample.row;
+  const double half = std::exp(p[sizes.size()]);
+  const double penalty = row.causal ? 1 + p.back() : 1.0;
+  const double share =
+      endless_share(sizes, p, row.head_dim) / (1 + half * penalty / static_cast<double>(row.k));
+  return seconds_at_peak(sample) / share;
+}
 
 /// t = t0 + u (1 + causal x) b h s^2 / W: whole score matrices cross memory, masked or not.
 /// u       bytes per score element, x what masking adds to them, W memory bandwidth
+/// p       t0 in ms, u, x
 /// Source  fits: kernels of PyTorch without fusion in the figures of Dao-AILab/flash-attention
-class UnfusedAttentionFit : public KernelFit {
- public:
-  explicit UnfusedAttentionFit(std::vector<double> found) : found_{std::move(found)} {}
-
-  double seconds(const KernelSample& sample) const override {
-    const double masking = sample.row->causal ? 1 + found_[2] : 1.0;
-    return found_[0] * 1e-3 +
-           found_[1] * masking * scores(*sample.row) / sample.gpu->memory_bandwidth.count();
-  }
-
-  std::vector<std::pair<std::string, double>> parameters() const override {
-    return {
-        {"start_s", found_[0] * 1e-3}, {"bytes_per_score", found_[1]}, {"causal_extra", found_[2]}};
-  }
-
- private:
-  std::vector<double> found_;
-};
-
-template <class Fit, class Make>
-std::vector<double> search_attention(const std::vector<KernelSample>& samples,
-                                     const std::vector<hardware::Unknown>& unknown, Make make) {
-  const hardware::Residuals residuals = [&](const std::vector<double>& p) {
-    const Fit tried = make(p);
-    std::vector<double> errors;
-    for (const KernelSample& sample : samples) {
-      errors.push_back(std::log(tried.seconds(sample) / *sample.row->seconds));
-    }
-    return errors;
-  };
-  return hardware::least_squares(unknown, residuals, log_scale);
+double unfused_seconds(const std::vector<double>& p, const KernelSample& sample) {
+  const double masking = sample.row->causal ? 1 + p[2] : 1.0;
+  return p[0] * 1e-3 + p[1] * masking * scores(*sample.row) / sample.gpu->memory_bandwidth.count();
 }
 
 }  // namespace
 
-std::unique_ptr<KernelFit> fit_fused_attention(const std::vector<KernelSample>& samples) {
+std::optional<KernelFit> fit_fused_attention(const std::vector<KernelSample>& samples) {
   std::set<std::int64_t> distinct;
   for (const KernelSample& sample : samples) distinct.insert(sample.row->head_dim);
   const std::vector<std::int64_t> sizes{distinct.begin(), distinct.end()};
   std::vector<hardware::Unknown> unknown(sizes.size(), {std::log(0.5), std::log(0.01), 0});
   unknown.push_back({std::log(100.0), 0, std::log(5000.0)});
   unknown.push_back({2, 0, 20});
-  if (samples.size() < unknown.size()) return nullptr;
-  const auto make = [&](const std::vector<double>& p) { return FusedAttentionFit{sizes, p}; };
-  return std::make_unique<FusedAttentionFit>(
-      sizes, search_attention<FusedAttentionFit>(samples, unknown, make));
+  if (samples.size() < unknown.size()) return std::nullopt;
+  const std::vector<double> p =
+      fit_log_times(samples, unknown, std::bind_front(fused_seconds, sizes));
+  KernelFit fit{.seconds = std::bind_front(fused_seconds, sizes, p), .parameters = {}};
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    fit.parameters.emplace_back("share_" + std::to_string(sizes[i]), std::exp(p[i]));
+  }
+  fit.parameters.emplace_back("half_length", std::exp(p[sizes.size()]));
+  fit.parameters.emplace_back("causal_penalty", p.back());
+  return fit;
 }
 
-std::unique_ptr<KernelFit> fit_unfused_attention(const std::vector<KernelSample>& samples) {
+std::optional<KernelFit> fit_unfused_attention(const std::vector<KernelSample>& samples) {
   const std::vector<hardware::Unknown> unknown{{1, 0, 20}, {30, 1, 300}, {0.3, 0, 3}};
-  if (samples.size() < unknown.size()) return nullptr;
-  const auto make = [](const std::vector<double>& p) { return UnfusedAttentionFit{p}; };
-  return std::make_unique<UnfusedAttentionFit>(
-      search_attention<UnfusedAttentionFit>(samples, unknown, make));
+  if (samples.size() < unknown.size()) return std::nullopt;
+  const std::vector<double> p = fit_log_times(samples, unknown, unfused_seconds);
+  return KernelFit{
+      .seconds = std::bind_front(unfused_seconds, p),
+      .parameters = {{"start_s", p[0] * 1e-3}, {"bytes_per_score", p[1]}, {"causal_extra", p[2]}}};
 }
 
 }  // namespace orrery::scenarios

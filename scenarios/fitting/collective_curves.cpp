@@ -59,8 +59,7 @@ CollectiveCurves::CollectiveCurves(std::vector<MeasuredCollective> rows) : rows_
     systems_[system_of(row)].push_back(&row);
   }
   for (auto& [name, run] : runs_) {
-    std::stable_sort(run.begin(), run.end(),
-                     [](const auto* a, const auto* b) { return a->size < b->size; });
+    std::ranges::stable_sort(run, [](const auto* a, const auto* b) { return a->size < b->size; });
   }
 }
 
@@ -139,7 +138,7 @@ double CollectiveCurves::residual_of(const Rows& run, const MeasuredCollective& 
     return std::log(*at.seconds / modelled({&at, machine(at)}, system(at, without)));
   };
   const auto after =
-      std::find_if(run.begin(), run.end(), [&](const auto* at) { return at->size >= row.size; });
+      std::ranges::find_if(run, [&](const auto* at) { return at->size >= row.size; });
   if (after == run.end()) return miss(*run.back());
   if (after == run.begin() || (*after)->size == row.size) return miss(**after);
   const MeasuredCollective& low = **(after - 1);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "scenarios/fitting/collective_curves.hpp"
 
@@ -36,23 +35,11 @@ CurveCard card_of(const std::string& name, const CollectiveCurves::System& syste
   card.name = name;
   card.kind = "collectives";
   card.rows = system.samples.size();
-  std::set<std::string> sources;
-  std::int64_t low = -1;
-  std::int64_t high = 0;
-  int fewest = 1 << 30;
-  int most = 0;
   for (const CollectiveSample& sample : system.samples) {
     const MeasuredCollective& row = *sample.row;
-    sources.insert(published_place(row.source));
-    low = low < 0 ? row.size.count() : std::min(low, row.size.count());
-    high = std::max(high, row.size.count());
-    fewest = std::min(fewest, row.gpus);
-    most = std::max(most, row.gpus);
-  }
-  card.range["bytes"] = {low, high};
-  card.range["gpus"] = {fewest, most};
-  for (const std::string& source : sources) {
-    card.source += (card.source.empty() ? "" : "; ") + source;
+    card.sources.insert(published_place(row.source));
+    card.widen("bytes", row.size.count());
+    card.widen("gpus", row.gpus);
   }
   for (const auto& [parameter, value] : system.fit.parameters()) card.parameters[parameter] = value;
   return card;
@@ -71,23 +58,12 @@ void add_cards(CollectiveCurves& curves, CurveReport& report) {
 CurveReport validate_collectives(const std::vector<MeasuredCollective>& rows,
                                  const CollectiveQuestion& question) {
   CollectiveCurves curves{question.reference};
-  CurveReport report;
-  report.kind = "collectives";
-  report.scoring = question.scoring;
-  for (const MeasuredCollective& row : rows) {
-    const CollectiveAnswer seen = curves.seen(row);
-    const CollectiveAnswer answer = question.scoring == Scoring::in_sample ? seen
-                                    : question.leave_out == LeaveOut::gpu  ? curves.other_gpus(row)
-                                                                           : curves.unseen(row);
-    CurveRow result;
-    result.run = row.id;
-    result.score_class = collective_class(row, answer.constants);
-    result.curve = system_of(row);
-    result.not_scored_because = row.set_aside;
-    result.in_sample = seen.seconds;
-    result.answer(row.seconds, answer.seconds, answer.note);
-    report.rows.push_back(std::move(result));
-  }
+  CurveReport report =
+      validated("collectives", rows, question, curves,
+                [](const MeasuredCollective& row, const CollectiveAnswer& answer) {
+                  return CurveRow{.score_class = collective_class(row, answer.constants),
+                                  .curve = system_of(row)};
+                });
   if (question.describe_curves) add_cards(curves, report);
   return report;
 }

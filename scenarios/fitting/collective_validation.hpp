@@ -10,12 +10,7 @@
 
 namespace orrery::scenarios {
 
-struct CollectiveQuestion {
-  std::vector<MeasuredCollective> reference;  // the rows that constants are fitted to
-  LeaveOut leave_out = LeaveOut::curve;
-  Scoring scoring = Scoring::unseen;
-  bool describe_curves = false;  // fill `cards`
-};
+using CollectiveQuestion = CurveQuestion<MeasuredCollective>;
 
 /// One result per row, in order. Score classes: inside a domain, by NVLink or PCIe; across nodes,
 /// on a network whose other runs were fitted; across nodes, on a network known only from others,

@@ -1,6 +1,7 @@
 #include "scenarios/fitting/curve_report.hpp"
 
 #include "hardware/measured.hpp"
+#include "sim/output/or_null.hpp"
 
 namespace orrery::scenarios {
 
@@ -12,28 +13,13 @@ std::optional<double> relative_error(std::optional<double> predicted,
   return 100 * (*predicted / *measured - 1);
 }
 
-Json json_or_null(const std::optional<double>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-Json json_or_null(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(text);
-}
-
-Json curve_summary_json(const ErrorSummary& summary) {
-  return {{"rows", summary.rows},
-          {"median_abs_error_pct", summary.median},
-          {"mean_abs_error_pct", summary.mean},
-          {"p90_abs_error_pct", summary.p90},
-          {"bias_pct", summary.bias}};
-}
-
 Json curve_group_json(const CurveReport& report, const std::vector<std::string>& cells) {
   std::map<std::string, std::vector<double>> errors;
   for (std::size_t i = 0; i < report.rows.size(); ++i) {
     if (report.rows[i].scored()) errors[cells[i]].push_back(*report.rows[i].error_pct());
   }
   Json groups = Json::object();
-  for (const auto& [value, list] : errors) groups[value] = curve_summary_json(summary_of(list));
+  for (const auto& [value, list] : errors) groups[value] = to_json(summary_of(list));
   return groups;
 }
 
@@ -41,12 +27,12 @@ Json curve_row_json(const CurveRow& row) {
   return {{"run", row.run},
           {"class", row.score_class},
           {"scored", row.scored()},
-          {"not_scored_because", json_or_null(row.not_scored_because)},
-          {"measured_s", json_or_null(row.measured)},
-          {"predicted_s", json_or_null(row.predicted)},
-          {"in_sample_s", json_or_null(row.in_sample)},
-          {"error_pct", json_or_null(row.error_pct())},
-          {"note", json_or_null(row.note)}};
+          {"not_scored_because", or_null(row.not_scored_because)},
+          {"measured_s", or_null(row.measured)},
+          {"predicted_s", or_null(row.predicted)},
+          {"in_sample_s", or_null(row.in_sample)},
+          {"error_pct", or_null(row.error_pct())},
+          {"note", or_null(row.note)}};
 }
 
 Json curve_totals_json(const CurveReport& report) {
@@ -63,15 +49,8 @@ Json curve_totals_json(const CurveReport& report) {
             {"rows", report.rows.size()},
             {"predicted", predicted},
             {"scored", errors.size()}};
-  const Json none{{"rows", 0},
-                  {"median_abs_error_pct", nullptr},
-                  {"mean_abs_error_pct", nullptr},
-                  {"p90_abs_error_pct", nullptr},
-                  {"bias_pct", nullptr}};
-  Json totals = errors.empty() ? none : curve_summary_json(summary_of(errors));
-  totals.erase("rows");
-  json.update(totals);
-  json["in_sample"] = seen.empty() ? none : curve_summary_json(summary_of(seen));
+  add_errors(json, summary_if_any(errors));
+  json["in_sample"] = to_json(summary_if_any(seen));
   return json;
 }
 
@@ -97,8 +76,8 @@ void CurveReport::add_errors(CurveCard& card) const {
     unseen.push_back(*row.error_pct());
     if (row.in_sample) seen.push_back(*row.in_sample_error_pct());
   }
-  if (!unseen.empty()) card.leave_out = summary_of(unseen);
-  if (!seen.empty()) card.in_sample = summary_of(seen);
+  card.leave_out = summary_if_any(unseen);
+  card.in_sample = summary_if_any(seen);
 }
 
 std::optional<double> CurveRow::error_pct() const {
@@ -121,12 +100,12 @@ Json curve_file(const CurveCard& card) {
   Json json{{"name", card.name},
             {"kind", card.kind},
             {"rows", card.rows},
-            {"includes", json_or_null(card.includes)},
-            {"source", card.source},
+            {"includes", or_null(card.includes)},
+            {"source", fmt::format("{}", fmt::join(card.sources, "; "))},
             {"range", card.range},
             {"parameters", card.parameters},
-            {"in_sample", card.in_sample ? curve_summary_json(*card.in_sample) : Json(nullptr)},
-            {"leave_out", card.leave_out ? curve_summary_json(*card.leave_out) : Json(nullptr)}};
+            {"in_sample", card.in_sample ? to_json(card.in_sample) : Json(nullptr)},
+            {"leave_out", card.leave_out ? to_json(card.leave_out) : Json(nullptr)}};
   if (!card.catalogue.empty()) json["catalogue"] = card.catalogue;
   if (!card.samples.empty()) json["residual"] = card.samples;
   return json;

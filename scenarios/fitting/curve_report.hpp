@@ -1,8 +1,8 @@
 #pragma once
 // Predicted against measured for rows of kernels or collectives, and for the fitted curves.
 
-#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,12 +20,12 @@ enum class Scoring : std::uint8_t {
 
 /// The result of one row. Times in seconds.
 struct CurveRow {
-  std::string run;                 // column `run` or `id`
-  std::string score_class;         // rows that are scored together
-  std::string curve;               // the fit that should predict it
-  std::string not_scored_because;  // empty: scored
-  std::string note;                // which curve was used instead, or why there is none
-  std::optional<double> measured, predicted, in_sample;
+  std::string run{};                 // column `run` or `id`
+  std::string score_class{};         // rows that are scored together
+  std::string curve{};               // the fit that should predict it
+  std::string not_scored_because{};  // empty: scored
+  std::string note{};                // which curve was used instead, or why there is none
+  std::optional<double> measured{}, predicted{}, in_sample{};
 
   std::optional<double> error_pct() const;
   std::optional<double> in_sample_error_pct() const;
@@ -37,13 +37,22 @@ struct CurveRow {
 
 /// One fitted curve, for the report and for files.
 struct CurveCard {
-  std::string name, kind, includes, source;
+  std::string name, kind, includes;
+  std::set<std::string> sources;     // where the rows were published
   Json range = Json::object();       // column: [lowest, highest]
   Json parameters = Json::object();  // SI units and shares
   Json samples = Json::object();     // of the residual; empty without one
   Json catalogue = Json::object();   // catalogue_words.hpp; empty if it has none
   std::optional<ErrorSummary> in_sample, leave_out;
   std::size_t rows = 0;
+
+  /// Extends the column's range to a value.
+  template <class Value>
+  void widen(const char* column, Value value) {
+    if (!range.contains(column)) range[column] = {value, value};
+    if (value < range[column][0]) range[column][0] = value;
+    if (value > range[column][1]) range[column][1] = value;
+  }
 };
 
 struct CurveReport {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "scenarios/fitting/curve_report.hpp"
 #include "sim/input/units.hpp"
@@ -46,9 +47,8 @@ std::string worst_curve_rows(const CurveReport& report, std::size_t count) {
   for (const CurveRow& row : report.rows) {
     if (row.scored()) rows.push_back(&row);
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const CurveRow* a, const CurveRow* b) {
-    return std::abs(*a->error_pct()) > std::abs(*b->error_pct());
-  });
+  const auto size = [](const CurveRow* row) { return std::abs(*row->error_pct()); };
+  std::ranges::stable_sort(rows, std::greater{}, size);
   rows.resize(std::min(count, rows.size()));
   if (rows.empty()) return {};
   std::string text = "\nworst rows\n";

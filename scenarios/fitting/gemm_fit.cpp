@@ -37,43 +37,9 @@ hardware::GemmPoint gemm_point(const KernelSample& sample) {
           .log_seconds = row.seconds ? std::log(*row.seconds) : 0};
 }
 
-class GemmFit : public KernelFit {
- public:
-  GemmFit(hardware::GemmFormula parameters, bool quantises, hardware::ShapeResidual residual)
-      : parameters_{parameters}, quantises_{quantises}, residual_{std::move(residual)} {}
-
-  double seconds(const KernelSample& sample) const override {
-    const double smooth = parameters_.seconds(gemm_point(sample));
-    if (residual_.samples().empty()) return smooth;
-    const MeasuredKernel& row = *sample.row;
-    return smooth * std::exp(residual_.log_ratio({row.m, row.n, row.k}));
-  }
-
-  std::vector<std::pair<std::string, double>> parameters() const override {
-    std::vector<std::pair<std::string, double>> named{{"compute_share", parameters_.compute},
-                                                      {"memory_share", parameters_.memory},
-                                                      {"overhead_s", parameters_.overhead},
-                                                      {"corner", parameters_.corner}};
-    if (quantises_) {
-      named.emplace_back("quantise_share", parameters_.quantise);
-      named.emplace_back("prologue_depth", parameters_.prologue);
-    }
-    return named;
-  }
-
-  const hardware::ShapeResidual* residual() const override {
-    return residual_.samples().empty() ? nullptr : &residual_;
-  }
-
- private:
-  hardware::GemmFormula parameters_;
-  bool quantises_;
-  hardware::ShapeResidual residual_;
-};
-
 }  // namespace
 
-std::unique_ptr<KernelFit> fit_gemm(const std::vector<KernelSample>& samples, Residual residual) {
+std::optional<KernelFit> fit_gemm(const std::vector<KernelSample>& samples, Residual residual) {
   std::vector<hardware::GemmPoint> points;
   bool quantises = false;
   for (const KernelSample& sample : samples) {
@@ -85,11 +51,27 @@ std::unique_ptr<KernelFit> fit_gemm(const std::vector<KernelSample>& samples, Re
     search.quantise = {0.4, 0.03, 1.2};
     if (residual == Residual::nearest) search.prologue = {50, 0, 1000};
   }
-  if (points.size() < search.unknowns()) return nullptr;
+  if (points.size() < search.unknowns()) return std::nullopt;
   const hardware::GemmFormula found = hardware::fit_gemm(points, search);
   if (residual == Residual::none) points.clear();
-  return std::make_unique<GemmFit>(found, quantises,
-                                   hardware::ShapeResidual{residuals_of(found, points)});
+  const hardware::ShapeResidual nearest{residuals_of(found, points)};
+  KernelFit fit{.seconds =
+                    [=](const KernelSample& sample) {
+                      const double smooth = found.seconds(gemm_point(sample));
+                      if (nearest.samples().empty()) return smooth;
+                      const MeasuredKernel& row = *sample.row;
+                      return smooth * std::exp(nearest.log_ratio({row.m, row.n, row.k}));
+                    },
+                .parameters = {{"compute_share", found.compute},
+                               {"memory_share", found.memory},
+                               {"overhead_s", found.overhead},
+                               {"corner", found.corner}},
+                .residual = nearest};
+  if (quantises) {
+    fit.parameters.emplace_back("quantise_share", found.quantise);
+    fit.parameters.emplace_back("prologue_depth", found.prologue);
+  }
+  return fit;
 }
 
 }  // namespace orrery::scenarios

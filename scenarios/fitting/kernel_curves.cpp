@@ -73,31 +73,30 @@ KernelCurves::KernelCurves(std::vector<MeasuredKernel> rows, Residual residual)
 }
 
 const hardware::Gpu* KernelCurves::gpu_named(const std::string& name) {
-  const auto found = gpus_.find(name);
-  if (found != gpus_.end()) return found->second ? &*found->second : nullptr;
-  std::optional<hardware::Gpu> gpu;
-  try {
-    gpu = hardware::named_gpu(name);
-  } catch (const InputError&) {
-    gpu.reset();  // not in the catalogue: no curve
+  const auto [known, fresh] = gpus_.try_emplace(name);
+  std::optional<hardware::Gpu>& gpu = known->second;
+  if (fresh) {
+    try {
+      gpu = hardware::named_gpu(name);
+    } catch (const InputError&) {
+      gpu.reset();  // not in the catalogue: no curve
+    }
   }
-  auto& kept = gpus_[name] = std::move(gpu);
-  return kept ? &*kept : nullptr;
+  return gpu ? &*gpu : nullptr;
 }
 
 const KernelFit* KernelCurves::fit_without(const Curve& curve, const std::string& left_out) {
-  const std::string key = curve.table + "||" + left_out;
-  const auto found = fits_.find(key);
-  if (found != fits_.end()) return found->second.get();
+  const auto [known, fresh] = fits_.try_emplace(curve.table + "||" + left_out);
+  std::optional<KernelFit>& fit = known->second;
+  if (!fresh) return fit ? &*fit : nullptr;
   std::vector<KernelSample> samples;
   for (const KernelSample& sample : curve.samples) {
     if (left_out.empty() || curve_of(*sample.row) != left_out) samples.push_back(sample);
   }
-  Fit fit;
   if (samples.size() >= fewest_samples(curve.form)) {
     fit = fit_kernel(curve.form, samples, residual_);
   }
-  return (fits_[key] = std::move(fit)).get();
+  return fit ? &*fit : nullptr;
 }
 
 const KernelFit* KernelCurves::fit(const std::string& table) {
@@ -155,8 +154,9 @@ KernelAnswer KernelCurves::other_gpus(const MeasuredKernel& row) {
   const auto form = form_of(row);
   const hardware::Gpu* gpu = gpu_named(row.gpu);
   if (!form || !gpu) return {std::nullopt, "no size, or an unknown GPU"};
-  const std::string key = "without GPU||" + table_of(row);
-  if (fits_.count(key) == 0) {
+  const auto [known, fresh] = fits_.try_emplace("without GPU||" + table_of(row));
+  std::optional<KernelFit>& fit = known->second;
+  if (fresh) {
     std::vector<KernelSample> samples;
     for (const auto& [table, curve] : curves_) {
       const MeasuredKernel& other = *curve.samples.front().row;
@@ -168,9 +168,8 @@ KernelAnswer KernelCurves::other_gpus(const MeasuredKernel& row) {
       samples.insert(samples.end(), curve.samples.begin(), curve.samples.end());
     }
     const bool enough = samples.size() >= fewest_samples(*form) && *form != KernelForm::stream;
-    fits_[key] = enough ? fit_kernel(*form, samples, Residual::none) : nullptr;
+    if (enough) fit = fit_kernel(*form, samples, Residual::none);
   }
-  const KernelFit* fit = fits_[key].get();
   if (!fit) return {std::nullopt, "no other GPU has this table"};
   return {fit->seconds({&row, gpu}), "from other GPUs"};
 }

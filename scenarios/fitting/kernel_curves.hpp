@@ -2,7 +2,6 @@
 // Curves fitted to measured kernels, and their predictions of rows in or left out of the fit.
 
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,8 +44,6 @@ class KernelCurves {
   const KernelFit* fit(const std::string& table);
 
  private:
-  using Fit = std::unique_ptr<KernelFit>;
-
   const hardware::Gpu* gpu_named(const std::string& name);
   const KernelFit* fit_without(const Curve& curve, const std::string& left_out);
   KernelAnswer answer(const MeasuredKernel& row, const std::string& left_out);
@@ -56,9 +53,9 @@ class KernelCurves {
   std::vector<MeasuredKernel> rows_;
   Residual residual_;
   std::map<std::string, std::optional<hardware::Gpu>> gpus_;
-  std::map<std::string, Curve> curves_;       // by table
-  std::map<std::string, std::string> known_;  // by identity: curve_of
-  std::map<std::string, Fit> fits_;           // by table and what is left out
+  std::map<std::string, Curve> curves_;                   // by table
+  std::map<std::string, std::string> known_;              // by identity: curve_of
+  std::map<std::string, std::optional<KernelFit>> fits_;  // by table and what is left out
 };
 
 }  // namespace orrery::scenarios

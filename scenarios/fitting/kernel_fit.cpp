@@ -1,5 +1,7 @@
 #include "scenarios/fitting/kernel_fit.hpp"
 
+#include <cmath>
+
 #include "sim/errors.hpp"
 
 namespace orrery::scenarios {
@@ -25,8 +27,8 @@ std::optional<KernelForm> form_of(const MeasuredKernel& row) {
   return KernelForm::stream;
 }
 
-std::unique_ptr<KernelFit> fit_kernel(KernelForm form, const std::vector<KernelSample>& samples,
-                                      Residual residual) {
+std::optional<KernelFit> fit_kernel(KernelForm form, const std::vector<KernelSample>& samples,
+                                    Residual residual) {
   switch (form) {
     case KernelForm::gemm:
       return fit_gemm(samples, residual);
@@ -40,6 +42,19 @@ std::unique_ptr<KernelFit> fit_kernel(KernelForm form, const std::vector<KernelS
       return fit_stream(samples);
   }
   throw ContractError{"a kernel form outside its enumeration"};
+}
+
+std::vector<double> fit_log_times(const std::vector<KernelSample>& samples,
+                                  const std::vector<hardware::Unknown>& unknown,
+                                  const KernelFormula& formula) {
+  const hardware::Residuals residuals = [&](const std::vector<double>& p) {
+    std::vector<double> errors;
+    for (const KernelSample& sample : samples) {
+      errors.push_back(std::log(formula(p, sample) / *sample.row->seconds));
+    }
+    return errors;
+  };
+  return hardware::least_squares(unknown, residuals, log_scale);
 }
 
 }  // namespace orrery::scenarios

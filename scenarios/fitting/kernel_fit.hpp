@@ -2,18 +2,17 @@
 // Formulas fitted to one table of measured kernels, one file per formula. A fit answers for any
 // row of its table's kind; what its parameters mean is written next to the formula.
 
-#include <map>
-#include <memory>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "hardware/fitting/minimise.hpp"
 #include "hardware/gpu.hpp"
 #include "hardware/shape_residual.hpp"
 #include "scenarios/fitting/measured_kernel.hpp"
-#include "sim/input/document.hpp"
 
 namespace orrery::scenarios {
 
@@ -31,31 +30,35 @@ std::string_view name(KernelForm form);
 /// Nothing if a row does not state a size that the formula needs.
 std::optional<KernelForm> form_of(const MeasuredKernel& row);
 
-class KernelFit {
- public:
-  virtual ~KernelFit() = default;
+/// A formula with its parameters.
+struct KernelFit {
   /// Seconds of a call, by the formula and, where there is one, its residual.
-  virtual double seconds(const KernelSample& sample) const = 0;
-  /// Named parameters in SI units or shares.
-  virtual std::vector<std::pair<std::string, double>> parameters() const = 0;
-  /// The residual of a GEMM fit; null if it has none, and for other formulas.
-  virtual const hardware::ShapeResidual* residual() const { return nullptr; }
+  std::function<double(const KernelSample&)> seconds;
+  std::vector<std::pair<std::string, double>> parameters;  // in SI units or shares
+  hardware::ShapeResidual residual{};                      // of a GEMM fit; empty: none
 };
 
 /// Whether the smooth formula is corrected by the residuals of the nearest samples, or used alone,
 /// as in the catalogue.
 enum class Residual : std::uint8_t { none, nearest };
 
-/// Each fits one formula. Errors  too few samples for it: null is returned
-std::unique_ptr<KernelFit> fit_gemm(const std::vector<KernelSample>&, Residual);     // gemm_fit
-std::unique_ptr<KernelFit> fit_prefill(const std::vector<KernelSample>&, Residual);  // prefill_fit
-std::unique_ptr<KernelFit> fit_fused_attention(const std::vector<KernelSample>&);    // attention
-std::unique_ptr<KernelFit> fit_unfused_attention(const std::vector<KernelSample>&);  // attention
-std::unique_ptr<KernelFit> fit_stream(const std::vector<KernelSample>&);             // stream_fit
-std::unique_ptr<KernelFit> fit_kernel(KernelForm form, const std::vector<KernelSample>& samples,
-                                      Residual residual);
+/// Each fits one formula. Errors  too few samples for it: nothing is returned
+std::optional<KernelFit> fit_gemm(const std::vector<KernelSample>&, Residual);     // gemm_fit
+std::optional<KernelFit> fit_prefill(const std::vector<KernelSample>&, Residual);  // prefill_fit
+std::optional<KernelFit> fit_fused_attention(const std::vector<KernelSample>&);    // attention
+std::optional<KernelFit> fit_unfused_attention(const std::vector<KernelSample>&);  // attention
+std::optional<KernelFit> fit_stream(const std::vector<KernelSample>&);             // stream_fit
+std::optional<KernelFit> fit_kernel(KernelForm form, const std::vector<KernelSample>& samples,
+                                    Residual residual);
 
 /// Soft-L1 scale of log time: beyond 3 % a sample's error counts linearly.
 inline constexpr double log_scale = 0.03;
+
+/// Seconds of a sample with some parameters.
+using KernelFormula = std::function<double(const std::vector<double>&, const KernelSample&)>;
+/// The parameters with the least errors of log time.
+std::vector<double> fit_log_times(const std::vector<KernelSample>& samples,
+                                  const std::vector<hardware::Unknown>& unknown,
+                                  const KernelFormula& formula);
 
 }  // namespace orrery::scenarios

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "scenarios/fitting/catalogue_words.hpp"
 #include "scenarios/fitting/kernel_curves.hpp"
@@ -32,19 +31,8 @@ std::string stream_class(const MeasuredKernel& row) {
   return fused ? "memory-bound forward, fused" : "memory-bound forward, not fused by hand";
 }
 
-template <class Value>
-void widen(Json& range, const char* column, Value value) {
-  if (value == 0) return;
-  if (!range.contains(column)) range[column] = {value, value};
-  if (value < range[column][0]) range[column][0] = value;
-  if (value > range[column][1]) range[column][1] = value;
-}
-
 Json residual_json(const hardware::ShapeResidual& residual) {
-  Json json{{"m", Json::array()},
-            {"n", Json::array()},
-            {"k", Json::array()},
-            {"measured_over_formula", Json::array()}};
+  Json json;
   for (const auto& sample : residual.samples()) {
     json["m"].push_back(sample.shape.m);
     json["n"].push_back(sample.shape.n);
@@ -59,24 +47,23 @@ CurveCard card_of(const KernelCurves::Curve& curve, const KernelFit* fit) {
   card.name = curve.table;
   card.kind = std::string{name(curve.form)};
   card.rows = curve.samples.size();
-  std::set<std::string> sources;
+  const auto stated = [&](const char* column, auto value) {
+    if (value != 0) card.widen(column, value);
+  };
   for (const KernelSample& sample : curve.samples) {
     const MeasuredKernel& row = *sample.row;
-    sources.insert(published_place(row.source));
+    card.sources.insert(published_place(row.source));
     if (!row.includes.empty()) card.includes = row.includes;
-    widen(card.range, "m", row.m);
-    widen(card.range, "n", row.n);
-    widen(card.range, "k_or_seq", row.k);
-    widen(card.range, "heads", row.heads);
-    widen(card.range, "head_dim", row.head_dim);
-    widen(card.range, "seconds", *row.seconds);
-  }
-  for (const std::string& source : sources) {
-    card.source += (card.source.empty() ? "" : "; ") + source;
+    stated("m", row.m);
+    stated("n", row.n);
+    stated("k_or_seq", row.k);
+    stated("heads", row.heads);
+    stated("head_dim", row.head_dim);
+    stated("seconds", *row.seconds);
   }
   if (!fit) return card;
-  for (const auto& [name, value] : fit->parameters()) card.parameters[name] = value;
-  if (fit->residual()) card.samples = residual_json(*fit->residual());
+  for (const auto& [name, value] : fit->parameters) card.parameters[name] = value;
+  if (!fit->residual.samples().empty()) card.samples = residual_json(fit->residual);
   return card;
 }
 
@@ -117,22 +104,10 @@ std::string score_class(const MeasuredKernel& row) {
 CurveReport validate_kernels(const std::vector<MeasuredKernel>& rows,
                              const KernelQuestion& question) {
   KernelCurves curves{question.reference, question.residual};
-  CurveReport report;
-  report.kind = "kernels";
-  report.scoring = question.scoring;
-  for (const MeasuredKernel& row : rows) {
-    CurveRow result;
-    result.run = row.id;
-    result.score_class = score_class(row);
-    result.curve = table_of(row);
-    result.not_scored_because = row.set_aside;
-    result.in_sample = curves.seen(row).seconds;
-    const KernelAnswer answer = question.scoring == Scoring::in_sample ? curves.seen(row)
-                                : question.leave_out == LeaveOut::gpu  ? curves.other_gpus(row)
-                                                                       : curves.unseen(row);
-    result.answer(row.seconds, answer.seconds, answer.note);
-    report.rows.push_back(std::move(result));
-  }
+  CurveReport report =
+      validated("kernels", rows, question, curves, [](const MeasuredKernel& row, const auto&) {
+        return CurveRow{.score_class = score_class(row), .curve = table_of(row)};
+      });
   if (question.describe_curves) add_cards(curves, report);
   return report;
 }

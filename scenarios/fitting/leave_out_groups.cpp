@@ -53,8 +53,8 @@ LeaveOutGroups leave_out_groups(const orrery::Table& table, const std::vector<st
       {"model", "gpu"}, {"gpus"}, {"tp", "pp"}, {name}};
   LeaveOutGroups found;
   for (const auto& choice : choices) {
-    const bool there = std::all_of(choice.begin(), choice.end(),
-                                   [&](const std::string& each) { return table.has(each); });
+    const bool there =
+        std::ranges::all_of(choice, [&](const std::string& each) { return table.has(each); });
     if (!there) continue;
     found = groups_by(table, rows, choice);
     if (found.groups >= least_groups) break;

@@ -55,9 +55,7 @@ MeasuredCollective read_row(const Row& row, const char* name) {
   if (!bytes || *bytes < 0) row.fail_expected("bytes", "a size of at least 0");
   read.size = Bytes{*bytes};
   read.in_place = row.integer("in_place").value_or(0) != 0;
-  const auto time = row.number("time_us");
-  if (time && !(*time > 0)) row.fail_expected("time_us", "a number above 0");
-  if (time) read.seconds = *time * seconds_per_microsecond;
+  read.seconds = stated_seconds(row);
   return read;
 }
 
@@ -76,13 +74,8 @@ bool holds_collectives(const orrery::Table& table) {
 }
 
 std::vector<MeasuredCollective> read_collectives(const orrery::Table& table) {
-  table.require({"collective", "gpu", "gpus", "nodes", "link", "bytes", "time_us"});
-  const char* name = table.has("run") ? "run" : "id";
-  table.require({name});
-  std::vector<MeasuredCollective> rows;
-  rows.reserve(table.size());
-  for (std::size_t i = 0; i < table.size(); ++i) rows.push_back(read_row(table[i], name));
-  return rows;
+  return read_measured<MeasuredCollective>(
+      table, {"collective", "gpu", "gpus", "nodes", "link", "bytes", "time_us"}, read_row);
 }
 
 std::string identity_of(const MeasuredCollective& row) {

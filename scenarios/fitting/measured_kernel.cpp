@@ -35,9 +35,7 @@ MeasuredKernel read_kernel(const Row& row, const char* name) {
   kernel.head_dim = stated_count(row, "head_dim");
   kernel.batch = stated_count(row, "batch");
   kernel.causal = row.integer("causal").value_or(0) != 0;
-  const auto time = row.number("time_us");
-  if (time && !(*time > 0)) row.fail_expected("time_us", "a number above 0");
-  if (time) kernel.seconds = *time * seconds_per_microsecond;
+  kernel.seconds = stated_seconds(row);
   return kernel;
 }
 
@@ -48,13 +46,8 @@ bool holds_kernels(const orrery::Table& table) {
 }
 
 std::vector<MeasuredKernel> read_kernels(const orrery::Table& table) {
-  table.require({"kernel", "gpu", "dtype", "m", "n", "k_or_seq", "time_us"});
-  const char* name = table.has("run") ? "run" : "id";
-  table.require({name});
-  std::vector<MeasuredKernel> rows;
-  rows.reserve(table.size());
-  for (std::size_t i = 0; i < table.size(); ++i) rows.push_back(read_kernel(table[i], name));
-  return rows;
+  return read_measured<MeasuredKernel>(
+      table, {"kernel", "gpu", "dtype", "m", "n", "k_or_seq", "time_us"}, read_kernel);
 }
 
 std::string identity_of(const MeasuredKernel& row) {

@@ -21,7 +21,7 @@ double weight_of(const models::Software& stack, const models::Software& relative
 /// The root of a shipped profile's inheritance chain; for other profiles their own name.
 std::string root_of(const models::Software& software) {
   const std::vector<std::string> shipped = models::software_names();
-  if (std::find(shipped.begin(), shipped.end(), software.name) == shipped.end()) {
+  if (std::ranges::find(shipped, software.name) == shipped.end()) {
     return software.name;
   }
   const Document written = Document::from(models::written_profile(software.name), software.name);

@@ -4,9 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "hardware/fitting/minimise.hpp"
 #include "scenarios/fitting/kernel_fit.hpp"
-#include "sim/errors.hpp"
 
 namespace orrery::scenarios {
 
@@ -85,9 +83,10 @@ PrefillParameters prefill_parameters(const std::vector<double>& p) {
           .keys = p[6]};
 }
 
-class PrefillFit : public KernelFit {
+/// The formula, corrected by the nearest of the samples.
+class CorrectedPrefill {
  public:
-  PrefillFit(PrefillParameters parameters, const std::vector<PrefillPoint>& samples)
+  CorrectedPrefill(PrefillParameters parameters, const std::vector<PrefillPoint>& samples)
       : parameters_{parameters} {
     for (const PrefillPoint& sample : samples) {
       places_.push_back(sample.place);
@@ -95,7 +94,7 @@ class PrefillFit : public KernelFit {
     }
   }
 
-  double seconds(const KernelSample& sample) const override {
+  double operator()(const KernelSample& sample) const {
     const PrefillPoint point = prefill_point(sample);
     const double smooth = parameters_.seconds(point);
     if (places_.empty()) return smooth;
@@ -111,13 +110,6 @@ class PrefillFit : public KernelFit {
     return smooth * std::exp(hardware::nearest_mean(std::move(distances), log_ratios_));
   }
 
-  std::vector<std::pair<std::string, double>> parameters() const override {
-    return {{"start_s", parameters_.start},        {"share_128", parameters_.share_128},
-            {"share_64", parameters_.share_64},    {"extra_tokens", parameters_.extra},
-            {"waves", parameters_.waves},          {"query_memory_share", parameters_.memory},
-            {"key_memory_share", parameters_.keys}};
-  }
-
  private:
   PrefillParameters parameters_;
   std::vector<std::array<double, 5>> places_;
@@ -126,14 +118,13 @@ class PrefillFit : public KernelFit {
 
 }  // namespace
 
-std::unique_ptr<KernelFit> fit_prefill(const std::vector<KernelSample>& samples,
-                                       Residual residual) {
+std::optional<KernelFit> fit_prefill(const std::vector<KernelSample>& samples, Residual residual) {
   std::vector<PrefillPoint> points;
   for (const KernelSample& sample : samples) points.push_back(prefill_point(sample));
   const std::vector<hardware::Unknown> unknown{{8, 0, 40},      {0.6, 0.05, 1}, {0.6, 0.05, 1},
                                                {300, 0, 10000}, {1, 0, 10},     {0.5, 0.02, 2},
                                                {0.5, 0.02, 2}};
-  if (points.size() <= unknown.size()) return nullptr;
+  if (points.size() <= unknown.size()) return std::nullopt;
   const hardware::Residuals residuals = [&](const std::vector<double>& p) {
     const PrefillParameters tried = prefill_parameters(p);
     std::vector<double> errors;
@@ -146,7 +137,14 @@ std::unique_ptr<KernelFit> fit_prefill(const std::vector<KernelSample>& samples,
   const PrefillParameters found =
       prefill_parameters(hardware::least_squares(unknown, residuals, log_scale));
   if (residual == Residual::none) points.clear();
-  return std::make_unique<PrefillFit>(found, points);
+  return KernelFit{.seconds = CorrectedPrefill{found, points},
+                   .parameters = {{"start_s", found.start},
+                                  {"share_128", found.share_128},
+                                  {"share_64", found.share_64},
+                                  {"extra_tokens", found.extra},
+                                  {"waves", found.waves},
+                                  {"query_memory_share", found.memory},
+                                  {"key_memory_share", found.keys}}};
 }
 
 }  // namespace orrery::scenarios

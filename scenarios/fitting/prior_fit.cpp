@@ -39,9 +39,7 @@ constexpr ShownNumber shown[] = {
 };
 
 const ShownNumber& shown_by(const std::string& pointer) {
-  const auto* const found =
-      std::find_if(std::begin(shown), std::end(shown),
-                   [&](const ShownNumber& each) { return pointer == each.pointer; });
+  const auto* const found = std::ranges::find(shown, pointer, &ShownNumber::pointer);
   ensure(found != std::end(shown), "every inherited number is shown by some step");
   return *found;
 }
@@ -76,9 +74,7 @@ Json site_of(const std::vector<FittedPriorNumber>& numbers) {
 /// The step to measure next: one that determines the number whose remaining spread changes these
 /// steps most (the first number if none does).
 std::string next_of(const std::vector<FittedPriorNumber>& numbers) {
-  const auto most = std::max_element(
-      numbers.begin(), numbers.end(),
-      [](const FittedPriorNumber& a, const FittedPriorNumber& b) { return a.effect < b.effect; });
+  const auto most = std::ranges::max_element(numbers, {}, &FittedPriorNumber::effect);
   const std::string& pointer = inherited_numbers()[most->number].pointer;
   return fmt::format(
       "{}: its uncertainty changes these steps by {:.1f} %; it can be measured on {}", pointer,

@@ -123,7 +123,7 @@ Json parent_of(const std::string& name, std::optional<std::int64_t> year,
     if (each.at("name") == name) return each;
   }
   const std::vector<std::string> shipped = models::software_names();
-  const bool known = std::find(shipped.begin(), shipped.end(), name) != shipped.end();
+  const bool known = std::ranges::find(shipped, name) != shipped.end();
   const auto then = year ? std::optional{static_cast<int>(*year)} : std::nullopt;
   return models::software_profile(known ? name : "generic", then);
 }

@@ -13,14 +13,9 @@ namespace orrery::scenarios {
 
 namespace {
 
-Json summary_json(const std::vector<double>& logs) {
+Json logs_json(const std::vector<double>& logs) {
   if (logs.empty()) return nullptr;
-  const ErrorSummary summary = summary_of(percents(logs));
-  return {{"rows", summary.rows},
-          {"median_abs_error_pct", summary.median},
-          {"mean_abs_error_pct", summary.mean},
-          {"p90_abs_error_pct", summary.p90},
-          {"bias_pct", summary.bias}};
+  return to_json(summary_of(percents(logs)));
 }
 
 std::string summary_text(const std::vector<double>& logs) {
@@ -57,7 +52,7 @@ Unfitted unfitted(const SoftwareFits& fits, const std::vector<std::optional<doub
       all += weight;
     }
   }
-  std::sort(weighed.begin(), weighed.end());
+  std::ranges::sort(weighed);
   const auto at = [&](double share) {
     double below = 0;
     for (const auto& [value, weight] : weighed) {
@@ -108,8 +103,8 @@ Json prior_fit_json(const SoftwareFit& fit) {
   Json json = to_json(*fit.prior_fit);
   json["software"] = fit.name;
   json["rows"] = fit.rows.size();
-  json["at_start"] = summary_json(fit.at_start);
-  json["in_sample"] = summary_json(fit.in_sample);
+  json["at_start"] = logs_json(fit.at_start);
+  json["in_sample"] = logs_json(fit.in_sample);
   json["profile"] = fit.profile;
   return json;
 }
@@ -129,11 +124,11 @@ Json fit_json(const SoftwareFit& fit) {
   return {{"software", fit.name},
           {"rows", fit.rows.size()},
           {"numbers", numbers},
-          {"at_start", summary_json(fit.at_start)},
-          {"in_sample", summary_json(fit.in_sample)},
+          {"at_start", logs_json(fit.at_start)},
+          {"in_sample", logs_json(fit.in_sample)},
           {"left_out_by", fit.left_out_by},
           {"groups", fit.groups},
-          {"left_out", summary_json(fit.left_out)},
+          {"left_out", logs_json(fit.left_out)},
           {"profile", fit.profile}};
 }
 
@@ -239,16 +234,11 @@ Json to_json(const orrery::Table& table, const SoftwareFits& fits) {
             {"used", runs.size() - fits.unused.size()},
             {"unused", unused_json(runs, fits.unused)},
             {"scored", all.left_out.size()}};
-  const bool unseen = !all.left_out.empty();
-  const ErrorSummary errors = unseen ? summary_of(percents(all.left_out)) : ErrorSummary{};
-  json["median_abs_error_pct"] = unseen ? Json(errors.median) : Json(nullptr);
-  json["mean_abs_error_pct"] = unseen ? Json(errors.mean) : Json(nullptr);
-  json["p90_abs_error_pct"] = unseen ? Json(errors.p90) : Json(nullptr);
-  json["bias_pct"] = unseen ? Json(errors.bias) : Json(nullptr);
+  add_errors(json, summary_if_any(percents(all.left_out)));
   json["mean_over_stacks_pct"] = all.mean_left_out > 0 ? Json(all.mean_left_out) : Json(nullptr);
-  json["at_start"] = summary_json(all.at_start);
-  json["in_sample"] = summary_json(all.in_sample);
-  json["stack_left_out"] = summary_json(stated(all.generic));
+  json["at_start"] = logs_json(all.at_start);
+  json["in_sample"] = logs_json(all.in_sample);
+  json["stack_left_out"] = logs_json(stated(all.generic));
   if (!stated(all.generic).empty()) {
     const Unfitted spread = unfitted(fits, all.generic);
     json["stack_left_out"]["log_p10"] = spread.p10;

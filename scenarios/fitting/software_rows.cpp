@@ -19,8 +19,8 @@ namespace {
 
 bool is_asked(const std::vector<std::string>& asked, const std::string& stack,
               const std::string& profile) {
-  return asked.empty() || std::find(asked.begin(), asked.end(), stack) != asked.end() ||
-         std::find(asked.begin(), asked.end(), profile) != asked.end();
+  return asked.empty() || std::ranges::find(asked, stack) != asked.end() ||
+         std::ranges::find(asked, profile) != asked.end();
 }
 
 /// Whether a run is in a group that `Apart::used` leaves out.

@@ -2,18 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
-#include "hardware/fitting/minimise.hpp"
 #include "scenarios/fitting/kernel_fit.hpp"
-#include "sim/errors.hpp"
 
 namespace orrery::scenarios {
 
 namespace {
-
-bool ends_with(const std::string& text, std::string_view end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
 
 /// The size that the source varied: the product of the sizes that a row states.
 double varied_size(const MeasuredKernel& row) {
@@ -26,30 +21,22 @@ double varied_size(const MeasuredKernel& row) {
 /// t = t0 + r z of a kernel; max(t0, r z) where a framework's call is timed, which waits for its
 /// host while kernels are short.
 /// z       what the source varied (elements, or one side with the others fixed); r seconds per z
-class StreamFit : public KernelFit {
- public:
-  StreamFit(double start, double rate, bool floor) : start_{start}, rate_{rate}, floor_{floor} {}
+double line_seconds(bool floor, double start, double rate, const KernelSample& sample) {
+  const double moving = rate * varied_size(*sample.row);
+  return floor ? std::max(start, moving) : start + moving;
+}
 
-  double seconds(const KernelSample& sample) const override {
-    const double moving = rate_ * varied_size(*sample.row);
-    return floor_ ? std::max(start_, moving) : start_ + moving;
-  }
-
-  std::vector<std::pair<std::string, double>> parameters() const override {
-    return {{floor_ ? "host_floor_s" : "start_s", start_}, {"seconds_per_size", rate_}};
-  }
-
- private:
-  double start_, rate_;
-  bool floor_;
-};
+KernelFit line(bool floor, double start, double rate) {
+  return {.seconds = std::bind_front(line_seconds, floor, start, rate),
+          .parameters = {{floor ? "host_floor_s" : "start_s", start}, {"seconds_per_size", rate}}};
+}
 
 }  // namespace
 
-std::unique_ptr<KernelFit> fit_stream(const std::vector<KernelSample>& samples) {
-  if (samples.empty()) return nullptr;
+std::optional<KernelFit> fit_stream(const std::vector<KernelSample>& samples) {
+  if (samples.empty()) return std::nullopt;
   const std::string& kernel = samples.front().row->kernel;
-  const bool floor = ends_with(kernel, "_backward") || ends_with(kernel, "_full");
+  const bool floor = kernel.ends_with("_backward") || kernel.ends_with("_full");
   double fastest = 1e9;
   double rate = 1e9;  // the largest row with start 0: the steepest possible line
   double largest = 0;
@@ -61,23 +48,16 @@ std::unique_ptr<KernelFit> fit_stream(const std::vector<KernelSample>& samples) 
       rate = *sample.row->seconds / size;
     }
   }
-  const bool one_size = std::all_of(samples.begin(), samples.end(), [&](const auto& sample) {
-    return varied_size(*sample.row) == largest;
-  });
-  if (one_size) return std::make_unique<StreamFit>(0, rate, floor);
+  const bool one_size = std::ranges::all_of(
+      samples, [&](const auto& sample) { return varied_size(*sample.row) == largest; });
+  if (one_size) return line(floor, 0, rate);
   const std::vector<hardware::Unknown> unknown{
       {std::log(fastest * 0.5), std::log(fastest * 1e-3), std::log(fastest * 1.5)},
       {std::log(rate * 0.9), std::log(rate * 1e-3), std::log(rate * 2)}};
-  const hardware::Residuals residuals = [&](const std::vector<double>& p) {
-    const StreamFit tried{std::exp(p[0]), std::exp(p[1]), floor};
-    std::vector<double> errors;
-    for (const KernelSample& sample : samples) {
-      errors.push_back(std::log(tried.seconds(sample) / *sample.row->seconds));
-    }
-    return errors;
-  };
-  const std::vector<double> found = hardware::least_squares(unknown, residuals, log_scale);
-  return std::make_unique<StreamFit>(std::exp(found[0]), std::exp(found[1]), floor);
+  const auto found = fit_log_times(samples, unknown, [&](const auto& p, const auto& sample) {
+    return line_seconds(floor, std::exp(p[0]), std::exp(p[1]), sample);
+  });
+  return line(floor, std::exp(found[0]), std::exp(found[1]));
 }
 
 }  // namespace orrery::scenarios

@@ -33,7 +33,7 @@ std::string cell_of(const MeasuredRun& run) {
 
 models::Software profile_of(const std::string& name, const BenchRow& row) {
   const std::vector<std::string> shipped = models::software_names();
-  if (std::find(shipped.begin(), shipped.end(), name) == shipped.end()) {
+  if (std::ranges::find(shipped, name) == shipped.end()) {
     return row.question.software;
   }
   const Document document = Document::from(models::software_profile(name), name);
@@ -81,8 +81,7 @@ class LeavingOut {
         for (TransferRow& each : of_group(stack, group)) all.push_back(std::move(each));
       }
     }
-    std::sort(all.begin(), all.end(),
-              [](const TransferRow& a, const TransferRow& b) { return a.row < b.row; });
+    std::ranges::sort(all, {}, &TransferRow::row);
     return all;
   }
 
@@ -128,8 +127,7 @@ class LeavingOut {
     const StackFit& fit = *stacks_[stack];
     const auto [in, seen] = split(stack, group);
     if (seen.size() < least_rows_of_a_relative) return std::nullopt;
-    const bool moved =
-        std::any_of(in.begin(), in.end(), [&](std::size_t i) { return !fit[i].held; });
+    const bool moved = std::ranges::any_of(in, [&](std::size_t i) { return !fit[i].held; });
     if (!moved) return Relative{&fit.profile(), coordinates_of(fit.profile())};
     return Relative{&fit.profile(), fit.fit(seen, prior_of(fit.profile(), {})).coordinates};
   }

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "models/prediction/uncertainty.hpp"
 #include "scenarios/validation/measured_run.hpp"
 #include "sim/input/csv.hpp"
 #include "sim/input/document.hpp"

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -53,28 +52,33 @@ std::string cell_lines(const Transfer& transfer) {
   return text;
 }
 
-double quantile_of_sizes(std::vector<double> errors, double share) {
-  for (double& each : errors) each = std::abs(each);
-  return quantile(errors, share);
-}
+/// Median and 90th percentile of errors without their sign.
+struct HeldErrors {
+  explicit HeldErrors(std::vector<double> errors) {
+    for (double& each : errors) each = std::abs(each);
+    median = quantile(errors, 0.5);
+    p90 = quantile(errors, 0.9);
+  }
+  Json json() const { return {{"rows_median_pct", median}, {"rows_p90_pct", p90}}; }
 
-std::map<std::string, ErrorsOfSome> held_by_group(const Transfer& transfer) {
+  double median = 0, p90 = 0;
+};
+
+/// Calls `take(group, rows, as it is, left out)` with every group of the runs that are held.
+template <class Take>
+void for_held_groups(const Transfer& transfer, Take take) {
   std::map<std::string, ErrorsOfSome> groups;
   for (const TransferRow& each : transfer.held) groups[each.apart].add(each);
-  return groups;
+  for (const auto& [name, errors] : groups) {
+    take(name, errors.left_out.size(), HeldErrors{errors.shipped}, HeldErrors{errors.left_out});
+  }
 }
 
 Json held_json(const Transfer& transfer) {
   Json json = Json::object();
-  for (const auto& [name, errors] : held_by_group(transfer)) {
-    json[name] = {{"rows", errors.left_out.size()},
-                  {"as_it_is",
-                   {{"rows_median_pct", quantile_of_sizes(errors.shipped, 0.5)},
-                    {"rows_p90_pct", quantile_of_sizes(errors.shipped, 0.9)}}},
-                  {"left_out",
-                   {{"rows_median_pct", quantile_of_sizes(errors.left_out, 0.5)},
-                    {"rows_p90_pct", quantile_of_sizes(errors.left_out, 0.9)}}}};
-  }
+  for_held_groups(transfer, [&](const auto& name, auto rows, const auto& own, const auto& unseen) {
+    json[name] = {{"rows", rows}, {"as_it_is", own.json()}, {"left_out", unseen.json()}};
+  });
   return json;
 }
 
@@ -83,22 +87,16 @@ std::string held_lines(const Transfer& transfer) {
   std::string text = fmt::format("\n{:<52} {:>5} {:>17} {:>17}\n",
                                  "reported separately, median / 90th of |error|, %", "runs",
                                  "as it is", "left out");
-  for (const auto& [name, errors] : held_by_group(transfer)) {
-    text += fmt::format(
-        "{:<52.52} {:>5} {:>8.1f} / {:>6.1f} {:>8.1f} / {:>6.1f}\n", name, errors.left_out.size(),
-        quantile_of_sizes(errors.shipped, 0.5), quantile_of_sizes(errors.shipped, 0.9),
-        quantile_of_sizes(errors.left_out, 0.5), quantile_of_sizes(errors.left_out, 0.9));
-  }
+  for_held_groups(transfer, [&](const auto& name, auto rows, const auto& own, const auto& unseen) {
+    text += fmt::format("{:<52.52} {:>5} {:>8.1f} / {:>6.1f} {:>8.1f} / {:>6.1f}\n", name, rows,
+                        own.median, own.p90, unseen.median, unseen.p90);
+  });
   return text;
 }
 
 /// The columns left out, in words.
 std::string title_of(const Transfer& transfer) {
-  std::string title;
-  for (const std::string& column : columns_of(transfer.column)) {
-    title += (title.empty() ? "" : " and ") + column;
-  }
-  return title;
+  return fmt::format("{}", fmt::join(columns_of(transfer.column), " and "));
 }
 
 std::string held_section_of(const Transfer& transfer) {
@@ -108,12 +106,10 @@ std::string held_section_of(const Transfer& transfer) {
       "its {} are left out, too.\n\n| reported separately | runs | the profiles, median / 90th "
       "percentile | numbers without its {} |\n|---|--:|--:|--:|\n",
       title_of(transfer), title_of(transfer));
-  for (const auto& [name, errors] : held_by_group(transfer)) {
-    text += fmt::format(
-        "| {} | {} | {:.1f} / {:.1f} % | {:.1f} / {:.1f} % |\n", name, errors.left_out.size(),
-        quantile_of_sizes(errors.shipped, 0.5), quantile_of_sizes(errors.shipped, 0.9),
-        quantile_of_sizes(errors.left_out, 0.5), quantile_of_sizes(errors.left_out, 0.9));
-  }
+  for_held_groups(transfer, [&](const auto& name, auto rows, const auto& own, const auto& unseen) {
+    text += fmt::format("| {} | {} | {:.1f} / {:.1f} % | {:.1f} / {:.1f} % |\n", name, rows,
+                        own.median, own.p90, unseen.median, unseen.p90);
+  });
   return text;
 }
 

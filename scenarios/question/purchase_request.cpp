@@ -9,7 +9,6 @@
 #include <set>
 
 #include "scenarios/search/query.hpp"
-#include "scenarios/tokens.hpp"
 #include "sim/input/units.hpp"
 
 namespace orrery::scenarios {
@@ -48,8 +47,8 @@ std::vector<Rental> rentals_of(const PurchaseRequest& request) {
   std::vector<Rental> chosen;
   for (const std::string& name : request.nodes) {
     const std::size_t before = chosen.size();
-    std::copy_if(known.begin(), known.end(), std::back_inserter(chosen),
-                 [&](const Rental& each) { return each.node == name; });
+    std::ranges::copy_if(known, std::back_inserter(chosen),
+                         [&](const Rental& each) { return each.node == name; });
     if (chosen.size() > before) continue;
     std::string names;
     for (std::size_t i = 0; i < known.size(); ++i) {
@@ -63,19 +62,20 @@ std::vector<Rental> rentals_of(const PurchaseRequest& request) {
 /// Fills in sequence length and batch; returns the flags that were not given, with their values.
 std::string take_sizes(const PurchaseRequest& request, PurchaseQuery& query) {
   std::string taken;
-  if (!request.seq_len && query.model.max_positions < 1) {
+  if (!request.seq_len && query.plan.model.max_positions < 1) {
     throw InputError{"--seq-len", "missing, and the model does not state its longest sequence"};
   }
-  query.seq_len = request.seq_len.value_or(std::min(query.model.max_positions, usual_sequence));
+  query.plan.seq_len =
+      request.seq_len.value_or(std::min(query.plan.model.max_positions, usual_sequence));
   if (!request.seq_len) {
-    taken = fmt::format("--seq-len {} (the model supports up to {}), ", query.seq_len,
-                        query.model.max_positions);
+    taken = fmt::format("--seq-len {} (the model supports up to {}), ", query.plan.seq_len,
+                        query.plan.model.max_positions);
   }
-  query.global_batch = request.global_batch.value_or(usual_batch(query.seq_len));
+  query.plan.global_batch = request.global_batch.value_or(usual_batch(query.plan.seq_len));
   if (!request.global_batch) {
-    taken += fmt::format("--global-batch {} (a power of two, {:.3g}M tokens a step), ",
-                         query.global_batch,
-                         static_cast<double>(query.global_batch * query.seq_len) / (1 << 20));
+    taken += fmt::format(
+        "--global-batch {} (a power of two, {:.3g}M tokens a step), ", query.plan.global_batch,
+        static_cast<double>(query.plan.global_batch * query.plan.seq_len) / (1 << 20));
   }
   return taken;
 }
@@ -83,19 +83,14 @@ std::string take_sizes(const PurchaseRequest& request, PurchaseQuery& query) {
 /// defaults  receives the flags that were not given
 PurchaseQuery query_of(const PurchaseRequest& request, std::string& defaults) {
   PurchaseQuery query;
-  query.model = read_model_flag(request.model);
-  if (query.model.not_simulated) throw InputError{"--model", *query.model.not_simulated};
-  query.software = read_software_flag(request.software.value_or(usual_software));
-  const auto tokens = parse_tokens(request.tokens);
-  if (!tokens) {
-    throw InputError{"--tokens",
-                     fmt::format("expected {}, found '{}'", tokens_form, request.tokens)};
-  }
-  query.tokens = *tokens;
-  query.precision = read_precision_flag(request.precision);
+  query.plan.model = read_model_flag(request.model);
+  if (query.plan.model.not_simulated) throw InputError{"--model", *query.plan.model.not_simulated};
+  query.plan.software = read_software_flag(request.software.value_or(usual_software));
+  query.tokens = read_tokens_flag(request.tokens);
+  query.plan.precision = read_precision_flag(request.precision);
   query.deadline = quantity_flag<Time>("--deadline", request.deadline);
   query.budget = quantity_flag<Money>("--budget", request.budget);
-  if (request.headroom) query.headroom = *request.headroom;
+  if (request.headroom) query.plan.headroom = *request.headroom;
   defaults = take_sizes(request, query);
   if (!request.software) defaults += fmt::format("--software {}, ", usual_software);
   if (!defaults.empty()) defaults.erase(defaults.size() - 2);

@@ -37,8 +37,8 @@ std::string left_out_section(const orrery::Table& table, unsigned threads) {
   std::vector<std::string> columns;
   for (const char* each : left_out_columns) {
     const std::vector<std::string> together = columns_of(each);
-    const bool all = std::all_of(together.begin(), together.end(),
-                                 [&](const std::string& column) { return table.has(column); });
+    const bool all =
+        std::ranges::all_of(together, [&](const std::string& column) { return table.has(column); });
     if (all) columns.push_back(each);
   }
   return page_section_of(transfers_of(table, columns, threads));

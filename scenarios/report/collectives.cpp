@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <tuple>
 
 #include "models/network/placement.hpp"
 #include "models/pricing/wire.hpp"
@@ -23,10 +22,7 @@ struct ReportedCall {
   Collective kind{};
   Bytes bytes{};
   std::int64_t copies = 0;  // rows per token: its experts per token
-  friend bool operator<(const ReportedCall& a, const ReportedCall& b) {
-    return std::tie(a.communicator, a.kind, a.bytes, a.copies) <
-           std::tie(b.communicator, b.kind, b.bytes, b.copies);
-  }
+  auto operator<=>(const ReportedCall&) const = default;
 };
 
 /// The calls of one row in the slowest rank's step, and their group.
@@ -99,20 +95,8 @@ class Counter {
 }  // namespace
 
 std::string collectives_section(const ReportInputs& in) {
-  using Align = TextTable::Align;
-  TextTable table{{{"group", Align::left},
-                   {"collective", Align::left},
-                   {"ranks"},
-                   {"nodes"},
-                   {"size"},
-                   {"calls"},
-                   {"alone"},
-                   {"bus"},
-                   {"queue"},
-                   {"of step"},
-                   {"shown"},
-                   {"algorithm", Align::left},
-                   {"limited by", Align::left}}};
+  TextTable table{{"<group", "<collective", "ranks", "nodes", "size", "calls", "alone", "bus",
+                   "queue", "of step", "shown", "<algorithm", "<limited by"}};
   const hardware::Cluster& cluster = in.question.cluster;
   for (const auto& [call, tally] : Counter{in.prediction, in.question}.run()) {
     const models::CollectiveTime one = models::price(

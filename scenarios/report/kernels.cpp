@@ -1,8 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <tuple>
+#include <functional>
 
 #include "models/program/counts.hpp"
 #include "scenarios/report/sections.hpp"
@@ -51,8 +50,7 @@ std::vector<KernelCalls> calls_of(const models::Prediction& prediction) {
                      .flops = op.flops * runs[b]});
     }
   }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const KernelCalls& a, const KernelCalls& b) { return a.total > b.total; });
+  std::ranges::stable_sort(all, std::greater{}, &KernelCalls::total);
   return all;
 }
 
@@ -66,14 +64,7 @@ std::string rate_of(const KernelCalls& calls) {
 
 std::string kernels_section(const ReportInputs& in) {
   const models::Prediction& p = in.prediction;
-  using Align = TextTable::Align;
-  TextTable table{{{"operation", Align::left},
-                   {"class", Align::left},
-                   {"calls"},
-                   {"each"},
-                   {"total"},
-                   {"of step"},
-                   {"rate"}}};
+  TextTable table{{"<operation", "<class", "calls", "each", "total", "of step", "rate"}};
   const std::vector<KernelCalls> all = calls_of(p);
   Time rest{};
   for (std::size_t i = 0; i < all.size(); ++i) {

@@ -17,12 +17,11 @@ std::string gibibytes(Bytes bytes) {
 }  // namespace
 
 std::string memory_section(const ReportInputs& in) {
-  std::vector<TextTable::Column> columns{{"stage"}};
+  std::vector<TextTable::Column> columns{"stage"};
   for (int i = 0; i < models::buffer_kind_count; ++i) {
     columns.push_back({std::string{models::name(static_cast<models::BufferKind>(i))}});
   }
-  columns.insert(columns.end(),
-                 {{"context"}, {"fragments"}, {"total"}, {"", TextTable::Align::left}});
+  columns.insert(columns.end(), {"context", "fragments", "total", "<"});
   TextTable table{std::move(columns)};
   const Bytes available = in.question.cluster.gpu().memory;
   for (const models::StageMemory& stage : in.prediction.memory) {

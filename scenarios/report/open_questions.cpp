@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <optional>
-#include <utility>
 
 #include "sim/errors.hpp"
 
@@ -71,9 +71,8 @@ std::vector<OpenQuestion> open_questions(const models::Question& question, Time 
     const auto change = change_of(each, question, step);
     if (change && std::abs(*change) >= least_change) found.push_back({each.question, *change});
   }
-  std::stable_sort(found.begin(), found.end(), [](const OpenQuestion& a, const OpenQuestion& b) {
-    return std::abs(a.change) > std::abs(b.change);
-  });
+  const auto size = [](const OpenQuestion& each) { return std::abs(each.change); };
+  std::ranges::stable_sort(found, std::greater{}, size);
   found.resize(std::min(found.size(), most_questions));
   return found;
 }

@@ -16,7 +16,7 @@ std::string toned(std::string_view text, Tone tone, bool colour) {
 }
 
 std::size_t columns_of(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char byte) {
+  return static_cast<std::size_t>(std::ranges::count_if(text, [](char byte) {
     return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;  // not a UTF-8 continuation byte
   }));
 }

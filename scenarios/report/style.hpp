@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace orrery::scenarios {
@@ -28,9 +29,15 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 class TextTable {
  public:
   enum class Align : std::uint8_t { left, right };
+  /// A column aligns right; to the left if its title is written with a '<' before it, as in "<gpu".
   struct Column {
+    Column(std::string name, Align side = Align::right) : title{std::move(name)}, align{side} {}
+    Column(const char* marked)
+        : title{*marked == '<' ? marked + 1 : marked},
+          align{*marked == '<' ? Align::left : Align::right} {}
+
     std::string title;
-    Align align = Align::right;
+    Align align;
   };
   explicit TextTable(std::vector<Column> columns) : columns_{std::move(columns)} {}
 

@@ -68,9 +68,8 @@ class Bars {
     std::string text;
     double down = bars_box.top + 10;
     for (std::size_t part = 0; part < std::size_t{models::time_class_count}; ++part) {
-      const bool any = std::any_of(points_.begin(), points_.end(), [&](const ScalingPoint* each) {
-        return each->breakdown[part] > Time{};
-      });
+      const bool any = std::ranges::any_of(
+          points_, [&](const ScalingPoint* each) { return each->breakdown[part] > Time{}; });
       if (!any) continue;
       text += svg_rectangle({bars_box.right() + 12, down - 9, 10, 10},
                             fmt::format("fill='{}'", svg_colours.at(part)));
@@ -117,8 +116,8 @@ std::string efficiency_panel(const std::vector<const ScalingPoint*>& points) {
   }
   text += fmt::format("<path d='{}' fill='none' stroke='#1f77b4' stroke-width='2'/>\n", path);
   text += svg_rectangle(box, "fill='none' stroke='#888'");
-  const bool all_fit = std::all_of(points.begin(), points.end(),
-                                   [](const ScalingPoint* each) { return each->fits; });
+  const bool all_fit =
+      std::ranges::all_of(points, [](const ScalingPoint* each) { return each->fits; });
   return text + svg_text(box.left + box.width / 2, box.bottom() + 38,
                          all_fit ? "GPUs" : "GPUs (red: does not fit in memory)",
                          "text-anchor='middle'");

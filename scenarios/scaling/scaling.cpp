@@ -80,8 +80,8 @@ void predict_point(const Base& base, Scaling scaling, ScalingPoint& point) {
 }
 
 void add_efficiency(std::vector<ScalingPoint>& points) {
-  const auto first = std::find_if(points.begin(), points.end(),
-                                  [](const ScalingPoint& each) { return each.refused.empty(); });
+  const auto first =
+      std::ranges::find_if(points, [](const ScalingPoint& each) { return each.refused.empty(); });
   if (first == points.end()) return;
   const double reference = first->tokens_per_second_per_gpu();
   for (ScalingPoint& each : points) {
@@ -96,7 +96,7 @@ std::vector<std::int64_t> parse_gpu_counts(std::string_view text) {
   const std::vector<std::string_view> range = parts_of(text, ':');
   if (range.size() == 1) {
     for (const std::string_view each : parts_of(text, ',')) counts.push_back(count_in(each, text));
-    std::sort(counts.begin(), counts.end());
+    std::ranges::sort(counts);
     counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
   } else if (range.size() == 3 && !range[2].empty()) {
     const bool times = range[2][0] == 'x';
@@ -187,15 +187,8 @@ std::string text_of(const ScalingReport& report, bool colour) {
                          : "the global batch stays constant (strong scaling)";
   std::string text = toned(fmt::format("{} on more GPUs", report.scenario), Tone::bold, colour) +
                      fmt::format("\n{} · {}\n\n", report.cluster, rule);
-  TextTable table{{{"GPUs"},
-                   {"data"},
-                   {"batch"},
-                   {"step"},
-                   {"tokens/s"},
-                   {"per GPU"},
-                   {"MFU"},
-                   {"efficiency"},
-                   {"", TextTable::Align::left}}};
+  TextTable table{
+      {"GPUs", "data", "batch", "step", "tokens/s", "per GPU", "MFU", "efficiency", "<"}};
   for (const ScalingPoint& each : report.points) {
     if (!each.refused.empty()) {
       table.add({fmt::format("{}", each.gpus), "", "", "", "", "", "", "", each.refused});

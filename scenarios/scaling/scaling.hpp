@@ -4,7 +4,6 @@
 // searches them.
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "models/plan/precision_formats.hpp"
-#include "scenarios/plan_words.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
 #include "sim/input/units.hpp"

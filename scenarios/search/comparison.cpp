@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <set>
 #include <tuple>
 
@@ -169,8 +170,7 @@ std::string why(const RankedPlan& plan) {
   constexpr std::int64_t negligible = 100;  // a hundredth of the largest part
   const auto size = [](const models::WaterfallPart& part) { return std::abs(part.time.count()); };
   std::vector<models::WaterfallPart> parts = plan.against_best;
-  std::stable_sort(parts.begin(), parts.end(),
-                   [&](const auto& a, const auto& b) { return size(a) > size(b); });
+  std::ranges::stable_sort(parts, std::greater{}, size);
   if (parts.empty() || size(parts.front()) == 0) return {};
   const std::int64_t least = std::max<std::int64_t>(1, size(parts.front()) / negligible);
   parts.resize(std::min(parts.size(), most));

@@ -164,7 +164,7 @@ std::vector<Plan> sequence_parallelism(const Plan& plan, const SearchBounds& bou
 std::vector<Plan> shardings(const Plan& plan, const SearchBounds& bounds) {
   if (plan.replicas() == 1) return with_each(plan, &Plan::zero, {Zero::none});
   const std::vector<Zero>& known = bounds.query.software.runs.zero;
-  const bool has_one = std::find(known.begin(), known.end(), Zero::one) != known.end();
+  const bool has_one = std::ranges::find(known, Zero::one) != known.end();
   std::vector<Zero> found;
   for (const Zero each : known) {
     const bool lowered = plan.pipeline == 1 || each == Zero::none || each == Zero::one;
@@ -225,9 +225,9 @@ bool is_searched(std::string_view key) {
   constexpr std::string_view others[] = {"data",      "schedule",     "global_batch",    "seq_len",
                                          "precision", "stage_layers", "embedding_counts"};
   const auto dimensions = search_dimensions();
-  return std::find(std::begin(others), std::end(others), key) != std::end(others) ||
-         std::any_of(dimensions.begin(), dimensions.end(),
-                     [&](const SearchDimension& each) { return each.key == key; });
+  return std::ranges::find(others, key) != std::end(others) ||
+         std::ranges::any_of(dimensions,
+                             [&](const SearchDimension& each) { return each.key == key; });
 }
 
 }  // namespace orrery::scenarios

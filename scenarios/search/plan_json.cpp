@@ -1,6 +1,7 @@
 #include "scenarios/plan_words.hpp"
 #include "scenarios/search/best_of_many.hpp"
 #include "scenarios/search/plan_report.hpp"
+#include "sim/output/or_null.hpp"
 
 namespace orrery::scenarios {
 
@@ -77,7 +78,7 @@ Json to_json(const PlanReport& report) {
   const models::Fit fit = fits ? answer.fitting.front().estimate.fit : models::Fit::no;
   json["fit"] = models::name(fit);
   json["headroom"] = report.query.headroom;
-  json["reason"] = reason.empty() ? Json(nullptr) : Json(reason);
+  json["reason"] = or_null(reason);
   json["out_of_memory"] = fits || !miss ? Json(nullptr) : out_of_memory_json(miss->out_of_memory);
   json["available_memory_bytes"] = report.query.cluster.gpu().memory.count();
   json["plans"] = Json::array();

@@ -99,8 +99,8 @@ std::vector<std::string> cells(const RankedPlan& ranked, std::size_t number, Tim
 
 /// Whether any plan shown was evaluated with its traffic on links.
 bool any_shared(const PlanReport& report) {
-  return std::any_of(report.best.begin(), report.best.end(),
-                     [](const RankedPlan& each) { return each.candidate.shared.has_value(); });
+  return std::ranges::any_of(
+      report.best, [](const RankedPlan& each) { return each.candidate.shared.has_value(); });
 }
 
 /// Whether any plan shown uses only a part of the cluster's nodes.
@@ -113,18 +113,13 @@ bool on_parts(const PlanReport& report) {
 
 std::string table(const PlanReport& report, const ReportOptions& options) {
   const bool parts = on_parts(report);
-  std::vector<TextTable::Column> columns{{"#"}};
+  std::vector<TextTable::Column> columns{"#"};
   for (PlanColumn& each : plan_columns()) columns.push_back(std::move(each.column));
   const bool shared = any_shared(report);
   if (shared) columns.push_back({"on links"});
-  for (TextTable::Column each : {TextTable::Column{"step"},
-                                 {"MFU"},
-                                 {"memory"},
-                                 {"fit", Align::left},
-                                 {std::string{report.objective.heading}},
-                                 {"against 1"}}) {
-    columns.push_back(std::move(each));
-  }
+  columns.insert(columns.end(), {"step", "MFU", "memory", "<fit"});
+  columns.insert(columns.end(),
+                 {{std::string{report.objective.heading}, Align::right}, "against 1"});
   if (parts) columns.insert(columns.begin() + 1, {"nodes"});
   TextTable shown{std::move(columns)};
   const Time unit = report.best.front().candidate.estimate.step;

@@ -154,8 +154,7 @@ class Search {
   /// A plan that was ruled out by its sizes may lack less memory than those that were estimated:
   /// estimates such plans while their lower bound is below the nearest miss.
   void look_for_nearer_misses() {
-    std::stable_sort(large_.begin(), large_.end(),
-                     [](const Large& a, const Large& b) { return a.least < b.least; });
+    std::ranges::stable_sort(large_, {}, &Large::least);
     const Bytes available = query_.cluster.gpu().memory;
     for (const Large& each : large_) {
       if (answer_.nearest_miss &&
@@ -175,8 +174,7 @@ class Search {
       return std::tuple{is_tight(each.estimate), objective_.measure(each.estimate),
                         each.estimate.memory};
     };
-    std::stable_sort(answer_.fitting.begin(), answer_.fitting.end(),
-                     [&](const Candidate& a, const Candidate& b) { return rank(a) < rank(b); });
+    std::ranges::stable_sort(answer_.fitting, {}, rank);
     std::vector<Candidate> different;
     for (Candidate& each : answer_.fitting) {
       if (!different.empty() && equal(different.back(), each)) {

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "models/operations/blocks.hpp"
-#include "models/plan/conflicts.hpp"
 #include "models/plan/derived.hpp"
 #include "models/plan/layers_per_chunk.hpp"
 #include "models/plan/precision_formats.hpp"
@@ -124,7 +123,7 @@ Bytes least_memory(const PlanQuery& query, const Plan& plan) {
   for (std::size_t c = 0; c < chunks.size(); ++c) held[c % held.size()] += chunks[c] * layer;
   held.front() += vocabulary;
   if (plan.pipeline > 1) held.back() += vocabulary;
-  const std::int64_t parameters = *std::max_element(held.begin(), held.end());
+  const std::int64_t parameters = *std::ranges::max_element(held);
 
   const hardware::DType storage = models::storage_dtype(plan.precision);
   const auto held_from = [&](Zero stage) { return plan.zero >= stage ? plan.replicas() : 1; };

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -60,15 +59,9 @@ class Survey {
   explicit Survey(const PurchaseQuery& query) : query_{query} {}
 
   Finding look(const RentedCluster& site, MissedLimits missed_limits) const {
-    PlanQuery asked;
-    asked.model = query_.model;
-    asked.cluster = hardware::named_cluster(fmt::format("{} x {}", site.rental->node, site.nodes));
-    asked.software = query_.software;
-    asked.global_batch = query_.global_batch;
-    asked.seq_len = query_.seq_len;
-    asked.precision = query_.precision;
+    PlanQuery asked = query_.plan;
     asked.breadth = Breadth::reduced;
-    asked.headroom = query_.headroom;
+    asked.cluster = hardware::named_cluster(fmt::format("{} x {}", site.rental->node, site.nodes));
     if (const auto refused = refusal(asked)) return {std::nullopt, refused->problem, false, 0};
     if (missed_limits == MissedLimits::skip) {
       std::string reason = why_missed_at_peak(asked, site);
@@ -144,8 +137,7 @@ class Survey {
 }  // namespace
 
 std::int64_t PurchaseAnswer::meeting() const {
-  return std::count_if(choices.begin(), choices.end(),
-                       [](const PurchaseChoice& each) { return each.meets; });
+  return std::ranges::count_if(choices, &PurchaseChoice::meets);
 }
 
 std::vector<int> sizes_of(const hardware::Cluster& one_node) {
@@ -195,7 +187,7 @@ class SurveyRun {
   }
 
   bool meets_anywhere() const {
-    return std::any_of(found_.begin(), found_.end(), [](const std::optional<Finding>& each) {
+    return std::ranges::any_of(found_, [](const std::optional<Finding>& each) {
       return each && each->choice && each->choice->meets;
     });
   }

@@ -15,16 +15,11 @@ namespace orrery::scenarios {
 using hardware::Rental;
 
 struct PurchaseQuery {
-  models::Model model;
-  models::Software software;
+  PlanQuery plan;  // searched on each cluster; states neither that nor the breadth
   double tokens = 0;
-  std::int64_t global_batch = 0;
-  std::int64_t seq_len = 0;
-  models::Precision precision = models::Precision::bf16;
   std::optional<Time> deadline;
   std::optional<Money> budget;
   std::vector<Rental> rentals;  // the node types to consider, grouped by type
-  double headroom = models::usual_headroom();
 };
 
 /// A cluster with a plan that fits.

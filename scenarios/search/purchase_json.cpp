@@ -3,6 +3,7 @@
 #include "scenarios/plan_words.hpp"
 #include "scenarios/search/comparison.hpp"
 #include "scenarios/search/purchase_report.hpp"
+#include "sim/output/or_null.hpp"
 
 namespace orrery::scenarios {
 
@@ -39,17 +40,17 @@ Json choice_json(const PurchaseChoice& choice) {
 Json to_json(const PurchaseReport& report) {
   const PurchaseQuery& query = report.query;
   Json json;
-  json["model"] = query.model.name;
-  json["software"] = query.software.name;
+  json["model"] = query.plan.model.name;
+  json["software"] = query.plan.software.name;
   json["tokens"] = query.tokens;
-  json["global_batch"] = query.global_batch;
-  json["seq_len"] = query.seq_len;
-  json["precision"] = models::name(query.precision);
+  json["global_batch"] = query.plan.global_batch;
+  json["seq_len"] = query.plan.seq_len;
+  json["precision"] = models::name(query.plan.precision);
   json["deadline_s"] = query.deadline ? Json(seconds(*query.deadline)) : Json(nullptr);
   json["budget_usd"] = query.budget ? Json(query.budget->count()) : Json(nullptr);
   json["meets"] = report.answer.meeting() > 0;
   const std::string reason = reason_of(report.answer);
-  json["reason"] = reason.empty() ? Json(nullptr) : Json(reason);
+  json["reason"] = or_null(reason);
   json["choices"] = Json::array();
   for (const PurchaseChoice& each : report.answer.choices)
     json["choices"].push_back(choice_json(each));
@@ -60,9 +61,9 @@ Json to_json(const PurchaseReport& report) {
                                   {"nodes", each.nodes},
                                   {"reason", each.reason}});
   }
-  json["indistinguishable_pct"] = 100 * indistinguishable(query.software).others;
-  json["headroom"] = query.headroom;
-  json["sharded_error"] = sharded_json(query.software);
+  json["indistinguishable_pct"] = 100 * indistinguishable(query.plan.software).others;
+  json["headroom"] = query.plan.headroom;
+  json["sharded_error"] = sharded_json(query.plan.software);
   json["plans"] = report.answer.plans;
   json["stopped"] = report.answer.stopped;
   json["assumptions"] = report.assumptions;

@@ -15,10 +15,9 @@ namespace {
 void mark_front(std::vector<PurchaseChoice>& choices) {
   std::vector<PurchaseChoice*> order;
   for (PurchaseChoice& each : choices) order.push_back(&each);
-  std::stable_sort(order.begin(), order.end(),
-                   [](const PurchaseChoice* a, const PurchaseChoice* b) {
-                     return std::tie(a->days, a->cost) < std::tie(b->days, b->cost);
-                   });
+  std::ranges::stable_sort(order, [](const PurchaseChoice* a, const PurchaseChoice* b) {
+    return std::tie(a->days, a->cost) < std::tie(b->days, b->cost);
+  });
   const PurchaseChoice* cheapest = nullptr;
   for (PurchaseChoice* each : order) {
     each->pareto = cheapest == nullptr || each->cost < cheapest->cost;
@@ -36,19 +35,16 @@ void put_in_order(const PurchaseQuery& query, std::vector<PurchaseChoice>& choic
     return fastest_first ? std::tuple{0, each.tight(), days, cost}
                          : std::tuple{0, each.tight(), cost, days};
   };
-  std::stable_sort(
-      choices.begin(), choices.end(),
-      [&](const PurchaseChoice& a, const PurchaseChoice& b) { return rank(a) < rank(b); });
+  std::ranges::stable_sort(choices, {}, rank);
 }
 
 /// Merges node types with equal results into one choice.
 void merge_equals(std::vector<PurchaseChoice>& choices) {
   std::vector<PurchaseChoice> different;
   for (PurchaseChoice& each : choices) {
-    const auto same =
-        std::find_if(different.begin(), different.end(), [&](const PurchaseChoice& other) {
-          return other.nodes == each.nodes && other.days == each.days && other.cost == each.cost;
-        });
+    const auto same = std::ranges::find_if(different, [&](const PurchaseChoice& other) {
+      return other.nodes == each.nodes && other.days == each.days && other.cost == each.cost;
+    });
     if (same != different.end()) {
       same->also.push_back(each.rental.node);
     } else {

@@ -17,8 +17,6 @@ namespace orrery::scenarios {
 
 namespace {
 
-using Align = TextTable::Align;
-
 std::string days_of(double days) {
   return days >= 10 ? fmt::format("{:.1f}", days) : fmt::format("{:.2f}", days);
 }
@@ -39,16 +37,13 @@ std::string words_of(const PurchaseChoice& choice) {
 std::string reason_of(const PurchaseAnswer& answer) {
   if (answer.meeting() > 0) return {};
   if (answer.stopped && answer.choices.empty()) return "stopped before a cluster was found";
-  const bool any_rented = std::any_of(answer.impossible.begin(), answer.impossible.end(),
-                                      [](const Impossible& each) { return each.rented; });
+  const bool any_rented = std::ranges::any_of(answer.impossible, &Impossible::rented);
   if (answer.choices.empty() && !any_rented)
     return "the catalogue has no rental offer for such clusters";
   if (answer.choices.empty()) return "no cluster can train this model with this batch";
   const auto& all = answer.choices;
-  const auto fastest = std::min_element(
-      all.begin(), all.end(), [](const auto& a, const auto& b) { return a.days < b.days; });
-  const auto cheapest = std::min_element(
-      all.begin(), all.end(), [](const auto& a, const auto& b) { return a.cost < b.cost; });
+  const auto fastest = std::ranges::min_element(all, {}, &PurchaseChoice::days);
+  const auto cheapest = std::ranges::min_element(all, {}, &PurchaseChoice::cost);
   return fmt::format("no cluster meets deadline and budget; closest: {}; fastest: {}; cheapest: {}",
                      words_of(all.front()), words_of(*fastest), words_of(*cheapest));
 }
@@ -77,26 +72,18 @@ std::string limits(const PurchaseQuery& query) {
 
 std::string title(const PurchaseReport& report, const ReportOptions& options) {
   const PurchaseQuery& query = report.query;
-  return toned(fmt::format("Clusters to train {} on {:.4g} B tokens", query.model.name,
+  return toned(fmt::format("Clusters to train {} on {:.4g} B tokens", query.plan.model.name,
                            query.tokens / 1e9),
                Tone::bold, options.colour) +
-         fmt::format("\n{} sequences of {} tokens a step · {} · {}{}\n", query.global_batch,
-                     query.seq_len, models::name(query.precision), query.software.name,
-                     limits(query)) +
+         fmt::format("\n{} sequences of {} tokens a step · {} · {}{}\n", query.plan.global_batch,
+                     query.plan.seq_len, models::name(query.plan.precision),
+                     query.plan.software.name, limits(query)) +
          (report.defaults.empty() ? "" : fmt::format("Not stated, assumed: {}\n", report.defaults));
 }
 
 TextTable empty_table() {
-  return TextTable{{{"#"},
-                    {"cluster", Align::left},
-                    {"GPUs"},
-                    {"days"},
-                    {"cost"},
-                    {"$/GPU-h"},
-                    {"MFU"},
-                    {"memory"},
-                    {"fit", Align::left},
-                    {"", Align::left}}};
+  return TextTable{
+      {"#", "<cluster", "GPUs", "days", "cost", "$/GPU-h", "MFU", "memory", "<fit", "<"}};
 }
 
 void add_row(TextTable& table, const PurchaseChoice& each, const std::string& number) {
@@ -138,8 +125,8 @@ std::string front(const PurchaseReport& report, const ReportOptions& options) {
   for (const PurchaseChoice& each : report.answer.choices) {
     if (each.pareto) order.push_back(&each);
   }
-  std::sort(order.begin(), order.end(),
-            [](const PurchaseChoice* a, const PurchaseChoice* b) { return a->days < b->days; });
+  std::ranges::sort(
+      order, [](const PurchaseChoice* a, const PurchaseChoice* b) { return a->days < b->days; });
   TextTable table = empty_table();
   for (const PurchaseChoice* each : order) add_row(table, *each, "");
   return heading("◆ No cluster is both faster and cheaper than these", options) +
@@ -159,11 +146,11 @@ std::string cautions(const PurchaseReport& report, const ReportOptions& options)
   if (choices.front().tight()) {
     text += "\n" + paragraph(fmt::format("The first choice fits tightly: it leaves less than "
                                          "{:.1f} % of the memory free (--headroom).",
-                                         100 * report.query.headroom),
+                                         100 * report.query.plan.headroom),
                              2, options);
   }
   for (std::size_t i = 0; i < rows_of(report); ++i) {
-    const auto note = sharded_note(choices[i].plan.placed.plan, report.query.software);
+    const auto note = sharded_note(choices[i].plan.placed.plan, report.query.plan.software);
     if (note) return text + "\n" + paragraph(*note, 2, options);
   }
   return text;
@@ -204,8 +191,8 @@ std::string next(const PurchaseReport& report, const ReportOptions& options) {
          fmt::format(
              "  orrery plan --model {} --cluster '{} x {}' --global-batch {} --seq-len {}"
              " --precision {}{}\n",
-             report.model, best.rental.node, best.nodes, report.query.global_batch,
-             report.query.seq_len, models::name(report.query.precision),
+             report.model, best.rental.node, best.nodes, report.query.plan.global_batch,
+             report.query.plan.seq_len, models::name(report.query.plan.precision),
              report.software.empty() ? "" : " --software " + report.software);
 }
 

@@ -7,6 +7,7 @@
 #include "hardware/catalogue.hpp"
 #include "models/prediction/fit.hpp"
 #include "scenarios/sections.hpp"
+#include "scenarios/tokens.hpp"
 #include "sim/input/text.hpp"
 
 namespace orrery::scenarios {
@@ -54,6 +55,11 @@ double read_headroom_flag(const std::optional<std::string>& text) {
                                  printable(*text, 60))};
   }
   return percent / 100;
+}
+
+double read_tokens_flag(const std::string& text) {
+  if (const auto tokens = parse_tokens(text)) return *tokens;
+  throw InputError{"--tokens", fmt::format("expected {}, found '{}'", tokens_form, text)};
 }
 
 std::string flag_of_pointer(const std::string& pointer) {

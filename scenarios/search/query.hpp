@@ -3,7 +3,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "hardware/cluster.hpp"
 #include "models/model/model.hpp"
@@ -30,6 +29,9 @@ double read_headroom_flag(const std::optional<std::string>& text);
 inline constexpr const char* headroom_help =
     "Share of memory to leave free, such as 6%; a plan that leaves less is marked 'tight' (the "
     "median error of predicted memory peaks)";
+
+/// Tokens to train on. Errors  `--tokens: expected ..., found 'x'`
+double read_tokens_flag(const std::string& text);
 
 /// The flag for a JSON pointer of a refusal: "/plan/seq_len" is --seq-len.
 std::string flag_of_pointer(const std::string& pointer);

@@ -3,7 +3,6 @@
 // and rate) and as one self-contained HTML page with hover names, click to highlight a box's
 // cables, zoom by wheel, pan by dragging, and search by name.
 
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -116,8 +116,6 @@ std::string rate_text(const Json& rate) {
   return format(Bandwidth{rate.get<double>()});
 }
 
-using Align = TextTable::Align;
-
 std::string fabric_text(const Json& fabric, bool colour) {
   const Json pxn = fabric["pxn"];
   std::string text =
@@ -126,17 +124,16 @@ std::string fabric_text(const Json& fabric, bool colour) {
                   pxn.is_null()     ? ""
                   : pxn.get<bool>() ? ", PXN"
                                     : ", no PXN");
-  TextTable switches{
-      {{"switches", Align::left}, {"count"}, {"first", Align::left}, {"last", Align::left}}};
+  TextTable switches{{"<switches", "count", "<first", "<last"}};
   for (const Json& row : fabric["switches"]) {
     switches.add({row["kind"], row["count"].dump(), row["first"], row["last"]});
   }
-  TextTable cables{{{"cables", Align::left}, {"count"}, {"rate each way"}}};
+  TextTable cables{{"<cables", "count", "rate each way"}};
   for (const Json& row : fabric["cables"]) {
     cables.add({row["from"].get<std::string>() + " to " + row["to"].get<std::string>(),
                 row["count"].dump(), rate_text(row["bytes_per_s"])});
   }
-  TextTable paths{{{"paths", Align::left}, {"cables"}, {"latency"}, {"nodes"}}};
+  TextTable paths{{"<paths", "cables", "latency", "nodes"}};
   for (const Json& row : fabric["paths"]) {
     paths.add({row["from"].get<std::string>() + " to " + row["to"].get<std::string>(),
                row["cables"].dump(), format(from_seconds(row["latency_s"].get<double>())),
@@ -235,7 +232,7 @@ std::string node_text(const Json& facts, bool colour) {
       fmt::format("node {}: GPUs {}, NICs {}{}\n", facts["name"].get<std::string>(),
                   facts["gpus"].dump(), facts["nics"].dump(),
                   facts["stated"].get<bool>() ? "" : "; cables follow from its kind and counts");
-  TextTable ways{{{"inside", Align::left}, {"rate"}, {"by way of", Align::left}}};
+  TextTable ways{{"<inside", "rate", "<by way of"}};
   for (const Json& row : facts["paths"]) {
     const bool joined = !row["way"].is_null();
     ways.add({row["from"].get<std::string>() + " to " + row["to"].get<std::string>(),

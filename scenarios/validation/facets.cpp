@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <map>
 #include <utility>
 
 #include "models/plan/fields.hpp"

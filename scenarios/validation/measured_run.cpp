@@ -1,7 +1,6 @@
 #include "scenarios/validation/measured_run.hpp"
 
 #include <regex>
-#include <string>
 
 #include "models/plan/fields.hpp"
 #include "sim/errors.hpp"

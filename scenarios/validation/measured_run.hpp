@@ -2,6 +2,7 @@
 // One published training run, as a line of a CSV file states it. What the line leaves empty stays
 // empty here; `question_of` fills it in.
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -34,7 +35,7 @@ struct MeasuredRun {
   std::optional<std::int64_t> count(std::string_view key) const;
   /// The run without its name and results: equal for repeats of one measurement.
   MeasuredRun question() const;
-  bool operator==(const MeasuredRun& other) const = default;
+  auto operator<=>(const MeasuredRun& other) const = default;
 };
 
 /// Every line of a table of training runs. Column `run`, or `id`, names the line.

@@ -61,29 +61,17 @@ std::string facet_table(const char* heading, const std::string& name,
   return text;
 }
 
-std::vector<const RunResult*> worst_of(const std::vector<RunResult>& results) {
-  std::vector<const RunResult*> scored;
-  for (const RunResult& each : results) {
-    if (each.scored()) scored.push_back(&each);
-  }
-  // Logarithms, so that twice and half the measured time are equally wrong.
-  std::stable_sort(scored.begin(), scored.end(), [](const RunResult* a, const RunResult* b) {
-    const auto size = [](const RunResult* each) {
-      return std::abs(std::log(1 + *each->error_pct / 100));
-    };
-    return size(a) > size(b);
-  });
-  scored.resize(std::min(scored.size(), worst_rows));
-  return scored;
-}
-
 std::string worst_table(const std::vector<MeasuredRun>& runs,
                         const std::vector<RunResult>& results) {
   std::string text =
       "\n## The worst twenty\n\nSorted by the factor between prediction and measurement. What is "
       "known of each run comes from the other runs.\n\n| run | stack | model | measured | "
       "predicted | error | what is known |\n|---|---|---|--:|--:|--:|---|\n";
-  for (const RunResult* each : worst_of(results)) {
+  // Logarithms, so that twice and half the measured time are equally wrong.
+  const auto size = [](const RunResult& each) {
+    return std::abs(std::log(1 + *each.error_pct / 100));
+  };
+  for (const RunResult* each : worst_of(results, worst_rows, size)) {
     const MeasuredRun& run = runs[each->row];
     text +=
         fmt::format("| {} | {} | {}, {} GPUs | {:.3g} s | {:.3g} s | {:+.0f} % | {} |\n", run.run,
@@ -116,11 +104,7 @@ std::string reasons_table(const char* title, const Reasons& reasons) {
 }
 
 std::string unscored(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results) {
-  Reasons unscored, skipped;
-  for (const RunResult& each : results) {
-    Reasons& reasons = each.simulated() ? unscored : skipped;
-    reasons.add(each.left_out_because(), runs[each.row].run);
-  }
+  const auto [unscored, skipped] = left_out_of(runs, results);
   return reasons_table("Simulated, not scored", unscored) + reasons_table("Not simulated", skipped);
 }
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 
@@ -26,8 +25,8 @@ std::vector<std::string> coloured_stacks(const std::vector<MeasuredRun>& runs,
     if (each.scored()) ++counts[runs[each.row].software];
   }
   std::vector<std::pair<std::string, std::size_t>> sorted(counts.begin(), counts.end());
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::stable_sort(sorted,
+                           [](const auto& a, const auto& b) { return a.second > b.second; });
   std::vector<std::string> stacks;
   for (const auto& [stack, rows] : sorted) {
     if (rows >= least_rows_with_a_colour && stacks.size() < svg_colours.size())
@@ -116,7 +115,7 @@ class Scatter {
   }
 
   const char* colour_of(const std::string& stack) const {
-    const auto found = std::find(stacks_.begin(), stacks_.end(), stack);
+    const auto found = std::ranges::find(stacks_, stack);
     return found == stacks_.end() ? colour_of_the_rest
                                   : svg_colours[static_cast<std::size_t>(found - stacks_.begin())];
   }
@@ -142,7 +141,7 @@ class Spreads {
       rows += svg_text(box_.left - 8, down + 4, "by " + facet.column,
                        "text-anchor='end' font-weight='bold'");
       down += pitch;
-      for (const auto& [value, errors] : errors_of(facet)) {
+      for (const auto& [value, errors] : errors_by(results_, facet.cells)) {
         rows += row(value.empty() ? "not stated" : value, errors, down);
         down += pitch;
       }
@@ -153,14 +152,6 @@ class Spreads {
  private:
   static constexpr double pitch = 15;  // pixels from row to row
   static constexpr double edge = 40;   // the axis runs from -40 % to +40 %
-
-  std::map<std::string, std::vector<double>> errors_of(const Grouping& facet) const {
-    std::map<std::string, std::vector<double>> errors;
-    for (const RunResult& each : results_) {
-      if (each.scored()) errors[facet.cells[each.row]].push_back(*each.error_pct);
-    }
-    return errors;
-  }
 
   double x(double percent) const {
     return box_.left + box_.width * (std::clamp(percent, -edge, edge) + edge) / (2 * edge);
@@ -199,8 +190,8 @@ class Spreads {
 
 std::string picture_of(const std::vector<MeasuredRun>& runs,
                        const std::vector<RunResult>& results) {
-  const bool any = std::any_of(results.begin(), results.end(),
-                               [](const RunResult& each) { return each.scored(); });
+  const bool any =
+      std::ranges::any_of(results, [](const RunResult& each) { return each.scored(); });
   constexpr double width = 1160, height = 720;
   if (!any) return svg_document(width, height, svg_text(40, 40, "no run is scored", ""));
   return svg_document(width, height,

@@ -18,6 +18,16 @@ std::string first_few(const std::vector<std::string>& runs) {
 
 }  // namespace
 
+std::pair<Reasons, Reasons> left_out_of(const std::vector<MeasuredRun>& runs,
+                                        const std::vector<RunResult>& results) {
+  std::pair<Reasons, Reasons> both;
+  for (const RunResult& each : results) {
+    Reasons& reasons = each.simulated() ? both.first : both.second;
+    reasons.add(each.left_out_because(), runs[each.row].run);
+  }
+  return both;
+}
+
 std::string Reasons::lines() const {
   std::string text;
   for (const auto& [reason, runs] : runs_) {

@@ -3,7 +3,10 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "scenarios/validation/validation.hpp"
 
 namespace orrery::scenarios {
 
@@ -21,5 +24,9 @@ class Reasons {
  private:
   std::map<std::string, std::vector<std::string>> runs_;
 };
+
+/// Why runs are not scored: those that were simulated, and those that were not.
+std::pair<Reasons, Reasons> left_out_of(const std::vector<MeasuredRun>& runs,
+                                        const std::vector<RunResult>& results);
 
 }  // namespace orrery::scenarios

@@ -1,7 +1,6 @@
 // The record of prediction errors that a validation writes and predictions read:
 // models/prediction/published_errors.json.
 
-#include <algorithm>
 #include <cmath>
 #include <set>
 

@@ -22,6 +22,26 @@ ErrorSummary summary_of(const std::vector<double>& errors) {
           .bias = quantile(errors, 0.5)};
 }
 
+std::optional<ErrorSummary> summary_if_any(const std::vector<double>& errors) {
+  return errors.empty() ? std::nullopt : std::optional{summary_of(errors)};
+}
+
+Json to_json(const std::optional<ErrorSummary>& summary) {
+  Json json{{"rows", summary ? summary->rows : 0}};
+  add_errors(json, summary);
+  return json;
+}
+
+void add_errors(Json& json, const std::optional<ErrorSummary>& summary) {
+  const auto figure = [&](double ErrorSummary::*of) {
+    return summary ? Json((*summary).*of) : Json(nullptr);
+  };
+  json["median_abs_error_pct"] = figure(&ErrorSummary::median);
+  json["mean_abs_error_pct"] = figure(&ErrorSummary::mean);
+  json["p90_abs_error_pct"] = figure(&ErrorSummary::p90);
+  json["bias_pct"] = figure(&ErrorSummary::bias);
+}
+
 namespace {
 
 constexpr std::size_t least_contenders = 4;
@@ -30,19 +50,14 @@ constexpr double least_gap = 1.05;     // slower over faster of a pair
 
 bool spreads(const std::vector<RankedRun>& group) {
   if (group.size() < least_contenders) return false;
-  const auto faster = [](const RankedRun& a, const RankedRun& b) {
-    return a.measured < b.measured;
-  };
-  const auto [fastest, slowest] = std::minmax_element(group.begin(), group.end(), faster);
+  const auto [fastest, slowest] = std::ranges::minmax_element(group, {}, &RankedRun::measured);
   return slowest->measured > least_spread * fastest->measured;
 }
 
 /// Regret in percent: how much longer the plan predicted fastest took than the fastest measured
 /// one.
 double regret_of(const std::vector<RankedRun>& group) {
-  const auto chosen = std::min_element(
-      group.begin(), group.end(),
-      [](const RankedRun& a, const RankedRun& b) { return a.predicted < b.predicted; });
+  const auto chosen = std::ranges::min_element(group, {}, &RankedRun::predicted);
   double best = chosen->measured;
   for (const RankedRun& each : group) best = std::min(best, each.measured);
   return 100 * (chosen->measured / best - 1);

@@ -2,9 +2,11 @@
 // Summaries of prediction errors, and how well predictions rank plans.
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "sim/input/document.hpp"
 #include "sim/statistics.hpp"
 
 namespace orrery::scenarios {
@@ -17,6 +19,12 @@ struct ErrorSummary {
 };
 /// Errors  an empty list: ContractError
 ErrorSummary summary_of(const std::vector<double>& errors);
+std::optional<ErrorSummary> summary_if_any(const std::vector<double>& errors);
+/// `{rows, median_abs_error_pct, mean_abs_error_pct, p90_abs_error_pct, bias_pct}`; without errors
+/// 0 rows and nulls.
+Json to_json(const std::optional<ErrorSummary>& summary);
+/// Adds the same members but rows.
+void add_errors(Json& json, const std::optional<ErrorSummary>& summary);
 
 /// One run of a group whose plans are ranked against each other.
 struct RankedRun {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
+#include <functional>
 
 #include "models/plan/precision_formats.hpp"
 #include "models/prediction/prediction.hpp"
@@ -129,18 +129,35 @@ std::vector<RunResult> validate(const std::vector<MeasuredRun>& runs,
   return results;
 }
 
+std::map<std::string, std::vector<double>> errors_by(const std::vector<RunResult>& results,
+                                                     const std::vector<std::string>& cells) {
+  std::map<std::string, std::vector<double>> errors;
+  for (const RunResult& each : results) {
+    if (each.scored()) errors[cells[each.row]].push_back(*each.error_pct);
+  }
+  return errors;
+}
+
+std::vector<const RunResult*> worst_of(const std::vector<RunResult>& results, std::size_t most,
+                                       double (*size)(const RunResult& each)) {
+  std::vector<const RunResult*> scored;
+  for (const RunResult& each : results) {
+    if (each.scored()) scored.push_back(&each);
+  }
+  std::ranges::stable_sort(scored, std::greater{},
+                           [&](const RunResult* each) { return size(*each); });
+  scored.resize(std::min(scored.size(), most));
+  return scored;
+}
+
 namespace {
 
 constexpr std::size_t least_rows_of_a_stack = 10;
 
 std::map<std::string, ErrorSummary> summaries_by(const std::vector<RunResult>& results,
                                                  const std::vector<std::string>& cells) {
-  std::map<std::string, std::vector<double>> errors;
-  for (const RunResult& each : results) {
-    if (each.scored()) errors[cells[each.row]].push_back(*each.error_pct);
-  }
   std::map<std::string, ErrorSummary> summaries;
-  for (const auto& [value, list] : errors) summaries[value] = summary_of(list);
+  for (const auto& [value, list] : errors_by(results, cells)) summaries[value] = summary_of(list);
   return summaries;
 }
 
@@ -159,20 +176,6 @@ using Cut = std::array<std::string, 3>;
 Cut cut_of(const MeasuredRun& run) {
   return {run.stated("tensor"), run.stated("pipeline"), run.stated("micro_batch")};
 }
-
-/// Numbers plans in the order of their first runs.
-class Plans {
- public:
-  std::size_t number_of(const MeasuredRun& run) {
-    const auto at = std::find(seen_.begin(), seen_.end(), run.question());
-    const auto number = static_cast<std::size_t>(at - seen_.begin());
-    if (at == seen_.end()) seen_.push_back(run.question());
-    return number;
-  }
-
- private:
-  std::vector<MeasuredRun> seen_;
-};
 
 std::optional<double> mean_over_stacks(const std::vector<MeasuredRun>& runs,
                                        const std::vector<RunResult>& results) {
@@ -219,7 +222,7 @@ Scores figures_of(const std::vector<MeasuredRun>& runs, const std::vector<RunRes
   scores.rows = results.size();
   std::vector<double> errors;
   std::vector<RankedRun> ranked_runs;
-  Plans plans;
+  std::map<MeasuredRun, std::size_t> plans;  // in the order of their first runs
   std::map<Cut, std::size_t> cuts;
   for (const RunResult& each : results) {
     scores.simulated += each.simulated() ? 1 : 0;
@@ -230,11 +233,11 @@ Scores figures_of(const std::vector<MeasuredRun>& runs, const std::vector<RunRes
     ranked_runs.push_back({.group = group_of(run),
                            .measured = *run.step_time,
                            .predicted = *each.predicted,
-                           .plan = plans.number_of(run),
+                           .plan = plans.try_emplace(run.question(), plans.size()).first->second,
                            .cut = cuts.try_emplace(cut_of(run), cuts.size()).first->second});
   }
   scores.scored = errors.size();
-  if (!errors.empty()) scores.errors = summary_of(errors);
+  scores.errors = summary_if_any(errors);
   scores.mean_over_stacks = mean_over_stacks(runs, results);
   for (const Grouping& each : groupings) {
     scores.by.emplace_back(each.column, summaries_by(results, each.cells));
@@ -249,7 +252,7 @@ Scores figures_of(const std::vector<MeasuredRun>& runs, const std::vector<RunRes
 std::vector<std::string> groups_apart(const std::vector<RunResult>& results) {
   std::vector<std::string> groups;
   for (const RunResult& each : results) {
-    const bool fresh = std::find(groups.begin(), groups.end(), each.apart) == groups.end();
+    const bool fresh = std::ranges::find(groups, each.apart) == groups.end();
     if (!each.apart.empty() && fresh) groups.push_back(each.apart);
   }
   return groups;

@@ -79,6 +79,14 @@ struct Grouping {
   std::vector<std::string> cells;  // by row
 };
 
+/// Errors of scored runs in percent, by the cell of each.
+std::map<std::string, std::vector<double>> errors_by(const std::vector<RunResult>& results,
+                                                     const std::vector<std::string>& cells);
+
+/// At most `most` scored results, those with the largest `size` first.
+std::vector<const RunResult*> worst_of(const std::vector<RunResult>& results, std::size_t most,
+                                       double (*size)(const RunResult& each));
+
 struct MemoryScore {
   std::size_t rows = 0;
   double median = 0, p90 = 0;  // of |error|, percent

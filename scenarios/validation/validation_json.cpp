@@ -1,23 +1,11 @@
 // The JSON of `orrery validate --json`; missing values are null.
 
 #include "scenarios/validation/validation.hpp"
+#include "sim/output/or_null.hpp"
 
 namespace orrery::scenarios {
 
 namespace {
-
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-Json text_or_null(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(text);
-}
-
-Json count_or_null(const std::optional<Bytes>& bytes) {
-  return bytes ? Json(bytes->count()) : Json(nullptr);
-}
 
 Json skipped_json(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results) {
   Json skipped = Json::array();
@@ -45,31 +33,25 @@ Json by_json(const Scores& scores) {
 Json run_json(const MeasuredRun& run, const RunResult& result) {
   return {{"run", run.run},
           {"scored", result.scored()},
-          {"not_scored_because", text_or_null(result.left_out_because())},
-          {"apart", text_or_null(result.apart)},
+          {"not_scored_because", or_null(result.left_out_because())},
+          {"apart", or_null(result.apart)},
           {"measured_step_time_s", or_null(run.step_time)},
           {"predicted_step_time_s", or_null(result.predicted)},
           {"error_pct", or_null(result.error_pct)},
           {"uncertainty", {{"p10", or_null(result.p10)}, {"p90", or_null(result.p90)}}},
-          {"measured_peak_memory_bytes", count_or_null(result.measured_memory)},
-          {"predicted_peak_memory_bytes", count_or_null(result.predicted_memory)},
+          {"measured_peak_memory_bytes", or_null(result.measured_memory)},
+          {"predicted_peak_memory_bytes", or_null(result.predicted_memory)},
           {"predicted_peak_memory_range_bytes",
            {{"least", result.need.least.count()}, {"most", result.need.most.count()}}},
           {"fits", result.fits},
-          {"doubt", result.predicted ? text_or_null(doubt_of(run, *result.predicted)) : nullptr},
+          {"doubt", result.predicted ? or_null(doubt_of(run, *result.predicted)) : nullptr},
           {"assumptions", result.assumptions}};
 }
 
 void add_figures(Json& json, const Scores& scores) {
-  const auto error = [&](double ErrorSummary::*figure) {
-    return scores.errors ? Json((*scores.errors).*figure) : Json(nullptr);
-  };
   const bool ranked = scores.ranking.groups > 0;
   json["scored"] = scores.scored;
-  json["median_abs_error_pct"] = error(&ErrorSummary::median);
-  json["mean_abs_error_pct"] = error(&ErrorSummary::mean);
-  json["p90_abs_error_pct"] = error(&ErrorSummary::p90);
-  json["bias_pct"] = error(&ErrorSummary::bias);
+  add_errors(json, scores.errors);
   json["mean_over_stacks_pct"] = or_null(scores.mean_over_stacks);
   json["by"] = by_json(scores);
   json["ranking"] = {

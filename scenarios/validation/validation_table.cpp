@@ -55,14 +55,8 @@ std::string grouping_table(const std::string& column,
 
 std::string worst_table(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
                         std::size_t worst) {
-  std::vector<const RunResult*> scored;
-  for (const RunResult& each : results) {
-    if (each.scored()) scored.push_back(&each);
-  }
-  std::stable_sort(scored.begin(), scored.end(), [](const RunResult* a, const RunResult* b) {
-    return std::abs(*a->error_pct) > std::abs(*b->error_pct);
-  });
-  scored.resize(std::min(scored.size(), worst));
+  const auto scored =
+      worst_of(results, worst, [](const RunResult& each) { return std::abs(*each.error_pct); });
   if (scored.empty()) return {};
   std::string text = fmt::format("\n{:<20} {:<22} {:<26} {:>11} {:>11} {:>9}\n", "worst", "stack",
                                  "model", "measured", "predicted", "error");
@@ -90,11 +84,7 @@ std::string titled(const char* title, const Reasons& reasons) {
 
 std::string unscored_tables(const std::vector<MeasuredRun>& runs,
                             const std::vector<RunResult>& results) {
-  Reasons unscored, skipped;
-  for (const RunResult& each : results) {
-    Reasons& reasons = each.simulated() ? unscored : skipped;
-    reasons.add(each.left_out_because(), runs[each.row].run);
-  }
+  const auto [unscored, skipped] = left_out_of(runs, results);
   return titled("simulated, not scored", unscored) + titled("skipped", skipped);
 }
 

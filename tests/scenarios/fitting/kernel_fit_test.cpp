@@ -26,8 +26,7 @@ hardware::Gpu round_gpu() {
 }
 
 std::map<std::string, double> named(const KernelFit& fit) {
-  const auto parameters = fit.parameters();
-  return {parameters.begin(), parameters.end()};
+  return {fit.parameters.begin(), fit.parameters.end()};
 }
 
 std::vector<KernelSample> samples_of(const std::vector<MeasuredKernel>& rows,
@@ -131,7 +130,7 @@ TEST_CASE("A GEMM table with fewer rows than parameters has no fit") {
   const hardware::Gpu gpu = round_gpu();
   auto rows = planted_gemms("bf16", 2, false);
   rows.resize(3);
-  CHECK(fit_gemm(samples_of(rows, gpu), Residual::nearest) == nullptr);
+  CHECK_FALSE(fit_gemm(samples_of(rows, gpu), Residual::nearest));
 }
 
 TEST_CASE("A fused attention fit finds its share of peak and how short sequences lose it") {

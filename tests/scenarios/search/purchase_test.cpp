@@ -16,11 +16,11 @@ namespace {
 PurchaseQuery small_purchase_query() {
   const PlanQuery plan = plan_query("gpt2", "dgx-h100", 1, 1024);
   PurchaseQuery query;
-  query.model = plan.model;
-  query.software = plan.software;
+  query.plan.model = plan.model;
+  query.plan.software = plan.software;
   query.tokens = 1e10;
-  query.global_batch = 64;
-  query.seq_len = 1024;
+  query.plan.global_batch = 64;
+  query.plan.seq_len = 1024;
   query.rentals = {{"dgx-h100", Price{4}, "a list of 2026"}, {"dgx-a100-80gb", Price{1}, "2025"}};
   return query;
 }
@@ -117,11 +117,11 @@ TEST_CASE("A cluster that its GPUs' peak rules out is named with the reason") {
   PurchaseQuery query = small_purchase_query();
   // 3 x forward FLOPs of 10^10 tokens over the dense peak of 8 GPUs take a time that one node
   // cannot beat; the deadline is a little less, which larger clusters keep.
-  const double flops = 3 * models::forward_flops_per_token(query.model, 1024) * 1e10;
+  const double flops = 3 * models::forward_flops_per_token(query.plan.model, 1024) * 1e10;
   const auto peak = hardware::named_gpu("h100-sxm-80gb").peak(hardware::DType::bf16);
   const double ideal = flops / (8 * peak->count());
   query.deadline = from_seconds(ideal * 0.99);
-  query.global_batch = 1024;
+  query.plan.global_batch = 1024;
   query.rentals.pop_back();
   const PurchaseAnswer answer = search_purchases(query, {2, {}});
   REQUIRE(answer.meeting() > 0);
@@ -207,7 +207,8 @@ TEST_CASE("A cluster on which a model fits tightly is not the first choice") {
   Bytes least = memory;
   for (const PurchaseChoice& each : free.choices)
     least = std::min(least, each.plan.estimate.memory);
-  query.headroom = 1 - ratio(least + 1_MiB, memory);  // the smallest fits well, most others do not
+  query.plan.headroom =
+      1 - ratio(least + 1_MiB, memory);  // the smallest fits well, most others do not
   const PurchaseAnswer answer = search_purchases(query, {2, {}});
   const auto tight = [](const PurchaseChoice& each) { return each.tight(); };
   REQUIRE(std::any_of(answer.choices.begin(), answer.choices.end(), tight));
