@@ -123,6 +123,22 @@ TEST_CASE("Adapters are cut over tensor ranks as their matrices are, the narrow 
   check(program);
 }
 
+TEST_CASE("Latent attention's matrices have adapters as queries, keys and values do") {
+  // DeepSeek V2, rank 16: queries 5120 -> 1536 -> 128 x 192, keys and values 5120 -> 512 + 64 and
+  // 512 -> 128 x 256, projection 16384 -> 5120. 60 layers.
+  const auto adapters = [](const std::string& targets) {
+    const Program program = lower(
+        question("deepseek-v2", "dgx-h100 x 1",
+                 "data=8,expert=8,global_batch=8,seq_len=1024,task=lora,lora_targets=" + targets,
+                 "generic"));
+    check(program);
+    return program.classes.front().parameters;
+  };
+  const std::int64_t latent = 5120 + 1536 + 1536 + 24'576 + 5120 + 576 + 512 + 32'768;
+  CHECK(adapters("qkv") == 60 * 16 * latent);
+  CHECK(adapters("qkv:projection") == 60 * 16 * (latent + 16'384 + 5120));
+}
+
 TEST_CASE("A frozen reference goes forward and holds its weights, nothing more") {
   const Program plain = lower(llama("data=8,global_batch=8"));
   const Program dpo = lower(llama("task=dpo,data=8,global_batch=8"));
