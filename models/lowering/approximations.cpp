@@ -50,6 +50,7 @@ std::string of_experts(const BlockInputs& inputs) {
   if (!inputs.software.runs.keeps_expert_outputs) {
     return "experts whose outputs the software does not keep until backward";
   }
+  if (adapts_mlps(plan)) return "adapters of experts";
   if (inputs.model.mlp_bias && expert_tensor_of(plan) > 1) {
     return "expert biases with expert tensor parallelism";
   }

@@ -76,7 +76,7 @@ void BucketReduction::hold(RankClass& ranks, std::string name, BufferKind kind, 
 std::vector<Instruction> BucketReduction::plain(std::uint32_t rank_class, const Segment& segment,
                                                 std::uint16_t chunk) {
   std::vector<Instruction> made;
-  if (program_.shards() > 1) {
+  if (program_.shards() > 1 && segment.parameters > 0) {
     JointCollective joint = reduction_of(program_, rank_class, segment);
     const auto copies = reduction_of_copies(program_, joint);
     made.push_back(add(std::move(joint), chunk));

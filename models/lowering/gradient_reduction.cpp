@@ -88,7 +88,7 @@ class GradientReducer {
     std::vector<Segment> segments = segments_of(program_, program_.phases[slot.target], bucket_);
     std::vector<Instruction> in_order, waiting;
     for (Segment& segment : segments) {
-      if (segment.parameters == 0) {  // no gradient to reduce: frozen, or made by weight gradients
+      if (segment.all_parameters() == 0) {  // frozen, or made by weight gradients
         if (overlap) in_order.push_back(part_of(slot, std::move(segment)));
         continue;
       }

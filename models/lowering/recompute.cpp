@@ -63,8 +63,8 @@ bool feeds_others(const Block& forward, std::string_view operand, const Repetiti
   return false;
 }
 
-/// Sets the roles of operands in backward: forward's input is a saved operand; what backward
-/// remakes is a temporary, unless an operation that is not repeated needs it saved.
+/// Sets the roles of operands in backward: what backward remakes is a temporary, unless an
+/// operation that is not repeated needs it saved.
 void settle_roles(const Block& forward, Block& backward, const std::vector<Operation>& again,
                   const Repetition& which) {
   for (const Operation& op : again) {
@@ -73,23 +73,19 @@ void settle_roles(const Block& forward, Block& backward, const std::vector<Opera
       const bool made = written.role == Role::saved || written.role == Role::output;
       if (made && !feeds_others(forward, written.name, which)) written.role = Role::temporary;
     }
-    for (const OperandId id : op.reads) {
-      Operand& read = backward.operands[id];
-      if (read.role == Role::input) read.role = Role::saved;
-    }
   }
 }
 
-/// Saves what repeated operations read but do not remake, and of which only copies in few bits were
-/// saved until now.
+/// Saves what repeated operations read but do not remake: forward's input, and that of which only
+/// copies in few bits were saved until now.
 void keep_what_is_read(Block& forward, Block& backward, const Repetition& which) {
   std::vector<bool> made(forward.operands.size(), false);
   for (std::size_t i = 0; i < forward.operations.size(); ++i) {
     if (!which.repeats(i)) continue;
     for (const OperandId id : forward.operations[i].reads) {
       Operand& read = forward.operands[id];
-      if (made[id] || read.role != Role::temporary) continue;
-      read.role = Role::saved;
+      if (made[id] || (read.role != Role::temporary && read.role != Role::input)) continue;
+      if (read.role == Role::temporary) read.role = Role::saved;
       backward.operands[backward.add(read)].role = Role::saved;
     }
     for (const OperandId id : forward.operations[i].writes) made[id] = true;

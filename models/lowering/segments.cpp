@@ -4,6 +4,7 @@
 #include <limits>
 #include <string>
 
+#include "models/plan/derived.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::models {
@@ -83,7 +84,9 @@ std::vector<Segment> segments_of(const Program& program, const Phase& phase, std
 std::int64_t bucket_elements(const BlockInputs& inputs) {
   const Bytes own = inputs.plan.bucket, usual = inputs.software.overlap.bucket;
   const Bytes wanted = own.count() > 0 ? own : usual;
-  if (wanted.count() == 0) return std::numeric_limits<std::int64_t>::max();
+  if (wanted.count() == 0) {
+    return shards_gradients(inputs.plan) ? 1 : std::numeric_limits<std::int64_t>::max();
+  }
   const DType gradient = gradient_dtype(inputs.plan, inputs.software);
   return std::max<std::int64_t>(1, wanted.count() * 8 / bits(gradient));
 }

@@ -34,7 +34,8 @@ struct Segment {
 std::vector<Segment> segments_of(const Program& program, const Phase& phase, std::int64_t full);
 
 /// Elements of a gradient bucket: from the plan, else from the software; if neither states a size,
-/// one bucket holds all.
+/// one bucket holds all, or where gradients are sharded one unit, as FSDP reduces them: one bucket
+/// of all gradients next to their shards would take more memory than no sharding.
 std::int64_t bucket_elements(const BlockInputs& inputs);
 
 /// Are the gradients of data-parallel ranks reduced, and their weights gathered, concurrently with

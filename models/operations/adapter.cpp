@@ -1,10 +1,10 @@
 // A LoRA adapter next to a linear layer: y += scale * (dropout(x) A) B, with A [in, rank] and B
 // [rank, out] in 16 bits whatever the layer computes in, each a linear layer of its own. Tensor
 // parallelism that cuts the layer's outputs cuts B's; where it cuts the layer's inputs it cuts A's;
-// the other matrix is whole on every rank. Dropout, scale and both additions are separate kernels:
-// for n input and m output elements, forward moves 5 n + 10 m bytes on top of the GEMMs, backward
-// 11 n + 4 m.
-// Source  Hu et al. 2021, "LoRA", arXiv 2106.09685; ParallelLinearAdapter of NVIDIA NeMo,
+// the other matrix is whole on every rank. Each expert has an adapter of its own. Dropout, scale
+// and both additions are separate kernels: for n input and m output elements, forward moves 5 n +
+// 10 m bytes on top of the GEMMs, backward 11 n + 4 m. Source  Hu et al. 2021, "LoRA", arXiv
+// 2106.09685; ParallelLinearAdapter of NVIDIA NeMo,
 //         nemo/collections/llm/peft/utils.py
 
 #include "models/operations/layouts.hpp"
@@ -15,21 +15,35 @@ namespace orrery::models {
 
 namespace {
 
-Linear adapter_matrix(std::string name, std::int64_t in, std::int64_t out) {
-  return {.name = std::move(name), .in = in, .out = out, .low_precision = false, .adapter = true};
+/// The layer's layout without its cuts along `dimension`, which is the rank of an adapter's matrix.
+Sharding whole_along(Dimension dimension, Sharding layout) {
+  for (const AxisRow& each : axes) {
+    auto& cut = layout.cut(each.axis);
+    if (cut && cut->dimension == dimension) cut.reset();
+  }
+  if (dimension == Dimension::columns) layout.column_groups = {};
+  return layout;
 }
 
 Linear matrix_a(const Linear& layer, std::int64_t rank) {
-  Linear a = adapter_matrix(layer.name + ".lora_a", layer.in, rank);
-  if (!layer.sharding.axes(Dimension::rows).empty()) a.sharding = layer.sharding;
-  return a;
+  return {.name = layer.name + ".lora_a",
+          .in = layer.in,
+          .out = rank,
+          .sharding = whole_along(Dimension::columns, layer.sharding),
+          .low_precision = false,
+          .experts = layer.experts,
+          .adapter = true};
 }
 
 Linear matrix_b(const Linear& layer, std::int64_t rank) {
-  Linear b = adapter_matrix(layer.name + ".lora_b", rank, layer.out);
-  b.begins_zero = true;
-  if (!layer.sharding.axes(Dimension::columns).empty()) b.sharding = layer.sharding;
-  return b;
+  return {.name = layer.name + ".lora_b",
+          .in = rank,
+          .out = layer.out,
+          .sharding = whole_along(Dimension::rows, layer.sharding),
+          .low_precision = false,
+          .experts = layer.experts,
+          .adapter = true,
+          .begins_zero = true};
 }
 
 }  // namespace
@@ -42,32 +56,40 @@ bool LinearBuilder::adapts(const Linear& layer) const {
 /// The operand that A multiplies: the layer's input, or its copy after dropout.
 OperandId LinearBuilder::adapter_input(const Linear& layer, OperandId input) {
   if (!inputs_.plan.lora_dropout) return input;
-  const Operand original = block_.at(input);
-  return block_.operand(layer.name + ".lora_in", Role::saved, storage(), original.uncut,
-                        original.sharding);
+  return adapter_copy(layer, ".lora_in", input, Role::saved, storage());
 }
 
-/// [T, rank], in the layout of the rows between layers.
+/// [T, rank], in the layout of the rows between layers; of experts, in that of their rows.
 OperandId LinearBuilder::adapter_rows(const Linear& layer, std::string_view suffix, OperandId like,
                                       Role role) {
-  return block_.operand(layer.name + std::string{suffix}, role, storage(),
-                        {1, block_.at(like).uncut[1], inputs_.plan.lora_rank},
-                        rows_layout(inputs_.plan));
+  const Operand input = block_.at(like);
+  const OperandId rows =
+      block_.operand(layer.name + std::string{suffix}, role, storage(),
+                     {input.uncut[0], input.uncut[1], inputs_.plan.lora_rank},
+                     layer.experts > 0 ? at_experts() : rows_layout(inputs_.plan));
+  block_.fill(rows, input.filled);
+  return rows;
+}
+
+/// Another tensor of the same shape and layout.
+OperandId LinearBuilder::adapter_copy(const Linear& layer, std::string_view suffix, OperandId like,
+                                      Role role, DType dtype) {
+  const Operand original = block_.at(like);
+  const OperandId copy = block_.operand(layer.name + std::string{suffix}, role, dtype,
+                                        original.uncut, original.sharding);
+  block_.fill(copy, original.filled);
+  return copy;
 }
 
 void LinearBuilder::adapter_forward(const Linear& layer, OperandId input, OperandId output) {
   const std::int64_t rank = inputs_.plan.lora_rank;
   const OperandId source = adapter_input(layer, input);
   if (source != input) {
-    const Operand original = block_.at(input);
-    const OperandId mask = block_.operand(layer.name + ".lora_mask", Role::saved, DType::uint8,
-                                          original.uncut, original.sharding);
+    const OperandId mask = adapter_copy(layer, ".lora_mask", input, Role::saved, DType::uint8);
     block_.add(OpKind::add, layer.name + ".lora_dropout", {input}, {source, mask});
   }
   const OperandId middle = adapter_rows(layer, ".lora_middle", input, Role::saved);
-  const Operand made = block_.at(output);
-  const OperandId out = block_.operand(layer.name + ".lora_out", Role::temporary, storage(),
-                                       made.uncut, made.sharding);
+  const OperandId out = adapter_copy(layer, ".lora_out", output, Role::temporary, storage());
   forward(matrix_a(layer, rank), source, middle);
   forward(matrix_b(layer, rank), middle, out);
   block_.add(OpKind::cast, layer.name + ".lora_scale", {out}, {out});
@@ -78,21 +100,17 @@ void LinearBuilder::adapter_backward(const Linear& layer, OperandId input,
                                      OperandId output_gradient, OperandId input_gradient) {
   const std::int64_t rank = inputs_.plan.lora_rank;
   const OperandId source = adapter_input(layer, input);
-  const Operand dy = block_.at(output_gradient);
-  const Operand dx = block_.at(input_gradient);
-  const OperandId d_out = block_.operand(layer.name + ".lora_out.grad", Role::temporary, storage(),
-                                         dy.uncut, dy.sharding);
-  const OperandId d_in = block_.operand(layer.name + ".lora_in.grad", Role::temporary, storage(),
-                                        dx.uncut, dx.sharding);
+  const OperandId d_out =
+      adapter_copy(layer, ".lora_out.grad", output_gradient, Role::temporary, storage());
+  const OperandId d_in =
+      adapter_copy(layer, ".lora_in.grad", input_gradient, Role::temporary, storage());
   const OperandId middle = adapter_rows(layer, ".lora_middle", input, Role::saved);
   const OperandId d_middle = adapter_rows(layer, ".lora_middle.grad", input, Role::temporary);
   block_.add(OpKind::cast, layer.name + ".lora_scale.backward", {output_gradient}, {d_out});
   backward(matrix_b(layer, rank), middle, d_out, d_middle);
   backward(matrix_a(layer, rank), source, d_middle, d_in);
   if (source != input) {
-    const Operand original = block_.at(input);
-    const OperandId mask = block_.operand(layer.name + ".lora_mask", Role::saved, DType::uint8,
-                                          original.uncut, original.sharding);
+    const OperandId mask = adapter_copy(layer, ".lora_mask", input, Role::saved, DType::uint8);
     block_.add(OpKind::add_backward, layer.name + ".lora_dropout.backward", {d_in, mask}, {d_in});
   }
   block_.add(OpKind::add, layer.name + ".lora_add.backward", {input_gradient, d_in},

@@ -99,7 +99,8 @@ Linear LayerBuilder::expert_up() const {
           .out = model.ffn_hidden * (model.gated_mlp ? 2 : 1),
           .bias = model.mlp_bias,
           .sharding = expert_up_layout(),
-          .experts = model.experts};
+          .experts = model.experts,
+          .target = LoraTarget::up};
 }
 
 Linear LayerBuilder::expert_down() const {
@@ -111,7 +112,8 @@ Linear LayerBuilder::expert_down() const {
           .out = model.hidden,
           .bias = model.mlp_bias,
           .sharding = layout,
-          .experts = model.experts};
+          .experts = model.experts,
+          .target = LoraTarget::down};
 }
 
 /// Must received rows be sorted? They arrive by rank and then by expert; a rank with one expert

@@ -21,13 +21,14 @@ struct LayerBuilder::LatentPart {
   std::int64_t head_unit = 1;  // output columns of one head
 
   Linear down(std::int64_t hidden) const {
-    return {.name = name + "_down", .in = hidden, .out = rank + plain};
+    return {.name = name + "_down", .in = hidden, .out = rank + plain, .target = LoraTarget::qkv};
   }
   Linear up(std::int64_t hidden) const {
     return {.name = name + "_up",
             .in = rank > 0 ? rank : hidden,
             .out = columns,
-            .sharding = by_columns(head_unit)};
+            .sharding = by_columns(head_unit),
+            .target = LoraTarget::qkv};
   }
 };
 

@@ -73,6 +73,8 @@ class LinearBuilder {
   bool adapts(const Linear& layer) const;
   OperandId adapter_input(const Linear& layer, OperandId input);
   OperandId adapter_rows(const Linear& layer, std::string_view suffix, OperandId like, Role role);
+  OperandId adapter_copy(const Linear& layer, std::string_view suffix, OperandId like, Role role,
+                         DType dtype);
   void adapter_forward(const Linear& layer, OperandId input, OperandId output);
   void adapter_backward(const Linear& layer, OperandId input, OperandId output_gradient,
                         OperandId input_gradient);

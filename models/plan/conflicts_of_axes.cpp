@@ -139,6 +139,9 @@ class AxisChecks : private ConflictChecks {
     if (plan_.expert_overlap == ExpertOverlap::shared && model_.shared_ffn == 0) {
       add("/expert_overlap", "expert_overlap shared needs a model with shared experts");
     }
+    if (etp > 1 && adapts_mlps(plan_)) {
+      add("/lora_targets", "adapters of experts are not simulated with expert_tensor above 1");
+    }
     if (ep * etp != plan_.tensor) expert_replicas();
   }
 

@@ -36,6 +36,12 @@ inline bool trains_adapters(const Plan& plan) {
   return plan.task == Task::lora || plan.task == Task::qlora;
 }
 
+/// Do MLPs, those of experts too, have adapters?
+inline bool adapts_mlps(const Plan& plan) {
+  return trains_adapters(plan) &&
+         (plan.lora_targets.has(LoraTarget::up) || plan.lora_targets.has(LoraTarget::down));
+}
+
 /// Are most weights frozen: those next to adapters, or those of a DPO reference? Replicas shard
 /// frozen weights as they shard trained ones.
 inline bool keeps_most_weights(const Plan& plan) {

@@ -79,17 +79,40 @@ double all_layers_recomputed(const Model& model, const Plan& plan) {
   return forward_flops_per_token(layers_only, attended_length(plan));
 }
 
-/// Number of adapter weights that multiply each token.
+/// Rows and columns of a layer's attention matrices that are targets of adapters, added up: each
+/// adapter has `rank` times as many weights.
+double attention_sides(const Model& layer, const Plan& plan) {
+  const std::int64_t h = layer.hidden,
+                     value = layer.value_dim > 0 ? layer.value_dim : layer.head_dim;
+  const std::int64_t queries = layer.heads * layer.head_dim, latent = layer.kv_rank;
+  const std::int64_t keys = layer.kv_heads * (layer.head_dim - (latent > 0 ? layer.rotary_dim : 0));
+  const std::int64_t expanded = keys + layer.kv_heads * value;
+  double sides = 0;
+  if (plan.lora_targets.has(LoraTarget::projection)) sides += of(layer.heads * value + h);
+  if (!plan.lora_targets.has(LoraTarget::qkv)) return sides;
+  if (latent == 0) return sides + of(h + queries + expanded);
+  sides += of(h + queries + (layer.query_rank > 0 ? 2 * layer.query_rank : 0));
+  return sides + of(h + latent + layer.rotary_dim + latent + expanded);
+}
+
+/// The same of an MLP.
+double mlp_sides(const Model& layer, const Plan& plan, std::int64_t width) {
+  const std::int64_t up = layer.hidden + width * (layer.gated_mlp ? 2 : 1);
+  return (plan.lora_targets.has(LoraTarget::up) ? of(up) : 0) +
+         (plan.lora_targets.has(LoraTarget::down) ? of(width + layer.hidden) : 0);
+}
+
+/// Number of adapter weights that multiply each token: of the experts, those of its own.
 double adapter_parameters(const Model& model, const Plan& plan) {
-  const std::int64_t heads = model.heads * model.head_dim, kv = model.kv_heads * model.head_dim;
-  const auto at = [&](LoraTarget target, std::int64_t in, std::int64_t out) {
-    return plan.lora_targets.has(target) ? of(plan.lora_rank) * of(in + out) : 0;
-  };
-  return of(model.layers) *
-         (at(LoraTarget::qkv, model.hidden, heads + 2 * kv) +
-          at(LoraTarget::projection, heads, model.hidden) +
-          at(LoraTarget::up, model.hidden, model.ffn_hidden * (model.gated_mlp ? 2 : 1)) +
-          at(LoraTarget::down, model.ffn_hidden, model.hidden));
+  double sides = 0;
+  for (std::int64_t i = 0; i < model.layers; ++i) {
+    const Model layer = layer_model(model, i);
+    sides += attention_sides(layer, plan);
+    sides += mlp_sides(layer, plan, layer.ffn_hidden) *
+             of(layer.experts > 0 ? layer.experts_per_token : 1);
+    if (layer.shared_ffn > 0) sides += mlp_sides(layer, plan, layer.shared_ffn);
+  }
+  return of(plan.lora_rank) * sides;
 }
 
 }  // namespace

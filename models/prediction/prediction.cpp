@@ -12,6 +12,7 @@
 #include "models/plan/precision_formats.hpp"
 #include "models/prediction/breakdown.hpp"
 #include "models/prediction/flops.hpp"
+#include "models/prediction/fused_attention.hpp"
 #include "models/prediction/limits.hpp"
 #include "models/prediction/memory_report.hpp"
 #include "models/prediction/stage_cut.hpp"
@@ -53,10 +54,8 @@ void check_kernels(const Question& question, std::vector<Conflict>& found) {
   if (std::string why = of_precision(question); !why.empty()) {
     found.push_back({"/plan/precision", std::move(why)});
   }
-  const bool fused = bits(storage_dtype(question.plan.precision)) == 16 &&
-                     question.software.attention(gpu.generation.name) != "unfused";
-  // A CPU computes attention head by head, over any number of keys.
-  if (question.plan.context > 1 && !fused && !question.software.host.synchronous) {
+  const bool attends = attends_over_context(question.software, gpu, question.plan.precision);
+  if (question.plan.context > 1 && !attends) {
     found.push_back({"/plan/context", "context parallelism needs a fused attention kernel, which " +
                                           question.software.name + " does not have on " + gpu.name +
                                           " in " + std::string{name(question.plan.precision)}});

@@ -61,6 +61,11 @@ class ReductionCheck : public ClassCheck {
     return program_.kinds[program_.kind_of_layer[static_cast<std::size_t>(layer)]];
   }
 
+  static std::int64_t trained(const LayerKind& kind, MeshView view) {
+    const std::int64_t experts = kind.expert_parameters;
+    return view == MeshView::experts ? experts : kind.parameters - experts;
+  }
+
   /// Number of parameters that have replicas, so that their gradients must be reduced.
   std::int64_t due_elements() const {
     std::int64_t experts = 0;
@@ -86,8 +91,9 @@ class ReductionCheck : public ClassCheck {
     if (!pieces) refuse(i, "does not cover the shards of the reduction before it");
   }
 
-  /// Each layer of a chunk is in one reduced bucket, and so are its experts where they have
-  /// replicas of their own: once in each micro-batch where gradients are sharded, otherwise once.
+  /// Each layer of a chunk that trains something is in one reduced bucket, and so are its experts
+  /// where they have replicas of their own: once in each micro-batch where gradients are sharded,
+  /// otherwise once.
   void complete(std::uint32_t chunk, std::int64_t round) const {
     complete(chunk, round, MeshView::dense);
     if (expert_replicas() > 1) complete(chunk, round, MeshView::experts);
@@ -104,9 +110,8 @@ class ReductionCheck : public ClassCheck {
     }
     auto missed = times.begin();
     const auto lacks = [&] {
-      return *missed == 0 &&
-             (view == MeshView::dense ||
-              kind_of(own.first_layer + (missed - times.begin())).expert_parameters > 0);
+      const LayerKind& kind = kind_of(own.first_layer + (missed - times.begin()));
+      return *missed == 0 && trained(kind, view) > 0;
     };
     while (missed != times.end() && !lacks()) ++missed;
     if (missed == times.end()) return;

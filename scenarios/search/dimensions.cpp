@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "models/prediction/fused_attention.hpp"
+
 namespace orrery::scenarios {
 
 using models::Plan;
@@ -77,14 +79,16 @@ std::vector<Plan> forms_of(const Plan& plan, std::int64_t ranks, const SearchBou
 }
 
 /// Context degrees in powers of two, for long causal sequences, as long as each rank's pieces are
-/// long enough for attention kernels.
+/// long enough for attention kernels. None where the stack has no fused kernel.
 std::vector<Plan> contexts(const Plan& plan, const SearchBounds& bounds) {
   const PlanQuery& query = bounds.query;
   constexpr std::int64_t shortest_piece = 1024, shortest_sequence = 8192;
   std::vector<Plan> plans{plan};
   const bool has =
       has_context(query.software.runs) && query.model.causal && query.seq_len >= shortest_sequence;
-  if (!has) return plans;
+  if (!has || !models::attends_over_context(query.software, query.cluster.gpu(), query.precision)) {
+    return plans;
+  }
   for (std::int64_t ranks = 2; ranks * 2 * shortest_piece <= query.seq_len; ranks *= 2) {
     if (bounds.gpus / plan.tensor % ranks != 0) break;
     const std::vector<Plan> forms = forms_of(plan, ranks, bounds);

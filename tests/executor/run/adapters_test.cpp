@@ -52,6 +52,7 @@ std::vector<Cut> adapted_cuts() {
     for (const bool staged : {false, true}) {
       model.shared_ffn = staged ? 8 : 0;
       Cut shared{"experts of two ranks", model, adapting()};
+      shared.plan.lora_targets = {LoraTarget::qkv, LoraTarget::projection};  // none of experts
       shared.plan.data = shared.plan.expert = 2;
       shared.plan.pipeline = staged ? 2 : 1;
       shared.plan.zero = models::Zero::one;
@@ -65,7 +66,9 @@ TEST_CASE("Adapters of every cut are those of one rank") {
   for (const Cut& each : adapted_cuts()) {
     INFO(each.name);
     for (const Arithmetic arithmetic : {Arithmetic::ring, Arithmetic::real}) {
-      const Outcome one = adapted(each.model, adapting(), arithmetic);
+      Plan whole = adapting();
+      whole.lora_targets = each.plan.lora_targets;
+      const Outcome one = adapted(each.model, whole, arithmetic);
       const Outcome many = adapted(each.model, each.plan, arithmetic);
       for (const auto& [name, values] : one.parameters)
         CHECK(name.find("lora") != std::string::npos);

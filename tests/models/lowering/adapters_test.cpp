@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "models/plan/conflicts.hpp"
 #include "models/plan/derived.hpp"
 #include "models/program/memory.hpp"
 #include "tests/models/questions.hpp"
@@ -121,6 +122,74 @@ TEST_CASE("Adapters are cut over tensor ranks as their matrices are, the narrow 
   const Program program = lower(llama("task=lora,tensor=4,sequence=true,data=2,global_batch=2"));
   CHECK(program.classes.front().parameters == 32 * 16 * (4096 + 6144 / 4 + 4096 / 4 + 4096));
   check(program);
+}
+
+TEST_CASE("Latent attention's matrices have adapters as queries, keys and values do") {
+  // DeepSeek V2, rank 16: queries 5120 -> 1536 -> 128 x 192, keys and values 5120 -> 512 + 64 and
+  // 512 -> 128 x 256, projection 16384 -> 5120. 60 layers.
+  const auto adapters = [](const std::string& targets) {
+    const Program program = lower(
+        question("deepseek-v2", "dgx-h100 x 1",
+                 "data=8,expert=8,global_batch=8,seq_len=1024,task=lora,lora_targets=" + targets,
+                 "generic"));
+    check(program);
+    return program.classes.front().parameters;
+  };
+  const std::int64_t latent = 5120 + 1536 + 1536 + 24'576 + 5120 + 576 + 512 + 32'768;
+  CHECK(adapters("qkv") == 60 * 16 * latent);
+  CHECK(adapters("qkv:projection") == 60 * 16 * (latent + 16'384 + 5120));
+}
+
+/// Mixtral 8x7B: 32 layers with 8 experts, h 4096, MLP 14336, router 4096 x 8, vocabulary 32000.
+Program mixtral(const std::string& plan) {
+  Program program = lower(
+      question("mixtral-8x7b", "dgx-h100 x 1",
+               "tensor=2,sequence=true,expert_tensor=1,data=4,global_batch=8,seq_len=1024," + plan,
+               "generic"));
+  check(program);
+  return program;
+}
+
+TEST_CASE("Each expert has adapters of its own, reduced over the ranks that hold that expert") {
+  // Rank 16, 4 of the 8 experts on each rank: 4096 -> 2 x 14336 and 14336 -> 4096.
+  const std::int64_t experts = 32 * 4 * 16 * (4096 + 2 * 14'336 + 14'336 + 4096);
+  const auto reduced = [](const Program& program) {
+    std::int64_t sum = 0;
+    for (const JointCollective& each : program.collectives) sum += each.elements;
+    return sum;
+  };
+  const Program alone = mixtral("expert=2,task=lora,lora_targets=up:down");
+  CHECK(alone.classes.front().parameters == experts);
+  CHECK(reduced(alone) == experts);
+  // Queries, keys and values: A is whole, B has half of 6144 columns.
+  const Program both = mixtral("expert=2,task=lora,lora_targets=qkv:up:down");
+  CHECK(both.classes.front().parameters == experts + 32 * 16 * (4096 + 3072));
+  CHECK(reduced(both) == both.classes.front().parameters);
+}
+
+TEST_CASE("QLoRA stores experts in 4 bits, with adapters or without") {
+  const std::int64_t cut = 32 * (std::int64_t{4096} * 6144 + 4096 * 4096) / 2;
+  const std::int64_t matrices = cut + 32 * std::int64_t{2} * 3 * 4096 * 14'336;
+  const std::int64_t wide = 32 * (std::int64_t{4096} * 8 + 2 * 4096) + 4096 + 32'000 * 4096;
+  for (const std::string targets : {"qkv:projection", "qkv:up:down"}) {
+    const Program program = mixtral("expert=4,task=qlora,lora_targets=" + targets);
+    CHECK(persistent_bytes(program, "frozen_parameters").count() ==
+          matrices / 2 + matrices / 64 + 2 * wide);
+  }
+}
+
+TEST_CASE("Adapters of experts are refused where ranks share an expert") {
+  const auto found = [](std::int64_t expert_tensor) {
+    Question asked = question("mixtral-8x7b", "dgx-h100 x 1",
+                              "tensor=2,sequence=true,data=4,global_batch=8,seq_len=1024,"
+                              "task=lora,lora_targets=down",
+                              "generic");
+    asked.plan.expert_tensor = expert_tensor;
+    return conflicts(asked.plan, asked.model, 8);
+  };
+  CHECK(found(1).empty());
+  REQUIRE(found(2).size() == 1);
+  CHECK(found(2).front().pointer == "/lora_targets");
 }
 
 TEST_CASE("A frozen reference goes forward and holds its weights, nothing more") {

@@ -57,6 +57,16 @@ TEST_CASE("In few bits the copies of recomputed outputs are dropped, too") {
         2 * savers_tokens * savers_hidden);
 }
 
+TEST_CASE("A recomputed layer keeps its input, where backward reads only copies in few bits, too") {
+  // BERT's layers have no norm before attention: GEMMs alone read x, [512, 1024] in two bytes.
+  const Program program = lower(question("bert-large", "dgx-h100 x 1",
+                                         "data=8,global_batch=8,micro_batch=1,seq_len=512,"
+                                         "precision=fp8,recompute=full",
+                                         "generic"));
+  check(program);
+  CHECK(kept_by(program, "layer") == std::int64_t{512} * 1024 * 2);
+}
+
 TEST_CASE("Recomputed products of latents keep latents alone, and multiply once more") {
   const auto asked = [](const std::string& plan) {
     return question("deepseek-v2", "dgx-h100 x 1",

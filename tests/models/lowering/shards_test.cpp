@@ -77,6 +77,21 @@ TEST_CASE("A tied head adds to the embedding's bucket, which no other gradient s
   CHECK(bytes_held(program, "bucket.embedding").count() == 4 * 192);
 }
 
+TEST_CASE("ZeRO-2 reduces unit by unit where neither plan nor software states a bucket") {
+  // 192 + 872 + 144 gradients are kept in quarters, two buckets hold a layer's 872 in four bytes.
+  Plan plan;
+  plan.zero = Zero::two;
+  plan.data = 4;
+  plan.global_batch = 4;
+  plan.seq_len = 8;
+  Model model = tiny_gpt(1);
+  model.tied_embeddings = false;
+  const Program program = lower(BlockInputs{model, plan, plain_software()});
+  CHECK(outline(program) == outline(sharded(Zero::two, 1, 1)));
+  CHECK(bytes_held(program, "gradients").count() == 4 * (192 + 872 + 144) / 4);
+  CHECK(bytes_held(program, "bucket0").count() == 4 * 872);
+}
+
 TEST_CASE("ZeRO-3 gathers each unit one ahead of its run and frees it after") {
   CHECK(outline(sharded(Zero::three, 1, 1)) ==
         "U U F<0* U F<1* F<3 U B<3* R U B<6* R B<9* R O N O");

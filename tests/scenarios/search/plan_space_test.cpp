@@ -93,6 +93,26 @@ TEST_CASE("A stack that cuts no layers and has no pipeline is searched without t
   for (const PlacedPlan& each : space.plans) CHECK(each.plan.data == 2);
 }
 
+TEST_CASE("Long sequences are cut over context ranks only where attention is one fused kernel") {
+  // The generic stack states no fused kernel for L40S, and no stack has one for fp32.
+  const auto cuts = [](const std::string& cluster, models::Precision precision) {
+    PlanQuery query;
+    query.model = models::catalogue_model("llama3-8b");
+    query.software = models::catalogue_software("generic");
+    query.cluster = hardware::named_cluster(cluster);
+    query.precision = precision;
+    query.global_batch = 8;
+    query.seq_len = 8192;
+    query.breadth = Breadth::reduced;
+    const PlanSpace space = enumerate_plans(query);
+    return std::any_of(space.plans.begin(), space.plans.end(),
+                       [](const PlacedPlan& each) { return each.plan.context > 1; });
+  };
+  CHECK(cuts("dgx-h100 x 1", models::Precision::bf16));
+  CHECK_FALSE(cuts("l40s-8x x 1", models::Precision::bf16));
+  CHECK_FALSE(cuts("dgx-h100 x 1", models::Precision::fp32));
+}
+
 TEST_CASE("A batch that no degree divides has no plan") {
   // Three sequences on two GPUs of which pipelines and tensor groups are ruled out.
   PlanQuery query = tiny(Breadth::full);
