@@ -2,9 +2,10 @@
 // [rank, out] in 16 bits whatever the layer computes in, each a linear layer of its own. Tensor
 // parallelism that cuts the layer's outputs cuts B's; where it cuts the layer's inputs it cuts A's;
 // the other matrix is whole on every rank. Each expert has an adapter of its own. Dropout, scale
-// and both additions are separate kernels: for n input and m output elements, forward moves 5 n +
-// 10 m bytes on top of the GEMMs, backward 11 n + 4 m. Source  Hu et al. 2021, "LoRA", arXiv
-// 2106.09685; ParallelLinearAdapter of NVIDIA NeMo,
+// and both additions are separate kernels: for n input and m output elements, forward moves
+// 5 n + 10 m bytes on top of the GEMMs, backward 11 n + 4 m.
+//
+// Source  Hu et al. 2021, "LoRA", arXiv 2106.09685; ParallelLinearAdapter of NVIDIA NeMo,
 //         nemo/collections/llm/peft/utils.py
 
 #include "models/operations/layouts.hpp"
