@@ -45,6 +45,9 @@ std::string refusal(const Program& program, const models::Software& software,
   if (software.accumulation == models::Accumulation::separate) {
     return "gradients accumulated by a separate kernel";
   }
+  if (!program.attention.empty() && program.attention != "unfused") {
+    return "attention " + program.attention + " (a device computes it with a kernel of its own)";
+  }
   if (program.graphs && device.graphs() == nullptr) {
     return "cuda_graphs (this device has none)";
   }

@@ -41,7 +41,8 @@ std::string_view weights_name(bool dropout, bool casts) {
 /// Source  NVIDIA/TransformerEngine, issues 2318 and 2483: with learnable sinks FlashAttention is
 ///         off and the fused kernel needs cuDNN 9.13.1 (of September 2025)
 bool LayerBuilder::fused_attention() const {
-  const std::string_view kernel = inputs_.software.attention(inputs_.generation);
+  const std::string_view kernel =
+      inputs_.software.attention(inputs_.generation, inputs_.plan.attention);
   if (inputs_.model.attention_sinks && kernel != "cudnn") return false;
   return bits(storage_) == 16 && kernel != "unfused";
 }

@@ -42,6 +42,27 @@ inline constexpr Words<RecomputeModule, 5> recompute_module_words{
      {RecomputeModule::mlp, "mlp"},
      {RecomputeModule::mla_up_proj, "mla_up_proj"}}};
 
+/// Kernel of attention: the stack's own choice on the GPU, or another by name.
+/// Source  attention_backend of Megatron-Core; NVTE_FLASH_ATTN and NVTE_FUSED_ATTN of Transformer
+///         Engine
+enum class AttentionKernel : std::uint8_t {
+  of_stack,
+  unfused,
+  flash_1,
+  flash_2,
+  flash_3,
+  triton,
+  cudnn
+};
+inline constexpr Words<AttentionKernel, 7> attention_kernel_words{
+    {{AttentionKernel::of_stack, "stack"},
+     {AttentionKernel::unfused, "unfused"},
+     {AttentionKernel::flash_1, "flash-1"},
+     {AttentionKernel::flash_2, "flash-2"},
+     {AttentionKernel::flash_3, "flash-3"},
+     {AttentionKernel::triton, "triton"},
+     {AttentionKernel::cudnn, "cudnn"}}};
+
 enum class Recompute : std::uint8_t { none, selective, full };
 inline constexpr Words<Recompute, 3> recompute_words{
     {{Recompute::none, "none"}, {Recompute::selective, "selective"}, {Recompute::full, "full"}}};

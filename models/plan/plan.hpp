@@ -47,6 +47,7 @@ struct Plan {
   std::int64_t global_batch = 1;
   std::int64_t seq_len = 0;
   Precision precision = Precision::bf16;
+  AttentionKernel attention = AttentionKernel::of_stack;
   Recompute recompute = Recompute::none;
   WordSet<RecomputeModule> recompute_modules{RecomputeModule::core_attn};  // for selective
   std::int64_t recompute_layers = 0;  // first layers of each chunk that recompute; 0: all

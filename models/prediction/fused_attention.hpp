@@ -11,9 +11,10 @@
 namespace orrery::models {
 
 inline bool attends_over_context(const Software& software, const hardware::Gpu& gpu,
-                                 Precision precision) {
+                                 Precision precision,
+                                 AttentionKernel chosen = AttentionKernel::of_stack) {
   const bool fused = hardware::bits(storage_dtype(precision)) == 16 &&
-                     software.attention(gpu.generation.name) != "unfused";
+                     software.attention(gpu.generation.name, chosen) != "unfused";
   return fused || software.host.synchronous;
 }
 

@@ -48,20 +48,35 @@ std::string of_precision(const Question& question) {
                      name(precision));
 }
 
+/// Why the plan cannot have its attention kernel; empty if it can.
+std::string of_attention(const hardware::Gpu& gpu, AttentionKernel chosen) {
+  const bool unpriced = chosen == AttentionKernel::of_stack || chosen == AttentionKernel::unfused;
+  const std::string kernel{word_of(attention_kernel_words, chosen)};
+  if (unpriced || gpu.attention.count(kernel) > 0) return {};
+  std::string known;
+  for (const auto& [other, curve] : gpu.attention) known += " " + other;
+  return fmt::format("{} has no attention kernel {}; known:{}", gpu.name, kernel, known);
+}
+
 /// What the GPU and the stack's kernels lack for the plan.
 void check_kernels(const Question& question, std::vector<Conflict>& found) {
   const hardware::Gpu& gpu = question.cluster.gpu();
   if (std::string why = of_precision(question); !why.empty()) {
     found.push_back({"/plan/precision", std::move(why)});
   }
-  const bool attends = attends_over_context(question.software, gpu, question.plan.precision);
+  const AttentionKernel chosen = question.plan.attention;
+  if (std::string why = of_attention(gpu, chosen); !why.empty()) {
+    found.push_back({"/plan/attention", std::move(why)});
+  }
+  const bool attends =
+      attends_over_context(question.software, gpu, question.plan.precision, chosen);
   if (question.plan.context > 1 && !attends) {
     found.push_back({"/plan/context", "context parallelism needs a fused attention kernel, which " +
                                           question.software.name + " does not have on " + gpu.name +
                                           " in " + std::string{name(question.plan.precision)}});
   }
-  const std::string narrow =
-      attention_kernel(question.software, gpu.generation.name, hardware::DType::fp8);
+  const std::string_view kernel = question.software.attention(gpu.generation.name, chosen);
+  const std::string narrow = attention_curve(kernel, hardware::DType::fp8);
   if (question.plan.low_precision_attention && gpu.attention.count(narrow) == 0) {
     found.push_back({"/plan/low_precision_attention",
                      fmt::format("{} has no attention kernel {}", gpu.name, narrow)});

@@ -180,8 +180,8 @@ Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& 
     case OpKind::attention:
     case OpKind::attention_backward:
       if (software.attention(generation) == "unfused") return unfused_time(op, gpu, software);
-      return scaled(gpu.attention_time(attention_kernel(software, generation, op.dtype), op.dtype,
-                                       call_of(op)),
+      return scaled(gpu.attention_time(attention_curve(software.attention(generation), op.dtype),
+                                       op.dtype, call_of(op)),
                     software.kernels.attention_derate);
     default:
       return without_hidden_start(
@@ -190,11 +190,10 @@ Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& 
   }
 }
 
-std::string attention_kernel(const Software& software, std::string_view generation,
-                             hardware::DType type) {
-  std::string kernel{software.attention(generation)};
-  if (type == hardware::DType::fp8) kernel += "-fp8";
-  return kernel;
+std::string attention_curve(std::string_view kernel, hardware::DType type) {
+  std::string curve{kernel};
+  if (type == hardware::DType::fp8) curve += "-fp8";
+  return curve;
 }
 
 Time launch_time(const Operation& op, const Software& software, int ranks) {

@@ -34,8 +34,8 @@ DType attends_in(const Program& program) {
 
 void note_sequences(const hardware::Gpu& gpu, const Program& program, const Software& software,
                     std::vector<std::string>& assumptions) {
-  const auto curve =
-      gpu.attention.find(attention_kernel(software, gpu.generation.name, attends_in(program)));
+  const auto curve = gpu.attention.find(
+      attention_curve(software.attention(gpu.generation.name), attends_in(program)));
   if (curve == gpu.attention.end() || !curve->second.measured) return;
   const hardware::SequenceRange& range = *curve->second.measured;
   const std::int64_t length = program.step.seq_len;
@@ -62,8 +62,8 @@ int note_fallbacks(const hardware::Gpu& gpu, const Program& program, const Softw
   if (gemm != gpu.gemm.end()) {
     note("gemm " + std::string{hardware::name(gemm->first)}, gemm->second.origin);
   }
-  const auto attention =
-      gpu.attention.find(attention_kernel(software, gpu.generation.name, attends_in(program)));
+  const auto attention = gpu.attention.find(
+      attention_curve(software.attention(gpu.generation.name), attends_in(program)));
   if (attention != gpu.attention.end()) {
     note("attention " + attention->first, attention->second.origin);
   }

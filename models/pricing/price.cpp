@@ -183,7 +183,7 @@ class Pricer {
 PricedProgram price_program(const Program& program, const hardware::Cluster& cluster,
                             const Software& stack, std::vector<std::string>& assumptions,
                             const WirePlaces& places) {
-  const Software software = at_site(stack, cluster.site);
+  const Software software = with_attention(at_site(stack, cluster.site), program.attention);
   PricedProgram priced = Pricer{program, cluster, software, places}.run();
   priced.fallback_curves = note_fallbacks(cluster.gpu(), program, software, assumptions);
   note_shapes(cluster.gpu(), program, software, assumptions);

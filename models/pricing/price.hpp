@@ -19,9 +19,9 @@ namespace orrery::models {
 Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& software,
                  int at_once = 1);
 
-/// Name of the curve that prices attention in this format: "cudnn", in 8 bits "cudnn-fp8".
-std::string attention_kernel(const Software& software, std::string_view generation,
-                             hardware::DType type);
+/// Name of the curve that prices an attention kernel in this format: "cudnn", in 8 bits
+/// "cudnn-fp8".
+std::string attention_curve(std::string_view kernel, hardware::DType type);
 
 /// Host time to launch an operation: it depends on the pass; a collective has jitter x ranks on
 /// top.

@@ -238,6 +238,16 @@ std::string_view Software::attention(std::string_view generation) const {
   return of_generation(kernels.attention, generation);
 }
 
+std::string_view Software::attention(std::string_view generation, AttentionKernel chosen) const {
+  const bool own = chosen == AttentionKernel::of_stack;
+  return own ? attention(generation) : word_of(attention_kernel_words, chosen);
+}
+
+Software with_attention(Software software, const std::string& kernel) {
+  if (!kernel.empty()) software.kernels.attention = {{"default", kernel}};
+  return software;
+}
+
 Software at_site(Software software, const hardware::Site& site) {
   software.overlap.tensor_exposed *= site.tensor;
   software.overlap.data_efficiency *= site.network;

@@ -83,6 +83,8 @@ struct Software {
   double low_precision_gemm_derate(std::string_view generation, hardware::DType type) const;
   Time quantised_gemm_overhead(std::string_view generation) const;
   std::string_view attention(std::string_view generation) const;
+  /// The same for a plan that may choose another kernel.
+  std::string_view attention(std::string_view generation, AttentionKernel chosen) const;
 };
 
 /// Are its numbers fitted to runs of this stack? Those of a profile without residuals are not.
@@ -99,5 +101,7 @@ Software read_software(const Node& node);
 
 /// The profile with a site's corrections applied.
 Software at_site(Software software, const hardware::Site& site);
+/// The profile with another attention kernel; with no name, the profile itself.
+Software with_attention(Software software, const std::string& kernel);
 
 }  // namespace orrery::models

@@ -261,6 +261,10 @@ TEST_CASE("What cannot be executed is refused by name before the first step") {
   models::Software dropping = software;
   dropping.kernels.dropout = true;
   CHECK(refusal_of(model, plan, dropping) == "cannot execute dropout");
+  plan.attention = models::AttentionKernel::flash_2;
+  CHECK(refusal_of(model, plan, software) ==
+        "cannot execute attention flash-2 (a device computes it with a kernel of its own)");
+  plan.attention = models::AttentionKernel::of_stack;
   plan.cuda_graphs = true;
   CHECK(refusal_of(model, plan, software) == "cannot execute cuda_graphs (this device has none)");
 }

@@ -191,6 +191,10 @@ TEST_CASE("A plan may compress gradients") {
 }
 
 TEST_CASE("A plan may launch kernels as CUDA graphs") {
+  CHECK(read("{}").attention == AttentionKernel::of_stack);
+  CHECK(read(R"({"attention": "flash-2"})").attention == AttentionKernel::flash_2);
+  CHECK(to_json(read(R"({"attention": "flash-2"})"))["attention"] == "flash-2");
+  CHECK_FALSE(to_json(read("{}")).contains("attention"));
   CHECK_FALSE(read("{}").cuda_graphs);
   CHECK(read(R"({"cuda_graphs": true})").cuda_graphs);
   CHECK(to_json(read(R"({"cuda_graphs": true})"))["cuda_graphs"] == true);

@@ -136,6 +136,22 @@ TEST_CASE("Attention in 8 bits is a recipe's own") {
   CHECK(asked(catalogue_model("llama3.1-405b")).is_null());
 }
 
+TEST_CASE("A recipe's attention kernel is that of its release") {
+  // DGX Cloud ran GPT-3 and Grok-1 with NVTE_FUSED_ATTN=0, GPT-3 up to v25.01.1, Grok-1 up to
+  // v25.04.02.
+  const hardware::Cluster cluster = hardware::named_cluster("dgx-h100 x 16");
+  const auto kernel = [&](const std::string& name, const Release& release) {
+    const Model model = catalogue_model(name);
+    return recipe_choice(
+        {.stack = "nemo", .model = model, .gpu = cluster.gpu(), .release = release}, "attention");
+  };
+  CHECK(kernel("gpt3-175b", {25, 1, 1}) == "flash-2");
+  CHECK(kernel("gpt3-175b", {25, 3}) == "cudnn");
+  CHECK(kernel("grok-1", {25, 1, 1}) == "flash-2");
+  CHECK(kernel("grok-1", {25, 4, 2}) == "flash-2");
+  CHECK(kernel("grok-1", {25, 5, 1}).is_null());
+}
+
 TEST_CASE("Recipes in nvfp4 overlap nothing in their tensor groups, those in fp8 do") {
   const Model model = catalogue_model("llama3.1-405b");
   const hardware::Cluster cluster = hardware::named_cluster("dgx-b200 x 16");
