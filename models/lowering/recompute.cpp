@@ -27,6 +27,7 @@ class Repetition {
     if (all_) return true;
     if (listed(RecomputeModule::core_attn) && op.attention_core) return true;
     if (listed(RecomputeModule::mlp) && op.mlp) return true;
+    if (listed(RecomputeModule::moe) && op.moe) return true;
     if (!remade(op)) return false;
     for (const OperandId id : op.writes) dropped_[id] = true;
     return true;

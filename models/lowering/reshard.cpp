@@ -113,7 +113,7 @@ class Resharder {
     op.writes = {to};
     op.collective = step.collective;
     if (step.collective == Collective::all_to_all) {
-      op.deduplicated_copies = copies_;
+      op.deduplicated = copies_;
       op.overlaps_micro_batch = overlaps_micro_batch_;
     }
     op.bytes = std::max(block_.operands[from].moved(), block_.operands[to].moved());
@@ -132,7 +132,7 @@ class Resharder {
 
   /// Sets the attributes that an all-to-all takes from the operation that it is for.
   void copy_attributes(const Operation& op) {
-    copies_ = op.deduplicated_copies;
+    copies_ = op.deduplicated;
     overlaps_micro_batch_ = op.overlaps_micro_batch;
   }
 
@@ -255,7 +255,7 @@ class Resharder {
   std::vector<OperandId> replaced_;  // shards whose gathered copies are kept
   Pass pass_ = Pass::forward;
   // Attributes of the operation that the collectives are for.
-  std::int64_t copies_ = 0;
+  TokenCopies copies_;
   bool overlaps_micro_batch_ = false;
   std::vector<std::pair<std::size_t, std::size_t>> serial_;
   std::optional<std::size_t> last_sum_;

@@ -223,6 +223,7 @@ void state_facts(Program& program, const BlockInputs& inputs) {
   if (plan.attention != AttentionKernel::of_stack) {
     program.attention = word_of(attention_kernel_words, plan.attention);
   }
+  program.overlaps_data = plan.overlap_gradients;
   program.overlaps_tensor = plan.tensor_overlap;
   program.vocabulary = inputs.model.vocab;
   program.inexact_feature = inexact_feature(inputs);

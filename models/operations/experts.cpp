@@ -124,9 +124,10 @@ bool LayerBuilder::sorts() const {
   return sent && inputs_.model.experts > mesh.degree(MeshAxis::expert);
 }
 
-std::int64_t LayerBuilder::copies_to_nodes() const {
-  const bool every_row = inputs_.plan.dispatcher == Dispatcher::all_to_all;
-  return every_row ? 0 : inputs_.model.experts_per_token;
+TokenCopies LayerBuilder::copies_to_nodes() const {
+  if (inputs_.plan.dispatcher == Dispatcher::all_to_all) return {};
+  const Model& model = inputs_.model;
+  return {model.experts_per_token, model.routing.groups, model.routing.groups_kept};
 }
 
 /// Passes of a permutation over the rows that are sent: separate kernels, or one fused kernel.
@@ -141,7 +142,7 @@ Operation& LayerBuilder::permute(RowMove move, const std::string& name, OperandI
   op.moves = move;
   op.fused = inputs_.plan.permute_fusion;
   op.dtype = storage_;
-  op.deduplicated_copies = copies_to_nodes();
+  op.deduplicated = copies_to_nodes();
   op.overlaps_micro_batch = inputs_.plan.expert_overlap == ExpertOverlap::micro_batches;
   return op;
 }
@@ -156,10 +157,11 @@ void LayerBuilder::sort(RowMove move, const std::string& name, OperandId in, Ope
 void LayerBuilder::local_experts_forward(OperandId tokens, OperandId rows) {
   const Model& model = inputs_.model;
   const OperandId inner =
-      expert_rows("experts.up.out", Role::saved, tokens, expert_up().out, expert_up_layout());
+      expert_rows("experts.up.out", role_of_inner(), tokens, expert_up().out, expert_up_layout());
   const OperandId active = expert_rows("experts.activation.out", Role::saved, tokens,
                                        model.ffn_hidden, expert_columns());
   linear_.forward(expert_up(), rows, inner);
+  keep_inner(inner);
   Operation& activation = block_.add(OpKind::activation, "experts.activation", {inner}, {active});
   activation.activation = model.activation;
   if (model.clamped_activation) activation.bytes += block_.at(active).moved() * clamp_passes;
@@ -183,6 +185,7 @@ void LayerBuilder::experts_forward(OperandId in, OperandId out) {
   const bool overlaps = inputs_.plan.expert_overlap == ExpertOverlap::shared;
   const OperandId shared_out = shares ? rows("shared.out", Role::temporary) : out;
   const OperandId routed = shares ? rows("experts.sum", Role::temporary) : out;
+  const std::size_t first = block_.size();
   route(in);
   if (shares && !overlaps) mlp_forward(shared(), in, shared_out);
   OperandId arrived =
@@ -210,13 +213,14 @@ void LayerBuilder::experts_forward(OperandId in, OperandId out) {
   }
   combine(in, back, routed);
   if (shares) block_.add(OpKind::add, "experts.add", {routed, shared_out}, {out});
+  for (Operation& each : block_.since(first)) each.moe = true;
 }
 
 void LayerBuilder::local_experts_backward(OperandId tokens, OperandId gradient,
                                           OperandId rows_gradient) {
   const Model& model = inputs_.model;
   const OperandId inner =
-      expert_rows("experts.up.out", Role::saved, tokens, expert_up().out, expert_up_layout());
+      expert_rows("experts.up.out", role_of_inner(), tokens, expert_up().out, expert_up_layout());
   const OperandId active = expert_rows("experts.activation.out", Role::saved, tokens,
                                        model.ffn_hidden, expert_columns());
   const OperandId d_inner = expert_rows("experts.up.out.grad", Role::temporary, tokens,
@@ -224,6 +228,7 @@ void LayerBuilder::local_experts_backward(OperandId tokens, OperandId gradient,
   const OperandId d_active = expert_rows("experts.activation.out.grad", Role::temporary, tokens,
                                          model.ffn_hidden, expert_columns());
   linear_.backward(expert_down(), active, gradient, d_active);
+  restore_inner(inner);
   Operation& activation = block_.add(OpKind::activation_backward, "experts.activation.backward",
                                      {d_active, inner}, {d_inner});
   activation.activation = model.activation;

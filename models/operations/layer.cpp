@@ -83,11 +83,31 @@ OperandId LayerBuilder::add_backward(const std::string& name, OperandId dy, bool
   return out;
 }
 
+/// Role of an activation's input: what is kept in 8 bits is made again from them in backward.
+Role LayerBuilder::role_of_inner() const {
+  return inputs_.plan.low_precision_activation ? Role::temporary : Role::saved;
+}
+
+/// Source  Megatron-Core, activation_func_fp8_input_store of fusions/fused_bias_swiglu.py: a cast
+///         of its own in forward, and one back in backward
+void LayerBuilder::keep_inner(OperandId inner) {
+  if (!inputs_.plan.low_precision_activation) return;
+  block_.add(OpKind::quantise, block_.at(inner).name + ".narrow", {inner},
+             {in_8_bits(inner, Role::saved)});
+}
+
+void LayerBuilder::restore_inner(OperandId inner) {
+  if (!inputs_.plan.low_precision_activation) return;
+  block_.add(OpKind::quantise, block_.at(inner).name + ".widen", {in_8_bits(inner, Role::saved)},
+             {inner});
+}
+
 void LayerBuilder::mlp_forward(const Mlp& mlp, OperandId in, OperandId out) {
-  const OperandId inner = up_columns(mlp, "up.out", Role::saved);
+  const OperandId inner = up_columns(mlp, "up.out", role_of_inner());
   const OperandId active = mlp_columns(mlp, "activation.out", Role::saved);
   const std::size_t first = block_.size();
   linear_.forward(up(mlp), in, inner);
+  keep_inner(inner);
   block_.add(OpKind::activation, mlp.prefix + "activation", {inner}, {active}).activation =
       inputs_.model.activation;
   linear_.forward(down(mlp), active, out);
@@ -96,11 +116,12 @@ void LayerBuilder::mlp_forward(const Mlp& mlp, OperandId in, OperandId out) {
 
 void LayerBuilder::mlp_backward(const Mlp& mlp, OperandId saved_in, OperandId gradient_out,
                                 OperandId gradient_in) {
-  const OperandId inner = up_columns(mlp, "up.out", Role::saved);
+  const OperandId inner = up_columns(mlp, "up.out", role_of_inner());
   const OperandId active = mlp_columns(mlp, "activation.out", Role::saved);
   const OperandId d_active = mlp_columns(mlp, "activation.out.grad", Role::temporary);
   const OperandId d_inner = up_columns(mlp, "up.out.grad", Role::temporary);
   linear_.backward(down(mlp), active, gradient_out, d_active);
+  restore_inner(inner);
   block_
       .add(OpKind::activation_backward, mlp.prefix + "activation.backward", {d_active, inner},
            {d_inner})

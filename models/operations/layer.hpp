@@ -94,6 +94,9 @@ class LayerBuilder : private TransformerBuilder {
   void ring_backward(OperandId qkv, OperandId out, OperandId gradient_out, OperandId gradient_in);
   void unfused_forward(OperandId qkv_out, OperandId out);
   void unfused_backward(OperandId qkv_out, OperandId gradient_out, OperandId gradient_in);
+  Role role_of_inner() const;
+  void keep_inner(OperandId inner);
+  void restore_inner(OperandId inner);
   void mlp_forward(const Mlp& mlp, OperandId in, OperandId out);
   void mlp_backward(const Mlp& mlp, OperandId saved_in, OperandId gradient_out,
                     OperandId gradient_in);
@@ -132,7 +135,7 @@ class LayerBuilder : private TransformerBuilder {
   Bytes rows_sent(OperandId rows) const;
   std::int64_t passes(std::int64_t apart, std::int64_t fused) const;
   bool sorts() const;
-  std::int64_t copies_to_nodes() const;
+  TokenCopies copies_to_nodes() const;
   Operation& permute(RowMove move, const std::string& name, OperandId in, OperandId out);
   void sort(RowMove move, const std::string& name, OperandId in, OperandId out);
   void combine(OperandId tokens, OperandId back, OperandId routed);

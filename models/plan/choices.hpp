@@ -30,16 +30,24 @@ inline constexpr Words<LoraTarget, 4> lora_target_words{{{LoraTarget::qkv, "qkv"
                                                          {LoraTarget::down, "down"}}};
 
 /// What selective recomputation runs again: the attention core, norms, the activation function, the
-/// whole MLP, or of latent attention the GEMMs from latents up to heads with their rotary
-/// positions. Outputs of norms, activation functions and those GEMMs are not saved although
-/// operations that are not recomputed read them.
-/// Source  recompute_modules of Megatron-Core
-enum class RecomputeModule : std::uint8_t { core_attn, layernorm, activation, mlp, mla_up_proj };
-inline constexpr Words<RecomputeModule, 5> recompute_module_words{
+/// whole MLP, all of a layer's experts (router, both all-to-alls and shared experts included), or
+/// of latent attention the GEMMs from latents up to heads with their rotary positions. Outputs of
+/// norms, activation functions and those GEMMs are not saved although operations that are not
+/// recomputed read them. Source  recompute_modules of Megatron-Core
+enum class RecomputeModule : std::uint8_t {
+  core_attn,
+  layernorm,
+  activation,
+  mlp,
+  moe,
+  mla_up_proj
+};
+inline constexpr Words<RecomputeModule, 6> recompute_module_words{
     {{RecomputeModule::core_attn, "core_attn"},
      {RecomputeModule::layernorm, "layernorm"},
      {RecomputeModule::activation, "activation"},
      {RecomputeModule::mlp, "mlp"},
+     {RecomputeModule::moe, "moe"},
      {RecomputeModule::mla_up_proj, "mla_up_proj"}}};
 
 /// Kernel of attention: the stack's own choice on the GPU, or another by name.

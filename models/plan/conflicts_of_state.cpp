@@ -111,6 +111,9 @@ class StateChecks : private ConflictChecks {
       add("/recompute_modules",
           "mla_up_proj needs latent attention, which the model does not have");
     }
+    if (plan_.recompute_modules.has(RecomputeModule::moe) && recomputes && model_.experts == 0) {
+      add("/recompute_modules", "moe needs experts, which the model does not have");
+    }
     const bool in_8_bits = compute_dtype(plan_.precision) == hardware::DType::fp8;
     const bool gathers = plan_.zero != Zero::none || plan_.task == Task::lora;
     if (plan_.low_precision_gather && (!in_8_bits || !gathers)) {
@@ -118,6 +121,7 @@ class StateChecks : private ConflictChecks {
           fmt::format("gathering weights in 8 bits needs ZeRO and fp8; the plan has zero {} and {}",
                       word_of(zero_words, plan_.zero), name(plan_.precision)));
     }
+    low_precision_activation();
     if (plan_.transpose_weights && !in_8_bits) {
       add("/transpose_weights",
           fmt::format("needs weights in 8 bits; precision is {}", name(plan_.precision)));
@@ -138,6 +142,23 @@ class StateChecks : private ConflictChecks {
     }
     if (plan_.low_precision_gather) {
       add(field, "is not simulated with low_precision_gather, which gathers all layers in 8 bits");
+    }
+  }
+
+  void low_precision_activation() {
+    if (!plan_.low_precision_activation) return;
+    if (model_.activation != Activation::silu || !model_.gated_mlp) {
+      add("/low_precision_activation", "needs a gated SiLU, which the model does not have");
+    }
+    if (hardware::bits(storage_dtype(plan_.precision)) != 16) {
+      add("/low_precision_activation",
+          fmt::format("needs activations in 16 bits; precision is {}", name(plan_.precision)));
+    }
+    const bool again = plan_.recompute_modules.has(RecomputeModule::activation) ||
+                       plan_.recompute_modules.has(RecomputeModule::mlp) ||
+                       plan_.recompute_modules.has(RecomputeModule::moe);
+    if (plan_.recompute == Recompute::selective && again) {
+      add("/low_precision_activation", "is not simulated where activations are recomputed");
     }
   }
 

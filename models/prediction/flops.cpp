@@ -49,6 +49,18 @@ double dense_widths(const Model& model) {
   return sum;
 }
 
+/// FLOPs per token of all layers' experts, shared ones and routers included, forward.
+double experts_forward(const Model& model) {
+  if (model.experts == 0) return 0;
+  double layers = 0;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    if (has_experts(model, layer)) ++layers;
+  }
+  const std::int64_t widths = model.experts_per_token * model.ffn_hidden + model.shared_ffn;
+  return layers * 2 * of(model.hidden) *
+         (of(model.gated_mlp ? 3 : 2) * of(widths) + of(model.experts));
+}
+
 /// FLOPs per token of these modules' forward, in all layers.
 double modules_recomputed(const Model& model, const Plan& plan, WordSet<RecomputeModule> modules) {
   const std::int64_t length = attended_length(plan);
@@ -59,6 +71,7 @@ double modules_recomputed(const Model& model, const Plan& plan, WordSet<Recomput
   const double mlp = 2 * of(model.hidden) * (model.gated_mlp ? 3 : 2) * dense_widths(model);
   return (modules.has(RecomputeModule::core_attn) ? attention : 0) +
          (modules.has(RecomputeModule::mlp) ? mlp : 0) +
+         (modules.has(RecomputeModule::moe) ? experts_forward(model) : 0) +
          (modules.has(RecomputeModule::mla_up_proj) ? latents_expanded(model) : 0);
 }
 

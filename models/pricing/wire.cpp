@@ -37,19 +37,18 @@ CollectiveTime WirePricer::modelled(Collective kind, Bytes bytes,
   return price(kind, bytes, group, cluster_, {.sharing = places_.sharing, .nccl = places_.nccl});
 }
 
-CollectivePricing pricing_of(std::int64_t copies, const GroupShape& group,
+CollectivePricing pricing_of(const TokenCopies& copies, const GroupShape& group,
                              const WirePlaces& places) {
-  CollectivePricing pricing{
-      .sharing = places.sharing, .nccl = places.nccl, .copies = static_cast<int>(copies)};
-  if (copies > 0 && group.nodes > 1) pricing.choice.algorithm = "deduplicating";
+  CollectivePricing pricing{.sharing = places.sharing, .nccl = places.nccl, .copies = copies};
+  if (copies.each > 0 && group.nodes > 1) pricing.choice.algorithm = "deduplicating";
   return pricing;
 }
 
 /// Time of a collective that moves rows between ranks and their experts.
 CollectiveTime WirePricer::dispatched(const Operation& op) const {
   const GroupShape& group = groups_[op.communicator];
-  const CollectivePricing pricing = pricing_of(op.deduplicated_copies, group, places_);
-  if (group.nodes == 1 || op.deduplicated_copies > 0) {
+  const CollectivePricing pricing = pricing_of(op.deduplicated, group, places_);
+  if (group.nodes == 1 || op.deduplicated.each > 0) {
     return price(op.collective, op.bytes, group, cluster_, pricing);
   }
   // An algorithm of the collective library, at the share of the NICs' rate that the stack reaches.
@@ -107,12 +106,13 @@ PricedOperation WirePricer::joint_of(const JointCollective& joint,
     const LinkTimes links = within(whole.links, in_turn);
     return {.duration = in_turn, .links = links, .fluid = links.fluid()};
   }
-  const Time shown = scaled(whole.time, overlap.data_exposed / overlap.data_efficiency);
+  const double exposed =
+      program_.overlaps_data ? overlap.data_exposed : std::max(1.0, overlap.data_exposed);
+  const Time shown = scaled(whole.time, exposed / overlap.data_efficiency);
   return {.duration = shown + sums_time(joint) + fetch_time(joint),
           .lead = scaled(whole.time, 1 / overlap.data_efficiency) - shown,
           .links = stretched(whole.links, 1 / overlap.data_efficiency),
-          .fluid = std::min(
-              shown, scaled(whole.links.fluid(), overlap.data_exposed / overlap.data_efficiency))};
+          .fluid = std::min(shown, scaled(whole.links.fluid(), exposed / overlap.data_efficiency))};
 }
 
 /// Time to fetch the rank's piece from the host before a gather; from files it comes in pieces, as

@@ -28,9 +28,9 @@ struct WirePlaces {
   const NcclSettings* nccl = nullptr;
 };
 
-/// How to price a collective whose rows hold this many copies of each token, 0 where no two rows
-/// are alike. A deduplicating dispatcher sends the copies of a token between nodes once.
-CollectivePricing pricing_of(std::int64_t copies, const GroupShape& group,
+/// How to price a collective whose rows hold these copies of each token. A deduplicating dispatcher
+/// sends the copies of a token between nodes once.
+CollectivePricing pricing_of(const TokenCopies& copies, const GroupShape& group,
                              const WirePlaces& places = {});
 
 /// Prices everything that one Program sends.

@@ -42,6 +42,15 @@ inline constexpr Words<Collective, 10> collective_words{
      {Collective::send_receive, "send_receive"}}};
 std::string_view name(Collective collective);
 
+/// Copies of a token among the rows of an all-to-all, for dispatchers that send a token once to
+/// each node with any of its experts (DeepEP, HybridEP).
+struct TokenCopies {
+  std::int64_t each = 0;              // experts of a token; 0: no two rows are alike
+  std::int64_t groups = 1, kept = 1;  // of experts: a token's are all in `kept` of `groups` groups
+
+  friend auto operator<=>(const TokenCopies&, const TokenCopies&) = default;
+};
+
 /// What a step's time is spent on: the categories of a report.
 enum class TimeClass : std::uint8_t {
   gemm,

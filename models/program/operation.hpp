@@ -102,6 +102,7 @@ struct Operation {
   bool by_position = false;     // of an add: reads[1] is a table with a row for each position
   bool attention_core = false;  // repeated by recomputation of core_attn
   bool mlp = false;             // repeated by recomputation of mlp
+  bool moe = false;             // repeated by recomputation of moe
   bool latent_up = false;       // repeated by recomputation of mla_up_proj: latents to heads
   bool host_waits = false;      // the host waits until it has ended
   double epsilon = 0;           // of norms
@@ -110,9 +111,9 @@ struct Operation {
   std::vector<double> frequencies;
   double magnitude = 1;  // of rotary positions: factor on cosines and sines
   Norm norm = Norm::layer_norm;
-  /// Copies of a token in an all-to-all that sends it once to each node with any of its experts
-  /// (DeepEP, HybridEP), and in the operations that make its rows. 0: every copy is sent.
-  std::int64_t deduplicated_copies = 0;
+  /// Of an all-to-all that sends a token once to each node, and of the operations that make its
+  /// rows.
+  TokenCopies deduplicated;
   Routing routing;                // of route and route_backward
   RowMove moves = RowMove::none;  // of permute and unpermute
   bool fused = false;             // ... in one kernel, which reads and writes only its operands

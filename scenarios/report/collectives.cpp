@@ -21,7 +21,7 @@ struct ReportedCall {
   std::string communicator;
   Collective kind{};
   Bytes bytes{};
-  std::int64_t copies = 0;  // rows per token: its experts per token
+  models::TokenCopies copies{};
   auto operator<=>(const ReportedCall&) const = default;
 };
 
@@ -49,7 +49,7 @@ class Counter {
       for (std::size_t i = 0; i < block.operations.size(); ++i) {
         const models::Operation& op = block.operations[i];
         if (op.kind != models::OpKind::collective) continue;
-        add({op.communicator, op.collective, op.bytes, op.deduplicated_copies},
+        add({op.communicator, op.collective, op.bytes, op.deduplicated},
             prediction_.priced.blocks[run.block][i], run.count);
       }
     }
@@ -73,7 +73,7 @@ class Counter {
     std::uint16_t communicator = 0;
     Collective kind{};
     Bytes bytes{};
-    std::int64_t copies = 0;
+    models::TokenCopies copies{};
   };
 
   void add(const Sent& sent, const models::PricedOperation& each, std::int64_t count) {

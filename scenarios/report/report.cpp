@@ -77,6 +77,7 @@ std::string further_choices(const models::Plan& plan) {
                                        "end_layers_bf16",
                                        "low_precision_gather",
                                        "low_precision_attention",
+                                       "low_precision_activation",
                                        "transpose_weights",
                                        "attention"};
   std::string text;

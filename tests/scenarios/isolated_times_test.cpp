@@ -52,7 +52,7 @@ class Laws {
 
  private:
   const models::CollectiveTime& law(Collective kind, Bytes bytes, std::uint16_t communicator,
-                                    std::int64_t copies = 0) {
+                                    const models::TokenCopies& copies = {}) {
     const auto [found, fresh] = laws_.try_emplace({kind, bytes, communicator, copies});
     if (fresh) {
       const models::GroupShape group = models::shape_of(
@@ -67,7 +67,7 @@ class Laws {
     for (const models::Operation& op : program_.blocks[run.block].operations) {
       if (op.kind != models::OpKind::collective) continue;
       const models::CollectiveTime& one =
-          law(op.collective, op.bytes, op.communicator, op.deduplicated_copies);
+          law(op.collective, op.bytes, op.communicator, op.deduplicated);
       sum.tensor += one.time * run.count;
       sum.collectives_nic += one.links.nic * run.count;
     }
@@ -97,7 +97,7 @@ class Laws {
 
   const models::Question& asked_;
   const models::Program& program_;
-  std::map<std::tuple<Collective, Bytes, std::uint16_t, std::int64_t>, models::CollectiveTime>
+  std::map<std::tuple<Collective, Bytes, std::uint16_t, models::TokenCopies>, models::CollectiveTime>
       laws_;
 };
 

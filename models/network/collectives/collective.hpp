@@ -77,7 +77,7 @@ struct CollectivePricing {
   /// Settings of NCCL's tuner, which chooses among what `choice` leaves open (nccl_settings.hpp);
   /// null: the fastest algorithm is taken.
   const NcclSettings* nccl = nullptr;
-  int copies = 0;  // copies of a token in an all-to-all, for algorithms that send it once per node
+  TokenCopies copies{};  // in an all-to-all, for algorithms that send a token once per node
   const Registry<CollectiveAlgorithm>* algorithms = &builtin_algorithms();
 };
 

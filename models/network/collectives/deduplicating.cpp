@@ -16,21 +16,52 @@ namespace {
 ///         and RDMA forwarding" (more nodes are listed with what NVLink moves: 51 to 58)
 constexpr double wire_share = 0.86;
 
+/// Chance that exactly `of_node` of a node's `here` groups are among the `kept` of all `groups`.
+double chance_of_kept(std::int64_t of_node, std::int64_t here, const TokenCopies& copies) {
+  const auto ln_choose = [](std::int64_t n, std::int64_t k) {
+    return std::lgamma(n + 1.0) - std::lgamma(k + 1.0) - std::lgamma(n - k + 1.0);
+  };
+  const std::int64_t elsewhere = copies.groups - here, others = copies.kept - of_node;
+  if (others < 0 || others > elsewhere) return 0;
+  return std::exp(ln_choose(here, of_node) + ln_choose(elsewhere, others) -
+                  ln_choose(copies.groups, copies.kept));
+}
+
+/// Chance that a node has any of a token's experts. With G groups on N nodes, each node has G/N
+/// groups, or each group N/G nodes.
+double chance_of_node(int nodes, const TokenCopies& copies) {
+  const double k = static_cast<double>(std::max<std::int64_t>(1, copies.each));
+  const auto kept = static_cast<double>(copies.kept);
+  const std::int64_t here = copies.groups / nodes;
+  if (here == 0) {
+    const double kept_nodes = std::max(1.0, kept * nodes / static_cast<double>(copies.groups));
+    return kept_nodes / nodes * (1 - std::pow(1 - 1 / kept_nodes, k));
+  }
+  double chance = 0;
+  for (std::int64_t of_node = 1; of_node <= std::min(here, copies.kept); ++of_node) {
+    const double missed = std::pow(1 - static_cast<double>(of_node) / kept, k);
+    chance += chance_of_kept(of_node, here, copies) * (1 - missed);
+  }
+  return chance;
+}
+
 }  // namespace
 
 /// n ranks on N nodes, p = n/N on each, k copies of each token among the rows:
 ///   t = 2 (a + 2.8 us) + h (p-1 + N-1) + net
-///       + max(size / k p (N-1) (1 - (1 - 1/N)^k) / (0.86 share), V / (1.05 ring))
+///       + max(size / k p (N-1) P / (0.86 share), V / (1.05 ring))
+/// P       chance that a node has any of a token's experts: with experts drawn uniformly,
+///         1 - (1 - 1/N)^k; fewer where a token's experts are limited to some groups of experts
 /// V       size (n-1)/n, the bytes that a GPU forwards over NVLink
-/// Source  Zhao et al. 2025, "Insights into DeepSeek-V3", arXiv 2505.09343, section 4.3: with
-///         experts drawn uniformly, a node has none of a token's k with probability (1 - 1/N)^k
+/// Source  Zhao et al. 2025, "Insights into DeepSeek-V3", arXiv 2505.09343, section 4.3; groups:
+///         DeepSeek-AI 2024, "DeepSeek-V3 technical report", arXiv 2412.19437, section 2.1.2
 std::vector<CollectiveTime> deduplicating(const CostCall& call) {
   const int nodes = call.group.nodes, inside = call.ranks_inside();
   if (nodes == 1) return {};
   const auto& constants = call.cluster.collectives;
   const auto& protocols = call.protocols();
-  const double k = std::max(1, call.copies);
-  const double reached = (nodes - 1) * (1 - std::pow(1 - 1.0 / nodes, k));
+  const double k = static_cast<double>(std::max<std::int64_t>(1, call.copies.each));
+  const double reached = (nodes - 1) * chance_of_node(nodes, call.copies);
   const double on_wire =
       inside * call.bytes() / k * reached / (wire_share * network_share_all_pairs(call));
   const double on_links =

@@ -26,7 +26,7 @@ struct CostCall {
   GroupShape group;
   const hardware::Cluster& cluster;
   LinkSharing sharing = LinkSharing::with_siblings;
-  int copies = 0;  // copies of each token in an all-to-all; 0: all rows differ
+  TokenCopies copies{};
 
   double bytes() const { return static_cast<double>(size.count()); }
   double bus_bytes() const { return bytes() * bus_factor(collective, group.ranks); }

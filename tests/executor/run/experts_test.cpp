@@ -60,6 +60,11 @@ std::vector<Cut> expert_cuts() {
       p.zero = Zero::one;
       p.recompute = models::Recompute::full;
     });
+    add("experts over ranks recomputed" + of, model, [](Plan& p) {
+      p.data = p.expert = 2;
+      p.recompute = models::Recompute::selective;
+      p.recompute_modules = {models::RecomputeModule::moe};
+    });
     for (const Zero zero : {Zero::two, Zero::three}) {
       add("sharded gradients" + of, model, [&](Plan& p) {
         p.data = 2;

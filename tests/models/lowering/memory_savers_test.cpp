@@ -107,6 +107,59 @@ TEST_CASE("Of a model with experts the MLPs of its dense layers are recomputed, 
   CHECK(recomputed_flops_per_token(asked.model, asked.plan) == 2.0 * 3 * 3 * 7168 * 18'432);
 }
 
+TEST_CASE("Recomputed experts send their rows once more, and multiply once more") {
+  const auto asked = [](const std::string& modules) {
+    return question("deepseek-v3", "dgx-h100 x 8",
+                    "pipeline=8,data=8,expert=8,global_batch=64,seq_len=1024,recompute=selective,"
+                    "recompute_modules=" +
+                        modules,
+                    "generic");
+  };
+  const Question again = asked("moe");
+  const Program program = lower(again);
+  check(program);
+  const auto sent = [](const Program& of) {
+    const Block& block = of.blocks[of.kinds[of.kind_of_layer.back()].backward];
+    return std::ranges::count_if(block.operations, [](const Operation& op) {
+      return op.collective == Collective::all_to_all && op.kind == OpKind::collective;
+    });
+  };
+  CHECK(sent(program) == 4);
+  CHECK(sent(lower(asked("core_attn"))) == 2);
+  // 58 layers: a router of 256 columns, and of 9 experts (one shared) three products each.
+  CHECK(recomputed_flops_per_token(again.model, again.plan) ==
+        58.0 * 2 * 7168 * (3 * 9 * 2048 + 256));
+  CHECK(kept_by(program, "layer") < kept_by(lower(asked("core_attn")), "layer"));
+}
+
+TEST_CASE("An activation's input kept in 8 bits is half the bytes, and two casts") {
+  const auto asked = [](const std::string& plan) {
+    return question("llama3-8b", "dgx-h100 x 1", "data=8,seq_len=1024," + plan, "generic");
+  };
+  const Question narrow = asked("low_precision_activation=true");
+  const Program plain = lower(asked("precision=bf16")), program = lower(narrow);
+  check(program);
+  // Gate and value, 2 x 14,336 columns: one byte instead of two.
+  CHECK(kept_by(plain, "layer") - kept_by(program, "layer") == savers_tokens * 2 * savers_mlp);
+  const auto casts = [](const Block& block) {
+    std::int64_t bytes = 0;
+    for (const Operation& op : block.operations) {
+      if (op.kind == OpKind::quantise) bytes += op.bytes.count();
+    }
+    return bytes;
+  };
+  const LayerKind& kind = program.kinds[program.kind_of_layer.front()];
+  CHECK(casts(program.blocks[kind.forward]) == savers_tokens * 2 * savers_mlp * (2 + 1));
+  CHECK(casts(program.blocks[kind.backward]) == savers_tokens * 2 * savers_mlp * (1 + 2));
+  CHECK(program.inexact_feature == "activation inputs kept in 8 bits");
+  const auto first_problem = [](const Question& of) { return conflicts(of).front().problem; };
+  CHECK(first_problem(question("gpt2", "dgx-h100 x 1", "low_precision_activation=true",
+                               "generic")) == "needs a gated SiLU, which the model does not have");
+  CHECK(first_problem(asked("low_precision_activation=true,recompute=selective,"
+                            "recompute_modules=mlp")) ==
+        "is not simulated where activations are recomputed");
+}
+
 TEST_CASE("Latents whose products are recomputed in few bits are kept as they are stored") {
   for (const char* precision : {"fp8", "fp8-block", "mxfp8"}) {
     for (const char* modules : {"mla_up_proj", "layernorm:mla_up_proj", "core_attn:mla_up_proj"}) {
@@ -250,6 +303,8 @@ TEST_CASE("Recomputed layers without recomputation, and words that are not modul
   CHECK(
       refusal("recompute=selective,recompute_modules=mla_up_proj") ==
       "/plan/recompute_modules: mla_up_proj needs latent attention, which the model does not have");
+  CHECK(refusal("recompute=selective,recompute_modules=moe") ==
+        "/plan/recompute_modules: moe needs experts, which the model does not have");
   CHECK(refusal("offload_device=nvme") ==
         "/plan/offload_device: offload_device nvme needs offload or offload_layers");
   CHECK(refusal("offload_layers=1,offload_device=nvme")

@@ -54,6 +54,15 @@ TEST_CASE("However little is shown of data-parallel traffic, its queue is as lon
   }
 }
 
+TEST_CASE("A plan without overlap shows all data-parallel time, whatever its stack hides") {
+  const std::string plan = "micro_batch=1,global_batch=32,seq_len=1024,zero=1,overlap=false";
+  const Shown all{plan, 1, 1}, quarter{plan, 0.25, 1};
+  REQUIRE(all.priced.collectives.size() == quarter.priced.collectives.size());
+  for (std::size_t i = 0; i < all.priced.collectives.size(); ++i) {
+    CHECK(quarter.priced.collectives[i].duration == all.priced.collectives[i].duration);
+  }
+}
+
 TEST_CASE("Only a gather after the optimizer is carried into the next step") {
   // ZeRO-1: three quarters of the gather's time; none without it.
   const std::string plan = "micro_batch=1,global_batch=32,seq_len=1024,zero=";

@@ -136,6 +136,38 @@ TEST_CASE("Attention in 8 bits is a recipe's own") {
   CHECK(asked(catalogue_model("llama3.1-405b")).is_null());
 }
 
+TEST_CASE("MLPerf's LoRA on H200 keeps activation inputs in 8 bits, on GB200 it overlaps nothing") {
+  const Model model = catalogue_model("llama2-70b");
+  const auto choice = [&](const char* cluster, const RecipeDegrees& degrees, const char* key) {
+    const hardware::Cluster on = hardware::named_cluster(cluster);
+    return recipe_choice({.stack = "nemo-mlperf",
+                          .model = model,
+                          .gpu = on.gpu(),
+                          .task = Task::lora,
+                          .precision = Precision::fp8,
+                          .degrees = degrees,
+                          .release = {25, 4}},
+                         key);
+  };
+  CHECK(choice("dgx-h200 x 1", {2, 1, 1, 1, 1}, "low_precision_activation") == true);
+  CHECK(choice("dgx-h200 x 1", {4, 1, 1, 1, 1}, "low_precision_activation").is_null());
+  CHECK(choice("dgx-h200 x 1", {2, 1, 1, 1, 1}, "overlap").is_null());
+  CHECK(choice("gb200-nvl72 x 1", {1, 1, 1, 8, 1}, "overlap") == false);
+}
+
+TEST_CASE("DeepSeek-V3 on H100 recomputes its experts from v25.08 on") {
+  const Model model = catalogue_model("deepseek-v3");
+  const hardware::Cluster cluster = hardware::named_cluster("dgx-h100 x 128");
+  RecipeQuestion asked{.stack = "nemo",
+                       .model = model,
+                       .gpu = cluster.gpu(),
+                       .degrees = {1, 8, 2, 1, 64},
+                       .release = {25, 8}};
+  CHECK(recipe_choice(asked, "recompute_modules") == Json{"mla_up_proj", "mlp", "moe"});
+  asked.release = {25, 7};
+  CHECK(recipe_choice(asked, "recompute_modules") != Json{"mla_up_proj", "mlp", "moe"});
+}
+
 TEST_CASE("A recipe's attention kernel is that of its release") {
   // DGX Cloud ran GPT-3 and Grok-1 with NVTE_FUSED_ATTN=0, GPT-3 up to v25.01.1, Grok-1 up to
   // v25.04.02.

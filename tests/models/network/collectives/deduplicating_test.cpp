@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <cmath>
 
 #include "hardware/catalogue.hpp"
 #include "models/network/collectives/collective.hpp"
@@ -6,9 +7,9 @@
 namespace orrery::models {
 namespace {
 
-CollectiveTime dispatch(int copies, Bytes size) {
-  const hardware::Cluster cluster = hardware::named_cluster("dgx-h100 x 2");
-  const GroupShape group{.ranks = 16, .nodes = 2, .ranks_per_node = 8};
+CollectiveTime dispatch(const TokenCopies& copies, Bytes size, int nodes = 2) {
+  const hardware::Cluster cluster = hardware::named_cluster("dgx-h100 x 8");
+  const GroupShape group{.ranks = 8 * nodes, .nodes = nodes, .ranks_per_node = 8};
   return price(Collective::all_to_all, size, group, cluster,
                {.choice = {.algorithm = "deduplicating"}, .copies = copies});
 }
@@ -16,14 +17,32 @@ CollectiveTime dispatch(int copies, Bytes size) {
 TEST_CASE("A token goes once to each node that has any of its experts") {
   // Two nodes, 8 copies: the other node has none of a token's experts with 1/256, so that of
   // 800 MB, 100 MB of tokens, 99.6 MB leave each GPU at 0.86 of its 50 GB/s NIC: 2.317 ms.
-  const CollectiveTime all = dispatch(8, 800_MB);
+  const CollectiveTime all = dispatch({8}, 800_MB);
   CHECK(all.limited_by == "network");
   CHECK(seconds(all.links.nic) == Approx(0.1e9 * (1 - 1.0 / 256) / (0.86 * 50e9)).epsilon(1e-6));
 }
 
 TEST_CASE("One copy of a token is the row itself") {
   // Half of all rows stay on their node.
-  CHECK(seconds(dispatch(1, 800_MB).links.nic) == Approx(0.4e9 / (0.86 * 50e9)).epsilon(1e-6));
+  CHECK(seconds(dispatch({1}, 800_MB).links.nic) == Approx(0.4e9 / (0.86 * 50e9)).epsilon(1e-6));
+}
+
+TEST_CASE("A token whose experts are in half of the groups reaches fewer nodes") {
+  // DeepSeek-V3 on 8 nodes, one of its 8 groups on each: a node is among the 4 kept with 1/2, and
+  // then has any of the 8 experts with 1 - (3/4)^8.
+  const double limited = 7 * 0.5 * (1 - std::pow(0.75, 8));
+  const double nic = 0.86 * 50e9, token = 0.1e9;
+  CHECK(seconds(dispatch({8, 8, 4}, 800_MB, 8).links.nic) ==
+        Approx(token * limited / nic).epsilon(1e-6));
+  CHECK(seconds(dispatch({8}, 800_MB, 8).links.nic) ==
+        Approx(token * 7 * (1 - std::pow(0.875, 8)) / nic).epsilon(1e-6));
+  // 4 nodes of two groups: both, one or none of them kept with 3/14, 8/14, 3/14.
+  const double two = 1 - std::pow(0.5, 8), one = 1 - std::pow(0.75, 8);
+  CHECK(seconds(dispatch({8, 8, 4}, 800_MB, 4).links.nic) ==
+        Approx(token * 3 * (3 * two + 8 * one) / 14 / nic).epsilon(1e-6));
+  // 8 nodes, two for each of 4 groups: the 2 kept groups are on 4 of them.
+  CHECK(seconds(dispatch({8, 4, 2}, 800_MB, 8).links.nic) ==
+        Approx(token * limited / nic).epsilon(1e-6));
 }
 
 }  // namespace
