@@ -63,8 +63,8 @@ struct Plan {
   /// Lengths of the documents that are packed into a sequence, equally frequent: tokens attend only
   /// to their own document. Empty: one document as long as the sequence.
   std::vector<std::int64_t> sequence_lengths;
-  bool low_precision_gather = false;     // ZeRO gathers weights in the 8 bits of the GEMMs
-  bool low_precision_attention = false;  // attention's GEMMs in fp8, one scale for each tensor
+  bool low_precision_gather = false;      // ZeRO gathers weights in the 8 bits of the GEMMs
+  bool low_precision_attention = false;   // attention's GEMMs in fp8, one scale for each tensor
   bool low_precision_activation = false;  // inputs of gated SiLU are kept in 8 bits for backward
   bool transpose_weights = false;  // 8-bit weights: transposed in every backward, no copy is kept
   std::int64_t start_layers_bf16 = 0;  // first layers of the model that stay in bf16

@@ -97,7 +97,8 @@ class Laws {
 
   const models::Question& asked_;
   const models::Program& program_;
-  std::map<std::tuple<Collective, Bytes, std::uint16_t, models::TokenCopies>, models::CollectiveTime>
+  std::map<std::tuple<Collective, Bytes, std::uint16_t, models::TokenCopies>,
+           models::CollectiveTime>
       laws_;
 };
 
