@@ -86,9 +86,9 @@ std::vector<Plan> contexts(const Plan& plan, const SearchBounds& bounds) {
   std::vector<Plan> plans{plan};
   const bool has =
       has_context(query.software.runs) && query.model.causal && query.seq_len >= shortest_sequence;
-  if (!has || !models::attends_over_context(query.software, query.cluster.gpu(), query.precision)) {
-    return plans;
-  }
+  const bool attends = models::attends_over_context(query.software, query.cluster.gpu(),
+                                                    query.precision, plan.attention);
+  if (!has || !attends) return plans;
   for (std::int64_t ranks = 2; ranks * 2 * shortest_piece <= query.seq_len; ranks *= 2) {
     if (bounds.gpus / plan.tensor % ranks != 0) break;
     const std::vector<Plan> forms = forms_of(plan, ranks, bounds);

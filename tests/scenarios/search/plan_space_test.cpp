@@ -95,8 +95,10 @@ TEST_CASE("A stack that cuts no layers and has no pipeline is searched without t
 
 TEST_CASE("Long sequences are cut over context ranks only where attention is one fused kernel") {
   // The generic stack states no fused kernel for L40S, and no stack has one for fp32.
-  const auto cuts = [](const std::string& cluster, models::Precision precision) {
+  const auto cuts = [](const std::string& cluster, models::Precision precision,
+                       models::AttentionKernel kernel = models::AttentionKernel::of_stack) {
     PlanQuery query;
+    query.fixed.attention = kernel;
     query.model = models::catalogue_model("llama3-8b");
     query.software = models::catalogue_software("generic");
     query.cluster = hardware::named_cluster(cluster);
@@ -111,6 +113,7 @@ TEST_CASE("Long sequences are cut over context ranks only where attention is one
   CHECK(cuts("dgx-h100 x 1", models::Precision::bf16));
   CHECK_FALSE(cuts("l40s-8x x 1", models::Precision::bf16));
   CHECK_FALSE(cuts("dgx-h100 x 1", models::Precision::fp32));
+  CHECK_FALSE(cuts("dgx-h100 x 1", models::Precision::bf16, models::AttentionKernel::unfused));
 }
 
 TEST_CASE("A batch that no degree divides has no plan") {
