@@ -106,14 +106,8 @@ class StateChecks : private ConflictChecks {
     }
     low_precision_attention();
     wide_layers();
-    if (plan_.recompute_modules.has(RecomputeModule::mla_up_proj) && recomputes &&
-        model_.kv_rank == 0) {
-      add("/recompute_modules",
-          "mla_up_proj needs latent attention, which the model does not have");
-    }
-    if (plan_.recompute_modules.has(RecomputeModule::moe) && recomputes && model_.experts == 0) {
-      add("/recompute_modules", "moe needs experts, which the model does not have");
-    }
+    if (recomputes) modules("/recompute_modules", plan_.recompute_modules);
+    modules("/recompute_elsewhere", plan_.recompute_elsewhere);
     const bool in_8_bits = compute_dtype(plan_.precision) == hardware::DType::fp8;
     const bool gathers = plan_.zero != Zero::none || plan_.task == Task::lora;
     if (plan_.low_precision_gather && (!in_8_bits || !gathers)) {
@@ -145,6 +139,16 @@ class StateChecks : private ConflictChecks {
     }
   }
 
+  /// Modules that the model does not have.
+  void modules(const char* field, const WordSet<RecomputeModule>& listed) {
+    if (listed.has(RecomputeModule::mla_up_proj) && model_.kv_rank == 0) {
+      add(field, "mla_up_proj needs latent attention, which the model does not have");
+    }
+    if (listed.has(RecomputeModule::moe) && model_.experts == 0) {
+      add(field, "moe needs experts, which the model does not have");
+    }
+  }
+
   void low_precision_activation() {
     if (!plan_.low_precision_activation) return;
     if (model_.activation != Activation::silu || !model_.gated_mlp) {
@@ -154,10 +158,12 @@ class StateChecks : private ConflictChecks {
       add("/low_precision_activation",
           fmt::format("needs activations in 16 bits; precision is {}", name(plan_.precision)));
     }
-    const bool again = plan_.recompute_modules.has(RecomputeModule::activation) ||
-                       plan_.recompute_modules.has(RecomputeModule::mlp) ||
-                       plan_.recompute_modules.has(RecomputeModule::moe);
-    if (plan_.recompute == Recompute::selective && again) {
+    const auto again = [](const WordSet<RecomputeModule>& listed) {
+      return listed.has(RecomputeModule::activation) || listed.has(RecomputeModule::mlp) ||
+             listed.has(RecomputeModule::moe);
+    };
+    const bool selective = plan_.recompute == Recompute::selective;
+    if ((selective && again(plan_.recompute_modules)) || again(plan_.recompute_elsewhere)) {
       add("/low_precision_activation", "is not simulated where activations are recomputed");
     }
   }

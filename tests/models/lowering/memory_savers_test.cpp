@@ -158,6 +158,9 @@ TEST_CASE("An activation's input kept in 8 bits is half the bytes, and two casts
   CHECK(first_problem(asked("low_precision_activation=true,recompute=selective,"
                             "recompute_modules=mlp")) ==
         "is not simulated where activations are recomputed");
+  CHECK(first_problem(asked("low_precision_activation=true,recompute=full,recompute_layers=2,"
+                            "recompute_elsewhere=mlp")) ==
+        "is not simulated where activations are recomputed");
 }
 
 TEST_CASE("Latents whose products are recomputed in few bits are kept as they are stored") {
@@ -305,6 +308,8 @@ TEST_CASE("Recomputed layers without recomputation, and words that are not modul
       "/plan/recompute_modules: mla_up_proj needs latent attention, which the model does not have");
   CHECK(refusal("recompute=selective,recompute_modules=moe") ==
         "/plan/recompute_modules: moe needs experts, which the model does not have");
+  CHECK(refusal("recompute=full,recompute_layers=1,recompute_elsewhere=moe") ==
+        "/plan/recompute_elsewhere: moe needs experts, which the model does not have");
   CHECK(refusal("offload_device=nvme") ==
         "/plan/offload_device: offload_device nvme needs offload or offload_layers");
   CHECK(refusal("offload_layers=1,offload_device=nvme")
