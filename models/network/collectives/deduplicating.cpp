@@ -27,22 +27,31 @@ double chance_of_kept(std::int64_t of_node, std::int64_t here, const TokenCopies
                   ln_choose(copies.groups, copies.kept));
 }
 
-/// Chance that a node has any of a token's experts. With G groups on N nodes, each node has G/N
-/// groups, or each group N/G nodes.
-double chance_of_node(int nodes, const TokenCopies& copies) {
-  const double k = static_cast<double>(std::max<std::int64_t>(1, copies.each));
-  const auto kept = static_cast<double>(copies.kept);
-  const std::int64_t here = copies.groups / nodes;
-  if (here == 0) {
-    const double kept_nodes = std::max(1.0, kept * nodes / static_cast<double>(copies.groups));
-    return kept_nodes / nodes * (1 - std::pow(1 - 1 / kept_nodes, k));
-  }
+/// Chance that a node of `here` whole groups has any of a token's k experts.
+double chance_with_groups(std::int64_t here, double k, const TokenCopies& copies) {
   double chance = 0;
   for (std::int64_t of_node = 1; of_node <= std::min(here, copies.kept); ++of_node) {
-    const double missed = std::pow(1 - static_cast<double>(of_node) / kept, k);
+    const double missed =
+        std::pow(1 - static_cast<double>(of_node) / static_cast<double>(copies.kept), k);
     chance += chance_of_kept(of_node, here, copies) * (1 - missed);
   }
   return chance;
+}
+
+/// Chance that a node has any of a token's experts. With G groups on N nodes, each group has N/G
+/// nodes, or each node G/N groups; if that is no whole number, some nodes have one group more.
+double chance_of_node(int nodes, const TokenCopies& copies) {
+  const double k = static_cast<double>(std::max<std::int64_t>(1, copies.each));
+  const std::int64_t here = copies.groups / nodes, rest = copies.groups % nodes;
+  if (here == 0) {
+    const double kept_nodes = std::max(
+        1.0, static_cast<double>(copies.kept) * nodes / static_cast<double>(copies.groups));
+    return kept_nodes / nodes * (1 - std::pow(1 - 1 / kept_nodes, k));
+  }
+  const double fewer = chance_with_groups(here, k, copies);
+  if (rest == 0) return fewer;
+  const double share = static_cast<double>(rest) / nodes;
+  return fewer + share * (chance_with_groups(here + 1, k, copies) - fewer);
 }
 
 }  // namespace

@@ -40,6 +40,14 @@ TEST_CASE("A token whose experts are in half of the groups reaches fewer nodes")
   const double two = 1 - std::pow(0.5, 8), one = 1 - std::pow(0.75, 8);
   CHECK(seconds(dispatch({8, 8, 4}, 800_MB, 4).links.nic) ==
         Approx(token * 3 * (3 * two + 8 * one) / 14 / nic).epsilon(1e-6));
+  // 3 nodes of 8 groups, two of them with three: none of three is kept with 5/70, of two 15/70.
+  // A kept group that is alone has none of the 8 experts with (3/4)^8, two with (1/2)^8, three with
+  // (1/4)^8.
+  const double three = 1 - std::pow(0.25, 8);
+  const double of_three = (30 * one + 30 * two + 5 * three) / 70;
+  const double of_two = (40 * one + 15 * two) / 70;
+  CHECK(seconds(dispatch({8, 8, 4}, 800_MB, 3).links.nic) ==
+        Approx(token * 2 * (2 * of_three + of_two) / 3 / nic).epsilon(1e-6));
   // 8 nodes, two for each of 4 groups: the 2 kept groups are on 4 of them.
   CHECK(seconds(dispatch({8, 4, 2}, 800_MB, 8).links.nic) ==
         Approx(token * limited / nic).epsilon(1e-6));
