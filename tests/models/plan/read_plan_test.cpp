@@ -190,11 +190,14 @@ TEST_CASE("A plan may compress gradients") {
         "run.json:/plan/compression_share: expected a number above 0, at most 1, found 0");
 }
 
-TEST_CASE("A plan may launch kernels as CUDA graphs") {
+TEST_CASE("A plan may choose its attention kernel") {
   CHECK(read("{}").attention == AttentionKernel::of_stack);
   CHECK(read(R"({"attention": "flash-2"})").attention == AttentionKernel::flash_2);
   CHECK(to_json(read(R"({"attention": "flash-2"})"))["attention"] == "flash-2");
   CHECK_FALSE(to_json(read("{}")).contains("attention"));
+}
+
+TEST_CASE("A plan may launch kernels as CUDA graphs") {
   CHECK_FALSE(read("{}").cuda_graphs);
   CHECK(read(R"({"cuda_graphs": true})").cuda_graphs);
   CHECK(to_json(read(R"({"cuda_graphs": true})"))["cuda_graphs"] == true);
