@@ -11,8 +11,7 @@
 namespace orrery::models {
 
 inline bool attends_over_context(const Software& software, const hardware::Gpu& gpu,
-                                 Precision precision,
-                                 AttentionKernel chosen = AttentionKernel::of_stack) {
+                                 Precision precision, AttentionKernel chosen) {
   const bool fused = hardware::bits(storage_dtype(precision)) == 16 &&
                      software.attention(gpu.generation.name, chosen) != "unfused";
   return fused || software.host.synchronous;
