@@ -206,7 +206,8 @@ class StepEnd {
                              .dtype = storage,
                              .bytes = bytes_in(storage, elements),
                              .classes = {c},
-                             .hidden_in_next_step = true})));
+                             .gathers_parameters = true,
+                             .hidden_in_next_step = inputs_.plan.overlaps_gathers()})));
   }
 
   Program& program_;

@@ -218,12 +218,13 @@ void state_facts(Program& program, const BlockInputs& inputs) {
                      .gradient = gradient_dtype(plan, inputs.software),
                      .state = state_dtype(plan.precision)};
   program.sharding = sharding_of(program, plan);
-  program.sharding.ahead = overlaps_data(inputs) && plan.prefetch > 0;
+  program.sharding.ahead = overlaps_gathers(inputs) && plan.prefetch > 0;
   program.graphs = plan.cuda_graphs;
   if (plan.attention != AttentionKernel::of_stack) {
     program.attention = word_of(attention_kernel_words, plan.attention);
   }
   program.overlaps_data = plan.overlap_gradients;
+  program.overlaps_gathers = plan.overlaps_gathers();
   program.overlaps_tensor = plan.tensor_overlap;
   program.vocabulary = inputs.model.vocab;
   program.inexact_feature = inexact_feature(inputs);

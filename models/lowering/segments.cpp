@@ -11,6 +11,11 @@ namespace orrery::models {
 
 namespace {
 
+bool stack_overlaps(const BlockInputs& inputs) {
+  const Overlap& overlap = inputs.software.overlap;
+  return inputs.plan.zero == Zero::none ? overlap.gradients : overlap.sharded_gradients;
+}
+
 /// Index of the unit of a layer, of its experts, or of embedding or head.
 std::uint32_t unit_of(const Program& program, const LayerKind& kind, std::int64_t layer,
                       MeshView view = MeshView::dense) {
@@ -92,10 +97,11 @@ std::int64_t bucket_elements(const BlockInputs& inputs) {
 }
 
 bool overlaps_data(const BlockInputs& inputs) {
-  const Overlap& overlap = inputs.software.overlap;
-  const bool stack_overlaps =
-      inputs.plan.zero == Zero::none ? overlap.gradients : overlap.sharded_gradients;
-  return inputs.plan.overlap_gradients && stack_overlaps;
+  return inputs.plan.overlap_gradients && stack_overlaps(inputs);
+}
+
+bool overlaps_gathers(const BlockInputs& inputs) {
+  return inputs.plan.overlaps_gathers() && stack_overlaps(inputs);
 }
 
 JointCollective reduction_of(const Program& program, std::uint32_t rank_class,

@@ -38,9 +38,10 @@ std::vector<Segment> segments_of(const Program& program, const Phase& phase, std
 /// of all gradients next to their shards would take more memory than no sharding.
 std::int64_t bucket_elements(const BlockInputs& inputs);
 
-/// Are the gradients of data-parallel ranks reduced, and their weights gathered, concurrently with
-/// compute?
+/// Are the gradients of data-parallel ranks reduced concurrently with compute?
 bool overlaps_data(const BlockInputs& inputs);
+/// Are their weights gathered concurrently with compute?
+bool overlaps_gathers(const BlockInputs& inputs);
 
 /// The reduction of a segment's gradients, as one bucket, over the axes along which its parameters
 /// are replicated: a reduce-scatter where state is sharded, over the sharding axes only, otherwise

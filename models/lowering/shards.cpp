@@ -41,7 +41,7 @@ class Sharder {
       : program_{program},
         class_{rank_class},
         ranks_{program.classes[rank_class]},
-        ahead_{overlaps_data(inputs) ? static_cast<std::size_t>(inputs.plan.prefetch) : 0},
+        ahead_{overlaps_gathers(inputs) ? static_cast<std::size_t>(inputs.plan.prefetch) : 0},
         keeps_{!inputs.plan.reshard},
         gathers_{program.sharding.parameters},
         buckets_{program, rank_class, overlaps_data(inputs)} {
@@ -190,7 +190,8 @@ class Sharder {
                           .first_unit = static_cast<std::uint32_t>(&unit - program_.units.data()),
                           .units = 1,
                           .elements = unit.elements,
-                          .buffer = types_.at({unit.view, unit.kinds})};
+                          .buffer = types_.at({unit.view, unit.kinds}),
+                          .gathers_parameters = true};
     if (program_.sharding.parameters_on_host)
       joint.from_host = bytes_in(storage, piece_of(program_, unit.elements, unit.view));
     Instruction each{.op = Opcode::unshard,

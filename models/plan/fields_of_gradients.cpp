@@ -63,11 +63,22 @@ std::string derive_stage_layers(Plan& plan, const PlanBasis& basis) {
   return cut ? "not stated; as even as possible" : "";
 }
 
+void read_overlap_gather(const Node& value, Plan& plan) {
+  plan.overlap_gathers = value.as<bool>();
+}
+
+Json write_overlap_gather(const Plan& plan) {
+  return plan.overlap_gathers ? Json(*plan.overlap_gathers) : Json();
+}
+
 constexpr PlanField gradient_rows[] = {
-    {.key = "overlap",  // false: no data-parallel collective overlaps with compute
+    {.key = "overlap",  // of gradient reductions with backward
      .name = "overlap",
      .value = flag_at(&Plan::overlap_gradients),
      .by_default = Default::reported},
+    {.key = "overlap_gather",  // of parameter gathers with forward; absent: as overlap
+     .name = "overlap gather",
+     .value = {.kind = Kind::flag, .read = read_overlap_gather, .write = write_overlap_gather}},
     {.key = "deferred_head_gradients",  // micro-batches whose head weight gradients come last
      .name = "deferred head gradients",
      .value = count_at(&Plan::deferred_head_gradients, 0, 1 << 20)},

@@ -4,6 +4,7 @@
 // is read, written and named. Model, cluster and software stack are left out.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -82,12 +83,14 @@ struct Plan {
   /// Source  Vogels et al. 2019, section 5: 4 for language models
   std::int64_t compression_rank = 4;
   bool overlap_gradients = true;           // data-parallel reduction concurrently with backward
+  std::optional<bool> overlap_gathers;     // of parameters with forward; nullopt: as reductions
   Bytes bucket{};                          // size of a gradient bucket; 0: the software's
   std::vector<std::int64_t> stage_layers;  // layers of each chunk, in model order; empty: even
   bool layers_by_time = false;             // stage_layers are derived from predicted times
   bool embedding_counts = false;           // embedding and head count as a layer each
   bool cuda_graphs = false;                // kernels of a block are launched as CUDA graphs
 
+  bool overlaps_gathers() const { return overlap_gathers.value_or(overlap_gradients); }
   std::int64_t gpus() const { return tensor * context * pipeline * data; }
   /// Ranks that hold the same parameters, each with gradients of its own tokens.
   std::int64_t replicas() const { return context * data; }

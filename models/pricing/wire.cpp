@@ -106,8 +106,9 @@ PricedOperation WirePricer::joint_of(const JointCollective& joint,
     const LinkTimes links = within(whole.links, in_turn);
     return {.duration = in_turn, .links = links, .fluid = links.fluid()};
   }
-  const double exposed =
-      program_.overlaps_data ? overlap.data_exposed : std::max(1.0, overlap.data_exposed);
+  const bool overlaps =
+      joint.gathers_parameters ? program_.overlaps_gathers : program_.overlaps_data;
+  const double exposed = overlaps ? overlap.data_exposed : std::max(1.0, overlap.data_exposed);
   const Time shown = scaled(whole.time, exposed / overlap.data_efficiency);
   return {.duration = shown + sums_time(joint) + fetch_time(joint),
           .lead = scaled(whole.time, 1 / overlap.data_efficiency) - shown,

@@ -61,6 +61,7 @@ struct JointCollective {
   /// Of an unshard: the unshard right before it in the list gathers the layer's experts. A phase
   /// that awaits this one reads the weights of both, and frees both.
   bool completes = false;
+  bool gathers_parameters = false;
   bool host_waits = false;           // the host waits until it has ended
   bool hidden_in_next_step = false;  // its hidden part runs in the next step's forward
 };

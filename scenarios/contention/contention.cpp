@@ -62,9 +62,9 @@ class Variants {
     return Json::array({nic});
   }
 
-  /// Switches overlap of gradient reductions on or off, in the plan and the software profile.
+  /// Switches overlap of data-parallel collectives on or off, in the plan and the software profile.
   CaseChanges overlapped(bool overlap) const {
-    CaseChanges changes{{"/plan/overlap", overlap}};
+    CaseChanges changes{{"/plan/overlap", overlap}, {"/plan/overlap_gather", overlap}};
     const Json& software = scenario_.json().at("software");
     if (!overlap || !software.contains("overlap")) return changes;
     changes.emplace_back("/software/overlap/gradients", true);

@@ -83,6 +83,7 @@ class Plans {
     plan.fused_cross_entropy = plan.zero < models::Zero::two && one_of({0, 1}) == 1;
     if (plan.pipeline == 1) plan.offload_layers = one_of({0, 0, 1, 2});
     plan.overlap_gradients = one_of({0, 1}) == 1;
+    if (one_of({0, 1}) == 1) plan.overlap_gathers = one_of({0, 1}) == 1;
     plan.bucket = Bytes{one_of({0, 1, 8000})};
     if (plan.virtual_stages == 1 && plan.pipeline == 2 && one_of({0, 1}) == 1) {
       plan.embedding_counts = true;

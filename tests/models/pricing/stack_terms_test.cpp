@@ -252,6 +252,40 @@ TEST_CASE("Kernels next to gathers of ZeRO-3 take longer, by a share of the shor
   CHECK(forward_of(asked) == alone);
 }
 
+/// Durations of the data-parallel reductions of a step, and of its gathers of parameters.
+std::pair<Time, Time> data_parallel_times(const Question& asked) {
+  const Program program = lower(
+      BlockInputs{asked.model, asked.plan, asked.software, asked.cluster.gpu().generation.name});
+  std::vector<std::string> assumptions;
+  const PricedProgram priced = price_program(program, asked.cluster, asked.software, assumptions);
+  std::pair<Time, Time> sums;
+  for (std::size_t j = 0; j < program.collectives.size(); ++j) {
+    const JointCollective& joint = program.collectives[j];
+    const Time time = priced.collectives[j].duration;
+    if (joint.gathers_parameters) sums.second += time;
+    if (joint.kind == Collective::reduce_scatter) sums.first += time;
+  }
+  return sums;
+}
+
+TEST_CASE("Reductions overlap with backward and gathers with forward, each by its own choice") {
+  Question asked =
+      question("llama3.1-8b", "dgx-a100-80gb x 2", "zero=1,global_batch=16,seq_len=2048", "nemo");
+  asked.software.overlap.data_exposed = 0.25;
+  const auto both = data_parallel_times(asked);
+  asked.plan.overlap_gathers = false;
+  const auto reductions = data_parallel_times(asked);
+  CHECK(reductions.first == both.first);
+  CHECK(ratio(reductions.second, both.second) == Approx(4).epsilon(1e-6));
+  asked.plan.overlap_gradients = false;
+  asked.plan.overlap_gathers = true;
+  const auto gathers = data_parallel_times(asked);
+  CHECK(gathers.second == both.second);
+  CHECK(ratio(gathers.first, both.first) > 3.9);  // in one bucket, with one latency
+  asked.plan.overlap_gathers.reset();
+  CHECK(data_parallel_times(asked) == std::pair{gathers.first, reductions.second});
+}
+
 TEST_CASE("The host's Adam takes as long as published, the ranks of a machine together") {
   // 10 billion parameters on one machine: 2.57 s, with 30 bytes of traffic each.
   Operation adam;

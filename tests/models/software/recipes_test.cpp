@@ -155,6 +155,32 @@ TEST_CASE("MLPerf's LoRA on H200 keeps activation inputs in 8 bits, on GB200 it 
   CHECK(choice("gb200-nvl72 x 1", {1, 1, 1, 8, 1}, "overlap") == false);
 }
 
+TEST_CASE("Reductions and gathers overlap as the recipe of a release says") {
+  // Megatron-Bridge: Kimi-K2 gathers parameters at the end of the step, DeepSeek-V3 on H100
+  // reduces gradients after backward, and v0.2.0 gathers nothing ahead in mxfp8.
+  const auto choices = [](const char* name, const char* cluster, RecipeDegrees degrees,
+                          Precision precision, Release release) {
+    const Model model = catalogue_model(name);
+    const hardware::Cluster on = hardware::named_cluster(cluster);
+    const RecipeQuestion asked{.stack = "megatron-bridge",
+                               .model = model,
+                               .gpu = on.gpu(),
+                               .precision = precision,
+                               .degrees = degrees,
+                               .release = std::move(release)};
+    return std::pair{recipe_choice(asked, "overlap"), recipe_choice(asked, "overlap_gather")};
+  };
+  CHECK(choices("kimi-k2", "gb300-nvl72 x 4", {1, 4, 4, 1, 64}, Precision::mxfp8, {26, 4}) ==
+        std::pair{Json(), Json(false)});
+  CHECK(choices("deepseek-v3", "dgx-h100 x 128", {2, 8, 4, 1, 64}, Precision::bf16, {26, 2}) ==
+        std::pair{Json(false), Json(true)});
+  for (const auto& [release, gathers] :
+       {std::pair{Release{25, 11}, Json(false)}, std::pair{Release{26, 2}, Json()}}) {
+    CHECK(choices("llama3-70b", "gb200-nvl72 x 1", {2, 4, 5, 1, 1}, Precision::mxfp8, release) ==
+          std::pair{Json(), gathers});
+  }
+}
+
 TEST_CASE("DeepSeek-V3 on H100 recomputes its experts from v25.08 on") {
   const Model model = catalogue_model("deepseek-v3");
   const hardware::Cluster cluster = hardware::named_cluster("dgx-h100 x 128");
