@@ -45,6 +45,7 @@ std::string refusal(const Program& program, const models::Software& software,
   if (software.accumulation == models::Accumulation::separate) {
     return "gradients accumulated by a separate kernel";
   }
+  if (!program.rank_order.empty()) return "rank_order (ranks are numbered tp-cp-ep-dp-pp)";
   if (!program.attention.empty() && program.attention != "unfused") {
     return "attention " + program.attention + " (a device computes it with a kernel of its own)";
   }

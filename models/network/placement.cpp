@@ -136,6 +136,10 @@ std::vector<std::int64_t> AxisOrder::members(const Mesh& mesh, std::int64_t rank
   return found;
 }
 
+AxisOrder order_of(const AxisOrder& asked, const std::vector<MeshAxis>& of_plan) {
+  return of_plan.empty() || !asked.usual() ? asked : AxisOrder{of_plan};
+}
+
 GroupShape shape_of(const Mesh& mesh, const Communicator& communicator, int gpus_per_node,
                     const AxisOrder& order) {
   const AxisSet pipeline = MeshAxis::pipeline;

@@ -39,6 +39,9 @@ class AxisOrder {
   bool usual_ = true;
 };
 
+/// The order asked for, or if that is the usual one, a plan's own (empty: the usual one).
+AxisOrder order_of(const AxisOrder& asked, const std::vector<MeshAxis>& of_plan);
+
 /// How a communicator's group spans nodes and how many groups share their NICs: the worst of the
 /// groups that run at once. Along the pipeline axis alone, a pair of neighbouring stages, or of the
 /// two stages that the communicator names.

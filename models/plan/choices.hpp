@@ -50,6 +50,12 @@ inline constexpr Words<RecomputeModule, 6> recompute_module_words{
      {RecomputeModule::moe, "moe"},
      {RecomputeModule::mla_up_proj, "mla_up_proj"}}};
 
+/// The order in which ranks are numbered, the fastest axis first.
+/// Source  use_tp_pp_dp_mapping of Megatron-Core
+enum class RankOrder : std::uint8_t { data_first, pipeline_first };
+inline constexpr Words<RankOrder, 2> rank_order_words{
+    {{RankOrder::data_first, "tp-cp-ep-dp-pp"}, {RankOrder::pipeline_first, "tp-cp-ep-pp-dp"}}};
+
 /// Kernel of attention: the stack's own choice on the GPU, or another by name.
 /// Source  attention_backend of Megatron-Core; NVTE_FLASH_ATTN and NVTE_FUSED_ATTN of Transformer
 ///         Engine

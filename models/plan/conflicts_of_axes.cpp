@@ -127,6 +127,11 @@ class AxisChecks : private ConflictChecks {
                                  "stage",
                                  ep, etp, ranks));
     }
+    if (plan_.rank_order == RankOrder::pipeline_first && plan_.pipeline > 1 &&
+        ep * etp != plan_.tensor * plan_.context) {
+      add("/rank_order",
+          "with pipeline before data, experts need as many ranks as tensor x context");
+    }
     if (plan_.tensor > 1 && !plan_.sequence_parallel) {
       add("/sequence", "a model with experts and tensor above 1 needs sequence parallelism");
     }

@@ -26,6 +26,7 @@ struct Plan {
   ContextForm context_form = ContextForm::ring;
   std::int64_t context_heads = 1;  // of hierarchical: ranks of a group that exchange for heads
   std::int64_t data = 1;
+  RankOrder rank_order = RankOrder::data_first;
   bool sequence_parallel = false;
   bool tensor_overlap = true;  // tensor-parallel collectives overlap with GEMMs, if the stack can
   std::string schedule = "1f1b";   // name of a built-in pipeline schedule, or a file

@@ -198,7 +198,7 @@ void evaluate_traffic(const NamedLinks& named, const NetworkSite& site, Predicti
 /// Evaluates the step with shared links. Returns why it cannot be simulated, or nullopt.
 std::optional<std::string> evaluate_shared(const Question& question, Prediction& result) {
   const auto fabric = std::make_shared<const FabricGraph>(question.cluster);
-  NetworkSite site = site_of(question, *result.program, fabric);
+  NetworkSite site = site_of(question, fabric);
   const std::vector<PricedJob> jobs = priced_jobs(question);
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     site.others[i].priced = &jobs[i].priced;
@@ -230,7 +230,9 @@ bool folds_experts(const Program& program) {
 /// Source  Megatron-LM, parallel_state.py: an order ends with pp, or experts' data-parallel ranks
 /// are as many as the data-parallel ones
 void refuse_order(const NetworkRequest& asked, const Program& program) {
-  if (asked.order.axes.keeps_stages(program.mesh) || !folds_experts(program)) return;
+  if (order_of(asked.order.axes, program.rank_order).keeps_stages(program.mesh) ||
+      !folds_experts(program))
+    return;
   throw InputError{asked.place("/placement/order"),
                    "with experts over several ranks, pp must be last, or experts need as many "
                    "ranks as tensor x context"};

@@ -134,8 +134,7 @@ std::int64_t free_gpus(const hardware::Cluster& cluster, const NetworkRequest& n
 /// of its other jobs run. The caller sets the jobs' prices.
 /// Errors  a node that two jobs want, a node, GPU, NIC, link or switch that does not exist:
 ///         InputError at its pointer
-NetworkSite site_of(const Question& question, const Program& program,
-                    std::shared_ptr<const FabricGraph> fabric);
+NetworkSite site_of(const Question& question, std::shared_ptr<const FabricGraph> fabric);
 
 /// Prices and evaluates the Program in the mode that was asked for; sets `priced`, `times` and
 /// `network`.

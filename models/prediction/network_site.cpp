@@ -9,6 +9,7 @@
 #include "models/network/fabric/fabric_graph.hpp"
 #include "models/network/fabric/inside_links.hpp"
 #include "models/network/scattered.hpp"
+#include "models/operations/layouts.hpp"
 #include "models/prediction/prediction.hpp"
 #include "sim/errors.hpp"
 #include "sim/input/text.hpp"
@@ -46,14 +47,14 @@ class SiteMaker {
         fabric_{std::move(fabric)},
         inside_{cluster_, fabric_->links()} {}
 
-  NetworkSite run(const Program& program) {
+  NetworkSite run() {
     const std::vector<JobRequest>& jobs = question_.network.jobs;
     add_links();
     owner_of_node_.resize(static_cast<std::size_t>(cluster_.nodes));
     const bool listed = !question_.network.order.nodes.empty();
-    if (listed) place(program.mesh);
+    if (listed) place();
     for (std::size_t job = 0; job < jobs.size(); ++job) take_nodes(job);
-    if (!listed) place(program.mesh);
+    if (!listed) place();
     for (const JobRequest& job : jobs) place_job(job);
     for (const Perturbation& each : question_.network.perturbations) perturb(each);
     return std::move(site_);
@@ -86,17 +87,25 @@ class SiteMaker {
     };
   }
 
-  void place(const Mesh& mesh) {
+  /// Ranks fill nodes in the order asked for, or else in the plan's.
+  RankPlacement ordered(const Plan& plan, const AxisOrder& asked) const {
+    const Mesh mesh = mesh_of(plan);
+    RankPlacement placement = contiguous(static_cast<std::size_t>(plan.gpus()),
+                                         static_cast<std::uint32_t>(cluster_.node.gpus));
+    placement.order = order_of(asked, rank_order_of(plan));
+    for (std::size_t r = 0; r < placement.devices.size(); ++r) {
+      const std::int64_t at = placement.order.place(mesh, static_cast<std::int64_t>(r));
+      placement.devices[r] = static_cast<std::uint32_t>(at);
+    }
+    return placement;
+  }
+
+  void place() {
     const std::int64_t gpus = cluster_.node.gpus, ranks = question_.plan.gpus();
     const std::int64_t used = (ranks + gpus - 1) / gpus;
     const std::vector<std::int64_t> order = nodes_of_ours();
     check(order, used);
-    site_.placement = contiguous(static_cast<std::size_t>(ranks), static_cast<std::uint32_t>(gpus));
-    site_.placement.order = question_.network.order.axes;
-    for (std::size_t r = 0; r < site_.placement.devices.size(); ++r) {
-      const std::int64_t at = site_.placement.order.place(mesh, static_cast<int>(r));
-      site_.placement.devices[r] = static_cast<std::uint32_t>(at);
-    }
+    site_.placement = ordered(question_.plan, question_.network.order.axes);
     onto(order, site_.placement);
     for (std::int64_t i = 0; i < used; ++i)
       owner_of_node_[static_cast<std::size_t>(order[i])] = ours;
@@ -130,8 +139,7 @@ class SiteMaker {
     const std::int64_t used = (ranks + gpus - 1) / gpus;
     require_enough(job.nodes, used, job.pointer + "/nodes");
     ConcurrentJob& placed = site_.others.emplace_back();
-    placed.placement =
-        contiguous(static_cast<std::size_t>(ranks), static_cast<std::uint32_t>(gpus));
+    placed.placement = ordered(job.question->plan, {});
     onto(job.nodes, placed.placement);
   }
 
@@ -280,9 +288,8 @@ std::int64_t free_gpus(const hardware::Cluster& cluster, const NetworkRequest& n
   return std::max<std::int64_t>(0, nodes) * cluster.node.gpus;
 }
 
-NetworkSite site_of(const Question& question, const Program& program,
-                    std::shared_ptr<const FabricGraph> fabric) {
-  return SiteMaker{question, std::move(fabric)}.run(program);
+NetworkSite site_of(const Question& question, std::shared_ptr<const FabricGraph> fabric) {
+  return SiteMaker{question, std::move(fabric)}.run();
 }
 
 }  // namespace orrery::models

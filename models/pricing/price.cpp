@@ -182,7 +182,9 @@ class Pricer {
 
 PricedProgram price_program(const Program& program, const hardware::Cluster& cluster,
                             const Software& stack, std::vector<std::string>& assumptions,
-                            const WirePlaces& places) {
+                            const WirePlaces& asked) {
+  WirePlaces places = asked;
+  places.order = order_of(asked.order, program.rank_order);
   const Software software = with_attention(at_site(stack, cluster.site), program.attention);
   PricedProgram priced = Pricer{program, cluster, software, places}.run();
   priced.fallback_curves = note_fallbacks(cluster.gpu(), program, software, assumptions);

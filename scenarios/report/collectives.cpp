@@ -82,8 +82,9 @@ class Counter {
     tally.count += count;
     tally.queue += each.occupied() * count;
     tally.shown += each.duration * count;
-    tally.shape = models::shape_of(program_.mesh, group, sent.kind, question_.cluster.node.gpus,
-                                   question_.network.order.axes);
+    tally.shape =
+        models::shape_of(program_.mesh, group, sent.kind, question_.cluster.node.gpus,
+                         models::order_of(question_.network.order.axes, program_.rank_order));
   }
 
   const models::Prediction& prediction_;

@@ -157,6 +157,14 @@ TEST_CASE("The order of axes is Megatron's, or refused") {
   const double usual = parsed(orrery(small + "--json").out).at("step_time_s");
   CHECK(step("tp-cp-ep-dp-pp") == usual);
   CHECK(step("tp-cp-ep-pp-dp") != usual);
+  // The order as a plan's own is the same placement.
+  for (const char* mode : {" --network static", " --network events"}) {
+    const std::string of_plan = "--set /plan/rank_order=tp-cp-ep-pp-dp";
+    const std::string placed = R"(--set '/placement={"order": "tp-cp-ep-pp-dp"}')";
+    const Json own = parsed(orrery(small + of_plan + mode + " --json").out);
+    const Json asked = parsed(orrery(small + placed + mode + " --json").out);
+    CHECK(own.at("step_time_s") == asked.at("step_time_s"));
+  }
   const auto experts = [](const std::string& order) {
     return orrery(
         "simulate --model mixtral-8x7b --cluster 'dgx-h100 x 4' --json --plan "

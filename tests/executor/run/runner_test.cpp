@@ -265,6 +265,10 @@ TEST_CASE("What cannot be executed is refused by name before the first step") {
   CHECK(refusal_of(model, plan, software) ==
         "cannot execute attention flash-2 (a device computes it with a kernel of its own)");
   plan.attention = models::AttentionKernel::of_stack;
+  plan.rank_order = models::RankOrder::pipeline_first;
+  CHECK(refusal_of(model, plan, software) ==
+        "cannot execute rank_order (ranks are numbered tp-cp-ep-dp-pp)");
+  plan.rank_order = models::RankOrder::data_first;
   plan.cuda_graphs = true;
   CHECK(refusal_of(model, plan, software) == "cannot execute cuda_graphs (this device has none)");
 }

@@ -375,6 +375,13 @@ TEST_CASE("What experts cannot be cut to is refused in words") {
   whole_rows.sequence_parallel = false;
   CHECK(first(whole_rows) ==
         "/sequence: a model with experts and tensor above 1 needs sequence parallelism");
+  Plan staged = expert_plan(2, 2, 4);
+  staged.pipeline = 2;
+  staged.expert_tensor = 1;
+  staged.global_batch = 4;
+  staged.rank_order = RankOrder::pipeline_first;
+  CHECK(first(staged) ==
+        "/rank_order: with pipeline before data, experts need as many ranks as tensor x context");
   Plan both = expert_plan(1, 2, 2);
   both.capacity = 1;
   both.imbalance = 2;

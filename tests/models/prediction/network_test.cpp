@@ -275,7 +275,7 @@ TEST_CASE("With PXN a message leaves by the NIC of its destination's rail") {
     question.cluster.fabric.pxn = pxn;
     const auto fabric = std::make_shared<const FabricGraph>(question.cluster);
     Route route;
-    site_of(question, *found.program, fabric).route(from, to, 0, route);
+    site_of(question, fabric).route(from, to, 0, route);
     return std::vector<LinkId>(route.begin(), route.end());
   };
   CHECK(links(true, 2, 8 + 5) == links(true, 5, 8 + 5));

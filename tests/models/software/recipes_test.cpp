@@ -181,6 +181,22 @@ TEST_CASE("Reductions and gathers overlap as the recipe of a release says") {
   }
 }
 
+TEST_CASE("MLPerf's Llama 3.1 405B puts pipeline stages next to each other on GB200, not on H100") {
+  // use_tp_pp_dp_mapping of MLPerf Training 5.0 and 5.1
+  const Model model = catalogue_model("llama3.1-405b");
+  const auto order = [&](const char* cluster, std::int64_t tensor) {
+    const hardware::Cluster on = hardware::named_cluster(cluster);
+    return recipe_choice({.stack = "nemo-mlperf",
+                          .model = model,
+                          .gpu = on.gpu(),
+                          .precision = Precision::fp8,
+                          .degrees = {tensor, 8, 8, 2, 1}},
+                         "rank_order");
+  };
+  CHECK(order("gb200-nvl72 x 8", 4) == "tp-cp-ep-pp-dp");
+  CHECK(order("dgx-h100 x 64", 8).is_null());
+}
+
 TEST_CASE("DeepSeek-V3 on H100 recomputes its experts from v25.08 on") {
   const Model model = catalogue_model("deepseek-v3");
   const hardware::Cluster cluster = hardware::named_cluster("dgx-h100 x 128");
