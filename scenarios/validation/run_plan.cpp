@@ -172,8 +172,9 @@ FilledPlan filled_plan(const Unstated& all, const hardware::Gpu* gpu,
         fmt::format("/plan/{}: not stated; {} assumed, {}", field.key, field.text(plan), reason));
   }
   settle(plan);
-  plan.embedding_counts = ends_count(plan, all.model);
-  if (plan.embedding_counts) {
+  const bool cut = filled.takes("stage_layers") || filled.takes("embedding_counts");
+  if (!cut && ends_count(plan, all.model)) {
+    plan.embedding_counts = true;
     filled.assumptions.push_back(
         "/plan/embedding_counts: not stated; true assumed, as the layers divide evenly no other "
         "way");

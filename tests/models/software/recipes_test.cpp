@@ -210,6 +210,30 @@ TEST_CASE("DeepSeek-V3 on H100 recomputes its experts from v25.08 on") {
   CHECK(recipe_choice(asked, "recompute_modules") != Json{"mla_up_proj", "mlp", "moe"});
 }
 
+TEST_CASE("A recipe's cut of layers into chunks is for its own degrees") {
+  const Model model = catalogue_model("deepseek-v3");
+  const hardware::Cluster cluster = hardware::named_cluster("dgx-h100 x 128");
+  RecipeQuestion asked{.stack = "nemo",
+                       .model = model,
+                       .gpu = cluster.gpu(),
+                       .degrees = {2, 8, 1, 1, 64},
+                       .release = {25, 5, 5}};
+  // The first stage has the embedding, the last one the head and the prediction layer (MTP).
+  CHECK(recipe_choice(asked, "stage_layers") == Json{7, 8, 8, 8, 8, 8, 8, 6});
+  asked.degrees = {2, 16, 1, 1, 64};
+  CHECK(recipe_choice(asked, "stage_layers") ==
+        Json{3, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 2});
+  asked.degrees = {2, 4, 1, 1, 64};
+  CHECK(recipe_choice(asked, "stage_layers").is_null());
+  const Model dense = catalogue_model("llama3.1-405b");
+  RecipeQuestion ends{.stack = "nemo", .model = dense, .gpu = cluster.gpu()};
+  ends.degrees = {8, 8, 8, 2, 1};
+  ends.release = {25, 5, 5};
+  CHECK(recipe_choice(ends, "embedding_counts") == true);
+  ends.degrees = {8, 9, 7, 2, 1};  // 126 layers on 63 chunks
+  CHECK(recipe_choice(ends, "embedding_counts").is_null());
+}
+
 TEST_CASE("A recipe's attention kernel is that of its release") {
   // DGX Cloud ran GPT-3 and Grok-1 with NVTE_FUSED_ATTN=0, GPT-3 up to v25.01.1, Grok-1 up to
   // v25.04.02.
