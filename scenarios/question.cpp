@@ -106,9 +106,13 @@ void take_recipe(const Node& stated, const models::Question& question, models::P
   const auto choices =
       take_stack_recipe(tried, [&](std::string_view key) { return stated.has(key); });
   plan = std::move(tried.plan);
-  for (const models::RecipeChoice& each : choices) {
-    const std::string head = fmt::format("/plan/{}:", each.key);
+  const auto drop = [&](std::string_view key) {
+    const std::string head = fmt::format("/plan/{}:", key);
     std::erase_if(assumptions, [&](const std::string& old) { return old.rfind(head, 0) == 0; });
+  };
+  for (const models::RecipeChoice& each : choices) {
+    drop(each.key);
+    if (each.key == "embedding_counts") drop("stage_layers");  // no even cut then
     assumptions.push_back(assumption_of(each, question.software.name));
   }
 }

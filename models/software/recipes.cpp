@@ -132,6 +132,12 @@ std::vector<RecipeChoice> take_recipe(const RecipeQuestion& question,
     return each.key == "capacity" && stated("imbalance");
   };
   std::erase_if(choices, other_rows);
+  // How layers are cut into chunks is one choice, which either key states.
+  if (stated("stage_layers") || stated("embedding_counts")) {
+    std::erase_if(choices, [](const RecipeChoice& each) {
+      return each.key == "stage_layers" || each.key == "embedding_counts";
+    });
+  }
   std::erase_if(choices, [&](const RecipeChoice& each) { return stated(each.key); });
   for (const RecipeChoice& each : choices) {
     plan_field(each.key).read_value(Node{each.value, each.source, ""}, plan);

@@ -295,6 +295,22 @@ TEST_CASE("What a plan states stays, what it leaves open is taken with its sourc
   CHECK(assumption_of(taken.front(), "nemo-mlperf").rfind("/plan/lora_targets: ", 0) == 0);
 }
 
+TEST_CASE("A stated cut of layers, by either key, replaces a recipe's") {
+  const Model model = catalogue_model("deepseek-v3");
+  const hardware::Cluster cluster = hardware::named_cluster("dgx-h100 x 64");
+  const RecipeQuestion asked{.stack = "nemo",
+                             .model = model,
+                             .gpu = cluster.gpu(),
+                             .degrees = {2, 8, 1, 1, 64},
+                             .release = {25, 5, 5}};
+  for (const std::string_view key : {"", "stage_layers", "embedding_counts"}) {
+    Plan plan;
+    take_recipe(
+        asked, [&](std::string_view each) { return each == key; }, plan);
+    CHECK(plan.stage_layers.empty() == !key.empty());
+  }
+}
+
 TEST_CASE("A recipe says which layers of few bits stay in bf16, and which products it repeats") {
   const Model small = catalogue_model("gpt-oss-20b");
   const hardware::Cluster rack = hardware::named_cluster("gb200-nvl72 x 1");
