@@ -127,7 +127,8 @@ class AxisChecks : private ConflictChecks {
                                  "stage",
                                  ep, etp, ranks));
     }
-    if (plan_.rank_order == RankOrder::pipeline_first && plan_.pipeline > 1 &&
+    const bool folded = ep > 1 || etp != plan_.tensor;  // groups of their own
+    if (plan_.rank_order == RankOrder::pipeline_first && plan_.pipeline > 1 && folded &&
         ep * etp != plan_.tensor * plan_.context) {
       add("/rank_order",
           "with pipeline before data, experts need as many ranks as tensor x context");

@@ -230,9 +230,7 @@ bool folds_experts(const Program& program) {
 /// Source  Megatron-LM, parallel_state.py: an order ends with pp, or experts' data-parallel ranks
 /// are as many as the data-parallel ones
 void refuse_order(const NetworkRequest& asked, const Program& program) {
-  if (order_of(asked.order.axes, program.rank_order).keeps_stages(program.mesh) ||
-      !folds_experts(program))
-    return;
+  if (asked.order.axes.keeps_stages(program.mesh) || !folds_experts(program)) return;
   throw InputError{asked.place("/placement/order"),
                    "with experts over several ranks, pp must be last, or experts need as many "
                    "ranks as tensor x context"};

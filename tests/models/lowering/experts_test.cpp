@@ -382,6 +382,9 @@ TEST_CASE("What experts cannot be cut to is refused in words") {
   staged.rank_order = RankOrder::pipeline_first;
   CHECK(first(staged) ==
         "/rank_order: with pipeline before data, experts need as many ranks as tensor x context");
+  staged.expert = 1;
+  staged.expert_tensor = 0;  // cut as dense layers are: no groups of their own
+  CHECK(first(staged).empty());
   Plan both = expert_plan(1, 2, 2);
   both.capacity = 1;
   both.imbalance = 2;
