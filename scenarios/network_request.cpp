@@ -11,40 +11,10 @@ namespace {
 
 constexpr std::size_t most_perturbations = 10'000;
 
-/// Megatron's names of the mesh axes, and the axes that they mean in the dense and the expert mesh.
-struct OrderedAxes {
-  std::string_view name;
-  std::vector<models::MeshAxis> axes;
-};
-const std::vector<OrderedAxes>& ordered_axes() {
-  using models::MeshAxis;
-  static const std::vector<OrderedAxes> known{
-      {"tp", {MeshAxis::tensor, MeshAxis::expert_tensor}},
-      {"cp", {MeshAxis::context_heads, MeshAxis::context}},
-      {"ep", {MeshAxis::expert}},
-      {"dp", {MeshAxis::data, MeshAxis::replica, MeshAxis::expert_data}},
-      {"pp", {MeshAxis::pipeline}}};
-  return known;
-}
-
-/// Source  Megatron-LM, parallel_state.py, RankGenerator: the first axis is the fastest
 models::AxisOrder read_axes(const Node& value) {
-  const auto fail = [&] {
-    value.fail_expected("each of tp, cp, ep, dp and pp once, as in \"tp-cp-ep-dp-pp\"");
-  };
-  const std::string text = value.as<std::string>();
-  std::vector<models::MeshAxis> axes;
-  std::set<std::string_view> seen;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find('-', at), text.size());
-    const std::string_view name = std::string_view{text}.substr(at, end - at);
-    const auto known = std::ranges::find(ordered_axes(), name, &OrderedAxes::name);
-    if (known == ordered_axes().end() || !seen.insert(known->name).second) fail();
-    axes.insert(axes.end(), known->axes.begin(), known->axes.end());
-    at = end + 1;
-  }
-  if (seen.size() != ordered_axes().size()) fail();
-  return models::AxisOrder{std::move(axes)};
+  auto order = models::axis_order(value.as<std::string>());
+  if (!order) value.fail_expected("each of tp, cp, ep, dp and pp once, as in \"tp-cp-ep-dp-pp\"");
+  return *std::move(order);
 }
 
 models::NodeOrder read_order(const Node& value) {

@@ -220,7 +220,7 @@ void state_facts(Program& program, const BlockInputs& inputs) {
   program.sharding = sharding_of(program, plan);
   program.sharding.ahead = overlaps_gathers(inputs) && plan.prefetch > 0;
   program.graphs = plan.cuda_graphs;
-  program.rank_order = rank_order_of(plan);
+  program.rank_order = plan.own_rank_order();
   if (plan.attention != AttentionKernel::of_stack) {
     program.attention = word_of(attention_kernel_words, plan.attention);
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/errors.hpp"
+#include "sim/input/text.hpp"
 
 namespace orrery::models {
 
@@ -26,6 +27,21 @@ bool spans_experts(AxisSet set) {
   return std::ranges::any_of(axes, [&](const AxisRow& each) {
     return each.view == MeshView::experts && set.has(each.axis);
   });
+}
+
+/// Megatron's names of the mesh axes, and the axes that they mean in the dense and the expert mesh.
+struct OrderedAxes {
+  std::string_view name;
+  std::vector<MeshAxis> axes;
+};
+const std::vector<OrderedAxes>& ordered_axes() {
+  static const std::vector<OrderedAxes> known{
+      {"tp", {MeshAxis::tensor, MeshAxis::expert_tensor}},
+      {"cp", {MeshAxis::context_heads, MeshAxis::context}},
+      {"ep", {MeshAxis::expert}},
+      {"dp", {MeshAxis::data, MeshAxis::replica, MeshAxis::expert_data}},
+      {"pp", {MeshAxis::pipeline}}};
+  return known;
 }
 
 std::vector<MeshAxis> without(std::vector<MeshAxis> all, MeshView view) {
@@ -136,8 +152,26 @@ std::vector<std::int64_t> AxisOrder::members(const Mesh& mesh, std::int64_t rank
   return found;
 }
 
-AxisOrder order_of(const AxisOrder& asked, const std::vector<MeshAxis>& of_plan) {
-  return of_plan.empty() || !asked.usual() ? asked : AxisOrder{of_plan};
+/// Source  Megatron-LM, parallel_state.py, RankGenerator: the first axis is the fastest
+std::optional<AxisOrder> axis_order(std::string_view names) {
+  std::vector<MeshAxis> order;
+  for (const std::string_view name : split(names, '-')) {
+    const auto known = std::ranges::find(ordered_axes(), name, &OrderedAxes::name);
+    if (known == ordered_axes().end()) return std::nullopt;
+    order.insert(order.end(), known->axes.begin(), known->axes.end());
+  }
+  std::vector<MeshAxis> sorted = order;
+  std::ranges::sort(sorted);
+  const bool once = std::ranges::adjacent_find(sorted) == sorted.end();
+  if (!once || std::ssize(sorted) != axis_count) return std::nullopt;
+  return AxisOrder{std::move(order)};
+}
+
+AxisOrder order_of(const AxisOrder& asked, std::string_view of_plan) {
+  if (of_plan.empty() || !asked.usual()) return asked;
+  auto order = axis_order(of_plan);
+  ensure(order.has_value(), "a plan's order of ranks names each axis once");
+  return *std::move(order);
 }
 
 GroupShape shape_of(const Mesh& mesh, const Communicator& communicator, int gpus_per_node,

@@ -3,6 +3,8 @@
 // order of mesh axes says which axes vary fastest. Leaves out scattered nodes (scattered.hpp).
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "models/network/collectives/group.hpp"
@@ -39,8 +41,11 @@ class AxisOrder {
   bool usual_ = true;
 };
 
+/// The order by Megatron's names of the axes, the fastest first: "tp-cp-ep-dp-pp"; nullopt unless
+/// each of these five is named once.
+std::optional<AxisOrder> axis_order(std::string_view names);
 /// The order asked for, or if that is the usual one, a plan's own (empty: the usual one).
-AxisOrder order_of(const AxisOrder& asked, const std::vector<MeshAxis>& of_plan);
+AxisOrder order_of(const AxisOrder& asked, std::string_view of_plan);
 
 /// How a communicator's group spans nodes and how many groups share their NICs: the worst of the
 /// groups that run at once. Along the pipeline axis alone, a pair of neighbouring stages, or of the

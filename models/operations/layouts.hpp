@@ -11,7 +11,6 @@
 //         2205.05198
 
 #include <numeric>
-#include <vector>
 
 #include "models/model/model.hpp"
 #include "models/plan/derived.hpp"
@@ -33,14 +32,6 @@ inline Mesh mesh_of(const Plan& plan) {
                                  .replica = plan.data / plan.data_shards(),
                                  .pipeline = plan.pipeline}};
   return dense.with_experts(plan.expert, expert_tensor_of(plan));
-}
-
-/// Axes of the mesh in the plan's order of ranks, the fastest first; empty: as Mesh numbers them.
-inline std::vector<MeshAxis> rank_order_of(const Plan& plan) {
-  using enum MeshAxis;
-  if (plan.rank_order == RankOrder::data_first) return {};
-  return {tensor,   expert_tensor, context_heads, context,    expert,
-          pipeline, data,          replica,       expert_data};
 }
 
 /// Adds the cut over context ranks to a layout whose `dimension` counts tokens.

@@ -91,6 +91,10 @@ struct Plan {
   bool embedding_counts = false;           // embedding and head count as a layer each
   bool cuda_graphs = false;                // kernels of a block are launched as CUDA graphs
 
+  /// "tp-cp-ep-pp-dp"; empty: the usual order, in which a stage's ranks are adjacent.
+  std::string_view own_rank_order() const {
+    return rank_order == RankOrder{} ? std::string_view{} : word_of(rank_order_words, rank_order);
+  }
   bool overlaps_gathers() const { return overlap_gathers.value_or(overlap_gradients); }
   std::int64_t gpus() const { return tensor * context * pipeline * data; }
   /// Ranks that hold the same parameters, each with gradients of its own tokens.

@@ -92,7 +92,7 @@ class SiteMaker {
     const Mesh mesh = mesh_of(plan);
     RankPlacement placement = contiguous(static_cast<std::size_t>(plan.gpus()),
                                          static_cast<std::uint32_t>(cluster_.node.gpus));
-    placement.order = order_of(asked, rank_order_of(plan));
+    placement.order = order_of(asked, plan.own_rank_order());
     for (std::size_t r = 0; r < placement.devices.size(); ++r) {
       const std::int64_t at = placement.order.place(mesh, static_cast<std::int64_t>(r));
       placement.devices[r] = static_cast<std::uint32_t>(at);

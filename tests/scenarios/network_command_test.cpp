@@ -165,6 +165,13 @@ TEST_CASE("The order of axes is Megatron's, or refused") {
     const Json asked = parsed(orrery(small + placed + mode + " --json").out);
     CHECK(own.at("step_time_s") == asked.at("step_time_s"));
   }
+  const auto alone = [](const std::string& job) {  // how long another job's step takes
+    const std::string flags = job_of(job, "[32,33,34,35,36,37,38,39]") + "--network events --json";
+    return parsed(orrery(larger + flags).out).at("network").at("jobs")[0].at("alone_s");
+  };
+  const std::string job = R"({"model": "gpt-22b", "plan": {"tensor": 2, "pipeline": 8, "data": 4,)"
+                          R"( "micro_batch": 1, "global_batch": 64)";
+  CHECK(alone(job + "}}") != alone(job + R"(, "rank_order": "tp-cp-ep-pp-dp"}})"));
   const auto experts = [](const std::string& order) {
     return orrery(
         "simulate --model mixtral-8x7b --cluster 'dgx-h100 x 4' --json --plan "

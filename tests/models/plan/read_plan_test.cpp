@@ -80,8 +80,8 @@ TEST_CASE("Every member of a plan is read") {
   const Plan plan = read(R"({"tensor": 2, "sequence": true, "context": 1, "pipeline": 4,
     "virtual_stages": 2, "schedule": "interleaved-1f1b", "expert": 1, "data": 8, "zero": 1,
     "micro_batch": 3, "global_batch": 96, "seq_len": 1024, "precision": "fp8",
-    "recompute": "selective", "offload": "none", "overlap": false, "overlap_gather": true, "rank_order": "tp-cp-ep-pp-dp",
-    "bucket": "40 MB",
+    "recompute": "selective", "offload": "none", "overlap": false, "overlap_gather": true,
+    "rank_order": "tp-cp-ep-pp-dp", "bucket": "40 MB",
     "stage_layers": [3, 4, 4, 5, 4, 4, 4, 4], "embedding_counts": false})");
   CHECK(plan.tensor == 2);
   CHECK(plan.sequence_parallel);
