@@ -111,6 +111,10 @@ void LinearBuilder::quantise(const Quantisation& how, OperandId source, Role rol
   if (!how.both_ways()) return;
   block_.write(op, *rows.scales);
   const Quantised columns = copy_of(how, source, role, Along::columns);
+  if (inputs_.plan.hadamard_pass) {
+    block_.add(OpKind::quantise, name + ".hadamard", {source}, {columns.copy, *columns.scales});
+    return;
+  }
   block_.write(op, columns.copy);
   block_.write(op, *columns.scales);
 }

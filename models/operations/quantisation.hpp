@@ -3,9 +3,10 @@
 // memory-bound operation: it reads 16 bits and writes each copy with its scales. The numbers that
 // share a block scale lie along the dimension that a GEMM sums over; so with block scales the
 // forward GEMM and the weight gradient read different copies of an activation, and the input
-// gradient and the weight gradient different copies of the output gradient. Left out: casting
-// weights, which is done once per step; the random Hadamard transform of nvfp4's weight gradients,
-// which is applied to the tile that is quantised.
+// gradient and the weight gradient different copies of the output gradient. Under nvfp4 the copies
+// that weight gradients read may go through a random Hadamard transform: in the same pass, where it
+// costs nothing here, or in a second pass that reads the tensor again (Plan::hadamard_pass). Left
+// out: casting weights, which is done once per step.
 
 #include <cstdint>
 #include <string_view>

@@ -120,6 +120,10 @@ class StateChecks : private ConflictChecks {
       add("/transpose_weights",
           fmt::format("needs weights in 8 bits; precision is {}", name(plan_.precision)));
     }
+    if (plan_.hadamard_pass && plan_.precision != Precision::nvfp4) {
+      add("/hadamard_pass",
+          fmt::format("transforms what nvfp4 quantises; precision is {}", name(plan_.precision)));
+    }
   }
 
   /// Layers that stay in bf16 under a narrower precision.

@@ -39,15 +39,6 @@ struct RecipeLine {
   std::vector<std::pair<std::string, Json>> choices{};
 };
 
-/// "26.02.01" as a list of numbers, which compares in order.
-Release release_in(std::string_view text) {
-  Release release;
-  for (const std::string_view part : split(text, '.')) {
-    release.push_back(number_in<int>(part).value_or(0));
-  }
-  return release;
-}
-
 std::vector<Release> releases_in(std::string_view list) {
   std::vector<Release> releases;
   if (list.empty()) return releases;

@@ -8,6 +8,7 @@
 #include "models/embedded.hpp"
 #include "models/plan/fields.hpp"
 #include "models/software/published_recipes.hpp"
+#include "sim/input/text.hpp"
 
 namespace orrery::models {
 
@@ -22,13 +23,17 @@ struct Rule {
   std::optional<Precision> precision;
   std::optional<Recompute> recompute;
   std::int64_t from_year = 0, to_year = 9999;
+  Release to_release;                     // none: any
   std::int64_t layers = 0, experts = -1;  // 0 and -1: any
   std::int64_t experts_from = 0;
   std::int64_t hidden_from = 0, hidden_to = any_size;
   Json plan;
 
   bool holds(const RecipeQuestion& asked) const {
-    const bool dated = asked.year == 0 || (asked.year >= from_year && asked.year <= to_year);
+    const bool of_year = asked.year == 0 || (asked.year >= from_year && asked.year <= to_year);
+    const bool of_release =
+        to_release.empty() || (!asked.release.empty() && asked.release <= to_release);
+    const bool dated = of_year && of_release;
     const Model& model = asked.model;
     const bool sized = (layers == 0 || layers == model.layers) &&
                        (experts < 0 || experts == model.experts) && model.experts >= experts_from &&
@@ -49,8 +54,9 @@ void check_choices(const Node& choices) {
 }
 
 Rule read_rule(const Node& node) {
-  node.only({"stack", "task", "from_year", "to_year", "gpu", "generation", "precision", "recompute",
-             "layers", "experts", "experts_from", "hidden_from", "hidden_to", "plan", "source"});
+  node.only({"stack", "task", "from_year", "to_year", "to_release", "gpu", "generation",
+             "precision", "recompute", "layers", "experts", "experts_from", "hidden_from",
+             "hidden_to", "plan", "source"});
   Rule rule;
   rule.stack = node["stack"].as<std::string>();
   rule.gpu = node.value_or("gpu", std::string{});
@@ -63,6 +69,9 @@ Rule read_rule(const Node& node) {
   if (const auto each = node.find("recompute")) rule.recompute = each->word(recompute_words);
   rule.from_year = node.value_or("from_year", rule.from_year);
   rule.to_year = node.value_or("to_year", rule.to_year);
+  if (const auto each = node.find("to_release")) {
+    rule.to_release = release_in(each->as<std::string>());
+  }
   rule.layers = node.value_or("layers", rule.layers);
   rule.experts = node.value_or("experts", rule.experts);
   rule.experts_from = node.value_or("experts_from", rule.experts_from);
@@ -100,6 +109,14 @@ void drop_other_recomputation(Recompute stated, std::vector<RecipeChoice>& choic
 }
 
 }  // namespace
+
+Release release_in(std::string_view text) {
+  Release release;
+  for (const std::string_view part : split(text, '.')) {
+    release.push_back(number_in<int>(part).value_or(0));
+  }
+  return release;
+}
 
 RecipeDegrees recipe_degrees(const Plan& plan) {
   return {plan.tensor, plan.pipeline, plan.virtual_stages, plan.context, plan.expert};

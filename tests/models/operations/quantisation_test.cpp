@@ -56,6 +56,19 @@ TEST_CASE("nvfp4 reads a tensor for its largest number and again to write it in 
   CHECK(operation_of(layer.forward, "qkv").dtype == DType::fp4);
 }
 
+TEST_CASE("A Hadamard transform in its own pass reads the tensor again for the copy by columns") {
+  const BlockPair layer = layer_in("nvfp4,hadamard_pass=true");
+  const std::int64_t copy = few_tokens * few_hidden / 2 + few_tokens * few_hidden / 16;
+  for (const char* name : {"norm1.out.fp4", "norm1.out.fp4.hadamard"}) {
+    CHECK(operation_of(layer.forward, name).bytes.count() == 2 * few_tokens * few_hidden + copy);
+  }
+  CHECK(operation_of(layer.backward, "qkv.out.grad.fp4.hadamard").bytes.count() > 0);
+  CHECK(kept_of(layer.backward, "norm1.out.fp4.columns").count() == few_tokens * few_hidden / 2);
+  const Question other =
+      question("llama3-8b", "dgx-b200 x 1", "precision=mxfp8,hadamard_pass=true", "generic");
+  CHECK(conflicts(other).front().problem == "transforms what nvfp4 quantises; precision is mxfp8");
+}
+
 TEST_CASE("Current scaling finds the scale first, blocks of 128 have fp32 scales") {
   const BlockPair current = layer_in("fp8-current");
   CHECK(operation_of(current.forward, "norm1.out.fp8.largest").bytes.count() ==

@@ -56,6 +56,23 @@ TEST_CASE("What a stack runs again goes with the kind of recomputation that a pl
   CHECK(recipe_choice(asked, "precision") == "fp8-current");
 }
 
+TEST_CASE("A rule up to a release does not hold for later ones, nor where none is known") {
+  const Model model = catalogue_model("llama3-70b");
+  const hardware::Cluster cluster = hardware::named_cluster("dgx-b200 x 1");
+  RecipeQuestion asked{.stack = "megatron-bridge", .model = model, .gpu = cluster.gpu()};
+  asked.precision = Precision::nvfp4;
+  CHECK(recipe_choice(asked, "hadamard_pass").is_null());
+  for (const auto& [release, own_pass] :
+       {std::pair{Release{25, 11}, Json(true)}, std::pair{Release{26, 2, 1}, Json(true)},
+        std::pair{Release{26, 4}, Json()}}) {
+    asked.release = release;
+    CHECK(recipe_choice(asked, "hadamard_pass") == own_pass);
+  }
+  asked.release = {26, 2};
+  asked.precision = Precision::mxfp8;
+  CHECK(recipe_choice(asked, "hadamard_pass").is_null());
+}
+
 /// Qwen3-30B on B200 as Megatron-Bridge runs it.
 RecipeQuestion of_experts(const Model& model, const hardware::Cluster& cluster) {
   RecipeQuestion asked{.stack = "megatron-bridge", .model = model, .gpu = cluster.gpu()};
