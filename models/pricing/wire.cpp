@@ -51,9 +51,9 @@ CollectiveTime WirePricer::dispatched(const Operation& op) const {
   if (group.nodes == 1 || op.deduplicated.each > 0) {
     return price(op.collective, op.bytes, group, cluster_, pricing);
   }
-  // An algorithm of the collective library, at the share of the NICs' rate that the stack reaches.
+  // An algorithm of the collective library, at the share of the NICs' rate that it reaches.
   CollectiveTime whole = price(op.collective, op.bytes, group, cluster_, pricing);
-  const double slower = 1 / software_.overlap.data_efficiency;
+  const double slower = 1 / software_.overlap.dispatch_efficiency;
   whole.time = scaled(whole.time, slower);
   whole.links = stretched(whole.links, slower);
   return whole;

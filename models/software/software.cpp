@@ -105,9 +105,10 @@ KernelChoices read_kernels(const Node& node) {
 
 Overlap read_overlap(const Node& node) {
   node.only({"tensor_backward", "tensor_exposed", "gradients", "sharded_gradients",
-             "data_efficiency", "data_exposed", "contention", "bucket", "broadcast_per_rank",
-             "broadcast_group"});
+             "data_efficiency", "dispatch_efficiency", "data_exposed", "contention", "bucket",
+             "broadcast_per_rank", "broadcast_group"});
   const bool gradients = node.value_or("gradients", true);
+  const Overlap usual;
   return {.tensor_backward = node.value_or("tensor_backward", false),
           .tensor_exposed = number(node, "tensor_exposed", 1, 0, 4),
           .data_exposed = number(node, "data_exposed", 1, 0, 1),
@@ -115,6 +116,8 @@ Overlap read_overlap(const Node& node) {
           .sharded_gradients = node.value_or("sharded_gradients", gradients),
           .contention = number(node, "contention", 0, 0, 1),
           .data_efficiency = number(node, "data_efficiency", 1, 0.01, 1.5),
+          .dispatch_efficiency =
+              number(node, "dispatch_efficiency", usual.dispatch_efficiency, 0.01, 1.5),
           .bucket = node.value_or("bucket", Bytes{}),
           .broadcast_per_rank = node.value_or("broadcast_per_rank", Time{}),
           .broadcast_group = node.integer_or("broadcast_group", 1, most_gpus, 0)};
@@ -251,6 +254,7 @@ Software with_attention(Software software, const std::string& kernel) {
 Software at_site(Software software, const hardware::Site& site) {
   software.overlap.tensor_exposed *= site.tensor;
   software.overlap.data_efficiency *= site.network;
+  software.overlap.dispatch_efficiency *= site.network;
   software.host.jitter += site.jitter;
   software.host.step += site.step;
   for (auto& [generation, derate] : software.kernels.gemm_derate) derate /= site.clock;

@@ -99,8 +99,15 @@ struct Overlap {
   /// collectives take multiprocessors and memory bandwidth.
   double contention = 0.0;
   double data_efficiency = 1.0;  // share of the collective cost model's bandwidth that is reached
-  Bytes bucket{};                // size of a gradient bucket
-  Time broadcast_per_rank{};     // of ZeRO-1's broadcasts, one owner after another
+  /// The same of a collective library's all-to-all of experts between nodes, which waits for no
+  /// kernel and so does not depend on how a stack overlaps. With the cost model's own 0.74 of the
+  /// NICs it reaches 28 GB/s of 50.
+  /// Source  steps of DeepSeek-V3, Qwen3 and Grok-1 on nodes of H100 in
+  ///         scenarios/validation/runs.csv, whose dispatcher is NCCL's: 23 to 32 GB/s; all-to-all
+  ///         of nccl-tests on two nodes of B200: 23 and 37 (Vultr's cluster test, 2026-05-18)
+  double dispatch_efficiency = 0.76;
+  Bytes bucket{};                    // size of a gradient bucket
+  Time broadcast_per_rank{};         // of ZeRO-1's broadcasts, one owner after another
   std::int64_t broadcast_group = 0;  // most owners that broadcast in turn; 0: all data-parallel
 };
 

@@ -63,6 +63,37 @@ TEST_CASE("A plan without overlap shows all data-parallel time, whatever its sta
   }
 }
 
+TEST_CASE("Experts' rows between nodes have a share of the rate of their own") {
+  const auto time = [](const std::string& plan, double dispatch, double data) {
+    Question asked = question("mixtral-8x7b", "dgx-h100 x 2",
+                              "global_batch=16,seq_len=1024,expert=" + plan, "megatron-core");
+    asked.software.overlap.dispatch_efficiency = dispatch;
+    asked.software.overlap.data_efficiency = data;
+    const Program program = lower(asked);
+    std::vector<std::string> notes;
+    const PricedProgram priced = price_program(program, asked.cluster, asked.software, notes);
+    for (std::size_t b = 0; b < program.blocks.size(); ++b) {
+      for (std::size_t i = 0; i < program.blocks[b].operations.size(); ++i) {
+        const Operation& op = program.blocks[b].operations[i];
+        if (op.collective == Collective::all_to_all && op.kind == OpKind::collective) {
+          return priced.blocks[b][i].duration;
+        }
+      }
+    }
+    throw ContractError{"nothing is dispatched"};
+  };
+  // Ranks of an expert group in one stage of 16 ranks; groups of 8 stay in a node.
+  const std::string across = "8,tensor=2,sequence=true,expert_tensor=1,dispatcher=alltoall";
+  const std::string inside = "8,expert_tensor=1,dispatcher=alltoall";
+  const std::string copies = "8,tensor=2,sequence=true,expert_tensor=2,dispatcher=";
+  CHECK(time(inside, 0.5, 1) == time(inside, 1, 1));
+  CHECK(ratio(time(copies + "alltoall", 0.5, 1), time(copies + "alltoall", 1, 1)) ==
+        Approx(2).epsilon(1e-6));
+  CHECK(time(copies + "alltoall", 0.5, 0.6) == time(copies + "alltoall", 0.5, 1));
+  CHECK(time(copies + "deepep", 0.5, 1) == time(copies + "deepep", 1, 1));
+  CHECK(time(across, 0.5, 1) == time(across, 1, 1));
+}
+
 TEST_CASE("Only a gather after the optimizer is carried into the next step") {
   // ZeRO-1: three quarters of the gather's time; none without it.
   const std::string plan = "micro_batch=1,global_batch=32,seq_len=1024,zero=";
