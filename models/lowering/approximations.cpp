@@ -87,6 +87,7 @@ std::string of_plan(const BlockInputs& inputs) {
   if (plan.low_precision_attention) return "attention in 8 bits";
   if (plan.low_precision_activation) return "activation inputs kept in 8 bits";
   if (plan.transpose_weights) return "weights of 8 bits transposed in backward";
+  if (plan.optimizer == Optimizer::muon) return "the optimizer Muon";
   if (plan.hadamard_pass) return "the random Hadamard transform";
   const Quantisation* how = quantisation_of(plan.precision);
   if (how != nullptr && how->block > 0 && how->scale == hardware::DType::fp32) {

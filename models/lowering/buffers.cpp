@@ -251,7 +251,8 @@ void add_persistent(const Program& program, RankClass& ranks, const BlockInputs&
       {"parameters", BufferKind::parameter, bytes_in(stored, weights)},
       {"gradients", BufferKind::gradient, bytes_in(gradient, sums)},
       {"optimizer", BufferKind::optimizer,
-       Bytes{master} + moments_bytes(inputs.plan, here ? ranks.owned : 0)}};
+       Bytes{master} + moments_bytes(inputs.plan, here ? ranks.owned - ranks.matrices : 0) +
+           momentum_bytes(inputs.plan, ranks.matrices)}};
   ranks.persistent.insert(ranks.persistent.begin(), held.begin(), held.end());
   if (ranks.frozen > Bytes{}) {
     const bool shared_out = sharding.parameters && keeps_most_weights(inputs.plan);

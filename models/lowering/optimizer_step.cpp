@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "models/lowering/lower.hpp"
+#include "models/lowering/matrices.hpp"
 #include "models/plan/derived.hpp"
 #include "sim/errors.hpp"
 
@@ -173,6 +174,25 @@ class StepEnd {
     return known->second;
   }
 
+  /// The phase in which the class's busiest rank runs Muon on its matrices.
+  std::uint32_t muon(RankClass& ranks) {
+    const auto [dense, experts] = matrices_of(program_, ranks, inputs_.model.vocab);
+    ranks.matrices = equal_piece(elements_of(dense), shards()) +
+                     equal_piece(elements_of(experts), expert_shards());
+    Phase phase{.name = "muon.s" + std::to_string(ranks.stage), .invocations = {}};
+    for (const auto& [all, among] :
+         {std::pair{&dense, shards()}, std::pair{&experts, expert_shards()}}) {
+      for (const EqualMatrices& each : of_busiest(*all, among)) {
+        const auto [known, fresh] = matrices_.try_emplace({each.rows, each.columns}, 0);
+        if (fresh) {
+          known->second = appended(program_.blocks, muon_block(inputs_, each.rows, each.columns));
+        }
+        phase.invocations.push_back({known->second, -1, each.count});
+      }
+    }
+    return appended(program_.phases, std::move(phase));
+  }
+
   void finish_class(std::uint32_t c, std::uint32_t norm) {
     RankClass& ranks = program_.classes[c];
     ranks.parameters = parameters_of(ranks);
@@ -184,7 +204,12 @@ class StepEnd {
     std::vector<Instruction>& list = ranks.instructions;
     list.push_back(step(Opcode::optimizer, phase_of(owned, gradient_norm_block)));
     list.push_back(step(Opcode::norm, norm));
-    list.push_back(step(Opcode::optimizer, phase_of(owned, adam_block)));
+    if (program_.sharding.whole_matrices) {
+      list.push_back(step(Opcode::optimizer, muon(ranks)));
+    }
+    if (owned > ranks.matrices) {
+      list.push_back(step(Opcode::optimizer, phase_of(owned - ranks.matrices, adam_block)));
+    }
     if (!sharded() || program_.sharding.parameters) return;
     if (shards() > 1) gather(c, "parameters", CommunicatorRole::data, dense);
     if (experts > 0 && expert_shards() > 1) {
@@ -214,6 +239,7 @@ class StepEnd {
   const BlockInputs& inputs_;
   DType gradient_ = program_.formats.gradient;
   std::map<std::pair<BlockMaker, std::int64_t>, std::uint32_t> phases_;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> matrices_;  // blocks, by size
 };
 
 }  // namespace

@@ -194,6 +194,7 @@ StateSharding sharding_of(const Program& program, const Plan& plan) {
   return {.optimizer = plan.zero != Zero::none,
           .gradients = several && plan.pipeline == 1 && (plan.zero == Zero::two || three),
           .parameters = several && three,
+          .whole_matrices = plan.optimizer == Optimizer::muon,
           .over = over,
           .optimizer_on_host = plan.offload != Offload::none,
           .parameters_on_host = plan.offload == Offload::parameters && several,

@@ -109,9 +109,10 @@ JointCollective reduction_of(const Program& program, std::uint32_t rank_class,
   const DType gradient = program.formats.gradient;
   const Unit& unit = program.units[segment.first_unit];
   const bool sharded = !unit.sharded.empty();
+  const bool scattered = sharded && !program.sharding.whole_matrices;
   JointCollective joint{
       .name = "gradients" + chunk_of(segment.phase.name),
-      .kind = sharded ? Collective::reduce_scatter : Collective::all_reduce,
+      .kind = scattered ? Collective::reduce_scatter : Collective::all_reduce,
       .communicator = communicator_over(program, sharded ? unit.sharded : unit.replicated),
       .dtype = gradient,
       .bytes = bytes_in(gradient, segment.parameters),

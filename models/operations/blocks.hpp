@@ -82,6 +82,16 @@ Block gradient_norm_block(const BlockInputs& inputs, std::int64_t elements);
 /// moments in the plan's format, working copy in the storage format.
 Block adam_block(const BlockInputs& inputs, std::int64_t elements);
 
+/// Muon on one matrix of `rows` x `columns` that this rank updates. Five steps of a Newton-Schulz
+/// iteration in the storage format make its columns, or its rows if those are fewer, orthonormal:
+///   X = G / |G|;  five times  A = X X',  B = b A + c A A,  X = a X + B X
+/// with 4 m^2 n + 2 m^3 FLOPs each, m being the smaller extent; every other operation is a kernel
+/// of its own.
+/// Source  NVIDIA-NeMo/Emerging-Optimizers fd77292, OrthogonalizedOptimizer.step and newton_schulz
+///         under fp32_matmul_prec "medium"; NVIDIA/Megatron-LM core_v0.16.0, TensorParallelMuon in
+///         mode "blockwise", where each tensor-parallel rank iterates on its own part
+Block muon_block(const BlockInputs& inputs, std::int64_t rows, std::int64_t columns);
+
 /// The blocks of a plan's gradient compression, for a bucket of `elements` gradients: before its
 /// collective, between its two collectives if there are two, and after the last.
 struct CompressionBlocks {
@@ -108,8 +118,10 @@ struct CompressionBlocks {
 /// Errors  a plan without compression: ContractError
 CompressionBlocks compression_blocks(const BlockInputs& inputs, std::int64_t elements);
 
-/// Bytes of Adam's two moments of `elements` parameters, with the scales of their blocks.
+/// Bytes of Adam's two moments of `elements` parameters, with the scales of their blocks, and of
+/// Muon's one.
 Bytes moments_bytes(const Plan& plan, std::int64_t elements);
+Bytes momentum_bytes(const Plan& plan, std::int64_t elements);
 
 /// Trained parameters (elements) in one rank's shard of a block.
 std::int64_t parameters_of(const Block& block);

@@ -1,5 +1,7 @@
 // The optimizer's kernels over all parameters that a rank updates.
 
+#include <algorithm>
+
 #include "models/operations/blocks.hpp"
 #include "models/operations/builder.hpp"
 #include "models/plan/precision_formats.hpp"
@@ -97,6 +99,62 @@ Bytes moments_bytes(const Plan& plan, std::int64_t elements) {
   const Bytes numbers = bytes_in(moment_dtype(plan), elements);
   const Bytes scales = bytes_in(DType::fp32, moment_scales(plan, elements));
   return (numbers + scales) * 2;
+}
+
+Bytes momentum_bytes(const Plan& plan, std::int64_t elements) {
+  return bytes_in(state_dtype(plan.precision), elements);
+}
+
+Block muon_block(const BlockInputs& inputs, std::int64_t rows, std::int64_t columns) {
+  constexpr int steps = 5;
+  BlockBuilder block{"muon", Pass::step};
+  const DType storage = storage_dtype(inputs.plan.precision);
+  const DType state = state_dtype(inputs.plan.precision);
+  const std::int64_t m = std::min(rows, columns), n = std::max(rows, columns);
+  const Shape matrix{1, rows, columns}, square{1, m, m};
+  const OperandId gradient =
+      block.operand("gradient", Role::input, gradient_dtype(inputs.plan, inputs.software), matrix);
+  const OperandId master = block.operand("master", Role::optimizer, state, matrix);
+  const OperandId momentum = block.operand("momentum", Role::optimizer, state, matrix);
+  const OperandId norm = block.operand("squared_norm", Role::temporary, state, {1, 1, 1});
+  const auto scratch = [&](const char* name, DType type, const Shape& shape) {
+    return block.operand(name, Role::temporary, type, shape);
+  };
+  const OperandId update = scratch("update", state, matrix);
+  const OperandId x = scratch("x", storage, {1, m, n}),
+                  next = scratch("x.next", storage, {1, m, n});
+  const OperandId gram = scratch("gram", storage, square), b = scratch("b", storage, square);
+  const auto pass = [&](OpKind kind, const char* name, Operands reads, Operands writes) {
+    block.add(kind, name, reads, writes).time_class = TimeClass::optimizer;
+  };
+  const auto product = [&](const char* name, OperandId left, OperandId right, OperandId out,
+                           GemmShape shape) -> Operation& {
+    Operation& op = block.gemm(name, left, right, out, shape, storage);
+    op.time_class = TimeClass::optimizer;
+    return op;
+  };
+  pass(OpKind::cast, "muon.gradient", {gradient}, {update});
+  pass(OpKind::add, "muon.decay", {master}, {master});
+  pass(OpKind::add, "muon.momentum", {update, momentum}, {momentum});
+  pass(OpKind::add, "muon.nesterov", {update, momentum}, {update});
+  pass(OpKind::squared_norm, "muon.norm", {update}, {norm});
+  pass(OpKind::add, "muon.normalise", {update, norm}, {update});
+  pass(OpKind::cast, "muon.narrow", {update}, {x});
+  for (int step = 0; step < steps; ++step) {
+    const OperandId from = step % 2 == 0 ? x : next, to = step % 2 == 0 ? next : x;
+    product("muon.gram", from, from, gram, {.m = m, .n = m, .k = n, .transpose_b = true});
+    product("muon.polynomial", gram, gram, b, {.m = m, .n = m, .k = m});
+    block.read(product("muon.iterate", b, from, to, {.m = m, .n = n, .k = m}), from);
+  }
+  pass(OpKind::cast, "muon.widen", {steps % 2 == 0 ? x : next}, {update});
+  pass(OpKind::add, "muon.scale", {update}, {update});
+  pass(OpKind::add, "muon.scale", {update}, {update});
+  pass(OpKind::add, "muon.update", {update, master}, {master});
+  if (storage != state) {
+    const OperandId working = block.operand("parameters", Role::parameter, storage, matrix);
+    pass(OpKind::cast, "muon.parameters", {master}, {working});
+  }
+  return block.finish();
 }
 
 Block adam_block(const BlockInputs& inputs, std::int64_t elements) {

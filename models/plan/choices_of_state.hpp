@@ -9,6 +9,15 @@
 
 namespace orrery::models {
 
+/// AdamW on all parameters, or Muon on the matrices of the layers and AdamW on the rest. Under
+/// ZeRO-1 each replica updates whole matrices, so gradients are all-reduced. Source  Jordan et al.
+/// 2024, "Muon", kellerjordan.github.io/posts/muon; Liu et al. 2025, "Muon is
+///         scalable for LLM training", arXiv 2502.16982; Megatron-Core,
+///         LayerWiseDistributedOptimizer
+enum class Optimizer : std::uint8_t { adam, muon };
+inline constexpr Words<Optimizer, 2> optimizer_words{
+    {{Optimizer::adam, "adam"}, {Optimizer::muon, "muon"}}};
+
 /// Format of Adam's moments: that of the master weights, bf16, or 8 bits with a scale for each
 /// block.
 /// Source  Dettmers et al. 2021, "8-bit optimizers via block-wise quantization", arXiv 2110.02861

@@ -104,6 +104,7 @@ class StateChecks : private ConflictChecks {
       add("/moments", fmt::format("moments {} are not simulated with offload",
                                   word_of(moments_words, plan_.moments)));
     }
+    if (plan_.optimizer == Optimizer::muon) muon();
     low_precision_attention();
     wide_layers();
     if (recomputes) modules("/recompute_modules", plan_.recompute_modules);
@@ -123,6 +124,22 @@ class StateChecks : private ConflictChecks {
     if (plan_.hadamard_pass && plan_.precision != Precision::nvfp4) {
       add("/hadamard_pass",
           fmt::format("transforms what nvfp4 quantises; precision is {}", name(plan_.precision)));
+    }
+  }
+
+  /// Muon updates whole matrices, with one momentum in the format of the master weights.
+  void muon() {
+    const auto refuse = [&](std::string_view what) {
+      add("/optimizer", fmt::format("muon is not simulated with {}", what));
+    };
+    if (plan_.zero == Zero::two || plan_.zero == Zero::three) {
+      refuse(fmt::format("zero {}, which cuts matrices; accepted: 0, 1",
+                         word_of(zero_words, plan_.zero)));
+    }
+    if (plan_.offload != Offload::none) refuse("offload");
+    if (plan_.compression != Compression::none) refuse("compressed gradients");
+    if (plan_.moments != Moments::full) {
+      refuse(fmt::format("moments {}", word_of(moments_words, plan_.moments)));
     }
   }
 

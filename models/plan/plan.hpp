@@ -56,6 +56,7 @@ struct Plan {
   std::int64_t recompute_every = 1;   // of those layers, one in every so many recomputes
   WordSet<RecomputeModule> recompute_elsewhere;  // modules that the other layers recompute
   std::int64_t offload_layers = 0;  // first layers of each chunk whose activations are offloaded
+  Optimizer optimizer = Optimizer::adam;
   Moments moments = Moments::full;
   bool fused_cross_entropy = false;  // head GEMMs and loss piece by piece: no logits are kept
   Task task = Task::pretrain;

@@ -114,6 +114,7 @@ struct Formats {
 ///         the first two and all three
 struct StateSharding {
   bool optimizer = false, gradients = false, parameters = false;
+  bool whole_matrices = false;  // of the optimizer's state: gradients are reduced to every rank
   AxisSet over = MeshAxis::data;
   bool ahead = false;  // parameters are prefetched: gathered before use, next to compute
   bool optimizer_on_host = false, parameters_on_host = false;

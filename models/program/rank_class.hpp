@@ -99,7 +99,8 @@ struct RankClass {
   // Of its stage on one rank, before state sharding: trained parameters, and bytes of frozen ones.
   std::int64_t parameters = 0;
   Bytes frozen{};
-  std::int64_t owned = 0;  // trained parameters that one rank updates: all, or a shard
+  std::int64_t owned = 0;     // trained parameters that one rank updates: all, or a shard
+  std::int64_t matrices = 0;  // of these, parameters of matrices under Muon
 };
 
 }  // namespace orrery::models

@@ -69,6 +69,7 @@ std::string further_choices(const models::Plan& plan) {
                                        "lora_rank",
                                        "lora_targets",
                                        "sequence_lengths",
+                                       "optimizer",
                                        "moments",
                                        "fused_cross_entropy",
                                        "offload_device",

@@ -151,9 +151,11 @@ Bytes least_memory(const PlanQuery& query, const Plan& plan) {
   const Bytes of_experts{experts_from(Zero::three) * stored / 8 +
                          experts_from(Zero::two) * hardware::bits(gradient) / 8 +
                          owned_experts * master};
-  return std::max(dense + models::moments_bytes(plan, owned),
-                  of_experts + models::moments_bytes(plan, owned_experts)) +
-         libraries;
+  const auto least_state = [&](std::int64_t elements) {
+    return plan.optimizer == models::Optimizer::muon ? models::momentum_bytes(plan, elements)
+                                                     : models::moments_bytes(plan, elements);
+  };
+  return std::max(dense + least_state(owned), of_experts + least_state(owned_experts)) + libraries;
 }
 
 }  // namespace orrery::scenarios

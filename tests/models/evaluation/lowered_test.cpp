@@ -45,6 +45,7 @@ TEST_CASE("Lowered plans mean the same to maps, operations, events and every ran
           "task=dpo,pipeline=4,schedule=zb-h1,global_batch=16,seq_len=512",
           "tensor=2,pipeline=2,recompute=full,recompute_layers=4,recompute_every=3,moments=int8,"
           "global_batch=32,seq_len=512",
+          "tensor=2,pipeline=2,zero=1,optimizer=muon,global_batch=32,seq_len=512",
           "tensor=2,sequence=true,pipeline=2,recompute=selective,"
           "recompute_modules=layernorm:activation:mlp,global_batch=32,seq_len=512",
           "tensor=2,pipeline=2,recompute=selective,recompute_layers=1,offload_layers=2,"

@@ -198,6 +198,18 @@ TEST_CASE("Reductions and gathers overlap as the recipe of a release says") {
   }
 }
 
+TEST_CASE("Kimi-K2's sizes train with Muon, DeepSeek-V3's do not") {
+  const hardware::Cluster cluster = hardware::named_cluster("gb300-nvl72 x 4");
+  const auto optimizer = [&](const char* name) {
+    Model model = catalogue_model(name);
+    model.name = "another";
+    return recipe_choice({.stack = "megatron-bridge", .model = model, .gpu = cluster.gpu()},
+                         "optimizer");
+  };
+  CHECK(optimizer("kimi-k2") == "muon");
+  CHECK(optimizer("deepseek-v3").is_null());
+}
+
 TEST_CASE("MLPerf's Llama 3.1 405B puts pipeline stages next to each other on GB200, not on H100") {
   // use_tp_pp_dp_mapping of MLPerf Training 5.0 and 5.1
   const Model model = catalogue_model("llama3.1-405b");
