@@ -9,7 +9,7 @@
 
 namespace orrery::models {
 
-/// EqualMatrices of one size, as one rank holds them.
+/// Matrices of one size, as one rank holds them.
 struct EqualMatrices {
   std::int64_t rows = 0, columns = 0, count = 0;
 
