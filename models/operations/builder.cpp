@@ -97,6 +97,13 @@ void BlockBuilder::make(Operation& op, OperandId id, const Sharding& sharding) c
   op.bytes += difference(id, here);
 }
 
+const Operation* BlockBuilder::writer(OperandId id) const {
+  for (auto op = block_.operations.rbegin(); op != block_.operations.rend(); ++op) {
+    if (std::ranges::find(op->writes, id) != op->writes.end()) return &*op;
+  }
+  return nullptr;
+}
+
 Operation& BlockBuilder::gemm(std::string_view name, OperandId a, OperandId b, OperandId out,
                               GemmShape shape, DType dtype) {
   Operation& op = add(OpKind::gemm, name, {a, b}, {out});

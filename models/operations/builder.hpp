@@ -80,6 +80,8 @@ class BlockBuilder {
   }
   const Mesh& mesh() const { return mesh_; }
   std::optional<OperandId> find(std::string_view operand) const { return block_.find(operand); }
+  /// The last operation so far that writes the operand; null: none.
+  const Operation* writer(OperandId id) const;
   Block finish();
 
  private:

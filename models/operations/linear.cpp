@@ -99,9 +99,25 @@ LinearBuilder::Quantised LinearBuilder::copy_of(const Quantisation& how, Operand
   return {copy, scales};
 }
 
-void LinearBuilder::quantise(const Quantisation& how, OperandId source, Role role) {
+/// Does the kernel that wrote the tensor also find its largest number?
+bool LinearBuilder::finds_largest(OperandId source) const {
+  const Operation* const writer = block_.writer(source);
+  if (writer == nullptr) return false;
+  switch (writer->kind) {
+    case OpKind::norm:
+      return inputs_.plan.fused_amax.has(AmaxKernel::norm);
+    case OpKind::activation:
+    case OpKind::activation_backward:
+      return inputs_.plan.fused_amax.has(AmaxKernel::activation);
+    default:
+      return false;
+  }
+}
+
+void LinearBuilder::quantise(const Quantisation& how, OperandId source, Role role,
+                             bool with_largest) {
   const std::string name = fmt::format("{}.{}", block_.at(source).name, hardware::name(how.dtype));
-  if (how.finds_largest) {
+  if (with_largest) {
     const OperandId largest =
         block_.operand(name + ".largest", Role::temporary, DType::fp32, {1, 1, 1});
     block_.add(OpKind::quantise, name + ".largest", {source}, {largest});
@@ -127,7 +143,10 @@ LinearBuilder::Quantised LinearBuilder::quantised(const Linear& layer, OperandId
   const Quantisation* how = quantisation(layer);
   if (how == nullptr) return {source, {}};
   const std::string name = fmt::format("{}.{}", block_.at(source).name, hardware::name(how->dtype));
-  if (!block_.find(name)) quantise(*how, source, role);
+  if (!block_.find(name)) {
+    const bool known = layer.experts == 0 && finds_largest(source);
+    quantise(*how, source, role, how->finds_largest && !known);
+  }
   return copy_of(*how, source, role, along);
 }
 

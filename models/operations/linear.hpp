@@ -56,7 +56,8 @@ class LinearBuilder {
   /// GEMMs that sum over columns; `columns` for those that sum over rows.
   enum class Along : std::uint8_t { rows, columns };
   Quantised copy_of(const Quantisation& how, OperandId source, Role role, Along along);
-  void quantise(const Quantisation& how, OperandId source, Role role);
+  bool finds_largest(OperandId source) const;
+  void quantise(const Quantisation& how, OperandId source, Role role, bool with_largest);
   Quantised quantised(const Linear& layer, OperandId source, Role role, Along along);
   Quantised kept(const Linear& layer, OperandId input);
   bool kept_in_8_bits(const Linear& layer) const;

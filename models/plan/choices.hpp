@@ -29,6 +29,15 @@ inline constexpr Words<LoraTarget, 4> lora_target_words{{{LoraTarget::qkv, "qkv"
                                                          {LoraTarget::up, "up"},
                                                          {LoraTarget::down, "down"}}};
 
+/// Kernels that find the largest number of what they write, so that quantising it needs no pass for
+/// that: norms; activation functions and their backward, outside experts.
+/// Source  NVIDIA/TransformerEngine v2.8, pytorch/csrc/extensions: FUSED_NORM_AMAX and
+///         FUSED_ACTIVATION_AMAX of normalization.cpp and activation.cpp, for current scaling, and
+///         for nvfp4 without its random Hadamard transform
+enum class AmaxKernel : std::uint8_t { norm, activation };
+inline constexpr Words<AmaxKernel, 2> amax_kernel_words{
+    {{AmaxKernel::norm, "norm"}, {AmaxKernel::activation, "activation"}}};
+
 /// What selective recomputation runs again: the attention core, norms, the activation function, the
 /// whole MLP, all of a layer's experts (router, both all-to-alls and shared experts included), or
 /// of latent attention the GEMMs from latents up to heads with their rotary positions. Outputs of

@@ -121,6 +121,7 @@ class StateChecks : private ConflictChecks {
       add("/transpose_weights",
           fmt::format("needs weights in 8 bits; precision is {}", name(plan_.precision)));
     }
+    fused_amax();
     if (plan_.hadamard_pass && plan_.precision != Precision::nvfp4) {
       add("/hadamard_pass",
           fmt::format("transforms what nvfp4 quantises; precision is {}", name(plan_.precision)));
@@ -167,6 +168,19 @@ class StateChecks : private ConflictChecks {
     }
     if (listed.has(RecomputeModule::moe) && model_.experts == 0) {
       add(field, "moe needs experts, which the model does not have");
+    }
+  }
+
+  /// Kernels that find amax: only of what is quantised by it.
+  void fused_amax() {
+    if (plan_.fused_amax.empty()) return;
+    if (plan_.precision != Precision::fp8_current && plan_.precision != Precision::nvfp4) {
+      add("/fused_amax", fmt::format("needs a precision that quantises by a tensor's own amax, "
+                                     "fp8-current or nvfp4; precision is {}",
+                                     name(plan_.precision)));
+    }
+    if (plan_.hadamard_pass) {
+      add("/fused_amax", "a Hadamard transform needs the amax of what it makes: hadamard_pass");
     }
   }
 

@@ -22,6 +22,11 @@ Json write_lora_rank(const Plan& plan) {
   return trains_adapters(plan) ? Json(plan.lora_rank) : Json(nullptr);
 }
 
+Json write_fused_amax(const Plan& plan) {
+  if (plan.fused_amax.empty()) return nullptr;
+  return words_of_set<&Plan::fused_amax, amax_kernel_words>(plan);
+}
+
 Json write_lora_targets(const Plan& plan) {
   if (!trains_adapters(plan)) return nullptr;
   return words_of_set<&Plan::lora_targets, lora_target_words>(plan);
@@ -97,6 +102,11 @@ constexpr PlanField saver_rows[] = {
     {.key = "hadamard_pass",  // of nvfp4: models/operations/quantisation.hpp
      .name = "Hadamard transform in its own pass",
      .value = flag_at(&Plan::hadamard_pass)},
+    {.key = "fused_amax",  // models/operations/linear.cpp
+     .name = "amax found by",
+     .value = words_at<&Plan::fused_amax, amax_kernel_words>(),
+     .by_default = Default::silent,
+     .write = write_fused_amax},
     {.key = "start_layers_bf16",  // first layers that stay in bf16 under a narrower precision
      .name = "first layers in bf16",
      .value = count_at(&Plan::start_layers_bf16, 0, most_layers)},

@@ -71,6 +71,7 @@ struct Plan {
   bool low_precision_activation = false;  // inputs of gated SiLU are kept in 8 bits for backward
   bool transpose_weights = false;  // 8-bit weights: transposed in every backward, no copy is kept
   bool hadamard_pass = false;      // nvfp4: copies for weight gradients in a pass of their own
+  WordSet<AmaxKernel> fused_amax;  // kernels that find the largest number of what they write
   std::int64_t start_layers_bf16 = 0;  // first layers of the model that stay in bf16
   std::int64_t end_layers_bf16 = 0;    // last layers of the model that stay in bf16
   Zero zero = Zero::none;

@@ -24,10 +24,10 @@ constexpr std::string_view published = "models/recipes/published.csv";
 
 /// Keys that a recipe chooses for its own degrees, GPU and precision: taken only on an exact match.
 constexpr std::string_view of_one_plan[] = {
-    "recompute",    "recompute_modules", "recompute_layers",        "offload_layers",
-    "cuda_graphs",  "context_form",      "low_precision_gather",    "low_precision_attention",
-    "moments",      "end_layers_bf16",   "tensor_overlap",          "deferred_head_gradients",
-    "stage_layers", "embedding_counts",  "low_precision_activation"};
+    "recompute",    "recompute_modules", "recompute_layers",         "offload_layers",
+    "cuda_graphs",  "context_form",      "low_precision_gather",     "low_precision_attention",
+    "moments",      "end_layers_bf16",   "tensor_overlap",           "deferred_head_gradients",
+    "stage_layers", "embedding_counts",  "low_precision_activation", "fused_amax"};
 
 struct RecipeLine {
   std::string stack, gpu, source;  // no GPU: any

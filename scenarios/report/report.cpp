@@ -81,6 +81,7 @@ std::string further_choices(const models::Plan& plan) {
                                        "low_precision_activation",
                                        "transpose_weights",
                                        "hadamard_pass",
+                                       "fused_amax",
                                        "attention"};
   std::string text;
   for (const std::string_view key : rare) {

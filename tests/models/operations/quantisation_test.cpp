@@ -69,6 +69,39 @@ TEST_CASE("A Hadamard transform in its own pass reads the tensor again for the c
   CHECK(conflicts(other).front().problem == "transforms what nvfp4 quantises; precision is mxfp8");
 }
 
+TEST_CASE("Norms and activations that find the largest number spare quantisation a pass") {
+  const auto passes = [](const std::string& plan) {
+    const BlockPair layer = layer_in(plan);
+    std::vector<std::string> found;
+    for (const Block* block : {&layer.forward, &layer.backward}) {
+      for (const Operation& op : block->operations) {
+        if (op.name.ends_with(".largest")) found.push_back(op.name);
+      }
+    }
+    return found;
+  };
+  // Inputs of queries, keys and values, projection, up and down, then their outputs' gradients.
+  const std::vector<std::string> all = passes("nvfp4");
+  CHECK(all.size() == 8);
+  const std::vector<std::string> fewer = passes("nvfp4,fused_amax=norm:activation");
+  CHECK(fewer.size() == 4);
+  for (const char* name :
+       {"norm1.out.fp4.largest", "norm2.out.fp4.largest", "up.out.grad.fp4.largest"}) {
+    CHECK(std::ranges::count(all, name) == 1);
+    CHECK(std::ranges::count(fewer, name) == 0);
+  }
+  CHECK(passes("nvfp4,fused_amax=norm").size() == 6);
+  const auto refusal = [](const std::string& plan) {
+    const Question asked = question("llama3-8b", "dgx-b200 x 1", "precision=" + plan, "generic");
+    return conflicts(asked).front().problem;
+  };
+  CHECK(refusal("mxfp8,fused_amax=norm") ==
+        "needs a precision that quantises by a tensor's own amax, fp8-current or nvfp4; precision "
+        "is mxfp8");
+  CHECK(refusal("nvfp4,hadamard_pass=true,fused_amax=norm") ==
+        "a Hadamard transform needs the amax of what it makes: hadamard_pass");
+}
+
 TEST_CASE("Current scaling finds the scale first, blocks of 128 have fp32 scales") {
   const BlockPair current = layer_in("fp8-current");
   CHECK(operation_of(current.forward, "norm1.out.fp8.largest").bytes.count() ==
