@@ -114,4 +114,17 @@ Posterior posterior_of(const LinearRows& rows, const std::vector<double>& spread
   return found;
 }
 
+double misfit(const Posterior& at, const std::vector<double>& errors,
+              const std::vector<std::size_t>& cells, const std::vector<double>& spreads) {
+  const auto half_square = [](double far) { return far * far / 2; };
+  double sum = 0;
+  for (std::size_t k = 0; k < spreads.size(); ++k) sum += half_square(at.moves[k] / spreads[k]);
+  for (const double factor : at.factors) sum += half_square(factor / spread_of_cells);
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    const double far = std::abs(errors[i] - at.factors[cells[i]]) / spread_of_rows;
+    sum += far < huber ? half_square(far) : huber * far - half_square(huber);
+  }
+  return sum;
+}
+
 }  // namespace orrery::scenarios

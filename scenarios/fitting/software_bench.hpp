@@ -23,7 +23,7 @@ struct BenchRow {
   std::size_t row = 0;  // in the list of runs
   models::Question question;
   double measured = 0;  // step, seconds
-  bool held = false;    // predicted but not fitted to
+  bool held = false;    // of a strategy that is reported separately
 };
 
 /// Rows of one profile. Numbers are seconds or factors, as in software_numbers().

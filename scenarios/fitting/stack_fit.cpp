@@ -1,10 +1,10 @@
 #include "scenarios/fitting/stack_fit.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <utility>
 
-#include "hardware/fitting/minimise.hpp"
 #include "scenarios/fitting/step_alone.hpp"
 #include "scenarios/search/workers.hpp"
 
@@ -13,6 +13,9 @@ namespace orrery::scenarios {
 namespace {
 
 constexpr int most_halvings = 3;
+constexpr int most_linearisations = 5;
+/// A round that makes the numbers less than e^0.1 times as probable is the last.
+constexpr double small_gain = 0.1;
 
 /// How far a number is moved to measure its slope: a fifth, or half of its spread between stacks.
 double stride_of(const InheritedNumber& number) {
@@ -23,6 +26,31 @@ std::vector<double> spreads_of_numbers() {
   std::vector<double> spreads;
   for (const InheritedNumber& each : inherited_numbers()) spreads.push_back(each.spread);
   return spreads;
+}
+
+std::vector<double> sum(std::vector<double> a, const std::vector<double>& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
+  return a;
+}
+
+/// The moves that keep each number within its range.
+std::vector<double> within_range(const std::vector<double>& prior, std::vector<double> moves) {
+  for (std::size_t k = 0; k < prior.size(); ++k) {
+    const InheritedNumber& number = inherited_numbers()[k];
+    moves[k] = number.coordinate(number.value(prior[k] + moves[k])) - prior[k];
+  }
+  return moves;
+}
+
+/// Share of the way from one to the other, with the other's spreads.
+Posterior between(const Posterior& from, const Posterior& to, double share) {
+  const auto mixed = [share](std::vector<double> a, const std::vector<double>& b) {
+    for (std::size_t i = 0; i < a.size(); ++i) a[i] += share * (b[i] - a[i]);
+    return a;
+  };
+  return {.moves = mixed(from.moves, to.moves),
+          .spreads = to.spreads,
+          .factors = mixed(from.factors, to.factors)};
 }
 
 }  // namespace
@@ -82,40 +110,64 @@ LinearRows StackFit::rows_at(const std::vector<std::size_t>& seen,
       rows.slopes[i][k] = (rows.errors[i] - moved_errors[i]) / (there[k] - prior[k]);
     }
   }
+  rows.cells = cells_of(seen);
+  return rows;
+}
+
+/// The cells of the rows seen, numbered from 0.
+std::vector<std::size_t> StackFit::cells_of(const std::vector<std::size_t>& seen) const {
   std::map<std::size_t, std::size_t> numbered;
+  std::vector<std::size_t> cells;
   for (const std::size_t row : seen) {
-    rows.cells.push_back(numbered.emplace(cells_[row], numbered.size()).first->second);
+    cells.push_back(numbered.emplace(cells_[row], numbered.size()).first->second);
+  }
+  return cells;
+}
+
+/// Linearises the rows around moved numbers; errors are those that remain at the prior by the same
+/// lines.
+LinearRows StackFit::rows_around(const std::vector<std::size_t>& seen,
+                                 const std::vector<double>& prior,
+                                 const std::vector<double>& moves) const {
+  LinearRows rows = rows_at(seen, sum(prior, moves));
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    for (std::size_t k = 0; k < moves.size(); ++k) rows.errors[i] += rows.slopes[i][k] * moves[k];
   }
   return rows;
 }
 
-/// Sum of soft-L1 losses of the errors of the rows seen, quadratic below spread_of_cells.
-double StackFit::loss(const std::vector<std::size_t>& seen,
-                      const std::vector<double>& coordinates) const {
-  double sum = 0;
-  for (const double error : errors(seen, coordinates)) {
-    sum += hardware::soft_l1(error, spread_of_cells);
-  }
-  return sum;
-}
-
 FittedStack StackFit::fit(const std::vector<std::size_t>& seen,
                           const std::vector<double>& prior) const {
-  FittedStack fitted{.prior = prior, .coordinates = prior, .spreads = {}, .factors = {}};
-  if (seen.empty()) return fitted;
-  const Posterior found = posterior_of(rows_at(seen, prior), spreads_of_numbers());
-  const double before = loss(seen, prior);
-  double share = 1;
-  for (int halving = 0; halving <= most_halvings; ++halving, share /= 2) {
-    for (std::size_t k = 0; k < prior.size(); ++k) {
-      const InheritedNumber& number = inherited_numbers()[k];
-      fitted.coordinates[k] = number.coordinate(number.value(prior[k] + share * found.moves[k]));
+  if (seen.empty()) return {.prior = prior, .coordinates = prior, .spreads = {}, .factors = {}};
+  const std::vector<double> spreads = spreads_of_numbers();
+  const std::vector<std::size_t> cells = cells_of(seen);
+  const auto cost = [&](const Posterior& at) {
+    return misfit(at, errors(seen, sum(prior, at.moves)), cells, spreads);
+  };
+  Posterior best{.moves = std::vector<double>(prior.size(), 0),
+                 .spreads = spreads,
+                 .factors = std::vector<double>(1 + std::ranges::max(cells), 0)};
+  double least = cost(best);
+  for (int round = 0; round < most_linearisations; ++round) {
+    const Posterior aim = posterior_of(rows_around(seen, prior, best.moves), spreads);
+    best.spreads = aim.spreads;
+    double share = 1, reached = least;
+    Posterior next;
+    for (int halving = 0; halving <= most_halvings && reached >= least; ++halving, share /= 2) {
+      next = between(best, aim, share);
+      next.moves = within_range(prior, std::move(next.moves));
+      reached = cost(next);
     }
-    if (loss(seen, fitted.coordinates) <= before) break;
+    if (reached >= least) break;
+    const double gain = least - reached;
+    best = std::move(next);
+    least = reached;
+    if (gain < small_gain) break;
   }
-  fitted.spreads = found.spreads;
-  fitted.factors = found.factors;
-  return fitted;
+  return {.prior = prior,
+          .coordinates = sum(prior, best.moves),
+          .spreads = std::move(best.spreads),
+          .factors = std::move(best.factors)};
 }
 
 }  // namespace orrery::scenarios

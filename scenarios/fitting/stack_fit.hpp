@@ -30,8 +30,9 @@ class StackFit {
   /// ln(measured / predicted) of the rows chosen, with these numbers.
   std::vector<double> errors(const std::vector<std::size_t>& rows,
                              const std::vector<double>& coordinates) const;
-  /// Fits from the prior to the rows seen; without rows the prior itself. A step that increases the
-  /// loss of the rows seen is halved, because the linear fit only approximates step times.
+  /// The most probable numbers given the prior and the rows seen; without rows the prior itself.
+  /// Step times are linearised around the best numbers so far, again and again while that helps
+  /// (Gauss-Newton); a step that does not is halved.
   FittedStack fit(const std::vector<std::size_t>& seen, const std::vector<double>& prior) const;
 
   /// Linearises the rows seen around these numbers.
@@ -44,7 +45,9 @@ class StackFit {
   };
 
   const models::Program& program(std::size_t row, const models::Software& software) const;
-  double loss(const std::vector<std::size_t>& seen, const std::vector<double>& coordinates) const;
+  std::vector<std::size_t> cells_of(const std::vector<std::size_t>& seen) const;
+  LinearRows rows_around(const std::vector<std::size_t>& seen, const std::vector<double>& prior,
+                         const std::vector<double>& moves) const;
 
   std::vector<BenchRow> rows_;
   std::vector<std::size_t> cells_;

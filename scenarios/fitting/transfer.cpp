@@ -106,17 +106,13 @@ class LeavingOut {
     return groups;
   }
 
-  /// The rows of a stack in the group, and all its other rows that fits use.
+  /// The rows of a stack in the group, and all its other rows, which fits use.
   std::pair<std::vector<std::size_t>, std::vector<std::size_t>> split(
       std::size_t stack, const std::string& group) const {
     std::pair<std::vector<std::size_t>, std::vector<std::size_t>> both;
     for (std::size_t i = 0; i < stacks_[stack]->size(); ++i) {
-      const BenchRow& row = (*stacks_[stack])[i];
-      if (groups_[row.row] == group) {
-        both.first.push_back(i);
-      } else if (!row.held) {
-        both.second.push_back(i);
-      }
+      const bool in = groups_[(*stacks_[stack])[i].row] == group;
+      (in ? both.first : both.second).push_back(i);
     }
     return both;
   }
@@ -127,8 +123,7 @@ class LeavingOut {
     const StackFit& fit = *stacks_[stack];
     const auto [in, seen] = split(stack, group);
     if (seen.size() < least_rows_of_a_relative) return std::nullopt;
-    const bool moved = std::ranges::any_of(in, [&](std::size_t i) { return !fit[i].held; });
-    if (!moved) return Relative{&fit.profile(), coordinates_of(fit.profile())};
+    if (in.empty()) return Relative{&fit.profile(), coordinates_of(fit.profile())};
     return Relative{&fit.profile(), fit.fit(seen, prior_of(fit.profile(), {})).coordinates};
   }
 

@@ -34,15 +34,15 @@ struct Transfer {
   std::string column;
   std::size_t groups = 0, cells = 0;
   std::vector<TransferRow> rows;
-  std::vector<TransferRow> held;  // used by no fit, predicted by fits to the others
+  std::vector<TransferRow> held;  // of strategies reported separately
   TransferErrors shipped, left_out, generic;
   double inside = 0;  // percent of rows, with equal weight per cell
 };
 
 /// Leaves out each value of a column in turn, one column after the other; `model,gpu`: each model
 /// on each GPU. A run's profile keeps its switches; its numbers are a mean of its relatives'
-/// (number_prior.hpp), updated by the remaining runs of its stack. Relatives with runs in the group
-/// are fitted without those, too.
+/// (number_prior.hpp), updated by the remaining runs of its stack, of whichever strategy. Relatives
+/// with runs in the group are fitted without those, too.
 /// Errors  a column that the table lacks, a table without a run to score: InputError
 std::vector<Transfer> transfers_of(const orrery::Table& table,
                                    const std::vector<std::string>& columns, unsigned threads);

@@ -102,8 +102,10 @@ std::string title_of(const Transfer& transfer) {
 std::string held_section_of(const Transfer& transfer) {
   if (transfer.held.empty()) return {};
   std::string text = fmt::format(
-      "\nRuns of the groups below are not used to fit numbers here; for each of them, the runs of "
-      "its {} are left out, too.\n\n| reported separately | runs | the profiles, median / 90th "
+      "\nOf the strategies that are reported separately, each {} left out in turn; numbers are "
+      "fitted "
+      "to all remaining runs of a stack, whichever their strategy.\n\n| reported separately | runs "
+      "| the profiles, median / 90th "
       "percentile | numbers without its {} |\n|---|--:|--:|--:|\n",
       title_of(transfer), title_of(transfer));
   for_held_groups(transfer, [&](const auto& name, auto rows, const auto& own, const auto& unseen) {
