@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "scenarios/fitting/software_fit.hpp"
+#include "scenarios/fitting/software_rows.hpp"
 #include "scenarios/validation/validation.hpp"
 #include "tests/scenarios/command.hpp"
 
@@ -87,6 +88,33 @@ TEST_CASE("Slower products move that number most, and by less than all of it fro
         Approx(1 / (1 + moved(twelve))).margin(2e-3));
   // The rest is a factor: the steps themselves come out right.
   for (const double each : twelve.prior_fit->fitted) CHECK(std::abs(each) < 0.03);
+}
+
+TEST_CASE("Numbers far from the prior are found by linearising around the best ones again") {
+  models::Software slow = parent();
+  slow.kernels.memory_derate *= 4;
+  slow.kernels.gemm_derate["default"] *= 1.5;
+  slow.host.forward_launch = scaled(slow.host.forward_launch, 6);
+  const orrery::Table table = orrery::Table::parse(steps_by(slow, 12), "mine.csv");
+  SoftwareRows rows = software_rows(read_runs(table), {}, {}, Apart::used);
+  const std::vector<std::size_t> cells(12, 0), all{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  const StackFit fit{std::move(rows.by_profile.at("megatron-lm")), cells, parent(), 1};
+  const std::vector<double> prior = coordinates_of(parent());
+  std::vector<double> spreads;
+  for (const InheritedNumber& each : inherited_numbers()) spreads.push_back(each.spread);
+  const auto misfit_of = [&](const Posterior& at) {
+    std::vector<double> there = prior;
+    for (std::size_t k = 0; k < there.size(); ++k) there[k] += at.moves[k];
+    return misfit(at, fit.errors(all, there), cells, spreads);
+  };
+  const Posterior none{
+      .moves = std::vector<double>(prior.size(), 0), .spreads = {}, .factors = {0}};
+  const Posterior once = posterior_of(fit.rows_at(all, prior), spreads);
+  const FittedStack found = fit.fit(all, prior);
+  Posterior best{.moves = found.coordinates, .spreads = {}, .factors = found.factors};
+  for (std::size_t k = 0; k < prior.size(); ++k) best.moves[k] -= prior[k];
+  CHECK(misfit_of(best) < misfit_of(once));  // which one linearisation finds
+  CHECK(misfit_of(best) < 0.5 * misfit_of(none));
 }
 
 TEST_CASE("fit software from few steps prints what moved, a site and what to measure next") {
