@@ -12,12 +12,11 @@ namespace orrery::hardware {
 
 struct Site {
   std::string name;
-  double tensor = 1;  // exposed tensor-parallel time over the usual
-  double network =
-      1;             // share of the network that gradients and experts' rows reach, over the usual
-  Time jitter{};     // per rank and collective, added to the stack's
-  Time step{};       // per step, added to the stack's
-  double clock = 1;  // GEMM rate over the usual
+  double tensor = 1;   // exposed tensor-parallel time over the usual
+  double network = 1;  // share of the network that gradients and dispatches reach, over the usual
+  Time jitter{};       // per rank and collective, added to the stack's
+  Time step{};         // per step, added to the stack's
+  double clock = 1;    // GEMM rate over the usual
 };
 
 /// Errors  a factor outside (0.1, 10), an unknown key: InputError

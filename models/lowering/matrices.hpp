@@ -26,8 +26,8 @@ LayerMatrices matrices_of(const Program& program, const RankClass& ranks, std::i
 std::int64_t elements_of(const std::vector<EqualMatrices>& all);
 
 /// The matrices of the rank that multiplies most, where whole ones are dealt out to `ranks` by
-/// size, forth and back. Source  NVIDIA/Megatron-LM core_v0.16.0,
-/// LayerWiseDistributedOptimizer.shard_params
+/// size, forth and back.
+/// Source  NVIDIA/Megatron-LM core_v0.16.0, LayerWiseDistributedOptimizer.shard_params
 std::vector<EqualMatrices> of_busiest(const std::vector<EqualMatrices>& all, std::int64_t ranks);
 
 }  // namespace orrery::models

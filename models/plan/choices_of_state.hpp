@@ -10,8 +10,8 @@
 namespace orrery::models {
 
 /// AdamW on all parameters, or Muon on the matrices of the layers and AdamW on the rest. Under
-/// ZeRO-1 each replica updates whole matrices, so gradients are all-reduced. Source  Jordan et al.
-/// 2024, "Muon", kellerjordan.github.io/posts/muon; Liu et al. 2025, "Muon is
+/// ZeRO-1 each replica updates whole matrices with Muon, so gradients are all-reduced.
+/// Source  Jordan et al. 2024, "Muon", kellerjordan.github.io/posts/muon; Liu et al. 2025, "Muon is
 ///         scalable for LLM training", arXiv 2502.16982; Megatron-Core,
 ///         LayerWiseDistributedOptimizer
 enum class Optimizer : std::uint8_t { adam, muon };

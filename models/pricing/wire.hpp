@@ -2,8 +2,7 @@
 // Prices collectives and transfers: the cost models of models/network/collectives, at the share of
 // their rate that the stack reaches. The part of a collective that a stack hides still occupies its
 // queue; only the exposed time, for which other queues wait, is shorter.
-//   occupied = model / data_efficiency (data), model / dispatch_efficiency (experts, between
-//   nodes),
+//   occupied = model / data_efficiency (data), model / dispatch_efficiency (experts, across nodes),
 //              model (tensor);  duration = exposed * occupied
 // The hidden rest is before or after that:
 //   reductions, and gathers of ZeRO-3   lead: pieces are sent while the rest, or an earlier unit,

@@ -33,8 +33,8 @@ inline constexpr double spread_of_rows = 0.06;
 Posterior posterior_of(const LinearRows& rows, const std::vector<double>& spreads);
 
 /// What a posterior minimises, -ln of its density up to a constant:
-///   sum_k (x_k / spread_k)^2 / 2 + sum (f / 0.10)^2 / 2 + sum_i huber((error_i - f_cell(i)) /
-///   0.06)
+///   sum_k (x_k / spread_k)^2 / 2 + sum (f / 0.10)^2 / 2
+///     + sum_i huber((error_i - f_cell(i)) / 0.06)
 /// `errors` are ln(measured / predicted) with the numbers moved by `at.moves`.
 double misfit(const Posterior& at, const std::vector<double>& errors,
               const std::vector<std::size_t>& cells, const std::vector<double>& spreads);
