@@ -117,18 +117,22 @@ bool LinearBuilder::finds_largest(OperandId source) const {
 void LinearBuilder::quantise(const Quantisation& how, OperandId source, Role role,
                              bool with_largest) {
   const std::string name = fmt::format("{}.{}", block_.at(source).name, hardware::name(how.dtype));
+  std::optional<OperandId> largest;
   if (with_largest) {
-    const OperandId largest =
-        block_.operand(name + ".largest", Role::temporary, DType::fp32, {1, 1, 1});
-    block_.add(OpKind::quantise, name + ".largest", {source}, {largest});
+    largest = block_.operand(name + ".largest", Role::temporary, DType::fp32, {1, 1, 1});
+    block_.add(OpKind::quantise, name + ".largest", {source}, {*largest});
   }
   const Quantised rows = copy_of(how, source, role, Along::rows);
   Operation& op = block_.add(OpKind::quantise, name, {source}, {rows.copy});
+  if (largest) op.reads.push_back(*largest);  // a single number: no traffic
   if (!how.both_ways()) return;
   block_.write(op, *rows.scales);
+  if (trains_adapters(inputs_.plan)) return;  // frozen matrices have no weight gradient
   const Quantised columns = copy_of(how, source, role, Along::columns);
   if (inputs_.plan.hadamard_pass) {
-    block_.add(OpKind::quantise, name + ".hadamard", {source}, {columns.copy, *columns.scales});
+    Operation& second =
+        block_.add(OpKind::quantise, name + ".hadamard", {source}, {columns.copy, *columns.scales});
+    if (largest) second.reads.push_back(*largest);
     return;
   }
   block_.write(op, columns.copy);

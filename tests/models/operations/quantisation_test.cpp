@@ -69,6 +69,28 @@ TEST_CASE("A Hadamard transform in its own pass reads the tensor again for the c
   CHECK(conflicts(other).front().problem == "transforms what nvfp4 quantises; precision is mxfp8");
 }
 
+TEST_CASE("With frozen matrices tensors are quantised by rows alone, by their largest number") {
+  const auto names = [](const Block& block) {
+    std::vector<std::string> found;
+    for (const Operation& op : block.operations) {
+      if (op.kind == OpKind::quantise) found.push_back(op.name);
+    }
+    return found;
+  };
+  const BlockPair layer = layer_in("nvfp4,task=lora,hadamard_pass=true");
+  const std::vector<std::string> back = names(layer.backward);
+  CHECK(std::ranges::count(back, "up.out.grad.fp4") == 1);
+  CHECK(std::ranges::count(back, "up.out.grad.fp4.largest") == 1);
+  // No weight gradient reads a copy by columns.
+  CHECK(operation_of(layer.forward, "norm1.out.fp4").bytes.count() ==
+        2 * few_tokens * few_hidden + few_tokens * few_hidden / 2 + few_tokens * few_hidden / 16);
+  CHECK(operation_of(layer_in("mxfp8,task=lora").forward, "norm1.out.fp8").bytes.count() ==
+        few_tokens * few_hidden * 3 + few_tokens * few_hidden / 32);
+  for (const auto& all : {names(layer.forward), back}) {
+    CHECK(std::ranges::none_of(all, [](const auto& n) { return n.ends_with(".hadamard"); }));
+  }
+}
+
 TEST_CASE("Norms and activations that find the largest number spare quantisation a pass") {
   const auto passes = [](const std::string& plan) {
     const BlockPair layer = layer_in(plan);
