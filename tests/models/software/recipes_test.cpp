@@ -198,6 +198,20 @@ TEST_CASE("Reductions and gathers overlap as the recipe of a release says") {
   }
 }
 
+TEST_CASE("torchtitan's nvfp4 keeps the last 15 % of the layers in bf16") {
+  const hardware::Cluster cluster = hardware::named_cluster("dgx-b200 x 1");
+  const auto wide = [&](std::int64_t layers, Precision precision) {
+    Model model = catalogue_model("llama3-8b");
+    model.layers = layers;
+    return recipe_choice(
+        {.stack = "torchtitan", .model = model, .gpu = cluster.gpu(), .precision = precision},
+        "end_layers_bf16");
+  };
+  CHECK(wide(32, Precision::nvfp4) == 5);
+  CHECK(wide(36, Precision::nvfp4) == 6);
+  CHECK(wide(36, Precision::mxfp8).is_null());
+}
+
 TEST_CASE("Kimi-K2's sizes train with Muon, DeepSeek-V3's do not") {
   const hardware::Cluster cluster = hardware::named_cluster("gb300-nvl72 x 4");
   const auto optimizer = [&](const char* name) {
