@@ -114,7 +114,7 @@ Shown show_sites(const std::optional<std::string>& name) {
   }
   const std::string legend =
       "tensor: exposed tensor-parallel time over the stack's; network: share of its rate for "
-      "gradients; jitter, step: added times; clock: relative GEMM rate\n";
+      "gradients and dispatches; jitter, step: added times; clock: relative GEMM rate\n";
   return {table.text(terminal().colour) + legend, list};
 }
 

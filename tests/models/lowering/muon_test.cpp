@@ -44,7 +44,7 @@ Bytes state_of(const Program& program) {
   return std::ranges::find(held, BufferKind::optimizer, &PersistentBuffer::kind)->bytes;
 }
 
-TEST_CASE("Muon multiplies each matrix by its own square fifteen times") {
+TEST_CASE("Muon runs fifteen GEMMs on each matrix of the layers") {
   // Five times 2 m^2 n + 2 m^3 + 2 m^2 n with m = 4,096 of every matrix of 32 layers.
   const double m = 4096, widths = layer_widths;
   const double layer = 5 * (4 * m * m * widths + 4 * 2 * m * m * m);
