@@ -88,7 +88,7 @@ std::string of_plan(const BlockInputs& inputs) {
   if (plan.low_precision_activation) return "activation inputs kept in 8 bits";
   if (plan.transpose_weights) return "weights of 8 bits transposed in backward";
   if (plan.optimizer == Optimizer::muon) return "the optimizer Muon";
-  if (!plan.fused_amax.empty()) return "the amax of what norms and activations write, found by them";
+  if (!plan.fused_amax.empty()) return "amax found by norms and activations";
   if (plan.hadamard_pass) return "the random Hadamard transform";
   const Quantisation* how = quantisation_of(plan.precision);
   if (how != nullptr && how->block > 0 && how->scale == hardware::DType::fp32) {
