@@ -127,8 +127,32 @@ void note_unpriced(Json& scenario, const std::string& pointer) {
   }
 }
 
+/// The name that a cluster was given by its number of nodes, "dgx-h100 x 8", with the new number.
+void rename_after_nodes(Json& cluster, const Json& before, const Json& nodes) {
+  const auto name = cluster.find("name");
+  if (name == cluster.end() || !name->is_string() || !nodes.is_number_integer()) return;
+  const std::string text = name->get<std::string>();
+  const std::string ending = fmt::format(" x {}", before.dump());
+  if (!text.ends_with(ending)) return;
+  *name = text.substr(0, text.size() - ending.size()) + fmt::format(" x {}", nodes.dump());
+}
+
 bool touches(const std::string& pointer, const std::string& section) {
   return pointer == "/" + section || pointer.rfind("/" + section + "/", 0) == 0;
+}
+
+/// The first change of the number of nodes, their GPUs or a degree; none if /plan/data is changed
+/// as well.
+std::optional<std::string> change_of_ranks(
+    const std::vector<std::pair<std::string, Json>>& changes) {
+  constexpr std::string_view counts[] = {"/cluster/nodes", "/cluster/node", "/cluster/node/gpus",
+                                         "/plan/tensor",   "/plan/context", "/plan/pipeline"};
+  std::optional<std::string> first;
+  for (const auto& [pointer, value] : changes) {
+    if (pointer == "/plan" || pointer == "/plan/data") return std::nullopt;
+    if (!first && std::ranges::find(counts, pointer) != std::end(counts)) first = pointer;
+  }
+  return first;
 }
 
 }  // namespace
@@ -138,7 +162,11 @@ Scenario Scenario::replace(const std::vector<std::pair<std::string, Json>>& chan
   for (const auto& [pointer, value] : changes) {
     const Json before = json_.at("model");
     // A listed price is for a number of nodes: changing the number drops it.
-    if (pointer == "/cluster/nodes") hardware::drop_listed_price(changed.json_["cluster"]);
+    if (pointer == "/cluster/nodes") {
+      Json& cluster = changed.json_["cluster"];
+      hardware::drop_listed_price(cluster);
+      if (cluster.contains("nodes")) rename_after_nodes(cluster, cluster["nodes"], value);
+    }
     put(changed.json_, pointer, value);
     note_unpriced(changed.json_, pointer);
     for (const Section section : all_sections) {
@@ -156,6 +184,7 @@ Scenario Scenario::replace(const std::vector<std::pair<std::string, Json>>& chan
   Node{changed.json_, file_, ""}.only({"name", "model", "cluster", "plan", "software", "tokens",
                                        "published", "notes", "assumptions", "network", "placement",
                                        "perturbations", "jobs", "collectives"});
+  if (const auto counted = change_of_ranks(changes)) changed.derive_refused_data(*counted);
   return changed;
 }
 

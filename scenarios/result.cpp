@@ -3,6 +3,7 @@
 
 #include "models/plan/derived.hpp"
 #include "scenarios/plan_words.hpp"
+#include "scenarios/whatif/memory_advice.hpp"
 
 namespace orrery::scenarios {
 
@@ -125,6 +126,7 @@ Json to_json(const models::Question& question, const models::Prediction& predict
   json["fit_probability"] = prediction.fit_probability;
   json["headroom"] = question.headroom;
   json["out_of_memory"] = fits ? Json(nullptr) : out_of_memory_json(prediction.out_of_memory);
+  json["advice"] = to_json(memory_advice(question, prediction.fit));
   json["breakdown"] = breakdown_json(prediction.breakdown);
   json["busy"] = busy_json(prediction.busy);
   json["bubble_fraction"] = prediction.bubble_fraction();

@@ -147,7 +147,30 @@ Scenario Scenario::expand(const Document& written, const ScenarioParts& parts) {
     if (part.origin) origins[scenarios::name(section)] = *part.origin;
   }
   for (Json& each : assumptions) result["assumptions"].push_back(std::move(each));
-  return {std::move(result), written.name(), std::move(origins)};
+  Scenario scenario{std::move(result), written.name(), std::move(origins)};
+  if (parts.cluster && !parts.plan) scenario.derive_refused_data("--cluster");
+  return scenario;
+}
+
+bool Scenario::is_valid() const {
+  try {
+    question();
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+void Scenario::derive_refused_data(const std::string& changed) {
+  const Json& plan = json_.at("plan");
+  if (!plan.is_object() || !plan.contains("data") || is_valid()) return;
+  Scenario derived = *this;
+  const Json stated = plan.at("data");
+  derived.json_["plan"].erase("data");
+  if (!derived.is_valid()) return;  // the mistake is another one
+  derived.json_["assumptions"].push_back(fmt::format(
+      "/plan/data: {} stated; derived again, because {} changes", stated.dump(), changed));
+  *this = std::move(derived);
 }
 
 std::vector<std::string> scenario_names() {

@@ -28,7 +28,7 @@ struct Published {
 /// The flags --model, --cluster, --plan and --software (names or paths; the plan also
 /// `tensor=8,pipeline=16`), and --year.
 struct ScenarioParts {
-  std::optional<std::string> model, cluster, plan, software;
+  std::optional<std::string> model{}, cluster{}, plan{}, software{};
   std::optional<int> year{};  // of the software: the profile as of that year
 };
 
@@ -48,7 +48,8 @@ class Scenario {
 
   /// A copy with the values at JSON pointers replaced (the pointer must exist in the expansion, or
   /// name an optional member of an existing object); names among the values are expanded too. The
-  /// published figure is dropped when model, cluster or plan change.
+  /// published figure is dropped when model, cluster or plan change. A stated /plan/data that the
+  /// changed nodes or degrees contradict is derived again, with an assumption.
   /// Errors: `--set /x/y: no such value; /x has: a b c`.
   Scenario replace(const std::vector<std::pair<std::string, Json>>& changes) const;
 
@@ -67,6 +68,10 @@ class Scenario {
  private:
   Scenario(Json json, std::string file, Origins origins);
   static Scenario expand(const Document& written, const ScenarioParts& parts);
+  bool is_valid() const;
+  /// Leaves /plan/data to be derived where the stated degree is refused and the derived one is not.
+  /// changed  what changed the number of ranks, as the assumption names it
+  void derive_refused_data(const std::string& changed);
 
   Json json_;
   std::string file_;

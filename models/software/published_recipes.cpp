@@ -101,11 +101,14 @@ std::string lines_that_name(std::int64_t number, std::string_view text) {
   return kept;
 }
 
-std::vector<RecipeLine> read_lines(std::int64_t hidden) {
+/// hidden  nullopt: all lines
+std::vector<RecipeLine> read_lines(std::optional<std::int64_t> hidden) {
   std::vector<RecipeLine> read;
   for (const EmbeddedFile& file : embedded_files()) {
     if (file.path != published) continue;
-    const Table table = Table::parse(lines_that_name(hidden, file.text), std::string{file.path});
+    const Table table =
+        Table::parse(hidden ? lines_that_name(*hidden, file.text) : std::string{file.text},
+                     std::string{file.path});
     const std::vector<std::string> keys = keys_of(table);
     for (std::size_t i = 0; i < table.size(); ++i) read.push_back(read_line(table[i], keys));
   }
@@ -247,6 +250,20 @@ std::vector<RecipeChoice> published_choices(const RecipeQuestion& question) {
     choices.push_back({key, value, line->source + on});
   }
   return choices;
+}
+
+RecipeShare recipe_share(std::string_view stack, std::string_view key, const Json& value) {
+  static const std::vector<RecipeLine> all = read_lines(std::nullopt);
+  RecipeShare share;
+  for (const RecipeLine& line : all) {
+    if (!share_recipes(stack, line.stack)) continue;
+    for (const auto& [stated, chosen] : line.choices) {
+      if (stated != key) continue;
+      ++share.stating;
+      if (chosen == value) ++share.with_value;
+    }
+  }
+  return share;
 }
 
 }  // namespace orrery::models

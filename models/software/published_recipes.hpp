@@ -21,4 +21,11 @@ namespace orrery::models {
 /// precision agrees with the asked one, and comes after lines that name it.
 std::vector<RecipeChoice> published_choices(const RecipeQuestion& question);
 
+/// Of the recipes of a stack, its parent and its children, those that state a plan's field, and how
+/// many of them give it this value.
+struct RecipeShare {
+  std::int64_t stating = 0, with_value = 0;
+};
+RecipeShare recipe_share(std::string_view stack, std::string_view key, const Json& value);
+
 }  // namespace orrery::models

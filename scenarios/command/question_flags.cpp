@@ -1,5 +1,6 @@
 #include "scenarios/command/question_flags.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "scenarios/command/repeated.hpp"
@@ -30,7 +31,8 @@ void QuestionFlags::add_to(CLI::App& command) {
   repeated(
       *command.add_option("--set", changes,
                           "Changes one value of the scenario, by its JSON pointer; repeat the flag "
-                          "for more: --set /cluster/nodes=64 --set /plan/data=8"))
+                          "for more: --set /cluster/nodes=64 --set /plan/zero=1. Values between "
+                          "commas make a table in simulate: --set /plan/tensor=2,4,8"))
       .type_name("POINTER=VALUE");
 }
 
@@ -40,6 +42,18 @@ ScenarioRequest QuestionFlags::request() const {
   if (site) made.changes.push_back(parse_change("/cluster/site=" + *site));
   for (const std::string& each : changes) made.changes.push_back(parse_change(each));
   return made;
+}
+
+std::pair<Scenario, std::vector<ValueList>> QuestionFlags::load_with_lists() const {
+  const bool any = std::ranges::any_of(
+      changes, [](const std::string& each) { return value_list(each).has_value(); });
+  if (!any) return {load(), {}};
+  QuestionFlags plain = *this;
+  plain.changes.clear();
+  Scenario base = plain.load();
+  ListedChanges sorted = sorted_changes(base, changes);
+  if (!sorted.single.empty()) base = base.replace(sorted.single);
+  return {std::move(base), std::move(sorted.lists)};
 }
 
 }  // namespace orrery::scenarios

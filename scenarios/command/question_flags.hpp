@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "scenarios/question/scenario_request.hpp"
+#include "scenarios/whatif/variants.hpp"
 
 namespace orrery::scenarios {
 
@@ -22,6 +23,9 @@ struct QuestionFlags {
   ScenarioRequest request() const;
   /// The scenario with all flags applied. Errors: InputError.
   Scenario load() const { return request().load(); }
+  /// The scenario with all flags but the --set that list values, `/plan/tensor=2,4,8`, and these.
+  /// Errors: InputError
+  std::pair<Scenario, std::vector<ValueList>> load_with_lists() const;
 };
 
 }  // namespace orrery::scenarios

@@ -7,10 +7,12 @@
 
 #include "models/evaluation/verify.hpp"
 #include "scenarios/command/commands.hpp"
+#include "scenarios/command/progress.hpp"
 #include "scenarios/command/question_flags.hpp"
 #include "scenarios/command/terminal.hpp"
 #include "scenarios/result.hpp"
 #include "scenarios/search/query.hpp"
+#include "scenarios/whatif/measured_step.hpp"
 
 namespace orrery::scenarios {
 
@@ -22,7 +24,7 @@ struct SimulateFlags {
   bool explain = false;
   bool timing = false;
   bool verify = false;
-  std::optional<std::string> trace, trace_detail, tokens, headroom, network;
+  std::optional<std::string> trace, trace_detail, tokens, headroom, network, measured;
 };
 
 TraceDetail detail_of(const SimulateFlags& flags) {
@@ -52,12 +54,40 @@ std::string text_of(const models::Verification& verification) {
       verification.events, verification.seconds * 1e3, verification.seconds * 1e9 / events);
 }
 
+/// A table of what-ifs, which has no place for the details of one step.
+int simulate_variants(const SimulateFlags& flags, const Scenario& base,
+                      const std::vector<ValueList>& lists) {
+  const std::pair<bool, const char*> details[] = {{flags.explain, "--explain"},
+                                                  {flags.timing, "--timing"},
+                                                  {flags.verify, "--verify"},
+                                                  {flags.trace.has_value(), "--trace"},
+                                                  {flags.measured.has_value(), "--measured"}};
+  for (const auto& [given, flag] : details) {
+    if (!given) continue;
+    throw InputError{flag, fmt::format("is of one step, and --set {} lists {} values",
+                                       lists.front().pointer, lists.front().values.size())};
+  }
+  VariantRequest request{.headroom = {}, .tokens = base.tokens()};
+  if (flags.headroom) request.headroom = read_headroom_flag(flags.headroom);
+  if (flags.tokens) request.tokens = read_tokens_flag(*flags.tokens);
+  const InterruptGuard guard;
+  const VariantTable table =
+      predict_variants(base, lists, request, {.progress = watched_progress("variants")});
+  fmt::print("{}", flags.json ? to_json(table).dump(2) + "\n" : text_of(table, terminal().colour));
+  if (table.stopped) return InterruptGuard::exit_code();
+  for (const Variant& row : table.rows) {
+    if (row.refused.empty() && row.figures.fit != models::Fit::no) return exit_done;
+  }
+  return exit_answer_is_no;
+}
+
 int simulate(const SimulateFlags& flags) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
   const TraceDetail detail = detail_of(flags);
-  Scenario scenario = flags.question.load();
+  auto [scenario, lists] = flags.question.load_with_lists();
   if (flags.network) scenario = scenario.replace({{"/network", *flags.network}});
+  if (!lists.empty()) return simulate_variants(flags, scenario, lists);
   models::Question question = scenario.question();
   question.headroom = read_headroom_flag(flags.headroom);
   const std::optional<double> tokens =
@@ -65,10 +95,16 @@ int simulate(const SimulateFlags& flags) {
   const double load = std::chrono::duration<double>(Clock::now() - begin).count();
   const models::Prediction prediction = models::predict(question);
   const auto verification = verified(flags, prediction);
+  std::optional<MeasuredStep> measured;
+  if (flags.measured) {
+    measured =
+        explain_measured(scenario, question, prediction, read_measured_flag(*flags.measured));
+  }
   if (flags.trace) write_trace(trace_of(prediction, detail), *flags.trace);
   if (flags.json) {
     Json json = to_json(question, prediction);
     if (flags.timing) json["wall_time_s"] = wall_time_json(prediction, load);
+    if (measured) json["measured"] = to_json(*measured);
     if (verification) json["verified"] = {{"events", verification->events}};
     fmt::print("{}\n", json.dump(2));
   } else {
@@ -79,6 +115,7 @@ int simulate(const SimulateFlags& flags) {
                              .published = scenario.published(),
                              .width = shown.width,
                              .colour = shown.colour}));
+    if (measured) fmt::print("{}", text_of(*measured, prediction, shown.colour));
     if (verification) fmt::print("{}", text_of(*verification));
   }
   return prediction.fit == models::Fit::no ? exit_answer_is_no : exit_done;
@@ -103,6 +140,9 @@ void add_simulate(CLI::App& application, int& exit_code) {
       "events: collectives and transfers share links; static: each takes the time of its "
       "cost model; auto (default): events where a placement, perturbation or second job "
       "is stated");
+  command.add_option("--measured", flags->measured,
+                     "The step time that you measured, such as 1.7s: which default, switch of the "
+                     "stack or slow part would explain it");
   command.add_option("--headroom", flags->headroom, headroom_help);
   command.add_option("--tokens", flags->tokens,
                      "Tokens to train on, such as 300B: adds days and cost of the whole training");

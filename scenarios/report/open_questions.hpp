@@ -2,12 +2,30 @@
 // For a software stack that no run was fitted to: the switches of its profile (facts about its
 // source code) that would change the predicted step most if set the other way.
 
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "models/prediction/prediction.hpp"
 
 namespace orrery::scenarios {
+
+/// A switch of a profile, and how to set it the other way on a generation of GPUs.
+struct ProfileSwitch {
+  const char* question;
+  void (*other_way)(models::Software&, const std::string& generation);
+  /// Is it set in a profile? Of attention: is the kernel unfused?
+  bool (*is_set)(const models::Software&, const std::string& generation);
+};
+std::span<const ProfileSwitch> profile_switches();
+
+/// Are a profile's numbers not fitted to runs of its own stack?
+bool stands_in(const models::Software& software);
+
+/// Relative change of the step with a switch set the other way; nullopt where the plan does not run
+/// so, or the GPU has no such kernel.
+std::optional<double> change_of(const ProfileSwitch& one, models::Question question, Time step);
 
 struct OpenQuestion {
   std::string question;  // "attention kernel"

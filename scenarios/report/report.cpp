@@ -9,6 +9,7 @@
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
 #include "scenarios/result.hpp"
+#include "scenarios/whatif/memory_advice.hpp"
 #include "sim/input/units.hpp"
 
 namespace orrery::scenarios {
@@ -191,6 +192,13 @@ std::string out_of_memory_line(const ReportInputs& in) {
          "\n";
 }
 
+/// What would fit, under a plan that does not or may not.
+std::string advice_lines(const ReportInputs& in) {
+  const std::string advice = text_of(memory_advice(in.question, in.prediction.fit));
+  if (advice.empty()) return {};
+  return (in.prediction.fit == models::Fit::no ? "" : "\n") + paragraph(advice, 0, in.options);
+}
+
 /// Days and dollars for a number of tokens, without failures.
 std::string tokens_line(const ReportInputs& in) {
   if (!in.options.tokens) return {};
@@ -264,7 +272,8 @@ std::string summary(const ReportInputs& in) {
 std::string report(const models::Question& question, const models::Prediction& prediction,
                    const ReportOptions& options) {
   const ReportInputs inputs{question, prediction, options};
-  std::string text = title(inputs) + summary(inputs) + out_of_memory_line(inputs);
+  std::string text =
+      title(inputs) + summary(inputs) + out_of_memory_line(inputs) + advice_lines(inputs);
   text += waterfall_section(inputs) + network_section(inputs);
   if (options.explain) {
     text += busy_section(inputs) + kernels_section(inputs) + collectives_section(inputs) +

@@ -1,0 +1,58 @@
+#include <fmt/format.h>
+
+#include "scenarios/report/sections.hpp"
+#include "scenarios/report/style.hpp"
+#include "scenarios/whatif/measured_step.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+double error_of(const MeasuredStep& found, Time step) {
+  return 100 * (ratio(step, found.measured) - 1);
+}
+
+}  // namespace
+
+Json to_json(const MeasuredStep& found) {
+  Json causes = Json::array();
+  for (const Explanation& each : found.explanations) {
+    causes.push_back({{"cause", each.cause},
+                      {"flags", each.flags.empty() ? Json(nullptr) : Json(each.flags)},
+                      {"step_time_s", seconds(each.step)},
+                      {"error_pct", error_of(found, each.step)},
+                      {"prior", each.prior},
+                      {"weight", each.weight},
+                      {"basis", each.basis}});
+  }
+  return {{"step_time_s", seconds(found.measured)},
+          {"error_pct", error_of(found, found.predicted)},
+          {"weight_of_none", found.weight_of_none},
+          {"explanations", std::move(causes)}};
+}
+
+std::string text_of(const MeasuredStep& found, const models::Prediction& prediction, bool colour) {
+  const models::Uncertainty& range = prediction.uncertainty;
+  const bool inside = found.measured >= range.p10 && found.measured <= range.p90;
+  std::string text =
+      "\n" + toned("What would explain the measured step", Tone::bold, colour) + "\n";
+  text += fmt::format("  measured {}, predicted {} ({:+.1f} %); {} the range of 8 in 10 cases\n",
+                      step_part(found.measured, found.measured),
+                      step_part(found.predicted, found.measured), error_of(found, found.predicted),
+                      inside ? "inside" : "outside");
+  text +=
+      "  each cause is tried alone; its weight counts how likely it was before the measurement\n\n";
+  const auto add = [&](double weight, Time step, const std::string& cause) {
+    text += fmt::format("  {:>7}  {:>8}  {:+6.1f} %  {}\n", percent(weight),
+                        step_part(step, found.measured), error_of(found, step), cause);
+  };
+  add(found.weight_of_none, found.predicted, "none of these: the prediction's own error");
+  for (const Explanation& each : found.explanations) {
+    add(each.weight, each.step, each.cause);
+    const std::string prior = fmt::format("prior {:.2f}: {}", each.prior, each.basis);
+    text += fmt::format("{:31}{}\n", "", toned(prior, Tone::faint, colour));
+  }
+  return text;
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,54 @@
+#pragma once
+// One measured step time against its prediction: which default, switch of the stack or slow part
+// would explain the difference. Leaves out causes that come together: each is tried alone.
+
+#include <string>
+#include <vector>
+
+#include "scenarios/scenario.hpp"
+
+namespace orrery::scenarios {
+
+/// A cause, and how well it explains the measured step.
+struct Explanation {
+  std::string cause;  // "recompute=full", "attention kernel the other way", "one NIC at half rate"
+  std::string flags;  // that predict it, `--set /plan/recompute=full`; empty: none does
+  Time step{};        // predicted with it
+  double prior = 0;   // how likely before the measurement
+  std::string basis;  // of the prior
+  double weight = 0;  // after it; those of all causes and of `none` add up to 1
+};
+
+struct MeasuredStep {
+  Time measured{}, predicted{};
+  /// That nothing is different from what was assumed: the prediction's own error.
+  double weight_of_none = 0;
+  std::vector<Explanation> explanations;  // the likeliest first, the last ones left out
+};
+
+/// weight = prior x density of ln(measured / step) around 0, with the standard deviation of a run
+/// (0.05, models/prediction/uncertainty.hpp); of `none`, with that of the prediction's range.
+/// Priors:
+///   a field of the plan that is not stated  the share of the stack's published recipes that give
+///                                           it this value, with one recipe in ten added for
+///                                           every value; 0.1 where none states the field
+///   a switch of the profile                 the share of shipped profiles that have it the other
+///                                           way; a tenth of it where the stack is known
+///   stragglers                              the share of jobs that lose this much to them
+///   a slow NIC or GPU                       the share of jobs of which that decides
+/// Source  of the last two: Lin et al. 2025, "Understanding stragglers in large model training",
+///         arXiv 2505.05713: of 3,079 jobs on 128 GPUs and more 42.5 % are slowed by 1.1 and more,
+///         10 % of GPU time is lost at 21.3 % and 1 % at 45 %; of the slowed jobs, a few slow
+///         machines dominate in 1.7 %
+MeasuredStep explain_measured(const Scenario& scenario, const models::Question& question,
+                              const models::Prediction& prediction, Time measured);
+
+/// `{step_time_s, error_pct, weight_of_none, explanations[{cause, flags, step_time_s, error_pct,
+/// prior, weight, basis}]}`.
+Json to_json(const MeasuredStep& found);
+std::string text_of(const MeasuredStep& found, const models::Prediction& prediction, bool colour);
+
+/// Errors  `--measured: expected a step time such as "1.7 s", found 'x'`
+Time read_measured_flag(const std::string& text);
+
+}  // namespace orrery::scenarios
