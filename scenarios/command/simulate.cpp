@@ -67,15 +67,15 @@ int simulate_variants(const SimulateFlags& flags, const Scenario& base,
     throw InputError{flag, fmt::format("is of one step, and --set {} lists {} values",
                                        lists.front().pointer, lists.front().values.size())};
   }
-  VariantRequest request{.headroom = {}, .tokens = base.tokens()};
+  WhatIfRequest request{.headroom = {}, .tokens = base.tokens()};
   if (flags.headroom) request.headroom = read_headroom_flag(flags.headroom);
   if (flags.tokens) request.tokens = read_tokens_flag(*flags.tokens);
   const InterruptGuard guard;
-  const VariantTable table =
+  const WhatIfTable table =
       predict_variants(base, lists, request, {.progress = watched_progress("variants")});
   fmt::print("{}", flags.json ? to_json(table).dump(2) + "\n" : text_of(table, terminal().colour));
   if (table.stopped) return InterruptGuard::exit_code();
-  for (const Variant& row : table.rows) {
+  for (const WhatIf& row : table.rows) {
     if (row.refused.empty() && row.figures.fit != models::Fit::no) return exit_done;
   }
   return exit_answer_is_no;
@@ -95,7 +95,7 @@ int simulate(const SimulateFlags& flags) {
   const double load = std::chrono::duration<double>(Clock::now() - begin).count();
   const models::Prediction prediction = models::predict(question);
   const auto verification = verified(flags, prediction);
-  std::optional<MeasuredStep> measured;
+  std::optional<ExplainedStep> measured;
   if (flags.measured) {
     measured =
         explain_measured(scenario, question, prediction, read_measured_flag(*flags.measured));

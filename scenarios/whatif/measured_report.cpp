@@ -8,13 +8,13 @@ namespace orrery::scenarios {
 
 namespace {
 
-double error_of(const MeasuredStep& found, Time step) {
+double error_of(const ExplainedStep& found, Time step) {
   return 100 * (ratio(step, found.measured) - 1);
 }
 
 }  // namespace
 
-Json to_json(const MeasuredStep& found) {
+Json to_json(const ExplainedStep& found) {
   Json causes = Json::array();
   for (const Explanation& each : found.explanations) {
     causes.push_back({{"cause", each.cause},
@@ -31,7 +31,7 @@ Json to_json(const MeasuredStep& found) {
           {"explanations", std::move(causes)}};
 }
 
-std::string text_of(const MeasuredStep& found, const models::Prediction& prediction, bool colour) {
+std::string text_of(const ExplainedStep& found, const models::Prediction& prediction, bool colour) {
   const models::Uncertainty& range = prediction.uncertainty;
   const bool inside = found.measured >= range.p10 && found.measured <= range.p90;
   std::string text =

@@ -50,7 +50,7 @@ class Causes {
   void add_stragglers();
   void add_slow_part(const char* kind, const char* at, double rate, const char* words);
 
-  MeasuredStep found();
+  ExplainedStep found();
 
  private:
   /// The step with another question, relative to the same one evaluated statically.
@@ -185,11 +185,12 @@ void Causes::add_clock() {
 /// Share of jobs that stragglers slow down by this factor and more, and its density over the
 /// logarithm of the factor.
 double straggler_density(double log_factor) {
-  struct Point {
+  struct TailPoint {
     double factor, share;
   };
   // Lost GPU time of 21.3 % and 45 % is a step 1 / (1 - lost) times as long.
-  constexpr Point tail[] = {{1, 1}, {1.1, 0.425}, {1 / (1 - 0.213), 0.1}, {1 / (1 - 0.45), 0.01}};
+  constexpr TailPoint tail[] = {
+      {1, 1}, {1.1, 0.425}, {1 / (1 - 0.213), 0.1}, {1 / (1 - 0.45), 0.01}};
   for (std::size_t i = 0; i + 1 < std::size(tail); ++i) {
     const double begin = std::log(tail[i].factor), end = std::log(tail[i + 1].factor);
     if (log_factor < begin || log_factor >= end) continue;
@@ -232,8 +233,8 @@ void Causes::add_slow_part(const char* kind, const char* at, double rate, const 
   }
 }
 
-MeasuredStep Causes::found() {
-  MeasuredStep result{.measured = measured_, .predicted = prediction_.step, .explanations = {}};
+ExplainedStep Causes::found() {
+  ExplainedStep result{.measured = measured_, .predicted = prediction_.step, .explanations = {}};
   const models::Uncertainty& range = prediction_.uncertainty;
   constexpr double deviations = 2 * 1.2816;  // from p10 to p90 of a normal distribution
   const double own =
@@ -253,8 +254,8 @@ MeasuredStep Causes::found() {
 
 }  // namespace
 
-MeasuredStep explain_measured(const Scenario& scenario, const Question& question,
-                              const models::Prediction& prediction, Time measured) {
+ExplainedStep explain_measured(const Scenario& scenario, const Question& question,
+                               const models::Prediction& prediction, Time measured) {
   Causes causes{scenario, question, prediction, measured};
   causes.add_plan_fields();
   causes.add_switches();

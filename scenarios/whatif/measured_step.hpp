@@ -19,7 +19,7 @@ struct Explanation {
   double weight = 0;  // after it; those of all causes and of `none` add up to 1
 };
 
-struct MeasuredStep {
+struct ExplainedStep {
   Time measured{}, predicted{};
   /// That nothing is different from what was assumed: the prediction's own error.
   double weight_of_none = 0;
@@ -40,13 +40,13 @@ struct MeasuredStep {
 ///         arXiv 2505.05713: of 3,079 jobs on 128 GPUs and more 42.5 % are slowed by 1.1 and more,
 ///         10 % of GPU time is lost at 21.3 % and 1 % at 45 %; of the slowed jobs, a few slow
 ///         machines dominate in 1.7 %
-MeasuredStep explain_measured(const Scenario& scenario, const models::Question& question,
-                              const models::Prediction& prediction, Time measured);
+ExplainedStep explain_measured(const Scenario& scenario, const models::Question& question,
+                               const models::Prediction& prediction, Time measured);
 
 /// `{step_time_s, error_pct, weight_of_none, explanations[{cause, flags, step_time_s, error_pct,
 /// prior, weight, basis}]}`.
-Json to_json(const MeasuredStep& found);
-std::string text_of(const MeasuredStep& found, const models::Prediction& prediction, bool colour);
+Json to_json(const ExplainedStep& found);
+std::string text_of(const ExplainedStep& found, const models::Prediction& prediction, bool colour);
 
 /// Errors  `--measured: expected a step time such as "1.7 s", found 'x'`
 Time read_measured_flag(const std::string& text);

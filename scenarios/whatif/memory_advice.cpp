@@ -90,9 +90,9 @@ constexpr std::array savers{
 };
 
 /// Evaluates plans with the same question.
-class Trial {
+class PlanTrial {
  public:
-  explicit Trial(const Question& question) : question_{question} {
+  explicit PlanTrial(const Question& question) : question_{question} {
     question_.network = {};
     question_.network.mode = models::NetworkMode::fixed;
   }
@@ -140,7 +140,7 @@ PlanChanges furthest(const Question& question) {
   return changes;
 }
 
-void try_single_changes(Trial& trial) {
+void try_single_changes(PlanTrial& trial) {
   for (const MemorySaver& saver : savers) {
     for (const Json& value : saver.values(trial.question())) {
       if (trial.fits({{saver.key, value}})) break;  // more of it is not needed
@@ -148,7 +148,7 @@ void try_single_changes(Trial& trial) {
   }
 }
 
-void try_pairs(Trial& trial) {
+void try_pairs(PlanTrial& trial) {
   for (std::size_t i = 0; i < savers.size(); ++i) {
     const std::vector<Json> first = savers[i].values(trial.question());
     for (std::size_t j = i + 1; !first.empty() && j < savers.size(); ++j) {
@@ -163,7 +163,7 @@ void try_pairs(Trial& trial) {
 
 MemoryAdvice memory_advice(const models::Question& question, models::Fit fit) {
   if (fit != models::Fit::no && fit != models::Fit::doubtful) return {};
-  Trial trial{question};
+  PlanTrial trial{question};
   try_single_changes(trial);
   if (!trial.found_any()) try_pairs(trial);
   if (!trial.found_any()) trial.fits(furthest(trial.question()));

@@ -37,8 +37,8 @@ Changes changes_of(const std::vector<ValueList>& lists, std::size_t row) {
   return changes;
 }
 
-Variant predicted(const Scenario& base, Changes changes, const VariantRequest& request) {
-  Variant row;
+WhatIf predicted(const Scenario& base, Changes changes, const WhatIfRequest& request) {
+  WhatIf row;
   row.changes = std::move(changes);
   try {
     models::Question question = (row.changes.empty() ? base : base.replace(row.changes)).question();
@@ -60,18 +60,18 @@ std::string words_of(const Json& value) {
 }
 
 /// Of the step, against the reference; nothing for the reference itself.
-std::optional<double> change_of(const VariantTable& table, const Variant& row) {
-  const Variant* reference = table.reference();
+std::optional<double> change_of(const WhatIfTable& table, const WhatIf& row) {
+  const WhatIf* reference = table.reference();
   if (!reference || reference == &row || !row.refused.empty()) return std::nullopt;
   return ratio(row.figures.step, reference->figures.step) - 1;
 }
 
-std::optional<double> days_of(const VariantTable& table, const Variant& row) {
+std::optional<double> days_of(const WhatIfTable& table, const WhatIf& row) {
   if (!table.tokens || !row.refused.empty()) return std::nullopt;
   return *table.tokens / row.figures.tokens_per_second / seconds_per_day;
 }
 
-Json row_json(const VariantTable& table, const Variant& row) {
+Json row_json(const WhatIfTable& table, const WhatIf& row) {
   Json changes = Json::object();
   for (const auto& [pointer, value] : row.changes) changes[pointer] = value;
   Json json{{"changes", std::move(changes)},
@@ -104,7 +104,7 @@ std::string fit_cell(models::Fit fit) {
   return fit == models::Fit::tight ? "fits tightly" : "may not fit";
 }
 
-std::vector<std::string> cells_of(const VariantTable& table, const Variant& row) {
+std::vector<std::string> cells_of(const WhatIfTable& table, const WhatIf& row) {
   std::vector<std::string> cells;
   for (const auto& [pointer, value] : row.changes) cells.push_back(words_of(value));
   if (row.changes.empty()) cells.assign(table.lists.size(), "as stated");
@@ -128,17 +128,17 @@ std::vector<std::string> cells_of(const VariantTable& table, const Variant& row)
 
 }  // namespace
 
-const Variant* VariantTable::reference() const {
+const WhatIf* WhatIfTable::reference() const {
   if (stated.refused.empty()) return &stated;
-  for (const Variant& row : rows) {
+  for (const WhatIf& row : rows) {
     if (row.refused.empty()) return &row;
   }
   return nullptr;
 }
 
-VariantTable predict_variants(const Scenario& base, const std::vector<ValueList>& lists,
-                              const VariantRequest& request, const Workers& workers) {
-  VariantTable table;
+WhatIfTable predict_variants(const Scenario& base, const std::vector<ValueList>& lists,
+                             const WhatIfRequest& request, const Workers& workers) {
+  WhatIfTable table;
   table.scenario = base.name();
   table.lists = lists;
   table.tokens = request.tokens;
@@ -157,12 +157,12 @@ VariantTable predict_variants(const Scenario& base, const std::vector<ValueList>
   return table;
 }
 
-Json to_json(const VariantTable& table) {
+Json to_json(const WhatIfTable& table) {
   Json lists = Json::array(), rows = Json::array();
   for (const ValueList& list : table.lists) {
     lists.push_back({{"pointer", list.pointer}, {"values", list.values}});
   }
-  for (const Variant& row : table.rows) rows.push_back(row_json(table, row));
+  for (const WhatIf& row : table.rows) rows.push_back(row_json(table, row));
   return {{"scenario", table.scenario},
           {"lists", std::move(lists)},
           {"stated", row_json(table, table.stated)},
@@ -170,7 +170,7 @@ Json to_json(const VariantTable& table) {
           {"complete", !table.stopped}};
 }
 
-std::string text_of(const VariantTable& table, bool colour) {
+std::string text_of(const WhatIfTable& table, bool colour) {
   std::vector<TextTable::Column> columns;
   for (const ValueList& list : table.lists) columns.emplace_back(list.pointer);
   columns.insert(columns.end(), {"<plan", "step", "change", "MFU", "memory", "$/step"});
@@ -178,7 +178,7 @@ std::string text_of(const VariantTable& table, bool colour) {
   columns.emplace_back("<");
   TextTable lines{std::move(columns)};
   if (table.stated.refused.empty()) lines.add(cells_of(table, table.stated));
-  for (const Variant& row : table.rows) lines.add(cells_of(table, row));
+  for (const WhatIf& row : table.rows) lines.add(cells_of(table, row));
   std::string text = toned(fmt::format("What if, {}", table.scenario), Tone::bold, colour) + "\n\n";
   text += lines.text(colour);
   if (table.stopped) text += "\nStopped before the other values.\n";

@@ -35,7 +35,7 @@ struct ListedChanges {
 ListedChanges sorted_changes(const Scenario& base, const std::vector<std::string>& changes);
 
 /// One row: the prediction of a combination, or why there is none.
-struct Variant {
+struct WhatIf {
   std::vector<std::pair<std::string, Json>> changes;
   std::string refused;            // empty: predicted
   models::StepFigures figures{};  // of the prediction, and what follows
@@ -45,21 +45,21 @@ struct Variant {
   std::string plan;  // its degrees
 };
 
-struct VariantTable {
+struct WhatIfTable {
   std::string scenario;
   std::vector<ValueList> lists;
-  Variant stated;  // without the lists
-  std::vector<Variant> rows;
+  WhatIf stated;  // without the lists
+  std::vector<WhatIf> rows;
   std::optional<double> tokens;
   bool stopped = false;  // rows are missing
 
   /// The row without which there is nothing to compare with: as stated, or else the first
   /// predicted one; null: none.
-  const Variant* reference() const;
+  const WhatIf* reference() const;
 };
 
 /// What is the same in all rows besides the scenario.
-struct VariantRequest {
+struct WhatIfRequest {
   std::optional<double> headroom, tokens;
 };
 
@@ -67,13 +67,13 @@ inline constexpr std::size_t most_variants = 10'000;
 
 /// The first list varies slowest.
 /// Errors  more than most_variants combinations: InputError
-VariantTable predict_variants(const Scenario& base, const std::vector<ValueList>& lists,
-                              const VariantRequest& request, const Workers& workers);
+WhatIfTable predict_variants(const Scenario& base, const std::vector<ValueList>& lists,
+                             const WhatIfRequest& request, const Workers& workers);
 
 /// `{scenario, lists[{pointer, values}], stated, variants[{changes{pointer: value}, refused,
 /// step_time_s, uncertainty, tokens_per_s, mfu, peak_memory_bytes, fit, cost_usd_per_step,
 /// energy_j_per_step, change_pct}], complete}`.
-Json to_json(const VariantTable& table);
-std::string text_of(const VariantTable& table, bool colour);
+Json to_json(const WhatIfTable& table);
+std::string text_of(const WhatIfTable& table, bool colour);
 
 }  // namespace orrery::scenarios

@@ -19,12 +19,12 @@ Scenario plain(const std::string& plan, const std::string& software = "generic",
 
 constexpr const char* usual_plan = "tensor=8,global_batch=64,seq_len=8192,zero=1";
 
-MeasuredStep explained(const Scenario& scenario, Time measured) {
+ExplainedStep explained(const Scenario& scenario, Time measured) {
   const models::Question question = scenario.question();
   return explain_measured(scenario, question, models::predict(question), measured);
 }
 
-double sum_of_weights(const MeasuredStep& found) {
+double sum_of_weights(const ExplainedStep& found) {
   double sum = found.weight_of_none;
   for (const Explanation& each : found.explanations) sum += each.weight;
   return sum;
@@ -38,7 +38,7 @@ TEST_CASE("A default that is set otherwise in the measured run is found") {
     INFO(pointer);
     const Json value = pointer == std::string{"/plan/recompute"} ? Json("full") : Json(true);
     const Time measured = models::predict(scenario.replace({{pointer, value}}).question()).step;
-    const MeasuredStep found = explained(scenario, measured);
+    const ExplainedStep found = explained(scenario, measured);
     const auto cause = std::ranges::find_if(found.explanations, [&](const Explanation& each) {
       return each.flags.find(pointer) != std::string::npos && each.step == measured;
     });
@@ -49,7 +49,7 @@ TEST_CASE("A default that is set otherwise in the measured run is found") {
 
 TEST_CASE("A measured step that is the prediction needs no explanation") {
   const Scenario scenario = plain(usual_plan);
-  const MeasuredStep found =
+  const ExplainedStep found =
       explained(scenario, models::predict(scenario.question()).uncertainty.p50);
   for (const Explanation& each : found.explanations) CHECK(each.weight <= found.weight_of_none);
 }
@@ -59,7 +59,7 @@ TEST_CASE("Explanations are sorted by weight, and no weights add up to more than
   const Time step = models::predict(scenario.question()).step;
   for (const double factor : {0.8, 1.05, 1.2, 1.35, 2.0}) {
     INFO(factor);
-    const MeasuredStep found = explained(scenario, scaled(step, factor));
+    const ExplainedStep found = explained(scenario, scaled(step, factor));
     CHECK(sum_of_weights(found) <= 1 + 1e-9);
     CHECK(sum_of_weights(found) > 0.8);
     CHECK(std::ranges::is_sorted(found.explanations, std::greater{}, &Explanation::weight));
@@ -71,7 +71,7 @@ TEST_CASE("Explanations are sorted by weight, and no weights add up to more than
 }
 
 TEST_CASE("Slow parts explain slower steps only, and stragglers only those of large jobs") {
-  const auto has = [](const MeasuredStep& found, const char* cause) {
+  const auto has = [](const ExplainedStep& found, const char* cause) {
     return std::ranges::any_of(found.explanations, [&](const Explanation& each) {
       return each.cause.find(cause) != std::string::npos;
     });

@@ -8,7 +8,7 @@ namespace orrery::scenarios {
 
 namespace {
 
-VariantTable variants_of(const std::string& scenario, const std::vector<std::string>& changes) {
+WhatIfTable variants_of(const std::string& scenario, const std::vector<std::string>& changes) {
   const Scenario base = Scenario::load(scenario);
   const ListedChanges sorted = sorted_changes(base, changes);
   return predict_variants(sorted.single.empty() ? base : base.replace(sorted.single), sorted.lists,
@@ -47,12 +47,12 @@ TEST_CASE("Text with commas that the scenario takes as one value is no list") {
 }
 
 TEST_CASE("A row of a what-if table is what simulate predicts, and a refused value is a row") {
-  const VariantTable table =
+  const WhatIfTable table =
       variants_of("llama3-70b-64-h100", {"/plan/tensor=4,8,3", "/plan/zero=0,1"});
   REQUIRE(table.rows.size() == 6);
   CHECK_FALSE(table.stopped);
   const Scenario base = Scenario::load("llama3-70b-64-h100");
-  for (const Variant& row : table.rows) {
+  for (const WhatIf& row : table.rows) {
     const bool impossible = row.changes[0].second == Json(3);
     CHECK(row.refused.empty() != impossible);
     if (impossible) continue;
