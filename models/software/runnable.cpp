@@ -8,9 +8,23 @@
 
 namespace orrery::models {
 
+namespace {
+
+/// The words of a list; empty if it is absent.
+template <class Words>
+auto read_words(const Node& node, std::string_view key, const Words& words) {
+  std::vector<decltype(node.word(words))> found;
+  if (const auto list = node.find(key)) {
+    for (const Node& each : list->elements()) found.push_back(each.word(words));
+  }
+  return found;
+}
+
+}  // namespace
+
 RunnablePlans read_runnable(const Node& node) {
-  node.only({"zero", "tensor", "pipeline", "context", "schedules", "keeps_expert_outputs",
-             "decodes_blocks", "source"});
+  node.only({"zero", "tensor", "pipeline", "context", "schedules", "dispatchers", "expert_overlaps",
+             "keeps_expert_outputs", "decodes_blocks", "source"});
   RunnablePlans plans;
   plans.zero.clear();
   for (const Node& stage : node["zero"].elements()) {
@@ -23,10 +37,9 @@ RunnablePlans read_runnable(const Node& node) {
   if (plans.zero.empty()) node["zero"].fail_expected("ZeRO stages from 0 to 3");
   plans.tensor = node.value_or("tensor", true);
   plans.pipeline = node.value_or("pipeline", true);
-  if (const auto forms = node.find("context")) {
-    for (const Node& form : forms->elements())
-      plans.context.push_back(form.word(context_form_words));
-  }
+  plans.context = read_words(node, "context", context_form_words);
+  plans.dispatchers = read_words(node, "dispatchers", dispatcher_words);
+  plans.expert_overlaps = read_words(node, "expert_overlaps", expert_overlap_words);
   if (const auto schedules = node.find("schedules")) {
     for (const Node& each : schedules->elements()) {
       const auto name = each.as<std::string>();
@@ -50,6 +63,35 @@ std::string stages_of(const RunnablePlans& plans) {
   return text;
 }
 
+namespace {
+
+bool has(const auto& values, auto value) {
+  return std::ranges::find(values, value) != values.end();
+}
+
+/// Why the stack does not overlap the experts' all-to-alls as the plan says; empty if it does.
+std::string overlap_not_run(const Plan& plan, const RunnablePlans& plans) {
+  if (plan.expert_overlap == ExpertOverlap::none || plans.expert_overlaps.empty()) return {};
+  if (!has(plans.expert_overlaps, plan.expert_overlap)) return "is not supported";
+  if (plan.expert_overlap == ExpertOverlap::shared) {
+    return plan.dispatcher == Dispatcher::all_to_all ? "" : "needs dispatcher alltoall";
+  }
+  if (plan.expert == 1) return "needs expert above 1";
+  if (plan.recompute == Recompute::full) return "excludes recompute full";
+  const bool whole = plan.pipeline > 1 && plan.virtual_stages == 1;
+  return whole ? "needs virtual_stages above 1 in a pipeline" : "";
+}
+
+bool has_dispatcher(const Plan& plan, const RunnablePlans& plans) {
+  return plans.dispatchers.empty() || has(plans.dispatchers, plan.dispatcher);
+}
+
+}  // namespace
+
+bool runs_experts(const Plan& plan, const RunnablePlans& plans) {
+  return has_dispatcher(plan, plans) && overlap_not_run(plan, plans).empty();
+}
+
 std::vector<std::string> not_run(const Plan& plan, const RunnablePlans& plans,
                                  const std::string& stack) {
   std::vector<std::string> found;
@@ -69,6 +111,14 @@ std::vector<std::string> not_run(const Plan& plan, const RunnablePlans& plans,
   }
   if (!plans.pipeline && plan.pipeline > 1) {
     found.push_back(fmt::format("/plan/pipeline: {} has no pipeline parallelism", stack));
+  }
+  if (!has_dispatcher(plan, plans)) {
+    found.push_back(fmt::format("/plan/dispatcher: {} does not support {}", stack,
+                                word_of(dispatcher_words, plan.dispatcher)));
+  }
+  if (const std::string why = overlap_not_run(plan, plans); !why.empty()) {
+    found.push_back(fmt::format("/plan/expert_overlap: {} of {} {}",
+                                word_of(expert_overlap_words, plan.expert_overlap), stack, why));
   }
   return found;
 }
