@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/progress.hpp"
@@ -17,11 +19,13 @@ namespace {
 struct PlanFlags : SearchFlags {
   PlanRequest request;
   std::string network = "auto";
+  std::optional<std::string> gap;
 };
 
 int plan(PlanFlags& flags) {
   const auto begin = std::chrono::steady_clock::now();
   flags.complete(flags.request);
+  if (flags.gap) flags.request.gap = read_gap_flag(*flags.gap);
   flags.request.network = *value_of(models::network_mode_words, flags.network);
   const InterruptGuard guard;
   const PlanSearch found = search(flags.request, watched_progress("plans"));
@@ -48,10 +52,15 @@ void add_plan(CLI::App& application, int& exit_code) {
       ->check(CLI::Range(std::int64_t{1}, most));
   command.add_option(
       "--fixed", request.fixed,
-      "Plan fields that are not searched: 'task=lora,lora_targets=qkv:projection,moments=int8'");
+      "Fields that every plan has, searched or not: 'zero=1,tensor=8' or 'task=lora,moments=int8'");
+  command.add_option("--exclude", request.exclude,
+                     "Values that no plan may have: 'zero=3,dispatcher=hybridep'");
   command.add_option(
       "--objective", request.objective,
       fmt::format("What to minimise: {} ({})", objective_words(), request.objective));
+  command.add_option("--gap", flags->gap,
+                     "By how much another plan may be faster when the search ends: '2%' or 0.02 "
+                     "(0: the best one is found)");
   command
       .add_option("--network", flags->network,
                   "auto: the plans shown are evaluated with their traffic sharing links, and "

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "models/plan/fields.hpp"
-#include "scenarios/search/dimensions.hpp"
+#include "scenarios/search/plan_values.hpp"
 #include "scenarios/search/query.hpp"
+#include "sim/input/text.hpp"
 
 namespace orrery::scenarios {
 
@@ -25,18 +28,50 @@ const Objective& objective_of(const PlanRequest& request, const PlanQuery& query
   return objective;
 }
 
-void read_fixed_flag(const std::string& text, PlanQuery& query) {
-  const Document document = Document::from(models::plan_from_text(text), "--fixed");
+/// The fields of a plan that flags of their own state.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> flags_of_fields{
+    {{"global_batch", "--global-batch"}, {"seq_len", "--seq-len"}, {"precision", "--precision"}}};
+
+/// Reads fields of a plan, `KEY=VALUE,...`, and calls take(field, plan) for each in the order of a
+/// plan's fields.
+void read_fields(std::string_view flag, const Json& given, const auto& take) {
+  const Document document = Document::from(given, std::string{flag});
   std::vector<std::string_view> known;
-  for (const models::PlanField& each : models::plan_fields()) {
-    if (!is_searched(each.key)) known.push_back(each.key);
-  }
+  for (const models::PlanField& each : models::plan_fields()) known.push_back(each.key);
   document.root().only(known);
+  for (const auto& [key, own] : flags_of_fields) {
+    if (const auto value = document.root().find(key))
+      value->fail(fmt::format("is that of {}", own));
+  }
+  models::Plan plan;
+  if (!document.root().has("context")) plan.context = 2;  // so that its forms are read
   for (const models::PlanField& each : models::plan_fields()) {
     const auto value = document.root().find(each.key);
     if (!value) continue;
-    each.read_value(*value, query.fixed);
-    query.stated.emplace_back(each.key);
+    each.read_value(*value, plan);
+    take(each, plan);
+  }
+}
+
+void read_fixed_flag(const std::string& text, PlanQuery& query) {
+  read_fields("--fixed", models::plan_from_text(text),
+              [&](const models::PlanField& field, const models::Plan& plan) {
+                query.fixed = plan;
+                query.stated.emplace_back(field.key);
+              });
+  const auto stated = [&](std::string_view key) {
+    return std::ranges::find(query.stated, key) != query.stated.end();
+  };
+  if (!stated("context")) query.fixed.context = 1;
+}
+
+/// Reads what no plan may have; a field may stand several times.
+void read_exclude_flag(const std::string& text, PlanQuery& query) {
+  for (const std::string_view part : split(text, ',')) {
+    read_fields("--exclude", models::plan_from_text(part),
+                [&](const models::PlanField& field, const models::Plan& plan) {
+                  query.excluded.push_back({std::string{field.key}, value_in(field, plan)});
+                });
   }
 }
 
@@ -49,6 +84,7 @@ PlanQuery query_of(const PlanRequest& request) {
   query.seq_len = request.seq_len;
   query.precision = read_precision_flag(request.precision);
   read_fixed_flag(request.fixed, query);
+  if (!request.exclude.empty()) read_exclude_flag(request.exclude, query);
   if (request.headroom) query.headroom = *request.headroom;
   return query;
 }
@@ -62,7 +98,7 @@ std::string simulate_line(const PlanRequest& request, const PlanQuery& query,
       request.software ? fmt::format(" --software {}", *request.software) : "",
       placed.nodes == query.cluster.nodes ? ""
                                           : fmt::format(" --set /cluster/nodes={}", placed.nodes),
-      models::to_text(placed.plan), best.front().candidate.shared ? " --network events" : "");
+      flag_of(query, placed.plan), best.front().candidate.shared ? " --network events" : "");
 }
 
 }  // namespace
@@ -75,7 +111,8 @@ PlanReport PlanSearch::report() const {
           .cluster = cluster,
           .assumptions = assumptions,
           .simulate = simulate,
-          .tight_ahead = tight_ahead};
+          .tight_ahead = tight_ahead,
+          .advice = advice};
 }
 
 PlanSearch search(const PlanRequest& request, const Progress& progress) {
@@ -85,13 +122,18 @@ PlanSearch search(const PlanRequest& request, const Progress& progress) {
   if (const auto refused = refusal(query)) {
     throw InputError{flag_of_pointer(refused->pointer), refused->problem};
   }
-  found.answer = search_plans(query, found.objective, {request.threads, progress});
+  found.answer = search_plans(query, found.objective, {request.threads, progress},
+                              Wanted{.best = request.top, .gap = request.gap});
   if (request.network != models::NetworkMode::fixed && !found.answer.stopped) {
     found.not_shared = share_links(query, found.objective, request.top,
                                    {.threads = request.threads, .progress = {}}, found.answer);
   }
   found.best = compare_best(query, found.answer, found.objective, request.top);
   found.tight_ahead = tight_ahead(query, found.answer, found.objective, most_tight);
+  if (found.answer.fitting.empty() && found.answer.nearest_miss) {
+    found.advice =
+        memory_advice(question_of(query, found.answer.nearest_miss->placed), models::Fit::no);
+  }
   found.assumptions = search_assumptions(query);
   if (!request.software) {
     found.assumptions.push_back(fmt::format("/software: not stated; {} assumed", usual_software));

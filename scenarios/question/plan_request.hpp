@@ -15,11 +15,13 @@ struct PlanRequest {
   std::string model, cluster;  // names or paths; of a cluster also "dgx-h100 x 64"
   std::optional<std::string> software{};
   std::string precision = "bf16";
-  std::string fixed{};  // as --plan: fields that every plan has and the search does not vary
+  std::string fixed{};    // as --plan: fields that every plan has; of a searched one, no other
+  std::string exclude{};  // as --plan: values that no plan may have; a field may stand twice
   std::string objective = "time";
   std::optional<double> headroom{};  // share of a GPU's memory to leave free
   std::int64_t global_batch = 0, seq_len = 0;
   std::size_t top = 10;  // plans to show
+  double gap = 0;        // share by which another plan may be faster than the best
   /// auto or events: the plans shown are evaluated with their traffic on links; static: they are
   /// not.
   models::NetworkMode network = models::NetworkMode::automatic;
@@ -31,7 +33,8 @@ struct PlanSearch {
   Objective objective = objective_named("time");
   PlanAnswer answer{};
   std::vector<RankedPlan> best{}, tight_ahead{};
-  std::string cluster;  // as the user names it
+  MemoryAdvice advice{};  // for the nearest miss where nothing fits
+  std::string cluster;    // as the user names it
   std::vector<std::string> assumptions{};
   std::string not_shared{};  // why some plans' traffic is not on links; empty: all are
   std::string simulate{};    // the command line that simulates the best plan; empty without one

@@ -41,7 +41,7 @@ std::string peak_of(const PlanQuery& query) {
 std::string above_published(const PlanReport& report, const ExpectedStep& expected,
                             const ReportOptions& options) {
   const auto published = highest_published(report.query);
-  const models::Estimate& best = report.answer.fitting.front().estimate;
+  const models::Estimate& best = report.answer.fitting.front().figures();
   if (!published || best.mfu <= published->mfu) return {};
   const models::Software& software = report.query.software;
   const double likely = best.mfu / std::max(1.0, ratio(expected.step, best.step));
@@ -69,7 +69,7 @@ std::optional<models::HighestMfu> highest_published(const PlanQuery& query) {
 
 std::string best_of_many(const PlanReport& report, const ReportOptions& options) {
   const ExpectedStep expected = expected_of(report.query, report.answer, report.objective);
-  const Time step = report.answer.fitting.front().estimate.step;
+  const Time step = report.answer.fitting.front().figures().step;
   return winners_curse(expected, step, options) + above_published(report, expected, options);
 }
 

@@ -24,7 +24,10 @@ Cut cut_of(const models::Plan& plan) {
   return {plan.tensor, plan.pipeline, plan.micro_batch};
 }
 
-std::vector<models::WaterfallPart> waterfall_of(const PlanQuery& query, const Candidate& plan) {
+/// The parts of the step on shared links, or of the step as it was searched.
+std::vector<models::WaterfallPart> waterfall_of(const PlanQuery& query, const Candidate& plan,
+                                                bool on_links) {
+  if (on_links && plan.shared) return plan.shared->waterfall;
   return models::predict(question_of(query, plan.placed)).waterfall;
 }
 
@@ -61,15 +64,18 @@ std::vector<RankedPlan> against_best(const PlanQuery& query, const Candidate& be
                                      const Objective& objective,
                                      const std::vector<const Candidate*>& candidates) {
   std::vector<RankedPlan> ranked;
-  const std::vector<models::WaterfallPart> parts = waterfall_of(query, best);
+  std::vector<models::WaterfallPart> shared, searched;  // of the best, where they are needed
   const Indistinguishable gaps = indistinguishable(query.software);
   for (const Candidate* each : candidates) {
     const double excess = excess_over(best, *each, objective);
+    const bool on_links = is_on_links(best) && is_on_links(*each);
+    std::vector<models::WaterfallPart>& parts = on_links ? shared : searched;
+    if (parts.empty()) parts = waterfall_of(query, best, on_links);
     ranked.push_back({.candidate = *each,
                       .excess = excess,
                       .as_good = excess <= gaps.of(best.placed.plan, each->placed.plan),
                       .against_best = difference(
-                          waterfall_of(query, *each),
+                          waterfall_of(query, *each, on_links),
                           static_cast<double>(each->placed.nodes) / best.placed.nodes, parts)});
   }
   return ranked;
@@ -106,7 +112,7 @@ ExpectedStep expected_of(const PlanQuery& query, const PlanAnswer& answer,
   const models::Residuals own =
       models::residuals_of(query.software, best.placed.plan, query.cluster);
   const double selection_bias = spread * std::max(0.0, expected_maximum(cuts.size()));
-  return {.step = scaled(best.estimate.step, std::exp(own.p50 + selection_bias)),
+  return {.step = scaled(best.figures().step, std::exp(own.p50 + selection_bias)),
           .rivals = cuts.size()};
 }
 
@@ -189,7 +195,8 @@ std::vector<std::string> search_assumptions(const PlanQuery& query) {
   const models::RunnablePlans& runs = query.software.runs;
   std::string tried;
   for (const SearchDimension& each : search_dimensions()) {
-    if (each.runs && !each.runs(runs)) continue;
+    const bool of_experts = each.refines && query.model.experts == 0;
+    if (of_experts || (each.runs && !each.runs(runs))) continue;
     tried += fmt::format("{}{}", tried.empty() ? "" : ", ", each.name);
   }
   std::vector<std::string> lines{fmt::format("tried: {}, data; schedules {} and {}", tried,
@@ -203,6 +210,12 @@ std::vector<std::string> search_assumptions(const PlanQuery& query) {
                         "layers evenly, embedding and head counted as a layer each or not"
                       : "reduced list: micro-batches and virtual stages 1, 2 and 4; sequence "
                         "parallelism and ZeRO-1 wherever they apply");
+  using models::Dispatcher;
+  const auto same = [](Dispatcher each) { return each != Dispatcher::all_to_all; };
+  if (query.model.experts > 0 && std::ranges::count_if(runs.dispatchers, same) > 1) {
+    lines.push_back(
+        "dispatchers other than alltoall are priced alike; the first of the stack is tried");
+  }
   lines.push_back("ranks are placed tensor first, then data, then pipeline");
   lines.push_back("plans with the same step time and memory are shown as one, the simplest");
   for (const std::string& each : query.cluster.assumptions) lines.push_back("/cluster: " + each);

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "models/prediction/fused_attention.hpp"
+#include "scenarios/search/plan_values.hpp"
 
 namespace orrery::scenarios {
 
@@ -55,6 +56,8 @@ std::vector<Plan> tensors(const Plan& plan, const SearchBounds& bounds) {
   std::vector<std::int64_t> degrees =
       divisors(bounds.gpus, has_tensor(query.software.runs) ? query.cluster.node.gpus : 1);
   std::erase_if(degrees, [&](std::int64_t each) { return query.model.heads % each != 0; });
+  degrees = bounds.fixed_or("tensor", &Plan::tensor, degrees);
+  std::erase_if(degrees, [&](std::int64_t each) { return bounds.gpus % each != 0; });
   return with_each(plan, &Plan::tensor, degrees);
 }
 
@@ -64,12 +67,13 @@ std::vector<Plan> forms_of(const Plan& plan, std::int64_t ranks, const SearchBou
   const PlanQuery& query = bounds.query;
   const std::int64_t in_node = query.cluster.node.gpus / plan.tensor;
   std::vector<Plan> found;
-  for (const models::ContextForm form : query.software.runs.context) {
+  for (const models::ContextForm form :
+       bounds.fixed_or("context_form", &Plan::context_form, query.software.runs.context)) {
     Plan each = plan;
     each.context = ranks;
     each.context_form = form;
     const bool grouped = form == models::ContextForm::hierarchical;
-    each.context_heads = grouped ? in_node : 1;
+    if (!bounds.states("context_heads")) each.context_heads = grouped ? in_node : 1;
     if (grouped && (in_node < 2 || ranks <= in_node || ranks % in_node != 0)) continue;
     if (query.model.sliding_window > 0 && form != models::ContextForm::ulysses) continue;
     found.push_back(each);
@@ -83,6 +87,11 @@ std::vector<Plan> forms_of(const Plan& plan, std::int64_t ranks, const SearchBou
 std::vector<Plan> contexts(const Plan& plan, const SearchBounds& bounds) {
   const PlanQuery& query = bounds.query;
   constexpr std::int64_t shortest_piece = 1024, shortest_sequence = 8192;
+  if (bounds.states("context")) {
+    if (bounds.gpus / plan.tensor % query.fixed.context != 0) return {};
+    return query.fixed.context == 1 ? std::vector<Plan>{plan}
+                                    : forms_of(plan, query.fixed.context, bounds);
+  }
   std::vector<Plan> plans{plan};
   const bool has =
       has_context(query.software.runs) && query.model.causal && query.seq_len >= shortest_sequence;
@@ -102,13 +111,20 @@ std::vector<Plan> contexts(const Plan& plan, const SearchBounds& bounds) {
 std::vector<Plan> pipelines(const Plan& plan, const SearchBounds& bounds) {
   const PlanQuery& query = bounds.query;
   const std::int64_t most = has_pipeline(query.software.runs) ? query.model.layers : 1;
-  std::vector<Plan> plans =
-      with_each(plan, &Plan::pipeline, divisors(bounds.gpus / (plan.tensor * plan.context), most));
+  const std::int64_t ranks = bounds.gpus / (plan.tensor * plan.context);
+  std::vector<std::int64_t> degrees =
+      bounds.fixed_or("pipeline", &Plan::pipeline, divisors(ranks, most));
+  std::erase_if(degrees, [&](std::int64_t each) { return ranks % each != 0; });
+  std::vector<Plan> plans = with_each(plan, &Plan::pipeline, degrees);
+  const bool cut = bounds.states("embedding_counts") || bounds.states("stage_layers");
   for (Plan& each : plans) {
-    each.data = bounds.gpus / (each.tensor * each.context * each.pipeline);
-    each.embedding_counts = query.software.embedding_counts && each.pipeline > 1;
+    each.data = ranks / each.pipeline;
+    if (!cut) each.embedding_counts = query.software.embedding_counts && each.pipeline > 1;
   }
-  std::erase_if(plans, [](const Plan& each) { return each.global_batch % each.data != 0; });
+  std::erase_if(plans, [&](const Plan& each) {
+    const bool other = bounds.states("data") && each.data != query.fixed.data;
+    return other || each.global_batch % each.data != 0;
+  });
   return plans;
 }
 
@@ -126,6 +142,7 @@ std::vector<Plan> virtual_stages(const Plan& plan, const SearchBounds& bounds) {
     if (!bounds.full() && v != 2 && v != 4) continue;
     if (cuts_evenly(bounds.query, plan.pipeline * v)) counts.push_back(v);
   }
+  counts = bounds.fixed_or("virtual_stages", &Plan::virtual_stages, counts);
   std::vector<Plan> plans = with_each(plan, &Plan::virtual_stages, counts);
   for (Plan& each : plans) each.schedule = models::default_schedule(each.virtual_stages);
   return plans;
@@ -137,6 +154,8 @@ bool has_schedules(const RunnablePlans& stack) {
 
 /// The usual schedule, and those of the stack for this number of chunks per stage.
 std::vector<Plan> schedules(const Plan& plan, const SearchBounds& bounds) {
+  if (bounds.states("schedule"))
+    return with_each(plan, &Plan::schedule, {bounds.query.fixed.schedule});
   std::vector<Plan> plans{plan};
   for (const std::string& name : bounds.query.software.runs.schedules) {
     const models::Schedule& row = models::builtin_schedules().at(name);
@@ -153,19 +172,22 @@ std::vector<Plan> micro_batches(const Plan& plan, const SearchBounds& bounds) {
   std::vector<std::int64_t> sizes = divisors(
       plan.global_batch / plan.data, bounds.full() ? most_micro_batch : most_micro_batch_reduced);
   std::erase_if(sizes, [&](std::int64_t each) { return !bounds.full() && !power_of_two(each); });
-  return with_each(plan, &Plan::micro_batch, sizes);
+  return with_each(plan, &Plan::micro_batch,
+                   bounds.fixed_or("micro_batch", &Plan::micro_batch, sizes));
 }
 
 /// On and off; if reduced, on wherever there is tensor parallelism.
 std::vector<Plan> sequence_parallelism(const Plan& plan, const SearchBounds& bounds) {
-  if (plan.tensor == 1) return {plan};
+  if (plan.tensor == 1 && !bounds.states("sequence")) return {plan};
   const std::vector<bool> tried =
       bounds.full() ? std::vector<bool>{false, true} : std::vector<bool>{true};
-  return with_each(plan, &Plan::sequence_parallel, tried);
+  return with_each(plan, &Plan::sequence_parallel,
+                   bounds.fixed_or("sequence", &Plan::sequence_parallel, tried));
 }
 
 /// The stack's ZeRO stages in rising order; stages 2 and 3 only without a pipeline.
 std::vector<Plan> shardings(const Plan& plan, const SearchBounds& bounds) {
+  if (bounds.states("zero")) return with_each(plan, &Plan::zero, {bounds.query.fixed.zero});
   if (plan.replicas() == 1) return with_each(plan, &Plan::zero, {Zero::none});
   const std::vector<Zero>& known = bounds.query.software.runs.zero;
   const bool has_one = std::ranges::find(known, Zero::one) != known.end();
@@ -181,6 +203,7 @@ std::vector<Plan> shardings(const Plan& plan, const SearchBounds& bounds) {
 /// Expert-parallel degrees: divisors of the experts that divide a stage's ranks; if reduced, powers
 /// of two.
 std::vector<Plan> experts(const Plan& plan, const SearchBounds& bounds) {
+  if (bounds.states("expert")) return with_each(plan, &Plan::expert, {bounds.query.fixed.expert});
   if (bounds.query.model.experts == 0) return {plan};
   const std::int64_t ranks = plan.tensor * plan.context * plan.data;
   std::vector<std::int64_t> degrees = divisors(bounds.query.model.experts, ranks);
@@ -192,6 +215,9 @@ std::vector<Plan> experts(const Plan& plan, const SearchBounds& bounds) {
 
 /// Expert tensor parallelism: none, or the tensor degree of the dense layers.
 std::vector<Plan> expert_cuts(const Plan& plan, const SearchBounds& bounds) {
+  if (bounds.states("expert_tensor")) {
+    return with_each(plan, &Plan::expert_tensor, {bounds.query.fixed.expert_tensor});
+  }
   if (bounds.query.model.experts == 0) return {plan};
   std::vector<std::int64_t> degrees{1};
   const bool fits = plan.context * plan.data % plan.expert == 0;
@@ -199,13 +225,51 @@ std::vector<Plan> expert_cuts(const Plan& plan, const SearchBounds& bounds) {
   return with_each(plan, &Plan::expert_tensor, degrees);
 }
 
-std::vector<Plan> recomputations(const Plan& plan, const SearchBounds&) {
+std::vector<Plan> recomputations(const Plan& plan, const SearchBounds& bounds) {
   using models::Recompute;
   return with_each(plan, &Plan::recompute,
-                   {Recompute::none, Recompute::selective, Recompute::full});
+                   bounds.fixed_or("recompute", &Plan::recompute,
+                                   {Recompute::none, Recompute::selective, Recompute::full}));
 }
 
-constexpr std::array<SearchDimension, 11> dimensions{{
+bool has_dispatchers(const RunnablePlans& stack) {
+  return !stack.dispatchers.empty();
+}
+
+/// The stack's dispatchers; of those that the cost model prices alike, which are all but alltoall,
+/// the first.
+std::vector<Plan> dispatchers(const Plan& plan, const SearchBounds& bounds) {
+  using models::Dispatcher;
+  std::vector<Dispatcher> tried;
+  for (const Dispatcher each : bounds.query.software.runs.dispatchers) {
+    const bool alike =
+        each != Dispatcher::all_to_all && !tried.empty() && tried.back() != Dispatcher::all_to_all;
+    Plan other = plan;
+    other.dispatcher = each;
+    if (!alike && !is_excluded(bounds.query, other)) tried.push_back(each);
+  }
+  if (plan.expert == 1) tried = {plan.dispatcher};
+  return with_each(plan, &Plan::dispatcher,
+                   bounds.fixed_or("dispatcher", &Plan::dispatcher, tried));
+}
+
+bool has_expert_overlaps(const RunnablePlans& stack) {
+  return !stack.expert_overlaps.empty();
+}
+
+/// No overlap of the experts' all-to-alls, and those of the stack.
+std::vector<Plan> expert_overlaps(const Plan& plan, const SearchBounds& bounds) {
+  using models::ExpertOverlap;
+  std::vector<ExpertOverlap> tried{ExpertOverlap::none};
+  for (const ExpertOverlap each : bounds.query.software.runs.expert_overlaps) {
+    const bool without = each == ExpertOverlap::shared && bounds.query.model.shared_ffn == 0;
+    if (plan.expert > 1 && !without) tried.push_back(each);
+  }
+  return with_each(plan, &Plan::expert_overlap,
+                   bounds.fixed_or("expert_overlap", &Plan::expert_overlap, tried));
+}
+
+constexpr std::array<SearchDimension, 13> dimensions{{
     {"tensor", "tensor within a node", tensors, has_tensor},
     {"context", "context of 8,192 tokens and more", contexts, has_context},
     {"pipeline", "pipeline", pipelines, has_pipeline},
@@ -217,6 +281,9 @@ constexpr std::array<SearchDimension, 11> dimensions{{
     {"expert", "experts over ranks", experts},
     {"expert_tensor", "each expert over ranks", expert_cuts},
     {"recompute", "recomputation", recomputations},
+    {"dispatcher", "dispatchers of experts", dispatchers, has_dispatchers, true},
+    {"expert_overlap", "overlap of experts' all-to-alls", expert_overlaps, has_expert_overlaps,
+     true},
 }};
 
 }  // namespace
@@ -225,13 +292,33 @@ std::span<const SearchDimension> search_dimensions() {
   return dimensions;
 }
 
-bool is_searched(std::string_view key) {
-  constexpr std::string_view others[] = {"data",      "schedule",     "global_batch",    "seq_len",
-                                         "precision", "stage_layers", "embedding_counts"};
+std::vector<std::string_view> searched_keys(const PlanQuery& query) {
+  std::vector<std::string_view> keys;
+  for (const SearchDimension& each : dimensions) {
+    const bool lacking =
+        each.refines && (query.model.experts == 0 || !each.runs(query.software.runs));
+    if (lacking) continue;
+    keys.push_back(each.key);
+    if (each.key == "context") keys.emplace_back("context_form");
+    if (each.key == "pipeline") keys.emplace_back("data");
+  }
+  return keys;
+}
+
+bool SearchBounds::states(std::string_view key) const {
+  return std::ranges::find(query.stated, key) != query.stated.end();
+}
+
+bool is_searched(std::string_view key, const models::Software& software) {
+  // The rest of the mesh, flags, and what recipes must not decide.
+  constexpr std::string_view others[] = {"data",         "context_form",    "context_heads",
+                                         "global_batch", "seq_len",         "precision",
+                                         "stage_layers", "embedding_counts"};
   const auto dimensions = search_dimensions();
   return std::ranges::find(others, key) != std::end(others) ||
-         std::ranges::any_of(dimensions,
-                             [&](const SearchDimension& each) { return each.key == key; });
+         std::ranges::any_of(dimensions, [&](const SearchDimension& each) {
+           return each.key == key && (!each.refines || each.runs(software.runs));
+         });
 }
 
 }  // namespace orrery::scenarios

@@ -16,6 +16,14 @@ struct SearchBounds {
   std::int64_t gpus = 1;
 
   bool full() const { return query.breadth == Breadth::full; }
+  bool states(std::string_view key) const;
+  /// The value that the query fixes, alone; otherwise those given.
+  template <class Value>
+  std::vector<Value> fixed_or(std::string_view key, Value models::Plan::*member,
+                              std::vector<Value> tried) const {
+    if (states(key)) return {query.fixed.*member};
+    return tried;
+  }
 };
 
 struct SearchDimension {
@@ -26,13 +34,19 @@ struct SearchDimension {
   std::vector<models::Plan> (*tries)(const models::Plan& plan, const SearchBounds& bounds);
   /// Whether a stack supports this field. Null: every stack does.
   bool (*runs)(const models::RunnablePlans& stack) = nullptr;
+  /// Its values need the same memory, and Estimate::without_dispatch is a lower bound for all of
+  /// them: a search tries the first, and the others where that bound does not rule them out.
+  bool refines = false;
 };
 
-/// The first row varies slowest. Recomputation is the last row, so that plans which differ in
-/// nothing else are adjacent.
+/// The first row varies slowest. Rows that refine come last, after recomputation: plans that differ
+/// in nothing else are adjacent.
 std::span<const SearchDimension> search_dimensions();
 
-/// Whether a field is chosen by the search or has a flag of its own.
-bool is_searched(std::string_view key);
+/// The fields that a search varies, in the order of its dimensions.
+std::vector<std::string_view> searched_keys(const PlanQuery& query);
+
+/// Whether a search for this stack chooses a field, or the field has a flag of its own.
+bool is_searched(std::string_view key, const models::Software& software);
 
 }  // namespace orrery::scenarios

@@ -1,6 +1,11 @@
+#include <algorithm>
+#include <limits>
+
 #include "scenarios/plan_words.hpp"
 #include "scenarios/search/best_of_many.hpp"
 #include "scenarios/search/plan_report.hpp"
+#include "scenarios/search/plan_values.hpp"
+#include "scenarios/search/unsearched.hpp"
 #include "sim/output/or_null.hpp"
 
 namespace orrery::scenarios {
@@ -19,20 +24,22 @@ Json plans_json(const std::vector<models::Plan>& plans) {
   return list;
 }
 
-Json plan_json(const RankedPlan& ranked) {
-  const models::Estimate& estimate = ranked.candidate.estimate;
+Json plan_json(const RankedPlan& ranked, const PlanQuery& query) {
+  const models::Estimate& estimate = ranked.candidate.figures();
   Json parts = Json::object();
   for (const models::WaterfallPart& part : ranked.against_best) {
     if (part.time != Time{}) parts[part.name] = seconds(part.time);
   }
   Json json;
   json["plan"] = models::to_json(ranked.candidate.placed.plan);
-  json["flag"] = models::to_text(ranked.candidate.placed.plan);
+  json["flag"] = flag_of(query, ranked.candidate.placed.plan);
   json["nodes"] = ranked.candidate.placed.nodes;
+  json["idle_nodes"] = query.cluster.nodes - ranked.candidate.placed.nodes;
   json["gpus"] = ranked.candidate.placed.plan.gpus();
   json["step_time_s"] = seconds(estimate.step);
+  json["static_step_time_s"] = seconds(ranked.candidate.estimate.step);
   const auto& shared = ranked.candidate.shared;
-  json["network_step_time_s"] = shared ? Json(seconds(shared->step)) : Json(nullptr);
+  json["network_step_time_s"] = shared ? Json(seconds(shared->figures.step)) : Json(nullptr);
   json["contention_s"] = shared ? Json(seconds(shared->contention)) : Json(nullptr);
   json["tokens_per_s"] = estimate.tokens_per_second;
   json["mfu"] = estimate.mfu;
@@ -47,6 +54,72 @@ Json plan_json(const RankedPlan& ranked) {
   json["why"] = why(ranked);
   json["equals"] = plans_json(ranked.candidate.equals);
   return json;
+}
+
+Json searched_json(const PlanAnswer& answer) {
+  Json json = Json::object();
+  for (const SearchedValues& each : answer.searched) {
+    if (!each.values.empty()) json[std::string{each.key}] = each.values;
+  }
+  return json;
+}
+
+Json not_searched_json(const PlanReport& report) {
+  const models::Plan& shown =
+      report.best.empty() ? report.query.fixed : report.best.front().candidate.placed.plan;
+  Json list = Json::array();
+  for (const UnsearchedField& each : unsearched(report.query, shown)) {
+    list.push_back({{"field", each.key}, {"value", each.value}, {"why", words_of(each.why)}});
+  }
+  return list;
+}
+
+Json fixed_json(const PlanQuery& query) {
+  Json json = Json::object();
+  for (const std::string& key : query.stated) {
+    json[key] = value_in(models::plan_field(key), query.fixed);
+  }
+  return json;
+}
+
+Json excluded_json(const PlanQuery& query) {
+  Json list = Json::array();
+  for (const ExcludedValue& each : query.excluded) {
+    list.push_back({{"field", each.key}, {"value", each.value}});
+  }
+  return list;
+}
+
+/// The best plan of a kind, as the search found it; null if the best of all is of that kind.
+Json kind_json(const PlanReport& report, const PlanKind& kind) {
+  const Candidate* found = best_of_kind(report.query, report.answer, kind);
+  if (found == nullptr) return nullptr;
+  const Candidate& best = report.answer.fitting.front();
+  const double measure = report.objective.measure(found->estimate);
+  return {{"plan", models::to_json(found->placed.plan)},
+          {"flag", flag_of(report.query, found->placed.plan)},
+          {"nodes", found->placed.nodes},
+          {"static_step_time_s", seconds(found->estimate.step)},
+          {"excess_pct", 100 * (measure / report.objective.measure(best.estimate) - 1)}};
+}
+
+/// The certificate: no plan that fits as well as the best one, with the values that were searched,
+/// has a shorter static step than bound_s. Null for other objectives, and where the search was
+/// stopped.
+void add_bound(const PlanReport& report, Json& json) {
+  const PlanAnswer& answer = report.answer;
+  json["bound_s"] = json["gap"] = json["proven"] = nullptr;
+  const bool timed = report.objective.name == "time";
+  if (!timed || answer.fitting.empty() || answer.stopped) return;
+  double best = std::numeric_limits<double>::infinity();
+  for (const Candidate& each : answer.fitting) {
+    const bool alike = each.estimate.fit == answer.fitting.front().estimate.fit;
+    if (alike) best = std::min(best, seconds(each.estimate.step));
+  }
+  const double bound = std::min(best, answer.least_open);
+  json["bound_s"] = bound;
+  json["gap"] = 1 - bound / seconds(answer.fitting.front().figures().step);
+  json["proven"] = answer.least_open >= best;
 }
 
 Json nearest_miss_json(const std::optional<NearMiss>& miss) {
@@ -82,9 +155,12 @@ Json to_json(const PlanReport& report) {
   json["out_of_memory"] = fits || !miss ? Json(nullptr) : out_of_memory_json(miss->out_of_memory);
   json["available_memory_bytes"] = report.query.cluster.gpu().memory.count();
   json["plans"] = Json::array();
-  for (const RankedPlan& each : report.best) json["plans"].push_back(plan_json(each));
+  const PlanQuery& query = report.query;
+  for (const RankedPlan& each : report.best) json["plans"].push_back(plan_json(each, query));
   json["tight_plans"] = Json::array();
-  for (const RankedPlan& each : report.tight_ahead) json["tight_plans"].push_back(plan_json(each));
+  for (const RankedPlan& each : report.tight_ahead) {
+    json["tight_plans"].push_back(plan_json(each, query));
+  }
   const Indistinguishable gaps = indistinguishable(report.query.software);
   json["indistinguishable_pct"] = 100 * gaps.others;
   json["indistinguishable_alike_pct"] = 100 * gaps.alike;
@@ -99,9 +175,19 @@ Json to_json(const PlanReport& report) {
                     {"tight", answer.tight()},
                     {"too_large", answer.too_large},
                     {"too_large_by_sizes", answer.too_large_by_sizes},
+                    {"passed_over", answer.passed_over},
                     {"conflicting", answer.conflicting}};
+  add_bound(report, json);
+  for (const PlanKind& kind : named_kinds()) {
+    json[std::string{kind.key}] = kind_json(report, kind);
+  }
+  json["searched"] = searched_json(answer);
+  json["not_searched"] = not_searched_json(report);
+  json["fixed"] = fixed_json(report.query);
+  json["excluded"] = excluded_json(report.query);
   json["stopped"] = answer.stopped;
   json["nearest_miss"] = nearest_miss_json(miss);
+  json["advice"] = to_json(report.advice);
   json["assumptions"] = report.assumptions;
   return json;
 }

@@ -9,7 +9,7 @@ namespace orrery::scenarios {
 
 std::vector<models::RecipeChoice> take_recipe(const PlanQuery& query, models::Question& question) {
   return take_stack_recipe(question, [&](std::string_view key) {
-    return is_searched(key) || key == "context_form" ||
+    return is_searched(key, query.software) ||
            std::ranges::find(query.stated, key) != query.stated.end();
   });
 }

@@ -9,9 +9,25 @@
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
 #include "scenarios/search/best_of_many.hpp"
+#include "scenarios/search/plan_values.hpp"
+#include "scenarios/search/tried_report.hpp"
 #include "sim/input/units.hpp"
 
 namespace orrery::scenarios {
+
+namespace {
+
+/// ", with tensor=3 fixed".
+std::string with_fixed(const PlanQuery& query) {
+  std::string text;
+  for (const std::string& key : query.stated) {
+    text += fmt::format("{}{}={}", text.empty() ? ", with " : ", ", key,
+                        text_in(models::plan_field(key), query.fixed));
+  }
+  return text.empty() ? text : text + " fixed";
+}
+
+}  // namespace
 
 std::string reason_of(const PlanQuery& query, const PlanAnswer& answer) {
   if (!answer.fitting.empty()) return {};
@@ -22,10 +38,16 @@ std::string reason_of(const PlanQuery& query, const PlanAnswer& answer) {
                        answer.considered, models::title_of(answer.nearest_miss->placed.plan),
                        found.rank, format(found.needed), format(found.available));
   }
+  const auto most = std::ranges::max_element(answer.ruled_out, {}, &RuledOut::count);
+  if (most != answer.ruled_out.end()) {
+    return fmt::format("all {} combinations are ruled out, {} of them by one field: {}{}",
+                       answer.conflicting, most->count, most->problem, with_fixed(query));
+  }
   return fmt::format(
       "no tensor x pipeline x data of {} GPUs divides {} sequences a step, {} layers and {} "
-      "attention heads",
-      query.cluster.gpus(), query.global_batch, query.model.layers, query.model.heads);
+      "attention heads{}",
+      query.cluster.gpus(), query.global_batch, query.model.layers, query.model.heads,
+      with_fixed(query));
 }
 
 namespace {
@@ -81,14 +103,12 @@ std::string cell_of(const models::Plan& plan, const PlanColumn& column) {
 }
 
 std::vector<std::string> cells(const RankedPlan& ranked, std::size_t number, Time unit,
-                               const Objective& objective, bool shows_shared) {
-  const models::Estimate& estimate = ranked.candidate.estimate;
+                               const Objective& objective) {
+  const models::Estimate& estimate = ranked.candidate.figures();
   std::vector<std::string> cells{fmt::format("{}", number)};
   for (const PlanColumn& each : plan_columns()) {
     cells.push_back(cell_of(ranked.candidate.placed.plan, each));
   }
-  const auto& shared = ranked.candidate.shared;
-  if (shows_shared) cells.push_back(shared ? step_part(shared->step, unit) : "");
   for (std::string each : {step_part(estimate.step, unit), percent(estimate.mfu),
                            format(estimate.memory), std::string{models::name(estimate.fit)},
                            objective.cell(estimate), excess_cell(ranked, number == 1)}) {
@@ -111,31 +131,67 @@ bool on_parts(const PlanReport& report) {
   return false;
 }
 
+/// The fields without a column by which a row differs from another one whose columns are the same:
+/// "embedding_counts true"; of rows that no other one is like, nothing.
+std::vector<std::string> hidden_differences(const PlanReport& report) {
+  std::vector<std::string> texts(report.best.size());
+  std::vector<PlanColumn> columns = plan_columns();
+  const auto plan = [&](std::size_t i) -> const models::Plan& {
+    return report.best[i].candidate.placed.plan;
+  };
+  const auto alike = [&](std::size_t i, std::size_t j) {
+    return std::ranges::all_of(columns, [&](const PlanColumn& each) {
+      return cell_of(plan(i), each) == cell_of(plan(j), each);
+    });
+  };
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    std::vector<std::size_t> others;
+    for (std::size_t j = 0; j < texts.size(); ++j) {
+      if (j != i && alike(i, j)) others.push_back(j);
+    }
+    for (const models::PlanField& field : models::plan_fields()) {
+      const bool differs = std::ranges::any_of(others, [&](std::size_t j) {
+        return value_in(field, plan(i)) != value_in(field, plan(j));
+      });
+      if (!differs) continue;
+      texts[i] +=
+          fmt::format("{}{} {}", texts[i].empty() ? "" : ", ", field.key, text_in(field, plan(i)));
+    }
+  }
+  return texts;
+}
+
+std::string links_note(const ReportOptions& options) {
+  return paragraph(
+      "all figures of these plans are of one evaluation, with all traffic sharing the links "
+      "between "
+      "adjacent nodes; the search that found them leaves contention between different collectives "
+      "out (--network static)",
+      2, options);
+}
+
 std::string table(const PlanReport& report, const ReportOptions& options) {
   const bool parts = on_parts(report);
   std::vector<TextTable::Column> columns{"#"};
   for (PlanColumn& each : plan_columns()) columns.push_back(std::move(each.column));
-  const bool shared = any_shared(report);
-  if (shared) columns.push_back({"on links"});
   columns.insert(columns.end(), {"step", "MFU", "memory", "<fit"});
   columns.insert(columns.end(),
                  {{std::string{report.objective.heading}, Align::right}, "against 1"});
+  const std::vector<std::string> hidden = hidden_differences(report);
+  const bool hides = std::ranges::any_of(hidden, [](const auto& each) { return !each.empty(); });
+  if (hides) columns.push_back({"also", Align::left});
   if (parts) columns.insert(columns.begin() + 1, {"nodes"});
   TextTable shown{std::move(columns)};
-  const Time unit = report.best.front().candidate.estimate.step;
+  const Time unit = report.best.front().candidate.figures().step;
   for (std::size_t i = 0; i < report.best.size(); ++i) {
-    std::vector<std::string> row = cells(report.best[i], i + 1, unit, report.objective, shared);
+    std::vector<std::string> row = cells(report.best[i], i + 1, unit, report.objective);
+    if (hides) row.push_back(hidden[i]);
     if (parts) {
       row.insert(row.begin() + 1, fmt::format("{}", report.best[i].candidate.placed.nodes));
     }
     shown.add(std::move(row));
   }
-  const std::string note = paragraph(
-      "on links: step time with all traffic sharing the links between adjacent nodes, by which "
-      "these plans are sorted; step: step time in the search, without contention between different "
-      "collectives",
-      2, options);
-  return "\n" + shown.text(options.colour) + (shared ? "\n" + note : "");
+  return "\n" + shown.text(options.colour) + (any_shared(report) ? "\n" + links_note(options) : "");
 }
 
 std::string ties(const PlanReport& report, const ReportOptions& options) {
@@ -178,11 +234,11 @@ std::string tight(const PlanReport& report, const ReportOptions& options) {
                              report.tight_ahead.empty() ? "." : "; these would beat the best:"),
           2, options);
   for (const RankedPlan& each : report.tight_ahead) {
-    const models::Estimate& estimate = each.candidate.estimate;
+    const models::Estimate& estimate = each.candidate.figures();
     text += paragraph(
         fmt::format("{} · {} · {:+.1f} % · {} ({:.0f} % of measured peaks would fit)",
                     models::title_of(each.candidate.placed.plan),
-                    step_part(estimate.step, report.best.front().candidate.estimate.step),
+                    step_part(estimate.step, report.best.front().candidate.figures().step),
                     100 * each.excess, format(estimate.memory), 100 * estimate.fit_probability),
         4, options);
   }
@@ -196,6 +252,31 @@ std::string sharded(const PlanReport& report, const ReportOptions& options) {
     if (note) return "\n" + paragraph(*note, 2, options);
   }
   return {};
+}
+
+/// The best plans of other kinds, and the nodes that the best one leaves idle.
+std::string other_kinds(const PlanReport& report, const ReportOptions& options) {
+  const Candidate& best = report.answer.fitting.front();
+  const int all = report.query.cluster.nodes, idle = all - best.placed.nodes;
+  std::string text;
+  if (idle > 0) {
+    text += paragraph(fmt::format("Plan 1 leaves {} of {} nodes idle; cost and energy are those of "
+                                  "the nodes that it uses.",
+                                  idle, all),
+                      2, options);
+  }
+  for (const PlanKind& kind : named_kinds()) {
+    const Candidate* other = best_of_kind(report.query, report.answer, kind);
+    if (other == nullptr) continue;
+    const double more =
+        report.objective.measure(other->estimate) / report.objective.measure(best.estimate);
+    text += paragraph(
+        fmt::format("Best {}: {} · {} in the search, {:+.1f} %", kind.name,
+                    models::title_of(other->placed.plan),
+                    step_part(other->estimate.step, best.figures().step), 100 * (more - 1)),
+        2, options);
+  }
+  return text.empty() ? text : "\n" + text;
 }
 
 std::string reasons(const PlanReport& report, const ReportOptions& options) {
@@ -223,25 +304,6 @@ std::string equals(const PlanReport& report, const ReportOptions& options) {
   return heading("Same step and memory, shown as one", options) + text;
 }
 
-std::string counts(const PlanReport& report, const ReportOptions& options) {
-  const PlanAnswer& answer = report.answer;
-  std::string text = heading("What was tried", options);
-  text += paragraph(fmt::format("{} plans: {} fit, {} of them tightly, {} do not ({} by their "
-                                "weights and optimizer states alone); {} "
-                                "more combinations are ruled out by model or schedule",
-                                answer.considered, answer.fits(), answer.tight(), answer.too_large,
-                                answer.too_large_by_sizes, answer.conflicting),
-                    2, options);
-  if (answer.nearest_miss && !answer.fitting.empty()) {
-    const models::OutOfMemory& found = answer.nearest_miss->out_of_memory;
-    text += paragraph(fmt::format("nearest miss: {}: rank {} needs {}, available: {}",
-                                  models::title_of(answer.nearest_miss->placed.plan), found.rank,
-                                  format(found.needed), format(found.available)),
-                      2, options);
-  }
-  return text;
-}
-
 /// The command line that simulates the best plan.
 std::string next(const PlanReport& report, const ReportOptions& options) {
   return heading("The best one in detail", options) + "  " + report.simulate + "\n";
@@ -258,13 +320,14 @@ std::string text_of(const PlanReport& report, const ReportOptions& options) {
   }
   if (report.best.empty()) {
     text += "\n" + toned("No plan: ", Tone::bad, options.colour) + "\n" +
-            paragraph(reason_of(report.query, report.answer), 2, options);
+            paragraph(reason_of(report.query, report.answer), 2, options) +
+            (report.advice.empty() ? "" : paragraph(text_of(report.advice), 2, options));
   } else {
     text += table(report, options) + ties(report, options) + best_of_many(report, options) +
-            tight(report, options) + sharded(report, options) + reasons(report, options) +
-            equals(report, options) + next(report, options);
+            other_kinds(report, options) + tight(report, options) + sharded(report, options) +
+            reasons(report, options) + equals(report, options) + next(report, options);
   }
-  return text + counts(report, options) + assumed_section(report.assumptions, options);
+  return text + tried_text(report, options) + assumed_section(report.assumptions, options);
 }
 
 }  // namespace orrery::scenarios

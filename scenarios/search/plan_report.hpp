@@ -6,6 +6,7 @@
 
 #include "scenarios/result.hpp"
 #include "scenarios/search/comparison.hpp"
+#include "scenarios/whatif/memory_advice.hpp"
 
 namespace orrery::scenarios {
 
@@ -19,13 +20,15 @@ struct PlanReport {
   std::vector<std::string> assumptions;
   std::string simulate;  // the command line that simulates the best plan; empty without one
   std::vector<RankedPlan> tight_ahead{};  // of the answer
+  MemoryAdvice advice{};                  // for the nearest miss where nothing fits
 };
 
 /// `fits, out_of_memory{rank, needed_bytes, available_bytes}` (of the nearest miss where nothing
 /// fits), `fit` of the best plan, `reason` why the answer is no, `plans[]`, `tight_plans[]` that
 /// would beat the best, `expected_step_time_s` of the best and how many ways to cut the model are
 /// predicted `alike` (comparison.hpp), `highest_published_mfu` (best_of_many.hpp), `counts{}`,
-/// `nearest_miss`, `sharded_error`, `assumptions[]`. The same bytes on every run.
+/// `nearest_miss`, `advice[]`, `searched{field: values}`, `not_searched[]`, `bound_s`,
+/// `gap`, `sharded_error`, `assumptions[]`. The same bytes on every run.
 Json to_json(const PlanReport& report);
 
 /// The best plans in a table, which of them cannot be distinguished, why the others are slower, and

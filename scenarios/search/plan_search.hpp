@@ -1,10 +1,14 @@
 #pragma once
-// The plan search: estimates all plans of a space and sorts them. Plans that do not fit are
-// counted, and the one that lacks least memory is named.
+// The plan search: estimates the plans of a space and sorts them. Plans that do not fit are
+// counted, and the one that lacks least memory is named. Where only the best are asked for, plans
+// whose lower bound is above them are not estimated.
 
 #include <cstdint>
+#include <limits>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scenarios/search/objective.hpp"
@@ -13,26 +17,45 @@
 
 namespace orrery::scenarios {
 
-/// Among plans that differ only in recomputation: whether all are estimated, or those with more
-/// recomputation only if the ones with less do not fit well. More recomputation adds kernels and is
-/// never faster, so `least` finds the same best plan with less work.
-enum class Recomputations : std::uint8_t { all, least };
+/// How many of the best plans a search must find; it also finds all within the error by which
+/// predictions of two plans differ (comparison.hpp), the best of each of `named_kinds`, and all
+/// that fit tightly and are faster. Two lower bounds rule others out:
+///   more recomputation adds kernels: its step is never below that of the same plan with less
+///   Estimate::without_dispatch, for every dispatcher and overlap of experts
+struct Wanted {
+  static constexpr std::size_t every = std::numeric_limits<std::size_t>::max();
+  std::size_t best = every;
+  /// Ends the search earlier: when no plan can be faster than the best by more than this share.
+  double gap = 0;
+};
+
+/// Plans of which the best is named, too, if the best of all is none of them.
+struct PlanKind {
+  std::string_view key;   // in JSON
+  std::string_view name;  // in a sentence
+  bool (*has)(const PlanQuery& query, const PlacedPlan& placed);
+};
+std::span<const PlanKind> named_kinds();
 
 /// A step evaluated with collectives and transfers sharing links.
 struct SharedStep {
-  Time step{};
+  models::Estimate figures;
   Time contention{};       // the part that sharing links adds
   std::string evaluation;  // "events" or "maps"
+  std::vector<models::WaterfallPart> waterfall;
 };
 
 /// A plan that fits, with the figures that rank it.
 struct Candidate {
   PlacedPlan placed;
   models::Estimate estimate;         // static: without contention between different collectives
-  std::optional<SharedStep> shared;  // for the best plans, if asked for
+  std::optional<SharedStep> shared;  // for the plans shown, all or none of those on several nodes
   /// Other plans on as many nodes with the same step to the picosecond and the same memory to the
   /// byte, of which this is the plainest.
   std::vector<models::Plan> equals;
+
+  /// The figures that rank it, of one evaluation: on shared links if that was done.
+  const models::Estimate& figures() const { return shared ? shared->figures : estimate; }
 };
 
 /// The plan that lacks least memory.
@@ -49,8 +72,12 @@ struct PlanAnswer {
   std::int64_t conflicting = 0;         // not in it: the model or the schedule forbids them
   std::int64_t too_large = 0;           // do not fit
   std::int64_t too_large_by_sizes = 0;  // ... by least_memory alone, without lowering
-  std::int64_t passed_over = 0;         // not estimated: less recomputation fits well
+  std::int64_t passed_over = 0;         // not estimated: their lower bound is above the best
   bool stopped = false;                 // before every plan was estimated
+  std::vector<SearchedValues> searched;
+  std::vector<RuledOut> ruled_out;  // of `conflicting`
+  /// The least lower bound of the objective's measure among plans that were not estimated.
+  double least_open = std::numeric_limits<double>::infinity();
 
   std::int64_t fits() const;   // plans that fit, including merged equals
   std::int64_t tight() const;  // ... of these, plans that fit tightly
@@ -60,14 +87,20 @@ struct PlanAnswer {
 /// Errors  refusal(query): InputError `POINTER: PROBLEM`; cost on a cluster without a price:
 ///         ContractError
 PlanAnswer search_plans(const PlanQuery& query, const Objective& objective, const Workers& workers,
-                        Recomputations which = Recomputations::all);
+                        Wanted wanted = {});
 
 /// Evaluates the first `top` plans with their traffic on links and sorts them by the result; plans
-/// that fit tightly stay last. Plans whose traffic cannot be simulated, or that use one node, keep
-/// the search's time. Returns why some are not simulated; empty: all are.
+/// that fit tightly stay last. Nothing leaves one node, so its plans keep the search's figures. If
+/// the traffic of any plan cannot be simulated, all keep them, so that all are compared by one
+/// evaluation. Returns why; empty: all are simulated.
 std::string share_links(const PlanQuery& query, const Objective& objective, std::size_t top,
                         const Workers& workers, PlanAnswer& answer);
-/// The objective's measure, scaled to the step on shared links if that was evaluated.
+/// The best plan of a kind among those that fit well; null if the best of all is of the kind, or if
+/// there is none.
+const Candidate* best_of_kind(const PlanQuery& query, const PlanAnswer& answer,
+                              const PlanKind& kind);
+
+/// The objective's measure by the figures that rank a plan.
 double measure_of(const Objective& objective, const Candidate& candidate);
 
 /// The question for one plan of a query, on the nodes that it uses.

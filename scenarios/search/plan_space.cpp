@@ -9,6 +9,7 @@
 #include "models/plan/precision_formats.hpp"
 #include "scenarios/search/dimensions.hpp"
 #include "scenarios/search/plan_search.hpp"
+#include "scenarios/search/plan_values.hpp"
 
 namespace orrery::scenarios {
 
@@ -17,12 +18,36 @@ using models::Zero;
 
 namespace {
 
+/// Whether model, schedule and stack allow a plan, and the query does not exclude it.
+bool is_tried(const Plan& plan, const SearchBounds& bounds) {
+  const PlanQuery& query = bounds.query;
+  return !is_excluded(query, plan) && models::runs_experts(plan, query.software.runs) &&
+         models::conflicts(plan, query.model, bounds.gpus).empty();
+}
+
+/// The values of the dimensions that refine, one dimension after the other.
+std::vector<Plan> refined(const Plan& plan, const SearchBounds& bounds) {
+  std::vector<Plan> plans{plan};
+  for (const SearchDimension& each : search_dimensions()) {
+    if (!each.refines || bounds.query.model.experts == 0) continue;
+    if (!each.runs(bounds.query.software.runs) && !bounds.states(each.key)) continue;
+    std::vector<Plan> further;
+    for (const Plan& one : plans) {
+      std::ranges::move(each.tries(one, bounds), std::back_inserter(further));
+    }
+    plans = std::move(further);
+  }
+  std::erase_if(plans, [&](const Plan& each) { return !is_tried(each, bounds); });
+  return plans;
+}
+
 /// All plans of one number of nodes, dimension by dimension.
 class Enumerator {
  public:
   Enumerator(const PlanQuery& query, int nodes, PlanSpace& space)
       : bounds_{query, std::int64_t{nodes} * query.cluster.node.gpus},
         nodes_{nodes},
+        family_{space.plans.empty() ? 0 : space.plans.back().family + 1},
         question_{question_of(query, {{}, nodes})},
         space_{space} {}
 
@@ -30,48 +55,118 @@ class Enumerator {
 
  private:
   void vary(const Plan& plan, std::span<const SearchDimension> left) {
-    if (left.empty()) {
+    if (left.empty() || left.front().refines) {
       keep(plan);
       return;
     }
+    const bool last = left.size() == 1 || left[1].refines;
+    if (last) ++family_;
     for (const Plan& each : left.front().tries(plan, bounds_)) vary(each, left.subspan(1));
   }
 
   void keep(const Plan& plan) {
-    if (models::conflicts(plan, bounds_.query.model, bounds_.gpus).empty()) {
-      question_.plan = plan;
-      take_recipe(bounds_.query, question_);
-      space_.plans.push_back({question_.plan, nodes_});
-    } else {
-      ++space_.conflicting;
+    const auto conflicts = models::conflicts(plan, bounds_.query.model, bounds_.gpus);
+    if (!conflicts.empty()) return rule_out(conflicts.front());
+    question_.plan = plan;
+    take_recipe(bounds_.query, question_);
+    std::vector<Plan> found = refined(question_.plan, bounds_);
+    if (found.empty()) return rule_out({"/expert_overlap", why_no_refinement(question_.plan)});
+    for (const Plan& each : found) note_values(each);
+    space_.plans.push_back({.plan = std::move(found.front()),
+                            .nodes = nodes_,
+                            .family = family_,
+                            .refinements = std::ssize(found)});
+  }
+
+  void rule_out(const models::Conflict& found) {
+    ++space_.conflicting;
+    std::vector<RuledOut>& all = space_.ruled_out;
+    auto row = std::ranges::find(all, found.pointer, &RuledOut::pointer);
+    if (row == all.end()) row = all.insert(row, {found.pointer, found.problem, 0});
+    ++row->count;
+  }
+
+  std::string why_no_refinement(const Plan& plan) const {
+    const models::Software& stack = bounds_.query.software;
+    const std::vector<std::string> lacking = models::not_run(plan, stack.runs, stack.name);
+    return lacking.empty() ? "every value is excluded" : lacking.front();
+  }
+
+  void note_values(const Plan& plan) {
+    for (SearchedValues& each : space_.searched) {
+      Json value = value_in(models::plan_field(each.key), plan);
+      if (value.is_null() || (!each.values.empty() && each.values.back() == value)) continue;
+      if (std::ranges::find(each.values, value) == each.values.end()) {
+        each.values.push_back(std::move(value));
+      }
     }
   }
 
   SearchBounds bounds_;
   int nodes_;
+  std::int64_t family_;
   models::Question question_;  // of which only the plan changes
   PlanSpace& space_;
 };
 
 }  // namespace
 
+namespace {
+
+/// The numbers of nodes that plans use, the whole cluster first.
+std::vector<int> nodes_used(int nodes, Extent extent) {
+  std::vector<int> counts{nodes};
+  for (int unit = 2; unit <= nodes; unit *= 2) {
+    const int whole = nodes - nodes % unit;
+    if (whole < counts.back() && 2 * whole > nodes) counts.push_back(whole);
+  }
+  for (int half = nodes; extent == Extent::fewer_nodes && half % 2 == 0;) {
+    half /= 2;
+    counts.push_back(half);
+  }
+  return counts;
+}
+
+}  // namespace
+
 PlanSpace enumerate_plans(const PlanQuery& query, Extent extent) {
   PlanSpace space;
-  for (int nodes = query.cluster.nodes; nodes >= 1; nodes /= 2) {
+  for (const std::string_view key : searched_keys(query)) space.searched.push_back({key, {}});
+  for (const int nodes : nodes_used(query.cluster.nodes, extent)) {
     Enumerator{query, nodes, space}.run();
-    if (extent == Extent::all_nodes || nodes % 2 != 0) break;
   }
   return space;
 }
 
+std::vector<PlacedPlan> refinements_of(const PlanQuery& query, const PlacedPlan& placed) {
+  const SearchBounds bounds{query, placed.plan.gpus()};
+  std::vector<PlacedPlan> found;
+  for (Plan& each : refined(placed.plan, bounds)) {
+    found.push_back({.plan = std::move(each), .nodes = placed.nodes, .family = placed.family});
+  }
+  return found;
+}
+
 std::optional<models::Conflict> refusal(const PlanQuery& query) {
-  Plan plan = first_plan(query);
-  plan.data = query.cluster.gpus();
-  plan.global_batch = plan.data;
-  std::vector<models::Conflict> found =
-      models::conflicts({query.model, plan, query.cluster, query.software, {}});
-  if (found.empty()) return std::nullopt;
-  return std::move(found.front());
+  const std::int64_t gpus = query.cluster.gpus();
+  PlanQuery open = query;
+  open.fixed = {};
+  for (const PlanQuery* asked : {&std::as_const(open), &query}) {
+    Plan plan = first_plan(*asked);
+    plan.data = gpus;
+    plan.global_batch = gpus;
+    // What is fixed may need values that the search finds: these are conflicts of single plans.
+    const std::vector<models::Conflict> of_plan = asked == &query
+                                                      ? models::conflicts(plan, query.model, gpus)
+                                                      : std::vector<models::Conflict>{};
+    for (models::Conflict& each :
+         models::conflicts({query.model, plan, query.cluster, query.software, {}})) {
+      const bool cured = std::ranges::any_of(
+          of_plan, [&](const models::Conflict& own) { return own.problem == each.problem; });
+      if (!cured) return std::move(each);
+    }
+  }
+  return std::nullopt;
 }
 
 Plan first_plan(const PlanQuery& query) {

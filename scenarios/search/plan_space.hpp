@@ -26,6 +26,12 @@ namespace orrery::scenarios {
 /// ZeRO-2 and 3 without a pipeline; all three recomputations.
 enum class Breadth : std::uint8_t { full, reduced };
 
+/// A value that no plan of a search may have.
+struct ExcludedValue {
+  std::string key;  // of the plan's field
+  Json value;       // as value_in (dimensions.hpp) writes it
+};
+
 /// What a search holds fixed; it varies the plan's degrees and choices.
 struct PlanQuery {
   models::Model model;
@@ -35,7 +41,8 @@ struct PlanQuery {
   std::int64_t seq_len = 0;
   models::Precision precision = models::Precision::bf16;
   models::Plan fixed{};               // task, adapters, moments: not varied
-  std::vector<std::string> stated{};  // keys of `fixed` that the user gave
+  std::vector<std::string> stated{};  // keys of `fixed` that the user gave: the only value tried
+  std::vector<ExcludedValue> excluded{};
   Breadth breadth = Breadth::full;
   double headroom = models::usual_headroom();
 };
@@ -44,17 +51,42 @@ struct PlanQuery {
 struct PlacedPlan {
   models::Plan plan;
   int nodes = 1;
+  /// Plans of one family differ only in recomputation, the least of it first.
+  std::int64_t family = 0;
+  /// Plans that differ only in dimensions that refine, this one included.
+  std::int64_t refinements = 1;
+};
+
+/// The values of a field among the plans of a space, as enumerated.
+struct SearchedValues {
+  std::string_view key;
+  std::vector<Json> values;
+};
+
+/// Combinations that are in conflict at one field.
+struct RuledOut {
+  std::string pointer;  // "/expert"
+  std::string problem;  // of the first one
+  std::int64_t count = 0;
 };
 
 struct PlanSpace {
-  std::vector<PlacedPlan> plans;  // as enumerated: of plans that tie, the plainest comes first
-  std::int64_t conflicting = 0;   // combinations that model or schedule forbid
+  /// As enumerated: of plans that tie, the plainest comes first. Of those that differ only in
+  /// dimensions that refine, the first.
+  std::vector<PlacedPlan> plans;
+  std::int64_t conflicting = 0;          // combinations that model or schedule forbid
+  std::vector<RuledOut> ruled_out;       // by the first conflict of each
+  std::vector<SearchedValues> searched;  // by searched field
 };
 
-/// all_nodes: plans that use the whole cluster; fewer_nodes: also plans on a half of the nodes, a
-/// quarter, and so on.
+/// all_nodes: plans that use the whole cluster, or, with more than half of it, as many nodes as are
+/// a multiple of 2, of 4, of 8 and so on: the others are idle. fewer_nodes: also plans on a half of
+/// the nodes, a quarter, and so on.
 enum class Extent : std::uint8_t { all_nodes, fewer_nodes };
 PlanSpace enumerate_plans(const PlanQuery& query, Extent extent = Extent::all_nodes);
+
+/// A plan of the space and all that differ from it only in dimensions that refine.
+std::vector<PlacedPlan> refinements_of(const PlanQuery& query, const PlacedPlan& placed);
 
 /// Why no plan of a query can run: a model whose parameters are only counted, a format that the GPU
 /// lacks, nodes without a network, a sequence longer than the model's positions. Pointers as in

@@ -99,7 +99,7 @@ class Survey {
                  Finding& found) const {
     // One thread per search: the survey runs the searches of different clusters in parallel.
     PlanAnswer answer = search_plans(asked, objective_named("time"), {.threads = 1, .progress = {}},
-                                     Recomputations::least);
+                                     Wanted{.best = 1});
     found.plans += answer.considered;
     if (answer.fitting.empty()) {
       if (found.reason.empty()) found.reason = reason_of(asked, answer);

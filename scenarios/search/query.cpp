@@ -57,6 +57,19 @@ double read_headroom_flag(const std::optional<std::string>& text) {
   return percent / 100;
 }
 
+double read_gap_flag(const std::string& text) {
+  const std::string_view form{text};
+  const bool percentage = form.ends_with('%');
+  const std::string_view digits = form.substr(0, form.find_last_not_of("% ") + 1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  const bool number = error == std::errc{} && end == digits.data() + digits.size();
+  const double share = percentage ? value / 100 : value;
+  if (number && share >= 0 && share < 1) return share;
+  throw InputError{"--gap", fmt::format("expected a share below 1 such as 2% or 0.02, found '{}'",
+                                        printable(text, 60))};
+}
+
 double read_tokens_flag(const std::string& text) {
   if (const auto tokens = parse_tokens(text)) return *tokens;
   throw InputError{"--tokens", fmt::format("expected {}, found '{}'", tokens_form, text)};

@@ -30,6 +30,10 @@ inline constexpr const char* headroom_help =
     "Share of memory to leave free, such as 6%; a plan that leaves less is marked 'tight' (the "
     "median error of predicted memory peaks)";
 
+/// A share, as a percentage or a fraction: "2%", "0.02".
+/// Errors  `--gap: expected a share below 1 such as 2% or 0.02, found 'x'`
+double read_gap_flag(const std::string& text);
+
 /// Tokens to train on. Errors  `--tokens: expected ..., found 'x'`
 double read_tokens_flag(const std::string& text);
 

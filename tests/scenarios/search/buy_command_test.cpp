@@ -122,9 +122,8 @@ TEST_CASE("orrery buy says what its plans took from recipes, and on which nodes"
   const Json& said = found.at("assumptions");
   CHECK(std::count_if(said.begin(), said.end(), [](const Json& each) {
           return each.get<std::string>().starts_with(
-              "plans on dgx-b200: /plan/dispatcher: not stated; hybridep assumed, from the recipes "
-              "of "
-              "megatron-bridge");
+              "plans on dgx-b200: /plan/permute_fusion: not stated; true assumed, from the recipes "
+              "of megatron-bridge");
         }) == 1);
 }
 

@@ -63,7 +63,13 @@ TEST_CASE("Plans are compared on links only if both were evaluated there") {
   best.placed.nodes = tight.placed.nodes = 2;
   tight.estimate.fit = models::Fit::tight;
   tight.estimate.step = scaled(best.estimate.step, 0.9);
-  best.shared = SharedStep{scaled(best.estimate.step, 1.5), {}, {}};
+  const auto on_links = [&](double slower) {
+    SharedStep shared{
+        .figures = best.estimate, .contention = {}, .evaluation = {}, .waterfall = {}};
+    shared.figures.step = scaled(best.estimate.step, slower);
+    return shared;
+  };
+  best.shared = on_links(1.5);
   const auto excess = [&] {
     const std::vector<RankedPlan> ahead = tight_ahead(query, answer, time, 3);
     return ahead.empty() ? std::nullopt : std::optional{ahead.front().excess};
@@ -71,9 +77,9 @@ TEST_CASE("Plans are compared on links only if both were evaluated there") {
   CHECK(excess().value() == Approx(-0.1));
   CHECK(compare_best(query, answer, time, 2)[1].excess == Approx(-0.1));
   // On links it takes 1.2 of these 1.5; or longer than the best, and is not ahead.
-  tight.shared = SharedStep{scaled(best.estimate.step, 1.2), {}, {}};
+  tight.shared = on_links(1.2);
   CHECK(excess().value() == Approx(-0.2));
-  tight.shared->step = scaled(best.estimate.step, 1.6);
+  tight.shared = on_links(1.6);
   CHECK_FALSE(excess());
 }
 

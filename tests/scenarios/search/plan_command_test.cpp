@@ -32,7 +32,9 @@ TEST_CASE("orrery plan prints one JSON document with the best plans") {
   CHECK(best["as_good_as_best"] == true);
   CHECK(best["excess_pct"] == 0);
   const Json& counts = json["counts"];
-  CHECK(counts["fit"].get<int>() + counts["too_large"].get<int>() == counts["considered"]);
+  CHECK(counts["fit"].get<int>() + counts["too_large"].get<int>() +
+            counts["passed_over"].get<int>() ==
+        counts["considered"]);
   CHECK(json["assumptions"].back() == "/software: not stated; generic assumed");
 }
 
@@ -60,8 +62,9 @@ TEST_CASE("The plans shown are evaluated with their traffic on links, and in tha
     CHECK(each["contention_s"].get<double>() < 0.2 * shared);
     before = shared;
     // The search is the same: these four, with the same static times.
+    CHECK(each["step_time_s"] == shared);  // the figure that ranks
     const auto same = [&](const Json& other) {
-      return other["flag"] == each["flag"] && other["step_time_s"] == each["step_time_s"];
+      return other["flag"] == each["flag"] && other["step_time_s"] == each["static_step_time_s"];
     };
     CHECK(std::any_of(without["plans"].begin(), without["plans"].end(), same));
   }
@@ -71,7 +74,16 @@ TEST_CASE("The plans shown are evaluated with their traffic on links, and in tha
                                        "--network events --plan " +
                                        best["flag"].get<std::string>() + " --json")
                                     .out);
+  // Every figure of a row is of that evaluation.
   CHECK(simulated["step_time_s"] == best["network_step_time_s"]);
+  CHECK(simulated["mfu"] == best["mfu"]);
+  CHECK(simulated["tokens_per_s"] == best["tokens_per_s"]);
+  CHECK(simulated["cost_usd_per_step"] == best["cost_usd_per_step"]);
+  const Json& second = with["plans"][1];
+  double apart = 0;
+  for (const auto& part : second["against_best_s"].items()) apart += part.value().get<double>();
+  const double steps = second["step_time_s"].get<double>() - best["step_time_s"].get<double>();
+  CHECK(apart == Approx(steps).margin(1e-9));
 }
 
 TEST_CASE("orrery plan says no with exit code 1, and what comes nearest") {
@@ -87,8 +99,10 @@ TEST_CASE("orrery plan says no with exit code 1, and what comes nearest") {
         json["out_of_memory"]["available_bytes"].get<double>());
   CHECK(json["reason"].get<std::string>().find("comes nearest: rank ") != std::string::npos);
 
+  CHECK(json["advice"].is_array());
   const Ran text = orrery(asked);
   CHECK(text.exit_code == 1);
+  CHECK(text.out.find("least memory: ") != std::string::npos);
   CHECK(text.out.find("No plan:") != std::string::npos);
 }
 
@@ -169,7 +183,77 @@ TEST_CASE("orrery plan puts what fits tightly last, unless --headroom says other
   CHECK(some["tight_plans"][0]["peak_memory_bytes"] == needed);
 }
 
+TEST_CASE("orrery plan keeps to fixed and excluded values, and lists what it did not vary") {
+  const std::string asked = std::string{small} + "--seq-len 1024 --network static --json ";
+  const Json fixed = parsed(orrery(asked + "--fixed zero=1,tensor=2,micro_batch=1").out);
+  REQUIRE(!fixed["plans"].empty());
+  for (const Json& each : fixed["plans"]) {
+    CHECK(each["plan"]["zero"] == 1);
+    CHECK(each["plan"]["tensor"] == 2);
+    CHECK(each["plan"]["micro_batch"] == 1);
+  }
+  CHECK(fixed["fixed"] == Json::parse(R"({"tensor": 2, "zero": 1, "micro_batch": 1})"));
+  CHECK(fixed["searched"]["tensor"] == Json::parse("[2]"));
+  CHECK(fixed["searched"]["recompute"] == Json::parse(R"(["none", "selective", "full"])"));
+
+  const Json without = parsed(orrery(asked + "--exclude tensor=1,tensor=2,zero=1").out);
+  REQUIRE(!without["plans"].empty());
+  for (const Json& each : without["plans"]) {
+    CHECK(each["plan"]["tensor"].get<int>() > 2);
+    CHECK(each["plan"]["zero"] != 1);
+  }
+  CHECK(without["excluded"].size() == 3);
+  const Json& open = without["not_searched"];
+  CHECK(std::any_of(open.begin(), open.end(), [](const Json& each) {
+    return each["field"] == "cuda_graphs" && each["value"] == false &&
+           each["why"] == "another value may be faster or need less memory";
+  }));
+}
+
+TEST_CASE("orrery plan says how far the best plan may be from the fastest one") {
+  const std::string asked = std::string{small} + "--seq-len 1024 --network static --json ";
+  const Json whole = parsed(orrery(asked).out);
+  CHECK(whole["bound_s"] == whole["plans"][0]["step_time_s"]);
+  CHECK(whole["gap"] == 0);
+  CHECK(whole["proven"] == true);
+  for (const std::string form : {"5%", "0.05"}) {
+    const Json near = parsed(orrery(asked + "--gap " + form).out);
+    CHECK(near["gap"].get<double>() <= 0.05);
+    CHECK(near["bound_s"].get<double>() <= whole["bound_s"].get<double>());
+    CHECK(near["plans"][0]["step_time_s"].get<double>() <= whole["bound_s"].get<double>() / 0.95);
+  }
+  CHECK(refused_line(std::string{small} + "--seq-len 1024 --gap 2x") ==
+        "--gap: expected a share below 1 such as 2% or 0.02, found '2x'");
+}
+
+TEST_CASE("orrery plan leaves a node idle where 33 nodes divide nothing") {
+  const std::string asked =
+      "plan --model llama2-70b --cluster 'dgx-h100 x 33' --global-batch 256 --seq-len 4096 "
+      "--software megatron-core --network static ";
+  const Json json = parsed(orrery(asked + "--json").out);
+  const Json& best = json["plans"][0];
+  CHECK(best["nodes"] == 32);
+  CHECK(best["idle_nodes"] == 1);
+  const Json& all = json["best_on_all_nodes"];
+  CHECK(all["nodes"] == 33);
+  CHECK(all["static_step_time_s"].get<double>() > best["step_time_s"].get<double>());
+  const std::string text = orrery(asked).out;
+  CHECK(text.find("leaves 1 of 33 nodes idle") != std::string::npos);
+  CHECK(text.find("--set /cluster/nodes=32") != std::string::npos);
+}
+
+TEST_CASE("Where fixed fields rule out every plan, orrery plan says which") {
+  const Ran ran = orrery(std::string{small} + "--seq-len 1024 --fixed prefetch=2,zero=1 --json");
+  CHECK(ran.exit_code == 1);
+  const std::string reason = parsed(ran.out)["reason"];
+  CHECK(
+      reason.find("prefetch needs zero 3, which gathers weights, with zero=1, prefetch=2 fixed") !=
+      std::string::npos);
+}
+
 TEST_CASE("What orrery plan cannot use is reported in one line") {
+  CHECK(refused_line(std::string{small} + "--seq-len 1024 --fixed seq_len=512") ==
+        "--fixed:/seq_len: is that of --seq-len");
   CHECK(refused_line(std::string{small} + "--seq-len 1024 --headroom 6") ==
         "--headroom: expected a percentage from 0% to 99% such as 6%, found '6'");
   CHECK(refused_line(std::string{small} + "--seq-len 4096") ==

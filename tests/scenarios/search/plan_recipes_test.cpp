@@ -16,33 +16,41 @@ PlanQuery query_of_recipes() {
   return query;
 }
 
-bool all_have(const PlanQuery& query, models::Dispatcher dispatcher) {
+bool all_fuse(const PlanQuery& query) {
   const PlanSpace space = enumerate_plans(query);
   return !space.plans.empty() &&
          std::all_of(space.plans.begin(), space.plans.end(),
-                     [&](const PlacedPlan& each) { return each.plan.dispatcher == dispatcher; });
+                     [&](const PlacedPlan& each) { return each.plan.permute_fusion; });
 }
 
 TEST_CASE("Plans of a search take what recipes fix and the user leaves open") {
   PlanQuery query = query_of_recipes();
-  CHECK(all_have(query, models::Dispatcher::hybridep));
+  CHECK(all_fuse(query));
   query.model.name = "another";
-  CHECK(all_have(query, models::Dispatcher::hybridep));
-  query.stated = {"dispatcher"};
-  CHECK(all_have(query, models::Dispatcher::all_to_all));
+  CHECK(all_fuse(query));
+  query.stated = {"permute_fusion"};
+  CHECK_FALSE(all_fuse(query));
   query.stated.clear();
   query.model.ffn_hidden += 128;  // of no recipe
-  CHECK(all_have(query, models::Dispatcher::all_to_all));
+  CHECK_FALSE(all_fuse(query));
 }
 
 TEST_CASE("What a search varies no recipe decides") {
   const PlanQuery query = query_of_recipes();
-  bool recomputes = false;
+  bool recomputes = false, sends = false;
   for (const PlacedPlan& each : enumerate_plans(query).plans) {
     CHECK(models::conflicts(question_of(query, each)).empty());
     recomputes = recomputes || each.plan.recompute == models::Recompute::full;
+    // The recipe's dispatcher is hybridep; a search tries what the stack has.
+    if (each.plan.expert == 1) continue;
+    const std::vector<PlacedPlan> all = refinements_of(query, each);
+    CHECK(all.front().plan.dispatcher == models::Dispatcher::all_to_all);
+    sends = sends || std::any_of(all.begin(), all.end(), [](const PlacedPlan& one) {
+              return one.plan.dispatcher == models::Dispatcher::hybridep;
+            });
   }
   CHECK(recomputes);
+  CHECK(sends);
 }
 
 TEST_CASE("A search says what its best plan took from recipes") {
@@ -61,10 +69,10 @@ TEST_CASE("A search says what its best plan took from recipes") {
         [&](const std::string& each) { return each.find(words) != std::string::npos; });
   };
   const std::string words =
-      "best plan: /plan/dispatcher: not stated; hybridep assumed, from the recipes of "
+      "best plan: /plan/permute_fusion: not stated; true assumed, from the recipes of "
       "megatron-bridge";
   CHECK(says(words));
-  request.fixed = "dispatcher=alltoall";
+  request.fixed = "permute_fusion=false";
   CHECK_FALSE(says(words));
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <set>
 
 #include "models/model/counts.hpp"
 #include "models/plan/derived.hpp"
@@ -126,7 +127,7 @@ TEST_CASE("A batch that no degree divides has no plan") {
   CHECK(enumerate_plans(query).plans.empty());
 }
 
-TEST_CASE("Parts of a cluster are its halves as long as they are whole nodes") {
+TEST_CASE("Parts of a cluster are whole nodes: multiples of 2, 4, 8 and halves") {
   PlanQuery query = tiny(Breadth::reduced);
   query.cluster.nodes = 6;
   query.global_batch = 12;
@@ -135,8 +136,12 @@ TEST_CASE("Parts of a cluster are its halves as long as they are whole nodes") {
     CHECK(each.plan.gpus() == 2 * each.nodes);
     if (nodes.empty() || nodes.back() != each.nodes) nodes.push_back(each.nodes);
   }
-  CHECK(nodes == std::vector<int>{6, 3});
-  for (const PlacedPlan& each : enumerate_plans(query).plans) CHECK(each.nodes == 6);
+  CHECK(nodes == std::vector<int>{6, 4, 3});
+  std::set<int> used;
+  for (const PlacedPlan& each : enumerate_plans(query).plans) used.insert(each.nodes);
+  CHECK(used == std::set<int>{4, 6});  // up to half of the nodes idle, where that helps
+  query.cluster.nodes = 4;
+  for (const PlacedPlan& each : enumerate_plans(query).plans) CHECK(each.nodes == 4);
 }
 
 TEST_CASE("The stack's rule for embedding and head holds for pipelines only") {
