@@ -8,6 +8,7 @@
 #include "models/program/walk.hpp"
 #include "scenarios/result.hpp"
 #include "sim/output/durable_file.hpp"
+#include "sim/output/gzip.hpp"
 #include "sim/trace/chrome.hpp"
 
 namespace orrery::scenarios {
@@ -169,7 +170,14 @@ Trace trace_of(const models::Prediction& prediction, TraceDetail detail) {
 
 void write_trace(const Trace& trace, const std::string& path) {
   DurableFile file{path};
-  write_chrome(trace, [&](std::string_view piece) { file.write(piece); });
+  const auto put = [&](std::string_view piece) { file.write(piece); };
+  if (path.ends_with(".gz")) {
+    GzipWriter packed{put};
+    write_chrome(trace, [&](std::string_view piece) { packed.write(piece); });
+    packed.finish();
+  } else {
+    write_chrome(trace, put);
+  }
   file.commit();
 }
 

@@ -109,6 +109,9 @@ int run(const ExecuteFlags& flags, const models::Question& question, const Place
 }
 
 int execute(ExecuteFlags& flags) {
+  if (flags.output.trace == "-") {
+    throw InputError{"--trace", "expected a file; standard output is the report's"};
+  }
   flags.words.trace = flags.output.trace.has_value();
   flags.words.explain = flags.output.explain;
   complete(flags.options, flags.words);

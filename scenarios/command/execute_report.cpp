@@ -6,6 +6,7 @@
 #include "scenarios/command/ending.hpp"
 #include "scenarios/command/execute_events.hpp"
 #include "scenarios/command/terminal.hpp"
+#include "scenarios/command/trace_output.hpp"
 #include "scenarios/comparison/recorded.hpp"
 #include "scenarios/result.hpp"
 
@@ -82,7 +83,7 @@ void print_text(const executor::FinishedRun& run, const std::optional<Comparison
 }  // namespace
 
 void print_execution(const executor::FinishedRun& run, const ExecuteOutput& output) {
-  if (output.trace) write_trace(*run.execution.trace, *output.trace);
+  if (output.trace) save_trace(*run.execution.trace, *output.trace);
   std::optional<Comparison> comparison;
   if (output.explain && !run.execution.steps.empty()) {
     comparison = compare_recorded(run.question, run.prediction, *run.execution.trace);

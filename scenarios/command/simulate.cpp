@@ -10,6 +10,7 @@
 #include "scenarios/command/progress.hpp"
 #include "scenarios/command/question_flags.hpp"
 #include "scenarios/command/terminal.hpp"
+#include "scenarios/command/trace_output.hpp"
 #include "scenarios/result.hpp"
 #include "scenarios/search/query.hpp"
 #include "scenarios/whatif/measured_step.hpp"
@@ -85,6 +86,7 @@ int simulate(const SimulateFlags& flags) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
   const TraceDetail detail = detail_of(flags);
+  std::FILE* const answer = answer_stream(flags.trace, flags.json);
   auto [scenario, lists] = flags.question.load_with_lists();
   if (flags.network) scenario = scenario.replace({{"/network", *flags.network}});
   if (!lists.empty()) return simulate_variants(flags, scenario, lists);
@@ -100,7 +102,7 @@ int simulate(const SimulateFlags& flags) {
     measured =
         explain_measured(scenario, question, prediction, read_measured_flag(*flags.measured));
   }
-  if (flags.trace) write_trace(trace_of(prediction, detail), *flags.trace);
+  if (flags.trace) save_trace(trace_of(prediction, detail), *flags.trace);
   if (flags.json) {
     Json json = to_json(question, prediction);
     if (flags.timing) json["wall_time_s"] = wall_time_json(prediction, load);
@@ -109,14 +111,15 @@ int simulate(const SimulateFlags& flags) {
     fmt::print("{}\n", json.dump(2));
   } else {
     const Terminal shown = terminal();
-    fmt::print("{}", report(question, prediction,
-                            {.explain = flags.explain,
-                             .tokens = tokens,
-                             .published = scenario.published(),
-                             .width = shown.width,
-                             .colour = shown.colour}));
-    if (measured) fmt::print("{}", text_of(*measured, prediction, shown.colour));
-    if (verification) fmt::print("{}", text_of(*verification));
+    fmt::print(answer, "{}",
+               report(question, prediction,
+                      {.explain = flags.explain,
+                       .tokens = tokens,
+                       .published = scenario.published(),
+                       .width = shown.width,
+                       .colour = shown.colour}));
+    if (measured) fmt::print(answer, "{}", text_of(*measured, prediction, shown.colour));
+    if (verification) fmt::print(answer, "{}", text_of(*verification));
   }
   return prediction.fit == models::Fit::no ? exit_answer_is_no : exit_done;
 }
@@ -131,7 +134,10 @@ void add_simulate(CLI::App& application, int& exit_code) {
   command.add_flag("--timing", flags->timing, "In the JSON, how long the answer took");
   command.add_flag("--verify", flags->verify,
                    "Also run the step on the event engine and check that all times are equal");
-  command.add_option("--trace", flags->trace, "File for the step as a Chrome trace (Perfetto)");
+  command.add_option(
+      "--trace", flags->trace,
+      "File for the step as a Chrome trace (Perfetto); packed if it ends in .gz; - for "
+      "standard output");
   command.add_option("--trace-detail", flags->trace_detail, "instructions (default) or operations");
   command.add_flag("--explain", flags->explain,
                    "The slowest rank in detail: utilisation, kernels, collectives and memory");

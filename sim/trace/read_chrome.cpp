@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "sim/input/document.hpp"
+#include "sim/input/gunzip.hpp"
+#include "sim/input/text.hpp"
 #include "sim/trace/chrome.hpp"
 
 namespace orrery {
@@ -80,7 +82,10 @@ class ChromeReader {
 }  // namespace
 
 Trace read_chrome(const std::string& path) {
-  return read_chrome(Document::load(path));
+  constexpr std::size_t most_bytes = std::size_t{256} << 20;
+  const std::string bytes = read_file(path, most_bytes);
+  return read_chrome(
+      Document::parse(is_gzip(bytes) ? gunzipped(bytes, path, most_bytes) : bytes, path));
 }
 
 Trace read_chrome(const Document& document) {

@@ -1,6 +1,7 @@
 // What a script may rely on: exit codes, and stdout, when something cannot be read or written.
 #include <vector>
 
+#include "sim/input/gunzip.hpp"
 #include "tests/scenarios/command.hpp"
 
 namespace orrery::scenarios {
@@ -76,8 +77,37 @@ TEST_CASE("A closed stdout is an output that cannot be written, and no trace tak
   const std::string trace = scratch.path("trace.json");
   const Ran ran = with_stdout(">&-", "simulate llama3-8b-8-h100 --trace " + trace);
   CHECK(ran.exit_code == 74);
-  CHECK(ran.error == "standard output: cannot be written: Bad file descriptor\n");
+  const std::string line = "standard output: cannot be written: Bad file descriptor\n";
+  CHECK(ran.error.rfind("wrote the trace " + trace, 0) == 0);
+  CHECK(ran.error.find('\n') + 1 + line.size() == ran.error.size());
+  CHECK(ran.error.ends_with(line));
   CHECK(parsed(scratch.read("trace.json")).contains("traceEvents"));
+}
+
+TEST_CASE("A trace is packed if its name ends so, and on standard output alone there") {
+  const Scratch scratch;
+  const std::string plain = scratch.path("t.json"), packed = scratch.path("t.json.gz");
+  const Ran ran = orrery("simulate llama3-8b-8-h100 --trace " + plain);
+  CHECK(ran.error.rfind("wrote the trace " + plain + ", ", 0) == 0);
+  const Ran gzip = orrery("simulate llama3-8b-8-h100 --trace " + packed);
+  CHECK(gzip.error.rfind("wrote the trace " + packed + ", ", 0) == 0);
+  CHECK(gzip.out == ran.out);
+  const std::string bytes = scratch.read("t.json.gz"), text = scratch.read("t.json");
+  CHECK(gunzipped(bytes, "t.json.gz", std::size_t{64} << 20) == text);
+  CHECK(bytes.size() < text.size() / 2);
+  CHECK(orrery("compare " + packed + " " + plain).out ==
+        orrery("compare " + plain + " " + plain).out);
+
+  const Ran piped = orrery("simulate llama3-8b-8-h100 --trace -");
+  CHECK(piped.exit_code == 0);
+  CHECK(piped.out == text);
+  CHECK(piped.error.rfind("wrote the trace to standard output, ", 0) == 0);
+  CHECK(piped.error.substr(piped.error.find('\n') + 1) == ran.out);
+  CHECK_FALSE(std::filesystem::exists("-"));
+  CHECK(refused_line("execute gpt-1rank --steps 1 --trace -")
+            .rfind("--trace: expected a file; standard output is the report's", 0) == 0);
+  const Ran both = orrery("simulate llama3-8b-8-h100 --trace - --json");
+  CHECK(both.exit_code == 2);
 }
 
 TEST_CASE("A file that cannot be written is exit code 74, and stdout stays empty") {

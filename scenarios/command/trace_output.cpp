@@ -1,0 +1,54 @@
+#include "scenarios/command/trace_output.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "scenarios/result.hpp"
+#include "sim/errors.hpp"
+#include "sim/input/text.hpp"
+#include "sim/output/durable_file.hpp"
+#include "sim/trace/chrome.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+bool is_standard_output(const std::string& path) {
+  return path == "-";
+}
+
+std::string size_text(std::uintmax_t bytes) {
+  if (bytes >= 1'000'000) return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
+  return fmt::format("{:.1f} kB", static_cast<double>(bytes) / 1e3);
+}
+
+}  // namespace
+
+void save_trace(const Trace& trace, const std::string& path) {
+  if (is_standard_output(path)) {
+    std::uintmax_t bytes = 0;
+    write_chrome(trace, [&](std::string_view piece) {
+      if (!write_all(STDOUT_FILENO, piece)) throw OutputError{"standard output", errno};
+      bytes += piece.size();
+    });
+    fmt::print(stderr, "wrote the trace to standard output, {}\n", size_text(bytes));
+    return;
+  }
+  write_trace(trace, path);
+  std::error_code unknown;
+  const std::uintmax_t bytes = std::filesystem::file_size(path, unknown);
+  fmt::print(stderr, "wrote the trace {}{}\n", printable(path),
+             unknown ? "" : ", " + size_text(bytes));
+}
+
+std::FILE* answer_stream(const std::optional<std::string>& trace, bool json) {
+  if (!trace || !is_standard_output(*trace)) return stdout;
+  if (json)
+    throw InputError{"--trace", "'-' is standard output, where --json writes; expected a file"};
+  return stderr;
+}
+
+}  // namespace orrery::scenarios

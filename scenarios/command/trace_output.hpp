@@ -1,0 +1,19 @@
+#pragma once
+// Where --trace writes: a file, packed if its name ends in .gz, or `-`, standard output.
+
+#include <cstdio>
+#include <optional>
+#include <string>
+
+#include "sim/trace/trace.hpp"
+
+namespace orrery::scenarios {
+
+/// Writes the trace, and one line on standard error that says what was written. Errors: OutputError
+void save_trace(const Trace& trace, const std::string& path);
+
+/// The stream of a command's own answer: standard error if the trace goes to standard output.
+/// Errors  `json`, whose document goes there, too: InputError
+std::FILE* answer_stream(const std::optional<std::string>& trace, bool json);
+
+}  // namespace orrery::scenarios
