@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <unordered_set>
+#include <unordered_map>
 
 #include "sim/input/text.hpp"
 
@@ -12,6 +12,8 @@ namespace {
 /// Builds the tree from the parser's events. Returning false ends the parse.
 class TreeBuilder {
  public:
+  explicit TreeBuilder(RepeatedKeys repeated) : repeated_{repeated} {}
+
   using number_integer_t = Json::number_integer_t;
   using number_unsigned_t = Json::number_unsigned_t;
   using number_float_t = Json::number_float_t;
@@ -33,7 +35,9 @@ class TreeBuilder {
   bool key(string_t& name) {
     Level& level = levels_.back();
     level.key = std::move(name);
-    if (level.keys.insert(level.key).second) return true;
+    const auto [known, first] = level.members.try_emplace(level.key, level.members.size());
+    level.member = known->second;
+    if (first || repeated_ == RepeatedKeys::last_counts) return true;
     problem_ = {pointer(), "duplicate key"};
     return false;
   }
@@ -57,7 +61,9 @@ class TreeBuilder {
   struct Level {
     Json* value;
     std::string key;
-    std::unordered_set<std::string> keys;  // the ordered map itself searches linearly
+    /// Places of the object's keys: the ordered map itself searches linearly.
+    std::unordered_map<std::string, std::size_t> members{};
+    std::size_t member = 0;  // place of `key`
   };
 
   /// Adds a value at the parser's current position. Only the innermost container grows, so the
@@ -70,6 +76,7 @@ class TreeBuilder {
       return &elements.emplace_back(std::move(value));
     }
     Json::object_t::Container& members = level.value->get_ref<Json::object_t&>();
+    if (level.member < members.size()) return &(members[level.member].second = std::move(value));
     return &members.emplace_back(level.key, std::move(value)).second;
   }
 
@@ -83,7 +90,7 @@ class TreeBuilder {
       problem_ = {"", fmt::format("nested deeper than {} levels", json_levels)};
       return false;
     }
-    levels_.push_back({add(std::move(container)), {}, {}});
+    levels_.push_back({.value = add(std::move(container)), .key = {}});
     return true;
   }
 
@@ -101,6 +108,7 @@ class TreeBuilder {
     return path;
   }
 
+  RepeatedKeys repeated_;
   Json root_;
   std::vector<Level> levels_;
   Problem problem_;
@@ -145,10 +153,10 @@ std::string pointer_step(std::string_view key) {
   return step;
 }
 
-Json parse_json(std::string_view text, const std::string& name) {
+Json parse_json(std::string_view text, const std::string& name, RepeatedKeys repeated) {
   if (trimmed(text).empty()) throw InputError{name, "is empty"};
   require_text(text, name);
-  TreeBuilder tree;
+  TreeBuilder tree{repeated};
   if (Json::sax_parse(text, &tree)) return tree.take();
   if (!tree.problem().text.empty()) {
     const std::string& pointer = tree.problem().pointer;

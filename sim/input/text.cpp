@@ -136,6 +136,9 @@ std::string read_file(const std::string& path, std::size_t limit) {
 }
 
 void require_text(std::string_view bytes, const std::string& name) {
+  if (bytes.starts_with("\xFF\xFE") || bytes.starts_with("\xFE\xFF")) {
+    throw InputError{name, "is UTF-16; save it as UTF-8 (iconv -f UTF-16 -t UTF-8)"};
+  }
   if (bytes.find('\0') != std::string_view::npos) throw InputError{name, "is binary, not text"};
   for (std::size_t at = 0; at < bytes.size();) {
     const std::size_t length = character_length(bytes.substr(at));

@@ -1,5 +1,7 @@
 #include "sim/input/document.hpp"
 
+#include "sim/input/parse_json.hpp"
+
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -69,6 +71,18 @@ TEST_CASE("Text that is not JSON is reported by its line") {
   CHECK(parse_error("\x7F"
                     "ELF\x02\x01\x01\xFF") == "a.json:line 1: is not UTF-8");
   CHECK(parse_error("{\"a\":\n\"\xC3\x28\"}") == "a.json:line 2: is not UTF-8");
+}
+
+TEST_CASE("A key given twice is refused, or its last value counts where that is asked for") {
+  const std::string text = R"({"a": {"x": 1, "y": [1, 2], "x": {"z": 3}, "y": 4}, "a2": 5})";
+  CHECK(parse_error(text) == "a.json:/a/x: duplicate key");
+  CHECK(parse_json(text, "a.json", RepeatedKeys::last_counts).dump() ==
+        R"({"a":{"x":{"z":3},"y":4},"a2":5})");
+}
+
+TEST_CASE("Text that UTF-16 spells is named") {
+  CHECK(parse_error("\xFF\xFE{") ==
+        "a.json: is UTF-16; save it as UTF-8 (iconv -f UTF-16 -t UTF-8)");
 }
 
 TEST_CASE("An unfinished string as long as the file makes a short error") {
