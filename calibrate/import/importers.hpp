@@ -13,6 +13,7 @@ namespace orrery::calibrate {
 struct Importer {
   std::string_view name;        // "nccl-tests JSON"
   std::string_view title = {};  // in the list of known formats; empty: covered by an earlier row
+  std::string_view content = "rows of results";  // what a log of this format must have
   /// For a JSON format; null: the format is text.
   bool (*is_document)(const Json& json) = nullptr;
   Imported (*read_document)(const Node& root) = nullptr;

@@ -1,8 +1,13 @@
 // Recognises a log's format by its content, and passes the log to the format's reader.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "calibrate/import/importers.hpp"
+#include "sim/input/byte_order_mark.hpp"
+#include "sim/input/gunzip.hpp"
+#include "sim/input/parse_json.hpp"
 #include "sim/input/text.hpp"
 
 namespace orrery::calibrate {
@@ -15,13 +20,22 @@ constexpr std::size_t most_bytes = std::size_t{128} << 20;
   throw InputError{name, "unknown log format; known: " + known_formats()};
 }
 
+/// Errors  nothing was read, which a script could not tell from a measurement: InputError
 Imported with_name(const Importer& importer, Imported imported) {
+  if (imported.samples.empty() && !imported.facts_suffice) {
+    const std::size_t unknown = imported.unknown.size();
+    throw InputError{
+        imported.file,
+        fmt::format("no measurement found (format: {}{}); expected {}", importer.name,
+                    unknown > 0 ? fmt::format(", {} lines not understood", unknown) : "",
+                    importer.content)};
+  }
   imported.format = importer.name;
   return imported;
 }
 
 Imported read_json(std::string_view text, const std::string& name) {
-  const Document document = Document::parse(text, name);
+  const Document document = Document::from(parse_json(text, name, RepeatedKeys::last_counts), name);
   for (const Importer& each : importers()) {
     if (each.is_document && document.json().is_object() && each.is_document(document.json())) {
       return with_name(each, each.read_document(document.root()));
@@ -54,10 +68,8 @@ std::optional<std::string_view> object_inside(std::string_view text) {
   return text.substr(begin + 1, end + 1 - begin);
 }
 
-Imported import_recognised(std::string_view text, const std::string& name) {
-  if (text.starts_with("\x1f\x8b")) {
-    throw InputError{name, "is compressed; unpack it first (gunzip -k)"};
-  }
+Imported import_recognised(std::string_view bytes, const std::string& name) {
+  const std::string_view text = without_byte_order_mark(bytes);
   require_text(text, name);
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) throw InputError{name, "is empty"};
@@ -72,6 +84,8 @@ Imported import_recognised(std::string_view text, const std::string& name) {
 
 Imported import_text(std::string_view text, const std::string& name) {
   try {
+    // Once only: there are gzip files that unpack to themselves.
+    if (is_gzip(text)) return import_recognised(gunzipped(text, name, most_bytes), name);
     return import_recognised(text, name);
   } catch (const InputError& error) {
     // A problem may quote the log: `printable` keeps it on one line.
