@@ -1,10 +1,12 @@
 // Reads perftest output (ib_write_bw, ib_read_lat ...): a title, `key : value` twice a line, a
-// header whose names carry the unit, rows. Bandwidth is MiB/sec, or Gb/sec under --report_gbits;
-// latency usec.
+// header whose names carry the unit, rows. Bandwidth is in 2^20 bytes/s, which older releases call
+// MB/sec and newer ones MiB/sec, or Gb/sec under --report_gbits; latency usec.
+// Source  linux-rdma/perftest, src/perftest_parameters.c: format_factor 0x100000 or 125000000
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "calibrate/import/log_lines.hpp"
 #include "sim/input/text.hpp"
@@ -51,9 +53,11 @@ std::string value_behind(std::string_view text, std::string_view key) {
 
 Value value_in(double number, const PerftestColumn& column, const std::string& place) {
   if (column.unit == "usec") return microseconds(number);
+  if (column.unit == "MB/sec") return *rate_of(number, "MiB/sec");
   if (const auto rate = rate_of(number, column.unit)) return *rate;
-  throw InputError{place, fmt::format("expected a column in MiB/sec, Gb/sec or usec, found \"{}\"",
-                                      column.unit)};
+  throw InputError{place,
+                   fmt::format("expected a column in MB/sec, MiB/sec, Gb/sec or usec, found \"{}\"",
+                               column.unit)};
 }
 
 class PerftestReader {
@@ -73,6 +77,7 @@ class PerftestReader {
     if (cells.empty() || text.starts_with("-----")) return;
     if (contains(text, " Test") && (contains(text, " BW ") || contains(text, " Latency "))) {
       quantity_ = quantity_of_title(text);
+      both_ways_ = contains(text, "Bidirectional");
     } else if (text.starts_with("#bytes")) {
       columns_ = header_columns(text);
     } else if (contains(text, " : ") || contains(text, "address:") || text.starts_with("GID")) {
@@ -90,27 +95,55 @@ class PerftestReader {
     const auto average = std::ranges::find_if(columns_, [](const PerftestColumn& each) {
       return each.name == "BW average" || each.name == "t_typical";
     });
-    const auto at = static_cast<std::size_t>(average - columns_.begin());
-    const auto number = at < cells.size() ? to_number(cells[at]) : std::nullopt;
+    const auto number = number_at(average, cells);
     if (average == columns_.end() || !number || *number <= 0) {
       throw InputError{place, "expected a row with an average bandwidth or a typical latency"};
     }
     Sample sample;
     sample.quantity = quantity_;
-    sample.detail = average->name == "t_typical" ? "latency" : "bandwidth";
+    sample.detail = average->name == "t_typical" ? "latency"
+                    : both_ways_                 ? "bandwidth_both_ways"
+                                                 : "bandwidth";
     sample.value = value_in(*number, *average, place);
     sample.size = Bytes{*to_integer(cells.front())};
     sample.ranks = 2;
     sample.count = cells.size() > 1 ? to_integer(cells[1]).value_or(1) : 1;
     sample.software = "perftest";
     sample.place = place;
+    check_messages(sample, cells);
     imported_.samples.push_back(std::move(sample));
+  }
+
+  using Column = std::vector<PerftestColumn>::const_iterator;
+  std::optional<double> number_at(Column column, const std::vector<std::string_view>& cells) const {
+    const auto at = static_cast<std::size_t>(column - columns_.begin());
+    return at < cells.size() ? to_number(cells[at]) : std::nullopt;
+  }
+
+  /// Messages a second times their size must be the rate, or half of it where both directions are
+  /// counted; else a note says so. MsgRate is printed in steps of one message a second.
+  void check_messages(const Sample& sample, const std::vector<std::string_view>& cells) {
+    const auto* rate = std::get_if<Bandwidth>(&sample.value);
+    const Column column =
+        std::ranges::find(columns_.cbegin(), columns_.cend(), "MsgRate", &PerftestColumn::name);
+    const auto millions = number_at(column, cells);
+    if (!rate || !millions || *millions <= 0) return;
+    const double moved = *millions * 1e6 * static_cast<double>(sample.size->count());
+    const double rounding = 0.005 + 1 / (*millions * 1e6);
+    const auto agrees = [&](double times) {
+      return std::abs(rate->count() / (moved * times) - 1) < rounding;
+    };
+    if (agrees(1) || agrees(2)) return;
+    imported_.notes.push_back(fmt::format("{}: {} does not agree with its MsgRate times {} B, {}",
+                                          sample.place, format(sample.value), sample.size->count(),
+                                          format(Value{Bandwidth{moved}})));
   }
 
   const std::string& file_;
   Imported imported_;
   std::vector<PerftestColumn> columns_;
   std::string quantity_ = "rdma", device_;
+  bool both_ways_ = false;
 };
 
 }  // namespace
@@ -130,7 +163,9 @@ Imported read_perftest_json(const Node& root) {
   const bool bits = info.value_or<std::string>("BW_unit", "") == "Gb/sec";
   const double average = results["BW_average"].as<double>();
   if (average <= 0) results["BW_average"].fail_expected("a bandwidth above 0");
-  sample.detail = "bandwidth";
+  sample.detail = contains(info.value_or<std::string>("test", ""), "Bidirectional")
+                      ? "bandwidth_both_ways"
+                      : "bandwidth";
   sample.value = *rate_of(average, bits ? "Gb/sec" : "MiB/sec");
   sample.size = Bytes{results["MsgSize"].integer(1, std::int64_t{1} << 40)};
   sample.count = results["n_iterations"].integer(0, std::int64_t{1} << 60);
