@@ -8,27 +8,9 @@
 #include <string_view>
 
 #include "calibrate/import/import.hpp"
+#include "calibrate/import/nccl_collective.hpp"
 
 namespace orrery::calibrate {
-
-/// "all_reduce" of "all_reduce_perf", "/opt/all_reduce_perf_mpi" or "alltoall_perf".
-std::optional<std::string> nccl_operation(std::string_view program);
-
-/// Infers the number of ranks from the ratio of bus to algorithm bandwidth (all-reduce 2(n-1)/n,
-/// gathers (n-1)/n), each figure rounded to two decimals; nothing if the figures allow several
-/// answers.
-class RanksFromBandwidths {
- public:
-  void add(double algorithm, double bus);
-  std::optional<std::int64_t> ranks(std::string_view operation) const;
-  /// True if this many ranks could have printed these figures.
-  bool allows(std::string_view operation, std::int64_t ranks) const;
-  /// The lower bound of the ratio of bus to algorithm bandwidth, over all rows.
-  double ratio() const { return lowest_; }
-
- private:
-  double lowest_ = 0, highest_ = 1e9;  // bounds of the ratio, over all rows
-};
 
 struct NcclRun {
   std::string operation;

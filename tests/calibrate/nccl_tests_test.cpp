@@ -74,36 +74,21 @@ TEST_CASE("Without a list of ranks the ratio of the bandwidths tells how many th
   CHECK(log.samples.front().quantity == "all_reduce");
   CHECK_FALSE(log.samples.front().nodes);
   REQUIRE(log.notes.size() == 2);
-  CHECK(log.notes[0] == "collective not stated; all_reduce assumed from its bandwidths");
+  CHECK(log.notes[0] == "collective not stated; all_reduce recognised by its columns");
   CHECK(log.notes[1] == "number of ranks not stated; 16 inferred from the ratio of its bandwidths");
 }
 
-/// Rows of equal bandwidths, the factor of a reduce and of an all-reduce of two ranks; `root` is
-/// the column of that name, as the header has it and as the row has it.
-std::string equal_bandwidths(const std::string& names, const std::string& root) {
-  return "# size count type redop " + names +
-         " time algbw busbw error time algbw busbw error\n1073741824 268435456 float sum " + root +
-         " 10737.4 100.00 100.00 0e+00 10737.4 100.00 100.00 0e+00\n";
-}
-
-TEST_CASE("A sum is taken for a reduce by its root, and refused where the log does not say") {
-  const Imported reduce = import_text(equal_bandwidths("root", "0"), "a.log");
-  CHECK(reduce.samples.front().quantity == "reduce");
-  CHECK_FALSE(reduce.samples.front().ranks);
-  CHECK(reduce.notes.front() == "collective not stated; reduce assumed from its root");
-  const Imported two = import_text(equal_bandwidths("root", "-1"), "a.log");
-  CHECK(two.samples.front().quantity == "all_reduce");
-  CHECK(two.samples.front().ranks == 2);
-  // Old releases have no such column.
-  const std::string old = equal_bandwidths("", "");
-  CHECK(refused_log(old) ==
-        "a.log: the log does not name its collective, and bandwidths that are equal are those of a "
-        "reduce and of an all_reduce of two ranks; add the command line, reduce_perf or "
-        "all_reduce_perf with its flags, as the first line");
-  for (const std::string name : {"reduce", "all_reduce"}) {
-    const Imported named = import_text("./build/" + name + "_perf -g 8\n" + old, "a.log");
-    CHECK(named.samples.front().quantity == name);
-  }
+TEST_CASE("Several runs in one log keep their own collectives and ranks") {
+  const std::string second =
+      "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
+      "1073741824 268435456 float none 0 10737.4 100.00 100.00 0 10737.4 100.00 100.00 0\n";
+  const Imported log = import_text(two_nodes + "./broadcast_perf -g 4\n" + second, "a.log");
+  REQUIRE(log.samples.size() == 4);
+  CHECK(log.samples[0].quantity == "all_reduce");
+  CHECK(log.samples[0].ranks == 2);
+  CHECK(log.samples[2].quantity == "broadcast");
+  CHECK_FALSE(log.samples[2].ranks);
+  CHECK(log.facts["runs"].size() == 2);
 }
 
 TEST_CASE("Columns of single iterations are passed over") {
