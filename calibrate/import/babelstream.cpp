@@ -1,5 +1,7 @@
-// Reads BabelStream output, text table or --csv: the best rate of each kernel over arrays of one
-// size.
+// Reads BabelStream output (GPU-STREAM before 2.0), text table or --csv, and the table of
+// McCalpin's STREAM: the best rate of each kernel over arrays of one size. MB are 10^6 bytes in
+// both. Source  UoB-HPC/BabelStream, src/main.cpp of v1.0, v3.3, v4.0 and v5.0; STREAM 5.10,
+// stream.c
 
 #include <fmt/format.h>
 
@@ -20,17 +22,26 @@ Sample stream_sample(std::string_view kernel, Bandwidth best, const std::string&
   return sample;
 }
 
-bool stream_kernel(std::string_view word) {
-  return word == "Copy" || word == "Mul" || word == "Add" || word == "Triad" || word == "Dot" ||
-         word == "Nstream";
+/// "Copy" of a row's first word, with STREAM's colon; nothing for another word.
+std::optional<std::string_view> stream_kernel(std::string_view word) {
+  if (word.ends_with(":")) word.remove_suffix(1);
+  for (const char* known : {"Copy", "Mul", "Add", "Triad", "Dot", "Nstream", "Scale"}) {
+    if (word == known) return word;
+  }
+  return std::nullopt;
 }
 
-/// "MB/s" of max_MB_per_sec or of the table's second column, MiB likewise.
-std::string_view rate_unit(std::string_view header) {
-  const bool binary = contains(header, "MiB");
-  const bool giga = contains(header, "GB") || contains(header, "GiB");
-  if (giga) return contains(header, "GiB") ? "GiB/s" : "GB/s";
-  return binary ? "MiB/s" : "MB/s";
+/// "MB/s" of max_MB_per_sec, max_mbytes_per_sec or of the table's second column, MiB likewise.
+std::string_view rate_unit(std::string_view column) {
+  const std::string header = in_lower_case(column);
+  if (contains(header, "gib")) return "GiB/s";
+  if (contains(header, "gb")) return "GB/s";
+  return contains(header, "mib") ? "MiB/s" : "MB/s";
+}
+
+/// "TITAN Xp" of `Using CUDA device TITAN Xp`.
+std::optional<std::string_view> used_device(std::string_view text) {
+  return text.starts_with("Using ") ? after(text, " device ") : std::nullopt;
 }
 
 void csv_row(const LogLine& line, std::string_view unit, const std::string& file,
@@ -56,47 +67,83 @@ void csv_row(const LogLine& line, std::string_view unit, const std::string& file
   imported.samples.push_back(std::move(sample));
 }
 
-}  // namespace
+class StreamReader {
+ public:
+  explicit StreamReader(const std::string& file) : file_{file} { imported_.file = file; }
 
-Imported read_babelstream(const std::vector<LogLine>& lines, const std::string& file) {
-  Imported imported;
-  imported.file = file;
-  std::string software = "BabelStream", implementation;
-  std::string_view unit = "MB/s";
-  bool csv = false, table = false;
-  for (const LogLine& line : lines) {
+  Imported read(const std::vector<LogLine>& lines) {
+    for (const LogLine& line : lines) {
+      if (!words(line.text).empty()) take(line);
+    }
+    for (Sample& sample : imported_.samples) {
+      sample.software = implementation_.empty() ? software_ : software_ + ", " + implementation_;
+      sample.device = device_;
+    }
+    return std::move(imported_);
+  }
+
+ private:
+  void take(const LogLine& line) {
     const auto cells = words(line.text);
-    if (cells.empty()) continue;
     if (line.text.starts_with("function,num_times")) {
-      csv = true;
-      unit = rate_unit(line.text);
-    } else if (csv) {
-      csv_row(line, unit, file, imported);
+      csv_ = true;
+      unit_ = rate_unit(line.text);
+    } else if (csv_) {
+      csv_row(line, unit_, file_, imported_);
     } else if (cells.front() == "Function" && cells.size() > 1) {
-      table = true;
-      unit = rate_unit(cells[1]);
-    } else if (table && stream_kernel(cells.front()) && cells.size() >= 2) {
-      const auto rate = to_number(cells[1]);
-      if (!rate || *rate <= 0) {
-        throw InputError{place_of(file, line), fmt::format("expected a rate, found {}", cells[1])};
+      table_ = true;
+      if (is_stream_header(line.text)) {
+        software_ = "STREAM";
+      } else {
+        unit_ = rate_unit(cells[1]);
       }
-      imported.samples.push_back(
-          stream_sample(cells.front(), *rate_of(*rate, unit), place_of(file, line)));
-    } else if (const auto version = after(line.text, "Version: ")) {
-      software = "BabelStream " + std::string{*version};
-    } else if (const auto kind = after(line.text, "Implementation: ")) {
-      implementation = *kind;
-    } else if (!table && (contains(line.text, ": ") || line.text.starts_with("Running") ||
-                          line.text == "BabelStream")) {
-      continue;  // sizes and precision in words
-    } else {
-      imported.unknown.push_back({line.number, std::string{line.text}});
+    } else if (table_ && stream_kernel(cells.front()) && cells.size() >= 2) {
+      row(line, cells);
+    } else if (!describe(line.text)) {
+      imported_.unknown.push_back({line.number, std::string{line.text}});
     }
   }
-  for (Sample& sample : imported.samples) {
-    sample.software = implementation.empty() ? software : software + ", " + implementation;
+
+  void row(const LogLine& line, const std::vector<std::string_view>& cells) {
+    const auto rate = to_number(cells[1]);
+    if (!rate || *rate <= 0) {
+      throw InputError{place_of(file_, line), fmt::format("expected a rate, found {}", cells[1])};
+    }
+    imported_.samples.push_back(stream_sample(*stream_kernel(cells.front()), *rate_of(*rate, unit_),
+                                              place_of(file_, line)));
   }
-  return imported;
+
+  /// True for what is printed around the table: versions, devices, and sizes in words.
+  bool describe(std::string_view text) {
+    if (const auto version = after(text, "Version: ")) {
+      software_ = "BabelStream " + std::string{*version};
+    } else if (const auto kind = after(text, "Implementation: ")) {
+      implementation_ = *kind;
+    } else if (const auto device = used_device(text)) {
+      device_ = *device;
+    } else {
+      return text == "BabelStream" || text == "GPU-STREAM" || text.starts_with("-----") ||
+             text.starts_with("STREAM version") || (!table_ && text.starts_with("Running")) ||
+             (!table_ && contains(text, ": "));
+    }
+    return true;
+  }
+
+  const std::string& file_;
+  Imported imported_;
+  std::string software_ = "BabelStream", implementation_, device_;
+  std::string_view unit_ = "MB/s";
+  bool csv_ = false, table_ = false;
+};
+
+}  // namespace
+
+bool is_stream_header(std::string_view line) {
+  return line.starts_with("Function") && contains(line, "Rate") && contains(line, "MB/s");
+}
+
+Imported read_stream(const std::vector<LogLine>& lines, const std::string& file) {
+  return StreamReader{file}.read(lines);
 }
 
 }  // namespace orrery::calibrate

@@ -14,11 +14,12 @@ bool has_all(const Json& json, std::initializer_list<const char*> keys) {
 }
 
 bool is_babelstream(std::string_view line) {
-  const bool table = line.starts_with("Function") && contains(line, "B/s");
+  const bool rates = contains(line, "B/s") || contains(line, "Bytes/sec");
+  const bool table = line.starts_with("Function") && rates && !is_stream_header(line);
   return table || line.starts_with("function,num_times");
 }
 
-constexpr std::array<Importer, 9> known_importers{{
+constexpr std::array<Importer, 10> known_importers{{
     {.name = "nccl-tests",
      .title = "nccl-tests (text or JSON)",
      .is_line =
@@ -26,6 +27,8 @@ constexpr std::array<Importer, 9> known_importers{{
      .read_lines = read_nccl_tests},
     {.name = "NCCL debug log",
      .title = "NCCL_DEBUG=INFO",
+     .content = "communicators (their channels) or choices of an algorithm (NCCL_DEBUG_SUBSYS="
+                "INIT,GRAPH,TUNING)",
      .is_text = [](std::string_view text) { return contains(text, "NCCL INFO"); },
      .read_lines = read_nccl_log},
     {.name = "OSU",
@@ -46,9 +49,11 @@ constexpr std::array<Importer, 9> known_importers{{
     {.name = "BabelStream",
      .title = "BabelStream",
      .is_line = is_babelstream,
-     .read_lines = read_babelstream},
+     .read_lines = read_stream},
+    {.name = "STREAM", .title = "STREAM", .is_line = is_stream_header, .read_lines = read_stream},
     {.name = "Kineto",
      .title = "Kineto",
+     .content = "kernels that ran on a device",
      .is_document = [](const Json& json) { return json.contains("traceEvents"); },
      .read_document = read_kineto},
     {.name = "perftest JSON",

@@ -38,12 +38,15 @@ Time microseconds(double value);
 /// unit.
 std::optional<Bandwidth> rate_of(double value, std::string_view unit);
 
+/// The header of STREAM's table, `Function    Best Rate MB/s  Avg time ...`, not of BabelStream's.
+bool is_stream_header(std::string_view line);
+
 // The readers, one file each. `lines` are those of the whole log.
 Imported read_nccl_tests(const std::vector<LogLine>& lines, const std::string& file);
 Imported read_nccl_log(const std::vector<LogLine>& lines, const std::string& file);
 Imported read_osu(const std::vector<LogLine>& lines, const std::string& file);
 Imported read_perftest(const std::vector<LogLine>& lines, const std::string& file);
-Imported read_babelstream(const std::vector<LogLine>& lines, const std::string& file);
+Imported read_stream(const std::vector<LogLine>& lines, const std::string& file);
 Imported read_nccl_tests_json(const Node& root);
 Imported read_perftest_json(const Node& root);
 Imported read_fio(const Node& root);

@@ -37,8 +37,8 @@ def calibrate(
 ) -> Calibration:
     """Measures this machine, or imports others' logs, into a cluster profile: `orrery calibrate`.
 
-    logs            of nccl-tests, NCCL, OSU, perftest, fio, BabelStream, Kineto: imported, and
-                    nothing is measured; `cluster` names the measured cluster
+    logs            of nccl-tests, NCCL, OSU, perftest, fio, BabelStream, STREAM, Kineto: imported,
+                    and nothing is measured; `cluster` names the measured cluster
     backend         "cpu" or "cuda"
     budget          the time that measuring takes
     ranks, fabric   on the CPU: numbers of concurrent ranks, and "tcp" or "threads" between them;

@@ -92,7 +92,7 @@ void add_calibrate(CLI::App& application, int& exit_code) {
   const auto flags = std::make_shared<CalibrateFlags>();
   calibrate::CalibrateRequest& asked = flags->asked;
   command.add_option("--import", flags->imported.logs,
-                     "Logs: nccl-tests, NCCL, OSU, perftest, fio, BabelStream, Kineto");
+                     "Logs: nccl-tests, NCCL, OSU, perftest, fio, BabelStream, STREAM, Kineto");
   command.add_option("--backend", asked.backend, "What to measure: cpu (default), cuda");
   command.add_option("--budget", flags->budget, "Time for measuring (60s)");
   command.add_option("--ranks", asked.ranks, "Numbers of concurrent ranks to measure with (1,2)")
