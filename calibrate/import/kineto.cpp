@@ -1,7 +1,8 @@
 // Reads PyTorch profiler traces (Kineto's Chrome JSON): kernel and collective times, and how much
 // slower a kernel runs while a collective runs. Times come from the device's own events, never from
 // cpu_op. A collective's time includes its wait for the slowest rank: the minimum over the ranks'
-// traces is the transfer. The LL in an NCCL kernel's name is not the protocol that ran.
+// traces is the transfer. Traces from before PyTorch 2.2 have no `Collective name`: the collective,
+// algorithm and protocol are read from the kernel's name.
 
 #include <fmt/format.h>
 
@@ -9,6 +10,7 @@
 #include <map>
 #include <tuple>
 
+#include "calibrate/import/kineto_names.hpp"
 #include "calibrate/import/log_lines.hpp"
 #include "sim/statistics.hpp"
 
@@ -106,16 +108,6 @@ std::optional<std::int64_t> element_bytes(const std::string& type) {
   return std::nullopt;
 }
 
-std::string collective_named(const std::string& written) {
-  std::string name = in_lower_case(written);
-  if (contains(name, "reduce_scatter")) return "reduce_scatter";
-  if (contains(name, "allreduce")) return "all_reduce";
-  if (contains(name, "allgather") || contains(name, "all_gather")) return "all_gather";
-  if (contains(name, "all_to_all") || contains(name, "alltoall")) return "all_to_all";
-  if (contains(name, "broadcast")) return "broadcast";
-  return name;
-}
-
 /// The sample of one collective's event; size as nccl-tests counts it.
 Sample collective_sample(const KernelEvent& kernel, const std::string& file) {
   Sample sample;
@@ -123,6 +115,7 @@ Sample collective_sample(const KernelEvent& kernel, const std::string& file) {
   sample.detail = kernel.name;
   sample.value = microseconds(kernel.duration);
   sample.place = fmt::format("{}:/traceEvents/{}", file, kernel.index);
+  if (const auto named = named_by_kernel(kernel.name)) sample.quantity = named->collective;
   if (!kernel.arguments) return sample;
   const Json& arguments = *kernel.arguments;
   const auto name = arguments.find("Collective name");
@@ -247,11 +240,41 @@ class KinetoReader {
     imported_.facts["nccl_kernels"] = collectives;
     imported_.facts["nccl_us"] = nccl;
     imported_.facts["nccl_kernels_with_collective_name"] = named;
-    if (kernels_.empty()) imported_.notes.push_back("no kernel ran on a device in this trace");
-    if (named < collectives) {
-      imported_.notes.push_back(fmt::format("{} of {} NCCL kernels do not name their collective",
-                                            collectives - named, collectives));
+    if (named < collectives) name_by_kernels(collectives);
+  }
+
+  /// Reports the collectives whose events lack `Collective name`, by the names of their kernels.
+  void name_by_kernels(std::int64_t collectives) {
+    std::map<std::tuple<std::string, std::string, std::string>, std::int64_t> kinds;
+    std::int64_t unnamed = 0, by_kernel = 0;
+    for (const KernelEvent& kernel : kernels_) {
+      const bool named = kernel.arguments && kernel.arguments->contains("Collective name");
+      if (!kernel.collective || named) continue;
+      ++unnamed;
+      const auto own = named_by_kernel(kernel.name);
+      if (!own) continue;
+      ++by_kernel;
+      ++kinds[{own->collective, own->algorithm, own->protocol}];
     }
+    Json rows = Json::array();
+    const auto known = [](const std::string& word) { return word.empty() ? Json{} : Json(word); };
+    for (const auto& [kind, count] : kinds) {
+      rows.push_back({{"collective", std::get<0>(kind)},
+                      {"algorithm", known(std::get<1>(kind))},
+                      {"protocol", known(std::get<2>(kind))},
+                      {"count", count}});
+    }
+    imported_.facts["named_by_kernel"] = std::move(rows);
+    const auto note = [&](std::int64_t count, const char* what) {
+      if (count > 0) {
+        imported_.notes.push_back(
+            fmt::format("{} of {} NCCL kernels {}", count, collectives, what));
+      }
+    };
+    note(by_kernel,
+         "state their collective, algorithm and protocol in the kernel's name only: their size and "
+         "number of ranks are missing");
+    note(unnamed - by_kernel, "do not name their collective");
   }
 
   void add(Sample sample) {
