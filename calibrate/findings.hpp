@@ -122,6 +122,9 @@ struct CalibratedProfile {
 /// Errors  no GEMM measured: ContractError
 CalibratedProfile make_profile(const Findings& findings, Json software);
 
+/// Whether a sample is a point of a table of collectives: an out-of-place time of an operation that
+/// plans use, with its size and number of ranks.
+bool in_collective_table(const Sample& sample);
 /// Tables of imported collectives: out-of-place times with a known number of ranks; the median if a
 /// size was measured several times.
 std::vector<hardware::CollectiveTable> collective_tables(const std::vector<Sample>& samples);

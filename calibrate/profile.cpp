@@ -156,17 +156,21 @@ CalibratedProfile make_profile(const Findings& findings, Json software) {
   return profile;
 }
 
+bool in_collective_table(const Sample& sample) {
+  const Time* time = std::get_if<Time>(&sample.value);
+  const auto& known = hardware::measured_operations;
+  const bool collective = std::ranges::find(known, sample.quantity) != known.end();
+  return collective && time && *time >= Time{1} && sample.size && *sample.size >= Bytes{1} &&
+         sample.ranks && *sample.ranks >= 2 && sample.detail != "in_place";
+}
+
 std::vector<CollectiveTable> collective_tables(const std::vector<Sample>& samples) {
   using Key = std::tuple<std::string, std::int64_t, std::int64_t>;
   std::map<Key, std::map<std::int64_t, std::vector<double>>> found;
   for (const Sample& sample : samples) {
-    const Time* time = std::get_if<Time>(&sample.value);
-    const auto& known = hardware::measured_operations;
-    const bool collective = std::ranges::find(known, sample.quantity) != known.end();
-    if (!time || !collective || !sample.size || !sample.ranks || *sample.ranks < 2) continue;
-    if (sample.detail == "in_place" || *time < Time{1} || *sample.size < Bytes{1}) continue;
+    if (!in_collective_table(sample)) continue;
     found[{sample.quantity, *sample.ranks, sample.nodes.value_or(1)}][sample.size->count()]
-        .push_back(static_cast<double>(time->count()));
+        .push_back(static_cast<double>(std::get<Time>(sample.value).count()));
   }
   std::vector<CollectiveTable> tables;
   for (const auto& [key, sizes] : found) {

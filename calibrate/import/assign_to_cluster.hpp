@@ -9,7 +9,8 @@ namespace orrery::calibrate {
 /// Checks a log's GPUs, and sets the number of nodes of its collectives if it does not list all
 /// hosts: the fewest that hold its ranks. Adds a note for each assumption.
 /// Errors  GPUs that the cluster does not have: `nccl.log: measured on NVIDIA H100 80GB HBM3
-///         (h100-sxm-80gb), the cluster has a100-sxm-80gb; accepted: ...`
+///         (h100-sxm-80gb), the cluster has a100-sxm-80gb; accepted: ...`; more ranks or nodes
+///         than it has
 void assign_to_cluster(const hardware::Cluster& cluster, Imported& log);
 
 }  // namespace orrery::calibrate

@@ -8,6 +8,7 @@
 
 #include "calibrate/calibrate.hpp"
 #include "calibrate/import/assign_to_cluster.hpp"
+#include "calibrate/import/effects.hpp"
 #include "calibrate/output.hpp"
 #include "hardware/catalogue.hpp"
 #include "sim/input/text.hpp"
@@ -17,9 +18,24 @@ namespace orrery::calibrate {
 
 namespace {
 
+/// "imported from a.log b.log".
+std::string source_of(const ImportRequest& request) {
+  std::string source = "imported from";
+  for (const std::string& log : request.logs) {
+    source += " " + std::filesystem::path{log}.filename().string();
+  }
+  return source;
+}
+
+/// Whether a cluster has a network whose NICs' rate can be set.
+bool has_nics(const Json& cluster) {
+  return cluster.contains("fabric") && cluster["fabric"].contains("bandwidth");
+}
+
 /// The cluster with the imported tables in place of its own, or the tables alone.
 Json imported_profile(const ImportRequest& request, Json profile,
-                      const std::vector<Sample>& samples) {
+                      const std::vector<Sample>& samples, const std::vector<NicRate>& nics) {
+  const std::string source = source_of(request);
   const auto tables = collective_tables(samples);
   if (!tables.empty()) profile["measured_collectives"] = to_json(tables);
   for (const auto& sample : samples) {
@@ -28,15 +44,33 @@ Json imported_profile(const ImportRequest& request, Json profile,
       continue;
     profile["storage"][sample.quantity.substr(8)] = fmt::format("{} B/s", rate->count());
   }
-  std::string source = "imported from";
-  for (const std::string& log : request.logs) {
-    source += " " + std::filesystem::path{log}.filename().string();
+  const auto nic = usual_nic_rate(nics);
+  if (nic && has_nics(profile)) {
+    profile["fabric"]["bandwidth"] = fmt::format("{} B/s", nic->count());
+    profile["fabric"]["sources"]["/bandwidth"] = source;
   }
   if (profile.contains("measured_collectives")) {
     profile["sources"]["/measured_collectives"] = source;
   }
   if (profile.contains("storage")) profile["sources"]["/storage"] = source;
   return profile;
+}
+
+/// What holds for all logs together.
+std::vector<std::string> notes_of(const ImportRequest& request, const ImportAnswer& answer,
+                                  const std::vector<NicRate>& nics) {
+  std::vector<std::string> notes = slow_nics(nics);
+  const bool sets_nics = has_nics(request.cluster);
+  const auto nic = usual_nic_rate(nics);
+  if (nic && sets_nics) {
+    notes.push_back(fmt::format("the cluster's NICs: {} by perftest in place of {}",
+                                format(Value{*nic}),
+                                request.cluster["fabric"]["bandwidth"].get<std::string>()));
+  }
+  for (std::string& each : unpriced_samples(answer.samples, sets_nics)) {
+    notes.push_back(std::move(each));
+  }
+  return notes;
 }
 
 Json unknown_json(const Imported& log) {
@@ -91,7 +125,9 @@ ImportAnswer import_logs(const ImportRequest& request) {
         {fmt::format("{} {} ranks {} nodes", table.operation, table.ranks, table.nodes),
          table.times.points().size(), interpolation_error_pct(table.times)});
   }
-  answer.profile = imported_profile(request, cluster.json(), answer.samples);
+  const std::vector<NicRate> nics = nic_rates(answer.logs);
+  answer.profile = imported_profile(request, cluster.json(), answer.samples, nics);
+  answer.notes = notes_of(request, answer, nics);
   if (!request.out) return answer;
   const Json json = to_json(request, answer);
   write_json(*request.out, answer.profile);
@@ -115,12 +151,14 @@ Json to_json(const ImportRequest& request, const ImportAnswer& answer) {
   return {{"profile", or_null(request.out)},
           {"samples", std::move(rows)},
           {"curves", to_json(answer.curves)},
+          {"notes", answer.notes},
           {"logs", std::move(logs)}};
 }
 
 std::string table_of(const ImportRequest& request, const ImportAnswer& answer) {
   std::string text;
   for (const Imported& log : answer.logs) text += import_report(log);
+  for (const std::string& note : answer.notes) text += "note: " + printable(note) + "\n";
   if (!request.out) return text;
   return text + fmt::format("wrote {} and its samples{}\n", *request.out,
                             !request.cluster.empty()

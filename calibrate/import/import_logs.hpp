@@ -21,11 +21,13 @@ struct ImportAnswer {
   std::vector<Imported> logs;
   std::vector<Sample> samples;      // of all logs
   std::vector<FittedCurve> curves;  // tables of collectives
+  std::vector<std::string> notes;   // of all logs: NICs that differ, samples that price nothing
   Json profile;                     // the cluster with the tables, or the tables alone
 };
 
-/// Errors  a log or a cluster that cannot be read, GPUs that the cluster does not have: InputError;
-///         --out: OutputError
+/// Errors  a log or a cluster that cannot be read, a log without a measurement, GPUs that the
+/// cluster
+///         does not have, more ranks than it has: InputError; --out: OutputError
 ImportAnswer import_logs(const ImportRequest& request);
 
 /// What `calibrate --import --json` prints.

@@ -1,6 +1,7 @@
-// Logs of OSU, perftest, fio, BabelStream, Kineto and NCCL itself.
+// Logs of OSU, perftest, fio, BabelStream and STREAM, and what holds for all formats.
 #include <catch2/catch.hpp>
 
+#include "sim/output/gzip.hpp"
 #include "tests/calibrate/refusal.hpp"
 
 namespace orrery::calibrate {
@@ -43,6 +44,9 @@ TEST_CASE("OSU results that failed validation or have no value are refused") {
         "a.log:line 1: unknown OSU benchmark: # OSU MPI Juggling Test v7.5");
 }
 
+const std::string header_of_nccl_tests =
+    "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n";
+
 constexpr const char* perftest_head =
     "---------------------------------------------------------------------------------------\n"
     "                    RDMA_Write BW Test\n"
@@ -70,6 +74,24 @@ TEST_CASE("perftest's unit stands in its header: Gb is bits, MiB is 2^20 bytes")
           " 65536      5000             0.00               1000.00\t\t   0.016\n",
       "a.log");
   CHECK(rate_of(binary.samples.front()) == Approx(1000.0 * 1048576));
+}
+
+TEST_CASE("perftest's MB are 2^20 bytes, as the rate of its messages shows") {
+  const std::string header =
+      " #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n";
+  // 100 messages a second of 2^20 bytes are 100 x 2^20 B/s.
+  const Imported log =
+      import_text(perftest_head + header + " 1048576 1000 100.00 100.00 0.000100\n", "a.log");
+  CHECK(rate_of(log.samples.front()) == Approx(100.0 * 1048576));
+  CHECK(log.notes.empty());
+  // Both directions count twice the messages of one.
+  CHECK(import_text(perftest_head + header + " 1048576 1000 0.00 200.00 0.000100\n", "a.log")
+            .notes.empty());
+  const Imported odd =
+      import_text(perftest_head + header + " 1048576 1000 0.00 130.00 0.000100\n", "a.log");
+  REQUIRE(odd.notes.size() == 1);
+  CHECK(odd.notes.front() ==
+        "a.log:line 7: 136 MB/s does not agree with its MsgRate times 1048576 B, 105 MB/s");
 }
 
 TEST_CASE("perftest's latency is the typical one") {
@@ -114,6 +136,63 @@ TEST_CASE("fio's JSON is found inside its text, and failed jobs are refused") {
   CHECK(refused_log(failed) == "a.log:/jobs/0/error: the job failed: it is not imported");
 }
 
+TEST_CASE("fio's block size is the job's, or that of all jobs, for each direction") {
+  const auto size = [](const std::string& job, const std::string& global) {
+    std::string text = fio_job;
+    text.replace(text.find("\"bs\": \"1M\""), 10, job);
+    text.insert(1, "\"global options\": {" + global + "},");
+    return import_text(text, "a.json").samples.front().size;
+  };
+  CHECK(size("", R"("bs": "4096B")") == Bytes{4096});
+  CHECK(size(R"("bs": "256k")", R"("bs": "4k")") == 256_KiB);
+  CHECK(size(R"("bs": "4k,16k")", "") == 16_KiB);  // the job writes
+  CHECK(size(R"("bs": "4Ki")", "") == std::nullopt);
+  // Two files of one job are two equal keys.
+  CHECK(size(R"("filename": "a", "filename": "b", "bs": "4k")", "") == 4_KiB);
+}
+
+TEST_CASE("A byte order mark before a log of any format does not change what is read") {
+  const std::string mark = "\xEF\xBB\xBF";
+  const std::string osu = "# OSU MPI Bandwidth Test v5.7.1\n# Size Bandwidth (MB/s)\n1 0.19\n";
+  for (const std::string& text : {osu, std::string{fio_job}}) {
+    CHECK(import_text(mark + text, "a.log").samples.size() ==
+          import_text(text, "a.log").samples.size());
+  }
+  CHECK(refused_log("\xFF\xFE#") ==
+        "a.log: is UTF-16; save it as UTF-8 (iconv -f UTF-16 -t UTF-8)");
+}
+
+TEST_CASE("BabelStream of all releases and STREAM count 10^6 bytes to the MB") {
+  const std::string old =
+      "GPU-STREAM\nVersion: 0.9\nImplementation: CUDA\nRunning kernels 100 times\n"
+      "Using CUDA device TITAN Xp\nFunction    MBytes/sec  Min (sec)   Max         Average\n"
+      "Copy        433182.244  0.00124     0.00128     0.00125\n";
+  const Imported babel = import_text(old, "a.txt");
+  REQUIRE(babel.samples.size() == 1);
+  CHECK(babel.format == "BabelStream");
+  CHECK(rate_of(babel.samples[0]) == Approx(433182.244e6));
+  CHECK(babel.samples[0].device == "TITAN Xp");
+  CHECK(babel.unknown.empty());
+  const Imported csv = import_text(
+      "function,num_times,n_elements,sizeof,max_mibytes_per_sec,min_runtime,max_runtime,avg_"
+      "runtime\n"
+      "Copy,20,1000,8,100,0.1,0.2,0.3\n",
+      "a.csv");
+  CHECK(rate_of(csv.samples.front()) == Approx(100.0 * 1048576));
+
+  const Imported stream = import_text(
+      "-----\nSTREAM version $Revision: 5.10 $\n-----\n"
+      "Function    Best Rate MB/s  Avg time     Min time     Max time\n"
+      "Copy:          342008.3     0.018755     0.018713     0.018895\n"
+      "Scale:         342409.6     0.018737     0.018691     0.018802\n",
+      "a.log");
+  CHECK(stream.format == "STREAM");
+  REQUIRE(stream.samples.size() == 2);
+  CHECK(stream.samples[0].detail == "Copy");
+  CHECK(stream.samples[0].software == "STREAM");
+  CHECK(rate_of(stream.samples[1]) == Approx(342409.6e6));
+}
+
 TEST_CASE("BabelStream reads alike as table and as CSV") {
   const Imported table = import_text(
       "BabelStream\nVersion: 5.0\nImplementation: OpenMP\nRunning  Classic kernels 20 times\n"
@@ -137,88 +216,47 @@ TEST_CASE("BabelStream reads alike as table and as CSV") {
         "a.log:line 2: expected function,num_times,n_elements,sizeof,max rate and 3 times");
 }
 
-/// Kernels "k" of 10 us alone and 15 us under an all-reduce that runs from 100 to 200 us.
-std::string overlapped_trace() {
-  std::string events =
-      R"({"ph":"X","cat":"cpu_op","name":"aten::mm","ts":0,"dur":900},)"
-      R"({"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce","ts":100,"dur":100,)"
-      R"("args":{"device":0,"Collective name":"allreduce","Group size":8,"dtype":"Float",)"
-      R"("In msg nelems":1024,"Out msg nelems":1024}})";
-  for (const int begin : {0, 20, 40, 300}) {
-    events += R"(,{"ph":"X","cat":"kernel","name":"k","ts":)" + std::to_string(begin) +
-              R"(,"dur":10,"args":{"device":0,"grid":[1,1,1],"block":[64,1,1]}})";
-  }
-  for (const int begin : {110, 130, 150}) {
-    events += R"(,{"ph":"X","cat":"kernel","name":"k","ts":)" + std::to_string(begin) +
-              R"(,"dur":15,"args":{"device":0,"grid":[1,1,1],"block":[64,1,1]}})";
-  }
-  // Half under it: neither alone nor covered.
-  events += R"(,{"ph":"X","cat":"kernel","name":"k","ts":195,"dur":12,)"
-            R"("args":{"device":0,"grid":[1,1,1],"block":[64,1,1]}})";
-  return R"({"schemaVersion":1,"deviceProperties":[{"name":"NVIDIA H100"}],)"
-         R"("distributedInfo":{"rank":0,"world_size":8,"nccl_version":"2.27.5"},"traceEvents":[)" +
-         events + "]}";
+TEST_CASE("A log without a measurement is refused, whatever its format") {
+  const std::string cases[][2] = {
+      {"n1:1:1 [0] NCCL INFO Using network IB\n",
+       "a.log: no measurement found (format: NCCL debug log); expected communicators "
+       "(their channels) or choices of an algorithm (NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING)"},
+      {"# OSU MPI Bandwidth Test v7.5\n# Size Bandwidth (MB/s)\n",
+       "a.log: no measurement found (format: OSU); expected rows of results"},
+      {"Function    MB/s  Min (sec)\nCopied 12\n",
+       "a.log: no measurement found (format: BabelStream, 1 lines not understood); "
+       "expected rows of results"},
+      {"Function    Best Rate MB/s  Avg time\n",
+       "a.log: no measurement found (format: STREAM); expected rows of results"},
+      {" #bytes #iterations BW average[MB/sec]\n",
+       "a.log: no measurement found (format: perftest); expected rows of results"},
+      {R"({"traceEvents":[{"ph":"X","cat":"cpu_op","name":"aten::mm","ts":0,"dur":1}]})",
+       "a.log: no measurement found (format: Kineto); expected kernels that ran on a "
+       "device"},
+      {header_of_nccl_tests + "0 0 float sum -1 15.51 0.00 0.00 0 15.52 0.00 0.00 0\n",
+       "a.log: no measurement found (format: nccl-tests); expected rows of results"}};
+  for (const auto& each : cases) CHECK(refused_log(each[0]) == each[1]);
 }
 
-TEST_CASE("A trace gives kernels, collectives and how much one slows the other") {
-  const Imported log = import_text(overlapped_trace(), "t.json");
-  REQUIRE(log.samples.size() == 3);
-  const Sample& collective = log.samples[0];
-  CHECK(collective.quantity == "all_reduce");
-  CHECK(collective.size == 4096_B);
-  CHECK(collective.ranks == 8);
-  CHECK(std::get<Time>(collective.value) == 100_us);
-  CHECK(collective.software == "PyTorch profiler, NCCL 2.27.5");
-  CHECK(log.samples[1].quantity == "kernel");
-  CHECK(log.samples[1].detail == "k [1,1,1][64,1,1]");
-  CHECK(std::get<Time>(log.samples[1].value) == 10_us);
-  CHECK(log.samples[1].count == 8);
-  CHECK(log.samples[2].quantity == "overlap_slowdown");
-  CHECK(std::get<double>(log.samples[2].value) == 1.5);
-  CHECK(log.samples[2].count == 3);
-  CHECK(log.facts["kernels"] == 9);
-  CHECK(log.facts["kernel_us"] == 197.0);  // 100 + 4 * 10 + 3 * 15 + 12
-  CHECK(log.facts["nccl_kernels_with_collective_name"] == 1);
-}
-
-TEST_CASE("NCCL's own log tells rings, channels and what was chosen") {
-  const Imported log = import_text(
-      "job starts\n"
-      "NCCL version 2.27.5+cuda12.6\n"
-      "n1:63120:63191 [0] NCCL INFO Channel 00/02 :    0   1   2   3\n"
-      "n1:63120:63191 [0] NCCL INFO Channel 01/02 :    0   1   3   2\n"
-      "n1:63120:63191 [0] NCCL INFO Trees [0] 1/-1/-1->0->-1 [1] 2/-1/-1->0->3\n"
-      "n1:63122:63194 [2] NCCL INFO Channel 00 : 2[88000] -> 3[8a000] via P2P/IPC\n"
-      "n1:63120:63191 [0] NCCL INFO 2 coll channels, 4 p2p channels, 2 p2p channels per peer\n"
-      "n1:63120:63191 [0] NCCL INFO comm 0x1 rank 0 nranks 4 cudaDev 0 busId 1a000 - Init "
-      "COMPLETE\n"
-      "n1:63120:63191 [0] NCCL INFO AllReduce: 8388608 Bytes -> Algo 1 proto 2 time 93.5\n",
-      "a.log");
-  CHECK(log.format == "NCCL debug log");
-  CHECK(log.facts["version"] == "2.27.5+cuda12.6");
-  CHECK(log.facts["ranks"] == 4);
-  CHECK(log.facts["channels"] == 2);
-  CHECK(log.facts["rings"].dump() == "[[0,1,2,3],[0,1,3,2]]");
-  CHECK(log.facts["trees"] == 2);
-  CHECK(log.facts["transports"]["P2P/IPC"] == 1);
-  CHECK(log.facts["chosen"][0]["algorithm"] == "ring");
-  CHECK(log.facts["chosen"][0]["protocol"] == "simple");
-  CHECK(log.facts["chosen"][0]["bytes"] == 8388608);
-  REQUIRE(log.samples.size() == 1);
-  CHECK(std::get<double>(log.samples.front().value) == 2);
-  REQUIRE(log.unknown.size() == 1);
-  CHECK(log.unknown.front().text == "job starts");
+TEST_CASE("A log that gzip packed reads as its text") {
+  std::string packed;
+  GzipWriter writer{[&](std::string_view piece) { packed += piece; }};
+  writer.write(fio_job);
+  writer.finish();
+  CHECK(import_text(packed, "a.json.gz").samples.size() == 3);
+  CHECK(refused_log(packed.substr(0, packed.size() / 2)) ==
+        "a.log: is damaged: gzip cannot unpack it to its end");
 }
 
 TEST_CASE("What is no log is refused in one line") {
   CHECK(refused_log("") == "a.log: is empty");
   CHECK(refused_log("hello\n") ==
         "a.log: unknown log format; known: nccl-tests (text or JSON), NCCL_DEBUG=INFO, OSU, "
-        "perftest, fio JSON, BabelStream, Kineto");
+        "perftest, fio JSON, BabelStream, STREAM, Kineto");
   CHECK(refused_log("{\"a\": 1}") ==
         "a.log: unknown log format; known: nccl-tests (text or JSON), NCCL_DEBUG=INFO, OSU, "
-        "perftest, fio JSON, BabelStream, Kineto");
-  CHECK(refused_log("\x1f\x8b\x08") == "a.log: is compressed; unpack it first (gunzip -k)");
+        "perftest, fio JSON, BabelStream, STREAM, Kineto");
+  CHECK(refused_log("\x1f\x8b\x08") == "a.log: is damaged: gzip cannot unpack it to its end");
 }
 
 TEST_CASE("JSON deeper than the limit is refused before it is built") {

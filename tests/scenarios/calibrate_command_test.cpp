@@ -56,6 +56,88 @@ TEST_CASE("A log of other GPUs than the cluster's is refused") {
             "accepted: a --cluster of the GPUs that were measured");
 }
 
+/// perftest's table for one NIC.
+std::string perftest_log(const std::string& device, const std::string& gigabits) {
+  return "                    RDMA_Write BW Test\n Device         : " + device +
+         "\n #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
+         " 65536      5000             0.00               " +
+         gigabits + "\t\t   0.000000\n";
+}
+
+TEST_CASE("perftest's logs set the NICs' rate, and name the NIC that differs") {
+  const Scratch scratch;
+  std::string logs;
+  for (int nic = 0; nic < 8; ++nic) {
+    const std::string device = "mlx5_" + std::to_string(nic);
+    logs += " " + scratch.write(device + ".log", perftest_log(device, nic == 5 ? "193.1" : "394"));
+  }
+  const std::string profile = scratch.path("nic.json");
+  const Ran ran =
+      orrery("calibrate --import" + logs + " --cluster 'dgx-h100 x 8' --out " + profile);
+  REQUIRE(ran.exit_code == 0);
+  CHECK(ran.out.find("note: NIC mlx5_5: 24.1 GB/s, 2.04 times slower than the median of 8 NICs, "
+                     "49.2 GB/s; in a scenario: {\"kind\": \"nic\", \"at\": \"nodeN/nicM\", "
+                     "\"rate\": 0.49} in /perturbations\n") != std::string::npos);
+  CHECK(ran.out.find("price") == std::string::npos);
+  CHECK(ran.out.find("assumed") == std::string::npos);  // a NIC's name is no GPU's
+  const Json written = Json::parse(scratch.read("nic.json"));
+  CHECK(written["fabric"]["bandwidth"] == "49250000000 B/s");
+  CHECK(written["fabric"]["sources"]["/bandwidth"].get<std::string>().rfind("imported from ", 0) ==
+        0);
+  // The rate is in the predictions: half of it makes a step between nodes slower.
+  const auto step = [&](const std::string& cluster) {
+    const Ran run = orrery("simulate --json --model llama3-8b --cluster " + cluster +
+                           " --plan zero=3,global_batch=64,seq_len=4096");
+    INFO(run.error);
+    return Json::parse(run.out)["step_time_s"].get<double>();
+  };
+  std::string slow = scratch.write("slow.log", perftest_log("mlx5_5", "193.1"));
+  const std::string halved = scratch.path("halved.json");
+  REQUIRE(orrery("calibrate --import " + slow + " --cluster 'dgx-h100 x 8' --out " + halved)
+              .exit_code == 0);
+  CHECK(step(halved) > 1.05 * step(profile));
+  CHECK(orrery("calibrate --import " + slow)
+            .out.find("samples that price nothing: rdma_write (1); no --cluster states NICs whose "
+                      "rate they would set") != std::string::npos);
+}
+
+TEST_CASE("Samples that price nothing are named with the reason") {
+  const Scratch scratch;
+  const std::string trace = scratch.write(
+      "t.json",
+      R"({"traceEvents":[{"ph":"X","cat":"kernel","name":"gemm","ts":0,"dur":5},)"
+      R"({"ph":"X","cat":"kernel","name":"ncclKernel_AllReduce_RING_LL","ts":9,"dur":5}]})");
+  const Ran ran = orrery("calibrate --import " + trace + " --json");
+  REQUIRE(ran.exit_code == 0);
+  CHECK(Json::parse(ran.out)["notes"] ==
+        Json{"samples that price nothing: all_reduce (1); its number of ranks is not known",
+             "samples that price nothing: kernel (1); no cost model reads the kernels of a trace; "
+             "`orrery calibrate` measures GEMMs, attention and overlap"});
+}
+
+TEST_CASE("A log without a measurement writes no profile") {
+  const Scratch scratch;
+  const std::string log = scratch.write("a.log", "n:1:1 [0] NCCL INFO Using network IB\n");
+  const std::string profile = scratch.path("profile.json");
+  const std::string good = scratch.write("good.log", log_text);
+  CHECK(refused_line("calibrate --import " + good + " " + log + " --out " + profile)
+            .find("no measurement found") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(profile));
+}
+
+TEST_CASE("A log of more ranks than the cluster has is refused") {
+  const Scratch scratch;
+  const std::string log = scratch.write(
+      "a.log",
+      "# Collective test starting: all_reduce_perf\n"
+      "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
+      "1073741824 268435456 float sum -1 10000.00 107.37 201.33 0 10000.00 107.37 201.33 0\n");
+  CHECK(refused_line("calibrate --import " + log + " --cluster dgx-h100") ==
+        log +
+            ": measured on 16 ranks, the cluster has 8 GPUs on 1 node; accepted: a --cluster that "
+            "was measured, such as 'dgx-h100 x 2'");
+}
+
 TEST_CASE("An imported table that prices nothing of a plan says so") {
   const Scratch scratch;
   const std::string log = scratch.write("a.log", log_text);
@@ -144,7 +226,7 @@ TEST_CASE("What calibrate cannot do is reported in one line") {
   CHECK(refused_line("calibrate --import " + wrong) ==
         wrong +
             ": unknown log format; known: nccl-tests (text or JSON), NCCL_DEBUG=INFO, OSU, "
-            "perftest, fio JSON, BabelStream, Kineto");
+            "perftest, fio JSON, BabelStream, STREAM, Kineto");
 }
 
 }  // namespace
