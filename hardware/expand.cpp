@@ -6,6 +6,7 @@
 
 #include "hardware/catalogue.hpp"
 #include "hardware/generation.hpp"
+#include "hardware/node_import/node_import.hpp"
 #include "hardware/own_file.hpp"
 #include "hardware/rental.hpp"
 #include "hardware/sources.hpp"
@@ -213,6 +214,7 @@ Json expand_node(const Node& node, Json& assumptions) {
     move_member(card, "bandwidth", result, "nic_bandwidth");
     result.erase("nic");
   }
+  set_link_rates(result, gpu);
   result["gpu"] = std::move(gpu);
   result["scale_up"] = std::move(scale_up);
   return result;

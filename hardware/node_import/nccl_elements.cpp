@@ -120,14 +120,23 @@ Bandwidth socket_rate(const XmlTree& cpu) {
   return model >= 0x55 ? 10_GBps : 6_GBps;
 }
 
+Bandwidth xgmi_rate(std::string_view architecture) {
+  if (architecture.starts_with("gfx")) architecture.remove_prefix(3);
+  if (architecture.starts_with("94") || architecture.starts_with("95")) return 48_GBps;
+  if (architecture == "90a" || architecture == "910") return 36_GBps;
+  return 24_GBps;
+}
+
+Bandwidth nvlink_rate(int capability) {
+  if (capability >= 100) return Bandwidth{40.1e9};
+  if (capability >= 90) return Bandwidth{20.6e9};
+  if (capability == 86) return 12_GBps;
+  return capability >= 70 ? 20_GBps : 18_GBps;
+}
+
 Bandwidth gpu_link_rate(const XmlTree& gpu, bool xgmi) {
-  const int sm = number_in<int>(attribute_of(gpu, "sm")).value_or(0);
-  const std::string gcn = attribute_of(gpu, "gcn");
-  if (xgmi) return gcn == "gfx942" || gcn == "942" || gcn == "gfx940" ? 48_GBps : 36_GBps;
-  if (sm >= 100) return Bandwidth{40.1e9};
-  if (sm >= 90) return Bandwidth{20.6e9};
-  if (sm == 86) return 12_GBps;
-  return sm >= 70 ? 20_GBps : 18_GBps;
+  if (xgmi) return xgmi_rate(attribute_of(gpu, "gcn"));
+  return nvlink_rate(number_in<int>(attribute_of(gpu, "sm")).value_or(0));
 }
 
 std::string gpu_of_device(const std::string& vendor, const std::string& device) {

@@ -27,8 +27,14 @@ Bandwidth pcie_rate(const XmlTree& pci);
 /// Bandwidth between two sockets. Source  NCCL, src/graph/topo.h and topo.cc, ncclTopoGetInterCpuBw
 Bandwidth socket_rate(const XmlTree& cpu);
 
-/// Bandwidth of one NVLink or xGMI link. Source  NCCL, src/graph/topo.h, by compute capability;
-/// xGMI: RCCL, the same file
+/// Bandwidth of one xGMI link of an architecture, "gfx90a", or "910" as older files write it.
+/// Source  RCCL, src/graph/topo.h: gfx94x and gfx95x 48 GB/s, gfx90a 36, all others 24; archinfo.cc
+Bandwidth xgmi_rate(std::string_view architecture);
+
+/// Bandwidth of one NVLink by CUDA compute capability times ten. Source  NCCL, src/graph/topo.h
+Bandwidth nvlink_rate(int capability);
+
+/// Bandwidth of one NVLink or xGMI link of a `gpu` element.
 Bandwidth gpu_link_rate(const XmlTree& gpu, bool xgmi);
 
 /// Catalogue name of a GPU by its PCI vendor and device id, empty if not known; half an MI250X is a

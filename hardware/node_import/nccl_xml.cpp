@@ -35,6 +35,8 @@ struct PciDevice {
   Bandwidth speed{};  // of a NIC's port; 0: not known
 };
 
+constexpr Bandwidth usual_pcie = 12_GBps;  // NCCL's PCI_BW, of generation 3 with 16 lanes
+
 class NcclXml {
  public:
   NcclXml(const Tree& system, const std::string& name) : name_{name} {
@@ -120,12 +122,17 @@ class NcclXml {
     });
   }
 
+  /// A NIC directly under its socket, as virtual ones are, moves what its port does.
+  static Bandwidth rate_at_socket(const PciDevice& nic) {
+    return nic.speed.count() > 0 ? nic.speed : usual_pcie;
+  }
+
   static void add_leaves(const char* kind, const std::vector<PciDevice>& devices,
                          NodeParts& parts) {
     for (std::size_t i = 0; i < devices.size(); ++i) {
-      if (!devices[i].pci) continue;
       parts.cables.push_back(
-          {fmt::format("{}{}", kind, i), devices[i].way.front(), pcie_rate(*devices[i].pci)});
+          {fmt::format("{}{}", kind, i), devices[i].way.front(),
+           devices[i].pci ? pcie_rate(*devices[i].pci) : rate_at_socket(devices[i])});
     }
   }
 

@@ -6,8 +6,13 @@
 #include <filesystem>
 #include <map>
 
+#include "hardware/catalogue.hpp"
+#include "hardware/entries.hpp"
+#include "hardware/generation.hpp"
+#include "hardware/node_import/nccl_elements.hpp"
 #include "hardware/node_import/node_import.hpp"
 #include "sim/errors.hpp"
+#include "sim/input/byte_order_mark.hpp"
 #include "sim/input/text.hpp"
 
 namespace orrery::hardware {
@@ -28,7 +33,39 @@ Json cables_json(const NodeParts& parts) {
     cables.push_back(
         {{"ends", {cable.one, cable.other}}, {"bandwidth", rate_text(cable.bandwidth)}});
   }
+  for (const GpuLinks& each : parts.gpu_links) {
+    cables[each.cable]["links"] = {{"kind", each.xgmi ? "xgmi" : "nvlink"}, {"count", each.count}};
+  }
   return cables;
+}
+
+const Generation& generation_of(const Json& gpu) {
+  const bool named = gpu.is_object() && gpu.contains("generation") && gpu["generation"].is_string();
+  const std::string name = named ? gpu["generation"].get<std::string>() : "other";
+  return generation_named(find_entry(EntryKind::generation, name) ? name : "other");
+}
+
+/// Rate of one link between GPUs of this entry; nothing if it has none of that kind.
+std::optional<Bandwidth> link_rate(const Json& gpu, bool xgmi) {
+  const Generation& generation = generation_of(gpu);
+  if (xgmi) {
+    const bool amd = gpu.is_object() && gpu.value("vendor", Json{}) == "AMD";
+    if (!amd) return std::nullopt;
+    return xgmi_rate(generation.name == "cdna2" ? "gfx90a" : "gfx942");
+  }
+  if (generation.compute_capability == 0) return std::nullopt;
+  return nvlink_rate(generation.compute_capability);
+}
+
+/// The GPU that the user states, and the rate of its links.
+void set_gpu(NodeParts& parts, const std::string& gpu) {
+  const Json entry = Catalogue::gpu(gpu);
+  parts.gpu = gpu;
+  for (const GpuLinks& each : parts.gpu_links) {
+    const auto rate = link_rate(entry, each.xgmi);
+    if (rate) parts.cables[each.cable].bandwidth = *rate * static_cast<double>(each.count);
+  }
+  parts.gpu_note.clear();
 }
 
 /// The part-th of `parts` equal parts of a list; if there are fewer elements than parts, parts
@@ -63,7 +100,7 @@ std::vector<std::vector<int>> nearest_nics(const NodeParts& parts) {
   return nearest;
 }
 
-Json node_json(const NodeParts& parts, const std::string& name) {
+Json node_json(NodeParts parts, const std::string& name) {
   if (parts.gpus == 0) {
     throw InputError{
         name,
@@ -91,6 +128,7 @@ Json node_json(const NodeParts& parts, const std::string& name) {
     node["cables"] = cables_json(parts);
     sources["/cables"] = parts.cable_source;
   }
+  if (!parts.gpu_note.empty()) parts.notes.push_back(parts.gpu_note);
   if (!parts.notes.empty()) node["notes"] = fmt::format("{}", fmt::join(parts.notes, "; "));
   node["sources"] = std::move(sources);
   return node;
@@ -98,7 +136,13 @@ Json node_json(const NodeParts& parts, const std::string& name) {
 
 namespace {
 
-ImportedNode read_import(std::string_view text, const std::string& name) {
+NodeParts read_parts(std::string_view text, std::size_t first, const std::string& name) {
+  if (text[first] == '<') return read_nccl_xml(text, name);
+  return is_rocm_tables(text) ? read_rocm_tables(text, name) : read_topology_matrix(text, name);
+}
+
+ImportedNode read_import(std::string_view bytes, const std::string& name, const std::string& gpu) {
+  const std::string_view text = without_byte_order_mark(bytes);
   if (text.size() > most_bytes) {
     throw InputError{name,
                      fmt::format("has {} bytes; at most {} are read", text.size(), most_bytes)};
@@ -106,8 +150,8 @@ ImportedNode read_import(std::string_view text, const std::string& name) {
   require_text(text, name);
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) throw InputError{name, "is empty"};
-  const NodeParts parts =
-      text[first] == '<' ? read_nccl_xml(text, name) : read_topology_matrix(text, name);
+  NodeParts parts = read_parts(text, first, name);
+  if (!gpu.empty()) set_gpu(parts, gpu);
   ImportedNode imported{node_json(parts, name), {}};
   imported.shape.name = imported.json["name"];
   imported.shape.gpus = parts.gpus;
@@ -121,18 +165,36 @@ ImportedNode read_import(std::string_view text, const std::string& name) {
 
 }  // namespace
 
-bool is_node_import(std::string_view text) {
+bool is_node_import(std::string_view bytes) {
+  const std::string_view text = without_byte_order_mark(bytes);
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) return false;
   if (text[first] == '{' || text[first] == '[') return false;  // JSON may name a GPU0
   return text[first] == '<' || text.find("GPU0") != std::string_view::npos;
 }
 
-ImportedNode imported_node(std::string_view text, const std::string& name) {
+void set_link_rates(Json& node, const Json& gpu) {
+  const auto cables = node.find("cables");
+  if (cables == node.end() || !cables->is_array()) return;
+  for (Json& cable : *cables) {
+    const bool counted = cable.is_object() && cable.contains("links") &&
+                         cable["links"].is_object() && cable["links"].contains("count") &&
+                         cable["links"]["count"].is_number_integer();
+    if (!counted) continue;
+    const Json links = cable["links"];
+    cable.erase("links");
+    const bool xgmi = links.contains("kind") && links["kind"] == "xgmi";
+    const auto rate = link_rate(gpu, xgmi);
+    if (rate) cable["bandwidth"] = rate_text(*rate * links["count"].get<double>());
+  }
+}
+
+ImportedNode imported_node(std::string_view text, const std::string& name, const std::string& gpu) {
   try {
-    return read_import(text, name);
+    return read_import(text, name, gpu);
   } catch (const InputError& error) {
     // A problem may quote the file: `printable` keeps it on one line.
+    if (error.place().empty()) throw InputError{printable(error.what())};
     throw InputError{printable(error.place()), printable(error.problem())};
   }
 }

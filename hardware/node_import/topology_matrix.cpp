@@ -9,6 +9,7 @@
 #include <numeric>
 #include <optional>
 
+#include "hardware/node_import/nccl_elements.hpp"
 #include "hardware/node_import/node_parts.hpp"
 #include "sim/errors.hpp"
 #include "sim/input/text.hpp"
@@ -23,34 +24,14 @@ constexpr Words<Distance, 5> distance_words{{{Distance::one_switch, "PIX"},
                                              {Distance::host_bridge, "PHB"},
                                              {Distance::numa_node, "NODE"},
                                              {Distance::sockets, "SYS"}}};
-constexpr int most_nvlinks = 18;  // of one GPU: NVLink 4 and 5
+constexpr int most_nvlinks = 18;       // of one GPU: NVLink 4 and 5
+constexpr int nvlinks_of_ampere = 12;  // NVLink 3; more links are of a later generation
 
 struct TableLine {
   std::size_t number;
   std::vector<std::string> cells;
 };
 
-/// Words of a line, without terminal colour codes.
-std::vector<std::string> cells_of(std::string_view line) {
-  std::vector<std::string> cells(1);
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    if (line[i] == '\x1b') {
-      i = std::min(line.size(), line.find('m', i));
-    } else if (line[i] == ' ' || line[i] == '\t' || line[i] == '\r') {
-      if (!cells.back().empty()) cells.emplace_back();
-    } else {
-      cells.back() += line[i];
-    }
-  }
-  if (cells.back().empty()) cells.pop_back();
-  return cells;
-}
-
-bool is_device(const std::string& cell, std::string_view kind) {
-  return cell.size() > kind.size() && cell.rfind(kind, 0) == 0 &&
-         std::all_of(cell.begin() + static_cast<std::ptrdiff_t>(kind.size()), cell.end(),
-                     [](char letter) { return letter >= '0' && letter <= '9'; });
-}
 bool is_gpu(const std::string& cell) {
   return is_device(cell, "GPU");
 }
@@ -72,8 +53,8 @@ class TopologyMatrix {
     NodeParts parts{.gpus = count(is_gpu), .nics = count(is_nic)};
     parts.source = "nvidia-smi topo -m";
     parts.cable_source =
-        "nvidia-smi topo -m; rates not stated there: 20 GB/s an NVLink, 12 GB/s PCIe, 10 GB/s "
-        "between sockets, NCCL's src/graph/topo.h";
+        "nvidia-smi topo -m; rates not stated there: NVLink by the GPU's generation, 12 GB/s PCIe, "
+        "10 GB/s between sockets, NCCL's src/graph/topo.h";
     parts.notes = {"the table states neither the GPU model nor the rates of links and NICs"};
     add_nvlinks(parts);
     add_pcie(parts);
@@ -168,6 +149,7 @@ class TopologyMatrix {
   /// If the links to all peers add up to more than a GPU has, they are the same links, to a switch.
   void add_nvlinks(NodeParts& parts) const {
     parts.scale_up = parts.gpus == 1 ? ScaleUp::none : ScaleUp::pcie;
+    note_generations(parts);
     for (std::size_t row = 0; row < rows_.size(); ++row) {
       int all = 0, most = 0;
       for (std::size_t column = 0; column < columns_.size(); ++column) {
@@ -179,14 +161,46 @@ class TopologyMatrix {
       const bool switched = all > most_nvlinks;
       parts.scale_up = switched ? ScaleUp::nvswitch : ScaleUp::mesh;
       if (switched) {
-        parts.cables.push_back({device(row), "nvswitch", 20_GBps * static_cast<double>(most)});
+        add_links(parts, device(row), "nvswitch", most);
         continue;
       }
       for (std::size_t column = row + 1; column < columns_.size(); ++column) {
-        const double there = links(cell(row, column)).value_or(0);
-        if (there > 0) parts.cables.push_back({device(row), device(column), 20_GBps * there});
+        const int there = links(cell(row, column)).value_or(0);
+        if (there > 0) add_links(parts, device(row), device(column), there);
       }
     }
+  }
+
+  void add_links(NodeParts& parts, const std::string& one, const std::string& other,
+                 int links) const {
+    parts.gpu_links.push_back({.cable = parts.cables.size(), .count = links});
+    parts.cables.push_back({one, other, assumed_link() * static_cast<double>(links)});
+  }
+
+  /// The most NVLinks between two devices.
+  int widest() const {
+    int most = 0;
+    for (std::size_t row = 0; row < rows_.size(); ++row) {
+      for (std::size_t column = 0; column < columns_.size(); ++column) {
+        if (row != column) most = std::max(most, links(cell(row, column)).value_or(0));
+      }
+    }
+    return most;
+  }
+
+  /// The slowest generation that has so many links.
+  Bandwidth assumed_link() const { return nvlink_rate(widest() > nvlinks_of_ampere ? 90 : 80); }
+
+  void note_generations(NodeParts& parts) const {
+    const int most = widest();
+    if (most == 0) return;
+    const auto all = [&](int capability) { return nvlink_rate(capability).count() * most / 1e9; };
+    const std::string ampere =
+        most > nvlinks_of_ampere ? "" : fmt::format("{:.0f} GB/s on an A100, ", all(80));
+    parts.gpu_note = fmt::format(
+        "NV{} is {}{:.0f} GB/s on an H100 and {:.0f} GB/s on a B200: the lowest is taken until the "
+        "GPU is stated",
+        most, ampere, all(90), all(100));
   }
 
   /// Group number of each device: devices within distance `most` of each other share a switch or
@@ -252,6 +266,27 @@ class TopologyMatrix {
 };
 
 }  // namespace
+
+std::vector<std::string> cells_of(std::string_view line) {
+  std::vector<std::string> cells(1);
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '\x1b') {
+      i = std::min(line.size(), line.find('m', i));
+    } else if (line[i] == ' ' || line[i] == '\t' || line[i] == '\r') {
+      if (!cells.back().empty()) cells.emplace_back();
+    } else {
+      cells.back() += line[i];
+    }
+  }
+  if (cells.back().empty()) cells.pop_back();
+  return cells;
+}
+
+bool is_device(const std::string& cell, std::string_view kind) {
+  return cell.size() > kind.size() && cell.rfind(kind, 0) == 0 &&
+         std::all_of(cell.begin() + static_cast<std::ptrdiff_t>(kind.size()), cell.end(),
+                     [](char letter) { return letter >= '0' && letter <= '9'; });
+}
 
 NodeParts read_topology_matrix(std::string_view text, const std::string& name) {
   return TopologyMatrix{text, name}.parts();

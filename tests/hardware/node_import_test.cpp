@@ -121,7 +121,7 @@ TEST_CASE("The table of nvidia-smi topo -m is a node, coloured or not") {
   CHECK(node["nics"] == 2);
   CHECK(node["scale_up"] == Json{{"kind", "nvswitch"}});
   CHECK(node["gpu_nics"] == Json::parse("[[0], [0], [1]]"));
-  CHECK(cable(node, "gpu1", "nvswitch") == "360 GB/s");
+  CHECK(cable(node, "gpu1", "nvswitch") == "370.8 GB/s");  // 18 NVLinks of an H100
   CHECK(cable(node, "gpu1", "pcie0") == "12 GB/s");
   CHECK(cable(node, "nic0", "pcie0") == "12 GB/s");
   CHECK(cable(node, "pcie2", "cpu1") == "12 GB/s");
@@ -137,6 +137,94 @@ TEST_CASE("NVLinks between pairs are cables of their own, GPUs of one socket sha
   CHECK(cable(node, "gpu0", "gpu1") == "80 GB/s");
   CHECK(cable(node, "pcie1", "cpu0") == "12 GB/s");
   CHECK(cable(node, "pcie2", "cpu1") == "12 GB/s");
+}
+
+TEST_CASE("The rate of a table's links follows from the GPU that is stated") {
+  const std::string table = "GPU0 GPU1 NIC0\nGPU0 X NV18 PIX\nGPU1 NV18 X NODE\nNIC0 PIX NODE X\n";
+  const auto stated = [&](const std::string& gpu) {
+    return cable(imported_node(table, "topo.txt", gpu).json, "gpu0", "gpu1");
+  };
+  CHECK(stated("") == "370.8 GB/s");
+  CHECK(stated("h200-sxm-141gb") == "370.8 GB/s");
+  CHECK(stated("b200-sxm") == "721.8 GB/s");  // 18 x 40.1, as NCCL's XML of it
+  CHECK(stated("gb300") == "721.8 GB/s");
+  CHECK(stated("a100-sxm-80gb") == "360 GB/s");
+  CHECK(imported_node(table, "topo.txt").json["notes"] ==
+        "the table states neither the GPU model nor the rates of links and NICs; NV18 is 371 GB/s "
+        "on an H100 and 722 GB/s on a B200: the lowest is taken until the GPU is stated");
+  CHECK(refusal([&] { stated("b2000"); }).rfind("unknown GPU 'b2000'", 0) == 0);
+
+  // A cluster that names the file and the GPU has the same cables.
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / "orrery-link-rates-test";
+  std::filesystem::create_directories(folder);
+  std::ofstream{folder / "topo.txt"} << table;
+  const Document document = Document::parse(
+      R"({"node": {"like": "./topo.txt", "gpu": "b200-sxm", "nic_bandwidth": "400 Gb/s"}})",
+      (folder / "mine.json").string());
+  const Cluster cluster =
+      read_cluster(Document::from(expand_cluster(document.root()), "mine.json").root());
+  CHECK(cluster.node.cables.front().bandwidth.count() == Approx(721.8e9));
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("The tables of rocm-smi --showtopo are a node of GPUs joined by XGMI") {
+  const std::string weights =
+      "===== ROCm System Management Interface =====\n===== Weight between two GPUs =====\n"
+      "       GPU0   GPU1   GPU2\nGPU0   0      15     30\nGPU1   15     0      15\n"
+      "GPU2   30     15     0\n\n";
+  const std::string kinds =
+      "===== Link Type between two GPUs =====\n       GPU0   GPU1   GPU2\n"
+      "GPU0   0      XGMI   XGMI\nGPU1   XGMI   0      XGMI\nGPU2   XGMI   XGMI   0\n";
+  const std::string numa =
+      "===== Numa Nodes =====\nGPU[0]\t\t: (Topology) Numa Node: 0\n"
+      "GPU[0]\t\t: (Topology) Numa Affinity: 0\nGPU[1]\t\t: (Topology) Numa Node: 0\n"
+      "GPU[2]\t\t: (Topology) Numa Node: 1\n";
+  const Json node = json_of(weights + kinds + numa, "topo.txt");
+  CHECK(node["gpus"] == 3);
+  CHECK(node["nics"] == 0);
+  CHECK(node["scale_up"] == Json{{"kind", "xgmi"}});
+  CHECK(cable(node, "gpu0", "gpu1") == "36 GB/s");
+  CHECK(cable(node, "gpu0", "gpu2").is_null());  // weight 30: by way of another GPU
+  CHECK(cable(node, "gpu2", "cpu1") == "12 GB/s");
+  CHECK(cable(node, "cpu0", "cpu1") == "16 GB/s");
+  CHECK(cable(imported_node(kinds, "topo.txt", "mi300x").json, "gpu0", "gpu2") == "48 GB/s");
+
+  const auto refused = [](const std::string& text) {
+    return refusal([&] { imported_node(text, "f"); });
+  };
+  CHECK(refused(kinds.substr(0, kinds.find("GPU2   XGMI"))) ==
+        "f: rocm-smi --showtopo is cut off: its table \"Link Type between two GPUs\" has 3 columns "
+        "but 2 rows");
+  CHECK(refused(weights) ==
+        "f: rocm-smi --showtopo without its table \"Link Type between two GPUs\"");
+  CHECK(refused("== Link Type between two GPUs ==\nGPU0 GPU1\nGPU0 0 NVL\n") ==
+        "f:line 3: rocm-smi --showtopo: expected XGMI or PCIE at GPU1, found 'NVL'");
+}
+
+TEST_CASE("XGMI links have the rate of their generation, by either spelling") {
+  const auto rate = [](const std::string& gcn) {
+    const std::string gpu = "<gpu dev='0' gcn='" + gcn + "'><xgmi target='b' count='1'/></gpu>";
+    return cable(json_of("<system version='2'><cpu><pci busid='a'>" + gpu +
+                             "</pci><pci busid='b'><gpu dev='1'/></pci></cpu></system>",
+                         "amd.xml"),
+                 "gpu0", "gpu1");
+  };
+  CHECK(rate("906") == "24 GB/s");
+  CHECK(rate("gfx908") == "24 GB/s");
+  CHECK(rate("910") == "36 GB/s");
+  CHECK(rate("gfx90a") == "36 GB/s");
+  CHECK(rate("940") == "48 GB/s");
+  CHECK(rate("gfx942") == "48 GB/s");
+  CHECK(rate("gfx950") == "48 GB/s");
+}
+
+TEST_CASE("A NIC directly under a socket is joined to it at its port's rate") {
+  const Json node = json_of(
+      "<system version='1'><cpu><pci busid='a' link_speed='16 GT/s' link_width='16'><gpu dev='0'/>"
+      "</pci><nic><net name='eth0' speed='100000'/></nic></cpu></system>",
+      "cloud.xml");
+  CHECK(cable(node, "nic0", "cpu0") == "12.5 GB/s");
 }
 
 TEST_CASE("Files that are no topology, or a broken one, get one clear error") {
