@@ -3,9 +3,12 @@
 #include <filesystem>
 
 #include "hardware/catalogue.hpp"
+#include "hardware/node_import/node_import.hpp"
 #include "models/model/model.hpp"
 #include "models/plan/plan.hpp"
 #include "models/software/software.hpp"
+#include "sim/input/byte_order_mark.hpp"
+#include "sim/input/text.hpp"
 
 namespace orrery::scenarios {
 
@@ -54,6 +57,28 @@ void name_after(Json& model, const std::string& path) {
   model["name"] = std::filesystem::path{path}.stem().string();
 }
 
+/// Errors  a plan that is a file of another tool, a cluster that is the topology of a node:
+/// InputError
+Document section_file(Section section, const std::string& path) {
+  constexpr std::size_t most_bytes = std::size_t{64} << 20;
+  if (section != Section::plan && section != Section::cluster) return Document::load(path);
+  const std::string text = read_file(path, most_bytes);
+  const std::string_view content = trimmed(without_byte_order_mark(text));
+  if (section == Section::plan && !content.empty() && content.front() != '{') {
+    require_text(content, path);
+    throw InputError{
+        path,
+        "is not a plan; expected a JSON object such as {\"tensor\": 8, \"pipeline\": 4, "
+        "\"global_batch\": 1024, \"seq_len\": 8192}, or --plan tensor=8,pipeline=4,..."};
+  }
+  if (section == Section::cluster && hardware::is_node_import(text)) {
+    throw InputError{path,
+                     "is the topology of a node, not a cluster; `orrery show topology` prints the "
+                     "cluster of it"};
+  }
+  return Document::parse(text, path);
+}
+
 }  // namespace
 
 bool is_path(const std::string& text, const std::string& folder) {
@@ -77,7 +102,7 @@ Expansion expanded(Section section, const Node& value, const std::string& folder
     }
     const bool assignments = section == Section::plan && text.find('=') != std::string::npos;
     if (!assignments && is_path(text, folder)) {
-      const Document document = Document::load(from_folder(folder, text));
+      const Document document = section_file(section, from_folder(folder, text));
       if (!document.root().is_object()) document.root().fail_expected("an object");
       Expansion read{expanded(section, document.root(), "", year).json, Origin{document.name()}};
       if (section == Section::model) name_after(read.json, text);

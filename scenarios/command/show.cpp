@@ -22,6 +22,7 @@ struct ShowFlags {
   QuestionFlags question;  // its scenario is the NAME or FILE
   std::optional<std::int64_t> rank, seq_len;
   TopologyPictures pictures;
+  std::optional<std::string> gpu;
   ScheduleView schedule;
   bool json = false;
 };
@@ -68,7 +69,7 @@ Shown shown(const ShowFlags& flags) {
   if (flags.what == "schedules") return show_schedules(name, flags.schedule);
   if (flags.what == "collectives") return show_collectives();
   if (flags.what == "topology") {
-    return show_topology(name ? name : flags.question.parts.cluster, flags.pictures);
+    return show_topology(name ? name : flags.question.parts.cluster, flags.pictures, flags.gpu);
   }
   if (flags.what == "scenario") return show_scenario(flags.question);
   if (flags.what == "program") return show_program(flags);
@@ -94,6 +95,8 @@ void add_show(CLI::App& application, int& exit_code) {
   command.add_option("--rank", flags->rank, "For program: rank whose instructions to print");
   command.add_option("--seq-len", flags->seq_len, "For models: tokens at which FLOPs are counted")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30));
+  command.add_option("--gpu", flags->gpu,
+                     "For topology: the GPU of a node whose file does not say which");
   command.add_option("--svg", flags->pictures.svg, "For topology: SVG picture to write");
   command.add_option("--html", flags->pictures.html,
                      "For topology: page to write, the picture for a browser");

@@ -12,6 +12,9 @@ namespace orrery::scenarios {
 struct TopologyPictures {
   std::optional<std::string> svg, html;
 };
-Shown show_topology(const std::optional<std::string>& name, const TopologyPictures& pictures);
+/// gpu     the catalogue's name of the GPU, for a node's file that does not say which
+/// Errors  text that is neither a cluster nor a topology: InputError
+Shown show_topology(const std::optional<std::string>& name, const TopologyPictures& pictures,
+                    const std::optional<std::string>& gpu);
 
 }  // namespace orrery::scenarios
