@@ -32,13 +32,13 @@ bool is_storage_rate(const Sample& sample) {
          std::holds_alternative<Bandwidth>(sample.value);
 }
 
-struct Reason {
+struct UnpricedReason {
   std::string_view quantity, text;  // quantity: all that begin so
 };
 constexpr std::string_view of_trace =
     "no cost model reads the kernels of a trace; `orrery calibrate` measures GEMMs, attention and "
     "overlap";
-constexpr Reason reasons[] = {
+constexpr UnpricedReason reasons[] = {
     {"kernel", of_trace},
     {"nccl_kernel", "the collective is not known"},
     {"overlap_slowdown", of_trace},
@@ -51,7 +51,7 @@ constexpr Reason reasons[] = {
 };
 
 std::string_view why_unpriced(const Sample& sample) {
-  for (const Reason& each : reasons) {
+  for (const UnpricedReason& each : reasons) {
     if (sample.quantity.starts_with(each.quantity)) return each.text;
   }
   if (is_nic_rate(sample)) return "no --cluster states NICs whose rate they would set";

@@ -32,7 +32,7 @@ std::optional<std::int64_t> number_after(std::string_view text, std::string_view
 }
 
 /// What a thread said about the communicator that it is setting up.
-struct Communicator {
+struct ReportedCommunicator {
   std::string address;  // "0x5639e9f0e8c0", of the thread's process
   std::optional<std::int64_t> ranks, nodes, channels;
   std::string place;  // of the line that says how many channels, else ranks
@@ -40,7 +40,7 @@ struct Communicator {
   auto shape() const { return std::tuple{ranks, nodes, channels}; }
 };
 
-Json described(const Communicator& each) {
+Json described(const ReportedCommunicator& each) {
   return {{"ranks", or_null(each.ranks)},
           {"nodes", or_null(each.nodes)},
           {"channels", or_null(each.channels)}};
@@ -74,7 +74,7 @@ class NcclLogReader {
   /// Lines about a communicator, in the order of NCCL: `comm 0x1 rank 0 nRanks 24 nNodes 3` (since
   /// 2.20), `Channel 00/16 : 0 7 6`, `16 coll channels`, `comm 0x1 rank 0 nranks 24 ... Init
   /// COMPLETE`.
-  void communicator(const LogLine& line, std::string_view said, Communicator& open) {
+  void communicator(const LogLine& line, std::string_view said, ReportedCommunicator& open) {
     auto channels = number_before(said, " coll channels");
     if (!channels && said.starts_with("Channel ") && !contains(said, " via ")) {
       const auto count = after(said.substr(0, said.find(':')), "/");
@@ -98,8 +98,10 @@ class NcclLogReader {
     if (contains(said, "Init COMPLETE")) close(open);
   }
 
-  void close(Communicator& open) {
-    const auto same = [&](const Communicator& each) { return each.shape() == open.shape(); };
+  void close(ReportedCommunicator& open) {
+    const auto same = [&](const ReportedCommunicator& each) {
+      return each.shape() == open.shape();
+    };
     const bool known = std::ranges::any_of(communicators_, same);
     if (!known && (open.ranks || open.channels)) communicators_.push_back(open);
     open = {};
@@ -147,11 +149,13 @@ class NcclLogReader {
   Imported finished() {
     for (auto& [thread, open] : open_) close(open);
     // First the largest, whose figures are those of the log as a whole.
-    std::ranges::stable_sort(communicators_, [](const Communicator& a, const Communicator& b) {
-      return a.ranks.value_or(0) > b.ranks.value_or(0);
-    });
+    std::ranges::stable_sort(communicators_,
+                             [](const ReportedCommunicator& a, const ReportedCommunicator& b) {
+                               return a.ranks.value_or(0) > b.ranks.value_or(0);
+                             });
     imported_.file = file_;
-    const Communicator whole = communicators_.empty() ? Communicator{} : communicators_.front();
+    const ReportedCommunicator whole =
+        communicators_.empty() ? ReportedCommunicator{} : communicators_.front();
     Json transports = Json::object();
     for (const auto& [way, count] : transports_) transports[way] = count;
     imported_.facts = described(whole);
@@ -161,13 +165,13 @@ class NcclLogReader {
     imported_.facts["trees"] = trees_;
     imported_.facts["transports"] = std::move(transports);
     imported_.facts["chosen"] = tuning_;
-    for (const Communicator& each : communicators_) add(each);
+    for (const ReportedCommunicator& each : communicators_) add(each);
     if (communicators_.size() > 1) note_several();
     imported_.facts_suffice = !tuning_.empty() || !transports_.empty();
     return std::move(imported_);
   }
 
-  void add(const Communicator& each) {
+  void add(const ReportedCommunicator& each) {
     imported_.facts["communicators"].push_back(described(each));
     if (!each.channels) return;
     Sample sample;
@@ -185,7 +189,7 @@ class NcclLogReader {
       return count ? std::to_string(*count) : std::string{"unknown"};
     };
     std::string note = fmt::format("{} communicators:", communicators_.size());
-    for (const Communicator& each : communicators_) {
+    for (const ReportedCommunicator& each : communicators_) {
       note +=
           fmt::format("{} {} ranks with {} channels", &each == &communicators_.front() ? "" : ",",
                       text(each.ranks), text(each.channels));
@@ -196,8 +200,8 @@ class NcclLogReader {
   const std::string& file_;
   Imported imported_;
   std::string version_;
-  std::map<std::string, Communicator> open_;  // by thread: "host:63120:63191 [0] "
-  std::vector<Communicator> communicators_;   // of different shapes
+  std::map<std::string, ReportedCommunicator> open_;  // by thread: "host:63120:63191 [0] "
+  std::vector<ReportedCommunicator> communicators_;   // of different shapes
   std::ptrdiff_t trees_ = 0;
   Json rings_ = Json::array(), tuning_ = Json::array();
   std::map<std::string, int> transports_;

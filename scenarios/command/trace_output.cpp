@@ -25,6 +25,10 @@ std::string size_text(std::uintmax_t bytes) {
   return fmt::format("{:.1f} kB", static_cast<double>(bytes) / 1e3);
 }
 
+void say(const std::string& line) {
+  if (std::fputs(line.c_str(), stderr) < 0) throw OutputError{"standard error", errno};
+}
+
 }  // namespace
 
 void save_trace(const Trace& trace, const std::string& path) {
@@ -34,14 +38,14 @@ void save_trace(const Trace& trace, const std::string& path) {
       if (!write_all(STDOUT_FILENO, piece)) throw OutputError{"standard output", errno};
       bytes += piece.size();
     });
-    fmt::print(stderr, "wrote the trace to standard output, {}\n", size_text(bytes));
+    say(fmt::format("wrote the trace to standard output, {}\n", size_text(bytes)));
     return;
   }
   write_trace(trace, path);
   std::error_code unknown;
   const std::uintmax_t bytes = std::filesystem::file_size(path, unknown);
-  fmt::print(stderr, "wrote the trace {}{}\n", printable(path),
-             unknown ? "" : ", " + size_text(bytes));
+  say(fmt::format("wrote the trace {}{}\n", printable(path),
+                  unknown ? "" : ", " + size_text(bytes)));
 }
 
 std::FILE* answer_stream(const std::optional<std::string>& trace, bool json) {

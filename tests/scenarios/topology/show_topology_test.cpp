@@ -43,7 +43,7 @@ TEST_CASE("The cluster that show topology prints is one that the next command ta
       {"nics.txt", "GPU0 GPU1 NIC0\nGPU0 X NV18 PIX\nGPU1 NV18 X PIX\nNIC0 PIX PIX X\n"},
       {"pcie.txt", "GPU0 GPU1\nGPU0 X PHB\nGPU1 PHB X\n"},
       {"amd.txt", "== Link Type between two GPUs ==\nGPU0 GPU1\nGPU0 0 XGMI\nGPU1 XGMI 0\n"},
-      {"v100.xml", bus + "vendor='0x10de' device='0x1db5'><gpu dev='0'/></pci></cpu></system>"},
+      {"a100.xml", bus + "vendor='0x10de' device='0x20b2'><gpu dev='0'/></pci></cpu></system>"},
       {"cloud.xml", bus + "/><pci class='0x020700'/></cpu></system>"}};
   for (const auto& [name, text] : files) {
     const std::string file = scratch.write(name, text);
