@@ -6,6 +6,7 @@
 #include <string>
 
 #include "hardware/generation.hpp"
+#include "models/plan/derived.hpp"
 
 namespace orrery::models {
 

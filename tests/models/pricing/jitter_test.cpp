@@ -61,7 +61,7 @@ TEST_CASE("Maxima that are known in closed form") {
         1e-4);
 }
 
-Question asked(const std::string& plan) {
+Question jitter_question(const std::string& plan) {
   return models::question("gpt2", "dgx-a100-80gb x 2", plan + ",overlap=false");
 }
 
@@ -85,7 +85,7 @@ std::int64_t kernels_before_norm(const Program& program) {
 }
 
 TEST_CASE("Replicas that meet once a step wait for the last of all their kernels") {
-  const Question question = asked("micro_batch=1,global_batch=32,seq_len=1024,zero=0");
+  const Question question = jitter_question("micro_batch=1,global_batch=32,seq_len=1024,zero=0");
   const Prediction usual = predict(question);
   const Time deviation = 20_us;
   const std::int64_t kernels = kernels_before_norm(*usual.program);
@@ -99,7 +99,7 @@ TEST_CASE("Replicas that meet once a step wait for the last of all their kernels
 }
 
 TEST_CASE("Tensor groups wait at every collective of a layer, and more the more they vary") {
-  const Question question = asked("tensor=4,micro_batch=1,global_batch=32,seq_len=1024");
+  const Question question = jitter_question("tensor=4,micro_batch=1,global_batch=32,seq_len=1024");
   const Time usual = predict(question).step;
   const Time little = step_with(question, 1_us) - usual, much = step_with(question, 4_us) - usual;
   CHECK(little > Time{});

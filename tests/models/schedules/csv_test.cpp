@@ -8,7 +8,7 @@
 namespace orrery::models {
 namespace {
 
-std::string fault(const std::string& text) {
+std::string csv_fault(const std::string& text) {
   return refusal([&] { parse_schedule(text, "s.csv"); });
 }
 
@@ -40,25 +40,25 @@ TEST_CASE(
 }
 
 TEST_CASE("A schedule that is not whole is refused with its line") {
-  CHECK(fault("") == "s.csv: expected a line of slots for each rank, found none");
-  CHECK(fault("0F0,0B0,0SEND_F0\n") ==
+  CHECK(csv_fault("") == "s.csv: expected a line of slots for each rank, found none");
+  CHECK(csv_fault("0F0,0B0,0SEND_F0\n") ==
         "s.csv:line 1: expected a chunk, one of F B I W and a micro-batch, as in 0F3, found "
         "\"0SEND_F0\"; leave transfers and gathers out");
-  CHECK(fault("0F0,0B0\n0F1,0B1\n") ==
+  CHECK(csv_fault("0F0,0B0\n0F1,0B1\n") ==
         "s.csv:line 2: chunk 0 is on line 1, too; a chunk must be on one rank");
-  CHECK(fault("0F0,0B0,0F0\n") == "s.csv:line 1: 0F0 is given twice");
-  CHECK(fault("0B0,0F0\n") ==
+  CHECK(csv_fault("0F0,0B0,0F0\n") == "s.csv:line 1: 0F0 is given twice");
+  CHECK(csv_fault("0B0,0F0\n") ==
         "s.csv:line 1: 0B0 comes before the forward of its chunk and micro-batch");
-  CHECK(fault("0F0,0W0,0I0\n") ==
+  CHECK(csv_fault("0F0,0W0,0I0\n") ==
         "s.csv:line 1: 0W0 comes before the backward of its chunk and micro-batch");
-  CHECK(fault("0F0,0I0\n1F0,1I0,1W0\n") ==
+  CHECK(csv_fault("0F0,0I0\n1F0,1I0,1W0\n") ==
         "s.csv:line 1: the weight gradient of chunk 0 and micro-batch 0 is missing");
-  CHECK(fault("0F0,0B0\n2F0,2B0\n") == "s.csv: chunk 1 is missing: there are slots of chunk 2");
-  CHECK(fault("0F0,0F1,0B0,0B1\n1F0,1B0\n") ==
+  CHECK(csv_fault("0F0,0B0\n2F0,2B0\n") == "s.csv: chunk 1 is missing: there are slots of chunk 2");
+  CHECK(csv_fault("0F0,0F1,0B0,0B1\n1F0,1B0\n") ==
         "s.csv:line 2: the forward of chunk 1 and micro-batch 1 is missing");
-  CHECK(fault("0F0,0B0,2F0,2B0\n1F0,1B0\n") ==
+  CHECK(csv_fault("0F0,0B0,2F0,2B0\n1F0,1B0\n") ==
         "s.csv: deadlock: ranks wait for each other's slots");
-  CHECK(fault("99999999999999999999F0\n").find("expected a chunk") != std::string::npos);
+  CHECK(csv_fault("99999999999999999999F0\n").find("expected a chunk") != std::string::npos);
 }
 
 TEST_CASE("A plan runs a schedule from a file like the one of the table that it writes out") {
