@@ -64,7 +64,7 @@ TEST_CASE("A plan without overlap shows all data-parallel time, whatever its sta
 }
 
 TEST_CASE("Experts' rows between nodes have a share of the rate of their own") {
-  const auto time = [](const std::string& plan, double dispatch, double data) {
+  const auto rows = [](const std::string& plan, double dispatch, double data) {
     Question asked = question("mixtral-8x7b", "dgx-h100 x 2",
                               "global_batch=16,seq_len=1024,expert=" + plan, "megatron-core");
     asked.software.overlap.dispatch_efficiency = dispatch;
@@ -76,11 +76,14 @@ TEST_CASE("Experts' rows between nodes have a share of the rate of their own") {
       for (std::size_t i = 0; i < program.blocks[b].operations.size(); ++i) {
         const Operation& op = program.blocks[b].operations[i];
         if (op.collective == Collective::all_to_all && op.kind == OpKind::collective) {
-          return priced.blocks[b][i].duration;
+          return priced.blocks[b][i];
         }
       }
     }
     throw ContractError{"nothing is dispatched"};
+  };
+  const auto time = [&](const std::string& plan, double dispatch, double data) {
+    return rows(plan, dispatch, data).duration;
   };
   // Ranks of an expert group in one stage of 16 ranks; groups of 8 stay in a node.
   const std::string across = "8,tensor=2,sequence=true,expert_tensor=1,dispatcher=alltoall";
@@ -89,6 +92,12 @@ TEST_CASE("Experts' rows between nodes have a share of the rate of their own") {
   CHECK(time(inside, 0.5, 1) == time(inside, 1, 1));
   CHECK(ratio(time(copies + "alltoall", 0.5, 1), time(copies + "alltoall", 1, 1)) ==
         Approx(2).epsilon(1e-6));
+  // What fills half of a NIC's rate keeps the NIC for twice as long.
+  const PricedOperation whole = rows(copies + "alltoall", 1, 1);
+  const PricedOperation half = rows(copies + "alltoall", 0.5, 1);
+  CHECK(whole.links.nic > Time{});
+  CHECK(ratio(half.links.nic, whole.links.nic) == Approx(2).epsilon(1e-6));
+  CHECK(ratio(half.fluid, whole.fluid) == Approx(2).epsilon(1e-6));
   CHECK(time(copies + "alltoall", 0.5, 0.6) == time(copies + "alltoall", 0.5, 1));
   CHECK(time(copies + "deepep", 0.5, 1) == time(copies + "deepep", 1, 1));
   CHECK(time(across, 0.5, 1) == time(across, 1, 1));

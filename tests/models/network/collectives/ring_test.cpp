@@ -109,3 +109,18 @@ TEST_CASE("In a mesh a group uses only the links that lead to its members") {
   CHECK(microseconds(pair.time) ==
         Approx((4e9 / (0.976 * 240e9 / 7) + 4e9 / (1.49 * 300e9)) * 1e6).epsilon(1e-9));
 }
+
+TEST_CASE("A PCIe group of a measured size has that size's low-latency rate, not the next one's") {
+  // 1 MiB all-reduce among n of 8 L40S: V = 2 (n-1)/n MiB, with LL at 16 GB/s for two ranks (below
+  // the ring's 20), at the ring's 5 for four (below 14), and at 5 for three as well.
+  const auto low_latency = [](int ranks) {
+    for (const auto& one :
+         candidates(Collective::all_reduce, 1_MiB, whole_nodes(1, ranks), l40s_node())) {
+      if (one.algorithm == "ring" && one.protocol == Protocol::ll) return one.fluid;
+    }
+    return Time{};
+  };
+  CHECK(microseconds(low_latency(2)) == Approx(1048576 / 16e9 * 1e6).epsilon(1e-6));
+  CHECK(microseconds(low_latency(4)) == Approx(1.5 * 1048576 / 5e9 * 1e6).epsilon(1e-6));
+  CHECK(microseconds(low_latency(3)) == Approx(4.0 / 3 * 1048576 / 5e9 * 1e6).epsilon(1e-6));
+}
