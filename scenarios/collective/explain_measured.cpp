@@ -7,6 +7,7 @@
 #include <map>
 
 #include "hardware/recognise.hpp"
+#include "models/network/collectives/fitted_line.hpp"
 #include "sim/input/text.hpp"
 #include "sim/statistics.hpp"
 
@@ -33,8 +34,8 @@ double steps(Collective kind, int ranks) {
   return kind == Collective::all_reduce ? 2.0 * (ranks - 1) : ranks - 1.0;
 }
 
-/// Constants of t = x * latency + y / bus, fitted with weights 1 / t: `latency` of a whole
-/// all-reduce in seconds, `per_byte` = 1 / bus.
+/// Constants of t = x * latency + y / bus: `latency` of a whole all-reduce in seconds, `per_byte` =
+/// 1 / bus.
 struct Explained {
   double latency = 0, per_byte = 0;
 
@@ -45,24 +46,11 @@ struct Explained {
   }
 };
 
-/// Both at least 0: a log of small sizes alone shows no rate, one of large ones no latency.
 Explained fitted(const std::vector<MeasuredPoint>& points, int ranks) {
-  double xx = 0, xy = 0, yy = 0, xt = 0, yt = 0;
-  for (const MeasuredPoint& point : points) {
-    const double t = seconds(point.time);
-    const double x = 1 / t;
-    const double y = models::bus_factor(Collective::all_reduce, ranks) *
-                     static_cast<double>(point.size.count()) / t;
-    xx += x * x, xy += x * y, yy += y * y, xt += x, yt += y;
-  }
-  const double determinant = xx * yy - xy * xy;
-  Explained both;
-  if (determinant > 1e-12 * xx * yy) {
-    both = {(xt * yy - yt * xy) / determinant, (yt * xx - xt * xy) / determinant};
-  }
-  if (both.latency <= 0) both = {0, yt / yy};
-  if (both.per_byte <= 0) both = {xt / xx, 0};
-  return both;
+  std::vector<hardware::SizeTable::Point> times;
+  for (const MeasuredPoint& point : points) times.emplace_back(point.size, point.time);
+  const models::FittedLine line = models::fitted_line(times);
+  return {line.latency, line.per_byte / models::bus_factor(Collective::all_reduce, ranks)};
 }
 
 double median_error(const Explained& constants, Collective kind, int ranks,

@@ -139,8 +139,10 @@ TEST_CASE("A log of more ranks than the cluster has is refused") {
 }
 
 TEST_CASE("An imported table that prices nothing of a plan says so") {
+  // Of one size, which tells other collectives nothing.
   const Scratch scratch;
-  const std::string log = scratch.write("a.log", log_text);
+  const std::string log =
+      scratch.write("a.log", std::string{log_text}.erase(log_text.find("4194304 ")));
   const std::string profile = scratch.path("profile.json"), model = scratch.path("model.json");
   REQUIRE(orrery("calibrate --import " + log + " --cluster dgx-h100 --out " + profile).exit_code ==
           0);

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <string>
 
+#include "models/network/collectives/carried.hpp"
 #include "models/network/collectives/measured.hpp"
 #include "models/network/collectives/nccl_settings.hpp"
 #include "models/network/collectives/terms.hpp"
+#include "models/network/collectives/wire_bound.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::models {
@@ -131,26 +133,36 @@ std::vector<CollectiveTime> candidates(Collective collective, Bytes size, const 
 
 CollectiveTime price(Collective collective, Bytes size, const GroupShape& group,
                      const hardware::Cluster& cluster, const CollectivePricing& pricing) {
+  const CostCall call{.collective = collective,
+                      .size = size,
+                      .group = group,
+                      .cluster = cluster,
+                      .sharing = pricing.sharing};
+  const bool by_tables = !cluster.measured_collectives.empty() && group.ranks > 1 &&
+                         size > Bytes{0} && !chosen(collective, pricing);
   std::optional<CollectiveTime> measured;
-  if (group.ranks > 1 && size > Bytes{0} && !chosen(collective, pricing)) {
+  if (by_tables) {
     check(collective, size, group, cluster);
-    measured = collectives::measured_time({collective, size, group, cluster, pricing.sharing});
+    measured = collectives::measured_time(call);
     if (measured && group.nodes == 1) return *measured;
   }
   CollectivePricing decided = pricing;
   if (pricing.nccl) decided.choice = tuned_choice(collective, size, group, cluster, pricing);
-  const auto times = candidates(collective, size, group, cluster, decided);
+  auto times = candidates(collective, size, group, cluster, decided);
   if (times.empty()) refuse(collective, decided, group, cluster);
-  const auto best =
-      std::ranges::min_element(times, [](const auto& a, const auto& b) { return a.time < b.time; });
-  if (!measured) return *best;
+  if (by_tables && !measured) collectives::carry_over(call, times);
+  CollectiveTime best = *std::ranges::min_element(
+      times, [](const auto& a, const auto& b) { return a.time < b.time; });
+  if (!measured) {
+    if (by_tables) collectives::keep_to_wire(call, best);
+    return best;
+  }
   // The table has a time but no algorithm: flows are those of the algorithm that would be chosen.
-  measured->pattern = best->pattern;
-  measured->flows = best->flows;
-  measured->channels = best->channels;
-  if (best->flows > 0) {
-    const CostCall call{collective, size, group, cluster, pricing.sharing};
-    measured->wire = measured->wire * (1 / flows_on_nic(call, best->pattern, best->flows));
+  measured->pattern = best.pattern;
+  measured->flows = best.flows;
+  measured->channels = best.channels;
+  if (best.flows > 0) {
+    measured->wire = measured->wire * (1 / flows_on_nic(call, best.pattern, best.flows));
   }
   return *measured;
 }

@@ -97,9 +97,10 @@ std::vector<CollectiveTime> candidates(Collective collective, Bytes size, const 
 
 /// The time of a collective: from the cluster's measured table if it has one and nothing restricts
 /// the choice (measured.hpp, limited_by "measured"); otherwise of the fastest candidate, the first
-/// of equals, or of the one that NCCL's tuner expects to be fastest. It never decreases with more
-/// siblings, nor, except with the tuner, with size.
-/// Errors  as above; a choice that does not run here: InputError
+/// of equals, or of the one that NCCL's tuner expects to be fastest, corrected by a measured
+/// all-reduce if there is one (carried.hpp). It never decreases with more siblings, nor, except
+/// with the tuner, with size; and no table makes it faster than the wire (wire_bound.hpp). Errors
+/// as above; a choice that does not run here: InputError
 CollectiveTime price(Collective collective, Bytes size, const GroupShape& group,
                      const hardware::Cluster& cluster, const CollectivePricing& pricing = {});
 
