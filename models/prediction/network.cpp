@@ -236,46 +236,58 @@ void refuse_order(const NetworkRequest& asked, const Program& program) {
                    "ranks as tensor x context"};
 }
 
+/// Why a step is evaluated without shared links; nullopt where they are asked for.
+std::optional<std::string> why_static(const NetworkRequest& asked) {
+  if (asked.mode == NetworkMode::fixed) return "as requested";
+  if (asked.mode == NetworkMode::events || asked.prefers_events()) return std::nullopt;
+  return "no placement, perturbation or other job is stated, and events were not requested";
+}
+
+/// Prices transfers alone and evaluates them on shared links. Returns why they cannot be simulated,
+/// or nullopt.
+std::optional<std::string> add_shared_times(const Question& question, Prediction& result) {
+  if (auto refused = no_events(question)) return refused;
+  const auto begin = std::chrono::steady_clock::now();
+  result.priced =
+      price_program(*result.program, question.cluster, question.software, result.assumptions,
+                    {.sharing = LinkSharing::alone,
+                     .order = question.network.order.axes,
+                     .nccl = question.network.tuner()});
+  require_exact_times(result.priced);
+  vary_kernels(question, result);
+  if (auto refused = evaluate_shared(question, result)) return refused;
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  result.network.seconds = taken.count();
+  return std::nullopt;
+}
+
 }  // namespace
 
 void add_network_times(const Question& question, Prediction& result) {
-  refuse_order(question.network, *result.program);
-  if (question.network.tuner()) {
+  const NetworkRequest& asked = question.network;
+  refuse_order(asked, *result.program);
+  if (asked.tuner()) {
     result.assumptions.push_back(
         "/collectives: algorithms and protocols are those that NCCL 2.30's tuner chooses; times "
         "are from the cost models");
   }
-  const NetworkRequest& asked = question.network;
-  const bool wanted = asked.mode == NetworkMode::events || asked.needs_events();
   if (asked.mode == NetworkMode::fixed && asked.needs_events()) {
     throw InputError{asked.place("/network"),
                      "--network static cannot evaluate a placement, perturbations or other jobs; "
                      "use auto or events"};
   }
-  if (!wanted) {
-    return add_static_times(
-        question, result,
-        asked.mode == NetworkMode::fixed
-            ? "as requested"
-            : "no placement, perturbation or other job is stated, and events were not requested");
+  if (auto why = why_static(asked)) return add_static_times(question, result, *std::move(why));
+  std::vector<std::string> assumptions = result.assumptions;
+  const auto refused = add_shared_times(question, result);
+  if (!refused) return;
+  // Kernels may vary without shared links; all else that is stated needs these.
+  if (asked.mode == NetworkMode::automatic && !asked.needs_events()) {
+    result.assumptions = std::move(assumptions);
+    return add_static_times(question, result,
+                            "links are not shared, though kernels vary: " + *refused);
   }
-  std::optional<std::string> refused = no_events(question);
-  const auto begin = std::chrono::steady_clock::now();
-  if (!refused) {
-    result.priced =
-        price_program(*result.program, question.cluster, question.software, result.assumptions,
-                      {.sharing = LinkSharing::alone,
-                       .order = question.network.order.axes,
-                       .nccl = question.network.tuner()});
-    require_exact_times(result.priced);
-    vary_kernels(question, result);
-    refused = evaluate_shared(question, result);
-  }
-  if (refused)
-    throw InputError{asked.place("/network"),
-                     "the network traffic of this plan cannot be simulated: " + *refused};
-  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-  result.network.seconds = taken.count();
+  throw InputError{asked.place("/network"),
+                   "the network traffic of this plan cannot be simulated: " + *refused};
 }
 
 }  // namespace orrery::models

@@ -86,6 +86,8 @@ struct NetworkRequest {
   bool needs_events() const {
     return !order.contiguous() || !perturbations.empty() || !jobs.empty();
   }
+  /// Does `auto` choose events? Also for jitter, so that all perturbations compare with each other.
+  bool prefers_events() const { return needs_events() || jitter; }
 };
 
 /// Equal links whose traffic demanded more than their capacity.

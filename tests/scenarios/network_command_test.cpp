@@ -194,8 +194,8 @@ TEST_CASE("The order of axes is Megatron's, or refused") {
 TEST_CASE("Kernels that vary make a step longer, and the report says by how much") {
   const std::string flag =
       R"(--set '/perturbations=[{"kind": "jitter", "distribution": "exponential", "deviation": "3 us"}]' )";
-  const Json usual = parsed(orrery(small + "--json").out);
-  const Json varied = parsed(orrery(small + flag + "--json").out);
+  const Json usual = parsed(orrery(small + "--network static --json").out);
+  const Json varied = parsed(orrery(small + flag + "--network static --json").out);
   const double jitter = varied.at("network").at("jitter_s");
   CHECK(jitter > 0);
   CHECK(varied.at("step_time_s").get<double>() ==
@@ -205,6 +205,34 @@ TEST_CASE("Kernels that vary make a step longer, and the report says by how much
   const Ran none = orrery(small + R"(--set '/perturbations=[{"kind": "jitter"}]')");
   CHECK(none.exit_code == 2);
   CHECK(none.error.find("/perturbations/0/deviation: missing") != std::string::npos);
+}
+
+TEST_CASE("Jitter alone is evaluated on shared links, as every other perturbation is") {
+  const std::string experts =
+      "simulate --model mixtral-8x7b --cluster 'dgx-a100-80gb x 8' --json --plan tensor=4,data=16,"
+      "micro_batch=1,global_batch=256,seq_len=4096,zero=3,precision=bf16,sequence=true,expert=8 ";
+  const std::string jitter = R"(--set '/perturbations=[{"kind": "jitter", "deviation": "5 us"}]' )";
+  const Json varied = parsed(orrery(experts + jitter).out);
+  CHECK(varied.at("network").at("evaluation") == "events");
+  const std::string why = varied.at("network").at("why");
+  CHECK(why.find("links can be saturated") != std::string::npos);
+  const Json steady = parsed(orrery(experts + "--network events").out);
+  CHECK(varied.at("step_time_s") > steady.at("step_time_s"));
+  CHECK(varied.at("step_time_s") ==
+        parsed(orrery(experts + jitter + "--network events").out).at("step_time_s"));
+}
+
+TEST_CASE("Kernels vary where no network joins nodes, and the report says why no link is shared") {
+  const Ran ran = orrery(
+      "simulate --model gpt2 --cluster 'cpu-host x 1' --plan micro_batch=1,global_batch=1,"
+      "seq_len=128 --json --set '/perturbations=[{\"kind\": \"jitter\", \"deviation\": \"5 "
+      "us\"}]'");
+  INFO(ran.error);
+  REQUIRE(ran.exit_code == 0);
+  const Json network = parsed(ran.out).at("network");
+  CHECK(network.at("evaluation") == "static");
+  CHECK(network.at("why") ==
+        "links are not shared, though kernels vary: the cluster has no network between nodes");
 }
 
 }  // namespace
