@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include "hardware/catalogue.hpp"
+#include "hardware/fabric_shape.hpp"
 #include "hardware/generation.hpp"
 #include "hardware/node_import/node_import.hpp"
 #include "hardware/own_file.hpp"
@@ -86,6 +87,9 @@ Json overridden(const Json& base, const Json& object, EntryKind kind) {
   if (kind == EntryKind::gpu && object.contains("name") && object["name"] != base["name"]) {
     for (const char* curves : {"gemm", "attention", "memory_bound"}) result.erase(curves);
     result["curves_from"] = base["name"];
+  }
+  if (kind == EntryKind::fabric && object.contains("kind")) {
+    drop_other_shapes(result, object["kind"]);
   }
   result.merge_patch(object);
   result.erase("like");

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <initializer_list>
 #include <numeric>
 #include <optional>
 #include <vector>
@@ -16,6 +16,30 @@ namespace orrery::hardware {
 namespace {
 
 constexpr int most_levels = 3;
+
+/// Kinds of fabric that are described by the same counts.
+enum class ShapeFamily : std::uint8_t { tree, dragonfly, grid };
+
+ShapeFamily family_of(FabricKind kind) {
+  if (is_tree(kind)) return ShapeFamily::tree;
+  return kind == FabricKind::dragonfly ? ShapeFamily::dragonfly : ShapeFamily::grid;
+}
+
+struct ShapeKey {
+  const char* key;
+  ShapeFamily family;
+};
+constexpr std::array<ShapeKey, 8> shape_keys{{{"levels", ShapeFamily::tree},
+                                              {"oversubscription", ShapeFamily::tree},
+                                              {"spines", ShapeFamily::tree},
+                                              {"leaves_per_pod", ShapeFamily::tree},
+                                              {"routers_per_group", ShapeFamily::dragonfly},
+                                              {"global_cables", ShapeFamily::dragonfly},
+                                              {"dimensions", ShapeFamily::grid},
+                                              {"cables", ShapeFamily::grid}}};
+
+/// Ports of a Slingshot switch (Rosetta), for fabrics that state no switch.
+constexpr int slingshot_ports = 64;
 
 int positive_count(const Node& node) {
   return static_cast<int>(node.integer(1, most_gpus));
@@ -40,7 +64,7 @@ int ports_per_leaf(const ClusterFabric& fabric, int nics) {
 
 /// Nodes that fit under a leaf. Of its p ports, p * r / (r + 1) face down if the fabric is
 /// oversubscribed r : 1; all but those to the spines if `spines` is given; all with one level; a
-/// quarter on a balanced dragonfly (Kim et al. 2008: a = 2 p = 2 h).
+/// quarter on a dragonfly (read_dragonfly).
 int nodes_under_leaf(const ClusterFabric& fabric, int nics) {
   const double r = fabric.oversubscription;
   const double split =
@@ -149,29 +173,58 @@ void read_tree(const Node& node, NodeCounts counts, ClusterFabric& fabric) {
   }
 }
 
+/// Of a router's P ports, P / 4 lead to NICs, P / 2 - 1 to the others of its group of P / 2, and
+/// the rest to other groups: for 64 ports a Slingshot group, 16 + 31 + 17. Where `nodes_per_leaf`
+/// is stated, a balanced dragonfly: a = 2 p = 2 h.
+/// Source  De Sensi et al. 2020, "An in-depth analysis of the Slingshot interconnect", section II;
+///         Kim et al. 2008, "Technology-driven, highly-scalable dragonfly topology"
 void read_dragonfly(const Node& node, NodeCounts counts, ClusterFabric& fabric) {
+  const bool balanced = node.has("nodes_per_leaf");
+  if (!balanced && fabric.leaf.ports == 0) {
+    fabric.leaf.ports = slingshot_ports;
+    fabric.leaf.bandwidth = fabric.bandwidth;
+  }
   read_nodes_per_leaf(node, counts, fabric);
-  const std::int64_t ports = std::int64_t{fabric.nodes_per_leaf} * std::max(1, counts.nics);
-  const int balanced = static_cast<int>(std::min<std::int64_t>(ports, 1024));
-  fabric.direct.routers_per_group =
-      static_cast<int>(node.integer_or("routers_per_group", 1, 4096, 2 * balanced));
-  fabric.direct.global_cables =
-      static_cast<int>(node.integer_or("global_cables", 1, 4096, balanced));
-  const std::int64_t of_group =
-      std::int64_t{fabric.direct.routers_per_group} * fabric.nodes_per_leaf;
+  const int ports = fabric.leaf.ports;
+  const int nics = static_cast<int>(
+      std::min<std::int64_t>(std::int64_t{fabric.nodes_per_leaf} * std::max(1, counts.nics), 1024));
+  const int routers = balanced ? 2 * nics : std::max(1, ports / 2);
+  DirectShape& shape = fabric.direct;
+  shape.routers_per_group =
+      static_cast<int>(node.integer_or("routers_per_group", 1, 4096, routers));
+  const int global =
+      balanced ? nics : std::max(1, ports - ports / 4 - (shape.routers_per_group - 1));
+  shape.global_cables = static_cast<int>(node.integer_or("global_cables", 1, 4096, global));
+  const std::int64_t of_group = std::int64_t{shape.routers_per_group} * fabric.nodes_per_leaf;
   const std::int64_t groups = (counts.nodes + of_group - 1) / of_group;
-  const std::int64_t most =
-      std::int64_t{fabric.direct.routers_per_group} * fabric.direct.global_cables + 1;
+  const std::int64_t most = std::int64_t{shape.routers_per_group} * shape.global_cables + 1;
   if (groups > most) {
     node.fail(fmt::format("{} nodes make {} groups of {}; global_cables connect at most {} groups",
                           counts.nodes, groups, of_group, most));
   }
 }
 
-void read_torus(const Node& node, NodeCounts counts, ClusterFabric& fabric) {
-  read_nodes_per_leaf(node, counts, fabric);
+/// The smallest three-dimensional torus with room for these routers whose longest side is at most
+/// twice its shortest; of equals the one with the shortest longest side.
+/// Source  Jouppi et al. 2023, "TPU v4": 3D tori of 4 x 4 x 4, 4 x 4 x 8, 4 x 8 x 8 ... chips
+std::vector<int> cubic(std::int64_t routers) {
+  std::array<std::int64_t, 3> best{};
+  std::int64_t least = 0;
+  const auto side = static_cast<std::int64_t>(std::ceil(std::cbrt(static_cast<double>(routers))));
+  for (std::int64_t a = std::max<std::int64_t>(1, side / 2); a <= side; ++a) {
+    for (std::int64_t b = a; b <= 2 * a; ++b) {
+      const std::int64_t c = std::max(b, (routers + a * b - 1) / (a * b));
+      const std::int64_t room = a * b * c;
+      if (c > 2 * a || (least > 0 && (room > least || (room == least && c >= best[2])))) continue;
+      best = {a, b, c};
+      least = room;
+    }
+  }
+  return {static_cast<int>(best[0]), static_cast<int>(best[1]), static_cast<int>(best[2])};
+}
+
+void read_dimensions(const Node& dimensions, NodeCounts counts, ClusterFabric& fabric) {
   std::int64_t routers = 1;
-  const Node dimensions = node["dimensions"];
   for (const Node& size : dimensions.elements()) {
     fabric.direct.dimensions.push_back(positive_count(size));
     routers = std::min<std::int64_t>(routers * fabric.direct.dimensions.back(), most_gpus);
@@ -184,14 +237,25 @@ void read_torus(const Node& node, NodeCounts counts, ClusterFabric& fabric) {
     dimensions.fail(fmt::format("these dimensions have room for {} nodes, found {}",
                                 routers * fabric.nodes_per_leaf, counts.nodes));
   }
+}
+
+void read_torus(const Node& node, NodeCounts counts, ClusterFabric& fabric) {
+  read_nodes_per_leaf(node, counts, fabric);
+  if (const auto dimensions = node.find("dimensions")) {
+    read_dimensions(*dimensions, counts, fabric);
+  } else {
+    fabric.direct.dimensions =
+        cubic((counts.nodes + fabric.nodes_per_leaf - 1) / fabric.nodes_per_leaf);
+  }
   fabric.direct.cables = static_cast<int>(
       node.integer_or("cables", 1, 4096, fabric.nodes_per_leaf * std::max(1, counts.nics)));
 }
 
-/// Refuses keys of other kinds of fabric.
-void only_of_shape(const Node& node, FabricKind kind, std::initializer_list<const char*> others) {
-  for (const char* key : others) {
-    if (const auto found = node.find(key)) {
+/// Refuses counts of other kinds of fabric.
+void only_of_shape(const Node& node, FabricKind kind) {
+  for (const ShapeKey& each : shape_keys) {
+    if (each.family == family_of(kind)) continue;
+    if (const auto found = node.find(each.key)) {
       found->fail(
           fmt::format("does not apply to a fabric of kind {}", word_of(fabric_kind_words, kind)));
     }
@@ -200,19 +264,62 @@ void only_of_shape(const Node& node, FabricKind kind, std::initializer_list<cons
 
 }  // namespace
 
+std::vector<std::string> drop_other_shapes(Json& fabric, const Json& kind,
+                                           const std::vector<std::string>& kept) {
+  std::vector<std::string> dropped;
+  const auto known = kind.is_string()
+                         ? value_of(fabric_kind_words, kind.get_ref<const std::string&>())
+                         : std::nullopt;
+  for (const ShapeKey& each : shape_keys) {
+    if (!known || each.family == family_of(*known) || !fabric.contains(each.key)) continue;
+    if (std::ranges::find(kept, each.key) != kept.end()) continue;
+    fabric.erase(each.key);
+    dropped.emplace_back(each.key);
+    if (fabric.contains("sources")) fabric["sources"].erase(std::string{"/"} + each.key);
+  }
+  return dropped;
+}
+
 void read_shape(const Node& node, NodeCounts counts, ClusterFabric& fabric) {
-  if (is_tree(fabric.kind)) {
-    only_of_shape(node, fabric.kind,
-                  {"dimensions", "cables", "routers_per_group", "global_cables"});
-    return read_tree(node, counts, fabric);
+  only_of_shape(node, fabric.kind);
+  switch (family_of(fabric.kind)) {
+    case ShapeFamily::tree:
+      return read_tree(node, counts, fabric);
+    case ShapeFamily::dragonfly:
+      return read_dragonfly(node, counts, fabric);
+    case ShapeFamily::grid:
+      return read_torus(node, counts, fabric);
   }
-  only_of_shape(node, fabric.kind, {"levels", "oversubscription", "spines", "leaves_per_pod"});
-  if (fabric.kind == FabricKind::dragonfly) {
-    only_of_shape(node, fabric.kind, {"dimensions", "cables"});
-    return read_dragonfly(node, counts, fabric);
-  }
-  only_of_shape(node, fabric.kind, {"routers_per_group", "global_cables"});
-  read_torus(node, counts, fabric);
+}
+
+namespace {
+
+std::string assumed_dragonfly(const Node& node, NodeCounts counts, const ClusterFabric& fabric) {
+  if (node.has("routers_per_group") && node.has("global_cables")) return {};
+  const std::string source =
+      node.has("nodes_per_leaf")
+          ? "balanced as in Kim et al. 2008"
+          : fmt::format(
+                "the {} ports of a router are divided as in a Slingshot group, 16 + 31 + 17 of 64 "
+                "(De Sensi et al. 2020)",
+                fabric.leaf.ports);
+  return fmt::format(
+      "a dragonfly of {} routers per group, each with {} NICs and {} cables to other groups: {}",
+      fabric.direct.routers_per_group, std::int64_t{fabric.nodes_per_leaf} * counts.nics,
+      fabric.direct.global_cables, source);
+}
+
+}  // namespace
+
+std::string assumed_shape(const Node& node, NodeCounts counts, const ClusterFabric& fabric) {
+  if (fabric.kind == FabricKind::none || is_tree(fabric.kind)) return {};
+  if (fabric.kind == FabricKind::dragonfly) return assumed_dragonfly(node, counts, fabric);
+  if (node.has("dimensions")) return {};
+  return fmt::format(
+      "a {} of {} routers, the three-dimensional one nearest to a cube that has room for all "
+      "nodes, "
+      "as tori of TPU v4 (Jouppi et al. 2023)",
+      word_of(fabric_kind_words, fabric.kind), fmt::join(fabric.direct.dimensions, " x "));
 }
 
 int longest_path(const ClusterFabric& fabric, NodeCounts counts) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "hardware/catalogue.hpp"
+#include "hardware/fabric_shape.hpp"
 #include "hardware/read_fabric.hpp"
 #include "hardware/reading.hpp"
 #include "hardware/sources.hpp"
@@ -186,6 +187,11 @@ Cluster read_cluster(const Node& node) {
     for (const Node& sentence : given->elements()) {
       cluster.assumptions.push_back(sentence.as<std::string>());
     }
+  }
+  const NodeCounts counts{cluster.nodes, cluster.node.nics};
+  if (const auto assumed = assumed_shape(node["fabric"], counts, cluster.fabric);
+      !assumed.empty()) {
+    cluster.assumptions.push_back("fabric: " + assumed);
   }
   report_fallbacks(cluster);
   cluster.unconfirmed = count_unconfirmed(node.json());

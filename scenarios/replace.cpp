@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "hardware/fabric_shape.hpp"
 #include "hardware/rental.hpp"
 #include "scenarios/scenario.hpp"
 #include "scenarios/sections.hpp"
@@ -137,6 +138,23 @@ void rename_after_nodes(Json& cluster, const Json& before, const Json& nodes) {
   *name = text.substr(0, text.size() - ending.size()) + fmt::format(" x {}", nodes.dump());
 }
 
+/// Drops counts that describe the fabric's earlier kind, unless these changes state them.
+void drop_other_shapes(Json& cluster, const std::vector<std::pair<std::string, Json>>& changes) {
+  std::vector<std::string> stated;
+  for (const auto& [pointer, value] : changes) {
+    const std::vector<std::string> steps = steps_of(pointer);
+    if (steps.size() > 2 && steps[0] == "cluster" && steps[1] == "fabric") {
+      stated.push_back(steps[2]);
+    }
+  }
+  Json& fabric = cluster["fabric"];
+  const auto dropped = hardware::drop_other_shapes(fabric, fabric["kind"], stated);
+  if (dropped.empty()) return;
+  cluster["assumptions"].push_back(fmt::format("fabric: {} of the earlier kind {} dropped",
+                                               fmt::join(dropped, ", "),
+                                               dropped.size() == 1 ? "was" : "were"));
+}
+
 bool touches(const std::string& pointer, const std::string& section) {
   return pointer == "/" + section || pointer.rfind("/" + section + "/", 0) == 0;
 }
@@ -168,6 +186,7 @@ Scenario Scenario::replace(const std::vector<std::pair<std::string, Json>>& chan
       if (cluster.contains("nodes")) rename_after_nodes(cluster, cluster["nodes"], value);
     }
     put(changed.json_, pointer, value);
+    if (pointer == "/cluster/fabric/kind") drop_other_shapes(changed.json_["cluster"], changes);
     note_unpriced(changed.json_, pointer);
     for (const Section section : all_sections) {
       const std::string key = scenarios::name(section);

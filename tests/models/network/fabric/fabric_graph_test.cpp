@@ -222,6 +222,21 @@ TEST_CASE("A dragonfly, a torus and a mesh have their own counts") {
   CHECK_FALSE(mesh.link_named("router3.0 to router0.0").has_value());
 }
 
+TEST_CASE("A torus without dimensions is nearest to a cube that has room, and no side is thrice one") {
+  const auto dimensions = [](int nodes) {
+    return over(R"("kind": "torus")", nodes).fabric.direct.dimensions;
+  };
+  CHECK(dimensions(64) == std::vector<int>{4, 4, 4});
+  CHECK(dimensions(128) == std::vector<int>{4, 4, 8});
+  CHECK(dimensions(13) == std::vector<int>{2, 2, 4});
+  for (int nodes = 1; nodes < 700; ++nodes) {
+    const std::vector<int> sides = dimensions(nodes);
+    CHECK(sides[0] * sides[1] * sides[2] >= nodes);
+    CHECK(sides[0] * sides[1] * sides[2] <= nodes + nodes / 3 + 3);
+    CHECK((sides[0] <= sides[1] && sides[1] <= sides[2] && sides[2] <= 2 * sides[0]));
+  }
+}
+
 TEST_CASE("The longest path of a fabric is what its latency says") {
   for (const auto& [fabric, nodes] : std::map<std::string, int>{
            {leaf16 + R"("spines": 4)", 128},
@@ -283,7 +298,8 @@ TEST_CASE("Fabrics that cannot be are refused by their pointer") {
   CHECK(refused(R"("kind": "ring")") ==
         place + R"(/kind: expected one of "none", "fat_tree", "rail_optimised", "rail_only", )"
                 R"("dragonfly", "torus", "mesh", found "ring")");
-  CHECK(refused(R"("kind": "torus")") == place + "/dimensions: missing");
+  CHECK(refused(R"("kind": "torus", "dimensions": [])") ==
+        place + "/dimensions: expected a list of 1 to 8 sizes, found []");
   CHECK(refused(R"("kind": "torus", "dimensions": [4, 4])") ==
         place + "/dimensions: these dimensions have room for 16 nodes, found 64");
   CHECK(refused(R"("kind": "torus", "dimensions": [8, 8], "levels": 2)") ==
