@@ -110,6 +110,7 @@ Json to_json(const models::Question& question, const models::Prediction& predict
   const models::StageMemory& fullest = prediction.memory.at(prediction.fullest);
   Json json;
   json["step_time_s"] = step;
+  json["lower_bound_s"] = seconds(prediction.network.lower_bound);
   json["tokens_per_s"] = prediction.tokens_per_second;
   json["tokens_per_s_per_gpu"] = prediction.tokens_per_second / gpus;
   json["model_tflops_per_gpu"] = prediction.model_flops / step / gpus / 1e12;

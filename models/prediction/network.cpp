@@ -263,6 +263,21 @@ std::optional<std::string> add_shared_times(const Question& question, Prediction
 
 }  // namespace
 
+void add_lower_bound(const Question& question, Prediction& result) {
+  Time& bound = result.network.lower_bound;
+  if (result.network.evaluation != "static") {  // its prices are of transfers alone
+    bound = evaluate_maps(result.priced).step;
+    return;
+  }
+  std::vector<std::string> known;
+  PricedProgram alone = price_program(*result.program, question.cluster, question.software, known,
+                                      {.sharing = LinkSharing::alone,
+                                       .order = question.network.order.axes,
+                                       .nccl = question.network.tuner()});
+  if (question.network.jitter) add_jitter(alone, *question.network.jitter);
+  bound = evaluate_maps(alone).step;
+}
+
 void add_network_times(const Question& question, Prediction& result) {
   const NetworkRequest& asked = question.network;
   refuse_order(asked, *result.program);

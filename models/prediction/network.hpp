@@ -118,9 +118,10 @@ struct TrafficLoss {
 struct NetworkAnswer {
   std::string evaluation = "static";
   std::string why;
-  Time contention{};  // step time beyond that with every transfer alone
-  Time jitter{};      // step time that varying kernels cost
-  Time from_jobs{};   // part of contention: by how much the step is shorter without other jobs
+  Time lower_bound{};  // the step if nothing shared a link: no step with traffic is shorter
+  Time contention{};   // step time beyond that with every transfer alone
+  Time jitter{};       // step time that varying kernels cost
+  Time from_jobs{};    // part of contention: by how much the step is shorter without other jobs
   std::vector<JobAnswer> jobs;
   std::vector<FullLinks> links;     // longest first
   std::vector<TrafficLoss> losses;  // most first
@@ -137,6 +138,9 @@ std::int64_t free_gpus(const hardware::Cluster& cluster, const NetworkRequest& n
 /// Errors  a node that two jobs want, a node, GPU, NIC, link or switch that does not exist:
 ///         InputError at its pointer
 NetworkSite site_of(const Question& question, std::shared_ptr<const FabricGraph> fabric);
+
+/// The step if no transfer shared a link with anything; sets `network.lower_bound`.
+void add_lower_bound(const Question& question, Prediction& result);
 
 /// Prices and evaluates the Program in the mode that was asked for; sets `priced`, `times` and
 /// `network`.

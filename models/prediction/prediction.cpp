@@ -283,6 +283,7 @@ Prediction predict(const Question& question) {
   result.check_seconds = seconds_since(lowered);
   const Clock::time_point checked = Clock::now();
   add_times(question, result);
+  add_lower_bound(question, result);
   result.slowest = slowest_of(result);
   if (result.times.scheduled() < result.step) result.assumptions.push_back(bound_note(result));
   result.busy = busy_of(load_of(result.priced, result.slowest), result.step);

@@ -149,6 +149,11 @@ class Run:
         return tuple((part["name"], Seconds(part["time_s"])) for part in self._values["waterfall"])
 
     @property
+    def lower_bound(self) -> Seconds:
+        """The step if nothing shared a link; no step with traffic is shorter."""
+        return Seconds(self._values["lower_bound_s"])
+
+    @property
     def network(self) -> Network:
         """How traffic was evaluated, and what contention cost on which links to which traffic."""
         return Network(self._values["network"])

@@ -35,6 +35,13 @@ std::string jobs_lines(const models::NetworkAnswer& found, Time step) {
   return text;
 }
 
+/// How much of the step is due to links that siblings share, where the difference is a percent.
+std::string bound_line(const models::Prediction& found) {
+  const Time bound = found.network.lower_bound;
+  if (ratio(found.step - bound, found.step) < 0.01) return {};
+  return fmt::format("  lower bound {}: nothing shares a link\n", step_part(bound, found.step));
+}
+
 }  // namespace
 
 std::string network_section(const ReportInputs& in) {
@@ -45,8 +52,9 @@ std::string network_section(const ReportInputs& in) {
           : fmt::format("  kernel jitter {} ({:+.2f} %)\n",
                         step_part(found.jitter, in.prediction.step),
                         100 * ratio(found.jitter, in.prediction.step - found.jitter));
-  if (found.evaluation == "static" && jitter.empty()) return {};
-  std::string text = heading("Network", in.options) + jitter;
+  const std::string bound = bound_line(in.prediction);
+  if (found.evaluation == "static" && jitter.empty() && bound.empty()) return {};
+  std::string text = heading("Network", in.options) + jitter + bound;
   if (found.evaluation == "static") return text;
   text += paragraph(fmt::format("{}: {}", found.evaluation, found.why), 2, in.options);
   if (found.evaluation == "maps") return text + jobs_lines(found, in.prediction.step);

@@ -222,6 +222,18 @@ TEST_CASE("Jitter alone is evaluated on shared links, as every other perturbatio
         parsed(orrery(experts + jitter + "--network events").out).at("step_time_s"));
 }
 
+TEST_CASE("The step if nothing shared a link is reported, where it says something") {
+  const Json fixed =
+      parsed(orrery(question + "--set /cluster/fabric/oversubscription=16 --json").out);
+  const Json traffic = parsed(
+      orrery(question + "--set /cluster/fabric/oversubscription=16 --network events --json").out);
+  CHECK(traffic.at("step_time_s") < fixed.at("step_time_s"));
+  CHECK(fixed.at("lower_bound_s") <= traffic.at("step_time_s"));
+  CHECK(fixed.at("lower_bound_s") == traffic.at("lower_bound_s"));
+  CHECK(orrery(question + "--set /cluster/fabric/oversubscription=16").out.find("lower bound ") !=
+        std::string::npos);
+}
+
 TEST_CASE("Kernels vary where no network joins nodes, and the report says why no link is shared") {
   const Ran ran = orrery(
       "simulate --model gpt2 --cluster 'cpu-host x 1' --plan micro_batch=1,global_batch=1,"
