@@ -1,7 +1,9 @@
 #include "models/network/collectives/terms.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 
 #include "sim/errors.hpp"
 
@@ -17,18 +19,35 @@ double nics_share(const CostCall& call) {
   return std::min(node / groups, std::min(node, call.group.ranks_per_node * rank));
 }
 
-/// The group's nodes under one leaf switch; nothing if no group of its axis spans leaves (one leaf
-/// has all nodes, or leaves hold whole groups). A message is one pair of a longer chain, so it may
-/// cross leaves even where its group fits under one.
-std::optional<double> nodes_under_leaf(const CostCall& call) {
+/// A level of switches whose links up are fewer than its links down.
+struct NarrowLevel {
+  int nodes = 0;      // under one leaf, or under the spines of one pod
+  double narrow = 1;  // bandwidth of these nodes' NICs over that of the links up
+};
+
+/// Leaves, and with three levels pods, whose uplinks the leaves' oversubscription narrows, too.
+std::array<NarrowLevel, 2> narrow_levels(const hardware::Cluster& cluster) {
+  const hardware::ClusterFabric& fabric = cluster.fabric;
+  const NarrowLevel leaves{fabric.nodes_per_leaf, fabric.oversubscription};
+  const bool pods = hardware::is_tree(fabric.kind) && fabric.tree.levels == 3;
+  if (!pods) return {leaves, {std::numeric_limits<int>::max(), 1}};
+  const int rails = hardware::has_rails(fabric.kind) ? std::max(1, cluster.node.nics) : 1;
+  return {leaves,
+          {fabric.nodes_per_leaf * std::max(1, fabric.tree.leaves_per_pod / rails),
+           fabric.oversubscription * fabric.tree.oversubscription_above}};
+}
+
+/// The group's nodes under one switch of a level; nothing if no group of its axis spans several
+/// (one has all nodes, or each holds whole groups). A message is one pair of a longer chain, so it
+/// may leave a switch even where its group fits under one.
+std::optional<double> nodes_under(const NarrowLevel& level, const CostCall& call) {
   if (call.sharing == LinkSharing::alone) return std::nullopt;
   const auto& group = call.group;
-  const int leaf = call.cluster.fabric.nodes_per_leaf;
   const int span = (group.nodes - 1) * group.node_stride + 1;
-  const bool whole_groups =
-      call.collective != Collective::send_receive && leaf % (group.nodes * group.node_stride) == 0;
-  if (std::max(call.cluster.nodes, span) <= leaf || whole_groups) return std::nullopt;
-  return std::max(1.0, static_cast<double>(leaf) / group.node_stride);
+  const bool whole_groups = call.collective != Collective::send_receive &&
+                            level.nodes % (group.nodes * group.node_stride) == 0;
+  if (std::max(call.cluster.nodes, span) <= level.nodes || whole_groups) return std::nullopt;
+  return std::max(1.0, static_cast<double>(level.nodes) / group.node_stride);
 }
 
 }  // namespace
@@ -91,16 +110,23 @@ double ring_rate(const hardware::Cluster& cluster, int ranks) {
 }
 
 double network_share(const CostCall& call) {
-  const auto nodes = nodes_under_leaf(call);
-  const double leaf = nodes ? std::min(1.0, *nodes / call.cluster.fabric.oversubscription) : 1.0;
-  return nics_share(call) * leaf;
+  double share = 1;
+  for (const NarrowLevel& level : narrow_levels(call.cluster)) {
+    const auto nodes = nodes_under(level, call);
+    if (nodes) share = std::min(share, *nodes / level.narrow);
+  }
+  return nics_share(call) * share;
 }
 
 double network_share_all_pairs(const CostCall& call) {
-  const auto nodes = nodes_under_leaf(call);
-  if (!nodes || *nodes >= call.group.nodes) return nics_share(call);
-  const double leaving = (call.group.nodes - *nodes) / (call.group.nodes - 1);
-  return nics_share(call) * std::min(1.0, 1.0 / (call.cluster.fabric.oversubscription * leaving));
+  double share = 1;
+  for (const NarrowLevel& level : narrow_levels(call.cluster)) {
+    const auto nodes = nodes_under(level, call);
+    if (!nodes || *nodes >= call.group.nodes) continue;
+    const double leaving = (call.group.nodes - *nodes) / (call.group.nodes - 1);
+    share = std::min(share, 1 / (level.narrow * leaving));
+  }
+  return nics_share(call) * share;
 }
 
 double ramp_across_nodes(const CostCall& call, double bus_bytes, double rate) {

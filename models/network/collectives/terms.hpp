@@ -73,12 +73,15 @@ double ring_rate(const hardware::Cluster& cluster, int ranks);
 ///   share = min(node / groups, ranks_per_node * max(nic, node / gpus)) * min(1, m / oversub)
 /// m       the group's nodes under one leaf, nodes_per_leaf / node_stride, at least 1. The last
 ///         factor is 1 where leaves hold whole groups; a chain of messages always crosses leaves
+/// With three levels the same factor of pods, whose uplinks have 1 / (oversub * oversub above) of
+/// the bandwidth of the NICs under them; the smaller of both counts. The links are those that
+/// traffic shares in an evaluation with events, all siblings at once.
 /// Leaves out which NIC is near which GPU, and collisions of flows where links would suffice.
 /// With LinkSharing::alone, min(node, ranks_per_node * max(nic, node / gpus)).
 double network_share(const CostCall& call);
 
 /// As network_share, for traffic between all pairs: (N - m) / (N - 1) of each node's bytes leave
-/// the leaf, whose uplinks have 1 / oversub of the bandwidth.
+/// the leaf, whose uplinks have 1 / oversub of the bandwidth. Pods likewise.
 double network_share_all_pairs(const CostCall& call);
 
 /// Time lost until pipelines and protocols across nodes are full, in seconds:

@@ -101,6 +101,43 @@ TEST_CASE("All rings of an axis at once get the share that the cost model gives 
   CHECK(ratio(step, together) == Approx(1).epsilon(1e-9));  // doubles inside the cost model
 }
 
+TEST_CASE("Rings that leave pods share the links above spines as the cost model says") {
+  // A node a leaf, four leaves a pod: a pod's four nodes send the bytes of one across.
+  const auto [leaf, above] =
+      GENERATE(std::pair{1.0, 8.0}, std::pair{1.0, 16.0}, std::pair{2.0, 4.0}, std::pair{2.0, 8.0},
+               std::pair{4.0, 1.0});
+  hardware::Cluster cluster = tree_of_nodes(32, {1, leaf, 8, hardware::Routing::spray});
+  cluster.fabric.tree.levels = 3;
+  cluster.fabric.tree.leaves_per_pod = 4;
+  cluster.fabric.tree.oversubscription_above = above;
+  const GroupShape shape = shape_of({.stride = 8, .extent = 32, .world = 256, .gpus_per_node = 8});
+  const Time alone = network_time(cluster, shape, LinkSharing::alone);
+  const Time together = network_time(cluster, shape, LinkSharing::with_siblings);
+  INFO("oversubscribed " << leaf << " and " << above);
+  CHECK(ratio(together, alone) == Approx(std::max(leaf, leaf * above / 4)));
+  const Time step = step_of(all_reduce(8, 32, alone), site_on(cluster, 256));
+  CHECK(ratio(step, together) == Approx(1).epsilon(1e-9));
+}
+
+TEST_CASE("Oversubscribed leaves send an r-th of what their nodes do, and one flow at full rate") {
+  const double factor = GENERATE(1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 16.0);
+  const auto routing = GENERATE(hardware::Routing::d_mod_k, hardware::Routing::spray);
+  const hardware::Cluster cluster = tree_of_nodes(12, {4, factor, 4, routing});
+  const FabricGraph graph{cluster};
+  Route route;
+  graph.route({.from = 0, .to = graph.port(11, 3)}, route);
+  REQUIRE(route.size() == 4);
+  const Bandwidth nic = cluster.nic_bandwidth();
+  for (const LinkId link : route) CHECK(graph.capacity(link).count() >= nic.count() * (1 - 1e-12));
+  double up = 0;  // out of the first leaf, of four nodes with four NICs each
+  const Vertex leaf = graph.topology().links()[index(graph.out_of(0))].to;
+  for (const LinkId link : graph.links_of(leaf)) {
+    const Topology::Link& each = graph.topology().links()[index(link)];
+    if (each.from == leaf && each.to > leaf) up += each.bandwidth.count();
+  }
+  CHECK(up == Approx(16 * nic.count() / factor));
+}
+
 TEST_CASE("A trunk wider than all that could fill it is a link like others") {
   NetworkSite site = site_on(tree_of_nodes(4, {1, 1, 1, hardware::Routing::spray}), 4 * 8);
   for (Bandwidth& each : site.links) each = std::max(each, Bandwidth{3.2768e15});
