@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 
 #include "models/network/fabric/fabric_graph.hpp"
 #include "models/network/fabric/node_graph.hpp"
 #include "scenarios/report/style.hpp"
+#include "scenarios/topology/bill.hpp"
 #include "scenarios/topology/bisection.hpp"
 #include "sim/input/units.hpp"
 
@@ -20,46 +22,47 @@ using models::FabricGraph;
 
 constexpr std::size_t most_names = 20'000;
 
-/// The kind of a switch: "leaf" of "rail2/leaf13".
-std::string switch_kind(const std::string& name) {
-  const std::string last = name.substr(name.rfind('/') + 1);
-  return last.substr(0, last.find_first_of("0123456789"));
-}
-
-Json switches_of(const FabricGraph& graph) {
+Json switches_of(const FabricBill& bill) {
   Json rows = Json::array();
-  for (const Tier& tier : graph.tiers()) {
-    const auto name = [&](std::size_t i) {
-      return graph.name(Vertex{static_cast<std::uint32_t>(tier.first + i)});
-    };
-    const std::size_t count = tier.groups * tier.each;
-    rows.push_back({{"kind", switch_kind(name(0))},
+  for (std::size_t first = 0, end = 0; first < bill.switches.size(); first = end) {
+    const BillSwitch& one = bill.switches[first];
+    double used = 0;
+    std::size_t count = 0;
+    std::string last;
+    for (end = first; end < bill.switches.size() && bill.switches[end].kind == one.kind; ++end) {
+      used = std::max(used, bill.switches[end].ports);
+      last = bill.switches[end].name;
+      ++count;
+    }
+    rows.push_back({{"kind", one.kind},
                     {"count", count},
-                    {"first", name(0)},
-                    {"last", name(count - 1)}});
+                    {"first", one.name},
+                    {"last", last},
+                    {"ports", bill.radix > 0 ? Json(bill.radix) : Json{}},
+                    {"most_ports_used", std::ceil(used)}});
   }
   return rows;
 }
 
-/// Counts of cables by the kinds of their two ends and their rate, both directions as one.
-Json cables_of(const FabricGraph& graph) {
-  std::map<std::tuple<std::string, std::string, double>, std::size_t> counts;
-  std::vector<std::tuple<std::string, std::string, double>> order;
-  const std::size_t ports = graph.tiers().front().first;
-  for (const auto& link : graph.topology().links()) {
-    if (link.from > link.to) continue;
-    const auto kind = [&](Vertex v) {
-      return index(v) < ports ? std::string{"nic"} : switch_kind(graph.name(v));
-    };
-    const auto key = std::tuple{kind(link.from), kind(link.to), link.bandwidth.count()};
-    if (counts[key]++ == 0) order.push_back(key);
+/// Cables by the kinds of their two ends and their rate, and how many pairs of ends these join.
+Json cables_of(const FabricBill& bill) {
+  using Row = std::tuple<std::string, std::string, double>;
+  std::map<Row, std::pair<int, int>> counts;  // cables, pairs
+  std::vector<Row> order;
+  for (const BillCable& each : bill.cables) {
+    const std::string from = each.nic ? "nic" : bill.switches[each.from].kind;
+    const Row row{from, bill.switches[each.to].kind, each.rate.count()};
+    auto& [cables, pairs] = counts[row];
+    if (pairs++ == 0) order.push_back(row);
+    cables += each.count;
   }
   Json rows = Json::array();
-  for (const auto& key : order) {
-    rows.push_back({{"from", std::get<0>(key)},
-                    {"to", std::get<1>(key)},
-                    {"count", counts[key]},
-                    {"bytes_per_s", std::get<2>(key)}});
+  for (const Row& row : order) {
+    rows.push_back({{"from", std::get<0>(row)},
+                    {"to", std::get<1>(row)},
+                    {"count", counts[row].first},
+                    {"pairs", counts[row].second},
+                    {"bytes_per_s", std::get<2>(row)}});
   }
   return rows;
 }
@@ -96,6 +99,7 @@ Json names_of(const FabricGraph& graph) {
 
 Json fabric_facts(const hardware::Cluster& cluster) {
   const FabricGraph graph{cluster};
+  const FabricBill bill = bill_of(cluster);
   const auto cut = bisection(graph, static_cast<std::size_t>(cluster.nodes));
   const double half = cluster.node_bandwidth().count() * (cluster.nodes / 2);
   return {{"name", cluster.fabric.name},
@@ -103,8 +107,9 @@ Json fabric_facts(const hardware::Cluster& cluster) {
           {"routing", routing_text(cluster.fabric)},
           {"pxn", hardware::has_rails(cluster.fabric.kind) ? Json(cluster.fabric.pxn) : Json{}},
           {"latency_class", cluster.fabric.latency_class},
-          {"switches", switches_of(graph)},
-          {"cables", cables_of(graph)},
+          {"switches", switches_of(bill)},
+          {"cables", cables_of(bill)},
+          {"note", bill.note.empty() ? Json{} : Json(bill.note)},
           {"bisection_bytes_per_s", cut ? Json(cut->count()) : Json{}},
           {"half_of_nics_bytes_per_s", half},
           {"paths", paths_of(graph, cluster)},
@@ -124,14 +129,18 @@ std::string fabric_text(const Json& fabric, bool colour) {
                   pxn.is_null()     ? ""
                   : pxn.get<bool>() ? ", PXN"
                                     : ", no PXN");
-  TextTable switches{{"<switches", "count", "<first", "<last"}};
+  TextTable switches{{"<switches", "count", "ports used", "<first", "<last"}};
   for (const Json& row : fabric["switches"]) {
-    switches.add({row["kind"], row["count"].dump(), row["first"], row["last"]});
+    const std::string used = fmt::format("{:.0f}", row["most_ports_used"].get<double>());
+    switches.add({row["kind"], row["count"].dump(),
+                  row["ports"].is_null() ? used : used + " of " + row["ports"].dump(), row["first"],
+                  row["last"]});
   }
-  TextTable cables{{"<cables", "count", "rate each way"}};
+  TextTable cables{{"<cables", "count", "in trunks", "rate each way"}};
   for (const Json& row : fabric["cables"]) {
     cables.add({row["from"].get<std::string>() + " to " + row["to"].get<std::string>(),
-                row["count"].dump(), rate_text(row["bytes_per_s"])});
+                row["count"].dump(), row["from"] == "nic" ? "" : row["pairs"].dump(),
+                rate_text(row["bytes_per_s"])});
   }
   TextTable paths{{"<paths", "cables", "latency", "nodes"}};
   for (const Json& row : fabric["paths"]) {
@@ -140,6 +149,7 @@ std::string fabric_text(const Json& fabric, bool colour) {
                row["nodes"].dump()});
   }
   text += switches.text(colour) + "\n" + cables.text(colour) + "\n";
+  if (!fabric["note"].is_null()) text += fabric["note"].get<std::string>() + "\n\n";
   if (!paths.empty()) text += paths.text(colour) + "\n";
   const Json& cut = fabric["bisection_bytes_per_s"];
   if (!cut.is_null()) {
@@ -148,7 +158,7 @@ std::string fabric_text(const Json& fabric, bool colour) {
                         cut.get<double>() / fabric["half_of_nics_bytes_per_s"].get<double>());
   }
   const Json& names = fabric["link_names"];
-  text += fmt::format("{} links by name", fabric["links"].dump());
+  text += fmt::format("{} simulated links by name", fabric["links"].dump());
   if (!names.empty()) {
     text += fmt::format(", \"{}\" to \"{}\"; --json lists them", names.front().get<std::string>(),
                         names.back().get<std::string>());

@@ -10,8 +10,9 @@
 namespace orrery::scenarios {
 
 /// {cluster, nodes, gpus_per_node, nics_per_node, nic_bandwidth_bytes_per_s, fabric, node};
-/// `fabric` is null without a network: {kind, routing, pxn, switches[{name, count}], cables[{from,
-/// to, count, bytes_per_s, latency_s}], bisection_bytes_per_s, half_of_nics_bytes_per_s,
+/// `fabric` is null without a network: {kind, routing, pxn, switches[{kind, count, first, last,
+/// ports, most_ports_used}], cables[{from, to, count, pairs, bytes_per_s}] as bought (bill.hpp),
+/// note, bisection_bytes_per_s, half_of_nics_bytes_per_s,
 /// paths[{cables, latency_s, nodes, from, to}] from the first NIC to the same NIC of all other
 /// nodes, links, link_names[], null above 20,000}; `node` as `node_facts`.
 Json topology_facts(const hardware::Cluster& cluster);
