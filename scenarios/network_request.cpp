@@ -87,6 +87,20 @@ models::Perturbation read_perturbation(const Node& value) {
   return read;
 }
 
+models::LaunchPhases read_phases(const Node& value) {
+  constexpr std::int64_t most_phases = 4096;
+  models::LaunchPhases phases;
+  phases.count = static_cast<int>(value.integer_or("phases", 0, most_phases, 0));
+  phases.first = static_cast<int>(value.integer_or("first_phase", 0, 1'000'000, 0));
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  phases.seed = static_cast<std::uint64_t>(value.integer_or("seed", 0, most, 1));
+  phases.delay = value.value_or("launch_delay", phases.delay);
+  if (phases.delay <= Time{} || phases.delay > 1000_ms) {
+    value["launch_delay"].fail_expected("a time above 0 s and at most 1 s");
+  }
+  return phases;
+}
+
 std::optional<models::NcclSettings> read_choice(const Node& value) {
   const std::vector<std::string_view> variables{"NCCL_ALGO", "NCCL_PROTO", "NCCL_MAX_NCHANNELS",
                                                 "NCCL_MAX_CTAS"};
@@ -129,7 +143,15 @@ models::NcclSettings nccl_settings_of(const std::vector<std::string>& written,
 models::NetworkRequest read_network(const Node& root) {
   models::NetworkRequest request;
   request.file = root.file();
-  if (const auto mode = root.find("network")) request.mode = mode->word(models::network_mode_words);
+  if (const auto network = root.find("network"); network && network->is_object()) {
+    network->only({"mode", "phases", "first_phase", "seed", "launch_delay"});
+    if (const auto mode = network->find("mode")) {
+      request.mode = mode->word(models::network_mode_words);
+    }
+    request.phases = read_phases(*network);
+  } else if (network) {
+    request.mode = network->word(models::network_mode_words);
+  }
   if (const auto choice = root.find("collectives")) request.collectives = read_choice(*choice);
   if (const auto placement = root.find("placement")) request.order = read_order(*placement);
   if (const auto list = root.find("perturbations")) {

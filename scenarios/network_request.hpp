@@ -1,7 +1,10 @@
 #pragma once
 // Members of a scenario on its network besides the cluster: how traffic is evaluated, where ranks
 // are placed, which parts are slower than usual, and which other jobs share the fabric.
-//   /network        "auto" (default), "static" or "events"
+//   /network        "auto" (default), "static" or "events", or {mode, phases, first_phase, seed,
+//                   launch_delay}: one of these, and so many samples of the step with events; in
+//                   each, transfers and collectives are launched later by random delays, 49 us on
+//                   average
 //   /placement      "contiguous" (default), {"scattered": SEED}, {"order": "tp-cp-ep-dp-pp"}, both
 //                   of these, or the cluster's nodes in the order in which ranks fill them
 //   /perturbations  [{kind, at, rate, from, to}]: kind gpu, node, nic, link or switch; at

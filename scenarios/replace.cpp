@@ -67,6 +67,15 @@ std::string contents(const Json& value, std::string_view pointer) {
   throw InputError{printable(fmt::format("--set {}: {}", pointer, problem))};
 }
 
+/// A member that may be absent, or a word for one of its own members, as an object.
+Json* grown(Json& root, const std::string& step, Json* found) {
+  if (step == "collectives" && !found) return &(root[step] = Json::object());
+  if (step != "network" || (found && !found->is_string())) return found;
+  Json object = Json::object();
+  if (found) object["mode"] = *found;
+  return &(root[step] = std::move(object));
+}
+
 /// Replaces the value at one pointer.
 void put(Json& root, const std::string& pointer, const Json& value) {
   if (pointer.empty() || pointer[0] != '/') {
@@ -77,7 +86,7 @@ void put(Json& root, const std::string& pointer, const Json& value) {
   const std::vector<std::string> steps = steps_of(pointer);
   for (std::size_t i = 0; i + 1 < steps.size(); ++i) {
     Json* next = member_of(*at, steps[i]);
-    if (!next && i == 0 && steps[i] == "collectives") next = &(root[steps[i]] = Json::object());
+    if (i == 0) next = grown(root, steps[i], next);
     if (!next) refuse(pointer, "no such value; " + contents(*at, walked));
     walked += "/" + steps[i];
     at = next;

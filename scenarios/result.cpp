@@ -4,6 +4,7 @@
 #include "models/plan/derived.hpp"
 #include "scenarios/plan_words.hpp"
 #include "scenarios/whatif/memory_advice.hpp"
+#include "sim/mean_and_spread.hpp"
 
 namespace orrery::scenarios {
 
@@ -65,6 +66,29 @@ Json questions_json(const models::Question& question, Time step) {
 
 }  // namespace
 
+namespace {
+
+/// Null where no phases were asked for.
+Json phases_json(const models::PhasesAnswer& phases) {
+  if (phases.steps.empty()) return nullptr;
+  const MeanAndSpread steps = mean_and_spread(phases.steps);
+  const MeanAndSpread contention = mean_and_spread(phases.contention);
+  Json each = Json::array();
+  for (const Time step : phases.steps) each.push_back(seconds(step));
+  return {{"count", phases.asked.count},
+          {"seed", phases.asked.seed},
+          {"launch_delay_s", seconds(phases.asked.delay)},
+          {"representative", phases.representative},
+          {"mean_step_time_s", steps.mean},
+          {"deviation_s", steps.deviation},
+          {"standard_error_s", steps.error},
+          {"mean_contention_s", contention.mean},
+          {"contention_deviation_s", contention.deviation},
+          {"step_times_s", each}};
+}
+
+}  // namespace
+
 Json to_json(const models::NetworkAnswer& network) {
   Json links = Json::array(), losses = Json::array();
   for (const models::FullLinks& each : network.links) {
@@ -92,7 +116,8 @@ Json to_json(const models::NetworkAnswer& network) {
           {"from_jobs_s", seconds(network.from_jobs)},
           {"jobs", jobs},
           {"links", links},
-          {"losses", losses}};
+          {"losses", losses},
+          {"phases", phases_json(network.phases)}};
 }
 
 Json wall_time_json(const models::Prediction& prediction, double load_seconds) {

@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 
 #include "models/evaluation/step_times.hpp"
 #include "models/network/fabric/fabric_graph.hpp"
 #include "models/network/fabric/inside_links.hpp"
 #include "models/prediction/limits.hpp"
 #include "models/prediction/network_jobs.hpp"
+#include "models/prediction/network_losses.hpp"
+#include "models/prediction/network_phases.hpp"
 #include "models/prediction/prediction.hpp"
 #include "models/pricing/price.hpp"
 #include "sim/errors.hpp"
@@ -45,86 +46,6 @@ Time step_without_jobs(const PricedProgram& priced, NetworkSite site) {
   return traffic.certified ? evaluate_maps(priced).step : evaluate_network(traffic).times.step;
 }
 
-std::string template_name(const JobTraffic& job, std::uint32_t id) {
-  const Program& program = *job.priced->program;
-  if (id < job.channels.size()) {
-    const Channel& channel = program.channels[job.channels[id].channel];
-    return fmt::format("{} from stage {}", program.communicators[channel.communicator].name,
-                       program.classes[channel.from].stage);
-  }
-  const FoldedGroup& group = job.groups[id - job.channels.size()];
-  const std::string& name = program.communicators[group.communicator].name;
-  const auto class_of = [&](std::uint32_t rank) { return job.ranks[rank].rank_class; };
-  const std::uint32_t first = class_of(group.members[0]);
-  for (const std::uint32_t member : group.members) {
-    if (class_of(member) != first) return name;
-  }
-  return fmt::format("{} of stage {}", name, program.classes[first].stage);
-}
-
-/// Name of a template of any job; of another job it is "dp of stage 3 of /jobs/0".
-std::string name_of(const Traffic& traffic, std::uint32_t id) {
-  for (std::size_t i = traffic.others.size(); i-- > 0;) {
-    const JobTraffic& job = traffic.others[i];
-    if (id < job.first_template) continue;
-    return fmt::format("{} of /jobs/{}", template_name(job, id - job.first_template),
-                       traffic.other_of_site[i]);
-  }
-  return template_name(traffic, id);
-}
-
-/// To which other traffic a template lost time, by name, largest share first.
-std::vector<std::pair<std::string, double>> lost_to(
-    const Traffic& traffic, const std::vector<std::pair<std::uint32_t, double>>& others) {
-  std::map<std::string, double> shares;
-  for (const auto& [id, share] : others) shares[name_of(traffic, id)] += share;
-  std::vector<std::pair<std::string, double>> sorted{shares.begin(), shares.end()};
-  std::ranges::stable_sort(sorted,
-                           [](const auto& a, const auto& b) { return a.second > b.second; });
-  return sorted;
-}
-
-/// Losses of our job's traffic: of all templates of one name, the one that lost most.
-std::vector<TrafficLoss> losses_of(const Traffic& traffic, const NetworkTimes& times) {
-  std::map<std::string, std::uint32_t> worst;
-  const auto own = static_cast<std::uint32_t>(traffic.channels.size() + traffic.groups.size());
-  for (std::uint32_t id = 0; id < own; ++id) {
-    if (times.lost[id] == Time{}) continue;
-    const auto [at, fresh] = worst.try_emplace(template_name(traffic, id), id);
-    if (!fresh && times.lost[at->second] < times.lost[id]) at->second = id;
-  }
-  std::vector<TrafficLoss> losses;
-  for (const auto& [name, id] : worst) {
-    losses.push_back({name, times.lost[id], lost_to(traffic, times.lost_to[id])});
-  }
-  std::ranges::stable_sort(
-      losses, [](const TrafficLoss& a, const TrafficLoss& b) { return a.lost > b.lost; });
-  return losses;
-}
-
-/// Names of links between nodes, and of those between GPUs and NICs inside them.
-struct NamedLinks {
-  const FabricGraph& fabric;
-  InsideLinks inside;
-
-  std::string name(std::uint32_t link) const {
-    return link < fabric.links() ? fabric.name(LinkId{link}) : inside.name(link);
-  }
-};
-
-std::vector<FullLinks> links_of(const NamedLinks& named, const Traffic& traffic,
-                                const NetworkTimes& times) {
-  std::vector<FullLinks> links;
-  for (std::size_t row = 0; row < traffic.rows.size(); ++row) {
-    if (times.overloaded[row] == Time{}) continue;
-    links.push_back(
-        {named.name(traffic.rows[row].link), traffic.rows[row].alike, times.overloaded[row]});
-  }
-  std::ranges::stable_sort(
-      links, [](const FullLinks& a, const FullLinks& b) { return a.overloaded > b.overloaded; });
-  return links;
-}
-
 /// Adds to the prices what ranks wait because kernel times vary.
 void vary_kernels(const Question& question, Prediction& result) {
   const std::optional<KernelJitter>& jitter = question.network.jitter;
@@ -157,7 +78,9 @@ void add_jobs(const NetworkSite& site, const Traffic& traffic, const NetworkTime
               Prediction& result) {
   if (traffic.others.empty()) return;
   NetworkAnswer& found = result.network;
-  found.from_jobs = times.times.step - step_without_jobs(result.priced, site);
+  if (found.phases.steps.empty()) {
+    found.from_jobs = times.times.step - step_without_jobs(result.priced, site);
+  }
   for (std::size_t i = 0; i < traffic.others.size(); ++i) {
     const std::vector<Time>& ends = times.other_steps[i];
     JobAnswer& job = found.jobs[traffic.other_of_site[i]];
@@ -169,10 +92,27 @@ void add_jobs(const NetworkSite& site, const Traffic& traffic, const NetworkTime
       "without a gap; the contention depends on that");
 }
 
-void evaluate_traffic(const NamedLinks& named, const NetworkSite& site, Prediction& result) {
-  const Traffic traffic = traffic_of(result.priced, site);
+/// Times of the step, and what sharing links cost it: in lockstep, or of the phases asked for.
+NetworkTimes times_of(const LaunchPhases& phases, const Traffic& traffic, const NetworkSite& site,
+                      Prediction& result) {
+  if (phases.count == 0) {
+    NetworkTimes times = evaluate_network(traffic);
+    result.network.contention = times.times.step - alone_step(traffic, site);
+    return times;
+  }
+  result.assumptions.push_back(
+      fmt::format("/network/phases: {} samples with seed {}; in each, transfers and collectives "
+                  "between nodes are launched later by random exponential delays of {} on average",
+                  phases.count, phases.seed, format(phases.delay)));
+  return evaluate_phases(phases, traffic, site, result.network);
+}
+
+void evaluate_traffic(const NamedLinks& named, const LaunchPhases& phases, const NetworkSite& site,
+                      Prediction& result) {
+  const Folding folding = phases.count > 0 ? Folding::always : Folding::classes;
+  const Traffic traffic = traffic_of(result.priced, site, folding);
   NetworkAnswer& found = result.network;
-  if (traffic.certified) {
+  if (traffic.certified && phases.count == 0) {
     result.times = evaluate_maps(result.priced);
     found.evaluation = "maps";
     found.why = fmt::format("none of {} links can be saturated", traffic.links);
@@ -183,12 +123,11 @@ void evaluate_traffic(const NamedLinks& named, const NetworkSite& site, Predicti
       "/network: each ring, tree and message has one flow per NCCL channel on its NICs, each with "
       "its own queue pair; the part of a collective that a stack hides before or after its exposed "
       "part causes no contention");
-  const NetworkTimes times = evaluate_network(traffic);
+  const NetworkTimes times = times_of(phases, traffic, site, result);
   result.times = times.times;
   found.evaluation = "events";
   found.why = fmt::format("{} of {} links can be saturated ({} kinds); {} transfers shared them",
                           traffic.contended_links, traffic.links, traffic.rows.size(), times.items);
-  found.contention = times.times.step - alone_step(traffic, site);
   found.links = links_of(named, traffic, times);
   found.losses = losses_of(traffic, times);
   found.rank_classes = traffic.ranks.size();
@@ -209,7 +148,8 @@ std::optional<std::string> evaluate_shared(const Question& question, Prediction&
   if (!jobs.empty()) {
     result.network.jobs = answers_of_jobs(question, site, evaluate_maps(result.priced).step);
   }
-  evaluate_traffic({*fabric, {question.cluster, fabric->links()}}, site, result);
+  evaluate_traffic({*fabric, {question.cluster, fabric->links()}}, question.network.phases, site,
+                   result);
   return std::nullopt;
 }
 
@@ -287,9 +227,10 @@ void add_network_times(const Question& question, Prediction& result) {
         "are from the cost models");
   }
   if (asked.mode == NetworkMode::fixed && asked.needs_events()) {
-    throw InputError{asked.place("/network"),
-                     "--network static cannot evaluate a placement, perturbations or other jobs; "
-                     "use auto or events"};
+    throw InputError{
+        asked.place("/network"),
+        "--network static cannot evaluate a placement, perturbations, phases or other jobs; "
+        "use auto or events"};
   }
   if (auto why = why_static(asked)) return add_static_times(question, result, *std::move(why));
   std::vector<std::string> assumptions = result.assumptions;

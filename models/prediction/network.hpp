@@ -66,10 +66,26 @@ struct JobRequest {
   std::string pointer;                       // where the input states it
 };
 
+/// Source  models/software/nanotron.json: 49 us of jitter for each rank and collective, fitted to
+/// the
+///         runs of the Ultrascale Playbook
+inline constexpr Time usual_launch_delay{49'000'000};
+
+/// Samples of one step: in each, every transfer and collective is launched later by its own random
+/// delay, so that the answer does not depend on ranks in perfect lockstep. Equal draws in all
+/// questions about one Program.
+struct LaunchPhases {
+  int count = 0;  // 0: one evaluation, without delays
+  int first = 0;  // number of the first sample
+  std::uint64_t seed = 1;
+  Time delay = usual_launch_delay;  // mean of the exponential delays
+};
+
 /// What a question asks of the network.
 struct NetworkRequest {
   std::string file;  // that states all of it; empty: none
   NetworkMode mode = NetworkMode::automatic;
+  LaunchPhases phases;
   NodeOrder order;
   std::vector<Perturbation> perturbations;
   std::optional<KernelJitter> jitter;  // of every kernel
@@ -84,7 +100,7 @@ struct NetworkRequest {
   const NcclSettings* tuner() const { return collectives ? &*collectives : nullptr; }
   /// Is there anything that only events can answer?
   bool needs_events() const {
-    return !order.contiguous() || !perturbations.empty() || !jobs.empty();
+    return !order.contiguous() || !perturbations.empty() || !jobs.empty() || phases.count > 0;
   }
   /// Does `auto` choose events? Also for jitter, so that all perturbations compare with each other.
   bool prefers_events() const { return needs_events() || jitter; }
@@ -114,6 +130,14 @@ struct TrafficLoss {
   std::vector<std::pair<std::string, double>> to;  // shares of 1, largest first
 };
 
+/// Steps of the phases that were asked for. Contention is each one's step beyond that with the same
+/// delays and every transfer alone.
+struct PhasesAnswer {
+  LaunchPhases asked;
+  std::vector<Time> steps, contention, from_jobs;  // by phase
+  std::size_t representative = 0;  // whose times are the prediction's: nearest to the mean
+};
+
 /// How the network was evaluated, and what sharing it cost the step.
 struct NetworkAnswer {
   std::string evaluation = "static";
@@ -125,6 +149,7 @@ struct NetworkAnswer {
   std::vector<JobAnswer> jobs;
   std::vector<FullLinks> links;     // longest first
   std::vector<TrafficLoss> losses;  // most first
+  PhasesAnswer phases;              // empty unless asked for
   std::size_t rank_classes = 0;     // evaluated
   double seconds = 0;               // wall time: routes, folding, evaluation
 };

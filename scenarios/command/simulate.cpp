@@ -88,7 +88,11 @@ int simulate(const SimulateFlags& flags) {
   const TraceDetail detail = detail_of(flags);
   std::FILE* const answer = answer_stream(flags.trace, flags.json);
   auto [scenario, lists] = flags.question.load_with_lists();
-  if (flags.network) scenario = scenario.replace({{"/network", *flags.network}});
+  if (flags.network) {
+    const bool object =
+        scenario.json().contains("network") && scenario.json()["network"].is_object();
+    scenario = scenario.replace({{object ? "/network/mode" : "/network", *flags.network}});
+  }
   if (!lists.empty()) return simulate_variants(flags, scenario, lists);
   models::Question question = scenario.question();
   question.headroom = read_headroom_flag(flags.headroom);

@@ -4,6 +4,7 @@
 
 #include "scenarios/report/sections.hpp"
 #include "sim/input/units.hpp"
+#include "sim/mean_and_spread.hpp"
 
 namespace orrery::scenarios {
 
@@ -35,6 +36,19 @@ std::string jobs_lines(const models::NetworkAnswer& found, Time step) {
   return text;
 }
 
+/// Mean and spread of the phases, if any were asked for.
+std::string phases_line(const models::PhasesAnswer& phases) {
+  if (phases.steps.empty()) return {};
+  const MeanAndSpread steps = mean_and_spread(phases.steps);
+  const auto [least, most] = std::ranges::minmax(phases.steps);
+  return fmt::format(
+      "  {} phases (seed {}, launches {} later on average): mean {}, standard deviation {}, {} to "
+      "{}; shown is the one nearest to the mean\n",
+      phases.asked.count, phases.asked.seed, format(phases.asked.delay),
+      format(from_seconds(steps.mean)), format(from_seconds(steps.deviation)), format(least),
+      format(most));
+}
+
 /// How much of the step is due to links that siblings share, where the difference is a percent.
 std::string bound_line(const models::Prediction& found) {
   const Time bound = found.network.lower_bound;
@@ -62,7 +76,7 @@ std::string network_section(const ReportInputs& in) {
   text += fmt::format(
       "  alone {}, contention {} ({:+.2f} %)\n", step_part(alone, in.prediction.step),
       step_part(found.contention, in.prediction.step), 100 * ratio(found.contention, alone));
-  text += jobs_lines(found, in.prediction.step);
+  text += phases_line(found.phases) + jobs_lines(found, in.prediction.step);
   for (std::size_t i = 0; i < std::min(most_lines, found.losses.size()); ++i) {
     const models::TrafficLoss& loss = found.losses[i];
     std::string to;

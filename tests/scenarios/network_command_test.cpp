@@ -222,6 +222,31 @@ TEST_CASE("Jitter alone is evaluated on shared links, as every other perturbatio
         parsed(orrery(experts + jitter + "--network events").out).at("step_time_s"));
 }
 
+TEST_CASE("Phases are asked for under /network, and their mean and spread are shown") {
+  const std::string phases = "--set /network/phases=4 --set /network/seed=7 ";
+  const Json answer = parsed(orrery(small + phases + "--json").out);
+  const Json& found = answer.at("network").at("phases");
+  CHECK(found.at("count") == 4);
+  CHECK(found.at("seed") == 7);
+  CHECK(found.at("launch_delay_s") == 49e-6);
+  CHECK(found.at("step_times_s").size() == 4);
+  CHECK(answer.at("step_time_s") ==
+        found.at("step_times_s")[found.at("representative").get<std::size_t>()]);
+  CHECK(answer.at("lower_bound_s") <= found.at("step_times_s")[0]);
+  CHECK(orrery(small + phases + "--json").out == orrery(small + phases + "--json").out);
+  CHECK(orrery(small + phases)
+            .out.find("4 phases (seed 7, launches 49.0 us later on average): "
+                      "mean ") != std::string::npos);
+  CHECK(parsed(orrery(small + "--network events --json").out).at("network").at("phases") ==
+        nullptr);
+  const Ran fixed = orrery(small + phases + "--network static");
+  CHECK(fixed.exit_code == 2);
+  const Ran never = orrery(small + phases + "--set '/network/launch_delay=0 us'");
+  CHECK(never.exit_code == 2);
+  CHECK(never.error.find("/network/launch_delay: expected a time above 0 s and at most 1 s") !=
+        std::string::npos);
+}
+
 TEST_CASE("The step if nothing shared a link is reported, where it says something") {
   const Json fixed =
       parsed(orrery(question + "--set /cluster/fabric/oversubscription=16 --json").out);

@@ -14,6 +14,7 @@ struct AllSources {
   std::vector<std::vector<double>> speeds;                    // by job and rank; empty: all 1
   std::vector<std::uint32_t> first_rank{0}, first_entity{0};  // of each job, then the total
   std::vector<std::uint32_t> links;  // links of the site that some flow crosses
+  bool units_apart = false;          // ranks of two tensor groups are never equal
 
   /// A rank or source: its job, and its number within the job.
   struct Local {
@@ -25,6 +26,10 @@ struct AllSources {
 
   std::uint32_t ranks() const { return first_rank.back(); }
   std::uint32_t sources() const { return first_entity.back(); }
+  /// Number of a rank's tensor group in its stage.
+  std::uint32_t unit(Local rank) const {
+    return rank.at % jobs[rank.job].replicas / jobs[rank.job].tensor;
+  }
   double speed(Local rank) const {
     return speeds[rank.job].empty() ? 1 : speeds[rank.job][rank.at];
   }

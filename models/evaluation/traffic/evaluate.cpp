@@ -98,7 +98,8 @@ namespace {
 /// Our step next to other jobs, whose steps follow one another until ours has ended.
 class ConcurrentJobs {
  public:
-  explicit ConcurrentJobs(const Traffic& traffic) : traffic_{traffic}, wires_{traffic} {
+  ConcurrentJobs(const Traffic& traffic, const LaunchDelays& delays)
+      : traffic_{traffic}, delays_{delays}, wires_{traffic} {
     add(traffic);
     for (const JobTraffic& each : traffic.others) add(each);
     step_ends_.resize(traffic.others.size());
@@ -106,7 +107,10 @@ class ConcurrentJobs {
 
   /// Continues from `before`, which has stopped at our first joint collective and outlives this.
   ConcurrentJobs(const Traffic& traffic, const EarlyTraffic& early, const ConcurrentJobs& before)
-      : traffic_{traffic}, wires_{traffic, early, before.wires_}, step_ends_{before.step_ends_} {
+      : traffic_{traffic},
+        delays_{before.delays_},
+        wires_{traffic, early, before.wires_},
+        step_ends_{before.step_ends_} {
     add(traffic);
     for (const JobTraffic& each : traffic.others) add(each);
     EarlyJob job{.early = &early, .traffic = &early.traffic};
@@ -142,8 +146,9 @@ class ConcurrentJobs {
 
  private:
   void add(const JobTraffic& job) {
-    jobs_.push_back(std::make_unique<NetworkSweep>(job, traffic_.templates, wires_));
-    const auto number = static_cast<std::uint32_t>(jobs_.size() - 1);
+    const auto number = static_cast<std::uint32_t>(jobs_.size());
+    jobs_.push_back(std::make_unique<NetworkSweep>(job, traffic_.templates, wires_,
+                                                   JobDelays{delays_, number}));
     job_of_template_.resize(job.group_template(static_cast<std::uint32_t>(job.groups.size())),
                             number);
   }
@@ -202,6 +207,7 @@ class ConcurrentJobs {
   }
 
   const Traffic& traffic_;
+  LaunchDelays delays_;
   Wires wires_;
   std::vector<std::unique_ptr<NetworkSweep>> jobs_;
   std::vector<std::uint32_t> job_of_template_;
@@ -212,13 +218,13 @@ class ConcurrentJobs {
 
 }  // namespace traffic
 
-NetworkTimes evaluate_network(const Traffic& traffic) {
+NetworkTimes evaluate_network(const Traffic& traffic, const LaunchDelays& delays) {
   if (!traffic.early) {
-    traffic::ConcurrentJobs jobs{traffic};
+    traffic::ConcurrentJobs jobs{traffic, delays};
     jobs.begin();
     return jobs.run();
   }
-  traffic::ConcurrentJobs early{traffic.early->traffic};
+  traffic::ConcurrentJobs early{traffic.early->traffic, delays};
   early.run_until_joint();
   return traffic::ConcurrentJobs{traffic, *traffic.early, early}.run();
 }

@@ -11,6 +11,7 @@
 // the same way concurrently with ours, on the same links.
 
 #include "models/evaluation/step_times.hpp"
+#include "models/evaluation/traffic/launch_delays.hpp"
 #include "models/evaluation/traffic/traffic.hpp"
 
 namespace orrery::models {
@@ -34,8 +35,9 @@ struct NetworkTimes {
   std::vector<std::vector<Time>> other_steps;
 };
 
+/// delays  of each transfer and collective between nodes, added to its latency
 /// Errors  a schedule that cannot proceed, traffic ready in the past, traffic that is certified:
 ///         ContractError
-NetworkTimes evaluate_network(const Traffic& traffic);
+NetworkTimes evaluate_network(const Traffic& traffic, const LaunchDelays& delays = {});
 
 }  // namespace orrery::models

@@ -35,7 +35,8 @@ void verify(const FoldInput& input, const Partition& partition, const FoldViews&
     const AllSources::Local one = all.rank(a), other = all.rank(b);
     const std::uint32_t replicas = all.jobs[one.job].replicas;
     return one.job == other.job && one.at / replicas == other.at / replicas &&
-           all.speed(one) == all.speed(other);
+           all.speed(one) == all.speed(other) &&
+           (!all.units_apart || all.unit(one) == all.unit(other));
   };
   const auto same_entity = [&](std::uint32_t a, std::uint32_t b) {
     const AllSources::Local first = all.source(a), second = all.source(b);

@@ -21,12 +21,13 @@ std::vector<double> speeds_of(const JobTraffic& traffic) {
 }  // namespace
 
 NetworkSweep::NetworkSweep(const JobTraffic& job, const std::vector<TrafficTemplate>& templates,
-                           Wires& wires)
+                           Wires& wires, const JobDelays& delays)
     : priced_{*job.priced},
       program_{*priced_.program},
       traffic_{job},
       templates_{templates},
       wires_{wires},
+      delays_{delays},
       speeds_{speeds_of(job)},
       phases_{priced_, speeds_} {
   ensure(!job.ranks.empty(), "certified traffic needs no evaluation of its own");

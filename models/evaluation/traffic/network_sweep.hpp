@@ -12,9 +12,16 @@
 
 namespace orrery::models::traffic {
 
+/// Delays of one job's traffic.
+struct JobDelays {
+  LaunchDelays delays;
+  std::uint32_t job = 0;
+};
+
 class NetworkSweep {
  public:
-  NetworkSweep(const JobTraffic& job, const std::vector<TrafficTemplate>& templates, Wires& wires);
+  NetworkSweep(const JobTraffic& job, const std::vector<TrafficTemplate>& templates, Wires& wires,
+               const JobDelays& delays);
   NetworkSweep(const NetworkSweep&) = delete;
   NetworkSweep& operator=(const NetworkSweep&) = delete;
 
@@ -84,7 +91,15 @@ class NetworkSweep {
   }
   std::int64_t alone(std::uint32_t id, Time fluid) const;
 
-  void begin(std::uint32_t id, std::int64_t start, Time latency, Time fluid);
+  /// Begins an instance of a template. The k-th of its channel, or of its group, by the number of
+  /// the joint collective or of the collective inside blocks.
+  struct Launch {
+    std::uint64_t k = 0;
+    std::int64_t start = 0;
+    Time latency{}, fluid{};
+  };
+  void begin(std::uint32_t id, const Launch& launch);
+  LaunchSource source_of(std::uint32_t id) const;
   void ended(std::uint32_t id, std::int64_t end);
   void transfer_ended(std::uint32_t channel, std::int64_t end);
   void joint_ended(std::uint32_t group, std::int64_t end);
@@ -104,6 +119,7 @@ class NetworkSweep {
   const JobTraffic& traffic_;
   const std::vector<TrafficTemplate>& templates_;
   Wires& wires_;
+  JobDelays delays_;
   std::vector<double> speeds_;
   PhaseRunner phases_;
   std::vector<RankTrack> ranks_;

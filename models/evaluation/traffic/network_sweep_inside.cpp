@@ -6,8 +6,8 @@
 namespace orrery::models::traffic {
 
 /// Finds the groups whose collectives inside blocks are evaluated as traffic. A group whose members
-/// are all equal, and which nothing can slow, takes its price, as in the maps. In the others the
-/// members run collectives one after another.
+/// are all equal, and which nothing can slow or delay, takes its price, as in the maps. In the
+/// others the members run collectives one after another.
 void NetworkSweep::find_inside() {
   inside_.resize(traffic_.groups.size());
   group_is_inside_.assign(traffic_.groups.size(), 0);
@@ -20,7 +20,8 @@ void NetworkSweep::find_inside() {
       const std::uint32_t group = traffic_.ranks[r].group(s);
       const TrafficTemplate& of = templates_[traffic_.group_template(group)];
       group_is_inside_[group] = 1;
-      const bool alone = !of.shared && of.full == of.wire;
+      const bool delayed = delays_.delays.mean > Time{} && of.wire > 0;
+      const bool alone = !of.shared && of.full == of.wire && !delayed;
       if (alone && traffic_.groups[group].members.size() == 1) continue;
       inside_groups_[r * inside.kinds + kind] = group;
     }
@@ -150,7 +151,10 @@ void NetworkSweep::meet(std::uint32_t r, std::uint32_t group, std::uint32_t bloc
   track.operation = operation;
   if (++track.arrived < traffic_.groups[group].members.size()) return;
   const PricedOperation& price = priced_.blocks[block][operation];
-  begin(template_of(group), track.start, price.duration - price.fluid, price.fluid);
+  begin(template_of(group), {.k = track.run++,
+                             .start = track.start,
+                             .latency = price.duration - price.fluid,
+                             .fluid = price.fluid});
 }
 
 void NetworkSweep::inside_ended(std::uint32_t group, std::int64_t end) {

@@ -36,7 +36,10 @@ void NetworkSweep::try_channel(std::uint32_t id) {
     channel.busy = true;
     channel.starts.push_back(Time{start});
     const std::uint32_t c = traffic_.channels[id].channel;
-    begin(id, start, priced_.channels[c] - fluid_of_channel_[c], fluid_of_channel_[c]);
+    begin(id, {.k = channel.first + k,
+               .start = start,
+               .latency = priced_.channels[c] - fluid_of_channel_[c],
+               .fluid = fluid_of_channel_[c]});
   }
 }
 
@@ -77,7 +80,10 @@ void NetworkSweep::try_joint(std::uint32_t r) {
   const std::uint32_t group = traffic_.ranks[r].group(traffic_.structure_of_joint[each.target]);
   if (++joint.arrived < traffic_.groups[group].members.size()) return;
   joint_of_group_[group] = each.target;
-  begin(template_of(group), joint.start, price.duration - price.fluid, price.fluid);
+  begin(template_of(group), {.k = each.target,
+                             .start = joint.start,
+                             .latency = price.duration - price.fluid,
+                             .fluid = price.fluid});
 }
 
 void NetworkSweep::joint_ended(std::uint32_t group, std::int64_t end) {
@@ -100,12 +106,31 @@ std::int64_t NetworkSweep::alone(std::uint32_t id, Time fluid) const {
   return static_cast<std::int64_t>((amount + of.full - 1) / of.full);
 }
 
-void NetworkSweep::begin(std::uint32_t id, std::int64_t start, Time latency, Time fluid) {
-  const std::uint32_t of_all = traffic_.first_template + id;
-  if (!templates_[of_all].shared || fluid == Time{}) {
-    return ended(id, start + latency.count() + alone(id, fluid));
+LaunchSource NetworkSweep::source_of(std::uint32_t id) const {
+  const std::size_t replicas = traffic_.folded.size() / program_.classes.size();
+  const auto unit_of = [&](std::uint32_t r) {
+    const std::size_t tensor = static_cast<std::size_t>(program_.mesh.degree(MeshAxis::tensor));
+    return static_cast<std::uint32_t>(traffic_.ranks[r].first % replicas / tensor);
+  };
+  if (id < channels_.size()) {
+    const FoldedChannel& channel = traffic_.channels[id];
+    return {delays_.job, false, channel.channel, unit_of(channel.from)};
   }
-  wires_.begin(of_all, start, latency, fluid);
+  const FoldedGroup& group = traffic_.groups[id - channels_.size()];
+  std::uint32_t first = unit_of(group.members[0]);
+  for (const std::uint32_t member : group.members) first = std::min(first, unit_of(member));
+  return {delays_.job, true, group.structure, first};
+}
+
+void NetworkSweep::begin(std::uint32_t id, const Launch& launch) {
+  const std::uint32_t of_all = traffic_.first_template + id;
+  Time latency = launch.latency;
+  const bool delayed = delays_.delays.mean > Time{} && launch.fluid > Time{};
+  if (delayed) latency += delays_.delays.of(source_of(id), launch.k);
+  if (!templates_[of_all].shared || launch.fluid == Time{}) {
+    return ended(id, launch.start + latency.count() + alone(id, launch.fluid));
+  }
+  wires_.begin(of_all, launch.start, latency, launch.fluid);
 }
 
 void NetworkSweep::ended(std::uint32_t id, std::int64_t end) {

@@ -47,7 +47,8 @@ class Refinement {
   void begin_ranks() {
     for (std::size_t j = 0; j < all_.jobs.size(); ++j) {
       for (std::uint32_t r = 0; r < all_.jobs[j].ranks; ++r) {
-        const Colour alike = mixed(j, r / all_.jobs[j].replicas);
+        const Colour stage = mixed(j, r / all_.jobs[j].replicas);
+        const Colour alike = all_.units_apart ? mixed(stage, all_.unit({j, r})) : stage;
         ranks_.push_back(mixed(alike, std::bit_cast<std::uint64_t>(all_.speed({j, r}))));
       }
     }

@@ -41,6 +41,7 @@ struct InsideRun {
 /// The collective inside a block that a group is running.
 struct InsideTrack {
   std::size_t arrived = 0, operation = 0;
+  std::uint64_t run = 0;  // how many have begun in this step
   std::int64_t start = 0;
 };
 

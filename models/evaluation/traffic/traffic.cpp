@@ -239,8 +239,9 @@ class TrafficMaker {
 
  private:
   AllSources all_entities() {
-    found_.rails = folding_ == Folding::classes ? rails_of_all(jobs_) : 1;
+    found_.rails = folding_ == Folding::none ? 1 : rails_of_all(jobs_);
     AllSources all;
+    all.units_apart = folding_ == Folding::always;
     for (const JobSite& each : jobs_) {
       std::vector<double> speeds;
       for (std::size_t r = 0; r < each.site->speeds.size(); r += found_.rails) {
@@ -283,9 +284,9 @@ Traffic traffic_of(const PricedProgram& priced, const NetworkSite& site, Folding
   return TrafficMaker{priced, site, folding}.run(LinkUse::shared);
 }
 
-Traffic traffic_alone(const PricedProgram& priced, NetworkSite site) {
+Traffic traffic_alone(const PricedProgram& priced, NetworkSite site, Folding folding) {
   site.others.clear();
-  return TrafficMaker{priced, site, Folding::classes}.run(LinkUse::alone);
+  return TrafficMaker{priced, site, folding}.run(LinkUse::alone);
 }
 
 }  // namespace orrery::models

@@ -111,7 +111,9 @@ struct JobTraffic {
   }
 };
 
-enum class Folding : std::uint8_t { classes, none };
+/// Equal ranks as one, and none at all where maps are exact (classes); or only within tensor
+/// groups, for evaluations with launch delays (always); or every rank by itself (none).
+enum class Folding : std::uint8_t { classes, always, none };
 
 struct EarlyTraffic;  // early.hpp
 
@@ -140,7 +142,8 @@ Traffic traffic_of(const PricedProgram& priced, const NetworkSite& site,
                    Folding folding = Folding::classes);
 
 /// The traffic of our job without the others, as if nothing that it sends shared a link.
-Traffic traffic_alone(const PricedProgram& priced, NetworkSite site);
+Traffic traffic_alone(const PricedProgram& priced, NetworkSite site,
+                      Folding folding = Folding::classes);
 
 /// The fluid part of one transfer of this channel, at full rate.
 Time fluid_of_channel(const PricedProgram& priced, std::uint32_t channel);

@@ -262,8 +262,8 @@ TEST_CASE("What is asked of a network must exist") {
   CHECK_THROWS_WITH(predict(question), "/placement/1: node 5 is listed twice");
   question.network.mode = NetworkMode::fixed;
   CHECK_THROWS_WITH(predict(question),
-                    "/network: --network static cannot evaluate a placement, perturbations or "
-                    "other jobs; use auto or events");
+                    "/network: --network static cannot evaluate a placement, perturbations, "
+                    "phases or other jobs; use auto or events");
 }
 
 // Ports are nodes times 8 NICs. On rails every NIC k is on switch k: a message between them must
