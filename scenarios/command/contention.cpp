@@ -18,11 +18,13 @@ struct ContentionFlags {
   QuestionFlags question;
   std::optional<std::string> page;
   unsigned threads = 0;
+  models::LaunchPhases phases{.count = 32};
   bool json = false;
 };
 
 int contention(const ContentionFlags& flags) {
-  const ContentionRequest request{.scenario = flags.question.request(), .threads = flags.threads};
+  const ContentionRequest request{
+      .scenario = flags.question.request(), .threads = flags.threads, .phases = flags.phases};
   const InterruptGuard guard;
   const ContentionReport report = contend(request, watched_progress("cases"));
   if (flags.page) write_page(*flags.page, report);
@@ -43,6 +45,11 @@ void add_contention(CLI::App& application, int& exit_code) {
   const auto flags = std::make_shared<ContentionFlags>();
   flags->question.add_to(command);
   command.add_option("--page", flags->page, "Folder for a page with a picture");
+  command
+      .add_option("--phases", flags->phases.count,
+                  "Samples with random launch delays, whose mean is shown (32)")
+      ->check(CLI::Range(1, 4096));
+  command.add_option("--seed", flags->phases.seed, "Seed of these delays (1)");
   command.add_option("--threads", flags->threads, "Threads (all of the machine)")
       ->check(CLI::Range(1U, most_threads));
   command.add_flag("--json", flags->json, "One JSON document instead of the table");

@@ -1,6 +1,11 @@
 #pragma once
 // What contention costs one scenario's step: with communication overlapped and not, on neighbouring
-// nodes, on scattered ones, next to a second job, and with one NIC at half rate.
+// nodes, on scattered ones, next to a second job, and with one NIC at half rate, another one in
+// each phase.
+//
+// Each variant is the mean of several phases with random launch delays
+// (models/evaluation/traffic/launch_delays.hpp), the same delays for all of them. In lockstep,
+// which transfers coincide decides a step, and a slower part may seem to shorten it.
 
 #include <string>
 #include <vector>
@@ -8,12 +13,14 @@
 #include "models/prediction/prediction.hpp"
 #include "scenarios/question/scenario_request.hpp"
 #include "scenarios/search/workers.hpp"
+#include "sim/mean_and_spread.hpp"
 
 namespace orrery::scenarios {
 
 struct ContentionRequest {
   ScenarioRequest scenario{};
   unsigned threads = 0;  // 0: as many as the machine has
+  models::LaunchPhases phases{.count = 32};
 };
 
 /// One variant of the step, with its traffic simulated on links.
@@ -21,8 +28,14 @@ struct ContentionCase {
   std::string name;  // "contiguous"
   bool overlap = false;
   std::string refused{};  // why it was not predicted; empty if it was
-  Time step{};
-  models::NetworkAnswer network;
+  // Means over the phases: of the step, of what sharing links adds to it, and of the part of that
+  // from the second job.
+  Time step{}, contention{}, from_jobs{};
+  models::PhasesAnswer phases;
+  models::NetworkAnswer network;  // of the phase nearest to the mean; with a slow NIC, of the last
+
+  /// The step with the same delays if nothing shared a link.
+  Time alone() const { return step - contention; }
 };
 
 struct ContentionReport {
@@ -35,6 +48,10 @@ struct ContentionReport {
 
   /// The contiguous step with the same overlap; nothing if it was not predicted.
   const ContentionCase* usual(const ContentionCase& of) const;
+  /// By how much a case's step is longer than the usual one, phase by phase, as a share of that.
+  /// Errors  a case that was not predicted: ContractError
+  MeanAndSpread against_usual(const ContentionCase& of) const;
+  models::LaunchPhases phases;
 };
 
 /// The second job trains Llama 3 8B, purely data parallel, on a quarter as many nodes as this one,
@@ -46,7 +63,8 @@ Json to_json(const ContentionReport& report);
 std::string text_of(const ContentionReport& report, bool colour);
 /// The findings in a sentence or two.
 std::string sentence_of(const ContentionReport& report);
-/// A bar per case: the step without contention, then what contention and other jobs add (SVG).
+/// A bar per case: what a slower part, contention and other jobs add to a step that shares no link
+/// (SVG).
 std::string picture_of(const ContentionReport& report);
 /// The page (Markdown); `command` regenerates it, `picture` is the picture's file name.
 std::string page_of(const ContentionReport& report, const std::string& command,

@@ -14,7 +14,7 @@ namespace {
 const std::string asked =
     "contention --model gpt3-175b --cluster 'dgx-a100-80gb x 16' "
     "--plan tensor=8,pipeline=4,data=4,micro_batch=1,global_batch=32 "
-    "--set /cluster/fabric/oversubscription=4 --set /cluster/fabric/nodes_per_leaf=4 ";
+    "--set /cluster/fabric/oversubscription=4 --set /cluster/fabric/nodes_per_leaf=4 --phases 4 ";
 
 std::string text_at(const std::filesystem::path& path) {
   std::ostringstream text;
@@ -38,15 +38,19 @@ TEST_CASE("Contention compares placements, a second job and a slow NIC, with ove
     const auto step = [&](std::size_t i) {
       return json["cases"][first + i].at("step_time_s").get<double>();
     };
-    // A NIC at half rate; next to other traffic a slower message may shorten a schedule.
     const auto alone = [&](std::size_t i) {
-      const Json& network = json["cases"][first + i].at("network");
-      return step(i) - network.at("contention_s").get<double>();
+      return step(i) - json["cases"][first + i].at("contention_s").get<double>();
     };
     CHECK(alone(1) > alone(0));
     CHECK(step(2) > step(0));  // scattered under oversubscription
-    CHECK(json["cases"][first + 3].at("network").at("from_jobs_s").get<double>() ==
-          Approx(step(3) - step(2)));
+    CHECK(json["cases"][first + 3].at("from_jobs_s").get<double>() == Approx(step(3) - step(2)));
+    for (std::size_t i = 0; i < 4; ++i) {
+      const Json& phases = json["cases"][first + i].at("step_times_s");
+      REQUIRE(phases.size() == 4);
+      double sum = 0;
+      for (const Json& each : phases) sum += each.get<double>();
+      CHECK(sum / 4 == Approx(step(i)));
+    }
   }
 }
 
@@ -61,6 +65,28 @@ TEST_CASE("Contention writes a page with a picture and the command that makes it
   CHECK(page.find("next to a job of 32 GPUs") != std::string::npos);
   const std::string picture = text_at(folder / "contention.svg");
   CHECK(picture.find("scattered, next to a second job") != std::string::npos);
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("Contention has the same bytes in every run, and other phases with another seed") {
+  const std::string first = orrery(asked + "--json").out;
+  CHECK(orrery(asked + "--json").out == first);
+  CHECK(orrery(asked + "--json --seed 2").out != first);
+}
+
+TEST_CASE("A small effect looks small: bars are differences, over an axis of at least a percent") {
+  // Data parallelism alone fills no link of full bisection: nothing is added to any step.
+  const Ran ran = orrery(
+      "contention --model gpt2 --cluster 'dgx-a100-80gb x 4' --phases 2 --plan "
+      "data=32,micro_batch=1,global_batch=32 --page " +
+      (std::filesystem::temp_directory_path() / "orrery_contention_small").string());
+  CHECK(ran.exit_code == 0);
+  const auto folder = std::filesystem::temp_directory_path() / "orrery_contention_small";
+  const std::string picture = text_at(folder / "contention.svg");
+  CHECK(picture.find(">0 %<") != std::string::npos);
+  CHECK(picture.find(">1 %<") != std::string::npos);
+  CHECK(picture.find("begins at") == std::string::npos);
+  CHECK(text_at(folder / "contention.md").find(" 0.00 s, ") == std::string::npos);
   std::filesystem::remove_all(folder);
 }
 
