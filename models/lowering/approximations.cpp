@@ -23,7 +23,8 @@ std::string of_model(const Model& model, std::int64_t tensor) {
   if (model.not_simulated) return *model.not_simulated;
   if (!model.inexact.empty()) return model.inexact;
   if (model.attention_sinks) return "attention sinks";
-  if (model.full_attention_every > 0) return "attention windows on some layers only";
+  if (model.attention_chunk > 0) return "attention within chunks";
+  if (!model.full_attention.empty()) return "attention windows on some layers only";
   if (tensor > model.kv_heads) {
     return fmt::format("more tensor ranks ({}) than key-value heads ({})", tensor, model.kv_heads);
   }

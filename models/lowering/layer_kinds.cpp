@@ -41,7 +41,7 @@ std::uint32_t add_kind(Program& program, const Plan& plan, std::string name, Mod
 }
 
 /// What decides the kind of a layer: whether it has experts, and their imbalance; full attention
-/// instead of the sliding window (`sees_all`); bf16 instead of the plan's precision (`wide`).
+/// instead of window or chunks (`sees_all`); bf16 instead of the plan's precision (`wide`).
 struct LayerTraits {
   bool experts = false, sees_all = false, wide = false;
   double imbalance = 1;
@@ -50,10 +50,10 @@ struct LayerTraits {
 
 LayerTraits traits_of(const BlockInputs& inputs, std::int64_t layer, std::size_t& with_experts) {
   const Plan& plan = inputs.plan;
-  const std::int64_t full = inputs.model.full_attention_every;
+  const bool one_chunk = inputs.model.attention_chunk >= plan.seq_len;
   LayerTraits of{
       .experts = has_experts(inputs.model, layer),
-      .sees_all = full > 0 && (layer + 1) % full == 0,
+      .sees_all = attends_fully(inputs.model, layer) && !one_chunk,
       .wide = layer < plan.start_layers_bf16 || layer >= inputs.model.layers - plan.end_layers_bf16,
       .imbalance = plan.imbalance};
   if (of.experts && !plan.layer_imbalance.empty()) {
@@ -75,7 +75,9 @@ Plan layer_plan(const Plan& plan, const LayerTraits& traits) {
 
 std::string name_of_kind(const BlockInputs& inputs, const LayerTraits& traits) {
   std::string name = inputs.model.experts > 0 && !traits.experts ? "dense layer" : "layer";
-  if (traits.sees_all) name += " without window";
+  if (traits.sees_all) {
+    name += inputs.model.attention_chunk > 0 ? " without chunks" : " without window";
+  }
   if (traits.wide) name += " in bf16";
   const bool apart = traits.experts && !inputs.plan.layer_imbalance.empty();
   return apart ? fmt::format("{} of imbalance {:.4g}", name, traits.imbalance) : name;

@@ -36,15 +36,24 @@ std::string dense_formula(const Model& model);
 std::int64_t dense_gemm_parameters(const Model& model);
 
 /// Forward FLOPs of one token at sequence length s, averaged over the sequence.
-///   2 (L (h (q + 2k) + q h + g h f) + V e [+ 2 e h] [+ h h]) + L 4 q c
-/// c       tokens that a token attends to: s/2 causal (half of the square), s otherwise, and
-///         w - w w / 2s under a sliding window w < s
-/// L, q    in the attention term: layers with attention, and the mean of key and value width where
-///         they differ; sparse attention is counted as full, state-space arithmetic is left out
+///   2 (L (h (q + 2k) + q h + g h f) + V e [+ 2 e h] [+ h h]) + sum over layers of 4 q c
+/// c       tokens that a token of that layer attends to (attended_tokens)
+/// q       in the attention term: the mean of key and value width where they differ; only layers
+///         with attention count; sparse attention is counted as full, state-space arithmetic is
+///         left out
 /// h h     BERT's head transform; the LM head counts, embedding look-ups, norms, softmax and the
 ///         pooler (one token per sequence) do not. Backward is twice forward. A generator adds its
 ///         matrices, its own attention and its head V h, though that table has no parameters more.
 /// Source  Narayanan et al. 2021, arXiv 2104.04473, appendix (which counts c = s)
 double forward_flops_per_token(const Model& model, std::int64_t seq_len);
+
+/// Tokens that a token attends to in a model of equal layers, averaged over a sequence of s: s/2
+/// causal (half of the square), s otherwise, w - w w / 2s under a sliding window w < s, and the
+/// same within each chunk where there are chunks.
+double attended_tokens(const Model& layer, std::int64_t seq_len);
+
+/// FLOPs of attention's scores and context for one token, summed over the model's layers (without
+/// those that predict further tokens).
+double attention_flops_per_token(const Model& model, std::int64_t seq_len);
 
 }  // namespace orrery::models

@@ -58,10 +58,12 @@ struct Model {
   /// Output columns of a task head in place of the vocabulary head: 2 for the start and end of an
   /// answer (SQuAD). 0: vocabulary head
   std::int64_t task_head_outputs = 0;
-  std::int64_t sliding_window = 0;        // 0: full attention
-  std::int64_t full_attention_every = 0;  // with a window: every n-th layer attends fully; 0: none
-  bool clamped_activation = false;        // experts clamp gate and value before it (gpt-oss)
-  bool attention_sinks = false;           // a learned logit per head in the softmax's sum (gpt-oss)
+  std::int64_t sliding_window = 0;   // 0: no window
+  std::int64_t attention_chunk = 0;  // a token attends within its chunk (Llama 4); 0: no chunks
+  /// With a window or chunks: does a layer attend to all tokens nevertheless? Empty: none does
+  std::vector<bool> full_attention;
+  bool clamped_activation = false;  // experts clamp gate and value before it (gpt-oss)
+  bool attention_sinks = false;     // a learned logit per head in the softmax's sum (gpt-oss)
 
   // Read by the executor only; simulated times do not depend on these.
   double norm_epsilon = 1e-5;
@@ -116,8 +118,12 @@ std::int64_t embedding_width(const Model& model);
 
 /// Does this layer have experts?
 bool has_experts(const Model& model, std::int64_t layer);
+/// Is this layer without the model's window or chunks?
+bool attends_fully(const Model& model, std::int64_t layer);
+/// Layers as in Model::full_attention: every n-th attends fully; none if n is 0.
+std::vector<bool> every_nth(std::int64_t layers, std::int64_t n);
 /// A model whose layers are all like this one: with experts or an MLP of `dense_ffn`, with or
-/// without the window.
+/// without window and chunks.
 Model layer_model(const Model& model, std::int64_t layer);
 
 /// Rows of the learned position table, 0 without one.

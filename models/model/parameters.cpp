@@ -1,7 +1,6 @@
 // Parameters and FLOPs of a model by its fields, and the models of its single layers.
 
 #include <algorithm>
-#include <utility>
 
 #include "models/model/counts.hpp"
 #include "models/model/model.hpp"
@@ -119,12 +118,23 @@ bool has_experts(const Model& model, std::int64_t layer) {
   return model.experts > 0 && layer >= model.dense_first && (layer + 1) % model.expert_every == 0;
 }
 
+bool attends_fully(const Model& model, std::int64_t layer) {
+  const auto index = static_cast<std::size_t>(layer);
+  return index < model.full_attention.size() && model.full_attention[index];
+}
+
+std::vector<bool> every_nth(std::int64_t layers, std::int64_t n) {
+  std::vector<bool> chosen;
+  for (std::int64_t layer = 1; n > 0 && layer <= layers; ++layer) chosen.push_back(layer % n == 0);
+  return chosen;
+}
+
 Model layer_model(const Model& model, std::int64_t layer) {
   Model alike = model;
   alike.dense_first = 0;
   alike.expert_every = 1;
-  const std::int64_t full = std::exchange(alike.full_attention_every, 0);
-  if (full > 0 && (layer + 1) % full == 0) alike.sliding_window = 0;
+  alike.full_attention.clear();
+  if (attends_fully(model, layer)) alike.sliding_window = alike.attention_chunk = 0;
   if (model.experts > 0 && !has_experts(model, layer)) {
     alike.experts = alike.experts_per_token = alike.shared_ffn = 0;
     alike.ffn_hidden = model.dense_ffn;
@@ -258,30 +268,51 @@ std::int64_t dense_gemm_parameters(const Model& model) {
          (model.head_transform ? model.hidden * model.hidden : 0);
 }
 
+double attended_tokens(const Model& layer, std::int64_t seq_len) {
+  const std::int64_t part =
+      layer.attention_chunk > 0 ? std::min(layer.attention_chunk, seq_len) : seq_len;
+  const auto pairs = [&](std::int64_t length) {
+    const auto s = static_cast<double>(length);
+    if (!layer.causal) return s * s;
+    const std::int64_t window = layer.sliding_window > 0 ? layer.sliding_window : length;
+    const auto w = static_cast<double>(std::min(window, length));
+    return w * s - w * w / 2;
+  };
+  const auto whole = static_cast<double>(seq_len / part);
+  return (whole * pairs(part) + pairs(seq_len % part)) / static_cast<double>(seq_len);
+}
+
 namespace {
 
-/// FLOPs of attention's scores and context for one token in so many of the model's layers.
-double attention_flops(const Model& model, std::int64_t layers, std::int64_t seq_len) {
-  const auto s = static_cast<double>(seq_len);
-  const auto w = static_cast<double>(
-      model.sliding_window > 0 ? std::min(model.sliding_window, seq_len) : seq_len);
-  const double attended = model.causal ? w - w * w / (2.0 * s) : s;
-  const std::int64_t value_dim = model.value_dim > 0 ? model.value_dim : model.head_dim;
-  const auto widths = static_cast<double>(model.heads * (model.head_dim + value_dim));
-  return 2.0 * static_cast<double>(layers) * widths * attended;
+/// The same FLOPs in one of a model's equal layers.
+double layer_attention_flops(const Model& layer, std::int64_t seq_len) {
+  const std::int64_t value_dim = layer.value_dim > 0 ? layer.value_dim : layer.head_dim;
+  const auto widths = static_cast<double>(layer.heads * (layer.head_dim + value_dim));
+  return 2.0 * widths * attended_tokens(layer, seq_len);
 }
 
 }  // namespace
 
+double attention_flops_per_token(const Model& model, std::int64_t seq_len) {
+  const std::int64_t layers = model.attention_layers > 0 ? model.attention_layers : model.layers;
+  std::int64_t full = 0;
+  for (std::int64_t layer = 0; layer < layers; ++layer) full += attends_fully(model, layer);
+  Model wide = model;
+  wide.sliding_window = wide.attention_chunk = 0;
+  return static_cast<double>(layers - full) * layer_attention_flops(model, seq_len) +
+         static_cast<double>(full) * layer_attention_flops(wide, seq_len);
+}
+
 double forward_flops_per_token(const Model& model, std::int64_t seq_len) {
   const std::int64_t gemms =
       model.gemm_parameters > 0 ? model.gemm_parameters : dense_gemm_parameters(model);
-  const std::int64_t layers = (model.attention_layers > 0 ? model.attention_layers : model.layers) +
-                              model.prediction_layers;
-  const double flops = 2.0 * static_cast<double>(gemms) + attention_flops(model, layers, seq_len);
+  double flops = 2.0 * static_cast<double>(gemms) + attention_flops_per_token(model, seq_len);
+  if (model.prediction_layers > 0) {
+    flops += static_cast<double>(model.prediction_layers) *
+             layer_attention_flops(prediction_model(model), seq_len);
+  }
   if (model.generator_hidden == 0) return flops;
-  const Model generator = generator_model(model);
-  return flops + attention_flops(generator, generator.layers, seq_len);
+  return flops + attention_flops_per_token(generator_model(model), seq_len);
 }
 
 }  // namespace orrery::models

@@ -65,16 +65,26 @@ AttentionShape LayerBuilder::attention_shape() const {
           .score_factor = model.rotary.score_factor};
 }
 
-/// Forward FLOPs of attention within the documents that are packed into a sequence: as many
-/// attentions of the documents' length as fit. Sets `shape` to one of those.
+/// Forward FLOPs of attention within parts of a sequence: the documents that are packed into it, as
+/// many as fit, and the chunks of those, of which the last may be shorter. Sets `shape` to so many
+/// attentions of one part's length.
 Flops LayerBuilder::attended(AttentionShape& shape) const {
-  const std::int64_t length = attended_length(inputs_.plan);
-  if (length >= shape.seq) return BlockBuilder::attention_flops(shape);
-  const double documents = static_cast<double>(shape.seq) / static_cast<double>(length);
-  shape.seq = length;
-  const Flops each = BlockBuilder::attention_flops(shape);
-  shape.batch = std::llround(static_cast<double>(shape.batch) * documents);
-  return nearest_count<Flops>(static_cast<double>(each.count()) * documents);
+  const std::int64_t chunk = inputs_.model.attention_chunk, whole = shape.seq;
+  const std::int64_t length = std::min(attended_length(inputs_.plan), whole);
+  const std::int64_t part = chunk > 0 ? std::min(chunk, length) : length;
+  if (part == whole) return BlockBuilder::attention_flops(shape);
+  AttentionShape last = shape;
+  last.seq = length % part;
+  shape.seq = part;
+  const Flops document =
+      BlockBuilder::attention_flops(shape) * (length / part) + BlockBuilder::attention_flops(last);
+  const auto in_sequence = [&](std::int64_t size) {
+    return static_cast<double>(whole) / static_cast<double>(size);
+  };
+  shape.batch = std::llround(static_cast<double>(shape.batch) * in_sequence(part));
+  return whole == length
+             ? document
+             : nearest_count<Flops>(static_cast<double>(document.count()) * in_sequence(length));
 }
 
 HeadColumns LayerBuilder::head_columns() const {
@@ -153,11 +163,11 @@ void LayerBuilder::attention_forward() {
 }
 
 void LayerBuilder::core_forward(OperandId qkv_out, OperandId out) {
-  if (split().pieces > 1) {
+  if (split().pieces > 1 && !attends_within_rank(inputs_.model, inputs_.plan)) {
     const bool gathers = gathers_keys(inputs_.plan);
     return gathers ? gathered_forward(qkv_out, out) : ring_forward(qkv_out, out);
   }
-  if (!fused_attention()) return unfused_forward(qkv_out, out);
+  if (!fused_attention() && split().pieces == 1) return unfused_forward(qkv_out, out);
   if (inputs_.plan.low_precision_attention) return fp8_attention_forward(qkv_out, out);
   Operation& op = block_.add(OpKind::attention, "attention", {qkv_out}, {out, log_sum_exp()});
   op.time_class = TimeClass::attention;
@@ -229,12 +239,14 @@ void LayerBuilder::unfused_backward(OperandId qkv_out, OperandId gradient_out,
 
 void LayerBuilder::core_backward(OperandId qkv_out, OperandId out, OperandId gradient_out,
                                  OperandId gradient_in) {
-  if (split().pieces > 1) {
+  if (split().pieces > 1 && !attends_within_rank(inputs_.model, inputs_.plan)) {
     const bool gathers = gathers_keys(inputs_.plan);
     return gathers ? gathered_backward(qkv_out, out, gradient_out, gradient_in)
                    : ring_backward(qkv_out, out, gradient_out, gradient_in);
   }
-  if (!fused_attention()) return unfused_backward(qkv_out, gradient_out, gradient_in);
+  if (!fused_attention() && split().pieces == 1) {
+    return unfused_backward(qkv_out, gradient_out, gradient_in);
+  }
   if (inputs_.plan.low_precision_attention) {
     return fp8_attention_backward(qkv_out, out, gradient_out, gradient_in);
   }

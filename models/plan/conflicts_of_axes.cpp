@@ -68,6 +68,7 @@ class AxisChecks : private ConflictChecks {
       add("/context",
           "context parallelism with a sliding window is simulated only with context_form ulysses");
     }
+    chunks();
     if (model_.kv_rank > 0) {
       add("/context", "context parallelism is not simulated with latent attention");
     }
@@ -89,6 +90,17 @@ class AxisChecks : private ConflictChecks {
           fmt::format("context {} cuts a sequence into {} pieces, which do not divide seq_len {}",
                       plan_.context, cuts, plan_.seq_len));
     }
+  }
+
+  /// Chunks of attention that are neither longer than the sequence nor whole on one rank.
+  void chunks() {
+    const std::int64_t chunk = model_.attention_chunk, piece = piece_length(plan_);
+    if (chunk == 0 || chunk >= plan_.seq_len || context_split(plan_).pieces == 1) return;
+    if (piece % chunk == 0) return;
+    add("/context", fmt::format("context {} cuts a sequence into pieces of {} tokens, which are no "
+                                "multiple of the {} tokens within which the model attends; "
+                                "context_form ulysses does not cut them",
+                                plan_.context, piece, chunk));
   }
 
   void context_heads(std::int64_t ranks) {

@@ -12,6 +12,16 @@ ContextSplit context_split(const Plan& plan) {
   return {heads, plan.context / heads};
 }
 
+std::int64_t piece_length(const Plan& plan) {
+  const std::int64_t pieces = context_split(plan).pieces;
+  if (pieces == 1) return plan.seq_len;
+  return plan.seq_len / (plan.context_form == ContextForm::contiguous ? pieces : 2 * pieces);
+}
+
+bool attends_within_rank(const Model& layer, const Plan& plan) {
+  return layer.attention_chunk > 0 && piece_length(plan) % layer.attention_chunk == 0;
+}
+
 std::int64_t attended_length(const Plan& plan) {
   double sum = 0, squares = 0;
   for (const std::int64_t each : plan.sequence_lengths) {

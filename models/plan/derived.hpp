@@ -31,6 +31,12 @@ inline bool gathers_keys(const Plan& plan) {
          plan.context_form == ContextForm::contiguous;
 }
 
+/// Does a layer that attends within chunks of the sequence have all keys on the rank of its
+/// queries? Under context parallelism it then neither gathers nor passes them.
+bool attends_within_rank(const Model& layer, const Plan& plan);
+/// Tokens of each contiguous piece of a sequence that a rank attends with.
+std::int64_t piece_length(const Plan& plan);
+
 /// Are only adapters trained?
 inline bool trains_adapters(const Plan& plan) {
   return plan.task == Task::lora || plan.task == Task::qlora;

@@ -63,11 +63,7 @@ double experts_forward(const Model& model) {
 
 /// FLOPs per token of these modules' forward, in all layers.
 double modules_recomputed(const Model& model, const Plan& plan, WordSet<RecomputeModule> modules) {
-  const std::int64_t length = attended_length(plan);
-  const std::int64_t value_width = model.value_dim > 0 ? model.value_dim : model.head_dim;
-  // Scores and context: 2 x 2 s d per head and token, half of it when causal.
-  const double attention = (model.causal ? 2.0 : 4.0) * of(length) * of(model.heads) *
-                           of(model.head_dim + value_width) / 2 * of(model.layers);
+  const double attention = attention_flops_per_token(model, attended_length(plan));
   const double mlp = 2 * of(model.hidden) * (model.gated_mlp ? 3 : 2) * dense_widths(model);
   return (modules.has(RecomputeModule::core_attn) ? attention : 0) +
          (modules.has(RecomputeModule::mlp) ? mlp : 0) +
@@ -168,6 +164,31 @@ RankFlops flops_of(const Program& program, std::uint32_t rank_class) {
   return sum;
 }
 
+/// The Program with its work spread evenly over the ranks of a stage: where it is not, the
+/// Program's ranks are as busy as the busiest one.
+std::shared_ptr<const Program> with_even_ranks(const Question& question,
+                                               const Prediction& prediction) {
+  const bool contiguous =
+      question.plan.context > 1 && question.plan.context_form == ContextForm::contiguous;
+  const bool even = question.plan.imbalance == 1 && question.plan.layer_imbalance.empty();
+  if (even && !contiguous) return prediction.program;
+  Question spread = question;
+  spread.plan.imbalance = 1;
+  spread.plan.layer_imbalance.clear();
+  if (contiguous) spread.plan.context_form = ContextForm::all_gather;
+  return std::make_shared<const Program>(lower(spread));
+}
+
+/// FLOPs that a rank does beyond the average of all ranks; negative where it does fewer.
+double beyond_average(const RankFlops& rank, const Program& spread) {
+  double sum = 0;
+  for (std::uint32_t c = 0; c < spread.classes.size(); ++c) {
+    const RankFlops other = flops_of(spread, c);
+    sum += of((rank.gemm + rank.attention).count() - (other.gemm + other.attention).count());
+  }
+  return sum / static_cast<double>(spread.classes.size());
+}
+
 }  // namespace
 
 std::vector<WaterfallPart> waterfall_of(const Question& question, const Prediction& prediction) {
@@ -178,13 +199,17 @@ std::vector<WaterfallPart> waterfall_of(const Question& question, const Predicti
   const RankFlops own = flops_of(*prediction.program, prediction.slowest);
   const Time gemm = own.gemm / peak;
   const Time attention = own.attention / peak;
+  const Time uneven =
+      from_seconds(beyond_average(own, *with_even_ranks(question, prediction)) / peak.count());
   const auto part = [&](TimeClass which) {
     return prediction.breakdown[static_cast<std::size_t>(which)];
   };
   std::vector<WaterfallPart> parts{
       {"ideal: model FLOPs at peak", ideal},
       {"recomputation", again},
-      {"more work than the average rank", gemm + attention - ideal - again},
+      {"FLOPs outside the model's count", gemm + attention - ideal - again - uneven},
+      {"more work than the average rank", std::max(uneven, Time{})},
+      {"less work than the average rank", std::min(uneven, Time{})},
       {"GEMMs below peak", part(TimeClass::gemm) - gemm},
       {"attention below peak", part(TimeClass::attention) - attention},
       {"memory-bound kernels", part(TimeClass::memory_bound)},

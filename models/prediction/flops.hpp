@@ -15,7 +15,10 @@ double recomputed_flops_per_token(const Model& model, const Plan& plan);
 double training_flops_per_token(const Model& model, const Plan& plan);
 
 /// From the ideal machine (every GPU at its dense peak, model FLOPs only) to the predicted step of
-/// the slowest rank; the parts add up to it, exactly.
+/// the slowest rank; the parts add up to it, exactly. FLOPs outside the model's count are those
+/// that the average rank does beyond model FLOPs and recomputation: scores computed again in
+/// backward, masked ones without a fused kernel, padding; negative where a stack leaves counted
+/// ones out.
 std::vector<WaterfallPart> waterfall_of(const Question& question, const Prediction& prediction);
 
 }  // namespace orrery::models

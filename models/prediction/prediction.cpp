@@ -9,6 +9,7 @@
 #include "models/lowering/lower.hpp"
 #include "models/operations/quantisation.hpp"
 #include "models/plan/conflicts.hpp"
+#include "models/plan/derived.hpp"
 #include "models/plan/precision_formats.hpp"
 #include "models/prediction/breakdown.hpp"
 #include "models/prediction/flops.hpp"
@@ -213,6 +214,16 @@ std::string bound_note(const Prediction& result) {
       format(bound.time - scheduled), name(bound.part));
 }
 
+/// Ranks of a context group with whole chunks need no other rank's keys.
+void note_chunks(const Question& question, std::vector<std::string>& assumptions) {
+  const Plan& plan = question.plan;
+  if (context_split(plan).pieces == 1 || !attends_within_rank(question.model, plan)) return;
+  assumptions.push_back(
+      fmt::format("/plan/context: layers that attend within chunks of {} tokens exchange no keys, "
+                  "which are all on the rank of their queries",
+                  question.model.attention_chunk));
+}
+
 void refuse_conflicts(const Question& question) {
   const std::vector<Conflict> found = conflicts(question);
   if (!found.empty()) throw InputError{found.front().pointer, found.front().problem};
@@ -275,6 +286,7 @@ Prediction predict(const Question& question) {
   if (question.plan.layers_by_time) return predict(with_cut_stages(question));
   Prediction result;
   result.assumptions = question.assumptions;
+  note_chunks(question, result.assumptions);
   const Clock::time_point begin = Clock::now();
   result.program = std::make_shared<const Program>(lower(question));
   result.lower_seconds = seconds_since(begin);

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 _COLOURS = {
     "recomputation": "#5d7fb0",
+    "FLOPs outside the model's count": "#7390bd",
     "more work than the average rank": "#8ea9cc",
+    "less work than the average rank": "#8ea9cc",
     "GEMMs below peak": LOOKS["gemm"].colour,
     "attention below peak": LOOKS["attention"].colour,
     "memory-bound kernels": LOOKS["memory_bound"].colour,

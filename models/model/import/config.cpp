@@ -155,6 +155,35 @@ void read_expert_counts(Config& config, Model& model, std::string_view key) {
   }
 }
 
+std::optional<std::vector<bool>> read_full_attention(Config& config, const Model& model,
+                                                     std::string_view narrow) {
+  const auto listed = config.find("layer_types");
+  if (!listed) return std::nullopt;
+  std::vector<bool> full;
+  for (const Node& type : listed->elements()) {
+    full.push_back(type.one_of({"full_attention", narrow}) == 0);
+  }
+  if (std::ssize(full) != model.layers) {
+    listed->fail(fmt::format("has {} entries for {} layers", full.size(), model.layers));
+  }
+  return full;
+}
+
+Model with_optional_window(Config& config, Model model) {
+  constexpr std::int64_t usual_first = 28;  // the transformers library's default
+  const std::int64_t window = config.size_or("sliding_window", Limits::positions, 0);
+  const std::int64_t first = config.size_or("max_window_layers", Limits::layers, usual_first);
+  const auto listed = read_full_attention(config, model, "sliding_attention");
+  if (!config.flag("use_sliding_window", false) || window == 0) return model;
+  model.sliding_window = window;
+  if (listed) {
+    model.full_attention = *listed;
+  } else if (first > 0) {
+    for (std::int64_t i = 0; i < model.layers; ++i) model.full_attention.push_back(i < first);
+  }
+  return model;
+}
+
 void tally_ends(Tally& tally, const Model& model) {
   const std::int64_t table = model.vocab * model.hidden;
   tally.vector(model.hidden);  // final norm

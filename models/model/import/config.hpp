@@ -80,6 +80,15 @@ Model llama_like(Config& config);
 /// `num_experts_per_tok`. Errors: more per token than there are.
 void read_expert_counts(Config& config, Model& model, std::string_view key);
 
+/// Model::full_attention by `layer_types`, whose layers are "full_attention" or `narrow`; nullopt
+/// without that list. Errors: another type, not one for each layer.
+std::optional<std::vector<bool>> read_full_attention(Config& config, const Model& model,
+                                                     std::string_view narrow);
+
+/// Reads the window of Qwen's models, which counts only if `use_sliding_window` is set: layers from
+/// `max_window_layers` on have it, if `layer_types` does not say otherwise.
+Model with_optional_window(Config& config, Model model);
+
 /// Sums parameters: all, those that one token uses, and those that multiply it in GEMMs.
 struct Tally {
   std::int64_t total = 0;

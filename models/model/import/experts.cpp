@@ -1,5 +1,7 @@
 // Readers of mixture-of-experts models with ordinary attention. A token's active parameters are the
 // router, the experts that it is sent to, and the shared ones.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "models/model/import/families.hpp"
@@ -66,18 +68,20 @@ std::int64_t sparse_layers(Config& config, Model& model) {
   return count;
 }
 
-/// Does every second layer attend to all tokens and the others to a window? That is also the
-/// default where no layer types are listed.
-bool alternates(Config& config, Model& model) {
-  model.full_attention_every = 2;
-  const auto listed = config.find("layer_types");
-  if (!listed) return true;
-  std::int64_t layer = 0;
-  for (const Node& type : listed->elements()) {
-    const bool full = ++layer % 2 == 0;
-    if (type.as<std::string>() != (full ? "full_attention" : "sliding_attention")) return false;
+/// Layers of Llama 4 that attend to all tokens: those without rotary positions, every fourth if the
+/// file does not list them.
+/// Source  Llama4TextConfig of the transformers library, whose defaults these are
+std::vector<bool> layers_without_chunks(Config& config, const Model& model) {
+  const std::int64_t every = config.positive_or("no_rope_layer_interval", Limits::layers, 4);
+  const auto rotated = config.find("no_rope_layers");
+  if (const auto types = read_full_attention(config, model, "chunked_attention")) return *types;
+  if (!rotated || rotated->elements().empty()) return every_nth(model.layers, every);
+  std::vector<bool> full;
+  for (const Node& each : rotated->elements()) full.push_back(each.integer(0, 1) == 0);
+  if (std::ssize(full) != model.layers) {
+    rotated->fail(fmt::format("has {} entries for {} layers", full.size(), model.layers));
   }
-  return true;
+  return full;
 }
 
 }  // namespace
@@ -99,9 +103,9 @@ Model read_qwen3_moe(Config& config) {
   model.qkv_bias = model.output_bias = config.flag("attention_bias", false);
   model.qk_norm = true;
   model.routing.normalised = config.flag("norm_topk_prob", false);
-  config.find("sliding_window");
+  const std::int64_t window = config.size_or("sliding_window", Limits::positions, 0);
+  if (config.flag("use_sliding_window", false)) model.sliding_window = window;  // on all layers
   config.find("max_window_layers");
-  config.find("use_sliding_window");
   config.find("qkv_bias");
   config.find("use_qk_norm");
   if (config.size_or("shared_expert_intermediate_size", Limits::ffn_hidden, 0) != 0) {
@@ -135,13 +139,12 @@ Model read_gpt_oss(Config& config) {
   Model model = llama_like(config);
   read_experts(config, model, "num_local_experts", "intermediate_size");
   config.find("experts_per_token");
-  if (!alternates(config, model)) {
-    model.not_simulated = "windows on some layers are counted, not yet simulated";
-  }
   config.find("swiglu_limit");
   model.attention_sinks = model.router_bias = model.mlp_bias = model.clamped_activation = true;
   model.qkv_bias = model.output_bias = config.flag("attention_bias", true);
   model.sliding_window = config.size_or("sliding_window", Limits::positions, 0);
+  model.full_attention =
+      read_full_attention(config, model, "sliding_attention").value_or(every_nth(model.layers, 2));
   Tally tally;
   tally_ends(tally, model);
   tally_attention(tally, model, model.heads);
@@ -155,7 +158,8 @@ Model read_gpt_oss(Config& config) {
 }
 
 /// The language model alone. One shared expert besides the routed ones on every n-th layer, a
-/// gated MLP on the others; norms of queries and keys have no weights.
+/// gated MLP on the others; norms of queries and keys have no weights. Three of four layers attend
+/// within chunks of the sequence.
 /// Source  the Llama 4 model card: 109 B (Scout) and 400 B (Maverick) with the vision encoder
 Model read_llama4(Config& config) {
   Model model = llama_like(config);
@@ -164,6 +168,8 @@ Model read_llama4(Config& config) {
   const std::int64_t step = config.size("interleave_moe_layer_step", Limits::layers);
   config.find("attention_bias");
   config.find("use_qk_norm");
+  model.attention_chunk = config.positive_or("attention_chunk_size", Limits::positions, 8192);
+  model.full_attention = layers_without_chunks(config, model);
   const std::int64_t sparse = model.layers / step;
   model.inexact = "a sigmoid router";
   model.dense_ffn = dense_width;

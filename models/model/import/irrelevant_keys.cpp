@@ -20,10 +20,10 @@ constexpr std::array irrelevant_keys{
     "init_std", "initializer_factor", "initializer_range", "layer_norm_eps", "layer_norm_epsilon",
     "layerdrop", "resid_pdrop", "rms_norm_eps",
     // positions
-    "attention_chunk_size", "initial_context_length", "n_ctx", "offset_alibi",
-    "original_max_position_embeddings", "partial_rotary_factor", "position_embedding_type",
-    "rope_interleave", "rope_parameters", "rope_scaling", "rope_theta", "rotary", "rotary_dim",
-    "rotary_emb_base", "rotary_pct", "seq_length", "use_mrope",
+    "initial_context_length", "n_ctx", "offset_alibi", "original_max_position_embeddings",
+    "partial_rotary_factor", "position_embedding_type", "rope_interleave", "rope_parameters",
+    "rope_scaling", "rope_theta", "rotary", "rotary_dim", "rotary_emb_base", "rotary_pct",
+    "seq_length", "use_mrope",
     // attention details
     "attention_softmax_in_fp32", "attn_logit_softcapping", "final_logit_softcapping", "logit_scale",
     "query_pre_attn_scalar", "scale_attn_weights", "slow_but_exact",

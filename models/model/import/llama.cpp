@@ -10,17 +10,6 @@ Model with_mlp(Config& config, Model model) {
   return model;
 }
 
-/// Reads the sliding window; a Model cannot express windows on some layers only
-/// (max_window_layers).
-Model with_optional_window(Config& config, Model model) {
-  const std::int64_t window = config.size_or("sliding_window", Limits::positions, 0);
-  const std::int64_t full = config.size_or("max_window_layers", Limits::layers, 0);
-  if (!config.flag("use_sliding_window", false) || window == 0) return model;
-  model.sliding_window = window;
-  if (full > 0) model.not_simulated = "windows on some layers are counted, not yet simulated";
-  return model;
-}
-
 }  // namespace
 
 Model read_llama(Config& config) {
@@ -73,6 +62,8 @@ Model read_gemma2(Config& config) {
   model.post_norms = true;
   const std::int64_t window = config.size_or("sliding_window", Limits::positions, 0);
   model.sliding_window = config.size_or("sliding_window_size", Limits::positions, window);
+  model.full_attention =
+      read_full_attention(config, model, "sliding_attention").value_or(every_nth(model.layers, 2));
   model.not_simulated = "norms after attention and MLP are counted, not yet simulated";
   return dense(model);
 }

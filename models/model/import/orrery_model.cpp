@@ -60,7 +60,9 @@ void read_sizes(const Node& config, Model& model) {
   }
   model.token_types = config.integer_or("token_types", 0, Limits::token_types, model.token_types);
   model.sliding_window = config.integer_or("sliding_window", 0, Limits::positions, 0);
-  model.full_attention_every = config.integer_or("full_attention_every", 0, Limits::layers, 0);
+  model.attention_chunk = config.integer_or("attention_chunk", 0, Limits::positions, 0);
+  model.full_attention =
+      every_nth(model.layers, config.integer_or("full_attention_every", 0, Limits::layers, 0));
 }
 
 /// Reads the experts, and which layers have them.
@@ -180,6 +182,7 @@ Model read_orrery_model(const Node& config) {
                "value_dim",
                "attention_sinks",
                "clamped_activation",
+               "attention_chunk",
                "full_attention_every",
                "norm_epsilon",
                "initial_deviation",

@@ -326,4 +326,26 @@ TEST_CASE("Ranks share a sequence in pieces that are equal, of heads that they c
   CHECK(conflicts_of(plan, window).empty());
 }
 
+TEST_CASE("Attention's chunks are whole on a rank, or its pieces are exchanged for heads") {
+  Model chunked = small_gpt();
+  chunked.positions = Positions::rotary;
+  chunked.attention_chunk = 512;
+  Plan plan;
+  plan.micro_batch = plan.global_batch = 1;
+  plan.context = 2;
+  plan.seq_len = 2048;  // four pieces of 512
+  CHECK(conflicts_of(plan, chunked, 2).empty());
+  plan.seq_len = 1024;
+  CHECK(
+      conflicts_of(plan, chunked, 2) ==
+      Lines{"/context: context 2 cuts a sequence into pieces of 256 tokens, which are no multiple "
+            "of the 512 tokens within which the model attends; context_form ulysses does not cut "
+            "them"});
+  plan.context_form = ContextForm::ulysses;
+  CHECK(conflicts_of(plan, chunked, 2).empty());
+  plan.context_form = ContextForm::ring;
+  plan.seq_len = 512;  // one chunk is no chunk
+  CHECK(conflicts_of(plan, chunked, 2).empty());
+}
+
 }  // namespace orrery::models
