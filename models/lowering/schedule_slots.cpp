@@ -248,7 +248,7 @@ void add_expert_communicators(const Mesh& mesh, std::vector<Communicator>& all) 
   using Role = CommunicatorRole;
   all.push_back(
       {"etp", Role::expert_tensor, MeshAxis::expert_tensor, {}, Lane::tensor, TimeClass::tp});
-  all.push_back({"ep", Role::expert, MeshAxis::expert, {}, Lane::tensor, TimeClass::other_comm});
+  all.push_back({"ep", Role::expert, MeshAxis::expert, {}, Lane::tensor, TimeClass::ep});
   if (!experts_apart(mesh)) return;
   all.push_back({"edp", Role::expert_data, MeshAxis::expert_data, {}, Lane::data, TimeClass::dp});
 }

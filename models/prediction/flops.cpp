@@ -216,6 +216,7 @@ std::vector<WaterfallPart> waterfall_of(const Question& question, const Predicti
       {"optimizer", part(TimeClass::optimizer)},
       {"tensor-parallel communication", part(TimeClass::tp)},
       {"context-parallel communication", part(TimeClass::cp)},
+      {"expert-parallel communication", part(TimeClass::ep)},
       {"data-parallel communication", part(TimeClass::dp)},
       {"pipeline transfers", part(TimeClass::pp)},
       {"other communication", part(TimeClass::other_comm)},

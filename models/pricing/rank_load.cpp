@@ -16,8 +16,7 @@ void add_links(LinkTimes& sum, LinkTimes links, std::int64_t count = 1) {
 }
 
 LinkTimes& of_class(RankLoad& load, TimeClass part) {
-  if (part == TimeClass::dp) return load.data;
-  return part == TimeClass::tp ? load.tensor : load.other;
+  return load.collectives[static_cast<std::size_t>(part)];
 }
 
 /// The load of a phase: of the collectives and kernels in its blocks.
@@ -39,9 +38,9 @@ RankLoad load_of_phase(const PricedProgram& priced, const Phase& phase) {
 }
 
 void add_load(RankLoad& sum, const RankLoad& load, std::int64_t count) {
-  add_links(sum.tensor, load.tensor, count);
-  add_links(sum.data, load.data, count);
-  add_links(sum.other, load.other, count);
+  for (std::size_t part = 0; part < load.collectives.size(); ++part) {
+    add_links(sum.collectives[part], load.collectives[part], count);
+  }
   sum.sm += load.sm * count;
 }
 
@@ -75,18 +74,24 @@ RankLoad load_of_class(const PricedProgram& priced, const std::vector<RankLoad>&
 }  // namespace
 
 Time RankLoad::nic() const {
-  return tensor.nic + data.nic + other.nic + std::max(sent.nic, received.nic);
+  Time sum = std::max(sent.nic, received.nic);
+  for (const LinkTimes& each : collectives) sum += each.nic;
+  return sum;
 }
 
 Time RankLoad::nvlink() const {
-  return tensor.nvlink + data.nvlink + other.nvlink + std::max(sent.nvlink, received.nvlink);
+  Time sum = std::max(sent.nvlink, received.nvlink);
+  for (const LinkTimes& each : collectives) sum += each.nvlink;
+  return sum;
 }
 
 TimeClass RankLoad::most_on_nic() const {
-  std::pair<Time, TimeClass> most{data.nic, TimeClass::dp};
-  for (const auto& [time, part] : {std::pair{tensor.nic, TimeClass::tp},
-                                   std::pair{std::max(sent.nic, received.nic), TimeClass::pp},
-                                   std::pair{other.nic, TimeClass::other_comm}}) {
+  const LinkTimes between{.nic = std::max(sent.nic, received.nic)};
+  std::pair<Time, TimeClass> most{Time{}, TimeClass::dp};
+  for (int i = 0; i < time_class_count; ++i) {
+    const auto part = static_cast<TimeClass>(i);
+    const Time time =
+        (part == TimeClass::pp ? between : collectives[static_cast<std::size_t>(i)]).nic;
     if (time > most.first) most = {time, part};
   }
   return most.second;

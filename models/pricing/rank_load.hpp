@@ -4,6 +4,7 @@
 // them need of the NIC together is a lower bound of the step. Leaves out at what times the queues
 // compete for the NIC: a step may be longer than the bound.
 
+#include <array>
 #include <vector>
 
 #include "models/evaluation/priced.hpp"
@@ -12,9 +13,10 @@ namespace orrery::models {
 
 /// Times at full rate, of one rank over one step.
 struct RankLoad {
-  LinkTimes tensor{}, data{}, other{};  // collectives, by group: they send as much as they receive
-  LinkTimes sent{}, received{};         // between stages
-  Time sm{};                            // kernels of the compute queue
+  /// Collectives, by the class of their group: they send as much as they receive.
+  std::array<LinkTimes, time_class_count> collectives{};
+  LinkTimes sent{}, received{};  // between stages
+  Time sm{};                     // kernels of the compute queue
 
   /// Time of the NIC: out of it or into it, whichever is more.
   Time nic() const;

@@ -43,7 +43,7 @@ inline constexpr std::array<AxisRow, axis_count> axes{{
     {MeshAxis::data, "data", "dp", TimeClass::dp, MeshView::dense},
     {MeshAxis::replica, "replica", "rep", TimeClass::dp, MeshView::dense},
     {MeshAxis::expert_tensor, "expert_tensor", "etp", TimeClass::tp, MeshView::experts},
-    {MeshAxis::expert, "expert", "ep", TimeClass::other_comm, MeshView::experts},
+    {MeshAxis::expert, "expert", "ep", TimeClass::ep, MeshView::experts},
     {MeshAxis::expert_data, "expert_data", "edp", TimeClass::dp, MeshView::experts},
     {MeshAxis::pipeline, "pipeline", "pp", TimeClass::pp, MeshView::stages},
 }};

@@ -58,6 +58,7 @@ enum class TimeClass : std::uint8_t {
   memory_bound,
   tp,
   cp,
+  ep,
   dp,
   pp,
   other_comm,
@@ -66,7 +67,7 @@ enum class TimeClass : std::uint8_t {
   host,
   other
 };
-inline constexpr int time_class_count = 12;
+inline constexpr int time_class_count = 13;
 std::string_view name(TimeClass part);
 
 /// What a communicator is for. Consumers look communicators up by role, never by index.

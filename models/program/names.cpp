@@ -12,9 +12,9 @@ std::string_view name(Collective collective) {
 }
 
 std::string_view name(TimeClass part) {
-  constexpr std::string_view of[] = {"gemm",   "attention", "memory_bound", "tp",
-                                     "cp",     "dp",        "pp",           "other_comm",
-                                     "bubble", "optimizer", "host",         "other"};
+  constexpr std::string_view of[] = {
+      "gemm", "attention",  "memory_bound", "tp",        "cp",   "ep",   "dp",
+      "pp",   "other_comm", "bubble",       "optimizer", "host", "other"};
   return of[static_cast<int>(part)];
 }
 

@@ -20,6 +20,7 @@ LOOKS = {
     "optimizer": Look("optimizer", "#7a66b3"),
     "tp": Look("tensor parallel", "#e8743b"),
     "cp": Look("context parallel", "#d98cb3"),
+    "ep": Look("expert parallel", "#4fa3a0"),
     "dp": Look("data parallel", "#f2b134"),
     "pp": Look("pipeline transfers", "#c94f4f"),
     "other_comm": Look("other communication", "#a8734a"),

@@ -21,6 +21,7 @@ _COLOURS = {
     "optimizer": LOOKS["optimizer"].colour,
     "tensor-parallel communication": LOOKS["tp"].colour,
     "context-parallel communication": LOOKS["cp"].colour,
+    "expert-parallel communication": LOOKS["ep"].colour,
     "data-parallel communication": LOOKS["dp"].colour,
     "pipeline transfers": LOOKS["pp"].colour,
     "other communication": LOOKS["other_comm"].colour,

@@ -45,8 +45,8 @@ void name_operation(JoinedRecord& each) {
 }
 
 bool is_collective(std::string_view kind) {
-  static constexpr std::string_view kinds[] = {"tp",  "dp",   "other_comm", "reduce_gradient",
-                                               "tie", "norm", "gather",     "unshard"};
+  static constexpr std::string_view kinds[] = {
+      "tp", "dp", "ep", "other_comm", "reduce_gradient", "tie", "norm", "gather", "unshard"};
   return std::ranges::find(kinds, kind) != std::end(kinds);
 }
 

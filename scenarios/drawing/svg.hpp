@@ -6,9 +6,9 @@
 
 namespace orrery::scenarios {
 
-inline constexpr std::array<const char*, 12> svg_colours{
-    "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b",
-    "#e377c2", "#bcbd22", "#17becf", "#1b4f72", "#7d3c98", "#117a65"};
+inline constexpr std::array<const char*, 13> svg_colours{
+    "#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd", "#8c564b", "#e377c2",
+    "#bcbd22", "#17becf", "#1b4f72", "#7d3c98", "#117a65", "#a04000"};
 
 /// A panel's rectangle.
 struct SvgBox {

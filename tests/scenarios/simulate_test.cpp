@@ -28,12 +28,12 @@ TEST_CASE("The JSON of a simulation has every member promised") {
     INFO(key);
     CHECK(json.contains(key));
   }
-  for (const char* part : {"gemm", "attention", "memory_bound", "tp", "cp", "dp", "pp",
+  for (const char* part : {"gemm", "attention", "memory_bound", "tp", "cp", "ep", "dp", "pp",
                            "other_comm", "bubble", "optimizer", "host", "other"}) {
     INFO(part);
     CHECK(json["breakdown"].contains(part));
   }
-  CHECK(json["breakdown"].size() == 12);
+  CHECK(json["breakdown"].size() == 13);
   for (const char* unit : {"nic", "nvlink", "sm"}) {
     INFO(unit);
     CHECK(json["busy"][unit].get<double>() > 0);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "models/evaluation/replay.hpp"
@@ -132,6 +133,24 @@ TEST_CASE("One rank of an axis communicates nothing along it") {
       predict(question("gpt2", "dgx-a100-80gb", "tensor=4,pipeline=2,global_batch=8,seq_len=512"));
   CHECK(part(tensor, TimeClass::dp) == Time{});
   CHECK(part(tensor, TimeClass::tp) > Time{});
+}
+
+TEST_CASE("Experts' all-to-alls are a part of the step of their own") {
+  Question asked = question("qwen3-30b-a3b", "dgx-h100 x 2",
+                            "expert=16,zero=1,micro_batch=1,global_batch=16,seq_len=4096", "nemo");
+  const Prediction usual = predict(asked);
+  CHECK(part(usual, TimeClass::ep) > Time{});
+  CHECK(part(usual, TimeClass::other_comm) * 100 < part(usual, TimeClass::ep));  // the norm
+  Time parts{};
+  for (const Time each : usual.breakdown) parts += each;
+  CHECK(parts == usual.step);
+  const auto row =
+      std::ranges::find(usual.waterfall, "expert-parallel communication", &WaterfallPart::name);
+  REQUIRE(row != usual.waterfall.end());
+  CHECK(row->time == part(usual, TimeClass::ep));
+  // 16 ranks on a network of a hundredth: the all-to-alls decide.
+  asked.cluster.fabric.bandwidth = asked.cluster.nic_bandwidth() * 0.01;
+  CHECK(predict(asked).bottleneck() == TimeClass::ep);
 }
 
 TEST_CASE("A faster network never slows a plan without a pipeline") {
