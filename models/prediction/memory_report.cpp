@@ -65,14 +65,14 @@ void add_memory(const Question& question, Prediction& prediction) {
     stage.need = memory_need(stage.held(), dynamic + stage.fragmentation);
     prediction.memory.push_back(stage);
     if (stage.total > prediction.memory[prediction.fullest].total) prediction.fullest = c;
-    const Bytes available = question.cluster.gpu().memory;
-    if (stage.total > available && !prediction.out_of_memory) {
-      prediction.out_of_memory =
-          OutOfMemory{program.mesh.first_rank(stage.stage), stage.total, available};
-    }
   }
-  const MemoryNeed& need = prediction.memory.at(prediction.fullest).need;
+  const StageMemory& fullest = prediction.memory.at(prediction.fullest);
+  const MemoryNeed& need = fullest.need;
   const Bytes available = question.cluster.gpu().memory;
+  if (fullest.total > available) {
+    prediction.out_of_memory =
+        OutOfMemory{program.mesh.first_rank(fullest.stage), fullest.total, available};
+  }
   prediction.fit = fit_of(need, available, question.headroom);
   prediction.fit_probability = fit_probability(need.predicted, available);
 }

@@ -62,7 +62,7 @@ struct StageMemory {
 
 /// A plan that does not fit is a result, not an error.
 struct OutOfMemory {
-  std::int64_t rank = 0;  // the first one that does not fit
+  std::int64_t rank = 0;  // the first of the fullest stage
   Bytes needed{}, available{};
 };
 

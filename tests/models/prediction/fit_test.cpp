@@ -34,6 +34,23 @@ TEST_CASE("A plan does not fit where even the least that it may need is too much
   CHECK(fit_of(need, need.least - 1_B, 0) == Fit::no);
 }
 
+TEST_CASE("What does not fit is the fullest stage, with its peak") {
+  // DualPipe: several stages do not fit, and the first of them is not the fullest.
+  const Prediction found = predict(
+      question("deepseek-v3", "hgx-h800 x 256",
+               "pipeline=16,expert=64,zero=1,precision=fp8-block,global_batch=15360,micro_batch=1,"
+               "seq_len=4096,schedule=dualpipe,recompute=selective",
+               "megatron-core"));
+  const StageMemory& fullest = found.memory[found.fullest];
+  REQUIRE(found.out_of_memory);
+  REQUIRE(fullest.stage > 0);
+  CHECK(found.memory[0].total > found.out_of_memory->available);
+  CHECK(found.out_of_memory->needed == fullest.total);
+  CHECK(found.out_of_memory->rank == found.program->mesh.first_rank(fullest.stage));
+  CHECK(fullest.need.least < found.out_of_memory->needed);
+  CHECK(found.out_of_memory->needed < fullest.need.most);
+}
+
 TEST_CASE("A stack whose log prints its allocator's peak reports less than the device holds") {
   Question asked = question("llama2-7b", "dgx-a100-80gb", "tensor=8,micro_batch=1,seq_len=2048");
   asked.software.memory.context = 1_GB;
