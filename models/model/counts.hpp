@@ -25,6 +25,9 @@ namespace orrery::models {
 /// matrices (parameters.cpp).
 std::int64_t count_parameters(const Model& model);
 
+/// Those of them in layers that predict further tokens (MTP), which inference drops.
+std::int64_t count_prediction_parameters(const Model& model);
+
 /// Parameters that one token uses: of a layer's experts only those that it is sent to.
 std::int64_t count_active_parameters(const Model& model);
 

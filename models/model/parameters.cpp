@@ -225,6 +225,10 @@ std::int64_t count_parameters(const Model& model) {
   return parameters_met(model, model.experts);
 }
 
+std::int64_t count_prediction_parameters(const Model& model) {
+  return prediction_gemms(model, model.experts) + prediction_vectors(model, model.experts);
+}
+
 std::int64_t count_active_parameters(const Model& model) {
   return parameters_met(model, model.experts_per_token);
 }

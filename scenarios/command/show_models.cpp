@@ -62,6 +62,7 @@ Json model_json(const models::Model& model, std::int64_t seq_len) {
   Json json;
   json["name"] = model.name;
   json["parameters"] = model.parameters;
+  json["parameters_without_mtp"] = model.parameters - models::count_prediction_parameters(model);
   json["active_parameters"] = model.active_parameters;
   json["flops_per_token"] = {{"forward", forward}, {"backward", 2 * forward}};
   json["seq_len"] = seq_len;
@@ -85,7 +86,10 @@ std::string model_text(const models::Model& model, std::int64_t seq_len) {
   const auto line = [&](std::string_view label, const std::string& value) {
     text += fmt::format("  {:<18}{}\n", label, value);
   };
-  line("parameters", fmt::format("{}", model.parameters));
+  const std::int64_t ahead = models::count_prediction_parameters(model);
+  line("parameters",
+       ahead > 0 ? fmt::format("{}, {} without MTP", model.parameters, model.parameters - ahead)
+                 : fmt::format("{}", model.parameters));
   line("active", fmt::format("{}", model.active_parameters));
   line("counted as", model.parameter_formula);
   line("FLOPs per token",

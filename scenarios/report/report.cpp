@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/model/counts.hpp"
 #include "models/network/collectives/collective.hpp"
 #include "models/plan/fields.hpp"
 #include "scenarios/plan_words.hpp"
@@ -95,13 +96,21 @@ std::string further_choices(const models::Plan& plan) {
   return text;
 }
 
+/// "682.6B parameters (671B without MTP)"
+std::string parameters_of(const models::Model& model) {
+  const std::int64_t ahead = models::count_prediction_parameters(model);
+  const auto rounded = [](std::int64_t count) { return count_of(static_cast<double>(count)); };
+  const std::string all = rounded(model.parameters) + " parameters";
+  return ahead > 0 ? fmt::format("{} ({} without MTP)", all, rounded(model.parameters - ahead))
+                   : all;
+}
+
 std::string title(const ReportInputs& in) {
   const models::Question& asked = in.question;
   const models::Plan& plan = asked.plan;
   std::string text = toned(fmt::format("{} on {}", asked.model.name, asked.cluster.name),
                            Tone::bold, in.options.colour);
-  text += fmt::format("\n{} parameters · {} x {} · {}\n",
-                      count_of(static_cast<double>(asked.model.parameters)), plan.gpus(),
+  text += fmt::format("\n{} · {} x {} · {}\n", parameters_of(asked.model), plan.gpus(),
                       asked.cluster.gpu().name, asked.software.name);
   text += fmt::format("{} · {} micro-batches of {} x {} tokens · {} · recompute {}{}\n",
                       models::degrees_of(plan), plan.micro_batches(), plan.micro_batch,
