@@ -1,10 +1,12 @@
 #include "scenarios/sections.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "hardware/catalogue.hpp"
 #include "hardware/node_import/node_import.hpp"
 #include "models/model/model.hpp"
+#include "models/model/model_file.hpp"
 #include "models/plan/plan.hpp"
 #include "models/software/software.hpp"
 #include "sim/input/byte_order_mark.hpp"
@@ -51,16 +53,23 @@ Json whole_software(const Node& written, std::optional<int> year) {
   return inherits ? models::resolve_profile(written, year).profile : written.json();
 }
 
-/// Names a model without a name after its file.
-void name_after(Json& model, const std::string& path) {
-  if (!model.is_object() || model.contains("name") || model.contains("_name_or_path")) return;
-  model["name"] = std::filesystem::path{path}.stem().string();
+/// The file that a text means; nullopt if it is a name. A model may be a folder; a name of the
+/// catalogue stays one where such a folder exists.
+std::optional<std::string> file_of(Section section, const std::string& text,
+                                   const std::string& folder) {
+  const std::string path = from_folder(folder, text);
+  const bool known = std::ranges::count(models::model_names(), text) > 0;
+  if (section == Section::model && !known) {
+    if (const auto config = models::config_of_folder(path)) return config;
+  }
+  return is_path(text, folder) ? std::optional{path} : std::nullopt;
 }
 
 /// Errors  a plan that is a file of another tool, a cluster that is the topology of a node:
 /// InputError
 Document section_file(Section section, const std::string& path) {
   constexpr std::size_t most_bytes = std::size_t{64} << 20;
+  if (section == Section::model) return models::load_model(path);
   if (section != Section::plan && section != Section::cluster) return Document::load(path);
   const std::string text = read_file(path, most_bytes);
   const std::string_view content = trimmed(without_byte_order_mark(text));
@@ -101,12 +110,11 @@ Expansion expanded(Section section, const Node& value, const std::string& folder
       return expanded(section, Document::parse(text, value.place()).root(), folder, year);
     }
     const bool assignments = section == Section::plan && text.find('=') != std::string::npos;
-    if (!assignments && is_path(text, folder)) {
-      const Document document = section_file(section, from_folder(folder, text));
+    const auto path = assignments ? std::nullopt : file_of(section, text, folder);
+    if (path) {
+      const Document document = section_file(section, *path);
       if (!document.root().is_object()) document.root().fail_expected("an object");
-      Expansion read{expanded(section, document.root(), "", year).json, Origin{document.name()}};
-      if (section == Section::model) name_after(read.json, text);
-      return read;
+      return {expanded(section, document.root(), "", year).json, Origin{document.name()}};
     }
     return {of_name(section, value, year)};
   }

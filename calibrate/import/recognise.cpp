@@ -35,7 +35,7 @@ Imported with_name(const Importer& importer, Imported imported) {
 }
 
 Imported read_json(std::string_view text, const std::string& name) {
-  const Document document = Document::from(parse_json(text, name, RepeatedKeys::last_counts), name);
+  const Document document = Document::from(parse_json(text, name, {.repeatable = every_key}), name);
   for (const Importer& each : importers()) {
     if (each.is_document && document.json().is_object() && each.is_document(document.json())) {
       return with_name(each, each.read_document(document.root()));

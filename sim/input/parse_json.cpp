@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "sim/input/text.hpp"
@@ -12,7 +13,7 @@ namespace {
 /// Builds the tree from the parser's events. Returning false ends the parse.
 class TreeBuilder {
  public:
-  explicit TreeBuilder(RepeatedKeys repeated) : repeated_{repeated} {}
+  explicit TreeBuilder(const JsonLeniency& leniency) : leniency_{leniency} {}
 
   using number_integer_t = Json::number_integer_t;
   using number_unsigned_t = Json::number_unsigned_t;
@@ -37,7 +38,8 @@ class TreeBuilder {
     level.key = std::move(name);
     const auto [known, first] = level.members.try_emplace(level.key, level.members.size());
     level.member = known->second;
-    if (first || repeated_ == RepeatedKeys::last_counts) return true;
+    const bool may_repeat = leniency_.repeatable != nullptr && leniency_.repeatable(level.key);
+    if (first || may_repeat) return true;
     problem_ = {pointer(), "duplicate key"};
     return false;
   }
@@ -108,13 +110,36 @@ class TreeBuilder {
     return path;
   }
 
-  RepeatedKeys repeated_;
+  JsonLeniency leniency_;
   Json root_;
   std::vector<Level> levels_;
   Problem problem_;
   std::size_t error_offset_ = 0;
   std::string syntax_;
 };
+
+/// `text` with quotes around Python's numbers that JSON lacks. Lines keep their numbers.
+std::string with_quoted_numbers(std::string_view text) {
+  constexpr std::string_view names[] = {"NaN", "Infinity", "-Infinity"};
+  std::string quoted;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto found = std::ranges::find_if(
+        names, [&](std::string_view name) { return text.substr(i).starts_with(name); });
+    if (!in_string && found != std::end(names)) {
+      quoted.append(1, '"').append(*found).append(1, '"');
+      i += found->size() - 1;
+      continue;
+    }
+    quoted += text[i];
+    if (in_string && text[i] == '\\' && i + 1 < text.size()) {
+      quoted += text[++i];
+    } else if (text[i] == '"') {
+      in_string = !in_string;
+    }
+  }
+  return quoted;
+}
 
 /// The parser's message without its error number: "unexpected end of input; expected '}'".
 std::string plain_reason(std::string_view what) {
@@ -153,10 +178,13 @@ std::string pointer_step(std::string_view key) {
   return step;
 }
 
-Json parse_json(std::string_view text, const std::string& name, RepeatedKeys repeated) {
+Json parse_json(std::string_view text, const std::string& name, const JsonLeniency& leniency) {
+  if (leniency.python_numbers) {
+    return parse_json(with_quoted_numbers(text), name, {.repeatable = leniency.repeatable});
+  }
   if (trimmed(text).empty()) throw InputError{name, "is empty"};
   require_text(text, name);
-  TreeBuilder tree{repeated};
+  TreeBuilder tree{leniency};
   if (Json::sax_parse(text, &tree)) return tree.take();
   if (!tree.problem().text.empty()) {
     const std::string& pointer = tree.problem().pointer;

@@ -100,8 +100,24 @@ std::vector<std::string> Config::ignored() const {
   return keys;
 }
 
+namespace {
+
+/// Some newer files list the kinds of their layers and do not count them.
+std::int64_t read_layer_count(Config& config) {
+  const auto listed =
+      config.find("num_hidden_layers") ? std::nullopt : config.find("layers_block_type");
+  if (!listed) return config.size("num_hidden_layers", Limits::layers);
+  const std::int64_t count = std::ssize(listed->elements());
+  if (count < 1 || count > Limits::layers) {
+    listed->fail(fmt::format("has {} entries; expected 1 to {}", count, Limits::layers));
+  }
+  return count;
+}
+
+}  // namespace
+
 void read_shape(Config& config, Model& model) {
-  model.layers = config.size("num_hidden_layers", Limits::layers);
+  model.layers = read_layer_count(config);
   model.hidden = config.size("hidden_size", Limits::hidden);
   model.heads = config.size("num_attention_heads", Limits::heads);
   model.kv_heads = config.positive_or("num_key_value_heads", Limits::heads, 0);
@@ -146,8 +162,9 @@ Model llama_like(Config& config) {
   return model;
 }
 
-void read_expert_counts(Config& config, Model& model, std::string_view key) {
-  model.experts = config.size(key, Limits::experts);
+void read_expert_counts(Config& config, Model& model,
+                        std::initializer_list<std::string_view> keys) {
+  model.experts = config.size(keys, Limits::experts);
   model.experts_per_token = config.size("num_experts_per_tok", Limits::experts);
   if (model.experts_per_token > model.experts) {
     config.fail("num_experts_per_tok", fmt::format("{} is more than the {} experts",

@@ -76,9 +76,9 @@ void fill_heads(const Config& config, Model& model);
 /// A model with the norm, positions, biases and MLP of LLaMA; callers change what differs.
 Model llama_like(Config& config);
 
-/// Reads the experts of a layer at `key`, and those that a token is sent to at
-/// `num_experts_per_tok`. Errors: more per token than there are.
-void read_expert_counts(Config& config, Model& model, std::string_view key);
+/// Reads the experts of a layer at the first of `keys` that is present, and those that a token is
+/// sent to at `num_experts_per_tok`. Errors: more per token than there are.
+void read_expert_counts(Config& config, Model& model, std::initializer_list<std::string_view> keys);
 
 /// Model::full_attention by `layer_types`, whose layers are "full_attention" or `narrow`; nullopt
 /// without that list. Errors: another type, not one for each layer.

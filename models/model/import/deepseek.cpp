@@ -1,5 +1,8 @@
 // Readers of DeepSeek V2, V3 and models of their architecture: latent attention (MLA), a few dense
 // layers, then layers with routed and shared experts, and multi-token prediction (MTP).
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 
 #include "hardware/reading.hpp"
@@ -92,7 +95,8 @@ Model read_shape_and_experts(Config& config) {
   Model model = llama_like(config);
   model.ffn_hidden = config.size("moe_intermediate_size", Limits::expert_hidden);
   model.prediction_layers = config.size_or("num_nextn_predict_layers", Limits::layers, 0);
-  read_expert_counts(config, model, "n_routed_experts");
+  read_expert_counts(config, model,
+                     {"n_routed_experts", "num_local_experts", "num_routed_experts"});
   if (config.flag("attention_bias", false)) {
     config.fail("attention_bias", "biases are not supported for this type; expected false");
   }
@@ -102,11 +106,31 @@ Model read_shape_and_experts(Config& config) {
   return model;
 }
 
+/// Layers without experts, which come first: `first_k_dense_replace` of them, or those that
+/// `mlp_layer_types` calls dense. Errors: a dense layer after one with experts.
+std::int64_t first_dense(Config& config, const Model& model) {
+  const auto listed = config.find("mlp_layer_types");
+  if (!listed) return config.size_or("first_k_dense_replace", model.layers, 0);
+  config.find("first_k_dense_replace");
+  std::int64_t dense = 0, layer = 0;
+  for (const Node& type : listed->elements()) {
+    const bool sparse = type.one_of({"dense", "sparse"}) == 1;
+    if (!sparse && dense++ < layer) type.fail("a dense layer after one with experts");
+    ++layer;
+  }
+  if (layer != model.layers) {
+    listed->fail(fmt::format("has {} entries for {} layers", layer, model.layers));
+  }
+  return dense;
+}
+
 /// Counts everything but the sparse attention's indexer, and sets the model's remaining fields.
 Tally tally_model(Config& config, Model& model, const Latent& latent) {
-  const std::int64_t dense_layers = config.size_or("first_k_dense_replace", model.layers, 0);
+  const std::int64_t dense_layers = first_dense(config, model);
   const std::int64_t dense_width = config.size("intermediate_size", Limits::ffn_hidden);
-  const std::int64_t shared = config.size_or("n_shared_experts", Limits::experts, 0);
+  const std::int64_t shared =
+      config.size_or("n_shared_experts", Limits::experts,
+                     config.size_or("num_shared_experts", Limits::experts, 0));
   const std::int64_t ahead = model.prediction_layers;
   const bool all_dense = dense_layers == model.layers;
   const std::int64_t sparse = model.layers - dense_layers + (all_dense ? 0 : ahead);
@@ -149,7 +173,25 @@ Model read_deepseek(Config& config) {
   return counted(model, tally, latent_formula);
 }
 
-/// The same with an indexer per layer, which selects the tokens to attend to.
+/// Layers with an indexer of their own: of those that `indexer_types` calls shared, each takes the
+/// tokens that the last layer before it selected.
+std::int64_t indexers(Config& config, const Model& model) {
+  for (const char* key : {"index_topk_freq", "index_skip_topk_offset", "index_topk_pattern",
+                          "index_share_for_mtp_iteration", "layer_types"}) {
+    config.find(key);
+  }
+  const auto listed = config.find("indexer_types");
+  if (!listed) return model.layers;
+  const std::vector<Node> types = listed->elements();
+  if (std::ssize(types) != model.layers) {
+    listed->fail(fmt::format("has {} entries for {} layers", types.size(), model.layers));
+  }
+  return std::ranges::count_if(types, [](const Node& type) {
+    return type.one_of({"full", "shared"}) == 0;
+  });
+}
+
+/// The same with indexers, which select the tokens to attend to.
 ///   r I d + h d + 2 d + h I      I heads of width d, from the query's latent of rank r
 /// Source  DeepSeek-AI 2025, DeepSeek-V3.2-Exp, inference/model.py (class Indexer)
 Model read_deepseek_sparse(Config& config) {
@@ -161,9 +203,10 @@ Model read_deepseek_sparse(Config& config) {
   config.find("index_topk");
   config.find("indexer_rope_interleave");
   config.find("qk_head_dim");
-  tally.matrix(model.layers *
+  const std::int64_t own = indexers(config, model);
+  tally.matrix(own *
                (latent.query_rank * heads * width + model.hidden * width + model.hidden * heads));
-  tally.vector(model.layers * 2 * width);
+  tally.vector(own * 2 * width);
   return counted(model, tally, std::string{latent_formula} + ", with the indexer",
                  "sparse attention and mixture of experts are counted, not yet simulated");
 }

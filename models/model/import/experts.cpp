@@ -38,9 +38,10 @@ Tally tally_model(const Model& model, std::int64_t vectors_per_layer, std::int64
   return tally;
 }
 
-void read_experts(Config& config, Model& model, std::string_view count_key,
-                  std::string_view width_key) {
-  read_expert_counts(config, model, count_key);
+/// Release 5 of the transformers library writes `num_local_experts` for every model; before it
+/// `num_experts` was usual.
+void read_experts(Config& config, Model& model, std::string_view width_key) {
+  read_expert_counts(config, model, {"num_local_experts", "num_experts"});
   model.ffn_hidden = config.size(width_key, Limits::expert_hidden);
 }
 
@@ -84,12 +85,26 @@ std::vector<bool> layers_without_chunks(Config& config, const Model& model) {
   return full;
 }
 
+/// Refuses a list of Llama 4's layers with experts that is not every `step`-th.
+void check_expert_layers(Config& config, std::int64_t layers, std::int64_t step) {
+  const auto listed = config.find("moe_layers");
+  if (!listed) return;
+  std::int64_t next = step - 1;
+  for (const Node& each : listed->elements()) {
+    if (each.integer(0, layers - 1) != next) {
+      each.fail(fmt::format("expected layer {}, by interleave_moe_layer_step {}", next, step));
+    }
+    next += step;
+  }
+  if (next < layers) listed->fail(fmt::format("lacks layer {}", next));
+}
+
 }  // namespace
 
 /// Source  Jiang et al. 2024, arXiv 2401.04088
 Model read_mixtral(Config& config) {
   Model model = llama_like(config);
-  read_experts(config, model, "num_local_experts", "intermediate_size");
+  read_experts(config, model, "intermediate_size");
   model.sliding_window = config.size_or("sliding_window", Limits::positions, 0);
   model.rotary.base = 1e6;  // the transformers library's default
   return counted(model, tally_model(model, 0, model.layers), expert_formula);
@@ -99,7 +114,7 @@ Model read_mixtral(Config& config) {
 /// Source  Qwen Team 2025, arXiv 2505.09388
 Model read_qwen3_moe(Config& config) {
   Model model = llama_like(config);
-  read_experts(config, model, "num_experts", "moe_intermediate_size");
+  read_experts(config, model, "moe_intermediate_size");
   model.qkv_bias = model.output_bias = config.flag("attention_bias", false);
   model.qk_norm = true;
   model.routing.normalised = config.flag("norm_topk_prob", false);
@@ -122,7 +137,7 @@ Model read_qwen3_moe(Config& config) {
 /// One norm over all queries and one over all keys; the router's bias is a buffer, not a parameter.
 Model read_minimax_m2(Config& config) {
   Model model = llama_like(config);
-  read_experts(config, model, "num_local_experts", "intermediate_size");
+  read_experts(config, model, "intermediate_size");
   model.qk_norm = config.flag("use_qk_norm", true);
   if (config.size_or("shared_intermediate_size", Limits::ffn_hidden, 0) != 0) {
     config.fail("shared_intermediate_size", "this type has no shared expert; expected 0");
@@ -137,7 +152,7 @@ Model read_minimax_m2(Config& config) {
 /// Source  OpenAI 2025, arXiv 2508.10925
 Model read_gpt_oss(Config& config) {
   Model model = llama_like(config);
-  read_experts(config, model, "num_local_experts", "intermediate_size");
+  read_experts(config, model, "intermediate_size");
   config.find("experts_per_token");
   config.find("swiglu_limit");
   model.attention_sinks = model.router_bias = model.mlp_bias = model.clamped_activation = true;
@@ -163,13 +178,14 @@ Model read_gpt_oss(Config& config) {
 /// Source  the Llama 4 model card: 109 B (Scout) and 400 B (Maverick) with the vision encoder
 Model read_llama4(Config& config) {
   Model model = llama_like(config);
-  read_experts(config, model, "num_local_experts", "intermediate_size");
+  read_experts(config, model, "intermediate_size");
   const std::int64_t dense_width = config.size("intermediate_size_mlp", Limits::ffn_hidden);
   const std::int64_t step = config.size("interleave_moe_layer_step", Limits::layers);
   config.find("attention_bias");
   config.find("use_qk_norm");
   model.attention_chunk = config.positive_or("attention_chunk_size", Limits::positions, 8192);
   model.full_attention = layers_without_chunks(config, model);
+  check_expert_layers(config, model.layers, step);
   const std::int64_t sparse = model.layers / step;
   model.inexact = "a sigmoid router";
   model.dense_ffn = dense_width;

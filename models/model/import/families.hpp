@@ -7,18 +7,27 @@ namespace orrery::models {
 
 Model read_bert(Config& config);
 Model read_bloom(Config& config);
+Model read_cwm(Config& config);
 Model read_deepseek(Config& config);
 Model read_deepseek_sparse(Config& config);
+Model read_ernie4_5(Config& config);
+Model read_exaone4(Config& config);
 Model read_falcon(Config& config);
+Model read_gemma(Config& config);
 Model read_gemma2(Config& config);
+Model read_glm(Config& config);
 Model read_gpt2(Config& config);
 Model read_gpt_neox(Config& config);
 Model read_gpt_oss(Config& config);
 Model read_gptj(Config& config);
+Model read_granite(Config& config);
+Model read_granitemoe(Config& config);
+Model read_helium(Config& config);
 Model read_llama(Config& config);
 Model read_llama4(Config& config);
 Model read_mimo(Config& config);
 Model read_minimax_m2(Config& config);
+Model read_ministral3(Config& config);
 Model read_mistral(Config& config);
 Model read_mixtral(Config& config);
 Model read_mpt(Config& config);
@@ -30,6 +39,12 @@ Model read_qwen2(Config& config);
 Model read_qwen3(Config& config);
 Model read_qwen3_moe(Config& config);
 Model read_qwen3_next(Config& config);
+Model read_qwen3_vl(Config& config);
+Model read_qwen3_vl_moe(Config& config);
+Model read_seed_oss(Config& config);
+Model read_smollm3(Config& config);
+Model read_starcoder2(Config& config);
+Model read_vaultgemma(Config& config);
 Model read_vit(Config& config);
 
 /// Reads the epsilon of norms, the deviation of initial weights and rotary positions, for a model

@@ -3,6 +3,8 @@
 // simulated; FLOPs leave out the arithmetic of the recurrent states.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
@@ -65,45 +67,52 @@ struct LayerPattern {
   std::int64_t experts = 0;
 };
 
+/// Older files have one letter for each layer, newer ones a list of words; release 5 of the
+/// transformers library calls Mamba linear attention.
+/// Errors: neither, or another number of layers than the file states.
 LayerPattern read_pattern(Config& config, std::int64_t layers) {
-  const auto node = config.find("hybrid_override_pattern");
-  if (!node) config.fail("hybrid_override_pattern", "hybrid_override_pattern is missing");
-  const auto text = node->as<std::string>();
-  LayerPattern pattern;
-  for (const char letter : text) {
-    switch (letter) {
-      case 'M':
-        pattern.mamba += 1;
-        break;
-      case '*':
-        pattern.attention += 1;
-        break;
-      case '-':
-        pattern.mlp += 1;
-        break;
-      case 'E':
-        pattern.experts += 1;
-        break;
-      default:
-        node->fail_expected("a string of the letters M, *, - and E");
+  constexpr std::string_view known = "M*-E", letter_of_word = "M*-EM*";
+  const auto words = config.find("layers_block_type");
+  const auto letters = config.find("hybrid_override_pattern");
+  if (!words && !letters) {
+    config.fail("hybrid_override_pattern",
+                "hybrid_override_pattern or layers_block_type is missing");
+  }
+  std::string text;
+  if (words) {
+    for (const Node& each : words->elements()) {
+      text += letter_of_word[each.one_of(
+          {"mamba", "attention", "mlp", "moe", "linear_attention", "full_attention"})];
+    }
+  } else {
+    text = letters->as<std::string>();
+    if (text.find_first_not_of(known) != std::string::npos) {
+      letters->fail_expected("a string of the letters M, *, - and E");
     }
   }
-  if (static_cast<std::int64_t>(text.size()) != layers) {
-    node->fail(fmt::format("has {} letters for {} layers", text.size(), layers));
+  if (std::ssize(text) != layers) {
+    (words ? words : letters)
+        ->fail(fmt::format("has {} {} for {} layers", text.size(), words ? "entries" : "letters",
+                           layers));
   }
-  return pattern;
+  const auto number_of = [&](char letter) { return std::ranges::count(text, letter); };
+  return {.mamba = number_of('M'),
+          .attention = number_of('*'),
+          .mlp = number_of('-'),
+          .experts = number_of('E')};
 }
 
-/// Ungated experts of a narrower width, between a down-projection and an up-projection, besides
-/// shared experts of full width.
-void tally_latent_experts(Config& config, Tally& tally, Model& model, std::int64_t layers) {
-  read_expert_counts(config, model, "n_routed_experts");
+/// Ungated experts, besides shared ones of full width; some models narrow the experts' input by a
+/// down-projection and widen their output by an up-projection.
+void tally_ungated_experts(Config& config, Tally& tally, Model& model, std::int64_t layers) {
+  read_expert_counts(config, model, {"n_routed_experts", "num_local_experts"});
   model.ffn_hidden = config.size("moe_intermediate_size", Limits::expert_hidden);
-  const std::int64_t latent = config.size("moe_latent_size", Limits::hidden);
+  const std::int64_t narrow = config.size_or("moe_latent_size", Limits::hidden, 0);
+  const std::int64_t latent = narrow > 0 ? narrow : model.hidden;
   const std::int64_t shared =
       config.size("n_shared_experts", Limits::experts) *
       config.size("moe_shared_expert_intermediate_size", Limits::expert_hidden);
-  tally.matrix(layers * model.hidden * (model.experts + 2 * latent + 2 * shared));
+  tally.matrix(layers * model.hidden * (model.experts + 2 * narrow + 2 * shared));
   tally.experts(layers * model.experts, layers * model.experts_per_token,
                 2 * latent * model.ffn_hidden);
 }
@@ -116,7 +125,7 @@ void tally_latent_experts(Config& config, Tally& tally, Model& model, std::int64
 Model read_qwen3_next(Config& config) {
   Model model = llama_like(config);
   model.qk_norm = true;
-  read_expert_counts(config, model, "num_experts");
+  read_expert_counts(config, model, {"num_experts", "num_local_experts"});
   model.ffn_hidden = config.size("moe_intermediate_size", Limits::expert_hidden);
   const std::int64_t shared = config.size("shared_expert_intermediate_size", Limits::expert_hidden);
   const std::int64_t step = config.positive_or("full_attention_interval", Limits::layers, 4);
@@ -153,6 +162,7 @@ Model read_nemotron_h(Config& config) {
     config.fail("use_conv_bias", "a convolution without bias is not supported; expected true");
   }
   model.ffn_hidden = config.size("intermediate_size", Limits::ffn_hidden);
+  model.sliding_window = config.size_or("sliding_window", Limits::positions, 0);
   const LayerPattern pattern = read_pattern(config, model.layers);
   model.attention_layers = pattern.attention;
   const std::int64_t q = model.heads * model.head_dim;
@@ -163,7 +173,7 @@ Model read_nemotron_h(Config& config) {
   tally.matrix(pattern.attention * model.hidden * (2 * q + 2 * k));
   tally.matrix(pattern.mlp * 2 * model.hidden * model.ffn_hidden);
   if (pattern.mamba > 0) tally_mamba(config, tally, model, pattern.mamba);
-  if (pattern.experts > 0) tally_latent_experts(config, tally, model, pattern.experts);
+  if (pattern.experts > 0) tally_ungated_experts(config, tally, model, pattern.experts);
   return counted(model, tally,
                  "2Vh + L h + attention layers*h(2q+2k) + MLP layers*2hf + Mamba layers + "
                  "expert layers*(hE + 2hl + E*2lf + shared) + h, without MTP",

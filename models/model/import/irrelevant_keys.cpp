@@ -25,10 +25,10 @@ constexpr std::array irrelevant_keys{
     "rope_scaling", "rope_theta", "rotary", "rotary_dim", "rotary_emb_base", "rotary_pct",
     "seq_length", "use_mrope",
     // attention details
-    "attention_softmax_in_fp32", "attn_logit_softcapping", "final_logit_softcapping", "logit_scale",
-    "query_pre_attn_scalar", "scale_attn_weights", "slow_but_exact",
-    "apply_residual_connection_post_layernorm", "bias_dropout_fusion", "masked_softmax_fusion",
-    "skip_bias_add", "skip_bias_add_qkv",
+    "attention_softmax_in_fp32", "attn_scale", "attn_temperature_tuning", "floor_scale",
+    "attn_logit_softcapping", "final_logit_softcapping", "logit_scale", "query_pre_attn_scalar",
+    "scale_attn_weights", "slow_but_exact", "apply_residual_connection_post_layernorm",
+    "bias_dropout_fusion", "masked_softmax_fusion", "skip_bias_add", "skip_bias_add_qkv",
     // generation
     "cache_implementation", "gradient_checkpointing", "output_past", "summary_activation",
     "summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj",
@@ -36,13 +36,13 @@ constexpr std::array irrelevant_keys{
     // routing and storage
     "aux_loss_alpha", "ep_size", "n_group", "norm_topk_prob", "output_router_logits",
     "quantization_config", "router_aux_loss_coef", "moe_shared_expert_overlap", "mamba_ssm_dtype",
-    "routed_scaling_factor", "scoring_func", "seq_aux", "swiglu_limit", "topk_group", "topk_method",
-    "use_routing_bias",
+    "routed_scaling_factor", "router_jitter_noise", "scoring_func", "seq_aux", "swiglu_limit",
+    "topk_group", "topk_method", "use_routing_bias",
     // state space
     "chunk_size", "expand", "mamba_hidden_act", "mamba_ssm_cache_dtype", "mlp_hidden_act",
-    "norm_eps", "num_logits_to_keep", "rescale_prenorm_residual", "residual_in_fp32",
-    "time_step_floor", "time_step_limit", "time_step_max", "time_step_min", "time_step_rank",
-    "use_mamba_kernels"};
+    "norm_eps", "norm_epsilon", "num_logits_to_keep", "rescale_prenorm_residual",
+    "residual_in_fp32", "time_step_floor", "time_step_limit", "time_step_max", "time_step_min",
+    "time_step_rank", "use_mamba_kernels"};
 
 }  // namespace
 

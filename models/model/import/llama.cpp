@@ -39,11 +39,13 @@ Model read_qwen3(Config& config) {
   return dense(model);
 }
 
-/// Counted without the biases of query, key and value that `attention_bias` sets (q + 2k per layer,
-/// 0.003 % of the 7B) and without multi-token-prediction modules.
+/// Qwen2 whose biases of query, key and value are optional; counted without multi-token-prediction
+/// modules.
+/// Source  XiaomiMiMo/MiMo-7B-Base, modeling_mimo.py
 Model read_mimo(Config& config) {
-  config.find("attention_bias");
-  return dense(with_optional_window(config, with_mlp(config, llama_like(config))));
+  Model model = with_optional_window(config, with_mlp(config, llama_like(config)));
+  model.qkv_bias = config.flag("attention_bias", true);
+  return dense(model);
 }
 
 Model read_phi3(Config& config) {

@@ -12,21 +12,30 @@ const std::map<std::string, Reader, std::less<>>& readers() {
   static const std::map<std::string, Reader, std::less<>> known{
       {"bert", read_bert},
       {"bloom", read_bloom},
+      {"cwm", read_cwm},
       {"deepseek_v2", read_deepseek},
       {"deepseek_v3", read_deepseek},
       {"deepseek_v32", read_deepseek_sparse},
+      {"ernie4_5", read_ernie4_5},
+      {"exaone4", read_exaone4},
       {"falcon", read_falcon},
+      {"gemma", read_gemma},
       {"gemma2", read_gemma2},
+      {"glm", read_glm},
       {"glm_moe_dsa", read_deepseek_sparse},
       {"gpt2", read_gpt2},
       {"gpt_neox", read_gpt_neox},
       {"gpt_oss", read_gpt_oss},
       {"gptj", read_gptj},
+      {"granite", read_granite},
+      {"granitemoe", read_granitemoe},
+      {"helium", read_helium},
       {"kimi_k2", read_deepseek},
       {"llama", read_llama},
       {"llama4", read_llama4},
       {"mimo", read_mimo},
       {"minimax_m2", read_minimax_m2},
+      {"ministral3", read_ministral3},
       {"mistral", read_mistral},
       {"mixtral", read_mixtral},
       {"mpt", read_mpt},
@@ -39,6 +48,12 @@ const std::map<std::string, Reader, std::less<>>& readers() {
       {"qwen3_5_moe", read_qwen3_next},
       {"qwen3_moe", read_qwen3_moe},
       {"qwen3_next", read_qwen3_next},
+      {"qwen3_vl", read_qwen3_vl},
+      {"qwen3_vl_moe", read_qwen3_vl_moe},
+      {"seed_oss", read_seed_oss},
+      {"smollm3", read_smollm3},
+      {"starcoder2", read_starcoder2},
+      {"vaultgemma", read_vaultgemma},
       {"vit", read_vit},
   };
   return known;
@@ -65,7 +80,8 @@ Model read_model(const Node& config) {
   if (model.name.empty()) {
     const auto name = config.find("name");
     const auto path = config.find("_name_or_path");
-    model.name = name ? name->as<std::string>() : path ? path->as<std::string>() : reading.type();
+    const auto stated = path ? path->as<std::string>() : std::string{};
+    model.name = name ? name->as<std::string>() : stated.empty() ? reading.type() : stated;
   }
   model.ignored_keys = reading.ignored();
   return model;

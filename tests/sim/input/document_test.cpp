@@ -76,7 +76,7 @@ TEST_CASE("Text that is not JSON is reported by its line") {
 TEST_CASE("A key given twice is refused, or its last value counts where that is asked for") {
   const std::string text = R"({"a": {"x": 1, "y": [1, 2], "x": {"z": 3}, "y": 4}, "a2": 5})";
   CHECK(parse_error(text) == "a.json:/a/x: duplicate key");
-  CHECK(parse_json(text, "a.json", RepeatedKeys::last_counts).dump() ==
+  CHECK(parse_json(text, "a.json", {.repeatable = every_key}).dump() ==
         R"({"a":{"x":{"z":3},"y":4},"a2":5})");
 }
 

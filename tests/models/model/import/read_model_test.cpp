@@ -41,12 +41,13 @@ std::string llama_without(const std::string& key) {
 
 TEST_CASE("Published models have as many parameters as their own classes count") {
   // configs.json: the sizes of public config.json files and the parameters that the transformers
-  // library counts for them (decoders with head, no MTP; ViT without head; MiMo without QKV
-  // biases), or for the last nine the sum by their published formulas.
+  // library counts for them (decoders with head, no MTP; ViT without head; MiMo as Qwen2, whose
+  // code it takes), or for those from bert-large to Nemotron 3
+  // Super the sum by their published formulas.
   const auto table =
       Document::load(std::string{ORRERY_SOURCE} + "/tests/models/model/import/configs.json");
   const auto rows = table.root().elements();
-  REQUIRE(rows.size() == 59);
+  REQUIRE(rows.size() == 76);
   for (const Node& row : rows) {
     INFO(row["model"].as<std::string>());
     const Model model = read_model(row["config"]);
@@ -70,7 +71,7 @@ TEST_CASE("A model's fields hold all its parameters, whatever its family") {
     if (model.experts > 0) CHECK(dense_gemm_parameters(model) == model.gemm_parameters);
     (model.experts > 0 ? mixed : dense) += 1;
   }
-  CHECK(dense == 38);
+  CHECK(dense == 51);
   CHECK(mixed > 5);
 }
 
@@ -191,10 +192,11 @@ TEST_CASE("Keys that nobody reads are reported unless they are known not to matt
 
 TEST_CASE("An unknown model type is answered with the known ones") {
   CHECK(config_refusal(R"({"model_type": "mamba"})") ==
-        "config.json:/model_type: unknown model type 'mamba'; known: bert bloom deepseek_v2 "
-        "deepseek_v3 deepseek_v32 falcon gemma2 glm_moe_dsa gpt2 gpt_neox gpt_oss gptj kimi_k2 "
-        "llama llama4 mimo minimax_m2 mistral mixtral mpt nemotron_h opt phi phi3 qwen2 qwen3 "
-        "qwen3_5_moe qwen3_moe qwen3_next vit");
+        "config.json:/model_type: unknown model type 'mamba'; known: bert bloom cwm deepseek_v2 "
+        "deepseek_v3 deepseek_v32 ernie4_5 exaone4 falcon gemma gemma2 glm glm_moe_dsa gpt2 "
+        "gpt_neox gpt_oss gptj granite granitemoe helium kimi_k2 llama llama4 mimo minimax_m2 "
+        "ministral3 mistral mixtral mpt nemotron_h opt phi phi3 qwen2 qwen3 qwen3_5_moe qwen3_moe "
+        "qwen3_next qwen3_vl qwen3_vl_moe seed_oss smollm3 starcoder2 vaultgemma vit");
   CHECK(config_refusal("{}") == "config.json:/model_type: missing");
 }
 
@@ -236,6 +238,99 @@ TEST_CASE("A layer pattern has one known letter per layer") {
   CHECK(config_refusal(with_pattern("M*x")) ==
         "config.json:/hybrid_override_pattern: expected a string of the letters M, *, - and E, "
         "found \"M*x\"");
+}
+
+TEST_CASE("Layers listed in words are those of a pattern of letters") {
+  const auto with_layers = [](const std::string& layers) {
+    return R"({"model_type": "nemotron_h", "hidden_size": 64,
+      "num_attention_heads": 4, "head_dim": 16, "intermediate_size": 128, "vocab_size": 100,
+      "mamba_num_heads": 4, "mamba_head_dim": 16, "n_groups": 1, "ssm_state_size": 8,
+      "n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32,
+      "n_shared_experts": 1, "moe_shared_expert_intermediate_size": 16, "conv_kernel": 4, )" +
+           layers + "}";
+  };
+  const Model letters =
+      read_config(with_layers(R"("num_hidden_layers": 4, "hybrid_override_pattern": "M*-E")"));
+  const Model words =
+      read_config(with_layers(R"("layers_block_type": ["mamba", "attention", "mlp", "moe"])"));
+  CHECK(words.layers == 4);
+  CHECK(words.parameters == letters.parameters);
+  CHECK(words.attention_layers == 1);
+  // The layer of experts: a router 64 * 4, four experts and a shared one of two matrices.
+  const Model fewer =
+      read_config(with_layers(R"("num_hidden_layers": 3, "hybrid_override_pattern": "M*-")"));
+  CHECK(letters.parameters - fewer.parameters == 64 + 64 * (4 + 4 * 2 * 32 + 2 * 16));
+  // Experts on a latent of 8: in and out 64 * 8 each, and matrices of that width.
+  const Model latent = read_config(with_layers(
+      R"("moe_latent_size": 8, "num_hidden_layers": 4, "hybrid_override_pattern": "M*-E")"));
+  CHECK(latent.parameters - fewer.parameters == 64 + 64 * (4 + 2 * 8 + 2 * 16) + 4 * 2 * 8 * 32);
+  const Model newer = read_config(
+      with_layers(R"("layers_block_type": ["linear_attention", "full_attention", "mlp", "moe"])"));
+  CHECK(newer.parameters == letters.parameters);
+  CHECK(config_refusal(with_layers(R"("layers_block_type": ["mamba", "rnn"])")) ==
+        "config.json:/layers_block_type/1: expected one of \"mamba\", \"attention\", \"mlp\", "
+        "\"moe\", \"linear_attention\", \"full_attention\", found \"rnn\"");
+  CHECK(config_refusal(with_layers(R"("num_hidden_layers": 3, "layers_block_type": ["mlp"])")) ==
+        "config.json:/layers_block_type: has 1 entries for 3 layers");
+}
+
+TEST_CASE("Only layers with an indexer of their own have its parameters") {
+  const auto with_types = [](const std::string& types) {
+    return read_config(R"({"model_type": "glm_moe_dsa", "num_hidden_layers": 4, "hidden_size": 64,
+      "num_attention_heads": 4, "q_lora_rank": 16, "kv_lora_rank": 8, "qk_nope_head_dim": 8,
+      "qk_rope_head_dim": 8, "v_head_dim": 8, "intermediate_size": 128, "vocab_size": 100,
+      "moe_intermediate_size": 32, "n_routed_experts": 4, "num_experts_per_tok": 2,
+      "first_k_dense_replace": 1, "index_n_heads": 2, "index_head_dim": 4)" +
+                       types + "}")
+        .parameters;
+  };
+  // An indexer: 16 * 2 * 4 + 64 * 4 + 2 * 4 + 64 * 2 = 520.
+  const std::int64_t all = with_types("");
+  CHECK(with_types(R"(, "indexer_types": ["full", "full", "full", "full"])") == all);
+  CHECK(with_types(R"(, "indexer_types": ["full", "shared", "full", "shared"])") == all - 2 * 520);
+  CHECK_THROWS_WITH(with_types(R"(, "indexer_types": ["full"])"),
+                    "config.json:/indexer_types: has 1 entries for 4 layers");
+}
+
+TEST_CASE("MiMo has the biases of queries, keys and values that its file states") {
+  const auto with_bias = [](bool bias) {
+    Json config = Json::parse(llama_with("attention_bias", bias));
+    config["model_type"] = "mimo";
+    return read_config(config.dump()).parameters;
+  };
+  CHECK(with_bias(true) - with_bias(false) == 2 * 3 * 64);
+}
+
+TEST_CASE("Windows are on the layers that the file lists or its family's rule says") {
+  const auto full = [](Json config, std::string_view type) {
+    config["model_type"] = type;
+    config["num_hidden_layers"] = 4;
+    std::string layers;
+    const Model model = read_config(config.dump());
+    CHECK(!model.not_simulated);
+    for (std::int64_t i = 0; i < 4; ++i) layers += attends_fully(model, i) ? 'F' : 'w';
+    return layers;
+  };
+  Json qwen = Json::parse(llama_with("sliding_window", 16));
+  qwen["max_window_layers"] = 3;
+  CHECK(full(qwen, "qwen2") == "wwww");  // no layer attends fully, but there is no window
+  CHECK(read_config(qwen.dump()).sliding_window == 0);
+  qwen["use_sliding_window"] = true;
+  CHECK(full(qwen, "qwen2") == "FFFw");
+  qwen["layer_types"] = {"full_attention", "sliding_attention", "sliding_attention",
+                         "full_attention"};
+  CHECK(full(qwen, "qwen3") == "FwwF");
+  qwen["layer_types"].push_back("full_attention");
+  CHECK_THROWS_WITH(full(qwen, "qwen3"), "config.json:/layer_types: has 5 entries for 4 layers");
+  Json llama4 = Json::parse(R"({"hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100,
+    "intermediate_size": 128, "intermediate_size_mlp": 128, "interleave_moe_layer_step": 1,
+    "num_local_experts": 4, "num_experts_per_tok": 1})");
+  CHECK(full(llama4, "llama4_text") == "wwwF");
+  llama4["no_rope_layers"] = {1, 0, 1, 0};
+  CHECK(full(llama4, "llama4_text") == "wFwF");
+  llama4["layer_types"] = {"full_attention", "chunked_attention", "chunked_attention",
+                           "chunked_attention"};
+  CHECK(full(llama4, "llama4_text") == "Fwww");
 }
 
 TEST_CASE("More experts per token than experts are refused") {

@@ -1,0 +1,21 @@
+#pragma once
+// Finds and reads the file of a model as it was downloaded: a config.json, or the folder that holds
+// one.
+
+#include <optional>
+#include <string>
+
+#include "sim/input/document.hpp"
+
+namespace orrery::models {
+
+/// The config.json of a folder; nullopt if `path` is no folder with one.
+std::optional<std::string> config_of_folder(const std::string& path);
+
+/// A model's JSON, which may hold Python's NaN and Infinity, and a key twice that decides nothing
+/// (irrelevant_keys.hpp). One without a name, or a path as its name, is named after its file; a
+/// config.json after its folder.
+/// Errors  as Document::load
+Document load_model(const std::string& path);
+
+}  // namespace orrery::models
