@@ -94,6 +94,19 @@ std::string scaled_note(const CostCall& call, const CollectiveTable& table) {
                          : "the hops and bytes of the cost model");
 }
 
+/// "2 MiB is outside its table (1 KiB to 1 MiB)", in bytes where rounded sizes would be the same.
+std::string outside_text(Bytes size, const hardware::SizeTable& table) {
+  const Bytes first = table.points().front().first, last = table.points().back().first;
+  const bool rounds = format(size) == format(first) || format(size) == format(last);
+  const auto text = [&](Bytes bytes) {
+    return rounds ? fmt::format("{} B", bytes.count()) : format(bytes);
+  };
+  if (first == last) {
+    return fmt::format("{} is not {}, the only size of its table", text(size), text(first));
+  }
+  return fmt::format("{} is outside its table ({} to {})", text(size), text(first), text(last));
+}
+
 /// Where a table of the group's own shape cannot be true of this cluster, or lacks the size.
 std::optional<std::string> own_note(const CostCall& call, const CollectiveTable& table) {
   const Time least = wire_bound(call), stated = scaled_time(call, table).time;
@@ -105,10 +118,8 @@ std::optional<std::string> own_note(const CostCall& call, const CollectiveTable&
         format(least));
   }
   if (table.times.covers(call.size)) return std::nullopt;
-  return fmt::format("{} of {}: {} is outside its table ({} to {})", name(call.collective),
-                     ranks_text(call.group), format(call.size),
-                     format(table.times.points().front().first),
-                     format(table.times.points().back().first));
+  return fmt::format("{} of {}: {}", name(call.collective), ranks_text(call.group),
+                     outside_text(call.size, table.times));
 }
 
 }  // namespace

@@ -47,6 +47,20 @@ TEST_CASE("Other ranks scale the nearest table's latency by steps and the rest b
 TEST_CASE("A size that a table does not reach is reported") {
   CHECK(table_note(Collective::all_gather, 2_MiB, in_node(2), measured_cluster()) ==
         "all_gather of 2 ranks: 2 MiB is outside its table (1 KiB to 1 MiB)");
+  // Where rounding would make them the same, in bytes.
+  CHECK(table_note(Collective::all_gather, Bytes{1048577}, in_node(2), measured_cluster()) ==
+        "all_gather of 2 ranks: 1048577 B is outside its table (1024 B to 1048576 B)");
+}
+
+TEST_CASE("A table of one size says which, in bytes where the other one rounds to it") {
+  hardware::Cluster cluster = a100_cluster();
+  cluster.measured_collectives = {{.operation = "all_gather",
+                                   .ranks = 2,
+                                   .times = hardware::SizeTable{{{Bytes{1707008000}, 1_ms}}}}};
+  CHECK(table_note(Collective::all_gather, Bytes{1707009024}, in_node(2), cluster) ==
+        "all_gather of 2 ranks: 1707009024 B is not 1707008000 B, the only size of its table");
+  CHECK(table_note(Collective::all_gather, 1_MiB, in_node(2), cluster) ==
+        "all_gather of 2 ranks: 1 MiB is not 1.59 GiB, the only size of its table");
 }
 
 TEST_CASE("Operations without a table, and groups across nodes, keep to the law") {
