@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <initializer_list>
+#include <array>
+#include <span>
+#include <utility>
 
 #include "hardware/catalogue.hpp"
 #include "hardware/fabric_shape.hpp"
@@ -30,6 +32,11 @@ bool lacks(const Json& object, const std::string& key) {
   return !object.contains(key) || object[key].is_null();
 }
 
+void erase_member(Json& object, const std::string& key) {
+  object.erase(key);
+  if (object.contains("sources")) object["sources"].erase("/" + key);
+}
+
 /// Moves a member and its source from one object to another, unless it is there already.
 void move_member(Json& from, const std::string& key, Json& to, const std::string& new_key) {
   if (lacks(from, key)) return;
@@ -38,8 +45,7 @@ void move_member(Json& from, const std::string& key, Json& to, const std::string
     const std::string source = source_of(from, "/" + key);
     if (!source.empty()) to["sources"]["/" + new_key] = source;
   }
-  from.erase(key);
-  if (from.contains("sources")) from["sources"].erase("/" + key);
+  erase_member(from, key);
 }
 
 /// Moves `sources` to the end of an object, where it is easiest to read.
@@ -50,8 +56,13 @@ void sources_last(Json& object) {
   object["sources"] = std::move(sources);
 }
 
+/// What a fabric takes from its latency class, where it does not state it.
+constexpr std::array class_members{"latency", "efficiency", "gather_efficiency",
+                                   "network", "half_size",  "half_size_growth",
+                                   "growth",  "ideal"};
+
 /// Copies from `entry` the members that `object` lacks, with their sources; true if any was copied.
-bool fill(Json& object, const Json& entry, std::initializer_list<const char*> keys) {
+bool fill_members(Json& object, const Json& entry, std::span<const char* const> keys) {
   bool filled = false;
   for (const char* key : keys) {
     if (!lacks(object, key) || lacks(entry, key)) continue;
@@ -94,7 +105,8 @@ Json overridden(const Json& base, const Json& object, EntryKind kind) {
   result.merge_patch(object);
   result.erase("like");
   for (const SourcedNumber& number : sourced_numbers(object)) {
-    result["sources"][number.pointer] = number.source.empty() ? "given" : number.source;
+    set_source(result, number.pointer,
+               number.source.empty() ? given_source : std::string_view{number.source});
   }
   return result;
 }
@@ -116,9 +128,9 @@ Json expand_scale_up(const Node& node, const Json& gpu, Json& assumptions) {
   }
   Json scale_up = resolved(*given, EntryKind::scale_up);
   if (!lacks(scale_up, "kind") && scale_up["kind"] == "none") return scale_up;
-  bool filled = fill(scale_up, fallback, {"base", "step", "ring_share"});
+  bool filled = fill_members(scale_up, fallback, std::array{"base", "step", "ring_share"});
   if (!lacks(scale_up, "reduces") && scale_up["reduces"] == true) {
-    filled |= fill(scale_up, fallback, {"switch_share"});
+    filled |= fill_members(scale_up, fallback, std::array{"switch_share"});
   }
   if (filled) {
     assumptions.push_back(
@@ -153,9 +165,7 @@ Json expand_fabric(const Node& cluster, const std::string& file, const Json& nod
   }
   Json latencies = entry_named(Node{fabric["latency_class"], file, pointer + "/latency_class"},
                                EntryKind::latency_class);
-  fill(fabric, latencies,
-       {"latency", "efficiency", "gather_efficiency", "network", "half_size", "half_size_growth",
-        "growth", "ideal"});
+  fill_members(fabric, latencies, class_members);
   move_member(latencies, "latency", fabric, "class_latency");
   return fabric;
 }
@@ -194,6 +204,15 @@ std::string type_of(const Node& node) {
   return entry ? (*entry)["name"].get<std::string>() : std::string{};
 }
 
+/// The type that offers name, if the node has that type's GPU: with another GPU no price is known.
+std::string rented_type(const Node& written, const Json& expanded) {
+  const std::string type = type_of(written);
+  const Json* entry = find_entry(EntryKind::node, type);
+  if (entry == nullptr || lacks(expanded["gpu"], "name")) return {};
+  const Json* gpu = find_entry(EntryKind::gpu, (*entry)["gpu"].get<std::string>());
+  return gpu != nullptr && (*gpu)["name"] == expanded["gpu"]["name"] ? type : std::string{};
+}
+
 }  // namespace
 
 Json resolved(const Node& value, EntryKind kind) {
@@ -205,6 +224,31 @@ Json resolved(const Node& value, EntryKind kind) {
   Json copy = value.json();
   copy.erase("aliases");
   return copy;
+}
+
+std::string_view place_in_expanded(std::string_view pointer) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> moved{
+      {{"/node/price_per_gpu_hour", "/price_per_gpu_hour"},
+       {"/node/nic_bandwidth", "/fabric/bandwidth"},
+       {"/node/fabric", "/fabric"}}};
+  for (const auto& [from, to] : moved) {
+    if (pointer == from) return to;
+  }
+  return pointer;
+}
+
+void drop_latency_class(Json& fabric) {
+  if (!fabric.is_object() || lacks(fabric, "latency_class")) return;
+  const Json& name = fabric["latency_class"];
+  const Json* entry =
+      name.is_string() ? find_entry(EntryKind::latency_class, name.get<std::string>()) : nullptr;
+  if (entry == nullptr) return;
+  for (const std::string key : class_members) {
+    if (!lacks(fabric, key) && !lacks(*entry, key) && fabric[key] == (*entry)[key]) {
+      erase_member(fabric, key);
+    }
+  }
+  erase_member(fabric, "class_latency");
 }
 
 Json expand_node(const Node& node, Json& assumptions) {
@@ -244,7 +288,7 @@ Json expand_cluster(const Node& cluster) {
   node.erase("fabric");
   move_member(node, "nic_bandwidth", fabric, "bandwidth");
   move_member(node, "price_per_gpu_hour", result, "price_per_gpu_hour");
-  put_listed_price(result, type_of(whole["node"]), assumptions);
+  put_listed_price(result, rented_type(whole["node"], node), assumptions);
   sources_last(fabric);
   result["node"] = std::move(node);
   result["fabric"] = std::move(fabric);

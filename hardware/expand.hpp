@@ -14,6 +14,14 @@ namespace orrery::hardware {
 /// Errors  an unknown name: `place: unknown GPU 'x'; known: ...`
 Json resolved(const Node& value, EntryKind kind);
 
+/// Where the member of an expanded cluster at `pointer` ("/node/nic_bandwidth") has its place:
+/// "/fabric/bandwidth"; members that do not move have their own. Replacing a member there has the
+/// effect that stating it in the file would have had.
+std::string_view place_in_expanded(std::string_view pointer);
+/// Before another latency class is set in an expanded fabric: removes the constants of its class.
+/// What the fabric states differently stays.
+void drop_latency_class(Json& fabric);
+
 /// Resolves a node with its GPU, NIC and scale-up network.
 /// assumptions  gains one sentence for each default filled in
 Json expand_node(const Node& node, Json& assumptions);

@@ -182,6 +182,7 @@ Cluster read_cluster(const Node& node) {
   if (const auto price = node.find("price_per_gpu_hour")) {
     cluster.price_per_gpu_hour = positive<Price>(*price);
     cluster.price_source = source_of(node.json(), "/price_per_gpu_hour");
+    if (cluster.price_source.empty()) cluster.price_source = given_source;
   }
   if (const auto given = node.find("assumptions")) {
     for (const Node& sentence : given->elements()) {

@@ -21,7 +21,7 @@ Generation read_generation(const Node& node) {
 /// Where the numbers of a curve come from; what the user gives without a source is "given".
 CurveOrigin origin_of(const Json& gpu, const std::string& pointer) {
   const std::string source = source_of(gpu, pointer);
-  return {.source = source.empty() ? "given" : source, .fallback_from = {}};
+  return {.source = source.empty() ? std::string{given_source} : source, .fallback_from = {}};
 }
 
 void read_peaks(const Node& peaks, Gpu& gpu) {

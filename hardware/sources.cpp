@@ -1,6 +1,7 @@
 #include "hardware/sources.hpp"
 
 #include <cctype>
+#include <optional>
 
 #include "sim/input/units.hpp"
 
@@ -56,6 +57,24 @@ std::string nearest_source(const std::vector<Ancestor>& ancestors, std::string_v
   return {};
 }
 
+/// An object whose map covers a number, and the number's pointer in it.
+struct Covering {
+  Json* object;
+  std::string_view pointer;
+};
+
+/// The innermost object at or below `value` whose map covers `pointer`; nothing if none does.
+std::optional<Covering> innermost(Json& value, std::string_view pointer) {
+  if (!value.is_structured()) return std::nullopt;
+  for (auto& [key, member] : value.items()) {
+    const std::string step = "/" + key;
+    if (key == "sources" || !covers(step, pointer)) continue;
+    if (const auto found = innermost(member, pointer.substr(step.size()))) return found;
+  }
+  if (own_source(value, pointer) == nullptr) return std::nullopt;
+  return Covering{&value, pointer};
+}
+
 void collect(const Json& value, const std::string& pointer, std::vector<Ancestor>& ancestors,
              std::vector<SourcedNumber>& numbers) {
   if (is_number(value)) {
@@ -88,6 +107,18 @@ int count_unconfirmed(const Json& value) {
 std::string source_of(const Json& object, std::string_view pointer) {
   const Json* source = own_source(object, pointer);
   return source ? source->get<std::string>() : std::string{};
+}
+
+void set_source(Json& root, std::string_view pointer, std::string_view source) {
+  const Covering covering = innermost(root, pointer).value_or(Covering{&root, pointer});
+  (*covering.object)["sources"][std::string{covering.pointer}] = source;
+}
+
+void mark_given(Json& root, const std::string& pointer, const Json& value) {
+  for (const SourcedNumber& number : sourced_numbers(value)) {
+    const std::string at = pointer + number.pointer;
+    if (number.source.empty() && innermost(root, at)) set_source(root, at, given_source);
+  }
 }
 
 }  // namespace orrery::hardware

@@ -29,4 +29,16 @@ int count_unconfirmed(const Json& value);
 /// Source of the number at `pointer` ("/dense_peak/bf16"); empty if none is given.
 std::string source_of(const Json& object, std::string_view pointer);
 
+/// The source of a number that the user states without one.
+inline constexpr std::string_view given_source = "given";
+
+/// Gives the number at `pointer` (keys as they are, without JSON pointer's escapes) another source,
+/// in the innermost object at or below `root` whose map covers it, where it wins; in `root` if none
+/// does.
+void set_source(Json& root, std::string_view pointer, std::string_view source);
+
+/// After `value` replaced the one at `pointer` of `root`: its numbers that do not bring a source,
+/// and to which an enclosing object gives that of the old value, are "given".
+void mark_given(Json& root, const std::string& pointer, const Json& value);
+
 }  // namespace orrery::hardware

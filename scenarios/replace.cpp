@@ -1,10 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
+#include "hardware/expand.hpp"
 #include "hardware/fabric_shape.hpp"
 #include "hardware/rental.hpp"
+#include "hardware/sources.hpp"
 #include "scenarios/scenario.hpp"
 #include "scenarios/sections.hpp"
 #include "scenarios/unpriced.hpp"
@@ -76,11 +79,17 @@ Json* grown(Json& root, const std::string& step, Json* found) {
   return &(root[step] = std::move(object));
 }
 
+/// The value at a pointer; null if there is none.
+const Json* value_at(Json& root, const std::string& pointer) {
+  Json* at = &root;
+  for (const std::string& step : steps_of(pointer)) {
+    if (at != nullptr) at = member_of(*at, step);
+  }
+  return at;
+}
+
 /// Replaces the value at one pointer.
 void put(Json& root, const std::string& pointer, const Json& value) {
-  if (pointer.empty() || pointer[0] != '/') {
-    refuse(pointer, "expected a JSON pointer such as /plan/tensor");
-  }
   Json* at = &root;
   std::string walked;
   const std::vector<std::string> steps = steps_of(pointer);
@@ -99,6 +108,20 @@ void put(Json& root, const std::string& pointer, const Json& value) {
   // An optional member may be new; the section's reader refuses unknown ones.
   if (!at->is_object()) refuse(pointer, "no such value; " + contents(*at, walked));
   (*at)[steps.back()] = value;
+}
+
+/// Replaces the value at one pointer. The source of the old one is not that of the new one.
+void put_given(Json& root, const std::string& pointer, const Json& value) {
+  if (pointer.empty() || pointer[0] != '/') {
+    refuse(pointer, "expected a JSON pointer such as /plan/tensor");
+  }
+  const Json* before = value_at(root, pointer);
+  const bool same = before != nullptr && *before == value;
+  put(root, pointer, value);
+  if (same) return;
+  std::string unescaped;
+  for (const std::string& step : steps_of(pointer)) unescaped += "/" + step;
+  hardware::mark_given(root, unescaped, value);
 }
 
 /// A model's reader ignores keys that it does not know, so a new key is checked here.
@@ -168,6 +191,31 @@ bool touches(const std::string& pointer, const std::string& section) {
   return pointer == "/" + section || pointer.rfind("/" + section + "/", 0) == 0;
 }
 
+/// Where the value of a pointer has its place. Errors  a value that an expanded cluster has no
+/// place for
+std::string place_of(const std::string& pointer) {
+  constexpr std::string_view cluster = "/cluster";
+  if (!touches(pointer, "cluster")) return pointer;
+  const std::string_view inside = std::string_view{pointer}.substr(cluster.size());
+  if (inside == "/node/nic") refuse(pointer, "the rate of a NIC is /cluster/fabric/bandwidth");
+  return std::string{cluster}.append(hardware::place_in_expanded(inside));
+}
+
+/// Drops from the expanded cluster what depends on the value at a pointer, before it changes: a
+/// listed price is for a number of nodes of one type, a fabric's constants are of its class. A name
+/// that counts the nodes follows `value`.
+void drop_what_depends(Json& cluster, const std::string& pointer, const Json& value) {
+  constexpr std::array<std::string_view, 4> priced{"/cluster/nodes", "/cluster/node",
+                                                   "/cluster/node/gpu", "/cluster/node/name"};
+  if (std::ranges::find(priced, pointer) != priced.end()) hardware::drop_listed_price(cluster);
+  if (pointer == "/cluster/nodes" && cluster.contains("nodes")) {
+    rename_after_nodes(cluster, cluster["nodes"], value);
+  }
+  if (pointer == "/cluster/fabric/latency_class" && cluster.contains("fabric")) {
+    hardware::drop_latency_class(cluster["fabric"]);
+  }
+}
+
 /// The first change of the number of nodes, their GPUs or a degree; none if /plan/data is changed
 /// as well.
 std::optional<std::string> change_of_ranks(
@@ -188,13 +236,8 @@ Scenario Scenario::replace(const std::vector<std::pair<std::string, Json>>& chan
   Scenario changed = *this;
   for (const auto& [pointer, value] : changes) {
     const Json before = json_.at("model");
-    // A listed price is for a number of nodes: changing the number drops it.
-    if (pointer == "/cluster/nodes") {
-      Json& cluster = changed.json_["cluster"];
-      hardware::drop_listed_price(cluster);
-      if (cluster.contains("nodes")) rename_after_nodes(cluster, cluster["nodes"], value);
-    }
-    put(changed.json_, pointer, value);
+    drop_what_depends(changed.json_["cluster"], pointer, value);
+    put_given(changed.json_, place_of(pointer), value);
     if (pointer == "/cluster/fabric/kind") drop_other_shapes(changed.json_["cluster"], changes);
     note_unpriced(changed.json_, pointer);
     for (const Section section : all_sections) {

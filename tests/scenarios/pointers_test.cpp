@@ -9,6 +9,7 @@
 #include "hardware/sources.hpp"
 #include "scenarios/result.hpp"
 #include "scenarios/unpriced.hpp"
+#include "tests/scenarios/replacements.hpp"
 
 namespace orrery::scenarios {
 
@@ -22,28 +23,6 @@ Json figures_of(const Scenario& scenario) {
   Json figures = to_json(question, models::predict(question));
   figures.erase("assumptions");
   return figures;
-}
-
-/// Other values of a number: the first that the reader takes is tried, then the next.
-std::vector<Json> others(const Json& value) {
-  if (value.is_number_integer()) {
-    const auto count = value.get<std::int64_t>();
-    return {2 * count, count / 2, count + 1, count - 1};
-  }
-  if (value.is_number()) {
-    const auto number = value.get<double>();
-    return {number / 2, number * 1.25, number + 0.5, number - 0.1, 0.1};
-  }
-  const auto text = value.get<std::string>();
-  const bool dollars = text[0] == '$';
-  std::size_t used = 0;
-  const double number = std::stod(text.substr(dollars ? 1 : 0), &used);
-  const std::string unit = text.substr(used + (dollars ? 1 : 0));
-  std::vector<Json> found;
-  for (const double each : {2 * number, number / 2, number + 1}) {
-    found.push_back((dollars ? "$" : "") + std::to_string(each) + unit);
-  }
-  return found;
 }
 
 /// The scenarios in which a number may count: at other precisions, plans and stacks.
