@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <tuple>
 
 #include "hardware/entries.hpp"
@@ -66,7 +67,67 @@ int nodes_of(const Json& cluster) {
   return counted ? nodes->get<int>() : 1;
 }
 
+constexpr int months_per_year = 12;
+constexpr std::size_t month_digits = 7;  // of "2026-10"
+
+/// Months since year 0 of "2026-10" or "2026-10-06"; nothing of any other text.
+std::optional<int> month_of(std::string_view date) {
+  constexpr std::size_t year_digits = 4;
+  if (date.size() < month_digits || date[year_digits] != '-') return std::nullopt;
+  if (date.size() > month_digits && date[month_digits] != '-') return std::nullopt;
+  int year = 0, month = 0;
+  std::from_chars(date.data(), date.data() + year_digits, year);
+  const char* digits = date.data() + year_digits + 1;
+  const auto [end, error] = std::from_chars(digits, date.data() + month_digits, month);
+  const bool valid = error == std::errc{} && end == date.data() + month_digits && month >= 1 &&
+                     month <= months_per_year;
+  return valid ? std::optional{year * months_per_year + month - 1} : std::nullopt;
+}
+
+/// "rented one node at a time".
+std::string why_piecewise(const Offer& offer) {
+  return fmt::format("rented one {} at a time",
+                     offer.scope == OfferScope::gpu ? "GPU or superchip" : "node");
+}
+
 }  // namespace
+
+std::optional<ClusterPrice> price_of(const Cluster& cluster) {
+  if (!cluster.price_per_gpu_hour) return std::nullopt;
+  ClusterPrice price{*cluster.price_per_gpu_hour, cluster.price_source, std::nullopt};
+  const auto offer = std::ranges::find_if(all_offers(), [&](const Offer& each) {
+    return price.per_gpu_hour == each.on_demand && price.source == source_of(each);
+  });
+  if (offer == all_offers().end()) return price;
+  const bool covers = cluster.nodes <= most_nodes(offer->scope);
+  const std::optional<int> months = months_before_newest(offer->date);
+  price.listed = ListedPrice{.provider = offer->provider,
+                             .date = offer->date,
+                             .why_indicative = covers ? "" : why_piecewise(*offer),
+                             .outdated = months && *months > outdated_after_months};
+  return price;
+}
+
+std::optional<int> months_before_newest(std::string_view date) {
+  static const int newest = month_of(newest_offer_month()).value();
+  const std::optional<int> month = month_of(date);
+  if (month) return std::max(0, newest - *month);
+  const int year = year_of(date);
+  if (year == 0) return std::nullopt;
+  constexpr int december = 11;
+  return std::max(0, newest - (year * months_per_year + december));
+}
+
+const std::string& newest_offer_month() {
+  static const std::string newest = [] {
+    std::string month;
+    for (const Offer& each : all_offers()) {
+      if (month_of(each.date)) month = std::max(month, each.date.substr(0, month_digits));
+    }
+    return month;
+  }();
+  return newest;
+}
 
 std::optional<Rental> rental_of(std::string_view node, int nodes) {
   const Offer* best = nullptr;

@@ -43,6 +43,35 @@ std::vector<Rental> rentals();
 /// ...".
 std::string why_not_rented(const Rental& rental);
 
+/// What is known about an offer's price of a cluster besides the amount.
+struct ListedPrice {
+  std::string provider, date;
+  std::string why_indicative;  // rented only in smaller pieces than this cluster; empty: it is not
+  bool outdated = false;       // see months_before_newest
+};
+
+/// The price of a cluster, by the one rule of all questions: the user's own, else the listed one.
+struct ClusterPrice {
+  Price per_gpu_hour{};
+  std::string source;
+  std::optional<ListedPrice> listed;  // nothing: the user's own
+
+  /// Of smaller pieces than the cluster: what it would cost if they were rented together.
+  bool indicative() const { return listed && !listed->why_indicative.empty(); }
+  bool outdated() const { return listed && listed->outdated; }
+};
+/// Nothing if neither is known.
+std::optional<ClusterPrice> price_of(const Cluster& cluster);
+
+/// Months from the date of a price to the newest dated offer of the catalogue, so that a price has
+/// the same age on every day. "2026-10-06" counts as its month, "2025-2026" as December 2026;
+/// nothing without a year, never negative.
+std::optional<int> months_before_newest(std::string_view date);
+/// The month of the newest dated offer: "2026-10".
+const std::string& newest_offer_month();
+/// Prices older than this are marked: list prices fell by 44 % in one year (AWS P5, 2025).
+inline constexpr int outdated_after_months = 12;
+
 /// Sets the price of an expanded cluster that has none to the rental price of its nodes. A rental
 /// that does not cover that many nodes is used too, and `assumptions` says so.
 void put_listed_price(Json& cluster, std::string_view node, Json& assumptions);

@@ -88,7 +88,7 @@ Answer predict(const Scenario& scenario, std::optional<double> headroom) {
 }
 
 std::string answer_json(const Answer& answer) {
-  return to_json(answer.question, answer.prediction).dump();
+  return to_json(answer.question, answer.prediction, answer.tokens).dump();
 }
 
 std::string answer_report(const Answer& answer, bool explain, int width) {

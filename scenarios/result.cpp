@@ -1,10 +1,13 @@
 #include "scenarios/result.hpp"
-#include "scenarios/report/open_questions.hpp"
 
 #include "models/plan/derived.hpp"
 #include "scenarios/plan_words.hpp"
+#include "scenarios/price_words.hpp"
+#include "scenarios/report/open_questions.hpp"
 #include "scenarios/whatif/memory_advice.hpp"
+#include "sim/input/units.hpp"
 #include "sim/mean_and_spread.hpp"
+#include "sim/output/or_null.hpp"
 
 namespace orrery::scenarios {
 
@@ -54,6 +57,17 @@ void put_price(const hardware::Cluster& cluster, Json& json) {
   json["price_usd_per_gpu_hour"] =
       priced ? Json(cluster.price_per_gpu_hour->count()) : Json(nullptr);
   json["price_source"] = priced ? Json(cluster.price_source) : Json(nullptr);
+  json["price"] = price_json(hardware::price_of(cluster));
+}
+
+void put_totals(const models::Question& question, const models::Prediction& prediction,
+                std::optional<double> tokens, Json& json) {
+  std::optional<TrainingTotals> totals;
+  if (tokens) totals = totals_of(question, prediction, *tokens);
+  json["tokens"] = or_null(tokens);
+  json["days"] = totals ? Json(totals->days) : Json(nullptr);
+  json["gpu_hours"] = totals ? Json(totals->gpu_hours) : Json(nullptr);
+  json["cost_usd"] = totals && totals->cost ? Json(totals->cost->count()) : Json(nullptr);
 }
 
 Json questions_json(const models::Question& question, Time step) {
@@ -129,7 +143,18 @@ Json wall_time_json(const models::Prediction& prediction, double load_seconds) {
           {"simulate", prediction.simulate_seconds}};
 }
 
-Json to_json(const models::Question& question, const models::Prediction& prediction) {
+TrainingTotals totals_of(const models::Question& question, const models::Prediction& prediction,
+                         double tokens) {
+  const double steps = tokens / prediction.tokens_per_second / seconds(prediction.step);
+  const double days = tokens / prediction.tokens_per_second / seconds_per_day;
+  TrainingTotals totals{.days = days,
+                        .gpu_hours = days * 24 * static_cast<double>(question.plan.gpus())};
+  if (prediction.cost) totals.cost = Money{prediction.cost->count() * steps};
+  return totals;
+}
+
+Json to_json(const models::Question& question, const models::Prediction& prediction,
+             std::optional<double> tokens) {
   const double step = seconds(prediction.step);
   const auto gpus = static_cast<double>(question.plan.gpus());
   const models::StageMemory& fullest = prediction.memory.at(prediction.fullest);
@@ -161,6 +186,7 @@ Json to_json(const models::Question& question, const models::Prediction& predict
   json["network"] = to_json(prediction.network);
   json["cost_usd_per_step"] = prediction.cost ? Json(prediction.cost->count()) : Json(nullptr);
   put_price(question.cluster, json);
+  put_totals(question, prediction, tokens, json);
   json["energy_j_per_step"] = prediction.energy.count();
   json["uncertainty"] = {{"p10", seconds(prediction.uncertainty.p10)},
                          {"p50", seconds(prediction.uncertainty.p50)},

@@ -11,7 +11,18 @@ namespace orrery::scenarios {
 
 /// Every member that `simulate --json` documents; missing values are null. Deterministic: the same
 /// bytes on every run.
-Json to_json(const models::Question& question, const models::Prediction& prediction);
+/// tokens  to train on: adds days, GPU-hours and dollars, which are null without
+Json to_json(const models::Question& question, const models::Prediction& prediction,
+             std::optional<double> tokens = std::nullopt);
+
+/// Training on a number of tokens, step after step, without failures and restarts.
+struct TrainingTotals {
+  double days = 0, gpu_hours = 0;
+  std::optional<Money> cost{};  // where the cluster has a price
+};
+TrainingTotals totals_of(const models::Question& question, const models::Prediction& prediction,
+                         double tokens);
+
 /// `evaluation, why, contention_s, jitter_s, from_jobs_s, jobs[], links[], losses[]`.
 Json to_json(const models::NetworkAnswer& network);
 

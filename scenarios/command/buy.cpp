@@ -36,8 +36,8 @@ void add_buy(CLI::App& application, int& exit_code) {
   constexpr std::int64_t most = std::int64_t{1} << 30;
   flags->add_to(command, request, "clusters");
   command.add_option("--tokens", request.tokens, "Tokens to train on, such as 300B")->required();
-  command.add_option("--deadline", request.deadline, "Longest time, such as 30d");
-  command.add_option("--budget", request.budget, "Largest cost, such as $5M");
+  command.add_option("--deadline", request.deadline, "Longest time, such as 30d, 8w or 30 (days)");
+  command.add_option("--budget", request.budget, "Largest cost, such as 5M or $5,000,000");
   command.add_option("--global-batch", request.global_batch, "Sequences of one step")
       ->check(CLI::Range(std::int64_t{1}, most));
   command
@@ -46,7 +46,8 @@ void add_buy(CLI::App& application, int& exit_code) {
       ->check(CLI::Range(std::int64_t{1}, most));
   command
       .add_option("--nodes", request.nodes,
-                  "Node types to consider: p5,hgx-h100 (all that can be rented)")
+                  "Node types to consider: p5,own.json, names or files of nodes or clusters (all "
+                  "that can be rented)")
       ->delimiter(',');
   command.callback([flags, &exit_code] { exit_code = buy(*flags); });
 }

@@ -108,7 +108,7 @@ int simulate(const SimulateFlags& flags) {
   }
   if (flags.trace) save_trace(trace_of(prediction, detail), *flags.trace);
   if (flags.json) {
-    Json json = to_json(question, prediction);
+    Json json = to_json(question, prediction, tokens);
     if (flags.timing) json["wall_time_s"] = wall_time_json(prediction, load);
     if (measured) json["measured"] = to_json(*measured);
     if (verification) json["verified"] = {{"events", verification->events}};

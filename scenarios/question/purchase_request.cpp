@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <bit>
-#include <iterator>
 #include <map>
 #include <set>
 
+#include "hardware/entries.hpp"
+#include "hardware/own_file.hpp"
+#include "scenarios/limits.hpp"
 #include "scenarios/search/query.hpp"
-#include "sim/input/units.hpp"
+#include "scenarios/sections.hpp"
+#include "sim/input/text.hpp"
 
 namespace orrery::scenarios {
 
@@ -29,32 +32,49 @@ std::int64_t usual_batch(std::int64_t seq_len) {
   return static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(sequences)));
 }
 
-template <class Quantity>
-std::optional<Quantity> quantity_flag(const char* flag, const std::optional<std::string>& text) {
+/// The value of a flag, if it is given. Errors  `FLAG: expected FORM, found 'x'`
+template <class Parse>
+auto parsed_flag(const char* flag, const std::optional<std::string>& text, Parse parse,
+                 std::string_view form) -> decltype(parse(*text)) {
   if (!text) return std::nullopt;
-  const std::optional<Quantity> found = parse_quantity<Quantity>(*text);
-  if (!found || found->count() <= 0) {
-    throw InputError{flag,
-                     fmt::format("expected {}, found '{}'", expected_form<Quantity>(), *text)};
+  if (const auto found = parse(*text)) return found;
+  throw InputError{flag, fmt::format("expected {}, found '{}'", form, printable(*text, 60))};
+}
+
+/// Node types that an offer names, by name: in sizes that are rented together, or in all if none
+/// is.
+std::vector<SoughtNode> offered_nodes() {
+  std::vector<SoughtNode> found;
+  for (const hardware::Rental& each : hardware::rentals()) {
+    const bool never_whole = each.most_nodes == 0;
+    if (!found.empty() && found.back().name == each.node) continue;
+    found.push_back({each.node, {{"node", each.node}}, never_whole});
   }
   return found;
 }
 
-/// The rented node types asked for, or all of them.
-std::vector<Rental> rentals_of(const PurchaseRequest& request) {
-  const std::vector<Rental> known = hardware::rentals();
-  if (request.nodes.empty()) return known;
-  std::vector<Rental> chosen;
+/// A file of a node, or of a cluster whose number of nodes is varied.
+SoughtNode node_of_file(const std::string& path) {
+  const std::string flag = "--nodes";
+  const Json name = path;
+  const auto file = hardware::own_file(Node{name, flag, ""});
+  const bool cluster = file && file->root().has("node");
+  return {path, {{cluster ? "like" : "node", path}}, true};
+}
+
+SoughtNode named_node(const std::string& name) {
+  if (is_path(name)) return node_of_file(name);
+  if (hardware::find_entry(hardware::EntryKind::node, name)) return {name, {{"node", name}}, true};
+  throw InputError{"--nodes", hardware::unknown_entry(hardware::EntryKind::node, name)};
+}
+
+/// The node types asked for, or all that are offered. A mistake in a file is reported there.
+std::vector<SoughtNode> nodes_of(const PurchaseRequest& request) {
+  if (request.nodes.empty()) return offered_nodes();
+  std::vector<SoughtNode> chosen;
   for (const std::string& name : request.nodes) {
-    const std::size_t before = chosen.size();
-    std::ranges::copy_if(known, std::back_inserter(chosen),
-                         [&](const Rental& each) { return each.node == name; });
-    if (chosen.size() > before) continue;
-    std::string names;
-    for (std::size_t i = 0; i < known.size(); ++i) {
-      if (i == 0 || known[i].node != known[i - 1].node) names += " " + known[i].node;
-    }
-    throw InputError{"--nodes", fmt::format("no rental price for '{}'; known:{}", name, names)};
+    chosen.push_back(named_node(name));
+    chosen.back().of_nodes(1);
   }
   return chosen;
 }
@@ -88,13 +108,13 @@ PurchaseQuery query_of(const PurchaseRequest& request, std::string& defaults) {
   query.plan.software = read_software_flag(request.software.value_or(usual_software));
   query.tokens = read_tokens_flag(request.tokens);
   query.plan.precision = read_precision_flag(request.precision);
-  query.deadline = quantity_flag<Time>("--deadline", request.deadline);
-  query.budget = quantity_flag<Money>("--budget", request.budget);
+  query.deadline_days = parsed_flag("--deadline", request.deadline, parse_days, days_form);
+  query.budget = parsed_flag("--budget", request.budget, parse_dollars, dollars_form);
   if (request.headroom) query.plan.headroom = *request.headroom;
   defaults = take_sizes(request, query);
   if (!request.software) defaults += fmt::format("--software {}, ", usual_software);
   if (!defaults.empty()) defaults.erase(defaults.size() - 2);
-  query.rentals = rentals_of(request);
+  query.nodes = nodes_of(request);
   return query;
 }
 
@@ -117,7 +137,7 @@ namespace {
 void add_recipes_taken(PurchaseSurvey& made) {
   std::map<std::string, std::set<std::string>> nodes;
   for (const PurchaseChoice& each : made.answer.choices) {
-    for (const std::string& taken : each.taken) nodes[taken].insert(each.rental.node);
+    for (const std::string& taken : each.taken) nodes[taken].insert(each.node);
   }
   for (const auto& [taken, on] : nodes) {
     made.assumptions.push_back(fmt::format("plans on {}: {}", fmt::join(on, ", "), taken));

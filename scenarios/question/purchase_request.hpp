@@ -19,9 +19,9 @@ struct PurchaseRequest {
   std::optional<std::string> software{};
   std::string precision = "bf16";
   std::optional<double> headroom{};                 // share of a GPU's memory to leave free
-  std::optional<std::string> deadline{}, budget{};  // "30d", "$5M"
+  std::optional<std::string> deadline{}, budget{};  // "30d", "5M"
   std::optional<std::int64_t> global_batch{}, seq_len{};
-  std::vector<std::string> nodes{};  // node types to look at; empty: all that are rented
+  std::vector<std::string> nodes{};  // names or files of node types; empty: all that are rented
   std::size_t top = 10;              // choices that the text shows
   unsigned threads = 0;              // 0: as many as the machine has
 };
@@ -38,7 +38,7 @@ struct PurchaseSurvey {
   PurchaseReport report() const;
 };
 
-/// Errors  InputError as the flags of `orrery buy`: `--nodes: no rental price for 'x'; known: ...`
+/// Errors  InputError as the flags of `orrery buy`: `--nodes: unknown node 'x'; known: ...`
 PurchaseSurvey survey(const PurchaseRequest& request, const Progress& progress);
 
 }  // namespace orrery::scenarios

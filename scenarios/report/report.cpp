@@ -6,6 +6,7 @@
 #include "models/network/collectives/collective.hpp"
 #include "models/plan/fields.hpp"
 #include "scenarios/plan_words.hpp"
+#include "scenarios/price_words.hpp"
 #include "scenarios/report/open_questions.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
@@ -211,14 +212,10 @@ std::string advice_lines(const ReportInputs& in) {
 /// Days and dollars for a number of tokens, without failures.
 std::string tokens_line(const ReportInputs& in) {
   if (!in.options.tokens) return {};
-  const double run = *in.options.tokens / in.prediction.tokens_per_second;
-  const std::string time = run >= seconds_per_day
-                               ? fmt::format("{:.1f} days", run / seconds_per_day)
-                               : fmt::format("{:.1f} hours", run / 3600);
-  std::string cost;
-  if (in.prediction.cost) {
-    cost = dollars(in.prediction.cost->count() * run / seconds(in.prediction.step)) + ", ";
-  }
+  const TrainingTotals run = totals_of(in.question, in.prediction, *in.options.tokens);
+  const std::string time = run.days >= 1 ? fmt::format("{:.1f} days", run.days)
+                                         : fmt::format("{:.1f} hours", run.days * 24);
+  const std::string cost = run.cost ? dollars(run.cost->count()) + ", " : "";
   return line(count_of(*in.options.tokens) + " tokens", time,
               cost + "without failures or restarts");
 }
@@ -267,8 +264,8 @@ std::string summary(const ReportInputs& in) {
           ? fmt::format("at {} per GPU", format(*in.question.cluster.price_per_gpu_hour))
           : std::string{};
   text += line("Cost", p.cost ? dollars(p.cost->count()) + " a step" : "no price known", rate);
-  if (p.cost && !in.question.cluster.price_source.empty()) {
-    text += faint_lines(in, in.question.cluster.price_source);
+  if (const auto price = hardware::price_of(in.question.cluster)) {
+    text += faint_lines(in, source_words(*price));
   }
   text += line("Energy", format(p.energy),
                fmt::format("a step, {} per GPU including its share of the host",

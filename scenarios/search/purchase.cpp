@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <span>
 #include <tuple>
 #include <utility>
 
@@ -20,8 +19,8 @@ namespace orrery::scenarios {
 namespace {
 
 /// One node type at one size.
-struct RentedCluster {
-  const Rental* rental = nullptr;
+struct Site {
+  const SoughtNode* node = nullptr;
   int nodes = 1;
 };
 
@@ -36,8 +35,9 @@ struct Finding {
 /// Whether clusters that cannot meet deadline and budget even at peak FLOP/s are searched.
 enum class MissedLimits : std::uint8_t { skip, search };
 
-Money price_of(const Rental& rental, double gpus, double days) {
-  return Money{rental.price.count() * gpus * days * 24};
+std::optional<Money> cost_of(const hardware::Cluster& cluster, double gpus, double days) {
+  if (!cluster.price_per_gpu_hour) return std::nullopt;
+  return Money{cluster.price_per_gpu_hour->count() * gpus * days * 24};
 }
 
 /// GPUs per node to try: all, and if that is no power of two also the largest one below, because a
@@ -58,13 +58,13 @@ class Survey {
  public:
   explicit Survey(const PurchaseQuery& query) : query_{query} {}
 
-  Finding look(const RentedCluster& site, MissedLimits missed_limits) const {
+  Finding look(const Site& site, MissedLimits missed_limits) const {
     PlanQuery asked = query_.plan;
     asked.breadth = Breadth::reduced;
-    asked.cluster = hardware::named_cluster(fmt::format("{} x {}", site.rental->node, site.nodes));
+    asked.cluster = site.node->of_nodes(site.nodes);
     if (const auto refused = refusal(asked)) return {std::nullopt, refused->problem, false, 0};
     if (missed_limits == MissedLimits::skip) {
-      std::string reason = why_missed_at_peak(asked, site);
+      std::string reason = why_missed_at_peak(asked);
       if (!reason.empty()) return {std::nullopt, std::move(reason), true, 0};
     }
     Finding found;
@@ -78,25 +78,24 @@ class Survey {
 
  private:
   /// Why the cluster misses a limit even at the GPUs' dense peak; empty if it does not.
-  std::string why_missed_at_peak(const PlanQuery& asked, const RentedCluster& site) const {
+  std::string why_missed_at_peak(const PlanQuery& asked) const {
     const auto peak = asked.cluster.gpu().peak(models::compute_dtype(asked.precision));
     const double gpus = asked.cluster.gpus();
     const double flops =
         3 * models::forward_flops_per_token(asked.model, asked.seq_len) * query_.tokens;
     const double days = flops / (peak->count() * gpus) / seconds_per_day;
-    const Money cost = price_of(*site.rental, gpus, days);
-    if (query_.deadline && days * seconds_per_day > seconds(*query_.deadline)) {
+    const std::optional<Money> cost = cost_of(asked.cluster, gpus, days);
+    if (query_.deadline_days && days > *query_.deadline_days) {
       return fmt::format("even at the GPUs' peak it takes {:.1f} days", days);
     }
-    if (query_.budget && cost > *query_.budget) {
-      return fmt::format("even at the GPUs' peak it costs {}", format(cost));
+    if (query_.budget && cost && *cost > *query_.budget) {
+      return fmt::format("even at the GPUs' peak it costs {}", format(*cost));
     }
     return {};
   }
 
   /// Searches one cluster and keeps its plan if it is better than the one found so far.
-  void take_best(const PlanQuery& asked, const RentedCluster& site, int paid,
-                 Finding& found) const {
+  void take_best(const PlanQuery& asked, const Site& site, int paid, Finding& found) const {
     // One thread per search: the survey runs the searches of different clusters in parallel.
     PlanAnswer answer = search_plans(asked, objective_named("time"), {.threads = 1, .progress = {}},
                                      Wanted{.best = 1});
@@ -105,7 +104,7 @@ class Survey {
       if (found.reason.empty()) found.reason = reason_of(asked, answer);
       return;
     }
-    PurchaseChoice made = choice(site, paid, std::move(answer.fitting.front()));
+    PurchaseChoice made = choice(asked.cluster, site, paid, std::move(answer.fitting.front()));
     const auto rank = [](const PurchaseChoice& each) {
       return std::tuple{each.tight(), each.days};
     };
@@ -117,10 +116,12 @@ class Survey {
     found.choice = std::move(made);
   }
 
-  PurchaseChoice choice(const RentedCluster& site, int gpus, Candidate plan) const {
+  PurchaseChoice choice(const hardware::Cluster& cluster, const Site& site, int gpus,
+                        Candidate plan) const {
     const double days = query_.tokens / plan.estimate.tokens_per_second / seconds_per_day;
-    const Money cost = price_of(*site.rental, gpus, days);
-    return {.rental = *site.rental,
+    const std::optional<Money> cost = cost_of(cluster, gpus, days);
+    return {.node = site.node->name,
+            .price = hardware::price_of(cluster),
             .also = {},
             .nodes = site.nodes,
             .gpus = gpus,
@@ -140,9 +141,24 @@ std::int64_t PurchaseAnswer::meeting() const {
   return std::ranges::count_if(choices, &PurchaseChoice::meets);
 }
 
-std::vector<int> sizes_of(const hardware::Cluster& one_node) {
+Json SoughtNode::stated(int nodes) const {
+  Json stated = cluster;
+  stated["nodes"] = nodes;
+  return stated;
+}
+
+hardware::Cluster SoughtNode::of_nodes(int nodes) const {
+  // Paths in `cluster` start at the working directory; mistakes in a cluster's file are named
+  // there.
+  const std::string flag = "--nodes";
+  const Json as_stated = stated(nodes);
+  const Json whole = hardware::expand_cluster(Node{as_stated, flag, ""});
+  return hardware::read_cluster(Node{whole, cluster.contains("like") ? name : flag, ""});
+}
+
+std::vector<int> sizes_of(const hardware::NodeType& node) {
   std::vector<int> sizes;
-  for (int nodes = 1; nodes * one_node.node.gpus <= most_gpus_rented; nodes *= 2) {
+  for (int nodes = 1; nodes * node.gpus <= most_gpus_rented; nodes *= 2) {
     sizes.push_back(nodes);
   }
   return sizes;
@@ -155,28 +171,19 @@ class SurveyRun {
  public:
   SurveyRun(const PurchaseQuery& query, const Workers& workers)
       : survey_{query}, workers_{workers} {
-    const std::vector<Rental>& rentals = query.rentals;
-    for (auto first = rentals.begin(); first != rentals.end();) {
-      const auto last = std::find_if(first, rentals.end(),
-                                     [&](const Rental& each) { return each.node != first->node; });
-      add_sizes({first, last});
-      first = last;
-    }
+    for (const SoughtNode& each : query.nodes) add_sizes(each);
     found_.resize(sites_.size());
   }
 
-  /// Adds a node type's clusters, only in sizes that can be rented.
-  void add_sizes(std::span<const Rental> of_one_type) {
-    for (const int nodes : sizes_of(hardware::named_cluster(of_one_type.front().node))) {
-      bool rented = false;
-      for (const Rental& rental : of_one_type) {
-        if (!rental.covers(nodes)) continue;
-        sites_.push_back({&rental, nodes});
-        rented = true;
+  /// Adds a node type's clusters: all, or only those that an offer rents.
+  void add_sizes(const SoughtNode& node) {
+    for (const int nodes : sizes_of(node.of_nodes(1).node)) {
+      const auto rental = node.every_size ? std::nullopt : hardware::rental_of(node.name, nodes);
+      if (!rental || rental->covers(nodes)) {
+        sites_.push_back({&node, nodes});
+      } else {
+        not_rented_.push_back({node.name, nodes, hardware::why_not_rented(*rental), false});
       }
-      if (rented) continue;
-      const Rental& rental = of_one_type.front();
-      not_rented_.push_back({rental.node, nodes, hardware::why_not_rented(rental), false});
     }
   }
 
@@ -211,7 +218,7 @@ class SurveyRun {
         answer.choices.push_back(std::move(*found_[i]->choice));
       } else {
         answer.impossible.push_back(
-            {sites_[i].rental->node, sites_[i].nodes, std::move(found_[i]->reason), true});
+            {sites_[i].node->name, sites_[i].nodes, std::move(found_[i]->reason), true});
       }
     }
     answer.impossible.insert(answer.impossible.end(), not_rented_.begin(), not_rented_.end());
@@ -221,7 +228,7 @@ class SurveyRun {
  private:
   Survey survey_;
   const Workers& workers_;
-  std::vector<RentedCluster> sites_;
+  std::vector<Site> sites_;
   std::vector<std::optional<Finding>> found_;
   std::vector<Impossible> not_rented_;
 };

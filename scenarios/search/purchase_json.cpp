@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include "scenarios/plan_words.hpp"
+#include "scenarios/price_words.hpp"
 #include "scenarios/search/comparison.hpp"
 #include "scenarios/search/purchase_report.hpp"
+#include "sim/input/units.hpp"
 #include "sim/output/or_null.hpp"
 
 namespace orrery::scenarios {
@@ -12,18 +14,19 @@ namespace {
 Json choice_json(const PurchaseChoice& choice) {
   const models::Estimate& estimate = choice.plan.estimate;
   Json json;
-  json["cluster"] = fmt::format("{} x {}", choice.rental.node, choice.nodes);
-  json["node"] = choice.rental.node;
+  json["cluster"] = fmt::format("{} x {}", choice.node, choice.nodes);
+  json["node"] = choice.node;
   json["also"] = choice.also;
   json["nodes"] = choice.nodes;
   json["gpus"] = choice.gpus;
   json["idle_gpus"] = choice.idle();
   json["days"] = choice.days;
-  json["cost_usd"] = choice.cost.count();
+  json["gpu_hours"] = choice.gpu_hours();
+  json["cost_usd"] = choice.cost ? Json(choice.cost->count()) : Json(nullptr);
   json["meets"] = choice.meets;
   json["pareto"] = choice.pareto;
-  json["price_usd_per_gpu_hour"] = choice.rental.price.count();
-  json["price_source"] = choice.rental.source;
+  json["price"] = price_json(choice.price);
+  json["why_no_price"] = choice.price ? Json(nullptr) : Json(no_price_words(choice.node));
   json["plan"] = models::to_json(choice.plan.placed.plan);
   json["flag"] = models::to_text(choice.plan.placed.plan);
   json["step_time_s"] = seconds(estimate.step);
@@ -46,7 +49,8 @@ Json to_json(const PurchaseReport& report) {
   json["global_batch"] = query.plan.global_batch;
   json["seq_len"] = query.plan.seq_len;
   json["precision"] = models::name(query.plan.precision);
-  json["deadline_s"] = query.deadline ? Json(seconds(*query.deadline)) : Json(nullptr);
+  json["deadline_s"] =
+      query.deadline_days ? Json(*query.deadline_days * seconds_per_day) : Json(nullptr);
   json["budget_usd"] = query.budget ? Json(query.budget->count()) : Json(nullptr);
   json["meets"] = report.answer.meeting() > 0;
   const std::string reason = reason_of(report.answer);

@@ -1,6 +1,8 @@
 #include "scenarios/search/purchase_ranking.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -11,29 +13,34 @@ namespace orrery::scenarios {
 namespace {
 
 /// Marks the Pareto front of days and cost: from the fastest on, each choice that is cheaper than
-/// all before it.
+/// all before it. Only among the best known prices: an indication displaces no offer.
 void mark_front(std::vector<PurchaseChoice>& choices) {
   std::vector<PurchaseChoice*> order;
-  for (PurchaseChoice& each : choices) order.push_back(&each);
+  int best = 2;
+  for (const PurchaseChoice& each : choices) best = std::min(best, each.price_rank());
+  for (PurchaseChoice& each : choices) {
+    if (each.cost && each.price_rank() == best) order.push_back(&each);
+  }
   std::ranges::stable_sort(order, [](const PurchaseChoice* a, const PurchaseChoice* b) {
-    return std::tie(a->days, a->cost) < std::tie(b->days, b->cost);
+    return std::tie(a->days, *a->cost) < std::tie(b->days, *b->cost);
   });
   const PurchaseChoice* cheapest = nullptr;
   for (PurchaseChoice* each : order) {
-    each->pareto = cheapest == nullptr || each->cost < cheapest->cost;
+    each->pareto = cheapest == nullptr || *each->cost < *cheapest->cost;
     if (each->pareto) cheapest = each;
   }
 }
 
 void put_in_order(const PurchaseQuery& query, std::vector<PurchaseChoice>& choices) {
-  const bool fastest_first = query.budget && !query.deadline;
+  const bool fastest_first = query.budget && !query.deadline_days;
   const auto rank = [&](const PurchaseChoice& each) {
-    const double days = each.days, cost = each.cost.count();
+    const double days = each.days, cost = each.cost.value_or(Money{}).count();
+    const int price = each.price_rank();
     if (!each.meets) {
-      return std::tuple{1, each.tight(), excess_of(query, days, each.cost), 0.0};
+      return std::tuple{1, price, each.tight(), excess_of(query, days, each.cost), 0.0};
     }
-    return fastest_first ? std::tuple{0, each.tight(), days, cost}
-                         : std::tuple{0, each.tight(), cost, days};
+    return fastest_first ? std::tuple{0, price, each.tight(), days, cost}
+                         : std::tuple{0, price, each.tight(), cost, days};
   };
   std::ranges::stable_sort(choices, {}, rank);
 }
@@ -46,7 +53,7 @@ void merge_equals(std::vector<PurchaseChoice>& choices) {
       return other.nodes == each.nodes && other.days == each.days && other.cost == each.cost;
     });
     if (same != different.end()) {
-      same->also.push_back(each.rental.node);
+      same->also.push_back(each.node);
     } else {
       different.push_back(std::move(each));
     }
@@ -56,13 +63,12 @@ void merge_equals(std::vector<PurchaseChoice>& choices) {
 
 }  // namespace
 
-double excess_of(const PurchaseQuery& query, double days, Money cost) {
+double excess_of(const PurchaseQuery& query, double days, std::optional<Money> cost) {
   double excess = 0;
-  if (query.deadline) {
-    excess = std::max(excess, days * seconds_per_day / seconds(*query.deadline));
-  }
-  if (query.budget) excess = std::max(excess, ratio(cost, *query.budget));
-  return excess;
+  if (query.deadline_days) excess = days / *query.deadline_days;
+  if (!query.budget) return excess;
+  if (!cost) return std::numeric_limits<double>::infinity();
+  return std::max(excess, ratio(*cost, *query.budget));
 }
 
 void rank_choices(const PurchaseQuery& query, std::vector<PurchaseChoice>& choices) {

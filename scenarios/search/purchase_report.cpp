@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <map>
 
-#include "hardware/catalogue.hpp"
+#include "hardware/entries.hpp"
 #include "models/plan/fields.hpp"
 #include "scenarios/plan_words.hpp"
+#include "scenarios/price_words.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
 #include "scenarios/search/comparison.hpp"
@@ -23,13 +24,17 @@ std::string days_of(double days) {
 
 /// "dgx-b200, hgx-b200 x 16".
 std::string name_of(const PurchaseChoice& choice) {
-  std::string names = choice.rental.node;
+  std::string names = choice.node;
   for (const std::string& each : choice.also) names += ", " + each;
   return fmt::format("{} x {}", names, choice.nodes);
 }
 
+std::string dollars_of(const PurchaseChoice& choice) {
+  return choice.cost ? format(*choice.cost) : "no price known";
+}
+
 std::string words_of(const PurchaseChoice& choice) {
-  return fmt::format("{}: {} days, {}", name_of(choice), days_of(choice.days), format(choice.cost));
+  return fmt::format("{}: {} days, {}", name_of(choice), days_of(choice.days), dollars_of(choice));
 }
 
 }  // namespace
@@ -43,7 +48,9 @@ std::string reason_of(const PurchaseAnswer& answer) {
   if (answer.choices.empty()) return "no cluster can train this model with this batch";
   const auto& all = answer.choices;
   const auto fastest = std::ranges::min_element(all, {}, &PurchaseChoice::days);
-  const auto cheapest = std::ranges::min_element(all, {}, &PurchaseChoice::cost);
+  const auto cheapest = std::ranges::min_element(all, {}, [](const PurchaseChoice& each) {
+    return std::pair{each.price_rank(), each.cost.value_or(Money{})};
+  });
   return fmt::format("no cluster meets deadline and budget; closest: {}; fastest: {}; cheapest: {}",
                      words_of(all.front()), words_of(*fastest), words_of(*cheapest));
 }
@@ -52,8 +59,12 @@ std::vector<std::string> purchase_assumptions() {
   return {
       "rented on demand at list prices; owning, reservations and spot are left out",
       "the price of a cluster is the lowest on-demand price of the latest year among the offers "
-      "that rent as many of its nodes together, as in orrery simulate; prices marked unconfirmed "
-      "have no source",
+      "that rent as many of its nodes together, as in orrery simulate; if none does, that of the "
+      "largest piece that is rented, marked ~ as an indication and ranked after the others; prices "
+      "marked unconfirmed have no source",
+      fmt::format("prices older than {} months are marked OLD; their age is counted to the newest "
+                  "dated price of the catalogue, {}",
+                  hardware::outdated_after_months, hardware::newest_offer_month()),
       "without failures, restarts, checkpoints and waiting for capacity",
       fmt::format("cluster sizes are powers of two of nodes, up to {} GPUs", most_gpus_rented),
       "plans of a reduced list: micro-batches and virtual stages 1, 2 and 4; sequence parallelism "
@@ -65,7 +76,7 @@ namespace {
 
 std::string limits(const PurchaseQuery& query) {
   std::string text;
-  if (query.deadline) text += fmt::format(" · within {}", format(*query.deadline));
+  if (query.deadline_days) text += fmt::format(" · within {:.4g} days", *query.deadline_days);
   if (query.budget) text += fmt::format(" · for at most {}", format(*query.budget));
   return text;
 }
@@ -89,10 +100,12 @@ TextTable empty_table() {
 void add_row(TextTable& table, const PurchaseChoice& each, const std::string& number) {
   const std::string gpus = each.idle() > 0 ? fmt::format("{} ({} idle)", each.gpus, each.idle())
                                            : fmt::format("{}", each.gpus);
-  table.add({number, name_of(each), gpus, days_of(each.days), format(each.cost),
-             fmt::format("{:.2f}", each.rental.price.count()), percent(each.plan.estimate.mfu),
-             format(each.plan.estimate.memory), std::string{models::name(each.plan.estimate.fit)},
-             each.pareto ? "◆" : ""});
+  const std::string mark = each.price_rank() == 1 ? "~" : "";
+  table.add({number, name_of(each), gpus, days_of(each.days),
+             each.cost ? mark + format(*each.cost) : "-",
+             each.price ? mark + fmt::format("{:.2f}", each.price->per_gpu_hour.count()) : "-",
+             percent(each.plan.estimate.mfu), format(each.plan.estimate.memory),
+             std::string{models::name(each.plan.estimate.fit)}, each.pareto ? "◆" : ""});
 }
 
 /// How many choices are shown: those that meet the limits, or else the closest ones.
@@ -104,13 +117,13 @@ std::size_t rows_of(const PurchaseReport& report) {
 std::string ranking(const PurchaseReport& report, const ReportOptions& options) {
   const std::vector<PurchaseChoice>& choices = report.answer.choices;
   const std::int64_t meeting = report.answer.meeting();
-  const bool limited = report.query.deadline || report.query.budget;
+  const bool limited = report.query.deadline_days || report.query.budget;
   std::string text =
       heading(!limited       ? fmt::format("{} clusters, cheapest first", choices.size())
               : meeting == 0 ? "No cluster meets the limits; these come closest"
                              : fmt::format("{} of {} clusters meet the limits, {} first", meeting,
                                            choices.size() + report.answer.impossible.size(),
-                                           report.query.deadline ? "cheapest" : "fastest"),
+                                           report.query.deadline_days ? "cheapest" : "fastest"),
               options);
   TextTable table = empty_table();
   for (std::size_t i = 0; i < rows_of(report); ++i) {
@@ -162,24 +175,39 @@ std::string plans(const PurchaseReport& report, const ReportOptions& options) {
     const PurchaseChoice& each = report.answer.choices[i];
     text += fmt::format("  {:>3}  {}{}\n", i + 1, models::title_of(each.plan.placed.plan),
                         idle_words(each));
-    text += fmt::format("       {}\n",
-                        toned(fmt::format("{}: {}", format(each.rental.price), each.rental.source),
-                              Tone::faint, options.colour));
+    const std::string price = each.price ? fmt::format("{}: {}", format(each.price->per_gpu_hour),
+                                                       source_words(*each.price))
+                                         : no_price_words(each.node);
+    text += paragraph(toned(price, Tone::faint, options.colour), 7, options);
   }
   return text;
+}
+
+const SoughtNode& sought(const PurchaseReport& report, const PurchaseChoice& choice) {
+  return *std::ranges::find(report.query.nodes, choice.node, &SoughtNode::name);
+}
+
+/// The value of --cluster for a choice: a name, or of a file an object.
+std::string cluster_flag(const PurchaseReport& report, const PurchaseChoice& choice) {
+  const SoughtNode& node = sought(report, choice);
+  if (node.cluster == Json{{"node", choice.node}} &&
+      hardware::find_entry(hardware::EntryKind::node, choice.node)) {
+    return fmt::format("'{} x {}'", choice.node, choice.nodes);
+  }
+  return fmt::format("'{}'", node.stated(choice.nodes).dump());
 }
 
 /// The command line for the best choice; for a node used in part it simulates, because `orrery
 /// plan` would use all GPUs.
 std::string simulate_line(const PurchaseReport& report, const PurchaseChoice& best,
                           const ReportOptions& options) {
-  const hardware::NodeType node = hardware::named_cluster(best.rental.node).node;
+  const hardware::NodeType node = sought(report, best).of_nodes(best.nodes).node;
   const std::int64_t used = best.plan.placed.plan.gpus() / best.nodes;
   return heading("The best one in detail", options) +
          fmt::format(
-             "  orrery simulate --model {} --cluster '{} x {}' --set /cluster/node/gpus={} --set "
+             "  orrery simulate --model {} --cluster {} --set /cluster/node/gpus={} --set "
              "/cluster/node/nics={} --plan {}{}\n",
-             report.model, best.rental.node, best.nodes, used, node.nics * used / node.gpus,
+             report.model, cluster_flag(report, best), used, node.nics * used / node.gpus,
              models::to_text(best.plan.placed.plan),
              report.software.empty() ? "" : " --software " + report.software);
 }
@@ -189,9 +217,9 @@ std::string next(const PurchaseReport& report, const ReportOptions& options) {
   if (best.idle() > 0) return simulate_line(report, best, options);
   return heading("All plans for the first choice", options) +
          fmt::format(
-             "  orrery plan --model {} --cluster '{} x {}' --global-batch {} --seq-len {}"
+             "  orrery plan --model {} --cluster {} --global-batch {} --seq-len {}"
              " --precision {}{}\n",
-             report.model, best.rental.node, best.nodes, report.query.plan.global_batch,
+             report.model, cluster_flag(report, best), report.query.plan.global_batch,
              report.query.plan.seq_len, models::name(report.query.plan.precision),
              report.software.empty() ? "" : " --software " + report.software);
 }
@@ -201,7 +229,7 @@ std::string impossible(const PurchaseReport& report, const ReportOptions& option
   std::map<std::string, const Impossible*> nodes;
   for (const Impossible& each : report.answer.impossible) nodes[each.node] = &each;
   for (const PurchaseChoice& each : report.answer.choices) {
-    nodes.erase(each.rental.node);
+    nodes.erase(each.node);
     for (const std::string& other : each.also) nodes.erase(other);
   }
   if (report.answer.impossible.empty()) return {};

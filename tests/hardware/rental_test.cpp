@@ -93,3 +93,39 @@ TEST_CASE("Another number of nodes has the price of as many, unless the price wa
   drop_listed_price(json);
   CHECK(json["price_per_gpu_hour"] == "$1/h");
 }
+
+TEST_CASE("The age of a price is counted to the newest dated price of the catalogue") {
+  // The newest is of 2026-10; "2025-2026" may be of its last month.
+  CHECK(newest_offer_month() == "2026-10");
+  CHECK(months_before_newest("2026-10-06") == 0);
+  CHECK(months_before_newest("2025-10") == 12);
+  CHECK(months_before_newest("2025-09") == 13);
+  CHECK(months_before_newest("2025-03-03") == 19);
+  CHECK(months_before_newest("2025-2026") == 0);
+  CHECK(months_before_newest("2024-2025") == 10);
+  CHECK(!months_before_newest("undated"));
+  for (const Offer& each : offers()) {
+    INFO(each.name);
+    CHECK(months_before_newest(each.date));
+  }
+}
+
+TEST_CASE("A price says whose it is, of which date, and what it is a price of") {
+  const auto rack = price_of(named_cluster("gb200-nvl72 x 8"));
+  REQUIRE(rack);
+  CHECK(rack->indicative());
+  CHECK(rack->listed->why_indicative == "rented one GPU or superchip at a time");
+  CHECK(rack->listed->date == "2026-03-17");
+  CHECK(!rack->outdated());
+  const auto ampere = price_of(named_cluster("dgx-a100-80gb"));
+  REQUIRE(ampere);
+  CHECK(!ampere->indicative());  // one node, as it is rented
+  CHECK(ampere->outdated());     // of 2025-03
+  CHECK(price_of(named_cluster("dgx-a100-80gb x 2"))->indicative());
+  CHECK(!price_of(named_cluster("mi300x-8x")));
+  Cluster own = named_cluster("dgx-a100-80gb x 2");
+  own.price_per_gpu_hour = Price{1};
+  own.price_source = "given";
+  CHECK(!price_of(own)->listed);
+  CHECK(!price_of(own)->outdated());
+}

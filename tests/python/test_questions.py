@@ -62,7 +62,7 @@ def test_a_search_reports_its_progress_to_the_caller():
 def test_a_wrong_argument_is_named():
     with pytest.raises(orr.InputError, match="^objective: expected time, cost or energy, found"):
         orr.plan(**PLAN, objective="speed", progress=False)
-    with pytest.raises(orr.InputError, match="^nodes: no rental price for 'x'; known: "):
+    with pytest.raises(orr.InputError, match="^nodes: unknown node 'x'; known: "):
         orr.buy(model="llama3.1-8b", tokens="10B", nodes="x", progress=False)
     with pytest.raises(orr.InputError, match="^cluster: "):
         orr.plan(**{**PLAN, "cluster": "dgx-h1000 x 1"}, progress=False)

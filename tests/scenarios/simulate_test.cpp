@@ -18,13 +18,51 @@ Json simulated(const std::string& arguments) {
 
 }  // namespace
 
+TEST_CASE("The JSON of a simulation has days, GPU-hours and dollars of the tokens asked for") {
+  const Json json = parsed(orrery("simulate llama3-70b-64-h100 --tokens 1T --json").out);
+  CHECK(json["tokens"] == 1e12);
+  // 10^12 tokens, step by step, on 64 GPUs.
+  const double hours = 1e12 / json["tokens_per_s"].get<double>() / 3600;
+  CHECK(json["days"].get<double>() == Approx(hours / 24));
+  CHECK(json["gpu_hours"].get<double>() == Approx(hours * 64));
+  CHECK(json["cost_usd"].get<double>() ==
+        Approx(hours * 64 * json["price"]["usd_per_gpu_hour"].get<double>()));
+  // The scenario's own tokens do the same.
+  const Json own = parsed(orrery("simulate llama3-70b-64-h100 --set /tokens=1T --json").out);
+  CHECK(own["cost_usd"] == json["cost_usd"]);
+  const Json without = parsed(orrery("simulate llama3-70b-64-h100 --json").out);
+  for (const char* key : {"tokens", "days", "gpu_hours", "cost_usd"}) {
+    INFO(key);
+    CHECK(without.at(key).is_null());
+  }
+}
+
 TEST_CASE("The JSON of a simulation has every member promised") {
   const Json json = simulated("gpt3-175b-1024-a100");
-  for (const char* key :
-       {"step_time_s", "tokens_per_s", "tokens_per_s_per_gpu", "model_tflops_per_gpu", "mfu", "hfu",
-        "peak_memory_bytes", "memory", "fits", "breakdown", "busy", "bubble_fraction", "bottleneck",
-        "cost_usd_per_step", "energy_j_per_step", "uncertainty", "assumptions", "ranks",
-        "ranks_simulated"}) {
+  for (const char* key : {"step_time_s",
+                          "tokens_per_s",
+                          "tokens_per_s_per_gpu",
+                          "model_tflops_per_gpu",
+                          "mfu",
+                          "hfu",
+                          "peak_memory_bytes",
+                          "memory",
+                          "fits",
+                          "breakdown",
+                          "busy",
+                          "bubble_fraction",
+                          "bottleneck",
+                          "cost_usd_per_step",
+                          "price",
+                          "tokens",
+                          "days",
+                          "gpu_hours",
+                          "cost_usd",
+                          "energy_j_per_step",
+                          "uncertainty",
+                          "assumptions",
+                          "ranks",
+                          "ranks_simulated"}) {
     INFO(key);
     CHECK(json.contains(key));
   }

@@ -1,3 +1,6 @@
+#include <set>
+
+#include "scenarios/limits.hpp"
 #include "tests/scenarios/command.hpp"
 
 namespace orrery::scenarios {
@@ -28,8 +31,8 @@ TEST_CASE("orrery buy prints one JSON document with clusters, days and dollars")
                           "cost_usd",
                           "meets",
                           "pareto",
-                          "price_usd_per_gpu_hour",
-                          "price_source",
+                          "price",
+                          "gpu_hours",
                           "plan",
                           "flag",
                           "step_time_s",
@@ -45,7 +48,7 @@ TEST_CASE("orrery buy prints one JSON document with clusters, days and dollars")
   for (const Json& each : json["choices"]) {
     CHECK(each["cost_usd"].get<double>() ==
           Approx(each["days"].get<double>() * 24 * each["gpus"].get<double>() *
-                 each["price_usd_per_gpu_hour"].get<double>()));
+                 each["price"]["usd_per_gpu_hour"].get<double>()));
   }
   // 128 nodes and more: 64 sequences are too few for as many GPUs of 12 layers.
   CHECK(!json["impossible"].empty());
@@ -88,11 +91,11 @@ TEST_CASE("What orrery buy cannot use is reported in one line") {
         "--tokens: expected a number of tokens above 0, at most 1e18, such as \"300B\", found "
         "'many'");
   CHECK(refused_line("buy --model gpt2 --tokens 1B --deadline soon") ==
-        "--deadline: expected a time such as \"3.5 us\", found 'soon'");
-  CHECK(refused_line("buy --model gpt2 --tokens 1B --budget 5M") ==
-        "--budget: expected an amount such as \"$3\", found '5M'");
+        "--deadline: expected days or a time such as \"60\", \"60d\" or \"8w\", found 'soon'");
+  CHECK(refused_line("buy --model gpt2 --tokens 1B --budget much") ==
+        "--budget: expected an amount such as \"5M\", \"$5M\" or \"$5,000,000\", found 'much'");
   const std::string nodes = refused_line("buy --model gpt2 --tokens 1B --nodes abacus");
-  const std::string start = "--nodes: no rental price for 'abacus'; known: ";
+  const std::string start = "--nodes: unknown node 'abacus'; known: ";
   CHECK(nodes.substr(0, start.size()) == start);
 }
 
@@ -128,7 +131,8 @@ TEST_CASE("orrery buy says what its plans took from recipes, and on which nodes"
 }
 
 TEST_CASE("orrery simulate and orrery buy price the same cluster alike") {
-  for (const char* cluster : {"hgx-h100 x 1", "hgx-h100 x 2", "dgx-h200 x 4"}) {
+  for (const char* cluster :
+       {"hgx-h100 x 1", "hgx-h100 x 2", "dgx-h200 x 4", "dgx-a100-80gb x 2", "mi300x-8x x 2"}) {
     INFO(cluster);
     const std::string node{cluster, std::string{cluster}.find(' ')};
     const Json bought = parsed(
@@ -141,8 +145,8 @@ TEST_CASE("orrery simulate and orrery buy price the same cluster alike") {
           parsed(orrery(std::string{"simulate --model gpt2 --cluster '"} + cluster + "' --plan " +
                         each["flag"].get<std::string>() + " --json")
                      .out);
-      CHECK(simulated["price_usd_per_gpu_hour"] == each["price_usd_per_gpu_hour"]);
-      CHECK(simulated["price_source"] == each["price_source"]);
+      CHECK(simulated["price"] == each["price"]);
+      CHECK(simulated["cost_usd_per_step"].is_null() == each["cost_usd"].is_null());
       CHECK(simulated["step_time_s"] == each["step_time_s"]);
     }
     CHECK(found);
@@ -151,6 +155,71 @@ TEST_CASE("orrery simulate and orrery buy price the same cluster alike") {
   const Json one = parsed(
       orrery("simulate --model gpt2 --cluster 'hgx-h100 x 2' --set /cluster/nodes=1 --json").out);
   CHECK(one["price_usd_per_gpu_hour"] == 3.2);
+}
+
+TEST_CASE("orrery buy takes files of nodes and clusters at their own price") {
+  const Scratch scratch;
+  const std::string node = scratch.write(
+      "own.json", R"({"like": "dgx-h100", "name": "own", "price_per_gpu_hour": "$2/h"})");
+  const std::string cluster =
+      scratch.write("ours.json", R"({"node": "mi300x-8x", "nodes": 4, "price_per_gpu_hour": "$3/h",
+                       "sources": {"/price_per_gpu_hour": "our contract"}})");
+  const Json json =
+      parsed(orrery("buy --model gpt2 --tokens 10B --global-batch 64 --json --nodes " + node + "," +
+                    cluster)
+                 .out);
+  std::set<int> sizes;
+  for (const Json& each : json["choices"]) {
+    const bool own = each["node"] == node;
+    CHECK(each["price"]["usd_per_gpu_hour"] == (own ? 2 : 3));
+    CHECK(each["price"]["source"] == (own ? "given" : "our contract"));
+    CHECK(each["price"]["provider"].is_null());
+    CHECK(each["price"]["indicative"].is_null());
+    if (!own) sizes.insert(each["nodes"].get<int>());
+  }
+  CHECK(sizes.size() > 2);  // its number of nodes is varied
+  // The line for the best choice is one that works.
+  const Ran text = orrery("buy --model gpt2 --tokens 10B --global-batch 64 --nodes " + node);
+  const std::size_t line = text.out.find("orrery plan ");
+  REQUIRE(line != std::string::npos);
+  const std::string next = text.out.substr(line + 7, text.out.find('\n', line) - line - 7);
+  CHECK(orrery(next + " --network static").exit_code == 0);
+}
+
+TEST_CASE("Deadlines are days, and budgets dollars, as people write them") {
+  for (const auto& [text, days] :
+       std::initializer_list<std::pair<const char*, double>>{{"60", 60},
+                                                             {"60d", 60},
+                                                             {"8w", 56},
+                                                             {"1.5 weeks", 10.5},
+                                                             {"400 d", 400},
+                                                             {"36h", 1.5}}) {
+    INFO(text);
+    CHECK(parse_days(text).value() == Approx(days));
+  }
+  for (const char* text : {"", "d", "-3", "0", "3 x", "inf", "nan", "1e999"})
+    CHECK(!parse_days(text));
+  for (const char* text : {"5M", "$5M", "5000000", "$5,000,000", "5,000k", " $ 0.005B"}) {
+    INFO(text);
+    CHECK(parse_dollars(text).value().count() == Approx(5e6));
+  }
+  for (const char* text :
+       {"", "$", "5,00", ",500", "5000,000", "5,0000", "0", "-5M", "5X", "$$5"}) {
+    INFO(text);
+    CHECK(!parse_dollars(text));
+  }
+}
+
+TEST_CASE("An old price is marked, in text and in JSON") {
+  const std::string asked =
+      "simulate --model gpt2 --cluster dgx-a100-80gb --plan zero=1,global_batch=64 ";
+  const Json price = parsed(orrery(asked + "--json").out)["price"];
+  CHECK(price["outdated"] == true);
+  CHECK(price["date"] == "2025-03-03");
+  CHECK(orrery(asked).out.find("OLD: listed 2025-03-03") != std::string::npos);
+  const Json newer = parsed(
+      orrery("simulate --model gpt2 --cluster dgx-h100 --plan zero=1,global_batch=64 --json").out);
+  CHECK(newer["price"]["outdated"] == false);
 }
 
 }  // namespace orrery::scenarios

@@ -12,6 +12,10 @@ namespace orrery::scenarios {
 
 namespace {
 
+SoughtNode at_price(const std::string& node, const std::string& price) {
+  return {node, {{"node", node}, {"price_per_gpu_hour", price}}};
+}
+
 /// GPT-2 on ten billion tokens, on two node types at prices of our own.
 PurchaseQuery small_purchase_query() {
   const PlanQuery plan = plan_query("gpt2", "dgx-h100", 1, 1024);
@@ -21,14 +25,14 @@ PurchaseQuery small_purchase_query() {
   query.tokens = 1e10;
   query.plan.global_batch = 64;
   query.plan.seq_len = 1024;
-  query.rentals = {{"dgx-h100", Price{4}, "a list of 2026"}, {"dgx-a100-80gb", Price{1}, "2025"}};
+  query.nodes = {at_price("dgx-h100", "$4/h"), at_price("dgx-a100-80gb", "$1/h")};
   return query;
 }
 
 const PurchaseChoice& choice_of(const PurchaseAnswer& answer, const std::string& node, int nodes) {
   const auto found = std::find_if(
       answer.choices.begin(), answer.choices.end(),
-      [&](const PurchaseChoice& each) { return each.rental.node == node && each.nodes == nodes; });
+      [&](const PurchaseChoice& each) { return each.node == node && each.nodes == nodes; });
   REQUIRE(found != answer.choices.end());
   return *found;
 }
@@ -36,11 +40,11 @@ const PurchaseChoice& choice_of(const PurchaseAnswer& answer, const std::string&
 }  // namespace
 
 TEST_CASE("Sizes double from one node as long as the GPUs are no more than are rented") {
-  const std::vector<int> sizes = sizes_of(hardware::named_cluster("dgx-h100"));
+  const std::vector<int> sizes = sizes_of(hardware::named_cluster("dgx-h100").node);
   CHECK(sizes.front() == 1);
   CHECK(sizes.back() == 1024);  // x 8 = 8192
   CHECK(sizes.size() == 11);
-  CHECK(sizes_of(hardware::named_cluster("gb200-nvl72")).back() == 64);  // 128 would be 9216
+  CHECK(sizes_of(hardware::named_cluster("gb200-nvl72").node).back() == 64);  // 128 would be 9216
 }
 
 TEST_CASE("Days and dollars follow from the rate of the best plan and the price") {
@@ -52,7 +56,7 @@ TEST_CASE("Days and dollars follow from the rate of the best plan and the price"
   // 10^10 tokens at 64 x 1024 a step.
   const double days = 1e10 / (64 * 1024) * seconds(one.plan.estimate.step) / 86400;
   CHECK(one.days == Approx(days).epsilon(1e-12));
-  CHECK(one.cost.count() == Approx(days * 24 * 16 * 4.0).epsilon(1e-12));
+  CHECK(one.cost->count() == Approx(days * 24 * 16 * 4.0).epsilon(1e-12));
   CHECK(one.gpus == 16);
   CHECK(one.meets);
 }
@@ -66,7 +70,7 @@ TEST_CASE("A choice is on the front when no other is at least as fast and as che
           return other.days <= each.days && other.cost <= each.cost &&
                  (other.days < each.days || other.cost < each.cost);
         });
-    INFO(each.rental.node << " x " << each.nodes);
+    INFO(each.node << " x " << each.nodes);
     CHECK(each.pareto != beaten);
   }
 }
@@ -93,7 +97,7 @@ TEST_CASE("A deadline keeps what is in time, the cheapest first") {
   PurchaseQuery query = small_purchase_query();
   const PurchaseAnswer free = search_purchases(query, {2, {}});
   const double days = choice_of(free, "dgx-h100", 1).days;
-  query.deadline = from_seconds(days * 86400 * 1.0001);
+  query.deadline_days = days * 1.0001;
   const PurchaseAnswer limited = search_purchases(query, {2, {}});
   REQUIRE(limited.meeting() > 1);
   for (std::size_t i = 0; i < static_cast<std::size_t>(limited.meeting()); ++i) {
@@ -104,7 +108,8 @@ TEST_CASE("A deadline keeps what is in time, the cheapest first") {
 
 TEST_CASE("Where nothing meets the limits, even what the GPUs' peak rules out is looked at") {
   PurchaseQuery query = small_purchase_query();
-  query.deadline = 1_s;  // 10^10 tokens x 0.8 GFLOP over 8192 H100 are 1 s, and no step is ideal
+  query.deadline_days =
+      1.0 / 86400;  // 10^10 tokens x 0.8 GFLOP over 8192 H100 are 1 s, and no step is ideal
   const PurchaseAnswer answer = search_purchases(query, {2, {}});
   CHECK(answer.meeting() == 0);
   REQUIRE(!answer.choices.empty());
@@ -120,9 +125,9 @@ TEST_CASE("A cluster that its GPUs' peak rules out is named with the reason") {
   const double flops = 3 * models::forward_flops_per_token(query.plan.model, 1024) * 1e10;
   const auto peak = hardware::named_gpu("h100-sxm-80gb").peak(hardware::DType::bf16);
   const double ideal = flops / (8 * peak->count());
-  query.deadline = from_seconds(ideal * 0.99);
+  query.deadline_days = ideal * 0.99 / 86400;
   query.plan.global_batch = 1024;
-  query.rentals.pop_back();
+  query.nodes.pop_back();
   const PurchaseAnswer answer = search_purchases(query, {2, {}});
   REQUIRE(answer.meeting() > 0);
   REQUIRE(!answer.impossible.empty());
@@ -133,7 +138,7 @@ TEST_CASE("A cluster that its GPUs' peak rules out is named with the reason") {
 
 TEST_CASE("Node types that differ in nothing that counts are one choice") {
   PurchaseQuery query = small_purchase_query();
-  query.rentals = {{"dgx-h100", Price{4}, "one"}, {"dgx-h100", Price{4}, "another"}};
+  query.nodes = {at_price("dgx-h100", "$4/h"), at_price("dgx-h100", "$4/h")};
   const PurchaseAnswer answer = search_purchases(query, {2, {}});
   for (const PurchaseChoice& each : answer.choices)
     CHECK(each.also == std::vector<std::string>{"dgx-h100"});
@@ -141,7 +146,7 @@ TEST_CASE("Node types that differ in nothing that counts are one choice") {
 
 TEST_CASE("What a GPU does not support is a reason") {
   PurchaseQuery query = small_purchase_query();
-  query.rentals = {{"dgx-1-v100", Price{1}, "2025"}};
+  query.nodes = {at_price("dgx-1-v100", "$1/h")};
   const PurchaseAnswer answer = search_purchases(query, {1, {}});
   CHECK(answer.choices.empty());
   for (const Impossible& each : answer.impossible) {
@@ -159,39 +164,65 @@ TEST_CASE("The survey is the same for any number of threads") {
   CHECK(answered_by(1) == answered_by(3));
 }
 
-TEST_CASE("Nodes that are rented one by one are no cluster, and the reason is named") {
+TEST_CASE("Nodes that are rented one by one are no cluster unless they are asked for") {
   PurchaseQuery query = small_purchase_query();
-  query.rentals = {
-      {.node = "dgx-h100", .price = Price{4}, .source = "a list", .most_nodes = 1},
-      {.node = "dgx-a100-80gb", .price = Price{1}, .source = "one", .most_nodes = 1},
-      {.node = "dgx-a100-80gb", .price = Price{2}, .source = "many", .least_nodes = 2}};
+  query.nodes = {{"dgx-a100-80gb", {{"node", "dgx-a100-80gb"}}, false}};
+  const PurchaseAnswer offered = search_purchases(query, {2, {}});
+  for (const PurchaseChoice& each : offered.choices) CHECK(each.nodes == 1);
+  REQUIRE(!offered.impossible.empty());
+  const Impossible& refused = offered.impossible.front();
+  CHECK(refused.nodes == 2);
+  CHECK(refused.reason.starts_with("rented one node at a time: RunPod on demand, 2025-03-03, "));
+  CHECK(!refused.rented);
+
+  query.nodes.front().every_size = true;
+  const PurchaseAnswer asked = search_purchases(query, {2, {}});
+  CHECK(choice_of(asked, "dgx-a100-80gb", 1).price_rank() == 0);
+  const PurchaseChoice& two = choice_of(asked, "dgx-a100-80gb", 2);
+  CHECK(two.price_rank() == 1);
+  CHECK(two.cost->count() == Approx(two.days * 24 * 16 * 1.89).epsilon(1e-12));
+}
+
+TEST_CASE("What has no price has days, and comes after what has one") {
+  PurchaseQuery query = small_purchase_query();
+  query.nodes = {{"mi300x-8x", {{"node", "mi300x-8x"}}},
+                 {"gb200-nvl72", {{"node", "gb200-nvl72"}}},
+                 at_price("dgx-h100", "$40/h")};
   const PurchaseAnswer answer = search_purchases(query, {2, {}});
-  CHECK(choice_of(answer, "dgx-a100-80gb", 1).rental.source == "one");
-  CHECK(choice_of(answer, "dgx-a100-80gb", 2).rental.source == "many");
-  CHECK(choice_of(answer, "dgx-h100", 1).rental.price == Price{4});
-  for (const PurchaseChoice& each : answer.choices)
-    CHECK((each.rental.node != "dgx-h100" || each.nodes == 1));
-  const auto refused =
-      std::find_if(answer.impossible.begin(), answer.impossible.end(),
-                   [](const auto& each) { return each.node == "dgx-h100" && each.nodes == 2; });
-  REQUIRE(refused != answer.impossible.end());
-  CHECK(refused->reason == "rented one node at a time: a list ($4/h)");
-  CHECK(!refused->rented);
-  query.rentals = {{.node = "gb200-nvl72", .source = "a superchip", .most_nodes = 0}};
-  const PurchaseAnswer nothing = search_purchases(query, {1, {}});
-  CHECK(reason_of(nothing) == "the catalogue has no rental offer for such clusters");
+  int last = 0;
+  for (const PurchaseChoice& each : answer.choices) {
+    CHECK(each.meets);
+    CHECK(each.days > 0);
+    CHECK(each.price_rank() == (each.node == "dgx-h100" ? 0 : each.node == "gb200-nvl72" ? 1 : 2));
+    CHECK(each.price_rank() >= last);
+    last = each.price_rank();
+    CHECK((!each.pareto || each.price_rank() == 0));
+    CHECK(each.cost.has_value() == (each.node != "mi300x-8x"));
+  }
+  CHECK(last == 2);
+  const Json json = to_json(PurchaseReport{query, answer, {}, "gpt2", "", 10});
+  const Json& unpriced = json["choices"].back();
+  CHECK(unpriced["cost_usd"].is_null());
+  CHECK(unpriced["price"].is_null());
+  CHECK(unpriced["why_no_price"].get<std::string>().starts_with(
+      "no rental offer of the catalogue names mi300x-8x; state price_per_gpu_hour"));
+
+  query.budget = Money{1e9};  // a cost that is not known meets no budget
+  for (const PurchaseChoice& each : search_purchases(query, {2, {}}).choices) {
+    CHECK(each.meets == (each.node != "mi300x-8x"));
+  }
 }
 
 TEST_CASE("GPUs that a batch cannot be shared out over are idle, and paid for") {
   // 72 GPUs: 9 divides neither 64 sequences nor 12 layers nor 12 heads, so 64 work.
   PurchaseQuery query = small_purchase_query();
-  query.rentals = {{.node = "gb200-nvl72", .price = Price{5}, .source = "a list"}};
+  query.nodes = {at_price("gb200-nvl72", "$5/h")};
   const PurchaseAnswer answer = search_purchases(query, {2, {}});
   const PurchaseChoice& one = choice_of(answer, "gb200-nvl72", 1);
   CHECK(one.gpus == 72);
   CHECK(one.plan.placed.plan.gpus() == 64);
   CHECK(one.idle() == 8);
-  CHECK(one.cost.count() == Approx(one.days * 24 * 72 * 5.0).epsilon(1e-12));
+  CHECK(one.cost->count() == Approx(one.days * 24 * 72 * 5.0).epsilon(1e-12));
   const Json json = to_json(PurchaseReport{query, answer, {}, "gpt2", "", 10});
   CHECK(json["choices"][0]["idle_gpus"].get<int>() % 8 == 0);
   CHECK(text_of(PurchaseReport{query, answer, {}, "gpt2", "", 10}, {}).find("8 of 72 GPUs idle") !=
