@@ -1,6 +1,7 @@
 #include "scenarios/result.hpp"
 
 #include "models/plan/derived.hpp"
+#include "models/prediction/power.hpp"
 #include "scenarios/plan_words.hpp"
 #include "scenarios/price_words.hpp"
 #include "scenarios/report/open_questions.hpp"
@@ -188,6 +189,9 @@ Json to_json(const models::Question& question, const models::Prediction& predict
   put_price(question.cluster, json);
   put_totals(question, prediction, tokens, json);
   json["energy_j_per_step"] = prediction.energy.count();
+  json["gpu_power_w"] =
+      models::gpu_power(question.cluster, question.plan.gpus(), prediction.energy, prediction.step)
+          .count();
   json["uncertainty"] = {{"p10", seconds(prediction.uncertainty.p10)},
                          {"p50", seconds(prediction.uncertainty.p50)},
                          {"p90", seconds(prediction.uncertainty.p90)}};

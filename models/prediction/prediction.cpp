@@ -16,6 +16,7 @@
 #include "models/prediction/fused_attention.hpp"
 #include "models/prediction/limits.hpp"
 #include "models/prediction/memory_report.hpp"
+#include "models/prediction/power.hpp"
 #include "models/prediction/stage_cut.hpp"
 #include "models/pricing/price.hpp"
 #include "sim/input/units.hpp"
@@ -186,9 +187,7 @@ void add_rates(const Question& question, Prediction& result) {
 void add_costs(const Question& question, Prediction& result) {
   const hardware::Cluster& cluster = question.cluster;
   const auto gpus = static_cast<double>(question.plan.gpus());
-  const double nodes = gpus / cluster.node.gpus;
-  const Power power = cluster.gpu().board_power * gpus + cluster.node.host_power * nodes;
-  result.energy = power * result.step;
+  result.energy = energy_of(result.priced, cluster, question.plan.gpus(), result.step);
   if (cluster.price_per_gpu_hour) {
     result.cost = (*cluster.price_per_gpu_hour * gpus) * result.step;
   }

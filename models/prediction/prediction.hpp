@@ -74,7 +74,7 @@ struct StepFigures {
   Time step{};
   double tokens_per_second = 0;
   double mfu = 0;             // over the dense peak of the GEMM precision
-  Energy energy{};            // all GPUs and hosts at their rated power
+  Energy energy{};            // of GPUs by what they do, and of hosts (power.hpp)
   std::optional<Money> cost;  // of the step, where the cluster has a price
 };
 

@@ -5,6 +5,7 @@
 #include "models/model/counts.hpp"
 #include "models/network/collectives/collective.hpp"
 #include "models/plan/fields.hpp"
+#include "models/prediction/power.hpp"
 #include "scenarios/plan_words.hpp"
 #include "scenarios/price_words.hpp"
 #include "scenarios/report/open_questions.hpp"
@@ -267,9 +268,11 @@ std::string summary(const ReportInputs& in) {
   if (const auto price = hardware::price_of(in.question.cluster)) {
     text += faint_lines(in, source_words(*price));
   }
-  text += line("Energy", format(p.energy),
-               fmt::format("a step, {} per GPU including its share of the host",
-                           format(Power{p.energy.count() / step / gpus})));
+  text +=
+      line("Energy", format(p.energy),
+           fmt::format("a step, {} per GPU, {} including its share of the host",
+                       format(models::gpu_power(in.question.cluster, p.ranks, p.energy, p.step)),
+                       format(Power{p.energy.count() / step / gpus})));
   return text + tokens_line(in);
 }
 

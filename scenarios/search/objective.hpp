@@ -14,8 +14,8 @@ namespace orrery::scenarios {
 struct Objective {
   std::string_view name;
   double (*measure)(const models::Estimate& estimate);
-  /// On a fixed set of nodes cost and energy scale with time; so these two also consider plans on a
-  /// part of the cluster.
+  /// On a fixed set of nodes cost scales with time, and energy nearly does: what GPUs draw while
+  /// they wait. So these two also consider plans on a part of the cluster.
   Extent extent = Extent::all_nodes;
   bool needs_price = false;
   /// Heading of the column that the plan table has besides step, MFU and memory.

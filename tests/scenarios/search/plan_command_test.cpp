@@ -273,4 +273,29 @@ TEST_CASE("What orrery plan cannot use is reported in one line") {
         "--global-batch is required (orrery --help lists the commands)");
 }
 
+TEST_CASE(
+    "The least energy is not the least cost: a GPU that waits costs as much, and draws less") {
+  const std::string asked =
+      "plan --model llama3-8b --cluster 'dgx-h100 x 4' --global-batch 64 --seq-len 4096 --json "
+      "--network static --top 60 --objective ";
+  const Json plans = parsed(orrery(asked + "energy").out)["plans"];
+  REQUIRE(plans.size() > 20);
+  double least = 1e300, most = 0, last = 0;
+  bool same_order = true;
+  double cost = 0;
+  for (const Json& each : plans) {
+    const double energy = each["energy_j_per_step"].get<double>();
+    const double dollars = each["cost_usd_per_step"].get<double>();
+    if (each["fit"] != "yes") continue;
+    CHECK(energy >= last);
+    last = energy;
+    same_order = same_order && dollars >= cost;
+    cost = dollars;
+    least = std::min(least, energy / dollars);
+    most = std::max(most, energy / dollars);
+  }
+  CHECK(most > 1.02 * least);
+  CHECK(!same_order);
+}
+
 }  // namespace orrery::scenarios
