@@ -19,7 +19,7 @@ namespace orrery::scenarios {
 namespace {
 
 /// One node type at one size.
-struct Site {
+struct SoughtCluster {
   const SoughtNode* node = nullptr;
   int nodes = 1;
 };
@@ -58,7 +58,7 @@ class Survey {
  public:
   explicit Survey(const PurchaseQuery& query) : query_{query} {}
 
-  Finding look(const Site& site, MissedLimits missed_limits) const {
+  Finding look(const SoughtCluster& site, MissedLimits missed_limits) const {
     PlanQuery asked = query_.plan;
     asked.breadth = Breadth::reduced;
     asked.cluster = site.node->of_nodes(site.nodes);
@@ -95,7 +95,8 @@ class Survey {
   }
 
   /// Searches one cluster and keeps its plan if it is better than the one found so far.
-  void take_best(const PlanQuery& asked, const Site& site, int paid, Finding& found) const {
+  void take_best(const PlanQuery& asked, const SoughtCluster& site, int paid,
+                 Finding& found) const {
     // One thread per search: the survey runs the searches of different clusters in parallel.
     PlanAnswer answer = search_plans(asked, objective_named("time"), {.threads = 1, .progress = {}},
                                      Wanted{.best = 1});
@@ -116,7 +117,7 @@ class Survey {
     found.choice = std::move(made);
   }
 
-  PurchaseChoice choice(const hardware::Cluster& cluster, const Site& site, int gpus,
+  PurchaseChoice choice(const hardware::Cluster& cluster, const SoughtCluster& site, int gpus,
                         Candidate plan) const {
     const double days = query_.tokens / plan.estimate.tokens_per_second / seconds_per_day;
     const std::optional<Money> cost = cost_of(cluster, gpus, days);
@@ -228,7 +229,7 @@ class SurveyRun {
  private:
   Survey survey_;
   const Workers& workers_;
-  std::vector<Site> sites_;
+  std::vector<SoughtCluster> sites_;
   std::vector<std::optional<Finding>> found_;
   std::vector<Impossible> not_rented_;
 };
