@@ -18,13 +18,18 @@ struct ContentionFlags {
   QuestionFlags question;
   std::optional<std::string> page;
   unsigned threads = 0;
-  models::LaunchPhases phases{.count = 32};
+  models::LaunchPhases phases = ContentionRequest{}.phases;
+  std::optional<std::string> delay;
   bool json = false;
 };
 
 int contention(const ContentionFlags& flags) {
-  const ContentionRequest request{
+  ContentionRequest request{
       .scenario = flags.question.request(), .threads = flags.threads, .phases = flags.phases};
+  if (flags.delay) {
+    const Document delay = Document::from(Json(*flags.delay), "--launch-delay");
+    request.phases.delay = delay.root().as<Time>();
+  }
   const InterruptGuard guard;
   const ContentionReport report = contend(request, watched_progress("cases"));
   if (flags.page) write_page(*flags.page, report);
@@ -49,6 +54,7 @@ void add_contention(CLI::App& application, int& exit_code) {
       .add_option("--phases", flags->phases.count,
                   "Samples with random launch delays, whose mean is shown (32)")
       ->check(CLI::Range(1, 4096));
+  command.add_option("--launch-delay", flags->delay, "Mean of these delays (1 ms)");
   command.add_option("--seed", flags->phases.seed, "Seed of these delays (1)");
   command.add_option("--threads", flags->threads, "Threads (all of the machine)")
       ->check(CLI::Range(1U, most_threads));

@@ -17,10 +17,15 @@
 
 namespace orrery::scenarios {
 
+/// Mean launch delay of the phases. Assumed, not measured: over the thousands of transfers of a
+/// step of seconds, replicas then drift apart by tens of milliseconds instead of sending in
+/// lockstep.
+inline constexpr Time contention_delay{1'000'000'000};
+
 struct ContentionRequest {
   ScenarioRequest scenario{};
   unsigned threads = 0;  // 0: as many as the machine has
-  models::LaunchPhases phases{.count = 32};
+  models::LaunchPhases phases{.count = 32, .delay = contention_delay};
 };
 
 /// One variant of the step, with its traffic simulated on links.
