@@ -82,17 +82,20 @@ int simulate_variants(const SimulateFlags& flags, const Scenario& base,
   return exit_answer_is_no;
 }
 
+/// The scenario with another mode of its network; phases that it asks for stay.
+Scenario in_mode(const Scenario& scenario, const std::string& mode) {
+  const auto network = scenario.json().find("network");
+  const bool object = network != scenario.json().end() && network->is_object();
+  return scenario.replace({{object ? "/network/mode" : "/network", mode}});
+}
+
 int simulate(const SimulateFlags& flags) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
   const TraceDetail detail = detail_of(flags);
   std::FILE* const answer = answer_stream(flags.trace, flags.json);
   auto [scenario, lists] = flags.question.load_with_lists();
-  if (flags.network) {
-    const bool object =
-        scenario.json().contains("network") && scenario.json()["network"].is_object();
-    scenario = scenario.replace({{object ? "/network/mode" : "/network", *flags.network}});
-  }
+  if (flags.network) scenario = in_mode(scenario, *flags.network);
   if (!lists.empty()) return simulate_variants(flags, scenario, lists);
   models::Question question = scenario.question();
   question.headroom = read_headroom_flag(flags.headroom);

@@ -42,11 +42,10 @@ std::string phases_line(const models::PhasesAnswer& phases) {
   const MeanAndSpread steps = mean_and_spread(phases.steps);
   const auto [least, most] = std::ranges::minmax(phases.steps);
   return fmt::format(
-      "  {} phases (seed {}, launches {} later on average): mean {}, standard deviation {}, {} to "
-      "{}; shown is the one nearest to the mean\n",
-      phases.asked.count, phases.asked.seed, format(phases.asked.delay),
-      format(from_seconds(steps.mean)), format(from_seconds(steps.deviation)), format(least),
-      format(most));
+      "  {} phases (seed {}, launches {} later on average): mean {:.5g} s, standard deviation {}, "
+      "{:.5g} to {:.5g} s; shown is the one nearest to the mean\n",
+      phases.asked.count, phases.asked.seed, format(phases.asked.delay), steps.mean,
+      format(from_seconds(steps.deviation)), seconds(least), seconds(most));
 }
 
 /// How much of the step is due to links that siblings share, where the difference is a percent.

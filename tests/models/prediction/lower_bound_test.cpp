@@ -13,7 +13,7 @@ namespace {
 Question random_question(std::uint64_t seed) {
   std::mt19937_64 random{seed};
   const auto one_of = [&](std::vector<std::string> all) { return all[random() % all.size()]; };
-  const int nodes = 2 << random() % 3;  // 2, 4, 8
+  const int nodes = 4 << random() % 2;  // 4, 8
   std::string plan = "micro_batch=1,seq_len=1024,global_batch=" + one_of({"64", "128"});
   plan += ",tensor=" + one_of({"1", "2", "8", "8"}) + ",zero=" + one_of({"0", "1"});
   const std::string stages = one_of({"1", "2", "4"});

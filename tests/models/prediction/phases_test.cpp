@@ -12,7 +12,7 @@ namespace orrery::models {
 namespace {
 
 /// Pipeline and data-parallel traffic on the same NICs.
-Question asked(bool overlap) {
+Question in_phases(bool overlap) {
   Question question = models::question(
       "gpt-22b", "dgx-a100-80gb x 8",
       std::string{"tensor=8,pipeline=4,virtual_stages=3,data=2,micro_batch=1,global_batch=32,"} +
@@ -43,11 +43,11 @@ TEST_CASE("Launch delays are exponential, repeatable, and differ by seed, sample
 
 TEST_CASE("A slower part makes no mean step shorter by more than two standard errors") {
   for (const bool overlap : {false, true}) {
-    const Prediction usual = predict(asked(overlap));
+    const Prediction usual = predict(in_phases(overlap));
     const std::vector<Time>& steps = usual.network.phases.steps;
     REQUIRE(steps.size() == 32);
     for (const char* nic : {"node0/nic0", "node3/nic2", "node7/nic5"}) {
-      Question slow = asked(overlap);
+      Question slow = in_phases(overlap);
       slow.network.perturbations.push_back({.kind = PerturbedPart::nic,
                                             .at = nic,
                                             .rate = 0.5,
@@ -69,7 +69,7 @@ TEST_CASE("A slower part makes no mean step shorter by more than two standard er
 }
 
 TEST_CASE("Phases are the same in every run, and the step is that nearest to their mean") {
-  const Prediction one = predict(asked(true)), other = predict(asked(true));
+  const Prediction one = predict(in_phases(true)), other = predict(in_phases(true));
   const PhasesAnswer& phases = one.network.phases;
   CHECK(phases.steps == other.network.phases.steps);
   CHECK(one.step == phases.steps[phases.representative]);
@@ -79,7 +79,7 @@ TEST_CASE("Phases are the same in every run, and the step is that nearest to the
     CHECK(std::abs(seconds(step) - mean) >= std::abs(seconds(one.step) - mean));
     CHECK(step >= one.network.lower_bound);
   }
-  Question seeded = asked(true);
+  Question seeded = in_phases(true);
   seeded.network.phases.seed = 2;
   CHECK(predict(seeded).network.phases.steps != phases.steps);
 }
