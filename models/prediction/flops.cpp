@@ -201,6 +201,7 @@ std::vector<WaterfallPart> waterfall_of(const Question& question, const Predicti
   const Time attention = own.attention / peak;
   const Time uneven =
       from_seconds(beyond_average(own, *with_even_ranks(question, prediction)) / peak.count());
+  const Time unexplained = prediction.step - prediction.times.step;
   const auto part = [&](TimeClass which) {
     return prediction.breakdown[static_cast<std::size_t>(which)];
   };
@@ -222,7 +223,8 @@ std::vector<WaterfallPart> waterfall_of(const Question& question, const Predicti
       {"other communication", part(TimeClass::other_comm)},
       {"pipeline bubble", part(TimeClass::bubble)},
       {"host", part(TimeClass::host)},
-      {"other", part(TimeClass::other)}};
+      {"other", part(TimeClass::other) - unexplained},
+      {"unexplained", unexplained}};
   return parts;
 }
 

@@ -74,8 +74,8 @@ void add_static_times(const Question& question, Prediction& result, std::string 
 }
 
 /// What the other jobs that share links with ours cost it, and ours them.
-void add_jobs(const NetworkSite& site, const Traffic& traffic, const NetworkTimes& times,
-              Prediction& result) {
+void add_jobs(const Question& question, const NetworkSite& site, const Traffic& traffic,
+              const NetworkTimes& times, Prediction& result) {
   if (traffic.others.empty()) return;
   NetworkAnswer& found = result.network;
   if (found.phases.steps.empty()) {
@@ -83,9 +83,12 @@ void add_jobs(const NetworkSite& site, const Traffic& traffic, const NetworkTime
   }
   for (std::size_t i = 0; i < traffic.others.size(); ++i) {
     const std::vector<Time>& ends = times.other_steps[i];
-    JobAnswer& job = found.jobs[traffic.other_of_site[i]];
+    const std::size_t number = traffic.other_of_site[i];
+    JobAnswer& job = found.jobs[number];
     job.shares_links = true;
-    if (!ends.empty()) job.step = Time{ends.back().count() / std::ssize(ends)};
+    if (ends.empty()) continue;
+    job.step = with_unexplained(Time{ends.back().count() / std::ssize(ends)},
+                                question.network.jobs[number].question->software);
   }
   result.assumptions.push_back(
       "/jobs: their first steps begin together with this job's step, and further ones follow "
@@ -107,8 +110,9 @@ NetworkTimes times_of(const LaunchPhases& phases, const Traffic& traffic, const 
   return evaluate_phases(phases, traffic, site, result.network);
 }
 
-void evaluate_traffic(const NamedLinks& named, const LaunchPhases& phases, const NetworkSite& site,
+void evaluate_traffic(const Question& question, const NamedLinks& named, const NetworkSite& site,
                       Prediction& result) {
+  const LaunchPhases& phases = question.network.phases;
   const Folding folding = phases.count > 0 ? Folding::always : Folding::classes;
   const Traffic traffic = traffic_of(result.priced, site, folding);
   NetworkAnswer& found = result.network;
@@ -131,7 +135,7 @@ void evaluate_traffic(const NamedLinks& named, const LaunchPhases& phases, const
   found.links = links_of(named, traffic, times);
   found.losses = losses_of(traffic, times);
   found.rank_classes = traffic.ranks.size();
-  add_jobs(site, traffic, times, result);
+  add_jobs(question, site, traffic, times, result);
 }
 
 /// Evaluates the step with shared links. Returns why it cannot be simulated, or nullopt.
@@ -148,8 +152,7 @@ std::optional<std::string> evaluate_shared(const Question& question, Prediction&
   if (!jobs.empty()) {
     result.network.jobs = answers_of_jobs(question, site, evaluate_maps(result.priced).step);
   }
-  evaluate_traffic({*fabric, {question.cluster, fabric->links()}}, question.network.phases, site,
-                   result);
+  evaluate_traffic(question, {*fabric, {question.cluster, fabric->links()}}, site, result);
   return std::nullopt;
 }
 

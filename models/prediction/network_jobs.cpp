@@ -47,12 +47,13 @@ std::vector<JobAnswer> answers_of_jobs(const Question& question, const NetworkSi
     JobAnswer& answer = answers.emplace_back();
     answer.name = asked.name;
     answer.gpus = asked.question->plan.gpus();
-    answer.alone = step_alone(site, i);
-    if (our_step <= answer.alone * most_steps_of_other) continue;
+    const Time alone = step_alone(site, i);
+    answer.alone = with_unexplained(alone, asked.question->software);
+    if (our_step <= alone * most_steps_of_other) continue;
     throw InputError{question.network.place(asked.pointer),
                      fmt::format("a step of it takes {:.3g} s and one of this job {:.3g} s; at "
                                  "most {} of its steps are simulated during one",
-                                 seconds(answer.alone), seconds(our_step), most_steps_of_other)};
+                                 seconds(alone), seconds(our_step), most_steps_of_other)};
   }
   return answers;
 }

@@ -165,7 +165,8 @@ double seconds_since(Clock::time_point start) {
 
 void add_times(const Question& question, Prediction& result) {
   add_network_times(question, result);
-  result.step = result.times.step;
+  result.step = with_unexplained(result.times.step, question.software);
+  for (Time& each : result.network.phases.steps) each = with_unexplained(each, question.software);
   const Residuals residuals = residuals_of(question.software, question.plan, question.cluster);
   result.uncertainty = uncertainty_of(result.step, residuals, result.priced.fallback_curves);
 }
@@ -196,7 +197,7 @@ void add_costs(const Question& question, Prediction& result) {
 
 /// The rank class that ends last, or the one whose NIC bounds the step.
 std::uint32_t slowest_of(const Prediction& result) {
-  if (result.times.scheduled() < result.step) return result.priced.bound.rank_class;
+  if (result.times.scheduled() < result.times.step) return result.priced.bound.rank_class;
   const auto last = std::ranges::max_element(
       result.times.ranks,
       [](const QueueTimes& a, const QueueTimes& b) { return a.last() < b.last(); });
@@ -221,6 +222,13 @@ void note_chunks(const Question& question, std::vector<std::string>& assumptions
       fmt::format("/plan/context: layers that attend within chunks of {} tokens exchange no keys, "
                   "which are all on the rank of their queries",
                   question.model.attention_chunk));
+}
+
+std::string unexplained_note(const Software& software) {
+  return fmt::format(
+      "/software/unexplained: the runs that {} was fitted to took {:+.1f} % beyond what its "
+      "numbers explain; that is part of the step, as 'unexplained'",
+      software.name, 100 * (software.unexplained - 1));
 }
 
 void refuse_conflicts(const Question& question) {
@@ -296,9 +304,16 @@ Prediction predict(const Question& question) {
   add_times(question, result);
   add_lower_bound(question, result);
   result.slowest = slowest_of(result);
-  if (result.times.scheduled() < result.step) result.assumptions.push_back(bound_note(result));
-  result.busy = busy_of(load_of(result.priced, result.slowest), result.step);
+  if (result.times.scheduled() < result.times.step) {
+    result.assumptions.push_back(bound_note(result));
+  }
+  if (question.software.unexplained != 1) {
+    result.assumptions.push_back(unexplained_note(question.software));
+  }
+  result.busy =
+      busy_of(load_of(result.priced, result.slowest), std::max(result.times.step, result.step));
   result.breakdown = breakdown_of(result.priced, result.times, result.slowest);
+  result.breakdown[static_cast<std::size_t>(TimeClass::other)] += result.step - result.times.step;
   add_rates(question, result);
   add_costs(question, result);
   add_memory(question, result);

@@ -74,7 +74,6 @@ Residuals at_distance(const Residuals& own, Distance distance) {
   if (distance == Distance::unseen_stack) {
     const double spread = std::sqrt(square(of_run) + square(of_site) + square(of_stack));
     wider.p10 = -0.7 * spread;
-    wider.p50 = 0;
     wider.p90 = 1.7 * spread;
     return wider;
   }
@@ -106,7 +105,7 @@ Residuals residuals_of(const Software& software, const Plan& plan) {
 Uncertainty uncertainty_of(Time step, const Residuals& residuals, std::int64_t fallbacks) {
   const double wider = widening(fallbacks);
   return {.p10 = scaled(step, std::exp(wider * residuals.p10)),
-          .p50 = scaled(step, std::exp(wider * residuals.p50)),
+          .p50 = step,
           .p90 = scaled(step, std::exp(wider * residuals.p90))};
 }
 

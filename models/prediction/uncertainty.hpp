@@ -11,9 +11,9 @@
 
 namespace orrery::models {
 
-/// Step times that a measured one lies below in 10, 50 and 90 % of cases. The 50 % may lie above
-/// the prediction: stacks that no run was fitted to are slower than predicted more often than
-/// faster.
+/// Step times that a measured one lies below in 10, 50 and 90 % of cases. p50 is the predicted
+/// step: what a profile's runs took beyond their explained times is part of it
+/// (Software::unexplained).
 struct Uncertainty {
   Time p10{}, p50{}, p90{};
 };
@@ -61,8 +61,8 @@ Residuals at_distance(const Residuals& own, Distance distance);
 Residuals residuals_of(const Software& software, const Plan& plan,
                        const hardware::Cluster& cluster);
 
-///   p10 = step e^(w r10),  p50 = step e^(w r50),  p90 = step e^(w r90)
-/// r10, r50, r90  the residuals' quantiles;  w  widening(fallbacks)
+///   p10 = step e^(w r10),  p50 = step,  p90 = step e^(w r90)
+/// r10, r90  the residuals' quantiles;  w  widening(fallbacks)
 Uncertainty uncertainty_of(Time step, const Residuals& residuals, std::int64_t fallbacks);
 
 }  // namespace orrery::models

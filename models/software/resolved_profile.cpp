@@ -11,8 +11,9 @@ namespace orrery::models {
 namespace {
 
 constexpr std::string_view folder = "models/software/";
-constexpr std::string_view own_keys[] = {"name",       "year",        "source", "limits",
-                                         "stands_for", "uncertainty", "parent", "eras"};
+constexpr std::string_view own_keys[] = {"name",        "year",       "source",
+                                         "limits",      "stands_for", "unexplained",
+                                         "uncertainty", "parent",     "eras"};
 constexpr std::size_t longest_line = 16;
 constexpr int first_year = 2012, last_year = 2100;
 
@@ -102,7 +103,7 @@ ResolvedProfile resolve_profile(const Node& written, int year, std::size_t depth
     }
     found =
         resolve_profile(Node{above, fmt::format("{}{}.json", folder, name), ""}, year, depth + 1);
-    for (const char* key : {"stands_for", "uncertainty", "limits", "year"}) {
+    for (const char* key : {"stands_for", "unexplained", "uncertainty", "limits", "year"}) {
       found.profile.erase(key);
     }
   }

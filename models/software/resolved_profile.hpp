@@ -4,7 +4,7 @@
 //   {"name": "nemo", "parent": "megatron-core", "year": 2025, "overlap": {"data_exposed": 0.25},
 //    "eras": [{"to_year": 2022, "changes": {"kernels": {"dropout": true}}, "source": "..."}]}
 // Differences and changes are merge patches (RFC 7386). Name, year, source, limits, scope
-// (`stands_for`) and uncertainty are not inherited.
+// (`stands_for`), uncertainty and what its runs left unexplained are not inherited.
 
 #include <map>
 #include <optional>

@@ -175,18 +175,14 @@ FittedPlace read_place(const Node& node) {
 }
 
 Residuals read_residuals(const Node& node) {
-  node.only({"p10", "p50", "p90", "rows", "of", "source", "places", "years"});
+  node.only({"p10", "p90", "rows", "of", "source", "places", "years"});
   node["p10"];
   node["p90"];
   Residuals read{.p10 = number(node, "p10", 0, -3, 0),
-                 .p50 = number(node, "p50", 0, -1, 1),
                  .p90 = number(node, "p90", 0, 0, 3),
                  .rows = node["rows"].integer(1, 1'000'000),
                  .source = node["source"].as<std::string>(),
                  .of = node.value_or<std::string>("of", "this stack")};
-  if (!(read.p10 <= read.p50 && read.p50 <= read.p90)) {
-    node["p50"].fail_expected("a number from p10 to p90");
-  }
   if (const auto places = node.find("places")) {
     for (const Node& each : places->elements()) read.places.push_back(read_place(each));
   }
@@ -261,10 +257,14 @@ Software at_site(Software software, const hardware::Site& site) {
   return software;
 }
 
+Time with_unexplained(Time explained, const Software& software) {
+  return software.unexplained == 1 ? explained : scaled(explained, software.unexplained);
+}
+
 Software read_software(const Node& node) {
   node.only({"name", "year", "source", "defaults", "stands_for", "host", "kernels", "overlap",
              "accumulation", "gradient", "zero_gather", "gathered", "embedding_counts", "memory",
-             "uncertainty", "limits", "runs", "lineage"});
+             "unexplained", "uncertainty", "limits", "runs", "lineage"});
   Software software;
   software.name = node["name"].as<std::string>();
   software.year = static_cast<int>(node.integer_or("year", 2012, 2100, 0));
@@ -282,6 +282,7 @@ Software read_software(const Node& node) {
   if (const auto runs = node.find("runs")) software.runs = read_runnable(*runs);
   software.limits = node.value_or<std::string>("limits", "");
   software.lineage = node.value_or<std::string>("lineage", "");
+  software.unexplained = number(node, "unexplained", 1, 0.01, 100);
   if (const auto quantiles = node.find("uncertainty")) {
     software.residuals = read_residuals(*quantiles);
   }

@@ -35,7 +35,7 @@ struct FittedPlace {
 /// Quantiles of ln(measured / predicted) over runs that were held out of this stack's fit; each
 /// error is divided by the widening for its fallback curves (models/prediction/uncertainty.hpp).
 struct Residuals {
-  double p10 = 0, p50 = 0, p90 = 0;  // p10 <= 0 <= p90
+  double p10 = 0, p90 = 0;  // p10 <= 0 <= p90; the median is 0: the prediction itself
   std::int64_t rows = 0;
   std::string source;
   std::string of = "this stack";  // the stack whose runs they are
@@ -74,6 +74,9 @@ struct Software {
   MemoryAllowances memory;
   RunDefaults defaults;
   RunnablePlans runs;
+  /// Measured step over the one that all numbers above explain, common to the runs that the profile
+  /// was fitted to (`orrery fit software`); 1 in all shipped profiles. Part of every prediction.
+  double unexplained = 1;
   std::optional<Residuals> residuals;
   std::vector<Scope> stands_for;  // runs of other names it is used for; before a profile's own name
 
@@ -86,6 +89,9 @@ struct Software {
   /// The same for a plan that may choose another kernel.
   std::string_view attention(std::string_view generation, AttentionKernel chosen) const;
 };
+
+/// The predicted step: what the Program explains, times what the profile's runs took beyond it.
+Time with_unexplained(Time explained, const Software& software);
 
 /// Are its numbers fitted to runs of this stack? Those of a profile without residuals are not.
 inline bool is_fitted(const Software& software) {

@@ -81,11 +81,16 @@ std::string next_of(const std::vector<FittedPriorNumber>& numbers) {
       100 * most->effect, shown_by(pointer).steps);
 }
 
-/// Median of the remaining errors, shrunk towards 0 the fewer rows there are.
-double factor_of(std::vector<double> errors) {
-  constexpr double half_at = 1.4;  // rows
-  const auto rows = static_cast<double>(errors.size());
-  return quantile(std::move(errors), 0.5) * rows / (rows + half_at);
+/// ln(measured / predicted) of the rows by a profile as it is written, with its rounded numbers.
+std::vector<double> errors_of_profile(std::vector<BenchRow> rows, const Json& profile,
+                                      unsigned threads) {
+  const Document document = Document::from(profile, "fitted");
+  std::vector<std::size_t> all(rows.size());
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
+  const models::Software software = models::read_software(document.root());
+  for (BenchRow& each : rows) each.question.software = software;
+  const StackFit fit{std::move(rows), std::vector<std::size_t>(all.size(), 0), software, threads};
+  return fit.errors(all, coordinates_of(software));
 }
 
 Json uncertainty_of(const PriorFit& prior_fit) {
@@ -94,9 +99,8 @@ Json uncertainty_of(const PriorFit& prior_fit) {
   const double spread = 1.28 * std::sqrt(variance);
   const auto rounded = [](double value) { return std::round(value * 1000) / 1000; };
   return {
-      {"p10", std::min(0.0, rounded(prior_fit.factor - spread))},
-      {"p50", rounded(prior_fit.factor)},
-      {"p90", std::max(0.0, rounded(prior_fit.factor + spread))},
+      {"p10", -rounded(spread)},
+      {"p90", rounded(spread)},
       {"rows", prior_fit.fitted.size()},
       {"source", "orrery fit software: what is left of the numbers' spreads, and 6 % of a run"}};
 }
@@ -113,14 +117,29 @@ std::string spread_text(const InheritedNumber& number, double spread) {
                                               : value_text(number, spread);
 }
 
+/// Adds to the profile, as it is written, what its numbers leave of the rows.
+void add_unexplained(const std::vector<BenchRow>& rows, unsigned threads, PriorFit& prior_fit) {
+  const std::vector<double> errors = errors_of_profile(rows, prior_fit.profile, threads);
+  prior_fit.profile["unexplained"] = unexplained_by(errors);
+  prior_fit.factor = std::log(prior_fit.profile["unexplained"].get<double>());
+  for (const double each : errors) prior_fit.fitted.push_back(prior_fit.factor - each);
+}
+
 }  // namespace
+
+double unexplained_by(std::vector<double> errors) {
+  constexpr double half_at = 1.4;  // rows
+  const auto rows = static_cast<double>(errors.size());
+  const double factor = quantile(std::move(errors), 0.5) * rows / (rows + half_at);
+  return std::round(1000 * std::exp(factor)) / 1000;
+}
 
 PriorFit prior_fit_of(std::vector<BenchRow> rows, Json profile, unsigned threads) {
   std::vector<std::size_t> all(rows.size());
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
   const models::Software parent = models::read_software(Document::from(profile, "parent").root());
   for (BenchRow& each : rows) each.question.software = parent;
-  const StackFit fit{std::move(rows), std::vector<std::size_t>(all.size(), 0), parent, threads};
+  const StackFit fit{rows, std::vector<std::size_t>(all.size(), 0), parent, threads};
   const std::vector<double> prior = coordinates_of(parent);
   const FittedStack found = fit.fit(all, prior);
   const LinearRows there = fit.rows_at(all, found.coordinates);
@@ -135,14 +154,12 @@ PriorFit prior_fit_of(std::vector<BenchRow> rows, Json profile, unsigned threads
                                  .spread_left = found.spreads[k],
                                  .effect = effect_of(there, k, found.spreads[k])});
   }
-  prior_fit.at_prior = fit.errors(all, prior);
-  prior_fit.factor = factor_of(there.errors);
-  for (const double each : there.errors) prior_fit.fitted.push_back(prior_fit.factor - each);
-  for (double& each : prior_fit.at_prior) each = -each;
+  for (const double each : fit.errors(all, prior)) prior_fit.at_prior.push_back(-each);
   prior_fit.site = site_of(prior_fit.numbers);
   prior_fit.next = next_of(prior_fit.numbers);
   prior_fit.profile =
       with_inherited(std::move(profile), with_moved(parent, prior, found.coordinates));
+  add_unexplained(rows, threads, prior_fit);
   prior_fit.profile["uncertainty"] = uncertainty_of(prior_fit);
   return prior_fit;
 }
@@ -176,8 +193,9 @@ std::string text_of(const PriorFit& prior_fit) {
                         spread_text(number, each.spread_before),
                         spread_text(number, each.spread_left), 100 * each.effect);
   }
-  text +=
-      fmt::format("  unexplained: {:+.1f} % of each step\n", 100 * std::expm1(prior_fit.factor));
+  text += fmt::format("  unexplained: {:+.1f} % of each step, in the profile's predictions{}\n",
+                      100 * std::expm1(prior_fit.factor),
+                      prior_fit.factor == 0 ? "" : ", not in those of the site alone");
   return text + fmt::format("  measure next  {}\n", prior_fit.next);
 }
 

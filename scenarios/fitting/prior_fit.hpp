@@ -25,11 +25,16 @@ struct PriorFit {
   std::vector<FittedPriorNumber> numbers;  // those that apply to the stack
   /// The differences in numbers that depend on the site as well as on the stack, as a site's entry.
   Json site;
-  Json profile;                          // the parent's with all fitted numbers and their spreads
-  std::vector<double> at_prior, fitted;  // ln(predicted / measured), by row
-  double factor = 0;                     // remaining ln(measured / predicted) common to all rows
-  std::string next;                      // the step to measure next
+  Json profile;  // the parent's with all fitted numbers and their spreads
+  /// ln(predicted / measured), by row: by the parent, by the profile as it is written.
+  std::vector<double> at_prior, fitted;
+  double factor = 0;  // ln of the profile's `unexplained`
+  std::string next;   // the step to measure next
 };
+
+/// What a profile states as `unexplained` for rows with these ln(measured / predicted): their
+/// median, shrunk towards 1 the fewer rows there are; to three digits.
+double unexplained_by(std::vector<double> errors);
 
 /// `profile` is the parent's document, with the name and source of the result.
 PriorFit prior_fit_of(std::vector<BenchRow> rows, Json profile, unsigned threads);

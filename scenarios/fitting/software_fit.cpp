@@ -68,6 +68,7 @@ class FitOfOne {
     fit.name = name;
     fit.profile = profile_;
     for (const BenchRow& each : rows) fit.rows.push_back(each.row);
+    for (BenchRow& each : rows) each.question.software.unexplained = 1;
     SoftwareBench bench{std::move(rows), options_.trials};
     for (std::size_t i = 0; i < bench.size(); ++i)
       fit.fallback_curves.push_back(bench.fallback_curves(i));
@@ -80,6 +81,8 @@ class FitOfOne {
     fit.at_start = *at_start;
     add_numbers(bench, fitter, fit, complete);
     add_left_out(bench, fitter, fit, complete);
+    if (complete) add_unexplained(fit);
+    add_uncertainty(fit);
     return fit;
   }
 
@@ -104,6 +107,20 @@ class FitOfOne {
     if (complete && groups.folds > 1) {
       fit.left_out = left_out_errors(bench, fitter, groups, complete);
     }
+  }
+
+  /// Where nine in ten rows are off in one direction, no number of the profile explains it.
+  static void add_unexplained(SoftwareFit& fit) {
+    std::vector<double> errors;
+    for (const double each : fit.in_sample) errors.push_back(-each);
+    if (quantile(errors, 0.1) <= 0 && quantile(errors, 0.9) >= 0) return;
+    fit.unexplained = unexplained_by(std::move(errors));
+    fit.profile["unexplained"] = fit.unexplained;
+    for (double& each : fit.in_sample) each += std::log(fit.unexplained);
+    for (double& each : fit.left_out) each += std::log(fit.unexplained);
+  }
+
+  static void add_uncertainty(SoftwareFit& fit) {
     fit.profile.erase("uncertainty");
     if (fit.left_out.size() >= least_rows_of_quantiles) {
       fit.profile["uncertainty"] = residuals_json(fit);
@@ -143,6 +160,7 @@ Json document_of(const std::string& name, const std::vector<MeasuredRun>& runs,
       "what is no number as in {}",
       rows.size(), table.name(), options.from_generic ? "generic" : parent, parent);
   json.erase("year");
+  json.erase("unexplained");
   if (year) json["year"] = *year;
   json["name"] = name;
   return json;

@@ -45,6 +45,7 @@ struct SoftwareFit {
   /// ln(predicted / measured) by row: with the numbers at the start, with the fitted ones, and with
   /// numbers fitted without the row's group. The last is empty if there are no groups.
   std::vector<double> at_start, in_sample, left_out;
+  double unexplained = 1;            // as the profile states it; part of the last two
   std::vector<int> fallback_curves;  // number of fallback curves, by row
   std::string left_out_by;           // columns
   std::size_t groups = 0;

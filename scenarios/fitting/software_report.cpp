@@ -126,6 +126,7 @@ Json fit_json(const SoftwareFit& fit) {
           {"numbers", numbers},
           {"at_start", logs_json(fit.at_start)},
           {"in_sample", logs_json(fit.in_sample)},
+          {"unexplained", fit.unexplained},
           {"left_out_by", fit.left_out_by},
           {"groups", fit.groups},
           {"left_out", logs_json(fit.left_out)},
@@ -181,6 +182,10 @@ std::string fit_text(const SoftwareFit& fit) {
                         plain(number.written(fitted.start)), plain(number.written(fitted.value)),
                         fitted.growth,
                         fitted.determined() ? "" : ": not determined by these runs, kept");
+  }
+  if (fit.unexplained != 1) {
+    text += fmt::format("  unexplained: {:+.1f} % of each step, in the profile's predictions\n",
+                        100 * (fit.unexplained - 1));
   }
   text += fmt::format(
       "  error, median / 90th percentile / bias in %\n"

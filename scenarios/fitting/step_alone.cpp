@@ -14,7 +14,7 @@ StepAlone step_of(const models::Program& program, const hardware::Cluster& clust
                   const models::Software& software) {
   std::vector<std::string> notes;
   const models::PricedProgram priced = price_program(program, cluster, software, notes);
-  return {.seconds = seconds(evaluate_maps(priced).step),
+  return {.seconds = seconds(with_unexplained(evaluate_maps(priced).step, software)),
           .fallback_curves = priced.fallback_curves};
 }
 

@@ -221,12 +221,6 @@ std::string tokens_line(const ReportInputs& in) {
               cost + "without failures or restarts");
 }
 
-/// "median 11.2 s, ", if the median differs from the prediction.
-std::string median_words(const models::Prediction& p) {
-  if (p.uncertainty.p50 == p.step) return {};
-  return fmt::format("median {}, ", step_part(p.uncertainty.p50, p.step));
-}
-
 std::string question_lines(const ReportInputs& in) {
   std::string words;
   for (const OpenQuestion& each : open_questions(in.question, in.prediction.step)) {
@@ -247,9 +241,9 @@ std::string summary(const ReportInputs& in) {
   const models::Residuals residuals =
       models::residuals_of(in.question.software, in.question.plan, in.question.cluster);
   text += faint_lines(
-      in, fmt::format("{} to {} in 8 of 10 cases, {}from {} runs of {}",
+      in, fmt::format("{} to {} in 8 of 10 cases, from {} runs of {}",
                       step_part(p.uncertainty.p10, p.step), step_part(p.uncertainty.p90, p.step),
-                      median_words(p), residuals.rows, residuals.of));
+                      residuals.rows, residuals.of));
   text += question_lines(in);
   if (const auto note = sharded_note(in.question.plan, in.question.software)) {
     text += faint_lines(in, *note);

@@ -97,8 +97,7 @@ double expected_maximum(std::size_t n) {
 
 }  // namespace
 
-ExpectedStep expected_of(const PlanQuery& query, const PlanAnswer& answer,
-                         const Objective& objective) {
+ExpectedStep expected_of(const PlanAnswer& answer, const Objective& objective) {
   if (answer.fitting.empty()) return {};
   const Candidate& best = answer.fitting.front();
   const double spread = models::published_errors().fitted.plan_spread / 100;
@@ -109,11 +108,13 @@ ExpectedStep expected_of(const PlanQuery& query, const PlanAnswer& answer,
     if (each.estimate.fit != best.estimate.fit || objective.measure(each.estimate) > most) continue;
     cuts.insert(cut_of(plan));
   }
-  const models::Residuals own =
-      models::residuals_of(query.software, best.placed.plan, query.cluster);
   const double selection_bias = spread * std::max(0.0, expected_maximum(cuts.size()));
+<<<<<<< HEAD
   return {.step = scaled(best.figures().step, std::exp(own.p50 + selection_bias)),
           .rivals = cuts.size()};
+=======
+  return {.step = scaled(best.estimate.step, std::exp(selection_bias)), .rivals = cuts.size()};
+>>>>>>> 3e7acf4a (fits: what a fit leaves unexplained is part of the step)
 }
 
 double Indistinguishable::of(const models::Plan& best, const models::Plan& plan) const {

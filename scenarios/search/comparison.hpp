@@ -24,8 +24,7 @@ std::string words_of_ties(const models::Software& software);
 
 /// Expected time of the plan that is predicted fastest, corrected for the winner's curse: the best
 /// of many predictions is probably one with a favourable error.
-///   step e^(r50 + s m(n)),  m(n) = Phi^-1((n - 0.375) / (n + 0.25))
-/// r50  median of ln(measured / predicted) of the stack (models/prediction/uncertainty.hpp)
+///   step e^(s m(n)),  m(n) = Phi^-1((n - 0.375) / (n + 0.25))
 /// s    spread of the errors that plans of one model do not share, with fitted profiles; with
 ///      another profile the error of a plan's kind is systematic, and its mean is not known
 ///      (models/prediction/published_errors.hpp)
@@ -37,8 +36,7 @@ struct ExpectedStep {
   Time step{};
   std::size_t rivals = 0;  // n
 };
-ExpectedStep expected_of(const PlanQuery& query, const PlanAnswer& answer,
-                         const Objective& objective);
+ExpectedStep expected_of(const PlanAnswer& answer, const Objective& objective);
 
 /// One of the best plans.
 struct RankedPlan {

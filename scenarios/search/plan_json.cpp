@@ -164,7 +164,7 @@ Json to_json(const PlanReport& report) {
   const Indistinguishable gaps = indistinguishable(report.query.software);
   json["indistinguishable_pct"] = 100 * gaps.others;
   json["indistinguishable_alike_pct"] = 100 * gaps.alike;
-  const ExpectedStep expected = expected_of(report.query, answer, report.objective);
+  const ExpectedStep expected = expected_of(answer, report.objective);
   json["expected_step_time_s"] = fits ? Json(seconds(expected.step)) : Json(nullptr);
   json["alike"] = expected.rivals;
   const auto published = highest_published(report.query);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "hardware/catalogue.hpp"
+#include "models/prediction/prediction.hpp"
 #include "models/prediction/published_errors.hpp"
 #include "tests/models/questions.hpp"
 
@@ -40,7 +41,6 @@ Software fitted_at_selene() {
   Software software;
   software.year = 2021;
   software.residuals = Residuals{.p10 = -0.06,
-                                 .p50 = 0,
                                  .p90 = 0.08,
                                  .rows = 30,
                                  .source = "test",
@@ -86,9 +86,57 @@ TEST_CASE("The interval is wider the further a question lies from the runs of it
         residuals_of(catalogue_software("generic"), {}).p90);
 }
 
-TEST_CASE("Half of the measured steps may lie above the prediction") {
-  const Residuals slower{.p10 = -0.1, .p50 = 0.06, .p90 = 0.2, .rows = 9, .source = "test"};
-  CHECK(seconds(uncertainty_of(from_seconds(10), slower, 0).p50) == Approx(10 * std::exp(0.06)));
+Time part_named(const Prediction& prediction, std::string_view part) {
+  for (const WaterfallPart& each : prediction.waterfall) {
+    if (each.name == part) return each.time;
+  }
+  throw std::runtime_error{"no part " + std::string{part}};
+}
+
+TEST_CASE("With every profile the prediction is the median of its own interval") {
+  for (const std::string& name : software_names()) {
+    for (const double unexplained : {0.9, 1.0, 1.1}) {
+      Question asked =
+          question("llama2-7b", "dgx-a100-80gb",
+                   "tensor=2,data=4,micro_batch=1,global_batch=32,seq_len=2048", "megatron-lm");
+      asked.software = catalogue_software(name);
+      asked.software.unexplained = unexplained;
+      if (!conflicts(asked).empty()) continue;
+      INFO(name << " " << unexplained);
+      const Prediction found = predict(asked);
+      CHECK(found.uncertainty.p50 == found.step);
+      CHECK(found.uncertainty.p10 < found.step);
+      CHECK(found.uncertainty.p90 > found.step);
+      if (!found.out_of_memory) CHECK(estimate(asked).step == found.step);
+    }
+  }
+}
+
+TEST_CASE("What a profile's runs left unexplained is a visible part of the step") {
+  Question asked =
+      question("llama2-7b", "dgx-a100-80gb",
+               "tensor=2,data=4,micro_batch=1,global_batch=32,seq_len=2048", "megatron-lm");
+  const Prediction usual = predict(asked);
+  CHECK(part_named(usual, "unexplained") == Time{});
+  for (const double factor : {0.9, 1.1}) {
+    asked.software.unexplained = factor;
+    const Prediction found = predict(asked);
+    CHECK(found.step == scaled(usual.step, factor));
+    CHECK(found.mfu == Approx(usual.mfu / factor));
+    const Time unexplained = found.step - usual.step;
+    CHECK(part_named(found, "unexplained") == unexplained);
+    CHECK(part_named(found, "other") == part_named(usual, "other"));
+    const auto other = static_cast<std::size_t>(TimeClass::other);
+    CHECK(found.breakdown[other] - usual.breakdown[other] == unexplained);
+    Time parts{}, bars{};
+    for (const Time each : found.breakdown) parts += each;
+    for (const WaterfallPart& each : found.waterfall) bars += each.time;
+    CHECK(parts == found.step);
+    CHECK(bars == found.step);
+    CHECK(std::ranges::any_of(found.assumptions, [](const std::string& each) {
+      return each.rfind("/software/unexplained: ", 0) == 0;
+    }));
+  }
 }
 
 TEST_CASE("A plan that shards gradients is as uncertain as published runs of that kind") {

@@ -20,8 +20,9 @@ models::Software parent() {
       Document::from(models::software_profile("megatron-lm", 2021), "megatron-lm").root());
 }
 
-/// Steps of one node as `software` predicts them, or in what the parent does where it is left out.
-std::string steps_by(const models::Software& software, int rows) {
+/// Steps of one node as `software` predicts them, or in what the parent does where it is left out,
+/// each of them `factor` times as long.
+std::string steps_by(const models::Software& software, int rows, double factor = 1) {
   const std::string header =
       "run,software,software_year,task,family,model,layers,hidden,heads,seq_len,gpu,gpus,"
       "gpus_per_node,tp,pp,dp,zero_stage,recompute,precision,micro_batch,global_batch,step_time_"
@@ -41,7 +42,7 @@ std::string steps_by(const models::Software& software, int rows) {
   options.profiles.push_back(software);
   for (const RunResult& each :
        validate(read_runs(orrery::Table::parse(text({}), "runs.csv")), options)) {
-    times.push_back(*each.predicted);
+    times.push_back(factor * *each.predicted);
   }
   return text(times);
 }
@@ -115,6 +116,50 @@ TEST_CASE("Numbers far from the prior are found by linearising around the best o
   for (std::size_t k = 0; k < prior.size(); ++k) best.moves[k] -= prior[k];
   CHECK(misfit_of(best) < misfit_of(once));  // which one linearisation finds
   CHECK(misfit_of(best) < 0.5 * misfit_of(none));
+}
+
+TEST_CASE("A fitted profile predicts the rows that it was fitted to within its stated error") {
+  // The parent's times, all longer or shorter by a tenth: no number of the profile does that to
+  // all of them, so the rest is a part of the step of its own.
+  for (const double factor : {1.1, 0.9}) {
+    for (const std::size_t with_prior : {most_steps_with_a_prior, std::size_t{0}}) {
+      const orrery::Table table = orrery::Table::parse(steps_by(parent(), 12, factor), "mine.csv");
+      SoftwareFitOptions options;
+      options.most_runs_with_prior = with_prior;
+      const SoftwareFit fit = fit_software(table, options).fits.at(0);
+      ValidationOptions mine;
+      mine.profiles.push_back(
+          models::read_software(Document::from(fit.profile, "mine.json").root()));
+      std::vector<double> errors;
+      const std::vector<MeasuredRun> runs = read_runs(table);
+      const std::vector<RunResult> results = validate(runs, mine);
+      for (std::size_t i = 0; i < results.size(); ++i) {
+        const RunResult& each = results[i];
+        const double measured = *runs[i].step_time;
+        INFO("row " << i << ", factor " << factor << ", prior " << with_prior);
+        // With many rows the interval is of one in ten left out at either end; with few it is of
+        // what is left of the numbers' spreads, and holds all of them.
+        if (with_prior > 0) CHECK(*each.p10 < measured);
+        if (with_prior > 0) CHECK(measured < *each.p90);
+        CHECK(std::abs(*each.error_pct) < 5);
+        // The report's own error of this row is that of the profile which it writes.
+        CHECK(std::log(*each.predicted / measured) == Approx(fit.in_sample.at(i)).margin(0.01));
+        errors.push_back(*each.error_pct);
+      }
+      CHECK(std::abs(summary_of(errors).bias) < 2);
+    }
+  }
+}
+
+TEST_CASE("Rows that no number of a profile can explain leave a factor, not a one-sided interval") {
+  // Nine times as long: further than the numbers may move.
+  const orrery::Table table = orrery::Table::parse(steps_by(parent(), 12, 9), "mine.csv");
+  const SoftwareFit fit = fit_software(table, {}).fits.at(0);
+  CHECK(fit.profile.at("unexplained").get<double>() == fit.unexplained);
+  CHECK(fit.unexplained > 1.2);
+  const Json& interval = fit.profile.at("uncertainty");
+  CHECK(interval.at("p10").get<double>() < 0);
+  CHECK(interval.at("p90").get<double>() > 0);
 }
 
 TEST_CASE("fit software from few steps prints what moved, a site and what to measure next") {

@@ -142,19 +142,19 @@ TEST_CASE("The best of several plans that are predicted alike is expected to tak
   one.estimate.step = 10_s;
   answer.fitting.push_back(one);
   const Objective& time = objective_named("time");
-  CHECK(expected_of(query, answer, time).step == 10_s);
+  CHECK(expected_of(answer, time).step == 10_s);
   Candidate other = one;
   other.placed.plan.tensor = 4;
   answer.fitting.push_back(other);
   const double spread = models::published_errors().fitted.plan_spread / 100;
-  const ExpectedStep two = expected_of(query, answer, time);
+  const ExpectedStep two = expected_of(answer, time);
   CHECK(two.rivals == 2);
   CHECK(seconds(two.step) == Approx(10 * std::exp(0.5895 * spread)).epsilon(1e-4));
   // A third that is three deviations slower is no rival.
   other.placed.plan.tensor = 8;
   other.estimate.step = scaled(10_s, 1 + 3 * spread);
   answer.fitting.push_back(other);
-  CHECK(expected_of(query, answer, time).rivals == 2);
+  CHECK(expected_of(answer, time).rivals == 2);
 }
 
 TEST_CASE("The text of a plan that is searched is the plan") {
