@@ -91,6 +91,17 @@ Expansion of_nothing(Section section, const Node& root, const Json& known, Json&
   throw InputError{fmt::format("--{}: missing; give it or name a scenario", name(section))};
 }
 
+/// Says that another profile stands for the stack that was named, in the year that was asked for.
+void note_other_profile(const Json& asked, const Json& profile, Json& assumptions) {
+  const std::vector<std::string> shipped = models::software_names();
+  if (!asked.is_string()) return;
+  const auto stack = asked.get<std::string>();
+  const auto name = profile.at("name").get<std::string>();
+  if (stack == name || std::ranges::find(shipped, stack) == shipped.end()) return;
+  assumptions.push_back(fmt::format("/software: runs of {} in {} are those of {}", stack,
+                                    profile.at("year").get<int>(), name));
+}
+
 /// The cluster's own profile; its mistakes are reported where the cluster is written.
 Expansion own_software(const Json& known, const std::string& file, const Origins& origins) {
   const auto cluster = origins.find("cluster");
@@ -143,6 +154,12 @@ Scenario Scenario::expand(const Document& written, const ScenarioParts& parts) {
                                                       (!flag && !member && software_of(result)));
     if (own) part = own_software(result, written.name(), origins);
     if (flag && section != Section::software) result.erase("published");
+    if (section == Section::software && !own) {
+      note_other_profile(flag     ? Json(*flag)
+                         : member ? member->json()
+                                  : Json{},
+                         part.json, assumptions);
+    }
     result[scenarios::name(section)] = std::move(part.json);
     if (part.origin) origins[scenarios::name(section)] = *part.origin;
   }

@@ -8,6 +8,7 @@
 #include "models/model/model.hpp"
 #include "models/model/model_file.hpp"
 #include "models/plan/plan.hpp"
+#include "models/software/profile_in_year.hpp"
 #include "models/software/software.hpp"
 #include "sim/input/byte_order_mark.hpp"
 #include "sim/input/text.hpp"
@@ -33,8 +34,9 @@ Json of_name(Section section, const Node& value, std::optional<int> year) {
     case Section::cluster:
       return hardware::expand_cluster(value);
     case Section::software:
-      return looked_up(
-          value, [&](const std::string& name) { return models::software_profile(name, year); });
+      return looked_up(value, [&](const std::string& name) {
+        return models::software_profile(year ? models::profile_in_year(name, *year) : name, year);
+      });
     case Section::plan:
       break;
   }

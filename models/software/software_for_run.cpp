@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "models/software/profile_in_year.hpp"
 #include "models/software/software.hpp"
 
 namespace orrery::models {
@@ -45,6 +46,15 @@ Software in_year(const Software& profile, int year) {
 }
 
 }  // namespace
+
+std::string profile_in_year(std::string_view stack, int year) {
+  for (const Software& each : shipped()) {
+    for (const Scope& scope : each.stands_for) {
+      if (scope.nodes == Scope::Nodes::any && scope.holds(stack, year, 1)) return each.name;
+    }
+  }
+  return std::string{stack};
+}
 
 Software software_for_run(std::string_view stack, int year, std::int64_t nodes,
                           const std::vector<Software>& own, std::vector<std::string>& assumptions) {
