@@ -12,10 +12,11 @@ namespace orrery::scenarios {
 
 namespace {
 
-constexpr double both_passes = 3.5;  // FLOPs of forward and backward over forward's: 2 and 5 GEMMs
-
+/// FLOPs of a row's passes over those of forward.
 double passes(const MeasuredKernel& row) {
-  return row.kernel == "flash_fwd" ? 1 : both_passes;
+  constexpr double backward = 2.5;  // five GEMMs instead of two
+  const AttentionPass& pass = attention_pass(row);
+  return pass.forward + backward * pass.backward;
 }
 
 /// Score elements of a call: b h s^2.

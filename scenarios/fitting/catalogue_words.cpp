@@ -51,9 +51,9 @@ Json gemm_words(const CurveCard& card) {
 constexpr double backward_work = 2.5;  // times forward's FLOPs: five GEMMs instead of two
 constexpr double backward_ratio = 0.92;
 
-Json attention_words(const CurveCard& card, bool both_passes) {
-  const double split =
-      both_passes ? (1 + backward_work / backward_ratio) / (1 + backward_work) : 1.0;
+Json attention_words(const CurveCard& card, const AttentionPass& pass) {
+  const double split = (pass.forward + pass.backward * backward_work / backward_ratio) /
+                       (pass.forward + pass.backward * backward_work);
   Json words{{"half_length", std::round(card.parameters["half_length"].get<double>())},
              {"causal_penalty", rounded(card.parameters["causal_penalty"], 10)},
              {"backward_ratio", backward_ratio},
@@ -80,7 +80,7 @@ Json catalogue_words(const KernelCurves::Curve& curve, const CurveCard& card) {
   if (curve.form == KernelForm::fused_attention && kernel) {
     return {{"gpu", row.gpu},
             {"at", "/attention/" + std::string{*kernel}},
-            {"value", attention_words(card, row.kernel != "flash_fwd")}};
+            {"value", attention_words(card, attention_pass(row))}};
   }
   return Json::object();
 }

@@ -101,6 +101,7 @@ Json curve_file(const CurveCard& card) {
             {"kind", card.kind},
             {"rows", card.rows},
             {"includes", or_null(card.includes)},
+            {"prices", card.prices},
             {"source", fmt::format("{}", fmt::join(card.sources, "; "))},
             {"range", card.range},
             {"parameters", card.parameters},

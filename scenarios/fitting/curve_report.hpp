@@ -45,6 +45,7 @@ struct CurveCard {
   Json catalogue = Json::object();   // catalogue_words.hpp; empty if it has none
   std::optional<ErrorSummary> in_sample, leave_out;
   std::size_t rows = 0;
+  bool prices = true;  // false: a GPU's file has no place for it, no prediction uses it
 
   /// Extends the column's range to a value.
   template <class Value>

@@ -75,6 +75,7 @@ std::string curve_cards_table(const std::vector<CurveCard>& cards) {
       parameters += fmt::format(" {} {:.4g}", name, value.get<double>());
     }
     if (!card.includes.empty()) parameters += "  (includes " + card.includes + ")";
+    if (!card.prices) parameters += "  (prices nothing: no place in a GPU's file)";
     text += fmt::format("{:<58} {:>5} {:>15} {:>15} {}\n", card.name, card.rows,
                         errors(card.in_sample), errors(card.leave_out), parameters);
   }

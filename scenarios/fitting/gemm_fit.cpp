@@ -33,7 +33,7 @@ hardware::GemmPoint gemm_point(const KernelSample& sample) {
   return {.shape = {row.m, row.n, row.k},
           .compute = 2 * m * n * k / sample.gpu->peak(*type)->count(),
           .moving = (gemm_element_bytes(dtype) * (m * k + k * n) + 2 * m * n) / bandwidth,
-          .quantising = row.includes.empty() ? 0 : 3 * m * k / bandwidth,
+          .quantising = !includes(row, Included::quantisation) ? 0 : 3 * m * k / bandwidth,
           .log_seconds = row.seconds ? std::log(*row.seconds) : 0};
 }
 

@@ -42,11 +42,12 @@ std::optional<double> catalogue_attention(const KernelSample& sample) {
   const auto once = [&] {
     return seconds(sample.gpu->attention_time(kernel, hardware::DType::bf16, call));
   };
-  const double forward = once();
-  if (row.kernel == "flash_fwd") return forward;
+  const AttentionPass& pass = attention_pass(row);
+  const double forward = pass.forward * once();
+  if (pass.backward == 0) return forward;
   call.pass = hardware::Pass::backward;
   call.work = Flops{(call.work * 5).count() / 2};  // five GEMMs instead of two
-  return forward + once();
+  return forward + pass.backward * once();
 }
 
 bool is_attention(KernelForm form) {

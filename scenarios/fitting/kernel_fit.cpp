@@ -17,9 +17,9 @@ std::optional<KernelForm> form_of(const MeasuredKernel& row) {
     if (row.m < 1 || row.n < 1 || row.k < 1) return std::nullopt;
     return KernelForm::gemm;
   }
-  if (row.kernel.rfind("flash_", 0) == 0) {
+  if (is_attention(row)) {
     if (row.k < 1 || row.heads < 1 || row.head_dim < 1) return std::nullopt;
-    if (!row.includes.empty()) return KernelForm::prefill;
+    if (includes(row, Included::kv_cache)) return KernelForm::prefill;
     const bool unfused = row.implementation.find("standard") != std::string::npos;
     return unfused ? KernelForm::unfused_attention : KernelForm::fused_attention;
   }

@@ -23,7 +23,7 @@ std::string gemm_class(const MeasuredKernel& row) {
 }
 
 std::string stream_class(const MeasuredKernel& row) {
-  if (mentions(row.includes, "whole MLP")) return "whole MLP";
+  if (includes(row, Included::whole_mlp)) return "whole MLP";
   if (!mentions(row.kernel, "forward") && !mentions(row.kernel, "fwd")) {
     return "memory-bound, a framework's backward or both passes";
   }
@@ -71,6 +71,7 @@ void add_cards(KernelCurves& curves, CurveReport& report) {
   for (const auto& [table, curve] : curves.curves()) {
     CurveCard card = card_of(curve, curves.fit(table));
     report.add_errors(card);
+    card.prices = !catalogue_words(curve, card).empty();
     // Only formulas without residuals go into the catalogue.
     if (card.samples.empty()) card.catalogue = catalogue_words(curve, card);
     report.cards.push_back(std::move(card));
@@ -91,10 +92,9 @@ std::string score_class(const MeasuredKernel& row) {
       return training ? "attention prefill, s >= 2048" : "attention prefill, short";
     }
     case KernelForm::fused_attention:
-      return row.kernel == "flash_fwd" ? "attention forward, fused"
-                                       : "attention forward and backward, fused";
+      return fmt::format("{}, fused", attention_pass(row).title);
     case KernelForm::unfused_attention:
-      return "attention forward and backward, unfused";
+      return fmt::format("{}, unfused", attention_pass(row).title);
     case KernelForm::stream:
       return stream_class(row);
   }

@@ -1,11 +1,14 @@
 #include "scenarios/fitting/measured_kernel.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
 #include "scenarios/fitting/words.hpp"
+#include "sim/errors.hpp"
 
 namespace orrery::scenarios {
 
@@ -15,6 +18,36 @@ std::int64_t stated_count(const Row& row, const char* column) {
   const auto value = row.integer(column);
   if (value && *value < 1) row.fail_expected(column, "a count of at least 1");
   return value.value_or(0);
+}
+
+constexpr AttentionPass attention_passes[] = {
+    {"flash_fwd", 1, 0, "attention forward"},
+    {"flash_bwd", 0, 1, "attention backward"},
+    {"flash_fwd_bwd", 1, 1, "attention forward and backward"},
+};
+
+const AttentionPass* pass_named(std::string_view kernel) {
+  for (const AttentionPass& each : attention_passes) {
+    if (each.kernel == kernel) return &each;
+  }
+  return nullptr;
+}
+
+/// Refuses words that would otherwise be taken for something else.
+void check_words(const Row& row, const MeasuredKernel& kernel) {
+  if (is_attention(kernel) && pass_named(kernel.kernel) == nullptr) {
+    row.fail_expected("kernel", attention_kernels);
+  }
+  std::string_view rest = kernel.includes;
+  while (!rest.empty()) {
+    constexpr std::string_view separator = "; ";
+    const std::size_t end = std::min(rest.find(separator), rest.size());
+    if (!value_of(included_words, rest.substr(0, end))) {
+      row.fail_expected("includes", fmt::format("nothing, or '{}', separated by '; '",
+                                                fmt::join(texts(included_words), "', '")));
+    }
+    rest.remove_prefix(std::min(end + separator.size(), rest.size()));
+  }
 }
 
 MeasuredKernel read_kernel(const Row& row, const char* name) {
@@ -36,6 +69,7 @@ MeasuredKernel read_kernel(const Row& row, const char* name) {
   kernel.batch = stated_count(row, "batch");
   kernel.causal = row.integer("causal").value_or(0) != 0;
   kernel.seconds = stated_seconds(row);
+  check_words(row, kernel);
   return kernel;
 }
 
@@ -48,6 +82,20 @@ bool holds_kernels(const orrery::Table& table) {
 std::vector<MeasuredKernel> read_kernels(const orrery::Table& table) {
   return read_measured<MeasuredKernel>(
       table, {"kernel", "gpu", "dtype", "m", "n", "k_or_seq", "time_us"}, read_kernel);
+}
+
+const AttentionPass& attention_pass(const MeasuredKernel& row) {
+  const AttentionPass* found = pass_named(row.kernel);
+  ensure(found != nullptr, "a row of attention has a known pass");
+  return *found;
+}
+
+bool is_attention(const MeasuredKernel& row) {
+  return row.kernel.starts_with("flash_");
+}
+
+bool includes(const MeasuredKernel& row, Included what) {
+  return mentions(row.includes, word_of(included_words, what));
 }
 
 std::string identity_of(const MeasuredKernel& row) {

@@ -9,6 +9,7 @@
 
 #include "sim/input/csv.hpp"
 #include "sim/quantity.hpp"
+#include "sim/words.hpp"
 
 namespace orrery::scenarios {
 
@@ -27,8 +28,31 @@ struct MeasuredKernel {
 /// Whether a header is that of measured kernels: `kernel`, `time_us` and `k_or_seq` are there.
 bool holds_kernels(const orrery::Table& table);
 
-/// Every line. Errors  a column that is missing, a cell that is no number or not above 0
+/// Every line. Errors  a column that is missing, a cell that is no number or out of range, a word
+///                     of `kernel` or `includes` that nothing knows
 std::vector<MeasuredKernel> read_kernels(const orrery::Table& table);
+
+/// A pass of attention, as column `kernel` names it.
+struct AttentionPass {
+  std::string_view kernel;
+  double forward = 0, backward = 0;  // how many of each
+  std::string_view title;            // "attention forward"
+};
+inline constexpr std::string_view attention_kernels = "flash_fwd, flash_bwd or flash_fwd_bwd";
+/// Errors  a kernel that is none of them: ContractError, as `read_kernels` refuses it
+const AttentionPass& attention_pass(const MeasuredKernel& row);
+bool is_attention(const MeasuredKernel& row);
+
+/// What a row's time includes besides its kernel, as column `includes` says; several are separated
+/// by
+/// "; ".
+enum class Included : std::uint8_t { quantisation, kv_cache, host_time, whole_mlp };
+inline constexpr Words<Included, 4> included_words{
+    {{Included::quantisation, "activation quantisation"},
+     {Included::kv_cache, "kv-cache write and copies"},
+     {Included::host_time, "host time below 300 us"},
+     {Included::whole_mlp, "whole MLP with its GEMMs"}}};
+bool includes(const MeasuredKernel& row, Included what);
 
 /// Key of the same call, whoever measured it: all columns but source and time agree.
 std::string identity_of(const MeasuredKernel& row);

@@ -261,6 +261,7 @@ Json to_json(const orrery::Table& table, const SoftwareFits& fits) {
 std::string table_of(const orrery::Table& table, const SoftwareFits& fits) {
   std::string text = fmt::format("{}: {}", table.name(), account_of(read_runs(table), fits.unused));
   if (text.back() != '\n') text += "\n";
+  text += words_of_unread(table);
   for (const SoftwareFit& fit : fits.fits) text += fit_text(fit);
   if (fits.fits.size() > 1) text += overall_text(table, fits);
   if (!fits.complete)

@@ -142,8 +142,10 @@ ValidationReport validate(const ValidationRequest& request, const Progress& prog
   const Scores scores = scores_of(runs, results, groupings);
   if (request.page) write_page(table, request, runs, results, scores);
   if (request.record) write_record(request, runs, results, scores);
-  return {.json = to_json(runs, results, scores),
-          .text = table_of(runs, results, scores, worst_listed(request))};
+  Json json = to_json(runs, results, scores);
+  json["unread_columns"] = unread_columns(table);
+  return {.json = std::move(json),
+          .text = words_of_unread(table) + table_of(runs, results, scores, worst_listed(request))};
 }
 
 }  // namespace orrery::scenarios

@@ -1,9 +1,13 @@
 #include "scenarios/validation/measured_run.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <regex>
 
 #include "models/plan/fields.hpp"
 #include "sim/errors.hpp"
+#include "sim/input/text.hpp"
 
 namespace orrery::scenarios {
 
@@ -32,9 +36,10 @@ std::optional<std::int64_t> count(const Row& row, const char* column) {
   return value;
 }
 
-std::optional<double> positive(const Row& row, const char* column) {
+std::optional<double> within(const Row& row, const char* column, double least, double most,
+                             const char* expected) {
   const auto value = row.number(column);
-  if (value && !(*value > 0)) row.fail_expected(column, "a number above 0");
+  if (value && !(*value >= least && *value <= most)) row.fail_expected(column, expected);
   return value;
 }
 
@@ -42,22 +47,43 @@ std::string text(const Row& row, const char* column) {
   return std::string{row.text(column)};
 }
 
-/// Reads the cell of a column that holds a plan field.
-void read_cell(const Row& row, std::string_view key, std::string_view column, bool is_count,
-               MeasuredRun& run) {
-  if (column.empty()) return;
-  const std::string named{column};
-  std::string cell = is_count ? "" : text(row, named.c_str());
-  if (is_count) {
-    if (const auto value = count(row, named.c_str())) cell = std::to_string(*value);
+/// The columns that may state a plan field: as published tables name it, and by its key.
+std::vector<std::string> columns_of(const models::PlanField& field) {
+  std::vector<std::string> columns{std::string{field.key}};
+  if (!field.column.empty() && field.column != field.key) columns.emplace_back(field.column);
+  return columns;
+}
+
+/// The text of a cell that holds a plan field; empty if it states nothing. Words and lists are
+/// checked where the plan is made, so that an unknown one skips its row alone.
+std::string plan_cell(const Row& row, const std::string& column, const models::PlanValue& value) {
+  using Kind = models::PlanValue::Kind;
+  const std::string cell = text(row, column.c_str());
+  if (cell.empty()) return {};
+  if (value.kind == Kind::count) {
+    const auto number = row.integer(column);
+    if (*number < value.least) {
+      row.fail_expected(column, fmt::format("a count of at least {}", value.least));
+    }
+    return std::to_string(*number);
   }
-  if (!cell.empty()) run.plan.emplace(key, std::move(cell));
+  if (value.kind != Kind::flag) return cell;
+  if (cell == "yes" || cell == "true") return "yes";
+  if (cell == "no" || cell == "false") return "no";
+  row.fail_expected(column, "yes or no");
 }
 
 void read_plan_cells(const Row& row, MeasuredRun& run) {
   for (const models::PlanField& field : models::plan_fields()) {
-    read_cell(row, field.key, field.column, field.value.kind == models::PlanValue::Kind::count,
-              run);
+    const std::string key{field.key};
+    for (const std::string& column : columns_of(field)) {
+      const std::string cell = plan_cell(row, column, field.value);
+      if (cell.empty()) continue;
+      const auto [stated, first] = run.plan.emplace(key, cell);
+      if (!first && stated->second != cell) {
+        row.fail_expected(column, fmt::format("{}, as column '{}' says", stated->second, key));
+      }
+    }
   }
 }
 
@@ -80,45 +106,106 @@ std::string release_in(const std::string& text) {
   return last;
 }
 
-/// The release of the software: its column, or else a version in the source's location or name.
-std::string release_of(const Row& row) {
-  std::string stated = text(row, "release");
-  if (stated.empty()) stated = release_in(text(row, "source_location"));
-  if (stated.empty()) stated = release_in(text(row, "source"));
-  return stated;
+/// Takes the release from a text that states it, unless a column read before has.
+void take_release(const std::string& release, MeasuredRun& run) {
+  if (run.release.empty()) run.release = release;
 }
 
-MeasuredRun read_run(const Row& row, bool by_id) {
+/// One column of a file of training runs.
+struct RunColumn {
+  const char* name;
+  void (*read)(const Row& row, const char* column, MeasuredRun& run);
+};
+
+template <std::string MeasuredRun::*member>
+void read_text(const Row& row, const char* column, MeasuredRun& run) {
+  run.*member = text(row, column);
+}
+
+template <std::optional<std::int64_t> MeasuredRun::*member>
+void read_count(const Row& row, const char* column, MeasuredRun& run) {
+  run.*member = count(row, column);
+}
+
+template <std::optional<std::int64_t> MeasuredRun::*member>
+void read_integer(const Row& row, const char* column, MeasuredRun& run) {
+  run.*member = row.integer(column);
+}
+
+/// No step is shorter than a microsecond: launching one kernel takes longer.
+void read_step_time(const Row& row, const char* column, MeasuredRun& run) {
+  run.step_time = within(row, column, 1e-6, 1e7, "seconds of a step, from 1e-6 to 1e7");
+}
+
+void read_peak_memory(const Row& row, const char* column, MeasuredRun& run) {
+  run.peak_memory = within(row, column, 1e-3, 1e6, "GiB of one GPU, from 0.001 to 1e6");
+}
+
+void read_source(const Row& row, const char* column, MeasuredRun& run) {
+  run.source = text(row, column);
+  take_release(release_in(run.source), run);
+}
+
+void read_tied(const Row& row, const char* column, MeasuredRun& run) {
+  const std::string cell = text(row, column);
+  if (cell.empty()) return;
+  if (cell != "yes" && cell != "no") row.fail_expected(column, "yes or no");
+  run.tied = cell == "yes";
+}
+
+/// All columns but those of plan fields and of the run's name. The release is that of its own
+/// column, or else a version in the source's location or name.
+constexpr RunColumn run_columns[] = {
+    {"release", read_text<&MeasuredRun::release>},
+    {"source_location", [](const Row& row, const char* column,
+                           MeasuredRun& run) { take_release(release_in(text(row, column)), run); }},
+    {"source", read_source},
+    {"software", read_text<&MeasuredRun::software>},
+    {"software_year", read_integer<&MeasuredRun::year>},
+    {"task", read_text<&MeasuredRun::task>},
+    {"family", read_text<&MeasuredRun::family>},
+    {"model", read_text<&MeasuredRun::model>},
+    {"layers", read_count<&MeasuredRun::layers>},
+    {"hidden", read_count<&MeasuredRun::hidden>},
+    {"heads", read_count<&MeasuredRun::heads>},
+    {"kv_heads", read_count<&MeasuredRun::kv_heads>},
+    {"ffn_hidden", read_count<&MeasuredRun::ffn_hidden>},
+    {"vocab", read_count<&MeasuredRun::vocab>},
+    {"tied", read_tied},
+    {"experts", read_integer<&MeasuredRun::experts>},
+    {"experts_per_token", read_integer<&MeasuredRun::experts_per_token>},
+    {"gpu", read_text<&MeasuredRun::gpu>},
+    {"gpus", read_count<&MeasuredRun::gpus>},
+    {"gpus_per_node", read_count<&MeasuredRun::gpus_per_node>},
+    {"intra_node", read_text<&MeasuredRun::intra_node>},
+    {"network", read_text<&MeasuredRun::network>},
+    {"step_time_s", read_step_time},
+    {"peak_memory_gb", read_peak_memory},
+    {"site", read_text<&MeasuredRun::site>},
+    {"set_aside", read_text<&MeasuredRun::set_aside>},
+    {"reported_apart", read_text<&MeasuredRun::reported_apart>},
+};
+
+MeasuredRun read_run(const Row& row, const char* named_by) {
   MeasuredRun run;
-  run.run = text(row, by_id ? "id" : "run");
-  run.source = text(row, "source");
-  run.software = text(row, "software");
-  run.release = release_of(row);
-  run.year = row.integer("software_year");
-  run.task = text(row, "task");
-  run.family = text(row, "family");
-  run.model = text(row, "model");
-  run.layers = count(row, "layers");
-  run.hidden = count(row, "hidden");
-  run.heads = count(row, "heads");
-  run.kv_heads = count(row, "kv_heads");
-  run.ffn_hidden = count(row, "ffn_hidden");
-  run.vocab = count(row, "vocab");
-  run.experts = row.integer("experts");
-  run.experts_per_token = row.integer("experts_per_token");
-  run.gpu = text(row, "gpu");
-  run.gpus = count(row, "gpus");
-  run.gpus_per_node = count(row, "gpus_per_node");
-  run.intra_node = text(row, "intra_node");
-  run.network = text(row, "network");
+  run.run = text(row, named_by);
+  for (const RunColumn& each : run_columns) each.read(row, each.name, run);
   read_plan_cells(row, run);
   read_hybrid_shards(run);
-  run.step_time = positive(row, "step_time_s");
-  run.peak_memory = positive(row, "peak_memory_gb");
-  run.site = text(row, "site");
-  run.set_aside = text(row, "set_aside");
-  run.reported_apart = text(row, "reported_apart");
   return run;
+}
+
+const char* naming_column(const orrery::Table& table) {
+  return table.has("run") ? "run" : "id";
+}
+
+std::vector<std::string> known_columns(const orrery::Table& table) {
+  std::vector<std::string> known{naming_column(table)};
+  for (const RunColumn& each : run_columns) known.emplace_back(each.name);
+  for (const models::PlanField& field : models::plan_fields()) {
+    for (std::string& each : columns_of(field)) known.push_back(std::move(each));
+  }
+  return known;
 }
 
 }  // namespace
@@ -149,9 +236,30 @@ std::vector<MeasuredRun> read_runs(const orrery::Table& table) {
   std::vector<MeasuredRun> runs;
   runs.reserve(table.size());
   for (std::size_t i = 0; i < table.size(); ++i) {
-    runs.push_back(read_run(table[i], !table.has("run")));
+    runs.push_back(read_run(table[i], naming_column(table)));
   }
   return runs;
+}
+
+std::vector<std::string> unread_columns(const orrery::Table& table) {
+  const std::vector<std::string> known = known_columns(table);
+  std::vector<std::string> unread;
+  for (const std::string& column : table.columns()) {
+    if (std::ranges::find(known, column) == known.end()) unread.push_back(column);
+  }
+  return unread;
+}
+
+std::string words_of_unread(const orrery::Table& table) {
+  const std::vector<std::string> known = known_columns(table);
+  const std::vector<std::string_view> words{known.begin(), known.end()};
+  std::string text;
+  for (const std::string& column : unread_columns(table)) {
+    const std::string_view meant = nearest(column, words);
+    text += text.empty() ? "columns that nothing reads: " : ", ";
+    text += meant.empty() ? column : fmt::format("{} (did you mean '{}'?)", column, meant);
+  }
+  return text.empty() ? text : text + "\n";
 }
 
 std::vector<std::string> cells_of(const orrery::Table& table, const std::string& column) {

@@ -25,6 +25,7 @@ struct MeasuredRun {
   std::optional<std::int64_t> layers, hidden, heads, gpus;
   std::optional<std::int64_t> kv_heads, ffn_hidden, vocab, gpus_per_node;
   std::optional<std::int64_t> experts, experts_per_token;
+  std::optional<bool> tied;  // the head multiplies by the embedding's weights
   /// Cells of the plan that are not empty, by the field's key: "tensor", "zero".
   std::map<std::string, std::string, std::less<>> plan;
   std::optional<double> step_time;    // seconds
@@ -38,10 +39,16 @@ struct MeasuredRun {
   auto operator<=>(const MeasuredRun& other) const = default;
 };
 
-/// Every line of a table of training runs. Column `run`, or `id`, names the line.
+/// Every line of a table of training runs. Column `run`, or `id`, names the line. A plan field is
+/// stated in the column of its key, "attention", or under its published name, "tp".
 /// Errors  a header of something else: `FILE: holds no training runs; accepted: ...`; a column
 ///         that is missing; a cell that is no number
 std::vector<MeasuredRun> read_runs(const orrery::Table& table);
+
+/// The table's columns that `read_runs` does not read; and one line that names them, with the
+/// column that may be meant (empty: none).
+std::vector<std::string> unread_columns(const orrery::Table& table);
+std::string words_of_unread(const orrery::Table& table);
 
 /// The cells of a column by which results can be grouped, as text.
 std::vector<std::string> cells_of(const orrery::Table& table, const std::string& column);

@@ -109,6 +109,7 @@ Model expert_model_of(const MeasuredRun& run, std::vector<std::string>& assumpti
   model.layers = *run.layers;
   model.vocab = run.vocab.value_or(model.vocab);
   model.max_positions = *run.count("seq_len");
+  model.tied_embeddings = run.tied.value_or(model.tied_embeddings);
   model.gemm_parameters = 0;
   model.parameters = models::count_parameters(model);
   model.active_parameters = models::count_active_parameters(model);

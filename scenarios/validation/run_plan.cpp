@@ -50,7 +50,7 @@ Plan stated_plan(const MeasuredRun& run) {
     const std::string cell = run.stated(field.key);
     if (cell.empty()) continue;
     const Json value = field.json_of_cell(cell);
-    field.read_value(Node{value, run.run, ""}, plan);
+    field.read_value(Node{value, run.run, fmt::format("/plan/{}", field.key)}, plan);
   }
   return plan;
 }

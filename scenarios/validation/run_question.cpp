@@ -63,8 +63,9 @@ std::string oversize(const MeasuredRun& run) {
       {"gpus_per_node", run.gpus_per_node, models::most_gpus},
   };
   for (const PlanField& field : models::plan_fields()) {
-    if (field.value.count && !field.column.empty()) {
-      sizes.push_back({field.column, run.count(field.key), field.value.most});
+    if (field.value.count) {
+      sizes.push_back({field.column.empty() ? field.key : field.column, run.count(field.key),
+                       field.value.most});
     }
   }
   for (const auto& [name, stated, most] : sizes) {
@@ -207,6 +208,7 @@ Model model_of(const MeasuredRun& run, const RunDefaults& defaults,
   model.vocab = fill.value(run.vocab, defaults.vocab, "/model/vocab", taken_from_stack);
   model.max_positions = *run.count("seq_len");
   if (model.family == Family::llama) make_llama(model);
+  model.tied_embeddings = run.tied.value_or(model.tied_embeddings);
   if (model.family == Family::bert) make_bert(model);
   if (run.family == "electra") make_electra(model);
   if (model.family == Family::bert && run.task == "sft") make_answering(model);
