@@ -12,6 +12,7 @@
 #include "models/plan/derived.hpp"
 #include "models/plan/precision_formats.hpp"
 #include "models/prediction/breakdown.hpp"
+#include "models/prediction/extrapolation.hpp"
 #include "models/prediction/flops.hpp"
 #include "models/prediction/fused_attention.hpp"
 #include "models/prediction/limits.hpp"
@@ -167,8 +168,12 @@ void add_times(const Question& question, Prediction& result) {
   add_network_times(question, result);
   result.step = with_unexplained(result.times.step, question.software);
   for (Time& each : result.network.phases.steps) each = with_unexplained(each, question.software);
-  const Residuals residuals = residuals_of(question.software, question.plan, question.cluster);
-  result.uncertainty = uncertainty_of(result.step, residuals, result.priced.fallback_curves);
+}
+
+void add_uncertainty(const Question& question, Prediction& result) {
+  result.uncertainty =
+      uncertainty_of(result.step, residuals_of(question.software, question.plan, question.cluster),
+                     result.priced.fallback_curves, spread_beyond_range(question, result));
 }
 
 void add_rates(const Question& question, Prediction& result) {
@@ -314,6 +319,7 @@ Prediction predict(const Question& question) {
       busy_of(load_of(result.priced, result.slowest), std::max(result.times.step, result.step));
   result.breakdown = breakdown_of(result.priced, result.times, result.slowest);
   result.breakdown[static_cast<std::size_t>(TimeClass::other)] += result.step - result.times.step;
+  add_uncertainty(question, result);
   add_rates(question, result);
   add_costs(question, result);
   add_memory(question, result);

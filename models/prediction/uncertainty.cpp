@@ -102,11 +102,16 @@ Residuals residuals_of(const Software& software, const Plan& plan) {
   return software.residuals ? *software.residuals : of_generic();
 }
 
-Uncertainty uncertainty_of(Time step, const Residuals& residuals, std::int64_t fallbacks) {
+Uncertainty uncertainty_of(Time step, const Residuals& residuals, std::int64_t fallbacks,
+                           double beyond_range) {
+  constexpr double decile = 1.28;  // of a normal error, in standard deviations
   const double wider = widening(fallbacks);
-  return {.p10 = scaled(step, std::exp(wider * residuals.p10)),
+  const auto away = [&](double quantile) {
+    return std::hypot(wider * quantile, decile * beyond_range);
+  };
+  return {.p10 = scaled(step, std::exp(-away(residuals.p10))),
           .p50 = step,
-          .p90 = scaled(step, std::exp(wider * residuals.p90))};
+          .p90 = scaled(step, std::exp(away(residuals.p90)))};
 }
 
 }  // namespace orrery::models

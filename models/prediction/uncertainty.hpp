@@ -61,8 +61,10 @@ Residuals at_distance(const Residuals& own, Distance distance);
 Residuals residuals_of(const Software& software, const Plan& plan,
                        const hardware::Cluster& cluster);
 
-///   p10 = step e^(w r10),  p50 = step,  p90 = step e^(w r90)
+///   p10 = step e^-sqrt((w r10)^2 + (1.28 s)^2),  p50 = step,  p90 the same with r90 and +
 /// r10, r90  the residuals' quantiles;  w  widening(fallbacks)
-Uncertainty uncertainty_of(Time step, const Residuals& residuals, std::int64_t fallbacks);
+/// s         spread_beyond_range (extrapolation.hpp): of curves asked beyond their measured range
+Uncertainty uncertainty_of(Time step, const Residuals& residuals, std::int64_t fallbacks,
+                           double beyond_range = 0);
 
 }  // namespace orrery::models

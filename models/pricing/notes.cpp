@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "models/pricing/beyond_range.hpp"
 #include "models/pricing/price.hpp"
 
 namespace orrery::models {
@@ -17,9 +18,12 @@ void note_once(const std::string& text, std::vector<std::string>& assumptions) {
 
 namespace {
 
-/// How many GEMMs one format has, and how many of them lie outside the measured shapes.
+/// How many GEMMs one format has, how many of them lie outside the measured shapes, and the one
+/// furthest outside.
 struct ShapeCoverage {
   int products = 0, outside = 0;
+  hardware::GemmSize furthest{};
+  double beyond = 1;
 };
 
 /// The format of the Program's first attention; without one, its storage format.
@@ -41,8 +45,10 @@ void note_sequences(const hardware::Gpu& gpu, const Program& program, const Soft
   const std::int64_t length = program.step.seq_len;
   if (range.shortest <= length && length <= range.longest) return;
   note_once(
-      fmt::format("attention {} curve of {}: {} tokens lie outside its measured range ({} to {})",
-                  curve->first, gpu.name, length, range.shortest, range.longest),
+      fmt::format("attention {} curve of {}: {} tokens lie outside its measured range ({} to {}), "
+                  "{:.3g} times beyond",
+                  curve->first, gpu.name, length, range.shortest, range.longest,
+                  beyond(range, length)),
       assumptions);
 }
 
@@ -103,17 +109,24 @@ void note_shapes(const hardware::Gpu& gpu, const Program& program, const Softwar
       if (op.kind != OpKind::gemm || curve == gpu.gemm.end() || !curve->second.measured) continue;
       ShapeCoverage& reach = formats[op.dtype];
       ++reach.products;
-      if (!curve->second.measured->covers({op.gemm.m, op.gemm.n, op.gemm.k})) ++reach.outside;
+      const hardware::GemmSize shape{op.gemm.m, op.gemm.n, op.gemm.k};
+      if (curve->second.measured->covers(shape)) continue;
+      ++reach.outside;
+      const double factor = beyond(*curve->second.measured, shape);
+      if (factor > reach.beyond) reach.furthest = shape;
+      reach.beyond = std::max(reach.beyond, factor);
     }
   }
   for (const auto& [type, reach] : formats) {
     if (reach.outside == 0) continue;
     const auto& range = *gpu.gemm.at(type).measured;
     note_once(fmt::format("gemm {} curve of {}: {} of {} GEMM shapes lie outside its measured "
-                          "range (m {} to {}, n {} to {}, k {} to {})",
+                          "range (m {} to {}, n {} to {}, k {} to {}), at m {}, n {}, k {} {:.3g} "
+                          "times beyond",
                           hardware::name(type), gpu.name, reach.outside, reach.products,
                           range.lowest.m, range.highest.m, range.lowest.n, range.highest.n,
-                          range.lowest.k, range.highest.k),
+                          range.lowest.k, range.highest.k, reach.furthest.m, reach.furthest.n,
+                          reach.furthest.k, reach.beyond),
               assumptions);
   }
   note_sequences(gpu, program, software, assumptions);

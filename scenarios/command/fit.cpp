@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "scenarios/command/commands.hpp"
+#include "scenarios/fitting/beyond_range.hpp"
 #include "scenarios/fitting/curve_tables.hpp"
 #include "sim/errors.hpp"
 #include "sim/output/durable_file.hpp"
@@ -27,7 +28,7 @@ struct FitFlags {
 LeaveOut leave_out_named(const std::string& word) {
   if (word == "curve") return LeaveOut::curve;
   if (word == "gpu") return LeaveOut::gpu;
-  throw InputError{"--leave-out", "expected curve or gpu, found \"" + word + "\""};
+  throw InputError{"--leave-out", "expected curve, gpu or range, found \"" + word + "\""};
 }
 
 /// A file name for a curve: other characters of its name become '-'.
@@ -48,6 +49,13 @@ void write_curves(const std::string& folder, const std::vector<CurveCard>& cards
 }
 
 void run_fit(const FitFlags& flags) {
+  if (flags.leave_out == "range") {
+    if (!flags.out.empty()) throw InputError{"--out", "not with --leave-out range"};
+    const auto points = points_beyond_range(orrery::Table::load(flags.from));
+    fmt::print("{}",
+               flags.json ? beyond_range_json(points).dump(2) + "\n" : beyond_range_text(points));
+    return;
+  }
   const CurveReport report =
       fit_curves(orrery::Table::load(flags.from), leave_out_named(flags.leave_out),
                  flags.plain ? Residual::none : Residual::nearest);
@@ -66,7 +74,8 @@ void add_fit(CLI::App& application, int& exit_code) {
   CLI::App* curves = fit->add_subcommand("curves", "Fit curves of kernels or collectives");
   curves->add_option("--from", flags->from, "Measured kernels or collectives, CSV")->required();
   curves->add_option("--leave-out", flags->leave_out,
-                     "What is left out of the fit that predicts a row: curve or gpu (curve)");
+                     "What is left out of the fit that predicts a row: curve, gpu, or range: all "
+                     "larger or all smaller sizes (curve)");
   curves->add_option("--out", flags->out, "Folder for one JSON file per curve");
   curves->add_option("--worst", flags->worst, "How many of the worst rows to list (10)");
   curves->add_flag(

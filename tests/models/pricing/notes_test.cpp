@@ -72,8 +72,9 @@ TEST_CASE(
   note_concurrent_slowdown(gpu, program, notes);
   CHECK(notes ==
         std::vector<std::string>{
-            "compute concurrent with communication, and communication with compute, are priced as "
-            "if alone; measured on h100-sxm-80gb: 1.07 and 1.2 times as long"});
+            "kernels next to communication take 1.07 times as long, as measured on h100-sxm-80gb; "
+            "communication next to kernels, measured to take 1.2 times as long, is priced as if "
+            "alone"});
   notes.clear();
   program.mesh = {1, 1, 1};  // it talks to nobody
   note_concurrent_slowdown(gpu, program, notes);
