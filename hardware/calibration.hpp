@@ -64,7 +64,7 @@ struct Calibration {
   std::map<DType, ShapeResidual> grouped_gemm;  // ... over models/pricing/grouped.hpp
   std::vector<Concurrency> concurrency;         // by increasing ranks, from 2
   std::optional<CommunicationOverlap>
-      beside_communication;           // reported as an assumption, not priced yet
+      beside_communication;           // that of compute is priced, the other reported
   std::optional<HostLink> host_link;  // no operation of a Program asks for it yet
 
   const KernelCurve* kernel(std::string_view kind) const;

@@ -81,11 +81,12 @@ void note_concurrent_slowdown(const hardware::Gpu& gpu, const Program& program,
                               std::vector<std::string>& assumptions) {
   const auto& overlap = gpu.calibration.beside_communication;
   if (!overlap || program.mesh.ranks() < 2) return;
-  note_once(fmt::format(
-                "compute concurrent with communication, and communication with compute, are priced "
-                "as if alone; measured on {}: {:.3g} and {:.3g} times as long",
-                gpu.name, overlap->compute, overlap->communication),
-            assumptions);
+  note_once(
+      fmt::format("kernels next to communication take {:.3g} times as long, as measured on {}; "
+                  "communication next to kernels, measured to take {:.3g} times as long, is priced "
+                  "as if alone",
+                  overlap->compute, gpu.name, overlap->communication),
+      assumptions);
 }
 
 void note_stored_fp8(const hardware::Gpu& gpu, const Program& program,

@@ -26,8 +26,8 @@ int note_fallbacks(const hardware::Gpu& gpu, const Program& program, const Softw
 void note_shapes(const hardware::Gpu& gpu, const Program& program, const Software& software,
                  std::vector<std::string>& assumptions);
 
-/// Notes the measured slowdown of compute and communication that run concurrently, with which a
-/// Program of several ranks is not priced.
+/// Notes the measured slowdown of compute and communication that run concurrently: that of kernels
+/// is priced (beside_communication.hpp), that of communication is not.
 void note_concurrent_slowdown(const hardware::Gpu& gpu, const Program& program,
                               std::vector<std::string>& assumptions);
 

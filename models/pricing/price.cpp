@@ -4,6 +4,7 @@
 
 #include "models/network/collectives/measured.hpp"
 #include "models/network/collectives/nccl_settings.hpp"
+#include "models/pricing/beside_communication.hpp"
 #include "models/pricing/calibrated.hpp"
 #include "models/pricing/grouped.hpp"
 #include "models/pricing/notes.hpp"
@@ -47,6 +48,7 @@ class Pricer {
     }
     slow_next_to_gathers(priced);
     carry_gathers(priced);
+    slow_beside_communication(priced, beside_communication());
     priced.transfer_launch = software_.host.communication_launch;
     priced.step_launch = software_.host.step;
     priced.synchronous = software_.host.synchronous;
@@ -108,7 +110,11 @@ class Pricer {
     });
     if (sent == Time{}) return;
     const double shown = std::max(0.0, ratio(sent - computed, sent));
+    const double longer = computed == Time{} ? 1
+                                             : 1 + (beside_communication() - 1) *
+                                                       ratio(std::min(computed, sent), computed);
     each_of([&](const Operation& op, PricedOperation& price) {
+      if (op.queue == Lane::compute && longer > 1) price.duration = scaled(price.duration, longer);
       if (op.kind != OpKind::collective || !op.overlaps_micro_batch) return;
       price.duration = scaled(price.duration, shown);
     });
@@ -124,7 +130,7 @@ class Pricer {
   /// backward also with a reduction.
   void slow_next_to_gathers(PricedProgram& priced) const {
     const bool concurrent = program_.sharding.parameters && program_.sharding.ahead;
-    if (software_.overlap.contention == 0 || !concurrent) return;
+    if (contention() == 0 || !concurrent) return;
     for (std::uint32_t id = 0; id < program_.kinds.size(); ++id) {
       const LayerKind& kind = program_.kinds[id];
       const Time gather = time_of_units(priced, id, Collective::all_gather);
@@ -158,13 +164,22 @@ class Pricer {
       if (block.operations[i].queue == Lane::compute) kernels += prices[i].duration;
     }
     if (kernels == Time{}) return;
-    const Time more = scaled(std::min(kernels, next_to), software_.overlap.contention);
-    const double longer = 1 + ratio(more, kernels);
-    for (std::size_t i = 0; i < prices.size(); ++i) {
-      if (block.operations[i].queue == Lane::compute) {
-        prices[i].duration = scaled(prices[i].duration, longer);
-      }
-    }
+    const Time more = scaled(std::min(kernels, next_to), contention());
+    lengthen_kernels(block, more, prices);
+  }
+
+  /// How many times as long kernels take next to communication, as this GPU's calibration measured;
+  /// 1 if none did.
+  double beside_communication() const {
+    const auto& measured = cluster_.gpu().calibration.beside_communication;
+    return measured ? measured->compute : 1;
+  }
+
+  /// By which share kernels take longer next to gathers of other units: measured on this GPU, or
+  /// else the stack's.
+  double contention() const {
+    const auto& measured = cluster_.gpu().calibration.beside_communication;
+    return measured ? measured->compute - 1 : software_.overlap.contention;
   }
 
   /// Ranks of one machine that compute at the same time.

@@ -34,13 +34,14 @@ TEST_CASE("A product outside the measured shapes is an assumption, one inside is
   CHECK(notes_of(program_of(1024, 4096, 512, 2048)) ==
         std::vector<std::string>{
             "gemm bf16 curve of h100-sxm-80gb: 1 of 1 GEMM shapes lie outside its measured range "
-            "(m 1 to 32768, n 1024 to 65536, k 1024 to 16384)"});
+            "(m 1 to 32768, n 1024 to 65536, k 1024 to 16384), at m 1024, n 4096, k 512 2 times "
+            "beyond"});
 }
 
 TEST_CASE("A sequence longer than any measured one is an assumption") {
   CHECK(notes_of(program_of(1024, 4096, 4096, 32768)) ==
         std::vector<std::string>{"attention flash-3 curve of h100-sxm-80gb: 32768 tokens lie "
-                                 "outside its measured range (512 to 16384)"});
+                                 "outside its measured range (512 to 16384), 2 times beyond"});
 }
 
 TEST_CASE("Borrowed curves are counted and each is named once") {
