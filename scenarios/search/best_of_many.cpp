@@ -68,13 +68,8 @@ std::optional<models::HighestMfu> highest_published(const PlanQuery& query) {
 }
 
 std::string best_of_many(const PlanReport& report, const ReportOptions& options) {
-<<<<<<< HEAD
-  const ExpectedStep expected = expected_of(report.query, report.answer, report.objective);
-  const Time step = report.answer.fitting.front().figures().step;
-=======
   const ExpectedStep expected = expected_of(report.answer, report.objective);
-  const Time step = report.answer.fitting.front().estimate.step;
->>>>>>> 3e7acf4a (fits: what a fit leaves unexplained is part of the step)
+  const Time step = report.answer.fitting.front().figures().step;
   return winners_curse(expected, step, options) + above_published(report, expected, options);
 }
 

@@ -109,12 +109,7 @@ ExpectedStep expected_of(const PlanAnswer& answer, const Objective& objective) {
     cuts.insert(cut_of(plan));
   }
   const double selection_bias = spread * std::max(0.0, expected_maximum(cuts.size()));
-<<<<<<< HEAD
-  return {.step = scaled(best.figures().step, std::exp(own.p50 + selection_bias)),
-          .rivals = cuts.size()};
-=======
-  return {.step = scaled(best.estimate.step, std::exp(selection_bias)), .rivals = cuts.size()};
->>>>>>> 3e7acf4a (fits: what a fit leaves unexplained is part of the step)
+  return {.step = scaled(best.figures().step, std::exp(selection_bias)), .rivals = cuts.size()};
 }
 
 double Indistinguishable::of(const models::Plan& best, const models::Plan& plan) const {
