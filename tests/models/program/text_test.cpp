@@ -5,7 +5,7 @@
 namespace orrery::models {
 namespace {
 
-Program two_stages() {
+Program text_program() {
   Plan plan;
   plan.pipeline = 2;
   plan.data = 2;
@@ -30,7 +30,7 @@ std::string lines(const std::string& text, const std::string& start) {
 
 TEST_CASE("A rank's list reads one instruction per line, with its peers as ranks") {
   // Rank 1 is replica 1 of stage 0; the same replica of stage 1 is rank 3.
-  const std::string text = text_of_rank(two_stages(), 1);
+  const std::string text = text_of_rank(text_program(), 1);
   CHECK(lines(text, "rank") == "rank 1 tensor=0 data=1 stage=0\n");
   CHECK(lines(text, "communicator dp") == "communicator dp tensor=0 data=* pipeline=0\n");
   CHECK(lines(text, "communicator tie") == "communicator tie tensor=0 data=1 pipeline=0,1\n");
@@ -64,7 +64,7 @@ TEST_CASE("A rank's list reads one instruction per line, with its peers as ranks
 }
 
 TEST_CASE("A Program's text holds its mesh, blocks with operations, phases and classes") {
-  const std::string text = text_of(two_stages());
+  const std::string text = text_of(text_program());
   CHECK(lines(text, "mesh") == "mesh tensor=1 data=2 pipeline=2\n");
   CHECK(lines(text, "phase forward.c1") ==
         "phase forward.c1: layer.forward[layer 2, 2 of them] head.forward\n");
