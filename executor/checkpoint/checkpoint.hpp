@@ -83,12 +83,14 @@ class Checkpoints {
   /// The newest checkpoint of fewer steps than `before` that is complete by its names and sizes;
   /// nullopt in an empty or absent folder. Damaged ones are skipped and noted.
   /// Errors  InputError in one sentence: all of them are damaged; of another model, another format
-  ///         or seed; of other inputs, unless those may have changed
+  ///         or seed; of other inputs, unless those may have changed. RunFailure: a folder or file
+  ///         cannot be read, which is no damage
   std::optional<CheckpointFound> newest(
       std::int64_t before = std::numeric_limits<std::int64_t>::max()) const;
 
   /// Fills the state of this rank from the checkpoint of `steps`.
-  /// Errors  InputError: a part that is missing or damaged, elements that no rank wrote
+  /// Errors  InputError: a part that is missing or damaged, elements that no rank wrote;
+  ///         RunFailure: a part that cannot be read
   void restore(const CheckpointState& state, std::int64_t steps) const;
 
  private:

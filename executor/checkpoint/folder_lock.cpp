@@ -35,9 +35,10 @@ std::string own_name() {
 FolderLock::FolderLock(const std::string& folder) {
   make_folder(folder);
   const std::string path = (std::filesystem::path{folder} / "lock").string();
-  descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  descriptor_ =
+      through_signals([&] { return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644); });
   if (descriptor_ < 0) throw OutputError{path, errno};
-  if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
+  if (through_signals([&] { return ::flock(descriptor_, LOCK_EX | LOCK_NB); }) != 0) {
     if (errno != EWOULDBLOCK) return;
     const std::string who = holder(descriptor_);
     ::close(descriptor_);

@@ -22,7 +22,7 @@ class FolderLock {
 };
 
 /// Writes a few bytes into a folder, which is made if it is absent, and removes them, so that a
-/// folder that cannot be written is found before the first step.
+/// folder that cannot be written is found before the first step. Called while rank 0 has the lock.
 /// Errors  OutputError `FOLDER/tried-00003: cannot be written: No space left on device`
 void try_folder(const std::string& folder, int rank);
 

@@ -1,13 +1,19 @@
 #include "executor/checkpoint/parts.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
-#include <filesystem>
 #include <limits>
 
+#include "executor/checkpoint/folder.hpp"
 #include "executor/crc32c.hpp"
+#include "sim/input/unreadable_file.hpp"
+#include "sim/output/durable_file.hpp"
 
 namespace orrery::executor {
 
@@ -20,6 +26,20 @@ constexpr std::string_view part_prefix = "part-";
 std::uint32_t seal_of(const Json& json) {
   const std::string text = json.dump();
   return crc32c(text.data(), text.size());
+}
+
+RunFailure cannot_read(const std::string& path) {
+  return unreadable(path, {errno, std::generic_category()});
+}
+
+/// An absent file is damage; one that cannot be read is not: it may be whole.
+Document load(const std::string& path) {
+  try {
+    return Document::load(path);
+  } catch (const UnreadableFile& error) {
+    if (error.reason() == std::errc::no_such_file_or_directory) throw;
+    throw unreadable(path, error.reason());
+  }
 }
 
 }  // namespace
@@ -84,10 +104,8 @@ CheckpointPart open_part(const std::string& folder, const Node& named,
   if (index.json()["crc32c"] != named["index_crc32c"].json()) {
     throw InputError{part.path + ".json", "does not match the manifest"};
   }
-  std::error_code absent;
-  const auto size = std::filesystem::file_size(part.path + ".bin", absent);
-  if (absent) throw InputError{part.path + ".bin", "is missing or cannot be read"};
-  if (size != static_cast<std::uintmax_t>(part.bytes)) {
+  const std::int64_t size = PartFile{part.path + ".bin"}.bytes();
+  if (size != part.bytes) {
     throw InputError{part.path + ".bin",
                      fmt::format("is damaged: expected {} bytes, found {}", part.bytes, size)};
   }
@@ -96,15 +114,35 @@ CheckpointPart open_part(const std::string& folder, const Node& named,
   return part;
 }
 
-PartFile::PartFile(const std::string& path) : path_{path}, file_{path, std::ios::binary} {
-  if (!file_) throw InputError{path_, "is missing or cannot be read"};
+PartFile::PartFile(const std::string& path)
+    : path_{path}, descriptor_{through_signals([&] {
+        return ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+      })} {
+  if (descriptor_ < 0 && errno == ENOENT) throw InputError{path_, "is missing"};
+  if (descriptor_ < 0) throw cannot_read(path_);
 }
 
-std::vector<std::byte> PartFile::tile(const StoredTile& stored, std::int64_t element_size) {
+PartFile::~PartFile() {
+  ::close(descriptor_);
+}
+
+std::int64_t PartFile::bytes() const {
+  struct stat found {};
+  if (::fstat(descriptor_, &found) != 0) throw cannot_read(path_);
+  return found.st_size;
+}
+
+std::vector<std::byte> PartFile::tile(const StoredTile& stored, std::int64_t element_size) const {
   std::vector<std::byte> bytes(static_cast<std::size_t>(stored.tile.elements() * element_size));
-  file_.seekg(stored.at);
-  file_.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  if (!file_ || crc32c(bytes.data(), bytes.size()) != stored.crc) {
+  std::size_t done = 0;
+  for (ssize_t size = 1; size > 0 && done < bytes.size(); done += static_cast<std::size_t>(size)) {
+    size = through_signals([&] {
+      return ::pread(descriptor_, bytes.data() + done, bytes.size() - done,
+                     stored.at + static_cast<off_t>(done));
+    });
+    if (size < 0) throw cannot_read(path_);
+  }
+  if (done < bytes.size() || crc32c(bytes.data(), bytes.size()) != stored.crc) {
     throw InputError{path_, "is damaged: its checksum is wrong"};
   }
   return bytes;
@@ -112,10 +150,9 @@ std::vector<std::byte> PartFile::tile(const StoredTile& stored, std::int64_t ele
 
 std::vector<std::int64_t> complete_checkpoints(const std::string& folder) {
   std::vector<std::int64_t> all;
-  std::error_code absent;
-  for (const auto& each : std::filesystem::directory_iterator{folder, absent}) {
-    const std::int64_t steps = checkpoint_steps(each.path().filename().string());
-    if (steps >= 0 && std::filesystem::exists(each.path() / "manifest.json")) all.push_back(steps);
+  for (const std::string& name : names_in(folder)) {
+    const std::int64_t steps = checkpoint_steps(name);
+    if (steps >= 0 && is_there(folder + "/" + name + "/manifest.json")) all.push_back(steps);
   }
   std::sort(all.rbegin(), all.rend());
   return all;
@@ -127,7 +164,7 @@ void seal(Json& json) {
 }
 
 Document load_sealed(const std::string& path) {
-  Document document = Document::load(path);
+  Document document = load(path);
   Json unsealed = document.json();
   const auto sealed = unsealed.find("crc32c");
   const bool there = sealed != unsealed.end() && sealed->is_number_unsigned();

@@ -2,7 +2,6 @@
 // The files of a checkpoint as records, read and written as JSON.
 
 #include <cstdint>
-#include <fstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,29 +48,36 @@ struct CheckpointPart {
 };
 /// The part that a manifest names.
 /// Errors  InputError: a name that is not a part's, an index that is damaged or is another one, a
-///         wrong size
+///         wrong size; RunFailure: it cannot be read
 CheckpointPart open_part(const std::string& folder, const Node& named,
                          const std::vector<std::int64_t>& elements, std::int64_t element_size);
 
 /// Reads the bytes of a part and checks them.
 class PartFile {
  public:
-  /// Errors  InputError `FILE: is missing or cannot be read`
+  /// Errors  InputError `FILE: is missing`; RunFailure `FILE: cannot be read: Stale file handle`
   explicit PartFile(const std::string& path);
-  /// Errors  InputError `FILE: is damaged: its checksum is wrong`
-  std::vector<std::byte> tile(const StoredTile& stored, std::int64_t element_size);
+  ~PartFile();
+  PartFile(const PartFile&) = delete;
+  PartFile& operator=(const PartFile&) = delete;
+
+  std::int64_t bytes() const;
+  /// Errors  InputError `FILE: is damaged: its checksum is wrong`; RunFailure: it cannot be read
+  std::vector<std::byte> tile(const StoredTile& stored, std::int64_t element_size) const;
 
  private:
   std::string path_;
-  std::ifstream file_;
+  int descriptor_;
 };
 
-/// Folders of a checkpoint folder that have a manifest, newest first.
+/// Steps of the checkpoints that have a manifest, newest first; none where the folder is absent.
+/// Errors  RunFailure: the folder, or one in it, cannot be read. The run then ends: who took that
+///         for "no checkpoint" would begin at step 0
 std::vector<std::int64_t> complete_checkpoints(const std::string& folder);
 
 /// Adds the member `crc32c`, a checksum of all others, from which `load_sealed` detects damage.
 void seal(Json& json);
-/// Errors  InputError `FILE: is damaged: its checksum is wrong`
+/// Errors  InputError `FILE: is damaged: its checksum is wrong`; RunFailure: it cannot be read
 Document load_sealed(const std::string& path);
 /// The manifest of a checkpoint's folder. Errors: as load_sealed; of another format
 Document load_manifest(const std::string& folder);

@@ -6,6 +6,8 @@
 #include "executor/checkpoint/checkpoint.hpp"
 #include "executor/checkpoint/parts.hpp"
 #include "executor/crc32c.hpp"
+#include "executor/errors.hpp"
+#include "sim/errors.hpp"
 
 namespace orrery::executor {
 
@@ -49,9 +51,11 @@ void Checkpoints::save(const CheckpointState& state, std::int64_t steps) const {
   const bool first = settings_.rank == 0;
   if (first) {
     make_folder(folder);
-    std::error_code error;
     // Remove the manifest of an earlier run of this step: none may list parts that change.
-    std::filesystem::remove(folder + "/manifest.json", error);
+    const std::string manifest = folder + "/manifest.json";
+    std::error_code failed;
+    std::filesystem::remove(manifest, failed);
+    if (failed) throw OutputError{manifest, failed};
     flush_folder(folder);
     flush_folder(settings_.folder);
     settings_.step("folder made");
@@ -134,15 +138,21 @@ void Checkpoints::write_manifest(const CheckpointState& state, const std::string
 /// Removes the manifest first, so that what is half removed is no checkpoint. Checkpoints of more
 /// steps than this run's were found damaged and do not count.
 void Checkpoints::remove_old(std::int64_t steps) const {
-  std::vector<std::int64_t> all = complete_checkpoints(settings_.folder);
+  std::vector<std::int64_t> all;
+  try {
+    all = complete_checkpoints(settings_.folder);
+  } catch (const RunFailure& error) {  // what is saved is saved; the next checkpoint tries again
+    settings_.note(error.what());
+  }
   std::erase_if(all, [&](std::int64_t each) { return each > steps; });
-  std::error_code ignored;  // another try comes with the next checkpoint
   for (std::size_t i = static_cast<std::size_t>(settings_.keep); i < all.size(); ++i) {
     const std::string folder = folder_of(all[i]);
-    std::filesystem::remove(folder + "/manifest.json", ignored);
+    std::error_code failed;  // another try comes with the next checkpoint
+    std::filesystem::remove(folder + "/manifest.json", failed);
+    if (failed) continue;
     flush_folder(folder);
     settings_.step("old manifest removed");
-    std::filesystem::remove_all(folder, ignored);
+    std::filesystem::remove_all(folder, failed);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "executor/checkpoint/folder.hpp"
 #include "executor/checkpoint/parts.hpp"
 #include "hardware/dtype.hpp"
 #include "sim/errors.hpp"
@@ -63,7 +64,7 @@ std::vector<VerifiedCheckpoint> verify_checkpoints(const std::string& folder) {
   for (const std::int64_t steps : complete_checkpoints(folder)) {
     folders.push_back((fs::path{folder} / checkpoint_name(steps)).string());
   }
-  if (fs::exists(fs::path{folder} / "manifest.json")) folders = {folder};
+  if (is_there(folder + "/manifest.json")) folders = {folder};
   if (folders.empty()) throw InputError{folder, "has no checkpoint"};
   std::vector<VerifiedCheckpoint> all;
   for (const std::string& each : folders) {

@@ -58,7 +58,8 @@ Module load_module(std::string_view file, Symbols symbols) {
   const int scope = symbols == Symbols::global ? RTLD_GLOBAL : RTLD_LOCAL;
   for (const std::string& path : module_paths(file)) {
     std::error_code ignored;
-    if (!std::filesystem::exists(path, ignored)) continue;
+    const auto found = std::filesystem::status(path, ignored).type();
+    if (found == std::filesystem::file_type::not_found) continue;
     if (std::string why = distrust(path); !why.empty()) return {nullptr, true, std::move(why)};
     if (void* handle = dlopen(path.c_str(), RTLD_NOW | scope)) return {handle, true, {}};
     const char* error = dlerror();

@@ -21,7 +21,9 @@ std::vector<std::string> files_of(const std::string& path) {
   std::error_code none;
   if (std::filesystem::is_directory(asked, none)) {
     const std::filesystem::path one = asked / "model.safetensors";
-    if (std::filesystem::exists(one, none)) return {one.string()};
+    if (std::filesystem::status(one, none).type() != std::filesystem::file_type::not_found) {
+      return {one.string()};  // one that cannot be read is refused, not passed over
+    }
     return files_of((asked / "model.safetensors.index.json").string());
   }
   if (asked.extension() != ".json") return {path};
@@ -142,13 +144,14 @@ PretrainedExport::~PretrainedExport() {
   if (pending_) writer_.discard();
 }
 
-void PretrainedExport::create() {
+std::string PretrainedExport::create() {
+  std::string created = writer_.create();
   pending_ = true;
-  writer_.create();
+  return created;
 }
 
-void PretrainedExport::write(const ExportedState& state) {
-  writer_.open();
+void PretrainedExport::write(const std::string& created, const ExportedState& state) {
+  writer_.open(created);
   for (const StateRun& run : state.runs) {
     if (run.writer) write_run(state, run);
   }

@@ -58,9 +58,9 @@ class PretrainedExport {
                    const std::vector<StateTensor>& tensors);
   ~PretrainedExport();
 
-  void create();                           // rank 0
-  void write(const ExportedState& state);  // then every rank
-  void commit();                           // then rank 0
+  std::string create();  // rank 0; returns the name under which the file is written
+  void write(const std::string& created, const ExportedState& state);  // then every rank
+  void commit();                                                       // then rank 0
 
  private:
   void write_run(const ExportedState& state, const StateRun& run);

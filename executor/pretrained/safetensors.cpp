@@ -16,6 +16,7 @@
 
 #include "executor/device/formats.hpp"
 #include "sim/input/document.hpp"
+#include "sim/input/unreadable_file.hpp"
 #include "sim/output/durable_file.hpp"
 
 namespace orrery::executor {
@@ -41,6 +42,43 @@ struct FormatRow {
 constexpr FormatRow formats[] = {
     {DType::fp64, "F64"}, {DType::fp32, "F32"}, {DType::bf16, "BF16"}, {DType::fp16, "F16"}};
 
+/// Where a tensor's bytes are, from the end of the header.
+struct StoredSpan {
+  std::int64_t begin = 0, end = 0;
+};
+
+StoredSpan span_of(const Node& tensor, std::uint64_t data) {
+  const Node offsets = tensor["data_offsets"];
+  if (offsets.elements().size() != 2) offsets.fail_expected("two offsets");
+  const auto most = static_cast<std::int64_t>(data);
+  const std::int64_t begin = offsets.at(0).integer(0, most);
+  return {begin, offsets.at(1).integer(begin, most)};
+}
+
+/// Checks that the tensors fill the `data` bytes: one after another, none over another, no gap.
+/// Source  the format's definition (github.com/huggingface/safetensors, README, "Notes": "the byte
+///         buffer needs to be entirely indexed, and cannot contain holes")
+void require_filled(std::vector<std::pair<StoredSpan, Node>> tensors, std::uint64_t data,
+                    const std::string& path) {
+  std::ranges::stable_sort(tensors, {}, [](const auto& each) {
+    return std::pair{each.first.begin, each.first.end};
+  });
+  std::int64_t end = 0;
+  for (const auto& [span, node] : tensors) {
+    if (span.begin != end) {
+      node["data_offsets"].fail(
+          fmt::format("begins at byte {}, the tensors before it end at {}: "
+                      "expected neither a gap nor an overlap",
+                      span.begin, end));
+    }
+    end = span.end;
+  }
+  if (end != static_cast<std::int64_t>(data)) {
+    throw InputError{path, fmt::format("has {} bytes after its last tensor",
+                                       static_cast<std::int64_t>(data) - end)};
+  }
+}
+
 /// Reads one tensor of the header, whose bytes must lie within the `data` bytes; nullopt where its
 /// format cannot be read.
 std::optional<ListedTensor> listed(const Node& node, std::uint64_t data) {
@@ -58,14 +96,10 @@ std::optional<ListedTensor> listed(const Node& node, std::uint64_t data) {
     if (extent > 0 && elements > most_elements / extent) node["shape"].fail("is too large");
     elements *= extent;
   }
-  const Node offsets = node["data_offsets"];
-  if (offsets.elements().size() != 2) offsets.fail_expected("two offsets");
-  const auto most = static_cast<std::int64_t>(data);
-  const std::int64_t begin = offsets.at(0).integer(0, most);
-  const std::int64_t end = offsets.at(1).integer(begin, most);
+  const auto [begin, end] = span_of(node, data);
   if (end - begin != elements * width_of(row->format)) {
-    offsets.fail(fmt::format("holds {} bytes, the shape has {}", end - begin,
-                             elements * width_of(row->format)));
+    node["data_offsets"].fail(fmt::format("holds {} bytes, the shape has {}", end - begin,
+                                          elements * width_of(row->format)));
   }
   tensor.begin = static_cast<std::uint64_t>(begin);
   tensor.end = static_cast<std::uint64_t>(end);
@@ -83,9 +117,9 @@ std::int64_t ListedTensor::elements() const {
 }
 
 SafetensorsFile::SafetensorsFile(std::string path) : path_{std::move(path)} {
-  std::error_code absent;
-  const auto size = std::filesystem::file_size(path_, absent);
-  if (absent) throw InputError{path_, "is missing or cannot be read"};
+  std::error_code failed;
+  const auto size = std::filesystem::file_size(path_, failed);
+  if (failed) throw UnreadableFile{path_, failed};
   if (size < length_bytes) throw InputError{path_, "is not a safetensors file: it is truncated"};
   try {
     const ipc::file_mapping file{path_.c_str(), ipc::read_only};
@@ -111,8 +145,10 @@ void SafetensorsFile::read_header() {
   }
   data_ = length_bytes + length;
   const Document header = Document::parse({begin + length_bytes, length}, path_);
+  std::vector<std::pair<StoredSpan, Node>> spans;
   for (const auto& [name, node] : header.root().members()) {
     if (name == "__metadata__") continue;
+    spans.emplace_back(span_of(node, rest - length), node);
     const auto tensor = listed(node, rest - length);
     if (tensor) {
       tensors_.emplace(name, *tensor);
@@ -120,6 +156,7 @@ void SafetensorsFile::read_header() {
       others_.push_back(name);
     }
   }
+  require_filled(std::move(spans), rest - length, path_);
 }
 
 void SafetensorsFile::read(const ListedTensor& tensor, std::int64_t first, std::int64_t count,
@@ -159,10 +196,8 @@ SafetensorsWriter::SafetensorsWriter(
 
 SafetensorsWriter::~SafetensorsWriter() = default;
 
-void SafetensorsWriter::create() const {
-  const std::string file = partial();
-  const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (descriptor < 0) throw cannot_write(path_);
+std::string SafetensorsWriter::create() {
+  const auto [file, descriptor] = new_file_for(path_, 0644);
   const std::uint64_t length = header_.size();
   std::string begin(length_bytes, '\0');
   std::memcpy(begin.data(), &length, length_bytes);
@@ -171,14 +206,14 @@ void SafetensorsWriter::create() const {
   const bool written = full == 0 && write_all(descriptor, begin + header_);
   const OutputError failed = cannot_write(path_);
   ::close(descriptor);
-  if (written) return;
+  if (written) return partial_ = file;
   ::unlink(file.c_str());
   throw failed;
 }
 
-void SafetensorsWriter::open() {
+void SafetensorsWriter::open(const std::string& created) {
   try {
-    const ipc::file_mapping file{partial().c_str(), ipc::read_write};
+    const ipc::file_mapping file{created.c_str(), ipc::read_write};
     bytes_ = std::make_unique<ipc::mapped_region>(file, ipc::read_write);
   } catch (const ipc::interprocess_exception& error) {
     throw OutputError{path_, error.get_native_error()};
@@ -202,11 +237,13 @@ void SafetensorsWriter::close() {
 }
 
 void SafetensorsWriter::discard() const {
-  ::unlink(partial().c_str());
+  ::unlink(partial_.c_str());
 }
 
 void SafetensorsWriter::commit() const {
-  if (std::rename(partial().c_str(), path_.c_str()) != 0) throw cannot_write(path_);
+  if (through_signals([&] { return std::rename(partial_.c_str(), path_.c_str()); }) != 0) {
+    throw cannot_write(path_);
+  }
   flush_folder(std::filesystem::path{path_}.parent_path().string());
 }
 

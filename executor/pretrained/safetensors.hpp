@@ -63,11 +63,11 @@ class SafetensorsWriter {
                     const std::vector<std::pair<std::string, std::vector<std::int64_t>>>& tensors);
   ~SafetensorsWriter();
 
-  /// Called by one of the processes: makes the file, at its full length, under another name.
-  /// Errors  OutputError: the disk
-  void create() const;
-  /// Called by each process that writes, after `create`.
-  void open();
+  /// Called by one of the processes: makes the file, at its full length, under a name that nothing
+  /// had, and returns that name. Errors  OutputError: the disk
+  std::string create();
+  /// Called by each process that writes, with the name that `create` returned.
+  void open(const std::string& created);
   void write(const std::string& tensor, std::int64_t first, std::int64_t count, std::int64_t stride,
              const double* from);
   /// Flushes what was written.
@@ -78,9 +78,8 @@ class SafetensorsWriter {
   void discard() const;
 
  private:
-  std::string partial() const { return path_ + ".partial"; }
-
   std::string path_;
+  std::string partial_;  // the file's name until `commit`
   hardware::DType format_;
   std::string header_;
   std::map<std::string, std::uint64_t> begins_;  // by tensor

@@ -114,19 +114,22 @@ class RankRun {
 
   void export_parameters() {
     session_.does("its export", to_export);
-    if (rank_ == 0) export_->create();
+    Store& store = session_.store();
+    if (rank_ == 0) store.set("export file", export_->create());
     session_.barrier("export begun");
-    export_->write(
-        {.tensors = runner_.layout().tensors(),
-         .runs = runner_.layout().runs(),
-         .read = [this](std::int64_t local, std::span<double> to) { read_parameters(local, to); }});
+    const std::string file = store.get("export file", for_results);
+    export_->write(file, {.tensors = runner_.layout().tensors(),
+                          .runs = runner_.layout().runs(),
+                          .read = [this](std::int64_t local, std::span<double> to) {
+                            read_parameters(local, to);
+                          }});
     if (!models::trains_adapters(question_.plan)) {
       export_->write(
-          {.tensors = runner_.layout().frozen_tensors(),
-           .runs = runner_.layout().frozen_runs(),
-           .read = [this](std::int64_t local,
-                          std::span<double> to) { runner_.weights().read_frozen(local, to); },
-           .first = runner_.layout().tensors().size()});
+          file, {.tensors = runner_.layout().frozen_tensors(),
+                 .runs = runner_.layout().frozen_runs(),
+                 .read = [this](std::int64_t local,
+                                std::span<double> to) { runner_.weights().read_frozen(local, to); },
+                 .first = runner_.layout().tensors().size()});
     }
     session_.barrier("export written");
     if (rank_ == 0) export_->commit();

@@ -49,6 +49,8 @@ SessionCheckpoints::SessionCheckpoints(const models::Question& question,
       interval_{options.checkpoint_every, Clock::now()} {
   if (!options.checkpoint) return;
   if (first_) lock_.emplace(*options.checkpoint);
+  // Two runs never write there at once: the others try the folder once rank 0 has locked it.
+  session.barrier("checkpoint folder locked");
   try_folder(*options.checkpoint, session.placed().rank);
 }
 

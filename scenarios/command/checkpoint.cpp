@@ -7,7 +7,9 @@
 #include <string>
 
 #include "executor/checkpoint/verify.hpp"
+#include "executor/errors.hpp"
 #include "scenarios/command/commands.hpp"
+#include "scenarios/command/ending.hpp"
 #include "scenarios/result.hpp"
 #include "sim/input/text.hpp"
 #include "sim/output/or_null.hpp"
@@ -30,10 +32,10 @@ Json json_of(const executor::VerifiedCheckpoint& found) {
 void print(const executor::VerifiedCheckpoint& found) {
   constexpr double mib = 1 << 20;
   if (!found.whole()) {
-    fmt::print("{}: damaged: {}\n", found.folder, printable(found.damage));
+    fmt::print("{}: damaged: {}\n", printable(found.folder), printable(found.damage));
     return;
   }
-  fmt::print("{}: complete: {} after {} steps, {:.1f} MiB of {} ranks\n", found.folder,
+  fmt::print("{}: complete: {} after {} steps, {:.1f} MiB of {} ranks\n", printable(found.folder),
              printable(found.model), found.steps, static_cast<double>(found.bytes) / mib,
              found.ranks);
 }
@@ -64,7 +66,14 @@ void add_checkpoint(CLI::App& application, int& exit_code) {
       .add_option("folder", flags->folder, "Folder given to --checkpoint, or one checkpoint in it")
       ->required();
   verifying.add_flag("--json", flags->json, "One JSON document instead of the list");
-  verifying.callback([flags, &exit_code] { exit_code = verify(*flags); });
+  verifying.callback([flags, &exit_code] {
+    try {
+      exit_code = verify(*flags);
+    } catch (const executor::RunFailure& failure) {  // a folder that cannot be read
+      exit_code =
+          report_failure(failure_of(static_cast<int>(failure.code()), failure.what()), flags->json);
+    }
+  });
 }
 
 }  // namespace orrery::scenarios

@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "sim/errors.hpp"
+#include "sim/input/printable.hpp"
+#include "sim/input/unreadable_file.hpp"
 
 namespace orrery {
 
@@ -40,8 +42,10 @@ namespace {
 /// without a writer, which would never begin.
 class InputFile {
  public:
-  explicit InputFile(const std::string& path)
-      : path_{path}, descriptor_{::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)} {
+  explicit InputFile(const std::string& path) : path_{path} {
+    do {
+      descriptor_ = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    } while (descriptor_ < 0 && errno == EINTR);
     if (descriptor_ < 0) refuse(errno);
     struct stat found {};
     if (::fstat(descriptor_, &found) != 0) refuse(errno);
@@ -73,8 +77,7 @@ class InputFile {
 
  private:
   [[noreturn]] void refuse(int reason) const {
-    throw InputError{printable(path_),
-                     "cannot be read: " + std::generic_category().message(reason)};
+    throw UnreadableFile{printable(path_), {reason, std::generic_category()}};
   }
 
   void wait_for_bytes() const {
@@ -93,7 +96,7 @@ class InputFile {
   static constexpr int wait = 20, most_waits = 25;  // milliseconds, and how many of them
 
   const std::string& path_;
-  int descriptor_;
+  int descriptor_ = -1;
   bool is_pipe_ = false;
   bool began_ = false;
   int waits_ = 0;
@@ -154,14 +157,49 @@ std::size_t line_of(std::string_view text, std::size_t offset) {
   return 1 + static_cast<std::size_t>(std::ranges::count(before, '\n'));
 }
 
+namespace {
+
+/// The code point of the UTF-8 character that is all of `text`.
+std::uint32_t code_point(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  std::uint32_t code = first;
+  if (text.size() > 1) code = first & (0x7FU >> text.size());
+  for (const char next : text.substr(1)) code = code << 6U | (static_cast<unsigned>(next) & 0x3FU);
+  return code;
+}
+
+/// Control characters, line and paragraph ends, and marks that change the direction of the text
+/// after them: a terminal obeys them, so that a text could repaint the lines around it.
+/// Source  Unicode 15: general categories Cc, Zl and Zp; property Bidi_Control
+bool controls(std::uint32_t code) {
+  const auto between = [&](std::uint32_t low, std::uint32_t high) {
+    return code >= low && code <= high;
+  };
+  return code < 0x20 || between(0x7F, 0x9F) || code == 0x061C || between(0x200E, 0x200F) ||
+         between(0x2028, 0x202E) || between(0x2066, 0x2069);
+}
+
+}  // namespace
+
+bool is_printable(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t length = character_length(text);
+    if (length == 0 || controls(code_point(text.substr(0, length)))) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
 std::string printable(std::string_view text, std::size_t limit) {
   std::string shown;
   while (!text.empty()) {
     const std::size_t length = character_length(text);
-    const unsigned char first = static_cast<unsigned char>(text[0]);
     std::string next{text.substr(0, length)};
-    if (length == 0) next = "\xEF\xBF\xBD";  // U+FFFD in place of a stray byte
-    if (first < 0x20 || first == 0x7F) next = fmt::format("\\u{:04x}", first);
+    if (length == 0) {
+      next = "\xEF\xBF\xBD";  // U+FFFD in place of a stray byte
+    } else if (const std::uint32_t code = code_point(next); controls(code)) {
+      next = fmt::format("\\u{:04x}", code);
+    }
     if (shown.size() + next.size() > limit) {
       // The dots that mark the cut replace the last whole characters.
       while (shown.size() + 3 > limit && !shown.empty()) {

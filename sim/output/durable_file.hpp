@@ -2,6 +2,7 @@
 // Durable, atomic file writes: even after a power cut the file is complete or unchanged. It is
 // written next to the target, flushed to disk and renamed, and then the folder is flushed.
 
+#include <cerrno>
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -9,11 +10,31 @@
 
 namespace orrery {
 
+/// The result of a system call that is repeated as long as a signal interrupts it, as happens on
+/// network file systems that are mounted `intr`. Not for close, which is not to be repeated.
+template <class Call>
+auto through_signals(const Call& call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
 /// Called with the name of each finished step of a write; a crash test kills the process there.
 using StepDone = std::function<void(std::string_view)>;
 
+/// A new file, open for reading and writing, under a name that nothing had.
+struct NewFile {
+  std::string path{};
+  int descriptor = -1;
+};
+/// Creates one next to `target`, whose name it is to take later: `.step.json.5c0ffee5c0ffee42.tmp`.
+/// `mode` is subject to the umask. Errors  OutputError, of `target`
+NewFile new_file_for(const std::string& target, unsigned mode);
+
 /// A file being written. Destroyed before `commit`, it leaves the existing file at `path`
-/// unchanged. A device or a pipe is written directly: it cannot be replaced by a rename.
+/// unchanged. The new file has the owner, group and permissions of the one that it replaces, as far
+/// as the user may give them; another hard link to the old file keeps the old content. A device or
+/// a pipe is written directly: it cannot be replaced by a rename.
 /// Errors of all calls  OutputError: `PATH: cannot be written: No space left on device`
 class DurableFile {
  public:
@@ -28,8 +49,6 @@ class DurableFile {
   void commit(const StepDone& step = {});
 
  private:
-  void open_temporary(unsigned mode);
-
   std::string path_;       // as the user gave it
   std::string target_;     // with symbolic links resolved
   std::string temporary_;  // empty: `path_` itself is written

@@ -115,4 +115,25 @@ TEST_CASE("Whatever call of a save fails is said, and what was whole stays whole
   CHECK(failures == (6 + 4) + 3 * (1 + 4) + 2 + 1);
 }
 
+TEST_CASE("A call that a signal interrupts is repeated, and the save is whole") {
+  const auto calls = [] {
+    ThirdSave third;
+    const FileCalls recorded{third.folder()};
+    third.save();
+    return recorded.all();
+  }();
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    INFO(calls[i].name << " of " << calls[i].path);
+    ThirdSave third;
+    const FileCalls interrupted{third.folder(), i, EINTR};
+    CHECK_NOTHROW(third.save());
+    CHECK(interrupted.failed());
+    CHECK(third.whole_version() == 3);
+  }
+  ThirdSave third;
+  const FailingOnce interrupted{"open", EINTR};
+  CHECK_NOTHROW(third.save());
+  CHECK(interrupted.failed());
+}
+
 }  // namespace orrery::executor

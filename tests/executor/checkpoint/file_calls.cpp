@@ -1,11 +1,14 @@
 #include "file_calls.hpp"
 
+#include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <climits>
+#include <cstdarg>
 #include <cstdio>
 #include <utility>
 
@@ -14,6 +17,7 @@ namespace orrery::executor {
 namespace {
 
 thread_local FileCalls* listening = nullptr;
+thread_local FailingOnce* failing_once = nullptr;
 
 std::string path_of(int descriptor) {
   char path[PATH_MAX];
@@ -25,6 +29,10 @@ std::string path_of(int descriptor) {
 /// 0, or why a call on a descriptor is to fail.
 int refusal_of(const char* name, int descriptor) {
   return listening == nullptr ? 0 : listening->take({name, path_of(descriptor)});
+}
+
+int refusal_once(const char* name) {
+  return failing_once == nullptr ? 0 : failing_once->take(name);
 }
 
 /// What a call returns that fails for this reason.
@@ -42,6 +50,18 @@ FileCalls::FileCalls(std::string folder, std::optional<std::size_t> failing, int
 
 FileCalls::~FileCalls() {
   listening = nullptr;
+}
+
+FailingOnce::FailingOnce(std::string name, int reason) : name_{std::move(name)}, reason_{reason} {
+  failing_once = this;
+}
+
+FailingOnce::~FailingOnce() {
+  failing_once = nullptr;
+}
+
+int FailingOnce::take(std::string_view name) {
+  return name == name_ ? std::exchange(reason_, 0) : 0;
 }
 
 int FileCalls::take(FileCall call) {
@@ -73,6 +93,27 @@ int close(int descriptor) {
   const int reason = refusal_of("close", descriptor);
   const int status = static_cast<int>(syscall(SYS_close, descriptor));
   return reason != 0 ? failing(reason) : status;  // the descriptor is gone all the same
+}
+
+int open(const char* path, int flags, ...) {
+  using namespace orrery::executor;
+  if (const int reason = refusal_once("open")) return failing(reason);
+  va_list rest;
+  va_start(rest, flags);
+  const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(rest, mode_t) : 0;
+  va_end(rest);
+  return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags, mode));
+}
+
+dirent* readdir(DIR* folder) {
+  using namespace orrery::executor;
+  static auto* const of_the_system =
+      reinterpret_cast<dirent* (*)(DIR*)>(dlsym(RTLD_NEXT, "readdir"));
+  if (const int reason = refusal_once("readdir")) {
+    errno = reason;
+    return nullptr;
+  }
+  return of_the_system(folder);
 }
 
 int rename(const char* from, const char* to) noexcept {

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace orrery::executor {
@@ -34,6 +35,23 @@ class FileCalls {
   int reason_;
   bool failed_ = false;
   std::vector<FileCall> calls_;
+};
+
+/// While it lives, one call of this thread fails: the next of its name, "open" or "readdir".
+class FailingOnce {
+ public:
+  FailingOnce(std::string name, int reason);
+  ~FailingOnce();
+  FailingOnce(const FailingOnce&) = delete;
+  FailingOnce& operator=(const FailingOnce&) = delete;
+
+  /// 0, or why this call is to fail.
+  int take(std::string_view name);
+  bool failed() const { return reason_ == 0; }
+
+ private:
+  std::string name_;
+  int reason_;
 };
 
 }  // namespace orrery::executor

@@ -111,18 +111,58 @@ TEST_CASE("On a full disk the old file stays, and the line says why") {
   CHECK(folder.count() == 1);
 }
 
-TEST_CASE("A link stays a link, and what somebody put in the temporary's place is not followed") {
+TEST_CASE("A link stays a link, and no other file of the user is followed, changed or removed") {
   const Folder folder;
   const std::string real = folder.file("real.json"), link = folder.file("link.json");
-  const std::string victim = folder.file("victim");
+  const std::vector<std::string> mine{"victim", "real.json.tmp", "real.json.partial", ".real.json",
+                                      "real.json~"};
+  for (const std::string& each : mine) std::ofstream{folder.file(each)} << "mine";
+  fs::create_symlink(folder.file("victim"), folder.file("real.tmp"));
   write_durably(real, "old");
-  write_durably(victim, "mine");
   fs::create_symlink("real.json", link);
-  fs::create_symlink(victim, real + ".tmp");
   write_durably(link, "new");
   CHECK(fs::is_symlink(link));
   CHECK(text_in(real) == "new");
-  CHECK(text_in(victim) == "mine");
+  for (const std::string& each : mine) CHECK(text_in(folder.file(each)) == "mine");
+  CHECK(fs::is_symlink(folder.file("real.tmp")));
+  CHECK(folder.count() == mine.size() + 3);  // real.json and the links: nothing is left over
+}
+
+TEST_CASE("A new file has the rights of the one it replaces, whatever the umask") {
+  const Folder folder;
+  const std::string path = folder.file("step.json");
+  const mode_t before = umask(0027);
+  write_durably(path, "new");
+  CHECK(fs::status(path).permissions() == fs::perms{0640});
+  for (const unsigned rights : {0664U, 0600U, 0444U, 0606U}) {
+    fs::permissions(path, fs::perms{rights});
+    write_durably(path, "again");
+    CHECK(fs::status(path).permissions() == fs::perms{rights});
+  }
+  umask(before);
+}
+
+TEST_CASE("A group that is not the user's keeps its file, or its rights go to no other group") {
+  // Only who may give a file to another group can see it: root here, and anyone in two groups.
+  const Folder folder;
+  const std::string path = folder.file("step.json");
+  write_durably(path, "old");
+  constexpr gid_t other = 54321;
+  struct stat found {};
+  if (chown(path.c_str(), static_cast<uid_t>(-1), other) != 0) return;
+  fs::permissions(path, fs::perms{0660});
+  write_durably(path, "new");
+  REQUIRE(stat(path.c_str(), &found) == 0);
+  CHECK(found.st_gid == other);
+  CHECK((found.st_mode & 0777U) == 0660);
+}
+
+TEST_CASE("The longest name that a folder takes can be written") {
+  const Folder folder;
+  const std::string path = folder.file(std::string(255, 'n'));
+  write_durably(path, "text");
+  CHECK(text_in(path) == "text");
+  CHECK(folder.count() == 1);
 }
 
 TEST_CASE("Devices take what they take, and stay devices") {
@@ -147,6 +187,19 @@ TEST_CASE("A log holds whole lines, also when the disk is full within one") {
   CHECK(text_in(path) == "one\ntwo\n");
   CHECK(output_refusal([] { LineLog{"/dev/full"}.add("no room"); }) ==
         "/dev/full: cannot be written: No space left on device");
+}
+
+TEST_CASE("A log is cut back by whole lines from its end") {
+  const Folder folder;
+  const std::string path = folder.file("log");
+  std::ofstream{path} << "late\nearly\nlate\nlate\ntor";
+  LineLog log{path};
+  log.cut_back([](std::string_view line) { return line == "late"; });
+  log.add("next");
+  CHECK(text_in(path) == "late\nearly\nnext\n");
+  log.cut_back([](std::string_view) { return true; });
+  CHECK(text_in(path).empty());
+  CHECK_NOTHROW(LineLog{"/dev/null"}.cut_back([](std::string_view) { return true; }));
 }
 
 }  // namespace orrery
