@@ -16,6 +16,7 @@
 #include "executor/session/devices.hpp"
 #include "executor/session/execution_json.hpp"
 #include "executor/session/memory_check.hpp"
+#include "executor/session/process_limits.hpp"
 #include "python/attended.hpp"
 #include "python/bindings.hpp"
 #include "scenarios/comparison/recorded.hpp"
@@ -59,7 +60,7 @@ class Mailbox {
 };
 
 Json json_of(const executor::MeasuredStep& step) {
-  return {{"step", step.index},
+  return {{"step", step.index + 1},
           {"step_time_s", step.seconds},
           {"loss", step.loss},
           {"gradient_norm", step.gradient_norm},
@@ -96,6 +97,7 @@ class ThreadedRun {
     executor::SessionOptions& options = request_.options;
     options.detail = executor::recordable(options.detail, question.plan.cuda_graphs);
     if (const auto found = executor::no_room(question, options.backend, {})) return no(*found);
+    executor::require_limits(question, options, question.plan.gpus());
     const executor::SessionEvents events = this->events();
     const Exit code = executor::run_threads({question, options, events, requests_},
                                             static_cast<int>(question.plan.gpus()));

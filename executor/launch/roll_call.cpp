@@ -12,6 +12,10 @@ namespace {
 /// even work that is starved of its core gets that much.
 constexpr int least_share_of_work = 50;
 
+/// So long a rank may at least use CPU time at one place: what is predicted to take seconds may
+/// take minutes on a host that swaps.
+constexpr std::chrono::minutes shortest_spin{10};
+
 std::int64_t whole_seconds(RollCall::Span span) {
   return std::chrono::round<std::chrono::seconds>(span).count();
 }
@@ -33,6 +37,10 @@ void RollCall::hear(int rank, const Beat& beat) {
   const Span between = awake_ - seen.beat_at;
   const Span worked = beat.worked - seen.beat.worked;
   const bool moved = !seen.heard || beat.place != seen.beat.place;
+  if (moved) {
+    seen.moved_at = awake_;
+    seen.warned_busy = false;
+  }
   if (moved || worked * least_share_of_work > between) {
     seen.place_at = awake_;
     seen.warned = false;
@@ -79,6 +87,20 @@ RollCall::Span RollCall::limit_of(const RankState& seen) const {
   return limit;
 }
 
+RollCall::Span RollCall::busy_limit_of(const RankState& seen) const {
+  return std::max<Span>(shortest_spin, limit_of(seen));
+}
+
+/// The rank that has used CPU time at one place for longest, beyond what any instruction takes.
+const RollCall::RankState* RollCall::spinner() const {
+  const RankState* worst = nullptr;
+  for (const RankState& each : seen_) {
+    if (!each.heard || waits(each) || busy(each) <= busy_limit_of(each)) continue;
+    if (worst == nullptr || each.moved_at < worst->moved_at) worst = &each;
+  }
+  return worst;
+}
+
 std::optional<std::string> RollCall::stuck() const {
   const RankState* worst = nullptr;
   for (const RankState& each : seen_) {
@@ -87,7 +109,13 @@ std::optional<std::string> RollCall::stuck() const {
                        (silent(each) == silent(*worst) && each.place_at < worst->place_at);
     if (worse) worst = &each;
   }
-  if (worst == nullptr) worst = longest_waiter();
+  if (worst == nullptr) {
+    if (const RankState* each = spinner()) {
+      return fmt::format("rank {} is stuck: busy at one place for {} s: {}", each - seen_.data(),
+                         whole_seconds(busy(*each)), each->beat.text);
+    }
+    worst = longest_waiter();
+  }
   if (worst == nullptr) return std::nullopt;
   return fmt::format("rank {} is stuck: no progress for {} s: {}", worst - seen_.data(),
                      whole_seconds(still(*worst)), worst->beat.text);
@@ -96,7 +124,14 @@ std::optional<std::string> RollCall::stuck() const {
 std::vector<std::string> RollCall::warnings() {
   std::vector<std::string> all;
   for (RankState& each : seen_) {
-    if (!each.heard || each.warned || waits(each) || 2 * still(each) <= each.beat.limit) continue;
+    if (!each.heard || waits(each)) continue;
+    if (!each.warned_busy && 2 * busy(each) > busy_limit_of(each)) {
+      each.warned_busy = true;
+      all.push_back(fmt::format("rank {} has been busy at one place for {} s (limit {} s): {}",
+                                &each - seen_.data(), whole_seconds(busy(each)),
+                                whole_seconds(busy_limit_of(each)), each.beat.text));
+    }
+    if (each.warned || 2 * still(each) <= each.beat.limit) continue;
     each.warned = true;
     all.push_back(fmt::format("rank {} has made no progress for {} s (limit {} s): {}",
                               &each - seen_.data(), whole_seconds(still(each)),

@@ -6,7 +6,8 @@
 // no rank: times here are of a clock that stops in such gaps.
 //
 // A rank that waits for another is not the one that is stuck, unless all wait; a rank that uses CPU
-// time for work of its own is slow, not stuck.
+// time for work of its own is slow, not stuck, up to its limit or ten minutes, whichever is longer:
+// then it spins (a library that tries again for ever to get memory).
 
 #include <chrono>
 #include <optional>
@@ -34,23 +35,29 @@ class RollCall {
   /// A rank that is lost or stuck, and why, in words.
   std::optional<std::string> lost() const;
   /// Of the ranks that stayed at one place too long: one without heartbeats, else one that waits
-  /// for no other; where all wait for each other, the one that has waited longest.
+  /// for no other; one that uses CPU time but stayed far too long; where all wait for each other,
+  /// the one that has waited longest.
   std::optional<std::string> stuck() const;
-  /// One warning for each rank and place, at half of the rank's limit.
+  /// One warning for each rank and place, at half of the rank's limit; and one at half of the time
+  /// that it may be busy there.
   std::vector<std::string> warnings();
 
  private:
   struct RankState {
     Beat beat{};
     bool heard = false;
-    bool warned = false;
-    Span beat_at{}, place_at{};  // on the clock that stops in gaps
+    bool warned = false, warned_busy = false;
+    Span beat_at{}, place_at{};  // on the clock that stops in gaps; CPU time counts as a new place
+    Span moved_at{};             // ... it does not
   };
   Span still(const RankState& seen) const { return awake_ - seen.place_at; }
+  Span busy(const RankState& seen) const { return awake_ - seen.moved_at; }
   bool silent(const RankState& seen) const { return awake_ - seen.beat_at > 3 * beat_; }
   bool waits(const RankState& seen) const { return !seen.beat.waits.empty() && !silent(seen); }
   Span limit_of(const RankState& seen) const;
+  Span busy_limit_of(const RankState& seen) const;
   const RankState* longest_waiter() const;
+  const RankState* spinner() const;
 
   Span beat_, silence_;
   Span awake_{};

@@ -4,6 +4,7 @@
 
 #include <utility>  // Boost 1.74's Asio needs it first
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -12,6 +13,8 @@
 #include <boost/beast/http.hpp>
 #include <chrono>
 #include <functional>
+#include <list>
+#include <memory>
 #include <optional>
 #include <thread>
 
@@ -31,16 +34,25 @@ constexpr std::chrono::milliseconds until_accepting_again{100};  // when descrip
 constexpr std::size_t most_readers = 64;                         // at once
 constexpr std::uint32_t longest_request = 8192;                  // bytes
 
+asio::ip::address parsed(const std::string& host) {
+  boost::system::error_code error;
+  const asio::ip::address address = asio::ip::make_address(host, error);
+  if (!error) return address;
+  throw InputError{
+      "--metrics-address",
+      fmt::format("expected an IP address such as 127.0.0.1 or 0.0.0.0, found '{}'", host)};
+}
+
+}  // namespace
+
 /// Answers one request with the page, whatever path it names.
-class Reader : public std::enable_shared_from_this<Reader> {
+class MetricsPage::Reader : public std::enable_shared_from_this<Reader> {
  public:
-  Reader(tcp::socket socket, const std::function<std::string()>& page, std::size_t& readers)
-      : stream_{std::move(socket)}, page_{page}, readers_{readers} {
-    ++readers_;
+  Reader(tcp::socket socket, const std::function<std::string()>& page)
+      : stream_{std::move(socket)}, page_{page} {
     request_.emplace();
     request_->header_limit(longest_request);
   }
-  ~Reader() { --readers_; }
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
@@ -51,9 +63,13 @@ class Reader : public std::enable_shared_from_this<Reader> {
                               if (!error) self->answer();
                             });
   }
+  /// Has it asked for nothing yet?
+  bool silent() const { return silent_; }
+  void drop() { stream_.close(); }
 
  private:
   void answer() {
+    silent_ = false;
     answer_.version(11);
     answer_.result(http::status::ok);
     answer_.set(http::field::content_type, "text/plain; version=0.0.4");
@@ -68,22 +84,11 @@ class Reader : public std::enable_shared_from_this<Reader> {
 
   beast::tcp_stream stream_;
   const std::function<std::string()>& page_;
-  std::size_t& readers_;
+  bool silent_ = true;
   beast::flat_buffer buffer_{longest_request};
   std::optional<http::request_parser<http::empty_body>> request_;
   http::response<http::string_body> answer_;
 };
-
-asio::ip::address parsed(const std::string& host) {
-  boost::system::error_code error;
-  const asio::ip::address address = asio::ip::make_address(host, error);
-  if (!error) return address;
-  throw InputError{
-      "--metrics-address",
-      fmt::format("expected an IP address such as 127.0.0.1 or 0.0.0.0, found '{}'", host)};
-}
-
-}  // namespace
 
 class MetricsPage::Server {
  public:
@@ -112,11 +117,25 @@ class MetricsPage::Server {
   void accept() {
     acceptor_.async_accept([this](beast::error_code error, tcp::socket socket) {
       if (error) return accept_later();
-      if (readers_ < most_readers) {
-        std::make_shared<Reader>(std::move(socket), page_, readers_)->serve();
+      if (make_room()) {
+        const auto reader = std::make_shared<Reader>(std::move(socket), page_);
+        readers_.push_back(reader);
+        reader->serve();
       }
       accept();
     });
+  }
+  /// Where there are too many readers, drops the one that has been silent longest: connections
+  /// that never ask shut nobody out. False if all of them are being answered.
+  bool make_room() {
+    readers_.remove_if([](const std::weak_ptr<Reader>& each) { return each.expired(); });
+    if (readers_.size() < most_readers) return true;
+    const auto oldest = std::ranges::find_if(
+        readers_, [](const std::weak_ptr<Reader>& each) { return each.lock()->silent(); });
+    if (oldest == readers_.end()) return false;
+    oldest->lock()->drop();
+    readers_.erase(oldest);
+    return true;
   }
   void accept_later() {
     pause_.expires_after(until_accepting_again);
@@ -126,7 +145,7 @@ class MetricsPage::Server {
   }
 
   std::function<std::string()> page_;
-  std::size_t readers_ = 0;  // outlives the context, which destroys the readers
+  std::list<std::weak_ptr<Reader>> readers_;  // in the order of their arrival
   asio::io_context context_{1};
   tcp::acceptor acceptor_{context_};
   asio::steady_timer pause_{context_};

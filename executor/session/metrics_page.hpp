@@ -38,6 +38,7 @@ class MetricsPage {
     std::string help{};
     double value = 0;
   };
+  class Reader;
   class Server;
 
   mutable std::mutex lock_;

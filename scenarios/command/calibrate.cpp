@@ -13,6 +13,7 @@
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/ending.hpp"
 #include "scenarios/command/progress.hpp"
+#include "scenarios/command/whole_number.hpp"
 #include "scenarios/question/one_gpu_scenarios.hpp"
 #include "scenarios/sections.hpp"
 #include "sim/errors.hpp"
@@ -102,7 +103,8 @@ void add_calibrate(CLI::App& application, int& exit_code) {
   command.add_option("--widest", asked.widest,
                      "With --backend cuda: hidden size of the widest model measured (16384)");
   command.add_option("--out", flags->imported.out, "Profile to write; its samples go next to it");
-  command.add_option("--seed", asked.seed, "Random seed for the order of points (1)");
+  command.add_option("--seed", asked.seed, "Random seed for the order of points (1)")
+      ->check(wrong_whole_number);
   command.add_flag("--json", flags->json, "One JSON document on stdout");
   command.callback([flags, &exit_code] {
     if (!flags->imported.logs.empty()) {

@@ -10,10 +10,12 @@
 #include "executor/launch/spawn.hpp"
 #include "executor/session/devices.hpp"
 #include "executor/session/memory_check.hpp"
+#include "executor/session/process_limits.hpp"
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/ending.hpp"
 #include "scenarios/command/execute_events.hpp"
 #include "scenarios/command/question_flags.hpp"
+#include "scenarios/command/whole_number.hpp"
 #include "scenarios/question/execution_question.hpp"
 #include "scenarios/result.hpp"
 #include "sim/input/text.hpp"
@@ -108,10 +110,16 @@ int run(const ExecuteFlags& flags, const models::Question& question, const Place
   return static_cast<int>(run_rank(session, placed));
 }
 
+/// Ranks that run as threads of this process; those that it starts have its limits.
+std::int64_t threads_here(const ExecuteFlags& flags, const models::Question& question) {
+  return flags.options.fabric == executor::FabricKind::threads ? question.plan.gpus() : 1;
+}
+
 int execute(ExecuteFlags& flags) {
   if (flags.output.trace == "-") {
     throw InputError{"--trace", "expected a file; standard output is the report's"};
   }
+  executor::require_addresses();
   flags.words.trace = flags.output.trace.has_value();
   flags.words.explain = flags.output.explain;
   complete(flags.options, flags.words);
@@ -122,6 +130,7 @@ int execute(ExecuteFlags& flags) {
     if (const auto found = no_room(question, flags.options.backend, placed)) {
       return report(*found, flags.output.json);
     }
+    require_limits(question, flags.options, threads_here(flags, question));
   }
   executor::StopRequests requests;
   const executor::SignalRequests signals{requests};
@@ -145,7 +154,8 @@ void add_run_flags(CLI::App& command, executor::SessionOptions& options, Execute
   command.add_option("--rank", flags.placement.rank, "This process's rank, without a launcher");
   command.add_option("--address", flags.placement.address, "HOST:PORT where rank 0 listens");
   command.add_option("--steps", options.steps, "Number of training steps (10)");
-  command.add_option("--seed", options.seed, "Random seed for parameters and tokens (1)");
+  command.add_option("--seed", options.seed, "Random seed for parameters and tokens (1)")
+      ->check(wrong_whole_number);
   command.add_option("--data", options.data, "Text files to train on, byte by byte");
   command.add_option("--init", options.initial,
                      "Parameters to begin with: a file of safetensors, its index, or the folder of "
@@ -193,7 +203,12 @@ void add_execute(CLI::App& application, int& exit_code) {
   add_output_flags(command, flags->options, *flags);
   command.callback([flags, &exit_code] {
     flags->arguments = executor::own_arguments();
-    exit_code = execute(*flags);
+    try {
+      exit_code = execute(*flags);
+    } catch (const executor::RunFailure& failure) {  // before any rank has started
+      exit_code = report_failure(failure_of(static_cast<int>(failure.code()), failure.what()),
+                                 flags->output.json);
+    }
   });
 }
 

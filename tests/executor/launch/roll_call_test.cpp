@@ -104,6 +104,48 @@ TEST_CASE("Who moves or burns CPU time is not stuck") {
   CHECK_FALSE(hour.stuck().empty());
 }
 
+TEST_CASE(
+    "A rank that burns CPU time at one place is warned of after five minutes, stuck after ten") {
+  // Its limit is 60 s; busy ranks get 10 minutes at least.
+  Hour hour{2};
+  std::vector<std::string> warnings;
+  const auto spin = [&](int seconds) {
+    for (int i = 0; i < seconds; ++i) {
+      hour.beat(0).worked += 900ms;
+      hour.beat(1).place = std::to_string(i);  // the other one moves
+      hour.pass(1s);
+      for (std::string& each : hour.call().warnings()) warnings.push_back(std::move(each));
+    }
+  };
+  spin(300);
+  CHECK(warnings.empty());
+  spin(299);
+  CHECK(warnings ==
+        std::vector<std::string>{
+            "rank 0 has been busy at one place for 301 s (limit 600 s): instruction 0"});
+  CHECK(hour.stuck().empty());
+  spin(2);
+  CHECK(hour.stuck() == "rank 0 is stuck: busy at one place for 601 s: instruction 0");
+  hour.beat(0).place = "the next instruction";
+  hour.pass(1s);
+  CHECK(hour.stuck().empty());
+}
+
+TEST_CASE("A rank that is predicted to be busy for an hour may be") {
+  Hour hour{1};
+  hour.beat(0).limit = 3600s;
+  for (int i = 0; i < 3500; ++i) {
+    hour.beat(0).worked += 900ms;
+    hour.pass(1s);
+  }
+  CHECK(hour.stuck().empty());
+  for (int i = 0; i < 200; ++i) {
+    hour.beat(0).worked += 900ms;
+    hour.pass(1s);
+  }
+  CHECK_FALSE(hour.stuck().empty());
+}
+
 TEST_CASE("A pause of the whole job makes no rank silent or stuck") {
   Hour hour{2};
   hour.silence(1);
