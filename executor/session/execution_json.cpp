@@ -27,7 +27,7 @@ Json json_of(const HostWaits& waits) {
 Json json_of(const std::vector<MeasuredStep>& measured) {
   Json steps = Json::array();
   for (const MeasuredStep& each : measured) {
-    steps.push_back({{"step", each.index},
+    steps.push_back({{"step", each.index + 1},
                      {"step_time_s", each.seconds},
                      {"loss", each.loss},
                      {"gradient_norm", each.gradient_norm},
@@ -72,7 +72,7 @@ Json to_json(const FinishedRun& run) {
   if (execution.host > Bytes{}) json["offloaded_bytes"] = execution.host.count();
   if (execution.routed.slots > 0) json["expert_all_to_all"] = routed_json(execution);
   if (execution.host_waits) json["fabric_calls"] = json_of(*execution.host_waits);
-  if (execution.trace && any) json["recorded_step"] = execution.steps.back().index + 1;
+  if (execution.trace && any) json["recorded_step"] = execution.steps.back().index + 2;
   return json;
 }
 

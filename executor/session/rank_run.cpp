@@ -58,6 +58,7 @@ class RankRun {
 
   void train() {
     first_ = checkpoints_.resume(runner_);
+    if (log_ && first_ > 0) log_->resume_after(first_);
     initial_.reset();
     const bool all_trained = runner_.layout().frozen_tensors().empty();
     if (first_ > 0 && options_.initial && all_trained && rank_ == 0) {

@@ -13,11 +13,21 @@ StepLog::StepLog(const models::Question& question, const SessionOptions& options
              static_cast<double>(question.plan.gpus()));
 }
 
+void StepLog::resume_after(std::int64_t steps) {
+  if (!file_) return;
+  file_->cut_back([&](std::string_view line) {
+    const Json found = Json::parse(line, nullptr, false);
+    if (!found.is_object() || !found.contains("loss")) return false;
+    const auto step = found.find("step");
+    return step != found.end() && step->is_number_integer() && step->get<std::int64_t>() > steps;
+  });
+}
+
 void StepLog::add(const MeasuredStep& step) {
   const double rate = step.tokens / step.seconds;
   trained_ += step.tokens;
   if (file_) {
-    const Json line{{"step", step.index},
+    const Json line{{"step", step.index + 1},
                     {"loss", step.loss},
                     {"gradient_norm", step.gradient_norm},
                     {"loss_scale", step.loss_scale},

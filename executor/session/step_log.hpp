@@ -16,6 +16,9 @@ class StepLog {
   /// Errors  OutputError of the file; as MetricsPage
   StepLog(const models::Question& question, const SessionOptions& options);
 
+  /// The run resumes after so many steps: later ones, of a run that was killed before it wrote the
+  /// next checkpoint, are removed from the end of the file, as they are taken again.
+  void resume_after(std::int64_t steps);
   void add(const MeasuredStep& step);
 
  private:

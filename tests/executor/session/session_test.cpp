@@ -1,11 +1,16 @@
 #include "executor/session/session.hpp"
 
+#include <sys/inotify.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <fstream>
 #include <mutex>
 #include <stdexcept>
 
+#include "executor/checkpoint/folder_lock.hpp"
 #include "executor/session/execution_json.hpp"
 #include "hardware/catalogue.hpp"
 #include "sim/input/document.hpp"
@@ -83,7 +88,43 @@ TEST_CASE("A recorded step holds both ranks and is none of the measured ones") {
   CHECK(run_two(options, events_into(reported), requests) == Exit::done);
   REQUIRE(reported.trace);
   CHECK(reported.trace->processes().size() == 2);
-  CHECK(reported.done->at("recorded_step") == 1);
+  CHECK(reported.done->at("recorded_step") == 2);
+}
+
+TEST_CASE("Steps are counted from one, and a log has each step once though a run was killed") {
+  const Folder folder;
+  const std::string log = folder.path + "/log";
+  Reported reported;
+  StopRequests requests;
+  const auto steps_in = [&] {
+    std::vector<int> steps;
+    std::ifstream file{log};
+    for (std::string line; std::getline(file, line);) {
+      const Json json = Json::parse(line, nullptr, false);
+      steps.push_back(json.is_object() ? json.value("step", 0) : -1);
+    }
+    return steps;
+  };
+  SessionOptions options{.steps = 2, .checkpoint = folder.path + "/run"};
+  options.log = log;
+  CHECK(run_two(options, events_into(reported), requests) == Exit::done);
+  CHECK(reported.done->at("steps").at(0).at("step") == 1);
+  CHECK(steps_in() == std::vector<int>{1, 2});
+  // A run that took three steps more and was killed within the next line, before a checkpoint.
+  std::ofstream{log, std::ios::app} << R"({"step":3,"loss":9.5})"
+                                    << "\n"
+                                    << R"({"step":4,"loss":9.5})"
+                                    << "\n"
+                                    << R"({"step":5,"lo)";
+  options.steps = 4;
+  CHECK(run_two(options, events_into(reported), requests) == Exit::done);
+  CHECK(reported.done->at("resumed_from_step") == 2);
+  CHECK(steps_in() == std::vector<int>{1, 2, 3, 4});
+  // Another run that begins anew appends to the same file.
+  options.checkpoint = folder.path + "/other";
+  options.steps = 1;
+  CHECK(run_two(options, events_into(reported), requests) == Exit::done);
+  CHECK(steps_in() == std::vector<int>{1, 2, 3, 4, 1});
 }
 
 TEST_CASE("A request to end is answered after the step where the run writes checkpoints") {
@@ -104,6 +145,21 @@ TEST_CASE("A request to end is answered after the step where the run writes chec
   CHECK(reported.ends.front().verdict.why ==
         "a checkpoint was written after " + std::to_string(steps) + " steps");
   CHECK_FALSE(reported.done);
+}
+
+TEST_CASE("A run that finds its folder taken has written nothing there") {
+  const Folder folder;
+  const FolderLock first{folder.path};
+  const int watch = ::inotify_init1(IN_NONBLOCK);
+  REQUIRE(::inotify_add_watch(watch, folder.path.c_str(), IN_CREATE | IN_MOVED_TO) >= 0);
+  Reported reported;
+  StopRequests requests;
+  const SessionOptions options{.steps = 1, .checkpoint = folder.path};
+  CHECK(run_two(options, events_into(reported), requests) == Exit::wrong_input);
+  alignas(inotify_event) char events[4096];
+  const ssize_t seen = ::read(watch, events, sizeof events);  // none: EAGAIN
+  CHECK(seen == -1);
+  ::close(watch);
 }
 
 TEST_CASE("A caller that waits is called while the ranks run") {
