@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "scenarios/contention/contention.hpp"
+#include "scenarios/drawing/markup.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
 #include "scenarios/result.hpp"
@@ -151,18 +152,18 @@ std::string page_of(const ContentionReport& report, const std::string& command,
       "many are hidden behind others and behind compute.\n\n| overlap | placement | step | alone "
       "| contention | of it from the second job | against contiguous | most delayed "
       "|\n|---|---|--:|--:|--:|--:|--:|---|\n",
-      report.scenario, command, sentence_of(report), picture, report.cluster, report.nodes,
-      report.all_nodes, report.job_gpus, report.nics, report.phases.count, report.phases.seed,
-      format(report.phases.delay));
+      markdown(report.scenario), command, markdown(sentence_of(report)), picture,
+      markdown(report.cluster), report.nodes, report.all_nodes, report.job_gpus, report.nics,
+      report.phases.count, report.phases.seed, format(report.phases.delay));
   for (const ContentionCase& each : report.cases) {
-    if (each.refused.empty()) {
-      text += fmt::format("| {} |\n", fmt::join(cells_of(report, each), " | "));
-    } else {
-      text += fmt::format("| {} | {} | | | | | | {} |\n", each.overlap ? "on" : "off", each.name,
-                          each.refused);
-    }
+    std::vector<std::string> cells{
+        each.overlap ? "on" : "off", each.name, "", "", "", "", "", each.refused};
+    if (each.refused.empty()) cells = cells_of(report, each);
+    text += "|";
+    for (const std::string& cell : cells) text += fmt::format(" {} |", markdown(cell));
+    text += "\n";
   }
-  return text;
+  return markdown_page(text);
 }
 
 void write_page(const std::string& folder, const ContentionReport& report) {

@@ -4,19 +4,9 @@
 
 #include <cmath>
 
+#include "scenarios/drawing/markup.hpp"
+
 namespace orrery::scenarios {
-
-namespace {
-
-std::string escaped(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    safe += c == '&' ? "&amp;" : c == '<' ? "&lt;" : std::string(1, c);
-  }
-  return safe;
-}
-
-}  // namespace
 
 double svg_tick(double range) {
   const double power = std::pow(10, std::floor(std::log10(range / 5)));
@@ -32,7 +22,7 @@ std::string svg_line(double x1, double y1, double x2, double y2, const std::stri
 }
 
 std::string svg_text(double x, double y, const std::string& text, const std::string& attributes) {
-  return fmt::format("<text x='{:.1f}' y='{:.1f}' {}>{}</text>\n", x, y, attributes, escaped(text));
+  return fmt::format("<text x='{:.1f}' y='{:.1f}' {}>{}</text>\n", x, y, attributes, markup(text));
 }
 
 std::string svg_rectangle(const SvgBox& box, const std::string& attributes) {

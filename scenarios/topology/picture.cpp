@@ -7,6 +7,8 @@
 #include <cmath>
 #include <map>
 
+#include "scenarios/drawing/markup.hpp"
+
 namespace orrery::scenarios {
 
 namespace {
@@ -20,19 +22,6 @@ const char* fill_of(const std::string& kind) {
       {"socket", "#e6e0f0"}, {"pcie", "#fde0c5"},   {"nvswitch", "#c8e6c9"}};
   const auto found = colours.find(kind);
   return found == colours.end() ? "#eeeeee" : found->second;
-}
-
-std::string quoted(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    safe += c == '&'    ? "&amp;"
-            : c == '<'  ? "&lt;"
-            : c == '>'  ? "&gt;"
-            : c == '"'  ? "&quot;"
-            : c == '\'' ? "&#39;"
-                        : std::string(1, c);
-  }
-  return safe;
 }
 
 std::string path_of(const PictureLine& line) {
@@ -53,22 +42,22 @@ std::string drawn(const PictureLine& line, double opacity) {
       "<path class=\"l\" data-l=\"{}\" data-a=\"{}\" data-b=\"{}\" data-r=\"{}\" d=\"{}\" "
       "stroke=\"{}\" "
       "stroke-width=\"{:.2f}\" opacity=\"{:.2f}\"><title>{}, {} each way</title></path>\n",
-      quoted(line.name), quoted(line.from), quoted(line.to), quoted(line.rate), path_of(line),
-      level_colours[level], line.thickness, opacity, quoted(line.name), quoted(line.rate));
+      markup(line.name), markup(line.from), markup(line.to), markup(line.rate), path_of(line),
+      level_colours[level], line.thickness, opacity, markup(line.name), markup(line.rate));
 }
 
 std::string drawn(const PictureBox& box) {
   std::string text = fmt::format(
       "<g class=\"b\" data-n=\"{}\"><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
       "height=\"{:.1f}\" rx=\"{:.1f}\" fill=\"{}\"/><title>{}</title>",
-      quoted(box.name), box.x - box.width / 2, box.y - box.height / 2, box.width, box.height,
-      std::min({4.0, box.width / 4, box.height / 4}), fill_of(box.kind), quoted(box.name));
+      markup(box.name), box.x - box.width / 2, box.y - box.height / 2, box.width, box.height,
+      std::min({4.0, box.width / 4, box.height / 4}), fill_of(box.kind), markup(box.name));
   constexpr double least = 5, most = 13;
   const double letter = 0.6 * static_cast<double>(std::max<std::size_t>(1, box.label.size()));
   const double size = std::min({most, box.height * 0.62, (box.width - 3) / letter});
   if (!box.label.empty() && size >= least) {
     text += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{:.1f}\">{}</text>", box.x,
-                        box.y + size * 0.35, size, quoted(box.label));
+                        box.y + size * 0.35, size, markup(box.label));
   }
   return text + "</g>\n";
 }
@@ -88,7 +77,7 @@ std::string svg_of(const Picture& picture) {
       "<text x=\"16\" y=\"48\" font-size=\"13\" fill=\"#555\">{}</text>\n"
       "<g id=\"drawing\" transform=\"translate(0 {:.0f})\">\n",
       picture.width, picture.height + head_height, picture.width, picture.height + head_height,
-      quoted(picture.title), quoted(picture.caption), head_height);
+      markup(picture.title), markup(picture.caption), head_height);
   const double many = static_cast<double>(std::max<std::size_t>(1, picture.lines.size()));
   const double opacity = std::clamp(12 / std::sqrt(many), 0.22, 0.9);
   for (const PictureLine& line : picture.lines) text += drawn(line, opacity);
@@ -148,7 +137,7 @@ addEventListener('mouseup',()=>{from=null;});
       "<style>{}</style></head><body>\n<div id=\"bar\"><input id=\"find\" "
       "placeholder=\"find: leaf0 to spine3\"><span id=\"what\"></span></div>\n{}<script>{}</script>"
       "\n</body></html>\n",
-      quoted(picture.title), style, svg_of(picture), script);
+      markup(picture.title), style, svg_of(picture), script);
 }
 
 }  // namespace orrery::scenarios

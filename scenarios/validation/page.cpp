@@ -6,7 +6,9 @@
 #include <cmath>
 #include <map>
 
+#include "scenarios/drawing/markup.hpp"
 #include "scenarios/validation/reasons.hpp"
+#include "sim/input/text.hpp"
 
 namespace orrery::scenarios {
 
@@ -55,7 +57,7 @@ std::string facet_table(const char* heading, const std::string& name,
       heading, name, name);
   for (const auto& [value, errors] : summaries) {
     text += fmt::format("| {} | {} | {:.1f} % | {:.1f} % | {:+.1f} % |\n",
-                        value.empty() ? "not stated" : value, errors.rows, errors.median,
+                        value.empty() ? "not stated" : markdown(value), errors.rows, errors.median,
                         errors.p90, errors.bias);
   }
   return text;
@@ -73,10 +75,10 @@ std::string worst_table(const std::vector<MeasuredRun>& runs,
   };
   for (const RunResult* each : worst_of(results, worst_rows, size)) {
     const MeasuredRun& run = runs[each->row];
-    text +=
-        fmt::format("| {} | {} | {}, {} GPUs | {:.3g} s | {:.3g} s | {:+.0f} % | {} |\n", run.run,
-                    run.software, run.model, *run.gpus, *run.step_time, *each->predicted,
-                    *each->error_pct, explanation_of(runs, results, each->row));
+    text += fmt::format("| {} | {} | {}, {} GPUs | {:.3g} s | {:.3g} s | {:+.0f} % | {} |\n",
+                        markdown(run.run), markdown(run.software), markdown(run.model), *run.gpus,
+                        *run.step_time, *each->predicted, *each->error_pct,
+                        markdown(explanation_of(runs, results, each->row)));
   }
   return text;
 }
@@ -89,7 +91,7 @@ std::string limits(const std::vector<RunResult>& results) {
   }
   std::string text;
   for (const auto& [profile, words] : stated) {
-    text += fmt::format("- **{}**: {}\n", profile, words);
+    text += fmt::format("- **{}**: {}\n", markdown(profile), markdown(words));
   }
   return text.empty() ? text : "\n## What the profiles do not describe\n\n" + text;
 }
@@ -98,7 +100,7 @@ std::string reasons_table(const char* title, const Reasons& reasons) {
   if (reasons.runs().empty()) return {};
   std::string text = fmt::format("\n## {}\n\n| why | runs |\n|---|--:|\n", title);
   for (const auto& [reason, runs] : reasons.runs()) {
-    text += fmt::format("| {} | {} |\n", reason, runs.size());
+    text += fmt::format("| {} | {} |\n", markdown(reason), runs.size());
   }
   return text;
 }
@@ -111,7 +113,7 @@ std::string unscored(const std::vector<MeasuredRun>& runs, const std::vector<Run
 std::string apart(const Scores& scores) {
   std::string text;
   for (const auto& [group, own] : scores.apart) {
-    text += fmt::format("\n## Reported apart: {}\n\n{}", group, figures(own, "group"));
+    text += fmt::format("\n## Reported apart: {}\n\n{}", markdown(group), figures(own, "group"));
     const auto& [name, summaries] = own.by.front();
     text += facet_table("###", name, summaries);
   }
@@ -127,12 +129,12 @@ std::string page_of(const std::vector<MeasuredRun>& runs, const std::vector<RunR
       "# Predicted against measured\n\nMade by `orrery validate {} --page FOLDER`; nothing on this "
       "page is written by hand. An error is 100 (predicted / measured - 1).\n\n{}\n"
       "![Predicted against measured step times, and the errors of each facet]({})\n",
-      file, figures(scores, "file"), picture);
+      printable(file), figures(scores, "file"), picture);
   text += left_out;
   const Scores by_facet = scores_of(runs, results, facets_of(runs));
   for (const auto& [name, summaries] : by_facet.by) text += facet_table("##", name, summaries);
-  return text + apart(by_facet) + worst_table(runs, results) + limits(results) +
-         unscored(runs, results);
+  return markdown_page(text + apart(by_facet) + worst_table(runs, results) + limits(results) +
+                       unscored(runs, results));
 }
 
 }  // namespace orrery::scenarios

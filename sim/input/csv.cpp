@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/input/printable.hpp"
 #include "sim/input/text.hpp"
 
 namespace orrery {
@@ -103,7 +104,11 @@ std::optional<T> spelled(std::string_view text) {
 std::string_view Row::text(std::string_view column) const {
   const auto found = table_->index_of_.find(std::string{column});
   if (found == table_->index_of_.end()) return {};
-  return table_->cells_[index_ * table_->columns_.size() + found->second];
+  const std::string_view cell = table_->cells_[index_ * table_->columns_.size() + found->second];
+  if (is_printable(cell)) return cell;
+  throw InputError{
+      fmt::format("{}: column '{}'", place(), printable(column, 60)),
+      fmt::format("expected text without control characters, found \"{}\"", printable(cell, 60))};
 }
 
 std::optional<std::int64_t> Row::integer(std::string_view column) const {
@@ -149,6 +154,10 @@ Table Table::parse(std::string_view text, const std::string& name) {
   for (std::size_t column = 0; column < cells.size(); ++column) {
     if (cells[column].empty()) {
       fail_at(table.name_, records.line(), fmt::format("column {} has no name", column + 1));
+    }
+    if (!is_printable(cells[column])) {
+      fail_at(table.name_, records.line(),
+              fmt::format("the name of column {} has control characters", column + 1));
     }
     if (!table.index_of_.emplace(cells[column], column).second) {
       fail_at(table.name_, records.line(),

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "sim/input/parse_json.hpp"
+#include "sim/input/printable.hpp"
 #include "sim/input/text.hpp"
 #include "sim/input/units.hpp"
 
@@ -88,6 +89,7 @@ std::vector<std::pair<std::string, Node>> Node::members() const {
   all.reserve(value_->size());
   for (const auto& [key, value] : value_->items()) {
     all.emplace_back(key, Node{value, *file_, pointer_ + pointer_step(key)});
+    if (!is_printable(key)) all.back().second.fail("a key has control characters");
   }
   return all;
 }
@@ -117,7 +119,9 @@ T Node::as() const {
     return value_->get<double>();
   } else if constexpr (std::is_same_v<T, std::string>) {
     if (!value_->is_string()) fail_expected("a string");
-    return value_->get<std::string>();
+    const std::string& text = value_->get_ref<const std::string&>();
+    if (!is_printable(text)) fail_expected("text without control characters");
+    return text;
   } else {
     if (!value_->is_string()) fail_expected(expected_form<T>());
     const auto quantity = parse_quantity<T>(value_->get_ref<const std::string&>());

@@ -41,13 +41,12 @@ TEST_CASE("Cells are found by the name of their column") {
   CHECK_FALSE(table.has("absent"));
 }
 
-TEST_CASE("Quoted cells hold commas, quotes and line breaks") {
+TEST_CASE("Quoted cells hold commas and quotes, and a line break in one ends no row") {
   const Table table =
       Table::parse("a,b\n\"x, y\",\"say \"\"hi\"\"\"\n\"two\nlines\",\"\"\n5,6\n", "t.csv");
   REQUIRE(table.size() == 3);
   CHECK(table[0].text("a") == "x, y");
   CHECK(table[0].text("b") == R"(say "hi")");
-  CHECK(table[1].text("a") == "two\nlines");
   CHECK(table[1].text("b").empty());
   CHECK(table[2].place() == "t.csv:line 5");  // the quoted line break counts as a line
 }
@@ -82,10 +81,9 @@ TEST_CASE("A cell that is no number is reported by line, column and content") {
         "t.csv:line 3: column 'gpus': expected a power of two, found \"many\"");
 }
 
-TEST_CASE("A column whose name breaks the line cannot break the line of the error") {
-  const Table table = Table::parse("\"two\nlines\"\nx\n", "t.csv");
-  CHECK(cell_error([&] { table[0].number("two\nlines"); }) ==
-        "t.csv:line 3: column 'two\\u000alines': expected a number, found \"x\"");
+TEST_CASE("A column whose name breaks the line is refused, in one line") {
+  CHECK(table_error("\"two\nlines\"\nx\n") ==
+        "t.csv:line 1: the name of column 1 has control characters");
 }
 
 TEST_CASE("A missing column is reported by its name and the one that looks like it") {
@@ -95,6 +93,20 @@ TEST_CASE("A missing column is reported by its name and the one that looks like 
         }) == "t.csv: column 'gpus' is missing; did you mean 'gpu'?");
   CHECK(cell_error([&] { table.require({"sequence"}); }) == "t.csv: column 'sequence' is missing");
   CHECK(cell_error([&] { table.require({"time", "gpu"}); }) == "no error");
+}
+
+TEST_CASE("A cell that a terminal would obey is refused where it is read, and nowhere else") {
+  const Table rows = Table::parse("name,note\n\"a\nb\",1\nc,\x1b[31m\nd,\xE2\x80\xAE\n", "t.csv");
+  CHECK(cell_error([&] { rows[0].text("name"); }) ==
+        "t.csv:line 2: column 'name': expected text without control characters, found "
+        "\"a\\u000ab\"");
+  CHECK(rows[1].text("name") == "c");
+  CHECK(cell_error([&] { rows[1].text("note"); }) ==
+        "t.csv:line 4: column 'note': expected text without control characters, found "
+        "\"\\u001b[31m\"");
+  CHECK(cell_error([&] { rows[2].text("note"); }) ==
+        "t.csv:line 5: column 'note': expected text without control characters, found "
+        "\"\\u202e\"");
 }
 
 TEST_CASE("A table that is no table is refused by its line") {
@@ -110,6 +122,8 @@ TEST_CASE("A table that is no table is refused by its line") {
   CHECK(table_error("a\n\xFF\n") == "t.csv:line 2: is not UTF-8");
   CHECK(table_error(std::string_view{"a\n\0\n", 4}) == "t.csv: is binary, not text");
   CHECK(table_error(std::string(1001, ',')) == "t.csv:line 1: more than 1000 columns");
+  CHECK(table_error("a\x1b[0m\n1\n") ==
+        "t.csv:line 1: the name of column 1 has control characters");
   CHECK(cell_error([] { Table::load("/nowhere.csv"); }) ==
         "/nowhere.csv: cannot be read: No such file or directory");
 }

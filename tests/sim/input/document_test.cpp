@@ -207,6 +207,23 @@ TEST_CASE("What was found is shortened to one line of 60 bytes, never inside a c
   CHECK(shortened(Json("\xFF")) == "\"\uFFFD\"");
 }
 
+TEST_CASE("Text that a terminal would obey is refused, in values and in keys") {
+  const auto read = [](const std::string& text) {
+    const Document document = Document::parse("{\"name\": \"" + text + "\"}", "c.json");
+    return error_of([&] { document.root()["name"].as<std::string>(); });
+  };
+  const std::string expected = "c.json:/name: expected text without control characters, found ";
+  CHECK(read("a\\u001b[31m") == expected + "\"a\\u001b[31m\"");
+  CHECK(read("a\\nb") == expected + "\"a\\nb\"");
+  CHECK(read("a\xC2\x9B") == expected + "\"a\\u009b\"");
+  CHECK(read("a\xE2\x80\xAE") == expected + "\"a\\u202e\"");
+  CHECK(read("a\xE2\x81\xA6") == expected + "\"a\\u2066\"");
+  CHECK(read("Mistral 8\xC3\x97 \xE2\x80\x93 \xE6\xBC\xA2 \xF0\x9F\x98\x80") == "no error");
+  const Document keys = Document::parse("{\"links\": {\"a\\nb\": 1}}", "c.json");
+  CHECK(error_of([&] { keys.root()["links"].members(); }) ==
+        "c.json:/links/a\\u000ab: a key has control characters");
+}
+
 TEST_CASE("A key with a line break cannot break the line of the error") {
   const Document document = Document::parse("{\"a\\nb\": 1}", "c.json");
   CHECK(error_of([&] { document.root().only({"x"}); }) ==

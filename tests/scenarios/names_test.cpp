@@ -1,0 +1,119 @@
+// Names in the user's files: what a terminal or a browser would obey is refused or shown as text.
+
+#include <catch2/catch.hpp>
+
+#include "models/prediction/prediction.hpp"
+#include "scenarios/report/report.hpp"
+#include "scenarios/scenario.hpp"
+#include "sim/input/printable.hpp"
+#include "sim/input/text.hpp"
+#include "tests/scenarios/command.hpp"
+
+namespace orrery::scenarios {
+namespace {
+
+/// Repaints the screen, ends the line, turns the direction of the rest.
+const std::string hostile = "\x1b[31m\n# Step time 1 ms\xE2\x80\xAE\xC2\x9B";
+
+using Pointer = Json::json_pointer;
+
+/// Pointers to all strings of a document.
+std::vector<Pointer> strings_in(const Json& json) {
+  std::vector<Pointer> all;
+  const Json flat = json.flatten();
+  for (const auto& [pointer, value] : flat.items()) {
+    if (value.is_string()) all.emplace_back(pointer);
+  }
+  return all;
+}
+
+/// Two 2-layer GPTs' worth of work on two of a small node of its own, so that the document has few
+/// strings.
+Json small_scenario() {
+  Json model{{"name", "small"}, {"model_type", "gpt2"}, {"n_layer", 2},     {"n_embd", 64},
+             {"n_head", 2},     {"vocab_size", 256},    {"n_positions", 64}};
+  const Json plan{{"micro_batch", 1}, {"global_batch", 32}, {"seq_len", 64}};
+  return Scenario::parse(
+             {{"name", "asked"}, {"model", model}, {"cluster", "dgx-h100 x 2"}, {"plan", plan}},
+             "small.json")
+      .json();
+}
+
+/// Lines of a report in which a terminal would obey something.
+std::string obeyed_in(const std::string& report) {
+  for (const std::string_view line : split(report, '\n')) {
+    if (!is_printable(line) || line.starts_with("# Step time")) return std::string{line};
+  }
+  return {};
+}
+
+std::string reported(const Json& json) {
+  try {
+    const Scenario scenario = Scenario::parse(json, "small.json");
+    const models::Question question = scenario.question();
+    return scenario.name() + "\n" + report(question, models::predict(question), {.explain = true});
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("No string of a scenario reaches the terminal with characters that it obeys") {
+  const Json plain = small_scenario();
+  REQUIRE(reported(plain).find("small") != std::string::npos);
+  std::size_t tried = 0;
+  for (const Pointer& each : strings_in(plain)) {
+    Json changed = plain;
+    changed[each] = changed[each].get<std::string>() + hostile;
+    INFO(each.to_string());
+    CHECK(obeyed_in(reported(changed)).empty());
+    ++tried;
+  }
+  CHECK(tried > 20);
+}
+
+TEST_CASE("A name with control characters is refused where it stands") {
+  const Scratch scratch;
+  const auto refused = [&](const char* pointer, const std::string& text) {
+    Json json = small_scenario();
+    json[Pointer{pointer}] = text;
+    const std::string file = scratch.write("named.json", json.dump());
+    const std::string line = refused_line("simulate " + file);
+    return line.substr(line.find("named.json"));
+  };
+  CHECK(refused("/name", "x\n  Step time 1 ms") ==
+        "named.json:/name: expected text without control characters, found "
+        "\"x\\n  Step time 1 ms\"");
+  CHECK(refused("/model/name", "\x1b[31mred") ==
+        "named.json:/model/name: expected text without control characters, found "
+        "\"\\u001b[31mred\"");
+  CHECK(refused("/cluster/name", "a\xE2\x80\xAE") ==
+        "named.json:/cluster/name: expected text without control characters, found "
+        "\"a\\u202e\"");
+}
+
+TEST_CASE("Pages and pictures show names with markup as text") {
+  const Scratch scratch;
+  Json json = small_scenario();
+  json["name"] = "<script>alert(1)</script> | [a](b) ]]>";
+  json["cluster"]["name"] = "<img onerror=alert(1)>";
+  const std::string file = scratch.write("marked.json", json.dump());
+  const Ran contention = orrery("contention " + file + " --page " + scratch.path("pages"));
+  INFO(contention.error);
+  REQUIRE(contention.exit_code == 0);
+  const Ran scale = orrery("scale " + file + " --gpus 8:16:x2 --svg " + scratch.path("scale.svg"));
+  INFO(scale.error);
+  REQUIRE(scale.exit_code == 0);
+  for (const char* each : {"pages/contention.md", "pages/contention.svg", "scale.svg"}) {
+    const std::string text = scratch.read(each);
+    INFO(each);
+    CHECK(text.find("script") != std::string::npos);
+    CHECK(text.find("<script") == std::string::npos);
+    CHECK(text.find("<img") == std::string::npos);
+    CHECK(text.find("]]>") == std::string::npos);
+  }
+  CHECK(scratch.read("pages/contention.md").find("\\| \\[a\\](b)") != std::string::npos);
+}
+
+}  // namespace orrery::scenarios
