@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -10,6 +11,8 @@
 namespace orrery {
 namespace {
 
+constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+
 /// Microseconds as a trace gives them.
 Time microseconds(const Node& number) {
   constexpr double longest = 9e12;  // 104 days: what fits 64 bits of picoseconds
@@ -18,6 +21,11 @@ Time microseconds(const Node& number) {
     number.fail_expected("microseconds from 0 to 9e12");
   }
   return Time{std::llround(value * 1e6)};
+}
+
+std::int64_t count_of(const Node& arguments, std::string_view key) {
+  const auto member = arguments.find(key);
+  return member ? member->integer(0, most) : 0;
 }
 
 /// `pid` and `tid` are numbers in our traces, and may be words in others'.
@@ -69,8 +77,8 @@ class ChromeReader {
                 .name = event["name"].as<std::string>(),
                 .id = id->as<std::string>(),
                 .kind = arguments->value_or<std::string>("class", ""),
-                .flops = Flops{arguments->value_or<std::int64_t>("flops", 0)},
-                .bytes = Bytes{arguments->value_or<std::int64_t>("bytes", 0)}});
+                .flops = Flops{count_of(*arguments, "flops")},
+                .bytes = Bytes{count_of(*arguments, "bytes")}});
   }
 
   std::vector<Node> events_;
@@ -95,7 +103,9 @@ Trace read_chrome(const Document& document) {
   }
   if (const auto notes = document.root().find("otherData")) {
     for (const auto& [key, figure] : notes->members()) {
-      if (figure.json().is_number_integer()) trace.note(key, figure.as<std::int64_t>());
+      if (!figure.json().is_number_integer()) continue;
+      const bool size = key.ends_with("_bytes");
+      trace.note(key, size ? figure.integer(0, most) : figure.as<std::int64_t>());
     }
   }
   return trace;

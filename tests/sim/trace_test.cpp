@@ -192,6 +192,22 @@ TEST_CASE("A file without an operation's id is no trace to join") {
   std::remove(path.c_str());
 }
 
+TEST_CASE("Sizes below zero in a trace are refused where they stand") {
+  const auto refused = [](const char* notes, const char* bytes) {
+    const Document document = Document::parse(
+        std::string{R"({"traceEvents":[{"ph":"X","name":"a","ts":1,"dur":1,"pid":0,)"} +
+            R"("args":{"id":"0/0","bytes":)" + bytes + R"(}}],"otherData":{)" + notes + "}}",
+        "t.json");
+    return refusal([&] { read_chrome(document); });
+  };
+  CHECK(refused(R"("peak_memory_bytes":-9223372036854775808)", "1") ==
+        "t.json:/otherData/peak_memory_bytes: expected an integer of at least 0, found "
+        "-9223372036854775808");
+  CHECK(refused("", "-1") ==
+        "t.json:/traceEvents/0/args/bytes: expected an integer of at least 0, found -1");
+  CHECK(refused(R"("balance":-1)", "1") == "nothing was refused");
+}
+
 TEST_CASE("Records of no track, or of negative time, are refused") {
   Trace trace;
   CHECK(refusal([&] { trace.add({.name = "a"}); }) ==
