@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "models/program/memory.hpp"
@@ -312,6 +313,23 @@ TEST_CASE("Only a tied model cut into stages sums its two embeddings") {
     CHECK(each.classes == std::vector<std::uint32_t>{0, 1});
   }
   CHECK(count(tiny_program(pipeline_of(1, 2), 4), Opcode::sum_replicas) == 0);
+}
+
+TEST_CASE("Of a tied table each rank sums its piece, where gradients are already sharded") {
+  // 16 x 8 numbers of 4 bytes; halves, where two replicas own one each.
+  const auto summed = [](Zero zero) {
+    Plan plan = pipeline_of(2, 4);
+    plan.data = 2;
+    plan.global_batch *= 2;
+    plan.zero = zero;
+    const Program program = tiny_program(plan, 4);
+    const auto tie =
+        std::ranges::find(program.collectives, "tied embedding", &JointCollective::name);
+    REQUIRE(tie != program.collectives.end());
+    return tie->bytes.count();
+  };
+  CHECK(summed(Zero::none) == 4 * 16 * 8);
+  CHECK(summed(Zero::two) == 4 * 16 * 8 / 2);
 }
 
 TEST_CASE("1F1B keeps as many activations as there are stages from here on") {

@@ -73,6 +73,20 @@ TEST_CASE("Whatever is split computes and keeps as much as before, but for how l
   CHECK(bytes(after, own.delayed).count() == 9 * h + h);
 }
 
+TEST_CASE("Each layer of a chunk keeps and delays what one layer does") {
+  // As above, with 1, 2 and 4 layers on each of two stages: 7h and 9h for each of them, and once
+  // what arrives at the embedding.
+  const std::int64_t h = 8 * 8 * 4;
+  for (const std::int64_t layers : {1, 2, 4}) {
+    const Program program = tiny_program(pipeline_of(2, "zb-h1"), 2 * layers);
+    const RankClass& first = program.classes[0];
+    const ChunkBuffers& own = first.chunk_buffers[0];
+    CAPTURE(layers);
+    CHECK(first.types[own.kept].bytes.count() == layers * 7 * h);
+    CHECK(first.types[own.delayed].bytes.count() == layers * 9 * h + h);
+  }
+}
+
 TEST_CASE("H1 holds as many micro-batches as 1F1B, H2 nearly twice as many") {
   const auto peak = [](const std::string& schedule) {
     const Program program = tiny_program(pipeline_of(4, schedule), 4);

@@ -67,6 +67,22 @@ TEST_CASE("A stack whose log prints its allocator's peak reports less than the d
   CHECK(reported_less() == 5_GB);
 }
 
+TEST_CASE("A rank holds a communicator of each axis in use, and two of experts and of a pipeline") {
+  const auto communicators = [](const std::string& plan) {
+    Question asked = question("mixtral-8x7b", "dgx-a100-80gb x 2",
+                              "micro_batch=1,global_batch=16,seq_len=1024," + plan);
+    asked.software.memory.fragmentation = asked.software.memory.state_fragmentation = 0;
+    asked.software.memory.per_communicator = Bytes{};
+    const Bytes without = predict(asked).memory.front().total;
+    asked.software.memory.per_communicator = 1_GB;
+    return (predict(asked).memory.front().total - without).count() / 1'000'000'000;
+  };
+  CHECK(communicators("data=16") == 1);           // replicas
+  CHECK(communicators("data=16,expert=8") == 3);  // and experts, and replicas of the experts
+  CHECK(communicators("tensor=8,data=2") == 2);
+  CHECK(communicators("tensor=8,pipeline=2,data=1") == 3);  // two between stages: up and down
+}
+
 TEST_CASE("A loss in fp32 holds copies of the logits, one in place not even the saved one") {
   // 2 x 2048 tokens of 32,000 logits over 4 ranks, 4 bytes each.
   Question asked = question("llama2-7b", "dgx-a100-80gb",

@@ -44,6 +44,35 @@ TEST_CASE("A NIC sends and receives at once, and collectives do both") {
   CHECK(busy.sm == Approx(6.0 / 22));
 }
 
+TEST_CASE("A transfer and a phase load their NVLink each time they run") {
+  // Three micro-batches pass stage 0: 3 x 2 us for those that it sends, 3 x 5 us received at once.
+  Case made = two_stages();
+  made.priced.channel_links[forward_channel(0)].nvlink = 2_us;
+  made.priced.channel_links[backward_channel(1)].nvlink = 5_us;
+  CHECK(loads_of(made.priced)[0].nvlink() == 15_us);
+
+  // By hand: tensor parallelism of Megatron-LM all-reduces [1024, 4096] in bf16 over 8 GPUs twice
+  // in a layer's forward and twice in its backward. Twice the layers or micro-batches, twice the
+  // time.
+  const auto tensor = [](std::int64_t layers, int micro_batches) {
+    Question asked = question("llama2-7b", "dgx-h100 x 1",
+                              "tensor=8,micro_batch=1,seq_len=1024,recompute=none,sequence=false,"
+                              "global_batch=" +
+                                  std::to_string(micro_batches));
+    asked.model.layers = layers;
+    const Prediction found = predict(asked);
+    return load_of(found.priced, 0).tensor.nvlink.count();
+  };
+  const std::int64_t two_layers = tensor(4, 1) - tensor(2, 1);
+  CHECK(tensor(6, 1) - tensor(4, 1) == two_layers);
+  CHECK(two_layers > 0);
+  CHECK(tensor(4, 3) == 3 * tensor(4, 1));
+  const Bytes all_reduced{std::int64_t{2} * 4 * 1024 * 4096 * 2};  // layers, calls, numbers, bytes
+  const double seconds_at_full_rate =
+      static_cast<double>(all_reduced.count()) * 2 * 7 / 8 / 450e9;  // a ring sends 2 (n - 1) / n
+  CHECK(static_cast<double>(two_layers) * 1e-12 == Approx(seconds_at_full_rate).epsilon(0.5));
+}
+
 TEST_CASE("The bound is named after what sends most") {
   Case made = two_stages();
   add_traffic(made, data_group, 0, 7_us);
