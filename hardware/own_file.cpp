@@ -5,6 +5,7 @@
 
 #include "hardware/node_import/node_import.hpp"
 #include "sim/input/text.hpp"
+#include "sim/input/unreadable_file.hpp"
 
 namespace orrery::hardware {
 
@@ -23,6 +24,16 @@ Document loaded(const std::string& path) {
   const std::string text = read_file(path, most_bytes);
   return is_node_import(text) ? Document::from(imported_node(text, path).json, path)
                               : Document::parse(text, path);
+}
+
+/// As `loaded`; where the file cannot be read, the error says which value names it.
+Document referred(const Node& name, const std::string& path) {
+  try {
+    return loaded(path);
+  } catch (const UnreadableFile& error) {
+    if (name.pointer().empty()) throw;  // a flag's: it is the path alone
+    name.fail(error.what());
+  }
 }
 
 std::string from_folder(const std::filesystem::path& folder, const std::string& path) {
@@ -47,7 +58,7 @@ std::optional<Document> own_file(const Node& name) {
   const auto text = name.as<std::string>();
   if (!is_path(text)) return std::nullopt;
   const std::filesystem::path folder = std::filesystem::path{name.file()}.parent_path();
-  Document document = loaded(from_folder(folder, text));
+  Document document = referred(name, from_folder(folder, text));
   if (!document.root().is_object()) document.root().fail_expected("an object");
   begin_at(std::filesystem::path{document.name()}.parent_path(), document.json());
   return document;

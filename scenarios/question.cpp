@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "hardware/catalogue.hpp"
 #include "models/plan/conflicts.hpp"
 #include "models/plan/fields.hpp"
@@ -28,8 +30,9 @@ class Reader {
     const auto origin = origins_.find(key);
     try {
       return read(Node{value, file_, "/" + key});
-    } catch (const InputError&) {
-      if (origin != origins_.end()) read(Node{value, origin->second.file, origin->second.pointer});
+    } catch (const InputError& error) {
+      const bool own = origin != origins_.end() && !is_changed(origin->second, error.place());
+      if (own) read(Node{value, origin->second.file, origin->second.pointer});
       throw;
     }
   }
@@ -38,6 +41,7 @@ class Reader {
     for (const auto& [key, origin] : origins_) {
       const std::string head = "/" + key;
       if (conflict.pointer.compare(0, head.size(), head) != 0) continue;
+      if (is_changed(origin, file_ + ":" + conflict.pointer)) break;
       const std::string rest = origin.pointer + conflict.pointer.substr(head.size());
       throw InputError{rest.empty() ? origin.file : origin.file + ":" + rest, conflict.problem};
     }
@@ -45,6 +49,14 @@ class Reader {
   }
 
  private:
+  /// Whether a place in the scenario is one that was changed since the section was read.
+  bool is_changed(const Origin& origin, std::string_view place) const {
+    return std::ranges::any_of(origin.changed, [&](const std::string& pointer) {
+      const std::string changed = file_ + ":" + pointer;
+      return place == changed || place.starts_with(changed + "/");
+    });
+  }
+
   const Json& json_;
   const std::string& file_;
   const Origins& origins_;

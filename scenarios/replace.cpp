@@ -245,7 +245,13 @@ Scenario Scenario::replace(const std::vector<std::pair<std::string, Json>>& chan
       if (!touches(pointer, key)) continue;
       Json& written = changed.json_[key];
       written = expanded(section, Node{written, "--set", "/" + key}, "").json;
-      changed.origins_.erase(key);
+      // The rest of a section stays where it was written.
+      const auto origin = changed.origins_.find(key);
+      if (pointer == "/" + key) {
+        changed.origins_.erase(key);
+      } else if (origin != changed.origins_.end()) {
+        origin->second.changed.push_back(pointer);
+      }
       drop_what_changed(changed.json_, section, pointer);
       if (section == Section::model && pointer != "/model") {
         refuse_unused_model_key(written, pointer, before);

@@ -140,6 +140,7 @@ Scenario Scenario::expand(const Document& written, const ScenarioParts& parts) {
   root.only({"name", "model", "cluster", "plan", "software", "tokens", "published", "notes",
              "assumptions", "unpriced", "network", "placement", "perturbations", "jobs",
              "collectives"});
+  if (const auto own = root.find("name"); own && own->is_string()) own->as<std::string>();
   Origins origins;
   Json result = root.json();
   result.erase("unpriced");  // added by `show scenario`, no input

@@ -12,6 +12,7 @@
 #include "models/software/software.hpp"
 #include "sim/input/byte_order_mark.hpp"
 #include "sim/input/text.hpp"
+#include "sim/input/unreadable_file.hpp"
 
 namespace orrery::scenarios {
 
@@ -90,6 +91,16 @@ Document section_file(Section section, const std::string& path) {
   return Document::parse(text, path);
 }
 
+/// A file that a scenario names; where it cannot be read, the error says which value names it.
+Document referred(Section section, const Node& value, const std::string& path) {
+  try {
+    return section_file(section, path);
+  } catch (const UnreadableFile& error) {
+    if (value.pointer().empty()) throw;  // a flag's: it is the path alone
+    value.fail(error.what());
+  }
+}
+
 }  // namespace
 
 bool is_path(const std::string& text, const std::string& folder) {
@@ -114,7 +125,7 @@ Expansion expanded(Section section, const Node& value, const std::string& folder
     const bool assignments = section == Section::plan && text.find('=') != std::string::npos;
     const auto path = assignments ? std::nullopt : file_of(section, text, folder);
     if (path) {
-      const Document document = section_file(section, *path);
+      const Document document = referred(section, value, *path);
       if (!document.root().is_object()) document.root().fail_expected("an object");
       return {expanded(section, document.root(), "", year).json, Origin{document.name()}};
     }

@@ -5,6 +5,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sim/input/document.hpp"
 
@@ -21,6 +22,7 @@ constexpr const char* name(Section section) {
 /// Where something was written.
 struct Origin {
   std::string file, pointer{};
+  std::vector<std::string> changed{};  // pointers of the scenario that were changed since
 };
 
 /// An expanded section.

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
+#include <vector>
 
 #include "scenarios/command/commands.hpp"
 #include "scenarios/sections.hpp"
@@ -22,9 +24,13 @@ constexpr const char* output_name = "standard output";
 /// An error's place that is only a JSON pointer, such as "/plan/tensor", points into the scenario:
 /// moves it from `file` to `pointer`.
 void find_pointer(ErrorFields& fields) {
+  constexpr std::array others{"name",     "tokens",        "network", "published",
+                              "placement", "perturbations", "jobs",    "collectives"};
   const bool whole = fields.pointer.empty();
-  for (const char* section : section_names) {
-    const std::string head = std::string{"/"} + section;
+  std::vector<const char*> members{section_names.begin(), section_names.end()};
+  members.insert(members.end(), others.begin(), others.end());
+  for (const char* member : members) {
+    const std::string head = std::string{"/"} + member;
     const bool inside = fields.file == head || fields.file.rfind(head + "/", 0) == 0;
     if (whole && inside) fields.pointer.swap(fields.file);
   }

@@ -172,7 +172,8 @@ ContentionReport contend(const ContentionRequest& request, const Progress& progr
   const Scenario scenario = request.scenario.load();
   for (const char* key : {"placement", "perturbations", "jobs", "network"}) {
     if (!scenario.json().contains(key)) continue;
-    throw InputError{fmt::format("/{}", key), "orrery contention sets this itself; leave it out"};
+    throw InputError{fmt::format("{}:/{}", scenario.file(), key),
+                     "orrery contention sets this itself; leave it out"};
   }
   const models::Question question = scenario.question();
   if (question.cluster.fabric.kind == hardware::FabricKind::none ||

@@ -246,6 +246,50 @@ TEST_CASE("Numbers that lead beyond what is counted are refused, not wrapped") {
         "'1e300T'");
 }
 
+TEST_CASE("A mistake in a plan's own file is reported there, though --set changes another value") {
+  const Scratch scratch;
+  const std::string plan = scratch.write("p.json", R"({"tensor": "two"})");
+  const std::string asked = "simulate --model gpt2 --cluster dgx-a100-80gb --plan " + plan;
+  const std::string there = plan + ":/tensor: expected an integer from 1 to 1048576, found \"two\"";
+  CHECK(refused_line(asked) == there);
+  CHECK(refused_line(asked + " --set /plan/zero=1") == there);
+  CHECK(refused_line(asked + " --set /plan/tensor=none") ==
+        "command line:/plan/tensor: expected an integer from 1 to 1048576, found \"none\"");
+}
+
+TEST_CASE("What contention sets itself is refused with its file and its pointer") {
+  const Scratch scratch;
+  Json json = Json::parse(scenario_with("/cluster", "dgx-a100-80gb x 2"));
+  json["placement"] = {{"scattered", 3}};
+  const std::string file = scratch.write("placed.json", json.dump());
+  const Ran ran = orrery("contention " + file + " --json");
+  CHECK(ran.exit_code == 2);
+  const Json error = parsed(ran.out).at("error");
+  CHECK(error.at("file") == file);
+  CHECK(error.at("pointer") == "/placement");
+}
+
+TEST_CASE("A seed below zero is refused, not wrapped") {
+  for (const char* command : {"execute llama3-8b-8-h100", "calibrate"}) {
+    CHECK(begins(refused_line(std::string{command} + " --seed -1"),
+                 "--seed: expected a whole number from 0 to 18446744073709551615, found '-1'") ==
+          "--seed: expected a whole number from 0 to 18446744073709551615, found '-1'");
+  }
+}
+
+TEST_CASE("A time shorter than a picosecond is refused: its error would be infinite") {
+  const Scratch scratch;
+  const std::string header = "id,source,collective,gpu,gpus,nodes,link,bytes,time_us\n";
+  const std::string file =
+      scratch.write("c.csv", header + "a,s,all_reduce,h100-sxm-80gb,8,1,nvlink,1048576,1e-320\n");
+  for (const char* command : {"validate ", "fit curves --from "}) {
+    CHECK(refused_line(command + file) ==
+          file +
+              ":line 2: column 'time_us': expected microseconds from 1e-6 to 9e12, found "
+              "\"1e-320\"");
+  }
+}
+
 TEST_CASE("A row with a huge size is skipped with its reason") {
   const Scratch scratch;
   std::ifstream runs{std::string{ORRERY_SOURCE} + "/scenarios/validation/runs.csv"};

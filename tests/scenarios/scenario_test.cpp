@@ -144,7 +144,12 @@ TEST_CASE("Paths in a scenario begin at its folder, and those in a cluster's fil
   const std::string missing = scratch.write(
       "missing.json", R"({"model": "gpt2", "cluster": {"node": "none.json"}, "plan": {}})");
   CHECK(refused([&] { Scenario::load(missing); }) ==
-        scratch.path("none.json") + ": cannot be read: No such file or directory");
+        missing + ":/cluster/node: " + scratch.path("none.json") +
+            ": cannot be read: No such file or directory");
+  const std::string other = scratch.write("other.json", R"({"model": "none/config.json"})");
+  CHECK(refused([&] { Scenario::load(other); }) ==
+        other + ":/model: " + scratch.path("none/config.json") +
+            ": cannot be read: No such file or directory");
 }
 
 TEST_CASE("A section that is null is reported in its file") {
