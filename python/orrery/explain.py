@@ -63,6 +63,8 @@ def _parts(run: Run, versus: Run) -> list[Row]:
 
 
 def _signed(difference: float) -> str:
+    if abs(difference) < 0.5e-12:  # times are whole picoseconds
+        return "0 s"
     return ("-" if difference < 0 else "+") + str(Seconds(abs(difference)))
 
 

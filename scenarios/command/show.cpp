@@ -62,14 +62,15 @@ Shown shown(const ShowFlags& flags) {
   const std::optional<std::string>& name = flags.question.scenario;
   if (flags.what == "gpus") return show_gpus(name);
   if (flags.what == "nodes") return show_nodes(name);
-  if (flags.what == "clusters") return show_clusters(name);
-  if (flags.what == "models") return show_models(name, flags.seq_len);
-  if (flags.what == "software") return show_software(name, flags.question.parts.year);
+  const ScenarioParts& parts = flags.question.parts;  // the entry, by the flag of its kind
+  if (flags.what == "clusters") return show_clusters(name ? name : parts.cluster);
+  if (flags.what == "models") return show_models(name ? name : parts.model, flags.seq_len);
+  if (flags.what == "software") return show_software(name ? name : parts.software, parts.year);
   if (flags.what == "sites") return show_sites(name);
   if (flags.what == "schedules") return show_schedules(name, flags.schedule);
   if (flags.what == "collectives") return show_collectives();
   if (flags.what == "topology") {
-    return show_topology(name ? name : flags.question.parts.cluster, flags.pictures, flags.gpu);
+    return show_topology(name ? name : parts.cluster, flags.pictures, flags.gpu);
   }
   if (flags.what == "scenario") return show_scenario(flags.question);
   if (flags.what == "program") return show_program(flags);

@@ -83,8 +83,9 @@ std::string limits(const PurchaseQuery& query) {
 
 std::string title(const PurchaseReport& report, const ReportOptions& options) {
   const PurchaseQuery& query = report.query;
-  return toned(fmt::format("Clusters to train {} on {:.4g} B tokens", query.plan.model.name,
-                           query.tokens / 1e9),
+  const bool trillions = query.tokens >= 1e12;
+  return toned(fmt::format("Clusters to train {} on {:.4g} {} tokens", query.plan.model.name,
+                           query.tokens / (trillions ? 1e12 : 1e9), trillions ? "T" : "B"),
                Tone::bold, options.colour) +
          fmt::format("\n{} sequences of {} tokens a step · {} · {}{}\n", query.plan.global_batch,
                      query.plan.seq_len, models::name(query.plan.precision),
