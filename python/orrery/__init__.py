@@ -16,7 +16,7 @@ from orrery.answer import Answer
 from orrery.calibration import Calibration, calibrate
 from orrery.collectives import Collectives, collective
 from orrery.contention import Contention, Network, contention
-from orrery.errors import InputError, RunFailure
+from orrery.errors import InputError, Interrupted, RunFailure
 from orrery.execution import Execution, Step, execute
 from orrery.measured import Comparison, Validation, compare, validate
 from orrery.planning import Plans, Purchases, Scales, buy, plan, scale
@@ -35,6 +35,7 @@ __all__ = [
     "Contention",
     "Execution",
     "InputError",
+    "Interrupted",
     "Network",
     "OutOfMemory",
     "Plans",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 import json
-import warnings
 from collections.abc import Mapping
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from orrery import frames
+from orrery.errors import Interrupted
 from orrery.quantities import Text
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Answer:
 
     @property
     def complete(self) -> bool:
-        """False if Ctrl-C ended it early: it holds the results so far."""
+        """False if Ctrl-C ended it early: it holds the results so far (`Interrupted.partial`)."""
         return self._complete
 
     def __getitem__(self, key: str) -> Any:
@@ -66,9 +66,13 @@ class Answer:
     __hash__ = None  # type: ignore[assignment]
 
 
-def answered(found: tuple[str, str, bool], what: str) -> tuple[Any, str, bool]:
-    """Values, text and completeness; warns if Ctrl-C ended the answer early."""
+A = TypeVar("A", bound="Answer")
+
+
+def answered(kind: type[A], found: tuple[str, str, bool], what: str, *, partial: bool = False) -> A:
+    """The answer. Errors: Interrupted if Ctrl-C ended it early, unless a partial one is wanted."""
     text, report, complete = found
-    if not complete:
-        warnings.warn(f"interrupted: {what} so far", stacklevel=3)
-    return json.loads(text), report, complete
+    answer = kind(json.loads(text), report, complete)
+    if not complete and not partial:
+        raise Interrupted(what, answer)
+    return answer

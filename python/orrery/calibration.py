@@ -34,6 +34,7 @@ def calibrate(
     out: str | os.PathLike[str] | None = None,
     seed: int = 1,
     progress: bool | Progress | None = None,
+    partial: bool = False,
 ) -> Calibration:
     """Measures this machine, or imports others' logs, into a cluster profile: `orrery calibrate`.
 
@@ -48,13 +49,15 @@ def calibrate(
                     next to it
     progress        as `orrery.sweep` takes it, in points
     Other Python threads keep running and may disturb the measurement. On Ctrl-C the profile of the
-    points so far is written and returned, with a warning; without any, KeyboardInterrupt.
-    Errors          InputError; RunFailure where nothing could be measured
+    points so far is written.
+    Errors          InputError; RunFailure where nothing could be measured; on Ctrl-C
+                    `orrery.Interrupted` with that profile (with `partial` it is returned), and
+                    KeyboardInterrupt before the first point
     """
     files = paths_of(logs)
     if files:
         found = _core.import_logs(logs=files, cluster=path_of(cluster), out=path_of(out))
-        return Calibration(*answered(found, ""))
+        return answered(Calibration, found, "")
     found = _core.calibrate(
         backend=backend,
         budget=budget,
@@ -69,4 +72,4 @@ def calibrate(
         if not found[2]:
             raise KeyboardInterrupt
         raise RunFailure("no GEMM was measured, so there is no profile", _MACHINE_FAILED)
-    return Calibration(*answered(found, "the profile of the points"))
+    return answered(Calibration, found, "the profile of the points", partial=partial)

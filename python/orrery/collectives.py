@@ -62,4 +62,4 @@ def collective(
         against=paths_of(against),
         timing=timing,
     )
-    return Collectives(*answered(found, "the sizes"))
+    return answered(Collectives, found, "the sizes")

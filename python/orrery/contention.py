@@ -90,6 +90,7 @@ def contention(
     page: str | os.PathLike[str] | None = None,
     threads: int | None = None,
     progress: bool | Progress | None = None,
+    partial: bool = False,
 ) -> Contention:
     """The cost of contention to a step: `orrery contention`.
 
@@ -97,8 +98,8 @@ def contention(
     neighbouring and scattered nodes, next to a second job, and with one NIC at half rate.
 
     page  a folder for contention.md and its picture
-    A case that cannot be predicted says why (`refused`). On Ctrl-C the cases so far are returned,
-    with a warning. Errors: InputError.
+    A case that cannot be predicted says why (`refused`). Errors: InputError; on Ctrl-C
+    `orrery.Interrupted` with the cases so far, or, with `partial`, these cases.
     """
     from orrery.scenario import Scenario
 
@@ -108,4 +109,4 @@ def contention(
         threads=threads or 0,
         progress=progress_callback(progress, "cases"),
     )
-    return Contention(*answered(found, "the cases"))
+    return answered(Contention, found, "the cases", partial=partial)

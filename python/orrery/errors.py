@@ -1,8 +1,9 @@
-"""Errors: the user's mistakes, and runs that end early."""
+"""Errors: the user's mistakes, calls that Ctrl-C ends, and runs that end early."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 
 _POINTER = re.compile(r"(?:^|:)(/[^\s:]*): ")
 
@@ -18,6 +19,27 @@ class InputError(ValueError):
         """
         found = _POINTER.search(str(self))
         return found.group(1) if found else None
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C ended a call that has an answer so far: `partial`.
+
+    A `KeyboardInterrupt`, so a script or a loop ends as at any Ctrl-C. Who wants the rest catches
+    it, or calls with `partial=True` and gets that answer returned.
+    """
+
+    def __init__(self, so_far: str, partial: Any):
+        super().__init__(f"interrupted: {so_far} so far")
+        self._so_far = so_far
+        self._partial = partial
+
+    @property
+    def partial(self) -> Any:
+        """The answer so far, of the type that the call returns; its `complete` is False."""
+        return self._partial
+
+    def __reduce__(self) -> tuple[type[Interrupted], tuple[str, Any]]:
+        return Interrupted, (self._so_far, self._partial)
 
 
 class RunFailure(RuntimeError):

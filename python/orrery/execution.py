@@ -6,14 +6,13 @@ import json
 import os
 import sys
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, final
 
 from orrery import _core, pointer
 from orrery.answer import Answer
 from orrery.measured import Comparison
-from orrery.parts import Part, Paths, path_of, paths_of, text_of
+from orrery.parts import Part, Paths, mapping_of, path_of, paths_of, text_of
 from orrery.progress import Progress
 from orrery.quantities import Bytes, Seconds
 from orrery.run import OutOfMemory
@@ -26,7 +25,7 @@ _BETWEEN_LINES = 0.5  # seconds
 class Step(NamedTuple):
     """One training step, as measured on rank 0."""
 
-    step: int  # from 0
+    step: int  # from 1
     step_time: Seconds
     loss: float
     gradient_norm: float
@@ -124,6 +123,7 @@ def execute(
     metrics_address: str | None = None,
     progress: bool | Progress | None = None,
     on_step: Callable[[Step], None] | None = None,
+    partial: bool = False,
 ) -> Execution:
     """Executes the plan on this machine: `orrery execute`.
 
@@ -153,10 +153,10 @@ def execute(
                       the lines where stderr is a terminal
     on_step           called with each `Step`
     Other Python threads keep running. On Ctrl-C the run ends; if it writes checkpoints, after its
-    step and with a checkpoint (a second Ctrl-C does not wait); the steps so far are returned, with
-    a warning, and the log and the checkpoints stay.
+    step and with a checkpoint (a second Ctrl-C does not wait); the log and the checkpoints stay.
     A run that does not fit in memory is an answer, not an error (`Execution.fits`).
-    Errors    InputError; RunFailure with the code that the command would exit with
+    Errors    InputError; RunFailure with the code that the command would exit with; on Ctrl-C
+              `orrery.Interrupted` with the steps so far, or, with `partial`, these steps
     """
     if isinstance(scenario, Scenario):
         scenario = scenario.json
@@ -166,7 +166,7 @@ def execute(
         cluster=text_of(cluster),
         plan=text_of(plan),
         software=text_of(software),
-        set=[(address, pointer.to_json(value)) for address, value in (changes or {}).items()],
+        set=[(address, pointer.to_json(value)) for address, value in mapping_of(changes or {}, "changes").items()],
         backend=backend,
         ranks=ranks,
         steps=steps,
@@ -189,9 +189,10 @@ def execute(
         watch=_Watch(steps, progress, on_step),
     )
     values = json.loads(text)
-    if code == _INTERRUPTED:
-        warnings.warn(f"interrupted: {len(values['steps'])} steps so far", stacklevel=2)
-    return Execution(values, comparison, complete=code != _INTERRUPTED)
+    measured = Execution(values, comparison, complete=code != _INTERRUPTED)
+    if not measured.complete and not partial:
+        raise Interrupted(f"{len(values['steps'])} steps", measured)
+    return measured
 
 
 class _Watch:
@@ -216,7 +217,7 @@ class _Watch:
             return
         values = json.loads(text)
         tokens = values.pop("tokens")
-        done = values["step"] + 1
+        done = values["step"]
         if self._lines:
             self._line(done, values["loss"], tokens / values["step_time_s"])
         if self._call is not None:

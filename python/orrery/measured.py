@@ -82,7 +82,7 @@ def validate(
     )
     if not found[2]:
         raise KeyboardInterrupt
-    return Validation(*answered(found, "the runs"))
+    return answered(Validation, found, "the runs")
 
 
 def compare(
@@ -94,4 +94,4 @@ def compare(
     measured   one that `orrery.execute(trace=...)` wrote, of the same detail
     Errors     InputError
     """
-    return Comparison(*answered(_core.compare(os.fspath(predicted), os.fspath(measured)), ""))
+    return answered(Comparison, _core.compare(os.fspath(predicted), os.fspath(measured)), "")

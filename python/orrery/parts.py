@@ -12,6 +12,21 @@ Part = str | os.PathLike[str] | Mapping[str, Any]
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
+def kind_of(thing: object) -> str:
+    """What a thing is, for the message of a TypeError."""
+    return "None" if thing is None else type(thing).__name__
+
+
+def mapping_of(changes: Any, name: str) -> Mapping[str, Any]:
+    """The changes as they are. Errors: TypeError unless they map pointers to values."""
+    if not isinstance(changes, Mapping):
+        raise TypeError(f"{name}: expected {{pointer: value}}, found {kind_of(changes)}")
+    for address in changes:
+        if not isinstance(address, str):
+            raise TypeError(f"{name}: expected JSON pointers, found {address!r}")
+    return changes
+
+
 def text_of(part: Part | None) -> str | None:
     """A name or a path unchanged, a document as JSON text."""
     if part is None:

@@ -65,6 +65,7 @@ def plan(
     network: str = "auto",
     threads: int | None = None,
     progress: bool | Progress | None = None,
+    partial: bool = False,
 ) -> Plans:
     """The best plans for a cluster, and why each of the others is slower: `orrery plan`.
 
@@ -77,8 +78,8 @@ def plan(
                   result; "static": keep the order of the search
     threads       as many as there are cores by default
     progress      as `orrery.sweep` takes it
-    Other Python threads keep running. On Ctrl-C the best of the plans so far are returned, with a
-    warning. Errors: InputError.
+    Other Python threads keep running. Errors: InputError; on Ctrl-C `orrery.Interrupted` with the
+    best of the plans so far, or, with `partial`, these plans.
     """
     found = _core.plan(
         model=required(model),
@@ -95,7 +96,7 @@ def plan(
         threads=threads or 0,
         progress=progress_callback(progress, "plans"),
     )
-    return Plans(*answered(found, "the best plans"))
+    return answered(Plans, found, "the best plans", partial=partial)
 
 
 def buy(
@@ -113,6 +114,7 @@ def buy(
     top: int = 10,
     threads: int | None = None,
     progress: bool | Progress | None = None,
+    partial: bool = False,
 ) -> Purchases:
     """Clusters to rent for a training run, with days and dollars: `orrery buy`.
 
@@ -120,8 +122,8 @@ def buy(
     deadline  the longest time ("30d"), and budget the most money ("$5M")
     nodes     node types to consider; by default all that are rented
     top       how many choices the report shows; the JSON has all
-    The other arguments are those of `orrery.plan`. On Ctrl-C the choices so far are returned, with
-    a warning. Errors: InputError.
+    The other arguments are those of `orrery.plan`. Errors: InputError; on Ctrl-C
+    `orrery.Interrupted` with the choices so far, or, with `partial`, these choices.
     """
     found = _core.buy(
         model=required(model),
@@ -138,7 +140,7 @@ def buy(
         threads=threads or 0,
         progress=progress_callback(progress, "clusters"),
     )
-    return Purchases(*answered(found, "the clusters"))
+    return answered(Purchases, found, "the clusters", partial=partial)
 
 
 def scale(
@@ -149,6 +151,7 @@ def scale(
     svg: str | os.PathLike[str] | None = None,
     threads: int | None = None,
     progress: bool | Progress | None = None,
+    partial: bool = False,
 ) -> Scales:
     """Step time and efficiency against GPUs: `orrery scale`.
 
@@ -157,8 +160,8 @@ def scale(
     gpus     "64:16384:x2" (each twice the one before), "64:512:64" (in steps), or the numbers
     scaling  "weak": constant sequences per GPU; "strong": constant global batch
     svg      a file for the picture
-    A number of GPUs that cannot be predicted says why (`refused`). On Ctrl-C the points so far
-    are returned, with a warning. Errors: InputError.
+    A number of GPUs that cannot be predicted says why (`refused`). Errors: InputError; on
+    Ctrl-C `orrery.Interrupted` with the points so far, or, with `partial`, these points.
     """
     found = _core.scale(
         required(scenario.json if isinstance(scenario, Scenario) else scenario),
@@ -168,4 +171,4 @@ def scale(
         threads=threads or 0,
         progress=progress_callback(progress, "points"),
     )
-    return Scales(*answered(found, "the points"))
+    return answered(Scales, found, "the points", partial=partial)

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, final
 
 from orrery import _core, pointer
+from orrery.parts import kind_of, mapping_of
 from orrery.run import Run
 
 Part = str | os.PathLike[str] | Mapping[str, Any]
@@ -45,14 +46,18 @@ class Scenario:
 
     def __getitem__(self, address: str) -> Any:
         """The value at a JSON pointer: `scenario["/plan/tensor"]`. Errors: KeyError."""
+        if not isinstance(address, str):
+            raise TypeError(f"expected a JSON pointer, found {kind_of(address)}")
         return pointer.get(self.json, address)
 
     def replace(self, changes: Mapping[str, Any]) -> Scenario:
         """A what-if: a copy with the values at some JSON pointers replaced.
 
         Quantities carry their unit ("800 Gb/s"); names ("/cluster": "dgx-h100 x 8") are expanded.
-        An optional member of an existing object may be new. Errors: InputError for an unknown one.
+        An optional member of an existing object may be new. Errors: InputError for an unknown one;
+        TypeError for what is no mapping.
         """
+        changes = mapping_of(changes, "changes")
         texts = [(address, pointer.to_json(value)) for address, value in changes.items()]
         return Scenario(self._core.replace(texts), {**self._changes, **changes})
 

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, final
 
 from orrery import frames
-from orrery.errors import InputError
+from orrery.errors import InputError, Interrupted
+from orrery.parts import kind_of, mapping_of
 from orrery.progress import Progress, progress_callback
 from orrery.run import Run
 from orrery.scenario import Scenario
 
 if TYPE_CHECKING:
     import pandas
+
+
+MOST_VARIANTS: Final = 1_000_000  # of one sweep; each takes some 100 kB
 
 
 class Point(NamedTuple):
@@ -129,6 +133,7 @@ def sweep(
     workers: int | None = None,
     progress: bool | Progress | None = None,
     headroom: float | None = None,
+    partial: bool = False,
 ) -> Sweep:
     """Simulates many variants of a scenario on threads.
 
@@ -139,9 +144,13 @@ def sweep(
               the line where stderr is a terminal
     headroom  as `Scenario.simulate` takes it
     A variant that contradicts itself is listed in `Sweep.refused`, and one that does not fit in
-    memory is a run. On Ctrl-C what was done so far is returned, with a warning.
-    Errors    InputError if every variant is refused: the first one's
+    memory is a run.
+    Errors    InputError if every variant is refused: the first one's; more than a million
+              variants; on Ctrl-C `orrery.Interrupted` with the variants done so far, or, with
+              `partial`, these variants; TypeError
     """
+    if not isinstance(base, Scenario):
+        raise TypeError(f"base: expected a Scenario, found {kind_of(base)}")
     variants = _variants(vary)
     report = progress_callback(progress, "variants") or (lambda done, of: None)
     points: dict[int, Point] = {}
@@ -159,22 +168,43 @@ def sweep(
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
-    if not complete:
-        warnings.warn(f"interrupted: {len(points)} of {len(variants)} variants done", stacklevel=2)
     done = Sweep((points[i] for i in sorted(points)), complete=complete)
-    if done.points and not len(done):
+    if not complete and not partial:
+        raise Interrupted(f"{len(points)} of {len(variants)} variants", done)
+    if complete and done.points and not len(done):
         raise InputError(done.points[0].refused)
     return done
 
 
 def _variants(vary: Mapping[str, Sequence[Any]] | Iterable[Mapping[str, Any]]) -> list[Any]:
+    """The variants, counted before they are made: a grid of billions is refused, not built."""
     if not isinstance(vary, Mapping):
-        return [MappingProxyType(dict(changes)) for changes in vary]
+        if isinstance(vary, str) or not isinstance(vary, Iterable):
+            raise TypeError(f"vary: expected {{pointer: values}} or variants, found {kind_of(vary)}")
+        listed = _at_most(vary)
+        return [MappingProxyType(dict(mapping_of(each, "vary"))) for each in listed]
+    grid: dict[str, list[Any]] = {}
     for address, values in vary.items():
         if isinstance(values, str) or not isinstance(values, Iterable):
             raise InputError(f"{address}: expected a list of values, found {values!r}")
-    combinations = itertools.product(*vary.values())
-    return [MappingProxyType(dict(zip(vary, values))) for values in combinations]
+        grid[address] = _at_most(values, f"{address}: ")
+    count = math.prod(len(values) for values in grid.values())
+    if count > MOST_VARIANTS:
+        _refuse(f"{count:,} variants", "")
+    combinations = itertools.product(*grid.values())
+    return [MappingProxyType(dict(zip(grid, values))) for values in combinations]
+
+
+def _at_most(values: Iterable[Any], place: str = "") -> list[Any]:
+    """The values as a list; of more than there may be variants only so many are ever made."""
+    listed = list(itertools.islice(values, MOST_VARIANTS + 1))
+    if len(listed) > MOST_VARIANTS:
+        _refuse(f"more than {MOST_VARIANTS:,}", place)
+    return listed
+
+
+def _refuse(found: str, place: str) -> NoReturn:
+    raise InputError(f"{place}expected at most {MOST_VARIANTS:,} variants of a sweep, found {found}")
 
 
 def _answer(base: Scenario, changes: Mapping[str, Any], headroom: float | None) -> Point:

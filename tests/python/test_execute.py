@@ -249,12 +249,12 @@ def test_a_run_that_dies_goes_on_from_its_newest_checkpoint(model, tmp_path):
 def test_traces_and_logs(model, tmp_path):
     trace, log = tmp_path / "trace.json", tmp_path / "steps.jsonl"
     ran = execute(model, "--steps", "3", "--ranks", "2", "--trace", str(trace), "--log", str(log))
-    assert ran["recorded_step"] == 3  # after those that are measured
+    assert ran["recorded_step"] == 4  # after those that are measured
     assert len(ran["steps"]) == 3
     events = json.loads(trace.read_text())["traceEvents"]
     ranks = {event["args"]["id"].split("/")[0] for event in events if event["ph"] == "X"}
     assert ranks == {"0", "1"}
-    assert [json.loads(each)["step"] for each in log.read_text().splitlines()] == [0, 1, 2]
+    assert [json.loads(each)["step"] for each in log.read_text().splitlines()] == [1, 2, 3]
 
 
 GROUPS = {

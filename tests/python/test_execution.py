@@ -59,7 +59,7 @@ def test_each_step_is_reported(model):
     )
     assert seen == [(1, 3), (2, 3), (3, 3)]
     assert tuple(step.loss for step in steps) == measured.losses
-    assert [step.step for step in steps] == [0, 1, 2]
+    assert [step.step for step in steps] == [1, 2, 3]
 
 
 def test_one_more_step_is_compared_with_its_prediction(model, tmp_path):
@@ -67,7 +67,7 @@ def test_one_more_step_is_compared_with_its_prediction(model, tmp_path):
     measured = run(model, ranks=2, explain=True, trace=trace)
     assert measured.comparison["ranks"] == 2
     assert str(measured.comparison) in str(measured)
-    assert measured["recorded_step"] == 3
+    assert measured["recorded_step"] == 4
     assert json.loads(trace.read_text())["traceEvents"]
 
 
@@ -80,18 +80,19 @@ def test_a_checkpoint_is_gone_on_from_and_a_log_is_appended_to(model, tmp_path):
     assert second["resumed_from_step"] == 2
     assert first.losses + second.losses == whole.losses
     lines = [json.loads(line) for line in log.read_text().splitlines()]
-    assert [line["step"] for line in lines] == [0, 1, 2, 3]
+    assert [line["step"] for line in lines] == [1, 2, 3, 4]
 
 
 def test_ctrl_c_keeps_the_steps_so_far_and_writes_the_checkpoint(model, tmp_path):
     folder = tmp_path / "checkpoints"
 
     def stop(step: orr.Step) -> None:
-        if step.step == 2:
+        if step.step == 3:
             signal.raise_signal(signal.SIGINT)
 
-    with pytest.warns(UserWarning, match="^interrupted: [0-9]+ steps so far$"):
-        measured = run(model, ranks=2, steps=10**8, checkpoint=folder, on_step=stop)
+    with pytest.raises(orr.Interrupted, match="^interrupted: [0-9]+ steps so far$") as stopped:
+        run(model, ranks=2, steps=10**8, checkpoint=folder, on_step=stop)
+    measured = stopped.value.partial
     assert not measured.complete
     assert len(measured.losses) >= 3
     assert newest_checkpoint(folder) == len(measured.losses)
@@ -101,8 +102,7 @@ def test_ctrl_c_keeps_the_steps_so_far_and_writes_the_checkpoint(model, tmp_path
 def test_ctrl_c_ends_a_run_without_checkpoints_at_once(model):
     timer = threading.Timer(1, signal.raise_signal, [signal.SIGINT])
     timer.start()
-    with pytest.warns(UserWarning, match="^interrupted: "):
-        measured = run(model, ranks=2, steps=10**8)
+    measured = run(model, ranks=2, steps=10**8, partial=True)
     timer.join()
     assert not measured.complete
 
@@ -155,7 +155,7 @@ def test_metrics_are_served_on_the_loopback_interface_while_it_runs(model):
     port, pages = free_port(), []
 
     def read(step: orr.Step) -> None:
-        if step.step == 1:
+        if step.step == 2:
             page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5)
             pages.append(page.read().decode())
 

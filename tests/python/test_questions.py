@@ -72,9 +72,12 @@ def test_an_interrupted_search_keeps_the_best_plans_so_far():
     def interrupt(done: int, of: int) -> None:
         raise KeyboardInterrupt
 
-    with pytest.warns(UserWarning, match="^interrupted: the best plans so far$"):
-        plans = orr.plan(**{**PLAN, "cluster": "dgx-h100 x 64"}, progress=interrupt, threads=1)
-    assert not plans.complete
+    asked = {**PLAN, "cluster": "dgx-h100 x 64", "progress": interrupt, "threads": 1}
+    with pytest.raises(orr.Interrupted, match="^interrupted: the best plans so far$") as stop:
+        orr.plan(**asked)
+    assert isinstance(stop.value.partial, orr.Plans)
+    assert not stop.value.partial.complete
+    assert not orr.plan(**asked, partial=True).complete
 
 
 def test_what_progress_raises_ends_the_search():
@@ -99,13 +102,13 @@ def test_ctrl_c_reaches_a_search_and_other_threads_run_meanwhile():
     timer = threading.Timer(0.2, signal.raise_signal, [signal.SIGINT])
     timer.start()
     try:
-        with pytest.warns(UserWarning, match="^interrupted: the clusters so far$"):
-            bought = orr.buy(model="gpt3-175b", tokens="300B", threads=1, progress=False)
+        with pytest.raises(orr.Interrupted, match="^interrupted: the clusters so far$") as stop:
+            orr.buy(model="gpt3-175b", tokens="300B", threads=1, progress=False)
     finally:
         over.set()
         thread.join()
         timer.join()
-    assert not bought.complete
+    assert not stop.value.partial.complete
     assert counted > 1000
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import sys
 import threading
@@ -80,15 +81,47 @@ def test_an_interrupted_sweep_keeps_what_was_done(small):
         if done == 3:
             raise KeyboardInterrupt
 
-    with pytest.warns(UserWarning, match="^interrupted: [0-9]+ of 40 variants done$"):
-        swept = orr.sweep(
-            small, {"/plan/seq_len": [1024 + 8 * i for i in range(40)]}, workers=1,
-            progress=interrupt,
-        )  # fmt: skip
+    vary = {"/plan/seq_len": [1024 + 8 * i for i in range(40)]}
+    with pytest.raises(orr.Interrupted, match="^interrupted: [0-9]+ of 40 variants so far$") as stop:
+        orr.sweep(small, vary, workers=1, progress=interrupt)
+    swept = stop.value.partial
+    assert isinstance(stop.value, KeyboardInterrupt)  # ends a script and a loop as Ctrl-C does
     assert not swept.complete
+    kept = orr.sweep(small, vary, workers=1, progress=interrupt, partial=True)
+    assert not kept.complete
     assert 3 <= len(swept) < 40
     lengths = [point.changes["/plan/seq_len"] for point in swept.points]
     assert lengths == sorted(lengths)
+
+
+def test_a_sweep_without_bound_is_refused_before_it_is_made(small):
+    refused = "^/plan/global_batch: expected at most 1,000,000 variants of a sweep, found more than"
+    with pytest.raises(orr.InputError, match=refused):
+        orr.sweep(small, {"/plan/global_batch": range(128, 10**9)})
+    with pytest.raises(orr.InputError, match="^/plan/seq_len: expected at most"):
+        orr.sweep(small, {"/plan/seq_len": itertools.count(1024)})
+    with pytest.raises(orr.InputError, match="^expected at most .* found 1,002,001 variants$"):
+        orr.sweep(small, {"/plan/tensor": range(1001), "/plan/pipeline": range(1001)})
+    with pytest.raises(orr.InputError, match="^expected at most"):
+        orr.sweep(small, ({"/plan/seq_len": 1024 + each} for each in itertools.count()))
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda base: base.replace(3), "^changes: expected {pointer: value}, found int$"),
+        (lambda base: base.replace(None), "^changes: expected {pointer: value}, found None$"),
+        (lambda base: base.replace({3: 1}), "^changes: expected JSON pointers, found 3$"),
+        (lambda base: base[3], "^expected a JSON pointer, found int$"),
+        (lambda base: orr.sweep(None, {}), "^base: expected a Scenario, found None$"),
+        (lambda base: orr.sweep("gpt2", {}), "^base: expected a Scenario, found str$"),
+        (lambda base: orr.sweep(base, 3), "^vary: expected {pointer: values} or variants, found int"),
+        (lambda base: orr.sweep(base, [3]), "^vary: expected {pointer: value}, found int$"),
+    ],
+)
+def test_what_is_of_another_type_is_a_type_error_that_says_so(small, call, said):
+    with pytest.raises(TypeError, match=said):
+        call(small)
 
 
 def test_progress_counts_every_variant(small):
