@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, final
 
 from orrery import _core, pointer
 from orrery.answer import Answer
+from orrery.errors import Interrupted
 from orrery.measured import Comparison
 from orrery.parts import Part, Paths, mapping_of, path_of, paths_of, text_of
 from orrery.progress import Progress
@@ -166,7 +167,10 @@ def execute(
         cluster=text_of(cluster),
         plan=text_of(plan),
         software=text_of(software),
-        set=[(address, pointer.to_json(value)) for address, value in mapping_of(changes or {}, "changes").items()],
+        set=[
+            (address, pointer.to_json(value))
+            for address, value in mapping_of(changes or {}, "changes").items()
+        ],
         backend=backend,
         ranks=ranks,
         steps=steps,

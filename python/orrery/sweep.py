@@ -156,7 +156,9 @@ def sweep(
     points: dict[int, Point] = {}
     complete = True
     with ThreadPoolExecutor(max_workers=workers or os.cpu_count()) as pool:
-        futures = {pool.submit(_answer, base, changes, headroom): i for i, changes in enumerate(variants)}
+        futures = {
+            pool.submit(_answer, base, changes, headroom): i for i, changes in enumerate(variants)
+        }
         try:
             for future in as_completed(futures):
                 points[futures[future]] = future.result()
@@ -180,7 +182,9 @@ def _variants(vary: Mapping[str, Sequence[Any]] | Iterable[Mapping[str, Any]]) -
     """The variants, counted before they are made: a grid of billions is refused, not built."""
     if not isinstance(vary, Mapping):
         if isinstance(vary, str) or not isinstance(vary, Iterable):
-            raise TypeError(f"vary: expected {{pointer: values}} or variants, found {kind_of(vary)}")
+            raise TypeError(
+                f"vary: expected {{pointer: values}} or variants, found {kind_of(vary)}"
+            )
         listed = _at_most(vary)
         return [MappingProxyType(dict(mapping_of(each, "vary"))) for each in listed]
     grid: dict[str, list[Any]] = {}
@@ -204,7 +208,9 @@ def _at_most(values: Iterable[Any], place: str = "") -> list[Any]:
 
 
 def _refuse(found: str, place: str) -> NoReturn:
-    raise InputError(f"{place}expected at most {MOST_VARIANTS:,} variants of a sweep, found {found}")
+    raise InputError(
+        f"{place}expected at most {MOST_VARIANTS:,} variants of a sweep, found {found}"
+    )
 
 
 def _answer(base: Scenario, changes: Mapping[str, Any], headroom: float | None) -> Point:

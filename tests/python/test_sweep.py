@@ -82,7 +82,9 @@ def test_an_interrupted_sweep_keeps_what_was_done(small):
             raise KeyboardInterrupt
 
     vary = {"/plan/seq_len": [1024 + 8 * i for i in range(40)]}
-    with pytest.raises(orr.Interrupted, match="^interrupted: [0-9]+ of 40 variants so far$") as stop:
+    with pytest.raises(
+        orr.Interrupted, match="^interrupted: [0-9]+ of 40 variants so far$"
+    ) as stop:
         orr.sweep(small, vary, workers=1, progress=interrupt)
     swept = stop.value.partial
     assert isinstance(stop.value, KeyboardInterrupt)  # ends a script and a loop as Ctrl-C does
@@ -115,7 +117,10 @@ def test_a_sweep_without_bound_is_refused_before_it_is_made(small):
         (lambda base: base[3], "^expected a JSON pointer, found int$"),
         (lambda base: orr.sweep(None, {}), "^base: expected a Scenario, found None$"),
         (lambda base: orr.sweep("gpt2", {}), "^base: expected a Scenario, found str$"),
-        (lambda base: orr.sweep(base, 3), "^vary: expected {pointer: values} or variants, found int"),
+        (
+            lambda base: orr.sweep(base, 3),
+            "^vary: expected {pointer: values} or variants, found int",
+        ),
         (lambda base: orr.sweep(base, [3]), "^vary: expected {pointer: value}, found int$"),
     ],
 )
