@@ -28,6 +28,7 @@ constexpr std::int64_t descriptors_of_metrics = 65;  // the listener and its rea
 // and stacks of threads; and for each further rank in the same process. Source  ulimit -v with a
 // model of 3 MB, OpenBLAS 0.3.21 and glibc 2.36, started from 80 MiB: one
 //         rank works with 410 MiB and spins with 391; two threads work with 684 and fail with 586
+constexpr Bytes mapped_by_a_question = 83_MiB;  // once it has been read
 constexpr Bytes addresses_of_a_rank = 340_MiB, addresses_of_a_further_rank = 280_MiB;
 
 std::optional<std::int64_t> limit_of(__rlimit_resource resource) {
@@ -59,7 +60,7 @@ std::int64_t in_mib(Bytes bytes) {
 }
 
 void require_addresses(Bytes more) {
-  const Bytes needed = mapped() + addresses_of_a_rank + more;
+  const Bytes needed = std::max(mapped(), mapped_by_a_question) + addresses_of_a_rank + more;
   const auto most = limit_of(RLIMIT_AS);
   if (!most || Bytes{*most} >= needed) return;
   throw RunFailure{Exit::local_failure,
