@@ -152,7 +152,7 @@ std::string page_of(const ContentionReport& report, const std::string& command,
       "many are hidden behind others and behind compute.\n\n| overlap | placement | step | alone "
       "| contention | of it from the second job | against contiguous | most delayed "
       "|\n|---|---|--:|--:|--:|--:|--:|---|\n",
-      markdown(report.scenario), command, markdown(sentence_of(report)), picture,
+      markdown(report.scenario), markdown_code(command), markdown(sentence_of(report)), picture,
       markdown(report.cluster), report.nodes, report.all_nodes, report.job_gpus, report.nics,
       report.phases.count, report.phases.seed, format(report.phases.delay));
   for (const ContentionCase& each : report.cases) {

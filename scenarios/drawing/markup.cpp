@@ -61,6 +61,12 @@ std::string markdown(std::string_view text) {
   return safe;
 }
 
+std::string markdown_code(std::string_view text) {
+  std::string safe = printable(text);
+  std::ranges::replace(safe, '`', '\'');
+  return safe;
+}
+
 std::string markdown_page(std::string_view text) {
   std::string safe;
   for (const char c : text) {

@@ -15,6 +15,9 @@ std::string markup(std::string_view text);
 /// Source  CommonMark 0.31.2, section 2.4 (backslash escapes)
 std::string markdown(std::string_view text);
 
+/// Text in a span of code in Markdown: as it is, but nothing ends the span.
+std::string markdown_code(std::string_view text);
+
 /// A page of Markdown, written whole: nothing in it is HTML.
 /// Source  CommonMark 0.31.2, section 2.5 (entities)
 std::string markdown_page(std::string_view text);

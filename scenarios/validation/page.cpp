@@ -8,7 +8,6 @@
 
 #include "scenarios/drawing/markup.hpp"
 #include "scenarios/validation/reasons.hpp"
-#include "sim/input/text.hpp"
 
 namespace orrery::scenarios {
 
@@ -129,7 +128,7 @@ std::string page_of(const std::vector<MeasuredRun>& runs, const std::vector<RunR
       "# Predicted against measured\n\nMade by `orrery validate {} --page FOLDER`; nothing on this "
       "page is written by hand. An error is 100 (predicted / measured - 1).\n\n{}\n"
       "![Predicted against measured step times, and the errors of each facet]({})\n",
-      printable(file), figures(scores, "file"), picture);
+      markdown_code(file), figures(scores, "file"), picture);
   text += left_out;
   const Scores by_facet = scores_of(runs, results, facets_of(runs));
   for (const auto& [name, summaries] : by_facet.by) text += facet_table("##", name, summaries);

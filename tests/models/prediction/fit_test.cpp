@@ -79,8 +79,9 @@ TEST_CASE("A rank holds a communicator of each axis in use, and two of experts a
   };
   CHECK(communicators("data=16") == 1);           // replicas
   CHECK(communicators("data=16,expert=8") == 3);  // and experts, and replicas of the experts
-  CHECK(communicators("tensor=8,data=2") == 2);
-  CHECK(communicators("tensor=8,pipeline=2,data=1") == 3);  // two between stages: up and down
+  CHECK(communicators("tensor=8,data=2,sequence=true") == 2);
+  CHECK(communicators("tensor=8,pipeline=2,data=1,sequence=true") ==
+        3);  // two between stages: up and down
 }
 
 TEST_CASE("A loss in fp32 holds copies of the logits, one in place not even the saved one") {

@@ -18,6 +18,7 @@ TEST_CASE("Text in a picture is no markup, whatever it holds") {
 TEST_CASE("Text in a page is one cell, no link, no code and no HTML") {
   CHECK(markdown("a | b\n# c") == "a \\| b\\\\u000a# c");
   CHECK(markdown("![x](http://y) `z` \\") == "!\\[x\\](http://y) \\`z\\` \\\\");
+  CHECK(markdown_code("a`b\n") == "a'b\\u000a");
   CHECK(markdown_page("# A\n\n<img onerror=x> &lt;\n") == "# A\n\n&lt;img onerror=x> &amp;lt;\n");
 }
 
