@@ -17,7 +17,7 @@ constexpr ExitMeaning meanings[] = {
     {Exit::invalid_program, "starting again does not help"},
     {Exit::peer_failed, "a peer failed: start again from the checkpoint"},
     {Exit::local_failure, "this machine failed: exclude it"},
-    {Exit::output_failed, "a file cannot be written, or not be read back"},
+    {Exit::output_failed, "a file cannot be written or read"},
     {Exit::requeue, "preempted: queue the job again"},
     {Exit::deadline, "the deadline has passed"},
     {Exit::interrupted, "interrupted"},

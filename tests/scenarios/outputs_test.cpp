@@ -126,7 +126,7 @@ TEST_CASE("A file that cannot be written is exit code 74, and stdout stays empty
   const Ran logged = orrery("execute gpt-dp2 --ranks 1 --steps 1 --log /dev/full --json");
   CHECK(logged.exit_code == 74);
   CHECK(logged.error.find("/dev/full: cannot be written: No space left on device "
-                          "(an output cannot be written)\n") != std::string::npos);
+                          "(a file cannot be written or read)\n") != std::string::npos);
 }
 
 TEST_CASE("With --json a failure is one document on stdout") {
