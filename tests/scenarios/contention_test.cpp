@@ -92,7 +92,8 @@ TEST_CASE("A small effect looks small: bars are differences, over an axis of at 
 TEST_CASE("Contention refuses what it varies, and a cluster without a network") {
   const Ran placed = orrery(asked + "--set '/placement={\"scattered\": 3}'");
   CHECK(placed.exit_code == 2);
-  CHECK(placed.error.find("command line:/placement: orrery contention sets this itself") != std::string::npos);
+  CHECK(placed.error.find("command line:/placement: orrery contention sets this itself") !=
+        std::string::npos);
   const Ran job = orrery(asked + "--set /network=events");
   CHECK(job.exit_code == 2);
 }
