@@ -29,7 +29,7 @@ std::vector<Pointer> strings_in(const Json& json) {
 }
 
 /// A small GPT on two nodes, expanded: with all names, sources and notes of its GPU and software.
-Json small_scenario() {
+Json named_scenario() {
   Json model{{"name", "small"}, {"model_type", "gpt2"}, {"n_layer", 2},     {"n_embd", 64},
              {"n_head", 2},     {"vocab_size", 256},    {"n_positions", 64}};
   const Json plan{{"micro_batch", 1}, {"global_batch", 32}, {"seq_len", 64}};
@@ -61,7 +61,7 @@ std::string reported(const Json& json) {
 }  // namespace
 
 TEST_CASE("No string of a scenario reaches the terminal with characters that it obeys") {
-  const Json plain = small_scenario();
+  const Json plain = named_scenario();
   REQUIRE(reported(plain).find("small") != std::string::npos);
   std::size_t tried = 0;
   for (const Pointer& each : strings_in(plain)) {
@@ -77,7 +77,7 @@ TEST_CASE("No string of a scenario reaches the terminal with characters that it 
 TEST_CASE("A name with control characters is refused where it stands") {
   const Scratch scratch;
   const auto refused = [&](const char* pointer, const std::string& text) {
-    Json json = small_scenario();
+    Json json = named_scenario();
     json[Pointer{pointer}] = text;
     const std::string file = scratch.write("named.json", json.dump());
     const std::string line = refused_line("simulate " + file);
@@ -96,7 +96,7 @@ TEST_CASE("A name with control characters is refused where it stands") {
 
 TEST_CASE("Pages and pictures show names with markup as text") {
   const Scratch scratch;
-  Json json = small_scenario();
+  Json json = named_scenario();
   json["name"] = "<script>alert(1)</script> | [a](b) ` ]]>";
   json["cluster"]["name"] = "<img onerror=alert(1)>";
   const std::string file = scratch.write("marked.json", json.dump());

@@ -6,7 +6,7 @@
 namespace orrery::scenarios {
 namespace {
 
-constexpr const char* tiny =
+constexpr const char* tiny_config =
     R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
     "intermediate_size": 128, "vocab_size": 100, "max_position_embeddings": 128})";
 
@@ -31,8 +31,8 @@ TEST_CASE("A folder as downloaded is a model, by its path or its bare name") {
   for (const char* folder : {"small-llama", "gpt2", "empty"}) {
     std::filesystem::create_directory(scratch.path(folder));
   }
-  scratch.write("small-llama/config.json", tiny);
-  scratch.write("gpt2/config.json", tiny);
+  scratch.write("small-llama/config.json", tiny_config);
+  scratch.write("gpt2/config.json", tiny_config);
   const auto shown = [&](const std::string& model) {
     return parsed(orrery("show models " + model + " --json").out);
   };
