@@ -16,7 +16,7 @@ constexpr const char* plans[] = {
     "tensor=1,zero=3,micro_batch=1,global_batch=32,seq_len=512",
     "tensor=4,pipeline=4,global_batch=16,seq_len=512"};
 
-Time part(const Prediction& prediction, TimeClass which) {
+Time time_in(const Prediction& prediction, TimeClass which) {
   return prediction.breakdown[static_cast<std::size_t>(which)];
 }
 
@@ -43,8 +43,8 @@ TEST_CASE("Kernels that take power are those of the breakdown") {
   const Prediction found = predict(question("gpt2", "dgx-h100 x 2", plans[0]));
   const std::vector<KernelTimes> times = kernel_times(found.priced);
   REQUIRE(times.size() == 1);
-  CHECK(times[0].math == part(found, TimeClass::gemm) + part(found, TimeClass::attention));
-  CHECK(times[0].memory_bound >= part(found, TimeClass::memory_bound));
+  CHECK(times[0].math == time_in(found, TimeClass::gemm) + time_in(found, TimeClass::attention));
+  CHECK(times[0].memory_bound >= time_in(found, TimeClass::memory_bound));
   CHECK(times[0].math + times[0].memory_bound <= found.step);
 }
 

@@ -25,7 +25,7 @@ constexpr Collective measurable[] = {Collective::all_reduce,     Collective::all
                                      Collective::reduce,         Collective::all_to_all,
                                      Collective::send_receive};
 
-constexpr GroupShape one_a_node(int nodes, int siblings = 1) {
+constexpr GroupShape one_rank_a_node(int nodes, int siblings = 1) {
   return {.ranks = nodes, .nodes = nodes, .ranks_per_node = 1, .groups_per_node = siblings};
 }
 
@@ -48,13 +48,14 @@ TEST_CASE("What a collective must send is its bytes over its node's NICs") {
   // Each of 8 ranks on a node sends 7/8 of its 8 GB to the other nodes.
   CHECK(bound(Collective::all_to_all, 8_GB, whole, cluster) == 140_ms);
   // One GPU on a node has one NIC, whether or not seven siblings use the others ...
-  CHECK(bound(Collective::all_gather, 8_GB, one_a_node(8), cluster) == 140_ms);
-  CHECK(bound(Collective::all_gather, 8_GB, one_a_node(8, 8), cluster) == 140_ms);
+  CHECK(bound(Collective::all_gather, 8_GB, one_rank_a_node(8), cluster) == 140_ms);
+  CHECK(bound(Collective::all_gather, 8_GB, one_rank_a_node(8, 8), cluster) == 140_ms);
   // ... and a part of it where the node has fewer, if siblings are counted.
   auto four = cluster;
   four.node.nics = 4;
-  CHECK(bound(Collective::all_gather, 8_GB, one_a_node(8, 8), four) == 280_ms);
-  CHECK(bound(Collective::all_gather, 8_GB, one_a_node(8, 8), four, LinkSharing::alone) == 140_ms);
+  CHECK(bound(Collective::all_gather, 8_GB, one_rank_a_node(8, 8), four) == 280_ms);
+  CHECK(bound(Collective::all_gather, 8_GB, one_rank_a_node(8, 8), four, LinkSharing::alone) ==
+        140_ms);
 }
 
 TEST_CASE("Switches that reduce need each byte once, on their own wires only") {
@@ -81,9 +82,9 @@ TEST_CASE("A GPU of a mesh reaches two others over two of its seven links") {
 TEST_CASE("NICs that several GPUs are near to count for each of them") {
   auto cluster = h100_cluster(2);
   cluster.node.nics = 2;
-  CHECK(bound(Collective::send_receive, 50_GB, one_a_node(2), cluster) == 1_s);
+  CHECK(bound(Collective::send_receive, 50_GB, one_rank_a_node(2), cluster) == 1_s);
   cluster.node.gpu_nics.assign(8, {0, 1});
-  CHECK(bound(Collective::send_receive, 50_GB, one_a_node(2), cluster) == 500_ms);
+  CHECK(bound(Collective::send_receive, 50_GB, one_rank_a_node(2), cluster) == 500_ms);
 }
 
 namespace {
