@@ -114,7 +114,9 @@ bool counts_elsewhere(const std::string& pointer) {
                                               "/software/uncertainty/years/0"};
   const bool of_heads = pointer.find("/attention/") != std::string::npos &&
                         pointer.rfind("/share_128") != std::string::npos;
-  return of_heads || known.count(pointer) > 0;
+  // Ranges of a curve widen the interval of questions beyond them.
+  const bool of_range = pointer.find("/measured/") != std::string::npos;
+  return of_heads || of_range || known.count(pointer) > 0;
 }
 
 }  // namespace

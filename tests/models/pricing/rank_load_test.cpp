@@ -61,7 +61,9 @@ TEST_CASE("A transfer and a phase load their NVLink each time they run") {
                                   std::to_string(micro_batches));
     asked.model.layers = layers;
     const Prediction found = predict(asked);
-    return load_of(found.priced, 0).tensor.nvlink.count();
+    return load_of(found.priced, 0)
+        .collectives[static_cast<std::size_t>(TimeClass::tp)]
+        .nvlink.count();
   };
   const std::int64_t two_layers = tensor(4, 1) - tensor(2, 1);
   CHECK(tensor(6, 1) - tensor(4, 1) == two_layers);
