@@ -170,24 +170,32 @@ Scenario Scenario::expand(const Document& written, const ScenarioParts& parts) {
   return scenario;
 }
 
-bool Scenario::is_valid() const {
+std::string Scenario::refusal() const {
   try {
     question();
-    return true;
-  } catch (const InputError&) {
-    return false;
+    return {};
+  } catch (const InputError& error) {
+    return error.what();
   }
 }
 
 void Scenario::derive_refused_data(const std::string& changed) {
+  const auto of_data = [](const std::string& refusal) {
+    return refusal.find("/plan/data:") != std::string::npos;
+  };
   const Json& plan = json_.at("plan");
-  if (!plan.is_object() || !plan.contains("data") || is_valid()) return;
+  if (!plan.is_object() || !plan.contains("data") || !of_data(refusal())) return;
   Scenario derived = *this;
   const Json stated = plan.at("data");
   derived.json_["plan"].erase("data");
-  if (!derived.is_valid()) return;  // the mistake is another one
-  derived.json_["assumptions"].push_back(fmt::format(
-      "/plan/data: {} stated; derived again, because {} changes", stated.dump(), changed));
+  const std::string refused = derived.refusal();
+  if (of_data(refused)) return;  // no degree of data makes up for the others
+  if (refused.empty()) {
+    const std::int64_t data = derived.question().plan.data;
+    derived.json_["plan"]["data"] = data;
+    derived.json_["assumptions"].push_back(fmt::format(
+        "/plan/data: {} stated; {} derived, because {} changes", stated.dump(), data, changed));
+  }
   *this = std::move(derived);
 }
 

@@ -68,8 +68,9 @@ class Scenario {
  private:
   Scenario(Json json, std::string file, Origins origins);
   static Scenario expand(const Document& written, const ScenarioParts& parts);
-  bool is_valid() const;
-  /// Leaves /plan/data to be derived where the stated degree is refused and the derived one is not.
+  /// Why `question` refuses it; empty: it does not.
+  std::string refusal() const;
+  /// Derives /plan/data where the stated degree is refused and another one is not.
   /// changed  what changed the number of ranks, as the assumption names it
   void derive_refused_data(const std::string& changed);
 

@@ -160,11 +160,15 @@ std::string table_of(const ImportRequest& request, const ImportAnswer& answer) {
   for (const Imported& log : answer.logs) text += import_report(log);
   for (const std::string& note : answer.notes) text += "note: " + printable(note) + "\n";
   if (!request.out) return text;
-  return text + fmt::format("wrote {} and its samples{}\n", *request.out,
-                            !request.cluster.empty()
-                                ? ""
-                                : "; the profile has tables only: state the measured cluster with "
-                                  "--cluster for one that simulate accepts");
+  const char* rest = "";
+  if (answer.profile.empty()) {
+    rest = "; the profile is empty: nothing in these logs makes a table";
+  } else if (request.cluster.empty()) {
+    rest =
+        "; the profile has tables only: state the measured cluster with --cluster for one that "
+        "simulate accepts";
+  }
+  return text + fmt::format("wrote {} and its samples{}\n", *request.out, rest);
 }
 
 }  // namespace orrery::calibrate

@@ -32,8 +32,10 @@ std::string against(const ContentionReport& report, const ContentionCase& each) 
 /// "28.11 s ± 0.02": mean and standard deviation over the phases.
 std::string step_text(const ContentionCase& each) {
   const MeanAndSpread steps = mean_and_spread(each.phases.steps);
+  const double deviation = steps.deviation / steps.mean;
+  constexpr double rounding = 1e-9;  // of equal steps, whose mean is not exact
   return fmt::format("{} ± {:.2g} %", step_part(each.step, each.step),
-                     100 * steps.deviation / steps.mean);
+                     deviation < rounding ? 0 : 100 * deviation);
 }
 
 /// "pp_b from stage 1: 1.08 s in all, 98 % of it due to pp_f from stage 15". Nothing where no

@@ -117,6 +117,7 @@ ValidationReport report_on_left_out(const orrery::Table& table, const Validation
 
 ValidationReport validate(const ValidationRequest& request, const Progress& progress) {
   const orrery::Table table = orrery::Table::load(request.file);
+  if (table.size() == 0) throw InputError{request.file, "has a header and no rows below it"};
   if (holds_curves(table)) return report_on_curves(table, request);
   if (request.leave_out) return report_on_left_out(table, request);
   if (request.in_sample) {

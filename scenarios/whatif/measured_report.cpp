@@ -40,18 +40,30 @@ std::string text_of(const ExplainedStep& found, const models::Prediction& predic
                       step_part(found.measured, found.measured),
                       step_part(found.predicted, found.measured), error_of(found, found.predicted),
                       inside ? "inside" : "outside");
-  text +=
-      "  each cause is tried alone; its weight counts how likely it was before the measurement\n\n";
+  if (found.explanations.empty()) {
+    const bool agrees = found.weight_of_none > 0.5;
+    return text + (agrees ? "  nothing is left to explain\n"
+                          : "  nothing that was tried explains it; check its unit and what ran\n");
+  }
+  text += "  each cause is tried alone; its weight counts how likely it was before\n\n";
   const auto add = [&](double weight, Time step, const std::string& cause) {
     text += fmt::format("  {:>7}  {:>8}  {:+6.1f} %  {}\n", percent(weight),
                         step_part(step, found.measured), error_of(found, step), cause);
   };
-  add(found.weight_of_none, found.predicted, "none of these: the prediction's own error");
+  bool none_stands = false;
+  const auto add_none = [&] {
+    if (!none_stands) {
+      add(found.weight_of_none, found.predicted, "none of these: the prediction's own error");
+    }
+    none_stands = true;
+  };
   for (const Explanation& each : found.explanations) {
+    if (each.weight < found.weight_of_none) add_none();
     add(each.weight, each.step, each.cause);
     const std::string prior = fmt::format("prior {:.2f}: {}", each.prior, each.basis);
     text += fmt::format("{:31}{}\n", "", toned(prior, Tone::faint, colour));
   }
+  add_none();
   return text;
 }
 

@@ -256,6 +256,13 @@ ExplainedStep Causes::found() {
 
 ExplainedStep explain_measured(const Scenario& scenario, const Question& question,
                                const models::Prediction& prediction, Time measured) {
+  constexpr double agrees = 0.01;
+  if (std::abs(std::log(ratio(measured, prediction.step))) < agrees) {
+    return {.measured = measured,
+            .predicted = prediction.step,
+            .weight_of_none = 1,
+            .explanations = {}};
+  }
   Causes causes{scenario, question, prediction, measured};
   causes.add_plan_fields();
   causes.add_switches();

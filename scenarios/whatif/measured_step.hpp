@@ -23,7 +23,8 @@ struct ExplainedStep {
   Time measured{}, predicted{};
   /// That nothing is different from what was assumed: the prediction's own error.
   double weight_of_none = 0;
-  std::vector<Explanation> explanations;  // the likeliest first, the last ones left out
+  /// The likeliest first, the last ones left out. None where the step agrees within 1 %.
+  std::vector<Explanation> explanations;
 };
 
 /// weight = prior x density of ln(measured / step) around 0, with the standard deviation of a run

@@ -95,6 +95,9 @@ class PlanTrial {
   explicit PlanTrial(const Question& question) : question_{question} {
     question_.network = {};
     question_.network.mode = models::NetworkMode::fixed;
+    assumes_batch_ = std::ranges::any_of(question.assumptions, [](const std::string& each) {
+      return each.rfind("/plan/global_batch:", 0) == 0;
+    });
   }
 
   const Question& question() const { return question_; }
@@ -104,13 +107,16 @@ class PlanTrial {
     const auto changed = with_fields(question_, changes);
     if (!changed) return false;
     const models::Estimate found = models::estimate(*changed);
+    PlanChanges stated = changes;
+    // A default batch follows the degrees: stated, the flags of the advice give what is said.
+    if (assumes_batch_) stated.emplace_back("global_batch", question_.plan.global_batch);
     if (found.out_of_memory) {
       if (!advice_.least || found.memory < advice_.least->memory) {
-        advice_.least = FittingPlan{changes, found.memory};
+        advice_.least = FittingPlan{std::move(stated), found.memory};
       }
       return false;
     }
-    advice_.fitting.push_back({changes, found.memory, found.step});
+    advice_.fitting.push_back({std::move(stated), found.memory, found.step});
     return true;
   }
 
@@ -124,6 +130,7 @@ class PlanTrial {
 
  private:
   Question question_;
+  bool assumes_batch_ = false;
   MemoryAdvice advice_;
 };
 

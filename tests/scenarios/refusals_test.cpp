@@ -277,6 +277,13 @@ TEST_CASE("A seed below zero is refused, not wrapped") {
   }
 }
 
+TEST_CASE("A file of runs without a row is refused") {
+  const Scratch scratch;
+  const std::string file =
+      scratch.write("none.csv", "id,source,collective,gpu,gpus,nodes,link,bytes,time_us\n");
+  CHECK(refused_line("validate " + file) == file + ": has a header and no rows below it");
+}
+
 TEST_CASE("A row with a huge size is skipped with its reason") {
   const Scratch scratch;
   std::ifstream runs{std::string{ORRERY_SOURCE} + "/scenarios/validation/runs.csv"};

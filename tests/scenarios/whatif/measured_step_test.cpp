@@ -34,9 +34,9 @@ double sum_of_weights(const ExplainedStep& found) {
 
 TEST_CASE("A default that is set otherwise in the measured run is found") {
   const Scenario scenario = plain(usual_plan);
-  for (const char* pointer : {"/plan/recompute", "/plan/sequence"}) {
+  for (const char* pointer : {"/plan/recompute", "/plan/attention"}) {
     INFO(pointer);
-    const Json value = pointer == std::string{"/plan/recompute"} ? Json("full") : Json(true);
+    const Json value = pointer == std::string{"/plan/recompute"} ? Json("full") : Json("unfused");
     const Time measured = models::predict(scenario.replace({{pointer, value}}).question()).step;
     const ExplainedStep found = explained(scenario, measured);
     const auto cause = std::ranges::find_if(found.explanations, [&](const Explanation& each) {
@@ -52,6 +52,9 @@ TEST_CASE("A measured step that is the prediction needs no explanation") {
   const ExplainedStep found =
       explained(scenario, models::predict(scenario.question()).uncertainty.p50);
   for (const Explanation& each : found.explanations) CHECK(each.weight <= found.weight_of_none);
+  const Time step = models::predict(scenario.question()).step;
+  CHECK(explained(scenario, scaled(step, 1.005)).explanations.empty());
+  CHECK(explained(scenario, scaled(step, 1.005)).weight_of_none == 1);
 }
 
 TEST_CASE("Explanations are sorted by weight, and no weights add up to more than 1") {

@@ -51,6 +51,19 @@ TEST_CASE("A model far too large for its GPUs gets the least that any change nee
   CHECK(advice.least->memory > question.cluster.gpu().memory);
 }
 
+TEST_CASE("Advice states the batch where a default one would follow the degrees") {
+  const char* cluster = "dgx-h100 x 1";
+  const models::Question question = asked("llama3-70b", cluster, "tensor=1");
+  const MemoryAdvice advice = memory_advice(question, models::predict(question).fit);
+  REQUIRE_FALSE(advice.fitting.empty());
+  const std::string flags = "tensor=1," + text_of(advice.fitting[0].changes);
+  CHECK(flags.find("global_batch=8") != std::string::npos);
+  Json plan = {{"tensor", 1}};
+  for (const auto& [key, value] : advice.fitting[0].changes) plan[key] = value;
+  CHECK(models::predict(asked("llama3-70b", cluster, plan.dump().c_str())).step ==
+        advice.fitting[0].step);
+}
+
 TEST_CASE("A plan that fits gets no advice") {
   const models::Question question =
       asked("llama3-8b", "dgx-h100 x 1", "tensor=8,zero=1,global_batch=64,seq_len=8192");

@@ -98,8 +98,11 @@ TEST_CASE("A stated data degree that changed nodes or degrees contradict is deri
   const std::vector<std::string> assumed =
       base.replace({{"/cluster/nodes", 64}}).question().assumptions;
   CHECK(std::ranges::find(assumed,
-                          "/plan/data: 2 stated; derived again, because /cluster/nodes "
-                          "changes") != assumed.end());
+                          "/plan/data: 2 stated; 16 derived, because /cluster/nodes changes") !=
+        assumed.end());
+  CHECK(std::ranges::count_if(assumed, [](const std::string& each) {
+          return each.rfind("/plan/data:", 0) == 0;
+        }) == 1);
   const std::optional<std::string> name = "llama3-70b-64-h100";
   CHECK(data(Scenario::load(name, {.cluster = "dgx-h100 x 16"})) == 4);
 }
@@ -118,6 +121,9 @@ TEST_CASE("A data degree that is stated with the change stays, as does another m
                     Catch::Contains("is 64 GPUs, the cluster has 512"));
   CHECK_THROWS_WITH(base.replace({{"/plan/tensor", 3}}).question(),
                     Catch::Contains("tensor 3 x pipeline 8 x data 2 is 48 GPUs"));
+  // 512 GPUs are data 32, whose four micro-batches eight stages cannot interleave.
+  CHECK_THROWS_WITH(base.replace({{"/cluster/nodes", 64}, {"/plan/tensor", 2}}).question(),
+                    Catch::Contains("a multiple of pipeline 8, found 4"));
 }
 
 }  // namespace orrery::scenarios
