@@ -238,12 +238,12 @@ TEST_CASE("A log of a step's own collectives is what they take") {
   // FSDP over all 64 GPUs: 60 us more than the bytes over 150 GB/s.
   const Scratch scratch;
   const std::string cluster = with_logs(scratch, {"all_gather", "reduce_scatter"}, 64, 8, 150);
-  const Ran told = orrery(
+  const Ran answered = orrery(
       "simulate --explain --model llama3-70b --software torchtitan --plan data=64,zero=3,"
       "recompute=full,micro_batch=1,global_batch=128,seq_len=8192 --cluster " +
       cluster);
-  CHECK(told.out.find("149 GB/s") != std::string::npos);
-  CHECK(told.out.find("scaled from") == std::string::npos);
+  CHECK(answered.out.find("149 GB/s") != std::string::npos);
+  CHECK(answered.out.find("scaled from") == std::string::npos);
 }
 
 TEST_CASE("What all-reduces carry over to other collectives is among the assumptions") {

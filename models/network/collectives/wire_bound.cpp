@@ -11,23 +11,9 @@ namespace {
 
 /// Share of `size` that crosses a GPU's links in one direction.
 double share_inside(const CostCall& call) {
-  const double n = call.group.ranks;
-  switch (call.collective) {
-    case Collective::all_reduce:
-      return call.cluster.node.switch_reduces ? 1 : 2 * (n - 1) / n;
-    case Collective::all_gather:
-    case Collective::reduce_scatter:
-    case Collective::all_to_all:
-    case Collective::all_to_all_v:
-    case Collective::gather:
-    case Collective::scatter:
-      return (n - 1) / n;
-    case Collective::broadcast:
-    case Collective::reduce:
-    case Collective::send_receive:
-      return 1;
-  }
-  throw ContractError{"a collective outside its enumeration"};
+  const bool in_switch =
+      call.collective == Collective::all_reduce && call.cluster.node.switch_reduces;
+  return in_switch ? 1 : bus_factor(call.collective, call.group.ranks);
 }
 
 /// Share of `size` that crosses the NICs of the node with the fewest ranks in one direction.
