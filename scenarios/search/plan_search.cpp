@@ -187,6 +187,8 @@ class Search {
         if (found[i]) take(wanted[i], *found[i]);
       }
     }
+    const bool ended = !answer_.stopped && !open_.empty();
+    if (ended && workers_.progress) workers_.progress(open_.size(), open_.size());
   }
 
   void add_wanted(const OpenPlan& open, std::vector<PlacedPlan>& wanted) {
