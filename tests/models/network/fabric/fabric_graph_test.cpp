@@ -222,7 +222,7 @@ TEST_CASE("A dragonfly, a torus and a mesh have their own counts") {
   CHECK_FALSE(mesh.link_named("router3.0 to router0.0").has_value());
 }
 
-TEST_CASE("A torus without dimensions is nearest to a cube that has room, and no side is thrice one") {
+TEST_CASE("A torus without dimensions is nearest to a cube that has room") {
   const auto dimensions = [](int nodes) {
     return over(R"("kind": "torus")", nodes).fabric.direct.dimensions;
   };
