@@ -46,6 +46,12 @@ Columns columns_of(std::string_view header) {
   return columns;
 }
 
+/// Empty where there is none.
+std::string_view first_word(std::string_view text) {
+  const std::vector<std::string_view> all = words(text);
+  return all.empty() ? std::string_view{} : all.front();
+}
+
 bool is_header(const LogLine& line) {
   return line.text.starts_with("#") && contains(line.text, "algbw");
 }
@@ -96,28 +102,33 @@ class NcclTestsReader {
 
   /// `2.18.2 nccl-headers=23007 nccl-library=23007`
   void tests_version(std::string_view text) {
-    run_.version = fmt::format("nccl-tests {}", words(text).front());
+    run_.version = fmt::format("nccl-tests {}", first_word(text));
     const auto library = after(text, "nccl-library=");
-    const auto code = library ? to_integer(words(*library).front()) : std::nullopt;
+    const auto code = library ? to_integer(first_word(*library)) : std::nullopt;
     if (code) run_.version += ", " + nccl_version(*code);
   }
 
   /// `#  Rank  0 Group  0 Pid 4242 on node-a device  0 [0000:1b:00] NVIDIA H100 80GB HBM3`
   void rank(const LogLine& line) {
-    const auto number = to_integer(words(*after(line.text, "Rank ")).front());
+    const auto number = to_integer(first_word(*after(line.text, "Rank ")));
     if (!number) return imported_.unknown.push_back({line.number, std::string{line.text}});
     ++run_.rank_lines;
     run_.highest_rank = std::max(run_.highest_rank, *number);
     if (run_place_.empty()) run_place_ = place_of(file_, line);
-    run_.hosts.emplace(words(*after(line.text, " on ")).front());
+    run_.hosts.emplace(first_word(*after(line.text, " on ")));
     const auto device = after(line.text, "] ");
     if (device) run_.devices.emplace(device->substr(0, device->find_last_not_of(' ') + 1));
+  }
+
+  /// A cell of a row; one that a damaged header places beyond it was not printed.
+  static std::string_view cell(const std::vector<std::string_view>& cells, std::size_t at) {
+    return at < cells.size() ? cells[at] : std::string_view{"N/A"};
   }
 
   /// A row whose `redop` is blank, with an empty cell there.
   std::vector<std::string_view> with_redop(std::vector<std::string_view> cells) const {
     const auto& at = columns_.redop;
-    if (at && cells.size() + 1 == columns_.all && to_number(cells[*at])) {
+    if (at && cells.size() + 1 == columns_.all && to_number(cell(cells, *at))) {
       cells.insert(cells.begin() + static_cast<std::ptrdiff_t>(*at), std::string_view{});
     }
     return cells;
@@ -139,7 +150,7 @@ class NcclTestsReader {
     for (const int half : {0, 1}) {
       const std::size_t at = columns_.time[half];
       if (at + 2 >= cells.size() || cells[at] == "N/A") continue;
-      check_results(place, cells[columns_.wrong[half]]);
+      check_results(place, cell(cells, columns_.wrong[half]));
       const auto time = to_number(cells[at]);
       const auto algorithm = to_number(cells[at + 1]);
       const auto bus = to_number(cells[at + 2]);
@@ -163,12 +174,12 @@ class NcclTestsReader {
   void describe(const std::vector<std::string_view>& cells) {
     table_.has_redop = columns_.redop.has_value();
     table_.has_root = columns_.root.has_value();
-    const auto redop = columns_.redop ? cells[*columns_.redop] : std::string_view{};
+    const auto redop = columns_.redop ? cell(cells, *columns_.redop) : std::string_view{};
     table_.reduces = !redop.empty() && redop != "none";
-    const auto root = columns_.root ? to_integer(cells[*columns_.root]) : std::nullopt;
+    const auto root = columns_.root ? to_integer(cell(cells, *columns_.root)) : std::nullopt;
     table_.rooted = root && *root >= 0;
-    const bool checked = cells[columns_.wrong[0]] != "N/A";
-    if (checked) table_.checks_in_place = cells[columns_.wrong[1]] != "N/A";
+    const bool checked = cell(cells, columns_.wrong[0]) != "N/A";
+    if (checked) table_.checks_in_place = cell(cells, columns_.wrong[1]) != "N/A";
   }
 
   void check_results(const std::string& place, std::string_view wrong) const {
