@@ -26,6 +26,9 @@ using models::Question;
 
 constexpr double deviation_of_a_run = 0.05;  // of ln(measured / predicted): uncertainty.hpp
 constexpr double share_without_recipes = 0.1;
+constexpr double share_of_slow_machines = 0.425 * 0.017;  // of jobs: measured_step.hpp
+constexpr const char* basis_of_slow_machines =
+    "slow machines decide 1.7 % of the 42.5 % of jobs that are slowed by 1.1 or more";
 constexpr std::size_t most_causes = 10;
 
 double density(double x, double deviation) {
@@ -158,7 +161,7 @@ void Causes::add_switches() {
 /// GEMMs at the rate that makes the step as long as measured, by bisection.
 void Causes::add_clock() {
   if (measured_ <= prediction_.step) return;
-  constexpr double least = 0.5, prior = 0.425 * 0.017;  // a slow machine dominates
+  constexpr double least = 0.5;
   const auto at = [&](double clock) {
     Question changed = question_;
     changed.cluster.site.clock *= clock;
@@ -177,8 +180,8 @@ void Causes::add_clock() {
   add({.cause = fmt::format(
            "GEMMs at {:.0f} % of their rate: clock or power limit of the slowest GPU", 100 * clock),
        .flags = fmt::format("--site '{{\"clock\": {}}}'", clock * question_.cluster.site.clock),
-       .prior = prior,
-       .basis = "slow machines decide 1.7 % of the 42.5 % of jobs that are slowed by 1.1 or more"},
+       .prior = share_of_slow_machines,
+       .basis = basis_of_slow_machines},
       at(clock));
 }
 
@@ -225,9 +228,8 @@ void Causes::add_slow_part(const char* kind, const char* at, double rate, const 
     const models::Prediction found = models::predict(changed.question());
     add({.cause = words,
          .flags = fmt::format("--set '/perturbations={}'", slow.dump()),
-         .prior = 0.425 * 0.017,
-         .basis =
-             "slow machines decide 1.7 % of the 42.5 % of jobs that are slowed by 1.1 or more"},
+         .prior = share_of_slow_machines,
+         .basis = basis_of_slow_machines},
         scaled(prediction_.step, ratio(found.step, usual.step)));
   } catch (const InputError&) {  // no such part here
   }

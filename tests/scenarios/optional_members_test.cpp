@@ -1,4 +1,4 @@
-// Every member that a cluster's readers accept has an effect, or the user is told that it has none:
+// Every member that a cluster's readers accept has an effect, or a message says that it has none:
 // those of the expansion are checked in pointers_test.cpp, those that it lacks here.
 
 #include <catch2/catch.hpp>
@@ -77,8 +77,8 @@ const std::map<std::string, Json> samples = {{"/cluster/site", "jean-zay"},
                                              {"/cluster/fabric/routing", "ecmp"},
                                              {"/cluster/node/scale_up/bandwidth", "100 GB/s"}};
 
-/// Whether a value has an effect, or the user is told: a refusal names it, or a note says that
-/// nothing prices it.
+/// Whether a value has an effect, or a message says that it has none: a refusal names it, or a note
+/// says that nothing prices it.
 bool has_effect(const Scenario& scenario, const Json& before, const std::string& pointer,
                 const Json& value) {
   const std::string key = pointer.substr(pointer.rfind('/') + 1);
