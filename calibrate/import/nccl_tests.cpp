@@ -179,7 +179,8 @@ class NcclTestsReader {
     const auto root = columns_.root ? to_integer(cell(cells, *columns_.root)) : std::nullopt;
     table_.rooted = root && *root >= 0;
     const bool checked = cell(cells, columns_.wrong[0]) != "N/A";
-    if (checked) table_.checks_in_place = cell(cells, columns_.wrong[1]) != "N/A";
+    const bool both_halves = columns_.wrong[1] < columns_.all;  // some scripts keep the first alone
+    if (checked && both_halves) table_.checks_in_place = cell(cells, columns_.wrong[1]) != "N/A";
   }
 
   void check_results(const std::string& place, std::string_view wrong) const {

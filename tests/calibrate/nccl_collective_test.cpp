@@ -84,6 +84,16 @@ TEST_CASE("Every release's tables name their collective by columns, roots and ba
   }
 }
 
+TEST_CASE("A table of results out of place alone says nothing of checks in place") {
+  const std::string table =
+      "# size count type redop root time algbw busbw #wrong\n"
+      "1073741824 268435456 float sum -1 10737.4 100.00 175.00 0\n";
+  const Imported log = import_text(table, "a.log");
+  CHECK(log.samples.size() == 1);
+  CHECK(log.samples.front().quantity == "all_reduce");
+  CHECK(log.samples.front().ranks == 8);
+}
+
 TEST_CASE("Without checked results an all-to-all's table is an all-gather's, and old ones differ") {
   const Imported modern =
       import_text(printed({"", "redop root", "none -1", 87.5}, false), "gather.log");
