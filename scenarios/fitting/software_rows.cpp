@@ -33,6 +33,9 @@ bool is_held(const MeasuredRun& run) {
 /// Why the line itself rules out its use; empty if it does not.
 std::string stated_against(const MeasuredRun& run, Apart apart) {
   if (!run.set_aside.empty()) return "set aside: " + run.set_aside;
+  if (run.reported_apart == new_source_runs) {
+    return "reported separately: " + run.reported_apart;
+  }
   if (apart != Apart::left_out) {
     if (apart == Apart::used && is_held(run)) return "reported separately: " + group_apart(run);
     return run.step_time ? "" : "no step_time_s is stated";

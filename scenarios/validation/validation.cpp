@@ -63,6 +63,7 @@ std::string not_scored_because(const MeasuredRun& run) {
 }  // namespace
 
 std::string group_apart(const MeasuredRun& run) {
+  if (run.reported_apart == new_source_runs) return new_source_runs;
   const bool adapters = run.task == "lora" || run.task == "qlora";
   if (adapters) return "LoRA";
   if (run.task == "sft") {

@@ -22,6 +22,10 @@ inline constexpr const char* sharded_runs = "ZeRO-2, ZeRO-3 and FSDP";
 /// Group of runs with context parallelism, to which no stack is fitted either.
 inline constexpr const char* context_runs = "context parallelism";
 
+/// Group of runs whose sources came after the last fit, of whichever task and strategy: no fit uses
+/// them.
+inline constexpr const char* new_source_runs = "runs of new sources";
+
 /// The group outside the main score that a run belongs to, by its task or format, or else as its
 /// line states; empty: the main score.
 std::string group_apart(const MeasuredRun& run);
