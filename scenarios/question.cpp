@@ -8,6 +8,7 @@
 #include "scenarios/network_request.hpp"
 #include "scenarios/scenario.hpp"
 #include "scenarios/sections.hpp"
+#include "scenarios/stack_defaults.hpp"
 #include "scenarios/stack_recipe.hpp"
 #include "scenarios/tokens.hpp"
 
@@ -109,14 +110,18 @@ void take_cores(const Json& plan, models::Question& question) {
   node.gpus = static_cast<int>(ranks);
 }
 
-/// Takes the settings of the stack's recipes for plan fields that the user left open, unless they
-/// conflict with the rest of the plan.
-void take_recipe(const Node& stated, const models::Question& question, models::Plan& plan,
-                 std::vector<std::string>& assumptions) {
+/// Takes the settings of the stack's recipes, then the stack's own defaults, for plan fields that
+/// the user left open, unless they conflict with the rest of the plan.
+void take_usual(const Node& stated, const models::Question& question, models::Plan& plan,
+                std::vector<std::string>& assumptions) {
   models::Question tried = question;
   tried.plan = plan;
   const auto choices =
       take_stack_recipe(tried, [&](std::string_view key) { return stated.has(key); });
+  const auto defaults = take_stack_defaults(tried, [&](std::string_view key) {
+    return stated.has(key) ||
+           std::ranges::find(choices, key, &models::RecipeChoice::key) != choices.end();
+  });
   plan = std::move(tried.plan);
   const auto drop = [&](std::string_view key) {
     const std::string head = fmt::format("/plan/{}:", key);
@@ -127,6 +132,19 @@ void take_recipe(const Node& stated, const models::Question& question, models::P
     if (each.key == "embedding_counts") drop("stage_layers");  // no even cut then
     assumptions.push_back(assumption_of(each, question.software.name));
   }
+  for (const models::RecipeChoice& each : defaults) {
+    drop(each.key);
+    if (each.key == "virtual_stages") drop("schedule");
+    const models::PlanField& field = models::plan_field(each.key);
+    assumptions.push_back(fmt::format("/plan/{}: not stated; {} assumed, {}'s default", each.key,
+                                      field.text(plan), question.software.name));
+  }
+}
+
+/// A plan without any of the choices that decide about memory is assumed, not stated.
+bool is_assumed(const Json& plan) {
+  const char* deciding[] = {"tensor", "pipeline", "micro_batch"};
+  return std::ranges::none_of(deciding, [&](const char* key) { return plan.contains(key); });
 }
 
 }  // namespace
@@ -157,9 +175,10 @@ models::Question Scenario::question() const {
   question.plan = reader.section(Section::plan, [&](const Node& plan) {
     of_plan.clear();
     models::Plan read = models::read_plan(plan, question.model, gpus, of_plan);
-    take_recipe(plan, question, read, of_plan);
+    take_usual(plan, question, read, of_plan);
     return read;
   });
+  question.plan_is_assumed = is_assumed(json_.at("plan"));
   question.assumptions.insert(question.assumptions.end(), of_plan.begin(), of_plan.end());
   apply_stage_rule(json_.at("plan"), question);
   apply_context_form(json_.at("plan"), question);

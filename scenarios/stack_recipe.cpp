@@ -17,7 +17,9 @@ std::vector<models::RecipeChoice> take_stack_recipe(
                                      .precision = plan.precision,
                                      .recompute = plan.recompute,
                                      .degrees = models::recipe_degrees(plan),
-                                     .release = models::last_release_of(question.software.year)};
+                                     .release = models::last_release_of(question.software.year),
+                                     .gpus = plan.gpus(),
+                                     .global_batch = plan.global_batch};
   std::vector<std::string> left_out;
   const auto is_stated = [&](std::string_view key) {
     return stated(key) || std::ranges::find(left_out, key) != left_out.end();

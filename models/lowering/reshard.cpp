@@ -112,6 +112,7 @@ class Resharder {
     op.reads = {from};
     op.writes = {to};
     op.collective = step.collective;
+    op.adapter = adapter_;
     if (step.collective == Collective::all_to_all) {
       op.deduplicated = copies_;
       op.overlaps_micro_batch = overlaps_micro_batch_;
@@ -130,9 +131,10 @@ class Resharder {
     return block_.add(std::move(made));
   }
 
-  /// Sets the attributes that an all-to-all takes from the operation that it is for.
+  /// Sets the attributes that a collective takes from the operation that it is for.
   void copy_attributes(const Operation& op) {
     copies_ = op.deduplicated;
+    adapter_ = op.adapter;
     overlaps_micro_batch_ = op.overlaps_micro_batch;
   }
 
@@ -256,6 +258,7 @@ class Resharder {
   Pass pass_ = Pass::forward;
   // Attributes of the operation that the collectives are for.
   TokenCopies copies_;
+  bool adapter_ = false;
   bool overlaps_micro_batch_ = false;
   std::vector<std::pair<std::size_t, std::size_t>> serial_;
   std::optional<std::size_t> last_sum_;

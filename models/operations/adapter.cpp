@@ -1,9 +1,12 @@
 // A LoRA adapter next to a linear layer: y += scale * (dropout(x) A) B, with A [in, rank] and B
 // [rank, out] in 16 bits whatever the layer computes in, each a linear layer of its own. Tensor
-// parallelism that cuts the layer's outputs cuts B's; where it cuts the layer's inputs it cuts A's;
-// the other matrix is whole on every rank. Each expert has an adapter of its own. Dropout, scale
-// and both additions are separate kernels: for n input and m output elements, forward moves
-// 5 n + 10 m bytes on top of the GEMMs, backward 11 n + 4 m.
+// parallelism that cuts the layer's outputs cuts B's and A's rank, and the adapter gathers its own
+// input under sequence parallelism; where it cuts the layer's inputs it cuts A's, and B is whole on
+// every rank. The gather that NeMo's adapter of a layer with cut inputs makes of its output, and
+// the input's that it saves where the layer returns its own, are left out: they are as many bytes.
+// Each expert has an adapter of its own. Dropout, scale and both additions are separate kernels:
+// for n input and m output elements, forward moves 5 n + 10 m bytes on top of the GEMMs, backward
+// 11 n + 4 m.
 //
 // Source  Hu et al. 2021, "LoRA", arXiv 2106.09685; ParallelLinearAdapter of NVIDIA NeMo,
 //         nemo/collections/llm/peft/utils.py
@@ -26,11 +29,20 @@ Sharding whole_along(Dimension dimension, Sharding layout) {
   return layout;
 }
 
-Linear matrix_a(const Linear& layer, std::int64_t rank) {
+/// Is A cut by columns, too? So it is next to a layer whose outputs are cut over the tensor group,
+/// where the rank divides: the group gathers its input's tokens and then the `rank` columns.
+bool cuts_rank(const Linear& layer, std::int64_t rank, std::int64_t ranks) {
+  const auto& cut = layer.sharding.cut(MeshAxis::tensor);
+  return cut && cut->dimension == Dimension::columns && rank % ranks == 0;
+}
+
+Linear matrix_a(const Linear& layer, std::int64_t rank, std::int64_t ranks) {
+  Sharding sharding = whole_along(Dimension::columns, layer.sharding);
+  if (cuts_rank(layer, rank, ranks)) sharding.cut(MeshAxis::tensor) = Cut{Dimension::columns};
   return {.name = layer.name + ".lora_a",
           .in = layer.in,
           .out = rank,
-          .sharding = whole_along(Dimension::columns, layer.sharding),
+          .sharding = sharding,
           .low_precision = false,
           .experts = layer.experts,
           .adapter = true};
@@ -60,14 +72,16 @@ OperandId LinearBuilder::adapter_input(const Linear& layer, OperandId input) {
   return adapter_copy(layer, ".lora_in", input, Role::saved, storage());
 }
 
-/// [T, rank], in the layout of the rows between layers; of experts, in that of their rows.
+/// [T, rank], in the layout of the rows between layers, or cut by columns where A is; of
+/// experts, in that of their rows.
 OperandId LinearBuilder::adapter_rows(const Linear& layer, std::string_view suffix, OperandId like,
                                       Role role) {
   const Operand input = block_.at(like);
-  const OperandId rows =
-      block_.operand(layer.name + std::string{suffix}, role, storage(),
-                     {input.uncut[0], input.uncut[1], inputs_.plan.lora_rank},
-                     layer.experts > 0 ? at_experts() : rows_layout(inputs_.plan));
+  const bool cut = cuts_rank(layer, inputs_.plan.lora_rank, inputs_.plan.tensor);
+  const Sharding between = cut ? of_tokens(by_columns()) : rows_layout(inputs_.plan);
+  const OperandId rows = block_.operand(layer.name + std::string{suffix}, role, storage(),
+                                        {input.uncut[0], input.uncut[1], inputs_.plan.lora_rank},
+                                        layer.experts > 0 ? at_experts() : between);
   block_.fill(rows, input.filled);
   return rows;
 }
@@ -84,6 +98,7 @@ OperandId LinearBuilder::adapter_copy(const Linear& layer, std::string_view suff
 
 void LinearBuilder::adapter_forward(const Linear& layer, OperandId input, OperandId output) {
   const std::int64_t rank = inputs_.plan.lora_rank;
+  const std::size_t first = block_.size();
   const OperandId source = adapter_input(layer, input);
   if (source != input) {
     const OperandId mask = adapter_copy(layer, ".lora_mask", input, Role::saved, DType::uint8);
@@ -91,15 +106,17 @@ void LinearBuilder::adapter_forward(const Linear& layer, OperandId input, Operan
   }
   const OperandId middle = adapter_rows(layer, ".lora_middle", input, Role::saved);
   const OperandId out = adapter_copy(layer, ".lora_out", output, Role::temporary, storage());
-  forward(matrix_a(layer, rank), source, middle);
+  forward(matrix_a(layer, rank, inputs_.plan.tensor), source, middle);
   forward(matrix_b(layer, rank), middle, out);
   block_.add(OpKind::cast, layer.name + ".lora_scale", {out}, {out});
   block_.add(OpKind::add, layer.name + ".lora_add", {output, out}, {output});
+  for (Operation& each : block_.since(first)) each.adapter = true;
 }
 
 void LinearBuilder::adapter_backward(const Linear& layer, OperandId input,
                                      OperandId output_gradient, OperandId input_gradient) {
   const std::int64_t rank = inputs_.plan.lora_rank;
+  const std::size_t first = block_.size();
   const OperandId source = adapter_input(layer, input);
   const OperandId d_out =
       adapter_copy(layer, ".lora_out.grad", output_gradient, Role::temporary, storage());
@@ -109,13 +126,14 @@ void LinearBuilder::adapter_backward(const Linear& layer, OperandId input,
   const OperandId d_middle = adapter_rows(layer, ".lora_middle.grad", input, Role::temporary);
   block_.add(OpKind::cast, layer.name + ".lora_scale.backward", {output_gradient}, {d_out});
   backward(matrix_b(layer, rank), middle, d_out, d_middle);
-  backward(matrix_a(layer, rank), source, d_middle, d_in);
+  backward(matrix_a(layer, rank, inputs_.plan.tensor), source, d_middle, d_in);
   if (source != input) {
     const OperandId mask = adapter_copy(layer, ".lora_mask", input, Role::saved, DType::uint8);
     block_.add(OpKind::add_backward, layer.name + ".lora_dropout.backward", {d_in, mask}, {d_in});
   }
   block_.add(OpKind::add, layer.name + ".lora_add.backward", {input_gradient, d_in},
              {input_gradient});
+  for (Operation& each : block_.since(first)) each.adapter = true;
 }
 
 }  // namespace orrery::models

@@ -21,7 +21,8 @@
 //               expert by expert, and concatenated
 //   clamps      of gates and values before the activation, in separate kernels: two clamps and a
 //               concatenation forward, 8 times the bytes of the activation's 16-bit output;
-//               backward comparisons to bytes, two selections and a concatenation, 15 times
+//               backward comparisons to bytes, two selections and a concatenation, 15 times; more
+//               where a profile says that the activation is not fused either
 // Source  Megatron-Core 0.12, transformer/moe/moe_utils.py, token_dispatcher.py, and experts.py
 //         (TEGroupedMLP._apply_bias), and from 0.14 fusions/fused_bias_geglu.py
 //         (weighted_bias_quick_geglu_impl, clamp_value); Transformer Engine 2.1,
@@ -35,9 +36,6 @@
 namespace orrery::models {
 
 namespace {
-
-// Passes over the activation's output.
-constexpr std::int64_t clamp_passes = 8, unclamp_passes = 15;
 
 /// Slots of an expert's buffer over the mean number of an expert's rows.
 double slots_of_expert(const Plan& plan) {
@@ -153,6 +151,11 @@ void LayerBuilder::sort(RowMove move, const std::string& name, OperandId in, Ope
   op.source_ranks = block_.mesh().degree({MeshAxis::expert, MeshAxis::expert_tensor});
 }
 
+/// Traffic of so many passes over the activation's output.
+Bytes LayerBuilder::clamp_traffic(OperandId active, double passes) const {
+  return nearest_count<Bytes>(passes * static_cast<double>(block_.at(active).moved().count()));
+}
+
 /// The MLPs of the local experts: rows sorted by expert in, partial sums of their outputs out.
 void LayerBuilder::local_experts_forward(OperandId tokens, OperandId rows) {
   const Model& model = inputs_.model;
@@ -164,7 +167,9 @@ void LayerBuilder::local_experts_forward(OperandId tokens, OperandId rows) {
   keep_inner(inner);
   Operation& activation = block_.add(OpKind::activation, "experts.activation", {inner}, {active});
   activation.activation = model.activation;
-  if (model.clamped_activation) activation.bytes += block_.at(active).moved() * clamp_passes;
+  if (model.clamped_activation) {
+    activation.bytes += clamp_traffic(active, inputs_.software.kernels.clamped_forward_passes);
+  }
   linear_.forward(expert_down(), active,
                   expert_rows("experts.out", Role::temporary, tokens, model.hidden, expert_sums()));
 }
@@ -232,7 +237,9 @@ void LayerBuilder::local_experts_backward(OperandId tokens, OperandId gradient,
   Operation& activation = block_.add(OpKind::activation_backward, "experts.activation.backward",
                                      {d_active, inner}, {d_inner});
   activation.activation = model.activation;
-  if (model.clamped_activation) activation.bytes += block_.at(active).moved() * unclamp_passes;
+  if (model.clamped_activation) {
+    activation.bytes += clamp_traffic(active, inputs_.software.kernels.clamped_backward_passes);
+  }
   linear_.backward(expert_up(),
                    expert_rows("experts.in", Role::saved, tokens, model.hidden, at_experts()),
                    d_inner, rows_gradient);

@@ -136,6 +136,7 @@ class LayerBuilder : private TransformerBuilder {
   std::int64_t passes(std::int64_t apart, std::int64_t fused) const;
   bool sorts() const;
   TokenCopies copies_to_nodes() const;
+  Bytes clamp_traffic(OperandId active, double passes) const;
   Operation& permute(RowMove move, const std::string& name, OperandId in, OperandId out);
   void sort(RowMove move, const std::string& name, OperandId in, OperandId out);
   void combine(OperandId tokens, OperandId back, OperandId routed);

@@ -30,6 +30,12 @@ std::string text_of(const Json& value) {
   return text;
 }
 
+/// May a stack's own default differ from the value of a new plan?
+bool stack_may_differ(const PlanField& field, const Plan& plan) {
+  if (field.key == "zero") return plan.data > 1;
+  return field.value.on == &Plan::sequence_parallel && plan.tensor > 1;
+}
+
 Json value_of_key(std::string_view key, std::string_view text) {
   for (const PlanField& field : plan_fields()) {
     if (field.key == key) return field.json_of(text);
@@ -48,6 +54,7 @@ std::string to_text(const Plan& plan) {
   for (const PlanField& field : plan_fields()) {
     const Json value = field.json(plan);
     const bool needed = value != field.json(plain) || field.flag == PlanField::Flag::always ||
+                        stack_may_differ(field, plan) ||
                         (field.value.on == &Plan::embedding_counts && stack_decides);
     if (value.is_null() || !needed) continue;
     text += fmt::format("{}{}={}", text.empty() ? "" : ",", field.key, text_of(value));

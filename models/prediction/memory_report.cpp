@@ -74,6 +74,7 @@ void add_memory(const Question& question, Prediction& prediction) {
         OutOfMemory{program.mesh.first_rank(fullest.stage), fullest.total, available};
   }
   prediction.fit = fit_of(need, available, question.headroom);
+  if (prediction.fit == Fit::no && question.plan_is_assumed) prediction.fit = Fit::doubtful;
   prediction.fit_probability = fit_probability(need.predicted, available);
 }
 

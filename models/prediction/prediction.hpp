@@ -35,6 +35,7 @@ struct Question {
   double headroom = usual_headroom();    // of a GPU's memory, what Fit::yes leaves free
   const Registry<Schedule>* schedules = &builtin_schedules();  // that the plan may name
   NetworkRequest network{};
+  bool plan_is_assumed = false;  // nobody stated how it is cut: it is never said not to fit
 };
 
 /// Time by TimeClass; adds up to the step of the slowest rank, exactly.

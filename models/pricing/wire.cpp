@@ -75,7 +75,10 @@ PricedOperation WirePricer::in_block(const Operation& op) const {
     return priced;
   }
   const double shown = software_.overlap.tensor_exposed;
-  const double exposed = program_.overlaps_tensor ? shown : std::max(1.0, shown);
+  // User buffers overlap the collectives of the frozen layer, not those of its adapter.
+  // Source  NVIDIA-NeMo/Megatron-Bridge, peft/utils.py, ParallelLinearAdapter
+  const bool overlaps = program_.overlaps_tensor && !op.adapter;
+  const double exposed = overlaps ? shown : std::max(1.0, shown);
   priced.duration = scaled(whole.time, exposed);
   priced.fluid = std::min(priced.duration, scaled(whole.links.fluid(), exposed));
   const Time hidden = std::max(Time{}, whole.time - priced.duration);

@@ -103,6 +103,7 @@ struct Operation {
   bool attention_core = false;  // repeated by recomputation of core_attn
   bool mlp = false;             // repeated by recomputation of mlp
   bool moe = false;             // repeated by recomputation of moe
+  bool adapter = false;         // of a LoRA adapter, and collectives for its operands
   bool latent_up = false;       // repeated by recomputation of mla_up_proj: latents to heads
   bool host_waits = false;      // the host waits until it has ended
   double epsilon = 0;           // of norms

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "hardware/catalogue.hpp"
 #include "models/embedded.hpp"
 #include "models/plan/fields.hpp"
 #include "models/software/resolved_profile.hpp"
@@ -30,12 +31,14 @@ constexpr std::string_view of_one_plan[] = {
     "stage_layers", "embedding_counts",  "low_precision_activation", "fused_amax"};
 
 struct RecipeLine {
-  std::string stack, gpu, source;  // no GPU: any
+  std::string stack, gpu, source;  // a GPU, or a vendor for all of its GPUs, or none: any
+  std::string vendor;              // empty: any
   std::vector<Release> releases;
   std::optional<Precision> precision;  // nullopt: any
   std::optional<Task> task;            // nullopt: any
   std::int64_t hidden = 0, layers = 0, ffn_hidden = 0, experts = 0;
   RecipeDegrees degrees;
+  std::vector<std::int64_t> gpus, batches;  // the sizes that it was published for; empty: any
   std::vector<std::pair<std::string, Json>> choices{};
 };
 
@@ -44,6 +47,29 @@ std::vector<Release> releases_in(std::string_view list) {
   if (list.empty()) return releases;
   for (const std::string_view each : split(list, ';')) releases.push_back(release_in(each));
   return releases;
+}
+
+/// The vendor of a shipped GPU; a vendor's own name as it is.
+std::string vendor_of(const std::string& gpu) {
+  static const auto known = [] {
+    std::map<std::string, std::string, std::less<>> read;
+    for (const std::string& name : hardware::Catalogue::gpus()) {
+      read.emplace(name, hardware::Catalogue::gpu(name).value("vendor", ""));
+    }
+    return read;
+  }();
+  const auto found = known.find(gpu);
+  return found == known.end() ? gpu : found->second;
+}
+
+/// "256;512" as a list.
+std::vector<std::int64_t> sizes_in(std::string_view list) {
+  std::vector<std::int64_t> sizes;
+  if (list.empty()) return sizes;
+  for (const std::string_view each : split(list, ';')) {
+    sizes.push_back(number_in<std::int64_t>(each).value_or(0));
+  }
+  return sizes;
 }
 
 /// Every column after "expert" but the last is a key of a plan.
@@ -68,6 +94,7 @@ RecipeLine read_line(const Row& row, const std::vector<std::string>& keys) {
   RecipeLine line{.stack = std::string{row.text("stack")},
                   .gpu = std::string{row.text("gpu")},
                   .source = std::string{row.text("source")},
+                  .vendor = vendor_of(std::string{row.text("gpu")}),
                   .releases = releases_in(row.text("releases")),
                   .precision = word_in(precision_words, row.text("precision")),
                   .task = word_in(task_words, row.text("task")),
@@ -79,7 +106,9 @@ RecipeLine read_line(const Row& row, const std::vector<std::string>& keys) {
                               .pipeline = count("pipeline"),
                               .virtual_stages = count("virtual_stages"),
                               .context = count("context"),
-                              .expert = count("expert")}};
+                              .expert = count("expert")},
+                  .gpus = sizes_in(row.text("gpus")),
+                  .batches = sizes_in(row.text("global_batch"))};
   for (const std::string& key : keys) {
     const std::string_view cell = row.text(key);
     if (!cell.empty()) line.choices.emplace_back(key, plan_field(key).json_of(cell));
@@ -137,12 +166,16 @@ const std::map<std::string, std::string, std::less<>>& parents() {
   return known;
 }
 
-/// Do two stacks share recipes? A profile does with its parent and its children.
+/// Do two stacks share recipes? A profile does with its parent and its children, unless the parent
+/// is the root of its line: a library, whose users' recipes are not its own.
 bool share_recipes(std::string_view one, std::string_view other) {
   if (one == other) return true;
-  const auto is_parent = [](std::string_view stack, std::string_view of) {
-    const auto found = parents().find(of);
-    return found != parents().end() && found->second == stack;
+  const auto parent_of = [](std::string_view stack) -> std::string_view {
+    const auto found = parents().find(stack);
+    return found == parents().end() ? std::string_view{} : std::string_view{found->second};
+  };
+  const auto is_parent = [&](std::string_view stack, std::string_view of) {
+    return parent_of(of) == stack && !parent_of(stack).empty();
   };
   return is_parent(one, other) || is_parent(other, one);
 }
@@ -176,14 +209,31 @@ bool same_format(Precision line, Precision asked) {
   return line == plain(asked);
 }
 
-/// Do they agree on the GPU? A line that names none agrees with any.
+/// Do they agree on the GPU? A line that names none agrees with any, one that names a vendor with
+/// all of the vendor's.
 bool same_gpu(const RecipeLine& line, const RecipeQuestion& asked) {
-  return line.gpu.empty() || line.gpu == asked.gpu.name;
+  return line.gpu.empty() || line.gpu == asked.gpu.name || line.gpu == asked.gpu.vendor;
+}
+
+/// Is the recipe for GPUs of the asked one's vendor?
+bool same_vendor(const RecipeLine& line, const RecipeQuestion& asked) {
+  return line.vendor.empty() || line.vendor == asked.gpu.vendor;
+}
+
+/// Does the line name one GPU?
+bool names_gpu(const RecipeLine& line, const RecipeQuestion& asked) {
+  return !line.gpu.empty() && line.gpu != asked.gpu.vendor;
 }
 
 /// Do they agree on the format? A line that names none agrees with any.
 bool same_format(const RecipeLine& line, const RecipeQuestion& asked) {
   return !line.precision || same_format(*line.precision, asked.precision);
+}
+
+/// Was the recipe published for this size? One that names none was for any, and so is a size that
+/// is not known.
+bool names(const std::vector<std::int64_t>& sizes, std::int64_t asked) {
+  return sizes.empty() || asked == 0 || std::ranges::find(sizes, asked) != sizes.end();
 }
 
 /// Keeps the lines that agree; if none does, keeps all and returns false.
@@ -201,15 +251,15 @@ const RecipeLine* nearest(const RecipeQuestion& asked) {
   const RecipeDegrees& degrees = asked.degrees;
   std::vector<const RecipeLine*> left;
   for (const RecipeLine& each : lines_for(model.hidden)) {
-    const bool same = each.hidden == model.hidden && each.ffn_hidden == model.ffn_hidden &&
-                      each.experts == model.experts && (!each.task || each.task == asked.task);
-    if (!same || !last_by(each, asked.release)) continue;
+    const bool same = each.hidden == model.hidden && each.layers == model.layers &&
+                      each.ffn_hidden == model.ffn_hidden && each.experts == model.experts &&
+                      (!each.task || each.task == asked.task);
+    if (!same || !same_vendor(each, asked) || !last_by(each, asked.release)) continue;
     if (share_recipes(asked.stack, each.stack)) left.push_back(&each);
   }
   if (left.empty()) return nullptr;
-  prefer(left, [&](const RecipeLine& each) { return each.layers == model.layers; });
   prefer(left, [&](const RecipeLine& each) { return same_gpu(each, asked); });
-  prefer(left, [&](const RecipeLine& each) { return !each.gpu.empty(); });
+  prefer(left, [&](const RecipeLine& each) { return names_gpu(each, asked); });
   prefer(left, [&](const RecipeLine& each) { return each.degrees.expert == degrees.expert; });
   const bool same_degrees = prefer(left, [&](const RecipeLine& each) {
     return each.degrees.tensor == degrees.tensor && each.degrees.pipeline == degrees.pipeline;
@@ -222,17 +272,21 @@ const RecipeLine* nearest(const RecipeQuestion& asked) {
     return each.degrees.virtual_stages == degrees.virtual_stages;
   });
   prefer(left, [&](const RecipeLine& each) { return each.degrees == degrees; });
+  prefer(left, [&](const RecipeLine& each) { return names(each.batches, asked.global_batch); });
+  prefer(left, [&](const RecipeLine& each) { return names(each.gpus, asked.gpus); });
   prefer(left, [&](const RecipeLine& each) {
     return asked.release.empty() || *last_by(each, asked.release) <= asked.release;
   });
   return *std::ranges::max_element(left, [&](const RecipeLine* a, const RecipeLine* b) {
-    return *last_by(*a, asked.release) < *last_by(*b, asked.release);
+    const auto age = [&](const RecipeLine& line) {
+      return std::pair{*last_by(line, asked.release), std::ranges::min(line.releases)};
+    };
+    return age(*a) < age(*b);
   });
 }
 
 bool same_plan(const RecipeLine& line, const RecipeQuestion& asked) {
-  return line.layers == asked.model.layers && same_gpu(line, asked) && same_format(line, asked) &&
-         line.degrees == asked.degrees;
+  return same_gpu(line, asked) && same_format(line, asked) && line.degrees == asked.degrees;
 }
 
 }  // namespace

@@ -44,7 +44,8 @@ struct RecipeQuestion {
   Precision precision = Precision::bf16;
   Recompute recompute = Recompute::none;
   RecipeDegrees degrees{};
-  Release release{};  // none: any
+  Release release{};                        // none: any
+  std::int64_t gpus = 0, global_batch = 0;  // 0: not known
 };
 
 /// A plan choice that a recipe makes, and its source.

@@ -66,7 +66,8 @@ KernelChoices read_kernels(const Node& node) {
   node.only({"gemm_derate", "quantised_derate", "fp4_derate", "quantised_start", "memory_derate",
              "mixed_derate", "attention", "attention_derate", "loss_forward_bytes",
              "loss_backward_bytes", "predicted_share", "dropout", "accumulate_derate",
-             "accumulate_exposed", "softmax_in_fours"});
+             "accumulate_exposed", "softmax_in_fours", "clamped_forward_passes",
+             "clamped_backward_passes"});
   KernelChoices kernels;
   for (const auto& [generation, value] : node["gemm_derate"].members()) {
     kernels.gemm_derate[generation] = number(node["gemm_derate"], generation, 1, 0.2, 20);
@@ -96,6 +97,10 @@ KernelChoices read_kernels(const Node& node) {
   kernels.loss_forward_bytes = number(node, "loss_forward_bytes", 32, 0, 1000);
   kernels.loss_backward_bytes = number(node, "loss_backward_bytes", 24, 0, 1000);
   kernels.predicted_share = number(node, "predicted_share", 1, 0.001, 1);
+  kernels.clamped_forward_passes =
+      number(node, "clamped_forward_passes", kernels.clamped_forward_passes, 0, 1000);
+  kernels.clamped_backward_passes =
+      number(node, "clamped_backward_passes", kernels.clamped_backward_passes, 0, 1000);
   kernels.dropout = node.value_or("dropout", false);
   kernels.accumulate_derate = number(node, "accumulate_derate", 1, 0.2, 20);
   kernels.accumulate_exposed = number(node, "accumulate_exposed", 0, 0, 1);
@@ -159,7 +164,10 @@ RunDefaults read_defaults(const Node& node) {
   for (const PlanField& field : plan_fields()) {
     if (field.stack != PlanField::Stack::has_default) continue;
     keys.push_back(field.key);
-    if (const auto value = node.find(field.key)) field.read_value(*value, defaults.plan);
+    const auto value = node.find(field.key);
+    if (!value) continue;
+    field.read_value(*value, defaults.plan);
+    defaults.stated.emplace_back(field.key);
   }
   node.only(keys);
   defaults.vocab = node.integer_or("vocab", 1, 1 << 24, defaults.vocab);

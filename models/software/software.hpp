@@ -23,6 +23,7 @@ struct RunDefaults {
   /// Only the fields that a profile may state (PlanField::Stack): precision, recompute, zero, and
   /// sequence parallelism for plans with tensor parallelism.
   Plan plan;
+  std::vector<std::string> stated;  // keys of `plan` that the profile states
   std::int64_t vocab = 51200;
   std::int64_t layers_per_chunk = 0;  // of a pipeline; 0: one chunk on each stage
 };

@@ -6,6 +6,7 @@
 
 #include "models/plan/fields.hpp"
 #include "models/software/recipes.hpp"
+#include "scenarios/stack_defaults.hpp"
 #include "scenarios/validation/run_question.hpp"
 
 namespace orrery::scenarios {
@@ -27,14 +28,6 @@ std::int64_t usual_micro_batch(const Plan& plan) {
   std::int64_t size = std::max<std::int64_t>(1, plan.global_batch / plan.data);
   while (size > most && size % 2 == 0) size /= 2;
   return size > most ? 1 : size;
-}
-
-std::int64_t usual_virtual_stages(const Plan& plan, const Model& model,
-                                  std::int64_t layers_per_chunk) {
-  const std::int64_t on_stage = model.layers / plan.pipeline;
-  const bool cuts = layers_per_chunk > 0 && plan.pipeline > 1 &&
-                    model.layers % (plan.pipeline * layers_per_chunk) == 0;
-  return cuts ? on_stage / layers_per_chunk : 1;
 }
 
 /// Whether layers divide evenly over chunks only if embedding and head count as one layer each.
@@ -60,6 +53,7 @@ struct Unstated {
   const MeasuredRun& run;
   const Model& model;
   const RunDefaults& defaults;
+  std::string_view stack;
 
   /// Fills in one field; returns the reason, or an empty text if it needs no mention.
   std::string fill(const PlanField& field, Plan& plan) const {
@@ -109,12 +103,12 @@ models::Release release_of(const MeasuredRun& run) {
 
 /// Applies the stack's recipes to fields that the run does not state, except the keys in
 /// `left_out`.
-std::vector<models::RecipeChoice> from_recipes(const MeasuredRun& run, const Model& model,
-                                               const hardware::Gpu* gpu,
+std::vector<models::RecipeChoice> from_recipes(const MeasuredRun& run, std::string_view stack,
+                                               const Model& model, const hardware::Gpu* gpu,
                                                const std::vector<std::string>& left_out,
                                                Plan& plan) {
   if (gpu == nullptr) return {};
-  const models::RecipeQuestion asked{.stack = run.software,
+  const models::RecipeQuestion asked{.stack = stack,
                                      .year = static_cast<int>(run.year.value_or(0)),
                                      .model = model,
                                      .gpu = *gpu,
@@ -122,7 +116,9 @@ std::vector<models::RecipeChoice> from_recipes(const MeasuredRun& run, const Mod
                                      .precision = plan.precision,
                                      .recompute = plan.recompute,
                                      .degrees = models::recipe_degrees(plan),
-                                     .release = release_of(run)};
+                                     .release = release_of(run),
+                                     .gpus = run.gpus.value_or(0),
+                                     .global_batch = plan.global_batch};
   // A table's "fp8" does not say which scaling recipe: the stack's applies.
   const auto stated = [&](std::string_view key) {
     const bool any_fp8 = key == "precision" && plan.precision == models::Precision::fp8;
@@ -159,7 +155,7 @@ FilledPlan filled_plan(const Unstated& all, const hardware::Gpu* gpu,
   const MeasuredRun& run = all.run;
   FilledPlan filled{.plan = stated_plan(run)};
   Plan& plan = filled.plan;
-  filled.taken = from_recipes(run, all.model, gpu, left_out, plan);
+  filled.taken = from_recipes(run, all.stack, all.model, gpu, left_out, plan);
   for (const models::RecipeChoice& each : filled.taken) {
     filled.assumptions.push_back(assumption_of(each, run.software));
   }
@@ -184,9 +180,9 @@ FilledPlan filled_plan(const Unstated& all, const hardware::Gpu* gpu,
 
 }  // namespace
 
-Plan plan_of(const MeasuredRun& run, const Model& model, const RunDefaults& defaults,
+Plan plan_of(const MeasuredRun& run, const Model& model, const models::Software& software,
              std::vector<std::string>& assumptions, const hardware::Gpu* gpu) {
-  const Unstated all{run, model, defaults};
+  const Unstated all{run, model, software.defaults, software.name};
   std::vector<std::string> left_out;
   FilledPlan filled = filled_plan(all, gpu, left_out);
   while (!filled.taken.empty()) {

@@ -11,6 +11,7 @@
 #include "models/model/import/config.hpp"
 #include "models/plan/conflicts.hpp"
 #include "models/plan/fields.hpp"
+#include "scenarios/stack_defaults.hpp"
 #include "scenarios/validation/run_experts.hpp"
 #include "sim/errors.hpp"
 
@@ -242,7 +243,12 @@ models::Question Questions::question_of(const MeasuredRun& run) {
       run.software, static_cast<int>(run.year.value_or(0)), cluster.nodes, profiles_, assumptions);
   take_site(run, software, cluster);
   Model model = model_of(run, software.defaults, assumptions);
-  Plan plan = plan_of(run, model, software.defaults, assumptions, &cluster.gpu());
+  Plan plan = plan_of(run, model, software, assumptions, &cluster.gpu());
+  const auto kernel = kernel_with_sinks(model, cluster.gpu(), software);
+  if (kernel && !run.plan.contains("attention")) {
+    plan.attention = *kernel;
+    assumptions.push_back("/plan/attention: not stated; cudnn assumed, which has attention sinks");
+  }
   take_context_form(run, software, plan, assumptions);
   if (has_experts(run)) settle_experts(plan, assumptions);
   return {.model = std::move(model),

@@ -45,7 +45,7 @@ models::Model model_of(const MeasuredRun& run, const models::RunDefaults& defaul
 /// The plan of a row. What neither the row nor the recipes of its stack state is the stack's
 /// default; every default is reported.
 models::Plan plan_of(const MeasuredRun& run, const models::Model& model,
-                     const models::RunDefaults& defaults, std::vector<std::string>& assumptions,
+                     const models::Software& software, std::vector<std::string>& assumptions,
                      const hardware::Gpu* gpu = nullptr);
 
 }  // namespace orrery::scenarios
