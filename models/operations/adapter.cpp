@@ -1,9 +1,10 @@
 // A LoRA adapter next to a linear layer: y += scale * (dropout(x) A) B, with A [in, rank] and B
 // [rank, out] in 16 bits whatever the layer computes in, each a linear layer of its own. Tensor
-// parallelism that cuts the layer's outputs cuts B's and A's rank, and the adapter gathers its own
-// input under sequence parallelism; where it cuts the layer's inputs it cuts A's, and B is whole on
-// every rank. The gather that NeMo's adapter of a layer with cut inputs makes of its output, and
-// the input's that it saves where the layer returns its own, are left out: they are as many bytes.
+// parallelism that cuts the layer's outputs cuts B's; where it cuts the layer's inputs it cuts A's;
+// the other matrix is whole on every rank. Where user buffers overlap the layer's collectives they
+// return no gathered input: the adapter gathers its own, which nothing hides, and A's rank is cut,
+// too. It is gathered again for A's gradient; that stands for the gather which NeMo's adapter makes
+// of its output next to a layer whose inputs are cut.
 // Each expert has an adapter of its own. Dropout, scale and both additions are separate kernels:
 // for n input and m output elements, forward moves 5 n + 10 m bytes on top of the GEMMs, backward
 // 11 n + 4 m.
@@ -29,19 +30,21 @@ Sharding whole_along(Dimension dimension, Sharding layout) {
   return layout;
 }
 
-/// Is A cut by columns, too? So it is next to a layer whose outputs are cut over the tensor group,
-/// where the rank divides: the group gathers its input's tokens and then the `rank` columns.
-bool cuts_rank(const Linear& layer, std::int64_t rank, std::int64_t ranks) {
+/// Is A cut by columns, too? So it is next to a layer whose outputs are cut over the tensor group
+/// and whose collectives user buffers overlap, where the group divides the rank.
+bool cuts_rank(const Linear& layer, const BlockInputs& inputs) {
   const auto& cut = layer.sharding.cut(MeshAxis::tensor);
-  return cut && cut->dimension == Dimension::columns && rank % ranks == 0;
+  const bool overlaps = inputs.plan.tensor_overlap && inputs.software.overlap.tensor_exposed < 1;
+  return overlaps && cut && cut->dimension == Dimension::columns &&
+         inputs.plan.lora_rank % inputs.plan.tensor == 0;
 }
 
-Linear matrix_a(const Linear& layer, std::int64_t rank, std::int64_t ranks) {
+Linear matrix_a(const Linear& layer, const BlockInputs& inputs) {
   Sharding sharding = whole_along(Dimension::columns, layer.sharding);
-  if (cuts_rank(layer, rank, ranks)) sharding.cut(MeshAxis::tensor) = Cut{Dimension::columns};
+  if (cuts_rank(layer, inputs)) sharding.cut(MeshAxis::tensor) = Cut{Dimension::columns};
   return {.name = layer.name + ".lora_a",
           .in = layer.in,
-          .out = rank,
+          .out = inputs.plan.lora_rank,
           .sharding = sharding,
           .low_precision = false,
           .experts = layer.experts,
@@ -77,7 +80,7 @@ OperandId LinearBuilder::adapter_input(const Linear& layer, OperandId input) {
 OperandId LinearBuilder::adapter_rows(const Linear& layer, std::string_view suffix, OperandId like,
                                       Role role) {
   const Operand input = block_.at(like);
-  const bool cut = cuts_rank(layer, inputs_.plan.lora_rank, inputs_.plan.tensor);
+  const bool cut = cuts_rank(layer, inputs_);
   const Sharding between = cut ? of_tokens(by_columns()) : rows_layout(inputs_.plan);
   const OperandId rows = block_.operand(layer.name + std::string{suffix}, role, storage(),
                                         {input.uncut[0], input.uncut[1], inputs_.plan.lora_rank},
@@ -106,7 +109,7 @@ void LinearBuilder::adapter_forward(const Linear& layer, OperandId input, Operan
   }
   const OperandId middle = adapter_rows(layer, ".lora_middle", input, Role::saved);
   const OperandId out = adapter_copy(layer, ".lora_out", output, Role::temporary, storage());
-  forward(matrix_a(layer, rank, inputs_.plan.tensor), source, middle);
+  forward(matrix_a(layer, inputs_), source, middle);
   forward(matrix_b(layer, rank), middle, out);
   block_.add(OpKind::cast, layer.name + ".lora_scale", {out}, {out});
   block_.add(OpKind::add, layer.name + ".lora_add", {output, out}, {output});
@@ -126,7 +129,7 @@ void LinearBuilder::adapter_backward(const Linear& layer, OperandId input,
   const OperandId d_middle = adapter_rows(layer, ".lora_middle.grad", input, Role::temporary);
   block_.add(OpKind::cast, layer.name + ".lora_scale.backward", {output_gradient}, {d_out});
   backward(matrix_b(layer, rank), middle, d_out, d_middle);
-  backward(matrix_a(layer, rank, inputs_.plan.tensor), source, d_middle, d_in);
+  backward(matrix_a(layer, inputs_), source, d_middle, d_in);
   if (source != input) {
     const OperandId mask = adapter_copy(layer, ".lora_mask", input, Role::saved, DType::uint8);
     block_.add(OpKind::add_backward, layer.name + ".lora_dropout.backward", {d_in, mask}, {d_in});

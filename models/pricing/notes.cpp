@@ -77,6 +77,23 @@ int note_fallbacks(const hardware::Gpu& gpu, const Program& program, const Softw
   return fallbacks;
 }
 
+void note_attention_kernel(const hardware::Gpu& gpu, const Program& program,
+                           const Software& software, std::vector<std::string>& assumptions) {
+  if (!program.attention.empty()) return;
+  bool fused = false, unfused = false;
+  for (const Block& block : program.blocks) {
+    for (const Operation& op : block.operations) {
+      fused |= op.kind == OpKind::attention;
+      unfused |= op.attention_gemm != AttentionGemm::none;
+    }
+  }
+  if (!fused && !unfused) return;
+  note_once(fmt::format("/plan/attention: not stated; {} assumed, as {} runs on {}",
+                        fused ? software.attention(gpu.generation.name) : "unfused", software.name,
+                        gpu.generation.name),
+            assumptions);
+}
+
 void note_concurrent_slowdown(const hardware::Gpu& gpu, const Program& program,
                               std::vector<std::string>& assumptions) {
   const auto& overlap = gpu.calibration.beside_communication;

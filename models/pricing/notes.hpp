@@ -21,6 +21,10 @@ void note_once(const std::string& text, std::vector<std::string>& assumptions);
 int note_fallbacks(const hardware::Gpu& gpu, const Program& program, const Software& software,
                    std::vector<std::string>& assumptions);
 
+/// Notes the attention kernel where the plan leaves it to the stack.
+void note_attention_kernel(const hardware::Gpu& gpu, const Program& program,
+                           const Software& software, std::vector<std::string>& assumptions);
+
 /// Notes GEMMs and sequence lengths outside the measured range of their curve, where its formula
 /// extrapolates.
 void note_shapes(const hardware::Gpu& gpu, const Program& program, const Software& software,

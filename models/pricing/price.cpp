@@ -203,6 +203,7 @@ PricedProgram price_program(const Program& program, const hardware::Cluster& clu
   const Software software = with_attention(at_site(stack, cluster.site), program.attention);
   PricedProgram priced = Pricer{program, cluster, software, places}.run();
   priced.fallback_curves = note_fallbacks(cluster.gpu(), program, software, assumptions);
+  note_attention_kernel(cluster.gpu(), program, software, assumptions);
   note_shapes(cluster.gpu(), program, software, assumptions);
   const bool tables_answer = !places.nccl || !places.nccl->any();
   if (tables_answer) note_tables(program, cluster, assumptions, places.order);

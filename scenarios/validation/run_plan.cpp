@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "models/plan/fields.hpp"
 #include "models/software/recipes.hpp"
@@ -108,7 +109,7 @@ std::vector<models::RecipeChoice> from_recipes(const MeasuredRun& run, std::stri
                                                const std::vector<std::string>& left_out,
                                                Plan& plan) {
   if (gpu == nullptr) return {};
-  const models::RecipeQuestion asked{.stack = stack,
+  const models::RecipeQuestion asked{.stack = run.software,
                                      .year = static_cast<int>(run.year.value_or(0)),
                                      .model = model,
                                      .gpu = *gpu,
@@ -125,7 +126,17 @@ std::vector<models::RecipeChoice> from_recipes(const MeasuredRun& run, std::stri
     const bool left = std::find(left_out.begin(), left_out.end(), key) != left_out.end();
     return left || (run.plan.contains(key) && !any_fp8);
   };
-  return models::take_recipe(asked, stated, plan);
+  std::vector<models::RecipeChoice> taken = models::take_recipe(asked, stated, plan);
+  if (stack == run.software) return taken;
+  // The profile's own, for what the run's stack leaves open.
+  models::RecipeQuestion of_profile = asked;
+  of_profile.stack = stack;
+  const std::vector<models::RecipeChoice> first = taken;
+  const auto known = [&](std::string_view key) {
+    return stated(key) || std::ranges::find(first, key, &models::RecipeChoice::key) != first.end();
+  };
+  std::ranges::move(models::take_recipe(of_profile, known, plan), std::back_inserter(taken));
+  return taken;
 }
 
 /// Makes fields consistent with the degrees, even where a run states otherwise.

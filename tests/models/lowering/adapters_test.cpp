@@ -77,6 +77,27 @@ TEST_CASE("Backward of a frozen matrix is its input gradient alone, an adapter's
   CHECK(backward.find("norm1.out"));
 }
 
+TEST_CASE("An adapter of a layer cut by columns gathers its own input, and nothing hides that") {
+  Question asked = llama("task=lora,lora_targets=qkv,lora_dropout=true,tensor=4,sequence=true");
+  asked.software.overlap.tensor_exposed = 0.3;
+  const Program program = lower(asked);
+  const Block& forward = block_named(program, "layer.forward");
+  const auto gathered = [&](const std::string& name) {
+    const auto found = std::ranges::find(forward.operations, name, &Operation::name);
+    REQUIRE(found != forward.operations.end());
+    return *found;
+  };
+  const Operation own = gathered("qkv.lora_in.gather"), layer = gathered("norm1.out.gather");
+  CHECK(own.adapter);
+  CHECK_FALSE(layer.adapter);
+  CHECK(own.bytes == layer.bytes);
+  // A's 16 columns are cut over the 4 ranks.
+  CHECK(block_named(program, "layer.forward").operations.size() > 0);
+  const auto a = std::ranges::find(forward.operations, "qkv.lora_a", &Operation::name);
+  REQUIRE(a != forward.operations.end());
+  CHECK(a->gemm.n == 4);
+}
+
 TEST_CASE("Nothing below the first adapter has a gradient") {
   const Program both = lower(llama("task=lora,data=8,global_batch=8"));
   const Block& lowest = block_named(both, "lowest_layer.backward");

@@ -103,6 +103,56 @@ TEST_CASE("A published recipe is found by sizes, GPU, degrees and release") {
   CHECK(recipe_choice(asked, "dispatcher").is_null());
 }
 
+TEST_CASE("A recipe is for its vendor's GPUs and for its own number of layers") {
+  // MLPerf Training's configurations of Llama 2 70B with LoRA are NVIDIA's; one of them attends in
+  // 8 bits. Rank and targets are the benchmark's.
+  Model model = catalogue_model("llama2-70b");
+  const auto choice = [&](const char* cluster, const char* key) {
+    const hardware::Cluster on = hardware::named_cluster(cluster);
+    RecipeQuestion asked{
+        .stack = "nemo-mlperf", .model = model, .gpu = on.gpu(), .task = Task::lora};
+    asked.precision = Precision::fp8;
+    return recipe_choice(asked, key);
+  };
+  CHECK(choice("dgx-b200 x 1", "overlap") == false);
+  CHECK(choice("mi300x-8x x 1", "overlap").is_null());
+  CHECK(choice("mi300x-8x x 1", "low_precision_attention").is_null());
+  CHECK(choice("mi300x-8x x 1", "lora_rank") == 16);
+  model.layers = 40;
+  CHECK(choice("dgx-b200 x 1", "overlap").is_null());
+}
+
+TEST_CASE("Of recipes with the same degrees, the one of the asked global batch and GPUs is taken") {
+  // NVIDIA-NeMo/Megatron-Bridge v0.4.0, Llama 3.1 405B in nvfp4 on GB200, TP 4 PP 16 VP 8: v1 (128
+  // GPUs, batch 64) runs everything again, v2 (256, batch 1536) nothing.
+  const Model model = catalogue_model("llama3.1-405b");
+  const hardware::Cluster cluster = hardware::named_cluster("gb200-nvl72 x 4");
+  RecipeQuestion asked{.stack = "megatron-bridge", .model = model, .gpu = cluster.gpu()};
+  asked.precision = Precision::nvfp4;
+  asked.degrees = {.tensor = 4, .pipeline = 16, .virtual_stages = 8};
+  asked.release = {26, 4};
+  asked.gpus = 128;
+  asked.global_batch = 64;
+  CHECK(recipe_choice(asked, "recompute") == "full");
+  asked.gpus = 256;
+  asked.global_batch = 1536;
+  CHECK(recipe_choice(asked, "recompute") == "none");
+}
+
+TEST_CASE("Tokens go to experts by DeepEP where the stacks of today do so") {
+  const Model model = catalogue_model("qwen3-235b-a22b");
+  const hardware::Cluster cluster = hardware::named_cluster("dgx-h100 x 32");
+  RecipeQuestion asked{
+      .stack = "megatron-core", .year = 2025, .model = model, .gpu = cluster.gpu()};
+  CHECK(recipe_choice(asked, "dispatcher") == "deepep");
+  asked.year = 2024;
+  CHECK(recipe_choice(asked, "dispatcher").is_null());
+  const Model dense = catalogue_model("llama3-8b");
+  CHECK(recipe_choice({.stack = "generic", .year = 2025, .model = dense, .gpu = cluster.gpu()},
+                      "dispatcher")
+            .is_null());
+}
+
 TEST_CASE("What a recipe does to fit its plan into memory is its own plan's alone") {
   const Model model = catalogue_model("qwen3-30b-a3b");
   const hardware::Cluster cluster = hardware::named_cluster("dgx-b200 x 1");

@@ -1,7 +1,9 @@
 #include "models/software/software.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "models/software/resolved_profile.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::models {
@@ -109,6 +111,24 @@ TEST_CASE("Runs in fp16 may have gradients of their own, all others share one ty
 TEST_CASE("A profile needs the cost of a launch") {
   CHECK_THROWS_WITH(profile(with(R"({"backward_launch": "1 us"})")),
                     "mine.json:/host/forward_launch: missing");
+}
+
+TEST_CASE("No stack of today attends unfused where the GPU has a fused kernel") {
+  // FlashAttention-2 runs on compute capability 8.0 and up and on CDNA2 and CDNA3. These stacks are
+  // of other years, or say themselves which kernels they have.
+  const std::vector<std::string> apart{"nvidia-examples",         "megatron-lm",
+                                       "megatron-deepspeed",      "orrery-cpu",
+                                       "megatron-deepspeed-node", "orrery-cuda"};
+  for (const std::string& name : software_names()) {
+    if (std::ranges::count(apart, name) > 0) continue;
+    const Document document = Document::from(software_profile(name, 2025), name);
+    const Software software = read_software(document.root());
+    for (const char* generation : {"ampere", "ada", "hopper", "blackwell", "cdna2", "cdna3"}) {
+      INFO(name << " on " << generation);
+      CHECK(software.attention(generation) != "unfused");
+    }
+    CHECK(software.attention("volta") == "unfused");
+  }
 }
 
 }  // namespace

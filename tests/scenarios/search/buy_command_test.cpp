@@ -127,7 +127,7 @@ TEST_CASE("orrery buy says what its plans took from recipes, and on which nodes"
           return each.get<std::string>().starts_with(
               "plans on dgx-b200: /plan/permute_fusion: not stated; true assumed, from the recipes "
               "of megatron-bridge");
-        }) == 1);
+        }) >= 1);  // one for each recipe that a plan took it from
 }
 
 TEST_CASE("orrery simulate and orrery buy price the same cluster alike") {

@@ -95,7 +95,7 @@ TEST_CASE("A stack that cuts no layers and has no pipeline is searched without t
 }
 
 TEST_CASE("Long sequences are cut over context ranks only where attention is one fused kernel") {
-  // The generic stack states no fused kernel for L40S, and no stack has one for fp32.
+  // The generic stack has no fused kernel on V100, and no stack has one for fp32.
   const auto cuts = [](const std::string& cluster, models::Precision precision,
                        models::AttentionKernel kernel = models::AttentionKernel::of_stack) {
     PlanQuery query;
@@ -112,7 +112,8 @@ TEST_CASE("Long sequences are cut over context ranks only where attention is one
                        [](const PlacedPlan& each) { return each.plan.context > 1; });
   };
   CHECK(cuts("dgx-h100 x 1", models::Precision::bf16));
-  CHECK_FALSE(cuts("l40s-8x x 1", models::Precision::bf16));
+  CHECK(cuts("l40s-8x x 1", models::Precision::bf16));
+  CHECK_FALSE(cuts("dgx-2 x 1", models::Precision::fp16));
   CHECK_FALSE(cuts("dgx-h100 x 1", models::Precision::fp32));
   CHECK_FALSE(cuts("dgx-h100 x 1", models::Precision::bf16, models::AttentionKernel::unfused));
 }

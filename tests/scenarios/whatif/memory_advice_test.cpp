@@ -41,7 +41,7 @@ TEST_CASE("Each plan of the advice fits, and needs what is said") {
 
 TEST_CASE("A model far too large for its GPUs gets the least that any change needs") {
   const models::Question question =
-      asked("llama3.1-405b", "dgx-h100 x 1", "global_batch=8,seq_len=8192");
+      asked("llama3.1-405b", "dgx-h100 x 1", "micro_batch=1,global_batch=8,seq_len=8192");
   const models::Prediction found = models::predict(question);
   REQUIRE(found.fit == models::Fit::no);
   const MemoryAdvice advice = memory_advice(question, found.fit);

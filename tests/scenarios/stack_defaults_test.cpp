@@ -1,0 +1,97 @@
+#include "scenarios/stack_defaults.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "models/plan/fields.hpp"
+#include "models/prediction/prediction.hpp"
+#include "scenarios/scenario.hpp"
+#include "tests/scenarios/command.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+models::Question asked_of(const std::string& software, const Json& plan,
+                          const std::string& model = "llama3-8b",
+                          const std::string& cluster = "dgx-h100 x 2") {
+  const Json scenario{
+      {"model", model}, {"cluster", cluster}, {"software", software}, {"plan", plan}};
+  return Scenario::parse(scenario, "mine.json").question();
+}
+
+bool assumes(const models::Question& question, const std::string& text) {
+  return std::ranges::count(question.assumptions, text) == 1;
+}
+
+}  // namespace
+
+TEST_CASE("Stacks that shard do so unless the plan says otherwise, and where there are replicas") {
+  for (const char* stack : {"torchtitan", "pytorch-fsdp", "composer-fsdp", "fms", "maxtext"}) {
+    INFO(stack);
+    const models::Question sharded = asked_of(stack, Json::object());
+    CHECK(sharded.plan.zero == models::Zero::three);
+    CHECK(assumes(sharded, fmt::format("/plan/zero: not stated; 3 assumed, {}'s default", stack)));
+    CHECK(asked_of(stack, {{"zero", 0}}).plan.zero == models::Zero::none);
+  }
+  CHECK(asked_of("megatron-core", Json::object()).plan.zero == models::Zero::one);
+  CHECK(asked_of("torchtitan", {{"tensor", 8}, {"pipeline", 2}}).plan.zero == models::Zero::none);
+}
+
+TEST_CASE("A plan that is printed asks the same question of the same stack") {
+  for (const char* stack : {"torchtitan", "megatron-core"}) {
+    for (const Json& plan : {Json{{"zero", 0}}, Json{{"tensor", 8}, {"sequence", false}}}) {
+      const models::Question question = asked_of(stack, plan);
+      const Json again = models::plan_from_text(models::to_text(question.plan));
+      CHECK(models::to_json(asked_of(stack, again).plan) == models::to_json(question.plan));
+    }
+  }
+}
+
+TEST_CASE("A stack's chunks are about as long as usual, and none where micro-batches do not fit") {
+  models::Plan plan;
+  plan.pipeline = 6;
+  plan.global_batch = 12;
+  models::Model model;
+  model.layers = 96;  // 16 on each stage
+  CHECK(usual_virtual_stages(plan, model, 6) == 2);
+  CHECK(usual_virtual_stages(plan, model, 4) == 4);
+  CHECK(usual_virtual_stages(plan, model, 0) == 1);
+  plan.global_batch = 8;
+  CHECK(usual_virtual_stages(plan, model, 4) == 1);
+}
+
+TEST_CASE("A plan that nobody stated may not fit, one that is stated does not") {
+  const models::Question assumed = asked_of("generic", Json::object(), "llama3.1-405b");
+  CHECK(models::predict(assumed).fit == models::Fit::doubtful);
+  const models::Question stated = asked_of("generic", {{"micro_batch", 1}}, "llama3.1-405b");
+  CHECK(models::predict(stated).fit == models::Fit::no);
+}
+
+TEST_CASE(
+    "A model with attention sinks is not trained unfused because a stack has FlashAttention") {
+  const models::Question question = asked_of("generic", Json::object(), "gpt-oss-20b");
+  CHECK(question.plan.attention == models::AttentionKernel::cudnn);
+  const models::Question own = asked_of("generic", {{"attention", "unfused"}}, "gpt-oss-20b");
+  CHECK(own.plan.attention == models::AttentionKernel::unfused);
+  CHECK(asked_of("generic", Json::object()).plan.attention == models::AttentionKernel::of_stack);
+}
+
+TEST_CASE("The attention kernel that a stack takes is among the assumptions") {
+  const auto note = [](const std::string& stack, const std::string& cluster) {
+    const models::Prediction found =
+        models::predict(asked_of(stack, Json::object(), "gpt2", cluster));
+    const auto at = std::ranges::find_if(found.assumptions, [](const std::string& each) {
+      return each.starts_with("/plan/attention:");
+    });
+    return at == found.assumptions.end() ? std::string{} : *at;
+  };
+  CHECK(note("megatron-lm", "dgx-a100-80gb x 1") ==
+        "/plan/attention: not stated; unfused assumed, as megatron-lm runs on ampere");
+  CHECK(note("generic", "mi300x-8x x 1") ==
+        "/plan/attention: not stated; flash-2 assumed, as generic runs on cdna3");
+}
+
+}  // namespace orrery::scenarios
