@@ -17,6 +17,8 @@ struct CurveOrigin {
   std::string source;
   std::string fallback_from;  // empty: measured on this very GPU and dtype
   bool of_this_gpu = false;   // fallback_from is another dtype of the same GPU: "its bf16"
+  bool scaled = false;        // to the share of peak that this GPU sustains
+  double spread = 0;          // standard deviation of ln(time) of a share that was not measured
 };
 
 /// Shapes that a GEMM curve was fitted to, and its cross-validation errors (rows held out in turn).

@@ -96,7 +96,9 @@ void check_sources(const Node& object) {
 Json overridden(const Json& base, const Json& object, EntryKind kind) {
   Json result = base;
   if (kind == EntryKind::gpu && object.contains("name") && object["name"] != base["name"]) {
-    for (const char* curves : {"gemm", "attention", "memory_bound"}) result.erase(curves);
+    for (const char* curves : {"gemm", "attention", "memory_bound", "published_shares"}) {
+      result.erase(curves);
+    }
     result["curves_from"] = base["name"];
   }
   if (kind == EntryKind::fabric && object.contains("kind")) {

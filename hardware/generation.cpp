@@ -11,12 +11,13 @@ namespace {
 
 Generation read_generation(const Node& node) {
   node.only({"name", "curves_from", "scale_up", "host_cores", "block_scales", "fp8_along_k",
-             "compute_capability", "multiprocessors", "power", "sources"});
+             "compute_capability", "multiprocessors", "power", "power_rules", "sources"});
   Generation read;
   read.name = node["name"].as<std::string>();
   for (const Node& each : node["curves_from"].elements()) {
     read.curves_from.push_back(each.as<std::string>());
   }
+  if (const auto rules = node.find("power_rules")) read.power_rules = read_power_rules(*rules);
   read.scale_up = node["scale_up"].as<std::string>();
   read.host_cores = node.value_or("host_cores", false);
   read.block_scales = node.value_or("block_scales", false);

@@ -6,18 +6,21 @@
 #include <string_view>
 #include <vector>
 
+#include "hardware/power_rule.hpp"
+
 namespace orrery::hardware {
 
 struct Generation {
   std::string name = "other";
   /// Catalogue names of the GPUs whose curves are the fallback for this generation, nearest first.
   std::vector<std::string> curves_from;
-  std::string scale_up;        // whose constants are the default for a node
-  bool host_cores = false;     // devices are cores of the host, which share its memory
-  bool block_scales = false;   // its GEMMs take one scale per block of an operand
-  bool fp8_along_k = false;    // its fp8 GEMMs need both operands K-contiguous
-  int compute_capability = 0;  // of its first GPU, times ten: 9.0 is 90; 0: not CUDA
-  int multiprocessors = 0;     // of its largest common GPU; 0: not stated
+  std::vector<PowerRule> power_rules;  // by family of silicon, that of most of its GPUs first
+  std::string scale_up;                // whose constants are the default for a node
+  bool host_cores = false;             // devices are cores of the host, which share its memory
+  bool block_scales = false;           // its GEMMs take one scale per block of an operand
+  bool fp8_along_k = false;            // its fp8 GEMMs need both operands K-contiguous
+  int compute_capability = 0;          // of its first GPU, times ten: 9.0 is 90; 0: not CUDA
+  int multiprocessors = 0;             // of its largest common GPU; 0: not stated
 };
 
 /// Errors  `unknown generation 'x'; known: ...` (InputError)

@@ -28,13 +28,16 @@ Time Gpu::attention_time(std::string_view kernel, DType type, const AttentionCal
   return time_of(curve->second, *rate, call);
 }
 
+std::string fallback_sentence(const Gpu& gpu, std::string_view curve, const CurveOrigin& origin) {
+  return fmt::format("{} curve of {} is missing; that of {} is used{}", curve, gpu.name,
+                     origin.fallback_from, origin.scaled ? " at this GPU's share of peak" : "");
+}
+
 std::vector<FallbackNote> fallback_notes(const Gpu& gpu) {
   std::vector<FallbackNote> reported;
   const auto report = [&](std::string_view curve, const CurveOrigin& origin, bool attention) {
     if (origin.fallback_from.empty()) return;
-    reported.push_back({fmt::format("{} curve of {} is missing; that of {} is used", curve,
-                                    gpu.name, origin.fallback_from),
-                        attention, origin.of_this_gpu});
+    reported.push_back({fallback_sentence(gpu, curve, origin), attention, origin.of_this_gpu});
   };
   for (const auto& [type, curve] : gpu.gemm) {
     report(fmt::format("gemm {}", name(type)), curve.origin, false);
@@ -44,8 +47,10 @@ std::vector<FallbackNote> fallback_notes(const Gpu& gpu) {
   }
   report("memory-bound", gpu.memory_bound.origin, false);
   if (!gpu.sustained_origin.fallback_from.empty()) {
-    reported.push_back({fmt::format("sustained share of {} is missing; that of {} is used",
-                                    gpu.name, gpu.sustained_origin.fallback_from)});
+    reported.push_back(
+        {.sentence = fmt::format("sustained share of {} is missing; that of {} is used", gpu.name,
+                                 gpu.sustained_origin.fallback_from),
+         .sustained = true});
   }
   return reported;
 }

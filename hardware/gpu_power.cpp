@@ -1,5 +1,6 @@
 #include "hardware/gpu_power.hpp"
 
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -37,6 +38,17 @@ std::map<std::string, PowerStates, std::less<>> all_states() {
 const PowerStates& power_states(const Generation& generation) {
   static const auto all = all_states();
   return all.at(generation.name);
+}
+
+PowerDraw power_draw(const Gpu& gpu) {
+  const PowerStates& states = power_states(gpu.generation);
+  const auto drawn = [&](double share) {
+    return std::min(gpu.board_power * share, gpu.power_limit);
+  };
+  return {.idle = drawn(states.idle),
+          .waiting = drawn(states.waiting),
+          .memory_bound = drawn(states.memory_bound),
+          .math = drawn(states.math)};
 }
 
 Power host_share(const NodeType& node) {

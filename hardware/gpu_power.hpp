@@ -19,6 +19,12 @@ struct PowerStates {
 /// Errors  a generation whose entry states none, or not in this order: InputError
 const PowerStates& power_states(const Generation& generation);
 
+/// What a GPU draws in each state: its share of the board power, at most the power limit.
+struct PowerDraw {
+  Power idle{}, waiting{}, memory_bound{}, math{};
+};
+PowerDraw power_draw(const Gpu& gpu);
+
 /// A node without its GPUs under load, as a share of NodeType::host_power, which is what the server
 /// is rated at beyond its GPUs: the most that an HGX H100 of 10.2 kW drew while its eight GPUs of
 /// 700 W were near full utilisation is 8.4 kW (arXiv:2412.08602).

@@ -5,6 +5,7 @@
 
 #include "hardware/catalogue.hpp"
 #include "hardware/fabric_shape.hpp"
+#include "hardware/power_limit.hpp"
 #include "hardware/read_fabric.hpp"
 #include "hardware/reading.hpp"
 #include "hardware/sources.hpp"
@@ -149,14 +150,20 @@ void check_reach(const Node& node, const Cluster& cluster) {
   }
 }
 
-/// Adds the fallback curves that every simulation of this GPU uses to the assumptions.
+/// Adds the fallback curves that every simulation of this GPU uses to the assumptions. Of a GPU
+/// without GEMM curves one sentence says it; those that a simulation uses are noted with its
+/// prices.
 void report_fallbacks(Cluster& cluster) {
   const Gpu& gpu = cluster.gpu();
+  for (const std::string& sentence : {gpu.unmeasured, power_limit_note(gpu)}) {
+    if (!sentence.empty()) cluster.assumptions.push_back(sentence);
+  }
   const bool own_attention = std::ranges::any_of(
       gpu.attention, [](const auto& kernel) { return kernel.second.origin.fallback_from.empty(); });
   for (FallbackNote& each : fallback_notes(gpu)) {
     const bool of_another_kernel = own_attention && each.attention;
-    if (!each.of_this_gpu && !of_another_kernel) {
+    const bool in_one_sentence = !gpu.unmeasured.empty() && !each.sustained;
+    if (!each.of_this_gpu && !of_another_kernel && !in_one_sentence) {
       cluster.assumptions.push_back(std::move(each.sentence));
     }
   }

@@ -3,6 +3,7 @@
 #include "hardware/catalogue.hpp"
 #include "hardware/entries.hpp"
 #include "hardware/fallback.hpp"
+#include "hardware/power_limit.hpp"
 #include "hardware/reading.hpp"
 #include "hardware/sources.hpp"
 
@@ -109,11 +110,60 @@ void read_curves(const Node& node, Gpu& gpu) {
   }
 }
 
+void read_published(const Node& shares, Gpu& gpu) {
+  shares.only({"gemm", "attention", "memory_bound"});
+  if (const auto gemm = shares.find("gemm")) {
+    for (const auto& [format, stated] : gemm->members()) {
+      const DType type = read_format(format, stated);
+      if (!gpu.peak(type)) stated.fail("a share of a format without a dense_peak");
+      if (gpu.gemm.count(type)) stated.fail("a share of a format that has a curve");
+      gpu.published.gemm[type] = share(stated);
+    }
+  }
+  if (const auto attention = shares.find("attention")) {
+    for (const auto& [kernel, stated] : attention->members()) {
+      stated.only({"share_64", "share_128"});
+      if (gpu.attention.count(kernel)) stated.fail("shares of a kernel that has a curve");
+      PublishedShares::Attention& read = gpu.published.attention[kernel];
+      read.share_128 = share(stated["share_128"]);
+      if (const auto small = stated.find("share_64")) read.share_64 = share(*small);
+    }
+  }
+  if (const auto memory = shares.find("memory_bound")) {
+    if (!gpu.memory_bound.origin.source.empty()) memory->fail("a share of what has a curve");
+    gpu.published.memory = share(*memory);
+  }
+}
+
+void read_power(const Node& node, Gpu& gpu) {
+  gpu.board_power = node.value_or("board_power", Power{});
+  gpu.power_limit = gpu.board_power;
+  const auto limit = node.find("power_limit");
+  if (!limit) return;
+  gpu.power_limit = positive<Power>(*limit);
+  if (gpu.board_power.count() <= 0) limit->fail("a limit needs the board_power that it lowers");
+  if (gpu.power_limit <= gpu.board_power) return;
+  limit->fail_expected(fmt::format("at most the board power of {}", format(gpu.board_power)));
+}
+
+void read_silicon(const Node& node, Gpu& gpu) {
+  const auto stated = node.find("silicon");
+  if (!stated) return;
+  gpu.silicon = stated->as<std::string>();
+  if (power_rule_of(gpu)) return;
+  std::string known;
+  for (const PowerRule& each : gpu.generation.power_rules) known += " " + each.silicon;
+  stated->fail(fmt::format("unknown silicon '{}' of generation {}; known:{}", gpu.silicon,
+                           gpu.generation.name, known));
+}
+
 /// The GPU as its file states it, without fallback curves.
 Gpu read_measured(const Node& node) {
-  node.only({"name", "aliases", "vendor", "generation", "dense_peak", "memory", "memory_bandwidth",
-             "scale_up", "host_link", "board_power", "sustained_share", "gemm", "attention",
-             "memory_bound", "measured", "curves_from", "notes", "sources"});
+  node.only({"name",         "aliases",          "vendor",          "generation",  "dense_peak",
+             "memory",       "memory_bandwidth", "scale_up",        "host_link",   "board_power",
+             "power_limit",  "silicon",          "sustained_share", "gemm",        "attention",
+             "memory_bound", "published_shares", "measured",        "curves_from", "notes",
+             "sources"});
   Gpu gpu;
   gpu.name = node["name"].as<std::string>();
   gpu.vendor = node.value_or<std::string>("vendor", "");
@@ -123,12 +173,14 @@ Gpu read_measured(const Node& node) {
   gpu.memory_bandwidth = positive<Bandwidth>(node["memory_bandwidth"]);
   gpu.scale_up = node.value_or("scale_up", Bandwidth{});
   gpu.host_link = node.value_or("host_link", Bandwidth{});
-  gpu.board_power = node.value_or("board_power", Power{});
+  read_power(node, gpu);
+  read_silicon(node, gpu);
   if (const auto sustained = node.find("sustained_share")) {
     gpu.sustained_share = share(*sustained);
     gpu.sustained_origin = origin_of(node.json(), "/sustained_share");
   }
   read_curves(node, gpu);
+  if (const auto published = node.find("published_shares")) read_published(*published, gpu);
   if (const auto measured = node.find("measured")) gpu.calibration = read_calibration(*measured);
   gpu.unconfirmed = count_unconfirmed(node.json());
   return gpu;
@@ -141,18 +193,44 @@ Gpu fallback_named(const std::string& name, const Node& place) {
   return read_measured(Node{*entry, file, ""});
 }
 
+/// The GPU as one whose share is known; nothing if its share or its board power is not.
+std::optional<PowerPeer> as_peer(const Gpu& gpu) {
+  const auto known = known_share(gpu);
+  const auto power = power_per_flop(gpu, gpu.board_power);
+  if (!known || !power) return std::nullopt;
+  return PowerPeer{.gpu = gpu.name, .share = *known, .power = *power};
+}
+
+/// The peer that the rule of a GPU's silicon names.
+std::optional<PowerPeer> peer_of(const Gpu& gpu, const Node& place) {
+  const PowerRule* rule = power_rule_of(gpu);
+  if (!rule || !rule->peer) return std::nullopt;
+  const auto& [name, share, power] = *rule->peer;
+  if (share && power) return PowerPeer{.gpu = name, .share = *share, .power = *power};
+  std::optional<PowerPeer> peer = as_peer(fallback_named(name, place));
+  if (peer && share) peer->share = *share;
+  if (peer && power) peer->power = *power;
+  return peer;
+}
+
 }  // namespace
 
 Gpu read_gpu(const Node& node) {
   Gpu gpu = read_measured(node);
-  std::vector<Gpu> from;
+  CurveSources from{.fallbacks = {}, .peer = peer_of(gpu, node)};
   if (const auto first = node.find("curves_from")) {
-    from.push_back(fallback_named(first->as<std::string>(), *first));
+    from.fallbacks.push_back(fallback_named(first->as<std::string>(), *first));
+    if (const auto stated = as_peer(from.fallbacks.front())) from.peer = stated;
   }
   for (const std::string& name : gpu.generation.curves_from) {
-    from.push_back(fallback_named(name, node));
+    from.fallbacks.push_back(fallback_named(name, node));
   }
   fill_from_fallbacks(gpu, from);
+  for (const auto& [kernel, share] : gpu.published.attention) {
+    if (gpu.attention.count(kernel)) continue;
+    node["published_shares"]["attention"][kernel].fail("no GPU has a curve of this kernel");
+  }
+  apply_power_limit(gpu);
   return gpu;
 }
 

@@ -71,6 +71,11 @@ void put_totals(const models::Question& question, const models::Prediction& pred
   json["cost_usd"] = totals && totals->cost ? Json(totals->cost->count()) : Json(nullptr);
 }
 
+/// What keeps a prediction from being more certain; empty if nothing does.
+Json limits_json(const hardware::Gpu& gpu) {
+  return gpu.unmeasured.empty() ? Json::array() : Json::array({gpu.unmeasured});
+}
+
 Json questions_json(const models::Question& question, Time step) {
   Json open = Json::array();
   for (const OpenQuestion& each : open_questions(question, step)) {
@@ -199,6 +204,7 @@ Json to_json(const models::Question& question, const models::Prediction& predict
   json["open_questions"] = questions_json(question, prediction.step);
   const bool sharded = models::shards_gradients(question.plan);
   json["sharded_error"] = sharded ? sharded_json(question.software) : Json(nullptr);
+  json["limits"] = limits_json(question.cluster.gpu());
   json["assumptions"] = prediction.assumptions;
   json["ranks"] = prediction.ranks;
   json["ranks_simulated"] = prediction.ranks_simulated;

@@ -52,8 +52,7 @@ std::int64_t nodes_used(const hardware::Cluster& cluster, std::int64_t gpus) {
 Power around_ranks(const hardware::Cluster& cluster, std::int64_t gpus) {
   const std::int64_t nodes = nodes_used(cluster, gpus);
   const auto unused = static_cast<double>(nodes * cluster.node.gpus - gpus);
-  const hardware::PowerStates& states = hardware::power_states(cluster.gpu().generation);
-  return cluster.gpu().board_power * (states.idle * unused) +
+  return hardware::power_draw(cluster.gpu()).idle * unused +
          hardware::host_share(cluster.node) * static_cast<double>(nodes * cluster.node.gpus);
 }
 
@@ -73,17 +72,17 @@ std::vector<KernelTimes> kernel_times(const PricedProgram& priced) {
 
 Energy energy_of(const PricedProgram& priced, const hardware::Cluster& cluster, std::int64_t gpus,
                  Time step) {
-  const hardware::PowerStates& states = hardware::power_states(cluster.gpu().generation);
+  const hardware::PowerDraw draw = hardware::power_draw(cluster.gpu());
   const std::vector<KernelTimes> classes = kernel_times(priced);
   // Classes are pipeline stages, which have equally many ranks.
   const double ranks = static_cast<double>(gpus) / static_cast<double>(classes.size());
-  double shares = 0;  // of the board power, times seconds, over all ranks
+  Energy sum = around_ranks(cluster, gpus) * step;
   for (const KernelTimes& times : classes) {
-    shares += ranks * (states.waiting * seconds(step) +
-                       (states.math - states.waiting) * seconds(times.math) +
-                       (states.memory_bound - states.waiting) * seconds(times.memory_bound));
+    sum = sum + (draw.waiting * step + (draw.math - draw.waiting) * times.math +
+                 (draw.memory_bound - draw.waiting) * times.memory_bound) *
+                    ranks;
   }
-  return Energy{cluster.gpu().board_power.count() * shares} + around_ranks(cluster, gpus) * step;
+  return sum;
 }
 
 Power gpu_power(const hardware::Cluster& cluster, std::int64_t gpus, Energy energy, Time step) {

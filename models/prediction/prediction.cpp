@@ -13,6 +13,7 @@
 #include "models/plan/precision_formats.hpp"
 #include "models/prediction/breakdown.hpp"
 #include "models/prediction/extrapolation.hpp"
+#include "models/prediction/fallback_spread.hpp"
 #include "models/prediction/flops.hpp"
 #include "models/prediction/fused_attention.hpp"
 #include "models/prediction/limits.hpp"
@@ -171,9 +172,11 @@ void add_times(const Question& question, Prediction& result) {
 }
 
 void add_uncertainty(const Question& question, Prediction& result) {
+  const double of_curves =
+      std::hypot(spread_beyond_range(question, result), spread_of_fallbacks(question, result));
   result.uncertainty =
       uncertainty_of(result.step, residuals_of(question.software, question.plan, question.cluster),
-                     result.priced.fallback_curves, spread_beyond_range(question, result));
+                     result.priced.fallback_curves, of_curves);
 }
 
 void add_rates(const Question& question, Prediction& result) {

@@ -103,11 +103,11 @@ Residuals residuals_of(const Software& software, const Plan& plan) {
 }
 
 Uncertainty uncertainty_of(Time step, const Residuals& residuals, std::int64_t fallbacks,
-                           double beyond_range) {
+                           double of_curves) {
   constexpr double decile = 1.28;  // of a normal error, in standard deviations
   const double wider = widening(fallbacks);
   const auto away = [&](double quantile) {
-    return std::hypot(wider * quantile, decile * beyond_range);
+    return std::hypot(wider * quantile, decile * of_curves);
   };
   return {.p10 = scaled(step, std::exp(-away(residuals.p10))),
           .p50 = step,

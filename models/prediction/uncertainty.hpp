@@ -18,7 +18,7 @@ struct Uncertainty {
   Time p10{}, p50{}, p90{};
 };
 
-/// Each fallback curve makes the interval this much wider.
+/// Each fallback curve whose share was measured on another GPU makes the interval this much wider.
 /// Source  the runs of scenarios/validation/runs.csv: the median error of megatron-lm is 2.6, 3.8
 ///         and 4.9 % with 0, 1 and 2 fallback curves, that of megatron-deepspeed 2.7 and 4.3 % with
 ///         0 and 1
@@ -63,8 +63,9 @@ Residuals residuals_of(const Software& software, const Plan& plan,
 
 ///   p10 = step e^-sqrt((w r10)^2 + (1.28 s)^2),  p50 = step,  p90 the same with r90 and +
 /// r10, r90  the residuals' quantiles;  w  widening(fallbacks)
-/// s         spread_beyond_range (extrapolation.hpp): of curves asked beyond their measured range
+/// s         of curves asked beyond their measured range (extrapolation.hpp) and of shares of peak
+///           that were not measured (fallback_spread.hpp)
 Uncertainty uncertainty_of(Time step, const Residuals& residuals, std::int64_t fallbacks,
-                           double beyond_range = 0);
+                           double of_curves = 0);
 
 }  // namespace orrery::models

@@ -59,10 +59,8 @@ int note_fallbacks(const hardware::Gpu& gpu, const Program& program, const Softw
   int fallbacks = 0;
   const auto note = [&](const std::string& what, const hardware::CurveOrigin& origin) {
     if (origin.fallback_from.empty()) return;
-    ++fallbacks;
-    note_once(fmt::format("{} curve of {} is missing; that of {} is used", what, gpu.name,
-                          origin.fallback_from),
-              assumptions);
+    if (origin.spread == 0) ++fallbacks;
+    note_once(hardware::fallback_sentence(gpu, what, origin), assumptions);
   };
   const auto gemm = gpu.gemm.find(program.formats.compute);
   if (gemm != gpu.gemm.end()) {

@@ -17,7 +17,8 @@ namespace orrery::models {
 /// Adds a text unless it is already there.
 void note_once(const std::string& text, std::vector<std::string>& assumptions);
 
-/// Notes each fallback curve that the Program uses, once; returns how many there are.
+/// Notes each fallback curve that the Program uses, once; returns how many there are without a
+/// spread of their own (CurveOrigin).
 int note_fallbacks(const hardware::Gpu& gpu, const Program& program, const Software& software,
                    std::vector<std::string>& assumptions);
 

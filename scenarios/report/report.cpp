@@ -244,6 +244,8 @@ std::string summary(const ReportInputs& in) {
       in, fmt::format("{} to {} in 8 of 10 cases, from {} runs of {}",
                       step_part(p.uncertainty.p10, p.step), step_part(p.uncertainty.p90, p.step),
                       residuals.rows, residuals.of));
+  const std::string& unmeasured = in.question.cluster.gpu().unmeasured;
+  if (!unmeasured.empty()) text += faint_lines(in, unmeasured);
   text += question_lines(in);
   if (const auto note = sharded_note(in.question.plan, in.question.software)) {
     text += faint_lines(in, *note);

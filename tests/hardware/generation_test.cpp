@@ -22,6 +22,16 @@ TEST_CASE("A generation names GPUs with curves and a scale-up network that exist
   }
 }
 
+TEST_CASE("The peer of a power rule is a GPU of the catalogue, or its share and power are stated") {
+  for (const std::string& name : entry_names(EntryKind::generation)) {
+    for (const PowerRule& rule : generation_named(name).power_rules) {
+      INFO(name << " " << rule.silicon);
+      if (!rule.peer) continue;
+      CHECK((find_entry(EntryKind::gpu, rule.peer->gpu) || (rule.peer->share && rule.peer->power)));
+    }
+  }
+}
+
 TEST_CASE("Every GPU of the catalogue is of a generation that has a file") {
   for (const std::string& gpu : entry_names(EntryKind::gpu)) {
     const auto name = find_entry(EntryKind::gpu, gpu)->at("generation").get<std::string>();
@@ -44,8 +54,8 @@ TEST_CASE("A compute capability belongs to the newest generation up to it") {
 TEST_CASE("A generation that the catalogue lacks is refused with those that it has") {
   REQUIRE_THROWS_AS(generation_named("tesla"), InputError);
   CHECK(unknown_entry(EntryKind::generation, "tesla") ==
-        "unknown generation 'tesla'; known: ada ampere blackwell cdna2 cdna3 cpu hopper other "
-        "volta");
+        "unknown generation 'tesla'; known: ada ampere blackwell cdna2 cdna3 cdna4 cpu hopper "
+        "other volta");
 }
 
 }  // namespace orrery::hardware

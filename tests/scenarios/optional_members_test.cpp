@@ -58,7 +58,8 @@ std::set<std::string> accepted_at(const Scenario& scenario, const std::string& o
 const std::set<std::string> words_and_tables = {
     "name",     "notes",   "sources",     "assumptions", "software",
     "aliases",  "vendor",  "curves_from", "measured",    "measured_collectives",
-    "gpu_nics", "storage", "cables",      "group_rates", "fp8_along_k"};
+    "gpu_nics", "storage", "cables",      "group_rates", "fp8_along_k",
+    "silicon"};
 
 /// Members that the expansion moves elsewhere, or that only other kinds of fabric have.
 const std::map<std::string, Json> moved = {
@@ -67,15 +68,12 @@ const std::map<std::string, Json> moved = {
     {"/cluster/node/fabric", {{"like", "infiniband-fat-tree-2"}, {"bandwidth", "100 Gb/s"}}},
     {"/cluster/fabric/latency_class", "roce"}};
 
-const std::map<std::string, Json> samples = {{"/cluster/site", "jean-zay"},
-                                             {"/cluster/fabric/spines", 7},
-                                             {"/cluster/fabric/nodes_per_leaf", 2},
-                                             {"/cluster/fabric/hop_latency", "9 us"},
-                                             {"/cluster/fabric/ideal", true},
-                                             {"/cluster/fabric/reduces", true},
-                                             {"/cluster/fabric/pxn", false},
-                                             {"/cluster/fabric/routing", "ecmp"},
-                                             {"/cluster/node/scale_up/bandwidth", "100 GB/s"}};
+const std::map<std::string, Json> samples = {
+    {"/cluster/site", "jean-zay"},         {"/cluster/fabric/spines", 7},
+    {"/cluster/fabric/nodes_per_leaf", 2}, {"/cluster/fabric/hop_latency", "9 us"},
+    {"/cluster/fabric/ideal", true},       {"/cluster/fabric/reduces", true},
+    {"/cluster/fabric/pxn", false},        {"/cluster/node/gpu/power_limit", "300 W"},
+    {"/cluster/fabric/routing", "ecmp"},   {"/cluster/node/scale_up/bandwidth", "100 GB/s"}};
 
 /// Whether a value has an effect, or a message says that it has none: a refusal names it, or a note
 /// says that nothing prices it.
