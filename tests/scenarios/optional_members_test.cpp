@@ -69,11 +69,17 @@ const std::map<std::string, Json> moved = {
     {"/cluster/fabric/latency_class", "roce"}};
 
 const std::map<std::string, Json> samples = {
-    {"/cluster/site", "jean-zay"},         {"/cluster/fabric/spines", 7},
-    {"/cluster/fabric/nodes_per_leaf", 2}, {"/cluster/fabric/hop_latency", "9 us"},
-    {"/cluster/fabric/ideal", true},       {"/cluster/fabric/reduces", true},
-    {"/cluster/fabric/pxn", false},        {"/cluster/node/gpu/power_limit", "300 W"},
-    {"/cluster/fabric/routing", "ecmp"},   {"/cluster/node/scale_up/bandwidth", "100 GB/s"}};
+    {"/cluster/site", "jean-zay"},
+    {"/cluster/fabric/spines", 7},
+    {"/cluster/fabric/nodes_per_leaf", 2},
+    {"/cluster/fabric/hop_latency", "9 us"},
+    {"/cluster/fabric/ideal", true},
+    {"/cluster/fabric/reduces", true},
+    {"/cluster/fabric/pxn", false},
+    {"/cluster/node/gpu/power_limit", "300 W"},
+    {"/cluster/node/gpu/published_shares", {{"gemm", {{"bf16", 0.5}}}}},
+    {"/cluster/fabric/routing", "ecmp"},
+    {"/cluster/node/scale_up/bandwidth", "100 GB/s"}};
 
 /// Whether a value has an effect, or a message says that it has none: a refusal names it, or a note
 /// says that nothing prices it.
