@@ -182,8 +182,17 @@ FittedPlace read_place(const Node& node) {
           .network = node.value_or<std::string>("network", "")};
 }
 
+/// How uncertain a fitted number is: a standard deviation of its logarithm, or a time.
+void read_spread(const Node& numbers, const std::string& pointer, const Node& spread) {
+  if (spread.json().is_string()) {
+    spread.as<Time>();
+  } else {
+    number(numbers, pointer, 0, 0, 3);
+  }
+}
+
 Residuals read_residuals(const Node& node) {
-  node.only({"p10", "p90", "rows", "of", "source", "places", "years"});
+  node.only({"p10", "p90", "rows", "of", "source", "places", "years", "numbers"});
   node["p10"];
   node["p90"];
   Residuals read{.p10 = number(node, "p10", 0, -3, 0),
@@ -191,6 +200,9 @@ Residuals read_residuals(const Node& node) {
                  .rows = node["rows"].integer(1, 1'000'000),
                  .source = node["source"].as<std::string>(),
                  .of = node.value_or<std::string>("of", "this stack")};
+  if (const auto numbers = node.find("numbers")) {  // for people: no prediction reads them
+    for (const auto& [pointer, spread] : numbers->members()) read_spread(*numbers, pointer, spread);
+  }
   if (const auto places = node.find("places")) {
     for (const Node& each : places->elements()) read.places.push_back(read_place(each));
   }

@@ -62,7 +62,6 @@ int run(const SoftwareFlags& flags) {
   options.stacks = flags.stacks;
   options.leave_out = columns_of(flags.leave_out);
   options.from_generic = flags.generic;
-  options.most_runs_with_prior = most_steps_with_a_prior;
   for (const std::string& path : flags.software) {
     options.profiles.push_back(models::resolve_profile(Document::load(path).root(), {}).profile);
   }
@@ -87,10 +86,11 @@ void add_fit_software(CLI::App& fit, int& exit_code) {
   repeated(*command.add_option("--software", flags->software,
                                "Profile to start from instead of the shipped one of its stacks; "
                                "repeat the flag for more"));
-  command.add_option("--leave-out", flags->leave_out,
-                     "Columns whose groups are left out in turn (model,gpu; gpus; tp,pp; run)");
+  command.add_option(
+      "--leave-out", flags->leave_out,
+      "Columns whose groups are left out in turn (model,gpu; size; gpus; tp,pp; run)");
   command.add_flag("--from-generic", flags->generic,
-                   "Start at the generic profile's numbers, not at the stack's own");
+                   "The prior is the generic profile's numbers, not the stack's own");
   command.add_option("--out", flags->out, "FILE.json for one profile, else a folder");
   command.add_option("--threads", flags->threads, "Threads (all of the machine)");
   command.add_flag("--json", flags->json, "One JSON document on stdout");

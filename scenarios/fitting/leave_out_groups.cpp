@@ -10,22 +10,19 @@ namespace {
 
 constexpr std::size_t most_folds = 10;
 constexpr std::size_t least_groups = 3;
+constexpr const char* size_column = "size";
 
-LeaveOutGroups groups_by(const orrery::Table& table, const std::vector<std::size_t>& rows,
+LeaveOutGroups groups_by(const orrery::Table& table, const std::vector<BenchRow>& rows,
                          const std::vector<std::string>& columns) {
   LeaveOutGroups found;
   for (const std::string& column : columns) {
-    if (!table.has(column)) {
+    if (!is_group_column(table, column)) {
       throw InputError{"--leave-out", "unknown column '" + column + "' in " + table.name()};
     }
     found.columns += (found.columns.empty() ? "" : ",") + column;
   }
   std::vector<std::string> keys;
-  for (const std::size_t row : rows) {
-    std::string key;
-    for (const std::string& column : columns) key += std::string{table[row].text(column)} + '\n';
-    keys.push_back(std::move(key));
-  }
+  for (const BenchRow& row : rows) keys.push_back(group_of(table, row, columns));
   const std::set<std::string> different{keys.begin(), keys.end()};
   found.groups = different.size();
   found.folds = std::min(found.groups, most_folds);
@@ -34,6 +31,16 @@ LeaveOutGroups groups_by(const orrery::Table& table, const std::vector<std::size
     found.fold.push_back(static_cast<std::size_t>(place) % found.folds);
   }
   return found;
+}
+
+/// The size class of a model by its parameters.
+std::string size_class(const models::Model& model) {
+  for (const int billions : {1, 3, 10, 30, 100, 300}) {
+    if (model.parameters <= billions * std::int64_t{1'000'000'000}) {
+      return "to " + std::to_string(billions) + "B";
+    }
+  }
+  return "above 300B";
 }
 
 }  // namespace
@@ -45,7 +52,22 @@ std::vector<std::string> columns_of(const std::string& words) {
   return columns;
 }
 
-LeaveOutGroups leave_out_groups(const orrery::Table& table, const std::vector<std::size_t>& rows,
+bool is_group_column(const orrery::Table& table, const std::string& column) {
+  return table.has(column) || column == size_column;
+}
+
+std::string group_of(const orrery::Table& table, const BenchRow& row,
+                     const std::vector<std::string>& columns) {
+  std::string group;
+  for (const std::string& column : columns) {
+    group += group.empty() ? "" : ", ";
+    group += table.has(column) ? std::string{table[row.row].text(column)}
+                               : size_class(row.question.model);
+  }
+  return group;
+}
+
+LeaveOutGroups leave_out_groups(const orrery::Table& table, const std::vector<BenchRow>& rows,
                                 const std::vector<std::string>& columns) {
   if (!columns.empty()) return groups_by(table, rows, columns);
   const std::string name = table.has("run") ? "run" : "id";

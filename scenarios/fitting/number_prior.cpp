@@ -35,11 +35,10 @@ Kinship kinship_of(const models::Software& a, const models::Software& b) {
   return !a.lineage.empty() && a.lineage == b.lineage ? Kinship::lineage : Kinship::none;
 }
 
-std::vector<double> prior_of(const models::Software& stack,
-                             const std::vector<Relative>& relatives) {
-  std::vector<double> prior = coordinates_of(stack);
-  for (std::size_t i = 0; i < prior.size(); ++i) {
-    const InheritedNumber& number = inherited_numbers()[i];
+Eigen::VectorXd prior_of(const models::Software& stack, const std::vector<Relative>& relatives) {
+  Eigen::VectorXd prior = coordinates_of(stack);
+  for (std::size_t i = 0; i < profile_numbers().size(); ++i) {
+    const ProfileNumber& number = profile_numbers()[i];
     if (!number.matters(stack)) continue;
     double sum = weight_of_usual * number.coordinate(number.usual);
     double weights = weight_of_usual;

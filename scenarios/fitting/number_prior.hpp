@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "models/software/software.hpp"
-#include "scenarios/fitting/inherited_numbers.hpp"
+#include "scenarios/fitting/profile_numbers.hpp"
 
 namespace orrery::scenarios {
 
@@ -19,7 +19,7 @@ Kinship kinship_of(const models::Software& a, const models::Software& b);
 /// A stack whose numbers its own runs determine.
 struct Relative {
   const models::Software* stack = nullptr;
-  std::vector<double> coordinates;
+  Eigen::VectorXd coordinates;
 };
 
 /// The weighted mean of the relatives' values, by number:
@@ -29,6 +29,6 @@ struct Relative {
 /// Source  stacks of scenarios/validation/runs.csv, each left out whole: mean error of 39 cells of
 ///         stack, year and site 14.5 % with equal weights, 11.3 % by lineage, 11.5 % halved every 3
 ///         years as well
-std::vector<double> prior_of(const models::Software& stack, const std::vector<Relative>& relatives);
+Eigen::VectorXd prior_of(const models::Software& stack, const std::vector<Relative>& relatives);
 
 }  // namespace orrery::scenarios

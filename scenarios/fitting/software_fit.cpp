@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "scenarios/fitting/leave_out_groups.hpp"
-#include "scenarios/fitting/software_fitter.hpp"
+#include "scenarios/fitting/step_alone.hpp"
 #include "scenarios/validation/validation.hpp"
 #include "sim/errors.hpp"
 
@@ -21,115 +21,163 @@ models::Software generic() {
   return models::read_software(document.root());
 }
 
-/// Cross-validation: the error of each row with numbers fitted without its fold; stops early if
-/// asked to.
-std::vector<double> left_out_errors(SoftwareBench& bench, SoftwareFitter& fitter,
-                                    const LeaveOutGroups& groups, bool& complete) {
-  std::vector<double> errors(bench.size());
-  for (std::size_t fold = 0; fold < groups.folds; ++fold) {
-    std::vector<bool> seen(bench.size());
-    for (std::size_t i = 0; i < seen.size(); ++i) seen[i] = groups.fold[i] != fold;
-    const std::vector<double> numbers = fitter.fit(seen, complete);
-    const auto all = complete ? bench.errors(numbers) : std::nullopt;
-    if (!all) return {};
-    for (std::size_t i = 0; i < seen.size(); ++i) {
-      if (!seen[i]) errors[i] = (*all)[i];
-    }
-  }
-  return errors;
+/// With fewer rows the 10th and 90th percentile would each rest on one or two runs.
+bool has_quantiles(const SoftwareFit& fit) {
+  return fit.left_out.size() > few_runs;
 }
 
-/// With fewer rows, the 10th and 90th percentile would each rest on a single run.
-constexpr std::size_t least_rows_of_quantiles = 10;
+/// What a profile states as `unexplained` for rows with these ln(measured / predicted): their
+/// median, shrunk towards 1 the fewer rows there are; to three digits. With many rows, 1 unless
+/// nine in ten are off in one direction: no number of the profile explains that.
+double unexplained_by(const std::vector<double>& errors) {
+  constexpr double half_at = 1.4;  // rows
+  const bool both_ways = quantile(errors, 0.1) <= 0 && quantile(errors, 0.9) >= 0;
+  if (errors.size() > few_runs && both_ways) return 1;
+  const auto rows = static_cast<double>(errors.size());
+  const double factor = quantile(errors, 0.5) * rows / (rows + half_at);
+  return std::round(1000 * std::exp(factor)) / 1000;
+}
 
-/// The uncertainty that the profile states: quantiles of ln(measured / predicted) left out.
-Json residuals_json(const SoftwareFit& fit) {
-  std::vector<double> errors;
-  for (std::size_t i = 0; i < fit.left_out.size(); ++i) {
-    errors.push_back(-fit.left_out[i] / models::widening(fit.fallback_curves[i]));
+double thousandths(double value) {
+  return std::round(value * 1000) / 1000;
+}
+
+/// What the profile states as its uncertainty: quantiles of ln(measured / predicted) left out; of
+/// few rows, what is left of the numbers' spreads.
+Json uncertainty_of(const SoftwareFit& fit) {
+  if (has_quantiles(fit)) {
+    std::vector<double> errors;
+    for (std::size_t i = 0; i < fit.left_out.size(); ++i) {
+      errors.push_back(-fit.left_out[i] / models::widening(fit.fallback_curves[i]));
+    }
+    return {{"p10", std::min(0.0, thousandths(quantile(errors, 0.1)))},
+            {"p90", std::max(0.0, thousandths(quantile(errors, 0.9)))},
+            {"rows", errors.size()},
+            {"source", "orrery fit software: errors with groups of " + fit.left_out_by +
+                           " left out, over 1.3 for each borrowed curve"}};
   }
-  const auto hundredth = [](double value) { return std::round(value * 100) / 100; };
-  return {{"p10", std::min(0.0, hundredth(quantile(errors, 0.1)))},
-          {"p90", std::max(0.0, hundredth(quantile(errors, 0.9)))},
-          {"rows", errors.size()},
-          {"source", "orrery fit software: errors with groups of " + fit.left_out_by +
-                         " left out, over 1.3 for each borrowed curve"}};
+  double variance = spread_of_rows * spread_of_rows;
+  for (const FittedNumber& each : fit.numbers) variance += each.effect * each.effect;
+  const double spread = thousandths(1.28 * std::sqrt(variance));
+  return {
+      {"p10", -spread},
+      {"p90", spread},
+      {"rows", fit.rows.size()},
+      {"source", "orrery fit software: what is left of the numbers' spreads, and 6 % of a run"}};
+}
+
+std::vector<double> negated(const Eigen::VectorXd& logs) {
+  std::vector<double> values;
+  for (const double each : logs) values.push_back(-each);
+  return values;
 }
 
 class FitOfOne {
  public:
-  FitOfOne(const orrery::Table& table, const SoftwareFitOptions& options, Json profile)
+  FitOfOne(const orrery::Table& table, const SoftwareFitOptions& options, Json profile,
+           std::vector<BenchRow> rows)
       : table_{table},
         options_{options},
-        profile_(std::move(profile)) {}  // braces would make a JSON array
+        profile_(std::move(profile)),  // braces would make a JSON array
+        rows_{std::move(rows)},
+        fit_{explained(rows_), models::read_software(Document::from(profile_, "start").root()),
+             options.trials},
+        prior_{coordinates_of(options.from_generic ? generic() : fit_.profile())} {}
 
-  SoftwareFit run(const std::string& name, std::vector<BenchRow> rows, bool& complete) const {
+  SoftwareFit run(const std::string& name, bool& complete) const {
     SoftwareFit fit;
     fit.name = name;
     fit.profile = profile_;
-    for (const BenchRow& each : rows) fit.rows.push_back(each.row);
-    for (BenchRow& each : rows) each.question.software.unexplained = 1;
-    SoftwareBench bench{std::move(rows), options_.trials};
-    for (std::size_t i = 0; i < bench.size(); ++i)
-      fit.fallback_curves.push_back(bench.fallback_curves(i));
-    SoftwareFitter fitter{bench, options_.from_generic ? generic() : bench.start()};
-    const auto at_start = bench.errors(fitter.start());
-    if (!at_start) {
+    for (const BenchRow& each : rows_) {
+      fit.rows.push_back(each.row);
+      fit.fallback_curves.push_back(step_of(each.question).fallback_curves);
+    }
+    try {
+      fit.at_start = negated(fit_.errors(all_, prior_));
+      add_numbers(fit);
+      add_left_out(fit);
+    } catch (const FitStopped&) {
       complete = false;
       return fit;
     }
-    fit.at_start = *at_start;
-    add_numbers(bench, fitter, fit, complete);
-    add_left_out(bench, fitter, fit, complete);
-    if (complete) add_unexplained(fit);
-    add_uncertainty(fit);
+    add_unexplained(fit);
+    fit.profile["uncertainty"] = uncertainty_of(fit);
+    for (const FittedNumber& each : fit.numbers) {
+      const ProfileNumber& number = profile_numbers()[each.number];
+      fit.profile["uncertainty"]["numbers"][number.pointer] =
+          number.written_spread(each.spread_left);
+    }
     return fit;
   }
 
  private:
-  void add_numbers(SoftwareBench& bench, SoftwareFitter& fitter, SoftwareFit& fit,
-                   bool& complete) const {
-    const std::vector<bool> all(bench.size(), true);
-    const std::vector<double> numbers = fitter.fit(all, complete);
-    if (const auto errors = bench.errors(numbers)) fit.in_sample = *errors;
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-      const double growth = complete ? fitter.growth_of(i, numbers, all, complete) : 0;
-      fit.numbers.push_back({fitter.start()[i], numbers[i], growth});
-    }
-    fit.profile = with_numbers(fit.profile, bench.with(numbers));
+  /// Rows that are predicted without what their profile leaves unexplained.
+  static std::vector<BenchRow> explained(std::vector<BenchRow> rows) {
+    for (BenchRow& each : rows) each.question.software.unexplained = 1;
+    return rows;
   }
 
-  void add_left_out(SoftwareBench& bench, SoftwareFitter& fitter, SoftwareFit& fit,
-                    bool& complete) const {
-    const LeaveOutGroups groups = leave_out_groups(table_, fit.rows, options_.leave_out);
+  void add_numbers(SoftwareFit& fit) const {
+    const FittedStack found = fit_.fit(all_, prior_);
+    const LinearRows there = fit_.rows_at(all_, found.coordinates);
+    for (std::size_t k = 0; k < profile_numbers().size(); ++k) {
+      const ProfileNumber& number = profile_numbers()[k];
+      if (!fit_.determines(all_, number)) continue;
+      const double spread = std::sqrt(found.covariance(k, k));
+      const double rms = std::sqrt(there.slopes.col(k).squaredNorm() / there.slopes.rows());
+      fit.numbers.push_back({.number = k,
+                             .start = number.value(prior_[k]),
+                             .value = number.value(found.coordinates[k]),
+                             .spread_before = number.spread,
+                             .spread_left = spread,
+                             .effect = rms * spread});
+    }
+    const models::Software& start = fit_.profile();
+    const Eigen::VectorXd own = coordinates_of(start);
+    fit.profile = with_numbers(std::move(fit.profile), with_moved(start, own, found.coordinates));
+    const Document written = Document::from(fit.profile, "fitted");
+    const Eigen::VectorXd rounded = coordinates_of(models::read_software(written.root()));
+    fit.in_sample = negated(fit_.errors(all_, rounded));
+    if (rows_.size() > few_runs) return;
+    fit.site = site_of(fit.numbers);
+    fit.next = next_of(fit.numbers);
+  }
+
+  /// Cross-validation: the error of each row with numbers fitted without its fold. Of few runs only
+  /// where groups are named.
+  void add_left_out(SoftwareFit& fit) const {
+    const LeaveOutGroups groups = leave_out_groups(table_, rows_, options_.leave_out);
+    if (rows_.size() <= few_runs && options_.leave_out.empty()) return;
     fit.left_out_by = groups.columns;
     fit.groups = groups.groups;
-    if (complete && groups.folds > 1) {
-      fit.left_out = left_out_errors(bench, fitter, groups, complete);
+    if (groups.folds < 2) return;
+    std::vector<double> errors(rows_.size());
+    for (std::size_t fold = 0; fold < groups.folds; ++fold) {
+      std::vector<std::size_t> seen, unseen;
+      for (const std::size_t i : all_) (groups.fold[i] == fold ? unseen : seen).push_back(i);
+      const Eigen::VectorXd logs = fit_.errors(unseen, fit_.fit(seen, prior_).coordinates);
+      for (std::size_t i = 0; i < unseen.size(); ++i) errors[unseen[i]] = -logs[i];
     }
+    fit.left_out = std::move(errors);
   }
 
-  /// Where nine in ten rows are off in one direction, no number of the profile explains it.
   static void add_unexplained(SoftwareFit& fit) {
     std::vector<double> errors;
     for (const double each : fit.in_sample) errors.push_back(-each);
-    if (quantile(errors, 0.1) <= 0 && quantile(errors, 0.9) >= 0) return;
-    fit.unexplained = unexplained_by(std::move(errors));
+    fit.unexplained = unexplained_by(errors);
+    if (fit.unexplained == 1) return;
     fit.profile["unexplained"] = fit.unexplained;
     for (double& each : fit.in_sample) each += std::log(fit.unexplained);
     for (double& each : fit.left_out) each += std::log(fit.unexplained);
   }
 
-  static void add_uncertainty(SoftwareFit& fit) {
-    fit.profile.erase("uncertainty");
-    if (fit.left_out.size() >= least_rows_of_quantiles) {
-      fit.profile["uncertainty"] = residuals_json(fit);
-    }
-  }
-
   const orrery::Table& table_;
   const SoftwareFitOptions& options_;
   Json profile_;
+  std::vector<BenchRow> rows_;
+  StackFit fit_;
+  Eigen::VectorXd prior_;
+  std::vector<std::size_t> all_ = all_rows(fit_);
 };
 
 /// The document that a fit starts from: the user's, the shipped one, or generic, as of the latest
@@ -161,6 +209,7 @@ Json document_of(const std::string& name, const std::vector<MeasuredRun>& runs,
       rows.size(), table.name(), options.from_generic ? "generic" : parent, parent);
   json.erase("year");
   json.erase("unexplained");
+  json.erase("uncertainty");
   if (year) json["year"] = *year;
   json["name"] = name;
   return json;
@@ -180,24 +229,8 @@ InputError nothing_to_fit(const orrery::Table& table, const std::vector<Measured
 }  // namespace
 
 bool FittedNumber::determined() const {
-  return growth >= least_growth;
+  return spread_left * spread_left < spread_before * spread_before / 2;
 }
-
-namespace {
-
-SoftwareFit fit_of_few(const std::string& name, std::vector<BenchRow> rows, Json profile,
-                       unsigned threads) {
-  SoftwareFit fit;
-  fit.name = name;
-  for (const BenchRow& each : rows) fit.rows.push_back(each.row);
-  fit.prior_fit = prior_fit_of(std::move(rows), std::move(profile), threads);
-  fit.profile = fit.prior_fit->profile;
-  fit.at_start = fit.prior_fit->at_prior;
-  fit.in_sample = fit.prior_fit->fitted;
-  return fit;
-}
-
-}  // namespace
 
 SoftwareFits fit_software(const orrery::Table& table, const SoftwareFitOptions& options) {
   const std::vector<MeasuredRun> runs = read_runs(table);
@@ -210,19 +243,37 @@ SoftwareFits fit_software(const orrery::Table& table, const SoftwareFitOptions& 
   if (rows.by_profile.empty()) throw nothing_to_fit(table, runs, rows.unused);
   SoftwareFits fits;
   fits.unused = std::move(rows.unused);
-  const bool few = runs.size() - fits.unused.size() <= options.most_runs_with_prior;
   for (auto& [name, of_profile] : rows.by_profile) {
     Json document = document_of(name, runs, of_profile, table, options);
-    if (few) {
-      fits.fits.push_back(
-          fit_of_few(name, std::move(of_profile), std::move(document), options.trials.threads));
-      continue;
-    }
-    const FitOfOne fit{table, options, std::move(document)};
-    fits.fits.push_back(fit.run(name, std::move(of_profile), fits.complete));
+    const FitOfOne fit{table, options, std::move(document), std::move(of_profile)};
+    fits.fits.push_back(fit.run(name, fits.complete));
     if (!fits.complete) break;
   }
   return fits;
+}
+
+Json site_of(const std::vector<FittedNumber>& numbers) {
+  Json site{{"name", "yours"}};
+  for (const FittedNumber& each : numbers) {
+    const ProfileNumber& number = profile_numbers()[each.number];
+    if (number.site_key.empty()) continue;
+    if (number.differs == Differs::by_amount) {
+      const double more = std::max(0.0, each.value - each.start);
+      if (more > 0) site[number.site_key] = number.written(more);
+      continue;
+    }
+    const double factor = each.value / each.start;
+    site[number.site_key] = thousandths(number.site_key == "clock" ? 1 / factor : factor);
+  }
+  return site;
+}
+
+std::string next_of(const std::vector<FittedNumber>& numbers) {
+  const FittedNumber& most = *std::ranges::max_element(numbers, {}, &FittedNumber::effect);
+  const ProfileNumber& number = profile_numbers()[most.number];
+  return fmt::format(
+      "{}: its uncertainty changes these steps by {:.1f} %; it can be measured on {}",
+      number.pointer, 100 * most.effect, number.steps);
 }
 
 std::vector<double> percents(const std::vector<double>& logs) {

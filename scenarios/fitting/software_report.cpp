@@ -98,39 +98,33 @@ Overall overall(const orrery::Table& table, const SoftwareFits& fits) {
   return all;
 }
 
-/// JSON of a fit to few runs: which numbers moved, and their remaining spreads.
-Json prior_fit_json(const SoftwareFit& fit) {
-  Json json = to_json(*fit.prior_fit);
-  json["software"] = fit.name;
-  json["rows"] = fit.rows.size();
-  json["at_start"] = logs_json(fit.at_start);
-  json["in_sample"] = logs_json(fit.in_sample);
-  json["profile"] = fit.profile;
-  return json;
-}
-
 Json fit_json(const SoftwareFit& fit) {
-  if (fit.prior_fit) return prior_fit_json(fit);
   Json numbers = Json::array();
-  for (std::size_t i = 0; i < fit.numbers.size(); ++i) {
-    const SoftwareNumber& number = software_numbers()[i];
-    const FittedNumber& fitted = fit.numbers[i];
+  for (const FittedNumber& each : fit.numbers) {
+    const ProfileNumber& number = profile_numbers()[each.number];
     numbers.push_back({{"pointer", number.pointer},
-                       {"start", number.written(fitted.start)},
-                       {"fitted", number.written(fitted.value)},
-                       {"growth_pct_points", fitted.growth},
-                       {"determined", fitted.determined()}});
+                       {"start", number.written(each.start)},
+                       {"fitted", number.written(each.value)},
+                       {"spread_before", each.spread_before},
+                       {"spread_left", each.spread_left},
+                       {"effect_pct", 100 * each.effect},
+                       {"determined", each.determined()}});
   }
-  return {{"software", fit.name},
-          {"rows", fit.rows.size()},
-          {"numbers", numbers},
-          {"at_start", logs_json(fit.at_start)},
-          {"in_sample", logs_json(fit.in_sample)},
-          {"unexplained", fit.unexplained},
-          {"left_out_by", fit.left_out_by},
-          {"groups", fit.groups},
-          {"left_out", logs_json(fit.left_out)},
-          {"profile", fit.profile}};
+  Json json{{"software", fit.name},
+            {"rows", fit.rows.size()},
+            {"numbers", numbers},
+            {"at_start", logs_json(fit.at_start)},
+            {"in_sample", logs_json(fit.in_sample)},
+            {"unexplained", fit.unexplained},
+            {"factor_not_expressed", fit.unexplained},  // its name in fits of few runs
+            {"left_out_by", fit.left_out_by},
+            {"groups", fit.groups},
+            {"left_out", logs_json(fit.left_out)},
+            {"profile", fit.profile}};
+  if (fit.next.empty()) return json;
+  json["site"] = fit.site;
+  json["measure_next"] = fit.next;
+  return json;
 }
 
 Json unused_json(const std::vector<MeasuredRun>& runs, const std::vector<UnusedRow>& unused) {
@@ -157,36 +151,45 @@ void add_runs(Json& json, const std::vector<MeasuredRun>& runs, const SoftwareFi
   }
 }
 
-std::string prior_fit_text(const SoftwareFit& fit) {
-  return fmt::format("\n{}: {} runs, from its parent's numbers\n", fit.name, fit.rows.size()) +
-         text_of(*fit.prior_fit) +
-         fmt::format(
-             "  error, median / 90th percentile / bias in %\n"
-             "    the parent's numbers  {}\n    moved                 {}\n",
-             summary_text(fit.at_start), summary_text(fit.in_sample));
+std::string value_text(const ProfileNumber& number, double value) {
+  const Json written = number.written(value);
+  return written.is_string() ? written.get<std::string>()
+                             : fmt::format("{:.2f}", written.get<double>());
+}
+
+/// A spread as text: "12 %", or "5 us".
+std::string spread_text(const ProfileNumber& number, double spread) {
+  return number.differs == Differs::by_factor ? fmt::format("{:.0f} %", 100 * std::expm1(spread))
+                                              : value_text(number, spread);
+}
+
+std::string numbers_text(const SoftwareFit& fit) {
+  std::string text =
+      fmt::format("  {:<30} {:>10} {:>10} {:>9} {:>9}   uncertainty of these steps\n", "number",
+                  "start", "fitted", "spread", "left");
+  for (const FittedNumber& each : fit.numbers) {
+    const ProfileNumber& number = profile_numbers()[each.number];
+    text += fmt::format("  {:<30} {:>10} {:>10} {:>9} {:>9}   {:.1f} %{}\n", number.pointer,
+                        value_text(number, each.start), value_text(number, each.value),
+                        spread_text(number, each.spread_before),
+                        spread_text(number, each.spread_left), 100 * each.effect,
+                        each.determined() ? "" : ", hardly determined by these runs");
+  }
+  return text;
 }
 
 std::string fit_text(const SoftwareFit& fit) {
-  if (fit.prior_fit) return prior_fit_text(fit);
-  std::string text =
-      fmt::format("\n{}: {} runs\n  {:<30} {:>9} {:>9}   growth of the error when moved by 30 %\n",
-                  fit.name, fit.rows.size(), "number", "start", "fitted");
-  const auto plain = [](const Json& value) {
-    return value.is_string() ? value.get<std::string>()
-                             : fmt::format("{:.2f}", value.get<double>());
-  };
-  for (std::size_t i = 0; i < fit.numbers.size(); ++i) {
-    const SoftwareNumber& number = software_numbers()[i];
-    const FittedNumber& fitted = fit.numbers[i];
-    text += fmt::format("  {:<30} {:>9} {:>9}   {:.2f} points{}\n", number.pointer,
-                        plain(number.written(fitted.start)), plain(number.written(fitted.value)),
-                        fitted.growth,
-                        fitted.determined() ? "" : ": not determined by these runs, kept");
+  std::string text = fmt::format("\n{}: {} runs\n", fit.name, fit.rows.size());
+  if (!fit.site.is_null()) {
+    text += fmt::format("  your site, as a cluster's \"site\": {}\n", fit.site.dump());
   }
+  text += numbers_text(fit);
   if (fit.unexplained != 1) {
-    text += fmt::format("  unexplained: {:+.1f} % of each step, in the profile's predictions\n",
-                        100 * (fit.unexplained - 1));
+    text += fmt::format("  unexplained: {:+.1f} % of each step, in the profile's predictions{}\n",
+                        100 * (fit.unexplained - 1),
+                        fit.site.is_null() ? "" : ", not in those of the site alone");
   }
+  if (!fit.next.empty()) text += fmt::format("  measure next  {}\n", fit.next);
   text += fmt::format(
       "  error, median / 90th percentile / bias in %\n"
       "    numbers at the start  {}\n    fitted                {}\n",

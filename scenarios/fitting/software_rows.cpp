@@ -72,10 +72,17 @@ class Sorting {
     const std::string name = own == "generic" && !run.software.empty() ? run.software : own;
     if (!is_asked(stacks_, run.software, name)) return "of a stack that --stack does not name";
     reason = doubt_about(run, question);
-    if (reason.empty()) {
-      rows_[name].push_back({row, std::move(question), *run.step_time, is_held(run)});
-    }
-    return reason;
+    if (!reason.empty()) return reason;
+    const std::size_t cell = cells_.emplace(cell_of(run), cells_.size()).first->second;
+    const std::size_t sweep =
+        sweeps_.emplace(sweep_of(run, question.cluster.nodes), sweeps_.size()).first->second;
+    rows_[name].push_back({.row = row,
+                           .question = std::move(question),
+                           .measured = *run.step_time,
+                           .held = is_held(run),
+                           .cell = cell,
+                           .sweep = sweep});
+    return {};
   }
 
   std::map<std::string, std::vector<BenchRow>> take() { return std::move(rows_); }
@@ -85,9 +92,29 @@ class Sorting {
   Questions questions_;
   Apart apart_;
   std::map<std::string, std::vector<BenchRow>> rows_;
+  std::map<std::string, std::size_t> cells_;
+  std::map<MeasuredRun, std::size_t> sweeps_;
 };
 
 }  // namespace
+
+std::string cell_of(const MeasuredRun& run) {
+  return fmt::format("{}, {}, {}", run.software, run.year.value_or(0),
+                     run.site.empty() ? run.source : run.site);
+}
+
+MeasuredRun sweep_of(const MeasuredRun& run, std::int64_t nodes) {
+  if (run.source.empty()) return run;
+  MeasuredRun common = run.question();
+  common.model.clear();
+  common.layers.reset();
+  common.plan.erase("global_batch");
+  if (nodes > 1) return common;
+  common.gpus.reset();
+  common.gpus_per_node.reset();
+  for (const char* each : {"pipeline", "schedule", "data"}) common.plan.erase(each);
+  return common;
+}
 
 SoftwareRows software_rows(const std::vector<MeasuredRun>& runs,
                            const std::vector<std::string>& stacks,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
+#include <set>
 #include <utility>
 
 #include "scenarios/fitting/step_alone.hpp"
@@ -12,63 +14,72 @@ namespace orrery::scenarios {
 
 namespace {
 
+using Eigen::VectorXd;
+
 constexpr int most_halvings = 3;
 constexpr int most_linearisations = 5;
 /// A round that makes the numbers less than e^0.1 times as probable is the last.
 constexpr double small_gain = 0.1;
+/// Parameters from which a model's steps are mostly GEMMs.
+/// Source  Composer's runs on H100: a GEMM factor of 1.1 fits 0.8 and 3 billion parameters, and 1.0
+///         those of 7 billion and more
+constexpr double large_model = 5e9;
 
 /// How far a number is moved to measure its slope: a fifth, or half of its spread between stacks.
-double stride_of(const InheritedNumber& number) {
+double stride_of(const ProfileNumber& number) {
   return number.differs == Differs::by_factor ? std::log(1.2) : number.spread / 2;
 }
 
-std::vector<double> spreads_of_numbers() {
-  std::vector<double> spreads;
-  for (const InheritedNumber& each : inherited_numbers()) spreads.push_back(each.spread);
+VectorXd spreads_of_numbers() {
+  VectorXd spreads(profile_numbers().size());
+  for (std::size_t i = 0; i < profile_numbers().size(); ++i) {
+    spreads[i] = profile_numbers()[i].spread;
+  }
   return spreads;
 }
 
-std::vector<double> sum(std::vector<double> a, const std::vector<double>& b) {
-  for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
-  return a;
-}
-
 /// The moves that keep each number within its range.
-std::vector<double> within_range(const std::vector<double>& prior, std::vector<double> moves) {
-  for (std::size_t k = 0; k < prior.size(); ++k) {
-    const InheritedNumber& number = inherited_numbers()[k];
+VectorXd within_range(const VectorXd& prior, VectorXd moves) {
+  for (Eigen::Index k = 0; k < prior.size(); ++k) {
+    const ProfileNumber& number = profile_numbers()[k];
     moves[k] = number.coordinate(number.value(prior[k] + moves[k])) - prior[k];
   }
   return moves;
 }
 
-/// Share of the way from one to the other, with the other's spreads.
+/// Share of the way from one to the other, with the other's covariance.
 Posterior between(const Posterior& from, const Posterior& to, double share) {
-  const auto mixed = [share](std::vector<double> a, const std::vector<double>& b) {
-    for (std::size_t i = 0; i < a.size(); ++i) a[i] += share * (b[i] - a[i]);
-    return a;
-  };
-  return {.moves = mixed(from.moves, to.moves),
-          .spreads = to.spreads,
-          .factors = mixed(from.factors, to.factors)};
+  return {.moves = from.moves + share * (to.moves - from.moves),
+          .covariance = to.covariance,
+          .factors = from.factors + share * (to.factors - from.factors)};
 }
 
 }  // namespace
 
-StackFit::StackFit(std::vector<BenchRow> rows, std::vector<std::size_t> cells,
-                   models::Software profile, unsigned threads)
+double FittedStack::spread(std::size_t number) const {
+  const std::vector<ProfileNumber>& numbers = profile_numbers();
+  double variance = covariance(number, number);
+  if (!numbers[number].generation.empty()) {
+    const auto all =
+        std::ranges::find(numbers, "/kernels/gemm_derate/default", &ProfileNumber::pointer) -
+        numbers.begin();
+    variance += covariance(all, all) + 2 * covariance(all, number);
+  }
+  return std::sqrt(variance);
+}
+
+StackFit::StackFit(std::vector<BenchRow> rows, models::Software profile, Trials trials)
     : rows_{std::move(rows)},
-      cells_{std::move(cells)},
       profile_{std::move(profile)},
+      trials_{std::move(trials)},
       lowered_(rows_.size()),
-      own_{coordinates_of(profile_)},
-      threads_{threads} {}
+      own_{coordinates_of(profile_)} {}
 
 /// Keeps each row's last Program: numbers are mostly moved one at a time, and few of them change
 /// it.
 const models::Program& StackFit::program(std::size_t row, const models::Software& software) const {
   std::vector<double> numbers;
-  for (const InheritedNumber& each : inherited_numbers()) {
+  for (const ProfileNumber& each : profile_numbers()) {
     if (each.lowered) numbers.push_back(each.get(software));
   }
   Lowered& lowered = lowered_[row];
@@ -80,77 +91,88 @@ const models::Program& StackFit::program(std::size_t row, const models::Software
   return lowered.program;
 }
 
-std::vector<double> StackFit::errors(const std::vector<std::size_t>& rows,
-                                     const std::vector<double>& coordinates) const {
-  std::vector<double> logs(rows.size());
-  const Workers workers{.threads = threads_, .progress = {}};
+VectorXd StackFit::errors(const std::vector<std::size_t>& rows, const VectorXd& coordinates) const {
+  VectorXd logs(rows.size());
+  const Workers workers{.threads = trials_.threads, .progress = {}};
   workers.work_through(rows.size(), [&](std::size_t i, unsigned /*member*/) {
     const BenchRow& row = rows_[rows[i]];
     const models::Software software = with_moved(row.question.software, own_, coordinates);
     logs[i] = std::log(row.measured /
                        step_of(program(rows[i], software), row.question.cluster, software).seconds);
   });
+  if (trials_.keep_going && !trials_.keep_going()) throw FitStopped{};
   return logs;
 }
 
-LinearRows StackFit::rows_at(const std::vector<std::size_t>& seen,
-                             const std::vector<double>& prior) const {
-  LinearRows rows;
-  rows.errors = errors(seen, prior);
-  rows.slopes.assign(seen.size(), std::vector<double>(prior.size(), 0));
-  for (std::size_t k = 0; k < prior.size(); ++k) {
-    const InheritedNumber& number = inherited_numbers()[k];
-    if (!number.matters(profile_)) continue;
-    std::vector<double> there = prior;
-    there[k] = number.coordinate(number.value(prior[k] + stride_of(number)));
-    if (there[k] == prior[k])
-      there[k] = number.coordinate(number.value(prior[k] - stride_of(number)));
-    const std::vector<double> moved_errors = errors(seen, there);
-    for (std::size_t i = 0; i < seen.size(); ++i) {
-      rows.slopes[i][k] = (rows.errors[i] - moved_errors[i]) / (there[k] - prior[k]);
-    }
+bool StackFit::determines(const std::vector<std::size_t>& seen, const ProfileNumber& number) const {
+  if (!number.matters(profile_)) return false;
+  if (number.generation.empty()) return true;
+  bool large = false, other = false;
+  for (const std::size_t each : seen) {
+    const models::Question& question = rows_[each].question;
+    const bool here = question.cluster.gpu().generation.name == number.generation;
+    other = other || !here;
+    large = large || (here && static_cast<double>(question.model.parameters) >= large_model);
   }
-  rows.cells = cells_of(seen);
-  return rows;
+  return large && other;
 }
 
-/// The cells of the rows seen, numbered from 0.
-std::vector<std::size_t> StackFit::cells_of(const std::vector<std::size_t>& seen) const {
-  std::map<std::size_t, std::size_t> numbered;
-  std::vector<std::size_t> cells;
-  for (const std::size_t row : seen) {
-    cells.push_back(numbered.emplace(cells_[row], numbered.size()).first->second);
+/// The rows seen with their cells and weights, without slopes.
+LinearRows StackFit::unlinearised(const std::vector<std::size_t>& seen, VectorXd errors) const {
+  std::map<std::size_t, double> of_sweep;
+  std::map<std::size_t, Eigen::Index> cells;
+  for (const std::size_t each : seen) {
+    cells.emplace(rows_[each].cell, cells.size());
+    of_sweep[rows_[each].sweep] += 1;
   }
-  return cells;
-}
-
-/// Linearises the rows around moved numbers; errors are those that remain at the prior by the same
-/// lines.
-LinearRows StackFit::rows_around(const std::vector<std::size_t>& seen,
-                                 const std::vector<double>& prior,
-                                 const std::vector<double>& moves) const {
-  LinearRows rows = rows_at(seen, sum(prior, moves));
+  LinearRows rows{.errors = std::move(errors),
+                  .slopes = Eigen::MatrixXd::Zero(seen.size(), own_.size()),
+                  .cells = Eigen::MatrixXd::Zero(seen.size(), cells.size()),
+                  .weights = VectorXd(seen.size())};
   for (std::size_t i = 0; i < seen.size(); ++i) {
-    for (std::size_t k = 0; k < moves.size(); ++k) rows.errors[i] += rows.slopes[i][k] * moves[k];
+    rows.weights[i] = 1 / of_sweep[rows_[seen[i]].sweep];
+    rows.cells(i, cells[rows_[seen[i]].cell]) = 1;
+  }
+  if (seen.size() > few_runs) {
+    rows.cells.rowwise() -=
+        (rows.weights.transpose() * rows.cells / rows.weights.sum()).eval().row(0);
   }
   return rows;
 }
 
-FittedStack StackFit::fit(const std::vector<std::size_t>& seen,
-                          const std::vector<double>& prior) const {
-  if (seen.empty()) return {.prior = prior, .coordinates = prior, .spreads = {}, .factors = {}};
-  const std::vector<double> spreads = spreads_of_numbers();
-  const std::vector<std::size_t> cells = cells_of(seen);
+LinearRows StackFit::rows_at(const std::vector<std::size_t>& seen, const VectorXd& there) const {
+  LinearRows rows = unlinearised(seen, errors(seen, there));
+  for (Eigen::Index k = 0; k < there.size(); ++k) {
+    const ProfileNumber& number = profile_numbers()[k];
+    if (!determines(seen, number)) continue;
+    VectorXd moved = there;
+    moved[k] = number.coordinate(number.value(there[k] + stride_of(number)));
+    if (moved[k] == there[k]) {
+      moved[k] = number.coordinate(number.value(there[k] - stride_of(number)));
+    }
+    rows.slopes.col(k) = (rows.errors - errors(seen, moved)) / (moved[k] - there[k]);
+  }
+  return rows;
+}
+
+FittedStack StackFit::fit(const std::vector<std::size_t>& seen, const VectorXd& prior) const {
+  const VectorXd spreads = spreads_of_numbers();
+  Posterior best{.moves = VectorXd::Zero(prior.size()),
+                 .covariance = spreads.cwiseAbs2().asDiagonal(),
+                 .factors = {}};
+  if (seen.empty()) {
+    return {.prior = prior, .coordinates = prior, .covariance = best.covariance, .factors = {}};
+  }
   const auto cost = [&](const Posterior& at) {
-    return misfit(at, errors(seen, sum(prior, at.moves)), cells, spreads);
+    return misfit(at, unlinearised(seen, errors(seen, prior + at.moves)), spreads);
   };
-  Posterior best{.moves = std::vector<double>(prior.size(), 0),
-                 .spreads = spreads,
-                 .factors = std::vector<double>(1 + std::ranges::max(cells), 0)};
+  best.factors = VectorXd::Zero(unlinearised(seen, VectorXd::Zero(seen.size())).cells.cols());
   double least = cost(best);
   for (int round = 0; round < most_linearisations; ++round) {
-    const Posterior aim = posterior_of(rows_around(seen, prior, best.moves), spreads);
-    best.spreads = aim.spreads;
+    LinearRows rows = rows_at(seen, prior + best.moves);
+    rows.errors += rows.slopes * best.moves;  // as they would be at the prior, by the same lines
+    const Posterior aim = posterior_of(rows, spreads);
+    best.covariance = aim.covariance;
     double share = 1, reached = least;
     Posterior next;
     for (int halving = 0; halving <= most_halvings && reached >= least; ++halving, share /= 2) {
@@ -165,9 +187,15 @@ FittedStack StackFit::fit(const std::vector<std::size_t>& seen,
     if (gain < small_gain) break;
   }
   return {.prior = prior,
-          .coordinates = sum(prior, best.moves),
-          .spreads = std::move(best.spreads),
+          .coordinates = prior + best.moves,
+          .covariance = std::move(best.covariance),
           .factors = std::move(best.factors)};
+}
+
+std::vector<std::size_t> all_rows(const StackFit& fit) {
+  std::vector<std::size_t> all(fit.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return all;
 }
 
 }  // namespace orrery::scenarios

@@ -1,42 +1,64 @@
 #pragma once
-// Fits a stack's inherited numbers to few of its steps, starting from a prior.
+// The estimator of a software profile's numbers: the most probable ones given a prior and measured
+// steps, for twenty steps as for nine hundred.
 
+#include <functional>
 #include <vector>
 
-#include "scenarios/fitting/inherited_numbers.hpp"
 #include "scenarios/fitting/posterior.hpp"
-#include "scenarios/fitting/software_bench.hpp"
+#include "scenarios/fitting/profile_numbers.hpp"
+#include "scenarios/fitting/software_rows.hpp"
 
 namespace orrery::scenarios {
 
-/// Numbers as coordinates (inherited_numbers.hpp).
+/// With at most this many rows, a factor common to all of them is estimated next to the numbers;
+/// with more, the numbers take it, and only differences between cells are factors.
+inline constexpr std::size_t few_runs = 20;
+
+/// Options of trials. `keep_going` is called after each; false stops the fit.
+struct Trials {
+  unsigned threads = 0;  // 0: as many as the machine has
+  std::function<bool()> keep_going;
+};
+
+/// Thrown by a fit that `keep_going` stops.
+struct FitStopped {};
+
+/// Numbers as coordinates (profile_numbers.hpp).
 struct FittedStack {
-  std::vector<double> prior, coordinates;
-  std::vector<double> spreads;  // remaining, of each number; empty if no row was seen
-  std::vector<double> factors;  // by cell: ln(measured / predicted) that no number expresses
+  Eigen::VectorXd prior, coordinates;
+  Eigen::MatrixXd covariance;  // remaining
+  Eigen::VectorXd factors;     // by cell: ln(measured / predicted) that no number expresses
+
+  /// Remaining standard deviation of the number as it is written: that of one generation's GEMMs
+  /// includes that of all.
+  double spread(std::size_t number) const;
 };
 
 /// Rows of one profile. A row keeps the switches of its own profile and year.
 class StackFit {
  public:
-  /// cells  by row: the cell whose factor applies (posterior.hpp)
-  StackFit(std::vector<BenchRow> rows, std::vector<std::size_t> cells, models::Software profile,
-           unsigned threads);
+  StackFit(std::vector<BenchRow> rows, models::Software profile, Trials trials);
 
   const models::Software& profile() const { return profile_; }
   const BenchRow& operator[](std::size_t row) const { return rows_[row]; }
   std::size_t size() const { return rows_.size(); }
 
   /// ln(measured / predicted) of the rows chosen, with these numbers.
-  std::vector<double> errors(const std::vector<std::size_t>& rows,
-                             const std::vector<double>& coordinates) const;
+  Eigen::VectorXd errors(const std::vector<std::size_t>& rows,
+                         const Eigen::VectorXd& coordinates) const;
   /// The most probable numbers given the prior and the rows seen; without rows the prior itself.
   /// Step times are linearised around the best numbers so far, again and again while that helps
-  /// (Gauss-Newton); a step that does not is halved.
-  FittedStack fit(const std::vector<std::size_t>& seen, const std::vector<double>& prior) const;
+  /// (Gauss-Newton); a step that does not is halved. Rows of one sweep share the weight of one.
+  /// Errors  FitStopped
+  FittedStack fit(const std::vector<std::size_t>& seen, const Eigen::VectorXd& prior) const;
 
   /// Linearises the rows seen around these numbers.
-  LinearRows rows_at(const std::vector<std::size_t>& seen, const std::vector<double>& prior) const;
+  LinearRows rows_at(const std::vector<std::size_t>& seen, const Eigen::VectorXd& there) const;
+
+  /// Can the rows seen determine the number? That of a GPU generation needs rows of large models on
+  /// it, whose steps are GEMMs, and rows of another generation.
+  bool determines(const std::vector<std::size_t>& seen, const ProfileNumber& number) const;
 
  private:
   struct Lowered {
@@ -45,16 +67,16 @@ class StackFit {
   };
 
   const models::Program& program(std::size_t row, const models::Software& software) const;
-  std::vector<std::size_t> cells_of(const std::vector<std::size_t>& seen) const;
-  LinearRows rows_around(const std::vector<std::size_t>& seen, const std::vector<double>& prior,
-                         const std::vector<double>& moves) const;
+  LinearRows unlinearised(const std::vector<std::size_t>& seen, Eigen::VectorXd errors) const;
 
   std::vector<BenchRow> rows_;
-  std::vector<std::size_t> cells_;
   models::Software profile_;
+  Trials trials_;
   mutable std::vector<Lowered> lowered_;  // by row
-  std::vector<double> own_;               // the profile's coordinates
-  unsigned threads_;
+  Eigen::VectorXd own_;                   // the profile's coordinates
 };
+
+/// Every row of a fit.
+std::vector<std::size_t> all_rows(const StackFit& fit);
 
 }  // namespace orrery::scenarios

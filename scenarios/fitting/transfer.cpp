@@ -25,12 +25,6 @@ namespace {
 /// A stack with fewer runs does not contribute to other stacks' priors.
 constexpr std::size_t least_rows_of_a_relative = 3;
 
-/// A run's cell: stack, year and site, or if no site is stated, its source.
-std::string cell_of(const MeasuredRun& run) {
-  return fmt::format("{}, {}, {}", run.software, run.year.value_or(0),
-                     run.site.empty() ? run.source : run.site);
-}
-
 models::Software profile_of(const std::string& name, const BenchRow& row) {
   const std::vector<std::string> shipped = models::software_names();
   if (std::ranges::find(shipped, name) == shipped.end()) {
@@ -59,15 +53,10 @@ class LeavingOut {
   LeavingOut(const orrery::Table& table, unsigned threads)
       : table_{table}, runs_{read_runs(table)}, threads_{threads} {
     SoftwareRows found = software_rows(runs_, {}, {}, Apart::held);
-    std::map<std::string, std::size_t> numbers;
     for (auto& [name, rows] : found.by_profile) {
-      std::vector<std::size_t> cells;
-      for (const BenchRow& each : rows) {
-        cells.push_back(numbers.emplace(cell_of(runs_[each.row]), numbers.size()).first->second);
-      }
       models::Software profile = profile_of(name, rows.front());
-      stacks_.push_back(std::make_unique<StackFit>(std::move(rows), std::move(cells),
-                                                   std::move(profile), threads));
+      stacks_.push_back(
+          std::make_unique<StackFit>(std::move(rows), std::move(profile), Trials{threads, {}}));
     }
   }
 
@@ -86,13 +75,13 @@ class LeavingOut {
   }
 
  private:
-  /// The group of each row; of several columns, their cells joined.
+  /// The group of each row of a fit; of several columns, their cells joined.
   std::vector<std::string> groups_by(const std::string& columns) const {
     std::vector<std::string> groups(runs_.size());
-    for (const std::string& column : columns_of(columns)) {
-      const std::vector<std::string> cells = cells_of(table_, column);
-      for (std::size_t i = 0; i < groups.size(); ++i) {
-        groups[i] += (groups[i].empty() ? "" : ", ") + cells[i];
+    for (const auto& stack : stacks_) {
+      for (const std::size_t i : all_rows(*stack)) {
+        const BenchRow& row = (*stack)[i];
+        groups[row.row] = group_of(table_, row, columns_of(columns));
       }
     }
     return groups;
@@ -198,7 +187,7 @@ class LeavingOut {
     const StackFit& fit = *stacks_[stack];
     const auto [in, seen] = split(stack, group);
     const FittedStack numbers = fit.fit(seen, prior_of(fit.profile(), relatives_of(stack, group)));
-    const std::vector<double> left_out = fit.errors(in, numbers.coordinates);
+    const Eigen::VectorXd left_out = fit.errors(in, numbers.coordinates);
     std::vector<TransferRow> rows;
     for (std::size_t i = 0; i < in.size(); ++i) {
       rows.push_back(row_of(fit, in[i], !seen.empty(), -left_out[i]));
@@ -224,7 +213,7 @@ std::vector<Transfer> transfers_of(const orrery::Table& table,
     const std::vector<std::string> together = columns_of(each);
     if (together.empty()) throw InputError{"--leave-out", "expected a column"};
     for (const std::string& column : together) {
-      if (table.has(column)) continue;
+      if (is_group_column(table, column)) continue;
       throw InputError{"--leave-out", "unknown column '" + column + "' in " + table.name()};
     }
   }

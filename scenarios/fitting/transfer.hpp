@@ -40,10 +40,10 @@ struct Transfer {
 };
 
 /// Leaves out each value of a column in turn, one column after the other; `model,gpu`: each model
-/// on each GPU. A run's profile keeps its switches; its numbers are a mean of its relatives'
-/// (number_prior.hpp), updated by the remaining runs of its stack, of whichever strategy. Relatives
-/// with runs in the group are fitted without those, too.
-/// Errors  a column that the table lacks, a table without a run to score: InputError
+/// on each GPU; `size`: each size class of models. A run's profile keeps its switches; its numbers
+/// are a mean of its relatives' (number_prior.hpp), updated by the remaining runs of its stack, of
+/// whichever strategy. Relatives with runs in the group are fitted without those, too. Errors  a
+/// column that the table lacks, a table without a run to score: InputError
 std::vector<Transfer> transfers_of(const orrery::Table& table,
                                    const std::vector<std::string>& columns, unsigned threads);
 

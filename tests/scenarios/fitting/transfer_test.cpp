@@ -20,10 +20,19 @@ models::Software profile_named(const std::string& name) {
 
 std::size_t number_at(const std::string& pointer) {
   std::size_t found = 0;
-  for (std::size_t i = 0; i < inherited_numbers().size(); ++i) {
-    if (inherited_numbers()[i].pointer == pointer) found = i;
+  for (std::size_t i = 0; i < profile_numbers().size(); ++i) {
+    if (profile_numbers()[i].pointer == pointer) found = i;
   }
   return found;
+}
+
+/// Independent rows of one cell.
+LinearRows rows_with(const std::vector<double>& errors, const Eigen::MatrixXd& slopes) {
+  const auto count = static_cast<Eigen::Index>(errors.size());
+  return {.errors = Eigen::Map<const Eigen::VectorXd>(errors.data(), count),
+          .slopes = slopes,
+          .cells = Eigen::MatrixXd::Ones(count, 1),
+          .weights = Eigen::VectorXd::Ones(count)};
 }
 
 TEST_CASE("One step is shared out between a number, its site and chance by their variances") {
@@ -31,28 +40,39 @@ TEST_CASE("One step is shared out between a number, its site and chance by their
   // 0.04^2 + 0.10^2 + 0.06^2 = 0.0152 the number has 0.0016, the site 0.01:
   //   0.05 x 0.0016 / 0.0152 = 0.00526,  0.05 x 0.01 / 0.0152 = 0.0329
   // and 0.04^2 - 0.0016^2 / 0.0152 = 0.00143 is left of the number's variance.
-  const LinearRows one{.errors = {0.05}, .slopes = {{1.0}}, .cells = {0}};
-  const Posterior found = posterior_of(one, {0.04});
-  CHECK(found.moves.at(0) == Approx(0.05 * 0.0016 / 0.0152));
-  CHECK(found.factors.at(0) == Approx(0.05 * 0.01 / 0.0152));
-  CHECK(found.spreads.at(0) == Approx(std::sqrt(0.0016 - 0.0016 * 0.0016 / 0.0152)));
+  const LinearRows one = rows_with({0.05}, Eigen::MatrixXd::Ones(1, 1));
+  const Posterior found = posterior_of(one, Eigen::VectorXd::Constant(1, 0.04));
+  CHECK(found.moves[0] == Approx(0.05 * 0.0016 / 0.0152));
+  CHECK(found.factors[0] == Approx(0.05 * 0.01 / 0.0152));
+  CHECK(found.spread(0) == Approx(std::sqrt(0.0016 - 0.0016 * 0.0016 / 0.0152)));
 }
 
 TEST_CASE("A number that no row depends on stays where it was, as uncertain as before") {
-  const LinearRows rows{.errors = {0.05, 0.06}, .slopes = {{1, 0}, {1, 0}}, .cells = {0, 1}};
-  const Posterior found = posterior_of(rows, {0.04, 0.3});
-  CHECK(found.moves.at(1) == 0);
-  CHECK(found.spreads.at(1) == Approx(0.3));
+  LinearRows rows = rows_with({0.05, 0.06}, Eigen::MatrixXd{{1, 0}, {1, 0}});
+  rows.cells = Eigen::MatrixXd::Identity(2, 2);
+  const Posterior found = posterior_of(rows, Eigen::VectorXd{{0.04, 0.3}});
+  CHECK(found.moves[1] == 0);
+  CHECK(found.spread(1) == Approx(0.3));
+}
+
+TEST_CASE("Two rows of half the weight count as one") {
+  const Eigen::VectorXd spreads = Eigen::VectorXd::Constant(1, 0.04);
+  const Posterior one = posterior_of(rows_with({0.05}, Eigen::MatrixXd::Ones(1, 1)), spreads);
+  LinearRows twice = rows_with({0.05, 0.05}, Eigen::MatrixXd::Ones(2, 1));
+  twice.weights *= 0.5;
+  const Posterior same = posterior_of(twice, spreads);
+  CHECK(same.moves[0] == Approx(one.moves[0]));
+  CHECK(same.spread(0) == Approx(one.spread(0)));
+  CHECK(misfit(same, twice, spreads) ==
+        Approx(misfit(one, rows_with({0.05}, Eigen::MatrixXd::Ones(1, 1)), spreads)));
 }
 
 TEST_CASE("A row that is far off pulls by its distance, not by its square") {
   // Ten rows agree and one is a hundred times longer: ln 100 = 4.6.
-  LinearRows rows;
-  for (int i = 0; i < 10; ++i) rows.errors.push_back(0);
-  rows.errors.push_back(std::log(100.0));
-  rows.slopes.assign(11, {1.0});
-  rows.cells.assign(11, 0);
-  CHECK(std::abs(posterior_of(rows, {0.04}).moves.at(0)) < 0.01);
+  std::vector<double> errors(10, 0.0);
+  errors.push_back(std::log(100.0));
+  const LinearRows rows = rows_with(errors, Eigen::MatrixXd::Ones(11, 1));
+  CHECK(std::abs(posterior_of(rows, Eigen::VectorXd::Constant(1, 0.04)).moves[0]) < 0.01);
 }
 
 TEST_CASE("A stack's number before any run lies between the usual one and its relatives'") {
@@ -83,8 +103,8 @@ TEST_CASE("Profiles of one line are a family, those that share code a lineage") 
 TEST_CASE("A number that an era changes keeps what the era changed") {
   models::Software base = profile_named("megatron-core"), then = base;
   then.overlap.tensor_exposed = 3 * base.overlap.tensor_exposed;
-  const std::vector<double> from = coordinates_of(base);
-  std::vector<double> to = from;
+  const Eigen::VectorXd from = coordinates_of(base);
+  Eigen::VectorXd to = from;
   to[number_at("/overlap/tensor_exposed")] += std::log(1.5);
   CHECK(with_moved(then, from, to).overlap.tensor_exposed ==
         Approx(4.5 * base.overlap.tensor_exposed));
@@ -181,6 +201,8 @@ TEST_CASE("validate --leave-out answers for a column, and names one that is not 
   const Ran unknown = orrery("validate " + file + " --leave-out colour");
   CHECK(unknown.exit_code == 2);
   CHECK(unknown.error == "--leave-out: unknown column 'colour' in " + file + "\n");
+  const Json sizes = Json::parse(orrery("validate " + file + " --leave-out size --json").out);
+  CHECK(sizes["runs"][0]["group"] == "to 3B");
   CHECK(orrery("validate " + file + " --leave-out ''").error == "--leave-out: expected a column\n");
 }
 
