@@ -11,7 +11,8 @@ namespace {
 
 Generation read_generation(const Node& node) {
   node.only({"name", "curves_from", "scale_up", "host_cores", "block_scales", "fp8_along_k",
-             "compute_capability", "multiprocessors", "power", "power_rules", "sources"});
+             "compute_capability", "multiprocessors", "unaligned_attention", "power",
+             "power_rules", "sources"});
   Generation read;
   read.name = node["name"].as<std::string>();
   for (const Node& each : node["curves_from"].elements()) {
@@ -24,6 +25,7 @@ Generation read_generation(const Node& node) {
   read.fp8_along_k = node.value_or("fp8_along_k", false);
   read.compute_capability = node.value_or("compute_capability", 0);
   read.multiprocessors = node.value_or("multiprocessors", 0);
+  read.unaligned_attention = node.value_or("unaligned_attention", 1.0);
   return read;
 }
 

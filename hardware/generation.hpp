@@ -21,6 +21,9 @@ struct Generation {
   bool fp8_along_k = false;            // its fp8 GEMMs need both operands K-contiguous
   int compute_capability = 0;          // of its first GPU, times ten: 9.0 is 90; 0: not CUDA
   int multiprocessors = 0;             // of its largest common GPU; 0: not stated
+  /// GEMMs of attention in 16 bits over what their curve says, where the head size is no multiple
+  /// of 16 bytes, which tensor cores need of every leading dimension.
+  double unaligned_attention = 1;
 };
 
 /// Errors  `unknown generation 'x'; known: ...` (InputError)

@@ -31,7 +31,8 @@ class GradientReducer {
   bool overlaps() const {
     const std::int64_t node = inputs_.node_gpus;
     const bool nics_are_free = node == 0 || program_.mesh.degree(MeshAxis::tensor) <= node;
-    return nics_are_free && overlaps_data(inputs_);
+    const bool overlapped = nics_are_free || inputs_.software.overlap.gradients_across_tensor;
+    return overlapped && overlaps_data(inputs_);
   }
 
   /// Opcodes whose last instruction completes gradients of a chunk: backward, and weight gradients

@@ -64,12 +64,9 @@ Program split_backward(Program program, SplitKinds which = SplitKinds::all);
 /// send right after the slot that makes what is sent.
 Program insert_transfers(Program program);
 /// 4. Gradient buckets, reduced over the data axis. They overlap with the last backward of each
-/// chunk if plan and stack overlap them, except where tensor groups span several nodes and keep the
-/// same NICs busy; otherwise they come after it. Decompression of the buckets comes after all
-/// reductions.
-/// Source  nanotron with 16 tensor ranks on nodes of 8: steps with all gradients reduced next to
-///         backward are as long as those that reduce them afterwards (runs up-1345 and up-1346,
-///         up-1449 and up-1448 of scenarios/validation/runs.csv)
+/// chunk if plan and stack overlap them, on some stacks not where tensor groups span several nodes
+/// and keep the same NICs busy; otherwise they come after it. Decompression of the buckets comes
+/// after all reductions.
 Program insert_gradient_reduction(Program program, const BlockInputs& inputs);
 /// 4b. ZeRO-2 and 3, instead of 4: reduces buckets after every backward, and gathers parameters
 /// before they are used.

@@ -31,15 +31,11 @@ bool is_unfused_softmax(const Operation& op, const Software& software) {
 constexpr int softmax_pieces = 5;
 constexpr double softmax_pieces_traffic = 36.0 / 4.0;
 
-/// Tensor cores need every leading dimension in multiples of 16 bytes; a head size that is not
-/// makes the GEMMs of attention about ten times slower.
-/// Source  bigscience-workshop/bigscience, chronicles of tr11-176B: head size 108
-constexpr double unaligned_head_derate = 11;
-
-double alignment_derate(const Operation& op) {
+double alignment_derate(const Operation& op, const hardware::Generation& generation) {
   const bool aligned = op.gemm.n % 8 == 0 && op.gemm.k % 8 == 0;
   const bool narrow = hardware::bits(op.dtype) == 16;
-  return op.kind == OpKind::batched_gemm && narrow && !aligned ? unaligned_head_derate : 1.0;
+  const bool unaligned = op.kind == OpKind::batched_gemm && narrow && !aligned;
+  return unaligned ? generation.unaligned_attention : 1.0;
 }
 
 /// Time that a GEMM takes longer because it accumulates into its output: each element is read and
@@ -168,7 +164,7 @@ Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& 
     case OpKind::batched_gemm:
       return scaled(without_hidden_start(gpu.gemm_time(op.dtype, op.flops, op.bytes),
                                          gpu.gemm.at(op.dtype).overhead),
-                    gemm_derate(op, software, generation) * alignment_derate(op) /
+                    gemm_derate(op, software, generation) * alignment_derate(op, gpu.generation) /
                         gpu.sustained_share) +
              accumulation_time(op, gpu, software) +
              quantised_gemm_overhead(op, software, generation);

@@ -110,8 +110,8 @@ KernelChoices read_kernels(const Node& node) {
 
 Overlap read_overlap(const Node& node) {
   node.only({"tensor_backward", "tensor_exposed", "gradients", "sharded_gradients",
-             "data_efficiency", "dispatch_efficiency", "data_exposed", "contention", "bucket",
-             "broadcast_per_rank", "broadcast_group"});
+             "gradients_across_tensor", "data_efficiency", "dispatch_efficiency", "data_exposed",
+             "contention", "bucket", "broadcast_per_rank", "broadcast_group"});
   const bool gradients = node.value_or("gradients", true);
   const Overlap usual;
   return {.tensor_backward = node.value_or("tensor_backward", false),
@@ -119,6 +119,7 @@ Overlap read_overlap(const Node& node) {
           .data_exposed = number(node, "data_exposed", 1, 0, 1),
           .gradients = gradients,
           .sharded_gradients = node.value_or("sharded_gradients", gradients),
+          .gradients_across_tensor = node.value_or("gradients_across_tensor", true),
           .contention = number(node, "contention", 0, 0, 1),
           .data_efficiency = number(node, "data_efficiency", 1, 0.01, 1.5),
           .dispatch_efficiency =

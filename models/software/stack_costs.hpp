@@ -98,6 +98,8 @@ struct Overlap {
   double tensor_exposed = 1.0, data_exposed = 1.0;
   bool gradients = true;          // data-parallel buckets concurrently with backward
   bool sharded_gradients = true;  // the same under ZeRO; as `gradients` where not stated
+  /// The same where tensor groups span several nodes and keep the same NICs busy.
+  bool gradients_across_tensor = true;
   /// Slowdown of kernels and ZeRO-3 gathers that run concurrently, over the shorter of the two:
   /// collectives take multiprocessors and memory bandwidth.
   double contention = 0.0;
