@@ -11,8 +11,8 @@ namespace {
 
 Generation read_generation(const Node& node) {
   node.only({"name", "curves_from", "scale_up", "host_cores", "block_scales", "fp8_along_k",
-             "compute_capability", "multiprocessors", "unaligned_attention", "power",
-             "power_rules", "sources"});
+             "compute_capability", "multiprocessors", "unaligned_attention", "power", "power_rules",
+             "sources"});
   Generation read;
   read.name = node["name"].as<std::string>();
   for (const Node& each : node["curves_from"].elements()) {

@@ -175,8 +175,12 @@ Json to_json(const models::Question& question, const models::Prediction& predict
   json["peak_memory_bytes"] = fullest.total.count();
   json["memory"] = memory_json(fullest);
   const bool fits = prediction.fit != models::Fit::no;
+  const models::PeakRange peaks = models::peak_range(fullest.total, prediction.memory_evidence);
   json["peak_memory_range_bytes"] = {{"least", fullest.need.least.count()},
-                                     {"most", fullest.need.most.count()}};
+                                     {"most", fullest.need.most.count()},
+                                     {"p10", peaks.p10.count()},
+                                     {"p90", peaks.p90.count()}};
+  json["memory_evidence"] = to_json(prediction.memory_evidence);
   json["reported_memory_bytes"] = fullest.reported.count();
   json["fits"] = fits;
   json["fit"] = models::name(prediction.fit);
@@ -200,10 +204,10 @@ Json to_json(const models::Question& question, const models::Prediction& predict
   json["uncertainty"] = {{"p10", seconds(prediction.uncertainty.p10)},
                          {"p50", seconds(prediction.uncertainty.p50)},
                          {"p90", seconds(prediction.uncertainty.p90)}};
-  json["distance"] = models::name(models::distance_of(question.software, question.cluster));
+  json["evidence"] = to_json(prediction.evidence);
   json["open_questions"] = questions_json(question, prediction.step);
   const bool sharded = models::shards_gradients(question.plan);
-  json["sharded_error"] = sharded ? sharded_json(question.software) : Json(nullptr);
+  json["sharded_error"] = sharded ? sharded_json() : Json(nullptr);
   json["limits"] = limits_json(question.cluster.gpu());
   json["assumptions"] = prediction.assumptions;
   json["ranks"] = prediction.ranks;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <vector>
 
 #include "models/prediction/published_errors.hpp"
 
@@ -34,18 +33,19 @@ Fit fit_of(const MemoryNeed& needed, Bytes available, double headroom) {
   return used <= allowed ? Fit::yes : Fit::tight;
 }
 
-double fit_probability(Bytes needed, Bytes available) {
+PeakRange peak_range(Bytes predicted, const Evidence& evidence) {
+  const auto bytes = static_cast<double>(predicted.count());
+  return {.p10 = nearest_count<Bytes>(bytes * std::exp(-evidence.low)),
+          .p90 = nearest_count<Bytes>(bytes * std::exp(evidence.high))};
+}
+
+double fit_probability(Bytes needed, Bytes available, const Evidence& evidence) {
   if (needed.count() <= 0) return 1;
   if (available.count() <= 0) return 0;
+  constexpr double decile = 1.2816, least_spread = 1e-6;
   const double room = std::log(ratio(available, needed));
-  const std::vector<double>& curve = published_errors().memory_percentiles;
-  const auto above = std::ranges::upper_bound(curve, room);
-  if (above == curve.begin()) return 0;
-  if (above == curve.end()) return 1;
-  const double low = *(above - 1);
-  const double step = (room - low) / (*above - low);
-  const auto below = static_cast<double>(above - curve.begin() - 1);
-  return (below + step) / static_cast<double>(curve.size() - 1);
+  const double spread = std::max(least_spread, room < 0 ? evidence.low : evidence.high) / decile;
+  return std::erfc(-room / spread / std::sqrt(2.0)) / 2;
 }
 
 }  // namespace orrery::models

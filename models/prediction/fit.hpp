@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "models/prediction/evidence.hpp"
 #include "sim/quantity.hpp"
 
 namespace orrery::models {
@@ -39,8 +40,14 @@ MemoryNeed memory_need(Bytes held, Bytes dynamic);
 ///   yes       predicted <= available (1 - headroom)
 Fit fit_of(const MemoryNeed& needed, Bytes available, double headroom);
 
-/// Share of published runs whose measured peak was at most available / needed times the predicted
-/// one; 1 and 0 beyond the largest errors.
-double fit_probability(Bytes needed, Bytes available);
+/// Peaks that a measured one lies below in 10 and 90 % of cases.
+struct PeakRange {
+  Bytes p10{}, p90{};
+};
+PeakRange peak_range(Bytes predicted, const Evidence& evidence);
+
+/// Chance that a peak is at most `available`: its logarithm is normal around the predicted one,
+/// with the evidence's deciles below and above.
+double fit_probability(Bytes needed, Bytes available, const Evidence& evidence);
 
 }  // namespace orrery::models

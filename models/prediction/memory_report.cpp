@@ -75,7 +75,9 @@ void add_memory(const Question& question, Prediction& prediction) {
   }
   prediction.fit = fit_of(need, available, question.headroom);
   if (prediction.fit == Fit::no && question.plan_is_assumed) prediction.fit = Fit::doubtful;
-  prediction.fit_probability = fit_probability(need.predicted, available);
+  prediction.memory_evidence = memory_evidence_for(question);
+  prediction.fit_probability =
+      fit_probability(need.predicted, available, prediction.memory_evidence);
 }
 
 }  // namespace orrery::models

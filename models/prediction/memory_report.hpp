@@ -6,7 +6,7 @@
 
 namespace orrery::models {
 
-/// Fills `memory`, `fullest` and `out_of_memory`.
+/// Fills `memory`, `fullest`, `out_of_memory`, `fit` and the evidence for it.
 void add_memory(const Question& question, Prediction& prediction);
 
 }  // namespace orrery::models

@@ -174,9 +174,9 @@ void add_times(const Question& question, Prediction& result) {
 void add_uncertainty(const Question& question, Prediction& result) {
   const double of_curves =
       std::hypot(spread_beyond_range(question, result), spread_of_fallbacks(question, result));
+  result.evidence = evidence_for(question);
   result.uncertainty =
-      uncertainty_of(result.step, residuals_of(question.software, question.plan, question.cluster),
-                     result.priced.fallback_curves, of_curves);
+      uncertainty_of(result.step, result.evidence, result.priced.fallback_curves, of_curves);
 }
 
 void add_rates(const Question& question, Prediction& result) {

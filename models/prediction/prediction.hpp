@@ -85,6 +85,7 @@ struct Prediction : StepFigures {
   PricedProgram priced;  // of *program
   StepTimes times;
   NetworkAnswer network;
+  Evidence evidence;            // the published runs nearest to it
   Uncertainty uncertainty;      // of the step
   std::uint32_t slowest = 0;    // rank class
   double model_flops = 0;       // of the whole step: 3 x forward, causal attention at half; of
@@ -96,6 +97,7 @@ struct Prediction : StepFigures {
   std::vector<WaterfallPart> waterfall;
   std::vector<StageMemory> memory;  // by stage
   std::size_t fullest = 0;          // stage of the highest total
+  Evidence memory_evidence;         // published peaks nearest to it
   std::vector<std::string> assumptions;
   std::int64_t ranks = 0, ranks_simulated = 0;
   /// Wall time; everything else is repeatable.

@@ -13,17 +13,12 @@ namespace {
 
 constexpr std::string_view record_file = "models/prediction/published_errors.json";
 constexpr std::int64_t most_rows = 1'000'000;
-constexpr std::size_t percentiles = 101;
-/// Fewer runs than this say little about a stack.
-constexpr std::int64_t least_rows_of_a_stack = 10;
 
 StepErrors read_steps(const Node& node) {
   return {.rows = node["rows"].integer(1, most_rows),
           .median_pct = node["median_abs_error_pct"].as<double>(),
           .p90_pct = node["p90_abs_error_pct"].as<double>(),
-          .bias_pct = node["bias_pct"].as<double>(),
-          .log_p10 = node["log_p10"].as<double>(),
-          .log_p90 = node["log_p90"].as<double>()};
+          .bias_pct = node["bias_pct"].as<double>()};
 }
 
 Ordering read_ordering(const Node& node) {
@@ -34,6 +29,39 @@ Ordering read_ordering(const Node& node) {
           .gap_of_others = node["gap_of_others_pct"].as<double>()};
 }
 
+RunGroup read_group(const Node& node) {
+  RunGroup group;
+  for (const Node& each : node["kinds"].elements()) {
+    group.run.kinds.push_back(each.word(run_kind_words));
+  }
+  if (group.run.kinds.empty()) node["kinds"].fail_expected("at least one kind");
+  group.run.stack = node["stack"].as<std::string>();
+  group.run.gpu = node["gpu"].as<std::string>();
+  group.run.year = static_cast<int>(node["year"].integer(0, 2100));
+  group.rows = node["rows"].integer(1, most_rows);
+  group.groups = node["groups"].integer(1, most_rows);
+  return group;
+}
+
+RangeRecord read_ranges(const Node& node) {
+  RangeRecord ranges;
+  for (const auto& [kind, word] : run_kind_words) {
+    const Node spread = node["kinds"][std::string{word}];
+    ranges.kinds[kind] = {.rows = spread["rows"].integer(0, most_rows),
+                          .groups = spread["groups"].integer(0, most_rows),
+                          .between = spread["between"].as<double>(),
+                          .within = spread["within"].as<double>(),
+                          .groups_behind = spread["groups_behind"].integer(1, most_rows)};
+  }
+  for (const auto& [step, word] : range_step_words) {
+    ranges.steps.at(static_cast<std::size_t>(step)) = node["steps"][std::string{word}].as<double>();
+  }
+  ranges.unseen_low = node["unseen_low"].as<double>();
+  ranges.unseen_high = node["unseen_high"].as<double>();
+  for (const Node& each : node["groups"].elements()) ranges.groups.push_back(read_group(each));
+  return ranges;
+}
+
 PublishedErrors read_record(const Node& node) {
   PublishedErrors record;
   record.source = node["source"].as<std::string>();
@@ -41,9 +69,7 @@ PublishedErrors read_record(const Node& node) {
   record.fitted = read_ordering(node["fitted"]);
   record.unfitted = read_ordering(node["unfitted"]);
   record.sharded = read_steps(node["sharded"]);
-  for (const auto& [profile, errors] : node["sharded_by_profile"].members()) {
-    record.sharded_by_profile[profile] = read_steps(errors);
-  }
+  record.ranges = read_ranges(node["ranges"]);
   for (const auto& [peak, highest] : node["highest_mfu"].members()) {
     record.highest_mfu[peak] = {.mfu = highest["mfu"].as<double>(),
                                 .rows = highest["rows"].integer(1, most_rows),
@@ -52,13 +78,7 @@ PublishedErrors read_record(const Node& node) {
   const Node memory = node["memory"];
   record.memory_rows = memory["rows"].integer(1, most_rows);
   record.memory_median_pct = memory["median_abs_error_pct"].as<double>();
-  for (const Node& each : memory["log_percentiles"].elements()) {
-    record.memory_percentiles.push_back(each.as<double>());
-  }
-  const std::vector<double>& curve = record.memory_percentiles;
-  if (curve.size() != percentiles || !std::ranges::is_sorted(curve)) {
-    memory["log_percentiles"].fail_expected("101 rising numbers");
-  }
+  record.memory_ranges = read_ranges(memory["ranges"]);
   return record;
 }
 
@@ -83,14 +103,6 @@ std::string size_and_peak(std::int64_t parameters, const std::string& gpu,
                      : parameters >= ten_billion    ? "10 to 100 billion parameters"
                                                     : "fewer than 10 billion parameters";
   return fmt::format("models of {} on {} in {} bits", size, gpu, hardware::bits(products));
-}
-
-ShardedErrors sharded_errors_of(const Software& software) {
-  const PublishedErrors& record = published_errors();
-  const auto own = record.sharded_by_profile.find(software.name);
-  const bool enough =
-      own != record.sharded_by_profile.end() && own->second.rows >= least_rows_of_a_stack;
-  return enough ? ShardedErrors{own->second, true} : ShardedErrors{record.sharded, false};
 }
 
 }  // namespace orrery::models

@@ -9,17 +9,15 @@
 #include <vector>
 
 #include "hardware/dtype.hpp"
-#include "models/software/software.hpp"
+#include "models/prediction/evidence.hpp"
 
 namespace orrery::models {
 
-/// Errors of a set of step times, in percent, 100 (predicted / measured - 1); and quantiles of
-/// ln(measured / predicted), each divided by the widening of its run's fallback curves.
+/// Errors of a set of step times, in percent, 100 (predicted / measured - 1).
 struct StepErrors {
   std::int64_t rows = 0;
   double median_pct = 0, p90_pct = 0;  // of |error|
   double bias_pct = 0;                 // median of the signed error
-  double log_p10 = 0, log_p90 = 0;
 };
 
 /// How well predictions order the published plans of one model.
@@ -44,11 +42,11 @@ struct PublishedErrors {
   StepErrors dense;           // plans of ZeRO-0 and ZeRO-1, by which stacks are fitted
   Ordering fitted, unfitted;  // with the stacks' own profiles; with the generic one for all
   StepErrors sharded;         // ZeRO-2, ZeRO-3 and FSDP: no stack is fitted to them
-  std::map<std::string, StepErrors> sharded_by_profile;  // of runs whose stack has a profile
-  std::map<std::string, HighestMfu> highest_mfu;         // by size_and_peak
+  RangeRecord ranges;
+  std::map<std::string, HighestMfu> highest_mfu;  // by size_and_peak
   std::int64_t memory_rows = 0;
-  double memory_median_pct = 0;            // of |error| of peak memory
-  std::vector<double> memory_percentiles;  // 0 to 100, of ln(measured / predicted)
+  double memory_median_pct = 0;  // of |error| of peak memory
+  RangeRecord memory_ranges;
 };
 
 /// The record that is built in.
@@ -59,13 +57,5 @@ const PublishedErrors& published_errors();
 /// fewer.
 std::string size_and_peak(std::int64_t parameters, const std::string& gpu,
                           hardware::DType products);
-
-/// Errors of runs that shard gradients or parameters: those on this stack if there are ten, else on
-/// all.
-struct ShardedErrors {
-  StepErrors errors;
-  bool of_this_stack = false;
-};
-ShardedErrors sharded_errors_of(const Software& software);
 
 }  // namespace orrery::models

@@ -9,6 +9,8 @@
 #include <set>
 #include <utility>
 
+#include "models/prediction/published_errors.hpp"
+#include "models/prediction/uncertainty.hpp"
 #include "scenarios/fitting/leave_out_groups.hpp"
 #include "scenarios/fitting/number_prior.hpp"
 #include "scenarios/fitting/software_rows.hpp"
@@ -153,7 +155,9 @@ class LeavingOut {
   TransferRow row_of(const StackFit& fit, std::size_t index, bool seen, double left_out) {
     const BenchRow& row = fit[index];
     const Baseline& known = baselines_of(fit)[index];
-    const models::Residuals spread = models::at_distance(of_stack(fit.profile()), distance(seen));
+    models::RunTraits asked = models::traits_of(row.question);
+    if (!seen) asked.stack.clear();
+    const models::Evidence range = models::evidence_of(models::published_errors().ranges, asked);
     return {
         .row = row.row,
         .group = groups_[row.row],
@@ -164,23 +168,7 @@ class LeavingOut {
         .shipped = known.shipped,
         .left_out = left_out,
         .generic = known.generic,
-        .inside = -left_out >= known.wider * spread.p10 && -left_out <= known.wider * spread.p90};
-  }
-
-  /// A year that is left out is another era; any other group counts as another site.
-  models::Distance distance(bool seen) const {
-    if (!seen) return models::Distance::unseen_stack;
-    const bool by_year = column_ == "software_year";
-    return by_year ? models::Distance::another_era : models::Distance::another_site;
-  }
-
-  /// The profile's residuals; if it states none, those of a single run.
-  static models::Residuals of_stack(const models::Software& profile) {
-    const double run = 1.28 * spread_of_rows;
-    models::Residuals usual;
-    usual.p10 = -run;
-    usual.p90 = run;
-    return profile.residuals.value_or(usual);
+        .inside = -left_out >= -known.wider * range.low && -left_out <= known.wider * range.high};
   }
 
   std::vector<TransferRow> of_group(std::size_t stack, const std::string& group) {
@@ -225,6 +213,18 @@ std::vector<Transfer> transfers_of(const orrery::Table& table,
     transfers.push_back(transfer_of(column, std::move(rows)));
   }
   return transfers;
+}
+
+std::map<std::size_t, double> unseen_errors(const Transfer& transfer) {
+  std::map<std::size_t, double> errors;
+  for (const auto* rows : {&transfer.rows, &transfer.held}) {
+    for (const TransferRow& each : *rows) errors[each.row] = -each.left_out;
+  }
+  return errors;
+}
+
+std::map<std::size_t, double> unseen_errors(const orrery::Table& table, unsigned threads) {
+  return unseen_errors(transfers_of(table, {"source"}, threads).front());
 }
 
 }  // namespace orrery::scenarios

@@ -2,6 +2,7 @@
 // Errors of predictions on data that no fit has used: every source, stack, site, year or GPU of a
 // file, or every model on a GPU, left out whole in turn.
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,11 @@ struct Transfer {
 /// column that the table lacks, a table without a run to score: InputError
 std::vector<Transfer> transfers_of(const orrery::Table& table,
                                    const std::vector<std::string>& columns, unsigned threads);
+
+/// ln(measured / predicted) by row, of what was left out.
+std::map<std::size_t, double> unseen_errors(const Transfer& transfer);
+/// The same, with each source of the table left out.
+std::map<std::size_t, double> unseen_errors(const orrery::Table& table, unsigned threads);
 
 Json to_json(const std::vector<MeasuredRun>& runs, const Transfer& transfer);
 std::string table_of(const std::vector<MeasuredRun>& runs, const Transfer& transfer);

@@ -10,6 +10,7 @@
 #include "scenarios/fitting/leave_out_groups.hpp"
 #include "scenarios/fitting/transfer.hpp"
 #include "scenarios/validation/page.hpp"
+#include "scenarios/validation/ranges.hpp"
 #include "scenarios/validation/validation.hpp"
 #include "sim/output/durable_file.hpp"
 
@@ -33,7 +34,9 @@ std::vector<Grouping> groupings_of(const orrery::Table& table,
 constexpr std::array<const char*, 6> left_out_columns{"source",        "software", "site",
                                                       "software_year", "gpu",      "model,gpu"};
 
-std::string left_out_section(const orrery::Table& table, unsigned threads) {
+std::string left_out_section(const orrery::Table& table, unsigned threads,
+                             const std::vector<MeasuredRun>& runs,
+                             const std::vector<RunResult>& results) {
   std::vector<std::string> columns;
   for (const char* each : left_out_columns) {
     const std::vector<std::string> together = columns_of(each);
@@ -41,7 +44,9 @@ std::string left_out_section(const orrery::Table& table, unsigned threads) {
         std::ranges::all_of(together, [&](const std::string& column) { return table.has(column); });
     if (all) columns.push_back(each);
   }
-  return page_section_of(transfers_of(table, columns, threads));
+  const std::vector<Transfer> transfers = transfers_of(table, columns, threads);
+  return page_section_of(transfers) +
+         coverage_section(measured_groups(runs, results, unseen_errors(transfers.front())));
 }
 
 void write_page(const orrery::Table& table, const ValidationRequest& request,
@@ -51,20 +56,25 @@ void write_page(const orrery::Table& table, const ValidationRequest& request,
   const std::filesystem::path folder{*request.page};
   write_durably((folder / "accuracy.md").string(),
                 page_of(runs, results, scores, request.file, "accuracy.svg",
-                        left_out_section(table, request.threads)));
+                        left_out_section(table, request.threads, runs, results)));
   write_durably((folder / "accuracy.svg").string(), picture_of(runs, results));
 }
 
 /// Writes the record of prediction errors that later builds state with their predictions.
-void write_record(const ValidationRequest& request, const std::vector<MeasuredRun>& runs,
-                  const std::vector<RunResult>& results, const Scores& scores) {
+void write_record(const orrery::Table& table, const ValidationRequest& request,
+                  const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
+                  const Scores& scores) {
   ValidationOptions options;
   options.threads = request.threads;
   options.profiles.push_back(generic_for_all(runs));
   const Scores unfitted = scores_of(runs, validate(runs, options), {});
+  const UnseenErrors unseen = unseen_errors(table, request.threads);
   const std::string source =
       fmt::format("orrery validate {} --record {}", request.file, *request.record);
-  write_durably(*request.record, record_of(results, scores, unfitted, source).dump(2) + "\n");
+  const Json record = record_of(
+      {.runs = runs, .results = results, .scores = scores, .unfitted = unfitted, .unseen = unseen},
+      source);
+  write_durably(*request.record, record.dump(2) + "\n");
 }
 
 std::size_t worst_listed(const ValidationRequest& request) {
@@ -142,7 +152,7 @@ ValidationReport validate(const ValidationRequest& request, const Progress& prog
   if (stopped) return {.json = nullptr, .text = {}, .stopped = true};
   const Scores scores = scores_of(runs, results, groupings);
   if (request.page) write_page(table, request, runs, results, scores);
-  if (request.record) write_record(request, runs, results, scores);
+  if (request.record) write_record(table, request, runs, results, scores);
   Json json = to_json(runs, results, scores);
   json["unread_columns"] = unread_columns(table);
   return {.json = std::move(json),

@@ -178,6 +178,10 @@ std::string memory_lines(const ReportInputs& in) {
   text += line("", "",
                fmt::format("needs between {} and {}", format(fullest.need.least),
                            format(fullest.need.most)));
+  const models::Evidence& peaks = in.prediction.memory_evidence;
+  const models::PeakRange range = models::peak_range(fullest.total, peaks);
+  text += faint_lines(in, fmt::format("{} to {} in 8 of 10 cases, from {}", format(range.p10),
+                                      format(range.p90), words_of(peaks)));
   std::string kinds;
   const auto add = [&](std::string_view name, Bytes bytes) {
     if (bytes.count() == 0) return;
@@ -238,18 +242,12 @@ std::string summary(const ReportInputs& in) {
   text += line("Step time", step_part(p.step, p.step),
                fmt::format("slowest stage {}, {} of {} ranks simulated",
                            p.program->classes[p.slowest].stage, p.ranks_simulated, p.ranks));
-  const models::Residuals residuals =
-      models::residuals_of(in.question.software, in.question.plan, in.question.cluster);
   text += faint_lines(
-      in, fmt::format("{} to {} in 8 of 10 cases, from {} runs of {}",
-                      step_part(p.uncertainty.p10, p.step), step_part(p.uncertainty.p90, p.step),
-                      residuals.rows, residuals.of));
+      in, fmt::format("{} to {} in 8 of 10 cases, from {}", step_part(p.uncertainty.p10, p.step),
+                      step_part(p.uncertainty.p90, p.step), words_of(p.evidence)));
   const std::string& unmeasured = in.question.cluster.gpu().unmeasured;
   if (!unmeasured.empty()) text += faint_lines(in, unmeasured);
   text += question_lines(in);
-  if (const auto note = sharded_note(in.question.plan, in.question.software)) {
-    text += faint_lines(in, *note);
-  }
   text += published_line(in);
   text += line("Throughput", grouped(p.tokens_per_second) + " tokens/s",
                fmt::format("{} tokens/s per GPU", grouped(p.tokens_per_second / gpus)));

@@ -133,13 +133,14 @@ std::string words_of_ties(const models::Software& software) {
         "order",
         record.fitted.pairs_in_order);
   }
-  const models::Residuals spread = models::residuals_of(software, {});
+  const models::Evidence spread = models::evidence_of(
+      record.ranges, {.kinds = {models::RunKind::dense}, .stack = software.name});
   return fmt::format(
       "with a profile that is not fitted to its stack, the published plan predicted fastest took "
       "that much longer than the fastest one, and {:.0f} % of pairs were in the predicted order. "
       "The errors of single steps are larger, {:+.0f} to {:+.0f} % in 8 of 10 cases; an error "
       "common to all plans does not change their order",
-      record.unfitted.pairs_in_order, 100 * std::expm1(spread.p10), 100 * std::expm1(spread.p90));
+      record.unfitted.pairs_in_order, 100 * std::expm1(-spread.low), 100 * std::expm1(spread.high));
 }
 
 std::vector<RankedPlan> compare_best(const PlanQuery& query, const PlanAnswer& answer,

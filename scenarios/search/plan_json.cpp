@@ -169,7 +169,7 @@ Json to_json(const PlanReport& report) {
   json["alike"] = expected.rivals;
   const auto published = highest_published(report.query);
   json["highest_published_mfu"] = published ? Json(published->mfu) : Json(nullptr);
-  json["sharded_error"] = sharded_json(report.query.software);
+  json["sharded_error"] = sharded_json();
   json["counts"] = {{"considered", answer.considered},
                     {"fit", answer.fits()},
                     {"tight", answer.tight()},

@@ -248,7 +248,7 @@ std::string tight(const PlanReport& report, const ReportOptions& options) {
 /// The error on published runs, if a plan shown is of a kind that no stack is fitted to.
 std::string sharded(const PlanReport& report, const ReportOptions& options) {
   for (const RankedPlan& each : report.best) {
-    const auto note = sharded_note(each.candidate.placed.plan, report.query.software);
+    const auto note = sharded_note(each.candidate.placed.plan);
     if (note) return "\n" + paragraph(*note, 2, options);
   }
   return {};

@@ -67,7 +67,7 @@ Json to_json(const PurchaseReport& report) {
   }
   json["indistinguishable_pct"] = 100 * indistinguishable(query.plan.software).others;
   json["headroom"] = query.plan.headroom;
-  json["sharded_error"] = sharded_json(query.plan.software);
+  json["sharded_error"] = sharded_json();
   json["plans"] = report.answer.plans;
   json["stopped"] = report.answer.stopped;
   json["assumptions"] = report.assumptions;

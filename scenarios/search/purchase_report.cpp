@@ -164,7 +164,7 @@ std::string cautions(const PurchaseReport& report, const ReportOptions& options)
                              2, options);
   }
   for (std::size_t i = 0; i < rows_of(report); ++i) {
-    const auto note = sharded_note(choices[i].plan.placed.plan, report.query.plan.software);
+    const auto note = sharded_note(choices[i].plan.placed.plan);
     if (note) return text + "\n" + paragraph(*note, 2, options);
   }
   return text;

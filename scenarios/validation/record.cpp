@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "models/prediction/uncertainty.hpp"
+#include "scenarios/validation/ranges.hpp"
 #include "scenarios/validation/validation.hpp"
 
 namespace orrery::scenarios {
@@ -19,18 +19,13 @@ double rounded(double value) {
 
 /// Error statistics of results, of which there must be at least one.
 Json steps_json(const std::vector<const RunResult*>& results) {
-  std::vector<double> errors, logs;
-  for (const RunResult* each : results) {
-    errors.push_back(*each->error_pct);
-    logs.push_back(-std::log1p(*each->error_pct / 100) / models::widening(each->fallback_curves));
-  }
+  std::vector<double> errors;
+  for (const RunResult* each : results) errors.push_back(*each->error_pct);
   const ErrorSummary summary = summary_of(errors);
   return {{"rows", summary.rows},
           {"median_abs_error_pct", rounded(summary.median)},
           {"p90_abs_error_pct", rounded(summary.p90)},
-          {"bias_pct", rounded(summary.bias)},
-          {"log_p10", rounded(quantile(logs, 0.1))},
-          {"log_p90", rounded(quantile(logs, 0.9))}};
+          {"bias_pct", rounded(summary.bias)}};
 }
 
 Json ordering_json(const Ranking& ranking) {
@@ -41,17 +36,10 @@ Json ordering_json(const Ranking& ranking) {
           {"gap_of_others_pct", rounded(ranking.gap_of_others)}};
 }
 
-Json memory_json(const std::vector<RunResult>& results, const MemoryScore& score) {
-  std::vector<double> logs;
-  for (const RunResult& each : results) {
-    if (!each.scored() || !each.measured_memory) continue;
-    logs.push_back(std::log(ratio(*each.measured_memory, *each.predicted_memory)));
-  }
-  Json percentiles = Json::array();
-  for (int i = 0; i <= 100; ++i) percentiles.push_back(rounded(quantile(logs, i / 100.0)));
-  return {{"rows", score.rows},
-          {"median_abs_error_pct", rounded(score.median)},
-          {"log_percentiles", percentiles}};
+Json memory_json(const RecordInputs& inputs) {
+  return {{"rows", inputs.scores.memory->rows},
+          {"median_abs_error_pct", rounded(inputs.scores.memory->median)},
+          {"ranges", to_json(ranges_of(groups_with_peaks(inputs.runs, inputs.results)))}};
 }
 
 /// A highest MFU over fewer runs than this is not recorded.
@@ -88,30 +76,23 @@ models::Software generic_for_all(const std::vector<MeasuredRun>& runs) {
   return generic;
 }
 
-Json record_of(const std::vector<RunResult>& results, const Scores& scores, const Scores& unfitted,
-               const std::string& source) {
+Json record_of(const RecordInputs& inputs, const std::string& source) {
   std::vector<const RunResult*> dense, sharded;
-  std::map<std::string, std::vector<const RunResult*>> by_profile;
-  for (const RunResult& each : results) {
+  for (const RunResult& each : inputs.results) {
     if (each.scored()) dense.push_back(&each);
-    if (!each.scored_apart() || each.apart != sharded_runs) continue;
-    sharded.push_back(&each);
-    if (each.profile != "generic") by_profile[each.profile].push_back(&each);
+    if (each.scored_apart() && each.apart == sharded_runs) sharded.push_back(&each);
   }
-  if (dense.empty() || sharded.empty() || !scores.memory) {
+  if (dense.empty() || sharded.empty() || !inputs.scores.memory) {
     throw InputError{"--record",
                      "expected runs with and without sharded gradients, and with peaks of memory"};
   }
   Json json{{"source", source}, {"dense", steps_json(dense)}};
-  json["fitted"] = ordering_json(scores.ranking);
-  json["unfitted"] = ordering_json(unfitted.ranking);
+  json["fitted"] = ordering_json(inputs.scores.ranking);
+  json["unfitted"] = ordering_json(inputs.unfitted.ranking);
   json["sharded"] = steps_json(sharded);
-  json["sharded_by_profile"] = Json::object();
-  for (const auto& [profile, list] : by_profile) {
-    json["sharded_by_profile"][profile] = steps_json(list);
-  }
-  json["highest_mfu"] = highest_mfu_json(results);
-  json["memory"] = memory_json(results, *scores.memory);
+  json["ranges"] = to_json(ranges_of(measured_groups(inputs.runs, inputs.results, inputs.unseen)));
+  json["highest_mfu"] = highest_mfu_json(inputs.results);
+  json["memory"] = memory_json(inputs);
   return json;
 }
 

@@ -42,6 +42,8 @@ void predict_run(const MeasuredRun& run, const models::Question& question, RunRe
   result.fits = may_fit(run, question, prediction.fit);
   result.assumptions = prediction.assumptions;
   result.fallback_curves = prediction.priced.fallback_curves;
+  result.traits = models::traits_of(question);
+  if (question.software.name == "generic") result.traits.stack = run.software;
   result.largest_part = name(prediction.bottleneck());
   result.profile = question.software.name;
   result.profile_limits = question.software.limits;

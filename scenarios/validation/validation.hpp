@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "models/prediction/evidence.hpp"
 #include "models/prediction/fit.hpp"
 #include "models/software/software.hpp"
 #include "scenarios/search/workers.hpp"
@@ -45,6 +46,7 @@ struct RunResult {
                             // with all layers recomputed
   std::vector<std::string> assumptions;
   int fallback_curves = 0;
+  models::RunTraits traits;             // of the question
   std::string largest_part;             // of the predicted step
   std::string peak;                     // model size and GPU peak (models::size_and_peak)
   double mfu = 0;                       // of the measured step
@@ -61,6 +63,10 @@ struct RunResult {
   /// Why it does not count in the figures of the whole file; empty if it does.
   std::string left_out_because() const;
 };
+
+/// By row: ln(measured / predicted) of runs with their source left out of all fits. Of a run that
+/// is missing, no fit has used the source.
+using UnseenErrors = std::map<std::size_t, double>;
 
 /// A question to the reader about a time that is off by a factor of ten or more; empty if it is
 /// not.
@@ -131,10 +137,16 @@ Scores scores_of(const std::vector<MeasuredRun>& runs, const std::vector<RunResu
 /// `validate --json`.
 Json to_json(const std::vector<MeasuredRun>& runs, const std::vector<RunResult>& results,
              const Scores& scores);
-/// The record of models/prediction/published_errors.hpp; `unfitted` are the scores of the same runs
-/// by the generic profile, and `source` the command that makes it.
-Json record_of(const std::vector<RunResult>& results, const Scores& scores, const Scores& unfitted,
-               const std::string& source);
+/// What a record is made of.
+struct RecordInputs {
+  const std::vector<MeasuredRun>& runs;
+  const std::vector<RunResult>& results;
+  const Scores& scores;
+  const Scores& unfitted;  // of the same runs by the generic profile
+  const UnseenErrors& unseen;
+};
+/// The record of models/prediction/published_errors.hpp; `source` is the command that makes it.
+Json record_of(const RecordInputs& inputs, const std::string& source);
 /// The generic profile, applied to the stacks of all runs.
 models::Software generic_for_all(const std::vector<MeasuredRun>& runs);
 

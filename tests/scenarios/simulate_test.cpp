@@ -120,6 +120,10 @@ TEST_CASE("The JSON of a simulation has every member promised") {
   CHECK(json["fit_probability"] > 0.5);
   CHECK(json["headroom"] < 0.15);
   CHECK(json["sharded_error"].is_null());
+  CHECK(json["evidence"]["kinds"] == Json({"dense pre-training"}));
+  CHECK(json["evidence"]["stack"] == "megatron-lm");
+  CHECK(json["evidence"]["runs"].get<int>() > 9);
+  CHECK(json["memory_evidence"]["kinds"] == Json({"dense pre-training"}));
   CHECK(json["uncertainty"].at("p50") == json["step_time_s"]);
   CHECK(json["uncertainty"].at("p10") < json["step_time_s"]);
   CHECK(json["uncertainty"].at("p90") > json["step_time_s"]);
@@ -156,21 +160,19 @@ TEST_CASE("A plan that may not fit has exit code 0 and the bounds of what it nee
   CHECK(orrery(narrow).out.find("may not fit: ") != std::string::npos);
 }
 
-TEST_CASE("A plan of ZeRO-3 says how far off published runs were, and whose they are") {
+TEST_CASE("A range says which published runs it comes from, and what widens it") {
   const auto says = [](const std::string& arguments, const std::string& phrase) {
     INFO(arguments << "\n" << phrase);
     CHECK(unwrapped(orrery(arguments).out).find(phrase) != std::string::npos);
   };
   const std::string asked = "simulate --model llama2-7b --cluster dgx-a100-80gb --plan ";
   const std::string sharded = asked + "zero=3,global_batch=16,seq_len=2048 --software ";
-  says(sharded + "composer-fsdp",
-       "ZeRO-3: no stack is fitted to ZeRO-2, ZeRO-3 and FSDP. Predictions of their 133 published "
-       "runs on this stack were off by");
-  says(sharded + "composer-fsdp", "from 133 runs of ZeRO-2, ZeRO-3 and FSDP on this stack");
-  says(sharded + "megatron-lm", "from 205 runs of ZeRO-2, ZeRO-3 and FSDP on all stacks");
-  says(sharded + "megatron-lm",
-       "/plan/zero: ZeRO stage 3 is not supported by megatron-lm; supported: 0, 1");
-  says(asked + "tensor=8", "from 1008 runs of all stacks");
+  says(sharded + "composer-fsdp", "runs of FSDP and ZeRO-2, 3 in ");
+  says(sharded + "composer-fsdp", " groups with composer-fsdp on a100-sxm-80gb");
+  says(sharded + "megatron-core", " groups on a100-sxm-80gb; none with this stack (x ");
+  says(sharded + "megatron-core",
+       "/plan/zero: ZeRO stage 3 is not supported by megatron-core; supported: 0, 1");
+  says(asked + "tensor=8", "runs of dense pre-training in ");
 }
 
 TEST_CASE("The breakdown adds up to the step, and memory to its peak") {

@@ -107,18 +107,22 @@ TEST_CASE("The headroom that is taken is the measured error of predicted peaks")
   CHECK(Question{}.headroom == usual_headroom());
 }
 
-TEST_CASE("The chance to fit is the share of measured peaks that were no further off") {
-  // With as much room as percentile k, k % of the measured peaks would fit.
-  const std::vector<double>& curve = published_errors().memory_percentiles;
-  REQUIRE(curve.size() == 101);
-  for (const std::size_t k : {10U, 50U, 90U}) {
-    const Bytes needed = 10_GB;
-    const Bytes available{static_cast<std::int64_t>(1e10 * std::exp(curve[k]))};
-    CHECK(fit_probability(needed, available) == Approx(static_cast<double>(k) / 100).margin(0.001));
-  }
-  CHECK(fit_probability(1_GB, 80_GB) == 1);
-  CHECK(fit_probability(80_GB, 1_GB) == 0);
-  CHECK(fit_probability(79_GB, 80_GB) > fit_probability(80_GB, 80_GB));
+TEST_CASE("The chance to fit follows from how far measured peaks were off") {
+  // Room up to the upper decile: nine in ten fit; down to the lower one: one in ten.
+  Evidence peaks;
+  peaks.low = 0.1;
+  peaks.high = 0.3;
+  const auto chance = [&](double room) {
+    return fit_probability(10_GB, Bytes{static_cast<std::int64_t>(1e10 * std::exp(room))}, peaks);
+  };
+  CHECK(chance(0.3) == Approx(0.9).margin(0.001));
+  CHECK(chance(0) == Approx(0.5).margin(0.001));
+  CHECK(chance(-0.1) == Approx(0.1).margin(0.001));
+  CHECK(chance(3) == 1);
+  CHECK(fit_probability(80_GB, 1_GB, peaks) < 1e-9);
+  const PeakRange range = peak_range(10_GB, peaks);
+  CHECK(range.p10.count() == Approx(1e10 * std::exp(-0.1)));
+  CHECK(range.p90.count() == Approx(1e10 * std::exp(0.3)));
 }
 
 TEST_CASE("A prediction says how well its fullest rank fits") {

@@ -111,10 +111,11 @@ TEST_CASE("What cannot be distinguished is more where nobody has fitted the stac
   query.software = models::catalogue_software("generic");
   CHECK(indistinguishable(query.software).alike == record.unfitted.gap_of_alike / 100);
   CHECK(indistinguishable(query.software).others == record.unfitted.mean_regret / 100);
-  const models::Residuals generic = models::residuals_of(query.software, {});
+  const models::Evidence generic =
+      models::evidence_of(record.ranges, {.kinds = {models::RunKind::dense}, .stack = "generic"});
   CHECK(words_of_ties(query.software)
             .find(fmt::format("{:+.0f} to {:+.0f} % in 8 of 10 cases",
-                              100 * std::expm1(generic.p10), 100 * std::expm1(generic.p90))) !=
+                              100 * std::expm1(-generic.low), 100 * std::expm1(generic.high))) !=
         std::string::npos);
   CHECK(record.unfitted.gap_of_alike > record.fitted.gap_of_alike);
   CHECK(record.unfitted.mean_regret > record.fitted.gap_of_others);
