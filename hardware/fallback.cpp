@@ -155,9 +155,11 @@ class Scaled {
       copy.origin.fallback_from = donor.name;
       copy.origin.spread = unpublished_spread();
       copy.origin.scaled = assumed_.share.has_value();
-      const bool ruled = rule_ && rule_->attention && assumed_.share && kernel == "flash-2";
-      const double factor =
-          ruled ? *rule_->attention * *assumed_.share / curve.share_128 : over(donor);
+      double factor = over(donor);
+      if (rule_ && rule_->attention && assumed_.share) {
+        const double most = *rule_->attention * *assumed_.share / curve.share_128;
+        factor = kernel == "flash-2" ? most : std::min(factor, most);
+      }
       copy.share_64 = std::min(1.0, copy.share_64 * factor);
       copy.share_128 = std::min(1.0, copy.share_128 * factor);
       copy.measured.reset();

@@ -40,7 +40,7 @@ struct CurveSources {
 /// GEMM alone reaches the same share in all of them, fp8 on H100 and B200 included); a fallback's
 /// bf16 curve. Any other GPU scales shares:
 ///   format     own * donor(format) / donor(bf16), or that of the rule's `formats`
-///   attention  donor's * own / donor(bf16), or own * rule.attention for flash-2
+///   attention  donor's * own / donor(bf16), at most own * rule.attention, which is flash-2's
 /// own  its bf16 share: published, or by the rule, or without both the donor's
 /// Published shares take the place of all of these.
 void fill_from_fallbacks(Gpu& gpu, const CurveSources& sources);
