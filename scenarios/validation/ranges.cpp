@@ -309,6 +309,7 @@ std::string coverage_section(const std::vector<MeasuredGroup>& groups) {
   std::map<std::string, Coverage> kinds, stacks, all;
   std::set<std::string> sources;
   for (const MeasuredGroup& each : groups) sources.insert(each.group.source);
+  if (sources.size() < 2) return {};  // nothing is left once a source is left out
   for (const std::string& source : sources) {
     const RangeRecord others = ranges_of(without_source(groups, source));
     for (const MeasuredGroup& each : groups) {

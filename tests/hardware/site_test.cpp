@@ -32,7 +32,7 @@ TEST_CASE("A cluster without a site changes nothing of a stack") {
 }
 
 TEST_CASE("A site is a name of the catalogue, or its numbers") {
-  CHECK(read_with_site("jean-zay").site.tensor == Approx(1.582));
+  CHECK(read_with_site("jean-zay").site.tensor == Approx(2.5));
   const Site own = read_with_site({{"network", 0.5}, {"step", "7 ms"}}).site;
   CHECK(own.network == 0.5);
   CHECK(own.step == Time{7'000'000'000});

@@ -170,8 +170,8 @@ TEST_CASE("A range says which published runs it comes from, and what widens it")
   says(sharded + "composer-fsdp", "runs of FSDP and ZeRO-2, 3 in ");
   says(sharded + "composer-fsdp", " groups with composer-fsdp on a100-sxm-80gb");
   says(sharded + "megatron-core", " groups on a100-sxm-80gb; none with this stack (x ");
-  says(sharded + "megatron-core",
-       "/plan/zero: ZeRO stage 3 is not supported by megatron-core; supported: 0, 1");
+  says(sharded + "megatron-lm",
+       "/plan/zero: ZeRO stage 3 is not supported by megatron-lm; supported: 0, 1");
   says(asked + "tensor=8", "runs of dense pre-training in ");
 }
 
