@@ -6,6 +6,7 @@
 
 #include "models/embedded.hpp"
 #include "sim/errors.hpp"
+#include "sim/input/document.hpp"
 
 namespace orrery::models {
 
