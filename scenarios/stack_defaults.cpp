@@ -23,16 +23,17 @@ bool concerns(const PlanField& field, const Plan& plan) {
   return field.value.on != &Plan::sequence_parallel || plan.tensor > 1;
 }
 
-/// Takes a changed plan unless it conflicts in one of `keys`.
-bool take(models::Question& question, const Plan& changed,
-          std::initializer_list<std::string_view> keys) {
+/// Takes a changed plan unless it has a conflict that the plan had not before.
+bool take(models::Question& question, const Plan& changed) {
+  const std::vector<models::Conflict> already = models::conflicts(question);
+  const auto is_new = [&](const models::Conflict& each) {
+    return std::ranges::none_of(already, [&](const models::Conflict& old) {
+      return old.pointer == each.pointer && old.problem == each.problem;
+    });
+  };
   const Plan before = question.plan;
   question.plan = changed;
-  const auto concerned = [&](const models::Conflict& each) {
-    return std::ranges::any_of(keys,
-                               [&](std::string_view key) { return each.pointer.ends_with(key); });
-  };
-  if (std::ranges::none_of(models::conflicts(question), concerned)) return true;
+  if (std::ranges::none_of(models::conflicts(question), is_new)) return true;
   question.plan = before;
   return false;
 }
@@ -49,9 +50,7 @@ void take_chunks(models::Question& question, const std::function<bool(std::strin
       usual_virtual_stages(changed, question.model, question.software.defaults.layers_per_chunk);
   if (changed.virtual_stages == 1) return;
   changed.schedule = models::default_schedule(changed.virtual_stages);
-  if (!take(question, changed, {"virtual_stages", "schedule", "global_batch", "micro_batch"})) {
-    return;
-  }
+  if (!take(question, changed)) return;
   taken.push_back({"virtual_stages", changed.virtual_stages, std::string{of_the_stack}});
 }
 
@@ -93,7 +92,7 @@ std::vector<models::RecipeChoice> take_stack_defaults(
     const Json value = field.json(question.software.defaults.plan);
     field.read_value(Node{value, question.software.name, "/defaults/" + key}, changed);
     if (field.json(changed) == field.json(question.plan)) continue;
-    if (take(question, changed, {key})) taken.push_back({key, value, std::string{of_the_stack}});
+    if (take(question, changed)) taken.push_back({key, value, std::string{of_the_stack}});
   }
   take_chunks(question, stated, taken);
   const auto kernel = kernel_with_sinks(question.model, question.cluster.gpu(), question.software);

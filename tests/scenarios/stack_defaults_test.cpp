@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "models/plan/conflicts.hpp"
 #include "models/plan/fields.hpp"
 #include "models/prediction/prediction.hpp"
 #include "scenarios/scenario.hpp"
@@ -38,6 +39,25 @@ TEST_CASE("Stacks that shard do so unless the plan says otherwise, and where the
   }
   CHECK(asked_of("megatron-core", Json::object()).plan.zero == models::Zero::one);
   CHECK(asked_of("torchtitan", {{"tensor", 8}, {"pipeline", 2}}).plan.zero == models::Zero::none);
+}
+
+TEST_CASE("No plan is refused for what its stack does by default") {
+  const Json plans[] = {Json::object(),
+                        {{"tensor", 8}},
+                        {{"pipeline", 2}},
+                        {{"tensor", 4}, {"pipeline", 4}},
+                        {{"pipeline", 4}, {"global_batch", 6}},
+                        {{"context", 2}},
+                        {{"offload_layers", 2}},
+                        {{"task", "lora"}},
+                        {{"micro_batch", 2}, {"recompute", "full"}}};
+  for (const std::string& stack : models::software_names()) {
+    for (const Json& plan : plans) {
+      INFO(stack << " " << plan);
+      const models::Question question = asked_of(stack, plan);
+      CHECK(models::conflicts(question).empty());
+    }
+  }
 }
 
 TEST_CASE("A plan that is printed asks the same question of the same stack") {
