@@ -8,8 +8,6 @@ namespace orrery::scenarios {
 namespace {
 
 constexpr std::string_view of_curve = "states what a curve was measured on; used only for notes";
-constexpr std::string_view of_fit =
-    "states how well a fit did; ranges come from published runs of the same kind";
 constexpr std::string_view inside_node =
     "used only by show topology; messages inside a node are not routed";
 constexpr std::string_view of_stack =
@@ -27,10 +25,7 @@ constexpr UnpricedPointer unpriced[] = {
     {"/software/defaults/vocab", "states what published runs leave open; used by validation"},
     {"/software/runs/**", of_stack},
     {"/software/stands_for/**", of_stack},
-    {"/software/uncertainty/p10", of_fit},
-    {"/software/uncertainty/p90", of_fit},
-    {"/software/uncertainty/rows", of_fit},
-    {"/software/uncertainty/years/*", of_fit},
+    {"/software/uncertainty/rows", of_curve},
 };
 
 /// The first step of a pointer that begins with '/', which is removed from it.

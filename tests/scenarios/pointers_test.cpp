@@ -115,7 +115,10 @@ bool counts_elsewhere(const std::string& pointer) {
                                               "/software/kernels/clamped_forward_passes",
                                               "/software/kernels/fp4_derate/blackwell",
                                               "/software/kernels/gemm_derate/blackwell",
-                                              "/software/uncertainty/years/0"};
+                                              "/software/uncertainty/p10",
+                                              "/software/uncertainty/p90",
+                                              "/software/uncertainty/years/0",
+                                              "/software/uncertainty/years/1"};
   const bool of_heads = pointer.find("/attention/") != std::string::npos &&
                         pointer.rfind("/share_128") != std::string::npos;
   // Ranges of a curve widen the interval of questions beyond them.
