@@ -32,7 +32,8 @@ std::vector<MeasuredGroup> groups_with_peaks(const std::vector<MeasuredRun>& run
 /// Spreads of kinds and of steps that explain each other: 80 % of a kind's groups lie within
 /// sqrt(b^2 + sum of s^2 of their steps), each with its source left out, and so do 80 % of the
 /// groups that took a step. A step of fewer than eight groups widens the range of all by 1.3; a
-/// kind of fewer than twelve is at least as spread as all together. Errors  no group: ContractError
+/// kind of fewer than twelve is at least as spread as all together.
+/// Errors  no group: ContractError
 models::RangeRecord ranges_of(const std::vector<MeasuredGroup>& groups);
 
 Json to_json(const models::RangeRecord& ranges);

@@ -1,5 +1,6 @@
 // Adapters next to frozen matrices.
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "executor/device/cpu/cpu_device.hpp"
@@ -23,6 +24,14 @@ Plan adapting(std::int64_t samples = 4) {
 
 Outcome adapted(const Model& model, const Plan& plan, Arithmetic arithmetic) {
   return run({.model = model, .plan = plan, .arithmetic = arithmetic, .steps = 3});
+}
+
+std::ptrdiff_t count_of_own_gathers(const models::Program& program) {
+  std::ptrdiff_t found = 0;
+  for (const models::Block& block : program.blocks) {
+    found += std::ranges::count_if(block.operations, &models::Operation::adapter);
+  }
+  return found;
 }
 
 std::vector<Cut> adapted_cuts() {
@@ -81,6 +90,27 @@ TEST_CASE("Adapters of every cut are those of one rank") {
         CHECK(many.steps[2].loss == Approx(one.steps[2].loss).epsilon(1e-11));
       }
     }
+  }
+}
+
+TEST_CASE("Adapters that gather their own input are those of one rank") {
+  models::Software software = cpu_software();
+  software.overlap.tensor_exposed = 0.3;
+  for (const Model& model : {small_gpt(), small_llama()}) {
+    INFO(model.name);
+    Plan plan = adapting();
+    plan.tensor = plan.data = 2;
+    plan.sequence_parallel = true;
+    REQUIRE(count_of_own_gathers(lowered(model, plan, software)) > 0);
+    const Outcome one = adapted(model, adapting(), Arithmetic::ring);
+    const Outcome many = run({.model = model,
+                              .plan = plan,
+                              .arithmetic = Arithmetic::ring,
+                              .steps = 3,
+                              .software = software});
+    CHECK(same_bits(many.gradients, one.gradients));
+    CHECK(same_bits(many.parameters, one.parameters));
+    CHECK(many.steps[2].ring_loss == one.steps[2].ring_loss);
   }
 }
 
