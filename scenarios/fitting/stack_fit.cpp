@@ -140,17 +140,37 @@ LinearRows StackFit::unlinearised(const std::vector<std::size_t>& seen, VectorXd
   return rows;
 }
 
+/// Of ln(predicted) by one number.
+VectorXd StackFit::slopes_of(const std::vector<std::size_t>& seen, const VectorXd& errors_there,
+                             const VectorXd& there, Eigen::Index number) const {
+  const ProfileNumber& moving = profile_numbers()[number];
+  VectorXd moved = there;
+  moved[number] = moving.coordinate(moving.value(there[number] + stride_of(moving)));
+  if (moved[number] == there[number]) {
+    moved[number] = moving.coordinate(moving.value(there[number] - stride_of(moving)));
+  }
+  return (errors_there - errors(seen, moved)) / (moved[number] - there[number]);
+}
+
 LinearRows StackFit::rows_at(const std::vector<std::size_t>& seen, const VectorXd& there) const {
   LinearRows rows = unlinearised(seen, errors(seen, there));
   for (Eigen::Index k = 0; k < there.size(); ++k) {
-    const ProfileNumber& number = profile_numbers()[k];
-    if (!determines(seen, number)) continue;
-    VectorXd moved = there;
-    moved[k] = number.coordinate(number.value(there[k] + stride_of(number)));
-    if (moved[k] == there[k]) {
-      moved[k] = number.coordinate(number.value(there[k] - stride_of(number)));
-    }
-    rows.slopes.col(k) = (rows.errors - errors(seen, moved)) / (moved[k] - there[k]);
+    if (!determines(seen, profile_numbers()[k])) continue;
+    rows.slopes.col(k) = slopes_of(seen, rows.errors, there, k);
+  }
+  return rows;
+}
+
+LinearRows StackFit::rows_at_prior(const std::vector<std::size_t>& seen,
+                                   const VectorXd& prior) const {
+  const std::vector<std::size_t> all = all_rows(*this);
+  if (lines_.prior.size() != prior.size() || lines_.prior != prior) {
+    LinearRows rows = rows_at(all, prior);
+    lines_ = {.prior = prior, .errors = std::move(rows.errors), .slopes = std::move(rows.slopes)};
+  }
+  LinearRows rows = unlinearised(seen, lines_.errors(seen));
+  for (Eigen::Index k = 0; k < prior.size(); ++k) {
+    if (determines(seen, profile_numbers()[k])) rows.slopes.col(k) = lines_.slopes.col(k)(seen);
   }
   return rows;
 }
@@ -166,10 +186,11 @@ FittedStack StackFit::fit(const std::vector<std::size_t>& seen, const VectorXd& 
   const auto cost = [&](const Posterior& at) {
     return misfit(at, unlinearised(seen, errors(seen, prior + at.moves)), spreads);
   };
-  best.factors = VectorXd::Zero(unlinearised(seen, VectorXd::Zero(seen.size())).cells.cols());
-  double least = cost(best);
+  const LinearRows first = rows_at_prior(seen, prior);
+  best.factors = VectorXd::Zero(first.cells.cols());
+  double least = misfit(best, first, spreads);
   for (int round = 0; round < most_linearisations; ++round) {
-    LinearRows rows = rows_at(seen, prior + best.moves);
+    LinearRows rows = round == 0 ? first : rows_at(seen, prior + best.moves);
     rows.errors += rows.slopes * best.moves;  // as they would be at the prior, by the same lines
     const Posterior aim = posterior_of(rows, spreads);
     best.covariance = aim.covariance;

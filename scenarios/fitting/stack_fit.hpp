@@ -55,6 +55,9 @@ class StackFit {
 
   /// Linearises the rows seen around these numbers.
   LinearRows rows_at(const std::vector<std::size_t>& seen, const Eigen::VectorXd& there) const;
+  /// The same, of all rows and kept: fits with each group of rows left out begin at one prior.
+  LinearRows rows_at_prior(const std::vector<std::size_t>& seen,
+                           const Eigen::VectorXd& prior) const;
 
   /// Can the rows seen determine the number? That of a GPU generation needs rows of large models on
   /// it, whose steps are GEMMs, and rows of another generation.
@@ -67,12 +70,20 @@ class StackFit {
   };
 
   const models::Program& program(std::size_t row, const models::Software& software) const;
+  struct Lines {  // of all rows
+    Eigen::VectorXd prior, errors;
+    Eigen::MatrixXd slopes;
+  };
+
+  Eigen::VectorXd slopes_of(const std::vector<std::size_t>& seen, const Eigen::VectorXd& errors,
+                            const Eigen::VectorXd& there, Eigen::Index number) const;
   LinearRows unlinearised(const std::vector<std::size_t>& seen, Eigen::VectorXd errors) const;
 
   std::vector<BenchRow> rows_;
   models::Software profile_;
   Trials trials_;
   mutable std::vector<Lowered> lowered_;  // by row
+  mutable Lines lines_;                   // at the last prior
   Eigen::VectorXd own_;                   // the profile's coordinates
 };
 
