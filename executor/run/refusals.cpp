@@ -10,8 +10,23 @@ namespace {
 
 using models::Program;
 
-/// Why a collective cannot run: ranks cannot join fp8 or fp4 numbers that have a scale per rank.
+/// Does a gather or its inverse join shards of each row? Their bytes are apart in the joined
+/// tensor, and a fabric puts one shard after the other.
+bool joins_columns(const models::Block& block, const models::Operation& op) {
+  const bool joins = op.collective == models::Collective::all_gather ||
+                     op.collective == models::Collective::reduce_scatter;
+  const auto cut = [&](models::OperandId id) {
+    return block.operands[id].sharding.axes(models::Dimension::columns);
+  };
+  return joins && cut(op.reads.front()) != cut(op.writes.front());
+}
+
+/// Why a collective cannot run: ranks cannot join fp8 or fp4 numbers that have a scale per rank,
+/// nor shards of rows.
 std::string of_collective(const models::Block& block, const models::Operation& op) {
+  if (joins_columns(block, op)) {
+    return fmt::format("shards of rows that {}/{} joins", block.name, op.name);
+  }
   for (const models::OperandId id : op.reads) {
     const models::DType type = block.operands[id].dtype;
     if (type != models::DType::fp8 && type != models::DType::fp4) continue;

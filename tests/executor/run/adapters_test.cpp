@@ -1,9 +1,9 @@
 // Adapters next to frozen matrices.
 
-#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "executor/device/cpu/cpu_device.hpp"
+#include "executor/run/refusals.hpp"
 #include "models/program/memory.hpp"
 #include "tests/executor/cuts.hpp"
 
@@ -24,14 +24,6 @@ Plan adapting(std::int64_t samples = 4) {
 
 Outcome adapted(const Model& model, const Plan& plan, Arithmetic arithmetic) {
   return run({.model = model, .plan = plan, .arithmetic = arithmetic, .steps = 3});
-}
-
-std::ptrdiff_t count_of_own_gathers(const models::Program& program) {
-  std::ptrdiff_t found = 0;
-  for (const models::Block& block : program.blocks) {
-    found += std::ranges::count_if(block.operations, &models::Operation::adapter);
-  }
-  return found;
 }
 
 std::vector<Cut> adapted_cuts() {
@@ -93,25 +85,20 @@ TEST_CASE("Adapters of every cut are those of one rank") {
   }
 }
 
-TEST_CASE("Adapters that gather their own input are those of one rank") {
+// A collective puts one rank's shard after the other's: of [T, rank] cut by columns that is no row.
+TEST_CASE("Adapters whose rank is cut over the tensor group are refused, and others are not") {
   models::Software software = cpu_software();
   software.overlap.tensor_exposed = 0.3;
-  for (const Model& model : {small_gpt(), small_llama()}) {
-    INFO(model.name);
+  const auto refused = [&](LoraTarget target) {
     Plan plan = adapting();
-    plan.tensor = plan.data = 2;
-    plan.sequence_parallel = true;
-    REQUIRE(count_of_own_gathers(lowered(model, plan, software)) > 0);
-    const Outcome one = adapted(model, adapting(), Arithmetic::ring);
-    const Outcome many = run({.model = model,
-                              .plan = plan,
-                              .arithmetic = Arithmetic::ring,
-                              .steps = 3,
-                              .software = software});
-    CHECK(same_bits(many.gradients, one.gradients));
-    CHECK(same_bits(many.parameters, one.parameters));
-    CHECK(many.steps[2].ring_loss == one.steps[2].ring_loss);
-  }
+    plan.lora_targets = {target};
+    plan.tensor = 2;
+    const models::Program program = lowered(small_gpt(), plan, software);
+    return refusal(program, software, CpuDevice{Arithmetic::ring});
+  };
+  CHECK(refused(LoraTarget::qkv) ==
+        "shards of rows that layer.forward/qkv.lora_middle.gather joins");
+  CHECK(refused(LoraTarget::projection).empty());
 }
 
 TEST_CASE("Adapters alone are trained, and begin with a model that they do not change") {
