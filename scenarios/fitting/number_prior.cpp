@@ -1,8 +1,9 @@
 #include "scenarios/fitting/number_prior.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <map>
+#include <string>
 
 namespace orrery::scenarios {
 
@@ -19,13 +20,17 @@ double weight_of(const models::Software& stack, const models::Software& relative
 }
 
 /// The root of a shipped profile's inheritance chain; for other profiles their own name.
-std::string root_of(const models::Software& software) {
-  const std::vector<std::string> shipped = models::software_names();
-  if (std::ranges::find(shipped, software.name) == shipped.end()) {
-    return software.name;
-  }
-  const Document written = Document::from(models::written_profile(software.name), software.name);
-  return models::resolve_profile(written.root(), std::nullopt).line.back();
+const std::string& root_of(const models::Software& software) {
+  static const auto roots = [] {
+    std::map<std::string, std::string> read;
+    for (const std::string& name : models::software_names()) {
+      const Document written = Document::from(models::written_profile(name), name);
+      read.emplace(name, models::resolve_profile(written.root(), std::nullopt).line.back());
+    }
+    return read;
+  }();
+  const auto shipped = roots.find(software.name);
+  return shipped == roots.end() ? software.name : shipped->second;
 }
 
 }  // namespace
