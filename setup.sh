@@ -71,7 +71,7 @@ case "${1:-}" in
   --test)
     need "${build_packages[@]}" "${python_packages[@]}" "${test_packages[@]}"
     build ON all
-    ctest --test-dir build --label-exclude slow --output-on-failure --timeout 300 --parallel "$(nproc)"
+    ctest --test-dir build --label-exclude slow --output-on-failure --timeout 600 --parallel "$(nproc)"
     if [[ -d tests/python ]]; then
       python_module
       .venv/bin/python -m pytest --quiet --numprocesses "$(nproc)" tests/python
