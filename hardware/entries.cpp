@@ -31,24 +31,45 @@ const KindWords& named(EntryKind kind) {
   return kind_words[static_cast<std::size_t>(kind)];
 }
 
+struct Entry {
+  Json json;
+  std::string file, pointer;
+};
+
 struct Entries {
-  std::map<std::string, Json, std::less<>> by_name;
+  std::map<std::string, Entry, std::less<>> by_name;
   std::map<std::string, std::string, std::less<>> aliases;
+
+  void add(const std::string& name, const Node& read, Json json) {
+    if (const auto list = read.find("aliases")) {
+      for (const Node& alias : list->elements()) aliases.emplace(alias.as<std::string>(), name);
+    }
+    by_name.emplace(name, Entry{std::move(json), read.file(), read.pointer()});
+  }
+
+  const Entry* find(std::string_view name) const {
+    const auto alias = aliases.find(name);
+    const auto entry = by_name.find(alias == aliases.end() ? name : alias->second);
+    return entry == by_name.end() ? nullptr : &entry->second;
+  }
 };
 
 Entries read_entries(EntryKind kind) {
   Entries entries;
-  const std::string folder = fmt::format("hardware/catalogue/{}/", named(kind).folder);
+  const std::string folder = fmt::format("hardware/catalogue/{}", named(kind).folder);
   for (const EmbeddedFile& file : embedded_files()) {
-    if (file.path.substr(0, folder.size()) != folder) continue;
+    const bool is_table = file.path == folder + ".json";
+    if (!is_table && !file.path.starts_with(folder + "/")) continue;
     const Document document = Document::parse(file.text, std::string{file.path});
-    const std::string name = document.root()["name"].as<std::string>();
-    if (const auto aliases = document.root().find("aliases")) {
-      for (const Node& alias : aliases->elements()) {
-        entries.aliases.emplace(alias.as<std::string>(), name);
-      }
+    if (!is_table) {
+      entries.add(document.root()["name"].as<std::string>(), document.root(), document.json());
+      continue;
     }
-    entries.by_name.emplace(name, document.json());
+    for (const auto& [name, member] : document.root().members()) {
+      Json entry{{"name", name}};
+      entry.update(member.json());
+      entries.add(name, member, std::move(entry));
+    }
   }
   return entries;
 }
@@ -65,10 +86,14 @@ const Entries& entries_of(EntryKind kind) {
 }  // namespace
 
 const Json* find_entry(EntryKind kind, std::string_view name) {
-  const Entries& entries = entries_of(kind);
-  const auto alias = entries.aliases.find(name);
-  const auto entry = entries.by_name.find(alias == entries.aliases.end() ? name : alias->second);
-  return entry == entries.by_name.end() ? nullptr : &entry->second;
+  const Entry* entry = entries_of(kind).find(name);
+  return entry ? &entry->json : nullptr;
+}
+
+Node entry_node(EntryKind kind, std::string_view name) {
+  const Entry* entry = entries_of(kind).find(name);
+  if (!entry) throw InputError{unknown_entry(kind, name)};
+  return Node{entry->json, entry->file, entry->pointer};
 }
 
 std::vector<std::string> entry_names(EntryKind kind) {

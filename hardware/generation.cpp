@@ -35,8 +35,7 @@ const Generations& all_generations() {
   static const Generations all = [] {
     Generations read;
     for (const std::string& name : entry_names(EntryKind::generation)) {
-      const std::string file = "hardware/catalogue/generations/" + name + ".json";
-      read.emplace(name, read_generation(Node{*find_entry(EntryKind::generation, name), file, ""}));
+      read.emplace(name, read_generation(entry_node(EntryKind::generation, name)));
     }
     return read;
   }();

@@ -1,6 +1,6 @@
 #pragma once
 // A generation of GPUs: defaults and fallback curves for a GPU whose own file does not have them.
-// One file each in hardware/catalogue/generations/; the code has no other list of them.
+// Rows of hardware/catalogue/generations.json; the code has no other list of them.
 
 #include <string>
 #include <string_view>

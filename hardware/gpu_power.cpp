@@ -26,9 +26,7 @@ PowerStates read_states(const Node& node) {
 std::map<std::string, PowerStates, std::less<>> all_states() {
   std::map<std::string, PowerStates, std::less<>> read;
   for (const std::string& name : entry_names(EntryKind::generation)) {
-    const std::string file = "hardware/catalogue/generations/" + name + ".json";
-    const Node entry{*find_entry(EntryKind::generation, name), file, ""};
-    read.emplace(name, read_states(entry["power"]));
+    read.emplace(name, read_states(entry_node(EntryKind::generation, name)["power"]));
   }
   return read;
 }

@@ -8,7 +8,7 @@
 
 namespace orrery::hardware {
 
-/// Shares of the board power, ascending; sources in hardware/catalogue/generations/.
+/// Shares of the board power, ascending; sources in hardware/catalogue/generations.json.
 struct PowerStates {
   double idle = 0;     // no process
   double waiting = 0;  // a process, but no kernel or one that polls or moves bytes between GPUs

@@ -47,8 +47,7 @@ Offer read_offer(const Node& node) {
 std::vector<Offer> offers() {
   std::vector<Offer> all;
   for (const std::string& name : entry_names(EntryKind::offer)) {
-    const std::string file = "hardware/catalogue/offers/" + name + ".json";
-    all.push_back(read_offer(Node{*find_entry(EntryKind::offer, name), file, ""}));
+    all.push_back(read_offer(entry_node(EntryKind::offer, name)));
   }
   return all;
 }

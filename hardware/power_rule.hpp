@@ -25,7 +25,7 @@ struct PowerPeer {
 };
 
 /// One of a generation's families of silicon; numbers and sources in
-/// hardware/catalogue/generations/.
+/// hardware/catalogue/generations.json.
 struct PowerRule {
   /// Of the family, without what the catalogue's entry of `gpu` says.
   struct StatedPeer {

@@ -71,40 +71,71 @@ TEST_CASE("Every node and cluster of the catalogue loads as it is and twice") {
   }
 }
 
-TEST_CASE("A file of the catalogue is named after its entry, and no name is taken twice") {
-  std::set<std::string> taken;
+namespace {
+
+/// Every entry of the catalogue: by its file or table and its name.
+struct ShelvedEntry {
+  std::string shelf;  // "gpus", "nics"
+  std::string name;   // of the file, of the table's member
+  Json json;
+};
+
+std::vector<ShelvedEntry> shelved_entries() {
+  std::vector<ShelvedEntry> all;
   for (const EmbeddedFile& file : embedded_files()) {
-    if (file.path.rfind("hardware/catalogue/", 0) != 0) continue;  // measured tables
-    INFO(file.path);
+    if (!file.path.starts_with("hardware/catalogue/")) continue;  // measured tables
     const std::filesystem::path path{file.path};
     const Document document = Document::parse(file.text, std::string{file.path});
-    CHECK(document.root()["name"].as<std::string>() == path.stem().string());
-    const std::string shelf = path.parent_path().filename().string() + "/";
-    CHECK(taken.insert(shelf + path.stem().string()).second);
-    if (const auto aliases = document.root().find("aliases")) {
-      for (const Node& alias : aliases->elements()) {
-        CHECK(taken.insert(shelf + alias.as<std::string>()).second);
-      }
+    const std::string shelf = path.parent_path().filename().string();
+    if (shelf != "catalogue") {
+      all.push_back({shelf, path.stem().string(), document.json()});
+      continue;
+    }
+    for (const auto& [name, member] : document.root().members()) {
+      all.push_back({path.stem().string(), name, member.json()});
     }
   }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("An entry has the name of its file or of its row, and no name is taken twice") {
+  std::set<std::string> taken;
+  for (const ShelvedEntry& each : shelved_entries()) {
+    INFO(each.shelf << "/" << each.name);
+    CHECK(each.json.value("name", each.name) == each.name);
+    CHECK(taken.insert(each.shelf + "/" + each.name).second);
+    for (const Json& alias : each.json.value("aliases", Json::array())) {
+      CHECK(taken.insert(each.shelf + "/" + alias.get<std::string>()).second);
+    }
+  }
+  CHECK(taken.size() > 200);
+}
+
+TEST_CASE("A row of a table is an entry with its name, and errors name its place") {
+  const Json* nic = find_entry(EntryKind::nic, "edr");
+  REQUIRE(nic);
+  CHECK(nic->at("name") == "edr");
+  const Node node = entry_node(EntryKind::nic, "edr");
+  CHECK_THROWS_WITH(node["bandwidth"].as<Bytes>(),
+                    Catch::StartsWith("hardware/catalogue/nics.json:/edr/bandwidth: "));
 }
 
 TEST_CASE("Every number of the catalogue has a source, and every source has a number") {
-  for (const EmbeddedFile& file : embedded_files()) {
-    if (file.path.rfind("hardware/catalogue/", 0) != 0) continue;  // measured tables
-    INFO(file.path);
-    const Document document = Document::parse(file.text, std::string{file.path});
+  for (const ShelvedEntry& each : shelved_entries()) {
+    INFO(each.shelf << "/" << each.name);
     std::set<std::string> used;
-    for (const SourcedNumber& number : sourced_numbers(document.json())) {
+    for (const SourcedNumber& number : sourced_numbers(each.json)) {
       INFO(number.pointer);
       CHECK(!number.source.empty());
       used.insert(number.source);
     }
-    for (const auto& [pointer, source] : document.root()["sources"].members()) {
+    for (const auto& [pointer, source] : each.json.at("sources").items()) {
       INFO(pointer);
-      REQUIRE(document.json().contains(Json::json_pointer{pointer}));
-      if (document.json().at(Json::json_pointer{pointer}).is_boolean()) continue;
-      CHECK(used.count(source.as<std::string>()) == 1);
+      REQUIRE(each.json.contains(Json::json_pointer{pointer}));
+      if (each.json.at(Json::json_pointer{pointer}).is_boolean()) continue;
+      CHECK(used.count(source.get<std::string>()) == 1);
     }
   }
 }
