@@ -1,9 +1,12 @@
-// What all fields of a plan have in common: their values in JSON, flags, table cells and titles.
+// What all fields of a plan have in common: their values in JSON, flags, table cells and titles,
+// and the words that describe them.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "models/plan/fields.hpp"
 #include "sim/input/text.hpp"
@@ -85,6 +88,67 @@ Json PlanField::json_of(std::string_view text) const {
 
 Json PlanField::json_of_cell(std::string_view text) const {
   return value.kind == PlanValue::Kind::flag ? Json(text == "yes") : json_of(text);
+}
+
+namespace {
+
+/// "a, b or c".
+std::string one_of(const std::vector<std::string>& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) text += i + 1 == words.size() ? " or " : ", ";
+    text += words[i];
+  }
+  return text;
+}
+
+std::string words_for(const PlanValue& value) {
+  using Kind = PlanValue::Kind;
+  switch (value.kind) {
+    case Kind::count:
+      return fmt::format("{} to {}", value.least, value.most);
+    case Kind::flag:
+      return "true or false";
+    case Kind::word:
+      return one_of(value.words());
+    case Kind::word_list:
+      return fmt::format("some of {}", fmt::join(value.words(), ", "));
+    case Kind::share:
+      return "a number above 0, at most 1";
+    case Kind::factor:
+      return "a number";
+    case Kind::bytes:
+      return "a size, 25 MB";
+    case Kind::counts:
+      return fmt::format("numbers from {} to {}", value.least, value.most);
+  }
+  throw ContractError{"a kind of plan value has no words"};
+}
+
+/// The member of a new Plan, as --plan would state it.
+std::string stated_default(const PlanValue& value) {
+  const Plan usual;
+  if (value.count) return std::to_string(usual.*value.count);
+  if (value.on) return usual.*value.on ? "true" : "false";
+  ensure(value.write != nullptr, "a plan field states no default");
+  const Json written = value.write(usual);
+  if (written.is_number_float()) return fmt::format("{:g}", written.get<double>());
+  if (!written.is_array()) {
+    return written.is_string() ? written.get<std::string>() : written.dump();
+  }
+  const auto words = written.get<std::vector<std::string>>();
+  return words.empty() ? "none" : fmt::format("{}", fmt::join(words, ":"));
+}
+
+}  // namespace
+
+std::string PlanField::accepted() const {
+  return words_for(value) + std::string{other_values};
+}
+
+std::string PlanField::default_text() const {
+  if (!default_words.empty()) return std::string{default_words};
+  return stated_default(value) + (stack == Stack::has_default ? ", or the stack's" : "");
 }
 
 const PlanField& plan_field(std::string_view key) {

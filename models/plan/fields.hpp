@@ -1,8 +1,8 @@
 #pragma once
-// The fields of a plan as a table: each row states how JSON, --plan, CSV files of measured runs,
-// titles and defaults treat its field. Readers, writers, validation, reports and tests iterate the
-// table, so a new field needs one row and its use in the lowering (and a row of
-// scenarios/search/dimensions.cpp where a search tries it). What a field does is in the lowering.
+// The fields of a plan as a table: each row states what its field means and how JSON, --plan, CSV
+// files of measured runs, titles and defaults treat it. Readers, writers, validation, reports,
+// `orrery show plan-fields` and tests iterate the table; models/plan/README.md, which holds it,
+// says what else a new field needs. How a field changes a step is in the lowering.
 
 #include <cstdint>
 #include <span>
@@ -49,9 +49,24 @@ struct PlanField {
   enum class Flag : std::uint8_t { where_needed, always };
   /// Does a software profile have a default for runs whose publication does not state it?
   enum class Stack : std::uint8_t { silent, has_default };
+  /// What a field is about: `orrery show plan-fields` lists fields by it.
+  enum class Group : std::uint8_t {
+    parallelism,
+    batch,
+    task,
+    state,
+    activations,
+    precision,
+    experts,
+    communication
+  };
 
   std::string_view key;   // in JSON and in --plan
   std::string_view name;  // in a sentence of a report
+  Group group;
+  std::string_view meaning;             // a sentence without its full stop
+  std::string_view other_values = {};   // after the words for `value`: "; or FILE.csv"
+  std::string_view default_words = {};  // where the member of a new Plan does not say it
   PlanValue value = {};
   std::string_view column = {};  // of a CSV file of measured runs; empty: none states it
   Title title = Title::none;
@@ -84,7 +99,22 @@ struct PlanField {
   Json json_of(std::string_view text) const;
   /// The JSON of a value in a CSV cell, where flags are "yes" and "no".
   Json json_of_cell(std::string_view text) const;
+  /// Which values it accepts: "1 to 4096", "true or false", "none, selective or full".
+  std::string accepted() const;
+  /// What holds where a plan does not state it: "1", "as tensor", "none, or the stack's".
+  std::string default_text() const;
 };
+
+/// In the order in which they are listed.
+inline constexpr Words<PlanField::Group, 8> plan_group_words{
+    {{PlanField::Group::parallelism, "parallelism"},
+     {PlanField::Group::batch, "batch and sequences"},
+     {PlanField::Group::task, "task"},
+     {PlanField::Group::state, "model state"},
+     {PlanField::Group::activations, "activations"},
+     {PlanField::Group::precision, "precision and kernels"},
+     {PlanField::Group::experts, "experts"},
+     {PlanField::Group::communication, "communication"}}};
 
 /// All rows, in the order in which they are read and written: a field stands before the fields that
 /// are derived from it.

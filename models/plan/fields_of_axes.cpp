@@ -10,6 +10,7 @@ namespace {
 
 using Title = PlanField::Title;
 using Default = PlanField::Default;
+using Group = PlanField::Group;
 using Flag = PlanField::Flag;
 using Stack = PlanField::Stack;
 
@@ -84,33 +85,47 @@ Json write_data_shard(const Plan& plan) {
 constexpr PlanField axis_rows[] = {
     {.key = "task",
      .name = "task",
+     .group = Group::task,
+     .meaning = "What a step trains: all parameters (pretrain, sft); adapters next to frozen "
+                "matrices, which have no weight gradient and no optimizer state (lora; qlora "
+                "stores them in 4 bits); or preferences between pairs of answers, which also run "
+                "through a frozen reference (dpo)",
      .value = word_at<&Plan::task, task_words>(),
      .column = "task",
      .title = Title::addition,
      .title_label = "task"},
     {.key = "tensor",
      .name = "tensor",
+     .group = Group::parallelism,
+     .meaning = "Ranks that share the matrices of each layer",
      .value = count_at(&Plan::tensor, 1, most_gpus),
      .column = "tp",
      .title = Title::degree,
      .title_label = "TP",
      .by_default = Default::reported,
      .flag = Flag::always},
-    {.key = "sequence",  // sequence parallelism in the tensor group
+    {.key = "sequence",
      .name = "sequence parallelism",
+     .group = Group::parallelism,
+     .meaning =
+         "Sequence parallelism: outside the matrices, ranks of a tensor group share the tokens",
      .value = flag_at(&Plan::sequence_parallel),
      .column = "sequence_parallel",
      .title = Title::addition,
      .title_label = "+ SP",
      .by_default = Default::reported,
      .stack = Stack::has_default},
-    {.key = "tensor_overlap",  // false: tensor-parallel collectives and GEMMs wait for each other,
-                               // even if the stack could overlap them
+    {.key = "tensor_overlap",
      .name = "overlap in the tensor group",
+     .group = Group::communication,
+     .meaning = "Collectives of the tensor group overlap with GEMMs, where the stack can; false: "
+                "they wait for each other, as recipes for nvfp4 state",
      .value = flag_at(&Plan::tensor_overlap),
      .column = "tp_comm_overlap"},
-    {.key = "context",  // ranks that share a sequence
+    {.key = "context",
      .name = "context",
+     .group = Group::parallelism,
+     .meaning = "Ranks that share a sequence",
      .value = count_at(&Plan::context, 1, most_gpus),
      .column = "cp",
      .title = Title::degree_where_used,
@@ -118,6 +133,10 @@ constexpr PlanField axis_rows[] = {
      .by_default = Default::silent},
     {.key = "context_form",
      .name = "context form",
+     .group = Group::parallelism,
+     .meaning = "How these ranks attend to the whole sequence: keys and values go round (ring) or "
+                "are gathered (all-gather, contiguous), an all-to-all exchanges tokens for heads "
+                "(ulysses), or both (hierarchical)",
      .value = word_at<&Plan::context_form, context_form_words>(),
      .column = "cp_comm_type",
      .title = Title::addition,
@@ -126,8 +145,10 @@ constexpr PlanField axis_rows[] = {
      .read = read_context_form,
      .write = write_context_form,
      .derive = derive_context_form},
-    {.key = "context_heads",  // of hierarchical: ranks of a group that exchange for heads
+    {.key = "context_heads",
      .name = "context heads",
+     .group = Group::parallelism,
+     .meaning = "Of context_form hierarchical: ranks of a group that exchange for heads",
      .value = count_at(&Plan::context_heads, 1, most_gpus),
      .title = Title::addition,
      .title_label = "in groups of",
@@ -136,6 +157,8 @@ constexpr PlanField axis_rows[] = {
      .write = write_context_heads},
     {.key = "pipeline",
      .name = "pipeline",
+     .group = Group::parallelism,
+     .meaning = "Stages of the pipeline",
      .value = count_at(&Plan::pipeline, 1, most_gpus),
      .column = "pp",
      .title = Title::degree,
@@ -144,6 +167,9 @@ constexpr PlanField axis_rows[] = {
      .flag = Flag::always},
     {.key = "virtual_stages",
      .name = "virtual stages",
+     .group = Group::parallelism,
+     .meaning = "Chunks of layers on each stage",
+     .default_words = "1, or the stack's",
      .value = count_at(&Plan::virtual_stages, 1, most_layers),
      .column = "virtual_stages",
      .title = Title::addition,
@@ -151,6 +177,10 @@ constexpr PlanField axis_rows[] = {
      .by_default = Default::reported},
     {.key = "schedule",
      .name = "schedule",
+     .group = Group::parallelism,
+     .meaning = "Order in which a stage computes its micro-batches (orrery show schedules)",
+     .other_values = "; or FILE.csv, as PyTorch's pipelining writes it",
+     .default_words = "1f1b, with virtual stages interleaved-1f1b",
      .value = {.kind = PlanValue::Kind::word, .words = schedule_names},
      .column = "schedule",
      .by_default = Default::reported,
@@ -159,6 +189,9 @@ constexpr PlanField axis_rows[] = {
      .derive = derive_schedule},
     {.key = "data",
      .name = "data",
+     .group = Group::parallelism,
+     .meaning = "Replicas of the model, which train on different sequences",
+     .default_words = "the cluster's GPUs over tensor, context and pipeline",
      .value = count_at(&Plan::data, 1, most_gpus),
      .column = "dp",
      .title = Title::degree,
@@ -166,11 +199,18 @@ constexpr PlanField axis_rows[] = {
      .by_default = Default::reported,
      .flag = Flag::always,
      .derive = derive_data},
-    {.key = "rank_order",  // which ranks are adjacent, and so on one node
+    {.key = "rank_order",
      .name = "rank order",
+     .group = Group::parallelism,
+     .meaning = "How ranks are numbered, the fastest axis first; with tp-cp-ep-pp-dp neighbouring "
+                "pipeline stages are adjacent and data-parallel ranks far apart (Megatron-Core's "
+                "use_tp_pp_dp_mapping)",
      .value = word_at<&Plan::rank_order, rank_order_words>()},
-    {.key = "zero",  // what data-parallel ranks shard
+    {.key = "zero",
      .name = "ZeRO",
+     .group = Group::state,
+     .meaning = "ZeRO stage, what replicas shard: nothing (0), optimizer state (1), gradients too "
+                "(2), parameters too (3; FSDP)",
      .value = word_at<&Plan::zero, zero_words>(),
      .column = "zero_stage",
      .title = Title::addition,
@@ -179,27 +219,40 @@ constexpr PlanField axis_rows[] = {
      .stack = Stack::has_default,
      .read = read_zero,
      .write = write_zero},
-    {.key = "data_shard",  // HSDP: ranks over which state is sharded; 0: all of data
+    {.key = "data_shard",
      .name = "data shard",
+     .group = Group::state,
+     .meaning = "HSDP: replicas over which state is sharded, with copies along the others",
+     .default_words = "all of data",
      .value = count_at(&Plan::data_shard, 0, most_gpus),
      .title = Title::addition,
      .title_label = "in shards of",
      .by_default = Default::silent,
      .write = write_data_shard},
-    {.key = "reshard",  // ZeRO-3: free gathered weights after forward
+    {.key = "reshard",
      .name = "reshard after forward",
+     .group = Group::state,
+     .meaning = "ZeRO-3: gathered weights are freed after forward and gathered again in backward",
      .value = flag_at(&Plan::reshard)},
-    {.key = "prefetch",  // ZeRO-3: units gathered ahead of the one that runs
+    {.key = "prefetch",
      .name = "prefetch",
+     .group = Group::state,
+     .meaning = "ZeRO-3: units of parameters that are gathered ahead of the one that runs",
      .value = count_at(&Plan::prefetch, 0, most_prefetch)},
-    {.key = "offload",  // of sharded state to the host
+    {.key = "offload",
      .name = "offload",
+     .group = Group::state,
+     .meaning =
+         "State on the host: optimizer state and its update, or the shards of parameters too",
      .value = word_at<&Plan::offload, offload_words>(),
      .column = "offload",
      .title = Title::addition,
      .title_label = "offloading"},
-    {.key = "offload_device",  // where `offload` and `offload_layers` keep what they offload
+    {.key = "offload_device",
      .name = "offload device",
+     .group = Group::state,
+     .meaning = "Where offload and offload_layers keep what they offload: host memory, or the "
+                "node's drives, which its ranks share (rates in /cluster/storage)",
      .value = word_at<&Plan::offload_device, offload_device_words>()},
 };
 

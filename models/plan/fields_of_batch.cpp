@@ -10,6 +10,7 @@ namespace {
 
 using Title = PlanField::Title;
 using Default = PlanField::Default;
+using Group = PlanField::Group;
 using Flag = PlanField::Flag;
 using Stack = PlanField::Stack;
 
@@ -63,6 +64,8 @@ Json write_recompute_elsewhere(const Plan& plan) {
 constexpr PlanField batch_rows[] = {
     {.key = "micro_batch",
      .name = "micro-batch",
+     .group = Group::batch,
+     .meaning = "Sequences that a replica computes at once",
      .value = count_at(&Plan::micro_batch, 1, most_gpus),
      .column = "micro_batch",
      .title = Title::choice,
@@ -72,6 +75,9 @@ constexpr PlanField batch_rows[] = {
      .flag = Flag::always},
     {.key = "global_batch",
      .name = "batch",
+     .group = Group::batch,
+     .meaning = "Sequences of one step, over all replicas",
+     .default_words = "data x micro_batch x pipeline",
      .value = count_at(&Plan::global_batch, 1, most_batch),
      .column = "global_batch",
      .by_default = Default::reported,
@@ -79,6 +85,9 @@ constexpr PlanField batch_rows[] = {
      .derive = derive_global_batch},
     {.key = "seq_len",
      .name = "sequence length",
+     .group = Group::batch,
+     .meaning = "Tokens of a sequence",
+     .default_words = "the model's longest sequence",
      .value = count_at(&Plan::seq_len, 1, most_seq_len),
      .column = "seq_len",
      .by_default = Default::reported,
@@ -87,6 +96,10 @@ constexpr PlanField batch_rows[] = {
      .remark = remark_seq_len},
     {.key = "precision",
      .name = "precision",
+     .group = Group::precision,
+     .meaning = "Format of GEMMs and storage; the 8 and 4 bit formats are Transformer Engine's "
+                "recipes, with their quantisation kernels",
+     .default_words = "bf16",
      .value = word_at<&Plan::precision, precision_words>(),
      .column = "precision",
      .by_default = Default::reported,
@@ -94,6 +107,9 @@ constexpr PlanField batch_rows[] = {
      .stack = Stack::has_default},
     {.key = "recompute",
      .name = "recompute",
+     .group = Group::activations,
+     .meaning = "Activations that backward computes again: none, those of recompute_modules "
+                "(selective), or all but each layer's input (full)",
      .value = word_at<&Plan::recompute, recompute_words>(),
      .column = "recompute",
      .title = Title::choice,
@@ -101,25 +117,36 @@ constexpr PlanField batch_rows[] = {
      .by_default = Default::reported,
      .flag = Flag::always,
      .stack = Stack::has_default},
-    {.key = "recompute_modules",  // for recompute=selective
+    {.key = "recompute_modules",
      .name = "recomputed modules",
+     .group = Group::activations,
+     .meaning = "Modules that recompute=selective computes again",
      .value = words_at<&Plan::recompute_modules, recompute_module_words>(),
      .by_default = Default::silent,
      .write = write_recompute_modules},
-    {.key = "recompute_layers",  // first layers of each chunk that recompute; 0: all
+    {.key = "recompute_layers",
      .name = "recomputed layers",
+     .group = Group::activations,
+     .meaning = "First layers of each chunk that recompute; 0: all",
      .value = count_at(&Plan::recompute_layers, 0, most_layers),
      .column = "recompute_layers"},
-    {.key = "recompute_every",  // of those layers, one in every so many recomputes
+    {.key = "recompute_every",
      .name = "recomputed every",
+     .group = Group::activations,
+     .meaning = "Of those layers, one in every so many recomputes",
      .value = count_at(&Plan::recompute_every, 1, most_layers)},
-    {.key = "recompute_elsewhere",  // modules that all other layers recompute
+    {.key = "recompute_elsewhere",
      .name = "recomputed elsewhere",
+     .group = Group::activations,
+     .meaning = "Modules that the other layers recompute",
      .value = words_at<&Plan::recompute_elsewhere, recompute_module_words>(),
      .by_default = Default::silent,
      .write = write_recompute_elsewhere},
-    {.key = "offload_layers",  // first layers of each chunk whose activations are offloaded
+    {.key = "offload_layers",
      .name = "offloaded layers",
+     .group = Group::activations,
+     .meaning = "First layers of each chunk whose activations go to the host until backward, over "
+                "the GPU's host_link",
      .value = count_at(&Plan::offload_layers, 0, most_layers)},
 };
 

@@ -14,6 +14,7 @@ namespace {
 using Kind = PlanValue::Kind;
 using Title = PlanField::Title;
 using Default = PlanField::Default;
+using Group = PlanField::Group;
 
 constexpr double most_factor = 1e4;
 
@@ -43,7 +44,7 @@ double read_factor(const Node& number, double least) {
   const double value = number.as<double>();
   if (!(value > 0 && value >= least && value <= most_factor)) {
     number.fail_expected(fmt::format("a number {}, at most {:g}",
-                                     least > 0 ? fmt::format("from {:g}", least) : "above 0",
+                                     least > 0 ? fmt::format("from {:g}", least) : " above 0",
                                      most_factor));
   }
   return value;
@@ -153,58 +154,87 @@ Json write_expert_room(const Plan& plan) {
 }
 
 constexpr PlanField expert_rows[] = {
-    {.key = "expert",  // ranks of a stage over which a layer's experts are distributed
+    {.key = "expert",
      .name = "expert",
+     .group = Group::experts,
+     .meaning = "Ranks of a stage over which a layer's experts are distributed",
      .value = count_at(&Plan::expert, 1, most_gpus),
      .column = "ep",
      .title = Title::addition,
      .title_label = "EP",
      .derive = derive_expert},
-    {.key = "expert_tensor",  // ranks over which each expert is cut
+    {.key = "expert_tensor",
      .name = "expert tensor",
+     .group = Group::experts,
+     .meaning = "Ranks that share the matrices of each expert",
+     .default_words = "as tensor",
      .value = {.most = most_gpus},
      .title = Title::addition,
      .title_label = "ETP",
      .read = read_expert_tensor,
      .write = [](const Plan& plan) { return Json(plan.expert_tensor); },
      .derive = derive_expert_tensor},
-    {.key = "dispatcher",  // how tokens are sent to their experts
+    {.key = "dispatcher",
      .name = "dispatcher",
+     .group = Group::experts,
+     .meaning = "How tokens reach their experts: every copy in an all-to-all, or once to each node "
+                "that has any of their experts (deepep, hybridep)",
      .value = word_at<&Plan::dispatcher, dispatcher_words>(),
      .title = Title::addition,
      .title_label = "by",
      .derive = derive_dispatcher},
-    {.key = "expert_overlap",  // what overlaps with the experts' all-to-alls
+    {.key = "expert_overlap",
      .name = "expert overlap",
+     .group = Group::experts,
+     .meaning = "What overlaps with the experts' all-to-alls: nothing, the shared expert, or "
+                "another micro-batch",
      .value = word_at<&Plan::expert_overlap, expert_overlap_words>(),
      .title = Title::addition,
      .title_label = "overlapping"},
-    {.key = "permute_fusion",  // one kernel each way to order tokens by expert
+    {.key = "permute_fusion",
      .name = "fused permutation",
+     .group = Group::experts,
+     .meaning =
+         "One kernel sorts tokens by expert and one restores their order, instead of several",
      .value = flag_at(&Plan::permute_fusion),
      .derive = derive_permute_fusion},
-    {.key = "capacity",  // limit on rows of an expert over the mean; tokens beyond it are dropped
+    {.key = "capacity",
      .name = "capacity",
+     .group = Group::experts,
+     .meaning =
+         "Capacity factor: rows that an expert takes, over the mean; tokens beyond it are dropped",
+     .other_values = " above 0",
+     .default_words = "no limit",
      .value = {Kind::factor},
      .by_default = Default::silent,
      .read = read_capacity,
      .write = write_capacity,
      .derive = derive_capacity},
-    {.key = "pad_to_capacity",  // slots that no token fills are sent and multiplied as well
+    {.key = "pad_to_capacity",
      .name = "padding to capacity",
+     .group = Group::experts,
+     .meaning = "With a capacity: slots without a token are sent and multiplied as well",
      .value = flag_at(&Plan::pad_to_capacity)},
-    {.key = "imbalance",  // rows of the busiest rank's experts over the mean, for all layers or
-                          // each, or a file of token counts
+    {.key = "imbalance",
      .name = "imbalance",
-     .value = {Kind::factor},
+     .group = Group::experts,
+     .meaning = "Without a capacity: rows of the busiest rank's experts, over the mean",
+     .other_values = " from 1; one for each layer with experts; or a file of tokens counted by "
+                     "expert and layer (.csv, .json)",
+     .value = {.kind = Kind::factor,
+               .write = [](const Plan& plan) { return Json(plan.imbalance); }},
      .by_default = Default::silent,
      .read = read_imbalance,
      .write = write_imbalance,
      .derive = derive_imbalance,
      .remark = remark_imbalance},
-    {.key = "expert_room",  // of dropless routing: slots of an expert over the mean of its rows
+    {.key = "expert_room",
      .name = "room for experts",
-     .value = {Kind::factor},
+     .group = Group::experts,
+     .meaning = "Without a capacity: rows for which an expert has memory, over the mean",
+     .other_values = " from 1",
+     .value = {.kind = Kind::factor,
+               .write = [](const Plan& plan) { return Json(plan.expert_room); }},
      .by_default = Default::silent,
      .read = read_expert_room,
      .write = write_expert_room},

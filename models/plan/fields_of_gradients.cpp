@@ -9,6 +9,7 @@ namespace {
 
 using Kind = PlanValue::Kind;
 using Default = PlanField::Default;
+using Group = PlanField::Group;
 
 constexpr std::string_view by_time = "by-time";
 
@@ -72,18 +73,29 @@ Json write_overlap_gather(const Plan& plan) {
 }
 
 constexpr PlanField gradient_rows[] = {
-    {.key = "overlap",  // of gradient reductions with backward
+    {.key = "overlap",
      .name = "overlap",
+     .group = Group::communication,
+     .meaning = "Gradients are reduced concurrently with backward",
      .value = flag_at(&Plan::overlap_gradients),
      .by_default = Default::reported},
-    {.key = "overlap_gather",  // of parameter gathers with forward; absent: as overlap
+    {.key = "overlap_gather",
      .name = "overlap gather",
+     .group = Group::communication,
+     .meaning = "Parameters are gathered concurrently with forward",
+     .default_words = "as overlap",
      .value = {.kind = Kind::flag, .read = read_overlap_gather, .write = write_overlap_gather}},
-    {.key = "deferred_head_gradients",  // micro-batches whose head weight gradients come last
+    {.key = "deferred_head_gradients",
      .name = "deferred head gradients",
+     .group = Group::communication,
+     .meaning = "Micro-batches whose weight gradients of the head wait until the last stage would "
+                "be idle (Megatron-Core's defer_embedding_wgrad_compute)",
      .value = count_at(&Plan::deferred_head_gradients, 0, 1 << 20)},
-    {.key = "bucket",  // bytes of gradients that are reduced at once
+    {.key = "bucket",
      .name = "bucket",
+     .group = Group::communication,
+     .meaning = "Bytes of gradients that are reduced at once",
+     .default_words = "the stack's",
      .value = {Kind::bytes},
      .by_default = Default::reported,
      .read = [](const Node& value, Plan& plan) { plan.bucket = value.as<Bytes>(); },
@@ -91,35 +103,51 @@ constexpr PlanField gradient_rows[] = {
      .derive = [](Plan&, const PlanBasis&) -> std::string {
        return "not stated; the software's gradient bucket assumed";
      }},
-    {.key = "compression",  // of gradients; needs zero 0 and data above 1
+    {.key = "compression",
      .name = "compression",
+     .group = Group::communication,
+     .meaning = "Compression of the gradients that replicas reduce; needs zero 0",
      .value = word_at<&Plan::compression, compression_words>()},
-    {.key = "compression_share",  // of each bucket's gradients that top-k sends
+    {.key = "compression_share",
      .name = "compression share",
-     .value = {Kind::share},
+     .group = Group::communication,
+     .meaning = "Of compression top-k: share of a bucket's gradients that is sent",
+     .value = {.kind = Kind::share,
+               .write = [](const Plan& plan) { return Json(plan.compression_share); }},
      .by_default = Default::silent,
      .read = read_compression_share,
      .write = write_compression_share},
-    {.key = "compression_rank",  // of power-sgd's factors
+    {.key = "compression_rank",
      .name = "compression rank",
+     .group = Group::communication,
+     .meaning = "Of compression power-sgd: rank of the two factors",
      .value = count_at(&Plan::compression_rank, 1, most_lora_rank),
      .by_default = Default::silent,
      .read = read_compression_rank,
      .write = write_compression_rank,
      .derive = derive_compression_rank},
-    {.key = "stage_layers",  // layers of each chunk, [7, 8, 8, 7]; "by-time": from predicted times
+    {.key = "stage_layers",
      .name = "stage layers",
+     .group = Group::parallelism,
+     .meaning = "Layers of each chunk, as in 7:8:8:7",
+     .other_values = "; or by-time: cut by predicted times",
+     .default_words = "as even as possible",
      .value = {Kind::counts, 0, most_layers},
      .by_default = Default::reported,
      .read = read_stage_layers,
      .write = write_stage_layers,
      .derive = derive_stage_layers},
-    {.key = "embedding_counts",  // embedding and head count as a layer each
+    {.key = "embedding_counts",
      .name = "embedding counts",
+     .group = Group::parallelism,
+     .meaning = "Embedding and head count as a layer each when layers are divided into chunks",
+     .default_words = "false, or the stack's",
      .value = flag_at(&Plan::embedding_counts),
      .by_default = Default::silent},
-    {.key = "cuda_graphs",  // where the stack launches ahead: models/program/graph_segments.hpp
+    {.key = "cuda_graphs",
      .name = "CUDA graphs",
+     .group = Group::precision,
+     .meaning = "Kernels of a block are launched as CUDA graphs, where the stack launches ahead",
      .value = flag_at(&Plan::cuda_graphs)},
 };
 

@@ -9,6 +9,7 @@ namespace orrery::models {
 namespace {
 
 using Default = PlanField::Default;
+using Group = PlanField::Group;
 
 std::string derive_lora_rank(Plan& plan, const PlanBasis&) {
   return trains_adapters(plan) ? fmt::format("not stated; {} assumed", plan.lora_rank) : "";
@@ -52,66 +53,105 @@ Json write_sequence_lengths(const Plan& plan) {
 constexpr PlanField saver_rows[] = {
     {.key = "lora_rank",
      .name = "adapters' rank",
+     .group = Group::task,
+     .meaning = "Rank of the adapters, of task lora and qlora",
      .value = count_at(&Plan::lora_rank, 1, most_lora_rank),
      .by_default = Default::silent,
      .write = write_lora_rank,
      .derive = derive_lora_rank},
-    {.key = "lora_targets",  // matrices that have an adapter
+    {.key = "lora_targets",
      .name = "adapters' targets",
+     .group = Group::task,
+     .meaning = "Matrices of a layer that have an adapter",
      .value = words_at<&Plan::lora_targets, lora_target_words>(),
      .by_default = Default::silent,
      .write = write_lora_targets,
      .derive = derive_lora_targets},
-    {.key = "lora_dropout",  // on the adapters' input
+    {.key = "lora_dropout",
      .name = "adapters' dropout",
+     .group = Group::task,
+     .meaning = "Dropout on the adapters' input",
      .value = flag_at(&Plan::lora_dropout),
      .by_default = Default::silent,
      .write = write_lora_dropout},
-    {.key = "sequence_lengths",  // of documents packed into a sequence, equally frequent
+    {.key = "sequence_lengths",
      .name = "packed lengths",
+     .group = Group::task,
+     .meaning = "Lengths of the documents that are packed into each sequence, equally frequent; a "
+                "token attends only to its own document",
+     .default_words = "one document as long as the sequence",
      .value = {PlanValue::Kind::counts, 1, most_seq_len},
      .by_default = Default::silent,
      .read = read_sequence_lengths,
      .write = write_sequence_lengths},
-    {.key = "optimizer",  // of the matrices of layers: models/operations/update.cpp
+    {.key = "optimizer",
      .name = "optimizer",
+     .group = Group::state,
+     .meaning = "adam: AdamW for all parameters; muon: Muon for the matrices of layers, AdamW for "
+                "the rest",
      .value = word_at<&Plan::optimizer, optimizer_words>()},
-    {.key = "moments",  // format of Adam's moments
+    {.key = "moments",
      .name = "moments",
+     .group = Group::state,
+     .meaning = "Format of Adam's moments: that of the master weights (full), bf16, or 8 bits",
      .value = word_at<&Plan::moments, moments_words>(),
      .column = "moments"},
-    {.key = "fused_cross_entropy",  // no logits are kept: models/operations/head.cpp
+    {.key = "fused_cross_entropy",
      .name = "fused cross-entropy",
+     .group = Group::precision,
+     .meaning = "Head and loss are computed piece by piece, so that no logits are kept",
      .value = flag_at(&Plan::fused_cross_entropy),
      .column = "fused_cross_entropy"},
-    {.key = "low_precision_gather",  // ZeRO gathers, and LoRA keeps frozen weights, in 8 bits
+    {.key = "low_precision_gather",
      .name = "gather in 8 bits",
+     .group = Group::state,
+     .meaning = "ZeRO gathers weights in the 8 bits of the GEMMs, and adapters' frozen weights are "
+                "kept in them",
      .value = flag_at(&Plan::low_precision_gather)},
-    {.key = "attention",  // kernel: models/software/software.hpp
+    {.key = "attention",
      .name = "attention",
+     .group = Group::precision,
+     .meaning = "Attention kernel, if not the one that the stack has on this GPU",
      .value = word_at<&Plan::attention, attention_kernel_words>()},
-    {.key = "low_precision_attention",  // in fp8, see models/operations/fp8_attention.cpp
+    {.key = "low_precision_attention",
      .name = "attention in 8 bits",
+     .group = Group::precision,
+     .meaning = "The GEMMs of attention are in fp8, with casts around them",
      .value = flag_at(&Plan::low_precision_attention)},
-    {.key = "low_precision_activation",  // of gated SiLU: models/operations/layer.cpp
+    {.key = "low_precision_activation",
      .name = "activation inputs kept in 8 bits",
+     .group = Group::precision,
+     .meaning = "Inputs of gated SiLU are kept in 8 bits until backward",
      .value = flag_at(&Plan::low_precision_activation)},
-    {.key = "transpose_weights",  // 8-bit ones, in every backward: models/operations/linear.cpp
+    {.key = "transpose_weights",
      .name = "weights transposed in backward",
+     .group = Group::precision,
+     .meaning =
+         "No transposed copy of 8 bit weights is kept: Hopper transposes them in each backward",
      .value = flag_at(&Plan::transpose_weights)},
-    {.key = "hadamard_pass",  // of nvfp4: models/operations/quantisation.hpp
+    {.key = "hadamard_pass",
      .name = "Hadamard transform in its own pass",
+     .group = Group::precision,
+     .meaning = "nvfp4: the random Hadamard transform is a pass of its own, as up to Transformer "
+                "Engine 2.13",
      .value = flag_at(&Plan::hadamard_pass)},
-    {.key = "fused_amax",  // models/operations/linear.cpp
+    {.key = "fused_amax",
      .name = "amax found by",
+     .group = Group::precision,
+     .meaning = "Kernels that find the largest number of what they write, so that quantising it "
+                "needs no pass for that",
      .value = words_at<&Plan::fused_amax, amax_kernel_words>(),
      .by_default = Default::silent,
      .write = write_fused_amax},
-    {.key = "start_layers_bf16",  // first layers that stay in bf16 under a narrower precision
+    {.key = "start_layers_bf16",
      .name = "first layers in bf16",
+     .group = Group::precision,
+     .meaning = "First layers of the model that stay in bf16",
      .value = count_at(&Plan::start_layers_bf16, 0, most_layers)},
-    {.key = "end_layers_bf16",  // last layers that stay in bf16
+    {.key = "end_layers_bf16",
      .name = "last layers in bf16",
+     .group = Group::precision,
+     .meaning = "Last layers of the model that stay in bf16",
      .value = count_at(&Plan::end_layers_bf16, 0, most_layers)},
 };
 

@@ -22,7 +22,8 @@ void QuestionFlags::add_to(CLI::App& command) {
   command.add_option("scenario", scenario, "Scenario: a path, or a name (orrery show scenario)");
   command.add_option("--model", parts.model, "Model: a config.json, or a name");
   command.add_option("--cluster", parts.cluster, "Cluster: a path, a name, or 'NODE x COUNT'");
-  command.add_option("--plan", parts.plan, "Plan: a path, or tensor=8,pipeline=16,...");
+  command.add_option("--plan", parts.plan,
+                     "Plan: a path, or tensor=8,pipeline=16,... (orrery show plan-fields)");
   command.add_option("--software", parts.software, "Software profile: a path, or a name");
   command
       .add_option("--year", parts.year, "Year of the software: uses the profile as of that year")

@@ -24,6 +24,7 @@ struct ShowFlags {
   TopologyPictures pictures;
   std::optional<std::string> gpu;
   ScheduleView schedule;
+  bool markdown = false;
   bool json = false;
 };
 
@@ -69,6 +70,9 @@ Shown shown(const ShowFlags& flags) {
   if (flags.what == "sites") return show_sites(name);
   if (flags.what == "schedules") return show_schedules(name, flags.schedule);
   if (flags.what == "collectives") return show_collectives();
+  if (flags.what == "plan-fields") {
+    return show_plan_fields(name, flags.markdown ? FieldsAs::markdown : FieldsAs::lines);
+  }
   if (flags.what == "topology") {
     return show_topology(name ? name : parts.cluster, flags.pictures, flags.gpu);
   }
@@ -76,7 +80,7 @@ Shown shown(const ShowFlags& flags) {
   if (flags.what == "program") return show_program(flags);
   throw InputError{
       fmt::format("show: unknown '{}'; known: gpus nodes clusters sites models software "
-                  "schedules collectives topology scenario program",
+                  "schedules collectives plan-fields topology scenario program",
                   flags.what)};
 }
 
@@ -88,7 +92,7 @@ void add_show(CLI::App& application, int& exit_code) {
   command
       .add_option("what", flags->what,
                   "gpus, nodes, clusters, sites, models, software, schedules, collectives, "
-                  "topology, scenario or program")
+                  "plan-fields, topology, scenario or program")
       ->required();
   flags->question.add_to(command);
   command.get_option("scenario")
@@ -108,6 +112,8 @@ void add_show(CLI::App& application, int& exit_code) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 12));
   command.add_flag("--csv", flags->schedule.csv,
                    "For schedules: PyTorch's CSV, a line for each rank");
+  command.add_flag("--markdown", flags->markdown,
+                   "For plan-fields: the tables of models/plan/README.md");
   command.add_flag("--json", flags->json, "JSON instead of text");
   command.callback([flags, &exit_code] {
     const Shown result = shown(*flags);

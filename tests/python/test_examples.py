@@ -11,15 +11,19 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "python" / "examples").glob("*.py"))
+READMES = [ROOT / "README.md", ROOT / "python" / "README.md"]
 
 
 def test_there_are_examples():
     assert EXAMPLES
 
 
-def test_python_in_the_readme_is_an_example_as_it_stands():
+@pytest.mark.parametrize("readme", READMES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_python_in_a_readme_is_an_example_as_it_stands(readme):
     examples = [each.read_text() for each in EXAMPLES]
-    for block in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL):
+    blocks = re.findall(r"```python\n(.*?)```", readme.read_text(), re.DOTALL)
+    assert blocks
+    for block in blocks:
         assert block in examples
 
 

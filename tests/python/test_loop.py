@@ -1,4 +1,4 @@
-"""Measure this machine, predict, run, compare: the whole loop, in the commands of the README.
+"""Measure this machine, predict, run, compare: the loop of executor/README.md, in its commands.
 
 Results are asserted. Times are printed and asserted only to be of the same order: who runs the
 tests may share the machine.
