@@ -13,8 +13,8 @@ std::optional<std::string> sharded_note(const models::Plan& plan) {
   return fmt::format(
       "ZeRO-{}: no stack is fitted to ZeRO-2, ZeRO-3 and FSDP. Predictions of their {} published "
       "runs were off by {:.1f} % (median; 90th percentile {:.0f} %, bias {:+.1f} %)",
-      word_of(models::zero_words, plan.zero), errors.rows, errors.median_pct, errors.p90_pct,
-      errors.bias_pct);
+      word_of(models::zero_words, plan.sharding.zero), errors.rows, errors.median_pct,
+      errors.p90_pct, errors.bias_pct);
 }
 
 Json sharded_json() {

@@ -68,7 +68,7 @@ class Reader {
 void apply_stage_rule(const Json& plan, models::Question& question) {
   const bool said = plan.contains("embedding_counts") || plan.contains("stage_layers");
   if (said || !question.software.embedding_counts || question.plan.chunks() < 2) return;
-  question.plan.embedding_counts = true;
+  question.plan.stages.embedding_counts = true;
   for (std::string& each : question.assumptions) {
     if (each.rfind("/plan/stage_layers:", 0) == 0) {
       each = fmt::format("/plan/embedding_counts: not stated; true assumed, as {} splits a model",
@@ -81,7 +81,7 @@ void apply_stage_rule(const Json& plan, models::Question& question) {
 void apply_context_form(const Json& plan, models::Question& question) {
   const std::vector<models::ContextForm>& known = question.software.runs.context;
   if (plan.contains("context_form") || question.plan.context == 1 || known.empty()) return;
-  question.plan.context_form = known.front();
+  question.plan.context_exchange.form = known.front();
   for (std::string& each : question.assumptions) {
     if (each.rfind("/plan/context_form:", 0) != 0) continue;
     each = fmt::format("/plan/context_form: not stated; {} assumed, as {} splits sequences",

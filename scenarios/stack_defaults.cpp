@@ -20,7 +20,7 @@ constexpr std::string_view of_the_stack = "the stack's default";
 bool concerns(const PlanField& field, const Plan& plan) {
   if (field.key == "precision") return false;
   if (field.key == "zero") return plan.data > 1;
-  return field.value.on != &Plan::sequence_parallel || plan.tensor > 1;
+  return field.key != "sequence" || plan.tensor > 1;
 }
 
 /// Takes a changed plan unless it has a conflict that the plan had not before.
@@ -45,13 +45,13 @@ void take_chunks(models::Question& question, const std::function<bool(std::strin
     if (stated(key)) return;
   }
   Plan changed = question.plan;
-  if (changed.pipeline == 1 || changed.virtual_stages != 1) return;
-  changed.virtual_stages =
+  if (changed.pipeline == 1 || changed.stages.virtual_stages != 1) return;
+  changed.stages.virtual_stages =
       usual_virtual_stages(changed, question.model, question.software.defaults.layers_per_chunk);
-  if (changed.virtual_stages == 1) return;
-  changed.schedule = models::default_schedule(changed.virtual_stages);
+  if (changed.stages.virtual_stages == 1) return;
+  changed.stages.schedule = models::default_schedule(changed.stages.virtual_stages);
   if (!take(question, changed)) return;
-  taken.push_back({"virtual_stages", changed.virtual_stages, std::string{of_the_stack}});
+  taken.push_back({"virtual_stages", changed.stages.virtual_stages, std::string{of_the_stack}});
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ std::vector<models::RecipeChoice> take_stack_defaults(
   take_chunks(question, stated, taken);
   const auto kernel = kernel_with_sinks(question.model, question.cluster.gpu(), question.software);
   if (kernel && !stated("attention")) {
-    question.plan.attention = *kernel;
+    question.plan.kernels.attention = *kernel;
     taken.push_back({"attention", models::plan_field("attention").json(question.plan),
                      std::string{of_the_stack}});
   }

@@ -14,12 +14,12 @@ std::vector<models::RecipeChoice> take_stack_recipe(
                                      .model = question.model,
                                      .gpu = question.cluster.gpu(),
                                      .task = plan.task,
-                                     .precision = plan.precision,
-                                     .recompute = plan.recompute,
+                                     .precision = plan.formats.precision,
+                                     .recompute = plan.recompute.kind,
                                      .degrees = models::recipe_degrees(plan),
                                      .release = models::last_release_of(question.software.year),
                                      .gpus = plan.gpus(),
-                                     .global_batch = plan.global_batch};
+                                     .global_batch = plan.batch.global};
   std::vector<std::string> left_out;
   const auto is_stated = [&](std::string_view key) {
     return stated(key) || std::ranges::find(left_out, key) != left_out.end();

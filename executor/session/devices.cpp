@@ -25,9 +25,9 @@ models::Operation attention_of(const models::Question& question) {
   models::Operation op;
   op.kind = models::OpKind::attention;
   op.name = "attention";
-  op.dtype = models::storage_dtype(plan.precision);
-  op.attention = {.batch = plan.micro_batch,
-                  .seq = plan.seq_len,
+  op.dtype = models::storage_dtype(plan.formats.precision);
+  op.attention = {.batch = plan.batch.micro,
+                  .seq = plan.batch.seq_len,
                   .heads = model.heads / plan.tensor,
                   .kv_heads = std::max<std::int64_t>(model.kv_heads / plan.tensor, 1),
                   .head_dim = model.head_dim,

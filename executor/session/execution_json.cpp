@@ -68,7 +68,7 @@ Json to_json(const FinishedRun& run) {
             {"peak_memory_bytes", any ? Json(execution.peak.count()) : Json(nullptr)},
             {"predicted_peak_memory_bytes", predicted_peak(run.prediction).count()},
             {"resident_memory_bytes", any ? Json(execution.resident.count()) : Json(nullptr)}};
-  if (run.question.plan.cuda_graphs) json["cuda_graphs"] = json_of(execution.graphs);
+  if (run.question.plan.kernels.graphs) json["cuda_graphs"] = json_of(execution.graphs);
   if (execution.host > Bytes{}) json["offloaded_bytes"] = execution.host.count();
   if (execution.routed.slots > 0) json["expert_all_to_all"] = routed_json(execution);
   if (execution.host_waits) json["fabric_calls"] = json_of(*execution.host_waits);

@@ -37,7 +37,7 @@ class RankRun {
         prediction_{models::predict(question)},
         tokens_{options.data.empty()
                     ? synthetic_tokens(options.seed, question.model.vocab)
-                    : text_tokens(options.data, question.model.vocab, question.plan.global_batch)},
+                    : text_tokens(options.data, question.model.vocab, question.plan.batch.global)},
         initial_{options.initial
                      ? std::make_unique<PretrainedWeights>(*options.initial, question.model)
                      : nullptr},
@@ -240,8 +240,8 @@ class RankRun {
   SessionCheckpoints checkpoints_;  // before parameters are drawn: fails early without a folder
   Runner runner_;
   InstructionLimits limits_;
-  double tokens_of_step_ = static_cast<double>(question_.plan.global_batch) *
-                           static_cast<double>(question_.plan.seq_len);
+  double tokens_of_step_ = static_cast<double>(question_.plan.batch.global) *
+                           static_cast<double>(question_.plan.batch.seq_len);
   std::int64_t first_ = 0;
   std::vector<MeasuredStep> steps_;
   std::unique_ptr<PretrainedExport> export_;

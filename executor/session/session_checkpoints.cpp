@@ -58,9 +58,9 @@ Checkpoints SessionCheckpoints::of(const Runner& runner) const {
   const models::Plan& plan = question_.plan;
   std::vector<std::pair<std::string, std::string>> inputs{
       {"data", data_},
-      {"global_batch", std::to_string(plan.global_batch)},
-      {"seq_len", std::to_string(plan.seq_len)},
-      {"precision", std::string{models::name(plan.precision)}}};
+      {"global_batch", std::to_string(plan.batch.global)},
+      {"seq_len", std::to_string(plan.batch.seq_len)},
+      {"precision", std::string{models::name(plan.formats.precision)}}};
   // A checkpoint has trained parameters only: frozen ones must come from the same source again.
   if (!runner.layout().frozen_tensors().empty())
     inputs.emplace_back("init", options_.initial.value_or("seed"));

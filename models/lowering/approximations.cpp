@@ -15,8 +15,8 @@ std::string of_latents(const Model& model, const Plan& plan) {
     return fmt::format("rotary positions with an odd rotary_dim {}", model.rotary_dim);
   }
   if (plan.task == Task::lora) return "adapters of latent attention";
-  const bool low_precision = quantisation_of(plan.precision) != nullptr;
-  return low_precision ? fmt::format("latent attention in {}", name(plan.precision)) : "";
+  const bool low_precision = quantisation_of(plan.formats.precision) != nullptr;
+  return low_precision ? fmt::format("latent attention in {}", name(plan.formats.precision)) : "";
 }
 
 std::string of_model(const Model& model, std::int64_t tensor) {
@@ -55,10 +55,10 @@ std::string of_experts(const BlockInputs& inputs) {
   if (inputs.model.mlp_bias && expert_tensor_of(plan) > 1) {
     return "expert biases with expert tensor parallelism";
   }
-  if (plan.dispatcher != Dispatcher::all_to_all) {
-    return fmt::format("dispatcher '{}'", word_of(dispatcher_words, plan.dispatcher));
+  if (plan.experts.dispatcher != Dispatcher::all_to_all) {
+    return fmt::format("dispatcher '{}'", word_of(dispatcher_words, plan.experts.dispatcher));
   }
-  if (plan.expert_overlap == ExpertOverlap::micro_batches) {
+  if (plan.experts.overlap == ExpertOverlap::micro_batches) {
     return "experts' all-to-alls overlapped with another micro-batch";
   }
   return {};
@@ -72,35 +72,36 @@ std::string of_plan(const BlockInputs& inputs) {
     return fmt::format("task '{}'", word_of(task_words, plan.task));
   }
   if (plan.task == Task::lora) {
-    if (plan.lora_dropout) return "dropout before adapters";
-    if (plan.zero == Zero::three) return "adapters with ZeRO-3";
+    if (plan.adapters.dropout) return "dropout before adapters";
+    if (plan.sharding.zero == Zero::three) return "adapters with ZeRO-3";
   }
-  if (plan.fused_cross_entropy && shards_gradients(plan) && plan.pipeline == 1) {
+  if (plan.kernels.fused_cross_entropy && shards_gradients(plan) && plan.pipeline == 1) {
     return "fused cross-entropy with sharded gradients";
   }
-  if (plan.offload_layers > 0 && plan.pipeline > 1) {
+  if (plan.offload.layers > 0 && plan.pipeline > 1) {
     return "offloaded activations in a pipeline";
   }
-  if (plan.offload_device == OffloadDevice::nvme) return "state offloaded to the node's storage";
-  if (plan.start_layers_bf16 + plan.end_layers_bf16 > 0) return "layers left in bf16";
-  if (!plan.layer_imbalance.empty()) return "a separate imbalance for each layer";
-  if (plan.low_precision_gather) return "weights gathered in 8 bits";
-  if (plan.low_precision_attention) return "attention in 8 bits";
-  if (plan.low_precision_activation) return "activation inputs kept in 8 bits";
-  if (plan.transpose_weights) return "weights of 8 bits transposed in backward";
-  if (plan.optimizer == Optimizer::muon) return "the optimizer Muon";
-  if (!plan.fused_amax.empty()) return "amax found by norms and activations";
-  if (plan.hadamard_pass) return "the random Hadamard transform";
-  const Quantisation* how = quantisation_of(plan.precision);
+  if (plan.offload.device == OffloadDevice::nvme) return "state offloaded to the node's storage";
+  if (plan.formats.start_layers_bf16 + plan.formats.end_layers_bf16 > 0)
+    return "layers left in bf16";
+  if (!plan.experts.layer_imbalance.empty()) return "a separate imbalance for each layer";
+  if (plan.formats.low_precision_gather) return "weights gathered in 8 bits";
+  if (plan.formats.low_precision_attention) return "attention in 8 bits";
+  if (plan.formats.low_precision_activation) return "activation inputs kept in 8 bits";
+  if (plan.formats.transpose_weights) return "weights of 8 bits transposed in backward";
+  if (plan.optimizer.kind == Optimizer::muon) return "the optimizer Muon";
+  if (!plan.formats.fused_amax.empty()) return "amax found by norms and activations";
+  if (plan.formats.hadamard_pass) return "the random Hadamard transform";
+  const Quantisation* how = quantisation_of(plan.formats.precision);
   if (how != nullptr && how->block > 0 && how->scale == hardware::DType::fp32) {
-    return fmt::format("precision '{}'", name(plan.precision));
+    return fmt::format("precision '{}'", name(plan.formats.precision));
   }
-  if (plan.compression == Compression::int8) return "gradients reduced in 8 bits";
-  const bool keeps_rest =
-      plan.compression == Compression::top_k || plan.compression == Compression::power_sgd;
-  if (keeps_rest && plan.precision == Precision::fp16) {
+  if (plan.compression.kind == Compression::int8) return "gradients reduced in 8 bits";
+  const bool keeps_rest = plan.compression.kind == Compression::top_k ||
+                          plan.compression.kind == Compression::power_sgd;
+  if (keeps_rest && plan.formats.precision == Precision::fp16) {
     return fmt::format("compression {} in fp16 (its residual is kept under another loss scale)",
-                       name(plan.compression));
+                       name(plan.compression.kind));
   }
   return {};
 }

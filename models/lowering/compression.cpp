@@ -92,7 +92,7 @@ BucketReduction::Instructions BucketReduction::reduce(std::uint32_t rank_class,
                                                       const Segment& segment, std::uint16_t chunk) {
   JointCollective joint = reduction_of(program_, rank_class, segment);
   RankClass& ranks = program_.classes[rank_class];
-  switch (inputs_.plan.compression) {
+  switch (inputs_.plan.compression.kind) {
     case Compression::none:
       break;
     case Compression::fp16:

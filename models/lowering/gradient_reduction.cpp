@@ -18,7 +18,7 @@ class GradientReducer {
         reduction_{program, inputs},
         bucket_{bucket_elements(inputs)} {
     // Indices into a bucket are int32.
-    if (inputs.plan.compression == Compression::top_k) {
+    if (inputs.plan.compression.kind == Compression::top_k) {
       bucket_ = std::min(bucket_, std::int64_t{1} << 30);
     }
   }

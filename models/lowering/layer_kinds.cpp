@@ -50,14 +50,14 @@ struct LayerTraits {
 
 LayerTraits traits_of(const BlockInputs& inputs, std::int64_t layer, std::size_t& with_experts) {
   const Plan& plan = inputs.plan;
-  const bool one_chunk = inputs.model.attention_chunk >= plan.seq_len;
-  LayerTraits of{
-      .experts = has_experts(inputs.model, layer),
-      .sees_all = attends_fully(inputs.model, layer) && !one_chunk,
-      .wide = layer < plan.start_layers_bf16 || layer >= inputs.model.layers - plan.end_layers_bf16,
-      .imbalance = plan.imbalance};
-  if (of.experts && !plan.layer_imbalance.empty()) {
-    of.imbalance = plan.layer_imbalance[with_experts++];
+  const bool one_chunk = inputs.model.attention_chunk >= plan.batch.seq_len;
+  LayerTraits of{.experts = has_experts(inputs.model, layer),
+                 .sees_all = attends_fully(inputs.model, layer) && !one_chunk,
+                 .wide = layer < plan.formats.start_layers_bf16 ||
+                         layer >= inputs.model.layers - plan.formats.end_layers_bf16,
+                 .imbalance = plan.experts.imbalance};
+  if (of.experts && !plan.experts.layer_imbalance.empty()) {
+    of.imbalance = plan.experts.layer_imbalance[with_experts++];
   }
   return of;
 }
@@ -65,10 +65,10 @@ LayerTraits traits_of(const BlockInputs& inputs, std::int64_t layer, std::size_t
 /// The plan as if every layer had these traits.
 Plan layer_plan(const Plan& plan, const LayerTraits& traits) {
   Plan own = plan;
-  own.imbalance = traits.imbalance;
+  own.experts.imbalance = traits.imbalance;
   if (traits.wide) {
-    own.precision = Precision::bf16;
-    own.low_precision_attention = false;
+    own.formats.precision = Precision::bf16;
+    own.formats.low_precision_attention = false;
   }
   return own;
 }
@@ -79,7 +79,7 @@ std::string name_of_kind(const BlockInputs& inputs, const LayerTraits& traits) {
     name += inputs.model.attention_chunk > 0 ? " without chunks" : " without window";
   }
   if (traits.wide) name += " in bf16";
-  const bool apart = traits.experts && !inputs.plan.layer_imbalance.empty();
+  const bool apart = traits.experts && !inputs.plan.experts.layer_imbalance.empty();
   return apart ? fmt::format("{} of imbalance {:.4g}", name, traits.imbalance) : name;
 }
 

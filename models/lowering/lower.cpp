@@ -12,9 +12,9 @@ Program lower(const BlockInputs& inputs) {
                                inputs.software.gathered);
   program = insert_host_waits(std::move(program), inputs.software);
   program = offload_activations(std::move(program), inputs.plan);
-  program =
-      split_backward(std::move(program),
-                     inputs.plan.deferred_head_gradients > 0 ? SplitKinds::head : SplitKinds::all);
+  program = split_backward(std::move(program), inputs.plan.stages.deferred_head_gradients > 0
+                                                   ? SplitKinds::head
+                                                   : SplitKinds::all);
   program = insert_transfers(std::move(program));
   program = insert_gradient_reduction(std::move(program), inputs);
   program = insert_shards(std::move(program), inputs);

@@ -95,7 +95,7 @@ void offload(Block& forward, Block& backward, bool in_files) {
 }  // namespace
 
 void mark_offloaded(Program& program, const BlockInputs& inputs) {
-  const std::int64_t count = inputs.plan.offload_layers;
+  const std::int64_t count = inputs.plan.offload.layers;
   if (count == 0) return;
   copy_kinds(program, inputs,
              {"offloaded", [=](std::int64_t i) { return i < count; },
@@ -103,7 +103,7 @@ void mark_offloaded(Program& program, const BlockInputs& inputs) {
 }
 
 Program offload_activations(Program program, const Plan& plan) {
-  const bool in_files = plan.offload_device == OffloadDevice::nvme;
+  const bool in_files = plan.offload.device == OffloadDevice::nvme;
   for (const LayerKind& kind : program.kinds) {
     if (!kind.offloads) continue;
     offload(program.blocks[kind.forward], program.blocks[kind.backward], in_files);

@@ -221,8 +221,8 @@ class StepEnd {
   void gather(std::uint32_t c, const std::string& what, CommunicatorRole over,
               std::int64_t elements) {
     RankClass& ranks = program_.classes[c];
-    const DType storage =
-        inputs_.plan.low_precision_gather ? program_.formats.compute : program_.formats.storage;
+    const DType storage = inputs_.plan.formats.low_precision_gather ? program_.formats.compute
+                                                                    : program_.formats.storage;
     const bool broadcasts = inputs_.software.zero_gather == ZeroGather::broadcast;
     ranks.instructions.push_back(step(
         Opcode::gather, add({.name = what + ".s" + std::to_string(ranks.stage),
@@ -232,7 +232,7 @@ class StepEnd {
                              .bytes = bytes_in(storage, elements),
                              .classes = {c},
                              .gathers_parameters = true,
-                             .hidden_in_next_step = inputs_.plan.overlaps_gathers()})));
+                             .hidden_in_next_step = inputs_.plan.overlap.with_forward()})));
   }
 
   Program& program_;

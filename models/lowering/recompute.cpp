@@ -117,9 +117,9 @@ Program insert_recompute(Program program, const Plan& plan) {
   for (const LayerKind& kind : program.kinds) {
     if (!kind.recomputes && !kind.recomputes_elsewhere) continue;
     Block& forward = program.blocks[kind.forward];
-    const bool all = kind.recomputes && plan.recompute == Recompute::full;
+    const bool all = kind.recomputes && plan.recompute.kind == Recompute::full;
     const Repetition which{forward, all,
-                           kind.recomputes ? plan.recompute_modules : plan.recompute_elsewhere};
+                           kind.recomputes ? plan.recompute.modules : plan.recompute.elsewhere};
     recompute_block(forward, program.blocks[kind.backward], which);
   }
   return program;

@@ -44,17 +44,17 @@ void copy_kinds(Program& program, const BlockInputs& inputs, const ChosenLayers&
 
 void mark_recomputed(Program& program, const BlockInputs& inputs) {
   const Plan& plan = inputs.plan;
-  if (plan.recompute == Recompute::none) return;
-  if (plan.recompute_layers == 0 && plan.recompute_every == 1) {
+  if (plan.recompute.kind == Recompute::none) return;
+  if (plan.recompute.layers == 0 && plan.recompute.every == 1) {
     for (LayerKind& kind : program.kinds) kind.recomputes = kind.part == ModelPart::layer;
     return;
   }
-  if (!plan.recompute_elsewhere.empty()) {
+  if (!plan.recompute.elsewhere.empty()) {
     for (LayerKind& kind : program.kinds) kind.recomputes_elsewhere = kind.part == ModelPart::layer;
   }
   const auto among = [&plan](std::int64_t i) {
-    const bool early = plan.recompute_layers == 0 || i < plan.recompute_layers;
-    return early && i % plan.recompute_every == 0;
+    const bool early = plan.recompute.layers == 0 || i < plan.recompute.layers;
+    return early && i % plan.recompute.every == 0;
   };
   copy_kinds(program, inputs, {"recomputed", among, [](LayerKind& kind) {
                                  kind.recomputes = true;

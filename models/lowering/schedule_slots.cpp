@@ -135,16 +135,16 @@ std::vector<SlotCosts> costs_of_chunks(const Program& program) {
 /// The slots of every stage, from a file or from the schedule that the plan names.
 std::vector<Slots> slots_of(const Program& program, const BlockInputs& inputs) {
   const Plan& plan = inputs.plan;
-  if (!plan.slots.empty()) return plan.slots.slots;
-  const Schedule& schedule = inputs.schedules->at(plan.schedule);
+  if (!plan.stages.table.empty()) return plan.stages.table.slots;
+  const Schedule& schedule = inputs.schedules->at(plan.stages.schedule);
   PipelineShape shape = plan.shape();
   if (schedule.all_stages != nullptr) shape.costs = costs_of_chunks(program);
   return slots_of(schedule, shape);
 }
 
 std::vector<std::int64_t> stages_of(const BlockInputs& inputs) {
-  if (!inputs.plan.slots.empty()) return inputs.plan.slots.stages();
-  return stages_of_chunks(inputs.schedules->at(inputs.plan.schedule), inputs.plan.shape());
+  if (!inputs.plan.stages.table.empty()) return inputs.plan.stages.table.stages();
+  return stages_of_chunks(inputs.schedules->at(inputs.plan.stages.schedule), inputs.plan.shape());
 }
 
 /// The head's weight gradients of the first `limit` micro-batches come last, while other stages
@@ -171,7 +171,7 @@ void add_classes(Program& program, const Plan& plan, const std::vector<Slots>& a
   }
   for (std::int64_t stage = 0; stage < plan.pipeline; ++stage) {
     const Slots& own = all[static_cast<std::size_t>(stage)];
-    const std::int64_t limit = plan.deferred_head_gradients;
+    const std::int64_t limit = plan.stages.deferred_head_gradients;
     const Slots deferring = limit > 0 ? with_deferred(program, own, limit) : Slots{};
     const Slots& slots = limit > 0 ? deferring : own;
     RankClass& ranks = program.classes[static_cast<std::size_t>(stage)];
@@ -190,44 +190,46 @@ void add_classes(Program& program, const Plan& plan, const std::vector<Slots>& a
 StateSharding sharding_of(const Program& program, const Plan& plan) {
   const AxisSet over = program.communicators[program.communicator(CommunicatorRole::data)].axes;
   const bool several = program.mesh.degree(over) > 1;
-  const bool three = plan.zero == Zero::three;
-  return {.optimizer = plan.zero != Zero::none,
-          .gradients = several && plan.pipeline == 1 && (plan.zero == Zero::two || three),
+  const bool three = plan.sharding.zero == Zero::three;
+  return {.optimizer = plan.sharding.zero != Zero::none,
+          .gradients = several && plan.pipeline == 1 && (plan.sharding.zero == Zero::two || three),
           .parameters = several && three,
-          .whole_matrices = plan.optimizer == Optimizer::muon,
+          .whole_matrices = plan.optimizer.kind == Optimizer::muon,
           .over = over,
-          .optimizer_on_host = plan.offload != Offload::none,
-          .parameters_on_host = plan.offload == Offload::parameters && several,
-          .in_files = plan.offload != Offload::none && plan.offload_device == OffloadDevice::nvme};
+          .optimizer_on_host = plan.offload.state != Offload::none,
+          .parameters_on_host = plan.offload.state == Offload::parameters && several,
+          .in_files =
+              plan.offload.state != Offload::none && plan.offload.device == OffloadDevice::nvme};
 }
 
 SequenceCut sequence_cut(const Plan& plan) {
   const bool balanced =
-      context_split(plan).pieces > 1 && plan.context_form != ContextForm::contiguous;
+      context_split(plan).pieces > 1 && plan.context_exchange.form != ContextForm::contiguous;
   return balanced ? SequenceCut::early_and_late : SequenceCut::contiguous;
 }
 
 void state_facts(Program& program, const BlockInputs& inputs) {
   const Plan& plan = inputs.plan;
   program.step = {.micro_batches = plan.micro_batches(),
-                  .sequences = plan.micro_batch,
-                  .seq_len = plan.seq_len,
+                  .sequences = plan.batch.micro,
+                  .seq_len = plan.batch.seq_len,
                   .cut = sequence_cut(plan),
                   .documents = documents_of(plan)};
-  program.formats = {.compute = multiplied_in(plan.precision, inputs.software.runs.decodes_blocks),
-                     .storage = storage_dtype(plan.precision),
-                     .gradient = gradient_dtype(plan, inputs.software),
-                     .state = state_dtype(plan.precision)};
+  program.formats = {
+      .compute = multiplied_in(plan.formats.precision, inputs.software.runs.decodes_blocks),
+      .storage = storage_dtype(plan.formats.precision),
+      .gradient = gradient_dtype(plan, inputs.software),
+      .state = state_dtype(plan.formats.precision)};
   program.sharding = sharding_of(program, plan);
-  program.sharding.ahead = overlaps_gathers(inputs) && plan.prefetch > 0;
-  program.graphs = plan.cuda_graphs;
+  program.sharding.ahead = overlaps_gathers(inputs) && plan.sharding.prefetch > 0;
+  program.graphs = plan.kernels.graphs;
   program.rank_order = plan.own_rank_order();
-  if (plan.attention != AttentionKernel::of_stack) {
-    program.attention = word_of(attention_kernel_words, plan.attention);
+  if (plan.kernels.attention != AttentionKernel::of_stack) {
+    program.attention = word_of(attention_kernel_words, plan.kernels.attention);
   }
-  program.overlaps_data = plan.overlap_gradients;
-  program.overlaps_gathers = plan.overlaps_gathers();
-  program.overlaps_tensor = plan.tensor_overlap;
+  program.overlaps_data = plan.overlap.gradients;
+  program.overlaps_gathers = plan.overlap.with_forward();
+  program.overlaps_tensor = plan.overlap.tensor;
   program.vocabulary = inputs.model.vocab;
   program.inexact_feature = inexact_feature(inputs);
 }

@@ -13,7 +13,7 @@ namespace {
 
 bool stack_overlaps(const BlockInputs& inputs) {
   const Overlap& overlap = inputs.software.overlap;
-  return inputs.plan.zero == Zero::none ? overlap.gradients : overlap.sharded_gradients;
+  return inputs.plan.sharding.zero == Zero::none ? overlap.gradients : overlap.sharded_gradients;
 }
 
 /// Index of the unit of a layer, of its experts, or of embedding or head.
@@ -87,7 +87,7 @@ std::vector<Segment> segments_of(const Program& program, const Phase& phase, std
 }
 
 std::int64_t bucket_elements(const BlockInputs& inputs) {
-  const Bytes own = inputs.plan.bucket, usual = inputs.software.overlap.bucket;
+  const Bytes own = inputs.plan.sharding.bucket, usual = inputs.software.overlap.bucket;
   const Bytes wanted = own.count() > 0 ? own : usual;
   if (wanted.count() == 0) {
     return shards_gradients(inputs.plan) ? 1 : std::numeric_limits<std::int64_t>::max();
@@ -97,11 +97,11 @@ std::int64_t bucket_elements(const BlockInputs& inputs) {
 }
 
 bool overlaps_data(const BlockInputs& inputs) {
-  return inputs.plan.overlap_gradients && stack_overlaps(inputs);
+  return inputs.plan.overlap.gradients && stack_overlaps(inputs);
 }
 
 bool overlaps_gathers(const BlockInputs& inputs) {
-  return inputs.plan.overlaps_gathers() && stack_overlaps(inputs);
+  return inputs.plan.overlap.with_forward() && stack_overlaps(inputs);
 }
 
 JointCollective reduction_of(const Program& program, std::uint32_t rank_class,

@@ -41,8 +41,9 @@ class Sharder {
       : program_{program},
         class_{rank_class},
         ranks_{program.classes[rank_class]},
-        ahead_{overlaps_gathers(inputs) ? static_cast<std::size_t>(inputs.plan.prefetch) : 0},
-        keeps_{!inputs.plan.reshard},
+        ahead_{overlaps_gathers(inputs) ? static_cast<std::size_t>(inputs.plan.sharding.prefetch)
+                                        : 0},
+        keeps_{!inputs.plan.sharding.reshard},
         gathers_{program.sharding.parameters},
         buckets_{program, rank_class, overlaps_data(inputs)} {
     const std::int64_t full = gathers_ ? 0 : bucket_elements(inputs);

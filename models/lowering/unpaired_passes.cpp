@@ -118,8 +118,8 @@ Program mark_unpaired_passes(Program program, const BlockInputs& inputs) {
   const Plan& plan = inputs.plan;
   const bool any = std::ranges::any_of(program.blocks, hides);
   if (!any) return program;
-  const bool both_ways =
-      plan.slots.empty() && inputs.schedules->at(plan.schedule).placement != Placement::round;
+  const bool both_ways = plan.stages.table.empty() &&
+                         inputs.schedules->at(plan.stages.schedule).placement != Placement::round;
   UnpairedPhases phases{program};
   for (RankClass& ranks : program.classes) {
     for (const ChunkPass& pass : unpaired_passes(ranks, both_ways)) {

@@ -34,9 +34,9 @@ Sharding whole_along(Dimension dimension, Sharding layout) {
 /// and whose collectives user buffers overlap, where the group divides the rank.
 bool cuts_rank(const Linear& layer, const BlockInputs& inputs) {
   const auto& cut = layer.sharding.cut(MeshAxis::tensor);
-  const bool overlaps = inputs.plan.tensor_overlap && inputs.software.overlap.tensor_exposed < 1;
+  const bool overlaps = inputs.plan.overlap.tensor && inputs.software.overlap.tensor_exposed < 1;
   return overlaps && cut && cut->dimension == Dimension::columns &&
-         inputs.plan.lora_rank % inputs.plan.tensor == 0;
+         inputs.plan.adapters.rank % inputs.plan.tensor == 0;
 }
 
 Linear matrix_a(const Linear& layer, const BlockInputs& inputs) {
@@ -44,7 +44,7 @@ Linear matrix_a(const Linear& layer, const BlockInputs& inputs) {
   if (cuts_rank(layer, inputs)) sharding.cut(MeshAxis::tensor) = Cut{Dimension::columns};
   return {.name = layer.name + ".lora_a",
           .in = layer.in,
-          .out = inputs.plan.lora_rank,
+          .out = inputs.plan.adapters.rank,
           .sharding = sharding,
           .low_precision = false,
           .experts = layer.experts,
@@ -66,12 +66,12 @@ Linear matrix_b(const Linear& layer, std::int64_t rank) {
 
 bool LinearBuilder::adapts(const Linear& layer) const {
   const Plan& plan = inputs_.plan;
-  return trains_adapters(plan) && layer.target && plan.lora_targets.has(*layer.target);
+  return trains_adapters(plan) && layer.target && plan.adapters.targets.has(*layer.target);
 }
 
 /// The operand that A multiplies: the layer's input, or its copy after dropout.
 OperandId LinearBuilder::adapter_input(const Linear& layer, OperandId input) {
-  if (!inputs_.plan.lora_dropout) return input;
+  if (!inputs_.plan.adapters.dropout) return input;
   return adapter_copy(layer, ".lora_in", input, Role::saved, storage());
 }
 
@@ -82,9 +82,10 @@ OperandId LinearBuilder::adapter_rows(const Linear& layer, std::string_view suff
   const Operand input = block_.at(like);
   const bool cut = cuts_rank(layer, inputs_);
   const Sharding between = cut ? of_tokens(by_columns()) : rows_layout(inputs_.plan);
-  const OperandId rows = block_.operand(layer.name + std::string{suffix}, role, storage(),
-                                        {input.uncut[0], input.uncut[1], inputs_.plan.lora_rank},
-                                        layer.experts > 0 ? at_experts() : between);
+  const OperandId rows =
+      block_.operand(layer.name + std::string{suffix}, role, storage(),
+                     {input.uncut[0], input.uncut[1], inputs_.plan.adapters.rank},
+                     layer.experts > 0 ? at_experts() : between);
   block_.fill(rows, input.filled);
   return rows;
 }
@@ -100,7 +101,7 @@ OperandId LinearBuilder::adapter_copy(const Linear& layer, std::string_view suff
 }
 
 void LinearBuilder::adapter_forward(const Linear& layer, OperandId input, OperandId output) {
-  const std::int64_t rank = inputs_.plan.lora_rank;
+  const std::int64_t rank = inputs_.plan.adapters.rank;
   const std::size_t first = block_.size();
   const OperandId source = adapter_input(layer, input);
   if (source != input) {
@@ -118,7 +119,7 @@ void LinearBuilder::adapter_forward(const Linear& layer, OperandId input, Operan
 
 void LinearBuilder::adapter_backward(const Linear& layer, OperandId input,
                                      OperandId output_gradient, OperandId input_gradient) {
-  const std::int64_t rank = inputs_.plan.lora_rank;
+  const std::int64_t rank = inputs_.plan.adapters.rank;
   const std::size_t first = block_.size();
   const OperandId source = adapter_input(layer, input);
   const OperandId d_out =

@@ -42,7 +42,7 @@ std::string_view weights_name(bool dropout, bool casts) {
 ///         off and the fused kernel needs cuDNN 9.13.1 (of September 2025)
 bool LayerBuilder::fused_attention() const {
   const std::string_view kernel =
-      inputs_.software.attention(inputs_.generation, inputs_.plan.attention);
+      inputs_.software.attention(inputs_.generation, inputs_.plan.kernels.attention);
   if (inputs_.model.attention_sinks && kernel != "cudnn") return false;
   return bits(storage_) == 16 && kernel != "unfused";
 }
@@ -54,8 +54,8 @@ std::int64_t LayerBuilder::local_heads(std::int64_t heads) const {
 AttentionShape LayerBuilder::attention_shape() const {
   const Model& model = inputs_.model;
   const auto [ranks, pieces] = split();
-  return {.batch = inputs_.plan.micro_batch,
-          .seq = inputs_.plan.seq_len / pieces,
+  return {.batch = inputs_.plan.batch.micro,
+          .seq = inputs_.plan.batch.seq_len / pieces,
           .heads = local_heads(model.heads) / ranks,
           .kv_heads = local_heads(model.kv_heads) / ranks,
           .head_dim = model.head_dim,
@@ -102,20 +102,20 @@ OperandId LayerBuilder::scores(std::string_view name, Role role, DType dtype) {
   const Plan& plan = inputs_.plan;
   Sharding by_head{MeshAxis::tensor, Dimension::matrices};
   by_head.cut(MeshAxis::context_heads) = Cut{Dimension::matrices};
-  return block_.operand(name, role, dtype,
-                        {plan.micro_batch * inputs_.model.heads, plan.seq_len, plan.seq_len},
-                        by_head);
+  return block_.operand(
+      name, role, dtype,
+      {plan.batch.micro * inputs_.model.heads, plan.batch.seq_len, plan.batch.seq_len}, by_head);
 }
 
 OperandId LayerBuilder::log_sum_exp() {
-  return block_.operand("attention.lse", Role::saved, state_dtype(inputs_.plan.precision),
-                        {inputs_.plan.micro_batch, inputs_.model.heads, inputs_.plan.seq_len},
+  return block_.operand("attention.lse", Role::saved, state_dtype(inputs_.plan.formats.precision),
+                        {inputs_.plan.batch.micro, inputs_.model.heads, inputs_.plan.batch.seq_len},
                         lse_layout());
 }
 
 GemmShape LayerBuilder::per_head(std::int64_t m, std::int64_t n, std::int64_t k) const {
   const std::int64_t heads = local_heads(inputs_.model.heads) / split().heads;
-  return {.m = m, .n = n, .k = k, .batch = inputs_.plan.micro_batch * heads};
+  return {.m = m, .n = n, .k = k, .batch = inputs_.plan.batch.micro * heads};
 }
 
 void LayerBuilder::product(AttentionGemm which, std::string_view name, OperandId a, OperandId b,
@@ -168,7 +168,7 @@ void LayerBuilder::core_forward(OperandId qkv_out, OperandId out) {
     return gathers ? gathered_forward(qkv_out, out) : ring_forward(qkv_out, out);
   }
   if (!fused_attention() && split().pieces == 1) return unfused_forward(qkv_out, out);
-  if (inputs_.plan.low_precision_attention) return fp8_attention_forward(qkv_out, out);
+  if (inputs_.plan.formats.low_precision_attention) return fp8_attention_forward(qkv_out, out);
   Operation& op = block_.add(OpKind::attention, "attention", {qkv_out}, {out, log_sum_exp()});
   op.time_class = TimeClass::attention;
   op.attention = attention_shape();
@@ -177,7 +177,7 @@ void LayerBuilder::core_forward(OperandId qkv_out, OperandId out) {
 }
 
 void LayerBuilder::unfused_forward(OperandId qkv_out, OperandId out) {
-  const std::int64_t s = inputs_.plan.seq_len, d = inputs_.model.head_dim;
+  const std::int64_t s = inputs_.plan.batch.seq_len, d = inputs_.model.head_dim;
   const std::int64_t v = value_width(inputs_.model);
   const OperandId raw = scores("scores", Role::temporary, storage_);
   const DType kept = kept_probabilities(inputs_.software, storage_);
@@ -208,7 +208,7 @@ void LayerBuilder::unfused_forward(OperandId qkv_out, OperandId out) {
 /// Four GEMMs: dV = P' dO, dP = dO V', dQ = dS K, dK = dS' Q, with dS from the softmax's backward.
 void LayerBuilder::unfused_backward(OperandId qkv_out, OperandId gradient_out,
                                     OperandId gradient_in) {
-  const std::int64_t s = inputs_.plan.seq_len, d = inputs_.model.head_dim;
+  const std::int64_t s = inputs_.plan.batch.seq_len, d = inputs_.model.head_dim;
   const bool dropout = inputs_.software.kernels.dropout;
   const DType kept = kept_probabilities(inputs_.software, storage_);
   const OperandId probabilities = scores("probabilities", Role::saved, kept);
@@ -247,7 +247,7 @@ void LayerBuilder::core_backward(OperandId qkv_out, OperandId out, OperandId gra
   if (!fused_attention() && split().pieces == 1) {
     return unfused_backward(qkv_out, gradient_out, gradient_in);
   }
-  if (inputs_.plan.low_precision_attention) {
+  if (inputs_.plan.formats.low_precision_attention) {
     return fp8_attention_backward(qkv_out, out, gradient_out, gradient_in);
   }
   Operation& op = block_.add(OpKind::attention_backward, "attention.backward",

@@ -5,9 +5,9 @@
 namespace orrery::models {
 
 DType gradient_dtype(const Plan& plan, const Software& software) {
-  return plan.precision == Precision::fp64
+  return plan.formats.precision == Precision::fp64
              ? DType::fp64
-             : software.gradient_dtype_for(storage_dtype(plan.precision));
+             : software.gradient_dtype_for(storage_dtype(plan.formats.precision));
 }
 
 bool has_norm_bias(const Model& model) {

@@ -36,7 +36,7 @@ struct BlockInputs {
 
 /// Tokens of a micro-batch, before any cut.
 inline std::int64_t tokens_of(const Plan& plan) {
-  return plan.micro_batch * plan.seq_len;
+  return plan.batch.micro * plan.batch.seq_len;
 }
 
 /// Format in which gradients are accumulated and reduced: the stack's choice, or fp64 for a plan in

@@ -23,7 +23,8 @@ class Compressor {
   OperandId gradients() { return line("gradients", Role::gradient, gradient(), elements_); }
   OperandId narrow(Role role) { return line("narrow", role, DType::fp16, elements_); }
   OperandId residual() {
-    return line("residual", Role::optimizer, state_dtype(inputs_.plan.precision), elements_);
+    return line("residual", Role::optimizer, state_dtype(inputs_.plan.formats.precision),
+                elements_);
   }
   OperandId values(std::string_view name, Role role, std::int64_t ranks) {
     return block_.operand(name, role, gradient(), {1, ranks, kept()});
@@ -51,7 +52,7 @@ class Compressor {
     return block_.operand(name, role, DType::uint8,
                           {1, count, byte_share(inputs_.plan, elements_).bytes()});
   }
-  DType state() const { return state_dtype(inputs_.plan.precision); }
+  DType state() const { return state_dtype(inputs_.plan.formats.precision); }
 
   /// States the optimizer state before the first step: zeros, except random numbers for `drawn`.
   Block finish(std::string_view drawn = {}) {
@@ -160,7 +161,7 @@ CompressionBlocks low_rank_blocks(const BlockInputs& inputs, std::int64_t elemen
 }  // namespace
 
 CompressionBlocks compression_blocks(const BlockInputs& inputs, std::int64_t elements) {
-  switch (inputs.plan.compression) {
+  switch (inputs.plan.compression.kind) {
     case Compression::fp16:
       return narrowing_blocks(inputs, elements);
     case Compression::top_k:

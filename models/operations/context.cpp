@@ -83,9 +83,10 @@ Operation& LayerBuilder::partial_forward(const std::string& name, const Attentio
   const OperandId sums =
       name == "attention" || gathers_keys(inputs_.plan)
           ? log_sum_exp()
-          : block_.operand(name + ".lse", Role::temporary, state_dtype(inputs_.plan.precision),
-                           {inputs_.plan.micro_batch, inputs_.model.heads, inputs_.plan.seq_len},
-                           lse_layout());
+          : block_.operand(
+                name + ".lse", Role::temporary, state_dtype(inputs_.plan.formats.precision),
+                {inputs_.plan.batch.micro, inputs_.model.heads, inputs_.plan.batch.seq_len},
+                lse_layout());
   Operation& op = block_.add(OpKind::attention, name, {qkv, keys}, {out, sums});
   op.time_class = TimeClass::attention;
   op.attention = shape;
@@ -106,8 +107,8 @@ Operation& LayerBuilder::partial_backward(const std::string& name, const Attenti
 }
 
 std::vector<AttentionShape> LayerBuilder::gathered_parts() const {
-  const std::int64_t all = inputs_.plan.seq_len;
-  if (inputs_.plan.context_form != ContextForm::contiguous) {
+  const std::int64_t all = inputs_.plan.batch.seq_len;
+  if (inputs_.plan.context_exchange.form != ContextForm::contiguous) {
     return {rectangle(all / 2), rectangle(all / 2)};
   }
   AttentionShape last = attention_shape();

@@ -83,7 +83,7 @@ class EmbeddingBuilder : private TransformerBuilder {
   /// Bytes of the position rows that a rank reads, each once for all its sequences.
   Bytes bytes_of_positions(OperandId of, DType dtype) const {
     const Shape& shape = block_.at(of).shape;
-    return Bytes{shape[1] / inputs_.plan.micro_batch * shape[2] * bits(dtype) / 8};
+    return Bytes{shape[1] / inputs_.plan.batch.micro * shape[2] * bits(dtype) / 8};
   }
   Linear project_in() const {
     return {.name = "project_in",

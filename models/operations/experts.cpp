@@ -39,14 +39,15 @@ namespace {
 
 /// Slots of an expert's buffer over the mean number of an expert's rows.
 double slots_of_expert(const Plan& plan) {
-  return plan.capacity > 0 ? plan.capacity : std::max(plan.imbalance, plan.expert_room);
+  return plan.experts.capacity > 0 ? plan.experts.capacity
+                                   : std::max(plan.experts.imbalance, plan.experts.room);
 }
 
 /// The share of the slots that is sent and multiplied: all if padded, otherwise the slots that hold
 /// a row. With a capacity, routing is taken as even: the mean, or the capacity if that is less.
 double filled_slots(const Plan& plan) {
-  if (plan.capacity == 0) return plan.imbalance / slots_of_expert(plan);
-  return plan.pad_to_capacity ? 1 : std::min(1.0, 1 / plan.capacity);
+  if (plan.experts.capacity == 0) return plan.experts.imbalance / slots_of_expert(plan);
+  return plan.experts.pad_to_capacity ? 1 : std::min(1.0, 1 / plan.experts.capacity);
 }
 
 }  // namespace
@@ -123,14 +124,14 @@ bool LayerBuilder::sorts() const {
 }
 
 TokenCopies LayerBuilder::copies_to_nodes() const {
-  if (inputs_.plan.dispatcher == Dispatcher::all_to_all) return {};
+  if (inputs_.plan.experts.dispatcher == Dispatcher::all_to_all) return {};
   const Model& model = inputs_.model;
   return {model.experts_per_token, model.routing.groups, model.routing.groups_kept};
 }
 
 /// Passes of a permutation over the rows that are sent: separate kernels, or one fused kernel.
 std::int64_t LayerBuilder::passes(std::int64_t apart, std::int64_t fused) const {
-  return inputs_.plan.permute_fusion ? fused : apart;
+  return inputs_.plan.experts.permute_fusion ? fused : apart;
 }
 
 Operation& LayerBuilder::permute(RowMove move, const std::string& name, OperandId in,
@@ -138,10 +139,10 @@ Operation& LayerBuilder::permute(RowMove move, const std::string& name, OperandI
   const bool adds_up = move == RowMove::combine || move == RowMove::dispatch_backward;
   Operation& op = block_.add(adds_up ? OpKind::unpermute : OpKind::permute, name, {in}, {out});
   op.moves = move;
-  op.fused = inputs_.plan.permute_fusion;
+  op.fused = inputs_.plan.experts.permute_fusion;
   op.dtype = storage_;
   op.deduplicated = copies_to_nodes();
-  op.overlaps_micro_batch = inputs_.plan.expert_overlap == ExpertOverlap::micro_batches;
+  op.overlaps_micro_batch = inputs_.plan.experts.overlap == ExpertOverlap::micro_batches;
   return op;
 }
 
@@ -187,7 +188,7 @@ void LayerBuilder::combine(OperandId tokens, OperandId back, OperandId routed) {
 void LayerBuilder::experts_forward(OperandId in, OperandId out) {
   const Model& model = inputs_.model;
   const bool shares = model.shared_ffn > 0;
-  const bool overlaps = inputs_.plan.expert_overlap == ExpertOverlap::shared;
+  const bool overlaps = inputs_.plan.experts.overlap == ExpertOverlap::shared;
   const OperandId shared_out = shares ? rows("shared.out", Role::temporary) : out;
   const OperandId routed = shares ? rows("experts.sum", Role::temporary) : out;
   const std::size_t first = block_.size();
@@ -199,8 +200,8 @@ void LayerBuilder::experts_forward(OperandId in, OperandId out) {
   Operation& dispatch = permute(RowMove::dispatch, "permute", in, arrived);
   block_.make(dispatch, arrived, at_senders());
   dispatch.bytes = passes(2, 1) * rows_sent(arrived);
-  if (inputs_.plan.permute_fusion) dispatch.bytes += block_.at(in).bytes();
-  dispatch.drops = inputs_.plan.capacity > 0;
+  if (inputs_.plan.experts.permute_fusion) dispatch.bytes += block_.at(in).bytes();
+  dispatch.drops = inputs_.plan.experts.capacity > 0;
   block_.read(dispatch, chosen());
   if (shares && overlaps) mlp_forward(shared(), in, shared_out);
   if (sorts()) {
@@ -253,7 +254,7 @@ void LayerBuilder::combine_backward(OperandId tokens, OperandId gradient, Operan
   block_.make(spread, rows_gradient, at_senders());
   const std::int64_t biases = inputs_.model.mlp_bias ? 8 : 0;
   spread.bytes = (passes(11, 2) + biases) * rows_sent(rows_gradient);
-  if (inputs_.plan.permute_fusion) spread.bytes += block_.at(gradient).bytes();
+  if (inputs_.plan.experts.permute_fusion) spread.bytes += block_.at(gradient).bytes();
   block_.read(spread, weights());
   if (!keeps_outputs()) return;
   block_.read(spread, chosen());

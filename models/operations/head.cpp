@@ -99,12 +99,13 @@ class HeadBuilder : private PoolerBuilder {
   /// exp(logit - largest logit of this rank's columns), not yet divided by their sum.
   OperandId exponentials() {
     const Role role = fuses() ? Role::temporary : Role::saved;
-    return logits("softmax", role, state_dtype(inputs_.plan.precision));
+    return logits("softmax", role, state_dtype(inputs_.plan.formats.precision));
   }
   /// For each row and each shard of the columns: the largest logit, the sum of exponentials, and
   /// the label's logit (minus infinity where the label is in another rank's shard).
   OperandId statistics() {
-    return block_.operand("loss.statistics", Role::saved, state_dtype(inputs_.plan.precision),
+    return block_.operand("loss.statistics", Role::saved,
+                          state_dtype(inputs_.plan.formats.precision),
                           {block_.mesh().degree(MeshAxis::tensor), predicted(), 3}, of_tokens({}));
   }
   OperandId labels() {
@@ -143,7 +144,7 @@ class HeadBuilder : private PoolerBuilder {
     return nearest_count<Bytes>(count * per_logit * width);
   }
 
-  bool fuses() const { return inputs_.plan.fused_cross_entropy; }
+  bool fuses() const { return inputs_.plan.kernels.fused_cross_entropy; }
 
   /// Rows of logits that exist at a time: all, or with a fused loss as many as take no more memory
   /// than the rows that the head reads.

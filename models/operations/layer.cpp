@@ -85,19 +85,19 @@ OperandId LayerBuilder::add_backward(const std::string& name, OperandId dy, bool
 
 /// Role of an activation's input: what is kept in 8 bits is made again from them in backward.
 Role LayerBuilder::role_of_inner() const {
-  return inputs_.plan.low_precision_activation ? Role::temporary : Role::saved;
+  return inputs_.plan.formats.low_precision_activation ? Role::temporary : Role::saved;
 }
 
 /// Source  Megatron-Core, activation_func_fp8_input_store of fusions/fused_bias_swiglu.py: a cast
 ///         of its own in forward, and one back in backward
 void LayerBuilder::keep_inner(OperandId inner) {
-  if (!inputs_.plan.low_precision_activation) return;
+  if (!inputs_.plan.formats.low_precision_activation) return;
   block_.add(OpKind::quantise, block_.at(inner).name + ".narrow", {inner},
              {in_8_bits(inner, Role::saved)});
 }
 
 void LayerBuilder::restore_inner(OperandId inner) {
-  if (!inputs_.plan.low_precision_activation) return;
+  if (!inputs_.plan.formats.low_precision_activation) return;
   block_.add(OpKind::quantise, block_.at(inner).name + ".widen", {in_8_bits(inner, Role::saved)},
              {inner});
 }

@@ -31,7 +31,7 @@ inline Mesh mesh_of(const Plan& plan) {
                                  .data = plan.data_shards(),
                                  .replica = plan.data / plan.data_shards(),
                                  .pipeline = plan.pipeline}};
-  return dense.with_experts(plan.expert, expert_tensor_of(plan));
+  return dense.with_experts(plan.experts.ranks, expert_tensor_of(plan));
 }
 
 /// Adds the cut over context ranks to a layout whose `dimension` counts tokens.

@@ -71,13 +71,13 @@ constexpr std::int64_t qlora_block = 64;
 }  // namespace
 
 DType LinearBuilder::arithmetic(const Linear& layer) const {
-  const bool plain = quantisation_of(inputs_.plan.precision) && !layer.low_precision;
+  const bool plain = quantisation_of(inputs_.plan.formats.precision) && !layer.low_precision;
   if (plain) return storage();
-  return multiplied_in(inputs_.plan.precision, inputs_.software.runs.decodes_blocks);
+  return multiplied_in(inputs_.plan.formats.precision, inputs_.software.runs.decodes_blocks);
 }
 
 const Quantisation* LinearBuilder::quantisation(const Linear& layer) const {
-  return layer.low_precision ? quantisation_of(inputs_.plan.precision) : nullptr;
+  return layer.low_precision ? quantisation_of(inputs_.plan.formats.precision) : nullptr;
 }
 
 LinearBuilder::Quantised LinearBuilder::copy_of(const Quantisation& how, OperandId source,
@@ -106,10 +106,10 @@ bool LinearBuilder::finds_largest(OperandId source) const {
   if (writer == nullptr) return false;
   switch (writer->kind) {
     case OpKind::norm:
-      return inputs_.plan.fused_amax.has(AmaxKernel::norm);
+      return inputs_.plan.formats.fused_amax.has(AmaxKernel::norm);
     case OpKind::activation:
     case OpKind::activation_backward:
-      return inputs_.plan.fused_amax.has(AmaxKernel::activation);
+      return inputs_.plan.formats.fused_amax.has(AmaxKernel::activation);
     default:
       return false;
   }
@@ -130,7 +130,7 @@ void LinearBuilder::quantise(const Quantisation& how, OperandId source, Role rol
   block_.write(op, *rows.scales);
   if (trains_adapters(inputs_.plan)) return;  // frozen matrices have no weight gradient
   const Quantised columns = copy_of(how, source, role, Along::columns);
-  if (inputs_.plan.hadamard_pass) {
+  if (inputs_.plan.formats.hadamard_pass) {
     Operation& second =
         block_.add(OpKind::quantise, name + ".hadamard", {source}, {columns.copy, *columns.scales});
     if (largest) second.reads.push_back(*largest);
@@ -165,8 +165,8 @@ LinearBuilder::Quantised LinearBuilder::kept(const Linear& layer, OperandId inpu
 /// read it.
 bool LinearBuilder::kept_in_8_bits(const Linear& layer) const {
   const Quantisation* how = quantisation(layer);
-  return inputs_.plan.low_precision_gather && inputs_.plan.task == Task::lora && how != nullptr &&
-         how->dtype == DType::fp8 && !how->both_ways();
+  return inputs_.plan.formats.low_precision_gather && inputs_.plan.task == Task::lora &&
+         how != nullptr && how->dtype == DType::fp8 && !how->both_ways();
 }
 
 /// The weight as GEMMs read it. One stored in 4 bits (QLoRA) is dequantised to 16 bits before each.
@@ -194,7 +194,7 @@ OperandId LinearBuilder::weight_for_dgrad(const Linear& layer) {
   const Quantisation* how = quantisation(layer);
   const bool one_scale = how != nullptr && how->dtype == DType::fp8 && !how->both_ways();
   const bool needed = hardware::generation_named(inputs_.generation).fp8_along_k;
-  if (!inputs_.plan.transpose_weights || !one_scale || !needed) return stored;
+  if (!inputs_.plan.formats.transpose_weights || !one_scale || !needed) return stored;
   const Operand original = block_.at(stored);
   const OperandId columns = block_.operand(layer.name + ".weight.columns", Role::temporary,
                                            DType::fp8, original.uncut, original.sharding);

@@ -44,7 +44,7 @@ class LinearBuilder {
                 OperandId input_gradient);
 
  private:
-  DType storage() const { return storage_dtype(inputs_.plan.precision); }
+  DType storage() const { return storage_dtype(inputs_.plan.formats.precision); }
   DType arithmetic(const Linear& layer) const;
   const Quantisation* quantisation(const Linear& layer) const;
   /// The quantised copy of a tensor that a GEMM in 8 or 4 bits reads, and its block scales.

@@ -6,7 +6,7 @@ namespace orrery::models {
 
 /// [b, columns]: a row for the first token of each sequence.
 OperandId PoolerBuilder::firsts(std::string_view name, Role role, std::int64_t columns) {
-  return block_.operand(name, role, storage_, {1, inputs_.plan.micro_batch, columns});
+  return block_.operand(name, role, storage_, {1, inputs_.plan.batch.micro, columns});
 }
 
 /// Copies the rows of the first tokens; the traffic is that of these rows alone.
@@ -36,7 +36,7 @@ void PoolerBuilder::pool_backward(OperandId d_in) {
   const OperandId d_out = firsts("pooler.out.grad", Role::temporary, h);
   const OperandId d_first = firsts("first.grad", Role::temporary, h);
   const OperandId follows = block_.operand("sentence_labels", Role::labels, DType::int64,
-                                           {1, 1, inputs_.plan.micro_batch});
+                                           {1, 1, inputs_.plan.batch.micro});
   block_.add(OpKind::softmax_backward, "relation.backward",
              {firsts("relation.softmax", Role::saved, 2), follows}, {d_answer});
   linear_.backward(relation(), firsts("pooler.active", Role::saved, h), d_answer, d_active);

@@ -6,7 +6,7 @@ namespace orrery::models {
 
 TransformerBuilder::TransformerBuilder(const BlockInputs& inputs, std::string name, Pass pass)
     : inputs_{inputs},
-      storage_{storage_dtype(inputs.plan.precision)},
+      storage_{storage_dtype(inputs.plan.formats.precision)},
       gradient_{gradient_dtype(inputs.plan, inputs.software)},
       block_{std::move(name), pass, mesh_of(inputs.plan)},
       linear_{block_, inputs_} {}

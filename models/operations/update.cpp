@@ -12,8 +12,8 @@ Block gradient_norm_block(const BlockInputs& inputs, std::int64_t elements) {
   BlockBuilder block{"gradient_norm", Pass::step};
   const OperandId gradients = block.operand(
       "gradients", Role::input, gradient_dtype(inputs.plan, inputs.software), {1, 1, elements});
-  const OperandId sum =
-      block.operand("squared_norm", Role::temporary, state_dtype(inputs.plan.precision), {1, 1, 1});
+  const OperandId sum = block.operand("squared_norm", Role::temporary,
+                                      state_dtype(inputs.plan.formats.precision), {1, 1, 1});
   block.add(OpKind::squared_norm, "squared_norm", {gradients}, {sum}).time_class =
       TimeClass::optimizer;
   return block.finish();
@@ -26,18 +26,18 @@ namespace {
 constexpr std::int64_t moment_block = 256;
 
 DType moment_dtype(const Plan& plan) {
-  switch (plan.moments) {
+  switch (plan.optimizer.moments) {
     case Moments::bf16:
       return DType::bf16;
     case Moments::int8:
       return DType::uint8;
     default:
-      return state_dtype(plan.precision);
+      return state_dtype(plan.formats.precision);
   }
 }
 
 std::int64_t moment_scales(const Plan& plan, std::int64_t elements) {
-  return plan.moments == Moments::int8 ? (elements + moment_block - 1) / moment_block : 0;
+  return plan.optimizer.moments == Moments::int8 ? (elements + moment_block - 1) / moment_block : 0;
 }
 
 /// The host holds master weights and moments: gradients are copied to it, working weights back.
@@ -49,8 +49,8 @@ std::int64_t moment_scales(const Plan& plan, std::int64_t elements) {
 Block adam_on_host(const BlockInputs& inputs, std::int64_t elements) {
   BlockBuilder block{"adam", Pass::step};
   const Shape shape{1, 1, elements};
-  const DType storage = storage_dtype(inputs.plan.precision);
-  const DType state = state_dtype(inputs.plan.precision);
+  const DType storage = storage_dtype(inputs.plan.formats.precision);
+  const DType state = state_dtype(inputs.plan.formats.precision);
   const DType sums = gradient_dtype(inputs.plan, inputs.software);
   const auto there = [&](const char* name, DType type) {
     return block.operand(name, Role::optimizer, type, shape);
@@ -67,7 +67,7 @@ Block adam_on_host(const BlockInputs& inputs, std::int64_t elements) {
     op.time_class = TimeClass::optimizer;
     op.bytes = block.at(from).bytes();
   };
-  const bool in_files = inputs.plan.offload_device == OffloadDevice::nvme;
+  const bool in_files = inputs.plan.offload.device == OffloadDevice::nvme;
   const auto file = [&](const char* name, FileUse use, Operands from, Operands to) {
     Operation& op = block.add(OpKind::copy, name, from, to);
     op.queue = Lane::host;
@@ -85,7 +85,7 @@ Block adam_on_host(const BlockInputs& inputs, std::int64_t elements) {
   op.time_class = TimeClass::optimizer;
   op.dtype = state;
   if (in_files) file("state.to_files", FileUse::write, state_operands, state_operands);
-  if (in_files && inputs.plan.offload == Offload::parameters) {
+  if (in_files && inputs.plan.offload.state == Offload::parameters) {
     file("parameters.to_files", FileUse::write, {leaving}, {parameters});
   } else {
     copy("parameters.to_device", leaving, parameters, Lane::compute);
@@ -102,14 +102,14 @@ Bytes moments_bytes(const Plan& plan, std::int64_t elements) {
 }
 
 Bytes momentum_bytes(const Plan& plan, std::int64_t elements) {
-  return bytes_in(state_dtype(plan.precision), elements);
+  return bytes_in(state_dtype(plan.formats.precision), elements);
 }
 
 Block muon_block(const BlockInputs& inputs, std::int64_t rows, std::int64_t columns) {
   constexpr int steps = 5;
   BlockBuilder block{"muon", Pass::step};
-  const DType storage = storage_dtype(inputs.plan.precision);
-  const DType state = state_dtype(inputs.plan.precision);
+  const DType storage = storage_dtype(inputs.plan.formats.precision);
+  const DType state = state_dtype(inputs.plan.formats.precision);
   const std::int64_t m = std::min(rows, columns), n = std::max(rows, columns);
   const Shape matrix{1, rows, columns}, square{1, m, m};
   const OperandId gradient =
@@ -158,11 +158,11 @@ Block muon_block(const BlockInputs& inputs, std::int64_t rows, std::int64_t colu
 }
 
 Block adam_block(const BlockInputs& inputs, std::int64_t elements) {
-  if (inputs.plan.offload != Offload::none) return adam_on_host(inputs, elements);
+  if (inputs.plan.offload.state != Offload::none) return adam_on_host(inputs, elements);
   BlockBuilder block{"adam", Pass::step};
   const std::array<std::int64_t, 3> shape{1, 1, elements};
-  const DType storage = storage_dtype(inputs.plan.precision);
-  const DType state = state_dtype(inputs.plan.precision);
+  const DType storage = storage_dtype(inputs.plan.formats.precision);
+  const DType state = state_dtype(inputs.plan.formats.precision);
   const DType moments = moment_dtype(inputs.plan);
   const OperandId gradients =
       block.operand("gradients", Role::input, gradient_dtype(inputs.plan, inputs.software), shape);

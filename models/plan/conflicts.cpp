@@ -25,7 +25,7 @@ class Checker : private ConflictChecks {
   bool in_range() {
     for (const PlanField& field : plan_fields()) {
       if (!field.value.count) continue;
-      const std::int64_t value = plan_.*field.value.count;
+      const std::int64_t value = field.value.count(plan_);
       const std::string pointer = fmt::format("/{}", field.key);
       if (value < field.value.least) {
         add(pointer, fmt::format("{} {} is below {}", field.key, value, field.value.least));
@@ -57,9 +57,9 @@ class Checker : private ConflictChecks {
   }
 
   void batch() {
-    if (plan_.global_batch % (plan_.micro_batch * plan_.data) != 0) {
+    if (plan_.batch.global % (plan_.batch.micro * plan_.data) != 0) {
       add("/global_batch", fmt::format("micro_batch {} x data {} does not divide global_batch {}",
-                                       plan_.micro_batch, plan_.data, plan_.global_batch));
+                                       plan_.batch.micro, plan_.data, plan_.batch.global));
     }
     const std::int64_t count = plan_.micro_batches();
     if (count > most_micro_batches) {

@@ -45,26 +45,26 @@ class AxisChecks : private ConflictChecks {
     if (plan_.sequence_parallel && plan_.tensor == 1) {
       add("/sequence", "sequence parallelism needs tensor above 1");
     }
-    if (plan_.sequence_parallel && plan_.seq_len % (plan_.tensor * plan_.context) != 0 &&
+    if (plan_.sequence_parallel && plan_.batch.seq_len % (plan_.tensor * plan_.context) != 0 &&
         plan_.context > 1) {
       add("/seq_len", fmt::format("tensor {} x context {} does not divide seq_len {}, as sequence "
                                   "parallelism needs",
-                                  plan_.tensor, plan_.context, plan_.seq_len));
-    } else if (plan_.sequence_parallel && plan_.seq_len % plan_.tensor != 0) {
+                                  plan_.tensor, plan_.context, plan_.batch.seq_len));
+    } else if (plan_.sequence_parallel && plan_.batch.seq_len % plan_.tensor != 0) {
       add("/seq_len", fmt::format("tensor {} does not divide seq_len {}, as sequence parallelism "
                                   "needs",
-                                  plan_.tensor, plan_.seq_len));
+                                  plan_.tensor, plan_.batch.seq_len));
     }
-    if (model_.positions == Positions::learned && plan_.seq_len > model_.max_positions) {
+    if (model_.positions == Positions::learned && plan_.batch.seq_len > model_.max_positions) {
       add("/seq_len", fmt::format("seq_len {} is longer than the model's {} learned positions",
-                                  plan_.seq_len, model_.max_positions));
+                                  plan_.batch.seq_len, model_.max_positions));
     }
   }
 
   void context() {
     if (plan_.context == 1) return;
     if (!model_.causal) add("/context", "context parallelism is simulated for causal models only");
-    if (model_.sliding_window > 0 && plan_.context_form != ContextForm::ulysses) {
+    if (model_.sliding_window > 0 && plan_.context_exchange.form != ContextForm::ulysses) {
       add("/context",
           "context parallelism with a sliding window is simulated only with context_form ulysses");
     }
@@ -72,30 +72,30 @@ class AxisChecks : private ConflictChecks {
     if (model_.kv_rank > 0) {
       add("/context", "context parallelism is not simulated with latent attention");
     }
-    if (plan_.context % plan_.context_heads != 0) {
+    if (plan_.context % plan_.context_exchange.heads != 0) {
       add("/context_heads", fmt::format("context_heads {} does not divide context {}",
-                                        plan_.context_heads, plan_.context));
+                                        plan_.context_exchange.heads, plan_.context));
       return;
     }
     const auto [heads, pieces] = context_split(plan_);
-    if (plan_.context_form == ContextForm::hierarchical && (heads == 1 || pieces == 1)) {
+    if (plan_.context_exchange.form == ContextForm::hierarchical && (heads == 1 || pieces == 1)) {
       add("/context_heads", fmt::format("context_form hierarchical needs at least 2 groups of at "
                                         "least 2 ranks; context is {} and context_heads is {}",
                                         plan_.context, heads));
     }
     context_heads(heads);
     const std::int64_t cuts = (pieces > 1 ? 2 * pieces : 1) * heads;
-    if (plan_.seq_len % cuts != 0) {
+    if (plan_.batch.seq_len % cuts != 0) {
       add("/seq_len",
           fmt::format("context {} cuts a sequence into {} pieces, which do not divide seq_len {}",
-                      plan_.context, cuts, plan_.seq_len));
+                      plan_.context, cuts, plan_.batch.seq_len));
     }
   }
 
   /// Chunks of attention that are neither longer than the sequence nor whole on one rank.
   void chunks() {
     const std::int64_t chunk = model_.attention_chunk, piece = piece_length(plan_);
-    if (chunk == 0 || chunk >= plan_.seq_len || context_split(plan_).pieces == 1) return;
+    if (chunk == 0 || chunk >= plan_.batch.seq_len || context_split(plan_).pieces == 1) return;
     if (piece % chunk == 0) return;
     add("/context", fmt::format("context {} cuts a sequence into pieces of {} tokens, which are no "
                                 "multiple of the {} tokens within which the model attends; "
@@ -115,12 +115,12 @@ class AxisChecks : private ConflictChecks {
   }
 
   void experts() {
-    const std::int64_t ep = plan_.expert, etp = expert_tensor_of(plan_);
+    const std::int64_t ep = plan_.experts.ranks, etp = expert_tensor_of(plan_);
     if (model_.experts == 0) {
       if (ep > 1) {
         add("/expert", fmt::format("expert {} needs a model with experts", ep));
       }
-      if (plan_.expert_tensor > 1 && plan_.expert_tensor != plan_.tensor) {
+      if (plan_.experts.tensor > 1 && plan_.experts.tensor != plan_.tensor) {
         add("/expert_tensor", "expert_tensor needs a model with experts");
       }
       return;
@@ -148,13 +148,14 @@ class AxisChecks : private ConflictChecks {
     if (plan_.tensor > 1 && !plan_.sequence_parallel) {
       add("/sequence", "a model with experts and tensor above 1 needs sequence parallelism");
     }
-    if (plan_.capacity > 0 && (plan_.imbalance > 1 || !plan_.layer_imbalance.empty())) {
+    if (plan_.experts.capacity > 0 &&
+        (plan_.experts.imbalance > 1 || !plan_.experts.layer_imbalance.empty())) {
       add("/imbalance", "imbalance applies only to dropless routing (capacity 0)");
     }
-    if (plan_.capacity > 0 && plan_.expert_room > 1) {
+    if (plan_.experts.capacity > 0 && plan_.experts.room > 1) {
       add("/expert_room", "expert_room applies only to dropless routing (capacity 0)");
     }
-    if (plan_.expert_overlap == ExpertOverlap::shared && model_.shared_ffn == 0) {
+    if (plan_.experts.overlap == ExpertOverlap::shared && model_.shared_ffn == 0) {
       add("/expert_overlap", "expert_overlap shared needs a model with shared experts");
     }
     if (etp > 1 && adapts_mlps(plan_)) {
@@ -165,13 +166,13 @@ class AxisChecks : private ConflictChecks {
 
   /// Features that do not support experts with other replicas than the rest of their layer.
   void expert_replicas() {
-    const std::int64_t holders = plan_.expert * expert_tensor_of(plan_);
+    const std::int64_t holders = plan_.experts.ranks * expert_tensor_of(plan_);
     const bool alone = plan_.gpus() / plan_.pipeline == holders;
-    if (alone && plan_.offload == Offload::parameters) {
+    if (alone && plan_.offload.state == Offload::parameters) {
       add("/offload", "offload parameters needs data-parallel replicas of the experts");
     }
     const bool freezes = trains_adapters(plan_) || plan_.task == Task::dpo;
-    if (freezes && plan_.zero == Zero::three) {
+    if (freezes && plan_.sharding.zero == Zero::three) {
       add("/zero", fmt::format("task {} with zero 3 is not simulated with experts over several "
                                "ranks: their frozen weights would be gathered apart",
                                word_of(task_words, plan_.task)));
@@ -179,10 +180,10 @@ class AxisChecks : private ConflictChecks {
     if (plan_.data_shards() != plan_.data) {
       add("/data_shard", "data_shard is not simulated with experts over several ranks");
     }
-    if (plan_.compression != Compression::none) {
+    if (plan_.compression.kind != Compression::none) {
       add("/compression",
           fmt::format("compression {} is not simulated with experts over several ranks",
-                      name(plan_.compression)));
+                      name(plan_.compression.kind)));
     }
   }
 };

@@ -24,107 +24,110 @@ class StateChecks : private ConflictChecks {
   void zero() {
     if (plan_.data % plan_.data_shards() != 0) {
       add("/data_shard",
-          fmt::format("data_shard {} does not divide data {}", plan_.data_shard, plan_.data));
-    } else if (plan_.data_shards() < plan_.data && plan_.zero == Zero::none) {
+          fmt::format("data_shard {} does not divide data {}", plan_.sharding.ranks, plan_.data));
+    } else if (plan_.data_shards() < plan_.data && plan_.sharding.zero == Zero::none) {
       add("/data_shard", "data_shard needs zero above 0");
     } else if (plan_.data_shards() * plan_.context == 1 && plan_.data > 1) {
       add("/data_shard", "data_shard 1 shards nothing; leave zero and data_shard out");
     }
-    if (plan_.offload != Offload::none && plan_.zero == Zero::none) {
+    if (plan_.offload.state != Offload::none && plan_.sharding.zero == Zero::none) {
       add("/offload", "offload needs zero above 0, where each rank updates its own shard");
     }
-    const bool in_files = plan_.offload_device == OffloadDevice::nvme;
-    if (in_files && plan_.offload == Offload::none && plan_.offload_layers == 0) {
+    const bool in_files = plan_.offload.device == OffloadDevice::nvme;
+    if (in_files && plan_.offload.state == Offload::none && plan_.offload.layers == 0) {
       add("/offload_device", "offload_device nvme needs offload or offload_layers");
     }
-    if (plan_.zero == Zero::three) return;
-    if (plan_.offload == Offload::parameters) {
+    if (plan_.sharding.zero == Zero::three) return;
+    if (plan_.offload.state == Offload::parameters) {
       add("/offload", "offload parameters needs zero 3, which gathers weights");
     }
-    if (!plan_.reshard) add("/reshard", "reshard false needs zero 3, which gathers weights");
-    if (plan_.prefetch != 1) add("/prefetch", "prefetch needs zero 3, which gathers weights");
+    if (!plan_.sharding.reshard)
+      add("/reshard", "reshard false needs zero 3, which gathers weights");
+    if (plan_.sharding.prefetch != 1)
+      add("/prefetch", "prefetch needs zero 3, which gathers weights");
   }
 
   void compression() {
-    if (plan_.compression == Compression::none) return;
-    if (plan_.zero != Zero::none) {
-      add("/compression", fmt::format("compression {} needs zero 0, the plan has zero {}",
-                                      name(plan_.compression), word_of(zero_words, plan_.zero)));
+    if (plan_.compression.kind == Compression::none) return;
+    if (plan_.sharding.zero != Zero::none) {
+      add("/compression",
+          fmt::format("compression {} needs zero 0, the plan has zero {}",
+                      name(plan_.compression.kind), word_of(zero_words, plan_.sharding.zero)));
     }
     if (plan_.context > 1) {
       add("/compression", "compression is not simulated with context above 1");
     }
     if (plan_.data == 1) {
       add("/compression",
-          fmt::format("compression {} needs data above 1", name(plan_.compression)));
+          fmt::format("compression {} needs data above 1", name(plan_.compression.kind)));
     }
   }
 
   void task() {
-    if (plan_.task == Task::qlora && hardware::bits(compute_dtype(plan_.precision)) != 16) {
+    if (plan_.task == Task::qlora && hardware::bits(compute_dtype(plan_.formats.precision)) != 16) {
       add("/task",
-          fmt::format("qlora computes in 16 bits; precision is {}", name(plan_.precision)));
+          fmt::format("qlora computes in 16 bits; precision is {}", name(plan_.formats.precision)));
     }
-    if (!plan_.sequence_lengths.empty() && plan_.context > 1) {
+    if (!plan_.batch.documents.empty() && plan_.context > 1) {
       add("/sequence_lengths", "packed documents are not simulated with context above 1");
     }
-    for (const std::int64_t each : plan_.sequence_lengths) {
-      if (each <= plan_.seq_len) continue;
-      add("/sequence_lengths",
-          fmt::format("a document of {} tokens does not fit into seq_len {}", each, plan_.seq_len));
+    for (const std::int64_t each : plan_.batch.documents) {
+      if (each <= plan_.batch.seq_len) continue;
+      add("/sequence_lengths", fmt::format("a document of {} tokens does not fit into seq_len {}",
+                                           each, plan_.batch.seq_len));
     }
   }
 
   void memory_savers() {
-    const bool recomputes = plan_.recompute != Recompute::none;
-    if (!recomputes && (plan_.recompute_layers > 0 || plan_.recompute_every > 1)) {
-      add(plan_.recompute_layers > 0 ? "/recompute_layers" : "/recompute_every",
+    const bool recomputes = plan_.recompute.kind != Recompute::none;
+    if (!recomputes && (plan_.recompute.layers > 0 || plan_.recompute.every > 1)) {
+      add(plan_.recompute.layers > 0 ? "/recompute_layers" : "/recompute_every",
           "has no effect: recompute is none");
     }
-    const bool some = plan_.recompute_layers > 0 || plan_.recompute_every > 1;
-    if (!plan_.recompute_elsewhere.empty() && !(recomputes && some)) {
+    const bool some = plan_.recompute.layers > 0 || plan_.recompute.every > 1;
+    if (!plan_.recompute.elsewhere.empty() && !(recomputes && some)) {
       add("/recompute_elsewhere",
           "applies to the layers that recompute_layers and recompute_every leave out, and there "
           "are none");
     }
-    if (plan_.offload_layers > 0 && plan_.task == Task::dpo) {
+    if (plan_.offload.layers > 0 && plan_.task == Task::dpo) {
       add("/offload_layers",
           "is not simulated with task dpo, whose reference model keeps no activations");
     }
     const bool further = model_.head_transform || model_.pooler || model_.task_head_outputs > 0 ||
                          projects_embeddings(model_);
-    if (plan_.fused_cross_entropy && further) {
+    if (plan_.kernels.fused_cross_entropy && further) {
       add("/fused_cross_entropy",
           "is simulated only for heads of a single matrix over the vocabulary");
     }
-    if (plan_.fused_cross_entropy && plan_.context > 1) {
+    if (plan_.kernels.fused_cross_entropy && plan_.context > 1) {
       add("/fused_cross_entropy", "is not simulated with context above 1");
     }
-    if (plan_.moments != Moments::full && plan_.offload != Offload::none) {
+    if (plan_.optimizer.moments != Moments::full && plan_.offload.state != Offload::none) {
       add("/moments", fmt::format("moments {} are not simulated with offload",
-                                  word_of(moments_words, plan_.moments)));
+                                  word_of(moments_words, plan_.optimizer.moments)));
     }
-    if (plan_.optimizer == Optimizer::muon) muon();
+    if (plan_.optimizer.kind == Optimizer::muon) muon();
     low_precision_attention();
     wide_layers();
-    if (recomputes) modules("/recompute_modules", plan_.recompute_modules);
-    modules("/recompute_elsewhere", plan_.recompute_elsewhere);
-    const bool in_8_bits = compute_dtype(plan_.precision) == hardware::DType::fp8;
-    const bool gathers = plan_.zero != Zero::none || plan_.task == Task::lora;
-    if (plan_.low_precision_gather && (!in_8_bits || !gathers)) {
+    if (recomputes) modules("/recompute_modules", plan_.recompute.modules);
+    modules("/recompute_elsewhere", plan_.recompute.elsewhere);
+    const bool in_8_bits = compute_dtype(plan_.formats.precision) == hardware::DType::fp8;
+    const bool gathers = plan_.sharding.zero != Zero::none || plan_.task == Task::lora;
+    if (plan_.formats.low_precision_gather && (!in_8_bits || !gathers)) {
       add("/low_precision_gather",
           fmt::format("gathering weights in 8 bits needs ZeRO and fp8; the plan has zero {} and {}",
-                      word_of(zero_words, plan_.zero), name(plan_.precision)));
+                      word_of(zero_words, plan_.sharding.zero), name(plan_.formats.precision)));
     }
     low_precision_activation();
-    if (plan_.transpose_weights && !in_8_bits) {
+    if (plan_.formats.transpose_weights && !in_8_bits) {
       add("/transpose_weights",
-          fmt::format("needs weights in 8 bits; precision is {}", name(plan_.precision)));
+          fmt::format("needs weights in 8 bits; precision is {}", name(plan_.formats.precision)));
     }
     fused_amax();
-    if (plan_.hadamard_pass && plan_.precision != Precision::nvfp4) {
-      add("/hadamard_pass",
-          fmt::format("transforms what nvfp4 quantises; precision is {}", name(plan_.precision)));
+    if (plan_.formats.hadamard_pass && plan_.formats.precision != Precision::nvfp4) {
+      add("/hadamard_pass", fmt::format("transforms what nvfp4 quantises; precision is {}",
+                                        name(plan_.formats.precision)));
     }
   }
 
@@ -133,30 +136,31 @@ class StateChecks : private ConflictChecks {
     const auto refuse = [&](std::string_view what) {
       add("/optimizer", fmt::format("muon is not simulated with {}", what));
     };
-    if (plan_.zero == Zero::two || plan_.zero == Zero::three) {
+    if (plan_.sharding.zero == Zero::two || plan_.sharding.zero == Zero::three) {
       refuse(fmt::format("zero {}, which cuts matrices; accepted: 0, 1",
-                         word_of(zero_words, plan_.zero)));
+                         word_of(zero_words, plan_.sharding.zero)));
     }
-    if (plan_.offload != Offload::none) refuse("offload");
-    if (plan_.compression != Compression::none) refuse("compressed gradients");
-    if (plan_.moments != Moments::full) {
-      refuse(fmt::format("moments {}", word_of(moments_words, plan_.moments)));
+    if (plan_.offload.state != Offload::none) refuse("offload");
+    if (plan_.compression.kind != Compression::none) refuse("compressed gradients");
+    if (plan_.optimizer.moments != Moments::full) {
+      refuse(fmt::format("moments {}", word_of(moments_words, plan_.optimizer.moments)));
     }
   }
 
   /// Layers that stay in bf16 under a narrower precision.
   void wide_layers() {
-    const std::int64_t wide = plan_.start_layers_bf16 + plan_.end_layers_bf16;
+    const std::int64_t wide = plan_.formats.start_layers_bf16 + plan_.formats.end_layers_bf16;
     if (wide == 0) return;
     const char* const field =
-        plan_.start_layers_bf16 > 0 ? "/start_layers_bf16" : "/end_layers_bf16";
-    if (hardware::bits(compute_dtype(plan_.precision)) > 8) {
-      add(field, fmt::format("needs GEMMs in 8 or 4 bits; precision is {}", name(plan_.precision)));
+        plan_.formats.start_layers_bf16 > 0 ? "/start_layers_bf16" : "/end_layers_bf16";
+    if (hardware::bits(compute_dtype(plan_.formats.precision)) > 8) {
+      add(field, fmt::format("needs GEMMs in 8 or 4 bits; precision is {}",
+                             name(plan_.formats.precision)));
     }
     if (wide > model_.layers) {
       add(field, fmt::format("{} layers in bf16, the model has {}", wide, model_.layers));
     }
-    if (plan_.low_precision_gather) {
+    if (plan_.formats.low_precision_gather) {
       add(field, "is not simulated with low_precision_gather, which gathers all layers in 8 bits");
     }
   }
@@ -173,42 +177,43 @@ class StateChecks : private ConflictChecks {
 
   /// Kernels that find amax: only of what is quantised by it.
   void fused_amax() {
-    if (plan_.fused_amax.empty()) return;
-    if (plan_.precision != Precision::fp8_current && plan_.precision != Precision::nvfp4) {
+    if (plan_.formats.fused_amax.empty()) return;
+    if (plan_.formats.precision != Precision::fp8_current &&
+        plan_.formats.precision != Precision::nvfp4) {
       add("/fused_amax", fmt::format("needs a precision that quantises by a tensor's own amax, "
                                      "fp8-current or nvfp4; precision is {}",
-                                     name(plan_.precision)));
+                                     name(plan_.formats.precision)));
     }
-    if (plan_.hadamard_pass) {
+    if (plan_.formats.hadamard_pass) {
       add("/fused_amax", "a Hadamard transform needs the amax of what it makes: hadamard_pass");
     }
   }
 
   void low_precision_activation() {
-    if (!plan_.low_precision_activation) return;
+    if (!plan_.formats.low_precision_activation) return;
     if (model_.activation != Activation::silu || !model_.gated_mlp) {
       add("/low_precision_activation", "needs a gated SiLU, which the model does not have");
     }
-    if (hardware::bits(storage_dtype(plan_.precision)) != 16) {
-      add("/low_precision_activation",
-          fmt::format("needs activations in 16 bits; precision is {}", name(plan_.precision)));
+    if (hardware::bits(storage_dtype(plan_.formats.precision)) != 16) {
+      add("/low_precision_activation", fmt::format("needs activations in 16 bits; precision is {}",
+                                                   name(plan_.formats.precision)));
     }
     const auto again = [](const WordSet<RecomputeModule>& listed) {
       return listed.has(RecomputeModule::activation) || listed.has(RecomputeModule::mlp) ||
              listed.has(RecomputeModule::moe);
     };
-    const bool selective = plan_.recompute == Recompute::selective;
-    if ((selective && again(plan_.recompute_modules)) || again(plan_.recompute_elsewhere)) {
+    const bool selective = plan_.recompute.kind == Recompute::selective;
+    if ((selective && again(plan_.recompute.modules)) || again(plan_.recompute.elsewhere)) {
       add("/low_precision_activation", "is not simulated where activations are recomputed");
     }
   }
 
   void low_precision_attention() {
-    if (!plan_.low_precision_attention) return;
-    const int narrow = hardware::bits(compute_dtype(plan_.precision));
-    if (narrow > 8 || hardware::bits(storage_dtype(plan_.precision)) != 16) {
-      add("/low_precision_attention",
-          fmt::format("needs GEMMs in 8 or 4 bits; precision is {}", name(plan_.precision)));
+    if (!plan_.formats.low_precision_attention) return;
+    const int narrow = hardware::bits(compute_dtype(plan_.formats.precision));
+    if (narrow > 8 || hardware::bits(storage_dtype(plan_.formats.precision)) != 16) {
+      add("/low_precision_attention", fmt::format("needs GEMMs in 8 or 4 bits; precision is {}",
+                                                  name(plan_.formats.precision)));
     }
     if (context_split(plan_).pieces > 1) {
       add("/low_precision_attention",

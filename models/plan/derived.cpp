@@ -6,16 +6,17 @@
 namespace orrery::models {
 
 ContextSplit context_split(const Plan& plan) {
-  const bool grouped = plan.context_form == ContextForm::hierarchical;
-  const bool whole = plan.context_form == ContextForm::ulysses;
-  const std::int64_t heads = whole ? plan.context : grouped ? plan.context_heads : 1;
+  const bool grouped = plan.context_exchange.form == ContextForm::hierarchical;
+  const bool whole = plan.context_exchange.form == ContextForm::ulysses;
+  const std::int64_t heads = whole ? plan.context : grouped ? plan.context_exchange.heads : 1;
   return {heads, plan.context / heads};
 }
 
 std::int64_t piece_length(const Plan& plan) {
   const std::int64_t pieces = context_split(plan).pieces;
-  if (pieces == 1) return plan.seq_len;
-  return plan.seq_len / (plan.context_form == ContextForm::contiguous ? pieces : 2 * pieces);
+  if (pieces == 1) return plan.batch.seq_len;
+  return plan.batch.seq_len /
+         (plan.context_exchange.form == ContextForm::contiguous ? pieces : 2 * pieces);
 }
 
 bool attends_within_rank(const Model& layer, const Plan& plan) {
@@ -24,19 +25,19 @@ bool attends_within_rank(const Model& layer, const Plan& plan) {
 
 std::int64_t attended_length(const Plan& plan) {
   double sum = 0, squares = 0;
-  for (const std::int64_t each : plan.sequence_lengths) {
+  for (const std::int64_t each : plan.batch.documents) {
     const auto length = static_cast<double>(each);
     sum += length;
     squares += length * length;
   }
-  return sum > 0 ? std::max<std::int64_t>(1, std::llround(squares / sum)) : plan.seq_len;
+  return sum > 0 ? std::max<std::int64_t>(1, std::llround(squares / sum)) : plan.batch.seq_len;
 }
 
 std::vector<std::int64_t> documents_of(const Plan& plan) {
   std::vector<std::int64_t> lengths;
-  if (plan.sequence_lengths.empty()) return lengths;
-  for (std::int64_t left = plan.seq_len; left > 0; left -= lengths.back()) {
-    const std::int64_t next = plan.sequence_lengths[lengths.size() % plan.sequence_lengths.size()];
+  if (plan.batch.documents.empty()) return lengths;
+  for (std::int64_t left = plan.batch.seq_len; left > 0; left -= lengths.back()) {
+    const std::int64_t next = plan.batch.documents[lengths.size() % plan.batch.documents.size()];
     lengths.push_back(std::min(left, next));
   }
   return lengths;

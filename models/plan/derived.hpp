@@ -11,12 +11,13 @@ namespace orrery::models {
 /// Number of ranks over which each expert is cut.
 /// Source  Megatron-LM, --expert-tensor-parallel-size: by default tensor-model-parallel-size
 inline std::int64_t expert_tensor_of(const Plan& plan) {
-  return plan.expert_tensor > 0 ? plan.expert_tensor : plan.tensor;
+  return plan.experts.tensor > 0 ? plan.experts.tensor : plan.tensor;
 }
 
 /// Is more than optimizer state sharded: ZeRO-2, ZeRO-3 (FSDP)?
 inline bool shards_gradients(const Plan& plan) {
-  return plan.replicas() > 1 && (plan.zero == Zero::two || plan.zero == Zero::three);
+  return plan.replicas() > 1 &&
+         (plan.sharding.zero == Zero::two || plan.sharding.zero == Zero::three);
 }
 
 /// The two factors of a context group: `heads` ranks exchange pieces of the sequence for heads
@@ -27,8 +28,8 @@ struct ContextSplit {
 ContextSplit context_split(const Plan& plan);
 /// Are all keys and values gathered, rather than passed round a ring?
 inline bool gathers_keys(const Plan& plan) {
-  return plan.context_form == ContextForm::all_gather ||
-         plan.context_form == ContextForm::contiguous;
+  return plan.context_exchange.form == ContextForm::all_gather ||
+         plan.context_exchange.form == ContextForm::contiguous;
 }
 
 /// Does a layer that attends within chunks of the sequence have all keys on the rank of its
@@ -45,7 +46,7 @@ inline bool trains_adapters(const Plan& plan) {
 /// Do MLPs, those of experts too, have adapters?
 inline bool adapts_mlps(const Plan& plan) {
   return trains_adapters(plan) &&
-         (plan.lora_targets.has(LoraTarget::up) || plan.lora_targets.has(LoraTarget::down));
+         (plan.adapters.targets.has(LoraTarget::up) || plan.adapters.targets.has(LoraTarget::down));
 }
 
 /// Are most weights frozen: those next to adapters, or those of a DPO reference? Replicas shard

@@ -28,26 +28,39 @@ std::vector<std::string> words_in() {
 }
 
 /// A member that is an integer from `least` to `most`.
-constexpr PlanValue count_at(std::int64_t Plan::*member, std::int64_t least, std::int64_t most) {
-  return {.least = least, .most = most, .count = member};
+template <auto... path>
+constexpr PlanValue count_at(std::int64_t least, std::int64_t most) {
+  return {.least = least,
+          .most = most,
+          .count = [](const Plan& plan) -> std::int64_t { return member_at<path...>(plan); },
+          .read =
+              [](const Node& value, Plan& plan, const PlanValue& own) {
+                member_at<path...>(plan) = value.integer(own.least, own.most);
+              },
+          .write = [](const Plan& plan) { return Json(member_at<path...>(plan)); }};
 }
 /// A member that is true or false.
-constexpr PlanValue flag_at(bool Plan::*member) {
-  return {.kind = PlanValue::Kind::flag, .on = member};
+template <auto... path>
+constexpr PlanValue flag_at() {
+  return {.kind = PlanValue::Kind::flag,
+          .read = [](const Node& value, Plan& plan,
+                     const PlanValue&) { member_at<path...>(plan) = value.as<bool>(); },
+          .write = [](const Plan& plan) { return Json(member_at<path...>(plan)); }};
 }
 /// A member of an enumeration, read and written as its words.
-template <auto member, const auto& array>
+template <const auto& array, auto... path>
 constexpr PlanValue word_at() {
   return {.kind = PlanValue::Kind::word,
           .words = words_in<array>,
-          .read = [](const Node& value, Plan& plan) { plan.*member = value.word(array); },
-          .write = [](const Plan& plan) { return Json(word_of(array, plan.*member)); }};
+          .read = [](const Node& value, Plan& plan,
+                     const PlanValue&) { member_at<path...>(plan) = value.word(array); },
+          .write = [](const Plan& plan) { return Json(word_of(array, member_at<path...>(plan))); }};
 }
 
 /// Reads a list of words without repetition.
-template <auto member, const auto& array>
-void read_some(const Node& list, Plan& plan) {
-  auto& set = plan.*member;
+template <const auto& array, auto... path>
+void read_some(const Node& list, Plan& plan, const PlanValue&) {
+  auto& set = member_at<path...>(plan);
   set = {};
   for (const Node& each : list.elements()) {
     const auto value = each.word(array);
@@ -56,22 +69,22 @@ void read_some(const Node& list, Plan& plan) {
   }
   if (set.empty()) list.fail("is empty; leave it out to use the default");
 }
-template <auto member, const auto& array>
+template <const auto& array, auto... path>
 Json words_of_set(const Plan& plan) {
   Json list = Json::array();
   for (const auto& each : array) {
-    if ((plan.*member).has(each.value)) list.push_back(each.text);
+    if (member_at<path...>(plan).has(each.value)) list.push_back(each.text);
   }
   return list;
 }
 
 /// A member that is a set of words, read and written as a list.
-template <auto member, const auto& array>
+template <const auto& array, auto... path>
 constexpr PlanValue words_at() {
   return {.kind = PlanValue::Kind::word_list,
           .words = words_in<array>,
-          .read = read_some<member, array>,
-          .write = words_of_set<member, array>};
+          .read = read_some<array, path...>,
+          .write = words_of_set<array, path...>};
 }
 
 }  // namespace orrery::models

@@ -34,22 +34,16 @@ Json scalar_of(std::string_view text) {
 }
 
 void PlanField::read_value(const Node& given, Plan& plan) const {
-  const auto own = read ? read : value.read;
-  if (own) {
-    own(given, plan);
-  } else if (value.count) {
-    plan.*value.count = given.integer(value.least, value.most);
+  if (read) {
+    read(given, plan);
   } else {
-    plan.*value.on = given.as<bool>();
+    value.read(given, plan, value);
   }
 }
 
 Json PlanField::json(const Plan& plan) const {
   static const Plan usual;
-  const auto value_in = [&](const Plan& each) {
-    if (const auto own = write ? write : value.write) return own(each);
-    return value.count ? Json(each.*value.count) : Json(each.*value.on);
-  };
+  const auto value_in = [&](const Plan& each) { return write ? write(each) : value.write(each); };
   Json own = value_in(plan);
   if (by_default == Default::omitted && own == value_in(usual)) return nullptr;
   return own;
@@ -128,8 +122,6 @@ std::string words_for(const PlanValue& value) {
 /// The member of a new Plan, as --plan would state it.
 std::string stated_default(const PlanValue& value) {
   const Plan usual;
-  if (value.count) return std::to_string(usual.*value.count);
-  if (value.on) return usual.*value.on ? "true" : "false";
   ensure(value.write != nullptr, "a plan field states no default");
   const Json written = value.write(usual);
   if (written.is_number_float()) return fmt::format("{:g}", written.get<double>());

@@ -29,10 +29,9 @@ struct PlanValue {
 
   Kind kind = Kind::count;
   std::int64_t least = 1, most = 0;
-  std::int64_t Plan::*count = nullptr;  // of Kind::count: the member; needs no `read` or `write`
-  bool Plan::*on = nullptr;             // of Kind::flag: the member, likewise
-  std::vector<std::string> (*words)() = nullptr;  // of Kind::word and word_list
-  void (*read)(const Node& value, Plan& plan) = nullptr;
+  std::int64_t (*count)(const Plan& plan) = nullptr;  // of Kind::count: the member
+  std::vector<std::string> (*words)() = nullptr;      // of Kind::word and word_list
+  void (*read)(const Node& value, Plan& plan, const PlanValue& own) = nullptr;
   Json (*write)(const Plan& plan) = nullptr;
 };
 

@@ -28,12 +28,12 @@ std::string derive_data(Plan& plan, const PlanBasis& basis) {
 
 void read_context_form(const Node& word, Plan& plan) {
   if (plan.context == 1) word.fail("applies only to context above 1");
-  plan.context_form = word.word(context_form_words);
+  plan.context_exchange.form = word.word(context_form_words);
 }
 
 Json write_context_form(const Plan& plan) {
   if (plan.context == 1) return nullptr;
-  return word_of(context_form_words, plan.context_form);
+  return word_of(context_form_words, plan.context_exchange.form);
 }
 
 std::string derive_context_form(Plan& plan, const PlanBasis&) {
@@ -42,44 +42,44 @@ std::string derive_context_form(Plan& plan, const PlanBasis&) {
 }
 
 void read_context_heads(const Node& ranks, Plan& plan) {
-  if (plan.context == 1 || plan.context_form != ContextForm::hierarchical) {
+  if (plan.context == 1 || plan.context_exchange.form != ContextForm::hierarchical) {
     ranks.fail("applies only to context_form hierarchical");
   }
-  plan.context_heads = ranks.integer(1, most_gpus);
+  plan.context_exchange.heads = ranks.integer(1, most_gpus);
 }
 
 Json write_context_heads(const Plan& plan) {
-  if (plan.context == 1 || plan.context_form != ContextForm::hierarchical) return nullptr;
-  return plan.context_heads;
+  if (plan.context == 1 || plan.context_exchange.form != ContextForm::hierarchical) return nullptr;
+  return plan.context_exchange.heads;
 }
 
 std::string derive_schedule(Plan& plan, const PlanBasis&) {
-  plan.schedule = default_schedule(plan.virtual_stages);
-  return fmt::format("not stated; {} assumed", plan.schedule);
+  plan.stages.schedule = default_schedule(plan.stages.virtual_stages);
+  return fmt::format("not stated; {} assumed", plan.stages.schedule);
 }
 
 void read_schedule(const Node& word, Plan& plan) {
   constexpr std::string_view ending = ".csv";
-  plan.schedule = word.as<std::string>();
-  const std::string_view name = plan.schedule;
+  plan.stages.schedule = word.as<std::string>();
+  const std::string_view name = plan.stages.schedule;
   if (name.size() > ending.size() && name.substr(name.size() - ending.size()) == ending) {
-    plan.slots = load_schedule(plan.schedule);
+    plan.stages.table = load_schedule(plan.stages.schedule);
   }
-  if (plan.schedule == "interleaved") plan.schedule = "interleaved-1f1b";
+  if (plan.stages.schedule == "interleaved") plan.stages.schedule = "interleaved-1f1b";
 }
 
 void read_zero(const Node& stage, Plan& plan) {
   const auto most = static_cast<std::int64_t>(zero_words.size()) - 1;
-  plan.zero = *value_of(zero_words, std::to_string(stage.integer(0, most)));
+  plan.sharding.zero = *value_of(zero_words, std::to_string(stage.integer(0, most)));
 }
 
 Json write_zero(const Plan& plan) {
-  return std::stoi(std::string{word_of(zero_words, plan.zero)});
+  return std::stoi(std::string{word_of(zero_words, plan.sharding.zero)});
 }
 
 Json write_data_shard(const Plan& plan) {
   if (plan.data_shards() == plan.data) return nullptr;
-  return plan.data_shard;
+  return plan.sharding.ranks;
 }
 
 constexpr PlanField axis_rows[] = {
@@ -90,7 +90,7 @@ constexpr PlanField axis_rows[] = {
                 "matrices, which have no weight gradient and no optimizer state (lora; qlora "
                 "stores them in 4 bits); or preferences between pairs of answers, which also run "
                 "through a frozen reference (dpo)",
-     .value = word_at<&Plan::task, task_words>(),
+     .value = word_at<task_words, &Plan::task>(),
      .column = "task",
      .title = Title::addition,
      .title_label = "task"},
@@ -98,7 +98,7 @@ constexpr PlanField axis_rows[] = {
      .name = "tensor",
      .group = Group::parallelism,
      .meaning = "Ranks that share the matrices of each layer",
-     .value = count_at(&Plan::tensor, 1, most_gpus),
+     .value = count_at<&Plan::tensor>(1, most_gpus),
      .column = "tp",
      .title = Title::degree,
      .title_label = "TP",
@@ -109,7 +109,7 @@ constexpr PlanField axis_rows[] = {
      .group = Group::parallelism,
      .meaning =
          "Sequence parallelism: outside the matrices, ranks of a tensor group share the tokens",
-     .value = flag_at(&Plan::sequence_parallel),
+     .value = flag_at<&Plan::sequence_parallel>(),
      .column = "sequence_parallel",
      .title = Title::addition,
      .title_label = "+ SP",
@@ -120,13 +120,13 @@ constexpr PlanField axis_rows[] = {
      .group = Group::communication,
      .meaning = "Collectives of the tensor group overlap with GEMMs, where the stack can; false: "
                 "they wait for each other, as recipes for nvfp4 state",
-     .value = flag_at(&Plan::tensor_overlap),
+     .value = flag_at<&Plan::overlap, &OverlapChoices::tensor>(),
      .column = "tp_comm_overlap"},
     {.key = "context",
      .name = "context",
      .group = Group::parallelism,
      .meaning = "Ranks that share a sequence",
-     .value = count_at(&Plan::context, 1, most_gpus),
+     .value = count_at<&Plan::context>(1, most_gpus),
      .column = "cp",
      .title = Title::degree_where_used,
      .title_label = "CP",
@@ -137,7 +137,7 @@ constexpr PlanField axis_rows[] = {
      .meaning = "How these ranks attend to the whole sequence: keys and values go round (ring) or "
                 "are gathered (all-gather, contiguous), an all-to-all exchanges tokens for heads "
                 "(ulysses), or both (hierarchical)",
-     .value = word_at<&Plan::context_form, context_form_words>(),
+     .value = word_at<context_form_words, &Plan::context_exchange, &ContextExchange::form>(),
      .column = "cp_comm_type",
      .title = Title::addition,
      .title_label = "by",
@@ -149,7 +149,7 @@ constexpr PlanField axis_rows[] = {
      .name = "context heads",
      .group = Group::parallelism,
      .meaning = "Of context_form hierarchical: ranks of a group that exchange for heads",
-     .value = count_at(&Plan::context_heads, 1, most_gpus),
+     .value = count_at<&Plan::context_exchange, &ContextExchange::heads>(1, most_gpus),
      .title = Title::addition,
      .title_label = "in groups of",
      .by_default = Default::silent,
@@ -159,7 +159,7 @@ constexpr PlanField axis_rows[] = {
      .name = "pipeline",
      .group = Group::parallelism,
      .meaning = "Stages of the pipeline",
-     .value = count_at(&Plan::pipeline, 1, most_gpus),
+     .value = count_at<&Plan::pipeline>(1, most_gpus),
      .column = "pp",
      .title = Title::degree,
      .title_label = "PP",
@@ -170,7 +170,7 @@ constexpr PlanField axis_rows[] = {
      .group = Group::parallelism,
      .meaning = "Chunks of layers on each stage",
      .default_words = "1, or the stack's",
-     .value = count_at(&Plan::virtual_stages, 1, most_layers),
+     .value = count_at<&Plan::stages, &StageChoices::virtual_stages>(1, most_layers),
      .column = "virtual_stages",
      .title = Title::addition,
      .title_label = "x",
@@ -185,14 +185,14 @@ constexpr PlanField axis_rows[] = {
      .column = "schedule",
      .by_default = Default::reported,
      .read = read_schedule,
-     .write = [](const Plan& plan) { return Json(plan.schedule); },
+     .write = [](const Plan& plan) { return Json(plan.stages.schedule); },
      .derive = derive_schedule},
     {.key = "data",
      .name = "data",
      .group = Group::parallelism,
      .meaning = "Replicas of the model, which train on different sequences",
      .default_words = "the cluster's GPUs over tensor, context and pipeline",
-     .value = count_at(&Plan::data, 1, most_gpus),
+     .value = count_at<&Plan::data>(1, most_gpus),
      .column = "dp",
      .title = Title::degree,
      .title_label = "DP",
@@ -205,13 +205,13 @@ constexpr PlanField axis_rows[] = {
      .meaning = "How ranks are numbered, the fastest axis first; with tp-cp-ep-pp-dp neighbouring "
                 "pipeline stages are adjacent and data-parallel ranks far apart (Megatron-Core's "
                 "use_tp_pp_dp_mapping)",
-     .value = word_at<&Plan::rank_order, rank_order_words>()},
+     .value = word_at<rank_order_words, &Plan::rank_order>()},
     {.key = "zero",
      .name = "ZeRO",
      .group = Group::state,
      .meaning = "ZeRO stage, what replicas shard: nothing (0), optimizer state (1), gradients too "
                 "(2), parameters too (3; FSDP)",
-     .value = word_at<&Plan::zero, zero_words>(),
+     .value = word_at<zero_words, &Plan::sharding, &ShardingChoices::zero>(),
      .column = "zero_stage",
      .title = Title::addition,
      .title_label = "ZeRO-",
@@ -224,7 +224,7 @@ constexpr PlanField axis_rows[] = {
      .group = Group::state,
      .meaning = "HSDP: replicas over which state is sharded, with copies along the others",
      .default_words = "all of data",
-     .value = count_at(&Plan::data_shard, 0, most_gpus),
+     .value = count_at<&Plan::sharding, &ShardingChoices::ranks>(0, most_gpus),
      .title = Title::addition,
      .title_label = "in shards of",
      .by_default = Default::silent,
@@ -233,18 +233,18 @@ constexpr PlanField axis_rows[] = {
      .name = "reshard after forward",
      .group = Group::state,
      .meaning = "ZeRO-3: gathered weights are freed after forward and gathered again in backward",
-     .value = flag_at(&Plan::reshard)},
+     .value = flag_at<&Plan::sharding, &ShardingChoices::reshard>()},
     {.key = "prefetch",
      .name = "prefetch",
      .group = Group::state,
      .meaning = "ZeRO-3: units of parameters that are gathered ahead of the one that runs",
-     .value = count_at(&Plan::prefetch, 0, most_prefetch)},
+     .value = count_at<&Plan::sharding, &ShardingChoices::prefetch>(0, most_prefetch)},
     {.key = "offload",
      .name = "offload",
      .group = Group::state,
      .meaning =
          "State on the host: optimizer state and its update, or the shards of parameters too",
-     .value = word_at<&Plan::offload, offload_words>(),
+     .value = word_at<offload_words, &Plan::offload, &OffloadChoices::state>(),
      .column = "offload",
      .title = Title::addition,
      .title_label = "offloading"},
@@ -253,7 +253,7 @@ constexpr PlanField axis_rows[] = {
      .group = Group::state,
      .meaning = "Where offload and offload_layers keep what they offload: host memory, or the "
                 "node's drives, which its ranks share (rates in /cluster/storage)",
-     .value = word_at<&Plan::offload_device, offload_device_words>()},
+     .value = word_at<offload_device_words, &Plan::offload, &OffloadChoices::device>()},
 };
 
 }  // namespace

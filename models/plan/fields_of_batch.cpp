@@ -17,16 +17,16 @@ using Stack = PlanField::Stack;
 constexpr std::int64_t most_batch = std::int64_t{1} << 31;
 
 std::string derive_global_batch(Plan& plan, const PlanBasis&) {
-  plan.global_batch = plan.data * plan.micro_batch * plan.pipeline;
-  return fmt::format("not stated; {} assumed, data x micro_batch x pipeline", plan.global_batch);
+  plan.batch.global = plan.data * plan.batch.micro * plan.pipeline;
+  return fmt::format("not stated; {} assumed, data x micro_batch x pipeline", plan.batch.global);
 }
 
 std::string derive_seq_len(Plan& plan, const PlanBasis& basis) {
   if (basis.model.max_positions < 1) {
     basis.given.fail("seq_len is missing, and the model does not state its longest sequence");
   }
-  plan.seq_len = basis.model.max_positions;
-  return fmt::format("not stated; {} assumed, the model's longest sequence", plan.seq_len);
+  plan.batch.seq_len = basis.model.max_positions;
+  return fmt::format("not stated; {} assumed, the model's longest sequence", plan.batch.seq_len);
 }
 
 /// What a longer sequence does to the positions.
@@ -44,21 +44,21 @@ std::string_view words_of(Positions positions) {
 /// Learned positions beyond their table are a conflict of the plan instead.
 std::string remark_seq_len(const Plan& plan, const PlanBasis& basis) {
   const Model& model = basis.model;
-  const bool beyond = model.max_positions > 0 && plan.seq_len > model.max_positions;
+  const bool beyond = model.max_positions > 0 && plan.batch.seq_len > model.max_positions;
   if (!beyond || model.positions == Positions::learned) return {};
-  return fmt::format("{} is longer than the model's longest sequence, {}; {}", plan.seq_len,
+  return fmt::format("{} is longer than the model's longest sequence, {}; {}", plan.batch.seq_len,
                      model.max_positions, words_of(model.positions));
 }
 
 Json write_recompute_modules(const Plan& plan) {
-  if (plan.recompute != Recompute::selective) return nullptr;
-  if (plan.recompute_modules == Plan{}.recompute_modules) return nullptr;
-  return words_of_set<&Plan::recompute_modules, recompute_module_words>(plan);
+  if (plan.recompute.kind != Recompute::selective) return nullptr;
+  if (plan.recompute.modules == Plan{}.recompute.modules) return nullptr;
+  return words_of_set<recompute_module_words, &Plan::recompute, &RecomputeChoices::modules>(plan);
 }
 
 Json write_recompute_elsewhere(const Plan& plan) {
-  if (plan.recompute_elsewhere.empty()) return nullptr;
-  return words_of_set<&Plan::recompute_elsewhere, recompute_module_words>(plan);
+  if (plan.recompute.elsewhere.empty()) return nullptr;
+  return words_of_set<recompute_module_words, &Plan::recompute, &RecomputeChoices::elsewhere>(plan);
 }
 
 constexpr PlanField batch_rows[] = {
@@ -66,7 +66,7 @@ constexpr PlanField batch_rows[] = {
      .name = "micro-batch",
      .group = Group::batch,
      .meaning = "Sequences that a replica computes at once",
-     .value = count_at(&Plan::micro_batch, 1, most_gpus),
+     .value = count_at<&Plan::batch, &BatchSizes::micro>(1, most_gpus),
      .column = "micro_batch",
      .title = Title::choice,
      .title_label = "micro-batch",
@@ -78,7 +78,7 @@ constexpr PlanField batch_rows[] = {
      .group = Group::batch,
      .meaning = "Sequences of one step, over all replicas",
      .default_words = "data x micro_batch x pipeline",
-     .value = count_at(&Plan::global_batch, 1, most_batch),
+     .value = count_at<&Plan::batch, &BatchSizes::global>(1, most_batch),
      .column = "global_batch",
      .by_default = Default::reported,
      .flag = Flag::always,
@@ -88,7 +88,7 @@ constexpr PlanField batch_rows[] = {
      .group = Group::batch,
      .meaning = "Tokens of a sequence",
      .default_words = "the model's longest sequence",
-     .value = count_at(&Plan::seq_len, 1, most_seq_len),
+     .value = count_at<&Plan::batch, &BatchSizes::seq_len>(1, most_seq_len),
      .column = "seq_len",
      .by_default = Default::reported,
      .flag = Flag::always,
@@ -100,7 +100,7 @@ constexpr PlanField batch_rows[] = {
      .meaning = "Format of GEMMs and storage; the 8 and 4 bit formats are Transformer Engine's "
                 "recipes, with their quantisation kernels",
      .default_words = "bf16",
-     .value = word_at<&Plan::precision, precision_words>(),
+     .value = word_at<precision_words, &Plan::formats, &FormatChoices::precision>(),
      .column = "precision",
      .by_default = Default::reported,
      .flag = Flag::always,
@@ -110,7 +110,7 @@ constexpr PlanField batch_rows[] = {
      .group = Group::activations,
      .meaning = "Activations that backward computes again: none, those of recompute_modules "
                 "(selective), or all but each layer's input (full)",
-     .value = word_at<&Plan::recompute, recompute_words>(),
+     .value = word_at<recompute_words, &Plan::recompute, &RecomputeChoices::kind>(),
      .column = "recompute",
      .title = Title::choice,
      .title_label = "recompute",
@@ -121,25 +121,25 @@ constexpr PlanField batch_rows[] = {
      .name = "recomputed modules",
      .group = Group::activations,
      .meaning = "Modules that recompute=selective computes again",
-     .value = words_at<&Plan::recompute_modules, recompute_module_words>(),
+     .value = words_at<recompute_module_words, &Plan::recompute, &RecomputeChoices::modules>(),
      .by_default = Default::silent,
      .write = write_recompute_modules},
     {.key = "recompute_layers",
      .name = "recomputed layers",
      .group = Group::activations,
      .meaning = "First layers of each chunk that recompute; 0: all",
-     .value = count_at(&Plan::recompute_layers, 0, most_layers),
+     .value = count_at<&Plan::recompute, &RecomputeChoices::layers>(0, most_layers),
      .column = "recompute_layers"},
     {.key = "recompute_every",
      .name = "recomputed every",
      .group = Group::activations,
      .meaning = "Of those layers, one in every so many recomputes",
-     .value = count_at(&Plan::recompute_every, 1, most_layers)},
+     .value = count_at<&Plan::recompute, &RecomputeChoices::every>(1, most_layers)},
     {.key = "recompute_elsewhere",
      .name = "recomputed elsewhere",
      .group = Group::activations,
      .meaning = "Modules that the other layers recompute",
-     .value = words_at<&Plan::recompute_elsewhere, recompute_module_words>(),
+     .value = words_at<recompute_module_words, &Plan::recompute, &RecomputeChoices::elsewhere>(),
      .by_default = Default::silent,
      .write = write_recompute_elsewhere},
     {.key = "offload_layers",
@@ -147,7 +147,7 @@ constexpr PlanField batch_rows[] = {
      .group = Group::activations,
      .meaning = "First layers of each chunk whose activations go to the host until backward, over "
                 "the GPU's host_link",
-     .value = count_at(&Plan::offload_layers, 0, most_layers)},
+     .value = count_at<&Plan::offload, &OffloadChoices::layers>(0, most_layers)},
 };
 
 }  // namespace

@@ -23,17 +23,17 @@ std::string derive_expert(Plan&, const PlanBasis& basis) {
 }
 
 void read_expert_tensor(const Node& degree, Plan& plan) {
-  plan.expert_tensor = degree.integer(1, most_gpus);
+  plan.experts.tensor = degree.integer(1, most_gpus);
 }
 
 std::string derive_expert_tensor(Plan& plan, const PlanBasis& basis) {
   if (basis.model.experts == 0) return {};
-  plan.expert_tensor = plan.tensor;
+  plan.experts.tensor = plan.tensor;
   return plan.tensor > 1 ? fmt::format("not stated; {} assumed, as for tensor", plan.tensor) : "";
 }
 
 std::string derive_dispatcher(Plan& plan, const PlanBasis&) {
-  return plan.expert > 1 ? "not stated; alltoall assumed" : "";
+  return plan.experts.ranks > 1 ? "not stated; alltoall assumed" : "";
 }
 
 std::string derive_permute_fusion(Plan&, const PlanBasis& basis) {
@@ -51,11 +51,11 @@ double read_factor(const Node& number, double least) {
 }
 
 void read_capacity(const Node& factor, Plan& plan) {
-  plan.capacity = read_factor(factor, 0);
+  plan.experts.capacity = read_factor(factor, 0);
 }
 
 Json write_capacity(const Plan& plan) {
-  return plan.capacity > 0 ? Json(plan.capacity) : Json(nullptr);
+  return plan.experts.capacity > 0 ? Json(plan.experts.capacity) : Json(nullptr);
 }
 
 std::string derive_capacity(Plan&, const PlanBasis& basis) {
@@ -66,10 +66,10 @@ std::string derive_capacity(Plan&, const PlanBasis& basis) {
 /// applies to layers outside the model's own, such as those that predict further tokens (MTP).
 void take_imbalances(const std::vector<double>& of_layers, Plan& plan) {
   const auto layers = static_cast<double>(of_layers.size());
-  plan.imbalance = std::accumulate(of_layers.begin(), of_layers.end(), 0.0) / layers;
+  plan.experts.imbalance = std::accumulate(of_layers.begin(), of_layers.end(), 0.0) / layers;
   const auto differs = [&](double each) { return each != of_layers.front(); };
-  plan.layer_imbalance.clear();
-  if (std::ranges::any_of(of_layers, differs)) plan.layer_imbalance = of_layers;
+  plan.experts.layer_imbalance.clear();
+  if (std::ranges::any_of(of_layers, differs)) plan.experts.layer_imbalance = of_layers;
 }
 
 /// A number, a list of one for each layer with experts, or a file of counted tokens, from which the
@@ -82,7 +82,7 @@ void read_imbalance(const Node& factor, Plan& plan) {
     return take_imbalances(of_layers, plan);
   }
   if (!factor.is_string()) {
-    plan.imbalance = read_factor(factor, 1);
+    plan.experts.imbalance = read_factor(factor, 1);
     return;
   }
   const auto file = factor.as<std::string>();
@@ -90,11 +90,11 @@ void read_imbalance(const Node& factor, Plan& plan) {
     factor.fail_expected("a number from 1, or a file of counted tokens (.csv, .json)");
   }
   const ExpertCounts counts = load_expert_counts(file);
-  if (counts.experts() % plan.expert != 0) {
-    factor.fail(fmt::format("expert {} does not divide the {} experts counted in {}", plan.expert,
-                            counts.experts(), file));
+  if (counts.experts() % plan.experts.ranks != 0) {
+    factor.fail(fmt::format("expert {} does not divide the {} experts counted in {}",
+                            plan.experts.ranks, counts.experts(), file));
   }
-  take_imbalances(counts.imbalances(plan.expert), plan);
+  take_imbalances(counts.imbalances(plan.experts.ranks), plan);
 }
 
 std::int64_t layers_with_experts(const Model& model) {
@@ -124,11 +124,11 @@ std::string remark_imbalance(const Plan& plan, const PlanBasis& basis) {
         fmt::format("{} counts {} layers, the model has {} with experts", file, layers, due));
   }
   const auto [least, most] =
-      std::minmax_element(plan.layer_imbalance.begin(), plan.layer_imbalance.end());
+      std::minmax_element(plan.experts.layer_imbalance.begin(), plan.experts.layer_imbalance.end());
   return fmt::format(
-      "{:.3g}: rows of the busiest of {} ranks over the mean, {}, from {}", plan.imbalance,
-      plan.expert,
-      plan.layer_imbalance.empty()
+      "{:.3g}: rows of the busiest of {} ranks over the mean, {}, from {}", plan.experts.imbalance,
+      plan.experts.ranks,
+      plan.experts.layer_imbalance.empty()
           ? "equal in every layer"
           : fmt::format("mean of {} layers ({:.3g} to {:.3g}), each priced separately", layers,
                         *least, *most),
@@ -136,21 +136,21 @@ std::string remark_imbalance(const Plan& plan, const PlanBasis& basis) {
 }
 
 Json write_imbalance(const Plan& plan) {
-  if (!plan.layer_imbalance.empty()) return plan.layer_imbalance;
-  return plan.imbalance > 1 ? Json(plan.imbalance) : Json(nullptr);
+  if (!plan.experts.layer_imbalance.empty()) return plan.experts.layer_imbalance;
+  return plan.experts.imbalance > 1 ? Json(plan.experts.imbalance) : Json(nullptr);
 }
 
 std::string derive_imbalance(Plan& plan, const PlanBasis& basis) {
-  const bool free = basis.model.experts > 0 && plan.capacity == 0;
+  const bool free = basis.model.experts > 0 && plan.experts.capacity == 0;
   return free ? "not stated; 1 assumed: all experts get equally many tokens" : "";
 }
 
 void read_expert_room(const Node& factor, Plan& plan) {
-  plan.expert_room = read_factor(factor, 1);
+  plan.experts.room = read_factor(factor, 1);
 }
 
 Json write_expert_room(const Plan& plan) {
-  return plan.expert_room > 1 ? Json(plan.expert_room) : Json(nullptr);
+  return plan.experts.room > 1 ? Json(plan.experts.room) : Json(nullptr);
 }
 
 constexpr PlanField expert_rows[] = {
@@ -158,7 +158,7 @@ constexpr PlanField expert_rows[] = {
      .name = "expert",
      .group = Group::experts,
      .meaning = "Ranks of a stage over which a layer's experts are distributed",
-     .value = count_at(&Plan::expert, 1, most_gpus),
+     .value = count_at<&Plan::experts, &ExpertChoices::ranks>(1, most_gpus),
      .column = "ep",
      .title = Title::addition,
      .title_label = "EP",
@@ -172,14 +172,14 @@ constexpr PlanField expert_rows[] = {
      .title = Title::addition,
      .title_label = "ETP",
      .read = read_expert_tensor,
-     .write = [](const Plan& plan) { return Json(plan.expert_tensor); },
+     .write = [](const Plan& plan) { return Json(plan.experts.tensor); },
      .derive = derive_expert_tensor},
     {.key = "dispatcher",
      .name = "dispatcher",
      .group = Group::experts,
      .meaning = "How tokens reach their experts: every copy in an all-to-all, or once to each node "
                 "that has any of their experts (deepep, hybridep)",
-     .value = word_at<&Plan::dispatcher, dispatcher_words>(),
+     .value = word_at<dispatcher_words, &Plan::experts, &ExpertChoices::dispatcher>(),
      .title = Title::addition,
      .title_label = "by",
      .derive = derive_dispatcher},
@@ -188,7 +188,7 @@ constexpr PlanField expert_rows[] = {
      .group = Group::experts,
      .meaning = "What overlaps with the experts' all-to-alls: nothing, the shared expert, or "
                 "another micro-batch",
-     .value = word_at<&Plan::expert_overlap, expert_overlap_words>(),
+     .value = word_at<expert_overlap_words, &Plan::experts, &ExpertChoices::overlap>(),
      .title = Title::addition,
      .title_label = "overlapping"},
     {.key = "permute_fusion",
@@ -196,7 +196,7 @@ constexpr PlanField expert_rows[] = {
      .group = Group::experts,
      .meaning =
          "One kernel sorts tokens by expert and one restores their order, instead of several",
-     .value = flag_at(&Plan::permute_fusion),
+     .value = flag_at<&Plan::experts, &ExpertChoices::permute_fusion>(),
      .derive = derive_permute_fusion},
     {.key = "capacity",
      .name = "capacity",
@@ -214,7 +214,7 @@ constexpr PlanField expert_rows[] = {
      .name = "padding to capacity",
      .group = Group::experts,
      .meaning = "With a capacity: slots without a token are sent and multiplied as well",
-     .value = flag_at(&Plan::pad_to_capacity)},
+     .value = flag_at<&Plan::experts, &ExpertChoices::pad_to_capacity>()},
     {.key = "imbalance",
      .name = "imbalance",
      .group = Group::experts,
@@ -222,7 +222,7 @@ constexpr PlanField expert_rows[] = {
      .other_values = " from 1; one for each layer with experts; or a file of tokens counted by "
                      "expert and layer (.csv, .json)",
      .value = {.kind = Kind::factor,
-               .write = [](const Plan& plan) { return Json(plan.imbalance); }},
+               .write = [](const Plan& plan) { return Json(plan.experts.imbalance); }},
      .by_default = Default::silent,
      .read = read_imbalance,
      .write = write_imbalance,
@@ -234,7 +234,7 @@ constexpr PlanField expert_rows[] = {
      .meaning = "Without a capacity: rows for which an expert has memory, over the mean",
      .other_values = " from 1",
      .value = {.kind = Kind::factor,
-               .write = [](const Plan& plan) { return Json(plan.expert_room); }},
+               .write = [](const Plan& plan) { return Json(plan.experts.room); }},
      .by_default = Default::silent,
      .read = read_expert_room,
      .write = write_expert_room},

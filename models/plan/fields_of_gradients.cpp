@@ -14,49 +14,49 @@ using Group = PlanField::Group;
 constexpr std::string_view by_time = "by-time";
 
 void read_compression_share(const Node& share, Plan& plan) {
-  if (plan.compression != Compression::top_k) share.fail("applies only to compression top-k");
-  plan.compression_share = share.as<double>();
-  if (!(plan.compression_share > 0 && plan.compression_share <= 1)) {
+  if (plan.compression.kind != Compression::top_k) share.fail("applies only to compression top-k");
+  plan.compression.share = share.as<double>();
+  if (!(plan.compression.share > 0 && plan.compression.share <= 1)) {
     share.fail_expected("a number above 0, at most 1");
   }
 }
 
 Json write_compression_share(const Plan& plan) {
-  if (plan.compression != Compression::top_k) return nullptr;
-  return plan.compression_share;
+  if (plan.compression.kind != Compression::top_k) return nullptr;
+  return plan.compression.share;
 }
 
 void read_compression_rank(const Node& rank, Plan& plan) {
-  if (plan.compression != Compression::power_sgd)
+  if (plan.compression.kind != Compression::power_sgd)
     rank.fail("applies only to compression power-sgd");
-  plan.compression_rank = rank.integer(1, most_lora_rank);
+  plan.compression.rank = rank.integer(1, most_lora_rank);
 }
 
 std::string derive_compression_rank(Plan& plan, const PlanBasis&) {
-  if (plan.compression != Compression::power_sgd) return {};
+  if (plan.compression.kind != Compression::power_sgd) return {};
   return fmt::format("not stated; {} assumed (Vogels et al. 2019, for language models)",
-                     plan.compression_rank);
+                     plan.compression.rank);
 }
 
 Json write_compression_rank(const Plan& plan) {
-  if (plan.compression != Compression::power_sgd) return nullptr;
-  return plan.compression_rank;
+  if (plan.compression.kind != Compression::power_sgd) return nullptr;
+  return plan.compression.rank;
 }
 
 void read_stage_layers(const Node& list, Plan& plan) {
-  plan.layers_by_time = list.json() == by_time;
-  if (plan.layers_by_time) return;
+  plan.stages.by_time = list.json() == by_time;
+  if (plan.stages.by_time) return;
   if (!list.is_array()) list.fail_expected("a list of layers, or \"by-time\"");
   for (const Node& layers : list.elements()) {
-    plan.stage_layers.push_back(layers.integer(0, most_layers));
+    plan.stages.layers.push_back(layers.integer(0, most_layers));
   }
-  if (plan.stage_layers.empty()) list.fail("is empty; leave it out for an even split");
+  if (plan.stages.layers.empty()) list.fail("is empty; leave it out for an even split");
 }
 
 Json write_stage_layers(const Plan& plan) {
-  if (plan.layers_by_time) return by_time;
-  if (plan.stage_layers.empty()) return nullptr;
-  return plan.stage_layers;
+  if (plan.stages.by_time) return by_time;
+  if (plan.stages.layers.empty()) return nullptr;
+  return plan.stages.layers;
 }
 
 std::string derive_stage_layers(Plan& plan, const PlanBasis& basis) {
@@ -65,11 +65,11 @@ std::string derive_stage_layers(Plan& plan, const PlanBasis& basis) {
 }
 
 void read_overlap_gather(const Node& value, Plan& plan) {
-  plan.overlap_gathers = value.as<bool>();
+  plan.overlap.gathers = value.as<bool>();
 }
 
 Json write_overlap_gather(const Plan& plan) {
-  return plan.overlap_gathers ? Json(*plan.overlap_gathers) : Json();
+  return plan.overlap.gathers ? Json(*plan.overlap.gathers) : Json();
 }
 
 constexpr PlanField gradient_rows[] = {
@@ -77,20 +77,22 @@ constexpr PlanField gradient_rows[] = {
      .name = "overlap",
      .group = Group::communication,
      .meaning = "Gradients are reduced concurrently with backward",
-     .value = flag_at(&Plan::overlap_gradients),
+     .value = flag_at<&Plan::overlap, &OverlapChoices::gradients>(),
      .by_default = Default::reported},
     {.key = "overlap_gather",
      .name = "overlap gather",
      .group = Group::communication,
      .meaning = "Parameters are gathered concurrently with forward",
      .default_words = "as overlap",
-     .value = {.kind = Kind::flag, .read = read_overlap_gather, .write = write_overlap_gather}},
+     .value = {.kind = Kind::flag},
+     .read = read_overlap_gather,
+     .write = write_overlap_gather},
     {.key = "deferred_head_gradients",
      .name = "deferred head gradients",
      .group = Group::communication,
      .meaning = "Micro-batches whose weight gradients of the head wait until the last stage would "
                 "be idle (Megatron-Core's defer_embedding_wgrad_compute)",
-     .value = count_at(&Plan::deferred_head_gradients, 0, 1 << 20)},
+     .value = count_at<&Plan::stages, &StageChoices::deferred_head_gradients>(0, 1 << 20)},
     {.key = "bucket",
      .name = "bucket",
      .group = Group::communication,
@@ -98,8 +100,9 @@ constexpr PlanField gradient_rows[] = {
      .default_words = "the stack's",
      .value = {Kind::bytes},
      .by_default = Default::reported,
-     .read = [](const Node& value, Plan& plan) { plan.bucket = value.as<Bytes>(); },
-     .write = [](const Plan& plan) { return Json(fmt::format("{} B", plan.bucket.count())); },
+     .read = [](const Node& value, Plan& plan) { plan.sharding.bucket = value.as<Bytes>(); },
+     .write =
+         [](const Plan& plan) { return Json(fmt::format("{} B", plan.sharding.bucket.count())); },
      .derive = [](Plan&, const PlanBasis&) -> std::string {
        return "not stated; the software's gradient bucket assumed";
      }},
@@ -107,13 +110,13 @@ constexpr PlanField gradient_rows[] = {
      .name = "compression",
      .group = Group::communication,
      .meaning = "Compression of the gradients that replicas reduce; needs zero 0",
-     .value = word_at<&Plan::compression, compression_words>()},
+     .value = word_at<compression_words, &Plan::compression, &CompressionChoices::kind>()},
     {.key = "compression_share",
      .name = "compression share",
      .group = Group::communication,
      .meaning = "Of compression top-k: share of a bucket's gradients that is sent",
      .value = {.kind = Kind::share,
-               .write = [](const Plan& plan) { return Json(plan.compression_share); }},
+               .write = [](const Plan& plan) { return Json(plan.compression.share); }},
      .by_default = Default::silent,
      .read = read_compression_share,
      .write = write_compression_share},
@@ -121,7 +124,7 @@ constexpr PlanField gradient_rows[] = {
      .name = "compression rank",
      .group = Group::communication,
      .meaning = "Of compression power-sgd: rank of the two factors",
-     .value = count_at(&Plan::compression_rank, 1, most_lora_rank),
+     .value = count_at<&Plan::compression, &CompressionChoices::rank>(1, most_lora_rank),
      .by_default = Default::silent,
      .read = read_compression_rank,
      .write = write_compression_rank,
@@ -142,13 +145,13 @@ constexpr PlanField gradient_rows[] = {
      .group = Group::parallelism,
      .meaning = "Embedding and head count as a layer each when layers are divided into chunks",
      .default_words = "false, or the stack's",
-     .value = flag_at(&Plan::embedding_counts),
+     .value = flag_at<&Plan::stages, &StageChoices::embedding_counts>(),
      .by_default = Default::silent},
     {.key = "cuda_graphs",
      .name = "CUDA graphs",
      .group = Group::precision,
      .meaning = "Kernels of a block are launched as CUDA graphs, where the stack launches ahead",
-     .value = flag_at(&Plan::cuda_graphs)},
+     .value = flag_at<&Plan::kernels, &PlanKernels::graphs>()},
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ using Default = PlanField::Default;
 using Group = PlanField::Group;
 
 std::string derive_lora_rank(Plan& plan, const PlanBasis&) {
-  return trains_adapters(plan) ? fmt::format("not stated; {} assumed", plan.lora_rank) : "";
+  return trains_adapters(plan) ? fmt::format("not stated; {} assumed", plan.adapters.rank) : "";
 }
 
 std::string derive_lora_targets(Plan& plan, const PlanBasis&) {
@@ -20,34 +20,34 @@ std::string derive_lora_targets(Plan& plan, const PlanBasis&) {
 }
 
 Json write_lora_rank(const Plan& plan) {
-  return trains_adapters(plan) ? Json(plan.lora_rank) : Json(nullptr);
+  return trains_adapters(plan) ? Json(plan.adapters.rank) : Json(nullptr);
 }
 
 Json write_fused_amax(const Plan& plan) {
-  if (plan.fused_amax.empty()) return nullptr;
-  return words_of_set<&Plan::fused_amax, amax_kernel_words>(plan);
+  if (plan.formats.fused_amax.empty()) return nullptr;
+  return words_of_set<amax_kernel_words, &Plan::formats, &FormatChoices::fused_amax>(plan);
 }
 
 Json write_lora_targets(const Plan& plan) {
   if (!trains_adapters(plan)) return nullptr;
-  return words_of_set<&Plan::lora_targets, lora_target_words>(plan);
+  return words_of_set<lora_target_words, &Plan::adapters, &AdapterChoices::targets>(plan);
 }
 
 Json write_lora_dropout(const Plan& plan) {
-  return trains_adapters(plan) && plan.lora_dropout ? Json(true) : Json(nullptr);
+  return trains_adapters(plan) && plan.adapters.dropout ? Json(true) : Json(nullptr);
 }
 
 void read_sequence_lengths(const Node& list, Plan& plan) {
-  plan.sequence_lengths.clear();
+  plan.batch.documents.clear();
   for (const Node& each : list.elements()) {
-    plan.sequence_lengths.push_back(each.integer(1, most_seq_len));
+    plan.batch.documents.push_back(each.integer(1, most_seq_len));
   }
-  if (plan.sequence_lengths.empty()) list.fail("is empty; leave it out for whole sequences");
+  if (plan.batch.documents.empty()) list.fail("is empty; leave it out for whole sequences");
 }
 
 Json write_sequence_lengths(const Plan& plan) {
-  if (plan.sequence_lengths.empty()) return nullptr;
-  return plan.sequence_lengths;
+  if (plan.batch.documents.empty()) return nullptr;
+  return plan.batch.documents;
 }
 
 constexpr PlanField saver_rows[] = {
@@ -55,7 +55,7 @@ constexpr PlanField saver_rows[] = {
      .name = "adapters' rank",
      .group = Group::task,
      .meaning = "Rank of the adapters, of task lora and qlora",
-     .value = count_at(&Plan::lora_rank, 1, most_lora_rank),
+     .value = count_at<&Plan::adapters, &AdapterChoices::rank>(1, most_lora_rank),
      .by_default = Default::silent,
      .write = write_lora_rank,
      .derive = derive_lora_rank},
@@ -63,7 +63,7 @@ constexpr PlanField saver_rows[] = {
      .name = "adapters' targets",
      .group = Group::task,
      .meaning = "Matrices of a layer that have an adapter",
-     .value = words_at<&Plan::lora_targets, lora_target_words>(),
+     .value = words_at<lora_target_words, &Plan::adapters, &AdapterChoices::targets>(),
      .by_default = Default::silent,
      .write = write_lora_targets,
      .derive = derive_lora_targets},
@@ -71,7 +71,7 @@ constexpr PlanField saver_rows[] = {
      .name = "adapters' dropout",
      .group = Group::task,
      .meaning = "Dropout on the adapters' input",
-     .value = flag_at(&Plan::lora_dropout),
+     .value = flag_at<&Plan::adapters, &AdapterChoices::dropout>(),
      .by_default = Default::silent,
      .write = write_lora_dropout},
     {.key = "sequence_lengths",
@@ -89,70 +89,70 @@ constexpr PlanField saver_rows[] = {
      .group = Group::state,
      .meaning = "adam: AdamW for all parameters; muon: Muon for the matrices of layers, AdamW for "
                 "the rest",
-     .value = word_at<&Plan::optimizer, optimizer_words>()},
+     .value = word_at<optimizer_words, &Plan::optimizer, &OptimizerChoices::kind>()},
     {.key = "moments",
      .name = "moments",
      .group = Group::state,
      .meaning = "Format of Adam's moments: that of the master weights (full), bf16, or 8 bits",
-     .value = word_at<&Plan::moments, moments_words>(),
+     .value = word_at<moments_words, &Plan::optimizer, &OptimizerChoices::moments>(),
      .column = "moments"},
     {.key = "fused_cross_entropy",
      .name = "fused cross-entropy",
      .group = Group::precision,
      .meaning = "Head and loss are computed piece by piece, so that no logits are kept",
-     .value = flag_at(&Plan::fused_cross_entropy),
+     .value = flag_at<&Plan::kernels, &PlanKernels::fused_cross_entropy>(),
      .column = "fused_cross_entropy"},
     {.key = "low_precision_gather",
      .name = "gather in 8 bits",
      .group = Group::state,
      .meaning = "ZeRO gathers weights in the 8 bits of the GEMMs, and adapters' frozen weights are "
                 "kept in them",
-     .value = flag_at(&Plan::low_precision_gather)},
+     .value = flag_at<&Plan::formats, &FormatChoices::low_precision_gather>()},
     {.key = "attention",
      .name = "attention",
      .group = Group::precision,
      .meaning = "Attention kernel, if not the one that the stack has on this GPU",
-     .value = word_at<&Plan::attention, attention_kernel_words>()},
+     .value = word_at<attention_kernel_words, &Plan::kernels, &PlanKernels::attention>()},
     {.key = "low_precision_attention",
      .name = "attention in 8 bits",
      .group = Group::precision,
      .meaning = "The GEMMs of attention are in fp8, with casts around them",
-     .value = flag_at(&Plan::low_precision_attention)},
+     .value = flag_at<&Plan::formats, &FormatChoices::low_precision_attention>()},
     {.key = "low_precision_activation",
      .name = "activation inputs kept in 8 bits",
      .group = Group::precision,
      .meaning = "Inputs of gated SiLU are kept in 8 bits until backward",
-     .value = flag_at(&Plan::low_precision_activation)},
+     .value = flag_at<&Plan::formats, &FormatChoices::low_precision_activation>()},
     {.key = "transpose_weights",
      .name = "weights transposed in backward",
      .group = Group::precision,
      .meaning =
          "No transposed copy of 8 bit weights is kept: Hopper transposes them in each backward",
-     .value = flag_at(&Plan::transpose_weights)},
+     .value = flag_at<&Plan::formats, &FormatChoices::transpose_weights>()},
     {.key = "hadamard_pass",
      .name = "Hadamard transform in its own pass",
      .group = Group::precision,
      .meaning = "nvfp4: the random Hadamard transform is a pass of its own, as up to Transformer "
                 "Engine 2.13",
-     .value = flag_at(&Plan::hadamard_pass)},
+     .value = flag_at<&Plan::formats, &FormatChoices::hadamard_pass>()},
     {.key = "fused_amax",
      .name = "amax found by",
      .group = Group::precision,
      .meaning = "Kernels that find the largest number of what they write, so that quantising it "
                 "needs no pass for that",
-     .value = words_at<&Plan::fused_amax, amax_kernel_words>(),
+     .value = words_at<amax_kernel_words, &Plan::formats, &FormatChoices::fused_amax>(),
      .by_default = Default::silent,
      .write = write_fused_amax},
     {.key = "start_layers_bf16",
      .name = "first layers in bf16",
      .group = Group::precision,
      .meaning = "First layers of the model that stay in bf16",
-     .value = count_at(&Plan::start_layers_bf16, 0, most_layers)},
+     .value = count_at<&Plan::formats, &FormatChoices::start_layers_bf16>(0, most_layers)},
     {.key = "end_layers_bf16",
      .name = "last layers in bf16",
      .group = Group::precision,
      .meaning = "Last layers of the model that stay in bf16",
-     .value = count_at(&Plan::end_layers_bf16, 0, most_layers)},
+     .value = count_at<&Plan::formats, &FormatChoices::end_layers_bf16>(0, most_layers)},
 };
 
 }  // namespace

@@ -5,10 +5,10 @@
 namespace orrery::models {
 
 std::vector<std::int64_t> layers_per_chunk(const Plan& plan, const Model& model) {
-  if (!plan.stage_layers.empty()) return plan.stage_layers;
+  if (!plan.stages.layers.empty()) return plan.stages.layers;
   const std::int64_t chunks = plan.chunks();
   ensure(chunks >= 1, "a plan has at least one chunk");
-  const std::int64_t ends = plan.embedding_counts ? 2 : 0;
+  const std::int64_t ends = plan.stages.embedding_counts ? 2 : 0;
   // A layer that predicts further tokens (MTP) takes as long as a layer and is on the last chunk.
   std::int64_t ahead = chunks > 1 ? model.prediction_layers : 0;
   if ((model.layers + ahead + ends) / chunks < ahead + ends / 2) ahead = 0;
@@ -19,7 +19,7 @@ std::vector<std::int64_t> layers_per_chunk(const Plan& plan, const Model& model)
     const std::int64_t chunk = extra + 1 < chunks - 1 ? extra + 1 : 0;
     layers[static_cast<std::size_t>(chunk)] += 1;
   }
-  if (plan.embedding_counts) {
+  if (plan.stages.embedding_counts) {
     layers.front() -= 1;
     layers.back() -= 1;
   }

@@ -33,7 +33,7 @@ std::string text_of(const Json& value) {
 /// May a stack's own default differ from the value of a new plan?
 bool stack_may_differ(const PlanField& field, const Plan& plan) {
   if (field.key == "zero") return plan.data > 1;
-  return field.value.on == &Plan::sequence_parallel && plan.tensor > 1;
+  return field.key == "sequence" && plan.tensor > 1;
 }
 
 Json value_of_key(std::string_view key, std::string_view text) {
@@ -47,15 +47,15 @@ Json value_of_key(std::string_view key, std::string_view text) {
 
 std::string to_text(const Plan& plan) {
   Plan plain;
-  plain.schedule = default_schedule(plan.virtual_stages);
+  plain.stages.schedule = default_schedule(plan.stages.virtual_stages);
   // Whether embedding and head count as layers may depend on the software stack.
-  const bool stack_decides = plan.chunks() > 1 && plan.stage_layers.empty();
+  const bool stack_decides = plan.chunks() > 1 && plan.stages.layers.empty();
   std::string text;
   for (const PlanField& field : plan_fields()) {
     const Json value = field.json(plan);
     const bool needed = value != field.json(plain) || field.flag == PlanField::Flag::always ||
                         stack_may_differ(field, plan) ||
-                        (field.value.on == &Plan::embedding_counts && stack_decides);
+                        (field.key == "embedding_counts" && stack_decides);
     if (value.is_null() || !needed) continue;
     text += fmt::format("{}{}={}", text.empty() ? "" : ",", field.key, text_of(value));
   }

@@ -46,7 +46,7 @@ Plan read_plan(const Node& plan, const Model& model, std::int64_t gpus,
 }
 
 std::int64_t kept_by_top_k(const Plan& plan, std::int64_t elements) {
-  const double kept = plan.compression_share * static_cast<double>(elements);
+  const double kept = plan.compression.share * static_cast<double>(elements);
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(kept));
 }
 
@@ -58,7 +58,7 @@ LowRankShape low_rank_shape(const Plan& plan, std::int64_t elements) {
   auto columns = static_cast<std::int64_t>(std::sqrt(static_cast<double>(elements)));
   while (columns * columns < elements) ++columns;
   const std::int64_t rows = (elements + columns - 1) / columns;
-  return {rows, columns, std::min({plan.compression_rank, rows, columns})};
+  return {rows, columns, std::min({plan.compression.rank, rows, columns})};
 }
 
 Json to_json(const Plan& plan) {

@@ -32,7 +32,7 @@ std::vector<RunKind> kinds_of_run(const Model& model, const Plan& plan) {
 /// generation of GPUs, nor that of a stack with fitted runs?
 bool assumes_attention(const Question& question) {
   const bool stated =
-      question.plan.attention != AttentionKernel::of_stack ||
+      question.plan.kernels.attention != AttentionKernel::of_stack ||
       question.software.kernels.attention.contains(question.cluster.gpu().generation.name);
   return !stated && !is_fitted(question.software);
 }

@@ -17,12 +17,12 @@ double of(std::int64_t value) {
 
 /// Share of the layers that recompute.
 double recomputing_share(const Model& model, const Plan& plan) {
-  if (plan.recompute_layers == 0 && plan.recompute_every == 1) return 1;
+  if (plan.recompute.layers == 0 && plan.recompute.every == 1) return 1;
   double layers = 0;
   for (const std::int64_t on_chunk : layers_per_chunk(plan, model)) {
     const std::int64_t early =
-        plan.recompute_layers == 0 ? on_chunk : std::min(on_chunk, plan.recompute_layers);
-    layers += of((early + plan.recompute_every - 1) / plan.recompute_every);
+        plan.recompute.layers == 0 ? on_chunk : std::min(on_chunk, plan.recompute.layers);
+    layers += of((early + plan.recompute.every - 1) / plan.recompute.every);
   }
   return layers / of(model.layers);
 }
@@ -72,8 +72,8 @@ double modules_recomputed(const Model& model, const Plan& plan, WordSet<Recomput
 }
 
 double all_layers_recomputed(const Model& model, const Plan& plan) {
-  if (plan.recompute == Recompute::selective) {
-    return modules_recomputed(model, plan, plan.recompute_modules);
+  if (plan.recompute.kind == Recompute::selective) {
+    return modules_recomputed(model, plan, plan.recompute.modules);
   }
   Model layers_only = model;
   layers_only.prediction_layers = layers_only.generator_hidden = 0;
@@ -97,8 +97,8 @@ double attention_sides(const Model& layer, const Plan& plan) {
   const std::int64_t keys = layer.kv_heads * (layer.head_dim - (latent > 0 ? layer.rotary_dim : 0));
   const std::int64_t expanded = keys + layer.kv_heads * value;
   double sides = 0;
-  if (plan.lora_targets.has(LoraTarget::projection)) sides += of(layer.heads * value + h);
-  if (!plan.lora_targets.has(LoraTarget::qkv)) return sides;
+  if (plan.adapters.targets.has(LoraTarget::projection)) sides += of(layer.heads * value + h);
+  if (!plan.adapters.targets.has(LoraTarget::qkv)) return sides;
   if (latent == 0) return sides + of(h + queries + expanded);
   sides += of(h + queries + (layer.query_rank > 0 ? 2 * layer.query_rank : 0));
   return sides + of(h + latent + layer.rotary_dim + latent + expanded);
@@ -107,8 +107,8 @@ double attention_sides(const Model& layer, const Plan& plan) {
 /// The same of an MLP.
 double mlp_sides(const Model& layer, const Plan& plan, std::int64_t width) {
   const std::int64_t up = layer.hidden + width * (layer.gated_mlp ? 2 : 1);
-  return (plan.lora_targets.has(LoraTarget::up) ? of(up) : 0) +
-         (plan.lora_targets.has(LoraTarget::down) ? of(width + layer.hidden) : 0);
+  return (plan.adapters.targets.has(LoraTarget::up) ? of(up) : 0) +
+         (plan.adapters.targets.has(LoraTarget::down) ? of(width + layer.hidden) : 0);
 }
 
 /// Number of adapter weights that multiply each token: of the experts, those of its own.
@@ -121,16 +121,16 @@ double adapter_parameters(const Model& model, const Plan& plan) {
              of(layer.experts > 0 ? layer.experts_per_token : 1);
     if (layer.shared_ffn > 0) sides += mlp_sides(layer, plan, layer.shared_ffn);
   }
-  return of(plan.lora_rank) * sides;
+  return of(plan.adapters.rank) * sides;
 }
 
 }  // namespace
 
 double recomputed_flops_per_token(const Model& model, const Plan& plan) {
-  if (plan.recompute == Recompute::none) return 0;
+  if (plan.recompute.kind == Recompute::none) return 0;
   const double share = recomputing_share(model, plan);
   return share * all_layers_recomputed(model, plan) +
-         (1 - share) * modules_recomputed(model, plan, plan.recompute_elsewhere);
+         (1 - share) * modules_recomputed(model, plan, plan.recompute.elsewhere);
 }
 
 double training_flops_per_token(const Model& model, const Plan& plan) {
@@ -169,13 +169,14 @@ RankFlops flops_of(const Program& program, std::uint32_t rank_class) {
 std::shared_ptr<const Program> with_even_ranks(const Question& question,
                                                const Prediction& prediction) {
   const bool contiguous =
-      question.plan.context > 1 && question.plan.context_form == ContextForm::contiguous;
-  const bool even = question.plan.imbalance == 1 && question.plan.layer_imbalance.empty();
+      question.plan.context > 1 && question.plan.context_exchange.form == ContextForm::contiguous;
+  const bool even =
+      question.plan.experts.imbalance == 1 && question.plan.experts.layer_imbalance.empty();
   if (even && !contiguous) return prediction.program;
   Question spread = question;
-  spread.plan.imbalance = 1;
-  spread.plan.layer_imbalance.clear();
-  if (contiguous) spread.plan.context_form = ContextForm::all_gather;
+  spread.plan.experts.imbalance = 1;
+  spread.plan.experts.layer_imbalance.clear();
+  if (contiguous) spread.plan.context_exchange.form = ContextForm::all_gather;
   return std::make_shared<const Program>(lower(spread));
 }
 

@@ -15,9 +15,9 @@ Bytes share(Bytes bytes, double factor) {
 
 /// Communicators that a rank opens: one per axis in use, two for a pipeline.
 std::int64_t communicators_of(const Plan& plan) {
-  const bool cuts_experts = plan.expert_tensor > 1 && plan.expert_tensor != plan.tensor;
+  const bool cuts_experts = plan.experts.tensor > 1 && plan.experts.tensor != plan.tensor;
   return (plan.tensor > 1 ? 1 : 0) + (plan.context > 1 ? 1 : 0) + (plan.replicas() > 1 ? 1 : 0) +
-         (plan.pipeline > 1 ? 2 : 0) + (plan.expert > 1 ? 2 : 0) + (cuts_experts ? 1 : 0);
+         (plan.pipeline > 1 ? 2 : 0) + (plan.experts.ranks > 1 ? 2 : 0) + (cuts_experts ? 1 : 0);
 }
 
 /// Adds the copies that the stack's loss makes of a micro-batch's fp32 logits on one rank. A
@@ -28,10 +28,12 @@ void add_loss_copies(const Question& question, const Program& program, const Ran
   const Model& model = question.model;
   const bool has_head = std::ranges::any_of(
       ranks.chunks, [&](std::uint32_t id) { return program.chunks[id].has_head; });
-  const bool whole = model.causal && model.task_head_outputs == 0 && !plan.fused_cross_entropy;
+  const bool whole =
+      model.causal && model.task_head_outputs == 0 && !plan.kernels.fused_cross_entropy;
   if (!has_head || !whole) return;
-  const std::int64_t tokens = plan.micro_batch * plan.seq_len / plan.context;
-  const Bytes logits = multiplied<Bytes>(tokens, model.vocab, bits(state_dtype(plan.precision)));
+  const std::int64_t tokens = plan.batch.micro * plan.batch.seq_len / plan.context;
+  const Bytes logits =
+      multiplied<Bytes>(tokens, model.vocab, bits(state_dtype(plan.formats.precision)));
   const double copies = question.software.memory.loss_copies;
   const BufferKind kind = copies < 0 ? BufferKind::activation : BufferKind::workspace;
   Bytes& bytes = held[static_cast<std::size_t>(kind)];

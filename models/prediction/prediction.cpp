@@ -39,7 +39,7 @@ namespace {
 /// Why the GPU cannot multiply in the plan's precision as the software would; empty if it can.
 std::string of_precision(const Question& question) {
   const hardware::Gpu& gpu = question.cluster.gpu();
-  const Precision precision = question.plan.precision;
+  const Precision precision = question.plan.formats.precision;
   const Quantisation* how = quantisation_of(precision);
   const bool decodes = question.software.runs.decodes_blocks;
   for (const DType type : {multiplied_in(precision, decodes), storage_dtype(precision)}) {
@@ -68,24 +68,25 @@ void check_kernels(const Question& question, std::vector<Conflict>& found) {
   if (std::string why = of_precision(question); !why.empty()) {
     found.push_back({"/plan/precision", std::move(why)});
   }
-  const AttentionKernel chosen = question.plan.attention;
+  const AttentionKernel chosen = question.plan.kernels.attention;
   if (std::string why = of_attention(gpu, chosen); !why.empty()) {
     found.push_back({"/plan/attention", std::move(why)});
   }
   const bool attends =
-      attends_over_context(question.software, gpu, question.plan.precision, chosen);
+      attends_over_context(question.software, gpu, question.plan.formats.precision, chosen);
   if (question.plan.context > 1 && !attends) {
     found.push_back({"/plan/context", "context parallelism needs a fused attention kernel, which " +
                                           question.software.name + " does not have on " + gpu.name +
-                                          " in " + std::string{name(question.plan.precision)}});
+                                          " in " +
+                                          std::string{name(question.plan.formats.precision)}});
   }
   const std::string_view kernel = question.software.attention(gpu.generation.name, chosen);
   const std::string narrow = attention_curve(kernel, hardware::DType::fp8);
-  if (question.plan.low_precision_attention && gpu.attention.count(narrow) == 0) {
+  if (question.plan.formats.low_precision_attention && gpu.attention.count(narrow) == 0) {
     found.push_back({"/plan/low_precision_attention",
                      fmt::format("{} has no attention kernel {}", gpu.name, narrow)});
   }
-  if (question.plan.cuda_graphs && question.software.host.synchronous) {
+  if (question.plan.kernels.graphs && question.software.host.synchronous) {
     found.push_back(
         {"/plan/cuda_graphs",
          fmt::format("cuda_graphs needs asynchronous launches; the launches of {} are synchronous",
@@ -96,17 +97,17 @@ void check_kernels(const Question& question, std::vector<Conflict>& found) {
 /// What the plan offloads needs a link to the host, or rates of the storage.
 void check_offload(const Question& question, std::vector<Conflict>& found) {
   const hardware::Gpu& gpu = question.cluster.gpu();
-  if (question.plan.offload != Offload::none && gpu.host_link.count() <= 0) {
+  if (question.plan.offload.state != Offload::none && gpu.host_link.count() <= 0) {
     found.push_back({"/plan/offload",
                      fmt::format("offload needs a host_link, which {} does not state", gpu.name)});
   }
-  if (question.plan.offload_layers > 0 && gpu.host_link.count() <= 0) {
+  if (question.plan.offload.layers > 0 && gpu.host_link.count() <= 0) {
     found.push_back(
         {"/plan/offload_layers",
          fmt::format("offload_layers needs a host_link, which {} does not state", gpu.name)});
   }
   const hardware::Storage& storage = question.cluster.storage;
-  const bool in_files = question.plan.offload_device == OffloadDevice::nvme;
+  const bool in_files = question.plan.offload.device == OffloadDevice::nvme;
   if (in_files && !(storage.read && storage.write)) {
     found.push_back(
         {"/plan/offload_device",
@@ -142,10 +143,10 @@ std::vector<Conflict> conflicts(const Question& question) {
 }
 
 Program lower(const Question& question) {
-  if (question.plan.layers_by_time) {
+  if (question.plan.stages.by_time) {
     Question cut = question;
-    cut.plan.layers_by_time = false;
-    cut.plan.stage_layers = cut_stages(question).layers;
+    cut.plan.stages.by_time = false;
+    cut.plan.stages.layers = cut_stages(question).layers;
     return lower(cut);
   }
   const BlockInputs inputs{question.model,
@@ -181,13 +182,14 @@ void add_uncertainty(const Question& question, Prediction& result) {
 
 void add_rates(const Question& question, Prediction& result) {
   const Plan& plan = question.plan;
-  const double tokens = static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len);
+  const double tokens =
+      static_cast<double>(plan.batch.global) * static_cast<double>(plan.batch.seq_len);
   const double step = seconds(result.step);
   result.tokens_per_second = tokens / step;
   result.model_flops = training_flops_per_token(question.model, plan) * tokens;
   result.recomputed_flops = recomputed_flops_per_token(question.model, plan) * tokens;
   const FlopRate peak = *question.cluster.gpu().peak(
-      multiplied_in(plan.precision, question.software.runs.decodes_blocks));
+      multiplied_in(plan.formats.precision, question.software.runs.decodes_blocks));
   const double ideal_rate = peak.count() * static_cast<double>(plan.gpus());
   result.mfu = result.model_flops / step / ideal_rate;
   result.hfu = (result.model_flops + result.recomputed_flops) / step / ideal_rate;
@@ -248,8 +250,8 @@ void refuse_conflicts(const Question& question) {
 Question with_cut_stages(const Question& question) {
   const StageCut cut = cut_stages(question);
   Question settled = question;
-  settled.plan.layers_by_time = false;
-  settled.plan.stage_layers = cut.layers;
+  settled.plan.stages.by_time = false;
+  settled.plan.stages.layers = cut.layers;
   settled.assumptions.push_back(
       fmt::format("/plan/stage_layers: cut by time: {}; the longest chunk takes {} per "
                   "micro-batch, {} when cut evenly by layers",
@@ -298,7 +300,7 @@ Estimate estimate(const Question& question) {
 
 Prediction predict(const Question& question) {
   refuse_conflicts(question);
-  if (question.plan.layers_by_time) return predict(with_cut_stages(question));
+  if (question.plan.stages.by_time) return predict(with_cut_stages(question));
   Prediction result;
   result.assumptions = question.assumptions;
   note_chunks(question, result.assumptions);

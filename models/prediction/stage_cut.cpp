@@ -124,7 +124,7 @@ std::vector<std::int64_t> cut_by_time(std::span<const Time> layers, std::int64_t
 
 StageCut cut_stages(const Question& question) {
   Question even = question;
-  even.plan.layers_by_time = false;
+  even.plan.stages.by_time = false;
   const Program program = lower(even);
   std::vector<std::string> notes;
   const PricedProgram priced = price_program(program, question.cluster, question.software, notes,

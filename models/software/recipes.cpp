@@ -119,7 +119,7 @@ Release release_in(std::string_view text) {
 }
 
 RecipeDegrees recipe_degrees(const Plan& plan) {
-  return {plan.tensor, plan.pipeline, plan.virtual_stages, plan.context, plan.expert};
+  return {plan.tensor, plan.pipeline, plan.stages.virtual_stages, plan.context, plan.experts.ranks};
 }
 
 Release last_release_of(int year) {

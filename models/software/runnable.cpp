@@ -30,7 +30,7 @@ RunnablePlans read_runnable(const Node& node) {
   for (const Node& stage : node["zero"].elements()) {
     Plan plan;
     plan_field("zero").read_value(stage, plan);
-    const Zero read = plan.zero;
+    const Zero read = plan.sharding.zero;
     if (!plans.zero.empty() && read <= plans.zero.back()) stage.fail("stages must rise");
     plans.zero.push_back(read);
   }
@@ -71,19 +71,19 @@ bool has(const auto& values, auto value) {
 
 /// Why the stack does not overlap the experts' all-to-alls as the plan says; empty if it does.
 std::string overlap_not_run(const Plan& plan, const RunnablePlans& plans) {
-  if (plan.expert_overlap == ExpertOverlap::none || plans.expert_overlaps.empty()) return {};
-  if (!has(plans.expert_overlaps, plan.expert_overlap)) return "is not supported";
-  if (plan.expert_overlap == ExpertOverlap::shared) {
-    return plan.dispatcher == Dispatcher::all_to_all ? "" : "needs dispatcher alltoall";
+  if (plan.experts.overlap == ExpertOverlap::none || plans.expert_overlaps.empty()) return {};
+  if (!has(plans.expert_overlaps, plan.experts.overlap)) return "is not supported";
+  if (plan.experts.overlap == ExpertOverlap::shared) {
+    return plan.experts.dispatcher == Dispatcher::all_to_all ? "" : "needs dispatcher alltoall";
   }
-  if (plan.expert == 1) return "needs expert above 1";
-  if (plan.recompute == Recompute::full) return "excludes recompute full";
-  const bool whole = plan.pipeline > 1 && plan.virtual_stages == 1;
+  if (plan.experts.ranks == 1) return "needs expert above 1";
+  if (plan.recompute.kind == Recompute::full) return "excludes recompute full";
+  const bool whole = plan.pipeline > 1 && plan.stages.virtual_stages == 1;
   return whole ? "needs virtual_stages above 1 in a pipeline" : "";
 }
 
 bool has_dispatcher(const Plan& plan, const RunnablePlans& plans) {
-  return plans.dispatchers.empty() || has(plans.dispatchers, plan.dispatcher);
+  return plans.dispatchers.empty() || has(plans.dispatchers, plan.experts.dispatcher);
 }
 
 }  // namespace
@@ -96,29 +96,30 @@ std::vector<std::string> not_run(const Plan& plan, const RunnablePlans& plans,
                                  const std::string& stack) {
   std::vector<std::string> found;
   if (plans.source.empty()) return found;
-  const bool known = std::ranges::find(plans.zero, plan.zero) != plans.zero.end();
+  const bool known = std::ranges::find(plans.zero, plan.sharding.zero) != plans.zero.end();
   if (!known && plan.replicas() > 1) {
     found.push_back(fmt::format("/plan/zero: ZeRO stage {} is not supported by {}; supported: {}",
-                                word_of(zero_words, plan.zero), stack, stages_of(plans)));
+                                word_of(zero_words, plan.sharding.zero), stack, stages_of(plans)));
   }
   if (!plans.tensor && plan.tensor > 1) {
     found.push_back(fmt::format("/plan/tensor: {} has no tensor parallelism", stack));
   }
-  const bool cuts = std::ranges::find(plans.context, plan.context_form) != plans.context.end();
+  const bool cuts =
+      std::ranges::find(plans.context, plan.context_exchange.form) != plans.context.end();
   if (plan.context > 1 && !cuts) {
     found.push_back(fmt::format("/plan/context: {} does not support context parallelism by {}",
-                                stack, word_of(context_form_words, plan.context_form)));
+                                stack, word_of(context_form_words, plan.context_exchange.form)));
   }
   if (!plans.pipeline && plan.pipeline > 1) {
     found.push_back(fmt::format("/plan/pipeline: {} has no pipeline parallelism", stack));
   }
   if (!has_dispatcher(plan, plans)) {
     found.push_back(fmt::format("/plan/dispatcher: {} does not support {}", stack,
-                                word_of(dispatcher_words, plan.dispatcher)));
+                                word_of(dispatcher_words, plan.experts.dispatcher)));
   }
   if (const std::string why = overlap_not_run(plan, plans); !why.empty()) {
     found.push_back(fmt::format("/plan/expert_overlap: {} of {} {}",
-                                word_of(expert_overlap_words, plan.expert_overlap), stack, why));
+                                word_of(expert_overlap_words, plan.experts.overlap), stack, why));
   }
   return found;
 }

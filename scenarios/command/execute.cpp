@@ -60,7 +60,8 @@ models::Question question_of(const ExecuteFlags& flags, const Placement& placed)
 
 /// Lowers the trace detail to what can be recorded: with CUDA graphs, instructions, not operations.
 void take_recordable(ExecuteFlags& flags, const models::Plan& plan, const Placement& placed) {
-  const executor::TraceDetail most = executor::recordable(flags.options.detail, plan.cuda_graphs);
+  const executor::TraceDetail most =
+      executor::recordable(flags.options.detail, plan.kernels.graphs);
   const bool less = most != flags.options.detail;
   flags.options.detail = most;
   if (!less || !prints(placed)) return;

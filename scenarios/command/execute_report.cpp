@@ -18,7 +18,7 @@ using executor::Execution;
 
 /// Prints CUDA graph launches, bytes routed to experts, and the host's waits for fabric calls.
 void print_counts(const executor::FinishedRun& run) {
-  if (run.question.plan.cuda_graphs) {
+  if (run.question.plan.kernels.graphs) {
     const executor::GraphCounts& of = run.execution.graphs;
     fmt::print("  CUDA graphs        {:>12}   of {} nodes, launched {} times in the last step\n",
                of.graphs, of.nodes, of.launches);
@@ -31,7 +31,7 @@ void print_counts(const executor::FinishedRun& run) {
     fmt::print(
         "    busiest rank     {:>12.2f}   over the mean of its group; the plan's imbalance is "
         "{:.2f}\n",
-        run.execution.imbalance, run.question.plan.imbalance);
+        run.execution.imbalance, run.question.plan.experts.imbalance);
   }
   if (run.execution.host_waits) {
     const executor::HostWaits& of = *run.execution.host_waits;
@@ -45,7 +45,8 @@ void print_figures(const executor::FinishedRun& run) {
   const Execution& execution = run.execution;
   const models::Plan& plan = run.question.plan;
   const double measured = median_seconds(execution.steps);
-  const double tokens = static_cast<double>(plan.global_batch) * static_cast<double>(plan.seq_len);
+  const double tokens =
+      static_cast<double>(plan.batch.global) * static_cast<double>(plan.batch.seq_len);
   fmt::print("  steps              {:>12}   from {} to {}\n", execution.steps.size(),
              execution.steps.front().index, execution.steps.back().index);
   fmt::print("  loss               {:>12.4f}   first {:.4f}\n", execution.steps.back().loss,

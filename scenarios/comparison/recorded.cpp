@@ -7,7 +7,7 @@ namespace orrery::scenarios {
 Comparison compare_recorded(const models::Question& question, const models::Prediction& prediction,
                             const Trace& recorded) {
   const auto detail =
-      question.plan.cuda_graphs ? TraceDetail::instructions : TraceDetail::operations;
+      question.plan.kernels.graphs ? TraceDetail::instructions : TraceDetail::operations;
   return compare(trace_of(prediction, detail), recorded, "the recorded step");
 }
 

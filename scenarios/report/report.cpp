@@ -114,10 +114,11 @@ std::string title(const ReportInputs& in) {
                            Tone::bold, in.options.colour);
   text += fmt::format("\n{} · {} x {} · {}\n", parameters_of(asked.model), plan.gpus(),
                       asked.cluster.gpu().name, asked.software.name);
-  text += fmt::format(
-      "{} · {} micro-batch{} of {} x {} tokens · {} · recompute {}{}\n", models::degrees_of(plan),
-      plan.micro_batches(), plan.micro_batches() == 1 ? "" : "es", plan.micro_batch, plan.seq_len,
-      models::name(plan.precision), models::name(plan.recompute), further_choices(plan));
+  text += fmt::format("{} · {} micro-batch{} of {} x {} tokens · {} · recompute {}{}\n",
+                      models::degrees_of(plan), plan.micro_batches(),
+                      plan.micro_batches() == 1 ? "" : "es", plan.batch.micro, plan.batch.seq_len,
+                      models::name(plan.formats.precision), models::name(plan.recompute.kind),
+                      further_choices(plan));
   return text;
 }
 

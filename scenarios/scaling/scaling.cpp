@@ -55,7 +55,7 @@ void predict_point(const Base& base, Scaling scaling, ScalingPoint& point) {
   const models::Plan& plan = base.question.plan;
   point.data = point.gpus / base.replica;
   point.global_batch =
-      scaling == Scaling::strong ? plan.global_batch : plan.global_batch * point.gpus / plan.gpus();
+      scaling == Scaling::strong ? plan.batch.global : plan.batch.global * point.gpus / plan.gpus();
   if (point.gpus % base.replica != 0) {
     point.refused =
         fmt::format("{} GPUs are not a multiple of a replica's {}", point.gpus, base.replica);

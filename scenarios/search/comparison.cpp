@@ -21,7 +21,7 @@ namespace {
 /// Tensor, pipeline and micro-batch sizes.
 using Cut = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
 Cut cut_of(const models::Plan& plan) {
-  return {plan.tensor, plan.pipeline, plan.micro_batch};
+  return {plan.tensor, plan.pipeline, plan.batch.micro};
 }
 
 /// The parts of the step on shared links, or of the step as it was searched.

@@ -8,8 +8,14 @@
 
 namespace orrery::scenarios {
 
+using models::BatchSizes;
+using models::ContextExchange;
+using models::ExpertChoices;
 using models::Plan;
+using models::RecomputeChoices;
 using models::RunnablePlans;
+using models::ShardingChoices;
+using models::StageChoices;
 using models::Zero;
 
 namespace {
@@ -31,11 +37,11 @@ constexpr bool power_of_two(std::int64_t n) {
 }
 
 /// Copies of the plan, one with each value of a field.
-template <class Value>
-std::vector<Plan> with_each(const Plan& plan, Value Plan::*member,
-                            const std::vector<Value>& values) {
+template <auto... path>
+std::vector<Plan> with_each(const Plan& plan,
+                            const std::vector<models::MemberAt<path...>>& values) {
   std::vector<Plan> plans(values.size(), plan);
-  for (std::size_t i = 0; i < values.size(); ++i) plans[i].*member = values[i];
+  for (std::size_t i = 0; i < values.size(); ++i) models::member_at<path...>(plans[i]) = values[i];
   return plans;
 }
 
@@ -56,9 +62,9 @@ std::vector<Plan> tensors(const Plan& plan, const SearchBounds& bounds) {
   std::vector<std::int64_t> degrees =
       divisors(bounds.gpus, has_tensor(query.software.runs) ? query.cluster.node.gpus : 1);
   std::erase_if(degrees, [&](std::int64_t each) { return query.model.heads % each != 0; });
-  degrees = bounds.fixed_or("tensor", &Plan::tensor, degrees);
+  degrees = bounds.fixed_or<&Plan::tensor>("tensor", degrees);
   std::erase_if(degrees, [&](std::int64_t each) { return bounds.gpus % each != 0; });
-  return with_each(plan, &Plan::tensor, degrees);
+  return with_each<&Plan::tensor>(plan, degrees);
 }
 
 /// Context parallelism over `ranks` in each form that the stack runs; if reduced, the first that
@@ -68,12 +74,13 @@ std::vector<Plan> forms_of(const Plan& plan, std::int64_t ranks, const SearchBou
   const std::int64_t in_node = query.cluster.node.gpus / plan.tensor;
   std::vector<Plan> found;
   for (const models::ContextForm form :
-       bounds.fixed_or("context_form", &Plan::context_form, query.software.runs.context)) {
+       bounds.fixed_or<&Plan::context_exchange, &ContextExchange::form>(
+           "context_form", query.software.runs.context)) {
     Plan each = plan;
     each.context = ranks;
-    each.context_form = form;
+    each.context_exchange.form = form;
     const bool grouped = form == models::ContextForm::hierarchical;
-    if (!bounds.states("context_heads")) each.context_heads = grouped ? in_node : 1;
+    if (!bounds.states("context_heads")) each.context_exchange.heads = grouped ? in_node : 1;
     if (grouped && (in_node < 2 || ranks <= in_node || ranks % in_node != 0)) continue;
     if (query.model.sliding_window > 0 && form != models::ContextForm::ulysses) continue;
     found.push_back(each);
@@ -96,7 +103,7 @@ std::vector<Plan> contexts(const Plan& plan, const SearchBounds& bounds) {
   const bool has =
       has_context(query.software.runs) && query.model.causal && query.seq_len >= shortest_sequence;
   const bool attends = models::attends_over_context(query.software, query.cluster.gpu(),
-                                                    query.precision, plan.attention);
+                                                    query.precision, plan.kernels.attention);
   if (!has || !attends) return plans;
   for (std::int64_t ranks = 2; ranks * 2 * shortest_piece <= query.seq_len; ranks *= 2) {
     if (bounds.gpus / plan.tensor % ranks != 0) break;
@@ -113,17 +120,17 @@ std::vector<Plan> pipelines(const Plan& plan, const SearchBounds& bounds) {
   const std::int64_t most = has_pipeline(query.software.runs) ? query.model.layers : 1;
   const std::int64_t ranks = bounds.gpus / (plan.tensor * plan.context);
   std::vector<std::int64_t> degrees =
-      bounds.fixed_or("pipeline", &Plan::pipeline, divisors(ranks, most));
+      bounds.fixed_or<&Plan::pipeline>("pipeline", divisors(ranks, most));
   std::erase_if(degrees, [&](std::int64_t each) { return ranks % each != 0; });
-  std::vector<Plan> plans = with_each(plan, &Plan::pipeline, degrees);
+  std::vector<Plan> plans = with_each<&Plan::pipeline>(plan, degrees);
   const bool cut = bounds.states("embedding_counts") || bounds.states("stage_layers");
   for (Plan& each : plans) {
     each.data = ranks / each.pipeline;
-    if (!cut) each.embedding_counts = query.software.embedding_counts && each.pipeline > 1;
+    if (!cut) each.stages.embedding_counts = query.software.embedding_counts && each.pipeline > 1;
   }
   std::erase_if(plans, [&](const Plan& each) {
     const bool other = bounds.states("data") && each.data != query.fixed.data;
-    return other || each.global_batch % each.data != 0;
+    return other || each.batch.global % each.data != 0;
   });
   return plans;
 }
@@ -142,9 +149,10 @@ std::vector<Plan> virtual_stages(const Plan& plan, const SearchBounds& bounds) {
     if (!bounds.full() && v != 2 && v != 4) continue;
     if (cuts_evenly(bounds.query, plan.pipeline * v)) counts.push_back(v);
   }
-  counts = bounds.fixed_or("virtual_stages", &Plan::virtual_stages, counts);
-  std::vector<Plan> plans = with_each(plan, &Plan::virtual_stages, counts);
-  for (Plan& each : plans) each.schedule = models::default_schedule(each.virtual_stages);
+  counts = bounds.fixed_or<&Plan::stages, &StageChoices::virtual_stages>("virtual_stages", counts);
+  std::vector<Plan> plans = with_each<&Plan::stages, &StageChoices::virtual_stages>(plan, counts);
+  for (Plan& each : plans)
+    each.stages.schedule = models::default_schedule(each.stages.virtual_stages);
   return plans;
 }
 
@@ -155,14 +163,15 @@ bool has_schedules(const RunnablePlans& stack) {
 /// The usual schedule, and those of the stack for this number of chunks per stage.
 std::vector<Plan> schedules(const Plan& plan, const SearchBounds& bounds) {
   if (bounds.states("schedule"))
-    return with_each(plan, &Plan::schedule, {bounds.query.fixed.schedule});
+    return with_each<&Plan::stages, &StageChoices::schedule>(plan,
+                                                             {bounds.query.fixed.stages.schedule});
   std::vector<Plan> plans{plan};
   for (const std::string& name : bounds.query.software.runs.schedules) {
     const models::Schedule& row = models::builtin_schedules().at(name);
     const bool one = row.chunks == models::ChunksPerStage::one;
-    if (plan.pipeline == 1 || one != (plan.virtual_stages == 1)) continue;
+    if (plan.pipeline == 1 || one != (plan.stages.virtual_stages == 1)) continue;
     Plan other = plan;
-    other.schedule = name;
+    other.stages.schedule = name;
     if (!row.unmet || row.unmet(other.shape()).empty()) plans.push_back(other);
   }
   return plans;
@@ -170,10 +179,10 @@ std::vector<Plan> schedules(const Plan& plan, const SearchBounds& bounds) {
 
 std::vector<Plan> micro_batches(const Plan& plan, const SearchBounds& bounds) {
   std::vector<std::int64_t> sizes = divisors(
-      plan.global_batch / plan.data, bounds.full() ? most_micro_batch : most_micro_batch_reduced);
+      plan.batch.global / plan.data, bounds.full() ? most_micro_batch : most_micro_batch_reduced);
   std::erase_if(sizes, [&](std::int64_t each) { return !bounds.full() && !power_of_two(each); });
-  return with_each(plan, &Plan::micro_batch,
-                   bounds.fixed_or("micro_batch", &Plan::micro_batch, sizes));
+  return with_each<&Plan::batch, &BatchSizes::micro>(
+      plan, bounds.fixed_or<&Plan::batch, &BatchSizes::micro>("micro_batch", sizes));
 }
 
 /// On and off; if reduced, on wherever there is tensor parallelism.
@@ -181,14 +190,17 @@ std::vector<Plan> sequence_parallelism(const Plan& plan, const SearchBounds& bou
   if (plan.tensor == 1 && !bounds.states("sequence")) return {plan};
   const std::vector<bool> tried =
       bounds.full() ? std::vector<bool>{false, true} : std::vector<bool>{true};
-  return with_each(plan, &Plan::sequence_parallel,
-                   bounds.fixed_or("sequence", &Plan::sequence_parallel, tried));
+  return with_each<&Plan::sequence_parallel>(
+      plan, bounds.fixed_or<&Plan::sequence_parallel>("sequence", tried));
 }
 
 /// The stack's ZeRO stages in rising order; stages 2 and 3 only without a pipeline.
 std::vector<Plan> shardings(const Plan& plan, const SearchBounds& bounds) {
-  if (bounds.states("zero")) return with_each(plan, &Plan::zero, {bounds.query.fixed.zero});
-  if (plan.replicas() == 1) return with_each(plan, &Plan::zero, {Zero::none});
+  if (bounds.states("zero"))
+    return with_each<&Plan::sharding, &ShardingChoices::zero>(plan,
+                                                              {bounds.query.fixed.sharding.zero});
+  if (plan.replicas() == 1)
+    return with_each<&Plan::sharding, &ShardingChoices::zero>(plan, {Zero::none});
   const std::vector<Zero>& known = bounds.query.software.runs.zero;
   const bool has_one = std::ranges::find(known, Zero::one) != known.end();
   std::vector<Zero> found;
@@ -197,39 +209,42 @@ std::vector<Plan> shardings(const Plan& plan, const SearchBounds& bounds) {
     const bool passed_over = !bounds.full() && each == Zero::none && has_one;
     if (lowered && !passed_over) found.push_back(each);
   }
-  return with_each(plan, &Plan::zero, found);
+  return with_each<&Plan::sharding, &ShardingChoices::zero>(plan, found);
 }
 
 /// Expert-parallel degrees: divisors of the experts that divide a stage's ranks; if reduced, powers
 /// of two.
 std::vector<Plan> experts(const Plan& plan, const SearchBounds& bounds) {
-  if (bounds.states("expert")) return with_each(plan, &Plan::expert, {bounds.query.fixed.expert});
+  if (bounds.states("expert"))
+    return with_each<&Plan::experts, &ExpertChoices::ranks>(plan,
+                                                            {bounds.query.fixed.experts.ranks});
   if (bounds.query.model.experts == 0) return {plan};
   const std::int64_t ranks = plan.tensor * plan.context * plan.data;
   std::vector<std::int64_t> degrees = divisors(bounds.query.model.experts, ranks);
   std::erase_if(degrees, [&](std::int64_t each) {
     return ranks % each != 0 || (!bounds.full() && !power_of_two(each));
   });
-  return with_each(plan, &Plan::expert, degrees);
+  return with_each<&Plan::experts, &ExpertChoices::ranks>(plan, degrees);
 }
 
 /// Expert tensor parallelism: none, or the tensor degree of the dense layers.
 std::vector<Plan> expert_cuts(const Plan& plan, const SearchBounds& bounds) {
   if (bounds.states("expert_tensor")) {
-    return with_each(plan, &Plan::expert_tensor, {bounds.query.fixed.expert_tensor});
+    return with_each<&Plan::experts, &ExpertChoices::tensor>(plan,
+                                                             {bounds.query.fixed.experts.tensor});
   }
   if (bounds.query.model.experts == 0) return {plan};
   std::vector<std::int64_t> degrees{1};
-  const bool fits = plan.context * plan.data % plan.expert == 0;
+  const bool fits = plan.context * plan.data % plan.experts.ranks == 0;
   if (plan.tensor > 1 && fits) degrees.push_back(plan.tensor);
-  return with_each(plan, &Plan::expert_tensor, degrees);
+  return with_each<&Plan::experts, &ExpertChoices::tensor>(plan, degrees);
 }
 
 std::vector<Plan> recomputations(const Plan& plan, const SearchBounds& bounds) {
   using models::Recompute;
-  return with_each(plan, &Plan::recompute,
-                   bounds.fixed_or("recompute", &Plan::recompute,
-                                   {Recompute::none, Recompute::selective, Recompute::full}));
+  return with_each<&Plan::recompute, &RecomputeChoices::kind>(
+      plan, bounds.fixed_or<&Plan::recompute, &RecomputeChoices::kind>(
+                "recompute", {Recompute::none, Recompute::selective, Recompute::full}));
 }
 
 bool has_dispatchers(const RunnablePlans& stack) {
@@ -245,12 +260,12 @@ std::vector<Plan> dispatchers(const Plan& plan, const SearchBounds& bounds) {
     const bool alike =
         each != Dispatcher::all_to_all && !tried.empty() && tried.back() != Dispatcher::all_to_all;
     Plan other = plan;
-    other.dispatcher = each;
+    other.experts.dispatcher = each;
     if (!alike && !is_excluded(bounds.query, other)) tried.push_back(each);
   }
-  if (plan.expert == 1) tried = {plan.dispatcher};
-  return with_each(plan, &Plan::dispatcher,
-                   bounds.fixed_or("dispatcher", &Plan::dispatcher, tried));
+  if (plan.experts.ranks == 1) tried = {plan.experts.dispatcher};
+  return with_each<&Plan::experts, &ExpertChoices::dispatcher>(
+      plan, bounds.fixed_or<&Plan::experts, &ExpertChoices::dispatcher>("dispatcher", tried));
 }
 
 bool has_expert_overlaps(const RunnablePlans& stack) {
@@ -263,10 +278,10 @@ std::vector<Plan> expert_overlaps(const Plan& plan, const SearchBounds& bounds) 
   std::vector<ExpertOverlap> tried{ExpertOverlap::none};
   for (const ExpertOverlap each : bounds.query.software.runs.expert_overlaps) {
     const bool without = each == ExpertOverlap::shared && bounds.query.model.shared_ffn == 0;
-    if (plan.expert > 1 && !without) tried.push_back(each);
+    if (plan.experts.ranks > 1 && !without) tried.push_back(each);
   }
-  return with_each(plan, &Plan::expert_overlap,
-                   bounds.fixed_or("expert_overlap", &Plan::expert_overlap, tried));
+  return with_each<&Plan::experts, &ExpertChoices::overlap>(
+      plan, bounds.fixed_or<&Plan::experts, &ExpertChoices::overlap>("expert_overlap", tried));
 }
 
 constexpr std::array<SearchDimension, 13> dimensions{{

@@ -18,10 +18,10 @@ struct SearchBounds {
   bool full() const { return query.breadth == Breadth::full; }
   bool states(std::string_view key) const;
   /// The value that the query fixes, alone; otherwise those given.
-  template <class Value>
-  std::vector<Value> fixed_or(std::string_view key, Value models::Plan::*member,
-                              std::vector<Value> tried) const {
-    if (states(key)) return {query.fixed.*member};
+  template <auto... path>
+  std::vector<models::MemberAt<path...>> fixed_or(
+      std::string_view key, std::vector<models::MemberAt<path...>> tried) const {
+    if (states(key)) return {models::member_at<path...>(query.fixed)};
     return tried;
   }
 };

@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<PlanKind, 2> plan_kinds{{
     {"best_without_zero3", "without ZeRO-3",
      [](const PlanQuery&, const PlacedPlan& placed) {
-       return placed.plan.zero != models::Zero::three;
+       return placed.plan.sharding.zero != models::Zero::three;
      }},
     {"best_on_all_nodes", "on all nodes",
      [](const PlanQuery& query, const PlacedPlan& placed) {

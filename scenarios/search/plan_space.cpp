@@ -154,7 +154,7 @@ std::optional<models::Conflict> refusal(const PlanQuery& query) {
   for (const PlanQuery* asked : {&std::as_const(open), &query}) {
     Plan plan = first_plan(*asked);
     plan.data = gpus;
-    plan.global_batch = gpus;
+    plan.batch.global = gpus;
     // What is fixed may need values that the search finds: these are conflicts of single plans.
     const std::vector<models::Conflict> of_plan = asked == &query
                                                       ? models::conflicts(plan, query.model, gpus)
@@ -171,9 +171,9 @@ std::optional<models::Conflict> refusal(const PlanQuery& query) {
 
 Plan first_plan(const PlanQuery& query) {
   Plan plan = query.fixed;
-  plan.global_batch = query.global_batch;
-  plan.seq_len = query.seq_len;
-  plan.precision = query.precision;
+  plan.batch.global = query.global_batch;
+  plan.batch.seq_len = query.seq_len;
+  plan.formats.precision = query.precision;
   return plan;
 }
 
@@ -203,7 +203,8 @@ std::int64_t least_of_experts(const models::Model& model, const Plan& plan) {
     layers += models::has_experts(model, layer) ? 1 : 0;
   }
   const std::int64_t expert = (model.gated_mlp ? 3 : 2) * model.hidden * model.ffn_hidden;
-  const std::int64_t held = model.experts / plan.expert * expert / models::expert_tensor_of(plan);
+  const std::int64_t held =
+      model.experts / plan.experts.ranks * expert / models::expert_tensor_of(plan);
   return layers / plan.pipeline * held;
 }
 
@@ -220,35 +221,39 @@ Bytes least_memory(const PlanQuery& query, const Plan& plan) {
   if (plan.pipeline > 1) held.back() += vocabulary;
   const std::int64_t parameters = *std::ranges::max_element(held);
 
-  const hardware::DType storage = models::storage_dtype(plan.precision);
-  const auto held_from = [&](Zero stage) { return plan.zero >= stage ? plan.replicas() : 1; };
+  const hardware::DType storage = models::storage_dtype(plan.formats.precision);
+  const auto held_from = [&](Zero stage) {
+    return plan.sharding.zero >= stage ? plan.replicas() : 1;
+  };
   const Bytes libraries = query.software.memory.context + query.software.memory.workspace;
   if (models::trains_adapters(plan)) {
-    const int wide = plan.low_precision_gather ? 8 : hardware::bits(storage);
+    const int wide = plan.formats.low_precision_gather ? 8 : hardware::bits(storage);
     const int bits = plan.task == models::Task::qlora ? 4 : wide;
     return Bytes{parameters / held_from(Zero::three) * bits / 8} + libraries;
   }
   const std::int64_t master = storage == hardware::DType::fp32 ? 0 : 4;
   const std::int64_t owned = parameters / held_from(Zero::one);
   const hardware::DType gradient = query.software.gradient_dtype_for(storage);
-  const bool masters_alone = query.software.memory.masters_alone && plan.zero == Zero::three;
+  const bool masters_alone =
+      query.software.memory.masters_alone && plan.sharding.zero == Zero::three;
   const int stored = masters_alone ? 0 : hardware::bits(storage);
   const Bytes dense{parameters / held_from(Zero::three) * stored / 8 +
                     parameters / held_from(Zero::two) * hardware::bits(gradient) / 8 +
                     owned * master};
   const std::int64_t experts = least_of_experts(model, plan);
-  const std::int64_t replicas = std::max<std::int64_t>(
-      1, plan.tensor * plan.context * plan.data / (plan.expert * models::expert_tensor_of(plan)));
+  const std::int64_t replicas =
+      std::max<std::int64_t>(1, plan.tensor * plan.context * plan.data /
+                                    (plan.experts.ranks * models::expert_tensor_of(plan)));
   const auto experts_from = [&](Zero stage) {
-    return experts / (plan.zero >= stage ? replicas : 1);
+    return experts / (plan.sharding.zero >= stage ? replicas : 1);
   };
   const std::int64_t owned_experts = experts_from(Zero::one);
   const Bytes of_experts{experts_from(Zero::three) * stored / 8 +
                          experts_from(Zero::two) * hardware::bits(gradient) / 8 +
                          owned_experts * master};
   const auto least_state = [&](std::int64_t elements) {
-    return plan.optimizer == models::Optimizer::muon ? models::momentum_bytes(plan, elements)
-                                                     : models::moments_bytes(plan, elements);
+    return plan.optimizer.kind == models::Optimizer::muon ? models::momentum_bytes(plan, elements)
+                                                          : models::moments_bytes(plan, elements);
   };
   return std::max(dense + least_state(owned), of_experts + least_state(owned_experts)) + libraries;
 }

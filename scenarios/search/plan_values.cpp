@@ -11,9 +11,7 @@ namespace orrery::scenarios {
 using models::Plan;
 
 Json value_in(const models::PlanField& field, const Plan& plan) {
-  if (const auto write = field.write ? field.write : field.value.write) return write(plan);
-  const models::PlanValue& value = field.value;
-  return value.count ? Json(plan.*value.count) : Json(plan.*value.on);
+  return field.write ? field.write(plan) : field.value.write(plan);
 }
 
 std::string text_in(const models::PlanField& field, const Plan& plan) {
@@ -24,7 +22,7 @@ std::string text_in(const models::PlanField& field, const Plan& plan) {
 std::string flag_of(const PlanQuery& query, const Plan& plan) {
   std::string text = models::to_text(plan);
   for (const SearchDimension& each : search_dimensions()) {
-    if (!each.refines || plan.expert == 1 || !each.runs(query.software.runs)) continue;
+    if (!each.refines || plan.experts.ranks == 1 || !each.runs(query.software.runs)) continue;
     const models::PlanField& field = models::plan_field(each.key);
     if (field.json(plan).is_null()) text += fmt::format(",{}={}", each.key, text_in(field, plan));
   }

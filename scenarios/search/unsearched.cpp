@@ -71,8 +71,8 @@ bool applies(std::string_view key, const PlanQuery& query, const models::Plan& p
     return std::ranges::find(keys, key) != std::end(keys);
   };
   if (key.starts_with("lora_")) return models::trains_adapters(plan);
-  if (among(of_compression)) return plan.compression != models::Compression::none;
-  if (key == "pad_to_capacity") return plan.capacity > 0;
+  if (among(of_compression)) return plan.compression.kind != models::Compression::none;
+  if (key == "pad_to_capacity") return plan.experts.capacity > 0;
   return query.model.experts > 0 || !among(of_experts);
 }
 

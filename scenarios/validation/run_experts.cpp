@@ -119,13 +119,13 @@ Model expert_model_of(const MeasuredRun& run, std::vector<std::string>& assumpti
 void settle_experts(Plan& plan, std::vector<std::string>& assumptions) {
   // Megatron-Core requires sequence parallelism for experts with tensor parallelism.
   if (plan.tensor > 1) plan.sequence_parallel = true;
-  if (plan.expert_tensor > 0) return;
+  if (plan.experts.tensor > 0) return;
   const std::int64_t ranks = plan.gpus() / plan.pipeline;
-  plan.expert_tensor = ranks % (plan.expert * plan.tensor) == 0 ? plan.tensor : 1;
+  plan.experts.tensor = ranks % (plan.experts.ranks * plan.tensor) == 0 ? plan.tensor : 1;
   assumptions.push_back(
       fmt::format("/plan/expert_tensor: not stated; {} assumed, Megatron-Core's default; no recipe "
                   "of this stack and release",
-                  plan.expert_tensor));
+                  plan.experts.tensor));
 }
 
 }  // namespace orrery::scenarios

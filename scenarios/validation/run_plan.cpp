@@ -26,7 +26,7 @@ constexpr std::string_view default_of_stack = "the stack's default";
 std::int64_t usual_micro_batch(const Plan& plan) {
   constexpr std::int64_t most = 16;
   if (plan.pipeline > 1) return 1;
-  std::int64_t size = std::max<std::int64_t>(1, plan.global_batch / plan.data);
+  std::int64_t size = std::max<std::int64_t>(1, plan.batch.global / plan.data);
   while (size > most && size % 2 == 0) size /= 2;
   return size > most ? 1 : size;
 }
@@ -65,12 +65,12 @@ struct Unstated {
                               : "the GPUs over tensor and pipeline";
     }
     if (field.key == "micro_batch") {
-      plan.micro_batch = usual_micro_batch(plan);
+      plan.batch.micro = usual_micro_batch(plan);
       return std::string{default_of_stack};
     }
     if (field.key == "virtual_stages") {
       if (plan.pipeline == 1) return {};
-      plan.virtual_stages = usual_virtual_stages(plan, model, defaults.layers_per_chunk);
+      plan.stages.virtual_stages = usual_virtual_stages(plan, model, defaults.layers_per_chunk);
       return std::string{default_of_stack};
     }
     if (field.stack == PlanField::Stack::has_default) return fill_from_stack(field, plan);
@@ -78,7 +78,7 @@ struct Unstated {
   }
 
   std::string fill_from_stack(const PlanField& field, Plan& plan) const {
-    const bool applies = field.value.on != &Plan::sequence_parallel || plan.tensor > 1;
+    const bool applies = field.key != "sequence" || plan.tensor > 1;
     if (!applies) return {};
     const Json value = field.json(defaults.plan);
     field.read_value(Node{value, run.run, ""}, plan);
@@ -114,15 +114,15 @@ std::vector<models::RecipeChoice> from_recipes(const MeasuredRun& run, std::stri
                                      .model = model,
                                      .gpu = *gpu,
                                      .task = plan.task,
-                                     .precision = plan.precision,
-                                     .recompute = plan.recompute,
+                                     .precision = plan.formats.precision,
+                                     .recompute = plan.recompute.kind,
                                      .degrees = models::recipe_degrees(plan),
                                      .release = release_of(run),
                                      .gpus = run.gpus.value_or(0),
-                                     .global_batch = plan.global_batch};
+                                     .global_batch = plan.batch.global};
   // A table's "fp8" does not say which scaling recipe: the stack's applies.
   const auto stated = [&](std::string_view key) {
-    const bool any_fp8 = key == "precision" && plan.precision == models::Precision::fp8;
+    const bool any_fp8 = key == "precision" && plan.formats.precision == models::Precision::fp8;
     const bool left = std::find(left_out.begin(), left_out.end(), key) != left_out.end();
     return left || (run.plan.contains(key) && !any_fp8);
   };
@@ -141,12 +141,12 @@ std::vector<models::RecipeChoice> from_recipes(const MeasuredRun& run, std::stri
 
 /// Makes fields consistent with the degrees, even where a run states otherwise.
 void settle(Plan& plan) {
-  if (plan.pipeline == 1) plan.virtual_stages = 1;
+  if (plan.pipeline == 1) plan.stages.virtual_stages = 1;
   if (plan.tensor == 1) plan.sequence_parallel = false;
-  const models::Schedule& stated = models::builtin_schedules().at(plan.schedule);
+  const models::Schedule& stated = models::builtin_schedules().at(plan.stages.schedule);
   const bool one = stated.chunks == models::ChunksPerStage::one;
-  if (one != (plan.virtual_stages == 1))
-    plan.schedule = models::default_schedule(plan.virtual_stages);
+  if (one != (plan.stages.virtual_stages == 1))
+    plan.stages.schedule = models::default_schedule(plan.stages.virtual_stages);
 }
 
 /// A run's plan, the recipe settings in it, and the reasons for its other defaults.
@@ -181,7 +181,7 @@ FilledPlan filled_plan(const Unstated& all, const hardware::Gpu* gpu,
   settle(plan);
   const bool cut = filled.takes("stage_layers") || filled.takes("embedding_counts");
   if (!cut && ends_count(plan, all.model)) {
-    plan.embedding_counts = true;
+    plan.stages.embedding_counts = true;
     filled.assumptions.push_back(
         "/plan/embedding_counts: not stated; true assumed, as the layers divide evenly no other "
         "way");

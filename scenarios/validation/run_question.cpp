@@ -150,9 +150,9 @@ void take_context_form(const MeasuredRun& run, const models::Software& software,
         return each.starts_with("/plan/context_form:");  // from a recipe
       });
   if (plan.context == 1 || stated || software.runs.context.empty()) return;
-  plan.context_form = software.runs.context.front();
+  plan.context_exchange.form = software.runs.context.front();
   assumptions.push_back(fmt::format("/plan/context_form: not stated; {} assumed, {}",
-                                    word_of(models::context_form_words, plan.context_form),
+                                    word_of(models::context_form_words, plan.context_exchange.form),
                                     taken_from_stack));
 }
 
@@ -246,7 +246,7 @@ models::Question Questions::question_of(const MeasuredRun& run) {
   Plan plan = plan_of(run, model, software, assumptions, &cluster.gpu());
   const auto kernel = kernel_with_sinks(model, cluster.gpu(), software);
   if (kernel && !run.plan.contains("attention")) {
-    plan.attention = *kernel;
+    plan.kernels.attention = *kernel;
     assumptions.push_back("/plan/attention: not stated; cudnn assumed, which has attention sinks");
   }
   take_context_form(run, software, plan, assumptions);

@@ -27,7 +27,7 @@ Bytes from_gibibytes(double value) {
 bool may_fit(const MeasuredRun& run, const models::Question& question, models::Fit fit) {
   if (fit != models::Fit::no || run.plan.contains("recompute")) return fit != models::Fit::no;
   models::Question leanest = question;
-  leanest.plan.recompute = models::Recompute::full;
+  leanest.plan.recompute.kind = models::Recompute::full;
   return estimate(leanest).fit != models::Fit::no;
 }
 
@@ -48,7 +48,7 @@ void predict_run(const MeasuredRun& run, const models::Question& question, RunRe
   result.profile = question.software.name;
   result.profile_limits = question.software.limits;
   result.peak = models::size_and_peak(question.model.parameters, question.cluster.gpu().name,
-                                      models::compute_dtype(question.plan.precision));
+                                      models::compute_dtype(question.plan.formats.precision));
   if (!run.step_time) return;
   result.title = run.model + " with " + run.software;
   result.mfu = prediction.mfu * *result.predicted / *run.step_time;

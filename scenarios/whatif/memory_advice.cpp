@@ -37,7 +37,7 @@ std::vector<Json> if_off(bool on) {
 
 std::vector<Json> smaller_micro_batches(const Question& question) {
   std::vector<Json> values;
-  for (std::int64_t size = question.plan.micro_batch / 2; size >= 1; size /= 2) {
+  for (std::int64_t size = question.plan.batch.micro / 2; size >= 1; size /= 2) {
     values.emplace_back(size);
   }
   return values;
@@ -48,13 +48,14 @@ std::vector<Json> higher_stages(const Question& question) {
   if (question.plan.replicas() == 1) return values;
   for (const models::Zero stage : question.software.runs.zero) {
     const auto number = static_cast<std::int64_t>(stage);
-    if (number > static_cast<std::int64_t>(question.plan.zero)) values.emplace_back(number);
+    if (number > static_cast<std::int64_t>(question.plan.sharding.zero))
+      values.emplace_back(number);
   }
   return values;
 }
 
 std::vector<Json> more_recomputation(const Question& question) {
-  switch (question.plan.recompute) {
+  switch (question.plan.recompute.kind) {
     case models::Recompute::none:
       return {"selective", "full"};
     case models::Recompute::selective:
@@ -75,17 +76,18 @@ constexpr std::array savers{
     MemorySaver{"zero", higher_stages},
     MemorySaver{"recompute", more_recomputation},
     MemorySaver{"fused_cross_entropy",
-                [](const Question& q) { return if_off(q.plan.fused_cross_entropy); }},
+                [](const Question& q) { return if_off(q.plan.kernels.fused_cross_entropy); }},
     MemorySaver{"tensor",
                 [](const Question& q) { return doublings(q.plan.tensor, q.cluster.node.gpus); }},
     MemorySaver{"pipeline",
                 [](const Question& q) { return doublings(q.plan.pipeline, q.model.layers); }},
     MemorySaver{"expert",
-                [](const Question& q) { return doublings(q.plan.expert, q.model.experts); }},
+                [](const Question& q) { return doublings(q.plan.experts.ranks, q.model.experts); }},
     MemorySaver{"offload",
                 [](const Question& q) {
-                  return q.plan.offload == models::Offload::none ? std::vector<Json>{"optimizer"}
-                                                                 : std::vector<Json>{};
+                  return q.plan.offload.state == models::Offload::none
+                             ? std::vector<Json>{"optimizer"}
+                             : std::vector<Json>{};
                 }},
 };
 
@@ -109,7 +111,7 @@ class PlanTrial {
     const models::Estimate found = models::estimate(*changed);
     PlanChanges stated = changes;
     // A default batch follows the degrees: stated, the flags of the advice give what is said.
-    if (assumes_batch_) stated.emplace_back("global_batch", question_.plan.global_batch);
+    if (assumes_batch_) stated.emplace_back("global_batch", question_.plan.batch.global);
     if (found.out_of_memory) {
       if (!advice_.least || found.memory < advice_.least->memory) {
         advice_.least = FittingPlan{std::move(stated), found.memory};

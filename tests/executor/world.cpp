@@ -271,10 +271,10 @@ models::Model with_experts(models::Model model) {
 
 models::Plan small_plan(std::int64_t samples) {
   models::Plan plan;
-  plan.global_batch = samples;
-  plan.seq_len = 8;
-  plan.precision = models::Precision::fp64;
-  plan.imbalance = 2;
+  plan.batch.global = samples;
+  plan.batch.seq_len = 8;
+  plan.formats.precision = models::Precision::fp64;
+  plan.experts.imbalance = 2;
   return plan;
 }
 

@@ -61,7 +61,7 @@ inline Software plain_software() {
 /// A Program of the tiny model; the plan's degrees are given, its sequences are 8 tokens long.
 inline Program tiny_program(Plan plan, std::int64_t layers,
                             const Software& software = plain_software()) {
-  plan.seq_len = 8;
+  plan.batch.seq_len = 8;
   const Model model = tiny_gpt(layers);
   return lower(BlockInputs{model, plan, software});
 }

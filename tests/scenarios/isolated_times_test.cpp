@@ -176,7 +176,7 @@ TEST_CASE("In no random plan is the step shorter than what a queue or a NIC carr
     INFO(asked->software.name << ", " << asked->model.name << " on " << asked->cluster.name
                               << ", tensor " << asked->plan.tensor << ", pipeline "
                               << asked->plan.pipeline << ", data " << asked->plan.data << ", zero "
-                              << static_cast<int>(asked->plan.zero));
+                              << static_cast<int>(asked->plan.sharding.zero));
     check_wires(*asked, found);
     ++ran;
     hidden += asked->software.overlap.data_exposed < 1 && asked->plan.data > 1 ? 1 : 0;

@@ -90,8 +90,8 @@ TEST_CASE("Every shipped scenario of a publication fits, and says the published 
 TEST_CASE("Llama 3 405B at 131,072 tokens is as fast as published, where nothing is recomputed") {
   models::Question question = Scenario::load("llama3-405b-131k-16384-h100").question();
   CHECK(question.plan.context == 16);
-  question.plan.recompute = models::Recompute::none;
-  question.plan.virtual_stages = 4;
+  question.plan.recompute.kind = models::Recompute::none;
+  question.plan.stages.virtual_stages = 4;
   const models::Prediction prediction = models::predict(question);
   const double rate = prediction.model_flops / seconds(prediction.step) / 16384;
   CHECK(rate == Approx(380e12).epsilon(0.03));
@@ -219,13 +219,13 @@ TEST_CASE("A recipe is taken where it goes with what a plan states") {
           "plan": {"expert": 8, "data": 8, "micro_batch": 4, "global_batch": 512,
                    "seq_len": 4096, "precision": "mxfp8", "imbalance": 1.3}})");
   const models::Plan uneven = Scenario::parse(experts, "experts.json").question().plan;
-  CHECK(uneven.dispatcher == models::Dispatcher::hybridep);
-  CHECK(uneven.permute_fusion);
-  CHECK(uneven.imbalance == 1.3);
+  CHECK(uneven.experts.dispatcher == models::Dispatcher::hybridep);
+  CHECK(uneven.experts.permute_fusion);
+  CHECK(uneven.experts.imbalance == 1.3);
   // Weights are gathered in 8 bits by ZeRO alone.
   const Scenario dense = Scenario::load("llama3-70b-64-h100");
-  CHECK(dense.question().plan.low_precision_gather);
-  CHECK_FALSE(dense.replace({{"/plan/zero", 0}}).question().plan.low_precision_gather);
+  CHECK(dense.question().plan.formats.low_precision_gather);
+  CHECK_FALSE(dense.replace({{"/plan/zero", 0}}).question().plan.formats.low_precision_gather);
 }
 
 TEST_CASE("A replaced value is read as if the file had said so, and the original stays") {
@@ -253,7 +253,7 @@ TEST_CASE("A replaced name is expanded too") {
 TEST_CASE("An optional member of a plan may be set for the first time") {
   const Scenario scenario = Scenario::parse(small_scenario(), "small.json");
   const Scenario changed = scenario.replace({{"/plan/recompute", "full"}});
-  CHECK(changed.question().plan.recompute == models::Recompute::full);
+  CHECK(changed.question().plan.recompute.kind == models::Recompute::full);
 }
 
 TEST_CASE("A published figure goes when what was published changes") {

@@ -43,12 +43,13 @@ TEST_CASE("Stacks that shard do so unless the plan says otherwise, and where the
   for (const char* stack : {"torchtitan", "pytorch-fsdp", "composer-fsdp", "fms", "maxtext"}) {
     INFO(stack);
     const models::Question sharded = asked_of(stack, Json::object());
-    CHECK(sharded.plan.zero == models::Zero::three);
+    CHECK(sharded.plan.sharding.zero == models::Zero::three);
     CHECK(assumes(sharded, fmt::format("/plan/zero: not stated; 3 assumed, {}'s default", stack)));
-    CHECK(asked_of(stack, {{"zero", 0}}).plan.zero == models::Zero::none);
+    CHECK(asked_of(stack, {{"zero", 0}}).plan.sharding.zero == models::Zero::none);
   }
-  CHECK(asked_of("megatron-core", Json::object()).plan.zero == models::Zero::one);
-  CHECK(asked_of("torchtitan", {{"tensor", 8}, {"pipeline", 2}}).plan.zero == models::Zero::none);
+  CHECK(asked_of("megatron-core", Json::object()).plan.sharding.zero == models::Zero::one);
+  CHECK(asked_of("torchtitan", {{"tensor", 8}, {"pipeline", 2}}).plan.sharding.zero ==
+        models::Zero::none);
 }
 
 TEST_CASE("No plan is refused for what its stack does by default") {
@@ -86,13 +87,13 @@ TEST_CASE("A plan that is printed asks the same question of the same stack") {
 TEST_CASE("A stack's chunks are about as long as usual, and none where micro-batches do not fit") {
   models::Plan plan;
   plan.pipeline = 6;
-  plan.global_batch = 12;
+  plan.batch.global = 12;
   models::Model model;
   model.layers = 96;  // 16 on each stage
   CHECK(usual_virtual_stages(plan, model, 6) == 2);
   CHECK(usual_virtual_stages(plan, model, 4) == 4);
   CHECK(usual_virtual_stages(plan, model, 0) == 1);
-  plan.global_batch = 8;
+  plan.batch.global = 8;
   CHECK(usual_virtual_stages(plan, model, 4) == 1);
 }
 
@@ -106,10 +107,11 @@ TEST_CASE("A plan that nobody stated may not fit, one that is stated does not") 
 TEST_CASE(
     "A model with attention sinks is not trained unfused because a stack has FlashAttention") {
   const models::Question question = asked_of("generic", Json::object(), "gpt-oss-20b");
-  CHECK(question.plan.attention == models::AttentionKernel::cudnn);
+  CHECK(question.plan.kernels.attention == models::AttentionKernel::cudnn);
   const models::Question own = asked_of("generic", {{"attention", "unfused"}}, "gpt-oss-20b");
-  CHECK(own.plan.attention == models::AttentionKernel::unfused);
-  CHECK(asked_of("generic", Json::object()).plan.attention == models::AttentionKernel::of_stack);
+  CHECK(own.plan.kernels.attention == models::AttentionKernel::unfused);
+  CHECK(asked_of("generic", Json::object()).plan.kernels.attention ==
+        models::AttentionKernel::of_stack);
 }
 
 TEST_CASE("The attention kernel that a stack takes is among the assumptions") {

@@ -146,17 +146,17 @@ std::vector<Cut> talkative_cuts() {
   std::vector<Cut> all;
   all.push_back(cut("tensor, data and pipeline", small_llama(), [](Plan& p) {
     p.tensor = p.data = p.pipeline = 2;
-    p.zero = Zero::one;
-    p.bucket = Bytes{1};
+    p.sharding.zero = Zero::one;
+    p.sharding.bucket = Bytes{1};
     p.sequence_parallel = true;
   }));
   all.push_back(cut("ZeRO-3", small_gpt(), [](Plan& p) {
     p.data = 2;
-    p.zero = Zero::three;
+    p.sharding.zero = Zero::three;
   }));
   all.push_back(cut("interleaved", small_gpt(4), [](Plan& p) {
-    p.pipeline = p.virtual_stages = 2;
-    p.schedule = "interleaved-1f1b";
+    p.pipeline = p.stages.virtual_stages = 2;
+    p.stages.schedule = "interleaved-1f1b";
   }));
   return all;
 }

@@ -17,8 +17,9 @@ using models::Plan;
 Plan adapting(std::int64_t samples = 4) {
   Plan plan = small_plan(samples);
   plan.task = models::Task::lora;
-  plan.lora_rank = 2;
-  plan.lora_targets = {LoraTarget::qkv, LoraTarget::projection, LoraTarget::up, LoraTarget::down};
+  plan.adapters.rank = 2;
+  plan.adapters.targets = {LoraTarget::qkv, LoraTarget::projection, LoraTarget::up,
+                           LoraTarget::down};
   return plan;
 }
 
@@ -36,27 +37,27 @@ std::vector<Cut> adapted_cuts() {
     add("tensor, sequence, data", [](Plan& p) {
       p.tensor = p.data = 2;
       p.sequence_parallel = true;
-      p.zero = models::Zero::one;
+      p.sharding.zero = models::Zero::one;
     });
     add("2 stages, all recomputed, buckets", [](Plan& p) {
       p.pipeline = p.data = 2;
-      p.recompute = models::Recompute::full;
-      p.bucket = Bytes{1};
+      p.recompute.kind = models::Recompute::full;
+      p.sharding.bucket = Bytes{1};
     });
     add("ZeRO-2, a ring of 2", [](Plan& p) {
       p.data = p.context = 2;
-      p.zero = models::Zero::two;
+      p.sharding.zero = models::Zero::two;
     });
-    add("the host keeps activations", [](Plan& p) { p.offload_layers = 2; });
+    add("the host keeps activations", [](Plan& p) { p.offload.layers = 2; });
   }
   for (Model model : {with_experts(small_gpt()), with_experts(small_llama())}) {
     for (const bool staged : {false, true}) {
       model.shared_ffn = staged ? 8 : 0;
       Cut shared{"experts of two ranks", model, adapting()};
-      shared.plan.lora_targets = {LoraTarget::qkv, LoraTarget::projection};  // none of experts
-      shared.plan.data = shared.plan.expert = 2;
+      shared.plan.adapters.targets = {LoraTarget::qkv, LoraTarget::projection};  // none of experts
+      shared.plan.data = shared.plan.experts.ranks = 2;
       shared.plan.pipeline = staged ? 2 : 1;
-      shared.plan.zero = models::Zero::one;
+      shared.plan.sharding.zero = models::Zero::one;
       all.push_back(shared);
     }
   }
@@ -68,7 +69,7 @@ TEST_CASE("Adapters of every cut are those of one rank") {
     INFO(each.name);
     for (const Arithmetic arithmetic : {Arithmetic::ring, Arithmetic::real}) {
       Plan whole = adapting();
-      whole.lora_targets = each.plan.lora_targets;
+      whole.adapters.targets = each.plan.adapters.targets;
       const Outcome one = adapted(each.model, whole, arithmetic);
       const Outcome many = adapted(each.model, each.plan, arithmetic);
       for (const auto& [name, values] : one.parameters)
@@ -91,7 +92,7 @@ TEST_CASE("Adapters whose rank is cut over the tensor group are refused, and oth
   software.overlap.tensor_exposed = 0.3;
   const auto refused = [&](LoraTarget target) {
     Plan plan = adapting();
-    plan.lora_targets = {target};
+    plan.adapters.targets = {target};
     plan.tensor = 2;
     const models::Program program = lowered(small_gpt(), plan, software);
     return refusal(program, software, CpuDevice{Arithmetic::ring});
@@ -120,7 +121,7 @@ TEST_CASE("Adapters alone are trained, and begin with a model that they do not c
 TEST_CASE("Next to frozen matrices in few bits adapters learn as next to 16 bits") {
   const auto adapted_in = [](models::Precision precision, std::int64_t data) {
     Plan plan = adapting();
-    plan.precision = precision;
+    plan.formats.precision = precision;
     plan.data = data;
     return adapted(small_llama(), plan, Arithmetic::real);
   };
@@ -141,7 +142,7 @@ TEST_CASE("Adapters written by one cut and read by another go on as if nothing h
   const Model model = small_gpt();
   Plan cut = adapting();
   cut.tensor = cut.pipeline = cut.data = 2;
-  cut.zero = models::Zero::one;
+  cut.sharding.zero = models::Zero::one;
   const Outcome through = adapted(model, adapting(), Arithmetic::ring);
   const Outcome begun =
       run({.model = model, .plan = cut, .arithmetic = Arithmetic::ring, .steps = 1});
@@ -164,7 +165,7 @@ TEST_CASE("Frozen matrices take the memory that is promised, in the format of th
   model.head_dim = 8;
   for (const auto precision : {models::Precision::fp64, models::Precision::bf16}) {
     Plan plan = adapting();
-    plan.precision = precision;
+    plan.formats.precision = precision;
     plan.tensor = 2;
     const models::Program program = lowered(model, plan);
     const Outcome out = run({.model = model, .plan = plan});

@@ -121,7 +121,7 @@ constexpr Precision precisions[] = {Precision::fp8_current, Precision::mxfp8, Pr
 
 Job job_in(Precision precision, std::int64_t steps, const models::Model& model = small_llama()) {
   Job job{.model = model, .plan = small_plan(), .steps = steps};
-  job.plan.precision = precision;
+  job.plan.formats.precision = precision;
   return job;
 }
 
@@ -149,12 +149,12 @@ TEST_CASE("In few bits a cut of the batch and of layers gives what one rank does
     const Outcome whole = run(one);
     Job cut = one;
     cut.plan.data = cut.plan.pipeline = 2;
-    cut.plan.zero = models::Zero::one;
+    cut.plan.sharding.zero = models::Zero::one;
     const Outcome many = run(cut);
     CHECK(distance(many.gradients, whole.gradients) < 1e-5);
     CHECK(many.steps[1].loss == Approx(whole.steps[1].loss).epsilon(1e-4));
     Job again = one;
-    again.plan.recompute = models::Recompute::full;
+    again.plan.recompute.kind = models::Recompute::full;
     CHECK(same_bits(run(again).gradients, whole.gradients));
   }
 }
@@ -172,7 +172,7 @@ TEST_CASE("In few bits experts learn as in bf16, and ranks that cut the batch as
     Job cut = one;
     cut.plan.data = 2;
     CHECK(distance(run(cut).gradients, whole.gradients) < 1e-5);
-    cut.plan.expert = 2;
+    cut.plan.experts.ranks = 2;
     CHECK(run(cut).steps[0].loss == Approx(whole.steps[0].loss).epsilon(1e-2));
   }
 }

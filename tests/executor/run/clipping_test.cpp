@@ -56,17 +56,17 @@ Clipped clipped(const Cut& of, std::optional<double> limit, double loss_scale = 
 
 std::vector<Cut> some_cuts(Precision precision) {
   std::vector<Cut> all;
-  all.push_back(cut("alone", small_llama(), [&](Plan& p) { p.precision = precision; }));
+  all.push_back(cut("alone", small_llama(), [&](Plan& p) { p.formats.precision = precision; }));
   for (const Zero zero : {Zero::none, Zero::one, Zero::two, Zero::three}) {
     all.push_back(cut("ZeRO " + std::to_string(static_cast<int>(zero)), small_gpt(), [&](Plan& p) {
       p.data = 2;
-      p.zero = zero;
-      p.precision = precision;
+      p.sharding.zero = zero;
+      p.formats.precision = precision;
     }));
   }
   all.push_back(cut("tensor and pipeline", small_gpt(), [&](Plan& p) {
     p.tensor = p.pipeline = 2;
-    p.precision = precision;
+    p.formats.precision = precision;
   }));
   return all;
 }
@@ -121,7 +121,7 @@ TEST_CASE("Unless asked otherwise the limit is 1") {
   // Source  Brown et al. 2020, GPT-3, appendix B; Touvron et al. 2023, Llama, section 2.3
   models::Model steep = small_llama();
   steep.vocab = 3;  // the fewer the tokens, the more of them push the same rows
-  const Cut of = cut("steep", steep, [](Plan& p) { p.global_batch = 1; });
+  const Cut of = cut("steep", steep, [](Plan& p) { p.batch.global = 1; });
   const Clipped found = clipped(of, std::nullopt);
   INFO("norm " << found.norm);
   CHECK(found.factor == Approx(std::min(1.0, 1.0 / found.norm)).epsilon(1e-12));

@@ -16,9 +16,9 @@ using models::Plan;
 Plan exchanging(Compression compression, double share = 1.0) {
   Plan plan = small_plan();
   plan.data = 2;
-  plan.bucket = Bytes{1};
-  plan.compression = compression;
-  plan.compression_share = share;
+  plan.sharding.bucket = Bytes{1};
+  plan.compression.kind = compression;
+  plan.compression.share = share;
   return plan;
 }
 
@@ -51,7 +51,7 @@ TEST_CASE("With a tenth of the gradients every rank still has the same parameter
 
 Plan factoring(std::int64_t rank) {
   Plan plan = exchanging(Compression::power_sgd);
-  plan.compression_rank = rank;
+  plan.compression.rank = rank;
   return plan;
 }
 
@@ -88,7 +88,7 @@ TEST_CASE(
   const double lost = lost_of(some.gradients, plain.gradients);
   CHECK(lost > 0.01);
   CHECK(lost < 1);
-  plan.compression_rank = 8;
+  plan.compression.rank = 8;
   const Outcome more = run({.model = small_llama(), .plan = plan});
   CHECK(lost_of(more.gradients, plain.gradients) < lost);
 }

@@ -34,65 +34,65 @@ std::vector<Cut> expert_cuts() {
   for (const Model& model : {experts_gpt(), experts_llama()}) {
     const std::string of = " of " + model.name;
     add("data" + of, model, [](Plan& p) { p.data = 2; });
-    add("a rank for every expert" + of, model, [](Plan& p) { p.data = p.expert = 4; });
+    add("a rank for every expert" + of, model, [](Plan& p) { p.data = p.experts.ranks = 4; });
     add("experts, replicas, ZeRO-1" + of, model, [](Plan& p) {
       p.data = 4;
-      p.expert = 2;
-      p.zero = Zero::one;
-      p.bucket = Bytes{1};
+      p.experts.ranks = 2;
+      p.sharding.zero = Zero::one;
+      p.sharding.bucket = Bytes{1};
     });
     add("tensor ranks with all experts whole, ZeRO-1" + of, model, [](Plan& p) {
       p.tensor = 2;
       p.sequence_parallel = true;
-      p.expert_tensor = 1;
-      p.zero = Zero::one;
+      p.experts.tensor = 1;
+      p.sharding.zero = Zero::one;
     });
     add("tensor ranks that share experts" + of, model, [](Plan& p) {
-      p.tensor = p.expert = 2;
+      p.tensor = p.experts.ranks = 2;
       p.sequence_parallel = true;
-      p.expert_tensor = 1;
+      p.experts.tensor = 1;
     });
     add("tensor and data ranks share experts, ZeRO-1, recomputation" + of, model, [](Plan& p) {
       p.tensor = p.data = 2;
       p.sequence_parallel = true;
-      p.expert = 4;
-      p.expert_tensor = 1;
-      p.zero = Zero::one;
-      p.recompute = models::Recompute::full;
+      p.experts.ranks = 4;
+      p.experts.tensor = 1;
+      p.sharding.zero = Zero::one;
+      p.recompute.kind = models::Recompute::full;
     });
     add("experts over ranks recomputed" + of, model, [](Plan& p) {
-      p.data = p.expert = 2;
-      p.recompute = models::Recompute::selective;
-      p.recompute_modules = {models::RecomputeModule::moe};
+      p.data = p.experts.ranks = 2;
+      p.recompute.kind = models::Recompute::selective;
+      p.recompute.modules = {models::RecomputeModule::moe};
     });
     for (const Zero zero : {Zero::two, Zero::three}) {
       add("sharded gradients" + of, model, [&](Plan& p) {
         p.data = 2;
-        p.zero = zero;
+        p.sharding.zero = zero;
       });
       for (const std::int64_t ranks : {2, 4}) {
         const std::string holders = ranks == 2 ? "two ranks" : "one rank";
         add("sharded state, an expert on " + holders + of, model, [&](Plan& p) {
           p.data = 4;
-          p.expert = ranks;
-          p.zero = zero;
+          p.experts.ranks = ranks;
+          p.sharding.zero = zero;
         });
       }
     }
     add("sharded weights, kept until backward, and experts over ranks" + of, model, [](Plan& p) {
       p.tensor = p.data = 2;
       p.sequence_parallel = true;
-      p.expert = 2;
-      p.expert_tensor = 1;
-      p.zero = Zero::three;
-      p.reshard = false;
-      p.prefetch = 2;
+      p.experts.ranks = 2;
+      p.experts.tensor = 1;
+      p.sharding.zero = Zero::three;
+      p.sharding.reshard = false;
+      p.sharding.prefetch = 2;
     });
     add("sharded weights of two stages, and experts over ranks" + of, model, [](Plan& p) {
       p.pipeline = 2;
       p.data = 4;
-      p.expert = 2;
-      p.zero = Zero::three;
+      p.experts.ranks = 2;
+      p.sharding.zero = Zero::three;
     });
   }
   const Model llama = experts_llama();
@@ -101,27 +101,27 @@ std::vector<Cut> expert_cuts() {
     p.sequence_parallel = true;
   });
   add("experts cut and shared, and replicas", llama, [](Plan& p) {
-    p.tensor = p.expert = 2;
+    p.tensor = p.experts.ranks = 2;
     p.data = 4;
     p.sequence_parallel = true;
-    p.zero = Zero::one;
+    p.sharding.zero = Zero::one;
   });
-  add("experts cut over replicas of layers", llama, [](Plan& p) { p.data = p.expert_tensor = 2; });
+  add("experts cut over replicas of layers", llama, [](Plan& p) { p.data = p.experts.tensor = 2; });
   add("experts cut where layers are not", llama, [](Plan& p) {
     p.data = 4;
-    p.expert = p.expert_tensor = 2;
+    p.experts.ranks = p.experts.tensor = 2;
   });
   for (const models::ContextForm form : {models::ContextForm::ring, models::ContextForm::ulysses}) {
     add("ranks that share sequences share experts, ZeRO-1", llama, [&](Plan& p) {
       p.context = p.data = 2;
-      p.context_form = form;
-      p.expert = 4;
-      p.zero = Zero::one;
+      p.context_exchange.form = form;
+      p.experts.ranks = 4;
+      p.sharding.zero = Zero::one;
     });
     add("... and cut them", llama, [&](Plan& p) {
-      p.context = p.tensor = p.expert = 2;
+      p.context = p.tensor = p.experts.ranks = 2;
       p.sequence_parallel = true;
-      p.context_form = form;
+      p.context_exchange.form = form;
     });
   }
   Model mixed = experts_llama(4);
@@ -130,16 +130,16 @@ std::vector<Cut> expert_cuts() {
   mixed.dense_first = 1;
   mixed.dense_ffn = 16;
   add("a dense layer first, shared experts, 1f1b", mixed, [](Plan& p) {
-    p.pipeline = p.data = p.expert = 2;
-    p.zero = Zero::one;
-    p.expert_overlap = models::ExpertOverlap::shared;
+    p.pipeline = p.data = p.experts.ranks = 2;
+    p.sharding.zero = Zero::one;
+    p.experts.overlap = models::ExpertOverlap::shared;
   });
   for (const char* schedule : {"zb-h1", "zb-v", "dualpipe"}) {
     add(schedule, mixed, [&](Plan& p) {
-      p.pipeline = p.data = p.expert = 2;
-      p.global_batch = 8;
-      p.virtual_stages = schedule == std::string{"zb-v"} ? 2 : 1;
-      p.schedule = schedule;
+      p.pipeline = p.data = p.experts.ranks = 2;
+      p.batch.global = 8;
+      p.stages.virtual_stages = schedule == std::string{"zb-v"} ? 2 : 1;
+      p.stages.schedule = schedule;
     });
   }
   return all;
@@ -161,14 +161,14 @@ TEST_CASE("In fp32 every cut of experts gives what one rank does, to its roundin
 // another one, which moves the loss of that token alone.
 TEST_CASE("In bf16 a cut of experts learns as fp32 does") {
   const Cut whole =
-      cut("", experts_llama(), [](Plan& p) { p.precision = models::Precision::fp32; });
+      cut("", experts_llama(), [](Plan& p) { p.formats.precision = models::Precision::fp32; });
   const Outcome& wide = reference(whole, Arithmetic::real);
   for (const std::int64_t expert : {1, 2}) {
     Plan plan = small_plan();
-    plan.precision = models::Precision::bf16;
+    plan.formats.precision = models::Precision::bf16;
     plan.tensor = 2;
     plan.sequence_parallel = true;
-    plan.data = plan.expert = expert;
+    plan.data = plan.experts.ranks = expert;
     const Outcome narrow = run({.model = whole.model, .plan = plan, .steps = 3});
     for (std::size_t step = 0; step < 3; ++step) {
       CHECK(narrow.steps[step].loss == Approx(wide.steps[step].loss).epsilon(2e-3));
@@ -212,8 +212,8 @@ TEST_CASE("Gradients of router and experts are those of the loss, also where tok
   constexpr double step = 1e-5;
   for (const double capacity : {0.0, 0.75}) {
     Plan plan = small_plan();
-    if (capacity > 0) plan.imbalance = 1;
-    plan.capacity = capacity;
+    if (capacity > 0) plan.experts.imbalance = 1;
+    plan.experts.capacity = capacity;
     const Outcome here = from({"", 0, 0}, plan);
     for (const char* tensor : {"router.weight", "experts.up.weight", "experts.up.bias",
                                "experts.down.weight", "experts.down.bias", "norm2.weight"}) {
@@ -233,8 +233,8 @@ TEST_CASE("Gradients of router and experts are those of the loss, also where tok
 // experts 0 and 1 where all logits are equal: 32 rows, twice as many.
 TEST_CASE("Dropless routing that needs more slots than there are says how much room it needs") {
   Plan plan = small_plan();
-  plan.micro_batch = 4;
-  plan.imbalance = 1.5;
+  plan.batch.micro = 4;
+  plan.experts.imbalance = 1.5;
   Job job{.model = experts_llama(), .plan = plan, .disturb = [](Kernel& kernel) {
             if (kernel.operation->kind != OpKind::route) return;
             const View& logits = kernel.reads[0];
@@ -244,14 +244,14 @@ TEST_CASE("Dropless routing that needs more slots than there are says how much r
       run(job),
       "a rank routes 32 of its 64 rows to expert 0, but the plan has room for 24: set expert_room "
       "to at least 2.00, or set capacity, which drops the rows beyond it");
-  job.plan.imbalance = 2;
+  job.plan.experts.imbalance = 2;
   CHECK_NOTHROW(run(job));
 }
 
 TEST_CASE("A token that is sent to the wrong expert shows") {
   Plan plan = small_plan();
   const Outcome one = run({.model = experts_llama(), .plan = plan});
-  plan.data = plan.expert = 2;
+  plan.data = plan.experts.ranks = 2;
   const auto swapped = [](Kernel& kernel) {
     if (kernel.operation->moves != RowMove::dispatch) return;
     auto* const chosen = reinterpret_cast<std::int32_t*>(kernel.reads[1].data);
@@ -272,7 +272,7 @@ TEST_CASE("An all-to-all that is missing shows, there and back") {
                 .tamper = std::move(tamper)});
   };
   const Outcome one = ring({});
-  plan.data = plan.expert = 2;
+  plan.data = plan.experts.ranks = 2;
   CHECK(same_bits(ring({}).gradients, one.gradients));
   // Each rank keeps its own rows: what the collective reads becomes what it writes.
   const auto skip = [&](const char* block, const char* writer) {
@@ -305,7 +305,7 @@ TEST_CASE("An all-to-all that is missing shows, there and back") {
 // mean, 2.
 TEST_CASE("All-to-alls carry the rows that routing says, not the slots") {
   Plan plan = small_plan();
-  plan.data = plan.expert = 2;
+  plan.data = plan.experts.ranks = 2;
   Job job{.model = experts_llama(), .plan = plan, .disturb = [](Kernel& kernel) {
             if (kernel.operation->kind != OpKind::route) return;
             const View& logits = kernel.reads[0];
@@ -318,8 +318,8 @@ TEST_CASE("All-to-alls carry the rows that routing says, not the slots") {
     CHECK(each.slots == 2 * 2 * 4 * (2 * 8) * row);
   }
   CHECK(measured_imbalance(all) == 2);  // rank 0 has every row
-  job.plan.capacity = 0.5;
-  job.plan.imbalance = 1;
+  job.plan.experts.capacity = 0.5;
+  job.plan.experts.imbalance = 1;
   for (const RoutedBytes& each : run(job).routed) {
     CHECK(each.rows == 2 * 2 * 2 * (2 * 2) * row);
     CHECK(each.slots == 2 * 2 * 4 * (2 * 2) * row);
@@ -359,7 +359,7 @@ TEST_CASE("A row that an all-to-all leaves out shows, and one that comes to anot
   const std::int64_t row = one.model.hidden * 8;
   const auto tampered = [&](const TamperedRows::Tamper& tamper) {
     Job job = one;
-    job.plan.data = job.plan.expert = 2;
+    job.plan.data = job.plan.experts.ranks = 2;
     job.rig = [&](ThreadWorld& world, int rank) {
       Rig rig{std::make_unique<CpuDevice>(Arithmetic::ring), world.fabric(rank), nullptr};
       rig.fabric = std::make_unique<TamperedRows>(*rig.carrier, tamper);
@@ -389,8 +389,8 @@ TEST_CASE("What of experts is not executed is refused by name") {
   };
   CHECK(why(experts_llama(), [](Plan&) {}).empty());
   CHECK(why(experts_llama(), [](Plan& p) {
-          p.data = p.expert = 2;
-          p.dispatcher = models::Dispatcher::deepep;
+          p.data = p.experts.ranks = 2;
+          p.experts.dispatcher = models::Dispatcher::deepep;
         }) == "dispatcher 'deepep'");
   CHECK(why(experts_gpt(), [](Plan& p) {
           p.tensor = 2;

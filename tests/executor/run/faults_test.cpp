@@ -129,7 +129,7 @@ TEST_CASE("In a zero bubble a weight gradient of stale activations shows, a late
   Plan plan = small_plan();
   const Outcome one = ring(small_llama(), plan);
   plan.pipeline = 2;
-  plan.schedule = "zb-h1";
+  plan.stages.schedule = "zb-h1";
   CHECK(same_bits(ring(small_llama(), plan).gradients, one.gradients));
   const auto is_weight_gradient = [](const Instruction& each) {
     return each.op == Opcode::weight_gradient;

@@ -20,7 +20,7 @@ using models::Zero;
 
 Job job_of(const models::Model& model, Precision precision, std::int64_t steps) {
   Job job{.model = model, .plan = small_plan(), .steps = steps};
-  job.plan.precision = precision;
+  job.plan.formats.precision = precision;
   return job;
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("In fp8 recomputation gives the same bits") {
     const Outcome kept = run(job_of(model, Precision::fp8, 3));
     for (const Recompute each : {Recompute::selective, Recompute::full}) {
       Job job = job_of(model, Precision::fp8, 3);
-      job.plan.recompute = each;
+      job.plan.recompute.kind = each;
       const Outcome again = run(job);
       CHECK(same_bits(again.gradients, kept.gradients));
       CHECK(same_bits(again.parameters, kept.parameters));
@@ -95,12 +95,12 @@ TEST_CASE("In fp8 stages and data ranks give what one rank does, to the rounding
     for (const Zero zero : {Zero::none, Zero::one, Zero::two, Zero::three}) {
       check([&](Plan& p) {
         p.data = 2;
-        p.zero = zero;
+        p.sharding.zero = zero;
       });
     }
     check([](Plan& p) {
       p.pipeline = p.data = 2;
-      p.recompute = Recompute::full;
+      p.recompute.kind = Recompute::full;
     });
   }
 }

@@ -20,17 +20,17 @@ TEST_CASE("A loss that makes its logits piece by piece is the loss") {
   for (const Model& model : {small_gpt(), small_llama()}) {
     INFO(model.name);
     Plan plan = small_plan();
-    plan.micro_batch = 2;
+    plan.batch.micro = 2;
     const Outcome at_once = three_steps(model, plan, Arithmetic::ring);
-    plan.fused_cross_entropy = true;
+    plan.kernels.fused_cross_entropy = true;
     const Outcome in_pieces = three_steps(model, plan, Arithmetic::ring);
     CHECK(same_bits(in_pieces.gradients, at_once.gradients));
     check_bits(in_pieces, at_once);
     plan.pipeline = plan.data = 2;
-    plan.micro_batch = 1;
+    plan.batch.micro = 1;
     check_bits(three_steps(model, plan, Arithmetic::ring), at_once);
     const Outcome real = three_steps(model, plan, Arithmetic::real);
-    plan.fused_cross_entropy = false;
+    plan.kernels.fused_cross_entropy = false;
     CHECK(distance(real.gradients, three_steps(model, plan, Arithmetic::real).gradients) < 1e-12);
   }
 }
@@ -40,9 +40,9 @@ TEST_CASE("A loss that makes its logits piece by piece is the loss") {
 TEST_CASE("In pieces over shards of the vocabulary the loss is that of one rank") {
   for (const Model& model : {small_gpt(), small_llama()}) {
     Plan plan = small_plan();
-    plan.micro_batch = 2;
+    plan.batch.micro = 2;
     const Outcome whole = three_steps(model, plan, Arithmetic::ring);
-    plan.fused_cross_entropy = true;
+    plan.kernels.fused_cross_entropy = true;
     for (const bool sequence : {false, true}) {
       INFO(model.name << (sequence ? ", sequence parallel" : ""));
       plan.tensor = plan.data = 2;
@@ -51,7 +51,7 @@ TEST_CASE("In pieces over shards of the vocabulary the loss is that of one rank"
       CHECK(same_bits(cut.gradients, whole.gradients));
       check_bits(cut, whole);
       Plan at_once = plan;
-      at_once.fused_cross_entropy = false;
+      at_once.kernels.fused_cross_entropy = false;
       const Outcome real = three_steps(model, plan, Arithmetic::real);
       CHECK(distance(real.gradients, three_steps(model, at_once, Arithmetic::real).gradients) <
             1e-12);
@@ -61,9 +61,9 @@ TEST_CASE("In pieces over shards of the vocabulary the loss is that of one rank"
 
 TEST_CASE("What a rank does not gather of a piece's loss shows") {
   Plan plan = small_plan();
-  plan.micro_batch = 2;
+  plan.batch.micro = 2;
   plan.tensor = 2;
-  plan.fused_cross_entropy = true;
+  plan.kernels.fused_cross_entropy = true;
   const Job job{.model = small_llama(), .plan = plan};
   Job wrong = job;
   wrong.disturb = [](Kernel& kernel) {  // a shard's sum of exponentials
@@ -77,10 +77,10 @@ TEST_CASE("In pieces, too, where nothing but adapters is trained") {
   // The head has no weight gradient: its input is kept for the products of later pieces alone.
   Plan plan = small_plan();
   plan.task = models::Task::lora;
-  plan.lora_rank = 2;
-  plan.micro_batch = 2;
+  plan.adapters.rank = 2;
+  plan.batch.micro = 2;
   const Outcome at_once = three_steps(small_llama(), plan, Arithmetic::real);
-  plan.fused_cross_entropy = true;
+  plan.kernels.fused_cross_entropy = true;
   const Outcome in_pieces = three_steps(small_llama(), plan, Arithmetic::real);
   CHECK(distance(in_pieces.gradients, at_once.gradients) < 1e-12);
   CHECK(in_pieces.steps[2].loss == Approx(at_once.steps[2].loss).epsilon(1e-12));

@@ -38,7 +38,7 @@ Runs runs_of(const Program& program, std::size_t rank) {
 
 Job with_graphs(const Cut& of, std::uint64_t seed) {
   Job job{.model = of.model, .plan = of.plan, .arithmetic = Arithmetic::ring, .steps = 3};
-  job.plan.cuda_graphs = true;
+  job.plan.kernels.graphs = true;
   job.settings.trace = TraceDetail::none;
   job.rig = queued({.arithmetic = Arithmetic::ring, .seed = seed});
   return job;
@@ -69,8 +69,8 @@ TEST_CASE(
 
 Cut two_micro_batches(const char* schedule) {
   return cut(schedule, small_gpt(1), [&](Plan& p) {
-    p.schedule = schedule;
-    p.micro_batch = 2;
+    p.stages.schedule = schedule;
+    p.batch.micro = 2;
   });
 }
 
@@ -110,13 +110,13 @@ TEST_CASE("A graph that stands for the wrong memory shows in the bits") {
 
 TEST_CASE("Another scale of the loss is another graph where it is read") {
   Job job{.model = small_gpt(1), .plan = small_plan(), .steps = 6};
-  job.plan.precision = models::Precision::fp16;
-  job.plan.micro_batch = 4;
+  job.plan.formats.precision = models::Precision::fp16;
+  job.plan.batch.micro = 4;
   job.settings.loss_scale = 1 << 21;
   const Outcome straight = run(job);
   REQUIRE(straight.steps.back().skipped > 0);  // halved at least once,
   REQUIRE(straight.steps.back().skipped < 5);  // and then right for two steps or more
-  job.plan.cuda_graphs = true;
+  job.plan.kernels.graphs = true;
   job.rig = queued({});
   const Outcome graphs = run(job);
   CHECK(same_bits(graphs.parameters, straight.parameters));
@@ -139,7 +139,7 @@ TEST_CASE("Kernels of a graph have no times of their own: instructions are recor
   const std::size_t instructions = run(job).traces[0].records().size();
   job.settings.trace = TraceDetail::operations;
   CHECK(run(job).traces[0].records().size() > instructions);
-  job.plan.cuda_graphs = true;
+  job.plan.kernels.graphs = true;
   CHECK(run(job).traces[0].records().size() == instructions);
 }
 

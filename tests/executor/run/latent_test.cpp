@@ -46,34 +46,34 @@ std::vector<Cut> latent_cuts() {
     add("sequence, recomputation", [](Plan& p) {
       p.tensor = 2;
       p.sequence_parallel = true;
-      p.recompute = models::Recompute::full;
+      p.recompute.kind = models::Recompute::full;
     });
     add("attention recomputed, ZeRO-1", [](Plan& p) {
       p.data = 2;
-      p.zero = Zero::one;
-      p.bucket = Bytes{1};
-      p.recompute = models::Recompute::selective;
+      p.sharding.zero = Zero::one;
+      p.sharding.bucket = Bytes{1};
+      p.recompute.kind = models::Recompute::selective;
     });
     add("tensor, sequence, data, ZeRO-3", [](Plan& p) {
       p.tensor = p.data = 2;
       p.sequence_parallel = true;
-      p.zero = Zero::three;
+      p.sharding.zero = Zero::three;
     });
     add("zb-h1, tensor", [](Plan& p) {
       p.pipeline = p.tensor = 2;
-      p.schedule = "zb-h1";
+      p.stages.schedule = "zb-h1";
     });
     add("1f1b, tensor, sequence, data", [](Plan& p) {
       p.pipeline = p.tensor = p.data = 2;
       p.sequence_parallel = true;
-      p.zero = Zero::one;
+      p.sharding.zero = Zero::one;
     });
   }
   Model experts = with_experts(small_deepseek());
   experts.shared_ffn = 8;
   all.push_back(cut("experts, one shared", experts, [](Plan& p) {
-    p.data = p.expert = 2;
-    p.zero = Zero::one;
+    p.data = p.experts.ranks = 2;
+    p.sharding.zero = Zero::one;
   }));
   const Model routed = group_routed();
   const auto add = [&](std::string name, auto change) {
@@ -81,16 +81,16 @@ std::vector<Cut> latent_cuts() {
   };
   add("shards", [](Plan& p) {
     p.data = 2;
-    p.zero = Zero::three;
+    p.sharding.zero = Zero::three;
   });
   add("tensor ranks and stages", [](Plan& p) {
     p.tensor = p.pipeline = 2;
     p.sequence_parallel = true;
-    p.zero = Zero::one;
+    p.sharding.zero = Zero::one;
   });
   add("zb-h1, replicas", [](Plan& p) {
-    p.pipeline = p.data = p.expert = 2;
-    p.schedule = "zb-h1";
+    p.pipeline = p.data = p.experts.ranks = 2;
+    p.stages.schedule = "zb-h1";
   });
   return all;
 }
@@ -109,9 +109,9 @@ TEST_CASE("In fp32 every cut of latent attention gives what one rank does, to it
 // operations.
 TEST_CASE("Latent attention in bf16 is as near to fp32 as other attention is") {
   Plan plan = small_plan();
-  plan.precision = models::Precision::fp32;
+  plan.formats.precision = models::Precision::fp32;
   const Outcome wide = run({.model = small_deepseek(), .plan = plan});
-  plan.precision = models::Precision::bf16;
+  plan.formats.precision = models::Precision::bf16;
   plan.tensor = 2;
   const Outcome narrow = run({.model = small_deepseek(), .plan = plan});
   CHECK(distance(narrow.gradients, wide.gradients) < 5e-2);
@@ -148,7 +148,7 @@ TEST_CASE("What of latent attention is not executed is refused by name") {
         "rotary positions with an odd rotary_dim 3");
   CHECK(why([](Model&, Plan& p) { p.task = models::Task::lora; }) ==
         "adapters of latent attention");
-  CHECK(why([](Model&, Plan& p) { p.precision = models::Precision::fp8; }) ==
+  CHECK(why([](Model&, Plan& p) { p.formats.precision = models::Precision::fp8; }) ==
         "latent attention in fp8");
 }
 

@@ -79,11 +79,11 @@ Job scaled(const Cut& of, std::optional<double> scale, std::int64_t steps = 3) {
 std::vector<Cut> exact_cuts() {
   std::vector<Cut> all;
   for (const Precision precision : {Precision::fp32, Precision::fp64}) {
-    all.push_back(cut("alone", small_llama(), [&](Plan& p) { p.precision = precision; }));
+    all.push_back(cut("alone", small_llama(), [&](Plan& p) { p.formats.precision = precision; }));
     all.push_back(cut("cut", small_gpt(), [&](Plan& p) {
-      p.precision = precision;
+      p.formats.precision = precision;
       p.tensor = p.data = p.pipeline = 2;
-      p.zero = Zero::one;
+      p.sharding.zero = Zero::one;
     }));
   }
   return all;
@@ -127,8 +127,8 @@ TEST_CASE("A step whose gradients overflow is as if it had not been, at half the
     INFO("ZeRO " << static_cast<int>(zero));
     const Cut of = cut("overflow", small_gpt(), [&](Plan& p) {
       p.data = 2;
-      p.zero = zero;
-      p.precision = Precision::fp32;
+      p.sharding.zero = zero;
+      p.formats.precision = Precision::fp32;
     });
     const Steps all{{0, 1, 2}}, without{{0, 2}};
     Job job = scaled(of, 1024.0);
@@ -177,8 +177,8 @@ Job overflowing(const Cut& of, std::int64_t steps, int first, int end) {
 Cut without_scale(Precision precision, Zero zero) {
   return cut("no scale", small_gpt(), [&](Plan& p) {
     p.data = 2;
-    p.zero = zero;
-    p.precision = precision;
+    p.sharding.zero = zero;
+    p.formats.precision = precision;
   });
 }
 
@@ -209,11 +209,11 @@ TEST_CASE("A run whose gradients stay NaN ends and says what to do") {
 }
 
 TEST_CASE("In fp16 a scale keeps gradients that vanish without it") {
-  const Cut of = cut("fp16", small_llama(), [](Plan& p) { p.precision = Precision::fp32; });
+  const Cut of = cut("fp16", small_llama(), [](Plan& p) { p.formats.precision = Precision::fp32; });
   const Outcome& wide = reference(of, Arithmetic::real);
   const auto lost = [&](double scale) {
     Cut narrow = of;
-    narrow.plan.precision = Precision::fp16;
+    narrow.plan.formats.precision = Precision::fp16;
     Tensors gradients = run(scaled(narrow, scale, 1)).gradients;
     for (auto& [name, values] : gradients) {
       for (double& each : values) each /= scale;
@@ -227,7 +227,7 @@ TEST_CASE("In fp16 a scale keeps gradients that vanish without it") {
 
 TEST_CASE("In fp16 training finds the scale that its gradients bear") {
   const Cut of = cut("fp16", small_gpt(), [](Plan& p) {
-    p.precision = Precision::fp16;
+    p.formats.precision = Precision::fp16;
     p.data = 2;
   });
   // A gradient of 2^24 / 32 tokens is more than 65504: the scale is halved until it fits.

@@ -57,27 +57,27 @@ std::vector<Cut> encoder_cuts() {
   add("sequence, recomputation", [](Plan& p) {
     p.tensor = 2;
     p.sequence_parallel = true;
-    p.recompute = models::Recompute::full;
+    p.recompute.kind = models::Recompute::full;
   });
   add("attention recomputed, ZeRO-1", [](Plan& p) {
     p.data = 2;
-    p.zero = Zero::one;
-    p.bucket = Bytes{1};
-    p.recompute = models::Recompute::selective;
+    p.sharding.zero = Zero::one;
+    p.sharding.bucket = Bytes{1};
+    p.recompute.kind = models::Recompute::selective;
   });
   add("tensor, sequence, data, ZeRO-3", [](Plan& p) {
     p.tensor = p.data = 2;
     p.sequence_parallel = true;
-    p.zero = Zero::three;
+    p.sharding.zero = Zero::three;
   });
   add("zb-h1, tensor", [](Plan& p) {
     p.pipeline = p.tensor = 2;
-    p.schedule = "zb-h1";
+    p.stages.schedule = "zb-h1";
   });
   add("1f1b, tensor, sequence, data", [](Plan& p) {
     p.pipeline = p.tensor = p.data = 2;
     p.sequence_parallel = true;
-    p.zero = Zero::one;
+    p.sharding.zero = Zero::one;
   });
   return all;
 }

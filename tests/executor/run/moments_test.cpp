@@ -61,7 +61,7 @@ TEST_CASE("Numbers become the nearest of their block's, and storing them again c
 
 Job narrow_job(models::Moments moments, std::int64_t steps) {
   Job job{.model = small_llama(), .plan = small_plan(), .steps = steps};
-  job.plan.moments = moments;
+  job.plan.optimizer.moments = moments;
   return job;
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("Moments in few bits are those of one rank whatever the cut") {
     for (const Zero zero : {Zero::none, Zero::one, Zero::two, Zero::three}) {
       Job job = one;
       job.plan.data = 2;
-      job.plan.zero = zero;
+      job.plan.sharding.zero = zero;
       const Outcome cut = run(job);
       CHECK(distance(cut.gradients, whole.gradients) < 1e-12);
       CHECK(cut.steps[2].loss == Approx(whole.steps[2].loss).epsilon(1e-3));

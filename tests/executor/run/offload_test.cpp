@@ -15,8 +15,8 @@ using models::Zero;
 Plan offloading(Zero zero, Offload offload) {
   Plan plan = small_plan();
   plan.data = 2;
-  plan.zero = zero;
-  plan.offload = offload;
+  plan.sharding.zero = zero;
+  plan.offload.state = offload;
   return plan;
 }
 
@@ -26,7 +26,7 @@ Plan offloading(Zero zero, Offload offload) {
 TEST_CASE("What is offloaded lies in the host's memory and not on the device") {
   const auto memory = [](Zero zero, Offload offload) {
     Job job{.model = small_llama(), .plan = offloading(zero, offload)};
-    job.plan.bucket = Bytes{0};
+    job.plan.sharding.bucket = Bytes{0};
     return run(job).memory[0];
   };
   const auto held = [](const MeasuredMemory& memory, models::BufferKind kind) {
@@ -71,7 +71,7 @@ TEST_CASE("Gradients that do not reach the host show, and weights that do not co
 TEST_CASE("What the host keeps of activations lies in its memory, from forward to backward") {
   const auto memory = [](std::int64_t layers) {
     Job job{.model = small_llama(), .plan = small_plan()};
-    job.plan.offload_layers = layers;
+    job.plan.offload.layers = layers;
     return run(job).memory[0];
   };
   const auto kept = [](const MeasuredMemory& memory) {
@@ -88,7 +88,7 @@ TEST_CASE("What the host keeps of activations lies in its memory, from forward t
 TEST_CASE("Activations that leave or come back in another's place show") {
   const auto confusing = [](const std::string& name) {
     Job job{.model = small_gpt(), .plan = small_plan(), .arithmetic = Arithmetic::ring, .steps = 2};
-    job.plan.offload_layers = 1;
+    job.plan.offload.layers = 1;
     job.tamper = [&](models::Program& program) {
       for (models::Block& block : program.blocks) {
         for (models::Operation& op : block.operations) {
@@ -110,7 +110,7 @@ TEST_CASE("Activations that leave or come back in another's place show") {
 TEST_CASE("In a pipeline the host keeps no activations") {
   Job job{.model = small_gpt(), .plan = small_plan()};
   job.plan.pipeline = 2;
-  job.plan.offload_layers = 1;
+  job.plan.offload.layers = 1;
   CHECK(lowered(job.model, job.plan).inexact_feature == "offloaded activations in a pipeline");
 }
 

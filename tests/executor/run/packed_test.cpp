@@ -26,8 +26,8 @@ Outcome learned(
     const std::function<void(models::Plan&)>& change = [](models::Plan&) {}) {
   const Stream stream;
   models::Plan plan = small_plan(samples);
-  plan.seq_len = 32 / samples;
-  plan.sequence_lengths = documents;
+  plan.batch.seq_len = 32 / samples;
+  plan.batch.documents = documents;
   change(plan);
   Job job{.model = model, .plan = plan, .arithmetic = arithmetic, .steps = 2};
   job.settings.tokens = &stream;
@@ -60,7 +60,7 @@ TEST_CASE("Packed documents cut over ranks are those of one rank; the last is cu
   const Outcome many = learned(model, 4, Arithmetic::real, {3, 4}, [](models::Plan& plan) {
     plan.tensor = plan.pipeline = plan.data = 2;
     plan.sequence_parallel = true;
-    plan.recompute = models::Recompute::selective;
+    plan.recompute.kind = models::Recompute::selective;
   });
   CHECK(distance(many.gradients, one.gradients) < 1e-12);
   CHECK(many.steps[1].loss == Approx(one.steps[1].loss).epsilon(1e-12));

@@ -67,7 +67,7 @@ double begins_with(const std::string& tensor, std::uint64_t index) {
 TEST_CASE("A run begins with the same parameters in every cut and precision") {
   for (const Precision precision : {Precision::fp64, Precision::fp32, Precision::bf16}) {
     for (Cut each : cuts()) {
-      each.plan.precision = precision;
+      each.plan.formats.precision = precision;
       INFO(each.name << ", precision " << static_cast<int>(precision));
       const Outcome begun = run({.model = each.model, .plan = each.plan, .steps = 0});
       std::size_t others = 0;
@@ -113,10 +113,10 @@ TEST_CASE("Working copies of 16 bits are the drawn parameters, rounded, whoever 
     for (const Zero zero : {Zero::none, Zero::one, Zero::two, Zero::three}) {
       INFO("ZeRO " << static_cast<int>(zero));
       const auto tables = first_tables(cut("table", small_llama(), [&](Plan& p) {
-        p.precision = precision;
+        p.formats.precision = precision;
         p.data = 2;
-        p.micro_batch = 2;
-        p.zero = zero;
+        p.batch.micro = 2;
+        p.sharding.zero = zero;
       }));
       CHECK(tables.size() == 2);
       for (const auto& each : tables) CHECK(each == expected);
@@ -128,7 +128,7 @@ TEST_CASE("Drawing says how far it has come") {
   models::Model wide = small_gpt(1);
   wide.vocab = 300'000;  // 4.8 million numbers, more than are drawn at once
   Plan plan = small_plan(1);
-  plan.precision = Precision::fp32;
+  plan.formats.precision = Precision::fp32;
   std::vector<std::int64_t> said;
   std::int64_t all = 0;
   Job job{.model = wide, .plan = plan, .steps = 0};

@@ -27,14 +27,15 @@ TEST_CASE("In fp32 every cut gives what one rank does, to its rounding") {
 }
 
 TEST_CASE("In bf16 a cut is as near to fp32 as one rank is") {
-  Cut whole = cut("bf16", small_llama(), [](Plan& p) { p.precision = models::Precision::fp32; });
+  Cut whole =
+      cut("bf16", small_llama(), [](Plan& p) { p.formats.precision = models::Precision::fp32; });
   const Outcome& wide = reference(whole, Arithmetic::real);
   for (const std::int64_t tensor : {1, 2}) {
     Plan plan = small_plan();
-    plan.precision = models::Precision::bf16;
+    plan.formats.precision = models::Precision::bf16;
     plan.tensor = tensor;
     plan.data = 2;
-    plan.zero = Zero::one;
+    plan.sharding.zero = Zero::one;
     const Outcome narrow = run({.model = whole.model, .plan = plan});
     // 8 bits of mantissa: 2^-8 each in some dozens of operations.
     CHECK(distance(narrow.gradients, wide.gradients) < 5e-2);
@@ -64,7 +65,7 @@ TEST_CASE("The loss of nothing learned is the logarithm of the vocabulary, and f
 TEST_CASE("The same run gives the same bits") {
   const Cut each = cut("", small_llama(), [](Plan& p) {
     p.tensor = p.data = p.pipeline = 2;
-    p.precision = models::Precision::fp32;
+    p.formats.precision = models::Precision::fp32;
   });
   const Job job{.model = each.model, .plan = each.plan, .steps = 2};
   const Outcome first = run(job), second = run(job);

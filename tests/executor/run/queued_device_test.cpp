@@ -151,10 +151,10 @@ TEST_CASE("On queues every cut gives the bits of one rank, whatever the delays",
 /// With all kinds of queues and ways at once.
 Cut busy() {
   return cut("tensor, data and pipeline", small_llama(4), [](Plan& p) {
-    p.tensor = p.data = p.pipeline = p.virtual_stages = 2;
-    p.schedule = "interleaved-1f1b";
-    p.zero = Zero::one;
-    p.bucket = Bytes{1};
+    p.tensor = p.data = p.pipeline = p.stages.virtual_stages = 2;
+    p.stages.schedule = "interleaved-1f1b";
+    p.sharding.zero = Zero::one;
+    p.sharding.bucket = Bytes{1};
     p.sequence_parallel = true;
   });
 }
@@ -178,7 +178,7 @@ TEST_CASE("What is recorded on queues is what is recorded without, each in its t
 TEST_CASE("On queues a narrow run has the bits that it has without, loss and norm too") {
   for (const models::Precision precision : {models::Precision::bf16, models::Precision::fp16}) {
     Job job{.model = busy().model, .plan = busy().plan, .steps = 3};
-    job.plan.precision = precision;
+    job.plan.formats.precision = precision;
     const Outcome straight = run(job);
     job.rig = queued({.seed = 3});
     const Outcome queues = run(job);
@@ -195,9 +195,9 @@ TEST_CASE("On queues compressed gradients have the bits that they have without")
        {Compression::fp16, Compression::top_k, Compression::power_sgd}) {
     Job job{.model = small_gpt(), .plan = small_plan(), .steps = 3};
     job.plan.data = 4;
-    job.plan.bucket = Bytes{1};
-    job.plan.compression = compression;
-    job.plan.compression_share = 0.1;
+    job.plan.sharding.bucket = Bytes{1};
+    job.plan.compression.kind = compression;
+    job.plan.compression.share = 0.1;
     const Outcome straight = run(job);
     for (const std::uint64_t seed : {1, 2, 3}) {
       job.rig = queued({.seed = seed});
@@ -225,12 +225,12 @@ TEST_CASE("A wait that is left out is caught, whichever queue it was for") {
   };
   const Cut data = cut("data", small_gpt(), [](Plan& p) {
     p.data = 2;
-    p.bucket = Bytes{1};
+    p.sharding.bucket = Bytes{1};
   });
   const Cut tensor = cut("tensor", small_gpt(), [](Plan& p) { p.tensor = 2; });
   const Cut shards = cut("ZeRO-3", small_gpt(), [](Plan& p) {
     p.data = 2;
-    p.zero = Zero::three;
+    p.sharding.zero = Zero::three;
   });
   const auto caught = Contains("may still");
   CHECK_THROWS_WITH(without(data, Lane::data, Lane::compute), caught);

@@ -50,53 +50,54 @@ class Plans {
     plan.data = one_of({1, 2, 4});
     plan.pipeline = one_of({1, 2, 3});
     plan.sequence_parallel = plan.tensor > 1 && one_of({0, 1}) == 1;
-    plan.micro_batch = one_of({1, 2});
-    plan.virtual_stages = plan.pipeline > 1 ? one_of({1, 2}) : 1;
+    plan.batch.micro = one_of({1, 2});
+    plan.stages.virtual_stages = plan.pipeline > 1 ? one_of({1, 2}) : 1;
     const std::vector<std::string> names = models::builtin_schedules().names();
     do {
-      plan.schedule = names[random_() % names.size()];
-    } while ((models::builtin_schedules().at(plan.schedule).chunks ==
-              models::ChunksPerStage::several) != (plan.virtual_stages > 1));
-    plan.recompute = static_cast<models::Recompute>(one_of({0, 1, 2}));
-    plan.zero = static_cast<models::Zero>(one_of({0, 1, 2, 3}));
-    if (plan.zero != models::Zero::none) plan.data_shard = one_of({0, 0, 2});
-    if (plan.zero == models::Zero::three) {
-      plan.reshard = one_of({0, 1}) == 1;
-      plan.prefetch = one_of({0, 1, 3});
+      plan.stages.schedule = names[random_() % names.size()];
+    } while ((models::builtin_schedules().at(plan.stages.schedule).chunks ==
+              models::ChunksPerStage::several) != (plan.stages.virtual_stages > 1));
+    plan.recompute.kind = static_cast<models::Recompute>(one_of({0, 1, 2}));
+    plan.sharding.zero = static_cast<models::Zero>(one_of({0, 1, 2, 3}));
+    if (plan.sharding.zero != models::Zero::none) plan.sharding.ranks = one_of({0, 0, 2});
+    if (plan.sharding.zero == models::Zero::three) {
+      plan.sharding.reshard = one_of({0, 1}) == 1;
+      plan.sharding.prefetch = one_of({0, 1, 3});
     }
-    if (plan.zero != models::Zero::none) {
-      plan.offload = static_cast<models::Offload>(one_of({0, 0, 1, 2}));
+    if (plan.sharding.zero != models::Zero::none) {
+      plan.offload.state = static_cast<models::Offload>(one_of({0, 0, 1, 2}));
     }
-    if (plan.offload == models::Offload::none) {
-      plan.moments = static_cast<models::Moments>(one_of({0, 0, 1, 2}));
+    if (plan.offload.state == models::Offload::none) {
+      plan.optimizer.moments = static_cast<models::Moments>(one_of({0, 0, 1, 2}));
     }
     plan.context = one_of({1, 1, 2, 4});
-    plan.context_form = static_cast<models::ContextForm>(one_of({0, 1, 2, 3, 4}));
-    const bool grouped = plan.context_form == models::ContextForm::hierarchical;
-    plan.context_heads = grouped && plan.context > 1 ? 2 : 1;
-    if (plan.context == 1 && one_of({0, 1, 2}) == 0) plan.sequence_lengths = {3, 4};
+    plan.context_exchange.form = static_cast<models::ContextForm>(one_of({0, 1, 2, 3, 4}));
+    const bool grouped = plan.context_exchange.form == models::ContextForm::hierarchical;
+    plan.context_exchange.heads = grouped && plan.context > 1 ? 2 : 1;
+    if (plan.context == 1 && one_of({0, 1, 2}) == 0) plan.batch.documents = {3, 4};
     if (one_of({0, 1, 2, 3}) == 0) {
       plan.task = models::Task::lora;
-      plan.lora_rank = 2;
-      if (plan.zero == models::Zero::three) plan.zero = models::Zero::one;
+      plan.adapters.rank = 2;
+      if (plan.sharding.zero == models::Zero::three) plan.sharding.zero = models::Zero::one;
     }
-    plan.fused_cross_entropy = plan.zero < models::Zero::two && one_of({0, 1}) == 1;
-    if (plan.pipeline == 1) plan.offload_layers = one_of({0, 0, 1, 2});
-    plan.overlap_gradients = one_of({0, 1}) == 1;
-    if (one_of({0, 1}) == 1) plan.overlap_gathers = one_of({0, 1}) == 1;
-    plan.bucket = Bytes{one_of({0, 1, 8000})};
-    if (plan.virtual_stages == 1 && plan.pipeline == 2 && one_of({0, 1}) == 1) {
-      plan.embedding_counts = true;
+    plan.kernels.fused_cross_entropy =
+        plan.sharding.zero < models::Zero::two && one_of({0, 1}) == 1;
+    if (plan.pipeline == 1) plan.offload.layers = one_of({0, 0, 1, 2});
+    plan.overlap.gradients = one_of({0, 1}) == 1;
+    if (one_of({0, 1}) == 1) plan.overlap.gathers = one_of({0, 1}) == 1;
+    plan.sharding.bucket = Bytes{one_of({0, 1, 8000})};
+    if (plan.stages.virtual_stages == 1 && plan.pipeline == 2 && one_of({0, 1}) == 1) {
+      plan.stages.embedding_counts = true;
     }
   }
 
   void add_experts(Drawn& drawn) {
     drawn.model = with_experts(drawn.model);
-    drawn.plan.expert = one_of({1, 2, 4});
-    drawn.plan.expert_tensor = one_of({1, 2});
+    drawn.plan.experts.ranks = one_of({1, 2, 4});
+    drawn.plan.experts.tensor = one_of({1, 2});
     drawn.plan.sequence_parallel = drawn.plan.tensor > 1;
     // Biases of experts are executed whole.
-    if (drawn.model.mlp_bias) drawn.plan.expert_tensor = 1;
+    if (drawn.model.mlp_bias) drawn.plan.experts.tensor = 1;
     if (drawn.model.kv_rank > 0) {
       drawn.model.routing = {.score = models::Routing::Score::sigmoid,
                              .corrected = true,
@@ -123,16 +124,16 @@ void check_plans(std::uint32_t seed, int count) {
   for (int i = 0; i < count; ++i) {
     const Drawn drawn = plans.next();
     INFO("plan " << i << " of seed " << seed << ": " << models::to_json(drawn.plan).dump());
-    const bool packed = !drawn.plan.sequence_lengths.empty();
+    const bool packed = !drawn.plan.batch.documents.empty();
     const bool adapts = models::trains_adapters(drawn.plan);
     const std::string key = drawn.model.name + std::to_string(drawn.model.layers) +
                             (packed ? " packed" : "") + (adapts ? " adapted" : "");
     if (whole.count(key) == 0) {
       Plan plan = small_plan(8);
-      plan.micro_batch = 8;
-      plan.sequence_lengths = drawn.plan.sequence_lengths;
+      plan.batch.micro = 8;
+      plan.batch.documents = drawn.plan.batch.documents;
       plan.task = drawn.plan.task;
-      plan.lora_rank = drawn.plan.lora_rank;
+      plan.adapters.rank = drawn.plan.adapters.rank;
       whole[key] =
           run({.model = drawn.model, .plan = plan, .arithmetic = Arithmetic::ring, .steps = 2});
     }

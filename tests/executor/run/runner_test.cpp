@@ -74,7 +74,7 @@ TEST_CASE("Measured memory is what the Program promises, up to alignment") {
   for (const auto recompute : {models::Recompute::none, models::Recompute::full}) {
     Plan plan = small_plan(8);
     plan.pipeline = 2;
-    plan.recompute = recompute;
+    plan.recompute.kind = recompute;
     const models::Program program = lowered(model, plan);
     const Outcome out = run({.model = model, .plan = plan});
     for (std::uint32_t stage = 0; stage < 2; ++stage) {
@@ -122,16 +122,16 @@ TEST_CASE("State written by one cut and read by another goes on as if nothing ha
   Plan cut = small_plan(4);
   SECTION("all kinds of ranks, ZeRO-1") {
     cut.tensor = cut.data = cut.pipeline = 2;
-    cut.zero = models::Zero::one;
+    cut.sharding.zero = models::Zero::one;
   }
   SECTION("stages of ZeRO-3") {
     cut.data = cut.pipeline = 2;
-    cut.zero = models::Zero::three;
+    cut.sharding.zero = models::Zero::three;
   }
   SECTION("copies of shards") {
     cut.data = 4;
-    cut.data_shard = 2;
-    cut.zero = models::Zero::three;
+    cut.sharding.ranks = 2;
+    cut.sharding.zero = models::Zero::three;
   }
   check_goes_on(small_gpt(), cut);
 }
@@ -139,16 +139,16 @@ TEST_CASE("State written by one cut and read by another goes on as if nothing ha
 TEST_CASE("Experts written by one cut and read by another go on as if nothing had happened") {
   Plan cut = small_plan(4);
   cut.data = 4;
-  cut.expert = 2;
-  cut.zero = models::Zero::one;
+  cut.experts.ranks = 2;
+  cut.sharding.zero = models::Zero::one;
   SECTION("replicas of experts, stages") {
     cut.pipeline = 2;
   }
   SECTION("experts over tensor ranks") {
     cut.data = cut.tensor = 2;
     cut.sequence_parallel = true;
-    cut.expert_tensor = 1;
-    cut.expert = 4;
+    cut.experts.tensor = 1;
+    cut.experts.ranks = 4;
   }
   check_goes_on(with_experts(small_llama()), cut);
 }
@@ -194,8 +194,8 @@ TEST_CASE("Each element of the model's state has one writer") {
                                      {models::Zero::one, 0},
                                      {models::Zero::three, 0},
                                      {models::Zero::three, 2}}) {
-    plan.zero = zero;
-    plan.data_shard = shards;
+    plan.sharding.zero = zero;
+    plan.sharding.ranks = shards;
     plan.data = shards > 0 ? 4 : 2;
     plan.tensor = shards > 0 ? 1 : 2;
     const models::Program program = lowered(model, plan);
@@ -261,15 +261,15 @@ TEST_CASE("What cannot be executed is refused by name before the first step") {
   models::Software dropping = software;
   dropping.kernels.dropout = true;
   CHECK(refusal_of(model, plan, dropping) == "cannot execute dropout");
-  plan.attention = models::AttentionKernel::flash_2;
+  plan.kernels.attention = models::AttentionKernel::flash_2;
   CHECK(refusal_of(model, plan, software) ==
         "cannot execute attention flash-2 (a device computes it with a kernel of its own)");
-  plan.attention = models::AttentionKernel::of_stack;
+  plan.kernels.attention = models::AttentionKernel::of_stack;
   plan.rank_order = models::RankOrder::pipeline_first;
   CHECK(refusal_of(model, plan, software) ==
         "cannot execute rank_order (ranks are numbered tp-cp-ep-dp-pp)");
   plan.rank_order = models::RankOrder::data_first;
-  plan.cuda_graphs = true;
+  plan.kernels.graphs = true;
   CHECK(refusal_of(model, plan, software) == "cannot execute cuda_graphs (this device has none)");
 }
 

@@ -205,7 +205,7 @@ TEST_CASE("Adapters of experts are refused where ranks share an expert") {
                               "tensor=2,sequence=true,data=4,global_batch=8,seq_len=1024,"
                               "task=lora,lora_targets=down",
                               "generic");
-    asked.plan.expert_tensor = expert_tensor;
+    asked.plan.experts.tensor = expert_tensor;
     return conflicts(asked.plan, asked.model, 8);
   };
   CHECK(found(1).empty());
@@ -256,7 +256,7 @@ TEST_CASE("Packed documents attend to themselves") {
   };
   Question fused = llama("data=8,global_batch=8");
   CHECK(attended_length(fused.plan) == 1024);
-  fused.plan.sequence_lengths = {256, 768};  // (256^2 + 768^2) / 1024
+  fused.plan.batch.documents = {256, 768};  // (256^2 + 768^2) / 1024
   CHECK(attended_length(fused.plan) == 640);
   const std::int64_t whole = attention("data=8,global_batch=8");
   CHECK(whole > 0);

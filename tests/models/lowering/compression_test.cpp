@@ -12,11 +12,11 @@ namespace {
 Program compressed(Compression compression, double share = 0.01, bool overlap = true) {
   Plan plan;
   plan.data = 4;
-  plan.global_batch = 4;
-  plan.bucket = Bytes{1};
-  plan.compression = compression;
-  plan.compression_share = share;
-  plan.overlap_gradients = overlap;
+  plan.batch.global = 4;
+  plan.sharding.bucket = Bytes{1};
+  plan.compression.kind = compression;
+  plan.compression.share = share;
+  plan.overlap.gradients = overlap;
   return tiny_program(plan, 1);
 }
 
@@ -155,11 +155,11 @@ TEST_CASE("A bucket is factored as the smallest square that holds it") {
 
 TEST_CASE("Top-k sends one gradient at the least and no fraction of one") {
   Plan plan;
-  plan.compression_share = 0.01;
+  plan.compression.share = 0.01;
   CHECK(kept_by_top_k(plan, 99) == 1);
   CHECK(kept_by_top_k(plan, 199) == 1);
   CHECK(kept_by_top_k(plan, 200) == 2);
-  plan.compression_share = 1;
+  plan.compression.share = 1;
   CHECK(kept_by_top_k(plan, 200) == 200);
 }
 

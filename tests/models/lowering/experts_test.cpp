@@ -33,10 +33,10 @@ Plan expert_plan(std::int64_t tensor, std::int64_t data, std::int64_t expert,
   plan.tensor = tensor;
   plan.sequence_parallel = tensor > 1;
   plan.data = data;
-  plan.expert = expert;
-  plan.expert_tensor = expert_tensor;
-  plan.global_batch = data;
-  plan.seq_len = 8;
+  plan.experts.ranks = expert;
+  plan.experts.tensor = expert_tensor;
+  plan.batch.global = data;
+  plan.batch.seq_len = 8;
   return plan;
 }
 
@@ -142,7 +142,7 @@ TEST_CASE("Experts' gradients are summed over their replicas alone") {
 
 TEST_CASE("ZeRO-1 shares the experts' state among their replicas, the rest among all") {
   Plan plan = expert_plan(1, 4, 2);
-  plan.zero = Zero::one;
+  plan.sharding.zero = Zero::one;
   const Program program = experts_program(plan);
   const std::int64_t rest = program.classes.front().parameters - 2 * 768;
   CHECK(program.classes.front().owned == (rest + 3) / 4 + 2 * 768 / 2);
@@ -166,10 +166,10 @@ std::vector<std::string> shard_traffic(const Program& program) {
 // replicas, all else by four.
 TEST_CASE("ZeRO-3 gathers a layer's experts from their replicas, right before the rest of it") {
   Plan plan = expert_plan(1, 4, 2);
-  plan.zero = Zero::three;
-  plan.bucket = Bytes{1};
-  plan.prefetch = 0;
-  plan.overlap_gradients = false;
+  plan.sharding.zero = Zero::three;
+  plan.sharding.bucket = Bytes{1};
+  plan.sharding.prefetch = 0;
+  plan.overlap.gradients = false;
   Model model = tiny_experts();
   model.tied_embeddings = false;
   model.parameters = count_parameters(model);
@@ -209,7 +209,7 @@ TEST_CASE("ZeRO-3 gathers a layer's experts from their replicas, right before th
 
 TEST_CASE("Experts that one rank alone has are neither gathered nor reduced") {
   Plan plan = expert_plan(1, 4, 4);
-  plan.zero = Zero::three;
+  plan.sharding.zero = Zero::three;
   const Program program = experts_program(plan);
   CHECK(joint_named(program, "experts") == nullptr);
   std::int64_t owned = 0;
@@ -221,7 +221,7 @@ TEST_CASE("Experts that one rank alone has are neither gathered nor reduced") {
 
 TEST_CASE("A layer whose experts were not gathered is found") {
   Plan plan = expert_plan(1, 4, 2);
-  plan.zero = Zero::three;
+  plan.sharding.zero = Zero::three;
   Program program = experts_program(plan);
   for (JointCollective& each : program.collectives) each.completes = false;
   CHECK_THROWS_WITH(check(program), Catch::Matchers::Contains("layer 0 runs without its weights"));
@@ -232,7 +232,7 @@ TEST_CASE("Fused permutations read and write rows once, others in passes") {
   // send; which experts were chosen and with what weights are 64 bytes each.
   const auto bytes_of = [](bool fused, Pass pass, std::string_view name) {
     Plan plan = expert_plan(1, 2, 2);
-    plan.permute_fusion = fused;
+    plan.experts.permute_fusion = fused;
     const Program program = experts_program(plan);
     const Block& block = pass == Pass::forward ? forward_of(program) : backward_of(program);
     const Operation& op = named(block, name);
@@ -255,7 +255,7 @@ TEST_CASE("Biases of experts pass over their rows again, expert by expert") {
   Model model = tiny_experts();
   model.mlp_bias = true;
   Plan plan = expert_plan(1, 2, 2);
-  plan.permute_fusion = true;
+  plan.experts.permute_fusion = true;
   const Program program = experts_program(plan, model);
   // 256 bytes of rows: 1 pass and 6, 2 passes and 8; the rest as without biases.
   CHECK(named(forward_of(program), "unpermute").bytes.count() == 7 * 256 + 128 + 128);
@@ -266,7 +266,7 @@ TEST_CASE("Capacity pads every expert, imbalance is the busiest rank's") {
   // 16 rows of a rank over 4 experts are 4 each; 1.3 times as many are 6, rounded up.
   for (const bool padded : {true, false}) {
     Plan plan = expert_plan(1, 2, 2);
-    (padded ? plan.capacity : plan.imbalance) = 1.3;
+    (padded ? plan.experts.capacity : plan.experts.imbalance) = 1.3;
     const Program program = experts_program(plan);
     CHECK(named(forward_of(program), "experts.up").group_rows == std::vector<std::int64_t>{12, 12});
   }
@@ -293,16 +293,16 @@ TEST_CASE("Slots that hold no row take memory, and neither time nor traffic") {
     CHECK(roomy.blocks.size() == even.blocks.size());
   };
   Plan plan = expert_plan(1, 2, 2);
-  plan.expert_room = 4;  // 4 rows of each rank for each expert, of 2 ranks
+  plan.experts.room = 4;  // 4 rows of each rank for each expert, of 2 ranks
   compare(plan, 32, 1);
-  plan.imbalance = 2;
+  plan.experts.imbalance = 2;
   compare(plan, 32, 2);
   plan = expert_plan(1, 2, 2);
-  plan.capacity = 2;
+  plan.experts.capacity = 2;
   compare(plan, 16, 2);
-  plan.pad_to_capacity = false;
+  plan.experts.pad_to_capacity = false;
   compare(plan, 16, 1);
-  plan.capacity = 0.5;  // half of them are dropped
+  plan.experts.capacity = 0.5;  // half of them are dropped
   compare(plan, 4, 0.5);
 }
 
@@ -327,7 +327,7 @@ TEST_CASE("Shared experts run while tokens travel where the plan says so") {
   model.shared_ffn = 16;
   for (const bool overlaps : {false, true}) {
     Plan plan = expert_plan(1, 2, 2);
-    plan.expert_overlap = overlaps ? ExpertOverlap::shared : ExpertOverlap::none;
+    plan.experts.overlap = overlaps ? ExpertOverlap::shared : ExpertOverlap::none;
     const Program program = experts_program(plan, model);
     const Block& block = forward_of(program);
     const auto place = [&](std::string_view name) {
@@ -377,30 +377,30 @@ TEST_CASE("What experts cannot be cut to is refused in words") {
         "/sequence: a model with experts and tensor above 1 needs sequence parallelism");
   Plan staged = expert_plan(2, 2, 4);
   staged.pipeline = 2;
-  staged.expert_tensor = 1;
-  staged.global_batch = 4;
+  staged.experts.tensor = 1;
+  staged.batch.global = 4;
   staged.rank_order = RankOrder::pipeline_first;
   CHECK(first(staged) ==
         "/rank_order: with pipeline before data, experts need as many ranks as tensor x context");
-  staged.expert = 1;
-  staged.expert_tensor = 0;  // cut as dense layers are: no groups of their own
+  staged.experts.ranks = 1;
+  staged.experts.tensor = 0;  // cut as dense layers are: no groups of their own
   CHECK(first(staged).empty());
   Plan both = expert_plan(1, 2, 2);
-  both.capacity = 1;
-  both.imbalance = 2;
+  both.experts.capacity = 1;
+  both.experts.imbalance = 2;
   CHECK(first(both) == "/imbalance: imbalance applies only to dropless routing (capacity 0)");
-  both.imbalance = 1;
-  both.expert_room = 2;
+  both.experts.imbalance = 1;
+  both.experts.room = 2;
   CHECK(first(both) == "/expert_room: expert_room applies only to dropless routing (capacity 0)");
   Plan adapted = expert_plan(1, 4, 2);
-  adapted.zero = Zero::three;
+  adapted.sharding.zero = Zero::three;
   adapted.task = Task::lora;
   CHECK(first(adapted) ==
         "/zero: task lora with zero 3 is not simulated with experts over several ranks: their "
         "frozen weights would be gathered apart");
   Plan alone = expert_plan(1, 4, 4);
-  alone.zero = Zero::three;
-  alone.offload = Offload::parameters;
+  alone.sharding.zero = Zero::three;
+  alone.offload.state = Offload::parameters;
   CHECK(first(alone) == "/offload: offload parameters needs data-parallel replicas of the experts");
   const auto dense = conflicts(expert_plan(1, 2, 2), tiny_gpt(2), 2);
   REQUIRE(!dense.empty());
@@ -428,9 +428,9 @@ Program overlapped(const std::string& schedule, std::int64_t pipeline, std::int6
   model.layers = 4;
   Plan plan = expert_plan(1, 2, 2);
   plan.pipeline = pipeline;
-  plan.schedule = schedule;
-  plan.global_batch = 2 * micro_batches;
-  plan.expert_overlap = ExpertOverlap::micro_batches;
+  plan.stages.schedule = schedule;
+  plan.batch.global = 2 * micro_batches;
+  plan.experts.overlap = ExpertOverlap::micro_batches;
   return experts_program(plan, model);
 }
 
@@ -469,8 +469,8 @@ TEST_CASE("All-to-alls that nothing is computed next to are paid in full") {
 TEST_CASE("Layers of different imbalance are priced and held apart") {
   Model model = tiny_experts();
   Plan plan = expert_plan(1, 2, 2);
-  plan.imbalance = 1.5;
-  plan.layer_imbalance = {1, 2};
+  plan.experts.imbalance = 1.5;
+  plan.experts.layer_imbalance = {1, 2};
   const Program program = experts_program(plan, model);
   // 8 tokens of two copies over four experts: 4 rows of each from each rank, or 8.
   for (const auto& [layer, rows] : {std::pair{0, 4}, std::pair{1, 8}}) {
@@ -478,8 +478,8 @@ TEST_CASE("Layers of different imbalance are priced and held apart") {
     const Block& block = program.blocks[kind.forward];
     CHECK(block.operands[*block.find("experts.in")].uncut[1] == 2 * rows);
   }
-  plan.layer_imbalance = {};
-  plan.imbalance = 2;
+  plan.experts.layer_imbalance = {};
+  plan.experts.imbalance = 2;
   CHECK(experts_program(plan, model).kind_of_layer == std::vector<std::uint32_t>{0, 0});
 }
 

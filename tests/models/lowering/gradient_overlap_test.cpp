@@ -21,11 +21,11 @@ Program replicas(std::int64_t tensor, Zero zero, std::int64_t node_gpus,
   Plan plan;
   plan.tensor = tensor;
   plan.data = 2;
-  plan.global_batch = 2;
-  plan.micro_batch = 1;
-  plan.seq_len = 8;
-  plan.zero = zero;
-  plan.bucket = Bytes{1};
+  plan.batch.global = 2;
+  plan.batch.micro = 1;
+  plan.batch.seq_len = 8;
+  plan.sharding.zero = zero;
+  plan.sharding.bucket = Bytes{1};
   const Model model = tiny_gpt(2);
   return lower(BlockInputs{model, plan, software, "other", node_gpus});
 }

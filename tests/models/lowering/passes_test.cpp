@@ -20,11 +20,11 @@ struct Lowered {
 Lowered gpt3(std::int64_t tensor, bool sequence_parallel, Recompute recompute) {
   Lowered made{catalogue_model("gpt3-175b"), {}, plain_software()};
   made.software.kernels.dropout = true;
-  made.plan.seq_len = 2048;
+  made.plan.batch.seq_len = 2048;
   made.plan.tensor = tensor;
   made.plan.sequence_parallel = sequence_parallel;
-  made.plan.recompute = recompute;
-  made.plan.precision = Precision::fp16;
+  made.plan.recompute.kind = recompute;
+  made.plan.formats.precision = Precision::fp16;
   return made;
 }
 
@@ -81,9 +81,9 @@ Plan pipeline_of(std::int64_t stages, std::int64_t micro_batches,
                  const std::string& schedule = "1f1b", std::int64_t virtual_stages = 1) {
   Plan plan;
   plan.pipeline = stages;
-  plan.virtual_stages = virtual_stages;
-  plan.global_batch = micro_batches;
-  plan.schedule = schedule;
+  plan.stages.virtual_stages = virtual_stages;
+  plan.batch.global = micro_batches;
+  plan.stages.schedule = schedule;
   return plan;
 }
 
@@ -107,7 +107,7 @@ TEST_CASE("A layer keeps the activations that Korthikanti et al. 2022 count") {
   CHECK(saved_of_layer(gpt3(8, false, Recompute::none)) == 10 * sbh + (24 * sbh + 5 * ass) / 8);
   CHECK(saved_of_layer(gpt3(8, true, Recompute::none)) == (34 * sbh + 5 * ass) / 8);
   Lowered four = gpt3(8, true, Recompute::none);
-  four.plan.micro_batch = 4;
+  four.plan.batch.micro = 4;
   CHECK(saved_of_layer(four) == 4 * (34 * sbh + 5 * ass) / 8);
 }
 
@@ -254,8 +254,8 @@ TEST_CASE("Buckets close at the layer that fills them and stand after its backwa
   // One bucket per block: stage 0 has two layers and the embedding, stage 1 the head and two.
   Plan plan = pipeline_of(2, 2);
   plan.data = 2;
-  plan.global_batch = 4;
-  plan.bucket = Bytes{1};
+  plan.batch.global = 4;
+  plan.sharding.bucket = Bytes{1};
   const Program program = tiny_program(plan, 4);
   for (const RankClass& ranks : program.classes) {
     std::vector<std::string> units;
@@ -273,8 +273,8 @@ TEST_CASE("Buckets close at the layer that fills them and stand after its backwa
     CHECK(units == (ranks.stage == 0 ? std::vector<std::string>{"layer 1", "layer 0", "embedding"}
                                      : std::vector<std::string>{"head", "layer 3", "layer 2"}));
   }
-  plan.overlap_gradients = false;
-  plan.bucket = Bytes{1 << 20};
+  plan.overlap.gradients = false;
+  plan.sharding.bucket = Bytes{1 << 20};
   CHECK(count(tiny_program(plan, 4), Opcode::reduce_gradient) == 2);
   plan.data = 1;
   CHECK(count(tiny_program(plan, 4), Opcode::reduce_gradient) == 0);
@@ -283,8 +283,8 @@ TEST_CASE("Buckets close at the layer that fills them and stand after its backwa
 TEST_CASE("ZeRO-1 scatters gradients, updates a shard and gathers parameters") {
   Plan plan = pipeline_of(1, 1);
   plan.data = 4;
-  plan.global_batch = 4;
-  plan.zero = Zero::one;
+  plan.batch.global = 4;
+  plan.sharding.zero = Zero::one;
   const Program program = tiny_program(plan, 2);
   const RankClass& ranks = program.classes[0];
   // Tables 192, two layers of 872 and a final norm of 16: 1952 parameters, 488 on each replica.
@@ -320,8 +320,8 @@ TEST_CASE("Of a tied table each rank sums its piece, where gradients are already
   const auto summed = [](Zero zero) {
     Plan plan = pipeline_of(2, 4);
     plan.data = 2;
-    plan.global_batch *= 2;
-    plan.zero = zero;
+    plan.batch.global *= 2;
+    plan.sharding.zero = zero;
     const Program program = tiny_program(plan, 4);
     const auto tie =
         std::ranges::find(program.collectives, "tied embedding", &JointCollective::name);
@@ -370,7 +370,7 @@ TEST_CASE("Stages together hold the model, and a tied embedding's copy") {
     for (const std::int64_t stages : {1, 2}) {
       CAPTURE(name, stages);
       Lowered made{catalogue_model(name), pipeline_of(stages, 2), plain_software()};
-      made.plan.seq_len = 128;
+      made.plan.batch.seq_len = 128;
       std::int64_t sum = 0;
       for (const RankClass& each : lower(made.inputs()).classes) sum += each.parameters;
       const bool copied = made.model.tied_embeddings && stages > 1;

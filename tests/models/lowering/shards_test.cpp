@@ -18,12 +18,12 @@ namespace {
 Program sharded(Zero zero, std::int64_t layers, std::int64_t micro_batches, bool tied = false,
                 bool overlap = true) {
   Plan plan;
-  plan.zero = zero;
+  plan.sharding.zero = zero;
   plan.data = 4;
-  plan.global_batch = 4 * micro_batches;
-  plan.seq_len = 8;
-  plan.bucket = Bytes{1};  // one for each layer and end
-  plan.overlap_gradients = overlap;
+  plan.batch.global = 4 * micro_batches;
+  plan.batch.seq_len = 8;
+  plan.sharding.bucket = Bytes{1};  // one for each layer and end
+  plan.overlap.gradients = overlap;
   Model model = tiny_gpt(layers);
   model.tied_embeddings = tied;
   return lower(BlockInputs{model, plan, plain_software()});
@@ -80,10 +80,10 @@ TEST_CASE("A tied head adds to the embedding's bucket, which no other gradient s
 TEST_CASE("ZeRO-2 reduces unit by unit where neither plan nor software states a bucket") {
   // 192 + 872 + 144 gradients are kept in quarters, two buckets hold a layer's 872 in four bytes.
   Plan plan;
-  plan.zero = Zero::two;
+  plan.sharding.zero = Zero::two;
   plan.data = 4;
-  plan.global_batch = 4;
-  plan.seq_len = 8;
+  plan.batch.global = 4;
+  plan.batch.seq_len = 8;
   Model model = tiny_gpt(1);
   model.tied_embeddings = false;
   const Program program = lower(BlockInputs{model, plan, plain_software()});
@@ -202,11 +202,11 @@ TEST_CASE("Every micro-batch's gradients are reduced") {
 
 TEST_CASE("Weights that are not resharded are gathered once for forward and backward") {
   Plan plan;
-  plan.zero = Zero::three;
+  plan.sharding.zero = Zero::three;
   plan.data = 4;
-  plan.global_batch = 8;
-  plan.seq_len = 8;
-  plan.reshard = false;
+  plan.batch.global = 8;
+  plan.batch.seq_len = 8;
+  plan.sharding.reshard = false;
   Model model = tiny_gpt(3);
   model.tied_embeddings = false;
   const Program program = lower(BlockInputs{model, plan, plain_software()});
@@ -224,15 +224,15 @@ TEST_CASE("Weights that are not resharded are gathered once for forward and back
 
 TEST_CASE("As many units are whole at once as are gathered ahead, and the one that runs") {
   Plan plan;
-  plan.zero = Zero::three;
+  plan.sharding.zero = Zero::three;
   plan.data = 4;
-  plan.global_batch = 4;
-  plan.seq_len = 8;
-  plan.bucket = Bytes{1};
+  plan.batch.global = 4;
+  plan.batch.seq_len = 8;
+  plan.sharding.bucket = Bytes{1};
   Model model = tiny_gpt(8);
   model.tied_embeddings = false;
   for (const std::int64_t ahead : {0, 1, 3}) {
-    plan.prefetch = ahead;
+    plan.sharding.prefetch = ahead;
     const Program program = lower(BlockInputs{model, plan, plain_software()});
     CHECK_NOTHROW(check(program));
     CHECK(
@@ -245,11 +245,11 @@ TEST_CASE("State in shards with copies: memory, and reductions inside a copy and
   // 1208 parameters on 4 replicas, in shards of 2: 96, 436 and 72. bf16 weights, fp32 sums, and 12
   // bytes of state for each.
   Plan plan;
-  plan.zero = Zero::three;
+  plan.sharding.zero = Zero::three;
   plan.data = 4;
-  plan.data_shard = 2;
-  plan.global_batch = 4;
-  plan.seq_len = 8;
+  plan.sharding.ranks = 2;
+  plan.batch.global = 4;
+  plan.batch.seq_len = 8;
   Model model = tiny_gpt(1);
   model.tied_embeddings = false;
   const Program program = lower(BlockInputs{model, plan, plain_software()});
@@ -276,10 +276,10 @@ TEST_CASE("State in shards with copies: memory, and reductions inside a copy and
 TEST_CASE("A pipeline's gradients are whole until the last micro-batch, and reduced once") {
   for (const Zero zero : {Zero::two, Zero::three}) {
     Plan plan;
-    plan.zero = zero;
+    plan.sharding.zero = zero;
     plan.data = plan.pipeline = 2;
-    plan.global_batch = 16;
-    plan.seq_len = 8;
+    plan.batch.global = 16;
+    plan.batch.seq_len = 8;
     Model model = tiny_gpt(4);
     model.tied_embeddings = false;
     const Program program = lower(BlockInputs{model, plan, plain_software()});
@@ -299,11 +299,11 @@ TEST_CASE("A pipeline's gradients are whole until the last micro-batch, and redu
 
 TEST_CASE("What the host keeps is no device memory, and comes and goes over its link") {
   Plan plan;
-  plan.zero = Zero::three;
+  plan.sharding.zero = Zero::three;
   plan.data = 4;
-  plan.global_batch = 4;
-  plan.seq_len = 8;
-  plan.offload = Offload::parameters;
+  plan.batch.global = 4;
+  plan.batch.seq_len = 8;
+  plan.offload.state = Offload::parameters;
   Model model = tiny_gpt(1);
   model.tied_embeddings = false;
   const Program program = lower(BlockInputs{model, plan, plain_software()});
@@ -323,12 +323,12 @@ TEST_CASE("What the host keeps is no device memory, and comes and goes over its 
 
 TEST_CASE("What lies in files is read before the host's Adam and written after it") {
   Plan plan;
-  plan.zero = Zero::three;
+  plan.sharding.zero = Zero::three;
   plan.data = 4;
-  plan.global_batch = 4;
-  plan.seq_len = 8;
-  plan.offload = Offload::parameters;
-  plan.offload_device = OffloadDevice::nvme;
+  plan.batch.global = 4;
+  plan.batch.seq_len = 8;
+  plan.offload.state = Offload::parameters;
+  plan.offload.device = OffloadDevice::nvme;
   Model model = tiny_gpt(1);
   model.tied_embeddings = false;
   const Program program = lower(BlockInputs{model, plan, plain_software()});
@@ -383,22 +383,22 @@ TEST_CASE("Sharded gradients and weights need no case of their own in a pipeline
     for (const char* schedule : {"gpipe", "1f1b", "interleaved-1f1b"}) {
       for (const bool overlap : {true, false}) {
         Plan plan;
-        plan.zero = zero;
+        plan.sharding.zero = zero;
         plan.data = plan.pipeline = 2;
-        plan.schedule = schedule;
-        plan.virtual_stages = plan.schedule == "interleaved-1f1b" ? 2 : 1;
-        plan.global_batch = 16;
-        plan.seq_len = 8;
-        plan.bucket = Bytes{1};
-        plan.overlap_gradients = overlap;
+        plan.stages.schedule = schedule;
+        plan.stages.virtual_stages = plan.stages.schedule == "interleaved-1f1b" ? 2 : 1;
+        plan.batch.global = 16;
+        plan.batch.seq_len = 8;
+        plan.sharding.bucket = Bytes{1};
+        plan.overlap.gradients = overlap;
         Model model = tiny_gpt(4);
         model.tied_embeddings = false;
         CAPTURE(schedule, overlap, zero == Zero::three);
         CHECK_NOTHROW(check(lower(BlockInputs{model, plan, plain_software()})));
-        plan.prefetch = zero == Zero::three ? 3 : 1;
+        plan.sharding.prefetch = zero == Zero::three ? 3 : 1;
         CHECK_NOTHROW(check(lower(BlockInputs{model, plan, plain_software()})));
-        plan.reshard = zero != Zero::three;
-        plan.data_shard = 1;
+        plan.sharding.reshard = zero != Zero::three;
+        plan.sharding.ranks = 1;
         plan.context = 2;
         Software fused = plain_software();
         fused.kernels.attention["default"] = "flash-2";

@@ -12,9 +12,9 @@ namespace {
 Plan pipeline_of(std::int64_t stages, const std::string& schedule) {
   Plan plan;
   plan.pipeline = stages;
-  plan.global_batch = 2 * stages;
-  plan.schedule = schedule;
-  plan.precision = Precision::fp32;
+  plan.batch.global = 2 * stages;
+  plan.stages.schedule = schedule;
+  plan.formats.precision = Precision::fp32;
   return plan;
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("H1 holds as many micro-batches as 1F1B, H2 nearly twice as many") {
 TEST_CASE("Gradients are reduced after the last weight gradients of their chunk") {
   Plan plan = pipeline_of(2, "zb-h1");
   plan.data = 2;
-  plan.global_batch *= 2;
+  plan.batch.global *= 2;
   Software software = plain_software();
   software.overlap.bucket = Bytes{1};
   const Program program = tiny_program(plan, 4, software);
@@ -115,9 +115,9 @@ TEST_CASE("Gradients are reduced after the last weight gradients of their chunk"
 
 TEST_CASE("The last stage leaves so many gradients of the head's weights until it is done") {
   Plan plan = pipeline_of(2, "1f1b");
-  plan.global_batch = 8;
+  plan.batch.global = 8;
   const Program whole = tiny_program(plan, 2);
-  plan.deferred_head_gradients = 3;
+  plan.stages.deferred_head_gradients = 3;
   const Program program = tiny_program(plan, 2);
   check(program);
   CHECK(flops_of_step(program) == flops_of_step(whole));
@@ -140,8 +140,8 @@ TEST_CASE("The last stage leaves so many gradients of the head's weights until i
 TEST_CASE("Layers' gradients are reduced when they are complete, deferred ones of the head later") {
   Plan plan = pipeline_of(2, "1f1b");
   plan.data = 2;
-  plan.global_batch *= 2;
-  plan.deferred_head_gradients = 50;
+  plan.batch.global *= 2;
+  plan.stages.deferred_head_gradients = 50;
   Software software = plain_software();
   software.overlap.bucket = Bytes{1};
   const Program program = tiny_program(plan, 4, software);
@@ -169,7 +169,7 @@ TEST_CASE("A pipeline's step is shorter by what its last stage does when the oth
 
 TEST_CASE("On a V both ends of the model are on the first stage, and the turn is no transfer") {
   Plan plan = pipeline_of(2, "zb-v");
-  plan.virtual_stages = 2;
+  plan.stages.virtual_stages = 2;
   const Program program = tiny_program(plan, 4);
   check(program);
   CHECK(program.chunks[0].stage == 0);

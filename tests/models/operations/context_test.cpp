@@ -18,9 +18,9 @@ constexpr std::int64_t seq = 8192, hidden = 4096, keys = 8 * 128;
 Plan plan_of(ContextForm form, std::int64_t ranks, std::int64_t heads = 1) {
   Plan plan;
   plan.context = ranks;
-  plan.context_form = form;
-  plan.context_heads = heads;
-  plan.seq_len = seq;
+  plan.context_exchange.form = form;
+  plan.context_exchange.heads = heads;
+  plan.batch.seq_len = seq;
   return plan;
 }
 
@@ -131,8 +131,8 @@ TEST_CASE("Parameters are whole on every context rank, activations are shared") 
 TEST_CASE("Gradients are reduced over data and context together, and state is sharded there") {
   Plan plan = plan_of(ContextForm::ring, 2);
   plan.data = 4;
-  plan.global_batch = 4;
-  plan.zero = Zero::one;
+  plan.batch.global = 4;
+  plan.sharding.zero = Zero::one;
   const Program program = lowered(plan);
   const AxisSet both{MeshAxis::context, MeshAxis::data};
   CHECK(program.units[1].replicated == both);

@@ -27,8 +27,8 @@ Model electra(std::int64_t width) {
 
 Program lowered(const Model& model, double predicted_share = 0.25) {
   Plan plan;
-  plan.global_batch = 1;
-  plan.seq_len = 8;
+  plan.batch.global = 1;
+  plan.batch.seq_len = 8;
   Software software = plain_software();
   software.kernels.predicted_share = predicted_share;
   Program program = lower(BlockInputs{model, plan, software});

@@ -33,7 +33,7 @@ struct Built {
 
 Built built(const std::string& model, std::int64_t seq_len) {
   Built made{catalogue_model(model), {}, plain_software()};
-  made.plan.seq_len = seq_len;
+  made.plan.batch.seq_len = seq_len;
   made.software.kernels.attention["default"] = "flash-2";
   return made;
 }
@@ -279,7 +279,7 @@ TEST_CASE("A padded vocabulary is a multiple of 128 for each tensor rank") {
 
 TEST_CASE("Eight-bit training quantises what its products read and keeps the head in 16 bits") {
   Built made = built("llama3-8b", 1024);
-  made.plan.precision = Precision::fp8;
+  made.plan.formats.precision = Precision::fp8;
   const BlockPair layer = layer_blocks(made.inputs());
   CHECK(operation(layer.forward, "qkv").dtype == DType::fp8);
   CHECK(operation(layer.forward, "norm1.out.fp8").kind == OpKind::quantise);
@@ -296,7 +296,7 @@ TEST_CASE("Eight-bit training quantises what its products read and keeps the hea
 TEST_CASE("Training in fp64 keeps everything in fp64") {
   // GPT-2, 1024 tokens: neither an operand nor an operation in another floating-point format.
   Built made = built("gpt2", 1024);
-  made.plan.precision = Precision::fp64;
+  made.plan.formats.precision = Precision::fp64;
   for (const BlockPair& pair :
        {layer_blocks(made.inputs()), embedding_blocks(made.inputs()), head_blocks(made.inputs())}) {
     for (const Block* block : {&pair.forward, &pair.backward}) {
@@ -315,7 +315,7 @@ TEST_CASE("Training in fp64 keeps everything in fp64") {
 
 TEST_CASE("A product of unfused attention says which of its operands' heads it multiplies") {
   Built made = built("gpt2", 1024);
-  made.plan.precision = Precision::fp32;
+  made.plan.formats.precision = Precision::fp32;
   const BlockPair layer = layer_blocks(made.inputs());
   const std::vector<std::pair<std::string, AttentionGemm>> forward{
       {"scores", AttentionGemm::scores}, {"context", AttentionGemm::context}};
@@ -353,7 +353,7 @@ TEST_CASE("An embedding reads one row per token, and adds positions after the to
   // GPT-2, two sequences of 512: 1024 rows of 768 in bf16 and int64 tokens; positions are read once
   // for both. Their fp32 gradient is read and written.
   Built made = built("gpt2", 512);
-  made.plan.micro_batch = 2;
+  made.plan.batch.micro = 2;
   const BlockPair embedding = embedding_blocks(made.inputs());
   const Operation& words = operation(embedding.forward, "embedding");
   CHECK(words.makes.empty());

@@ -30,8 +30,8 @@ Plan plan_of(std::int64_t pipeline, std::int64_t data = 1) {
   Plan plan;
   plan.pipeline = pipeline;
   plan.data = data;
-  plan.global_batch = 4 * data;
-  plan.seq_len = 8;
+  plan.batch.global = 4 * data;
+  plan.batch.seq_len = 8;
   return plan;
 }
 
@@ -81,7 +81,7 @@ TEST_CASE(
     "On the last stage of a pipeline it reads a copy of the table, whose gradients are summed") {
   // The table is 16 x 8; without the module nothing is copied.
   Plan halves = plan_of(2);
-  halves.stage_layers = {1, 1};
+  halves.stages.layers = {1, 1};
   const Program alone = lowered(predicting(0), halves);
   const Program with = lowered(predicting(1), halves);
   CHECK(held(alone) == predicting(0).parameters);
@@ -106,9 +106,9 @@ TEST_CASE("A module's experts are reduced among their own replicas") {
   model.experts_per_token = 2;
   model.parameters = count_parameters(model);
   Plan plan = plan_of(2, 4);
-  plan.expert = 2;
-  plan.expert_tensor = 1;
-  plan.zero = Zero::one;
+  plan.experts.ranks = 2;
+  plan.experts.tensor = 1;
+  plan.sharding.zero = Zero::one;
   const Program program = lowered(model, plan);
   const auto of_head =
       std::find_if(program.units.begin(), program.units.end(),
@@ -121,18 +121,18 @@ TEST_CASE("A module's experts are reduced among their own replicas") {
 TEST_CASE("ZeRO-3, recomputation, split backwards and adapters go through such a head") {
   const Model model = predicting(2);
   Plan sharded = plan_of(1, 4);
-  sharded.zero = Zero::three;
+  sharded.sharding.zero = Zero::three;
   // Two layers, and one unit of what shares the table.
   CHECK(lowered(model, sharded).units.size() == 3);
   Plan again = plan_of(2);
-  again.recompute = Recompute::full;
+  again.recompute.kind = Recompute::full;
   lowered(model, again);
   Plan split = plan_of(2);
-  split.schedule = "zb-h1";
+  split.stages.schedule = "zb-h1";
   lowered(model, split);
   Plan adapters = plan_of(1);
   adapters.task = Task::lora;
-  adapters.lora_rank = 1;
+  adapters.adapters.rank = 1;
   // Of each of four layers 8 + 24 for qkv and 8 + 8 for the projection.
   CHECK(held(lowered(model, adapters)) == 4 * (32 + 16));
 }

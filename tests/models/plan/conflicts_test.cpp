@@ -27,8 +27,8 @@ Plan good_plan() {
   plan.tensor = 4;
   plan.pipeline = 4;
   plan.data = 4;
-  plan.global_batch = 64;
-  plan.seq_len = 2048;
+  plan.batch.global = 64;
+  plan.batch.seq_len = 2048;
   return plan;
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("Degrees that do not multiply to the cluster's GPUs conflict") {
 TEST_CASE("More than 2^20 GPUs conflict") {
   Plan plan = good_plan();
   plan.data = 1 << 17;
-  plan.global_batch = 1 << 17;
+  plan.batch.global = 1 << 17;
   CHECK(conflicts_of(plan, small_gpt(), 1 << 21) ==
         Lines{"/data: 2097152 GPUs are more than 2^20, the most that a plan may use"});
 }
@@ -95,7 +95,7 @@ TEST_CASE("Sequence parallelism needs tensor ranks that divide the sequence") {
   Plan plan = good_plan();
   plan.sequence_parallel = true;
   CHECK(conflicts_of(plan, small_gpt()).empty());
-  plan.seq_len = 2047;
+  plan.batch.seq_len = 2047;
   CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/seq_len: tensor 4 does not divide seq_len 2047, as sequence parallelism needs"});
   plan.tensor = 1;
@@ -106,7 +106,7 @@ TEST_CASE("Sequence parallelism needs tensor ranks that divide the sequence") {
 TEST_CASE("A sequence longer than the learned positions conflicts, a rotary one does not") {
   Model model = small_gpt();
   Plan plan = good_plan();
-  plan.seq_len = 4096;
+  plan.batch.seq_len = 4096;
   CHECK(conflicts_of(plan, model) ==
         Lines{"/seq_len: seq_len 4096 is longer than the model's 2048 learned positions"});
   model.positions = Positions::rotary;
@@ -115,7 +115,7 @@ TEST_CASE("A sequence longer than the learned positions conflicts, a rotary one 
 
 TEST_CASE("Micro-batches of all replicas have to make up the global batch") {
   Plan plan = good_plan();
-  plan.global_batch = 66;
+  plan.batch.global = 66;
   CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/global_batch: micro_batch 1 x data 4 does not divide global_batch 66"});
 }
@@ -123,23 +123,23 @@ TEST_CASE("Micro-batches of all replicas have to make up the global batch") {
 TEST_CASE("State is sharded in any pipeline, among replicas that share out all of them") {
   Plan plan = good_plan();
   for (const Zero zero : {Zero::one, Zero::two, Zero::three}) {
-    plan.zero = zero;
+    plan.sharding.zero = zero;
     CHECK(conflicts_of(plan, small_gpt()).empty());
   }
-  plan.data_shard = 3;
+  plan.sharding.ranks = 3;
   CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/data_shard: data_shard 3 does not divide data 4"});
-  plan.data_shard = 1;
+  plan.sharding.ranks = 1;
   CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/data_shard: data_shard 1 shards nothing; leave zero and data_shard out"});
-  plan.data_shard = 2;
+  plan.sharding.ranks = 2;
   CHECK(conflicts_of(plan, small_gpt()).empty());
-  plan.reshard = false;
-  plan.prefetch = 2;
+  plan.sharding.reshard = false;
+  plan.sharding.prefetch = 2;
   CHECK(conflicts_of(plan, small_gpt()).empty());
-  plan.offload = Offload::parameters;
+  plan.offload.state = Offload::parameters;
   CHECK(conflicts_of(plan, small_gpt()).empty());
-  plan.zero = Zero::none;
+  plan.sharding.zero = Zero::none;
   CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/data_shard: data_shard needs zero above 0",
               "/offload: offload needs zero above 0, where each rank updates its own shard",
@@ -150,13 +150,13 @@ TEST_CASE("State is sharded in any pipeline, among replicas that share out all o
 
 TEST_CASE("Compression needs unsharded gradients and data parallelism") {
   Plan plan = good_plan();
-  plan.compression = Compression::fp16;
+  plan.compression.kind = Compression::fp16;
   CHECK(conflicts_of(plan, small_gpt()).empty());
-  plan.zero = Zero::one;
+  plan.sharding.zero = Zero::one;
   CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/compression: compression fp16 needs zero 0, the plan has zero 1"});
-  plan.zero = Zero::none;
-  plan.compression = Compression::top_k;
+  plan.sharding.zero = Zero::none;
+  plan.compression.kind = Compression::top_k;
   plan.data = 1;
   CHECK(conflicts_of(plan, small_gpt(), 16) ==
         Lines{"/compression: compression top-k needs data above 1"});
@@ -164,7 +164,7 @@ TEST_CASE("Compression needs unsharded gradients and data parallelism") {
 
 TEST_CASE("An unknown schedule is answered with the known ones") {
   Plan plan = good_plan();
-  plan.schedule = "zb-h3";
+  plan.stages.schedule = "zb-h3";
   CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/schedule: unknown schedule 'zb-h3'; known: naive gpipe 1f1b interleaved-1f1b zb-h1 "
               "zb-h2 zb-1p zb-2p zb-v dualpipe dualpipev"});
@@ -173,53 +173,53 @@ TEST_CASE("An unknown schedule is answered with the known ones") {
 TEST_CASE(
     "A schedule on a V needs two chunks to a stage, DualPipe pairs of stages and many of both") {
   Plan plan = good_plan();
-  plan.schedule = "zb-v";
+  plan.stages.schedule = "zb-v";
   CHECK(conflicts_of(plan, small_gpt()) == Lines{"/schedule: zb-v needs virtual_stages 2"});
-  plan.virtual_stages = 2;
+  plan.stages.virtual_stages = 2;
   CHECK(conflicts_of(plan, small_gpt()).empty());
-  plan.schedule = "dualpipev";
-  plan.global_batch = 16;  // 4 micro-batches
+  plan.stages.schedule = "dualpipev";
+  plan.batch.global = 16;  // 4 micro-batches
   CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/schedule: dualpipev needs at least 8 micro-batches (twice the stages), found 4"});
-  plan.virtual_stages = 1;
-  plan.schedule = "dualpipe";
+  plan.stages.virtual_stages = 1;
+  plan.stages.schedule = "dualpipe";
   CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/schedule: dualpipe needs an even number of at least 8 micro-batches, found 4"});
 }
 
 TEST_CASE("Layers cut by time and a slot for embedding and head exclude each other") {
   Plan plan = good_plan();
-  plan.layers_by_time = true;
+  plan.stages.by_time = true;
   CHECK(conflicts_of(plan, small_gpt()).empty());
-  plan.embedding_counts = true;
+  plan.stages.embedding_counts = true;
   CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/embedding_counts: embedding_counts and stage_layers exclude each other"});
 }
 
 TEST_CASE("Virtual stages and the interleaved schedule need each other") {
   Plan plan = good_plan();
-  plan.virtual_stages = 2;
+  plan.stages.virtual_stages = 2;
   CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/virtual_stages: 2 virtual stages need the schedule "
               "interleaved-1f1b or zb-v or dualpipev, not 1f1b"});
-  plan.schedule = "interleaved-1f1b";
+  plan.stages.schedule = "interleaved-1f1b";
   CHECK(conflicts_of(plan, small_gpt()).empty());
-  plan.virtual_stages = 1;
+  plan.stages.virtual_stages = 1;
   CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/schedule: interleaved-1f1b needs virtual_stages above 1"});
 }
 
 TEST_CASE("The interleaved schedule needs a pipeline and whole rounds of micro-batches") {
   Plan plan = good_plan();
-  plan.schedule = "interleaved-1f1b";
-  plan.virtual_stages = 2;
-  plan.global_batch = 24;  // 6 micro-batches
+  plan.stages.schedule = "interleaved-1f1b";
+  plan.stages.virtual_stages = 2;
+  plan.batch.global = 24;  // 6 micro-batches
   CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/schedule: interleaved-1f1b needs a number of micro-batches that is a multiple of "
               "pipeline 4, found 6"});
   plan.pipeline = 1;
   plan.data = 16;
-  plan.global_batch = 64;
+  plan.batch.global = 64;
   CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/schedule: interleaved-1f1b needs pipeline above 1"});
 }
@@ -231,8 +231,8 @@ TEST_CASE("Every stage needs a layer") {
   CHECK(conflicts_of(plan, model) ==
         Lines{"/pipeline: pipeline 4 leaves a stage without a layer: the model has 3 layers"});
   model.layers = 7;
-  plan.virtual_stages = 2;
-  plan.schedule = "interleaved-1f1b";
+  plan.stages.virtual_stages = 2;
+  plan.stages.schedule = "interleaved-1f1b";
   CHECK(conflicts_of(plan, model) == Lines{"/pipeline: pipeline 4 x virtual_stages 2 leaves a "
                                            "stage without a layer: the model has 7 layers"});
 }
@@ -241,7 +241,7 @@ TEST_CASE("Slots of embedding and head may leave the first and last stage empty"
   // 4 chunks of 7 slots: the head stands alone on the last. With 1 layer there are 3 slots.
   Model model = small_gpt();
   Plan plan = good_plan();
-  plan.embedding_counts = true;
+  plan.stages.embedding_counts = true;
   model.layers = 5;
   CHECK(conflicts_of(plan, model).empty());
   CHECK(layers_per_chunk(plan, model) == std::vector<std::int64_t>{1, 2, 2, 0});
@@ -256,20 +256,20 @@ TEST_CASE("Slots of embedding and head may leave the first and last stage empty"
 
 TEST_CASE("Layers given by stage have to be one positive count per stage and the model's sum") {
   Plan plan = good_plan();
-  plan.stage_layers = {7, 9, 9, 7};
+  plan.stages.layers = {7, 9, 9, 7};
   CHECK(conflicts_of(plan, small_gpt()).empty());
-  plan.stage_layers = {7, 9, 9, 8};
+  plan.stages.layers = {7, 9, 9, 8};
   CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/stage_layers: stage_layers add up to 33, the model has 32 layers"});
-  plan.stage_layers = {16, 0, 16};
+  plan.stages.layers = {16, 0, 16};
   CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/stage_layers: stage_layers has 3 entries for 4 stages",
               "/stage_layers: every stage except the first and the last, which hold embedding and "
               "head, needs at least one layer"});
-  plan.stage_layers = {0, 16, 16, 0};
+  plan.stages.layers = {0, 16, 16, 0};
   CHECK(conflicts_of(plan, small_gpt()).empty());
-  plan.stage_layers = {7, 9, 9, 7};
-  plan.embedding_counts = true;
+  plan.stages.layers = {7, 9, 9, 7};
+  plan.stages.embedding_counts = true;
   CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/embedding_counts: embedding_counts and stage_layers exclude each other"});
 }
@@ -283,7 +283,7 @@ TEST_CASE("A model that is only counted cannot be planned") {
 
 TEST_CASE("A count below one is reported alone, before anything is divided by it") {
   Plan plan = good_plan();
-  plan.micro_batch = 0;
+  plan.batch.micro = 0;
   CHECK(conflicts_of(plan, small_gpt()) == Lines{"/micro_batch: micro_batch 0 is below 1"});
 }
 
@@ -293,7 +293,7 @@ TEST_CASE("Ranks share a sequence in pieces that are equal, of heads that they c
   plan.data = 2;
   for (const ContextForm form :
        {ContextForm::all_gather, ContextForm::ring, ContextForm::ulysses}) {
-    plan.context_form = form;
+    plan.context_exchange.form = form;
     CHECK(conflicts_of(plan, small_gpt()).empty());
   }
   CHECK(conflicts_of(plan, small_gpt(), 32) ==
@@ -302,27 +302,27 @@ TEST_CASE("Ranks share a sequence in pieces that are equal, of heads that they c
   grouped.kv_heads = 4;
   CHECK(conflicts_of(plan, grouped) == Lines{"/context: tensor 4 x 2 context ranks that exchange "
                                              "heads do not divide the model's 4 key-value heads"});
-  plan.context_form = ContextForm::ring;
+  plan.context_exchange.form = ContextForm::ring;
   CHECK(conflicts_of(plan, grouped).empty());
-  plan.seq_len = 2046;
+  plan.batch.seq_len = 2046;
   CHECK(
       conflicts_of(plan, small_gpt()) ==
       Lines{"/seq_len: context 2 cuts a sequence into 4 pieces, which do not divide seq_len 2046"});
   plan = good_plan();
   plan.context = 4;
   plan.data = 1;
-  plan.context_form = ContextForm::hierarchical;
+  plan.context_exchange.form = ContextForm::hierarchical;
   CHECK(conflicts_of(plan, small_gpt()) ==
         Lines{"/context_heads: context_form hierarchical needs at least 2 groups of at least 2 "
               "ranks; context is 4 and context_heads is 1"});
-  plan.context_heads = 2;
+  plan.context_exchange.heads = 2;
   CHECK(conflicts_of(plan, small_gpt()).empty());
   Model window = small_gpt();
   window.sliding_window = 1024;
   CHECK(conflicts_of(plan, window) == Lines{"/context: context parallelism with a sliding window "
                                             "is simulated only with context_form ulysses"});
-  plan.context_form = ContextForm::ulysses;
-  plan.context_heads = 1;
+  plan.context_exchange.form = ContextForm::ulysses;
+  plan.context_exchange.heads = 1;
   CHECK(conflicts_of(plan, window).empty());
 }
 
@@ -331,20 +331,20 @@ TEST_CASE("Attention's chunks are whole on a rank, or its pieces are exchanged f
   chunked.positions = Positions::rotary;
   chunked.attention_chunk = 512;
   Plan plan;
-  plan.micro_batch = plan.global_batch = 1;
+  plan.batch.micro = plan.batch.global = 1;
   plan.context = 2;
-  plan.seq_len = 2048;  // four pieces of 512
+  plan.batch.seq_len = 2048;  // four pieces of 512
   CHECK(conflicts_of(plan, chunked, 2).empty());
-  plan.seq_len = 1024;
+  plan.batch.seq_len = 1024;
   CHECK(
       conflicts_of(plan, chunked, 2) ==
       Lines{"/context: context 2 cuts a sequence into pieces of 256 tokens, which are no multiple "
             "of the 512 tokens within which the model attends; context_form ulysses does not cut "
             "them"});
-  plan.context_form = ContextForm::ulysses;
+  plan.context_exchange.form = ContextForm::ulysses;
   CHECK(conflicts_of(plan, chunked, 2).empty());
-  plan.context_form = ContextForm::ring;
-  plan.seq_len = 512;  // one chunk is no chunk
+  plan.context_exchange.form = ContextForm::ring;
+  plan.batch.seq_len = 512;  // one chunk is no chunk
   CHECK(conflicts_of(plan, chunked, 2).empty());
 }
 

@@ -81,7 +81,7 @@ std::string read(const std::string& given, const std::string& expert,
         question("mixtral-8x7b", "dgx-h100",
                  "seq_len=4096,global_batch=8,expert=" + expert + ",imbalance=" + given);
     if (assumed != nullptr) *assumed = asked.assumptions;
-    return std::to_string(asked.plan.imbalance);
+    return std::to_string(asked.plan.experts.imbalance);
   } catch (const InputError& error) {
     return error.what();
   }

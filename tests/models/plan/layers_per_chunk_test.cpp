@@ -17,8 +17,8 @@ Layers split(std::int64_t layers, std::int64_t pipeline, std::int64_t virtual_st
   model.layers = layers;
   Plan plan;
   plan.pipeline = pipeline;
-  plan.virtual_stages = virtual_stages;
-  plan.embedding_counts = embedding_counts;
+  plan.stages.virtual_stages = virtual_stages;
+  plan.stages.embedding_counts = embedding_counts;
   return layers_per_chunk(plan, model);
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("Layers given by stage are taken as they stand") {
   model.layers = 6;
   Plan plan;
   plan.pipeline = 2;
-  plan.stage_layers = {2, 4};
+  plan.stages.layers = {2, 4};
   CHECK(layers_per_chunk(plan, model) == Layers{2, 4});
 }
 

@@ -70,9 +70,9 @@ void with_every_value(Check check) {
       for (Plan plan : plans_before()) {
         const Document document = Document::from(value, std::string{field.key});
         const bool needs_top_k = field.value.kind == PlanValue::Kind::share;
-        if (needs_top_k && plan.compression != Compression::top_k) continue;
+        if (needs_top_k && plan.compression.kind != Compression::top_k) continue;
         const bool needs_power_sgd = field.key == "compression_rank";
-        if (needs_power_sgd && plan.compression != Compression::power_sgd) continue;
+        if (needs_power_sgd && plan.compression.kind != Compression::power_sgd) continue;
         const bool needs_context = field.key.substr(0, 8) == "context_";
         if (needs_context && plan.context == 1) continue;
         field.read_value(document.root(), plan);
@@ -119,7 +119,7 @@ TEST_CASE("The text of a pipeline says whether embedding and head count, whateve
   // BLOOM's stack counts them where a plan does not say.
   Plan plan;
   plan.pipeline = 2;
-  plan.seq_len = 8;
+  plan.batch.seq_len = 8;
   CHECK(to_text(plan) ==
         "tensor=1,pipeline=2,data=1,micro_batch=1,global_batch=1,seq_len=8,precision=bf16,"
         "recompute=none,embedding_counts=false");

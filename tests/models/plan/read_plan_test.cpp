@@ -53,10 +53,10 @@ TEST_CASE("What a plan leaves out is derived, and every default is reported") {
   std::vector<std::string> assumptions;
   const Plan plan = read(R"({"tensor": 4, "pipeline": 2, "micro_batch": 2})", assumptions);
   CHECK(plan.data == 8);           // 64 / (4 * 2)
-  CHECK(plan.global_batch == 32);  // 8 replicas, 2 micro-batches of 2 each
-  CHECK(plan.seq_len == 2048);
-  CHECK(plan.schedule == "1f1b");
-  CHECK(plan.precision == Precision::bf16);
+  CHECK(plan.batch.global == 32);  // 8 replicas, 2 micro-batches of 2 each
+  CHECK(plan.batch.seq_len == 2048);
+  CHECK(plan.stages.schedule == "1f1b");
+  CHECK(plan.formats.precision == Precision::bf16);
   CHECK(plan.gpus() == 64);
   CHECK(plan.micro_batches() == 2);
   CHECK(assumptions ==
@@ -86,25 +86,25 @@ TEST_CASE("Every member of a plan is read") {
   CHECK(plan.tensor == 2);
   CHECK(plan.sequence_parallel);
   CHECK(plan.pipeline == 4);
-  CHECK(plan.virtual_stages == 2);
-  CHECK(plan.schedule == "interleaved-1f1b");
+  CHECK(plan.stages.virtual_stages == 2);
+  CHECK(plan.stages.schedule == "interleaved-1f1b");
   CHECK(plan.data == 8);
-  CHECK(plan.zero == Zero::one);
-  CHECK(plan.micro_batch == 3);
-  CHECK(plan.global_batch == 96);
-  CHECK(plan.seq_len == 1024);
-  CHECK(plan.precision == Precision::fp8);
-  CHECK(plan.recompute == Recompute::selective);
-  CHECK(!plan.overlap_gradients);
-  CHECK(plan.overlaps_gathers());
+  CHECK(plan.sharding.zero == Zero::one);
+  CHECK(plan.batch.micro == 3);
+  CHECK(plan.batch.global == 96);
+  CHECK(plan.batch.seq_len == 1024);
+  CHECK(plan.formats.precision == Precision::fp8);
+  CHECK(plan.recompute.kind == Recompute::selective);
+  CHECK(!plan.overlap.gradients);
+  CHECK(plan.overlap.with_forward());
   CHECK(plan.rank_order == RankOrder::pipeline_first);
-  CHECK(plan.bucket == 40_MB);
-  CHECK(plan.stage_layers == std::vector<std::int64_t>{3, 4, 4, 5, 4, 4, 4, 4});
+  CHECK(plan.sharding.bucket == 40_MB);
+  CHECK(plan.stages.layers == std::vector<std::int64_t>{3, 4, 4, 5, 4, 4, 4, 4});
 }
 
 TEST_CASE("Virtual stages make the interleaved schedule the default") {
-  CHECK(read(R"({"pipeline": 4, "virtual_stages": 2})").schedule == "interleaved-1f1b");
-  CHECK(read(R"({"schedule": "interleaved"})").schedule == "interleaved-1f1b");
+  CHECK(read(R"({"pipeline": 4, "virtual_stages": 2})").stages.schedule == "interleaved-1f1b");
+  CHECK(read(R"({"schedule": "interleaved"})").stages.schedule == "interleaved-1f1b");
 }
 
 TEST_CASE("A complete plan written as JSON is read back without an assumption") {
@@ -115,8 +115,8 @@ TEST_CASE("A complete plan written as JSON is read back without an assumption") 
   const Plan again = read_plan(document.root(), planned_gpt(), 64, assumptions);
   CHECK(assumptions.empty());
   CHECK(to_json(again) == to_json(plan));
-  CHECK(again.recompute == Recompute::full);
-  CHECK(again.bucket == 40_MB);
+  CHECK(again.recompute.kind == Recompute::full);
+  CHECK(again.sharding.bucket == 40_MB);
 }
 
 TEST_CASE("A sequence beyond the positions that a model was made for is reported") {
@@ -144,8 +144,8 @@ TEST_CASE("A sequence beyond the positions that a model was made for is reported
 TEST_CASE("Ranks that share a sequence leave fewer for data, and state their form") {
   const Plan plan = read(R"({"tensor": 2, "context": 4, "context_form": "hierarchical",
     "context_heads": 2})");
-  CHECK(plan.context_form == ContextForm::hierarchical);
-  CHECK(plan.context_heads == 2);
+  CHECK(plan.context_exchange.form == ContextForm::hierarchical);
+  CHECK(plan.context_exchange.heads == 2);
   CHECK(plan.data == 8);
   CHECK(degrees_of(plan) == "TP 2 · CP 4 by hierarchical in groups of 2 · PP 1 · DP 8");
   CHECK(degrees_of(read(R"({"context": 2})")) == "TP 1 · CP 2 by ring · PP 1 · DP 32");
@@ -161,26 +161,26 @@ TEST_CASE("What is not simulated yet is refused by name") {
 }
 
 TEST_CASE("A plan may share optimizer state, gradients and parameters") {
-  CHECK(read(R"({"zero": 0})").zero == Zero::none);
-  CHECK(read(R"({"zero": 2})").zero == Zero::two);
-  CHECK(read(R"({"zero": 3})").zero == Zero::three);
+  CHECK(read(R"({"zero": 0})").sharding.zero == Zero::none);
+  CHECK(read(R"({"zero": 2})").sharding.zero == Zero::two);
+  CHECK(read(R"({"zero": 3})").sharding.zero == Zero::three);
   CHECK(to_json(read(R"({"zero": 3})"))["zero"] == 3);
 }
 
 TEST_CASE("A plan may compress gradients") {
-  CHECK(read("{}").compression == Compression::none);
-  CHECK(read(R"({"compression": "fp16"})").compression == Compression::fp16);
+  CHECK(read("{}").compression.kind == Compression::none);
+  CHECK(read(R"({"compression": "fp16"})").compression.kind == Compression::fp16);
   const Plan plan = read(R"({"compression": "top-k", "compression_share": 0.05})");
-  CHECK(plan.compression == Compression::top_k);
-  CHECK(plan.compression_share == 0.05);
+  CHECK(plan.compression.kind == Compression::top_k);
+  CHECK(plan.compression.share == 0.05);
   CHECK(to_json(plan)["compression"] == "top-k");
   CHECK(to_json(plan)["compression_share"] == 0.05);
   CHECK_FALSE(to_json(read("{}")).contains("compression"));
   CHECK(plan_from_text("compression_share=0.05,bucket=0.5 MB") ==
         Json({{"compression_share", 0.05}, {"bucket", "0.5 MB"}}));
   const Plan factors = read(R"({"compression": "power-sgd", "compression_rank": 2})");
-  CHECK(factors.compression == Compression::power_sgd);
-  CHECK(factors.compression_rank == 2);
+  CHECK(factors.compression.kind == Compression::power_sgd);
+  CHECK(factors.compression.rank == 2);
   CHECK(to_json(factors)["compression_rank"] == 2);
   CHECK(refusal(R"({"compression": "fp8"})") ==
         "run.json:/plan/compression: expected one of \"none\", \"fp16\", \"top-k\", "
@@ -194,15 +194,15 @@ TEST_CASE("A plan may compress gradients") {
 }
 
 TEST_CASE("A plan may choose its attention kernel") {
-  CHECK(read("{}").attention == AttentionKernel::of_stack);
-  CHECK(read(R"({"attention": "flash-2"})").attention == AttentionKernel::flash_2);
+  CHECK(read("{}").kernels.attention == AttentionKernel::of_stack);
+  CHECK(read(R"({"attention": "flash-2"})").kernels.attention == AttentionKernel::flash_2);
   CHECK(to_json(read(R"({"attention": "flash-2"})"))["attention"] == "flash-2");
   CHECK_FALSE(to_json(read("{}")).contains("attention"));
 }
 
 TEST_CASE("A plan may launch kernels as CUDA graphs") {
-  CHECK_FALSE(read("{}").cuda_graphs);
-  CHECK(read(R"({"cuda_graphs": true})").cuda_graphs);
+  CHECK_FALSE(read("{}").kernels.graphs);
+  CHECK(read(R"({"cuda_graphs": true})").kernels.graphs);
   CHECK(to_json(read(R"({"cuda_graphs": true})"))["cuda_graphs"] == true);
   CHECK_FALSE(to_json(read("{}")).contains("cuda_graphs"));
   CHECK(plan_from_text("cuda_graphs=true") == Json({{"cuda_graphs", true}}));

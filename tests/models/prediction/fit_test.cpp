@@ -96,7 +96,7 @@ TEST_CASE("A loss in fp32 holds copies of the logits, one in place not even the 
   const Bytes logits{std::int64_t{2} * 2048 * 32000 / 4 * 4};
   CHECK(peak(2) - peak(0) == logits * 2);
   CHECK(peak(0) - peak(-1) == logits);
-  asked.plan.fused_cross_entropy = true;
+  asked.plan.kernels.fused_cross_entropy = true;
   CHECK(peak(2) == peak(0));
 }
 

@@ -19,7 +19,7 @@ Software fused_software() {
 
 Program on_one_gpu(const Model& model, std::int64_t seq_len) {
   Plan plan;
-  plan.seq_len = seq_len;
+  plan.batch.seq_len = seq_len;
   const Software software = fused_software();
   return lower(BlockInputs{model, plan, software});
 }
@@ -106,10 +106,10 @@ TEST_CASE("Ranks with whole chunks pass no keys, and attend as much together as 
   for (const ContextForm form :
        {ContextForm::ring, ContextForm::all_gather, ContextForm::contiguous}) {
     Plan plan;
-    plan.seq_len = 131'072;
+    plan.batch.seq_len = 131'072;
     const Program alone = lower(BlockInputs{scout, plan, software});
     plan.context = 4;
-    plan.context_form = form;
+    plan.context_exchange.form = form;
     const Program cut = lower(BlockInputs{scout, plan, software});
     const std::uint32_t chunked = cut.kind_of_layer[0], full = cut.kind_of_layer[3];
     const auto collectives = [&](std::uint32_t kind) {

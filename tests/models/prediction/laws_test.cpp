@@ -78,9 +78,9 @@ Plan pipeline_of(std::int64_t stages, std::int64_t micro_batches, const std::str
                  std::int64_t virtual_stages = 1) {
   Plan plan;
   plan.pipeline = stages;
-  plan.virtual_stages = virtual_stages;
-  plan.global_batch = micro_batches;
-  plan.schedule = schedule;
+  plan.stages.virtual_stages = virtual_stages;
+  plan.batch.global = micro_batches;
+  plan.stages.schedule = schedule;
   return plan;
 }
 
@@ -212,7 +212,7 @@ TEST_CASE("Interleaving divides the bubble by the chunks of a stage") {
 TEST_CASE("Recomputation is part of backward, in the bubble too") {
   // 1 s forward, 1 + 2 s backward: 11 turns of 4 s.
   Plan plan = pipeline_of(4, 8, "1f1b");
-  plan.recompute = Recompute::full;
+  plan.recompute.kind = Recompute::full;
   CHECK(step_of_seconds(tiny_program(plan, 4)) == 44_s);
 }
 

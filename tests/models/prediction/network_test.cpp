@@ -204,7 +204,7 @@ TEST_CASE("Steps of another job that are too short next to ours are refused") {
   other->model.layers = 1;
   other->cluster = question.cluster;
   tiny.question = other;
-  question.plan.global_batch = 65536;
+  question.plan.batch.global = 65536;
   question.network.jobs.push_back(tiny);
   try {
     predict(question);

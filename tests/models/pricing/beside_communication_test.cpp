@@ -47,7 +47,7 @@ TEST_CASE(
   CHECK(seconds(slowed.step - alone.step) == Approx(0.3 * seconds(hidden)).epsilon(0.02));
   CHECK(predict(measured(asked, 1)).step == alone.step);
   Question in_turn = asked;
-  in_turn.plan.tensor_overlap = false;  // nothing is hidden
+  in_turn.plan.overlap.tensor = false;  // nothing is hidden
   CHECK(predict(measured(in_turn, 1.3)).step == predict(in_turn).step);
 }
 
@@ -55,7 +55,7 @@ TEST_CASE("A step without communication is as long whatever a GPU loses next to 
   Question asked =
       question("gpt2", "dgx-h100 x 1", "data=8,micro_batch=1,global_batch=8,seq_len=1024", "nemo");
   asked.cluster.node.gpus = 1;
-  asked.plan.data = asked.plan.global_batch = 1;
+  asked.plan.data = asked.plan.batch.global = 1;
   CHECK(predict(measured(asked, 1.3)).step == predict(asked).step);
 }
 
@@ -65,8 +65,8 @@ TEST_CASE("Kernels next to gradient reductions take longer, by at most what over
   const Time slowed = predict(measured(asked, 1.3)).step;
   CHECK(slowed > alone);
   CHECK(ratio(slowed, alone) < 1.3);
-  asked.plan.overlap_gradients = false;
-  asked.plan.overlap_gathers = false;
+  asked.plan.overlap.gradients = false;
+  asked.plan.overlap.gathers = false;
   CHECK(predict(measured(asked, 1.3)).step == predict(asked).step);
 }
 

@@ -25,7 +25,7 @@ Question asked(const std::string& plan, Time launch, Time graph_launch) {
 }
 
 Time step_of(Question question_, bool graphs) {
-  question_.plan.cuda_graphs = graphs;
+  question_.plan.kernels.graphs = graphs;
   return predict(question_).step;
 }
 
@@ -34,7 +34,7 @@ struct Launches {
   std::int64_t operations = 0, graph_segments = 0;
 };
 Launches launches_of(Question question_) {
-  question_.plan.cuda_graphs = true;
+  question_.plan.kernels.graphs = true;
   const Program program = lower(question_);
   Launches sum;
   for (std::size_t b = 0; b < first_step_block; ++b) {
@@ -81,7 +81,7 @@ TEST_CASE("A graph costs what the stack says, else as published, which is an ass
   Question plain = question("gpt2", "dgx-a100-80gb", "data=8", "orrery-cuda");
   plain.software.host.graph_launch.reset();
   CHECK(assumes(plain) == 0);
-  plain.plan.cuda_graphs = true;
+  plain.plan.kernels.graphs = true;
   CHECK(assumes(plain) == 1);
   plain.software.host.graph_launch = 3_us;
   CHECK(assumes(plain) == 0);
@@ -89,7 +89,7 @@ TEST_CASE("A graph costs what the stack says, else as published, which is an ass
 
 TEST_CASE("Collectives are launched by themselves, and steps' blocks operation by operation") {
   Question two = asked("tensor=2,global_batch=4", 5_us, 3_us);
-  two.plan.cuda_graphs = true;
+  two.plan.kernels.graphs = true;
   const Program program = lower(two);
   std::vector<std::string> assumptions;
   const PricedProgram priced = price_program(program, two.cluster, two.software, assumptions);
@@ -111,7 +111,7 @@ TEST_CASE("A host that is the processor's own has no graphs to launch") {
   cpu.software.name = "slow";
   cpu.software.host.synchronous = true;
   CHECK(conflicts(cpu).empty());
-  cpu.plan.cuda_graphs = true;
+  cpu.plan.kernels.graphs = true;
   const std::vector<Conflict> found = conflicts(cpu);
   REQUIRE(found.size() == 1);
   CHECK(found[0].pointer == "/plan/cuda_graphs");

@@ -204,8 +204,8 @@ TEST_CASE("Kernels in a queue show no more than 4 us of their start") {
 TEST_CASE("Only the tokens to predict go through an encoder's head where the stack picks them") {
   Software software = plain_software();
   Plan plan;
-  plan.micro_batch = 4;
-  plan.seq_len = 128;
+  plan.batch.micro = 4;
+  plan.batch.seq_len = 128;
   const Model model = catalogue_model("bert-large");
   const auto logits_of = [&](double share) {
     software.kernels.predicted_share = share;
@@ -245,10 +245,10 @@ TEST_CASE("Kernels next to gathers of ZeRO-3 take longer, by a share of the shor
   const Time contended = forward_of(asked);
   CHECK(contended > alone);
   CHECK(ratio(contended, alone) < 1.2);
-  asked.plan.overlap_gradients = false;
+  asked.plan.overlap.gradients = false;
   CHECK(forward_of(asked) == alone);
-  asked.plan.overlap_gradients = true;
-  asked.plan.zero = Zero::one;
+  asked.plan.overlap.gradients = true;
+  asked.plan.sharding.zero = Zero::one;
   CHECK(forward_of(asked) == alone);
 }
 
@@ -273,16 +273,16 @@ TEST_CASE("Reductions overlap with backward and gathers with forward, each by it
       question("llama3.1-8b", "dgx-a100-80gb x 2", "zero=1,global_batch=16,seq_len=2048", "nemo");
   asked.software.overlap.data_exposed = 0.25;
   const auto both = data_parallel_times(asked);
-  asked.plan.overlap_gathers = false;
+  asked.plan.overlap.gathers = false;
   const auto reductions = data_parallel_times(asked);
   CHECK(reductions.first == both.first);
   CHECK(ratio(reductions.second, both.second) == Approx(4).epsilon(1e-6));
-  asked.plan.overlap_gradients = false;
-  asked.plan.overlap_gathers = true;
+  asked.plan.overlap.gradients = false;
+  asked.plan.overlap.gathers = true;
   const auto gathers = data_parallel_times(asked);
   CHECK(gathers.second == both.second);
   CHECK(ratio(gathers.first, both.first) > 3.9);  // in one bucket, with one latency
-  asked.plan.overlap_gathers.reset();
+  asked.plan.overlap.gathers.reset();
   CHECK(data_parallel_times(asked) == std::pair{gathers.first, reductions.second});
 }
 

@@ -13,8 +13,8 @@ Program two_stage_program() {
   Plan plan;
   plan.pipeline = 2;
   plan.data = 2;
-  plan.global_batch = 4;
-  plan.overlap_gradients = false;
+  plan.batch.global = 4;
+  plan.overlap.gradients = false;
   return tiny_program(plan, 4);
 }
 
@@ -65,15 +65,15 @@ TEST_CASE("Whatever the lowering makes passes its own checks") {
           for (const Recompute recompute :
                {Recompute::none, Recompute::selective, Recompute::full}) {
             Plan plan;
-            plan.schedule = schedule;
+            plan.stages.schedule = schedule;
             plan.pipeline = pipeline;
-            plan.virtual_stages = row.chunks == ChunksPerStage::several ? 2 : 1;
+            plan.stages.virtual_stages = row.chunks == ChunksPerStage::several ? 2 : 1;
             plan.data = 2;
             plan.tensor = 2;
             plan.sequence_parallel = recompute != Recompute::none;
-            plan.zero = zero;
-            plan.recompute = recompute;
-            plan.global_batch = 16;
+            plan.sharding.zero = zero;
+            plan.recompute.kind = recompute;
+            plan.batch.global = 16;
             if (row.unmet && !row.unmet(plan.shape()).empty()) continue;
             CHECK_NOTHROW(check(tiny_program(plan, 8, software)));
           }
@@ -296,8 +296,8 @@ TEST_CASE("Backward finds saved what forward has kept, in its shape") {
 TEST_CASE("Weight gradients that are missing, early, twice or of another micro-batch are refused") {
   Plan plan;
   plan.pipeline = 2;
-  plan.global_batch = 2;
-  plan.schedule = "zb-h1";
+  plan.batch.global = 2;
+  plan.stages.schedule = "zb-h1";
   const Program program = tiny_program(plan, 4);
   const auto planted = [&](auto plant) {
     Program broken = program;

@@ -76,7 +76,7 @@ TEST_CASE("Every kernel of a block of the model is in one segment, and no collec
     for (const char* plan : {"tensor=1", "tensor=4,sequence=true,recompute=selective",
                              "tensor=8,recompute=full", "tensor=2,zero=3"}) {
       Question asked = question("gpt3-175b", "dgx-a100-80gb", plan, software);
-      asked.plan.cuda_graphs = true;
+      asked.plan.kernels.graphs = true;
       const Program program = lower(asked);
       INFO(software << " " << plan);
       for (std::size_t b = 0; b < program.blocks.size(); ++b) {
@@ -97,7 +97,7 @@ TEST_CASE("Every kernel of a block of the model is in one segment, and no collec
 
 TEST_CASE("Without tensor parallelism a block is one segment; without cuda_graphs there are none") {
   Plan plan;
-  plan.cuda_graphs = true;
+  plan.kernels.graphs = true;
   const Program program = tiny_program(plan, 2);
   for (std::size_t b = 0; b < first_step_block; ++b) {
     CHECK(graph_segments(program, b) == GraphSegments{{0, program.blocks[b].operations.size()}});

@@ -13,8 +13,8 @@ Program staged_program() {
   Plan plan;
   plan.pipeline = 2;
   plan.data = 2;
-  plan.global_batch = 4;
-  plan.overlap_gradients = false;
+  plan.batch.global = 4;
+  plan.overlap.gradients = false;
   return tiny_program(plan, 4);
 }
 

@@ -9,8 +9,8 @@ Program text_program() {
   Plan plan;
   plan.pipeline = 2;
   plan.data = 2;
-  plan.global_batch = 4;
-  plan.overlap_gradients = false;
+  plan.batch.global = 4;
+  plan.overlap.gradients = false;
   return tiny_program(plan, 4);
 }
 
@@ -90,8 +90,8 @@ TEST_CASE("Gathers say what they fill, runs what they await, reductions what the
   // are read and added (3 x 4 bytes), the bucket cleared.
   Plan plan;
   plan.data = 2;
-  plan.global_batch = 2;
-  plan.zero = Zero::three;
+  plan.batch.global = 2;
+  plan.sharding.zero = Zero::three;
   const std::string text = text_of_rank(tiny_program(plan, 1), 0);
   CHECK(lines(text, "i0 ") ==
         "i0 UNSHARD mb0 'embedding_and_head' all_gather dtype=bf16 bytes=416 embedding head -> "
@@ -111,8 +111,8 @@ TEST_CASE("Gathers say what they fill, runs what they await, reductions what the
 TEST_CASE("A compression stands before its bucket's reduction and awaits it after") {
   Plan plan;
   plan.data = 2;
-  plan.global_batch = 2;
-  plan.compression = Compression::fp16;
+  plan.batch.global = 2;
+  plan.compression.kind = Compression::fp16;
   const std::string text = text_of_rank(tiny_program(plan, 1), 0);
   CHECK(lines(text, "i2 ") == "i2 COMPRESS phase=narrow q=compute\n");
   CHECK(lines(text, "i3 ") ==
@@ -124,9 +124,9 @@ TEST_CASE("A compression stands before its bucket's reduction and awaits it afte
 TEST_CASE("Two schedules of one plan differ only where their lists do") {
   Plan plan;
   plan.pipeline = 2;
-  plan.global_batch = 4;
+  plan.batch.global = 4;
   Plan other = plan;
-  other.schedule = "gpipe";
+  other.stages.schedule = "gpipe";
   const std::string a = text_of(tiny_program(plan, 4)), b = text_of(tiny_program(other, 4));
   CHECK(a != b);
   CHECK(lines(a, "  ") == lines(b, "  "));

@@ -66,10 +66,10 @@ TEST_CASE("A plan runs a schedule from a file like the one of the table that it 
                             "pipeline=4,data=2,global_batch=16,micro_batch=1,schedule=zb-h1");
   const Time expected = predict(asked).step;
   const std::vector<Slots> slots = slots_of(builtin_schedules().at("zb-h1"), asked.plan.shape());
-  asked.plan.schedule = "own.csv";
-  asked.plan.slots = parse_schedule(to_csv(slots), "own.csv");
+  asked.plan.stages.schedule = "own.csv";
+  asked.plan.stages.table = parse_schedule(to_csv(slots), "own.csv");
   CHECK(predict(asked).step == expected);
-  asked.plan.global_batch = 32;
+  asked.plan.batch.global = 32;
   CHECK(refusal([&] { predict(asked); }) ==
         "/plan/global_batch: own.csv has 8 micro-batches, the plan has 16");
 }

@@ -115,7 +115,7 @@ TEST_CASE("A schedule from outside is one function and one row: it is simulated 
   Question asked = question("gpt2", "dgx-a100-80gb",
                             "pipeline=4,data=2,micro_batch=1,global_batch=16,schedule=gpipe");
   const Time gpipe_step = predict(asked).step;
-  asked.plan.schedule = "first-in-first-out";
+  asked.plan.stages.schedule = "first-in-first-out";
   CHECK_THROWS_WITH(predict(asked), Catch::Contains("unknown schedule 'first-in-first-out'; known: "
                                                     "naive gpipe 1f1b interleaved-1f1b zb-h1"));
   asked.schedules = &table;

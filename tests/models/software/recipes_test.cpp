@@ -26,7 +26,7 @@ TEST_CASE("A recipe decides by stack, task and sizes, not by a model's name") {
   asked.precision = Precision::fp8;
   CHECK(recipe_choice(asked, "low_precision_gather") == true);
   CHECK(recipe_choice(asked, "transpose_weights") == true);
-  asked.precision = Plan{}.precision;
+  asked.precision = Plan{}.formats.precision;
   const std::size_t choices = recipe_of(asked).size();
   model.name = "another";
   CHECK(recipe_of(asked).size() == choices);
@@ -379,11 +379,11 @@ TEST_CASE("What a plan states stays, what it leaves open is taken with its sourc
   const RecipeQuestion asked{
       .stack = "nemo-mlperf", .model = model, .gpu = cluster.gpu(), .task = Task::lora};
   Plan plan;
-  plan.lora_rank = 64;
+  plan.adapters.rank = 64;
   const auto taken = take_recipe(
       asked, [](std::string_view key) { return key == "lora_rank"; }, plan);
-  CHECK(plan.lora_rank == 64);
-  CHECK(plan.lora_dropout);
+  CHECK(plan.adapters.rank == 64);
+  CHECK(plan.adapters.dropout);
   REQUIRE_FALSE(taken.empty());
   CHECK(assumption_of(taken.front(), "nemo-mlperf").rfind("/plan/lora_targets: ", 0) == 0);
 }
@@ -400,7 +400,7 @@ TEST_CASE("A stated cut of layers, by either key, replaces a recipe's") {
     Plan plan;
     take_recipe(
         asked, [&](std::string_view each) { return each == key; }, plan);
-    CHECK(plan.stage_layers.empty() == !key.empty());
+    CHECK(plan.stages.layers.empty() == !key.empty());
   }
 }
 

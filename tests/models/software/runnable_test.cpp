@@ -39,7 +39,7 @@ TEST_CASE("What a stack does not run of a plan is reported, and nothing of one t
   plan.data = 2;
   plan.tensor = 2;
   plan.pipeline = 2;
-  plan.zero = Zero::three;
+  plan.sharding.zero = Zero::three;
   const RunnablePlans plans =
       read(R"({"zero": [0, 1], "tensor": false, "pipeline": false, "source": "its manual"})");
   CHECK(
@@ -54,29 +54,29 @@ TEST_CASE("What a stack lacks to send tokens to experts, or to overlap that, is 
   const RunnablePlans plans = read(R"({"zero": [0, 1], "dispatchers": ["alltoall", "deepep"],
                "expert_overlaps": ["shared", "micro-batches"], "source": "its manual"})");
   Plan plan;
-  plan.expert = 8;
-  plan.dispatcher = Dispatcher::deepep;
+  plan.experts.ranks = 8;
+  plan.experts.dispatcher = Dispatcher::deepep;
   CHECK(runs_experts(plan, plans));
   const auto says = [&](const std::string& words) {
     CHECK_FALSE(runs_experts(plan, plans));
     CHECK(not_run(plan, plans, "mine") == std::vector<std::string>{words});
     CHECK(runs_experts(plan, RunnablePlans{}));  // a profile that does not say
   };
-  plan.expert_overlap = ExpertOverlap::shared;
+  plan.experts.overlap = ExpertOverlap::shared;
   says("/plan/expert_overlap: shared of mine needs dispatcher alltoall");
-  plan.expert_overlap = ExpertOverlap::micro_batches;
+  plan.experts.overlap = ExpertOverlap::micro_batches;
   CHECK(runs_experts(plan, plans));
-  plan.recompute = Recompute::full;
+  plan.recompute.kind = Recompute::full;
   says("/plan/expert_overlap: micro-batches of mine excludes recompute full");
-  plan.recompute = Recompute::selective;
+  plan.recompute.kind = Recompute::selective;
   plan.pipeline = 2;
   says("/plan/expert_overlap: micro-batches of mine needs virtual_stages above 1 in a pipeline");
-  plan.virtual_stages = 2;
+  plan.stages.virtual_stages = 2;
   CHECK(runs_experts(plan, plans));
-  plan.expert = 1;
+  plan.experts.ranks = 1;
   says("/plan/expert_overlap: micro-batches of mine needs expert above 1");
-  plan.expert_overlap = ExpertOverlap::none;
-  plan.dispatcher = Dispatcher::hybridep;
+  plan.experts.overlap = ExpertOverlap::none;
+  plan.experts.dispatcher = Dispatcher::hybridep;
   says("/plan/dispatcher: mine does not support hybridep");
 }
 

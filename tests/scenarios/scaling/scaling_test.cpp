@@ -42,7 +42,7 @@ TEST_CASE("Weak scaling keeps the sequences of a GPU, strong scaling the global 
     REQUIRE(report.points.size() == 2);
     const ScalingPoint& twice = report.points[1];
     const bool weak = scaling == Scaling::weak;
-    CHECK(twice.global_batch == (weak ? 2 : 1) * plan.global_batch);
+    CHECK(twice.global_batch == (weak ? 2 : 1) * plan.batch.global);
     CHECK(twice.data == 2 * plan.data);
     const Scenario changed = base.replace({{"/plan/data", twice.data},
                                            {"/plan/global_batch", twice.global_batch},

@@ -125,9 +125,9 @@ TEST_CASE("What cannot be distinguished is more where nobody has fitted the stac
 TEST_CASE("Plans that cut the model alike share most of what is missed of them") {
   const Indistinguishable gaps{.alike = 0.02, .others = 0.07};
   models::Plan best, plan;
-  plan.zero = models::Zero::one;
+  plan.sharding.zero = models::Zero::one;
   CHECK(gaps.of(best, plan) == 0.02);
-  plan.micro_batch = 2;
+  plan.batch.micro = 2;
   CHECK(gaps.of(best, plan) == 0.07);
   CHECK(models::published_errors().fitted.gap_of_alike <
         models::published_errors().fitted.gap_of_others);

@@ -75,26 +75,26 @@ class Lottery {
     plan.pipeline = divisor(gpus / plan.tensor, query_.model.layers);
     plan.context = divisor(gpus / plan.tensor / plan.pipeline, 4);
     plan.data = gpus / plan.tensor / plan.pipeline / plan.context;
-    plan.context_form = one_of(stack.runs.context);
+    plan.context_exchange.form = one_of(stack.runs.context);
     plan.sequence_parallel = plan.tensor > 1 && (query_.model.experts > 0 || random_() % 2 == 0);
-    plan.virtual_stages = plan.pipeline > 1 ? 1 + random_() % 8 : 1;
-    plan.schedule = models::default_schedule(plan.virtual_stages);
-    plan.embedding_counts = stack.embedding_counts && plan.pipeline > 1;
-    plan.micro_batch = divisor(std::max<std::int64_t>(1, plan.global_batch / plan.data), 16);
-    plan.zero = plan.replicas() > 1 ? one_of(stack.runs.zero) : models::Zero::none;
-    plan.recompute = one_of<models::Recompute>(
+    plan.stages.virtual_stages = plan.pipeline > 1 ? 1 + random_() % 8 : 1;
+    plan.stages.schedule = models::default_schedule(plan.stages.virtual_stages);
+    plan.stages.embedding_counts = stack.embedding_counts && plan.pipeline > 1;
+    plan.batch.micro = divisor(std::max<std::int64_t>(1, plan.batch.global / plan.data), 16);
+    plan.sharding.zero = plan.replicas() > 1 ? one_of(stack.runs.zero) : models::Zero::none;
+    plan.recompute.kind = one_of<models::Recompute>(
         {models::Recompute::none, models::Recompute::selective, models::Recompute::full});
     if (query_.model.experts > 0) of_experts(plan);
     return plan;
   }
 
   void of_experts(Plan& plan) {
-    plan.expert = divisor(query_.model.experts, plan.tensor * plan.context * plan.data);
-    plan.expert_tensor = random_() % 2 == 0 ? 1 : plan.tensor;
-    plan.dispatcher = one_of(query_.software.runs.dispatchers);
+    plan.experts.ranks = divisor(query_.model.experts, plan.tensor * plan.context * plan.data);
+    plan.experts.tensor = random_() % 2 == 0 ? 1 : plan.tensor;
+    plan.experts.dispatcher = one_of(query_.software.runs.dispatchers);
     std::vector<models::ExpertOverlap> overlaps = query_.software.runs.expert_overlaps;
     overlaps.push_back(models::ExpertOverlap::none);
-    plan.expert_overlap = one_of(overlaps);
+    plan.experts.overlap = one_of(overlaps);
   }
 
   const PlanQuery& query_;
@@ -170,7 +170,7 @@ TEST_CASE("A plan with fixed fields is never faster than the best one", "[heavy]
     return answer.fitting.front();
   };
   const Candidate whole = best(query);
-  CHECK(whole.placed.plan.dispatcher != models::Dispatcher::all_to_all);
+  CHECK(whole.placed.plan.experts.dispatcher != models::Dispatcher::all_to_all);
   const auto fixed = [&](const std::vector<std::string>& keys, const Plan& values) {
     PlanQuery asked = query;
     asked.fixed = values;
@@ -183,13 +183,13 @@ TEST_CASE("A plan with fixed fields is never faster than the best one", "[heavy]
     }
   };
   Plan values;
-  values.dispatcher = models::Dispatcher::deepep;
-  values.expert_overlap = models::ExpertOverlap::micro_batches;
+  values.experts.dispatcher = models::Dispatcher::deepep;
+  values.experts.overlap = models::ExpertOverlap::micro_batches;
   fixed({"dispatcher", "expert_overlap"}, values);
-  values.zero = models::Zero::one;
+  values.sharding.zero = models::Zero::one;
   values.tensor = 4;
   fixed({"zero", "tensor"}, values);
-  values.micro_batch = 32;  // which a search does not try by itself
+  values.batch.micro = 32;  // which a search does not try by itself
   fixed({"micro_batch"}, values);
 }
 

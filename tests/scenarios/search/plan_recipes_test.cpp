@@ -20,7 +20,7 @@ bool all_fuse(const PlanQuery& query) {
   const PlanSpace space = enumerate_plans(query);
   return !space.plans.empty() &&
          std::all_of(space.plans.begin(), space.plans.end(),
-                     [&](const PlacedPlan& each) { return each.plan.permute_fusion; });
+                     [&](const PlacedPlan& each) { return each.plan.experts.permute_fusion; });
 }
 
 TEST_CASE("Plans of a search take what recipes fix and the user leaves open") {
@@ -40,13 +40,13 @@ TEST_CASE("What a search varies no recipe decides") {
   bool recomputes = false, sends = false;
   for (const PlacedPlan& each : enumerate_plans(query).plans) {
     CHECK(models::conflicts(question_of(query, each)).empty());
-    recomputes = recomputes || each.plan.recompute == models::Recompute::full;
+    recomputes = recomputes || each.plan.recompute.kind == models::Recompute::full;
     // The recipe's dispatcher is hybridep; a search tries what the stack has.
-    if (each.plan.expert == 1) continue;
+    if (each.plan.experts.ranks == 1) continue;
     const std::vector<PlacedPlan> all = refinements_of(query, each);
-    CHECK(all.front().plan.dispatcher == models::Dispatcher::all_to_all);
+    CHECK(all.front().plan.experts.dispatcher == models::Dispatcher::all_to_all);
     sends = sends || std::any_of(all.begin(), all.end(), [](const PlacedPlan& one) {
-              return one.plan.dispatcher == models::Dispatcher::hybridep;
+              return one.plan.experts.dispatcher == models::Dispatcher::hybridep;
             });
   }
   CHECK(recomputes);

@@ -82,7 +82,7 @@ TEST_CASE("What recomputes more is never faster, so the best is found without it
     INFO(query.model.name);
     const std::vector<PlacedPlan> plans = enumerate_plans(query).plans;
     for (std::size_t i = 1; i < plans.size(); ++i) {
-      if (plans[i].plan.recompute == models::Recompute::none) continue;
+      if (plans[i].plan.recompute.kind == models::Recompute::none) continue;
       INFO(models::title_of(plans[i].plan));
       const models::Estimate less = models::estimate(question_of(query, plans[i - 1]));
       const models::Estimate more = models::estimate(question_of(query, plans[i]));

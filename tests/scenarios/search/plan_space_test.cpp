@@ -58,7 +58,7 @@ TEST_CASE("The reduced list has the switches on wherever they apply") {
   CHECK(space.conflicting == 3);
   for (const PlacedPlan& each : space.plans) {
     CHECK(each.plan.sequence_parallel == (each.plan.tensor > 1));
-    CHECK((each.plan.zero == models::Zero::one) == (each.plan.data > 1));
+    CHECK((each.plan.sharding.zero == models::Zero::one) == (each.plan.data > 1));
   }
 }
 
@@ -82,7 +82,8 @@ TEST_CASE("The ZeRO stages of the stack are tried, those that share gradients wi
   // FSDP alone: ZeRO-1 is nothing that it has.
   query.software.runs.zero = {models::Zero::three};
   for (const PlacedPlan& each : enumerate_plans(query).plans) {
-    CHECK(each.plan.zero == (each.plan.data > 1 ? models::Zero::three : models::Zero::none));
+    CHECK(each.plan.sharding.zero ==
+          (each.plan.data > 1 ? models::Zero::three : models::Zero::none));
   }
 }
 
@@ -99,7 +100,7 @@ TEST_CASE("Long sequences are cut over context ranks only where attention is one
   const auto cuts = [](const std::string& cluster, models::Precision precision,
                        models::AttentionKernel kernel = models::AttentionKernel::of_stack) {
     PlanQuery query;
-    query.fixed.attention = kernel;
+    query.fixed.kernels.attention = kernel;
     query.model = models::catalogue_model("llama3-8b");
     query.software = models::catalogue_software("generic");
     query.cluster = hardware::named_cluster(cluster);
@@ -150,9 +151,9 @@ TEST_CASE("The stack's rule for embedding and head holds for pipelines only") {
   query.software.embedding_counts = true;
   query.model.layers = 6;
   for (const PlacedPlan& each : enumerate_plans(query).plans) {
-    CHECK(each.plan.embedding_counts == (each.plan.pipeline > 1));
+    CHECK(each.plan.stages.embedding_counts == (each.plan.pipeline > 1));
     // 8 slots: 2 and 4 chunks a stage cut them evenly, 3 do not.
-    CHECK((each.plan.virtual_stages == 1 || each.plan.virtual_stages == 2));
+    CHECK((each.plan.stages.virtual_stages == 1 || each.plan.stages.virtual_stages == 2));
   }
 }
 
@@ -163,9 +164,9 @@ TEST_CASE("Virtual stages cut evenly, be embedding and head counted or not") {
   std::vector<std::int64_t> found;
   for (const PlacedPlan& each : enumerate_plans(query).plans) {
     if (each.plan.pipeline == 1) continue;
-    CHECK(!each.plan.embedding_counts);
-    if (found.empty() || found.back() != each.plan.virtual_stages) {
-      found.push_back(each.plan.virtual_stages);
+    CHECK(!each.plan.stages.embedding_counts);
+    if (found.empty() || found.back() != each.plan.stages.virtual_stages) {
+      found.push_back(each.plan.stages.virtual_stages);
     }
   }
   CHECK(found == std::vector<std::int64_t>{1, 2, 3});
@@ -199,8 +200,8 @@ TEST_CASE("Experts are searched over ranks, and sizes alone never claim more tha
   for (const PlacedPlan& each : enumerate_plans(query).plans) {
     INFO(models::title_of(each.plan));
     CHECK(least_memory(query, each.plan) <= models::estimate(question_of(query, each)).memory);
-    tried.push_back(each.plan.expert);
-    cut = cut || each.plan.expert_tensor > 1;
+    tried.push_back(each.plan.experts.ranks);
+    cut = cut || each.plan.experts.tensor > 1;
   }
   std::sort(tried.begin(), tried.end());
   tried.erase(std::unique(tried.begin(), tried.end()), tried.end());

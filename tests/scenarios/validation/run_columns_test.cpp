@@ -69,10 +69,11 @@ TEST_CASE("A line may state every field of a plan by its name") {
 }
 
 TEST_CASE("What a line states of kernels, overlap and memory is in the plan that is simulated") {
-  CHECK(asked_with("attention", "flash-2").plan.attention == models::AttentionKernel::flash_2);
-  CHECK_FALSE(asked_with("tensor_overlap", "no").plan.tensor_overlap);
-  CHECK(asked_with("imbalance", "1.5").plan.imbalance == 1.5);
-  CHECK(asked_with("fused_cross_entropy", "yes").plan.fused_cross_entropy);
+  CHECK(asked_with("attention", "flash-2").plan.kernels.attention ==
+        models::AttentionKernel::flash_2);
+  CHECK_FALSE(asked_with("tensor_overlap", "no").plan.overlap.tensor);
+  CHECK(asked_with("imbalance", "1.5").plan.experts.imbalance == 1.5);
+  CHECK(asked_with("fused_cross_entropy", "yes").plan.kernels.fused_cross_entropy);
   CHECK(asked_with("tied", "no").model.tied_embeddings == false);
   CHECK(asked_with("tied", "yes").model.tied_embeddings);
   // A head of its own is 51,200 x 3,072 more parameters.
@@ -137,7 +138,7 @@ TEST_CASE("validate and simulate take the same kernels for the same run") {
     const models::Software simulated =
         models::read_software(Node{scenario.json().at("software"), "simulate", "/software"});
     const std::string& generation = validated.cluster.gpu().generation.name;
-    const models::AttentionKernel chosen = validated.plan.attention;
+    const models::AttentionKernel chosen = validated.plan.kernels.attention;
     CHECK(simulated.attention(generation, chosen) ==
           validated.software.attention(generation, chosen));
     CHECK(simulated.kernels.softmax_in_fours == validated.software.kernels.softmax_in_fours);

@@ -48,16 +48,16 @@ TEST_CASE("Dispatcher and capacity are the recipe's of the same degrees and rele
   // NeMo on H100: with tensor 2 and 16 stages an all-to-all that drops tokens, with 8 stages of
   // two chunks and tensor 1, from 25.08 on, DeepEP without dropping.
   MeasuredRun run = latent_run();
-  CHECK(asked(run).plan.dispatcher == models::Dispatcher::all_to_all);
-  CHECK(asked(run).plan.capacity == 1);
-  CHECK(asked(run).plan.expert_tensor == 1);
+  CHECK(asked(run).plan.experts.dispatcher == models::Dispatcher::all_to_all);
+  CHECK(asked(run).plan.experts.capacity == 1);
+  CHECK(asked(run).plan.experts.tensor == 1);
   run.release = "25.08.02";
   run.plan["tensor"] = "1";
   run.plan["pipeline"] = "8";
   run.plan["virtual_stages"] = "2";
   run.plan["data"] = "128";
-  CHECK(asked(run).plan.dispatcher == models::Dispatcher::deepep);
-  CHECK(asked(run).plan.capacity == 0);
+  CHECK(asked(run).plan.experts.dispatcher == models::Dispatcher::deepep);
+  CHECK(asked(run).plan.experts.capacity == 0);
   const models::Question question = asked(run);
   const bool reported = std::any_of(
       question.assumptions.begin(), question.assumptions.end(), [](const std::string& each) {
@@ -72,9 +72,9 @@ TEST_CASE("A run follows the recipes of its own release, not later ones") {
   run.software = "megatron-bridge";
   run.gpu = "gb200";
   run.release = "25.09";
-  CHECK(asked(run).plan.dispatcher == models::Dispatcher::all_to_all);
+  CHECK(asked(run).plan.experts.dispatcher == models::Dispatcher::all_to_all);
   run.release = "25.11";
-  CHECK(asked(run).plan.dispatcher == models::Dispatcher::hybridep);
+  CHECK(asked(run).plan.experts.dispatcher == models::Dispatcher::hybridep);
 }
 
 TEST_CASE("A recipe's choice that does not go with the rest of a run is left out") {
@@ -92,20 +92,20 @@ TEST_CASE("A recipe's choice that does not go with the rest of a run is left out
               {"micro_batch", "1"},     {"virtual_stages", "1"},
               {"global_batch", "2048"}, {"seq_len", "4096"},
               {"precision", "fp8"},     {"zero", "1"}};
-  CHECK(asked(run).plan.low_precision_gather);
+  CHECK(asked(run).plan.formats.low_precision_gather);
   run.plan["zero"] = "0";
   const models::Question question = asked(run);
-  CHECK_FALSE(question.plan.low_precision_gather);
-  CHECK(question.plan.dispatcher == models::Dispatcher::deepep);
+  CHECK_FALSE(question.plan.formats.low_precision_gather);
+  CHECK(question.plan.experts.dispatcher == models::Dispatcher::deepep);
 }
 
 TEST_CASE("Without a recipe of its time a run does what Megatron-Core does unasked") {
   MeasuredRun run = latent_run();
   run.release = "24.11";
-  CHECK(asked(run).plan.capacity == 0);
-  CHECK(asked(run).plan.expert_tensor == 1);  // 64 x 2 does not divide the 64 ranks of a stage
+  CHECK(asked(run).plan.experts.capacity == 0);
+  CHECK(asked(run).plan.experts.tensor == 1);  // 64 x 2 does not divide the 64 ranks of a stage
   run.plan["expert"] = "32";
-  CHECK(asked(run).plan.expert_tensor == 2);
+  CHECK(asked(run).plan.experts.tensor == 2);
 }
 
 TEST_CASE("A stack goes on with the recipes of the one that took its place") {
@@ -124,9 +124,9 @@ TEST_CASE("A stack goes on with the recipes of the one that took its place") {
               {"expert", "32"},         {"data", "16"},      {"micro_batch", "1"},
               {"global_batch", "2048"}, {"seq_len", "4096"}, {"precision", "bf16"}};
   run.release = "25.08";
-  CHECK(asked(run).plan.expert_overlap == models::ExpertOverlap::none);
+  CHECK(asked(run).plan.experts.overlap == models::ExpertOverlap::none);
   run.release = "25.12";
-  CHECK(asked(run).plan.expert_overlap == models::ExpertOverlap::micro_batches);
+  CHECK(asked(run).plan.experts.overlap == models::ExpertOverlap::micro_batches);
 }
 
 TEST_CASE("A run's release is its column's, or the last in where it was published") {

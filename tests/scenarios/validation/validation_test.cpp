@@ -190,10 +190,10 @@ TEST_CASE("A fine-tuned run takes from its stack's recipe what its line leaves o
   const auto asked = questions.of(adapters_run());
   const auto& question = std::get<models::Question>(asked);
   CHECK(question.plan.task == models::Task::lora);
-  CHECK(question.plan.lora_rank == 16);
-  CHECK(question.plan.lora_targets.has(models::LoraTarget::projection));
-  CHECK_FALSE(question.plan.lora_targets.has(models::LoraTarget::up));
-  CHECK(question.plan.lora_dropout);
+  CHECK(question.plan.adapters.rank == 16);
+  CHECK(question.plan.adapters.targets.has(models::LoraTarget::projection));
+  CHECK_FALSE(question.plan.adapters.targets.has(models::LoraTarget::up));
+  CHECK(question.plan.adapters.dropout);
   CHECK(std::any_of(question.assumptions.begin(), question.assumptions.end(), [](const auto& each) {
     return each.rfind("/plan/lora_rank: not stated; 16 assumed, from the recipes of nemo-mlperf (",
                       0) == 0;
@@ -286,7 +286,7 @@ TEST_CASE("Empty cells become the stack's defaults, each reported") {
   const auto asked = questions.of(run);
   const auto& question = std::get<models::Question>(asked);
   CHECK(question.model.vocab == question.software.defaults.vocab);
-  CHECK(question.plan.micro_batch == 1);
+  CHECK(question.plan.batch.micro == 1);
   const auto reported = [&](const std::string& sentence) {
     return std::count(question.assumptions.begin(), question.assumptions.end(), sentence) == 1;
   };
@@ -306,9 +306,10 @@ TEST_CASE("Layers that only divide with embedding and head counted are divided s
   run.layers = 70;
   run.gpus = 96;
   const models::Model model = model_of(run, {}, assumptions);
-  CHECK(plan_of(run, model, {}, assumptions).embedding_counts);
+  CHECK(plan_of(run, model, {}, assumptions).stages.embedding_counts);
   run.layers = 96;
-  CHECK_FALSE(plan_of(run, model_of(run, {}, assumptions), {}, assumptions).embedding_counts);
+  CHECK_FALSE(
+      plan_of(run, model_of(run, {}, assumptions), {}, assumptions).stages.embedding_counts);
 }
 
 TEST_CASE("A table of something else is refused with what is accepted") {

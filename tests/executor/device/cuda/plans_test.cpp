@@ -47,7 +47,7 @@ Job job_of(models::Model model, Precision precision) {
   Job job;
   job.model = std::move(model);
   job.plan = small_plan();
-  job.plan.precision = precision;
+  job.plan.formats.precision = precision;
   return job;
 }
 
@@ -90,7 +90,7 @@ TEST_CASE("A plan cut among four GPUs learns as on one processor") {
   SECTION("stages of a pipeline, and data ranks that share the optimizer") {
     cut.plan.pipeline = 2;
     cut.plan.data = 2;
-    cut.plan.zero = models::Zero::one;
+    cut.plan.sharding.zero = models::Zero::one;
   }
   check_plan(cut, whole, 1e-11);
 }
@@ -101,13 +101,13 @@ TEST_CASE("Experts learn on GPUs as on one processor, shared by ranks and cut") 
   const Job whole = cut;
   SECTION("all experts on one GPU") {}
   SECTION("a rank for each two of them") {
-    cut.plan.data = cut.plan.expert = 2;
+    cut.plan.data = cut.plan.experts.ranks = 2;
   }
   SECTION("tensor and data ranks share experts") {
     cut.plan.tensor = cut.plan.data = 2;
     cut.plan.sequence_parallel = true;
-    cut.plan.expert = 4;
-    cut.plan.expert_tensor = 1;
+    cut.plan.experts.ranks = 4;
+    cut.plan.experts.tensor = 1;
   }
   check_plan(cut, whole, 1e-11);
 }
@@ -154,7 +154,7 @@ TEST_CASE("In fp8 a GPU and the processor multiply the same numbers") {
     model.ffn_hidden = 48;
     if (model.family == models::Family::llama) model.head_dim = 8;
     Job job = job_of(model, Precision::fp8);
-    job.plan.micro_batch = 2;
+    job.plan.batch.micro = 2;
     check_plan(job, job, 0.12);
   }
 }
@@ -183,7 +183,7 @@ TEST_CASE("In blocks of few bits a GPU and the processor multiply the same numbe
         model.ffn_hidden = 48;
       }
       Job job = job_of(model, precision);
-      job.plan.micro_batch = 2;
+      job.plan.batch.micro = 2;
       check_plan(job, job, 0.5, first_in_blocks);
     }
   }
