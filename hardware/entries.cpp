@@ -31,23 +31,23 @@ const KindWords& named(EntryKind kind) {
   return kind_words[static_cast<std::size_t>(kind)];
 }
 
-struct Entry {
+struct NamedEntry {
   Json json;
   std::string file, pointer;
 };
 
 struct Entries {
-  std::map<std::string, Entry, std::less<>> by_name;
+  std::map<std::string, NamedEntry, std::less<>> by_name;
   std::map<std::string, std::string, std::less<>> aliases;
 
   void add(const std::string& name, const Node& read, Json json) {
     if (const auto list = read.find("aliases")) {
       for (const Node& alias : list->elements()) aliases.emplace(alias.as<std::string>(), name);
     }
-    by_name.emplace(name, Entry{std::move(json), read.file(), read.pointer()});
+    by_name.emplace(name, NamedEntry{std::move(json), read.file(), read.pointer()});
   }
 
-  const Entry* find(std::string_view name) const {
+  const NamedEntry* find(std::string_view name) const {
     const auto alias = aliases.find(name);
     const auto entry = by_name.find(alias == aliases.end() ? name : alias->second);
     return entry == by_name.end() ? nullptr : &entry->second;
@@ -86,12 +86,12 @@ const Entries& entries_of(EntryKind kind) {
 }  // namespace
 
 const Json* find_entry(EntryKind kind, std::string_view name) {
-  const Entry* entry = entries_of(kind).find(name);
+  const NamedEntry* entry = entries_of(kind).find(name);
   return entry ? &entry->json : nullptr;
 }
 
 Node entry_node(EntryKind kind, std::string_view name) {
-  const Entry* entry = entries_of(kind).find(name);
+  const NamedEntry* entry = entries_of(kind).find(name);
   if (!entry) throw InputError{unknown_entry(kind, name)};
   return Node{entry->json, entry->file, entry->pointer};
 }
