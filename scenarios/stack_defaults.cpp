@@ -62,7 +62,7 @@ std::optional<models::AttentionKernel> kernel_with_sinks(const models::Model& mo
   const auto with = models::AttentionKernel::cudnn;
   const std::string word{word_of(models::attention_kernel_words, with)};
   const std::string_view own = software.attention(gpu.generation.name);
-  const bool changes = model.attention_sinks && own != word && own != "unfused";
+  const bool changes = model.attention.sinks && own != word && own != "unfused";
   return changes && gpu.attention.count(word) > 0 ? std::optional{with} : std::nullopt;
 }
 

@@ -36,8 +36,9 @@ class RankRun {
         log_{rank_ == 0 ? std::make_unique<StepLog>(question, options) : nullptr},
         prediction_{models::predict(question)},
         tokens_{options.data.empty()
-                    ? synthetic_tokens(options.seed, question.model.vocab)
-                    : text_tokens(options.data, question.model.vocab, question.plan.batch.global)},
+                    ? synthetic_tokens(options.seed, question.model.embedding.vocab)
+                    : text_tokens(options.data, question.model.embedding.vocab,
+                                  question.plan.batch.global)},
         initial_{options.initial
                      ? std::make_unique<PretrainedWeights>(*options.initial, question.model)
                      : nullptr},

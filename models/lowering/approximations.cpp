@@ -9,10 +9,12 @@ namespace orrery::models {
 namespace {
 
 std::string of_latents(const Model& model, const Plan& plan) {
-  if (model.kv_heads != model.heads) return "latent attention with heads that share keys";
-  if (model.positions != Positions::rotary) return "latent attention without rotary positions";
-  if (model.rotary_dim % 2 != 0) {
-    return fmt::format("rotary positions with an odd rotary_dim {}", model.rotary_dim);
+  if (model.attention.kv_heads != model.attention.heads)
+    return "latent attention with heads that share keys";
+  if (model.embedding.positions != Positions::rotary)
+    return "latent attention without rotary positions";
+  if (model.latent.rotary_dim % 2 != 0) {
+    return fmt::format("rotary positions with an odd rotary_dim {}", model.latent.rotary_dim);
   }
   if (plan.task == Task::lora) return "adapters of latent attention";
   const bool low_precision = quantisation_of(plan.formats.precision) != nullptr;
@@ -22,37 +24,39 @@ std::string of_latents(const Model& model, const Plan& plan) {
 std::string of_model(const Model& model, std::int64_t tensor) {
   if (model.not_simulated) return *model.not_simulated;
   if (!model.inexact.empty()) return model.inexact;
-  if (model.attention_sinks) return "attention sinks";
-  if (model.attention_chunk > 0) return "attention within chunks";
-  if (!model.full_attention.empty()) return "attention windows on some layers only";
-  if (tensor > model.kv_heads) {
-    return fmt::format("more tensor ranks ({}) than key-value heads ({})", tensor, model.kv_heads);
+  if (model.attention.sinks) return "attention sinks";
+  if (model.attention.chunk > 0) return "attention within chunks";
+  if (!model.attention.full.empty()) return "attention windows on some layers only";
+  if (tensor > model.attention.kv_heads) {
+    return fmt::format("more tensor ranks ({}) than key-value heads ({})", tensor,
+                       model.attention.kv_heads);
   }
-  if (model.positions == Positions::alibi) return "positions 'alibi'";
-  const bool latent = model.kv_rank > 0;
-  if (!latent && model.positions == Positions::rotary && model.head_dim % 2 != 0) {
-    return fmt::format("rotary positions with an odd head_dim {}", model.head_dim);
+  if (model.embedding.positions == Positions::alibi) return "positions 'alibi'";
+  const bool latent = model.latent.kv_rank > 0;
+  if (!latent && model.embedding.positions == Positions::rotary &&
+      model.attention.head_dim % 2 != 0) {
+    return fmt::format("rotary positions with an odd head_dim {}", model.attention.head_dim);
   }
   if (model.prediction_layers > 0) return "layers that predict further tokens";
   if (model.generator_hidden > 0) return "an ELECTRA generator";
-  if (model.task_head_outputs > 0) return "a question-answering head";
-  if (model.token_types > 0 && position_rows(model) == 0) {
+  if (model.head.task_outputs > 0) return "a question-answering head";
+  if (model.embedding.token_types > 0 && position_rows(model) == 0) {
     return "token types without learned positions";
   }
-  if (model.pooler) return "a pooler";
+  if (model.head.pooler) return "a pooler";
   if (projects_embeddings(model)) return "embeddings narrower or wider than the layers";
-  if (model.post_norms) return "norms after attention and MLP";
+  if (model.norms.sandwich) return "norms after attention and MLP";
   return {};
 }
 
 std::string of_experts(const BlockInputs& inputs) {
   const Plan& plan = inputs.plan;
-  if (inputs.model.experts == 0) return {};
+  if (inputs.model.experts.count == 0) return {};
   if (!inputs.software.runs.keeps_expert_outputs) {
     return "experts whose outputs the software does not keep until backward";
   }
   if (adapts_mlps(plan)) return "adapters of experts";
-  if (inputs.model.mlp_bias && expert_tensor_of(plan) > 1) {
+  if (inputs.model.mlp.bias && expert_tensor_of(plan) > 1) {
     return "expert biases with expert tensor parallelism";
   }
   if (plan.experts.dispatcher != Dispatcher::all_to_all) {
@@ -112,7 +116,7 @@ std::string inexact_feature(const BlockInputs& inputs) {
   for (std::string why : {of_model(inputs.model, inputs.plan.tensor), of_experts(inputs)}) {
     if (!why.empty()) return why;
   }
-  if (inputs.model.kv_rank > 0) {
+  if (inputs.model.latent.kv_rank > 0) {
     if (std::string why = of_latents(inputs.model, inputs.plan); !why.empty()) return why;
   }
   return of_plan(inputs);

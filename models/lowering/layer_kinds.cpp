@@ -50,7 +50,7 @@ struct LayerTraits {
 
 LayerTraits traits_of(const BlockInputs& inputs, std::int64_t layer, std::size_t& with_experts) {
   const Plan& plan = inputs.plan;
-  const bool one_chunk = inputs.model.attention_chunk >= plan.batch.seq_len;
+  const bool one_chunk = inputs.model.attention.chunk >= plan.batch.seq_len;
   LayerTraits of{.experts = has_experts(inputs.model, layer),
                  .sees_all = attends_fully(inputs.model, layer) && !one_chunk,
                  .wide = layer < plan.formats.start_layers_bf16 ||
@@ -74,9 +74,9 @@ Plan layer_plan(const Plan& plan, const LayerTraits& traits) {
 }
 
 std::string name_of_kind(const BlockInputs& inputs, const LayerTraits& traits) {
-  std::string name = inputs.model.experts > 0 && !traits.experts ? "dense layer" : "layer";
+  std::string name = inputs.model.experts.count > 0 && !traits.experts ? "dense layer" : "layer";
   if (traits.sees_all) {
-    name += inputs.model.attention_chunk > 0 ? " without chunks" : " without window";
+    name += inputs.model.attention.chunk > 0 ? " without chunks" : " without window";
   }
   if (traits.wide) name += " in bf16";
   const bool apart = traits.experts && !inputs.plan.experts.layer_imbalance.empty();

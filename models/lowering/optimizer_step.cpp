@@ -176,7 +176,7 @@ class StepEnd {
 
   /// The phase in which the class's busiest rank runs Muon on its matrices.
   std::uint32_t muon(RankClass& ranks) {
-    const auto [dense, experts] = matrices_of(program_, ranks, inputs_.model.vocab);
+    const auto [dense, experts] = matrices_of(program_, ranks, inputs_.model.embedding.vocab);
     ranks.matrices = equal_piece(elements_of(dense), shards()) +
                      equal_piece(elements_of(experts), expert_shards());
     Phase phase{.name = "muon.s" + std::to_string(ranks.stage), .invocations = {}};

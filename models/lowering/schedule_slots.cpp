@@ -230,14 +230,14 @@ void state_facts(Program& program, const BlockInputs& inputs) {
   program.overlaps_data = plan.overlap.gradients;
   program.overlaps_gathers = plan.overlap.with_forward();
   program.overlaps_tensor = plan.overlap.tensor;
-  program.vocabulary = inputs.model.vocab;
+  program.vocabulary = inputs.model.embedding.vocab;
   program.inexact_feature = inexact_feature(inputs);
 }
 
 /// A table that the head, or prediction layers (MTP), share with the embedding is held once if both
 /// are on one stage.
 void place_table(Program& program, const Model& model, const std::vector<std::int64_t>& stages) {
-  if (!model.tied_embeddings && model.prediction_layers == 0) return;
+  if (!model.embedding.tied && model.prediction_layers == 0) return;
   const bool together = stages.front() == stages.back();
   program.tied = together ? TiedTable::shared : TiedTable::copied;
   if (together) return;
@@ -261,7 +261,7 @@ Program schedule_slots(const BlockInputs& inputs) {
   Program program;
   program.mesh = mesh_of(inputs.plan);
   program.communicators = communicators_of(program.mesh);
-  if (inputs.model.experts > 0) add_expert_communicators(program.mesh, program.communicators);
+  if (inputs.model.experts.count > 0) add_expert_communicators(program.mesh, program.communicators);
   const std::vector<std::int64_t> stages = stages_of(inputs);
   state_facts(program, inputs);
   place_table(program, inputs.model, stages);

@@ -19,69 +19,109 @@ namespace orrery::models {
 
 enum class Family : std::uint8_t { gpt, llama, bert, other };
 
+/// Attention over the sequence, with keys and values of every head or of groups of heads.
+struct AttentionPart {
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  bool qkv_bias = true;
+  bool output_bias = true;  // of the output projection
+  bool qk_norm = false;
+  std::int64_t window = 0;  // sliding window in tokens; 0: none
+  std::int64_t chunk = 0;   // a token attends within its chunk (Llama 4); 0: no chunks
+  /// With a window or chunks: does a layer attend to all tokens nevertheless? Empty: none does
+  std::vector<bool> full;
+  bool sinks = false;  // a learned logit per head in the softmax's sum (gpt-oss)
+};
+
+/// Latent attention (MLA): queries from a latent of query_rank (0: from the input), keys and values
+/// from one of kv_rank, and in every key a rotated part of rotary_dim that all heads share.
+struct LatentAttention {
+  std::int64_t query_rank = 0;
+  std::int64_t kv_rank = 0;  // 0: ordinary attention
+  std::int64_t rotary_dim = 0;
+  std::int64_t value_dim = 0;  // width of one head's value; 0: head_dim
+  double epsilon = 1e-6;       // of the norms of latents
+};
+
+struct MlpPart {
+  std::int64_t width = 0;  // of the hidden columns; with experts: of one expert
+  bool gated = false;
+  bool bias = true;
+  Activation activation = Activation::gelu;
+  bool clamped = false;  // experts clamp gate and value before the activation (gpt-oss)
+};
+
+/// Mixture of experts in place of the MLP. The first `dense_first` layers, and of the others all
+/// but every `every`-th, have an MLP of `dense_width` instead.
+struct ExpertsPart {
+  std::int64_t count = 0;  // 0: none
+  std::int64_t per_token = 0;
+  std::int64_t shared_width = 0;  // of all shared experts together
+  std::int64_t dense_width = 0;
+  std::int64_t dense_first = 0;
+  std::int64_t every = 1;
+  bool router_bias = false;
+  Routing routing;
+};
+
+struct NormsPart {
+  Norm kind = Norm::layer_norm;
+  bool bias = true;
+  double epsilon = 1e-5;        // read by the executor only
+  bool shared = false;          // of a parallel block: attention and MLP share one norm
+  bool sandwich = false;        // two more per layer, after attention and MLP (Gemma 2)
+  bool after_residual = false;  // the two are of x + attention(x) and x + mlp(x) (BERT)
+  bool final = true;
+  bool embedding = false;  // after the embedding (BLOOM, BERT)
+};
+
+/// From tokens to the first layer's input.
+struct EmbeddingPart {
+  std::int64_t vocab = 0;
+  std::int64_t width = 0;                // of the table (OPT); 0: hidden
+  std::int64_t max_positions = 0;        // the longest sequence that it supports
+  std::int64_t extra_position_rows = 0;  // of a learned position table beyond those (OPT: 2)
+  std::int64_t token_types = 0;          // segment embeddings of BERT
+  Positions positions = Positions::learned;
+  Rotary rotary;     // read by the executor only
+  bool tied = true;  // the head multiplies by this table
+};
+
+/// From the last layer's output to the loss.
+struct HeadPart {
+  bool transform = false;  // BERT: dense + norm before the vocabulary
+  bool bias = false;
+  bool pooler = false;  // BERT: dense over the first token and the next-sentence classifier
+  /// Output columns of a task head in place of the vocabulary head: 2 for the start and end of an
+  /// answer (SQuAD). 0: vocabulary head
+  std::int64_t task_outputs = 0;
+};
+
+/// Set for models that are counted in a tally (import/config.hpp).
+struct ModelTally {
+  std::int64_t attention_layers = 0;  // layers that attend over the sequence; 0: all
+  std::int64_t gemm_parameters = 0;   // weights that multiply one token; 0: from the parts
+  std::string formula;                // which formula counted the parameters
+};
+
 /// A decoder or encoder, dense or with experts. Biases are counted where they exist.
 struct Model {
   std::string name;
   std::string type;  // `model_type` of its config: "llama"; empty: Orrery's own format
   Family family = Family::gpt;
   bool causal = true;  // false: encoder, attention sees every token
-  std::int64_t layers = 0;
   std::int64_t hidden = 0;
-  std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;
-  std::int64_t head_dim = 0;
-  std::int64_t ffn_hidden = 0;
-  std::int64_t vocab = 0;
-  std::int64_t max_positions = 0;        // the longest sequence that it supports
-  std::int64_t extra_position_rows = 0;  // of a learned position table beyond those (OPT: 2)
-  std::int64_t token_types = 0;          // segment embeddings of BERT
-  std::int64_t embedding_dim = 0;        // width of the embedding table (OPT); 0: hidden
-  Norm norm = Norm::layer_norm;
-  Positions positions = Positions::learned;
-  Activation activation = Activation::gelu;
-  bool gated_mlp = false;
-  bool qkv_bias = true;
-  bool output_bias = true;  // attention output projection
-  bool mlp_bias = true;
-  bool norm_bias = true;
-  bool qk_norm = false;
+  EmbeddingPart embedding;
+  std::int64_t layers = 0;
+  AttentionPart attention;
+  LatentAttention latent;
+  MlpPart mlp;
+  ExpertsPart experts;
+  NormsPart norms;
   bool parallel_block = false;  // attention and MLP read the same normalised input
-  bool shared_norm = false;     // ... and share one norm
-  bool post_norms = false;      // two more norms per layer, after attention and MLP (Gemma 2)
-  bool post_norm = false;       // the two norms are of x + attention(x) and x + mlp(x) (BERT)
-  bool tied_embeddings = true;
-  bool final_norm = true;
-  bool embedding_norm = false;  // BLOOM, BERT
-  bool head_transform = false;  // BERT: dense + norm before the vocabulary
-  bool head_bias = false;
-  bool pooler = false;  // BERT: dense over the first token and the next-sentence classifier
-  /// Output columns of a task head in place of the vocabulary head: 2 for the start and end of an
-  /// answer (SQuAD). 0: vocabulary head
-  std::int64_t task_head_outputs = 0;
-  std::int64_t sliding_window = 0;   // 0: no window
-  std::int64_t attention_chunk = 0;  // a token attends within its chunk (Llama 4); 0: no chunks
-  /// With a window or chunks: does a layer attend to all tokens nevertheless? Empty: none does
-  std::vector<bool> full_attention;
-  bool clamped_activation = false;  // experts clamp gate and value before it (gpt-oss)
-  bool attention_sinks = false;     // a learned logit per head in the softmax's sum (gpt-oss)
-
-  // Read by the executor only; simulated times do not depend on these.
-  double norm_epsilon = 1e-5;
-  double latent_epsilon = 1e-6;     // of the norms of latents (MLA)
-  double initial_deviation = 0.02;  // of weights before the first step
-  Rotary rotary;
-  std::string inexact;  // what the executor computes differently from the config; empty: nothing
-
-  // Mixture of experts; ffn_hidden is then the width of one expert. The first `dense_first` layers,
-  // and of the others all but every `expert_every`-th, have an MLP of width `dense_ffn` instead.
-  std::int64_t experts = 0;
-  std::int64_t experts_per_token = 0;
-  std::int64_t shared_ffn = 0;  // total width of the shared experts
-  std::int64_t dense_ffn = 0;
-  std::int64_t dense_first = 0;
-  std::int64_t expert_every = 1;
-  bool router_bias = false;
-  Routing routing;
+  HeadPart head;
+  double initial_deviation = 0.02;  // of weights before the first step; read by the executor only
 
   /// Multi-token-prediction modules (MTP) after the last layer: each is one more layer on the
   /// joined norms of the previous output and the next token's embedding, with the model's own
@@ -93,20 +133,10 @@ struct Model {
   /// "ELECTRA", arXiv 2003.10555
   std::int64_t generator_hidden = 0;
 
-  // Latent attention (MLA): queries from a latent of query_rank (0: from the input), keys and
-  // values from one of kv_rank, and in every key a rotated part of rotary_dim that all heads share.
-  std::int64_t query_rank = 0;
-  std::int64_t kv_rank = 0;  // 0: ordinary attention
-  std::int64_t rotary_dim = 0;
-  std::int64_t value_dim = 0;  // width of one head's value; 0: head_dim
-
-  // Set for models that are counted in a tally (import/config.hpp).
-  std::int64_t attention_layers = 0;  // layers that attend over the sequence; 0: all
-  std::int64_t gemm_parameters = 0;   // weights that multiply one token; 0: from the fields above
-
-  std::int64_t parameters = 0;               // exact
-  std::int64_t active_parameters = 0;        // used per token; = parameters when dense
-  std::string parameter_formula;             // which formula counted them
+  std::int64_t parameters = 0;         // exact
+  std::int64_t active_parameters = 0;  // used per token; = parameters when dense
+  ModelTally tally;
+  std::string inexact;  // what the executor computes differently from the config; empty: nothing
   std::optional<std::string> not_simulated;  // why ("mixture of experts ..."), when only counted
   std::vector<std::string> ignored_keys;     // of the config, neither used nor known-irrelevant
 };
@@ -120,9 +150,9 @@ std::int64_t embedding_width(const Model& model);
 bool has_experts(const Model& model, std::int64_t layer);
 /// Is this layer without the model's window or chunks?
 bool attends_fully(const Model& model, std::int64_t layer);
-/// Layers as in Model::full_attention: every n-th attends fully; none if n is 0.
+/// Layers as in AttentionPart::full: every n-th attends fully; none if n is 0.
 std::vector<bool> every_nth(std::int64_t layers, std::int64_t n);
-/// A model whose layers are all like this one: with experts or an MLP of `dense_ffn`, with or
+/// A model whose layers are all like this one: with experts or an MLP of `dense_width`, with or
 /// without window and chunks.
 Model layer_model(const Model& model, std::int64_t layer);
 

@@ -43,7 +43,7 @@ std::string_view weights_name(bool dropout, bool casts) {
 bool LayerBuilder::fused_attention() const {
   const std::string_view kernel =
       inputs_.software.attention(inputs_.generation, inputs_.plan.kernels.attention);
-  if (inputs_.model.attention_sinks && kernel != "cudnn") return false;
+  if (inputs_.model.attention.sinks && kernel != "cudnn") return false;
   return bits(storage_) == 16 && kernel != "unfused";
 }
 
@@ -56,20 +56,20 @@ AttentionShape LayerBuilder::attention_shape() const {
   const auto [ranks, pieces] = split();
   return {.batch = inputs_.plan.batch.micro,
           .seq = inputs_.plan.batch.seq_len / pieces,
-          .heads = local_heads(model.heads) / ranks,
-          .kv_heads = local_heads(model.kv_heads) / ranks,
-          .head_dim = model.head_dim,
+          .heads = local_heads(model.attention.heads) / ranks,
+          .kv_heads = local_heads(model.attention.kv_heads) / ranks,
+          .head_dim = model.attention.head_dim,
           .causal = model.causal,
-          .window = model.sliding_window,
-          .value_dim = model.value_dim,
-          .score_factor = model.rotary.score_factor};
+          .window = model.attention.window,
+          .value_dim = model.latent.value_dim,
+          .score_factor = model.embedding.rotary.score_factor};
 }
 
 /// Forward FLOPs of attention within parts of a sequence: the documents that are packed into it, as
 /// many as fit, and the chunks of those, of which the last may be shorter. Sets `shape` to so many
 /// attentions of one part's length.
 Flops LayerBuilder::attended(AttentionShape& shape) const {
-  const std::int64_t chunk = inputs_.model.attention_chunk, whole = shape.seq;
+  const std::int64_t chunk = inputs_.model.attention.chunk, whole = shape.seq;
   const std::int64_t length = std::min(attended_length(inputs_.plan), whole);
   const std::int64_t part = chunk > 0 ? std::min(chunk, length) : length;
   if (part == whole) return BlockBuilder::attention_flops(shape);
@@ -89,12 +89,13 @@ Flops LayerBuilder::attended(AttentionShape& shape) const {
 
 HeadColumns LayerBuilder::head_columns() const {
   const Model& model = inputs_.model;
-  return {local_heads(model.heads), local_heads(model.kv_heads), model.head_dim};
+  return {local_heads(model.attention.heads), local_heads(model.attention.kv_heads),
+          model.attention.head_dim};
 }
 
 ModelTensor LayerBuilder::head_norm() const {
   return {.name = "qk_norm.weight",
-          .uncut = {1, 2, inputs_.model.head_dim},
+          .uncut = {1, 2, inputs_.model.attention.head_dim},
           .initial = {Initial::Kind::ones}};
 }
 
@@ -104,17 +105,19 @@ OperandId LayerBuilder::scores(std::string_view name, Role role, DType dtype) {
   by_head.cut(MeshAxis::context_heads) = Cut{Dimension::matrices};
   return block_.operand(
       name, role, dtype,
-      {plan.batch.micro * inputs_.model.heads, plan.batch.seq_len, plan.batch.seq_len}, by_head);
+      {plan.batch.micro * inputs_.model.attention.heads, plan.batch.seq_len, plan.batch.seq_len},
+      by_head);
 }
 
 OperandId LayerBuilder::log_sum_exp() {
-  return block_.operand("attention.lse", Role::saved, state_dtype(inputs_.plan.formats.precision),
-                        {inputs_.plan.batch.micro, inputs_.model.heads, inputs_.plan.batch.seq_len},
-                        lse_layout());
+  return block_.operand(
+      "attention.lse", Role::saved, state_dtype(inputs_.plan.formats.precision),
+      {inputs_.plan.batch.micro, inputs_.model.attention.heads, inputs_.plan.batch.seq_len},
+      lse_layout());
 }
 
 GemmShape LayerBuilder::per_head(std::int64_t m, std::int64_t n, std::int64_t k) const {
-  const std::int64_t heads = local_heads(inputs_.model.heads) / split().heads;
+  const std::int64_t heads = local_heads(inputs_.model.attention.heads) / split().heads;
   return {.m = m, .n = n, .k = k, .batch = inputs_.plan.batch.micro * heads};
 }
 
@@ -135,8 +138,9 @@ void LayerBuilder::product(AttentionGemm which, std::string_view name, OperandId
 void LayerBuilder::rotary(OpKind kind, std::string_view name, OperandId qkv_out) {
   Operation& op = block_.add(kind, name, {qkv_out}, {qkv_out});
   op.heads = head_columns();
-  op.frequencies = rotary_frequencies(inputs_.model.rotary, inputs_.model.head_dim);
-  op.magnitude = inputs_.model.rotary.magnitude;
+  op.frequencies =
+      rotary_frequencies(inputs_.model.embedding.rotary, inputs_.model.attention.head_dim);
+  op.magnitude = inputs_.model.embedding.rotary.magnitude;
   const std::int64_t rotated = (op.heads.queries + op.heads.keys) * op.heads.dim;
   op.bytes = Bytes{op.bytes.count() / block_.at(qkv_out).shape[2] * rotated};
 }
@@ -144,13 +148,13 @@ void LayerBuilder::rotary(OpKind kind, std::string_view name, OperandId qkv_out)
 void LayerBuilder::attention_forward() {
   const Model& model = inputs_.model;
   OperandId qkv_out = qkv_columns("qkv.out", Role::saved);
-  if (model.qk_norm) {
+  if (model.attention.qk_norm) {
     const OperandId normed = qkv_columns("qkv.normed", Role::saved);
     Operation& norm =
         block_.add(OpKind::norm, "qk_norm", {qkv_out, parameter(head_norm())}, {normed});
     norm.heads = head_columns();
-    norm.norm = model.norm;
-    norm.epsilon = model.norm_epsilon;
+    norm.norm = model.norms.kind;
+    norm.epsilon = model.norms.epsilon;
     qkv_out = normed;
   }
   const OperandId out = attention_columns("attention.out", Role::saved);
@@ -177,7 +181,7 @@ void LayerBuilder::core_forward(OperandId qkv_out, OperandId out) {
 }
 
 void LayerBuilder::unfused_forward(OperandId qkv_out, OperandId out) {
-  const std::int64_t s = inputs_.plan.batch.seq_len, d = inputs_.model.head_dim;
+  const std::int64_t s = inputs_.plan.batch.seq_len, d = inputs_.model.attention.head_dim;
   const std::int64_t v = value_width(inputs_.model);
   const OperandId raw = scores("scores", Role::temporary, storage_);
   const DType kept = kept_probabilities(inputs_.software, storage_);
@@ -208,7 +212,7 @@ void LayerBuilder::unfused_forward(OperandId qkv_out, OperandId out) {
 /// Four GEMMs: dV = P' dO, dP = dO V', dQ = dS K, dK = dS' Q, with dS from the softmax's backward.
 void LayerBuilder::unfused_backward(OperandId qkv_out, OperandId gradient_out,
                                     OperandId gradient_in) {
-  const std::int64_t s = inputs_.plan.batch.seq_len, d = inputs_.model.head_dim;
+  const std::int64_t s = inputs_.plan.batch.seq_len, d = inputs_.model.attention.head_dim;
   const bool dropout = inputs_.software.kernels.dropout;
   const DType kept = kept_probabilities(inputs_.software, storage_);
   const OperandId probabilities = scores("probabilities", Role::saved, kept);
@@ -260,7 +264,8 @@ void LayerBuilder::core_backward(OperandId qkv_out, OperandId out, OperandId gra
 
 void LayerBuilder::attention_backward(OperandId gradient_out, OperandId gradient_in) {
   const Model& model = inputs_.model;
-  const OperandId qkv_out = qkv_columns(model.qk_norm ? "qkv.normed" : "qkv.out", Role::saved);
+  const OperandId qkv_out =
+      qkv_columns(model.attention.qk_norm ? "qkv.normed" : "qkv.out", Role::saved);
   const OperandId out = attention_columns("attention.out", Role::saved);
   const OperandId d_out = by_heads(gradient_out, "attention.heads.grad", Role::temporary);
   const OperandId d_qkv = by_heads(gradient_in, "attention.qkv.grad", Role::temporary);
@@ -271,15 +276,15 @@ void LayerBuilder::attention_backward(OperandId gradient_out, OperandId gradient
   if (rotates_heads()) {
     rotary(OpKind::rotary_backward, "rotary.backward", gradient_in);
   }
-  if (model.qk_norm) {
+  if (model.attention.qk_norm) {
     const OperandId weight = parameter(head_norm());
     const OperandId weight_gradient = gradient(head_norm(), gradient_in);
     Operation& norm = block_.add(OpKind::norm_backward, "qk_norm.backward",
                                  {gradient_in, qkv_columns("qkv.out", Role::saved), weight},
                                  {gradient_in, weight_gradient});
     norm.heads = head_columns();
-    norm.norm = model.norm;
-    norm.epsilon = model.norm_epsilon;
+    norm.norm = model.norms.kind;
+    norm.epsilon = model.norms.epsilon;
   }
 }
 

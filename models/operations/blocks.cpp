@@ -11,7 +11,7 @@ DType gradient_dtype(const Plan& plan, const Software& software) {
 }
 
 bool has_norm_bias(const Model& model) {
-  return model.norm == Norm::layer_norm && model.norm_bias;
+  return model.norms.kind == Norm::layer_norm && model.norms.bias;
 }
 
 std::int64_t parameters_of(const Block& block) {

@@ -46,7 +46,7 @@ OperandId LayerBuilder::by_heads(OperandId of, std::string_view name, Role role)
   if (!trades_heads(block_.mesh())) return of;
   const Operand& source = block_.at(of);
   Sharding layout = source.sharding;
-  const std::int64_t unit = inputs_.model.head_dim;
+  const std::int64_t unit = inputs_.model.attention.head_dim;
   const bool grouped = source.uncut[2] != projection().in;
   if (grouped) layout.column_groups = heads_layout(inputs_.model).column_groups;
   return block_.operand(name, role, source.dtype, source.uncut,
@@ -61,9 +61,9 @@ void LayerBuilder::head_all_to_all(std::string_view name, OperandId from, Operan
 /// Keys and values without the queries: of one rank's tokens, or of the whole sequence.
 OperandId LayerBuilder::keys_and_values(const std::string& name, bool whole) {
   const Model& model = inputs_.model;
-  const std::int64_t columns = model.kv_heads * model.head_dim;
-  Sharding layout =
-      of_heads(by_columns(model.head_dim), Dimension::rows, Dimension::columns, model.head_dim);
+  const std::int64_t columns = model.attention.kv_heads * model.attention.head_dim;
+  Sharding layout = of_heads(by_columns(model.attention.head_dim), Dimension::rows,
+                             Dimension::columns, model.attention.head_dim);
   layout.column_groups = {columns, columns, 0};
   if (whole) layout.cut(MeshAxis::context).reset();
   return block_.operand(name, Role::temporary, storage_, {1, tokens(), 2 * columns}, layout);
@@ -83,10 +83,11 @@ Operation& LayerBuilder::partial_forward(const std::string& name, const Attentio
   const OperandId sums =
       name == "attention" || gathers_keys(inputs_.plan)
           ? log_sum_exp()
-          : block_.operand(
-                name + ".lse", Role::temporary, state_dtype(inputs_.plan.formats.precision),
-                {inputs_.plan.batch.micro, inputs_.model.heads, inputs_.plan.batch.seq_len},
-                lse_layout());
+          : block_.operand(name + ".lse", Role::temporary,
+                           state_dtype(inputs_.plan.formats.precision),
+                           {inputs_.plan.batch.micro, inputs_.model.attention.heads,
+                            inputs_.plan.batch.seq_len},
+                           lse_layout());
   Operation& op = block_.add(OpKind::attention, name, {qkv, keys}, {out, sums});
   op.time_class = TimeClass::attention;
   op.attention = shape;

@@ -20,17 +20,17 @@ class EmbeddingBuilder : private TransformerBuilder {
     const OperandId batch = token_ids();
     const OperandId words = parameter(embedding_table(model));
     const OperandId y = rows("y", Role::output);
-    const OperandId out = model.embedding_norm ? rows("embedding.out", Role::saved) : y;
+    const OperandId out = model.norms.embedding ? rows("embedding.out", Role::saved) : y;
     const OperandId looked_up = adds_rows() ? rows("words", Role::temporary) : out;
     look_up(batch, words, looked_up);
     if (adds_rows()) add_rows(looked_up, out);
-    if (model.embedding_norm) norm("embedding_norm", out, y);
+    if (model.norms.embedding) norm("embedding_norm", out, y);
     return block_.finish();
   }
 
   Block backward() {
     OperandId dy = rows("y.grad", Role::input);
-    if (inputs_.model.embedding_norm) {
+    if (inputs_.model.norms.embedding) {
       const OperandId below = rows("embedding.out.grad", Role::temporary);
       norm_backward("embedding_norm", dy, rows("embedding.out", Role::saved), std::nullopt, below);
       dy = below;
@@ -57,7 +57,7 @@ class EmbeddingBuilder : private TransformerBuilder {
   bool separate() const { return inputs_.software.accumulation == Accumulation::separate; }
   /// Are position or segment embeddings added to the tokens' embeddings?
   bool adds_rows() const {
-    return position_rows(inputs_.model) > 0 || inputs_.model.token_types > 0;
+    return position_rows(inputs_.model) > 0 || inputs_.model.embedding.token_types > 0;
   }
   OperandId token_ids() {
     return block_.operand("tokens", Role::tokens, DType::int64, {1, 1, tokens()},
@@ -79,7 +79,9 @@ class EmbeddingBuilder : private TransformerBuilder {
             .initial = {.deviation = inputs_.model.initial_deviation}};
   }
   ModelTensor positions() const { return table("positions.weight", position_rows(inputs_.model)); }
-  ModelTensor token_types() const { return table("token_types.weight", inputs_.model.token_types); }
+  ModelTensor token_types() const {
+    return table("token_types.weight", inputs_.model.embedding.token_types);
+  }
   /// Bytes of the position rows that a rank reads, each once for all its sequences.
   Bytes bytes_of_positions(OperandId of, DType dtype) const {
     const Shape& shape = block_.at(of).shape;
@@ -122,7 +124,7 @@ class EmbeddingBuilder : private TransformerBuilder {
       op.reads.push_back(parameter(positions()));
       op.bytes += bytes_of_positions(out, storage_);
     }
-    if (inputs_.model.token_types > 0) block_.read(op, parameter(token_types()));
+    if (inputs_.model.embedding.token_types > 0) block_.read(op, parameter(token_types()));
   }
 
   void gradients_of_rows(OperandId dy) {
@@ -133,7 +135,7 @@ class EmbeddingBuilder : private TransformerBuilder {
       op.writes.push_back(gradient(positions(), dy));
       op.bytes += bytes_of_positions(dy, gradient_) * 2;
     }
-    if (inputs_.model.token_types > 0) block_.write(op, gradient(token_types(), dy));
+    if (inputs_.model.embedding.token_types > 0) block_.write(op, gradient(token_types(), dy));
   }
 };
 

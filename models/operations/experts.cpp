@@ -57,17 +57,17 @@ std::int64_t LayerBuilder::rows_of_expert(OperandId tokens) const {
   const Plan& plan = inputs_.plan;
   const Model& model = inputs_.model;
   const double uneven = slots_of_expert(plan);
-  const auto copies = static_cast<double>(block_.at(tokens).shape[1] * model.experts_per_token);
-  const double rows = std::ceil(copies * uneven / static_cast<double>(model.experts));
+  const auto copies = static_cast<double>(block_.at(tokens).shape[1] * model.experts.per_token);
+  const double rows = std::ceil(copies * uneven / static_cast<double>(model.experts.count));
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(rows));
 }
 
 OperandId LayerBuilder::expert_rows(std::string_view name, Role role, OperandId tokens,
                                     std::int64_t columns, const Sharding& layout) {
   const std::int64_t senders = block_.mesh().degree({MeshAxis::expert, MeshAxis::expert_tensor});
-  const OperandId slots =
-      block_.operand(name, role, storage_,
-                     {inputs_.model.experts, rows_of_expert(tokens) * senders, columns}, layout);
+  const OperandId slots = block_.operand(
+      name, role, storage_,
+      {inputs_.model.experts.count, rows_of_expert(tokens) * senders, columns}, layout);
   block_.fill(slots, filled_slots(inputs_.plan));
   return slots;
 }
@@ -79,8 +79,8 @@ OperandId LayerBuilder::kept_outputs(OperandId tokens) {
 
 Sharding LayerBuilder::expert_up_layout() const {
   Sharding layout = expert_columns();
-  const std::int64_t f = inputs_.model.ffn_hidden;
-  if (inputs_.model.gated_mlp) layout.column_groups = {f, f, 0};
+  const std::int64_t f = inputs_.model.mlp.width;
+  if (inputs_.model.mlp.gated) layout.column_groups = {f, f, 0};
   return layout;
 }
 
@@ -95,10 +95,10 @@ Linear LayerBuilder::expert_up() const {
   const Model& model = inputs_.model;
   return {.name = "experts.up",
           .in = model.hidden,
-          .out = model.ffn_hidden * (model.gated_mlp ? 2 : 1),
-          .bias = model.mlp_bias,
+          .out = model.mlp.width * (model.mlp.gated ? 2 : 1),
+          .bias = model.mlp.bias,
           .sharding = expert_up_layout(),
-          .experts = model.experts,
+          .experts = model.experts.count,
           .target = LoraTarget::up};
 }
 
@@ -107,11 +107,11 @@ Linear LayerBuilder::expert_down() const {
   Sharding layout = at_experts();
   layout.cut(MeshAxis::expert_tensor) = Cut{Dimension::rows};
   return {.name = "experts.down",
-          .in = model.ffn_hidden,
+          .in = model.mlp.width,
           .out = model.hidden,
-          .bias = model.mlp_bias,
+          .bias = model.mlp.bias,
           .sharding = layout,
-          .experts = model.experts,
+          .experts = model.experts.count,
           .target = LoraTarget::down};
 }
 
@@ -120,13 +120,13 @@ Linear LayerBuilder::expert_down() const {
 bool LayerBuilder::sorts() const {
   const Mesh& mesh = block_.mesh();
   const bool sent = mesh.degree({MeshAxis::expert, MeshAxis::expert_tensor}) > 1;
-  return sent && inputs_.model.experts > mesh.degree(MeshAxis::expert);
+  return sent && inputs_.model.experts.count > mesh.degree(MeshAxis::expert);
 }
 
 TokenCopies LayerBuilder::copies_to_nodes() const {
   if (inputs_.plan.experts.dispatcher == Dispatcher::all_to_all) return {};
   const Model& model = inputs_.model;
-  return {model.experts_per_token, model.routing.groups, model.routing.groups_kept};
+  return {model.experts.per_token, model.experts.routing.groups, model.experts.routing.groups_kept};
 }
 
 /// Passes of a permutation over the rows that are sent: separate kernels, or one fused kernel.
@@ -162,13 +162,13 @@ void LayerBuilder::local_experts_forward(OperandId tokens, OperandId rows) {
   const Model& model = inputs_.model;
   const OperandId inner =
       expert_rows("experts.up.out", role_of_inner(), tokens, expert_up().out, expert_up_layout());
-  const OperandId active = expert_rows("experts.activation.out", Role::saved, tokens,
-                                       model.ffn_hidden, expert_columns());
+  const OperandId active =
+      expert_rows("experts.activation.out", Role::saved, tokens, model.mlp.width, expert_columns());
   linear_.forward(expert_up(), rows, inner);
   keep_inner(inner);
   Operation& activation = block_.add(OpKind::activation, "experts.activation", {inner}, {active});
-  activation.activation = model.activation;
-  if (model.clamped_activation) {
+  activation.activation = model.mlp.activation;
+  if (model.mlp.clamped) {
     activation.bytes += clamp_traffic(active, inputs_.software.kernels.clamped_forward_passes);
   }
   linear_.forward(expert_down(), active,
@@ -178,7 +178,7 @@ void LayerBuilder::local_experts_forward(OperandId tokens, OperandId rows) {
 void LayerBuilder::combine(OperandId tokens, OperandId back, OperandId routed) {
   Operation& sum = permute(RowMove::combine, "unpermute", back, routed);
   block_.need(sum, back, at_senders());
-  const std::int64_t biases = inputs_.model.mlp_bias ? 6 : 0;
+  const std::int64_t biases = inputs_.model.mlp.bias ? 6 : 0;
   sum.bytes = (passes(9, 1) + biases) * rows_sent(back) + block_.at(routed).bytes();
   block_.read(sum, weights());
   block_.read(sum, chosen());
@@ -187,7 +187,7 @@ void LayerBuilder::combine(OperandId tokens, OperandId back, OperandId routed) {
 
 void LayerBuilder::experts_forward(OperandId in, OperandId out) {
   const Model& model = inputs_.model;
-  const bool shares = model.shared_ffn > 0;
+  const bool shares = model.experts.shared_width > 0;
   const bool overlaps = inputs_.plan.experts.overlap == ExpertOverlap::shared;
   const OperandId shared_out = shares ? rows("shared.out", Role::temporary) : out;
   const OperandId routed = shares ? rows("experts.sum", Role::temporary) : out;
@@ -227,18 +227,18 @@ void LayerBuilder::local_experts_backward(OperandId tokens, OperandId gradient,
   const Model& model = inputs_.model;
   const OperandId inner =
       expert_rows("experts.up.out", role_of_inner(), tokens, expert_up().out, expert_up_layout());
-  const OperandId active = expert_rows("experts.activation.out", Role::saved, tokens,
-                                       model.ffn_hidden, expert_columns());
+  const OperandId active =
+      expert_rows("experts.activation.out", Role::saved, tokens, model.mlp.width, expert_columns());
   const OperandId d_inner = expert_rows("experts.up.out.grad", Role::temporary, tokens,
                                         expert_up().out, expert_up_layout());
   const OperandId d_active = expert_rows("experts.activation.out.grad", Role::temporary, tokens,
-                                         model.ffn_hidden, expert_columns());
+                                         model.mlp.width, expert_columns());
   linear_.backward(expert_down(), active, gradient, d_active);
   restore_inner(inner);
   Operation& activation = block_.add(OpKind::activation_backward, "experts.activation.backward",
                                      {d_active, inner}, {d_inner});
-  activation.activation = model.activation;
-  if (model.clamped_activation) {
+  activation.activation = model.mlp.activation;
+  if (model.mlp.clamped) {
     activation.bytes += clamp_traffic(active, inputs_.software.kernels.clamped_backward_passes);
   }
   linear_.backward(expert_up(),
@@ -252,7 +252,7 @@ void LayerBuilder::combine_backward(OperandId tokens, OperandId gradient, Operan
   Operation& spread =
       permute(RowMove::combine_backward, "unpermute.backward", gradient, rows_gradient);
   block_.make(spread, rows_gradient, at_senders());
-  const std::int64_t biases = inputs_.model.mlp_bias ? 8 : 0;
+  const std::int64_t biases = inputs_.model.mlp.bias ? 8 : 0;
   spread.bytes = (passes(11, 2) + biases) * rows_sent(rows_gradient);
   if (inputs_.plan.experts.permute_fusion) spread.bytes += block_.at(gradient).bytes();
   block_.read(spread, weights());
@@ -265,7 +265,7 @@ void LayerBuilder::combine_backward(OperandId tokens, OperandId gradient, Operan
 void LayerBuilder::experts_backward(OperandId saved_in, OperandId gradient_out,
                                     OperandId gradient_in) {
   const std::int64_t h = inputs_.model.hidden;
-  const bool shares = inputs_.model.shared_ffn > 0;
+  const bool shares = inputs_.model.experts.shared_width > 0;
   const auto named = [&](std::string_view name, const Sharding& layout) {
     return expert_rows(name, Role::temporary, saved_in, h, layout);
   };

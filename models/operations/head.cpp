@@ -22,14 +22,14 @@ class HeadBuilder : private PoolerBuilder {
   Block forward() {
     const Model& model = inputs_.model;
     OperandId in = rows("x", Role::input);
-    if (model.final_norm) {
+    if (model.norms.final) {
       const OperandId out = rows("final_norm.out", Role::saved);
       norm("final_norm", in, out);
       in = out;
     }
-    if (model.pooler) pool(in);
+    if (model.head.pooler) pool(in);
     if (picks()) in = pick(in);
-    if (model.head_transform) in = transform(in);
+    if (model.head.transform) in = transform(in);
     if (projects_embeddings(model)) in = narrowed(in);
     const OperandId out = logits("logits", Role::temporary, storage_);
     const std::size_t first = block_.size();
@@ -38,7 +38,7 @@ class HeadBuilder : private PoolerBuilder {
         block_.add(OpKind::cross_entropy, "loss", {out, labels()}, {exponentials(), statistics()});
     // A loss over shards of the vocabulary needs the statistics of every shard.
     block_.make(loss, statistics(), of_tokens({MeshAxis::tensor, Dimension::matrices}));
-    loss.vocabulary = model.task_head_outputs > 0 ? model.task_head_outputs : model.vocab;
+    loss.vocabulary = model.head.task_outputs > 0 ? model.head.task_outputs : model.embedding.vocab;
     loss.bytes = loss_bytes(inputs_.software.kernels.loss_forward_bytes);
     if (fuses()) {
       gradient_of_loss(in);
@@ -53,15 +53,15 @@ class HeadBuilder : private PoolerBuilder {
     const OperandId d_logits = logits("logits.grad", Role::temporary, storage_);
     Operation& loss = block_.add(OpKind::cross_entropy_backward, "loss.backward",
                                  {exponentials(), labels(), statistics()}, {d_logits});
-    loss.vocabulary = model.task_head_outputs > 0 ? model.task_head_outputs : model.vocab;
+    loss.vocabulary = model.head.task_outputs > 0 ? model.head.task_outputs : model.embedding.vocab;
     loss.bytes = loss_bytes(inputs_.software.kernels.loss_backward_bytes);
     const OperandId x = rows("x", Role::saved);
     const OperandId dx = rows("x.grad", Role::output);
-    const OperandId in = model.final_norm ? rows("final_norm.out", Role::saved) : x;
-    const OperandId d_in = model.final_norm ? rows("final_norm.out.grad", Role::temporary) : dx;
+    const OperandId in = model.norms.final ? rows("final_norm.out", Role::saved) : x;
+    const OperandId d_in = model.norms.final ? rows("final_norm.out.grad", Role::temporary) : dx;
     const OperandId picked = picks() ? predicted_rows("picked", Role::saved) : in;
     const OperandId d_picked = picks() ? predicted_rows("picked.grad", Role::temporary) : d_in;
-    if (model.head_transform) {
+    if (model.head.transform) {
       transform_backward(picked, d_logits, d_picked);
     } else if (projects_embeddings(model)) {
       narrowed_backward(picked, d_logits, d_picked);
@@ -69,8 +69,8 @@ class HeadBuilder : private PoolerBuilder {
       linear_.backward(vocabulary(), picked, d_logits, d_picked);
     }
     if (picks()) put_back(d_picked, d_in);
-    if (model.pooler) pool_backward(d_in);
-    if (model.final_norm) norm_backward("final_norm", d_in, x, std::nullopt, dx);
+    if (model.head.pooler) pool_backward(d_in);
+    if (model.norms.final) norm_backward("final_norm", d_in, x, std::nullopt, dx);
     return block_.finish();
   }
 
@@ -78,22 +78,22 @@ class HeadBuilder : private PoolerBuilder {
   /// The vocabulary projection, cut as the embedding table is, with which it may be tied.
   Linear vocabulary() const {
     const Model& model = inputs_.model;
-    if (model.task_head_outputs > 0) return whole("head", model.task_head_outputs);
+    if (model.head.task_outputs > 0) return whole("head", model.head.task_outputs);
     return {.name = "head",
             .in = embedding_width(model),
-            .out = model.vocab,
-            .bias = model.head_bias,
+            .out = model.embedding.vocab,
+            .bias = model.head.bias,
             .sharding = by_columns(vocabulary_unit),
             .low_precision = false,
             .stored_transposed = true,
-            .tied_to = model.tied_embeddings ? embedding_table(model).name : ""};
+            .tied_to = model.embedding.tied ? embedding_table(model).name : ""};
   }
   Linear dense() const { return whole("transform", inputs_.model.hidden); }
   OperandId logits(std::string_view name, Role role, DType dtype) {
-    const std::int64_t answers = inputs_.model.task_head_outputs;
+    const std::int64_t answers = inputs_.model.head.task_outputs;
     if (answers > 0)
       return block_.operand(name, role, dtype, {1, predicted(), answers}, of_tokens({}));
-    return block_.operand(name, role, dtype, {1, piece(), inputs_.model.vocab},
+    return block_.operand(name, role, dtype, {1, piece(), inputs_.model.embedding.vocab},
                           of_tokens(by_columns(vocabulary_unit)));
   }
   /// exp(logit - largest logit of this rank's columns), not yet divided by their sum.
@@ -109,7 +109,7 @@ class HeadBuilder : private PoolerBuilder {
                           {block_.mesh().degree(MeshAxis::tensor), predicted(), 3}, of_tokens({}));
   }
   OperandId labels() {
-    const bool fills_in = !inputs_.model.causal && inputs_.model.task_head_outputs == 0;
+    const bool fills_in = !inputs_.model.causal && inputs_.model.head.task_outputs == 0;
     return block_.operand(fills_in ? masked_labels : "labels", Role::labels, DType::int64,
                           {1, 1, predicted()}, of_tokens({}, Dimension::columns));
   }
@@ -129,7 +129,7 @@ class HeadBuilder : private PoolerBuilder {
   std::int64_t predicted() const {
     const double share = inputs_.software.kernels.predicted_share;
     const std::int64_t all = tokens();
-    const bool every = inputs_.model.causal || inputs_.model.task_head_outputs > 0;
+    const bool every = inputs_.model.causal || inputs_.model.head.task_outputs > 0;
     if (every || inputs_.plan.sequence_parallel) return all;
     return std::clamp<std::int64_t>(std::llround(static_cast<double>(all) * share), 1, all);
   }
@@ -153,7 +153,7 @@ class HeadBuilder : private PoolerBuilder {
   std::int64_t piece() const {
     if (!fuses()) return predicted();
     const Model& model = inputs_.model;
-    const std::int64_t ratio = (model.vocab + model.hidden - 1) / model.hidden;
+    const std::int64_t ratio = (model.embedding.vocab + model.hidden - 1) / model.hidden;
     std::int64_t rows = 1;
     while (rows * ratio < predicted()) rows *= 2;
     return std::min(rows, predicted());
@@ -165,7 +165,7 @@ class HeadBuilder : private PoolerBuilder {
     const OperandId d_logits = logits("logits.grad", Role::temporary, storage_);
     Operation& loss = block_.add(OpKind::cross_entropy_backward, "loss.backward",
                                  {exponentials(), labels(), statistics()}, {d_logits});
-    loss.vocabulary = inputs_.model.vocab;
+    loss.vocabulary = inputs_.model.embedding.vocab;
     loss.bytes = loss_bytes(inputs_.software.kernels.loss_backward_bytes);
     linear_.backward(vocabulary(), in, d_logits, rows("head.in.grad", Role::saved));
   }
@@ -195,7 +195,7 @@ class HeadBuilder : private PoolerBuilder {
   Block backward_of_norm() {
     const OperandId d_in = rows("head.in.grad", Role::saved);
     const OperandId dx = rows("x.grad", Role::output);
-    if (inputs_.model.final_norm) {
+    if (inputs_.model.norms.final) {
       norm_backward("final_norm", d_in, rows("x", Role::saved), std::nullopt, dx);
     } else {
       block_.add(OpKind::cast, "head.in.grad", {d_in}, {dx});
@@ -222,7 +222,7 @@ class HeadBuilder : private PoolerBuilder {
     const OperandId normed = predicted_rows("transform.normed", Role::saved);
     linear_.forward(dense(), in, out);
     block_.add(OpKind::activation, "transform.activation", {out}, {active}).activation =
-        inputs_.model.activation;
+        inputs_.model.mlp.activation;
     norm("transform_norm", active, normed);
     return normed;
   }
@@ -238,7 +238,7 @@ class HeadBuilder : private PoolerBuilder {
     norm_backward("transform_norm", d_normed, active, std::nullopt, d_active);
     block_
         .add(OpKind::activation_backward, "transform.activation.backward", {d_active, out}, {d_out})
-        .activation = inputs_.model.activation;
+        .activation = inputs_.model.mlp.activation;
     linear_.backward(dense(), in, d_out, d_in);
   }
 

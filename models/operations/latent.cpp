@@ -34,9 +34,11 @@ struct LayerBuilder::LatentPart {
 
 std::vector<LayerBuilder::LatentPart> LayerBuilder::latent_parts() const {
   const Model& m = inputs_.model;
-  const std::int64_t of_keys = m.head_dim - m.rotary_dim + value_width(m);
-  return {{"query", m.query_rank, 0, m.heads * m.head_dim, m.head_dim},
-          {"key_value", m.kv_rank, m.rotary_dim, m.heads * of_keys, of_keys}};
+  const std::int64_t of_keys = m.attention.head_dim - m.latent.rotary_dim + value_width(m);
+  return {
+      {"query", m.latent.query_rank, 0, m.attention.heads * m.attention.head_dim,
+       m.attention.head_dim},
+      {"key_value", m.latent.kv_rank, m.latent.rotary_dim, m.attention.heads * of_keys, of_keys}};
 }
 
 ModelTensor LayerBuilder::latent_norm(const LatentPart& part) const {
@@ -57,8 +59,8 @@ void LayerBuilder::latent_forward(const LatentPart& part, OperandId in) {
   linear_.forward(part.down(h), in, latent);
   Operation& norm = block_.add(OpKind::norm, part.name + "_norm",
                                {latent, parameter(latent_norm(part))}, {normed});
-  norm.norm = inputs_.model.norm;
-  norm.epsilon = inputs_.model.latent_epsilon;
+  norm.norm = inputs_.model.norms.kind;
+  norm.epsilon = inputs_.model.latent.epsilon;
   expand(part, normed, heads);
 }
 
@@ -91,13 +93,13 @@ void LayerBuilder::latent_backward(const LatentPart& part, OperandId saved_in,
   Operation& op = block_.add(OpKind::norm_backward, part.name + "_norm.backward",
                              {d_normed, latent, of}, {d_latent, weight_gradient});
   op.dtype = storage_;
-  op.norm = inputs_.model.norm;
-  op.epsilon = inputs_.model.latent_epsilon;
+  op.norm = inputs_.model.norms.kind;
+  op.epsilon = inputs_.model.latent.epsilon;
   linear_.backward(part.down(h), saved_in, d_latent, gradient_in);
 }
 
 OperandId LayerBuilder::shared_key_gradient() {
-  return features("key_value_shared.grad", Role::temporary, inputs_.model.rotary_dim, {});
+  return features("key_value_shared.grad", Role::temporary, inputs_.model.latent.rotary_dim, {});
 }
 
 /// Adds the gradient of the keys' shared part to the GEMM that computes the gradient of the
@@ -116,13 +118,14 @@ void LayerBuilder::join_shared_gradient(std::size_t first, OperandId normed) {
 /// traffic leaves out that part, read once for all heads, next to what is written for each head.
 void LayerBuilder::rotates(Operation& op) const {
   op.heads = head_columns();
-  op.frequencies = rotary_frequencies(inputs_.model.rotary, inputs_.model.rotary_dim);
-  op.magnitude = inputs_.model.rotary.magnitude;
+  op.frequencies =
+      rotary_frequencies(inputs_.model.embedding.rotary, inputs_.model.latent.rotary_dim);
+  op.magnitude = inputs_.model.embedding.rotary.magnitude;
 }
 
 void LayerBuilder::qkv_forward(OperandId in) {
   const OperandId out = qkv_columns("qkv.out", Role::saved);
-  if (inputs_.model.kv_rank == 0) return linear_.forward(qkv(), in, out);
+  if (inputs_.model.latent.kv_rank == 0) return linear_.forward(qkv(), in, out);
   const std::vector<LatentPart> parts = latent_parts();
   for (const LatentPart& part : parts) latent_forward(part, in);
   Operation& join = block_.add(OpKind::cast, "heads.join", {}, {out});
@@ -133,8 +136,9 @@ void LayerBuilder::qkv_forward(OperandId in) {
   }
   const Bytes counted = join.bytes;
   const Model& m = inputs_.model;
-  const OperandId shared = features("key_value_norm.out", Role::saved, m.kv_rank + m.rotary_dim,
-                                    rows_layout(inputs_.plan));
+  const OperandId shared =
+      features("key_value_norm.out", Role::saved, m.latent.kv_rank + m.latent.rotary_dim,
+               rows_layout(inputs_.plan));
   block_.read(join, shared);
   Sharding whole = block_.at(shared).sharding;
   whole.cut(MeshAxis::tensor).reset();
@@ -144,7 +148,8 @@ void LayerBuilder::qkv_forward(OperandId in) {
 }
 
 void LayerBuilder::qkv_backward(OperandId saved_in, OperandId gradient, OperandId gradient_in) {
-  if (inputs_.model.kv_rank == 0) return linear_.backward(qkv(), saved_in, gradient, gradient_in);
+  if (inputs_.model.latent.kv_rank == 0)
+    return linear_.backward(qkv(), saved_in, gradient, gradient_in);
   const std::vector<LatentPart> parts = latent_parts();
   Operation& split = block_.add(OpKind::cast, "heads.split", {gradient}, {});
   split.dtype = storage_;

@@ -22,20 +22,20 @@ OperandId LayerBuilder::mlp_columns(const Mlp& mlp, std::string_view name, Role 
 
 Linear LayerBuilder::qkv() const {
   const Model& model = inputs_.model;
-  return {
-      .name = "qkv",
-      .in = model.hidden,
-      .out = (model.heads + model.kv_heads) * model.head_dim + model.kv_heads * value_width(model),
-      .bias = model.qkv_bias,
-      .sharding = heads_layout(model),
-      .target = LoraTarget::qkv};
+  return {.name = "qkv",
+          .in = model.hidden,
+          .out = (model.attention.heads + model.attention.kv_heads) * model.attention.head_dim +
+                 model.attention.kv_heads * value_width(model),
+          .bias = model.attention.qkv_bias,
+          .sharding = heads_layout(model),
+          .target = LoraTarget::qkv};
 }
 Linear LayerBuilder::projection() const {
   const Model& model = inputs_.model;
   return {.name = "projection",
-          .in = model.heads * value_width(model),
+          .in = model.attention.heads * value_width(model),
           .out = model.hidden,
-          .bias = model.output_bias,
+          .bias = model.attention.output_bias,
           .sharding = by_rows(value_width(model)),
           .target = LoraTarget::projection};
 }
@@ -43,8 +43,8 @@ Linear LayerBuilder::up(const Mlp& mlp) const {
   const Model& model = inputs_.model;
   return {.name = mlp.prefix + "up",
           .in = model.hidden,
-          .out = mlp.width * (model.gated_mlp ? 2 : 1),
-          .bias = model.mlp_bias,
+          .out = mlp.width * (model.mlp.gated ? 2 : 1),
+          .bias = model.mlp.bias,
           .sharding = mlp_layout(model, mlp.width),
           .target = LoraTarget::up};
 }
@@ -53,7 +53,7 @@ Linear LayerBuilder::down(const Mlp& mlp) const {
   return {.name = mlp.prefix + "down",
           .in = mlp.width,
           .out = model.hidden,
-          .bias = model.mlp_bias,
+          .bias = model.mlp.bias,
           .sharding = by_rows(),
           .target = LoraTarget::down};
 }
@@ -109,7 +109,7 @@ void LayerBuilder::mlp_forward(const Mlp& mlp, OperandId in, OperandId out) {
   linear_.forward(up(mlp), in, inner);
   keep_inner(inner);
   block_.add(OpKind::activation, mlp.prefix + "activation", {inner}, {active}).activation =
-      inputs_.model.activation;
+      inputs_.model.mlp.activation;
   linear_.forward(down(mlp), active, out);
   for (Operation& each : block_.since(first)) each.mlp = !mlp.is_shared;
 }
@@ -125,18 +125,18 @@ void LayerBuilder::mlp_backward(const Mlp& mlp, OperandId saved_in, OperandId gr
   block_
       .add(OpKind::activation_backward, mlp.prefix + "activation.backward", {d_active, inner},
            {d_inner})
-      .activation = inputs_.model.activation;
+      .activation = inputs_.model.mlp.activation;
   linear_.backward(up(mlp), saved_in, d_inner, gradient_in);
 }
 
 void LayerBuilder::feed_forward(OperandId in, OperandId out) {
-  if (inputs_.model.experts > 0) return experts_forward(in, out);
+  if (inputs_.model.experts.count > 0) return experts_forward(in, out);
   mlp_forward(own(), in, out);
 }
 
 void LayerBuilder::feed_backward(OperandId saved_in, OperandId gradient_out,
                                  OperandId gradient_in) {
-  if (inputs_.model.experts > 0) return experts_backward(saved_in, gradient_out, gradient_in);
+  if (inputs_.model.experts.count > 0) return experts_backward(saved_in, gradient_out, gradient_in);
   mlp_backward(own(), saved_in, gradient_out, gradient_in);
 }
 
@@ -146,14 +146,14 @@ void LayerBuilder::parallel_forward(OperandId x, OperandId n1, OperandId y) {
   const OperandId context = attention_columns("attention.out", Role::saved);
   const OperandId mlp_out = rows("down.out", Role::temporary);
   OperandId n2 = n1;
-  if (!model.shared_norm) norm("norm2", x, n2 = rows("norm2.out", Role::saved));
+  if (!model.norms.shared) norm("norm2", x, n2 = rows("norm2.out", Role::saved));
   const OperandId attention_out = rows("projection.out", Role::temporary);
   linear_.forward(projection(), context, attention_out);
   feed_forward(n2, mlp_out);
   const OperandId sum = rows("branches", Role::temporary);
   Operation& both = block_.add(OpKind::add, "branches", {attention_out, mlp_out}, {sum});
-  if (model.output_bias) block_.read(both, parameter(bias_of("projection.bias")));
-  add("mlp.add", x, sum, y, model.mlp_bias);
+  if (model.attention.output_bias) block_.read(both, parameter(bias_of("projection.bias")));
+  add("mlp.add", x, sum, y, model.mlp.bias);
 }
 
 Block LayerBuilder::forward() {
@@ -173,11 +173,11 @@ Block LayerBuilder::forward() {
   const OperandId projected = rows("projection.out", Role::temporary);
   linear_.forward(projection(), context, projected);
   const OperandId middle = rows("middle", Role::saved);
-  add("attention.add", x, projected, middle, model.output_bias);
+  add("attention.add", x, projected, middle, model.attention.output_bias);
   const OperandId n2 = rows("norm2.out", Role::saved);
   norm("norm2", middle, n2);
   feed_forward(n2, mlp_out);
-  add("mlp.add", middle, mlp_out, y, model.mlp_bias);
+  add("mlp.add", middle, mlp_out, y, model.mlp.bias);
   return block_.finish();
 }
 
@@ -191,16 +191,16 @@ void LayerBuilder::parallel_backward(OperandId d_sum, OperandId dy, OperandId dx
   const OperandId d_qkv = qkv_columns("qkv.out.grad", Role::temporary);
   const OperandId d_n1 = rows("norm1.out.grad", Role::temporary);
   const OperandId d_n2 = rows("norm2.out.grad", Role::temporary);
-  if (model.output_bias) {
+  if (model.attention.output_bias) {
     Operation& bias = block_.add(OpKind::add_backward, "branches.backward", {d_sum}, {});
     block_.write(bias, gradient(bias_of("projection.bias"), d_sum));
     bias.dtype = storage_;
   }
-  feed_backward(model.shared_norm ? n1 : rows("norm2.out", Role::saved), d_sum, d_n2);
+  feed_backward(model.norms.shared ? n1 : rows("norm2.out", Role::saved), d_sum, d_n2);
   linear_.backward(projection(), context, d_sum, d_context);
   attention_backward(d_context, d_qkv);
   qkv_backward(n1, d_qkv, d_n1);
-  if (model.shared_norm) {
+  if (model.norms.shared) {
     const OperandId both = rows("norm1.branches.grad", Role::temporary);
     block_.add(OpKind::add, "norm1.branches", {d_n1, d_n2}, {both});
     norm_backward("norm1", both, x, dy, dx);
@@ -216,7 +216,7 @@ Block LayerBuilder::backward() {
   const OperandId dy = rows("y.grad", Role::input);
   const OperandId dx = rows("x.grad", Role::output);
   const OperandId x = rows("x", Role::saved);
-  const OperandId d_mlp = add_backward("mlp.add", dy, model.mlp_bias);
+  const OperandId d_mlp = add_backward("mlp.add", dy, model.mlp.bias);
   if (model.parallel_block) {
     parallel_backward(d_mlp, dy, dx);
     return block_.finish();
@@ -231,7 +231,8 @@ Block LayerBuilder::backward() {
   const OperandId d_middle = rows("middle.grad", Role::temporary);
   feed_backward(rows("norm2.out", Role::saved), d_mlp, d_n2);
   norm_backward("norm2", d_n2, middle, dy, d_middle);
-  const OperandId d_projected = add_backward("attention.add", d_middle, model.output_bias);
+  const OperandId d_projected =
+      add_backward("attention.add", d_middle, model.attention.output_bias);
   linear_.backward(projection(), context, d_projected, d_context);
   attention_backward(d_context, d_qkv);
   qkv_backward(n1, d_qkv, d_n1);
@@ -240,7 +241,7 @@ Block LayerBuilder::backward() {
 }
 
 BlockPair layer_blocks(const BlockInputs& inputs) {
-  if (inputs.model.post_norm) {
+  if (inputs.model.norms.after_residual) {
     return {LayerBuilder{inputs, Pass::forward}.post_norm_forward(),
             LayerBuilder{inputs, Pass::backward}.post_norm_backward()};
   }

@@ -38,8 +38,8 @@ class LayerBuilder : private TransformerBuilder {
   Linear projection() const;
   Linear up(const Mlp& mlp) const;
   Linear down(const Mlp& mlp) const;
-  Mlp own() const { return {"", inputs_.model.ffn_hidden}; }
-  Mlp shared() const { return {"shared.", inputs_.model.shared_ffn, true}; }
+  Mlp own() const { return {"", inputs_.model.mlp.width}; }
+  Mlp shared() const { return {"shared.", inputs_.model.experts.shared_width, true}; }
   bool fused_attention() const;
   std::int64_t local_heads(std::int64_t heads) const;
   AttentionShape attention_shape() const;
@@ -47,7 +47,8 @@ class LayerBuilder : private TransformerBuilder {
   HeadColumns head_columns() const;
   /// Latent attention rotates while it joins the shared part of the keys to the heads instead.
   bool rotates_heads() const {
-    return inputs_.model.positions == Positions::rotary && inputs_.model.kv_rank == 0;
+    return inputs_.model.embedding.positions == Positions::rotary &&
+           inputs_.model.latent.kv_rank == 0;
   }
   ModelTensor head_norm() const;
   GemmShape per_head(std::int64_t m, std::int64_t n, std::int64_t k) const;

@@ -65,21 +65,22 @@ inline Sharding by_rows(std::int64_t unit = 1) {
 
 /// Width of one head's value.
 inline std::int64_t value_width(const Model& model) {
-  return model.value_dim > 0 ? model.value_dim : model.head_dim;
+  return model.latent.value_dim > 0 ? model.latent.value_dim : model.attention.head_dim;
 }
 
 /// Columns of queries, keys and values, each cut by whole heads.
 inline Sharding heads_layout(const Model& model) {
-  const std::int64_t d = model.head_dim, v = value_width(model);
+  const std::int64_t d = model.attention.head_dim, v = value_width(model);
   Sharding layout = by_columns(std::gcd(d, v));
-  layout.column_groups = {model.heads * d, model.kv_heads * d, model.kv_heads * v};
+  layout.column_groups = {model.attention.heads * d, model.attention.kv_heads * d,
+                          model.attention.kv_heads * v};
   return layout;
 }
 
 /// Output columns of an MLP's first GEMM; a gated MLP's gate and up halves are cut alike.
 inline Sharding mlp_layout(const Model& model, std::int64_t width) {
   Sharding layout = by_columns();
-  if (model.gated_mlp) layout.column_groups = {width, width, 0};
+  if (model.mlp.gated) layout.column_groups = {width, width, 0};
   return layout;
 }
 

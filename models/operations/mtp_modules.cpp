@@ -117,7 +117,7 @@ class MtpModule {
   /// Identifies the module's tables with the model's (or the copy on the last stage) and the
   /// head's.
   std::vector<Joined> with_tables(std::vector<Joined> all) const {
-    const std::string table = model_.tied_embeddings ? "head.weight" : "tokens.weight";
+    const std::string table = model_.embedding.tied ? "head.weight" : "tokens.weight";
     for (const std::string suffix : {"", ".grad"}) {
       all.push_back({"embedding.weight" + suffix, table + suffix});
       all.push_back({"head.weight" + suffix, "head.weight" + suffix});

@@ -7,7 +7,7 @@ namespace orrery::models {
 
 /// [T, k]: indices or weights of the experts that each token is sent to.
 OperandId LayerBuilder::routing(std::string_view name, Role role, DType dtype) {
-  return block_.operand(name, role, dtype, {1, tokens(), inputs_.model.experts_per_token},
+  return block_.operand(name, role, dtype, {1, tokens(), inputs_.model.experts.per_token},
                         rows_layout(inputs_.plan));
 }
 
@@ -32,33 +32,33 @@ Linear LayerBuilder::router() const {
   const Model& model = inputs_.model;
   return {.name = "router",
           .in = model.hidden,
-          .out = model.experts,
-          .bias = model.router_bias,
+          .out = model.experts.count,
+          .bias = model.experts.router_bias,
           .low_precision = false};
 }
 
 void LayerBuilder::route(OperandId in) {
   const OperandId logits =
-      features("router.out", Role::saved, inputs_.model.experts, rows_layout(inputs_.plan));
+      features("router.out", Role::saved, inputs_.model.experts.count, rows_layout(inputs_.plan));
   linear_.forward(router(), in, logits);
   Operation& op = block_.add(OpKind::route, "route", {logits}, {weights(), chosen()});
-  op.routing = inputs_.model.routing;
+  op.routing = inputs_.model.experts.routing;
   if (!op.routing.corrected) return;
   block_.read(op, parameter({.name = "router.correction",
-                             .uncut = {1, 1, inputs_.model.experts},
+                             .uncut = {1, 1, inputs_.model.experts.count},
                              .initial = {Initial::Kind::zeros},
                              .frozen = true}));
 }
 
 void LayerBuilder::route_backward(OperandId saved_in, OperandId gradient_in) {
   const Sharding layout = rows_layout(inputs_.plan);
-  const OperandId logits = features("router.out", Role::saved, inputs_.model.experts, layout);
+  const OperandId logits = features("router.out", Role::saved, inputs_.model.experts.count, layout);
   const OperandId d_logits =
-      features("router.out.grad", Role::temporary, inputs_.model.experts, layout);
+      features("router.out.grad", Role::temporary, inputs_.model.experts.count, layout);
   Operation& op = block_.add(OpKind::route_backward, "route.backward",
                              {logits, weights(), chosen()}, {d_logits});
   op.dtype = storage_;
-  op.routing = inputs_.model.routing;
+  op.routing = inputs_.model.experts.routing;
   if (keeps_outputs()) block_.read(op, weights_gradient());
   linear_.backward(router(), saved_in, d_logits, gradient_in);
 }

@@ -15,7 +15,7 @@ inline constexpr std::string_view masked_labels = "masked_labels";
 /// [V, e], cut by rows of the vocabulary.
 inline ModelTensor embedding_table(const Model& model) {
   return {.name = "embedding.weight",
-          .uncut = {1, model.vocab, embedding_width(model)},
+          .uncut = {1, model.embedding.vocab, embedding_width(model)},
           .sharding = by_rows(vocabulary_unit),
           .initial = {.deviation = model.initial_deviation}};
 }

@@ -24,17 +24,18 @@ class AxisChecks : private ConflictChecks {
  private:
   void tensor() {
     const std::int64_t t = plan_.tensor;
-    if (model_.heads % t != 0) {
-      add("/tensor",
-          fmt::format("tensor {} does not divide the model's {} attention heads", t, model_.heads));
+    if (model_.attention.heads % t != 0) {
+      add("/tensor", fmt::format("tensor {} does not divide the model's {} attention heads", t,
+                                 model_.attention.heads));
     }
-    if (model_.kv_heads % t != 0 && t % model_.kv_heads != 0) {
+    if (model_.attention.kv_heads % t != 0 && t % model_.attention.kv_heads != 0) {
       add("/tensor", fmt::format("tensor {} neither divides the model's {} key-value heads nor is "
                                  "a multiple of them",
-                                 t, model_.kv_heads));
+                                 t, model_.attention.kv_heads));
     }
-    const std::int64_t widths[] = {model_.experts > 0 ? model_.dense_ffn : model_.ffn_hidden,
-                                   model_.shared_ffn};
+    const std::int64_t widths[] = {
+        model_.experts.count > 0 ? model_.experts.dense_width : model_.mlp.width,
+        model_.experts.shared_width};
     for (const std::int64_t width : widths) {
       if (width % t == 0) continue;
       add("/tensor", fmt::format("tensor {} does not divide the model's MLP width {}", t, width));
@@ -55,21 +56,22 @@ class AxisChecks : private ConflictChecks {
                                   "needs",
                                   plan_.tensor, plan_.batch.seq_len));
     }
-    if (model_.positions == Positions::learned && plan_.batch.seq_len > model_.max_positions) {
+    if (model_.embedding.positions == Positions::learned &&
+        plan_.batch.seq_len > model_.embedding.max_positions) {
       add("/seq_len", fmt::format("seq_len {} is longer than the model's {} learned positions",
-                                  plan_.batch.seq_len, model_.max_positions));
+                                  plan_.batch.seq_len, model_.embedding.max_positions));
     }
   }
 
   void context() {
     if (plan_.context == 1) return;
     if (!model_.causal) add("/context", "context parallelism is simulated for causal models only");
-    if (model_.sliding_window > 0 && plan_.context_exchange.form != ContextForm::ulysses) {
+    if (model_.attention.window > 0 && plan_.context_exchange.form != ContextForm::ulysses) {
       add("/context",
           "context parallelism with a sliding window is simulated only with context_form ulysses");
     }
     chunks();
-    if (model_.kv_rank > 0) {
+    if (model_.latent.kv_rank > 0) {
       add("/context", "context parallelism is not simulated with latent attention");
     }
     if (plan_.context % plan_.context_exchange.heads != 0) {
@@ -94,7 +96,7 @@ class AxisChecks : private ConflictChecks {
 
   /// Chunks of attention that are neither longer than the sequence nor whole on one rank.
   void chunks() {
-    const std::int64_t chunk = model_.attention_chunk, piece = piece_length(plan_);
+    const std::int64_t chunk = model_.attention.chunk, piece = piece_length(plan_);
     if (chunk == 0 || chunk >= plan_.batch.seq_len || context_split(plan_).pieces == 1) return;
     if (piece % chunk == 0) return;
     add("/context", fmt::format("context {} cuts a sequence into pieces of {} tokens, which are no "
@@ -105,8 +107,8 @@ class AxisChecks : private ConflictChecks {
 
   void context_heads(std::int64_t ranks) {
     if (ranks == 1) return;
-    for (const auto& [heads, of] :
-         {std::pair{model_.heads, "attention"}, std::pair{model_.kv_heads, "key-value"}}) {
+    for (const auto& [heads, of] : {std::pair{model_.attention.heads, "attention"},
+                                    std::pair{model_.attention.kv_heads, "key-value"}}) {
       if (heads % (plan_.tensor * ranks) == 0) continue;
       add("/context", fmt::format("tensor {} x {} context ranks that exchange heads do not divide "
                                   "the model's {} {} heads",
@@ -116,7 +118,7 @@ class AxisChecks : private ConflictChecks {
 
   void experts() {
     const std::int64_t ep = plan_.experts.ranks, etp = expert_tensor_of(plan_);
-    if (model_.experts == 0) {
+    if (model_.experts.count == 0) {
       if (ep > 1) {
         add("/expert", fmt::format("expert {} needs a model with experts", ep));
       }
@@ -125,13 +127,13 @@ class AxisChecks : private ConflictChecks {
       }
       return;
     }
-    if (model_.experts % ep != 0) {
-      add("/expert",
-          fmt::format("expert {} does not divide the model's {} experts", ep, model_.experts));
+    if (model_.experts.count % ep != 0) {
+      add("/expert", fmt::format("expert {} does not divide the model's {} experts", ep,
+                                 model_.experts.count));
     }
-    if (model_.ffn_hidden % etp != 0) {
+    if (model_.mlp.width % etp != 0) {
       add("/expert_tensor", fmt::format("expert_tensor {} does not divide an expert's width {}",
-                                        etp, model_.ffn_hidden));
+                                        etp, model_.mlp.width));
     }
     const std::int64_t ranks = plan_.gpus() / plan_.pipeline;
     if (ranks % (ep * etp) != 0) {
@@ -155,7 +157,7 @@ class AxisChecks : private ConflictChecks {
     if (plan_.experts.capacity > 0 && plan_.experts.room > 1) {
       add("/expert_room", "expert_room applies only to dropless routing (capacity 0)");
     }
-    if (plan_.experts.overlap == ExpertOverlap::shared && model_.shared_ffn == 0) {
+    if (plan_.experts.overlap == ExpertOverlap::shared && model_.experts.shared_width == 0) {
       add("/expert_overlap", "expert_overlap shared needs a model with shared experts");
     }
     if (etp > 1 && adapts_mlps(plan_)) {

@@ -94,8 +94,8 @@ class StateChecks : private ConflictChecks {
       add("/offload_layers",
           "is not simulated with task dpo, whose reference model keeps no activations");
     }
-    const bool further = model_.head_transform || model_.pooler || model_.task_head_outputs > 0 ||
-                         projects_embeddings(model_);
+    const bool further = model_.head.transform || model_.head.pooler ||
+                         model_.head.task_outputs > 0 || projects_embeddings(model_);
     if (plan_.kernels.fused_cross_entropy && further) {
       add("/fused_cross_entropy",
           "is simulated only for heads of a single matrix over the vocabulary");
@@ -167,10 +167,10 @@ class StateChecks : private ConflictChecks {
 
   /// Modules that the model does not have.
   void modules(const char* field, const WordSet<RecomputeModule>& listed) {
-    if (listed.has(RecomputeModule::mla_up_proj) && model_.kv_rank == 0) {
+    if (listed.has(RecomputeModule::mla_up_proj) && model_.latent.kv_rank == 0) {
       add(field, "mla_up_proj needs latent attention, which the model does not have");
     }
-    if (listed.has(RecomputeModule::moe) && model_.experts == 0) {
+    if (listed.has(RecomputeModule::moe) && model_.experts.count == 0) {
       add(field, "moe needs experts, which the model does not have");
     }
   }
@@ -191,7 +191,7 @@ class StateChecks : private ConflictChecks {
 
   void low_precision_activation() {
     if (!plan_.formats.low_precision_activation) return;
-    if (model_.activation != Activation::silu || !model_.gated_mlp) {
+    if (model_.mlp.activation != Activation::silu || !model_.mlp.gated) {
       add("/low_precision_activation", "needs a gated SiLU, which the model does not have");
     }
     if (hardware::bits(storage_dtype(plan_.formats.precision)) != 16) {
@@ -219,7 +219,7 @@ class StateChecks : private ConflictChecks {
       add("/low_precision_attention",
           "is not simulated with context ranks that exchange keys and values");
     }
-    if (model_.kv_rank > 0) {
+    if (model_.latent.kv_rank > 0) {
       add("/low_precision_attention", "is not simulated with latent attention");
     }
   }

@@ -20,7 +20,7 @@ std::int64_t piece_length(const Plan& plan) {
 }
 
 bool attends_within_rank(const Model& layer, const Plan& plan) {
-  return layer.attention_chunk > 0 && piece_length(plan) % layer.attention_chunk == 0;
+  return layer.attention.chunk > 0 && piece_length(plan) % layer.attention.chunk == 0;
 }
 
 std::int64_t attended_length(const Plan& plan) {

@@ -22,10 +22,10 @@ std::string derive_global_batch(Plan& plan, const PlanBasis&) {
 }
 
 std::string derive_seq_len(Plan& plan, const PlanBasis& basis) {
-  if (basis.model.max_positions < 1) {
+  if (basis.model.embedding.max_positions < 1) {
     basis.given.fail("seq_len is missing, and the model does not state its longest sequence");
   }
-  plan.batch.seq_len = basis.model.max_positions;
+  plan.batch.seq_len = basis.model.embedding.max_positions;
   return fmt::format("not stated; {} assumed, the model's longest sequence", plan.batch.seq_len);
 }
 
@@ -44,10 +44,11 @@ std::string_view words_of(Positions positions) {
 /// Learned positions beyond their table are a conflict of the plan instead.
 std::string remark_seq_len(const Plan& plan, const PlanBasis& basis) {
   const Model& model = basis.model;
-  const bool beyond = model.max_positions > 0 && plan.batch.seq_len > model.max_positions;
-  if (!beyond || model.positions == Positions::learned) return {};
+  const bool beyond =
+      model.embedding.max_positions > 0 && plan.batch.seq_len > model.embedding.max_positions;
+  if (!beyond || model.embedding.positions == Positions::learned) return {};
   return fmt::format("{} is longer than the model's longest sequence, {}; {}", plan.batch.seq_len,
-                     model.max_positions, words_of(model.positions));
+                     model.embedding.max_positions, words_of(model.embedding.positions));
 }
 
 Json write_recompute_modules(const Plan& plan) {

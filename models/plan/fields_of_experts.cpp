@@ -19,7 +19,7 @@ using Group = PlanField::Group;
 constexpr double most_factor = 1e4;
 
 std::string derive_expert(Plan&, const PlanBasis& basis) {
-  return basis.model.experts > 0 ? "not stated; 1 assumed: every rank has all experts" : "";
+  return basis.model.experts.count > 0 ? "not stated; 1 assumed: every rank has all experts" : "";
 }
 
 void read_expert_tensor(const Node& degree, Plan& plan) {
@@ -27,7 +27,7 @@ void read_expert_tensor(const Node& degree, Plan& plan) {
 }
 
 std::string derive_expert_tensor(Plan& plan, const PlanBasis& basis) {
-  if (basis.model.experts == 0) return {};
+  if (basis.model.experts.count == 0) return {};
   plan.experts.tensor = plan.tensor;
   return plan.tensor > 1 ? fmt::format("not stated; {} assumed, as for tensor", plan.tensor) : "";
 }
@@ -37,7 +37,7 @@ std::string derive_dispatcher(Plan& plan, const PlanBasis&) {
 }
 
 std::string derive_permute_fusion(Plan&, const PlanBasis& basis) {
-  return basis.model.experts > 0 ? "not stated; false assumed, as in Megatron-Core" : "";
+  return basis.model.experts.count > 0 ? "not stated; false assumed, as in Megatron-Core" : "";
 }
 
 double read_factor(const Node& number, double least) {
@@ -59,7 +59,7 @@ Json write_capacity(const Plan& plan) {
 }
 
 std::string derive_capacity(Plan&, const PlanBasis& basis) {
-  return basis.model.experts > 0 ? "not stated; no limit assumed: no token is dropped" : "";
+  return basis.model.experts.count > 0 ? "not stated; no limit assumed: no token is dropped" : "";
 }
 
 /// Equal layers become one number. Otherwise the plan has each layer's number and their mean, which
@@ -114,9 +114,9 @@ std::string remark_imbalance(const Plan& plan, const PlanBasis& basis) {
   if (!given || !given->is_string()) return {};
   const auto file = given->as<std::string>();
   const ExpertCounts counts = load_expert_counts(file);
-  if (counts.experts() != basis.model.experts) {
+  if (counts.experts() != basis.model.experts.count) {
     given->fail(fmt::format("{} counts {} experts, the model has {}", file, counts.experts(),
-                            basis.model.experts));
+                            basis.model.experts.count));
   }
   const std::int64_t layers = std::ssize(counts.layers), due = layers_with_experts(basis.model);
   if (layers > 1 && layers != due) {
@@ -141,7 +141,7 @@ Json write_imbalance(const Plan& plan) {
 }
 
 std::string derive_imbalance(Plan& plan, const PlanBasis& basis) {
-  const bool free = basis.model.experts > 0 && plan.experts.capacity == 0;
+  const bool free = basis.model.experts.count > 0 && plan.experts.capacity == 0;
   return free ? "not stated; 1 assumed: all experts get equally many tokens" : "";
 }
 

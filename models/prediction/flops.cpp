@@ -31,40 +31,42 @@ double recomputing_share(const Model& model, const Plan& plan) {
 /// their latents or from the input where they have none, and of keys (without their rotated part)
 /// and values.
 double latents_expanded(const Model& model) {
-  if (model.kv_rank == 0) return 0;
-  const std::int64_t from = model.query_rank > 0 ? model.query_rank : model.hidden;
-  const std::int64_t values = model.value_dim > 0 ? model.value_dim : model.head_dim;
-  const std::int64_t of_keys = model.head_dim - model.rotary_dim + values;
-  return 2 * of(model.layers) * of(model.heads) *
-         (of(from) * of(model.head_dim) + of(model.kv_rank) * of(of_keys));
+  if (model.latent.kv_rank == 0) return 0;
+  const std::int64_t from = model.latent.query_rank > 0 ? model.latent.query_rank : model.hidden;
+  const std::int64_t values =
+      model.latent.value_dim > 0 ? model.latent.value_dim : model.attention.head_dim;
+  const std::int64_t of_keys = model.attention.head_dim - model.latent.rotary_dim + values;
+  return 2 * of(model.layers) * of(model.attention.heads) *
+         (of(from) * of(model.attention.head_dim) + of(model.latent.kv_rank) * of(of_keys));
 }
 
 /// Widths of the MLPs of layers without experts, added up.
 double dense_widths(const Model& model) {
-  if (model.experts == 0) return of(model.ffn_hidden) * of(model.layers);
+  if (model.experts.count == 0) return of(model.mlp.width) * of(model.layers);
   double sum = 0;
   for (std::int64_t layer = 0; layer < model.layers; ++layer) {
-    if (!has_experts(model, layer)) sum += of(model.dense_ffn);
+    if (!has_experts(model, layer)) sum += of(model.experts.dense_width);
   }
   return sum;
 }
 
 /// FLOPs per token of all layers' experts, shared ones and routers included, forward.
 double experts_forward(const Model& model) {
-  if (model.experts == 0) return 0;
+  if (model.experts.count == 0) return 0;
   double layers = 0;
   for (std::int64_t layer = 0; layer < model.layers; ++layer) {
     if (has_experts(model, layer)) ++layers;
   }
-  const std::int64_t widths = model.experts_per_token * model.ffn_hidden + model.shared_ffn;
+  const std::int64_t widths =
+      model.experts.per_token * model.mlp.width + model.experts.shared_width;
   return layers * 2 * of(model.hidden) *
-         (of(model.gated_mlp ? 3 : 2) * of(widths) + of(model.experts));
+         (of(model.mlp.gated ? 3 : 2) * of(widths) + of(model.experts.count));
 }
 
 /// FLOPs per token of these modules' forward, in all layers.
 double modules_recomputed(const Model& model, const Plan& plan, WordSet<RecomputeModule> modules) {
   const double attention = attention_flops_per_token(model, attended_length(plan));
-  const double mlp = 2 * of(model.hidden) * (model.gated_mlp ? 3 : 2) * dense_widths(model);
+  const double mlp = 2 * of(model.hidden) * (model.mlp.gated ? 3 : 2) * dense_widths(model);
   return (modules.has(RecomputeModule::core_attn) ? attention : 0) +
          (modules.has(RecomputeModule::mlp) ? mlp : 0) +
          (modules.has(RecomputeModule::moe) ? experts_forward(model) : 0) +
@@ -78,35 +80,39 @@ double all_layers_recomputed(const Model& model, const Plan& plan) {
   Model layers_only = model;
   layers_only.prediction_layers = layers_only.generator_hidden = 0;
   if (model.prediction_layers > 0) {
-    layers_only.gemm_parameters = 0;  // a stated count includes those layers, too
-  } else if (model.gemm_parameters > 0) {
-    layers_only.gemm_parameters -= model.vocab * embedding_width(model);
+    layers_only.tally.gemm_parameters = 0;  // a stated count includes those layers, too
+  } else if (model.tally.gemm_parameters > 0) {
+    layers_only.tally.gemm_parameters -= model.embedding.vocab * embedding_width(model);
   }
-  layers_only.vocab = 0;
-  layers_only.embedding_dim = 0;
-  layers_only.head_transform = false;
+  layers_only.embedding.vocab = 0;
+  layers_only.embedding.width = 0;
+  layers_only.head.transform = false;
   return forward_flops_per_token(layers_only, attended_length(plan));
 }
 
 /// Rows and columns of a layer's attention matrices that are targets of adapters, added up: each
 /// adapter has `rank` times as many weights.
 double attention_sides(const Model& layer, const Plan& plan) {
-  const std::int64_t h = layer.hidden,
-                     value = layer.value_dim > 0 ? layer.value_dim : layer.head_dim;
-  const std::int64_t queries = layer.heads * layer.head_dim, latent = layer.kv_rank;
-  const std::int64_t keys = layer.kv_heads * (layer.head_dim - (latent > 0 ? layer.rotary_dim : 0));
-  const std::int64_t expanded = keys + layer.kv_heads * value;
+  const std::int64_t h = layer.hidden, value = layer.latent.value_dim > 0
+                                                   ? layer.latent.value_dim
+                                                   : layer.attention.head_dim;
+  const std::int64_t queries = layer.attention.heads * layer.attention.head_dim,
+                     latent = layer.latent.kv_rank;
+  const std::int64_t keys = layer.attention.kv_heads *
+                            (layer.attention.head_dim - (latent > 0 ? layer.latent.rotary_dim : 0));
+  const std::int64_t expanded = keys + layer.attention.kv_heads * value;
   double sides = 0;
-  if (plan.adapters.targets.has(LoraTarget::projection)) sides += of(layer.heads * value + h);
+  if (plan.adapters.targets.has(LoraTarget::projection))
+    sides += of(layer.attention.heads * value + h);
   if (!plan.adapters.targets.has(LoraTarget::qkv)) return sides;
   if (latent == 0) return sides + of(h + queries + expanded);
-  sides += of(h + queries + (layer.query_rank > 0 ? 2 * layer.query_rank : 0));
-  return sides + of(h + latent + layer.rotary_dim + latent + expanded);
+  sides += of(h + queries + (layer.latent.query_rank > 0 ? 2 * layer.latent.query_rank : 0));
+  return sides + of(h + latent + layer.latent.rotary_dim + latent + expanded);
 }
 
 /// The same of an MLP.
 double mlp_sides(const Model& layer, const Plan& plan, std::int64_t width) {
-  const std::int64_t up = layer.hidden + width * (layer.gated_mlp ? 2 : 1);
+  const std::int64_t up = layer.hidden + width * (layer.mlp.gated ? 2 : 1);
   return (plan.adapters.targets.has(LoraTarget::up) ? of(up) : 0) +
          (plan.adapters.targets.has(LoraTarget::down) ? of(width + layer.hidden) : 0);
 }
@@ -117,9 +123,9 @@ double adapter_parameters(const Model& model, const Plan& plan) {
   for (std::int64_t i = 0; i < model.layers; ++i) {
     const Model layer = layer_model(model, i);
     sides += attention_sides(layer, plan);
-    sides += mlp_sides(layer, plan, layer.ffn_hidden) *
-             of(layer.experts > 0 ? layer.experts_per_token : 1);
-    if (layer.shared_ffn > 0) sides += mlp_sides(layer, plan, layer.shared_ffn);
+    sides += mlp_sides(layer, plan, layer.mlp.width) *
+             of(layer.experts.count > 0 ? layer.experts.per_token : 1);
+    if (layer.experts.shared_width > 0) sides += mlp_sides(layer, plan, layer.experts.shared_width);
   }
   return of(plan.adapters.rank) * sides;
 }

@@ -29,11 +29,11 @@ void add_loss_copies(const Question& question, const Program& program, const Ran
   const bool has_head = std::ranges::any_of(
       ranks.chunks, [&](std::uint32_t id) { return program.chunks[id].has_head; });
   const bool whole =
-      model.causal && model.task_head_outputs == 0 && !plan.kernels.fused_cross_entropy;
+      model.causal && model.head.task_outputs == 0 && !plan.kernels.fused_cross_entropy;
   if (!has_head || !whole) return;
   const std::int64_t tokens = plan.batch.micro * plan.batch.seq_len / plan.context;
   const Bytes logits =
-      multiplied<Bytes>(tokens, model.vocab, bits(state_dtype(plan.formats.precision)));
+      multiplied<Bytes>(tokens, model.embedding.vocab, bits(state_dtype(plan.formats.precision)));
   const double copies = question.software.memory.loss_copies;
   const BufferKind kind = copies < 0 ? BufferKind::activation : BufferKind::workspace;
   Bytes& bytes = held[static_cast<std::size_t>(kind)];

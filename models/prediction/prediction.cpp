@@ -231,7 +231,7 @@ void note_chunks(const Question& question, std::vector<std::string>& assumptions
   assumptions.push_back(
       fmt::format("/plan/context: layers that attend within chunks of {} tokens exchange no keys, "
                   "which are all on the rank of their queries",
-                  question.model.attention_chunk));
+                  question.model.attention.chunk));
 }
 
 std::string unexplained_note(const Software& software) {

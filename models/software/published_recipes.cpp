@@ -252,7 +252,7 @@ const RecipeLine* nearest(const RecipeQuestion& asked) {
   std::vector<const RecipeLine*> left;
   for (const RecipeLine& each : lines_for(model.hidden)) {
     const bool same = each.hidden == model.hidden && each.layers == model.layers &&
-                      each.ffn_hidden == model.ffn_hidden && each.experts == model.experts &&
+                      each.ffn_hidden == model.mlp.width && each.experts == model.experts.count &&
                       (!each.task || each.task == asked.task);
     if (!same || !same_vendor(each, asked) || !last_by(each, asked.release)) continue;
     if (share_recipes(asked.stack, each.stack)) left.push_back(&each);

@@ -36,8 +36,9 @@ struct Rule {
     const bool dated = of_year && of_release;
     const Model& model = asked.model;
     const bool sized = (layers == 0 || layers == model.layers) &&
-                       (experts < 0 || experts == model.experts) && model.experts >= experts_from &&
-                       model.hidden >= hidden_from && model.hidden <= hidden_to;
+                       (experts < 0 || experts == model.experts.count) &&
+                       model.experts.count >= experts_from && model.hidden >= hidden_from &&
+                       model.hidden <= hidden_to;
     return stack == asked.stack && dated && sized && (!task || task == asked.task) &&
            (!precision || precision == asked.precision) &&
            (!recompute || recompute == asked.recompute) && (gpu.empty() || gpu == asked.gpu.name) &&

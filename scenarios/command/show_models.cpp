@@ -26,7 +26,7 @@ models::Model model_of(const std::string& name) {
 /// The sequence length asked for, or else the model's maximum.
 std::int64_t length_of(const models::Model& model, std::optional<std::int64_t> asked) {
   if (asked) return *asked;
-  return model.max_positions > 0 ? model.max_positions : usual_seq_len;
+  return model.embedding.max_positions > 0 ? model.embedding.max_positions : usual_seq_len;
 }
 
 /// Layers of `model` that have experts.
@@ -39,21 +39,23 @@ std::int64_t expert_layers(const models::Model& model) {
 }
 
 Json experts_json(const models::Model& model) {
-  if (model.experts == 0) return nullptr;
-  return {{"experts", model.experts},
-          {"experts_per_token", model.experts_per_token},
+  if (model.experts.count == 0) return nullptr;
+  return {{"experts", model.experts.count},
+          {"experts_per_token", model.experts.per_token},
           {"layers", expert_layers(model)},
-          {"shared_ffn", model.shared_ffn},
-          {"dense_ffn", model.dense_ffn}};
+          {"shared_ffn", model.experts.shared_width},
+          {"dense_ffn", model.experts.dense_width}};
 }
 
 /// "256 of 2048 on 58 layers, 8 for each token, 2048 shared; 18432 on the others"
 std::string experts_text(const models::Model& model) {
   const std::int64_t layers = expert_layers(model);
-  std::string text = fmt::format("{} of width {} on {} layers, {} for each token", model.experts,
-                                 model.ffn_hidden, layers, model.experts_per_token);
-  if (model.shared_ffn > 0) text += fmt::format(", {} shared", model.shared_ffn);
-  if (layers < model.layers) text += fmt::format("; {} on the others", model.dense_ffn);
+  std::string text =
+      fmt::format("{} of width {} on {} layers, {} for each token", model.experts.count,
+                  model.mlp.width, layers, model.experts.per_token);
+  if (model.experts.shared_width > 0)
+    text += fmt::format(", {} shared", model.experts.shared_width);
+  if (layers < model.layers) text += fmt::format("; {} on the others", model.experts.dense_width);
   return text;
 }
 
@@ -68,13 +70,13 @@ Json model_json(const models::Model& model, std::int64_t seq_len) {
   json["seq_len"] = seq_len;
   json["layers"] = model.layers;
   json["hidden"] = model.hidden;
-  json["heads"] = model.heads;
-  json["kv_heads"] = model.kv_heads;
-  json["ffn_hidden"] = model.ffn_hidden;
-  json["vocab"] = model.vocab;
+  json["heads"] = model.attention.heads;
+  json["kv_heads"] = model.attention.kv_heads;
+  json["ffn_hidden"] = model.mlp.width;
+  json["vocab"] = model.embedding.vocab;
   json["experts"] = experts_json(model);
   json["prediction_layers"] = model.prediction_layers;
-  json["parameter_formula"] = model.parameter_formula;
+  json["parameter_formula"] = model.tally.formula;
   json["not_simulated"] = or_null(model.not_simulated);
   json["ignored_keys"] = model.ignored_keys;
   return json;
@@ -91,22 +93,24 @@ std::string model_text(const models::Model& model, std::int64_t seq_len) {
        ahead > 0 ? fmt::format("{}, {} without MTP", model.parameters, model.parameters - ahead)
                  : fmt::format("{}", model.parameters));
   line("active", fmt::format("{}", model.active_parameters));
-  line("counted as", model.parameter_formula);
+  line("counted as", model.tally.formula);
   line("FLOPs per token",
        fmt::format("{:.5g} forward, {:.5g} backward, at {} tokens", forward, 2 * forward, seq_len));
   line("layers",
-       fmt::format("{} of width {}, MLP width {}", model.layers, model.hidden, model.ffn_hidden));
-  line("heads", fmt::format("{}, {} for keys and values, width {}", model.heads, model.kv_heads,
-                            model.head_dim));
-  if (model.experts > 0) line("experts", experts_text(model));
-  if (model.kv_rank > 0) {
-    line("latents", fmt::format("rank {} for queries, {} for keys and values, {} rotary columns",
-                                model.query_rank, model.kv_rank, model.rotary_dim));
+       fmt::format("{} of width {}, MLP width {}", model.layers, model.hidden, model.mlp.width));
+  line("heads", fmt::format("{}, {} for keys and values, width {}", model.attention.heads,
+                            model.attention.kv_heads, model.attention.head_dim));
+  if (model.experts.count > 0) line("experts", experts_text(model));
+  if (model.latent.kv_rank > 0) {
+    line("latents",
+         fmt::format("rank {} for queries, {} for keys and values, {} rotary columns",
+                     model.latent.query_rank, model.latent.kv_rank, model.latent.rotary_dim));
   }
   if (model.prediction_layers > 0) {
     line("further tokens", fmt::format("{}, each predicted by a layer", model.prediction_layers));
   }
-  line("vocabulary", fmt::format("{}{}", model.vocab, model.tied_embeddings ? ", tied" : ""));
+  line("vocabulary",
+       fmt::format("{}{}", model.embedding.vocab, model.embedding.tied ? ", tied" : ""));
   if (model.not_simulated) line("not simulated", *model.not_simulated);
   for (const std::string& key : model.ignored_keys) line("not used", key);
   return text;
@@ -148,8 +152,9 @@ Shown show_models(const std::optional<std::string>& name, std::optional<std::int
     const models::Model model = model_of(each);
     table.add({each, fmt::format("{:.4g} B", static_cast<double>(model.parameters) / 1e9),
                fmt::format("{}", model.layers), fmt::format("{}", model.hidden),
-               fmt::format("{}", model.heads), fmt::format("{}", model.vocab),
-               fmt::format("{}", model.max_positions), model.not_simulated ? "counted only" : ""});
+               fmt::format("{}", model.attention.heads), fmt::format("{}", model.embedding.vocab),
+               fmt::format("{}", model.embedding.max_positions),
+               model.not_simulated ? "counted only" : ""});
     list.push_back(model_json(model, length_of(model, seq_len)));
   }
   return {table.text(terminal().colour), list};

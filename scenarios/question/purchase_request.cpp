@@ -82,14 +82,14 @@ std::vector<SoughtNode> nodes_of(const PurchaseRequest& request) {
 /// Fills in sequence length and batch; returns the flags that were not given, with their values.
 std::string take_sizes(const PurchaseRequest& request, PurchaseQuery& query) {
   std::string taken;
-  if (!request.seq_len && query.plan.model.max_positions < 1) {
+  if (!request.seq_len && query.plan.model.embedding.max_positions < 1) {
     throw InputError{"--seq-len", "missing, and the model does not state its longest sequence"};
   }
   query.plan.seq_len =
-      request.seq_len.value_or(std::min(query.plan.model.max_positions, usual_sequence));
+      request.seq_len.value_or(std::min(query.plan.model.embedding.max_positions, usual_sequence));
   if (!request.seq_len) {
     taken = fmt::format("--seq-len {} (the model supports up to {}), ", query.plan.seq_len,
-                        query.plan.model.max_positions);
+                        query.plan.model.embedding.max_positions);
   }
   query.plan.global_batch = request.global_batch.value_or(usual_batch(query.plan.seq_len));
   if (!request.global_batch) {

@@ -61,7 +61,8 @@ std::vector<Plan> tensors(const Plan& plan, const SearchBounds& bounds) {
   const PlanQuery& query = bounds.query;
   std::vector<std::int64_t> degrees =
       divisors(bounds.gpus, has_tensor(query.software.runs) ? query.cluster.node.gpus : 1);
-  std::erase_if(degrees, [&](std::int64_t each) { return query.model.heads % each != 0; });
+  std::erase_if(degrees,
+                [&](std::int64_t each) { return query.model.attention.heads % each != 0; });
   degrees = bounds.fixed_or<&Plan::tensor>("tensor", degrees);
   std::erase_if(degrees, [&](std::int64_t each) { return bounds.gpus % each != 0; });
   return with_each<&Plan::tensor>(plan, degrees);
@@ -82,7 +83,7 @@ std::vector<Plan> forms_of(const Plan& plan, std::int64_t ranks, const SearchBou
     const bool grouped = form == models::ContextForm::hierarchical;
     if (!bounds.states("context_heads")) each.context_exchange.heads = grouped ? in_node : 1;
     if (grouped && (in_node < 2 || ranks <= in_node || ranks % in_node != 0)) continue;
-    if (query.model.sliding_window > 0 && form != models::ContextForm::ulysses) continue;
+    if (query.model.attention.window > 0 && form != models::ContextForm::ulysses) continue;
     found.push_back(each);
     if (!bounds.full()) break;
   }
@@ -218,9 +219,9 @@ std::vector<Plan> experts(const Plan& plan, const SearchBounds& bounds) {
   if (bounds.states("expert"))
     return with_each<&Plan::experts, &ExpertChoices::ranks>(plan,
                                                             {bounds.query.fixed.experts.ranks});
-  if (bounds.query.model.experts == 0) return {plan};
+  if (bounds.query.model.experts.count == 0) return {plan};
   const std::int64_t ranks = plan.tensor * plan.context * plan.data;
-  std::vector<std::int64_t> degrees = divisors(bounds.query.model.experts, ranks);
+  std::vector<std::int64_t> degrees = divisors(bounds.query.model.experts.count, ranks);
   std::erase_if(degrees, [&](std::int64_t each) {
     return ranks % each != 0 || (!bounds.full() && !power_of_two(each));
   });
@@ -233,7 +234,7 @@ std::vector<Plan> expert_cuts(const Plan& plan, const SearchBounds& bounds) {
     return with_each<&Plan::experts, &ExpertChoices::tensor>(plan,
                                                              {bounds.query.fixed.experts.tensor});
   }
-  if (bounds.query.model.experts == 0) return {plan};
+  if (bounds.query.model.experts.count == 0) return {plan};
   std::vector<std::int64_t> degrees{1};
   const bool fits = plan.context * plan.data % plan.experts.ranks == 0;
   if (plan.tensor > 1 && fits) degrees.push_back(plan.tensor);
@@ -277,7 +278,8 @@ std::vector<Plan> expert_overlaps(const Plan& plan, const SearchBounds& bounds) 
   using models::ExpertOverlap;
   std::vector<ExpertOverlap> tried{ExpertOverlap::none};
   for (const ExpertOverlap each : bounds.query.software.runs.expert_overlaps) {
-    const bool without = each == ExpertOverlap::shared && bounds.query.model.shared_ffn == 0;
+    const bool without =
+        each == ExpertOverlap::shared && bounds.query.model.experts.shared_width == 0;
     if (plan.experts.ranks > 1 && !without) tried.push_back(each);
   }
   return with_each<&Plan::experts, &ExpertChoices::overlap>(
@@ -311,7 +313,7 @@ std::vector<std::string_view> searched_keys(const PlanQuery& query) {
   std::vector<std::string_view> keys;
   for (const SearchDimension& each : dimensions) {
     const bool lacking =
-        each.refines && (query.model.experts == 0 || !each.runs(query.software.runs));
+        each.refines && (query.model.experts.count == 0 || !each.runs(query.software.runs));
     if (lacking) continue;
     keys.push_back(each.key);
     if (each.key == "context") keys.emplace_back("context_form");

@@ -29,7 +29,7 @@ bool is_tried(const Plan& plan, const SearchBounds& bounds) {
 std::vector<Plan> refined(const Plan& plan, const SearchBounds& bounds) {
   std::vector<Plan> plans{plan};
   for (const SearchDimension& each : search_dimensions()) {
-    if (!each.refines || bounds.query.model.experts == 0) continue;
+    if (!each.refines || bounds.query.model.experts.count == 0) continue;
     if (!each.runs(bounds.query.software.runs) && !bounds.states(each.key)) continue;
     std::vector<Plan> further;
     for (const Plan& one : plans) {
@@ -181,30 +181,31 @@ namespace {
 
 /// Lower bound of a layer's dense parameters on a rank; latent attention counts as 0.
 std::int64_t least_of_layer(const models::Model& model, const Plan& plan) {
-  const std::int64_t queries = model.heads * model.head_dim;
-  const std::int64_t keys = model.kv_heads * model.head_dim;
-  const std::int64_t attention = model.kv_rank > 0 ? 0 : 2 * queries + 2 * keys;
-  const bool mixed = model.experts > 0;
-  const std::int64_t width =
-      mixed ? std::min(model.shared_ffn, model.dense_first > 0 || model.expert_every > 1
-                                             ? model.dense_ffn
-                                             : model.shared_ffn)
-            : model.ffn_hidden;
-  const std::int64_t mlp = (model.gated_mlp ? 3 : 2) * width;
+  const std::int64_t queries = model.attention.heads * model.attention.head_dim;
+  const std::int64_t keys = model.attention.kv_heads * model.attention.head_dim;
+  const std::int64_t attention = model.latent.kv_rank > 0 ? 0 : 2 * queries + 2 * keys;
+  const bool mixed = model.experts.count > 0;
+  const std::int64_t width = mixed
+                                 ? std::min(model.experts.shared_width,
+                                            model.experts.dense_first > 0 || model.experts.every > 1
+                                                ? model.experts.dense_width
+                                                : model.experts.shared_width)
+                                 : model.mlp.width;
+  const std::int64_t mlp = (model.mlp.gated ? 3 : 2) * width;
   return model.hidden * (attention + mlp) / plan.tensor;
 }
 
 /// Lower bound of the expert parameters on a rank of the stage that has most: an even share of
 /// layers.
 std::int64_t least_of_experts(const models::Model& model, const Plan& plan) {
-  if (model.experts == 0) return 0;
+  if (model.experts.count == 0) return 0;
   std::int64_t layers = 0;
   for (std::int64_t layer = 0; layer < model.layers; ++layer) {
     layers += models::has_experts(model, layer) ? 1 : 0;
   }
-  const std::int64_t expert = (model.gated_mlp ? 3 : 2) * model.hidden * model.ffn_hidden;
+  const std::int64_t expert = (model.mlp.gated ? 3 : 2) * model.hidden * model.mlp.width;
   const std::int64_t held =
-      model.experts / plan.experts.ranks * expert / models::expert_tensor_of(plan);
+      model.experts.count / plan.experts.ranks * expert / models::expert_tensor_of(plan);
   return layers / plan.pipeline * held;
 }
 
@@ -213,7 +214,7 @@ std::int64_t least_of_experts(const models::Model& model, const Plan& plan) {
 Bytes least_memory(const PlanQuery& query, const Plan& plan) {
   const models::Model& model = query.model;
   const std::int64_t layer = least_of_layer(model, plan);
-  const std::int64_t vocabulary = model.hidden * model.vocab / plan.tensor;
+  const std::int64_t vocabulary = model.hidden * model.embedding.vocab / plan.tensor;
   const std::vector<std::int64_t> chunks = models::layers_per_chunk(plan, model);
   std::vector<std::int64_t> held(static_cast<std::size_t>(plan.pipeline), 0);
   for (std::size_t c = 0; c < chunks.size(); ++c) held[c % held.size()] += chunks[c] * layer;

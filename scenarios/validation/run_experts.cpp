@@ -33,7 +33,7 @@ const std::vector<Architecture>& architectures() {
     for (const std::string& name : models::model_names()) {
       const Json config = models::model_config(name);
       Model model = models::read_model(Document::from(config, name).root());
-      if (model.experts > 0) read.push_back({type_in(config), std::move(model)});
+      if (model.experts.count > 0) read.push_back({type_in(config), std::move(model)});
     }
     return read;
   }();
@@ -47,10 +47,12 @@ bool agrees(const std::optional<std::int64_t>& stated, std::int64_t value) {
 const Architecture* architecture_of(const MeasuredRun& run) {
   for (const Architecture& each : architectures()) {
     const Model& model = each.model;
-    const bool same = agrees(run.hidden, model.hidden) && agrees(run.heads, model.heads) &&
-                      agrees(run.kv_heads, model.kv_heads) && agrees(run.experts, model.experts) &&
-                      agrees(run.experts_per_token, model.experts_per_token) &&
-                      agrees(run.ffn_hidden, model.ffn_hidden);
+    const bool same = agrees(run.hidden, model.hidden) &&
+                      agrees(run.heads, model.attention.heads) &&
+                      agrees(run.kv_heads, model.attention.kv_heads) &&
+                      agrees(run.experts, model.experts.count) &&
+                      agrees(run.experts_per_token, model.experts.per_token) &&
+                      agrees(run.ffn_hidden, model.mlp.width);
     if (same) return &each;
   }
   return nullptr;
@@ -61,19 +63,20 @@ Model plain_model_of(const MeasuredRun& run) {
   Model model;
   model.family = models::Family::llama;
   model.hidden = *run.hidden;
-  model.heads = *run.heads;
-  model.head_dim = model.hidden / model.heads;
-  model.kv_heads = run.kv_heads.value_or(model.heads);
-  model.ffn_hidden = run.ffn_hidden.value_or(4 * model.hidden);
-  model.experts = *run.experts;
-  model.experts_per_token = run.experts_per_token.value_or(2);
-  model.vocab = 32000;
-  model.norm = models::Norm::rms_norm;
-  model.positions = models::Positions::rotary;
-  model.activation = models::Activation::silu;
-  model.gated_mlp = true;
-  model.qkv_bias = model.output_bias = model.mlp_bias = model.norm_bias = false;
-  model.tied_embeddings = false;
+  model.attention.heads = *run.heads;
+  model.attention.head_dim = model.hidden / model.attention.heads;
+  model.attention.kv_heads = run.kv_heads.value_or(model.attention.heads);
+  model.mlp.width = run.ffn_hidden.value_or(4 * model.hidden);
+  model.experts.count = *run.experts;
+  model.experts.per_token = run.experts_per_token.value_or(2);
+  model.embedding.vocab = 32000;
+  model.norms.kind = models::Norm::rms_norm;
+  model.embedding.positions = models::Positions::rotary;
+  model.mlp.activation = models::Activation::silu;
+  model.mlp.gated = true;
+  model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias = model.norms.bias =
+      false;
+  model.embedding.tied = false;
   return model;
 }
 
@@ -107,10 +110,10 @@ Model expert_model_of(const MeasuredRun& run, std::vector<std::string>& assumpti
   }
   model.name = run.model;
   model.layers = *run.layers;
-  model.vocab = run.vocab.value_or(model.vocab);
-  model.max_positions = *run.count("seq_len");
-  model.tied_embeddings = run.tied.value_or(model.tied_embeddings);
-  model.gemm_parameters = 0;
+  model.embedding.vocab = run.vocab.value_or(model.embedding.vocab);
+  model.embedding.max_positions = *run.count("seq_len");
+  model.embedding.tied = run.tied.value_or(model.embedding.tied);
+  model.tally.gemm_parameters = 0;
   model.parameters = models::count_parameters(model);
   model.active_parameters = models::count_active_parameters(model);
   return model;

@@ -122,23 +122,24 @@ class Filling {
 constexpr std::string_view taken_from_stack = "the stack's default";
 
 void make_llama(Model& model) {
-  model.norm = models::Norm::rms_norm;
-  model.positions = models::Positions::rotary;
-  model.activation = models::Activation::silu;
-  model.gated_mlp = true;
-  model.qkv_bias = model.output_bias = model.mlp_bias = model.norm_bias = false;
-  model.tied_embeddings = false;
+  model.norms.kind = models::Norm::rms_norm;
+  model.embedding.positions = models::Positions::rotary;
+  model.mlp.activation = models::Activation::silu;
+  model.mlp.gated = true;
+  model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias = model.norms.bias =
+      false;
+  model.embedding.tied = false;
 }
 
 void make_bert(Model& model) {
   model.causal = false;
-  model.max_positions = std::max<std::int64_t>(512, model.max_positions);
-  model.token_types = 2;
-  model.final_norm = false;
-  model.embedding_norm = true;
-  model.head_transform = true;
-  model.head_bias = true;
-  model.pooler = true;
+  model.embedding.max_positions = std::max<std::int64_t>(512, model.embedding.max_positions);
+  model.embedding.token_types = 2;
+  model.norms.final = false;
+  model.norms.embedding = true;
+  model.head.transform = true;
+  model.head.bias = true;
+  model.head.pooler = true;
 }
 
 /// Takes the stack's usual form of context parallelism, unless the run or a recipe states one.
@@ -162,8 +163,8 @@ void take_context_form(const MeasuredRun& run, const models::Software& software,
 ///         third of the base model's, a quarter of the small and large ones'
 void make_electra(Model& model) {
   constexpr std::int64_t base = 768;
-  model.pooler = model.head_bias = model.tied_embeddings = false;
-  model.task_head_outputs = 1;
+  model.head.pooler = model.head.bias = model.embedding.tied = false;
+  model.head.task_outputs = 1;
   model.generator_hidden = model.hidden / (model.hidden == base ? 3 : 4);
 }
 
@@ -171,10 +172,10 @@ void make_electra(Model& model) {
 /// pre-training heads.
 /// Source  Devlin et al. 2018, "BERT", arXiv 1810.04805, section 4.2
 void make_answering(Model& model) {
-  model.head_transform = model.head_bias = model.pooler = false;
-  model.tied_embeddings = false;
+  model.head.transform = model.head.bias = model.head.pooler = false;
+  model.embedding.tied = false;
   model.generator_hidden = 0;
-  model.task_head_outputs = 2;
+  model.head.task_outputs = 2;
 }
 
 }  // namespace
@@ -198,18 +199,20 @@ Model model_of(const MeasuredRun& run, const RunDefaults& defaults,
                                                               : Family::gpt;
   model.layers = *run.layers;
   model.hidden = *run.hidden;
-  model.heads = *run.heads;
-  if (model.hidden % model.heads != 0) {
-    throw InputError{fmt::format("{} heads do not divide hidden {}", model.heads, model.hidden)};
+  model.attention.heads = *run.heads;
+  if (model.hidden % model.attention.heads != 0) {
+    throw InputError{
+        fmt::format("{} heads do not divide hidden {}", model.attention.heads, model.hidden)};
   }
-  model.head_dim = model.hidden / model.heads;
-  model.kv_heads = fill.value(run.kv_heads, model.heads, "/model/kv_heads", "one for each head");
-  model.ffn_hidden =
+  model.attention.head_dim = model.hidden / model.attention.heads;
+  model.attention.kv_heads =
+      fill.value(run.kv_heads, model.attention.heads, "/model/kv_heads", "one for each head");
+  model.mlp.width =
       fill.value(run.ffn_hidden, 4 * model.hidden, "/model/ffn_hidden", "four times hidden");
-  model.vocab = fill.value(run.vocab, defaults.vocab, "/model/vocab", taken_from_stack);
-  model.max_positions = *run.count("seq_len");
+  model.embedding.vocab = fill.value(run.vocab, defaults.vocab, "/model/vocab", taken_from_stack);
+  model.embedding.max_positions = *run.count("seq_len");
   if (model.family == Family::llama) make_llama(model);
-  model.tied_embeddings = run.tied.value_or(model.tied_embeddings);
+  model.embedding.tied = run.tied.value_or(model.embedding.tied);
   if (model.family == Family::bert) make_bert(model);
   if (run.family == "electra") make_electra(model);
   if (model.family == Family::bert && run.task == "sft") make_answering(model);

@@ -81,8 +81,9 @@ constexpr std::array savers{
                 [](const Question& q) { return doublings(q.plan.tensor, q.cluster.node.gpus); }},
     MemorySaver{"pipeline",
                 [](const Question& q) { return doublings(q.plan.pipeline, q.model.layers); }},
-    MemorySaver{"expert",
-                [](const Question& q) { return doublings(q.plan.experts.ranks, q.model.experts); }},
+    MemorySaver{
+        "expert",
+        [](const Question& q) { return doublings(q.plan.experts.ranks, q.model.experts.count); }},
     MemorySaver{"offload",
                 [](const Question& q) {
                   return q.plan.offload.state == models::Offload::none

@@ -215,11 +215,11 @@ models::Model small_gpt(std::int64_t layers) {
   model.name = "small-gpt";
   model.layers = layers;
   model.hidden = 16;
-  model.heads = model.kv_heads = 4;
-  model.head_dim = 4;
-  model.ffn_hidden = 24;
-  model.vocab = 37;
-  model.max_positions = 12;
+  model.attention.heads = model.attention.kv_heads = 4;
+  model.attention.head_dim = 4;
+  model.mlp.width = 24;
+  model.embedding.vocab = 37;
+  model.embedding.max_positions = 12;
   return model;
 }
 
@@ -227,14 +227,15 @@ models::Model small_llama(std::int64_t layers) {
   models::Model model = small_gpt(layers);
   model.name = "small-llama";
   model.family = models::Family::llama;
-  model.heads = 8;
-  model.kv_heads = 4;
-  model.norm = models::Norm::rms_norm;
-  model.positions = models::Positions::rotary;
-  model.activation = models::Activation::silu;
-  model.gated_mlp = true;
-  model.qkv_bias = model.output_bias = model.mlp_bias = model.norm_bias = false;
-  model.tied_embeddings = false;
+  model.attention.heads = 8;
+  model.attention.kv_heads = 4;
+  model.norms.kind = models::Norm::rms_norm;
+  model.embedding.positions = models::Positions::rotary;
+  model.mlp.activation = models::Activation::silu;
+  model.mlp.gated = true;
+  model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias = model.norms.bias =
+      false;
+  model.embedding.tied = false;
   return model;
 }
 
@@ -242,30 +243,30 @@ models::Model small_bert(std::int64_t layers) {
   models::Model model = small_gpt(layers);
   model.name = "small-bert";
   model.family = models::Family::bert;
-  model.causal = model.final_norm = false;
-  model.token_types = 2;
-  model.activation = models::Activation::gelu_erf;
-  model.post_norm = model.embedding_norm = true;
-  model.head_transform = model.head_bias = true;
+  model.causal = model.norms.final = false;
+  model.embedding.token_types = 2;
+  model.mlp.activation = models::Activation::gelu_erf;
+  model.norms.after_residual = model.norms.embedding = true;
+  model.head.transform = model.head.bias = true;
   return model;
 }
 
 models::Model small_deepseek(std::int64_t layers) {
   models::Model model = small_llama(layers);
   model.name = "small-deepseek";
-  model.heads = model.kv_heads = 4;
-  model.head_dim = 6;
-  model.rotary_dim = 2;
-  model.value_dim = 4;
-  model.query_rank = 8;
-  model.kv_rank = 5;
+  model.attention.heads = model.attention.kv_heads = 4;
+  model.attention.head_dim = 6;
+  model.latent.rotary_dim = 2;
+  model.latent.value_dim = 4;
+  model.latent.query_rank = 8;
+  model.latent.kv_rank = 5;
   return model;
 }
 
 models::Model with_experts(models::Model model) {
   model.name += "-experts";
-  model.experts = 4;
-  model.experts_per_token = 2;
+  model.experts.count = 4;
+  model.experts.per_token = 2;
   return model;
 }
 

@@ -40,11 +40,11 @@ inline Model tiny_gpt(std::int64_t layers) {
   model.name = "tiny";
   model.layers = layers;
   model.hidden = 8;
-  model.heads = model.kv_heads = 2;
-  model.head_dim = 4;
-  model.ffn_hidden = 32;
-  model.vocab = 16;
-  model.max_positions = 8;
+  model.attention.heads = model.attention.kv_heads = 2;
+  model.attention.head_dim = 4;
+  model.mlp.width = 32;
+  model.embedding.vocab = 16;
+  model.embedding.max_positions = 8;
   model.parameters = model.active_parameters = count_parameters(model);
   return model;
 }

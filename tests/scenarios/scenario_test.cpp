@@ -291,7 +291,8 @@ TEST_CASE("A typo in a new member of a model's config is refused") {
       "hidden_size": 256, "num_attention_heads": 8, "intermediate_size": 512, "vocab_size": 1000,
       "max_position_embeddings": 512})");
   const Scenario scenario = Scenario::parse(json, "small.json");
-  CHECK(scenario.replace({{"/model/num_key_value_heads", 4}}).question().model.kv_heads == 4);
+  CHECK(scenario.replace({{"/model/num_key_value_heads", 4}}).question().model.attention.kv_heads ==
+        4);
   CHECK(refused([&] {
           scenario.replace({{"/model/num_key_value_head", 4}});
         }) ==

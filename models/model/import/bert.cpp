@@ -25,16 +25,16 @@ Model read_bert(Config& config) {
   model.family = Family::bert;
   model.causal = false;
   read_shape(config, model);
-  model.ffn_hidden = config.size("intermediate_size", Limits::ffn_hidden);
-  model.activation = config.activation("hidden_act", Activation::gelu_erf);
-  model.token_types = config.positive_or("type_vocab_size", Limits::token_types, 2);
-  model.final_norm = false;
-  model.embedding_norm = true;
-  model.head_transform = true;
-  model.head_bias = true;
-  model.pooler = !fills_in_alone(config);
-  model.post_norm = true;
-  model.tied_embeddings = config.flag("tie_word_embeddings", true);
+  model.mlp.width = config.size("intermediate_size", Limits::ffn_hidden);
+  model.mlp.activation = config.activation("hidden_act", Activation::gelu_erf);
+  model.embedding.token_types = config.positive_or("type_vocab_size", Limits::token_types, 2);
+  model.norms.final = false;
+  model.norms.embedding = true;
+  model.head.transform = true;
+  model.head.bias = true;
+  model.head.pooler = !fills_in_alone(config);
+  model.norms.after_residual = true;
+  model.embedding.tied = config.flag("tie_word_embeddings", true);
   return dense(model);
 }
 
@@ -48,16 +48,16 @@ Model read_vit(Config& config) {
   model.causal = false;
   model.layers = config.size("num_hidden_layers", Limits::layers);
   model.hidden = config.size("hidden_size", Limits::hidden);
-  model.heads = config.size("num_attention_heads", Limits::heads);
-  model.ffn_hidden = config.size("intermediate_size", Limits::ffn_hidden);
-  model.activation = config.activation("hidden_act", Activation::gelu);
-  model.qkv_bias = config.flag("qkv_bias", true);
+  model.attention.heads = config.size("num_attention_heads", Limits::heads);
+  model.mlp.width = config.size("intermediate_size", Limits::ffn_hidden);
+  model.mlp.activation = config.activation("hidden_act", Activation::gelu);
+  model.attention.qkv_bias = config.flag("qkv_bias", true);
   fill_heads(config, model);
   const std::int64_t image = config.size("image_size", 1 << 14);
   const std::int64_t patch = config.size("patch_size", 1 << 10);
   const std::int64_t channels = config.positive_or("num_channels", 1 << 10, 3);
   if (image % patch != 0) config.fail("image_size", "is not a multiple of patch_size");
-  model.max_positions = (image / patch) * (image / patch) + 1;
+  model.embedding.max_positions = (image / patch) * (image / patch) + 1;
 
   Tally tally;
   tally.matrix(channels * patch * patch * model.hidden);

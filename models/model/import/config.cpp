@@ -119,56 +119,56 @@ std::int64_t read_layer_count(Config& config) {
 void read_shape(Config& config, Model& model) {
   model.layers = read_layer_count(config);
   model.hidden = config.size("hidden_size", Limits::hidden);
-  model.heads = config.size("num_attention_heads", Limits::heads);
-  model.kv_heads = config.positive_or("num_key_value_heads", Limits::heads, 0);
-  model.head_dim = config.positive_or("head_dim", Limits::head_dim, 0);
-  model.vocab = config.size("vocab_size", Limits::vocab);
-  model.max_positions = config.size_or("max_position_embeddings", Limits::positions, 0);
+  model.attention.heads = config.size("num_attention_heads", Limits::heads);
+  model.attention.kv_heads = config.positive_or("num_key_value_heads", Limits::heads, 0);
+  model.attention.head_dim = config.positive_or("head_dim", Limits::head_dim, 0);
+  model.embedding.vocab = config.size("vocab_size", Limits::vocab);
+  model.embedding.max_positions = config.size_or("max_position_embeddings", Limits::positions, 0);
   fill_heads(config, model);
 }
 
 void fill_heads(const Config& config, Model& model) {
-  if (model.kv_heads == 0) model.kv_heads = model.heads;
-  if (model.head_dim == 0) {
-    if (model.hidden % model.heads != 0) {
+  if (model.attention.kv_heads == 0) model.attention.kv_heads = model.attention.heads;
+  if (model.attention.head_dim == 0) {
+    if (model.hidden % model.attention.heads != 0) {
       config.fail("hidden_size", fmt::format("{} is not a multiple of the {} attention heads",
-                                             model.hidden, model.heads));
+                                             model.hidden, model.attention.heads));
     }
-    model.head_dim = model.hidden / model.heads;
+    model.attention.head_dim = model.hidden / model.attention.heads;
   }
-  if (model.head_dim > Limits::head_dim) {
-    config.fail("hidden_size",
-                fmt::format("the head size {} is above {}", model.head_dim, Limits::head_dim));
+  if (model.attention.head_dim > Limits::head_dim) {
+    config.fail("hidden_size", fmt::format("the head size {} is above {}", model.attention.head_dim,
+                                           Limits::head_dim));
   }
-  if (model.heads % model.kv_heads != 0) {
+  if (model.attention.heads % model.attention.kv_heads != 0) {
     config.fail("num_key_value_heads",
                 fmt::format("{} key-value heads do not divide the {} attention heads",
-                            model.kv_heads, model.heads));
+                            model.attention.kv_heads, model.attention.heads));
   }
 }
 
 Model llama_like(Config& config) {
   Model model;
   model.family = Family::llama;
-  model.norm = Norm::rms_norm;
-  model.positions = Positions::rotary;
-  model.gated_mlp = true;
-  model.qkv_bias = false;
-  model.output_bias = false;
-  model.mlp_bias = false;
+  model.norms.kind = Norm::rms_norm;
+  model.embedding.positions = Positions::rotary;
+  model.mlp.gated = true;
+  model.attention.qkv_bias = false;
+  model.attention.output_bias = false;
+  model.mlp.bias = false;
   read_shape(config, model);
-  model.activation = config.activation("hidden_act", Activation::silu);
-  model.tied_embeddings = config.flag("tie_word_embeddings", false);
+  model.mlp.activation = config.activation("hidden_act", Activation::silu);
+  model.embedding.tied = config.flag("tie_word_embeddings", false);
   return model;
 }
 
 void read_expert_counts(Config& config, Model& model,
                         std::initializer_list<std::string_view> keys) {
-  model.experts = config.size(keys, Limits::experts);
-  model.experts_per_token = config.size("num_experts_per_tok", Limits::experts);
-  if (model.experts_per_token > model.experts) {
+  model.experts.count = config.size(keys, Limits::experts);
+  model.experts.per_token = config.size("num_experts_per_tok", Limits::experts);
+  if (model.experts.per_token > model.experts.count) {
     config.fail("num_experts_per_tok", fmt::format("{} is more than the {} experts",
-                                                   model.experts_per_token, model.experts));
+                                                   model.experts.per_token, model.experts.count));
   }
 }
 
@@ -192,34 +192,34 @@ Model with_optional_window(Config& config, Model model) {
   const std::int64_t first = config.size_or("max_window_layers", Limits::layers, usual_first);
   const auto listed = read_full_attention(config, model, "sliding_attention");
   if (!config.flag("use_sliding_window", false) || window == 0) return model;
-  model.sliding_window = window;
+  model.attention.window = window;
   if (listed) {
-    model.full_attention = *listed;
+    model.attention.full = *listed;
   } else if (first > 0) {
-    for (std::int64_t i = 0; i < model.layers; ++i) model.full_attention.push_back(i < first);
+    for (std::int64_t i = 0; i < model.layers; ++i) model.attention.full.push_back(i < first);
   }
   return model;
 }
 
 void tally_ends(Tally& tally, const Model& model) {
-  const std::int64_t table = model.vocab * model.hidden;
+  const std::int64_t table = model.embedding.vocab * model.hidden;
   tally.vector(model.hidden);  // final norm
   tally.matrix(table);         // head, the embedding itself when tied
-  if (!model.tied_embeddings) tally.vector(table);
+  if (!model.embedding.tied) tally.vector(table);
 }
 
 Model dense(Model model) {
   model.parameters = count_parameters(model);
   model.active_parameters = count_active_parameters(model);
-  model.parameter_formula = dense_formula(model);
+  model.tally.formula = dense_formula(model);
   return model;
 }
 
 Model counted(Model model, const Tally& tally, std::string formula, std::string reason) {
   model.parameters = tally.total;
   model.active_parameters = tally.touched;
-  model.gemm_parameters = tally.gemm;
-  model.parameter_formula = std::move(formula);
+  model.tally.gemm_parameters = tally.gemm;
+  model.tally.formula = std::move(formula);
   if (!reason.empty()) model.not_simulated = std::move(reason);
   return model;
 }

@@ -37,7 +37,7 @@ Latent read_latent(Config& config) {
 /// Source  DeepSeek-AI 2024, arXiv 2405.04434, section 2.1
 void tally_latent(Tally& tally, const Model& model, const Latent& latent) {
   const std::int64_t h = model.hidden, layers = model.layers + model.prediction_layers;
-  const std::int64_t queries = model.heads * (latent.plain + latent.rotary);
+  const std::int64_t queries = model.attention.heads * (latent.plain + latent.rotary);
   if (latent.query_rank > 0) {
     tally.matrix(layers * latent.query_rank * (h + queries));
     tally.vector(layers * latent.query_rank);
@@ -46,8 +46,8 @@ void tally_latent(Tally& tally, const Model& model, const Latent& latent) {
   }
   tally.matrix(layers * h * (latent.key_rank + latent.rotary));
   tally.vector(layers * latent.key_rank);
-  tally.matrix(layers * latent.key_rank * model.heads * (latent.plain + latent.value));
-  tally.matrix(layers * model.heads * latent.value * h);
+  tally.matrix(layers * latent.key_rank * model.attention.heads * (latent.plain + latent.value));
+  tally.matrix(layers * model.attention.heads * latent.value * h);
 }
 
 /// V2 scores experts by a softmax and does not normalise the weights; V3 and later models score by
@@ -56,7 +56,7 @@ void tally_latent(Tally& tally, const Model& model, const Latent& latent) {
 void read_routing(Config& config, Model& model) {
   const bool second = config.type() == "deepseek_v2";
   constexpr std::array scores{Routing::Score::softmax, Routing::Score::sigmoid};
-  Routing& routing = model.routing;
+  Routing& routing = model.experts.routing;
   const auto score = config.find("scoring_func");
   routing.score = score ? scores[score->one_of({"softmax", "sigmoid"})] : scores[second ? 0 : 1];
   const auto named = config.find("topk_method");
@@ -68,16 +68,17 @@ void read_routing(Config& config, Model& model) {
   routing.scale = scale ? hardware::within(*scale, 0, 1e6) : (second ? 1 : 2.5);
   routing.corrected = method == by_bias;
   if (method != greedy) {
-    routing.groups = config.positive_or("n_group", model.experts, 1);
+    routing.groups = config.positive_or("n_group", model.experts.count, 1);
     routing.groups_kept = config.positive_or("topk_group", routing.groups, 1);
   }
-  if (model.experts % routing.groups != 0) config.fail("n_group", "does not divide the experts");
-  const std::int64_t group = model.experts / routing.groups;
+  if (model.experts.count % routing.groups != 0)
+    config.fail("n_group", "does not divide the experts");
+  const std::int64_t group = model.experts.count / routing.groups;
   routing.best_of_group = routing.corrected && routing.groups > 1 ? 2 : 1;
   if (routing.best_of_group > group)
     config.fail("n_group", "makes groups of one expert; expected at least 2 experts per group");
   if (routing.groups > most_groups) config.fail("n_group", "expected at most 64");
-  if (routing.groups_kept * group < model.experts_per_token) {
+  if (routing.groups_kept * group < model.experts.per_token) {
     config.fail("topk_group", "keeps groups with fewer experts than num_experts_per_tok");
   }
 }
@@ -93,7 +94,7 @@ std::string otherwise(Config& config, const Routing& routing) {
 
 Model read_shape_and_experts(Config& config) {
   Model model = llama_like(config);
-  model.ffn_hidden = config.size("moe_intermediate_size", Limits::expert_hidden);
+  model.mlp.width = config.size("moe_intermediate_size", Limits::expert_hidden);
   model.prediction_layers = config.size_or("num_nextn_predict_layers", Limits::layers, 0);
   read_expert_counts(config, model,
                      {"n_routed_experts", "num_local_experts", "num_routed_experts"});
@@ -134,18 +135,18 @@ Tally tally_model(Config& config, Model& model, const Latent& latent) {
   const std::int64_t ahead = model.prediction_layers;
   const bool all_dense = dense_layers == model.layers;
   const std::int64_t sparse = model.layers - dense_layers + (all_dense ? 0 : ahead);
-  const std::int64_t expert = 3 * model.hidden * model.ffn_hidden;
+  const std::int64_t expert = 3 * model.hidden * model.mlp.width;
   if (!all_dense) read_routing(config, model);
   model.inexact = all_dense ? otherwise(config, {.score = Routing::Score::sigmoid})
-                            : otherwise(config, model.routing);
-  model.head_dim = latent.plain + latent.rotary;
-  model.value_dim = latent.value;
-  model.query_rank = latent.query_rank;
-  model.kv_rank = latent.key_rank;
-  model.rotary_dim = latent.rotary;
-  model.dense_first = dense_layers;
-  model.dense_ffn = dense_width;
-  model.shared_ffn = shared * model.ffn_hidden;
+                            : otherwise(config, model.experts.routing);
+  model.attention.head_dim = latent.plain + latent.rotary;
+  model.latent.value_dim = latent.value;
+  model.latent.query_rank = latent.query_rank;
+  model.latent.kv_rank = latent.key_rank;
+  model.latent.rotary_dim = latent.rotary;
+  model.experts.dense_first = dense_layers;
+  model.experts.dense_width = dense_width;
+  model.experts.shared_width = shared * model.mlp.width;
   Tally tally;
   tally_ends(tally, model);
   tally.vector((model.layers + ahead) * 2 * model.hidden);
@@ -153,10 +154,11 @@ Tally tally_model(Config& config, Model& model, const Latent& latent) {
   tally.matrix((dense_layers + (all_dense ? ahead : 0)) * 3 * model.hidden * dense_width);
   tally.matrix(ahead * 2 * model.hidden * model.hidden);
   tally.vector(ahead * 3 * model.hidden);
-  tally.gemm += ahead * model.vocab * model.hidden;  // each module applies the head once more
-  tally.matrix(sparse * model.hidden * model.experts);
+  tally.gemm +=
+      ahead * model.embedding.vocab * model.hidden;  // each module applies the head once more
+  tally.matrix(sparse * model.hidden * model.experts.count);
   tally.matrix(sparse * shared * expert);
-  tally.experts(sparse * model.experts, sparse * model.experts_per_token, expert);
+  tally.experts(sparse * model.experts.count, sparse * model.experts.per_token, expert);
   return tally;
 }
 

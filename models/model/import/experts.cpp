@@ -14,19 +14,19 @@ constexpr const char* expert_formula =
 
 /// Counts query, key, value and output projections and the two norms of every layer.
 void tally_attention(Tally& tally, const Model& model, std::int64_t vectors_per_layer) {
-  const std::int64_t q = model.heads * model.head_dim;
-  const std::int64_t k = model.kv_heads * model.head_dim;
+  const std::int64_t q = model.attention.heads * model.attention.head_dim;
+  const std::int64_t k = model.attention.kv_heads * model.attention.head_dim;
   tally.matrix(model.layers * (model.hidden * (q + 2 * k) + q * model.hidden));
   tally.vector(model.layers * (2 * model.hidden + vectors_per_layer));
-  if (model.qkv_bias) tally.vector(model.layers * (q + 2 * k));
-  if (model.output_bias) tally.vector(model.layers * model.hidden);
+  if (model.attention.qkv_bias) tally.vector(model.layers * (q + 2 * k));
+  if (model.attention.output_bias) tally.vector(model.layers * model.hidden);
 }
 
 /// Counts router and gated experts of `layers` layers.
 void tally_experts(Tally& tally, const Model& model, std::int64_t layers) {
-  tally.matrix(layers * model.hidden * model.experts);
-  tally.experts(layers * model.experts, layers * model.experts_per_token,
-                3 * model.hidden * model.ffn_hidden);
+  tally.matrix(layers * model.hidden * model.experts.count);
+  tally.experts(layers * model.experts.count, layers * model.experts.per_token,
+                3 * model.hidden * model.mlp.width);
 }
 
 /// Ends, attention, and layers with experts.
@@ -42,7 +42,7 @@ Tally tally_model(const Model& model, std::int64_t vectors_per_layer, std::int64
 /// `num_experts` was usual.
 void read_experts(Config& config, Model& model, std::string_view width_key) {
   read_expert_counts(config, model, {"num_local_experts", "num_experts"});
-  model.ffn_hidden = config.size(width_key, Limits::expert_hidden);
+  model.mlp.width = config.size(width_key, Limits::expert_hidden);
 }
 
 /// Number of layers of a Qwen model that have experts: every `decoder_sparse_step`-th, except those
@@ -60,9 +60,9 @@ std::int64_t sparse_layers(Config& config, Model& model) {
     const bool on_step = (layer + 1) % step == 0;
     count += on_step && !dense_layer[static_cast<std::size_t>(layer)] ? 1 : 0;
   }
-  model.expert_every = step;
+  model.experts.every = step;
   const auto first = std::ranges::find(dense_layer, false);
-  model.dense_first = first - dense_layer.begin();
+  model.experts.dense_first = first - dense_layer.begin();
   if (std::find(first, dense_layer.end(), true) != dense_layer.end()) {
     model.not_simulated = "experts on listed layers are counted, not yet simulated";
   }
@@ -105,8 +105,8 @@ void check_expert_layers(Config& config, std::int64_t layers, std::int64_t step)
 Model read_mixtral(Config& config) {
   Model model = llama_like(config);
   read_experts(config, model, "intermediate_size");
-  model.sliding_window = config.size_or("sliding_window", Limits::positions, 0);
-  model.rotary.base = 1e6;  // the transformers library's default
+  model.attention.window = config.size_or("sliding_window", Limits::positions, 0);
+  model.embedding.rotary.base = 1e6;  // the transformers library's default
   return counted(model, tally_model(model, 0, model.layers), expert_formula);
 }
 
@@ -115,11 +115,11 @@ Model read_mixtral(Config& config) {
 Model read_qwen3_moe(Config& config) {
   Model model = llama_like(config);
   read_experts(config, model, "moe_intermediate_size");
-  model.qkv_bias = model.output_bias = config.flag("attention_bias", false);
-  model.qk_norm = true;
-  model.routing.normalised = config.flag("norm_topk_prob", false);
+  model.attention.qkv_bias = model.attention.output_bias = config.flag("attention_bias", false);
+  model.attention.qk_norm = true;
+  model.experts.routing.normalised = config.flag("norm_topk_prob", false);
   const std::int64_t window = config.size_or("sliding_window", Limits::positions, 0);
-  if (config.flag("use_sliding_window", false)) model.sliding_window = window;  // on all layers
+  if (config.flag("use_sliding_window", false)) model.attention.window = window;  // on all layers
   config.find("max_window_layers");
   config.find("qkv_bias");
   config.find("use_qk_norm");
@@ -128,8 +128,8 @@ Model read_qwen3_moe(Config& config) {
   }
   const std::int64_t sparse = sparse_layers(config, model);
   const std::int64_t dense_width = config.size("intermediate_size", Limits::ffn_hidden);
-  model.dense_ffn = dense_width;
-  Tally tally = tally_model(model, 2 * model.head_dim, sparse);
+  model.experts.dense_width = dense_width;
+  Tally tally = tally_model(model, 2 * model.attention.head_dim, sparse);
   tally.matrix((model.layers - sparse) * 3 * model.hidden * dense_width);
   return counted(model, tally, expert_formula);
 }
@@ -138,11 +138,14 @@ Model read_qwen3_moe(Config& config) {
 Model read_minimax_m2(Config& config) {
   Model model = llama_like(config);
   read_experts(config, model, "intermediate_size");
-  model.qk_norm = config.flag("use_qk_norm", true);
+  model.attention.qk_norm = config.flag("use_qk_norm", true);
   if (config.size_or("shared_intermediate_size", Limits::ffn_hidden, 0) != 0) {
     config.fail("shared_intermediate_size", "this type has no shared expert; expected 0");
   }
-  const std::int64_t norms = model.qk_norm ? (model.heads + model.kv_heads) * model.head_dim : 0;
+  const std::int64_t norms =
+      model.attention.qk_norm
+          ? (model.attention.heads + model.attention.kv_heads) * model.attention.head_dim
+          : 0;
   model.not_simulated = "norms over all heads at once are counted, not yet simulated";
   return counted(model, tally_model(model, norms, model.layers), expert_formula);
 }
@@ -155,18 +158,18 @@ Model read_gpt_oss(Config& config) {
   read_experts(config, model, "intermediate_size");
   config.find("experts_per_token");
   config.find("swiglu_limit");
-  model.attention_sinks = model.router_bias = model.mlp_bias = model.clamped_activation = true;
-  model.qkv_bias = model.output_bias = config.flag("attention_bias", true);
-  model.sliding_window = config.size_or("sliding_window", Limits::positions, 0);
-  model.full_attention =
+  model.attention.sinks = model.experts.router_bias = model.mlp.bias = model.mlp.clamped = true;
+  model.attention.qkv_bias = model.attention.output_bias = config.flag("attention_bias", true);
+  model.attention.window = config.size_or("sliding_window", Limits::positions, 0);
+  model.attention.full =
       read_full_attention(config, model, "sliding_attention").value_or(every_nth(model.layers, 2));
   Tally tally;
   tally_ends(tally, model);
-  tally_attention(tally, model, model.heads);
-  tally.matrix(model.layers * model.hidden * model.experts);
-  tally.experts(model.layers * model.experts, 0, 0, 1);
-  tally.experts(model.layers * model.experts, model.layers * model.experts_per_token,
-                3 * model.hidden * model.ffn_hidden, 2 * model.ffn_hidden + model.hidden);
+  tally_attention(tally, model, model.attention.heads);
+  tally.matrix(model.layers * model.hidden * model.experts.count);
+  tally.experts(model.layers * model.experts.count, 0, 0, 1);
+  tally.experts(model.layers * model.experts.count, model.layers * model.experts.per_token,
+                3 * model.hidden * model.mlp.width, 2 * model.mlp.width + model.hidden);
   return counted(model, tally,
                  "Vh (twice when untied) + L(h(q+2k) + qh + q+2k + h + heads + 2h + hE + E + "
                  "E(3hf + 2f+h)) + h");
@@ -183,16 +186,16 @@ Model read_llama4(Config& config) {
   const std::int64_t step = config.size("interleave_moe_layer_step", Limits::layers);
   config.find("attention_bias");
   config.find("use_qk_norm");
-  model.attention_chunk = config.positive_or("attention_chunk_size", Limits::positions, 8192);
-  model.full_attention = layers_without_chunks(config, model);
+  model.attention.chunk = config.positive_or("attention_chunk_size", Limits::positions, 8192);
+  model.attention.full = layers_without_chunks(config, model);
   check_expert_layers(config, model.layers, step);
   const std::int64_t sparse = model.layers / step;
   model.inexact = "a sigmoid router";
-  model.dense_ffn = dense_width;
-  model.shared_ffn = model.ffn_hidden;
-  model.expert_every = step;
+  model.experts.dense_width = dense_width;
+  model.experts.shared_width = model.mlp.width;
+  model.experts.every = step;
   Tally tally = tally_model(model, 0, sparse);
-  tally.matrix(sparse * 3 * model.hidden * model.ffn_hidden);
+  tally.matrix(sparse * 3 * model.hidden * model.mlp.width);
   tally.matrix((model.layers - sparse) * 3 * model.hidden * dense_width);
   return counted(model, tally, std::string{expert_formula} + ", language model only");
 }

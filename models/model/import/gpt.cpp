@@ -9,11 +9,11 @@ Model read_gpt_shape(Config& config) {
   Model model;
   model.layers = config.size("n_layer", Limits::layers);
   model.hidden = config.size("n_embd", Limits::hidden);
-  model.heads = config.size("n_head", Limits::heads);
-  model.vocab = config.size("vocab_size", Limits::vocab);
-  model.max_positions = config.size({"n_positions", "n_ctx"}, Limits::positions);
-  model.ffn_hidden = config.positive_or("n_inner", Limits::ffn_hidden, 4 * model.hidden);
-  model.activation = config.activation("activation_function", Activation::gelu);
+  model.attention.heads = config.size("n_head", Limits::heads);
+  model.embedding.vocab = config.size("vocab_size", Limits::vocab);
+  model.embedding.max_positions = config.size({"n_positions", "n_ctx"}, Limits::positions);
+  model.mlp.width = config.positive_or("n_inner", Limits::ffn_hidden, 4 * model.hidden);
+  model.mlp.activation = config.activation("activation_function", Activation::gelu);
   fill_heads(config, model);
   return model;
 }
@@ -22,7 +22,7 @@ Model read_gpt_shape(Config& config) {
 
 Model read_gpt2(Config& config) {
   Model model = read_gpt_shape(config);
-  model.tied_embeddings = config.flag("tie_word_embeddings", true);
+  model.embedding.tied = config.flag("tie_word_embeddings", true);
   return dense(model);
 }
 
@@ -30,26 +30,26 @@ Model read_gpt2(Config& config) {
 /// bias.
 Model read_gptj(Config& config) {
   Model model = read_gpt_shape(config);
-  model.positions = Positions::rotary;
-  model.qkv_bias = false;
-  model.output_bias = false;
+  model.embedding.positions = Positions::rotary;
+  model.attention.qkv_bias = false;
+  model.attention.output_bias = false;
   model.parallel_block = true;
-  model.shared_norm = true;
-  model.head_bias = true;
-  model.tied_embeddings = config.flag("tie_word_embeddings", false);
+  model.norms.shared = true;
+  model.head.bias = true;
+  model.embedding.tied = config.flag("tie_word_embeddings", false);
   return dense(model);
 }
 
 Model read_gpt_neox(Config& config) {
   Model model;
-  model.positions = Positions::rotary;
+  model.embedding.positions = Positions::rotary;
   read_shape(config, model);
-  model.ffn_hidden = config.size("intermediate_size", Limits::ffn_hidden);
-  model.activation = config.activation("hidden_act", Activation::gelu);
-  model.qkv_bias = config.flag("attention_bias", true);
-  model.output_bias = model.qkv_bias;
+  model.mlp.width = config.size("intermediate_size", Limits::ffn_hidden);
+  model.mlp.activation = config.activation("hidden_act", Activation::gelu);
+  model.attention.qkv_bias = config.flag("attention_bias", true);
+  model.attention.output_bias = model.attention.qkv_bias;
   model.parallel_block = config.flag("use_parallel_residual", true);
-  model.tied_embeddings = config.flag("tie_word_embeddings", false);
+  model.embedding.tied = config.flag("tie_word_embeddings", false);
   return dense(model);
 }
 
@@ -59,35 +59,36 @@ Model read_gpt_neox(Config& config) {
 Model read_opt(Config& config) {
   Model model;
   read_shape(config, model);
-  model.extra_position_rows = 2;
-  model.ffn_hidden = config.size("ffn_dim", Limits::ffn_hidden);
-  model.activation = config.activation("activation_function", Activation::relu);
-  model.tied_embeddings = config.flag("tie_word_embeddings", true);
+  model.embedding.extra_position_rows = 2;
+  model.mlp.width = config.size("ffn_dim", Limits::ffn_hidden);
+  model.mlp.activation = config.activation("activation_function", Activation::relu);
+  model.embedding.tied = config.flag("tie_word_embeddings", true);
   const bool norm_first = config.flag("do_layer_norm_before", true);
   const bool removed = config.flag("_remove_final_layer_norm", false);
-  model.final_norm = norm_first && !removed;
-  model.qkv_bias = model.output_bias = model.mlp_bias = config.flag("enable_bias", true);
+  model.norms.final = norm_first && !removed;
+  model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias =
+      config.flag("enable_bias", true);
   if (!config.flag("layer_norm_elementwise_affine", true)) {
     config.fail("layer_norm_elementwise_affine", "norms without weights are not supported");
   }
   const std::int64_t width =
       config.positive_or("word_embed_proj_dim", Limits::hidden, model.hidden);
-  if (width != model.hidden) model.embedding_dim = width;
+  if (width != model.hidden) model.embedding.width = width;
   return dense(model);
 }
 
 /// ALiBi, a norm after the embedding, an MLP of 4 h unless `n_inner` says otherwise.
 Model read_bloom(Config& config) {
   Model model;
-  model.positions = Positions::alibi;
-  model.embedding_norm = true;
+  model.embedding.positions = Positions::alibi;
+  model.norms.embedding = true;
   model.layers = config.size({"n_layer", "num_hidden_layers"}, Limits::layers);
   model.hidden = config.size({"hidden_size", "n_embed"}, Limits::hidden);
-  model.heads = config.size({"num_attention_heads", "n_head"}, Limits::heads);
-  model.vocab = config.size("vocab_size", Limits::vocab);
-  model.max_positions = config.size_or("seq_length", Limits::positions, 0);
-  model.ffn_hidden = config.positive_or("n_inner", Limits::ffn_hidden, 4 * model.hidden);
-  model.tied_embeddings = config.flag("tie_word_embeddings", true);
+  model.attention.heads = config.size({"num_attention_heads", "n_head"}, Limits::heads);
+  model.embedding.vocab = config.size("vocab_size", Limits::vocab);
+  model.embedding.max_positions = config.size_or("seq_length", Limits::positions, 0);
+  model.mlp.width = config.positive_or("n_inner", Limits::ffn_hidden, 4 * model.hidden);
+  model.embedding.tied = config.flag("tie_word_embeddings", true);
   fill_heads(config, model);
   return dense(model);
 }
@@ -98,20 +99,22 @@ Model read_falcon(Config& config) {
   Model model;
   const bool grouped = config.flag("new_decoder_architecture", false);
   const bool bias = config.flag("bias", false);
-  model.positions = config.flag("alibi", false) ? Positions::alibi : Positions::rotary;
+  model.embedding.positions = config.flag("alibi", false) ? Positions::alibi : Positions::rotary;
   model.layers = config.size({"num_hidden_layers", "n_layer"}, Limits::layers);
   model.hidden = config.size("hidden_size", Limits::hidden);
-  model.heads = config.size({"num_attention_heads", "n_head"}, Limits::heads);
+  model.attention.heads = config.size({"num_attention_heads", "n_head"}, Limits::heads);
   const bool one_key = config.flag("multi_query", true) && !grouped;
-  model.kv_heads = one_key ? 1 : config.positive_or("num_kv_heads", Limits::heads, model.heads);
-  model.vocab = config.size("vocab_size", Limits::vocab);
-  model.max_positions = config.size_or("max_position_embeddings", Limits::positions, 2048);
-  model.ffn_hidden = config.positive_or("ffn_hidden_size", Limits::ffn_hidden, 4 * model.hidden);
-  model.activation = config.activation("activation", Activation::gelu);
-  model.qkv_bias = model.output_bias = model.mlp_bias = bias;
+  model.attention.kv_heads =
+      one_key ? 1 : config.positive_or("num_kv_heads", Limits::heads, model.attention.heads);
+  model.embedding.vocab = config.size("vocab_size", Limits::vocab);
+  model.embedding.max_positions =
+      config.size_or("max_position_embeddings", Limits::positions, 2048);
+  model.mlp.width = config.positive_or("ffn_hidden_size", Limits::ffn_hidden, 4 * model.hidden);
+  model.mlp.activation = config.activation("activation", Activation::gelu);
+  model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias = bias;
   model.parallel_block = config.flag("parallel_attn", true) || grouped;
-  model.shared_norm = model.parallel_block && !grouped;
-  model.tied_embeddings = config.flag("tie_word_embeddings", true);
+  model.norms.shared = model.parallel_block && !grouped;
+  model.embedding.tied = config.flag("tie_word_embeddings", true);
   fill_heads(config, model);
   return dense(model);
 }
@@ -121,19 +124,19 @@ Model read_falcon(Config& config) {
 Model read_mpt(Config& config) {
   Model model;
   const bool bias = !config.flag("no_bias", true);
-  model.positions = Positions::alibi;
+  model.embedding.positions = Positions::alibi;
   model.layers = config.size("n_layers", Limits::layers);
   model.hidden = config.size("d_model", Limits::hidden);
-  model.heads = config.size("n_heads", Limits::heads);
-  model.vocab = config.size("vocab_size", Limits::vocab);
-  model.max_positions = config.positive_or("max_seq_len", Limits::positions, 2048);
+  model.attention.heads = config.size("n_heads", Limits::heads);
+  model.embedding.vocab = config.size("vocab_size", Limits::vocab);
+  model.embedding.max_positions = config.positive_or("max_seq_len", Limits::positions, 2048);
   const std::int64_t expansion = config.positive_or("expansion_ratio", 64, 4);
-  model.ffn_hidden = expansion * model.hidden;
-  model.qkv_bias = model.output_bias = model.mlp_bias = model.norm_bias = bias;
-  model.tied_embeddings = config.flag("tie_word_embeddings", true);
+  model.mlp.width = expansion * model.hidden;
+  model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias = model.norms.bias = bias;
+  model.embedding.tied = config.flag("tie_word_embeddings", true);
   const auto attention = config.find("attn_config");
   const auto keys = attention ? attention->find("kv_n_heads") : std::nullopt;
-  model.kv_heads = keys ? keys->integer(1, Limits::heads) : model.heads;
+  model.attention.kv_heads = keys ? keys->integer(1, Limits::heads) : model.attention.heads;
   fill_heads(config, model);
   return dense(model);
 }
@@ -141,14 +144,14 @@ Model read_mpt(Config& config) {
 /// Parallel block after one shared norm; biases everywhere, also on the head.
 Model read_phi(Config& config) {
   Model model;
-  model.positions = Positions::rotary;
+  model.embedding.positions = Positions::rotary;
   model.parallel_block = true;
-  model.shared_norm = true;
-  model.head_bias = true;
+  model.norms.shared = true;
+  model.head.bias = true;
   read_shape(config, model);
-  model.ffn_hidden = config.size("intermediate_size", Limits::ffn_hidden);
-  model.activation = config.activation("hidden_act", Activation::gelu);
-  model.tied_embeddings = config.flag("tie_word_embeddings", false);
+  model.mlp.width = config.size("intermediate_size", Limits::ffn_hidden);
+  model.mlp.activation = config.activation("hidden_act", Activation::gelu);
+  model.embedding.tied = config.flag("tie_word_embeddings", false);
   if (config.flag("qk_layernorm", false)) {
     config.fail("qk_layernorm", "norms of queries and keys are not supported for this type");
   }

@@ -30,10 +30,10 @@ void tally_linear_attention(Config& config, Tally& tally, const Model& model, st
 /// Grouped attention whose output is gated (the query projection is twice as wide), with norms of
 /// queries and keys.
 void tally_gated_attention(Tally& tally, const Model& model, std::int64_t layers) {
-  const std::int64_t q = model.heads * model.head_dim;
-  const std::int64_t k = model.kv_heads * model.head_dim;
+  const std::int64_t q = model.attention.heads * model.attention.head_dim;
+  const std::int64_t k = model.attention.kv_heads * model.attention.head_dim;
   tally.matrix(layers * model.hidden * (3 * q + 2 * k));
-  tally.vector(layers * 2 * model.head_dim);
+  tally.vector(layers * 2 * model.attention.head_dim);
 }
 
 /// Mamba-2 of one layer.
@@ -106,15 +106,15 @@ LayerPattern read_pattern(Config& config, std::int64_t layers) {
 /// down-projection and widen their output by an up-projection.
 void tally_ungated_experts(Config& config, Tally& tally, Model& model, std::int64_t layers) {
   read_expert_counts(config, model, {"n_routed_experts", "num_local_experts"});
-  model.ffn_hidden = config.size("moe_intermediate_size", Limits::expert_hidden);
+  model.mlp.width = config.size("moe_intermediate_size", Limits::expert_hidden);
   const std::int64_t narrow = config.size_or("moe_latent_size", Limits::hidden, 0);
   const std::int64_t latent = narrow > 0 ? narrow : model.hidden;
   const std::int64_t shared =
       config.size("n_shared_experts", Limits::experts) *
       config.size("moe_shared_expert_intermediate_size", Limits::expert_hidden);
-  tally.matrix(layers * model.hidden * (model.experts + 2 * narrow + 2 * shared));
-  tally.experts(layers * model.experts, layers * model.experts_per_token,
-                2 * latent * model.ffn_hidden);
+  tally.matrix(layers * model.hidden * (model.experts.count + 2 * narrow + 2 * shared));
+  tally.experts(layers * model.experts.count, layers * model.experts.per_token,
+                2 * latent * model.mlp.width);
 }
 
 }  // namespace
@@ -124,9 +124,9 @@ void tally_ungated_experts(Config& config, Tally& tally, Model& model, std::int6
 /// Source  published totals: Qwen3-Next 80B-A3B, Qwen3.5 397B-A17B (with the vision encoder)
 Model read_qwen3_next(Config& config) {
   Model model = llama_like(config);
-  model.qk_norm = true;
+  model.attention.qk_norm = true;
   read_expert_counts(config, model, {"num_experts", "num_local_experts"});
-  model.ffn_hidden = config.size("moe_intermediate_size", Limits::expert_hidden);
+  model.mlp.width = config.size("moe_intermediate_size", Limits::expert_hidden);
   const std::int64_t shared = config.size("shared_expert_intermediate_size", Limits::expert_hidden);
   const std::int64_t step = config.positive_or("full_attention_interval", Limits::layers, 4);
   refuse_biases(config, {"attention_bias"});
@@ -137,15 +137,15 @@ Model read_qwen3_next(Config& config) {
                           "attn_output_gate", "layer_types"}) {
     config.find(key);
   }
-  model.attention_layers = model.layers / step;
+  model.tally.attention_layers = model.layers / step;
   Tally tally;
   tally_ends(tally, model);
-  tally_gated_attention(tally, model, model.attention_layers);
-  tally_linear_attention(config, tally, model, model.layers - model.attention_layers);
+  tally_gated_attention(tally, model, model.tally.attention_layers);
+  tally_linear_attention(config, tally, model, model.layers - model.tally.attention_layers);
   tally.vector(model.layers * 2 * model.hidden);
-  tally.matrix(model.layers * model.hidden * (model.experts + 3 * shared + 1));
-  tally.experts(model.layers * model.experts, model.layers * model.experts_per_token,
-                3 * model.hidden * model.ffn_hidden);
+  tally.matrix(model.layers * model.hidden * (model.experts.count + 3 * shared + 1));
+  tally.experts(model.layers * model.experts.count, model.layers * model.experts.per_token,
+                3 * model.hidden * model.mlp.width);
   return counted(model, tally,
                  "2Vh + attention layers*(h(3q+2k) + 2d) + others*(linear attention) + L(hE + "
                  "E*3hf + 3hs + h + 2h) + h, language model only, without MTP",
@@ -155,23 +155,23 @@ Model read_qwen3_next(Config& config) {
 /// Each layer is a Mamba, attention, MLP or expert layer after one norm, in the order of a pattern.
 Model read_nemotron_h(Config& config) {
   Model model = llama_like(config);
-  model.gated_mlp = false;
-  model.head_dim = config.size({"head_dim", "attention_head_dim"}, Limits::head_dim);
+  model.mlp.gated = false;
+  model.attention.head_dim = config.size({"head_dim", "attention_head_dim"}, Limits::head_dim);
   refuse_biases(config, {"attention_bias", "mlp_bias", "use_bias", "mamba_proj_bias"});
   if (!config.flag("use_conv_bias", true)) {
     config.fail("use_conv_bias", "a convolution without bias is not supported; expected true");
   }
-  model.ffn_hidden = config.size("intermediate_size", Limits::ffn_hidden);
-  model.sliding_window = config.size_or("sliding_window", Limits::positions, 0);
+  model.mlp.width = config.size("intermediate_size", Limits::ffn_hidden);
+  model.attention.window = config.size_or("sliding_window", Limits::positions, 0);
   const LayerPattern pattern = read_pattern(config, model.layers);
-  model.attention_layers = pattern.attention;
-  const std::int64_t q = model.heads * model.head_dim;
-  const std::int64_t k = model.kv_heads * model.head_dim;
+  model.tally.attention_layers = pattern.attention;
+  const std::int64_t q = model.attention.heads * model.attention.head_dim;
+  const std::int64_t k = model.attention.kv_heads * model.attention.head_dim;
   Tally tally;
   tally_ends(tally, model);
   tally.vector(model.layers * model.hidden);
   tally.matrix(pattern.attention * model.hidden * (2 * q + 2 * k));
-  tally.matrix(pattern.mlp * 2 * model.hidden * model.ffn_hidden);
+  tally.matrix(pattern.mlp * 2 * model.hidden * model.mlp.width);
   if (pattern.mamba > 0) tally_mamba(config, tally, model, pattern.mamba);
   if (pattern.experts > 0) tally_ungated_experts(config, tally, model, pattern.experts);
   return counted(model, tally,

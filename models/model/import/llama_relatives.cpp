@@ -11,17 +11,17 @@ namespace {
 /// LLaMA with the biases that the file states.
 Model llama_with_biases(Config& config) {
   Model model = llama_like(config);
-  model.ffn_hidden = config.size("intermediate_size", Limits::ffn_hidden);
-  model.qkv_bias = model.output_bias = config.flag("attention_bias", false);
-  model.mlp_bias = config.flag("mlp_bias", false);
+  model.mlp.width = config.size("intermediate_size", Limits::ffn_hidden);
+  model.attention.qkv_bias = model.attention.output_bias = config.flag("attention_bias", false);
+  model.mlp.bias = config.flag("mlp_bias", false);
   return model;
 }
 
 /// Reads the window, and which layers are without it: those of `layer_types`, or else `usual`.
 void read_window(Config& config, Model& model, const std::vector<bool>& usual) {
-  model.sliding_window = config.size_or("sliding_window", Limits::positions, 0);
+  model.attention.window = config.size_or("sliding_window", Limits::positions, 0);
   const auto listed = read_full_attention(config, model, "sliding_attention");
-  if (model.sliding_window > 0) model.full_attention = listed.value_or(usual);
+  if (model.attention.window > 0) model.attention.full = listed.value_or(usual);
 }
 
 void read_multipliers(Config& config, Model& model) {
@@ -38,12 +38,12 @@ void read_multipliers(Config& config, Model& model) {
 /// Source  SmolLM3Config and modeling_smollm3.py of the transformers library
 Model read_smollm3(Config& config) {
   Model model = with_optional_window(config, llama_with_biases(config));
-  if (model.sliding_window > 0 && !config.find("layer_types")) {
+  if (model.attention.window > 0 && !config.find("layer_types")) {
     config.fail("use_sliding_window", "which layers have the window is read from layer_types only");
   }
   config.find("no_rope_layers");
   config.find("no_rope_layer_interval");
-  model.tied_embeddings = config.flag("tie_word_embeddings", true);
+  model.embedding.tied = config.flag("tie_word_embeddings", true);
   model.inexact = "layers without rotary positions";
   return dense(model);
 }
@@ -70,9 +70,9 @@ Model read_granitemoe(Config& config) {
 /// Source  Gemma Team 2024, arXiv 2403.08295
 Model read_gemma(Config& config) {
   Model model = llama_with_biases(config);
-  model.activation = config.activation("hidden_activation", Activation::gelu);
+  model.mlp.activation = config.activation("hidden_activation", Activation::gelu);
   config.find("use_bidirectional_attention");
-  model.tied_embeddings = config.flag("tie_word_embeddings", true);
+  model.embedding.tied = config.flag("tie_word_embeddings", true);
   model.inexact = "norms of 1 + weight";
   return dense(model);
 }
@@ -90,7 +90,7 @@ Model read_vaultgemma(Config& config) {
 /// Source  modeling_helium.py of the transformers library
 Model read_helium(Config& config) {
   Model model = llama_with_biases(config);
-  model.output_bias = false;
+  model.attention.output_bias = false;
   model.inexact = "rotary embedding on interleaved pairs";
   return dense(model);
 }
@@ -109,7 +109,7 @@ Model read_cwm(Config& config) {
 /// Source  modeling_ministral3.py of the transformers library
 Model read_ministral3(Config& config) {
   Model model = llama_with_biases(config);
-  model.sliding_window = config.size_or("sliding_window", Limits::positions, 0);
+  model.attention.window = config.size_or("sliding_window", Limits::positions, 0);
   model.inexact = "queries scaled by their position";
   return dense(model);
 }
@@ -118,8 +118,9 @@ Model read_ministral3(Config& config) {
 /// Source  modeling_ernie4_5.py of the transformers library
 Model read_ernie4_5(Config& config) {
   Model model = llama_with_biases(config);
-  model.qkv_bias = model.output_bias = model.mlp_bias = config.flag("use_bias", false);
-  model.tied_embeddings = config.flag("tie_word_embeddings", true);
+  model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias =
+      config.flag("use_bias", false);
+  model.embedding.tied = config.flag("tie_word_embeddings", true);
   model.inexact = "rotary embedding on interleaved pairs";
   return dense(model);
 }
@@ -128,8 +129,8 @@ Model read_ernie4_5(Config& config) {
 /// Source  modeling_seed_oss.py of the transformers library
 Model read_seed_oss(Config& config) {
   Model model = llama_with_biases(config);
-  model.qkv_bias = config.flag("attention_bias", true);
-  model.output_bias = config.flag("attention_out_bias", false);
+  model.attention.qkv_bias = config.flag("attention_bias", true);
+  model.attention.output_bias = config.flag("attention_out_bias", false);
   config.find("residual_dropout");
   return dense(model);
 }
@@ -138,7 +139,7 @@ Model read_seed_oss(Config& config) {
 /// each head. Source  GLM Team 2024, arXiv 2406.12793; modeling_glm.py of the transformers library
 Model read_glm(Config& config) {
   Model model = llama_with_biases(config);
-  model.output_bias = false;
+  model.attention.output_bias = false;
   model.inexact = "rotary embedding on interleaved pairs";
   return dense(model);
 }
@@ -148,7 +149,7 @@ Model read_glm(Config& config) {
 /// Source  LG AI Research 2025, arXiv 2507.11407
 Model read_exaone4(Config& config) {
   Model model = llama_with_biases(config);
-  model.qk_norm = true;
+  model.attention.qk_norm = true;
   const auto pattern = config.find("sliding_window_pattern");
   const bool letters = pattern && pattern->is_string();  // "LLLG"
   const std::int64_t every = letters
@@ -164,13 +165,14 @@ Model read_exaone4(Config& config) {
 /// library
 Model read_starcoder2(Config& config) {
   Model model;
-  model.positions = Positions::rotary;
+  model.embedding.positions = Positions::rotary;
   read_shape(config, model);
-  model.ffn_hidden = config.size("intermediate_size", Limits::ffn_hidden);
-  model.activation = config.activation("hidden_act", Activation::gelu);
-  model.qkv_bias = model.output_bias = model.mlp_bias = config.flag("use_bias", true);
-  model.sliding_window = config.size_or("sliding_window", Limits::positions, 0);
-  model.tied_embeddings = config.flag("tie_word_embeddings", true);
+  model.mlp.width = config.size("intermediate_size", Limits::ffn_hidden);
+  model.mlp.activation = config.activation("hidden_act", Activation::gelu);
+  model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias =
+      config.flag("use_bias", true);
+  model.attention.window = config.size_or("sliding_window", Limits::positions, 0);
+  model.embedding.tied = config.flag("tie_word_embeddings", true);
   config.find("embedding_dropout");
   config.find("residual_dropout");
   config.find("mlp_type");   // of older files: default
@@ -182,12 +184,12 @@ Model read_starcoder2(Config& config) {
 /// Source  Qwen Team 2025, Qwen3-VL; Qwen3VLTextModel of the transformers library
 Model read_qwen3_vl(Config& config) {
   Model model = read_qwen3(config);
-  model.parameter_formula += ", language model only";
+  model.tally.formula += ", language model only";
   return model;
 }
 Model read_qwen3_vl_moe(Config& config) {
   Model model = read_qwen3_moe(config);
-  model.parameter_formula += ", language model only";
+  model.tally.formula += ", language model only";
   return model;
 }
 

@@ -18,7 +18,7 @@ constexpr std::array deviation_keys{"initializer_range", "init_std"};
 /// The transformers library's default.
 double usual_epsilon(const Model& model) {
   if (model.family == Family::bert) return 1e-12;
-  return model.norm == Norm::rms_norm ? 1e-6 : 1e-5;
+  return model.norms.kind == Norm::rms_norm ? 1e-6 : 1e-5;
 }
 
 template <class Keys>
@@ -35,13 +35,13 @@ class RotaryReader {
   RotaryReader(Config& config, Model& model) : config_{config}, model_{model} {}
 
   void run() {
-    Rotary& rotary = model_.rotary;
+    Rotary& rotary = model_.embedding.rotary;
     rotary.base = of("rope_theta", "rotary_emb_base", rotary.base, 1e12);
     rotary.share = of("partial_rotary_factor", "rotary_pct", rotary.share, 1);
     const auto dimensions = config_.find("rotary_dim");
     if (dimensions) {
-      rotary.share = static_cast<double>(dimensions->integer(2, model_.head_dim)) /
-                     static_cast<double>(model_.head_dim);
+      rotary.share = static_cast<double>(dimensions->integer(2, model_.attention.head_dim)) /
+                     static_cast<double>(model_.attention.head_dim);
     }
     for (const char* key : {"rope_scaling", "rope_parameters"}) {
       const auto found = config_.find(key);
@@ -69,7 +69,7 @@ class RotaryReader {
       model_.inexact = "rotary positions scaled by '" + type + "'";
       return;
     }
-    Rotary& rotary = model_.rotary;
+    Rotary& rotary = model_.embedding.rotary;
     rotary.scaling = type == "linear" ? RotaryScaling::linear : RotaryScaling::llama3;
     rotary.factor = value(block, "factor", rotary.factor);
     rotary.low_turns = value(block, "low_freq_factor", rotary.low_turns);
@@ -92,9 +92,9 @@ class RotaryReader {
   /// Source  Peng et al. 2023, arXiv 2309.00071, section 3.4; DeepSeek-AI, DeepSeek-V3,
   ///         inference/model.py, which the transformers library follows
   void scale_by_pair(const Node& block) {
-    Rotary& rotary = model_.rotary;
+    Rotary& rotary = model_.embedding.rotary;
     rotary.scaling = RotaryScaling::yarn;
-    const auto longest = static_cast<double>(model_.max_positions);
+    const auto longest = static_cast<double>(model_.embedding.max_positions);
     rotary.original_positions = value(block, "original_max_position_embeddings", longest);
     rotary.factor = value(block, "factor", longest / rotary.original_positions);
     rotary.high_turns = value(block, "beta_fast", 32);
@@ -107,7 +107,7 @@ class RotaryReader {
     const double own = value(block, "mscale", 0), of_all = value(block, "mscale_all_dim", 0);
     const double usual = own > 0 && of_all > 0 ? m(own) / m(of_all) : m(1);
     rotary.magnitude = value(block, "attention_factor", usual);
-    if (model_.kv_rank > 0 && of_all > 0) rotary.score_factor = m(of_all) * m(of_all);
+    if (model_.latent.kv_rank > 0 && of_all > 0) rotary.score_factor = m(of_all) * m(of_all);
   }
 
   Config& config_;
@@ -118,9 +118,9 @@ class RotaryReader {
 
 void read_numerics(Config& config, Model& model) {
   model.type = config.type();
-  model.norm_epsilon = first_of(config, epsilon_keys, 1, usual_epsilon(model));
+  model.norms.epsilon = first_of(config, epsilon_keys, 1, usual_epsilon(model));
   model.initial_deviation = first_of(config, deviation_keys, 10, model.initial_deviation);
-  if (model.positions == Positions::rotary) RotaryReader{config, model}.run();
+  if (model.embedding.positions == Positions::rotary) RotaryReader{config, model}.run();
 }
 
 }  // namespace orrery::models

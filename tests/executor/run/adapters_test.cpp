@@ -52,7 +52,7 @@ std::vector<Cut> adapted_cuts() {
   }
   for (Model model : {with_experts(small_gpt()), with_experts(small_llama())}) {
     for (const bool staged : {false, true}) {
-      model.shared_ffn = staged ? 8 : 0;
+      model.experts.shared_width = staged ? 8 : 0;
       Cut shared{"experts of two ranks", model, adapting()};
       shared.plan.adapters.targets = {LoraTarget::qkv, LoraTarget::projection};  // none of experts
       shared.plan.data = shared.plan.experts.ranks = 2;
@@ -161,8 +161,8 @@ TEST_CASE("Adapters written by one cut and read by another go on as if nothing h
 TEST_CASE("Frozen matrices take the memory that is promised, in the format of the weights") {
   Model model = small_llama(4);
   model.hidden = 64;
-  model.ffn_hidden = 96;
-  model.head_dim = 8;
+  model.mlp.width = 96;
+  model.attention.head_dim = 8;
   for (const auto precision : {models::Precision::fp64, models::Precision::bf16}) {
     Plan plan = adapting();
     plan.formats.precision = precision;

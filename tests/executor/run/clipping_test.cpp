@@ -120,7 +120,7 @@ TEST_CASE("The loss's scale is taken out before the norm is compared with the li
 TEST_CASE("Unless asked otherwise the limit is 1") {
   // Source  Brown et al. 2020, GPT-3, appendix B; Touvron et al. 2023, Llama, section 2.3
   models::Model steep = small_llama();
-  steep.vocab = 3;  // the fewer the tokens, the more of them push the same rows
+  steep.embedding.vocab = 3;  // the fewer the tokens, the more of them push the same rows
   const Cut of = cut("steep", steep, [](Plan& p) { p.batch.global = 1; });
   const Clipped found = clipped(of, std::nullopt);
   INFO("norm " << found.norm);

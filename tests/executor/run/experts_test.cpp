@@ -126,9 +126,9 @@ std::vector<Cut> expert_cuts() {
   }
   Model mixed = experts_llama(4);
   mixed.name += "-mixed";
-  mixed.shared_ffn = 8;
-  mixed.dense_first = 1;
-  mixed.dense_ffn = 16;
+  mixed.experts.shared_width = 8;
+  mixed.experts.dense_first = 1;
+  mixed.experts.dense_width = 16;
   add("a dense layer first, shared experts, 1f1b", mixed, [](Plan& p) {
     p.pipeline = p.data = p.experts.ranks = 2;
     p.sharding.zero = Zero::one;

@@ -104,30 +104,30 @@ TEST_CASE("Gradients of a small Llama are the slopes of its loss") {
 TEST_CASE("Gradients of other kinds of layers are the slopes of their loss") {
   models::Model model = small_llama(1);
   SECTION("norms of queries and keys, a sliding window") {
-    model.qk_norm = true;
-    model.sliding_window = 3;
+    model.attention.qk_norm = true;
+    model.attention.window = 3;
   }
   SECTION("attention and MLP side by side, one norm, relu") {
     model = small_gpt(1);
-    model.parallel_block = model.shared_norm = true;
-    model.activation = models::Activation::relu;
+    model.parallel_block = model.norms.shared = true;
+    model.mlp.activation = models::Activation::relu;
   }
   SECTION("attention and MLP side by side, two norms, untied") {
     model = small_gpt(1);
     model.parallel_block = true;
-    model.tied_embeddings = false;
+    model.embedding.tied = false;
   }
   SECTION("latent attention") {
     model = small_deepseek(1);
   }
   SECTION("latent attention, queries of the input") {
     model = small_deepseek(1);
-    model.query_rank = 0;
+    model.latent.query_rank = 0;
   }
   SECTION("every token sees every other, a norm behind the embedding") {
     model = small_gpt(1);
     model.causal = false;
-    model.embedding_norm = true;
+    model.norms.embedding = true;
   }
   check_gradients(model);
 }

@@ -18,17 +18,17 @@ using models::Zero;
 Model group_routed() {
   Model model = with_experts(small_deepseek());
   model.name += "-by-groups";
-  model.shared_ffn = 8;
-  model.dense_first = 1;
-  model.dense_ffn = 16;
-  model.routing = {.score = models::Routing::Score::sigmoid,
-                   .corrected = true,
-                   .groups = 2,
-                   .groups_kept = 1,
-                   .best_of_group = 2,
-                   .scale = 2.5};
-  model.rotary.magnitude = 1.1;
-  model.rotary.score_factor = 1.3;
+  model.experts.shared_width = 8;
+  model.experts.dense_first = 1;
+  model.experts.dense_width = 16;
+  model.experts.routing = {.score = models::Routing::Score::sigmoid,
+                           .corrected = true,
+                           .groups = 2,
+                           .groups_kept = 1,
+                           .best_of_group = 2,
+                           .scale = 2.5};
+  model.embedding.rotary.magnitude = 1.1;
+  model.embedding.rotary.score_factor = 1.3;
   return model;
 }
 
@@ -36,7 +36,7 @@ std::vector<Cut> latent_cuts() {
   std::vector<Cut> all;
   Model direct = small_deepseek();
   direct.name = "small-deepseek-direct";
-  direct.query_rank = 0;
+  direct.latent.query_rank = 0;
   for (const Model& model : {small_deepseek(), direct}) {
     const auto add = [&](std::string name, auto change) {
       all.push_back(cut(name + " of " + model.name, model, change));
@@ -70,7 +70,7 @@ std::vector<Cut> latent_cuts() {
     });
   }
   Model experts = with_experts(small_deepseek());
-  experts.shared_ffn = 8;
+  experts.experts.shared_width = 8;
   all.push_back(cut("experts, one shared", experts, [](Plan& p) {
     p.data = p.experts.ranks = 2;
     p.sharding.zero = Zero::one;
@@ -142,9 +142,9 @@ TEST_CASE("What of latent attention is not executed is refused by name") {
     return lowered(model, plan).inexact_feature;
   };
   CHECK(why([](Model&, Plan&) {}).empty());
-  CHECK(why([](Model& m, Plan&) { m.positions = models::Positions::none; }) ==
+  CHECK(why([](Model& m, Plan&) { m.embedding.positions = models::Positions::none; }) ==
         "latent attention without rotary positions");
-  CHECK(why([](Model& m, Plan&) { m.rotary_dim = 3; }) ==
+  CHECK(why([](Model& m, Plan&) { m.latent.rotary_dim = 3; }) ==
         "rotary positions with an odd rotary_dim 3");
   CHECK(why([](Model&, Plan& p) { p.task = models::Task::lora; }) ==
         "adapters of latent attention");

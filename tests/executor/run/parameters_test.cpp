@@ -126,7 +126,7 @@ TEST_CASE("Working copies of 16 bits are the drawn parameters, rounded, whoever 
 
 TEST_CASE("Drawing says how far it has come") {
   models::Model wide = small_gpt(1);
-  wide.vocab = 300'000;  // 4.8 million numbers, more than are drawn at once
+  wide.embedding.vocab = 300'000;  // 4.8 million numbers, more than are drawn at once
   Plan plan = small_plan(1);
   plan.formats.precision = Precision::fp32;
   std::vector<std::int64_t> said;

@@ -27,7 +27,7 @@ class Plans {
       Drawn drawn{family()(layers()), small_plan(8)};
       draw(drawn.plan);
       // No latent attention has adapters.
-      if (drawn.model.kv_rank > 0) drawn.plan.task = models::Task::pretrain;
+      if (drawn.model.latent.kv_rank > 0) drawn.plan.task = models::Task::pretrain;
       const bool dense = models::trains_adapters(drawn.plan);  // no experts have adapters
       if (!dense && one_of({0, 1}) == 1) add_experts(drawn);
       const std::int64_t ranks = drawn.plan.gpus();
@@ -97,22 +97,22 @@ class Plans {
     drawn.plan.experts.tensor = one_of({1, 2});
     drawn.plan.sequence_parallel = drawn.plan.tensor > 1;
     // Biases of experts are executed whole.
-    if (drawn.model.mlp_bias) drawn.plan.experts.tensor = 1;
-    if (drawn.model.kv_rank > 0) {
-      drawn.model.routing = {.score = models::Routing::Score::sigmoid,
-                             .corrected = true,
-                             .groups = 2,
-                             .groups_kept = 1,
-                             .best_of_group = 2};
+    if (drawn.model.mlp.bias) drawn.plan.experts.tensor = 1;
+    if (drawn.model.latent.kv_rank > 0) {
+      drawn.model.experts.routing = {.score = models::Routing::Score::sigmoid,
+                                     .corrected = true,
+                                     .groups = 2,
+                                     .groups_kept = 1,
+                                     .best_of_group = 2};
     }
     if (one_of({0, 1}) == 0) {
       drawn.model.name += "-shared";
-      drawn.model.shared_ffn = 8;
+      drawn.model.experts.shared_width = 8;
     }
     if (one_of({0, 1}) == 0) return;
     drawn.model.name += "-mixed";
-    drawn.model.expert_every = 2;
-    drawn.model.dense_ffn = 16;
+    drawn.model.experts.every = 2;
+    drawn.model.experts.dense_width = 16;
   }
 
   std::mt19937 random_;

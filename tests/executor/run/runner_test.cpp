@@ -69,8 +69,8 @@ TEST_CASE("Measured memory is what the Program promises, up to alignment") {
   // A row of 64 KiB makes the rounding of each operand to 64 bytes small next to it.
   models::Model model = small_llama(4);
   model.hidden = 64;
-  model.ffn_hidden = 96;
-  model.head_dim = 8;
+  model.mlp.width = 96;
+  model.attention.head_dim = 8;
   for (const auto recompute : {models::Recompute::none, models::Recompute::full}) {
     Plan plan = small_plan(8);
     plan.pipeline = 2;
@@ -110,7 +110,7 @@ void check_goes_on(const models::Model& model, const Plan& cut) {
   RunSettings settings;
   settings.arithmetic = ring;
   settings.seed = 99;  // other parameters, which are overwritten
-  const auto tokens = synthetic_tokens(1, model.vocab);
+  const auto tokens = synthetic_tokens(1, model.embedding.vocab);
   settings.tokens = tokens.get();
   Runner runner{program, cpu_software(), device, *fabric, settings};
   go_on_from(begun, 1, runner);
@@ -255,7 +255,7 @@ TEST_CASE("What cannot be executed is refused by name before the first step") {
   CHECK(refusal_of(model, plan, software) ==
         "cannot execute more tensor ranks (8) than key-value heads (4)");
   plan.tensor = 1;
-  model.positions = models::Positions::alibi;
+  model.embedding.positions = models::Positions::alibi;
   CHECK(refusal_of(model, plan, software) == "cannot execute positions 'alibi'");
   model = small_llama();
   models::Software dropping = software;

@@ -89,13 +89,13 @@ TEST_CASE("Lowered plans mean the same to maps, operations, events and every ran
 /// The same of a model with experts, and with so many layers that predict further tokens.
 Case lowered_experts(const std::string& plan, std::int64_t further) {
   Question asked = question("gpt2", "dgx-a100-80gb x 2", "tensor=1,global_batch=32,seq_len=64");
-  asked.model.experts = 16;
-  asked.model.experts_per_token = 2;
+  asked.model.experts.count = 16;
+  asked.model.experts.per_token = 2;
   asked.model.layers = 4;
-  asked.model.shared_ffn = 256;
-  asked.model.dense_first = 1;
-  asked.model.dense_ffn = 512;
-  asked.model.ffn_hidden = 128;
+  asked.model.experts.shared_width = 256;
+  asked.model.experts.dense_first = 1;
+  asked.model.experts.dense_width = 512;
+  asked.model.mlp.width = 128;
   asked.model.prediction_layers = further;
   asked.model.parameters = count_parameters(asked.model);
   const Document document = Document::from(plan_from_text(plan), "plan");

@@ -18,11 +18,11 @@ namespace {
 Model tiny_experts() {
   Model model = tiny_gpt(2);
   model.family = Family::llama;
-  model.gated_mlp = true;
-  model.qkv_bias = model.output_bias = model.mlp_bias = false;
-  model.experts = 4;
-  model.experts_per_token = 2;
-  model.ffn_hidden = 16;
+  model.mlp.gated = true;
+  model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias = false;
+  model.experts.count = 4;
+  model.experts.per_token = 2;
+  model.mlp.width = 16;
   model.parameters = count_parameters(model);
   return model;
 }
@@ -171,7 +171,7 @@ TEST_CASE("ZeRO-3 gathers a layer's experts from their replicas, right before th
   plan.sharding.prefetch = 0;
   plan.overlap.gradients = false;
   Model model = tiny_experts();
-  model.tied_embeddings = false;
+  model.embedding.tied = false;
   model.parameters = count_parameters(model);
   const Program program = experts_program(plan, model);
   const auto has = [](const std::string& layer) {
@@ -253,7 +253,7 @@ TEST_CASE("Fused permutations read and write rows once, others in passes") {
 
 TEST_CASE("Biases of experts pass over their rows again, expert by expert") {
   Model model = tiny_experts();
-  model.mlp_bias = true;
+  model.mlp.bias = true;
   Plan plan = expert_plan(1, 2, 2);
   plan.experts.permute_fusion = true;
   const Program program = experts_program(plan, model);
@@ -308,9 +308,9 @@ TEST_CASE("Slots that hold no row take memory, and neither time nor traffic") {
 
 TEST_CASE("A model of dense layers and layers with experts has two kinds") {
   Model model = tiny_experts();
-  model.dense_first = 1;
-  model.dense_ffn = 24;
-  model.shared_ffn = 16;
+  model.experts.dense_first = 1;
+  model.experts.dense_width = 24;
+  model.experts.shared_width = 16;
   model.parameters = count_parameters(model);
   const Program program = experts_program(expert_plan(1, 2, 2), model);
   CHECK(program.kind_of_layer.front() != program.kind_of_layer.back());
@@ -324,7 +324,7 @@ TEST_CASE("A model of dense layers and layers with experts has two kinds") {
 
 TEST_CASE("Shared experts run while tokens travel where the plan says so") {
   Model model = tiny_experts();
-  model.shared_ffn = 16;
+  model.experts.shared_width = 16;
   for (const bool overlaps : {false, true}) {
     Plan plan = expert_plan(1, 2, 2);
     plan.experts.overlap = overlaps ? ExpertOverlap::shared : ExpertOverlap::none;
@@ -339,13 +339,13 @@ TEST_CASE("Shared experts run while tokens travel where the plan says so") {
 
 TEST_CASE("Latent attention has the matrices of its paper and values of their own width") {
   Model model = tiny_experts();
-  model.kv_heads = model.heads;
-  model.head_dim = 6;
-  model.rotary_dim = 2;
-  model.value_dim = 4;
-  model.query_rank = 5;
-  model.kv_rank = 3;
-  model.positions = Positions::rotary;
+  model.attention.kv_heads = model.attention.heads;
+  model.attention.head_dim = 6;
+  model.latent.rotary_dim = 2;
+  model.latent.value_dim = 4;
+  model.latent.query_rank = 5;
+  model.latent.kv_rank = 3;
+  model.embedding.positions = Positions::rotary;
   model.parameters = count_parameters(model);
   const Program program = experts_program(expert_plan(1, 1, 1), model);
   CHECK(program.classes.front().parameters == model.parameters);

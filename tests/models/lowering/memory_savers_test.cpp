@@ -76,16 +76,17 @@ TEST_CASE("Recomputed products of latents keep latents alone, and multiply once 
   const Question again = asked("recompute=selective,recompute_modules=mla_up_proj");
   const Model& model = plain.model;
   // Of every head a query and a key of head_dim and a value, in two bytes.
-  const std::int64_t values = model.value_dim > 0 ? model.value_dim : model.head_dim;
+  const std::int64_t values =
+      model.latent.value_dim > 0 ? model.latent.value_dim : model.attention.head_dim;
   const Program program = lower(again);
   check(program);
   CHECK(kept_by(lower(plain), "layer") - kept_by(program, "layer") ==
-        savers_tokens * model.heads * (2 * model.head_dim + values) * 2);
-  const std::int64_t from = model.query_rank > 0 ? model.query_rank : model.hidden;
-  const std::int64_t keys = model.head_dim - model.rotary_dim + values;
+        savers_tokens * model.attention.heads * (2 * model.attention.head_dim + values) * 2);
+  const std::int64_t from = model.latent.query_rank > 0 ? model.latent.query_rank : model.hidden;
+  const std::int64_t keys = model.attention.head_dim - model.latent.rotary_dim + values;
   CHECK(recomputed_flops_per_token(model, again.plan) ==
-        static_cast<double>(2 * model.layers * model.heads *
-                            (from * model.head_dim + model.kv_rank * keys)));
+        static_cast<double>(2 * model.layers * model.attention.heads *
+                            (from * model.attention.head_dim + model.latent.kv_rank * keys)));
   CHECK(predict(again).step > predict(plain).step);
 }
 

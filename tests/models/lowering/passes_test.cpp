@@ -373,8 +373,9 @@ TEST_CASE("Stages together hold the model, and a tied embedding's copy") {
       made.plan.batch.seq_len = 128;
       std::int64_t sum = 0;
       for (const RankClass& each : lower(made.inputs()).classes) sum += each.parameters;
-      const bool copied = made.model.tied_embeddings && stages > 1;
-      CHECK(sum == made.model.parameters + (copied ? made.model.vocab * made.model.hidden : 0));
+      const bool copied = made.model.embedding.tied && stages > 1;
+      CHECK(sum ==
+            made.model.parameters + (copied ? made.model.embedding.vocab * made.model.hidden : 0));
     }
   }
 }

@@ -25,7 +25,7 @@ Program sharded(Zero zero, std::int64_t layers, std::int64_t micro_batches, bool
   plan.sharding.bucket = Bytes{1};  // one for each layer and end
   plan.overlap.gradients = overlap;
   Model model = tiny_gpt(layers);
-  model.tied_embeddings = tied;
+  model.embedding.tied = tied;
   return lower(BlockInputs{model, plan, plain_software()});
 }
 
@@ -85,7 +85,7 @@ TEST_CASE("ZeRO-2 reduces unit by unit where neither plan nor software states a 
   plan.batch.global = 4;
   plan.batch.seq_len = 8;
   Model model = tiny_gpt(1);
-  model.tied_embeddings = false;
+  model.embedding.tied = false;
   const Program program = lower(BlockInputs{model, plan, plain_software()});
   CHECK(outline(program) == outline(sharded(Zero::two, 1, 1)));
   CHECK(bytes_held(program, "gradients").count() == 4 * (192 + 872 + 144) / 4);
@@ -208,7 +208,7 @@ TEST_CASE("Weights that are not resharded are gathered once for forward and back
   plan.batch.seq_len = 8;
   plan.sharding.reshard = false;
   Model model = tiny_gpt(3);
-  model.tied_embeddings = false;
+  model.embedding.tied = false;
   const Program program = lower(BlockInputs{model, plan, plain_software()});
   CHECK_NOTHROW(check(program));
   // Three layers, the embedding twice and the head once, for each of two micro-batches; the
@@ -230,7 +230,7 @@ TEST_CASE("As many units are whole at once as are gathered ahead, and the one th
   plan.batch.seq_len = 8;
   plan.sharding.bucket = Bytes{1};
   Model model = tiny_gpt(8);
-  model.tied_embeddings = false;
+  model.embedding.tied = false;
   for (const std::int64_t ahead : {0, 1, 3}) {
     plan.sharding.prefetch = ahead;
     const Program program = lower(BlockInputs{model, plan, plain_software()});
@@ -251,7 +251,7 @@ TEST_CASE("State in shards with copies: memory, and reductions inside a copy and
   plan.batch.global = 4;
   plan.batch.seq_len = 8;
   Model model = tiny_gpt(1);
-  model.tied_embeddings = false;
+  model.embedding.tied = false;
   const Program program = lower(BlockInputs{model, plan, plain_software()});
   CHECK_NOTHROW(check(program));
   CHECK(program.classes[0].owned == 96 + 436 + 72);
@@ -281,7 +281,7 @@ TEST_CASE("A pipeline's gradients are whole until the last micro-batch, and redu
     plan.batch.global = 16;
     plan.batch.seq_len = 8;
     Model model = tiny_gpt(4);
-    model.tied_embeddings = false;
+    model.embedding.tied = false;
     const Program program = lower(BlockInputs{model, plan, plain_software()});
     const RankClass& last = program.classes[1];
     std::int64_t reduced = 0;
@@ -305,7 +305,7 @@ TEST_CASE("What the host keeps is no device memory, and comes and goes over its 
   plan.batch.seq_len = 8;
   plan.offload.state = Offload::parameters;
   Model model = tiny_gpt(1);
-  model.tied_embeddings = false;
+  model.embedding.tied = false;
   const Program program = lower(BlockInputs{model, plan, plain_software()});
   CHECK_NOTHROW(check(program));
   CHECK(bytes_held(program, "parameters").count() == 0);
@@ -330,7 +330,7 @@ TEST_CASE("What lies in files is read before the host's Adam and written after i
   plan.offload.state = Offload::parameters;
   plan.offload.device = OffloadDevice::nvme;
   Model model = tiny_gpt(1);
-  model.tied_embeddings = false;
+  model.embedding.tied = false;
   const Program program = lower(BlockInputs{model, plan, plain_software()});
   CHECK_NOTHROW(check(program));
   CHECK(program.sharding.in_files);
@@ -392,7 +392,7 @@ TEST_CASE("Sharded gradients and weights need no case of their own in a pipeline
         plan.sharding.bucket = Bytes{1};
         plan.overlap.gradients = overlap;
         Model model = tiny_gpt(4);
-        model.tied_embeddings = false;
+        model.embedding.tied = false;
         CAPTURE(schedule, overlap, zero == Zero::three);
         CHECK_NOTHROW(check(lower(BlockInputs{model, plan, plain_software()})));
         plan.sharding.prefetch = zero == Zero::three ? 3 : 1;

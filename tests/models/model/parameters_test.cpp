@@ -22,17 +22,17 @@ TEST_CASE("A tiny GPT's parameters are those counted by hand") {
   Model model;
   model.layers = 1;
   model.hidden = 4;
-  model.heads = model.kv_heads = 2;
-  model.head_dim = 2;
-  model.ffn_hidden = 16;
-  model.vocab = 10;
-  model.max_positions = 6;
+  model.attention.heads = model.attention.kv_heads = 2;
+  model.attention.head_dim = 2;
+  model.mlp.width = 16;
+  model.embedding.vocab = 10;
+  model.embedding.max_positions = 6;
   CHECK(count_parameters(model) == 316);
   CHECK(dense_formula(model) == "Vh + Ph + L(h(q+2k) + qh + 2hf + q+2k + h + f+h + 2*2h) + 2h");
 
   // Untied: a second table of 40. Two spare position rows: 8.
-  model.tied_embeddings = false;
-  model.extra_position_rows = 2;
+  model.embedding.tied = false;
+  model.embedding.extra_position_rows = 2;
   CHECK(count_parameters(model) == 364);
 }
 
@@ -40,20 +40,20 @@ TEST_CASE("A tiny LLaMA's parameters are those counted by hand") {
   // h = 4, 2 heads of 3, one key-value head, f = 5, V = 10: tables 2 * 40; attention
   // 4 (6 + 6) + 24 = 72; MLP 3 * 20; q and k norms 2 * 3; norms 4 + 4 + 4. Sum 230.
   Model model;
-  model.norm = Norm::rms_norm;
-  model.positions = Positions::rotary;
-  model.gated_mlp = true;
-  model.qkv_bias = model.output_bias = model.mlp_bias = false;
-  model.tied_embeddings = false;
-  model.qk_norm = true;
+  model.norms.kind = Norm::rms_norm;
+  model.embedding.positions = Positions::rotary;
+  model.mlp.gated = true;
+  model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias = false;
+  model.embedding.tied = false;
+  model.attention.qk_norm = true;
   model.layers = 1;
   model.hidden = 4;
-  model.heads = 2;
-  model.kv_heads = 1;
-  model.head_dim = 3;
-  model.ffn_hidden = 5;
-  model.vocab = 10;
-  model.max_positions = 6;
+  model.attention.heads = 2;
+  model.attention.kv_heads = 1;
+  model.attention.head_dim = 3;
+  model.mlp.width = 5;
+  model.embedding.vocab = 10;
+  model.embedding.max_positions = 6;
   CHECK(count_parameters(model) == 230);
   CHECK(position_rows(model) == 0);
 }
@@ -63,14 +63,14 @@ TEST_CASE("A layer with experts has a router and as many MLPs") {
   Model dense;
   dense.layers = 2;
   dense.hidden = 8;
-  dense.heads = dense.kv_heads = 2;
-  dense.head_dim = 4;
-  dense.ffn_hidden = 32;
-  dense.vocab = 16;
-  dense.mlp_bias = false;
+  dense.attention.heads = dense.attention.kv_heads = 2;
+  dense.attention.head_dim = 4;
+  dense.mlp.width = 32;
+  dense.embedding.vocab = 16;
+  dense.mlp.bias = false;
   Model experts = dense;
-  experts.experts = 8;
-  experts.experts_per_token = 2;
+  experts.experts.count = 8;
+  experts.experts.per_token = 2;
   const std::int64_t mlp = 2 * 8 * 32;
   CHECK(count_parameters(experts) - count_parameters(dense) == 2 * (8 * 8 + 7 * mlp));
   CHECK(count_active_parameters(experts) - count_parameters(dense) == 2 * (8 * 8 + mlp));
@@ -104,7 +104,7 @@ TEST_CASE("A sliding window bounds what a token attends to") {
   // FLOPs for each.
   const Model windowed = catalogue_model("mistral-7b");
   Model full = windowed;
-  full.sliding_window = 0;
+  full.attention.window = 0;
   CHECK(forward_flops_per_token(full, 8192) - forward_flops_per_token(windowed, 8192) ==
         1024.0 * 524'288.0);
   CHECK(forward_flops_per_token(full, 4096) == forward_flops_per_token(windowed, 4096));

@@ -16,10 +16,10 @@ Model electra(std::int64_t width) {
   Model model = tiny_gpt(2);
   model.family = Family::bert;
   model.causal = false;
-  model.final_norm = model.tied_embeddings = false;
-  model.embedding_norm = model.head_transform = true;
-  model.token_types = 2;
-  model.task_head_outputs = 1;
+  model.norms.final = model.embedding.tied = false;
+  model.norms.embedding = model.head.transform = true;
+  model.embedding.token_types = 2;
+  model.head.task_outputs = 1;
   model.generator_hidden = width;
   model.parameters = model.active_parameters = count_parameters(model);
   return model;

@@ -41,8 +41,8 @@ Built built(const std::string& model, std::int64_t seq_len) {
 /// OPT-350m's ends around a small body: tokens' rows of 512, layers of 1024.
 Built narrow(std::int64_t seq_len) {
   Built made = built("gpt2-medium", seq_len);
-  made.model.embedding_dim = 512;
-  made.model.final_norm = false;
+  made.model.embedding.width = 512;
+  made.model.norms.final = false;
   made.model.parameters = count_parameters(made.model);
   return made;
 }
@@ -58,7 +58,7 @@ TEST_CASE("Tokens' rows narrower than the layers are projected in, and out befor
   const Operation& out = operation(head.forward, "project_out");
   CHECK((out.gemm.m == 512 && out.gemm.k == 1024 && out.gemm.n == 512));
   CHECK(operation(head.forward, "head").gemm.k == 512);
-  const std::int64_t table = made.model.vocab * 512;
+  const std::int64_t table = made.model.embedding.vocab * 512;
   CHECK(parameters_of(embedding.forward) + parameters_of(head.forward) - table +
             made.model.layers * parameters_of(layer_blocks(inputs).forward) ==
         made.model.parameters);
@@ -132,7 +132,7 @@ TEST_CASE("A sliding window takes its corner out of the attention's square") {
   const Built made = built("mistral-7b", 8192);
   const Flops windowed = flops_of(layer_blocks(made.inputs()).forward, OpKind::attention);
   Built full = made;
-  full.model.sliding_window = 0;
+  full.model.attention.window = 0;
   CHECK(windowed.count() * 4 ==
         flops_of(layer_blocks(full.inputs()).forward, OpKind::attention).count() * 3);
 }
@@ -241,7 +241,7 @@ TEST_CASE("Blocks hold the parameters of the model") {
     std::int64_t sum = parameters_of(embedding_blocks(inputs).forward) +
                        made.model.layers * parameters_of(layer_blocks(inputs).forward) +
                        parameters_of(head_blocks(inputs).forward);
-    if (made.model.tied_embeddings) sum -= made.model.vocab * made.model.hidden;
+    if (made.model.embedding.tied) sum -= made.model.embedding.vocab * made.model.hidden;
     CHECK(sum == made.model.parameters);
   }
 }
@@ -371,7 +371,7 @@ TEST_CASE("An embedding reads one row per token, and adds positions after the to
 
 TEST_CASE("A shared norm of a parallel block is undone once") {
   Built made = built("falcon-40b", 512);
-  made.model.shared_norm = true;
+  made.model.norms.shared = true;
   std::size_t norms = 0;
   for (const Operation& op : layer_blocks(made.inputs()).backward.operations) {
     norms += op.kind == OpKind::norm_backward ? 1 : 0;

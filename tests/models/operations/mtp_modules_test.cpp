@@ -15,12 +15,13 @@ namespace {
 Model predicting(std::int64_t modules, bool tied = false) {
   Model model = tiny_gpt(2);
   model.family = Family::llama;
-  model.norm = Norm::rms_norm;
-  model.positions = Positions::rotary;
-  model.gated_mlp = true;
-  model.qkv_bias = model.output_bias = model.mlp_bias = model.norm_bias = false;
-  model.tied_embeddings = tied;
-  model.ffn_hidden = 16;
+  model.norms.kind = Norm::rms_norm;
+  model.embedding.positions = Positions::rotary;
+  model.mlp.gated = true;
+  model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias = model.norms.bias =
+      false;
+  model.embedding.tied = tied;
+  model.mlp.width = 16;
   model.prediction_layers = modules;
   model.parameters = count_parameters(model);
   return model;
@@ -102,8 +103,8 @@ TEST_CASE("A tied head's table serves what predicts further tokens, too") {
 
 TEST_CASE("A module's experts are reduced among their own replicas") {
   Model model = predicting(1);
-  model.experts = 4;
-  model.experts_per_token = 2;
+  model.experts.count = 4;
+  model.experts.per_token = 2;
   model.parameters = count_parameters(model);
   Plan plan = plan_of(2, 4);
   plan.experts.ranks = 2;

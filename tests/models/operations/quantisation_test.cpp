@@ -254,13 +254,13 @@ TEST_CASE("Bounds of an expert's activation are kernels of their own") {
   const auto bytes = [](bool clamped, const std::string& name, const char* stack = "generic") {
     Question asked = question("gpt-oss-120b", "dgx-b200 x 1",
                               "data=8,expert=8,global_batch=8,seq_len=1024", stack);
-    asked.model.clamped_activation = clamped;
+    asked.model.mlp.clamped = clamped;
     const BlockPair layer = layer_blocks({asked.model, asked.plan, asked.software, "blackwell"});
     const bool backward = name.ends_with("backward");
     return operation_of(backward ? layer.backward : layer.forward, name).bytes.count();
   };
-  CHECK(catalogue_model("gpt-oss-120b").clamped_activation);
-  CHECK_FALSE(catalogue_model("mixtral-8x7b").clamped_activation);
+  CHECK(catalogue_model("gpt-oss-120b").mlp.clamped);
+  CHECK_FALSE(catalogue_model("mixtral-8x7b").mlp.clamped);
   // 4 rows of a token on 8 ranks whose rows come to as many: 2,880 columns of two bytes.
   constexpr std::int64_t made = 4 * few_tokens * 2880 * 2;
   CHECK(bytes(true, "experts.activation") - bytes(false, "experts.activation") == 8 * made);

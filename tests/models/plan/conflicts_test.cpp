@@ -13,11 +13,11 @@ Model small_gpt() {
   Model model;
   model.layers = 32;
   model.hidden = 4096;
-  model.heads = model.kv_heads = 32;
-  model.head_dim = 128;
-  model.ffn_hidden = 16384;
-  model.vocab = 51200;
-  model.max_positions = 2048;
+  model.attention.heads = model.attention.kv_heads = 32;
+  model.attention.head_dim = 128;
+  model.mlp.width = 16384;
+  model.embedding.vocab = 51200;
+  model.embedding.max_positions = 2048;
   return model;
 }
 
@@ -76,10 +76,10 @@ TEST_CASE("A tensor degree has to divide heads, key-value heads and MLP width") 
 TEST_CASE("Key-value heads are replicated when tensor is a multiple of them") {
   Model model = small_gpt();
   Plan plan = good_plan();
-  model.kv_heads = 2;
+  model.attention.kv_heads = 2;
   CHECK(conflicts_of(plan, model).empty());
-  model.heads = 36;  // 4 divides them, but neither divides nor is a multiple of 6
-  model.kv_heads = 6;
+  model.attention.heads = 36;  // 4 divides them, but neither divides nor is a multiple of 6
+  model.attention.kv_heads = 6;
   CHECK(conflicts_of(plan, model) ==
         Lines{"/tensor: tensor 4 neither divides the model's 6 key-value "
               "heads nor is a multiple of them"});
@@ -87,7 +87,7 @@ TEST_CASE("Key-value heads are replicated when tensor is a multiple of them") {
 
 TEST_CASE("A vocabulary that tensor does not divide is padded, not refused") {
   Model model = small_gpt();
-  model.vocab = 50257;
+  model.embedding.vocab = 50257;
   CHECK(conflicts_of(good_plan(), model).empty());
 }
 
@@ -109,7 +109,7 @@ TEST_CASE("A sequence longer than the learned positions conflicts, a rotary one 
   plan.batch.seq_len = 4096;
   CHECK(conflicts_of(plan, model) ==
         Lines{"/seq_len: seq_len 4096 is longer than the model's 2048 learned positions"});
-  model.positions = Positions::rotary;
+  model.embedding.positions = Positions::rotary;
   CHECK(conflicts_of(plan, model).empty());
 }
 
@@ -299,7 +299,7 @@ TEST_CASE("Ranks share a sequence in pieces that are equal, of heads that they c
   CHECK(conflicts_of(plan, small_gpt(), 32) ==
         Lines{"/data: tensor 4 x context 2 x pipeline 4 x data 2 is 64 GPUs, the cluster has 32"});
   Model grouped = small_gpt();
-  grouped.kv_heads = 4;
+  grouped.attention.kv_heads = 4;
   CHECK(conflicts_of(plan, grouped) == Lines{"/context: tensor 4 x 2 context ranks that exchange "
                                              "heads do not divide the model's 4 key-value heads"});
   plan.context_exchange.form = ContextForm::ring;
@@ -318,7 +318,7 @@ TEST_CASE("Ranks share a sequence in pieces that are equal, of heads that they c
   plan.context_exchange.heads = 2;
   CHECK(conflicts_of(plan, small_gpt()).empty());
   Model window = small_gpt();
-  window.sliding_window = 1024;
+  window.attention.window = 1024;
   CHECK(conflicts_of(plan, window) == Lines{"/context: context parallelism with a sliding window "
                                             "is simulated only with context_form ulysses"});
   plan.context_exchange.form = ContextForm::ulysses;
@@ -328,8 +328,8 @@ TEST_CASE("Ranks share a sequence in pieces that are equal, of heads that they c
 
 TEST_CASE("Attention's chunks are whole on a rank, or its pieces are exchanged for heads") {
   Model chunked = small_gpt();
-  chunked.positions = Positions::rotary;
-  chunked.attention_chunk = 512;
+  chunked.embedding.positions = Positions::rotary;
+  chunked.attention.chunk = 512;
   Plan plan;
   plan.batch.micro = plan.batch.global = 1;
   plan.context = 2;

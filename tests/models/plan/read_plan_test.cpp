@@ -13,8 +13,8 @@ namespace {
 Model planned_gpt() {
   Model model;
   model.layers = 32;
-  model.heads = model.kv_heads = 32;
-  model.max_positions = 2048;
+  model.attention.heads = model.attention.kv_heads = 32;
+  model.embedding.max_positions = 2048;
   return model;
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("A complete plan written as JSON is read back without an assumption") 
 TEST_CASE("A sequence beyond the positions that a model was made for is reported") {
   const auto assumed = [](Positions positions, std::int64_t length) {
     Model model = planned_gpt();
-    model.positions = positions;
+    model.embedding.positions = positions;
     const auto document = Document::from(Json{{"seq_len", length}}, "plan.json");
     std::vector<std::string> assumptions;
     read_plan(document.root(), model, 64, assumptions);
@@ -226,7 +226,7 @@ TEST_CASE("A mistake in a plan is reported with its place") {
 
 TEST_CASE("A model without a longest sequence needs seq_len") {
   Model model = planned_gpt();
-  model.max_positions = 0;
+  model.embedding.max_positions = 0;
   const auto document = Document::parse("{}", "plan.json");
   std::vector<std::string> assumptions;
   CHECK_THROWS_WITH(

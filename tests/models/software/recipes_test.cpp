@@ -99,7 +99,7 @@ TEST_CASE("A published recipe is found by sizes, GPU, degrees and release") {
   const std::size_t choices = recipe_of(asked).size();
   model.name = "another";
   CHECK(recipe_of(asked).size() == choices);
-  model.ffn_hidden += 128;
+  model.mlp.width += 128;
   CHECK(recipe_choice(asked, "dispatcher").is_null());
 }
 

@@ -31,7 +31,7 @@ TEST_CASE("Plans of a search take what recipes fix and the user leaves open") {
   query.stated = {"permute_fusion"};
   CHECK_FALSE(all_fuse(query));
   query.stated.clear();
-  query.model.ffn_hidden += 128;  // of no recipe
+  query.model.mlp.width += 128;  // of no recipe
   CHECK_FALSE(all_fuse(query));
 }
 

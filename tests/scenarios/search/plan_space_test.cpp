@@ -123,8 +123,8 @@ TEST_CASE("A batch that no degree divides has no plan") {
   // Three sequences on two GPUs of which pipelines and tensor groups are ruled out.
   PlanQuery query = tiny(Breadth::full);
   query.global_batch = 3;
-  query.model.heads = query.model.kv_heads = 1;
-  query.model.head_dim = 8;
+  query.model.attention.heads = query.model.attention.kv_heads = 1;
+  query.model.attention.head_dim = 8;
   query.model.layers = 1;
   CHECK(enumerate_plans(query).plans.empty());
 }
@@ -194,7 +194,7 @@ TEST_CASE("Experts are searched over ranks, and sizes alone never claim more tha
   PlanQuery query = plan_query("mixtral-8x7b", "dgx-h100", 8, 2048);
   query.model.layers = 8;
   query.model.parameters = models::count_parameters(query.model);
-  query.model.gemm_parameters = 0;  // by its fields
+  query.model.tally.gemm_parameters = 0;  // by its fields
   std::vector<std::int64_t> tried;
   bool cut = false;
   for (const PlacedPlan& each : enumerate_plans(query).plans) {

@@ -74,8 +74,8 @@ TEST_CASE("What a line states of kernels, overlap and memory is in the plan that
   CHECK_FALSE(asked_with("tensor_overlap", "no").plan.overlap.tensor);
   CHECK(asked_with("imbalance", "1.5").plan.experts.imbalance == 1.5);
   CHECK(asked_with("fused_cross_entropy", "yes").plan.kernels.fused_cross_entropy);
-  CHECK(asked_with("tied", "no").model.tied_embeddings == false);
-  CHECK(asked_with("tied", "yes").model.tied_embeddings);
+  CHECK(asked_with("tied", "no").model.embedding.tied == false);
+  CHECK(asked_with("tied", "yes").model.embedding.tied);
   // A head of its own is 51,200 x 3,072 more parameters.
   CHECK(asked_with("tied", "no").model.parameters - asked_with("tied", "yes").model.parameters ==
         51200 * 3072);

@@ -222,7 +222,7 @@ TEST_CASE("An encoder fine-tuned on questions has two columns in place of the vo
   run.family = "bert";
   std::vector<std::string> assumptions;
   const models::Model model = model_of(run, {}, assumptions);
-  CHECK(model.task_head_outputs == 2);
+  CHECK(model.head.task_outputs == 2);
   run.task = "pretrain";
   // The pre-training heads: a dense layer with its norm, a bias for each token, the pooler; the
   // vocabulary's matrix is the embedding's.
@@ -285,7 +285,7 @@ TEST_CASE("Empty cells become the stack's defaults, each reported") {
   Questions questions;
   const auto asked = questions.of(run);
   const auto& question = std::get<models::Question>(asked);
-  CHECK(question.model.vocab == question.software.defaults.vocab);
+  CHECK(question.model.embedding.vocab == question.software.defaults.vocab);
   CHECK(question.plan.batch.micro == 1);
   const auto reported = [&](const std::string& sentence) {
     return std::count(question.assumptions.begin(), question.assumptions.end(), sentence) == 1;

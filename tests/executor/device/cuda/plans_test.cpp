@@ -62,18 +62,18 @@ TEST_CASE("A small GPT and a small Llama learn on a GPU as on the processor") {
 TEST_CASE("Other kinds of layers learn on a GPU as on the processor") {
   models::Model model = small_llama(1);
   SECTION("norms of queries and keys, a sliding window") {
-    model.qk_norm = true;
-    model.sliding_window = 3;
+    model.attention.qk_norm = true;
+    model.attention.window = 3;
   }
   SECTION("attention and MLP side by side, one norm, relu") {
     model = small_gpt(1);
-    model.parallel_block = model.shared_norm = true;
-    model.activation = models::Activation::relu;
+    model.parallel_block = model.norms.shared = true;
+    model.mlp.activation = models::Activation::relu;
   }
   SECTION("every token sees every other, a norm behind the embedding") {
     model = small_gpt(1);
     model.causal = false;
-    model.embedding_norm = true;
+    model.norms.embedding = true;
   }
   const Job job = job_of(model, Precision::fp64);
   check_plan(job, job, 1e-11);
@@ -97,7 +97,7 @@ TEST_CASE("A plan cut among four GPUs learns as on one processor") {
 
 TEST_CASE("Experts learn on GPUs as on one processor, shared by ranks and cut") {
   Job cut = job_of(with_experts(small_llama()), Precision::fp64);
-  cut.model.shared_ffn = 8;
+  cut.model.experts.shared_width = 8;
   const Job whole = cut;
   SECTION("all experts on one GPU") {}
   SECTION("a rank for each two of them") {
@@ -117,7 +117,7 @@ TEST_CASE("Latent attention learns on GPUs as on one processor, cut or not") {
   const Job whole = cut;
   SECTION("on one GPU") {}
   SECTION("queries without a latent") {
-    cut.model.query_rank = 0;
+    cut.model.latent.query_rank = 0;
     return check_plan(cut, cut, 1e-11);
   }
   SECTION("tensor ranks with cut sequences, and data ranks") {
@@ -150,9 +150,9 @@ TEST_CASE("In fp8 a GPU and the processor multiply the same numbers") {
   // of the next numbers to another code, 9 to 18 % away: as in bf16, and 2 % a product more.
   for (models::Model model : {small_gpt(), small_llama()}) {
     model.hidden = 32;
-    model.head_dim = model.hidden / model.heads;
-    model.ffn_hidden = 48;
-    if (model.family == models::Family::llama) model.head_dim = 8;
+    model.attention.head_dim = model.hidden / model.attention.heads;
+    model.mlp.width = 48;
+    if (model.family == models::Family::llama) model.attention.head_dim = 8;
     Job job = job_of(model, Precision::fp8);
     job.plan.batch.micro = 2;
     check_plan(job, job, 0.12);
@@ -179,8 +179,8 @@ TEST_CASE("In blocks of few bits a GPU and the processor multiply the same numbe
       INFO(name(precision));
       if (precision == Precision::fp8_current) {  // whose sizes tensor cores take
         model.hidden = 32;
-        model.head_dim = 8;
-        model.ffn_hidden = 48;
+        model.attention.head_dim = 8;
+        model.mlp.width = 48;
       }
       Job job = job_of(model, precision);
       job.plan.batch.micro = 2;
@@ -200,9 +200,9 @@ TEST_CASE("Experts and their biases learn on GPUs in blocks of few bits") {
 
 TEST_CASE("Fused attention learns as attention product by product") {
   models::Model model = small_llama();
-  model.heads = 4;
-  model.kv_heads = 2;
-  model.head_dim = 8;
+  model.attention.heads = 4;
+  model.attention.kv_heads = 2;
+  model.attention.head_dim = 8;
   const Job products = job_of(model, Precision::bf16);
   Job fused = products;
   fused.software = cpu_software();

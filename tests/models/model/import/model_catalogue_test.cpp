@@ -22,7 +22,7 @@ TEST_CASE("Every shipped model is read whole, carries its source and its own nam
     const Model model = shipped(name);
     CHECK(model.name == name);
     CHECK(model.ignored_keys.empty());
-    CHECK(model.max_positions > 0);
+    CHECK(model.embedding.max_positions > 0);
     CHECK(!model_config(name)["source"].get<std::string>().empty());
   }
 }

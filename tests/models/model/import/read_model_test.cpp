@@ -54,7 +54,7 @@ TEST_CASE("Published models have as many parameters as their own classes count")
     CHECK(model.parameters == row["parameters"].as<std::int64_t>());
     CHECK(model.active_parameters == row["touched"].as<std::int64_t>());
     CHECK(model.ignored_keys == std::vector<std::string>{});
-    CHECK(!model.parameter_formula.empty());
+    CHECK(!model.tally.formula.empty());
   }
 }
 
@@ -64,12 +64,12 @@ TEST_CASE("A model's fields hold all its parameters, whatever its family") {
   int dense = 0, mixed = 0;
   for (const Node& row : table.root().elements()) {
     const Model model = read_model(row["config"]);
-    if (model.not_simulated && model.gemm_parameters > 0) continue;  // a tally alone
+    if (model.not_simulated && model.tally.gemm_parameters > 0) continue;  // a tally alone
     INFO(row["model"].as<std::string>());
     CHECK(count_parameters(model) == row["parameters"].as<std::int64_t>());
     CHECK(count_active_parameters(model) == row["touched"].as<std::int64_t>());
-    if (model.experts > 0) CHECK(dense_gemm_parameters(model) == model.gemm_parameters);
-    (model.experts > 0 ? mixed : dense) += 1;
+    if (model.experts.count > 0) CHECK(dense_gemm_parameters(model) == model.tally.gemm_parameters);
+    (model.experts.count > 0 ? mixed : dense) += 1;
   }
   CHECK(dense == 51);
   CHECK(mixed > 5);
@@ -78,26 +78,26 @@ TEST_CASE("A model's fields hold all its parameters, whatever its family") {
 TEST_CASE("Epsilon, initialisation and rotary positions are the config's") {
   const Model plain = read_config(llama_with("model_type", "llama"));
   CHECK(plain.type == "llama");
-  CHECK(plain.norm_epsilon == 1e-6);
+  CHECK(plain.norms.epsilon == 1e-6);
   CHECK(plain.initial_deviation == 0.02);
-  CHECK(plain.rotary == Rotary{});
-  CHECK(read_config(llama_with("rms_norm_eps", 1e-5)).norm_epsilon == 1e-5);
+  CHECK(plain.embedding.rotary == Rotary{});
+  CHECK(read_config(llama_with("rms_norm_eps", 1e-5)).norms.epsilon == 1e-5);
   CHECK(read_config(llama_with("initializer_range", 0.01)).initial_deviation == 0.01);
-  CHECK(read_config(llama_with("rope_theta", 500000)).rotary.base == 500000);
+  CHECK(read_config(llama_with("rope_theta", 500000)).embedding.rotary.base == 500000);
   const Json newer = {{"rope_type", "default"}, {"rope_theta", 1e6}};
-  CHECK(read_config(llama_with("rope_parameters", newer)).rotary.base == 1e6);
+  CHECK(read_config(llama_with("rope_parameters", newer)).embedding.rotary.base == 1e6);
   const Json slowed = {{"rope_type", "llama3"},
                        {"factor", 8},
                        {"low_freq_factor", 1},
                        {"high_freq_factor", 4},
                        {"original_max_position_embeddings", 8192}};
-  const Rotary rotary = read_config(llama_with("rope_scaling", slowed)).rotary;
+  const Rotary rotary = read_config(llama_with("rope_scaling", slowed)).embedding.rotary;
   CHECK(rotary.scaling == RotaryScaling::llama3);
   CHECK(rotary.factor == 8);
   const Model other = read_config(llama_with("rope_scaling", {{"type", "dynamic"}, {"factor", 4}}));
   CHECK(other.inexact == "rotary positions scaled by 'dynamic'");
   const Rotary yarn =
-      read_config(llama_with("rope_scaling", {{"type", "yarn"}, {"factor", 4}})).rotary;
+      read_config(llama_with("rope_scaling", {{"type", "yarn"}, {"factor", 4}})).embedding.rotary;
   CHECK(yarn.magnitude == Approx(0.1 * std::log(4.0) + 1));
   CHECK(yarn.high_turns == 32);
   CHECK(config_refusal(llama_with("rope_theta", -1)) ==
@@ -121,8 +121,8 @@ TEST_CASE("Rows of tokens narrower than the layers are counted with the matrices
   // One token multiplies the matrices of the layers (4 * 64 + 2 * 128 each), both projections and
   // the head; without attention over others that is all: 2 (2 * 512 + 64 + 40) at s = 0.
   CHECK(dense_gemm_parameters(opt("")) == 2 * 512 + 64 + 40);
-  CHECK(opt("").embedding_dim == 4);
-  CHECK(opt("").parameter_formula.find("Ve + 2eh + Ph") == 0);
+  CHECK(opt("").embedding.width == 4);
+  CHECK(opt("").tally.formula.find("Ve + 2eh + Ph") == 0);
 }
 
 TEST_CASE("What is counted but not simulated says why") {
@@ -147,17 +147,17 @@ TEST_CASE("A config of a LLaMA becomes its sizes") {
   CHECK(model.family == Family::llama);
   CHECK(model.layers == 2);
   CHECK(model.hidden == 64);
-  CHECK(model.heads == 4);
-  CHECK(model.kv_heads == 2);
-  CHECK(model.head_dim == 16);
-  CHECK(model.ffn_hidden == 128);
-  CHECK(model.vocab == 100);
-  CHECK(model.max_positions == 512);
-  CHECK(model.norm == Norm::rms_norm);
-  CHECK(model.positions == Positions::rotary);
-  CHECK(model.gated_mlp);
-  CHECK(!model.qkv_bias);
-  CHECK(model.tied_embeddings);
+  CHECK(model.attention.heads == 4);
+  CHECK(model.attention.kv_heads == 2);
+  CHECK(model.attention.head_dim == 16);
+  CHECK(model.mlp.width == 128);
+  CHECK(model.embedding.vocab == 100);
+  CHECK(model.embedding.max_positions == 512);
+  CHECK(model.norms.kind == Norm::rms_norm);
+  CHECK(model.embedding.positions == Positions::rotary);
+  CHECK(model.mlp.gated);
+  CHECK(!model.attention.qkv_bias);
+  CHECK(model.embedding.tied);
   CHECK(model.ignored_keys == std::vector<std::string>{});
 }
 
@@ -170,8 +170,8 @@ TEST_CASE("BERT is an encoder with its pre-training heads") {
   // bias 30522; pooler 1024^2 + 1024 and classifier 2050.
   CHECK(model.parameters == 336'226'108);
   CHECK(!model.causal);
-  CHECK(!model.final_norm);
-  CHECK(model.embedding_norm);
+  CHECK(!model.norms.final);
+  CHECK(model.norms.embedding);
 }
 
 TEST_CASE("A decoder nested in a multimodal file is read where it is") {
@@ -180,7 +180,7 @@ TEST_CASE("A decoder nested in a multimodal file is read where it is") {
     "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
     "intermediate_size": 128, "vocab_size": 100}})");
   CHECK(model.hidden == 64);
-  CHECK(model.tied_embeddings);  // from above
+  CHECK(model.embedding.tied);  // from above
   CHECK(model.ignored_keys == std::vector<std::string>{"vision_config"});
 }
 
@@ -230,7 +230,7 @@ TEST_CASE("A layer pattern has one known letter per layer") {
   // 64 (128 + 16 + 4) + (64 + 16) 5 + 12 + 64 + 64 * 64; attention 4 * 64^2; MLP 2 * 64 * 128.
   const Model model = read_config(with_pattern("M*-"));
   CHECK(model.parameters == 12'864 + 3 * 64 + 14'044 + 16'384 + 16'384);
-  CHECK(model.attention_layers == 1);
+  CHECK(model.tally.attention_layers == 1);
   // Only that one layer attends: 4 * 64 FLOPs for each of s / 2 tokens.
   CHECK(forward_flops_per_token(model, 200) - forward_flops_per_token(model, 100) == 50.0 * 256.0);
   CHECK(config_refusal(with_pattern("M*")) ==
@@ -255,7 +255,7 @@ TEST_CASE("Layers listed in words are those of a pattern of letters") {
       read_config(with_layers(R"("layers_block_type": ["mamba", "attention", "mlp", "moe"])"));
   CHECK(words.layers == 4);
   CHECK(words.parameters == letters.parameters);
-  CHECK(words.attention_layers == 1);
+  CHECK(words.tally.attention_layers == 1);
   // The layer of experts: a router 64 * 4, four experts and a shared one of two matrices.
   const Model fewer =
       read_config(with_layers(R"("num_hidden_layers": 3, "hybrid_override_pattern": "M*-")"));
@@ -314,7 +314,7 @@ TEST_CASE("Windows are on the layers that the file lists or its family's rule sa
   Json qwen = Json::parse(llama_with("sliding_window", 16));
   qwen["max_window_layers"] = 3;
   CHECK(full(qwen, "qwen2") == "wwww");  // no layer attends fully, but there is no window
-  CHECK(read_config(qwen.dump()).sliding_window == 0);
+  CHECK(read_config(qwen.dump()).attention.window == 0);
   qwen["use_sliding_window"] = true;
   CHECK(full(qwen, "qwen2") == "FFFw");
   qwen["layer_types"] = {"full_attention", "sliding_attention", "sliding_attention",
