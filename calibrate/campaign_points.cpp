@@ -21,11 +21,11 @@ bool is_attention(OpKind kind) {
 /// Adds one operation's median time to the findings, by its kind.
 void take(Findings& found, const Operation& op, Time time) {
   time = std::max(time, Time{1});
-  const hardware::GemmSize shape{op.gemm.m, op.gemm.n, op.gemm.k};
+  const hardware::GemmSize shape{op.gemm().m, op.gemm().n, op.gemm().k};
   if (op.kind == OpKind::gemm) {
     found.products[op.dtype].push_back({shape, op.flops, op.bytes, time});
   } else if (op.kind == OpKind::batched_gemm) {
-    const std::int64_t batch = op.gemm.batch;
+    const std::int64_t batch = op.gemm().batch;
     found.batched[op.dtype].push_back({shape, Flops{op.flops.count() / batch},
                                        Bytes{op.bytes.count() / batch},
                                        std::max(Time{time.count() / batch}, Time{1})});
@@ -33,9 +33,9 @@ void take(Findings& found, const Operation& op, Time time) {
     found.grouped.push_back({op, time});
   } else if (is_attention(op.kind)) {
     found.attention.push_back({{.work = op.flops,
-                                .seq = op.attention.seq,
-                                .head_dim = static_cast<int>(op.attention.head_dim),
-                                .causal = op.attention.causal,
+                                .seq = op.attention().seq,
+                                .head_dim = static_cast<int>(op.attention().head_dim),
+                                .causal = op.attention().causal,
                                 .pass = op.kind == OpKind::attention ? hardware::Pass::forward
                                                                      : hardware::Pass::backward},
                                time});

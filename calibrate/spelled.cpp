@@ -71,17 +71,17 @@ Json described(const models::Operation& op) {
             {"bytes", op.bytes.count()},
             {"flops", op.flops.count()}};
   if (models::is_gemm(op.kind)) {
-    json["m"] = op.gemm.m;
-    json["n"] = op.gemm.n;
-    json["k"] = op.gemm.k;
-    json["batch"] = op.gemm.batch;
-    json["accumulates"] = op.gemm.accumulate;
+    json["m"] = op.gemm().m;
+    json["n"] = op.gemm().n;
+    json["k"] = op.gemm().k;
+    json["batch"] = op.gemm().batch;
+    json["accumulates"] = op.gemm().accumulate;
     json["layout"] =
-        fmt::format("{}{}", op.gemm.transpose_a ? "t" : "n", op.gemm.transpose_b ? "t" : "n");
+        fmt::format("{}{}", op.gemm().transpose_a ? "t" : "n", op.gemm().transpose_b ? "t" : "n");
   }
-  if (!op.group_rows.empty()) json["rows"] = op.group_rows;
-  if (op.attention.seq > 0) {
-    const models::AttentionShape& of = op.attention;
+  if (!op.group_rows().empty()) json["rows"] = op.group_rows();
+  if (op.attention().seq > 0) {
+    const models::AttentionShape& of = op.attention();
     json["attention"] = {{"batch", of.batch},       {"seq", of.seq},
                          {"heads", of.heads},       {"kv_heads", of.kv_heads},
                          {"head_dim", of.head_dim}, {"causal", of.causal}};

@@ -95,7 +95,7 @@ class ThreadedRun {
     refuse_processes(request_.options.fabric);
     const models::Question question = question_of();
     executor::SessionOptions& options = request_.options;
-    options.detail = executor::recordable(options.detail, question.plan.cuda_graphs);
+    options.detail = executor::recordable(options.detail, question.plan.kernels.graphs);
     if (const auto found = executor::no_room(question, options.backend, {})) return no(*found);
     executor::require_limits(question, options, question.plan.gpus());
     const executor::SessionEvents events = this->events();

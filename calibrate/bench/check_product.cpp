@@ -59,7 +59,7 @@ class Multiplied {
 
 /// The GEMM that is checked: the only one, or that of the last expert with rows.
 executor::ExpertProduct looked_at(const Operation& op) {
-  if (op.kind != models::OpKind::grouped_gemm) return {.shape = op.gemm};
+  if (op.kind != models::OpKind::grouped_gemm) return {.shape = op.gemm()};
   const std::vector<executor::ExpertProduct> all = executor::expert_products(op);
   const auto has_rows = [](const executor::ExpertProduct& each) {
     return each.shape.m > 0 && each.shape.k > 0;

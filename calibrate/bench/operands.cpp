@@ -133,7 +133,7 @@ void Operands::restore(const Operation& op) const {
 void BoundOperation::run(executor::Device& device) const {
   executor::Place place;
   place.loss_scale = 1e-3;
-  if (operation->attention.seq > 0) place.sequence = operation->attention.seq;
+  if (operation->attention().seq > 0) place.sequence = operation->attention().seq;
   device.run({.operation = operation,
               .reads = reads,
               .writes = writes,

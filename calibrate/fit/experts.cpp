@@ -17,11 +17,11 @@ constexpr double skewed_from = 2;  // the largest expert over the mean
 
 bool is_skewed(const Operation& op) {
   std::int64_t all = 0, most = 0;
-  for (const std::int64_t rows : op.group_rows) {
+  for (const std::int64_t rows : op.group_rows()) {
     all += rows;
     most = std::max(most, rows);
   }
-  const auto experts = static_cast<double>(op.group_rows.size());
+  const auto experts = static_cast<double>(op.group_rows().size());
   return static_cast<double>(most) * experts > skewed_from * static_cast<double>(all);
 }
 
@@ -30,7 +30,7 @@ bool is_skewed(const Operation& op) {
 Time plain_time(const Operation& grouped, const hardware::Gpu& gpu) {
   Operation plain = grouped;
   plain.kind = models::OpKind::gemm;
-  plain.gemm.batch = 1;
+  plain.gemm().batch = 1;
   const auto measured = models::calibrated_time(plain, gpu);
   return measured ? *measured : gpu.gemm_time(plain.dtype, plain.flops, plain.bytes);
 }

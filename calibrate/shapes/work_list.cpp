@@ -152,7 +152,7 @@ class WorkMaker {
       for (std::size_t i = 0; i < run.operations.size(); ++i) {
         const Operation& op = run.operations[i];
         if (op.kind != OpKind::gemm) continue;
-        const models::GemmShape& s = op.gemm;
+        const models::GemmShape& s = op.gemm();
         std::string name = fmt::format("gemm {} {} x {} x {} {}{}{}", hardware::name(op.dtype), s.m,
                                        s.n, s.k, s.transpose_a ? "t" : "n",
                                        s.transpose_b ? "t" : "n", s.accumulate ? " added" : "");
@@ -167,7 +167,7 @@ class WorkMaker {
   }
 
   static std::string attention_name(const Operation& op) {
-    const models::AttentionShape& of = op.attention;
+    const models::AttentionShape& of = op.attention();
     return fmt::format("{} {} {} x {} h{}/{} d{}{}", models::name(op.kind),
                        hardware::name(op.dtype), of.seq, of.batch, of.heads, of.kv_heads,
                        of.head_dim, of.causal ? "" : " whole");
@@ -179,7 +179,7 @@ class WorkMaker {
       for (const Operation& op : block.operations) {
         if (op.kind != OpKind::attention && op.kind != OpKind::attention_backward) continue;
         Operation unmasked = op;
-        unmasked.attention.causal = false;
+        unmasked.attention().causal = false;
         unmasked.flops = Flops{2 * op.flops.count()};
         for (const Operation* each : {&op, &std::as_const(unmasked)}) {
           std::string name = attention_name(*each);
@@ -269,7 +269,7 @@ class WorkMaker {
     product.dtype = models::DType::bf16;
     product.reads = {0, 1};
     product.writes = {2};
-    product.gemm = shape;
+    product.gemm() = shape;
     product.flops = Flops{2 * shape.m * shape.n * shape.k};
     product.bytes = Bytes{2 * (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n)};
     block->operations.push_back(std::move(product));

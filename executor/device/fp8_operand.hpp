@@ -29,7 +29,7 @@ inline Fp8 fp8_written(const models::Operation& quantise) {
 /// gradient, [input, gradient] for the weight's.
 inline Fp8 fp8_read(const models::Operation& product, std::size_t read) {
   const bool backward = product.pass == models::Pass::backward;
-  const std::size_t gradient = product.gemm.transpose_a ? 1 : 0;
+  const std::size_t gradient = product.gemm().transpose_a ? 1 : 0;
   return backward && read == gradient ? Fp8::e5m2 : Fp8::e4m3;
 }
 

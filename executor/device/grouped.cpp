@@ -5,12 +5,12 @@
 namespace orrery::executor {
 
 std::vector<ExpertProduct> expert_products(const models::Operation& operation) {
-  const models::GemmShape& whole = operation.gemm;
+  const models::GemmShape& whole = operation.gemm();
   const bool sums_rows = whole.transpose_a;  // a weight's gradient
   std::vector<ExpertProduct> products;
-  products.reserve(operation.group_rows.size());
+  products.reserve(operation.group_rows().size());
   std::int64_t row = 0, expert = 0;
-  for (const std::int64_t rows : operation.group_rows) {
+  for (const std::int64_t rows : operation.group_rows()) {
     ExpertProduct one{.shape = whole};
     one.shape.batch = 1;
     (sums_rows ? one.shape.k : one.shape.m) = rows;

@@ -23,9 +23,9 @@ constexpr ProductMatrices all_products[] = {
 }  // namespace
 
 HeadProducts::HeadProducts(const models::Operation& operation)
-    : shape{operation.attention}, group{shape.heads / shape.kv_heads} {
+    : shape{operation.attention()}, group{shape.heads / shape.kv_heads} {
   for (const ProductMatrices& each : all_products) {
-    if (each.product != operation.attention_gemm) continue;
+    if (each.product != operation.attention_gemm()) continue;
     a = each.a;
     b = each.b;
     c = each.c;

@@ -12,9 +12,9 @@ struct LatentHeads {
   std::int64_t heads, dim, rotary, columns, value;  // columns: of attention's rows
 
   LatentHeads(const models::Operation& op, const View& attended)
-      : heads{op.heads.queries},
-        dim{op.heads.dim},
-        rotary{2 * std::ssize(op.frequencies)},
+      : heads{op.heads().queries},
+        dim{op.heads().dim},
+        rotary{2 * std::ssize(op.frequencies())},
         columns{attended.shape[2]},
         value{(columns - 2 * heads * dim) / heads} {}
 

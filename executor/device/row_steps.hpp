@@ -14,7 +14,7 @@ struct RowSteps {
   std::int64_t a = 0, c = 0;
 
   explicit RowSteps(const Kernel& gemm) {
-    const models::GemmShape& s = gemm.operation->gemm;
+    const models::GemmShape& s = gemm.operation->gemm();
     a = s.transpose_a ? leading_dimension(gemm.reads[0], s.k, s.m)
                       : leading_dimension(gemm.reads[0], s.m, s.k);
     c = leading_dimension(gemm.writes[0], s.m, s.n);
@@ -29,7 +29,8 @@ struct RowSteps {
 /// Are the rows of a GEMM's result longer than its own columns? Then reads[2] is no bias, but what
 /// the columns after them become.
 inline bool has_columns_after(const Kernel& gemm) {
-  return gemm.operation->kind == models::OpKind::gemm && RowSteps{gemm}.c > gemm.operation->gemm.n;
+  return gemm.operation->kind == models::OpKind::gemm &&
+         RowSteps{gemm}.c > gemm.operation->gemm().n;
 }
 
 }  // namespace orrery::executor

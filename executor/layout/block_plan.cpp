@@ -107,9 +107,9 @@ void add_scratch(const Block& block, BlockPlan& plan) {
     const Operand& from = block.operands[op.reads.front()];
     const Operand& to = block.operands[op.writes.front()];
     const bool packs =
-        op.collective == models::Collective::all_to_all || from.shape[2] != to.shape[2];
+        op.collective() == models::Collective::all_to_all || from.shape[2] != to.shape[2];
     const std::int64_t rows = std::min(from.shape[1], to.shape[1]);
-    const std::int64_t columns = op.collective == models::Collective::all_to_all
+    const std::int64_t columns = op.collective() == models::Collective::all_to_all
                                      ? std::max(from.shape[2], to.shape[2])
                                      : std::min(from.shape[2], to.shape[2]);
     if (packs) most = std::max(most, aligned(rows * columns * width_of(from.dtype)));
@@ -142,10 +142,10 @@ Base base_of(const Operand& operand) {
 /// Adapts a GEMM to operands that are stored transposed.
 void transpose(const Block& block, Operation& op) {
   if (op.kind != OpKind::gemm) return;
-  if (block.operands[op.reads[1]].transposed) op.gemm.transpose_b = !op.gemm.transpose_b;
+  if (block.operands[op.reads[1]].transposed) op.gemm().transpose_b = !op.gemm().transpose_b;
   if (block.operands[op.writes[0]].transposed) {
     std::swap(op.reads[0], op.reads[1]);
-    std::swap(op.gemm.m, op.gemm.n);
+    std::swap(op.gemm().m, op.gemm().n);
   }
 }
 
@@ -197,7 +197,7 @@ void plan_delayed(const Block& forward, const Block& backward, const Block& weig
 }  // namespace
 
 PieceRegion piece_region(const std::vector<Operation>& operations, std::size_t i) {
-  const auto pieces = [&](std::size_t o) { return operations[o].pieces > 1; };
+  const auto pieces = [&](std::size_t o) { return operations[o].pieces() > 1; };
   const auto belongs = [&](std::size_t o) {
     return pieces(o) || operations[o].kind == OpKind::collective;
   };
@@ -213,7 +213,7 @@ PieceRegion piece_region(const std::vector<Operation>& operations, std::size_t i
 bool PieceRegion::gathers(const std::vector<Operation>& operations, std::size_t i) {
   const Operation& op = operations[i];
   const std::size_t end = piece_region(operations, i).end;
-  if (op.collective != models::Collective::all_gather || op.kind != OpKind::collective)
+  if (op.collective() != models::Collective::all_gather || op.kind != OpKind::collective)
     return false;
   const auto reads = [&](const Operation& later) {
     return std::find(later.reads.begin(), later.reads.end(), op.writes.front()) !=

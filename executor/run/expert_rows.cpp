@@ -19,7 +19,7 @@ using models::Operation;
 /// the block routes no tokens.
 int routing_of(const models::Block& block) {
   for (const Operation& op : block.operations) {
-    if (op.moves == models::RowMove::none) continue;
+    if (op.moves() == models::RowMove::none) continue;
     for (const models::OperandId id : op.reads) {
       if (block.operands[id].dtype == models::DType::int32) return static_cast<int>(id);
     }
@@ -32,7 +32,7 @@ std::int64_t bytes_of_counts(const models::Program& program) {
   std::int64_t most = 0;
   for (const models::Block& block : program.blocks) {
     for (const Operation& op : block.operations) {
-      if (op.moves == models::RowMove::none) continue;
+      if (op.moves() == models::RowMove::none) continue;
       for (const models::OperandId id : op.writes) {
         most = std::max(most, 8 * block.operands[id].uncut[0]);
       }
@@ -83,7 +83,7 @@ std::vector<std::int64_t> ExpertRows::rows_of_experts(const View& chosen,
 }
 
 void ExpertRows::require_room(const Operation& dispatch, const std::vector<View>& views) const {
-  if (dispatch.drops) return;
+  if (dispatch.drops()) return;
   const View &chosen = views[dispatch.reads[1]], &slots = views[dispatch.writes[0]];
   const std::vector<std::int64_t> rows = rows_of_experts(chosen, slots.shape[0]);
   const auto most = std::max_element(rows.begin(), rows.end());
@@ -107,9 +107,10 @@ void ExpertRows::exchange_counts(const Operation& op, const View& chosen, std::i
   const Bytes bytes{8 * experts};
   rank_.device.write(own_.data(), buffer_, bytes);
   PendingCall pending;
-  pending.communicator = op.communicator;
+  pending.communicator = op.communicator();
   pending.lane = op.queue;
-  const auto members = static_cast<std::int64_t>(rank_.calls.group(op.communicator).members.size());
+  const auto members =
+      static_cast<std::int64_t>(rank_.calls.group(op.communicator()).members.size());
   CollectiveCall counts;
   counts.kind = models::Collective::all_to_all;
   counts.send = buffer_;
@@ -119,7 +120,7 @@ void ExpertRows::exchange_counts(const Operation& op, const View& chosen, std::i
   rank_.calls.start(counts, pending);
   rank_.calls.wait(pending);
   rank_.device.read(counts.receive, arriving_.data(), bytes);
-  sent_.group = rank_.calls.group(op.communicator).members.front();
+  sent_.group = rank_.calls.group(op.communicator()).members.front();
   sent_.arrived.push_back(std::accumulate(arriving_.begin(), arriving_.end(), std::int64_t{0}));
   known_ = true;
 }
@@ -157,7 +158,7 @@ void ExpertRows::fill(std::uint32_t block, const Operation& op, const std::vecto
     const auto chosen = static_cast<std::size_t>(chosen_[block]);
     exchange_counts(op, views[chosen], experts, room);
   }
-  const Group& group = rank_.calls.group(op.communicator);
+  const Group& group = rank_.calls.group(op.communicator());
   const std::int64_t local = experts / static_cast<std::int64_t>(group.members.size());
   const std::int64_t slot = at_sender.shape[2] * width_of(at_sender.dtype);
   const Ends mine{own_, local, slot, room}, theirs{arriving_, local, slot, room};

@@ -24,8 +24,8 @@ void connect_ring(const models::Program& program, std::size_t communicator, Grou
   for (const models::Block& block : program.blocks) {
     for (const models::Operation& op : block.operations) {
       const bool passes = op.kind == models::OpKind::collective &&
-                          op.collective == models::Collective::send_receive;
-      if (passes && op.communicator == communicator) ahead.insert(op.sequence.ahead);
+                          op.collective() == models::Collective::send_receive;
+      if (passes && op.communicator() == communicator) ahead.insert(op.sequence().ahead);
     }
   }
   for (const std::int64_t by : ahead) {

@@ -13,8 +13,8 @@ using models::Program;
 /// Does a gather or its inverse join shards of each row? Their bytes are apart in the joined
 /// tensor, and a fabric puts one shard after the other.
 bool joins_columns(const models::Block& block, const models::Operation& op) {
-  const bool joins = op.collective == models::Collective::all_gather ||
-                     op.collective == models::Collective::reduce_scatter;
+  const bool joins = op.collective() == models::Collective::all_gather ||
+                     op.collective() == models::Collective::reduce_scatter;
   const auto cut = [&](models::OperandId id) {
     return block.operands[id].sharding.axes(models::Dimension::columns);
   };
@@ -77,7 +77,7 @@ std::string refusal(const Program& program, const models::Software& software,
         continue;
       }
       if (scales_blocks(block, op)) continue;
-      if (program.graphs && op.moves != models::RowMove::none) return "experts in CUDA graphs";
+      if (program.graphs && op.moves() != models::RowMove::none) return "experts in CUDA graphs";
       const std::string why = device.refusal(op);
       if (!why.empty()) return fmt::format("{}/{} ({})", block.name, op.name, why);
     }

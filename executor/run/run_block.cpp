@@ -28,7 +28,7 @@ void Blocks::run_block(const Use& use) {
   const std::vector<Operation>& operations = rank_.plan.blocks()[use.block].operations;
   std::size_t op = 0;
   while (op < operations.size()) {
-    if (operations[op].pieces > 1) {
+    if (operations[op].pieces() > 1) {
       op = run_pieces(use, op);
       continue;
     }
@@ -102,7 +102,7 @@ std::size_t Blocks::run_pieces(const Use& use, std::size_t first) {
   const std::int64_t piece = views_[operations[first].writes[0]].shape[1];
   std::vector<std::size_t> entries(end, not_recorded), later;
   for (std::size_t o = first; o < end; ++o) {
-    const bool once = operations[o].pieces == 1 && !PieceRegion::gathers(operations, o);
+    const bool once = operations[o].pieces() == 1 && !PieceRegion::gathers(operations, o);
     if (once) {
       later.push_back(o);
     } else {
@@ -117,9 +117,9 @@ std::size_t Blocks::run_pieces(const Use& use, std::size_t first) {
       parts[id] = rows_of(views_[id], plan.sources[id].base, rows, piece, row);
     }
     for (std::size_t o = first; o < end; ++o) {
-      if (operations[o].pieces > 1) {
+      if (operations[o].pieces() > 1) {
         Operation op = operations[o];
-        (op.gemm.transpose_a ? op.gemm.k : op.gemm.m) = std::min(piece, rows - row);
+        (op.gemm().transpose_a ? op.gemm().k : op.gemm().m) = std::min(piece, rows - row);
         run_on(rank_.device, op, parts, place_);
       } else if (PieceRegion::gathers(operations, o)) {
         gather_piece(use, operations[o], parts, row);
@@ -139,9 +139,9 @@ void Blocks::gather_piece(const Use& use, const Operation& op, std::vector<View>
   const View& own = parts[op.reads.front()];
   const View& all = views_[op.writes.front()];
   PendingCall pending;
-  pending.communicator = op.communicator;
+  pending.communicator = op.communicator();
   pending.lane = op.queue;
-  const CollectiveCall call{.kind = op.collective,
+  const CollectiveCall call{.kind = op.collective(),
                             .send = own.data,
                             .receive = rank_.arena + rank_.plan.temporaries() + plan.scratch,
                             .count = own.elements(),
@@ -170,10 +170,10 @@ void Blocks::run_operation(const Use& use, std::size_t index) {
   if (op.kind == models::OpKind::copy) return copy_offloaded(use, index);
   const std::size_t entry =
       rank_.recording.begin(use.instruction, op.queue, use.block, use.layer, index);
-  if (op.moves == models::RowMove::dispatch) expert_rows_.require_room(op, views_);
+  if (op.moves() == models::RowMove::dispatch) expert_rows_.require_room(op, views_);
   run_on(rank_.device, op, views_, place_);
   rank_.recording.end(entry, op.queue);
-  if (op.sequence.leaves_keys) leave_keys(op);
+  if (op.sequence().leaves_keys) leave_keys(op);
 }
 
 /// Copies what forward saved to the host's memory, or back, operand by operand. The compute queue
@@ -211,7 +211,7 @@ void Blocks::wait_for(const Operation& op) {
 PendingCall Blocks::pending_of(const Use& use, std::size_t index) {
   const Operation& op = rank_.plan.blocks()[use.block].operations[index];
   PendingCall pending;
-  pending.communicator = op.communicator;
+  pending.communicator = op.communicator();
   pending.lane = op.queue;
   pending.operation = index;
   pending.instruction = use.instruction;
@@ -227,14 +227,15 @@ void Blocks::start_collective(const Use& use, std::size_t index) {
   rank_.calls.before(op.queue);
   PendingCall pending = pending_of(use, index);
   CollectiveCall call;
-  call.kind = op.collective;
+  call.kind = op.collective();
   call.send = from.data;
   call.receive = to.data;
-  if (op.collective == models::Collective::all_to_all && expert_rows_.routes(use.block)) {
+  if (op.collective() == models::Collective::all_to_all && expert_rows_.routes(use.block)) {
     expert_rows_.fill(use.block, op, views_, call);
   }
-  const auto members = static_cast<std::int64_t>(rank_.calls.group(op.communicator).members.size());
-  call.count = count_of(op.collective, from, to, members);
+  const auto members =
+      static_cast<std::int64_t>(rank_.calls.group(op.communicator()).members.size());
+  call.count = count_of(op.collective(), from, to, members);
   call.element = rank_.calls.element(from.dtype);
   rank_.calls.start(call, pending);
   pending_.push_back(pending);

@@ -34,10 +34,10 @@ void Blocks::start_on_context(const Use& use, std::size_t index) {
                                        views_[op.writes.front()], scratch);
   move(moves.before);
   arriving_ = std::move(moves.after);
-  if (op.collective == models::Collective::send_receive) return ring_step(op, moves, pending);
+  if (op.collective() == models::Collective::send_receive) return ring_step(op, moves, pending);
   rank_.calls.before(op.queue);
   CollectiveCall call;
-  call.kind = op.collective;
+  call.kind = op.collective();
   call.send = moves.send;
   call.receive = moves.receive;
   call.count = moves.count;
@@ -49,9 +49,9 @@ void Blocks::start_on_context(const Use& use, std::size_t index) {
 /// Ring attention: sends to the rank `ahead` places further on in the ring, and receives the same
 /// amount from the rank as far back.
 void Blocks::ring_step(const Operation& op, const SequenceMoves& moves, PendingCall pending) {
-  const Group& ring = rank_.calls.group(op.communicator);
+  const Group& ring = rank_.calls.group(op.communicator());
   const auto members = static_cast<int>(ring.members.size());
-  const auto ahead = static_cast<int>(op.sequence.ahead);
+  const auto ahead = static_cast<int>(op.sequence().ahead);
   const Bytes size{moves.count * width_of(views_[op.writes.front()].dtype)};
   PendingCall sent = pending;
   sent.entry = not_recorded;

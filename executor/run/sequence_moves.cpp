@@ -120,8 +120,8 @@ class TokenHeadAllToAll {
 SequenceMoves sequence_moves(const models::Program& program, const models::Block& block,
                              const models::Operation& op, const View& from, const View& to,
                              std::byte* scratch) {
-  if (op.collective != Collective::all_to_all) {
-    return last_columns(op.collective, from, to, scratch);
+  if (op.collective() != Collective::all_to_all) {
+    return last_columns(op.collective(), from, to, scratch);
   }
   const Operand& read = block.operands[op.reads.front()];
   const Operand& written = block.operands[op.writes.front()];

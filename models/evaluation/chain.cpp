@@ -19,7 +19,7 @@ ChainBlock::ChainBlock(const PricedProgram& priced, std::size_t id) {
     step.host_waits = priced.waits_for(op);
     step.collective = op.kind == OpKind::collective;
     step.meets =
-        step.collective && priced.program->role_of(op.communicator) == CommunicatorRole::tensor;
+        step.collective && priced.program->role_of(op.communicator()) == CommunicatorRole::tensor;
     step.writes_output = std::ranges::any_of(
         op.writes, [&](OperandId id) { return block.operands[id].role == Role::output; });
     step.after_begin = static_cast<std::uint32_t>(after.size());

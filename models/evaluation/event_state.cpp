@@ -40,7 +40,7 @@ void EventState::add_steps(const PricedProgram& priced) {
       step.queue = op.queue;
       step.host_waits = op.queue == Lane::host || priced.waits_for(op);
       step.writes_output = std::ranges::any_of(op.writes, is_output);
-      if (op.kind == OpKind::collective) step.group = group_of(op.communicator, op.queue);
+      if (op.kind == OpKind::collective) step.group = group_of(op.communicator(), op.queue);
     }
   }
 }

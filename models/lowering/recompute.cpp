@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <vector>
+#include <utility>
 
 #include "models/lowering/lower.hpp"
 
@@ -25,9 +26,9 @@ class Repetition {
 
   bool repeats(const Operation& op) {
     if (all_) return true;
-    if (listed(RecomputeModule::core_attn) && op.attention_core) return true;
-    if (listed(RecomputeModule::mlp) && op.mlp) return true;
-    if (listed(RecomputeModule::moe) && op.moe) return true;
+    if (listed(RecomputeModule::core_attn) && op.module.attention_core) return true;
+    if (listed(RecomputeModule::mlp) && op.module.mlp) return true;
+    if (listed(RecomputeModule::moe) && op.module.moe) return true;
     if (!remade(op)) return false;
     for (const OperandId id : op.writes) dropped_[id] = true;
     return true;
@@ -37,9 +38,9 @@ class Repetition {
   /// which are cheap; the GEMMs that expand latents, whose outputs are far larger than latents; and
   /// casts of such outputs to few bits.
   bool remade(const Operation& op) const {
-    if (op.latent_up && listed(RecomputeModule::mla_up_proj)) return true;
+    if (op.module.latent_up && listed(RecomputeModule::mla_up_proj)) return true;
     if (op.kind == OpKind::norm) {
-      return listed(RecomputeModule::layernorm) && op.heads.dim == 0;
+      return listed(RecomputeModule::layernorm) && op.heads().dim == 0;
     }
     if (op.kind == OpKind::activation) return listed(RecomputeModule::activation);
     return op.kind == OpKind::quantise &&
@@ -101,7 +102,10 @@ void recompute_block(Block& forward, Block& backward, const Repetition& which) {
     Operation copy = forward.operations[i];
     copy.pass = Pass::recompute;
     copy.name += ".again";
-    forward.operations[i].sequence.leaves_keys = false;  // recomputation starts from its own keys
+    Operation& once = forward.operations[i];
+    if (std::as_const(once).sequence().leaves_keys) {
+      once.sequence().leaves_keys = false;  // recomputation starts from its own keys
+    }
     move_operands(copy, [&](OperandId id) { return backward.add(forward.operands[id]); });
     again.push_back(std::move(copy));
   }

@@ -104,18 +104,18 @@ class Resharder {
   void push(std::string name, const ReshardStep& step, OperandId from, OperandId to, Pass pass) {
     Operation op;
     op.kind = OpKind::collective;
-    op.communicator = communicator_of(step.axis);
-    op.queue = how_.communicators[op.communicator].lane;
+    op.communicator() = communicator_of(step.axis);
+    op.queue = how_.communicators[op.communicator()].lane;
     op.time_class = row_of(step.axis).time_class;
     op.pass = pass;
     op.name = std::move(name);
     op.reads = {from};
     op.writes = {to};
-    op.collective = step.collective;
-    op.adapter = adapter_;
+    op.collective() = step.collective;
+    op.module.adapter = adapter_;
     if (step.collective == Collective::all_to_all) {
-      op.deduplicated = copies_;
-      op.overlaps_micro_batch = overlaps_micro_batch_;
+      op.exchange().deduplicated = copies_;
+      op.exchange().overlaps_micro_batch = overlaps_micro_batch_;
     }
     op.bytes = std::max(block_.operands[from].moved(), block_.operands[to].moved());
     block_.operations.push_back(std::move(op));
@@ -133,9 +133,9 @@ class Resharder {
 
   /// Sets the attributes that a collective takes from the operation that it is for.
   void copy_attributes(const Operation& op) {
-    copies_ = op.deduplicated;
-    adapter_ = op.adapter;
-    overlaps_micro_batch_ = op.overlaps_micro_batch;
+    copies_ = op.exchange().deduplicated;
+    adapter_ = op.module.adapter;
+    overlaps_micro_batch_ = op.exchange().overlaps_micro_batch;
   }
 
   // --- needs --------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ class Resharder {
 
   /// Without overlap the weight gradient runs only after the input gradient has been reduced.
   void wait_if_serial(const Operation& op) {
-    const bool weight_gradient = op.kind == OpKind::gemm && op.gemm.transpose_a;
+    const bool weight_gradient = op.kind == OpKind::gemm && op.gemm().transpose_a;
     if (how_.serial && weight_gradient && last_sum_) {
       serial_.emplace_back(block_.operations.size(), *last_sum_);
     }

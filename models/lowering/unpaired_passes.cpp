@@ -19,15 +19,19 @@ namespace orrery::models {
 namespace {
 
 bool hides(const Block& block) {
-  return std::ranges::any_of(block.operations,
-                             [](const Operation& op) { return op.overlaps_micro_batch; });
+  return std::ranges::any_of(
+      block.operations, [](const Operation& op) { return op.exchange().overlaps_micro_batch; });
 }
 
 std::optional<std::uint32_t> unpaired_block(Program& program, std::uint32_t of) {
   if (!hides(program.blocks[of])) return std::nullopt;
   Block copy = program.blocks[of];
   copy.name += ".alone";
-  for (Operation& op : copy.operations) op.overlaps_micro_batch = false;
+  for (Operation& op : copy.operations) {
+    if (std::as_const(op).exchange().overlaps_micro_batch) {
+      op.exchange().overlaps_micro_batch = false;
+    }
+  }
   return appended(program.blocks, std::move(copy));
 }
 

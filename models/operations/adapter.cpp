@@ -114,7 +114,7 @@ void LinearBuilder::adapter_forward(const Linear& layer, OperandId input, Operan
   forward(matrix_b(layer, rank), middle, out);
   block_.add(OpKind::cast, layer.name + ".lora_scale", {out}, {out});
   block_.add(OpKind::add, layer.name + ".lora_add", {output, out}, {output});
-  for (Operation& each : block_.since(first)) each.adapter = true;
+  for (Operation& each : block_.since(first)) each.module.adapter = true;
 }
 
 void LinearBuilder::adapter_backward(const Linear& layer, OperandId input,
@@ -137,7 +137,7 @@ void LinearBuilder::adapter_backward(const Linear& layer, OperandId input,
   }
   block_.add(OpKind::add, layer.name + ".lora_add.backward", {input_gradient, d_in},
              {input_gradient});
-  for (Operation& each : block_.since(first)) each.adapter = true;
+  for (Operation& each : block_.since(first)) each.module.adapter = true;
 }
 
 }  // namespace orrery::models

@@ -16,13 +16,14 @@ OperandId LayerBuilder::in_8_bits(OperandId of, Role role) {
 
 void LayerBuilder::fp8_attention_forward(OperandId qkv_out, OperandId out) {
   const OperandId qkv = in_8_bits(qkv_out, Role::saved), made = in_8_bits(out, Role::saved);
-  block_.add(OpKind::quantise, "attention.qkv.narrow", {qkv_out}, {qkv}).attention_core = true;
+  block_.add(OpKind::quantise, "attention.qkv.narrow", {qkv_out}, {qkv}).module.attention_core =
+      true;
   Operation& op = block_.add(OpKind::attention, "attention", {qkv}, {made, log_sum_exp()});
   op.time_class = TimeClass::attention;
-  op.attention = attention_shape();
-  op.attention_core = true;
-  op.flops = attended(op.attention);
-  block_.add(OpKind::quantise, "attention.widen", {made}, {out}).attention_core = true;
+  op.attention() = attention_shape();
+  op.module.attention_core = true;
+  op.flops = attended(op.attention());
+  block_.add(OpKind::quantise, "attention.widen", {made}, {out}).module.attention_core = true;
 }
 
 void LayerBuilder::fp8_attention_backward(OperandId qkv_out, OperandId out, OperandId gradient_out,
@@ -35,8 +36,8 @@ void LayerBuilder::fp8_attention_backward(OperandId qkv_out, OperandId out, Oper
                               log_sum_exp(), narrow_gradient},
                              {made});
   op.time_class = TimeClass::attention;
-  op.attention = attention_shape();
-  op.flops = Flops{attended(op.attention).count() / 2} * 5;
+  op.attention() = attention_shape();
+  op.flops = Flops{attended(op.attention()).count() / 2} * 5;
   block_.add(OpKind::quantise, "attention.grad.widen", {made}, {gradient_in});
 }
 

@@ -41,12 +41,15 @@ void PlanField::read_value(const Node& given, Plan& plan) const {
   }
 }
 
-Json PlanField::json(const Plan& plan) const {
+bool PlanField::is_set(const Plan& plan) const {
   static const Plan usual;
-  const auto value_in = [&](const Plan& each) { return write ? write(each) : value.write(each); };
-  Json own = value_in(plan);
-  if (by_default == Default::omitted && own == value_in(usual)) return nullptr;
-  return own;
+  const auto own = write ? write : value.write;
+  return own(plan) != own(usual);
+}
+
+Json PlanField::json(const Plan& plan) const {
+  if (by_default == Default::omitted && !is_set(plan)) return nullptr;
+  return write ? write(plan) : value.write(plan);
 }
 
 std::string PlanField::text(const Plan& plan) const {

@@ -48,6 +48,11 @@ struct PlanField {
   enum class Flag : std::uint8_t { where_needed, always };
   /// Does a software profile have a default for runs whose publication does not state it?
   enum class Stack : std::uint8_t { silent, has_default };
+  /// Does the first line of a report state it where it is not the default?
+  enum class Summary : std::uint8_t { silent, stated };
+  /// Does a published recipe choose it for any plan of its model, or for its own degrees, GPU and
+  /// precision alone?
+  enum class Recipe : std::uint8_t { of_any_plan, of_one_plan };
   /// What a field is about: `orrery show plan-fields` lists fields by it.
   enum class Group : std::uint8_t {
     parallelism,
@@ -63,6 +68,11 @@ struct PlanField {
   std::string_view key;   // in JSON and in --plan
   std::string_view name;  // in a sentence of a report
   Group group;
+  Summary summary = Summary::silent;
+  Recipe recipe = Recipe::of_any_plan;
+  std::string_view not_executed = {};  // what the executor lacks wherever it is not the default
+  /// The same by values: what the executor lacks for this plan; empty: nothing.
+  std::string (*not_executed_if)(const Plan& plan, const Model& model) = nullptr;
   std::string_view meaning;             // a sentence without its full stop
   std::string_view other_values = {};   // after the words for `value`: "; or FILE.csv"
   std::string_view default_words = {};  // where the member of a new Plan does not say it
@@ -87,6 +97,8 @@ struct PlanField {
 
   bool is_degree() const { return title == Title::degree || title == Title::degree_where_used; }
   void read_value(const Node& given, Plan& plan) const;
+  /// Does the plan differ from a new Plan in this field?
+  bool is_set(const Plan& plan) const;
   Json json(const Plan& plan) const;
   /// The value alone: "8", "true", "25 MB".
   std::string text(const Plan& plan) const;

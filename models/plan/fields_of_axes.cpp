@@ -11,6 +11,8 @@ namespace {
 using Title = PlanField::Title;
 using Default = PlanField::Default;
 using Group = PlanField::Group;
+using Recipe = PlanField::Recipe;
+using Summary = PlanField::Summary;
 using Flag = PlanField::Flag;
 using Stack = PlanField::Stack;
 
@@ -82,10 +84,21 @@ Json write_data_shard(const Plan& plan) {
   return plan.sharding.ranks;
 }
 
+std::string task_not_executed(const Plan& plan, const Model&) {
+  if (plan.task != Task::qlora && plan.task != Task::dpo) return {};
+  return fmt::format("task '{}'", word_of(task_words, plan.task));
+}
+
+std::string zero_not_executed(const Plan& plan, const Model&) {
+  const bool frozen = plan.task == Task::lora && plan.sharding.zero == Zero::three;
+  return frozen ? "adapters with ZeRO-3" : "";
+}
+
 constexpr PlanField axis_rows[] = {
     {.key = "task",
      .name = "task",
      .group = Group::task,
+     .not_executed_if = task_not_executed,
      .meaning = "What a step trains: all parameters (pretrain, sft); adapters next to frozen "
                 "matrices, which have no weight gradient and no optimizer state (lora; qlora "
                 "stores them in 4 bits); or preferences between pairs of answers, which also run "
@@ -118,6 +131,7 @@ constexpr PlanField axis_rows[] = {
     {.key = "tensor_overlap",
      .name = "overlap in the tensor group",
      .group = Group::communication,
+     .recipe = Recipe::of_one_plan,
      .meaning = "Collectives of the tensor group overlap with GEMMs, where the stack can; false: "
                 "they wait for each other, as recipes for nvfp4 state",
      .value = flag_at<&Plan::overlap, &OverlapChoices::tensor>(),
@@ -134,6 +148,7 @@ constexpr PlanField axis_rows[] = {
     {.key = "context_form",
      .name = "context form",
      .group = Group::parallelism,
+     .recipe = Recipe::of_one_plan,
      .meaning = "How these ranks attend to the whole sequence: keys and values go round (ring) or "
                 "are gathered (all-gather, contiguous), an all-to-all exchanges tokens for heads "
                 "(ulysses), or both (hierarchical)",
@@ -209,6 +224,7 @@ constexpr PlanField axis_rows[] = {
     {.key = "zero",
      .name = "ZeRO",
      .group = Group::state,
+     .not_executed_if = zero_not_executed,
      .meaning = "ZeRO stage, what replicas shard: nothing (0), optimizer state (1), gradients too "
                 "(2), parameters too (3; FSDP)",
      .value = word_at<zero_words, &Plan::sharding, &ShardingChoices::zero>(),
@@ -251,6 +267,8 @@ constexpr PlanField axis_rows[] = {
     {.key = "offload_device",
      .name = "offload device",
      .group = Group::state,
+     .summary = Summary::stated,
+     .not_executed = "state offloaded to the node's storage",
      .meaning = "Where offload and offload_layers keep what they offload: host memory, or the "
                 "node's drives, which its ranks share (rates in /cluster/storage)",
      .value = word_at<offload_device_words, &Plan::offload, &OffloadChoices::device>()},

@@ -11,6 +11,8 @@ namespace {
 using Title = PlanField::Title;
 using Default = PlanField::Default;
 using Group = PlanField::Group;
+using Recipe = PlanField::Recipe;
+using Summary = PlanField::Summary;
 using Flag = PlanField::Flag;
 using Stack = PlanField::Stack;
 
@@ -62,6 +64,11 @@ Json write_recompute_elsewhere(const Plan& plan) {
   return words_of_set<recompute_module_words, &Plan::recompute, &RecomputeChoices::elsewhere>(plan);
 }
 
+std::string offload_layers_not_executed(const Plan& plan, const Model&) {
+  const bool staged = plan.offload.layers > 0 && plan.pipeline > 1;
+  return staged ? "offloaded activations in a pipeline" : "";
+}
+
 constexpr PlanField batch_rows[] = {
     {.key = "micro_batch",
      .name = "micro-batch",
@@ -109,6 +116,7 @@ constexpr PlanField batch_rows[] = {
     {.key = "recompute",
      .name = "recompute",
      .group = Group::activations,
+     .recipe = Recipe::of_one_plan,
      .meaning = "Activations that backward computes again: none, those of recompute_modules "
                 "(selective), or all but each layer's input (full)",
      .value = word_at<recompute_words, &Plan::recompute, &RecomputeChoices::kind>(),
@@ -121,6 +129,8 @@ constexpr PlanField batch_rows[] = {
     {.key = "recompute_modules",
      .name = "recomputed modules",
      .group = Group::activations,
+     .summary = Summary::stated,
+     .recipe = Recipe::of_one_plan,
      .meaning = "Modules that recompute=selective computes again",
      .value = words_at<recompute_module_words, &Plan::recompute, &RecomputeChoices::modules>(),
      .by_default = Default::silent,
@@ -128,17 +138,21 @@ constexpr PlanField batch_rows[] = {
     {.key = "recompute_layers",
      .name = "recomputed layers",
      .group = Group::activations,
+     .summary = Summary::stated,
+     .recipe = Recipe::of_one_plan,
      .meaning = "First layers of each chunk that recompute; 0: all",
      .value = count_at<&Plan::recompute, &RecomputeChoices::layers>(0, most_layers),
      .column = "recompute_layers"},
     {.key = "recompute_every",
      .name = "recomputed every",
      .group = Group::activations,
+     .summary = Summary::stated,
      .meaning = "Of those layers, one in every so many recomputes",
      .value = count_at<&Plan::recompute, &RecomputeChoices::every>(1, most_layers)},
     {.key = "recompute_elsewhere",
      .name = "recomputed elsewhere",
      .group = Group::activations,
+     .summary = Summary::stated,
      .meaning = "Modules that the other layers recompute",
      .value = words_at<recompute_module_words, &Plan::recompute, &RecomputeChoices::elsewhere>(),
      .by_default = Default::silent,
@@ -146,6 +160,9 @@ constexpr PlanField batch_rows[] = {
     {.key = "offload_layers",
      .name = "offloaded layers",
      .group = Group::activations,
+     .summary = Summary::stated,
+     .recipe = Recipe::of_one_plan,
+     .not_executed_if = offload_layers_not_executed,
      .meaning = "First layers of each chunk whose activations go to the host until backward, over "
                 "the GPU's host_link",
      .value = count_at<&Plan::offload, &OffloadChoices::layers>(0, most_layers)},

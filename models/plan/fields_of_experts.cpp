@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "models/plan/derived.hpp"
 #include "models/plan/expert_counts.hpp"
 #include "models/plan/field_groups.hpp"
 
@@ -153,6 +154,25 @@ Json write_expert_room(const Plan& plan) {
   return plan.experts.room > 1 ? Json(plan.experts.room) : Json(nullptr);
 }
 
+std::string imbalance_not_executed(const Plan& plan, const Model&) {
+  return plan.experts.layer_imbalance.empty() ? "" : "a separate imbalance for each layer";
+}
+
+std::string expert_tensor_not_executed(const Plan& plan, const Model& model) {
+  const bool cut = model.experts.count > 0 && model.mlp.bias && expert_tensor_of(plan) > 1;
+  return cut ? "expert biases with expert tensor parallelism" : "";
+}
+
+std::string dispatcher_not_executed(const Plan& plan, const Model& model) {
+  if (model.experts.count == 0 || plan.experts.dispatcher == Dispatcher::all_to_all) return {};
+  return fmt::format("dispatcher '{}'", word_of(dispatcher_words, plan.experts.dispatcher));
+}
+
+std::string expert_overlap_not_executed(const Plan& plan, const Model& model) {
+  const bool two = model.experts.count > 0 && plan.experts.overlap == ExpertOverlap::micro_batches;
+  return two ? "experts' all-to-alls overlapped with another micro-batch" : "";
+}
+
 constexpr PlanField expert_rows[] = {
     {.key = "expert",
      .name = "expert",
@@ -166,6 +186,7 @@ constexpr PlanField expert_rows[] = {
     {.key = "expert_tensor",
      .name = "expert tensor",
      .group = Group::experts,
+     .not_executed_if = expert_tensor_not_executed,
      .meaning = "Ranks that share the matrices of each expert",
      .default_words = "as tensor",
      .value = {.most = most_gpus},
@@ -177,6 +198,7 @@ constexpr PlanField expert_rows[] = {
     {.key = "dispatcher",
      .name = "dispatcher",
      .group = Group::experts,
+     .not_executed_if = dispatcher_not_executed,
      .meaning = "How tokens reach their experts: every copy in an all-to-all, or once to each node "
                 "that has any of their experts (deepep, hybridep)",
      .value = word_at<dispatcher_words, &Plan::experts, &ExpertChoices::dispatcher>(),
@@ -186,6 +208,7 @@ constexpr PlanField expert_rows[] = {
     {.key = "expert_overlap",
      .name = "expert overlap",
      .group = Group::experts,
+     .not_executed_if = expert_overlap_not_executed,
      .meaning = "What overlaps with the experts' all-to-alls: nothing, the shared expert, or "
                 "another micro-batch",
      .value = word_at<expert_overlap_words, &Plan::experts, &ExpertChoices::overlap>(),
@@ -218,6 +241,7 @@ constexpr PlanField expert_rows[] = {
     {.key = "imbalance",
      .name = "imbalance",
      .group = Group::experts,
+     .not_executed_if = imbalance_not_executed,
      .meaning = "Without a capacity: rows of the busiest rank's experts, over the mean",
      .other_values = " from 1; one for each layer with experts; or a file of tokens counted by "
                      "expert and layer (.csv, .json)",

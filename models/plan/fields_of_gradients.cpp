@@ -10,6 +10,8 @@ namespace {
 using Kind = PlanValue::Kind;
 using Default = PlanField::Default;
 using Group = PlanField::Group;
+using Recipe = PlanField::Recipe;
+using Summary = PlanField::Summary;
 
 constexpr std::string_view by_time = "by-time";
 
@@ -72,6 +74,15 @@ Json write_overlap_gather(const Plan& plan) {
   return plan.overlap.gathers ? Json(*plan.overlap.gathers) : Json();
 }
 
+std::string compression_not_executed(const Plan& plan, const Model&) {
+  const Compression kind = plan.compression.kind;
+  if (kind == Compression::int8) return "gradients reduced in 8 bits";
+  const bool keeps_rest = kind == Compression::top_k || kind == Compression::power_sgd;
+  if (!keeps_rest || plan.formats.precision != Precision::fp16) return {};
+  return fmt::format("compression {} in fp16 (its residual is kept under another loss scale)",
+                     name(kind));
+}
+
 constexpr PlanField gradient_rows[] = {
     {.key = "overlap",
      .name = "overlap",
@@ -90,6 +101,7 @@ constexpr PlanField gradient_rows[] = {
     {.key = "deferred_head_gradients",
      .name = "deferred head gradients",
      .group = Group::communication,
+     .recipe = Recipe::of_one_plan,
      .meaning = "Micro-batches whose weight gradients of the head wait until the last stage would "
                 "be idle (Megatron-Core's defer_embedding_wgrad_compute)",
      .value = count_at<&Plan::stages, &StageChoices::deferred_head_gradients>(0, 1 << 20)},
@@ -109,6 +121,8 @@ constexpr PlanField gradient_rows[] = {
     {.key = "compression",
      .name = "compression",
      .group = Group::communication,
+     .summary = Summary::stated,
+     .not_executed_if = compression_not_executed,
      .meaning = "Compression of the gradients that replicas reduce; needs zero 0",
      .value = word_at<compression_words, &Plan::compression, &CompressionChoices::kind>()},
     {.key = "compression_share",
@@ -132,6 +146,7 @@ constexpr PlanField gradient_rows[] = {
     {.key = "stage_layers",
      .name = "stage layers",
      .group = Group::parallelism,
+     .recipe = Recipe::of_one_plan,
      .meaning = "Layers of each chunk, as in 7:8:8:7",
      .other_values = "; or by-time: cut by predicted times",
      .default_words = "as even as possible",
@@ -143,6 +158,7 @@ constexpr PlanField gradient_rows[] = {
     {.key = "embedding_counts",
      .name = "embedding counts",
      .group = Group::parallelism,
+     .recipe = Recipe::of_one_plan,
      .meaning = "Embedding and head count as a layer each when layers are divided into chunks",
      .default_words = "false, or the stack's",
      .value = flag_at<&Plan::stages, &StageChoices::embedding_counts>(),
@@ -150,6 +166,7 @@ constexpr PlanField gradient_rows[] = {
     {.key = "cuda_graphs",
      .name = "CUDA graphs",
      .group = Group::precision,
+     .recipe = Recipe::of_one_plan,
      .meaning = "Kernels of a block are launched as CUDA graphs, where the stack launches ahead",
      .value = flag_at<&Plan::kernels, &PlanKernels::graphs>()},
 };

@@ -10,6 +10,8 @@ namespace {
 
 using Default = PlanField::Default;
 using Group = PlanField::Group;
+using Recipe = PlanField::Recipe;
+using Summary = PlanField::Summary;
 
 std::string derive_lora_rank(Plan& plan, const PlanBasis&) {
   return trains_adapters(plan) ? fmt::format("not stated; {} assumed", plan.adapters.rank) : "";
@@ -50,10 +52,22 @@ Json write_sequence_lengths(const Plan& plan) {
   return plan.batch.documents;
 }
 
+std::string lora_dropout_not_executed(const Plan& plan, const Model&) {
+  const bool drops = plan.task == Task::lora && plan.adapters.dropout;
+  return drops ? "dropout before adapters" : "";
+}
+
+std::string fused_cross_entropy_not_executed(const Plan& plan, const Model&) {
+  const bool sharded =
+      plan.kernels.fused_cross_entropy && shards_gradients(plan) && plan.pipeline == 1;
+  return sharded ? "fused cross-entropy with sharded gradients" : "";
+}
+
 constexpr PlanField saver_rows[] = {
     {.key = "lora_rank",
      .name = "adapters' rank",
      .group = Group::task,
+     .summary = Summary::stated,
      .meaning = "Rank of the adapters, of task lora and qlora",
      .value = count_at<&Plan::adapters, &AdapterChoices::rank>(1, most_lora_rank),
      .by_default = Default::silent,
@@ -62,6 +76,7 @@ constexpr PlanField saver_rows[] = {
     {.key = "lora_targets",
      .name = "adapters' targets",
      .group = Group::task,
+     .summary = Summary::stated,
      .meaning = "Matrices of a layer that have an adapter",
      .value = words_at<lora_target_words, &Plan::adapters, &AdapterChoices::targets>(),
      .by_default = Default::silent,
@@ -70,6 +85,7 @@ constexpr PlanField saver_rows[] = {
     {.key = "lora_dropout",
      .name = "adapters' dropout",
      .group = Group::task,
+     .not_executed_if = lora_dropout_not_executed,
      .meaning = "Dropout on the adapters' input",
      .value = flag_at<&Plan::adapters, &AdapterChoices::dropout>(),
      .by_default = Default::silent,
@@ -77,6 +93,7 @@ constexpr PlanField saver_rows[] = {
     {.key = "sequence_lengths",
      .name = "packed lengths",
      .group = Group::task,
+     .summary = Summary::stated,
      .meaning = "Lengths of the documents that are packed into each sequence, equally frequent; a "
                 "token attends only to its own document",
      .default_words = "one document as long as the sequence",
@@ -87,57 +104,80 @@ constexpr PlanField saver_rows[] = {
     {.key = "optimizer",
      .name = "optimizer",
      .group = Group::state,
+     .summary = Summary::stated,
+     .not_executed = "the optimizer Muon",
      .meaning = "adam: AdamW for all parameters; muon: Muon for the matrices of layers, AdamW for "
                 "the rest",
      .value = word_at<optimizer_words, &Plan::optimizer, &OptimizerChoices::kind>()},
     {.key = "moments",
      .name = "moments",
      .group = Group::state,
+     .summary = Summary::stated,
+     .recipe = Recipe::of_one_plan,
      .meaning = "Format of Adam's moments: that of the master weights (full), bf16, or 8 bits",
      .value = word_at<moments_words, &Plan::optimizer, &OptimizerChoices::moments>(),
      .column = "moments"},
     {.key = "fused_cross_entropy",
      .name = "fused cross-entropy",
      .group = Group::precision,
+     .summary = Summary::stated,
+     .not_executed_if = fused_cross_entropy_not_executed,
      .meaning = "Head and loss are computed piece by piece, so that no logits are kept",
      .value = flag_at<&Plan::kernels, &PlanKernels::fused_cross_entropy>(),
      .column = "fused_cross_entropy"},
     {.key = "low_precision_gather",
      .name = "gather in 8 bits",
      .group = Group::state,
+     .summary = Summary::stated,
+     .recipe = Recipe::of_one_plan,
+     .not_executed = "weights gathered in 8 bits",
      .meaning = "ZeRO gathers weights in the 8 bits of the GEMMs, and adapters' frozen weights are "
                 "kept in them",
      .value = flag_at<&Plan::formats, &FormatChoices::low_precision_gather>()},
     {.key = "attention",
      .name = "attention",
      .group = Group::precision,
+     .summary = Summary::stated,
      .meaning = "Attention kernel, if not the one that the stack has on this GPU",
      .value = word_at<attention_kernel_words, &Plan::kernels, &PlanKernels::attention>()},
     {.key = "low_precision_attention",
      .name = "attention in 8 bits",
      .group = Group::precision,
+     .summary = Summary::stated,
+     .recipe = Recipe::of_one_plan,
+     .not_executed = "attention in 8 bits",
      .meaning = "The GEMMs of attention are in fp8, with casts around them",
      .value = flag_at<&Plan::formats, &FormatChoices::low_precision_attention>()},
     {.key = "low_precision_activation",
      .name = "activation inputs kept in 8 bits",
      .group = Group::precision,
+     .summary = Summary::stated,
+     .recipe = Recipe::of_one_plan,
+     .not_executed = "activation inputs kept in 8 bits",
      .meaning = "Inputs of gated SiLU are kept in 8 bits until backward",
      .value = flag_at<&Plan::formats, &FormatChoices::low_precision_activation>()},
     {.key = "transpose_weights",
      .name = "weights transposed in backward",
      .group = Group::precision,
+     .summary = Summary::stated,
+     .not_executed = "weights of 8 bits transposed in backward",
      .meaning =
          "No transposed copy of 8 bit weights is kept: Hopper transposes them in each backward",
      .value = flag_at<&Plan::formats, &FormatChoices::transpose_weights>()},
     {.key = "hadamard_pass",
      .name = "Hadamard transform in its own pass",
      .group = Group::precision,
+     .summary = Summary::stated,
+     .not_executed = "the random Hadamard transform",
      .meaning = "nvfp4: the random Hadamard transform is a pass of its own, as up to Transformer "
                 "Engine 2.13",
      .value = flag_at<&Plan::formats, &FormatChoices::hadamard_pass>()},
     {.key = "fused_amax",
      .name = "amax found by",
      .group = Group::precision,
+     .summary = Summary::stated,
+     .recipe = Recipe::of_one_plan,
+     .not_executed = "amax found by norms and activations",
      .meaning = "Kernels that find the largest number of what they write, so that quantising it "
                 "needs no pass for that",
      .value = words_at<amax_kernel_words, &Plan::formats, &FormatChoices::fused_amax>(),
@@ -146,11 +186,16 @@ constexpr PlanField saver_rows[] = {
     {.key = "start_layers_bf16",
      .name = "first layers in bf16",
      .group = Group::precision,
+     .summary = Summary::stated,
+     .not_executed = "layers left in bf16",
      .meaning = "First layers of the model that stay in bf16",
      .value = count_at<&Plan::formats, &FormatChoices::start_layers_bf16>(0, most_layers)},
     {.key = "end_layers_bf16",
      .name = "last layers in bf16",
      .group = Group::precision,
+     .summary = Summary::stated,
+     .recipe = Recipe::of_one_plan,
+     .not_executed = "layers left in bf16",
      .meaning = "Last layers of the model that stay in bf16",
      .value = count_at<&Plan::formats, &FormatChoices::end_layers_bf16>(0, most_layers)},
 };

@@ -58,7 +58,7 @@ class BeyondRange {
       if (op.kind == OpKind::gemm) add_gemm(op, time, times);
       if (op.kind == OpKind::attention) add_attention(op, time, times);
       if (op.kind == OpKind::collective) {
-        add_message(op.collective, op.bytes, op.communicator, time, times);
+        add_message(op.collective(), op.bytes, op.communicator(), time, times);
       }
     }
   }
@@ -67,7 +67,7 @@ class BeyondRange {
     const auto curve = gpu_.gemm.find(op.dtype);
     if (curve == gpu_.gemm.end() || !curve->second.measured) return;
     add("gemm " + std::string{hardware::name(op.dtype)}, ErrorBeyond::gemm,
-        beyond(*curve->second.measured, {op.gemm.m, op.gemm.n, op.gemm.k}), time, times);
+        beyond(*curve->second.measured, {op.gemm().m, op.gemm().n, op.gemm().k}), time, times);
   }
 
   void add_attention(const Operation& op, Time time, std::int64_t times) {

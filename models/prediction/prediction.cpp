@@ -272,7 +272,7 @@ Time step_without_dispatch(const Prediction& whole) {
     for (std::size_t i = 0; i < priced.blocks[b].size(); ++i) {
       const Operation& op = program.blocks[b].operations[i];
       if (op.kind != OpKind::collective) continue;
-      if (program.role_of(op.communicator) != CommunicatorRole::expert) continue;
+      if (program.role_of(op.communicator()) != CommunicatorRole::expert) continue;
       priced.blocks[b][i] = {.launch = priced.blocks[b][i].launch};
       any = true;
     }

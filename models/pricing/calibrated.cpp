@@ -16,7 +16,7 @@ using hardware::KernelClass;
 double ratio_at(const std::map<DType, hardware::ShapeResidual>& ratios, const Operation& op) {
   const auto found = ratios.find(op.dtype);
   if (found == ratios.end()) return 1;
-  return std::exp(found->second.log_ratio({op.gemm.m, op.gemm.n, op.gemm.k}));
+  return std::exp(found->second.log_ratio({op.gemm().m, op.gemm().n, op.gemm().k}));
 }
 
 std::optional<Time> product_time(const Operation& op, const hardware::Gpu& gpu) {
@@ -29,7 +29,7 @@ std::optional<Time> batched_time(const Operation& op, const hardware::Gpu& gpu) 
   const auto curve = gpu.calibration.batched.find(op.dtype);
   const auto peak = gpu.peak(op.dtype);
   if (curve == gpu.calibration.batched.end() || !peak) return std::nullopt;
-  const std::int64_t batch = op.gemm.batch;
+  const std::int64_t batch = op.gemm().batch;
   const Time one = time_of(curve->second, *peak, gpu.memory_bandwidth,
                            Flops{op.flops.count() / batch}, Bytes{op.bytes.count() / batch});
   return scaled(one * batch, ratio_at(gpu.calibration.batched_gemm, op));
@@ -59,9 +59,9 @@ std::optional<Time> calibrated_time(const Operation& op, const hardware::Gpu& gp
 std::string kernel_key(const Operation& op) {
   const bool activates = op.kind == OpKind::activation || op.kind == OpKind::activation_backward;
   // Both forms of gelu move the same bytes.
-  const bool gelu = op.activation == Activation::gelu_erf;
+  const bool gelu = op.activation() == Activation::gelu_erf;
   const std::string_view function =
-      !activates ? std::string_view{} : name(gelu ? Activation::gelu : op.activation);
+      !activates ? std::string_view{} : name(gelu ? Activation::gelu : op.activation());
   return fmt::format("{}{}{} {}>{}", name(op.kind), activates ? " " : "", function, op.reads.size(),
                      op.writes.size());
 }

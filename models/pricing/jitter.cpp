@@ -95,7 +95,7 @@ class JitterPricer {
   }
   std::int64_t ranks_of(const Operation& op) const {
     return op.kind == OpKind::collective
-               ? program_.mesh.degree(program_.communicators.at(op.communicator).axes)
+               ? program_.mesh.degree(program_.communicators.at(op.communicator()).axes)
                : 1;
   }
 

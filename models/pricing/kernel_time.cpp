@@ -21,7 +21,7 @@ Bytes scaled_bytes(Bytes bytes, double factor) {
 bool is_unfused_softmax(const Operation& op, const Software& software) {
   if (!software.kernels.softmax_in_fours) return false;
   if (op.kind != OpKind::softmax && op.kind != OpKind::softmax_backward) return false;
-  const AttentionShape& shape = op.attention;
+  const AttentionShape& shape = op.attention();
   return shape.seq > 2048 || shape.batch * shape.heads % 4 != 0;
 }
 
@@ -32,7 +32,7 @@ constexpr int softmax_pieces = 5;
 constexpr double softmax_pieces_traffic = 36.0 / 4.0;
 
 double alignment_derate(const Operation& op, const hardware::Generation& generation) {
-  const bool aligned = op.gemm.n % 8 == 0 && op.gemm.k % 8 == 0;
+  const bool aligned = op.gemm().n % 8 == 0 && op.gemm().k % 8 == 0;
   const bool narrow = hardware::bits(op.dtype) == 16;
   const bool unaligned = op.kind == OpKind::batched_gemm && narrow && !aligned;
   return unaligned ? generation.unaligned_attention : 1.0;
@@ -41,10 +41,10 @@ double alignment_derate(const Operation& op, const hardware::Generation& generat
 /// Time that a GEMM takes longer because it accumulates into its output: each element is read and
 /// written, and a share of that is exposed.
 Time accumulation_time(const Operation& op, const hardware::Gpu& gpu, const Software& software) {
-  if (!op.gemm.accumulate) return Time{};
+  if (!op.gemm().accumulate) return Time{};
   const DType sums = op.dtype == DType::fp64 ? DType::fp64 : software.gradient_dtype_for(op.dtype);
-  const auto traffic =
-      static_cast<double>(2 * hardware::bits(sums) / 8 * op.gemm.m * op.gemm.n * op.gemm.batch);
+  const auto traffic = static_cast<double>(2 * hardware::bits(sums) / 8 * op.gemm().m *
+                                           op.gemm().n * op.gemm().batch);
   const double rate = gpu.memory_bound.memory_share * gpu.memory_bandwidth.count();
   return from_seconds(software.kernels.accumulate_exposed * traffic / rate);
 }
@@ -83,7 +83,7 @@ double memory_derate(const Operation& op, const Software& software) {
       software.kernels.memory_derate * (mixed ? software.kernels.mixed_derate : 1.0);
   // Counted pass by pass, as an unfused stack runs them (models/operations/experts.cpp).
   const bool permutes = op.kind == OpKind::permute || op.kind == OpKind::unpermute;
-  if (permutes && !op.fused) return 1;
+  if (permutes && !op.fused()) return 1;
   if (op.kind == OpKind::accumulate) return usual * software.kernels.accumulate_derate;
   return is_unfused_softmax(op, software) ? usual * softmax_pieces_traffic : usual;
 }
@@ -98,16 +98,16 @@ double measured_derate(const Operation& op, const hardware::Gpu& gpu, const Soft
 hardware::AttentionCall call_of(const Operation& op) {
   return {
       .work = op.flops,
-      .seq = op.attention.seq,
-      .head_dim = static_cast<int>(op.attention.head_dim),
-      .causal = op.attention.causal,
+      .seq = op.attention().seq,
+      .head_dim = static_cast<int>(op.attention().head_dim),
+      .causal = op.attention().causal,
       .pass = op.kind == OpKind::attention ? hardware::Pass::forward : hardware::Pass::backward};
 }
 
 /// Time of attention over a part of the sequence without a fused kernel: its GEMMs, and the passes
 /// of its softmax over the scores, one that reads and writes them in forward and two in backward.
 Time unfused_time(const Operation& op, const hardware::Gpu& gpu, const Software& software) {
-  const AttentionShape& of = op.attention;
+  const AttentionShape& of = op.attention();
   const bool forward = op.kind == OpKind::attention;
   const std::int64_t keys = of.keys > 0 ? of.keys : of.seq;
   const Bytes scores = multiplied<Bytes>(of.batch, of.heads, of.seq, keys) * bits(op.dtype);
@@ -146,7 +146,7 @@ double gemm_derate(const Operation& op, const Software& software, std::string_vi
 Time quantised_gemm_overhead(const Operation& op, const Software& software,
                              std::string_view generation) {
   if (!is_low_precision_gemm(op)) return Time{};
-  const auto products = std::max<std::int64_t>(1, std::ssize(op.group_rows));
+  const auto products = std::max<std::int64_t>(1, std::ssize(op.group_rows()));
   return software.quantised_gemm_overhead(generation) * products;
 }
 

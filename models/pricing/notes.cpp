@@ -82,7 +82,7 @@ void note_attention_kernel(const hardware::Gpu& gpu, const Program& program,
   for (const Block& block : program.blocks) {
     for (const Operation& op : block.operations) {
       fused |= op.kind == OpKind::attention;
-      unfused |= op.attention_gemm != AttentionGemm::none;
+      unfused |= op.attention_gemm() != AttentionGemm::none;
     }
   }
   if (!fused && !unfused) return;
@@ -125,7 +125,7 @@ void note_shapes(const hardware::Gpu& gpu, const Program& program, const Softwar
       if (op.kind != OpKind::gemm || curve == gpu.gemm.end() || !curve->second.measured) continue;
       ShapeCoverage& reach = formats[op.dtype];
       ++reach.products;
-      const hardware::GemmSize shape{op.gemm.m, op.gemm.n, op.gemm.k};
+      const hardware::GemmSize shape{op.gemm().m, op.gemm().n, op.gemm().k};
       if (curve->second.measured->covers(shape)) continue;
       ++reach.outside;
       const double factor = beyond(*curve->second.measured, shape);

@@ -69,8 +69,8 @@ class Pricer {
       } else {
         price.duration = kernel_time(op, cluster_.gpu(), software_, at_once());
       }
-      if (op.files != FileUse::none) price.duration = through_files(op);
-      price.launch = launch_time(op, software_, wires_.ranks(op.communicator)) +
+      if (op.files() != FileUse::none) price.duration = through_files(op);
+      price.launch = launch_time(op, software_, wires_.ranks(op.communicator())) +
                      software_.host.expert_launch * quantised_experts(op, block);
     }
     return prices;
@@ -79,7 +79,7 @@ class Pricer {
   /// Time of a copy from or to files. It goes in pieces, as fast as the slower of host link and
   /// drives.
   Time through_files(const Operation& op) const {
-    const Time drives = file_time(op.bytes, op.files, program_, cluster_);
+    const Time drives = file_time(op.bytes, op.files(), program_, cluster_);
     if (op.queue == Lane::host) return drives;
     return std::max(drives, op.bytes / cluster_.gpu().host_link);
   }
@@ -106,7 +106,8 @@ class Pricer {
     };
     each_of([&](const Operation& op, const PricedOperation& price) {
       if (op.queue == Lane::compute) computed += price.duration;
-      if (op.kind == OpKind::collective && op.overlaps_micro_batch) sent += price.duration;
+      if (op.kind == OpKind::collective && op.exchange().overlaps_micro_batch)
+        sent += price.duration;
     });
     if (sent == Time{}) return;
     const double shown = std::max(0.0, ratio(sent - computed, sent));
@@ -115,7 +116,7 @@ class Pricer {
                                                        ratio(std::min(computed, sent), computed);
     each_of([&](const Operation& op, PricedOperation& price) {
       if (op.queue == Lane::compute && longer > 1) price.duration = scaled(price.duration, longer);
-      if (op.kind != OpKind::collective || !op.overlaps_micro_batch) return;
+      if (op.kind != OpKind::collective || !op.exchange().overlaps_micro_batch) return;
       price.duration = scaled(price.duration, shown);
     });
   }

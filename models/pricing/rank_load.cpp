@@ -29,7 +29,7 @@ RankLoad load_of_phase(const PricedProgram& priced, const Phase& phase) {
       const PricedOperation& price = priced.blocks[run.block][i];
       if (op.queue == Lane::compute) load.sm += price.duration * run.count;
       if (op.kind == OpKind::collective) {
-        const TimeClass part = priced.program->communicators[op.communicator].time_class;
+        const TimeClass part = priced.program->communicators[op.communicator()].time_class;
         add_links(of_class(load, part), price.links, run.count);
       }
     }

@@ -34,7 +34,7 @@ std::vector<NotedMessage> messages_of(const Program& program, int gpus_per_node,
   };
   for (const Block& block : program.blocks) {
     for (const Operation& op : block.operations) {
-      if (op.kind == OpKind::collective) add(op.collective, op.bytes, op.communicator);
+      if (op.kind == OpKind::collective) add(op.collective(), op.bytes, op.communicator());
     }
   }
   for (const JointCollective& joint : program.collectives) {

@@ -46,13 +46,13 @@ CollectivePricing pricing_of(const TokenCopies& copies, const GroupShape& group,
 
 /// Time of a collective that moves rows between ranks and their experts.
 CollectiveTime WirePricer::dispatched(const Operation& op) const {
-  const GroupShape& group = groups_[op.communicator];
-  const CollectivePricing pricing = pricing_of(op.deduplicated, group, places_);
-  if (group.nodes == 1 || op.deduplicated.each > 0) {
-    return price(op.collective, op.bytes, group, cluster_, pricing);
+  const GroupShape& group = groups_[op.communicator()];
+  const CollectivePricing pricing = pricing_of(op.exchange().deduplicated, group, places_);
+  if (group.nodes == 1 || op.exchange().deduplicated.each > 0) {
+    return price(op.collective(), op.bytes, group, cluster_, pricing);
   }
   // An algorithm of the collective library, at the share of the NICs' rate that it reaches.
-  CollectiveTime whole = price(op.collective, op.bytes, group, cluster_, pricing);
+  CollectiveTime whole = price(op.collective(), op.bytes, group, cluster_, pricing);
   const double slower = 1 / software_.overlap.dispatch_efficiency;
   whole.time = scaled(whole.time, slower);
   whole.links = stretched(whole.links, slower);
@@ -60,10 +60,10 @@ CollectiveTime WirePricer::dispatched(const Operation& op) const {
 }
 
 PricedOperation WirePricer::in_block(const Operation& op) const {
-  const CommunicatorRole role = program_.role_of(op.communicator);
+  const CommunicatorRole role = program_.role_of(op.communicator());
   const CollectiveTime whole = role == CommunicatorRole::expert
                                    ? dispatched(op)
-                                   : modelled(op.collective, op.bytes, op.communicator);
+                                   : modelled(op.collective(), op.bytes, op.communicator());
   PricedOperation priced;
   priced.links = whole.links;
   // Messages from every rank to the next are a ring.
@@ -77,12 +77,12 @@ PricedOperation WirePricer::in_block(const Operation& op) const {
   const double shown = software_.overlap.tensor_exposed;
   // User buffers overlap the collectives of the frozen layer, not those of its adapter.
   // Source  NVIDIA-NeMo/Megatron-Bridge, peft/utils.py, ParallelLinearAdapter
-  const bool overlaps = program_.overlaps_tensor && !op.adapter;
+  const bool overlaps = program_.overlaps_tensor && !op.module.adapter;
   const double exposed = overlaps ? shown : std::max(1.0, shown);
   priced.duration = scaled(whole.time, exposed);
   priced.fluid = std::min(priced.duration, scaled(whole.links.fluid(), exposed));
   const Time hidden = std::max(Time{}, whole.time - priced.duration);
-  (op.collective == Collective::all_gather ? priced.trail : priced.lead) = hidden;
+  (op.collective() == Collective::all_gather ? priced.trail : priced.lead) = hidden;
   return priced;
 }
 

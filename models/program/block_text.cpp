@@ -53,8 +53,8 @@ void put_operand(TextBuffer& text, const Operand& each) {
 }
 
 void put_shape(TextBuffer& text, const Operation& op, const Program& program) {
-  if (op.gemm.m > 0) {
-    const GemmShape& shape = op.gemm;
+  if (op.gemm().m > 0) {
+    const GemmShape& shape = op.gemm();
     put(text, " m={} n={} k={}", shape.m, shape.n, shape.k);
     if (shape.batch > 1) put(text, " batch={}", shape.batch);
     if (shape.transpose_a) put(text, " transpose_a");
@@ -62,33 +62,34 @@ void put_shape(TextBuffer& text, const Operation& op, const Program& program) {
     if (shape.accumulate) put(text, " accumulate");
     if (shape.subtract) put(text, " subtract");
   }
-  for (std::size_t e = 0; e < op.group_rows.size(); ++e) {
-    put(text, "{}{}", e > 0 ? "," : " rows=", op.group_rows[e]);
+  for (std::size_t e = 0; e < op.group_rows().size(); ++e) {
+    put(text, "{}{}", e > 0 ? "," : " rows=", op.group_rows()[e]);
   }
-  if (op.attention_gemm != AttentionGemm::none) put(text, " product={}", name(op.attention_gemm));
+  if (op.attention_gemm() != AttentionGemm::none)
+    put(text, " product={}", name(op.attention_gemm()));
   if (op.kind == OpKind::activation || op.kind == OpKind::activation_backward) {
-    put(text, " function={}", name(op.activation));
+    put(text, " function={}", name(op.activation()));
   }
-  if (op.attention.seq > 0) {
-    const AttentionShape& shape = op.attention;
+  if (op.attention().seq > 0) {
+    const AttentionShape& shape = op.attention();
     put(text, " b={} s={} heads={} kv_heads={} d={}{}", shape.batch, shape.seq, shape.heads,
         shape.kv_heads, shape.head_dim, shape.causal ? " causal" : "");
     if (shape.window > 0) put(text, " window={}", shape.window);
   }
   if (op.kind == OpKind::collective) {
-    put(text, " {} comm={}", name(op.collective), program.communicators[op.communicator].name);
+    put(text, " {} comm={}", name(op.collective()), program.communicators[op.communicator()].name);
   }
-  const bool scored = op.routing != Routing{};
+  const bool scored = op.routing() != Routing{};
   if (scored) {
-    const Routing& of = op.routing;
+    const Routing& of = op.routing();
     put(text, " {}{}{} scale={} groups={} of {} by {}",
         of.score == Routing::Score::sigmoid ? "sigmoid" : "softmax",
         of.normalised ? " normalised" : "", of.corrected ? " corrected" : "", of.scale,
         of.groups_kept, of.groups, of.best_of_group);
   }
-  if (op.epsilon > 0) put(text, " epsilon={}", op.epsilon);
-  if (!op.frequencies.empty()) {
-    put(text, " pairs={} slowest={:.6g}", op.frequencies.size(), op.frequencies.back());
+  if (op.epsilon() > 0) put(text, " epsilon={}", op.epsilon());
+  if (!op.frequencies().empty()) {
+    put(text, " pairs={} slowest={:.6g}", op.frequencies().size(), op.frequencies().back());
   }
 }
 
@@ -101,14 +102,14 @@ void put_operation(TextBuffer& text, std::size_t index, const Operation& op, con
   put_uses(text, "needs", op.needs, block);
   put_uses(text, "makes", op.makes, block);
   put_shape(text, op, program);
-  if (op.heads.dim > 0) {
-    put(text, " queries={} keys={} width={}", op.heads.queries, op.heads.keys, op.heads.dim);
+  if (op.heads().dim > 0) {
+    put(text, " queries={} keys={} width={}", op.heads().queries, op.heads().keys, op.heads().dim);
   }
-  if (op.by_position) put(text, " by_position");
-  if (op.moves != RowMove::none) put(text, " moves={}", name(op.moves));
-  if (op.source_ranks > 1) put(text, " senders={}", op.source_ranks);
-  if (op.drops) put(text, " drops");
-  if (op.attention_core) put(text, " attention_core");
+  if (op.by_position()) put(text, " by_position");
+  if (op.moves() != RowMove::none) put(text, " moves={}", name(op.moves()));
+  if (op.source_ranks() > 1) put(text, " senders={}", op.source_ranks());
+  if (op.drops()) put(text, " drops");
+  if (op.module.attention_core) put(text, " attention_core");
   if (op.host_waits) put(text, " host_waits");
   for (std::size_t i = 0; i < op.after.size(); ++i) {
     text.append(std::string_view{i > 0 ? "," : " after="});

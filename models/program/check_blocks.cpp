@@ -25,7 +25,7 @@ class BlockCheck {
         written_[id] = true;
       }
       const bool joins = op.kind == OpKind::collective;
-      if (joins && op.communicator >= program_.communicators.size()) {
+      if (joins && op.communicator() >= program_.communicators.size()) {
         refuse(op, "has no communicator");
       }
     }

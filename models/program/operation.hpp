@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "models/model/activation.hpp"
@@ -14,6 +15,7 @@
 #include "models/program/ids.hpp"
 #include "models/program/op_kind.hpp"
 #include "models/program/operand.hpp"
+#include "sim/errors.hpp"
 
 namespace orrery::models {
 
@@ -61,6 +63,13 @@ struct HeadColumns {
   std::int64_t queries = 0, keys = 0, dim = 0;
 };
 
+/// How the rows of an all-to-all of experts travel, and those of the operations that make them.
+struct TokenExchange {
+  TokenCopies deduplicated;  // a token is sent once to each node
+  /// It overlaps with the opposite pass, backward or forward, of another micro-batch.
+  bool overlaps_micro_batch = false;
+};
+
 /// An operand in a layout other than its own Operand::sharding.
 struct OperandUse {
   OperandId operand = 0;
@@ -73,6 +82,102 @@ enum class Pass : std::uint8_t { forward, backward, recompute, step };
 /// Whether a copy continues between host memory and files on its node's storage, and which way.
 enum class FileUse : std::uint8_t { none, read, write };
 
+/// Which module of a layer an operation belongs to; recomputation names modules.
+struct OperationModule {
+  bool attention_core = false;
+  bool mlp = false;
+  bool moe = false;
+  bool latent_up = false;  // mla_up_proj: latents to heads
+  bool adapter = false;    // a LoRA adapter, and collectives for its operands
+};
+
+// What an operation has besides what all have, by what it computes. A kind of operation with
+// attributes of its own adds a struct, its place in OperationWork and its accessors.
+
+/// Of gemm, batched_gemm and grouped_gemm.
+struct ProductWork {
+  GemmShape gemm{};
+  /// Of a grouped_gemm: rows of each expert. Without transpose_a they are rows of reads[0] and of
+  /// writes[0], reads[1] holds one weight matrix per expert, and they add up to m. With transpose_a
+  /// they are rows of both reads, writes[0] holds one matrix per expert, and they add up to k.
+  std::vector<std::int64_t> group_rows;
+  AttentionGemm attention_gemm = AttentionGemm::none;  // of a batched_gemm
+  AttentionShape attention{};                          // ... whose heads it multiplies
+  /// Of the GEMMs of a fused cross-entropy: LossWork::pieces.
+  std::int64_t pieces = 1;
+};
+
+/// Of attention and softmax, and of an add that merges attention to several ranks' keys.
+struct AttentionWork {
+  AttentionShape attention{};
+  SequencePart sequence{};
+};
+
+/// Of a collective.
+struct CollectiveWork {
+  Collective collective = Collective::all_reduce;
+  std::uint16_t communicator = 0;  // index into Program::communicators
+  SequencePart sequence{};         // of a send_receive: `ahead`
+  TokenExchange exchange;          // of an all-to-all of experts
+};
+
+/// Of permute and unpermute.
+struct RowWork {
+  RowMove moves = RowMove::none;
+  bool fused = false;             // in one kernel, which reads and writes only its operands
+  std::int64_t source_ranks = 1;  // of by_expert and by_rank: ranks that send rows to an expert
+  bool drops = false;  // of dispatch: tokens without a slot are left out; otherwise an error
+  TokenExchange exchange;
+};
+
+/// Of norms.
+struct NormWork {
+  Norm norm = Norm::layer_norm;
+  double epsilon = 0;
+  HeadColumns heads;  // of a norm over each head
+};
+
+/// Of rotary positions.
+struct RotaryWork {
+  HeadColumns heads;
+  /// Radians per position of each pair (i, i + pairs) of a head's columns; the columns after them
+  /// are not rotated.
+  std::vector<double> frequencies;
+  double magnitude = 1;  // factor on cosines and sines
+};
+
+/// Of activation and activation_backward.
+struct ActivationWork {
+  Activation activation = Activation::gelu;
+};
+
+/// Of an add.
+struct AddWork {
+  bool by_position = false;  // reads[1] is a table with a row for each position
+};
+
+/// Of route and route_backward.
+struct RouteWork {
+  Routing routing;
+};
+
+/// Of cross_entropy and its backward.
+struct LossWork {
+  std::int64_t vocabulary = 0;  // over all shards, without padding
+  /// Of a fused cross-entropy: the number of pieces that the rows of its GEMMs and of the loss are
+  /// cut into. All of these operations process one piece before any processes the next.
+  std::int64_t pieces = 1;
+};
+
+/// Of a copy.
+struct CopyWork {
+  FileUse files = FileUse::none;  // none: between the GPU and its host
+};
+
+using OperationWork =
+    std::variant<std::monostate, ProductWork, AttentionWork, CollectiveWork, RowWork, NormWork,
+                 RotaryWork, ActivationWork, AddWork, RouteWork, LossWork, CopyWork>;
+
 /// One kernel, collective or copy on one queue.
 struct Operation {
   OpKind kind = OpKind::gemm;
@@ -83,54 +188,108 @@ struct Operation {
   std::vector<OperandId> reads, writes;
   std::vector<OpId> after;    // operations to wait for besides queue order; filled by `link`
   DType dtype = DType::bf16;  // format of the arithmetic
-  GemmShape gemm{};
-  /// Of a grouped_gemm: rows of each expert. Without transpose_a they are rows of reads[0] and of
-  /// writes[0], reads[1] holds one weight matrix per expert, and they add up to m. With transpose_a
-  /// they are rows of both reads, writes[0] holds one matrix per expert, and they add up to k.
-  std::vector<std::int64_t> group_rows;
-  AttentionShape attention{};
-  SequencePart sequence{};
-  AttentionGemm attention_gemm = AttentionGemm::none;  // of a batched_gemm
-  Activation activation = Activation::gelu;            // of activation and activation_backward
-  Collective collective = Collective::all_reduce;
-  std::uint16_t communicator = 0;  // of a collective, index into Program::communicators
   /// Operands that it reads or writes in a layout other than their own; resharding
   /// (models/lowering/reshard.hpp) inserts the collectives between the two layouts and empties both
   /// lists. An operand that is needed but not read is gathered ahead, for a later operation.
   std::vector<OperandUse> needs, makes;
-  HeadColumns heads;            // of rotary positions, and of a norm over each head
-  bool by_position = false;     // of an add: reads[1] is a table with a row for each position
-  bool attention_core = false;  // repeated by recomputation of core_attn
-  bool mlp = false;             // repeated by recomputation of mlp
-  bool moe = false;             // repeated by recomputation of moe
-  bool adapter = false;         // of a LoRA adapter, and collectives for its operands
-  bool latent_up = false;       // repeated by recomputation of mla_up_proj: latents to heads
-  bool host_waits = false;      // the host waits until it has ended
-  double epsilon = 0;           // of norms
-  /// Of rotary positions: radians per position of each pair (i, i + pairs) of a head's columns; the
-  /// columns after them are not rotated.
-  std::vector<double> frequencies;
-  double magnitude = 1;  // of rotary positions: factor on cosines and sines
-  Norm norm = Norm::layer_norm;
-  /// Of an all-to-all that sends a token once to each node, and of the operations that make its
-  /// rows.
-  TokenCopies deduplicated;
-  Routing routing;                // of route and route_backward
-  RowMove moves = RowMove::none;  // of permute and unpermute
-  bool fused = false;             // ... in one kernel, which reads and writes only its operands
-  std::int64_t source_ranks = 1;  // of by_expert and by_rank: ranks that send rows to an expert
-  bool drops =
-      false;  // of dispatch: tokens without a slot are left out; otherwise that is an error
-  /// Of an all-to-all, and of the operations that make its rows: it overlaps with the opposite
-  /// pass, backward or forward, of another micro-batch.
-  bool overlaps_micro_batch = false;
-  /// Of the GEMMs and the loss of a fused cross-entropy: the number of pieces that their rows are
-  /// cut into. All of these operations process one piece before any processes the next.
-  std::int64_t pieces = 1;
-  FileUse files = FileUse::none;  // of a copy; none: between the GPU and its host
-  std::int64_t vocabulary = 0;    // of a loss: vocabulary over all shards, without padding
-  Flops flops{};                  // multiply-adds count two; causal attention counts half
-  Bytes bytes{};                  // memory traffic, or payload of a collective (nccl-tests size)
+  OperationModule module;
+  bool host_waits = false;  // the host waits until it has ended
+  OperationWork work;
+  Flops flops{};  // multiply-adds count two; causal attention counts half
+  Bytes bytes{};  // memory traffic, or payload of a collective (nccl-tests size)
+
+  // Attributes of its work. Those of another work are defaults to a reader; a writer begins the
+  // work that has them.
+  // Errors  to write an attribute of another work than the one begun: ContractError
+  const auto& gemm() const { return part<ProductWork>().gemm; }
+  auto& gemm() { return part<ProductWork>().gemm; }
+  const auto& group_rows() const { return part<ProductWork>().group_rows; }
+  auto& group_rows() { return part<ProductWork>().group_rows; }
+  const auto& attention_gemm() const { return part<ProductWork>().attention_gemm; }
+  auto& attention_gemm() { return part<ProductWork>().attention_gemm; }
+  const auto& collective() const { return part<CollectiveWork>().collective; }
+  auto& collective() { return part<CollectiveWork>().collective; }
+  const auto& communicator() const { return part<CollectiveWork>().communicator; }
+  auto& communicator() { return part<CollectiveWork>().communicator; }
+  const auto& moves() const { return part<RowWork>().moves; }
+  auto& moves() { return part<RowWork>().moves; }
+  const auto& fused() const { return part<RowWork>().fused; }
+  auto& fused() { return part<RowWork>().fused; }
+  const auto& source_ranks() const { return part<RowWork>().source_ranks; }
+  auto& source_ranks() { return part<RowWork>().source_ranks; }
+  const auto& drops() const { return part<RowWork>().drops; }
+  auto& drops() { return part<RowWork>().drops; }
+  const auto& norm() const { return part<NormWork>().norm; }
+  auto& norm() { return part<NormWork>().norm; }
+  const auto& epsilon() const { return part<NormWork>().epsilon; }
+  auto& epsilon() { return part<NormWork>().epsilon; }
+  const auto& frequencies() const { return part<RotaryWork>().frequencies; }
+  auto& frequencies() { return part<RotaryWork>().frequencies; }
+  const auto& magnitude() const { return part<RotaryWork>().magnitude; }
+  auto& magnitude() { return part<RotaryWork>().magnitude; }
+  const auto& activation() const { return part<ActivationWork>().activation; }
+  auto& activation() { return part<ActivationWork>().activation; }
+  const auto& by_position() const { return part<AddWork>().by_position; }
+  auto& by_position() { return part<AddWork>().by_position; }
+  const auto& routing() const { return part<RouteWork>().routing; }
+  auto& routing() { return part<RouteWork>().routing; }
+  const auto& vocabulary() const { return part<LossWork>().vocabulary; }
+  auto& vocabulary() { return part<LossWork>().vocabulary; }
+  const auto& files() const { return part<CopyWork>().files; }
+  auto& files() { return part<CopyWork>().files; }
+
+  // Attributes of several works.
+  const auto& attention() const {
+    return is<ProductWork>() ? part<ProductWork>().attention : part<AttentionWork>().attention;
+  }
+  auto& attention() {
+    return is<ProductWork>() ? part<ProductWork>().attention : part<AttentionWork>().attention;
+  }
+  const auto& sequence() const {
+    return is<CollectiveWork>() ? part<CollectiveWork>().sequence : part<AttentionWork>().sequence;
+  }
+  auto& sequence() {
+    return is<CollectiveWork>() ? part<CollectiveWork>().sequence : part<AttentionWork>().sequence;
+  }
+  const auto& exchange() const {
+    return is<RowWork>() ? part<RowWork>().exchange : part<CollectiveWork>().exchange;
+  }
+  auto& exchange() {
+    return is<RowWork>() ? part<RowWork>().exchange : part<CollectiveWork>().exchange;
+  }
+  const auto& heads() const {
+    return is<NormWork>() ? part<NormWork>().heads : part<RotaryWork>().heads;
+  }
+  auto& heads() {
+    const bool norms = kind == OpKind::norm || kind == OpKind::norm_backward;
+    return norms ? part<NormWork>().heads : part<RotaryWork>().heads;
+  }
+  const auto& pieces() const {
+    return is<ProductWork>() ? part<ProductWork>().pieces : part<LossWork>().pieces;
+  }
+  auto& pieces() {
+    return is<ProductWork>() ? part<ProductWork>().pieces : part<LossWork>().pieces;
+  }
+
+  template <class Work>
+  bool is() const {
+    return std::holds_alternative<Work>(work);
+  }
+
+ private:
+  template <class Work>
+  const Work& part() const {
+    static const Work none;
+    const Work* own = std::get_if<Work>(&work);
+    return own ? *own : none;
+  }
+  template <class Work>
+  Work& part() {
+    if (is<std::monostate>()) return work.emplace<Work>();
+    Work* own = std::get_if<Work>(&work);
+    ensure(own != nullptr, "an operation has the attributes of one kind of work");
+    return *own;
+  }
 };
 
 }  // namespace orrery::models

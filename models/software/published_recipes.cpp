@@ -23,13 +23,6 @@ namespace {
 
 constexpr std::string_view published = "models/recipes/published.csv";
 
-/// Keys that a recipe chooses for its own degrees, GPU and precision: taken only on an exact match.
-constexpr std::string_view of_one_plan[] = {
-    "recompute",    "recompute_modules", "recompute_layers",         "offload_layers",
-    "cuda_graphs",  "context_form",      "low_precision_gather",     "low_precision_attention",
-    "moments",      "end_layers_bf16",   "tensor_overlap",           "deferred_head_gradients",
-    "stage_layers", "embedding_counts",  "low_precision_activation", "fused_amax"};
-
 struct RecipeLine {
   std::string stack, gpu, source;  // a GPU, or a vendor for all of its GPUs, or none: any
   std::string vendor;              // empty: any
@@ -297,8 +290,7 @@ std::vector<RecipeChoice> published_choices(const RecipeQuestion& question) {
   const bool exact = same_plan(*line, question);
   std::vector<RecipeChoice> choices;
   for (const auto& [key, value] : line->choices) {
-    const auto* end = std::end(of_one_plan);
-    const bool of_plan = std::find(std::begin(of_one_plan), end, key) != end;
+    const bool of_plan = plan_field(key).recipe == PlanField::Recipe::of_one_plan;
     if (of_plan && !exact) continue;
     const std::string on = line->gpu.empty() ? "" : " on " + line->gpu;
     choices.push_back({key, value, line->source + on});

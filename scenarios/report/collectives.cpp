@@ -49,7 +49,7 @@ class Counter {
       for (std::size_t i = 0; i < block.operations.size(); ++i) {
         const models::Operation& op = block.operations[i];
         if (op.kind != models::OpKind::collective) continue;
-        add({op.communicator, op.collective, op.bytes, op.deduplicated},
+        add({op.communicator(), op.collective(), op.bytes, op.exchange().deduplicated},
             prediction_.priced.blocks[run.block][i], run.count);
       }
     }

@@ -65,31 +65,9 @@ std::string listed_in_words(const Json& value) {
 
 /// " · adapters' rank 16 · moments int8": plan fields that are rarely set.
 std::string further_choices(const models::Plan& plan) {
-  constexpr std::string_view rare[] = {"recompute_modules",
-                                       "recompute_layers",
-                                       "recompute_every",
-                                       "recompute_elsewhere",
-                                       "offload_layers",
-                                       "lora_rank",
-                                       "lora_targets",
-                                       "sequence_lengths",
-                                       "optimizer",
-                                       "moments",
-                                       "fused_cross_entropy",
-                                       "offload_device",
-                                       "compression",
-                                       "start_layers_bf16",
-                                       "end_layers_bf16",
-                                       "low_precision_gather",
-                                       "low_precision_attention",
-                                       "low_precision_activation",
-                                       "transpose_weights",
-                                       "hadamard_pass",
-                                       "fused_amax",
-                                       "attention"};
   std::string text;
-  for (const std::string_view key : rare) {
-    const models::PlanField& field = models::plan_field(key);
+  for (const models::PlanField& field : models::plan_fields()) {
+    if (field.summary != models::PlanField::Summary::stated) continue;
     const Json value = field.json(plan);
     if (value.is_null()) continue;
     text += fmt::format(" · {}", field.name);

@@ -49,11 +49,11 @@ models::Model small_model() {
   model.name = "small";
   model.layers = 24;
   model.hidden = 16;
-  model.heads = model.kv_heads = 2;
-  model.head_dim = 8;
-  model.ffn_hidden = 32;
-  model.vocab = 64;
-  model.max_positions = 8;
+  model.attention.heads = model.attention.kv_heads = 2;
+  model.attention.head_dim = 8;
+  model.mlp.width = 32;
+  model.embedding.vocab = 64;
+  model.embedding.max_positions = 8;
   return model;
 }
 
@@ -71,9 +71,9 @@ std::int64_t operations_of(const models::Program& program) {
 void interpreter(benchmark::State& state, TraceDetail detail) {
   const models::Model model = small_model();
   models::Plan plan;
-  plan.global_batch = 16;
-  plan.seq_len = 8;
-  plan.precision = models::Precision::fp32;
+  plan.batch.global = 16;
+  plan.batch.seq_len = 8;
+  plan.formats.precision = models::Precision::fp32;
   models::Software software;
   const models::Program program = models::lower({model, plan, software});
   NullDevice device;

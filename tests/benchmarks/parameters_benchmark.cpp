@@ -41,16 +41,17 @@ models::Model one_layer() {
   model.family = models::Family::llama;
   model.layers = 1;
   model.hidden = 2048;
-  model.heads = model.kv_heads = 16;
-  model.head_dim = 128;
-  model.ffn_hidden = 5504;
-  model.vocab = 256;
-  model.norm = models::Norm::rms_norm;
-  model.positions = models::Positions::rotary;
-  model.activation = models::Activation::silu;
-  model.gated_mlp = true;
-  model.qkv_bias = model.output_bias = model.mlp_bias = model.norm_bias = false;
-  model.tied_embeddings = false;
+  model.attention.heads = model.attention.kv_heads = 16;
+  model.attention.head_dim = 128;
+  model.mlp.width = 5504;
+  model.embedding.vocab = 256;
+  model.norms.kind = models::Norm::rms_norm;
+  model.embedding.positions = models::Positions::rotary;
+  model.mlp.activation = models::Activation::silu;
+  model.mlp.gated = true;
+  model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias = model.norms.bias =
+      false;
+  model.embedding.tied = false;
   return model;
 }
 
@@ -59,9 +60,9 @@ void draw(benchmark::State& state) {
   const Document document = Document::from(models::software_profile("orrery-cpu"), "orrery-cpu");
   const models::Software software = models::read_software(document.root());
   models::Plan plan;
-  plan.global_batch = 1;
-  plan.seq_len = 8;
-  plan.precision = models::Precision::bf16;
+  plan.batch.global = 1;
+  plan.batch.seq_len = 8;
+  plan.formats.precision = models::Precision::bf16;
   const models::Program program = models::lower({one_layer(), plan, software});
   Warm device;
   std::int64_t drawn = 0;

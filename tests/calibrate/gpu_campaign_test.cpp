@@ -19,7 +19,7 @@ TEST_CASE("A campaign on one GPU finds products, kernels, copies, launches and a
   REQUIRE(products.size() == 2);  // in its block, and alone
   CHECK(products[0].shape.k == 6);
   REQUIRE(found.grouped.size() == 1);
-  CHECK(found.grouped[0].op.group_rows == std::vector<std::int64_t>{3, 0, 2});
+  CHECK(found.grouped[0].op.group_rows() == std::vector<std::int64_t>{3, 0, 2});
   CHECK(found.kernels.at("add 2>1").front().traffic == 384_B);
   CHECK(found.kernels.count("gemm") == 0);
   CHECK(found.copies.size() == 2 * 5);  // inside, there and back, and page-locked there and back
@@ -194,7 +194,7 @@ TEST_CASE("Points of the plans that are run next come first, and samples come on
 TEST_CASE("Times are kept under the product that a Program names, whichever way it was run") {
   Small small;
   Block run = small.product;  // of [4, 8] there
-  run.operations[0].gemm = {.m = 4, .n = 8, .k = 6};
+  run.operations[0].gemm() = {.m = 4, .n = 8, .k = 6};
   std::swap(run.operations[0].reads[0], run.operations[0].reads[1]);
   run.operands[0].shape = {1, 6, 8};
   run.operands[1].shape = {1, 4, 6};

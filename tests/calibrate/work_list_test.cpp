@@ -53,9 +53,9 @@ TEST_CASE("The shapes of a plan that runs next are measured first, as they are e
   // The head's weight lies as [vocabulary, hidden]; a Program names the product the other way.
   const TimedBlock head = named(made.points, "gemm bf16 8192 x 32000 x 2048 nt");
   CHECK(head.first);
-  CHECK_FALSE(head.priced_as(head.block->operations.front()).gemm.transpose_b);
+  CHECK_FALSE(head.priced_as(head.block->operations.front()).gemm().transpose_b);
   const TimedBlock gradient = named(made.points, "gemm bf16 32000 x 2048 x 8192 tn added");
-  CHECK(gradient.priced_as(gradient.block->operations.front()).gemm.m == 2048);
+  CHECK(gradient.priced_as(gradient.block->operations.front()).gemm().m == 2048);
   REQUIRE(made.loads.size() == 4);
   CHECK(made.loads.back().block->operations.front().kind == models::OpKind::attention_backward);
 }

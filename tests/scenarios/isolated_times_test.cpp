@@ -67,7 +67,7 @@ class Laws {
     for (const models::Operation& op : program_.blocks[run.block].operations) {
       if (op.kind != models::OpKind::collective) continue;
       const models::CollectiveTime& one =
-          law(op.collective, op.bytes, op.communicator, op.deduplicated);
+          law(op.collective(), op.bytes, op.communicator(), op.exchange().deduplicated);
       sum.tensor += one.time * run.count;
       sum.collectives_nic += one.links.nic * run.count;
     }

@@ -51,8 +51,8 @@ double least_seconds(const models::Question& asked, const models::Program& progr
     for (const auto& run : program.phases[each.target].invocations) {
       for (const models::Operation& op : program.blocks[run.block].operations) {
         // Deduplicated rows are fewer than the bytes that are stated.
-        if (op.kind != models::OpKind::collective || op.deduplicated.each > 0) continue;
-        sum += static_cast<double>(run.count) * of(op.collective, op.bytes, op.communicator);
+        if (op.kind != models::OpKind::collective || op.exchange().deduplicated.each > 0) continue;
+        sum += static_cast<double>(run.count) * of(op.collective(), op.bytes, op.communicator());
       }
     }
   }

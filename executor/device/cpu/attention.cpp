@@ -42,7 +42,7 @@ void softmax_row(const T* scores, T* out, Seen seen, T scale) {
 /// see.
 template <class T, class Row>
 void for_each_query(const Call<T>& call, T* out, Row row) {
-  const AttentionShape& shape = call.operation().attention;
+  const AttentionShape& shape = call.operation().attention();
   for (std::int64_t h = 0; h < shape.batch * shape.heads; ++h) {
     for (std::int64_t i = 0; i < shape.seq; ++i) {
       const std::int64_t at = (h * shape.seq + i) * shape.seq;
@@ -58,7 +58,7 @@ void for_each_query(const Call<T>& call, T* out, Row row) {
 /// is the score.
 template <class T>
 void softmax(const Call<T>& call) {
-  const AttentionShape& shape = call.operation().attention;
+  const AttentionShape& shape = call.operation().attention();
   const T* scores = call.reads[0];
   T* out = call.writes[0];
   for_each_query(call, out, [&](std::int64_t at, Seen seen) {
@@ -74,7 +74,7 @@ void softmax(const Call<T>& call) {
 /// dS = p (dp - sum(p dp)) * scale
 template <class T>
 void softmax_backward(const Call<T>& call) {
-  const AttentionShape& shape = call.operation().attention;
+  const AttentionShape& shape = call.operation().attention();
   const T* gradient = call.reads[0];
   const T* probability = call.reads[1];
   T* out = call.writes[0];
@@ -98,8 +98,8 @@ void softmax_backward(const Call<T>& call) {
 /// backward rotates back, which is the transpose.
 template <class T>
 void rotary(const Call<T>& call) {
-  const models::HeadColumns& of = call.operation().heads;
-  const std::vector<double>& frequencies = call.operation().frequencies;
+  const models::HeadColumns& of = call.operation().heads();
+  const std::vector<double>& frequencies = call.operation().frequencies();
   const auto half = static_cast<std::int64_t>(frequencies.size());
   const std::int64_t d = of.dim, heads = of.queries + of.keys;
   const View& view = call.out(0);
@@ -108,7 +108,7 @@ void rotary(const Call<T>& call) {
   const Place& place = call.kernel.place;
   const auto& rotations =
       rotations_of<T>(place.tokens == nullptr ? place.sequence : place.tokens->sequence(),
-                      frequencies, call.operation().magnitude);
+                      frequencies, call.operation().magnitude());
   for (std::int64_t row = 0; row < view.shape[1]; ++row) {
     const auto* rotation = rotations.data() + position_of(place, row) * half;
     for (std::int64_t h = 0; h < heads; ++h) {

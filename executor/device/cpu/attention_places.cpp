@@ -32,8 +32,8 @@ TokenMap whole_sequences(std::int64_t length) {
 }  // namespace
 
 AttentionPlaces::AttentionPlaces(const Kernel& kernel, bool apart)
-    : of_{kernel.operation->attention},
-      part_{kernel.operation->sequence},
+    : of_{kernel.operation->attention()},
+      part_{kernel.operation->sequence()},
       causal_{of_.causal || apart},  // context parallelism cuts causal attention only
       whole_{kernel.place.tokens == nullptr ? whole_sequences(of_.seq) : TokenMap{}},
       map_{kernel.place.tokens == nullptr ? whole_ : *kernel.place.tokens},

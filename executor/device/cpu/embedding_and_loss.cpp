@@ -13,7 +13,7 @@ namespace {
 /// The number of columns of this rank's shard that are not padding.
 template <class T>
 std::int64_t real_columns(const Call<T>& call, std::int64_t columns) {
-  const std::int64_t vocabulary = call.operation().vocabulary;
+  const std::int64_t vocabulary = call.operation().vocabulary();
   return std::clamp<std::int64_t>(vocabulary - call.kernel.place.first_vocabulary, 0, columns);
 }
 

@@ -111,8 +111,8 @@ class RowMover {
 template <class T>
 void move_rows(const Call<T>& call) {
   const RowMover<T> rows{call};
-  const std::int64_t senders = call.operation().source_ranks, experts = call.out(0).shape[0];
-  switch (call.operation().moves) {
+  const std::int64_t senders = call.operation().source_ranks(), experts = call.out(0).shape[0];
+  switch (call.operation().moves()) {
     case RowMove::dispatch:
       return rows.dispatch();
     case RowMove::combine:

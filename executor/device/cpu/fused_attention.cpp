@@ -34,8 +34,8 @@ class SequenceAttention {
  public:
   explicit SequenceAttention(const Call<T>& call)
       : call_{call},
-        of_{call.operation().attention},
-        part_{call.operation().sequence},
+        of_{call.operation().attention()},
+        part_{call.operation().sequence()},
         backward_{call.operation().kind == models::OpKind::attention_backward},
         apart_{call.kernel.reads.size() == (backward_ ? 5U : 2U)},
         places_{call.kernel, apart_},

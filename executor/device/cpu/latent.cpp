@@ -16,10 +16,10 @@ namespace {
 template <class T>
 const std::pair<T, T>* angles_of(const Call<T>& call, std::int64_t row) {
   const Place& place = call.kernel.place;
-  const std::vector<double>& frequencies = call.operation().frequencies;
+  const std::vector<double>& frequencies = call.operation().frequencies();
   const auto& all =
       rotations_of<T>(place.tokens == nullptr ? place.sequence : place.tokens->sequence(),
-                      frequencies, call.operation().magnitude);
+                      frequencies, call.operation().magnitude());
   return all.data() + position_of(place, row) * std::ssize(frequencies);
 }
 
@@ -88,7 +88,7 @@ void split_heads(const Call<T>& call) {
 /// splits the heads of latent attention instead.
 template <class T>
 void cast(const Call<T>& call) {
-  const bool rotates = !call.operation().frequencies.empty();
+  const bool rotates = !call.operation().frequencies().empty();
   if (rotates) return call.kernel.reads.size() > 1 ? join_heads(call) : split_heads(call);
   if (call.reads[0] == call.writes[0]) return;
   std::copy_n(call.reads[0], call.out(0).elements(), call.writes[0]);

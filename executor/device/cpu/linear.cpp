@@ -73,7 +73,7 @@ void copy_trailing_columns(const Call<T>& call, std::int64_t columns) {
 /// it.
 template <class T>
 void gemm(const Call<T>& call) {
-  const GemmShape& s = call.operation().gemm;
+  const GemmShape& s = call.operation().gemm();
   const RowSteps steps{call.kernel};
   multiply<T>(s, {call.reads[0], call.reads[1], call.writes[0], steps.a, s.transpose_b ? s.k : s.n,
                   steps.c});
@@ -86,7 +86,7 @@ void gemm(const Call<T>& call) {
 template <class T>
 void batched_gemm(const Call<T>& call) {
   const HeadProducts of{call.operation()};
-  GemmShape shape = call.operation().gemm;
+  GemmShape shape = call.operation().gemm();
   for (std::int64_t b = 0; b < of.shape.batch; ++b) {
     for (std::int64_t h = 0; h < of.shape.heads; ++h) {
       shape.accumulate = of.accumulates(h);
@@ -102,7 +102,7 @@ void batched_gemm(const Call<T>& call) {
 /// column sums of b_e to the bias gradient_e.
 template <class T>
 void grouped_gemm(const Call<T>& call) {
-  const GemmShape& s = call.operation().gemm;
+  const GemmShape& s = call.operation().gemm();
   std::int64_t expert = 0;
   for (const ExpertProduct& each : expert_products(call.operation())) {
     const Matrices<T> of{call.reads[0] + each.a,    call.reads[1] + each.b,

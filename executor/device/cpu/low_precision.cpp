@@ -51,7 +51,7 @@ void CpuDevice::run_in_low_precision(const Kernel& kernel) {
     const View& from = *reads.matrices[i];
     wide[i] = {room_for(from, i, sizeof(float)), DType::fp32, from.shape};
     auto* const numbers = reinterpret_cast<float*>(wide[i].data);
-    const BlocksAlong way = summed_along(op.gemm, i);
+    const BlocksAlong way = summed_along(op.gemm(), i);
     if (reads.scales[i] != nullptr) {
       cpu::decode_blocks(from, *reads.scales[i], way, numbers);
     } else if (is_low_precision(from)) {

@@ -14,7 +14,7 @@ namespace {
 /// Source  Milakov & Gimelshein 2018, arXiv 1805.02867
 template <class T>
 void merge_outputs(const Call<T>& call) {
-  const models::AttentionShape& of = call.operation().attention;
+  const models::AttentionShape& of = call.operation().attention();
   const std::int64_t columns = call.out(0).shape[2], rows = call.out(0).shape[1];
   const std::int64_t length = call.in(2).elements() / of.batch / of.heads;
   for (std::int64_t row = 0; row < rows; ++row) {

@@ -96,7 +96,7 @@ void backward_row(const NormRow<T>& row, Norm kind, double epsilon) {
 template <class T, class Visit>
 void for_each_normed(const Call<T>& call, const View& weight, Visit visit) {
   const std::int64_t rows = call.in(0).shape[1], columns = call.in(0).shape[2];
-  const models::HeadColumns& heads = call.operation().heads;
+  const models::HeadColumns& heads = call.operation().heads();
   const bool whole = heads.dim == 0;
   const std::int64_t n = whole ? weight.shape[2] : heads.dim;
   const std::int64_t parts = whole ? 1 : heads.queries + heads.keys;
@@ -119,7 +119,7 @@ void norm(const Call<T>& call) {
                          .weight = call.reads[1] + weight,
                          .out = call.writes[0] + at,
                          .n = n};
-    forward_row(row, bias, op.norm, op.epsilon);
+    forward_row(row, bias, op.norm(), op.epsilon());
   });
 }
 
@@ -135,7 +135,7 @@ void norm_backward(const Call<T>& call) {
     if (call.writes[1] != nullptr) row.weight_gradient = call.writes[1] + weight;
     if (call.kernel.writes.size() > 2) row.bias_gradient = call.writes[2];
     if (call.kernel.reads.size() > 3) row.residual = call.reads[3] + at;
-    backward_row(row, op.norm, op.epsilon);
+    backward_row(row, op.norm(), op.epsilon());
   });
 }
 

@@ -92,7 +92,7 @@ void with_function(const Call<T>& call, bool gated, Run run) {
   if constexpr (in_ring<T>) {
     gated ? run(Type<Identity<T>>{}) : run(Type<Square<T>>{});
   } else {
-    with_activation<HostMath>(call.operation().activation, run);
+    with_activation<HostMath>(call.operation().activation(), run);
   }
 }
 
@@ -112,10 +112,10 @@ void activation_backward(const Call<T>& call) {
 /// the segment table, as all tokens are in the first segment].
 template <class T>
 void add(const Call<T>& call) {
-  if (call.operation().sequence.merges) return merge(call);
+  if (call.operation().sequence().merges) return merge(call);
   const std::int64_t rows = call.out(0).shape[1], n = call.out(0).shape[2];
   const Place& place = call.kernel.place;
-  const bool table = call.operation().by_position;
+  const bool table = call.operation().by_position();
   const T* third = call.kernel.reads.size() > 2 ? call.reads[2] : nullptr;
   const std::int64_t third_row = third != nullptr && !table && call.in(2).shape[1] == rows ? n : 0;
   for (std::int64_t i = 0; i < rows; ++i) {
@@ -138,7 +138,7 @@ template <class T>
 void add_backward(const Call<T>& call) {
   const std::int64_t rows = call.in(0).shape[1], n = call.in(0).shape[2];
   const Place& place = call.kernel.place;
-  const bool table = call.operation().by_position;
+  const bool table = call.operation().by_position();
   for (std::int64_t i = 0; i < rows; ++i) {
     const T* dy = call.reads[0] + i * n;
     T* sum = call.writes[0] + (table ? position_of(place, place.first_row + i) * n : 0);

@@ -153,7 +153,7 @@ void back_in_ring(const RoutedToken<Ring>& row, const std::int32_t* chosen, cons
 
 template <class T>
 void route(const Call<T>& call) {
-  const Routing& how = call.operation().routing;
+  const Routing& how = call.operation().routing();
   RoutedToken<T> row{.experts = call.in(0).shape[2], .k = call.out(1).shape[2]};
   if (how.corrected) row.correction = call.reads[1];
   auto* const all = reinterpret_cast<std::int32_t*>(call.out(1).data);
@@ -178,7 +178,7 @@ void route(const Call<T>& call) {
 
 template <class T>
 void route_backward(const Call<T>& call) {
-  const Routing& how = call.operation().routing;
+  const Routing& how = call.operation().routing();
   RoutedToken<T> row{.experts = call.in(0).shape[2], .k = call.in(2).shape[2]};
   const auto* const all = reinterpret_cast<const std::int32_t*>(call.in(2).data);
   [[maybe_unused]] std::vector<T> scores, of_scores;

@@ -10,18 +10,18 @@ namespace {
 
 bool has_group(const Program& program, const Operation& op) {
   return op.kind == OpKind::collective &&
-         program.mesh.degree(program.communicators.at(op.communicator).axes) > 1;
+         program.mesh.degree(program.communicators.at(op.communicator()).axes) > 1;
 }
 
 std::uint32_t kind_of(InsideKinds& kinds, const Operation& op, const PricedOperation& price) {
   const FlowShape shape{price.pattern, price.flows,
                         price.fluid > Time{} ? wire_of(price.links).share : 0};
   const auto same = [&](const InsideKind& each) {
-    return each.communicator == op.communicator && each.queue == op.queue &&
+    return each.communicator == op.communicator() && each.queue == op.queue &&
            each.shape.pattern == shape.pattern && each.shape.flows == shape.flows;
   };
   auto at = std::ranges::find_if(kinds.all, same);
-  if (at == kinds.all.end()) at = kinds.all.insert(at, {op.communicator, op.queue, shape});
+  if (at == kinds.all.end()) at = kinds.all.insert(at, {op.communicator(), op.queue, shape});
   at->shape.share = std::max(at->shape.share, shape.share);
   return static_cast<std::uint32_t>(at - kinds.all.begin());
 }
@@ -130,7 +130,7 @@ bool meets_inside(const PricedProgram& priced, const NetworkSite& site) {
   for (const Block& block : program.blocks) {
     for (const Operation& op : block.operations) {
       if (!has_group(program, op)) continue;
-      const bool tensor_group = program.role_of(op.communicator) == CommunicatorRole::tensor;
+      const bool tensor_group = program.role_of(op.communicator()) == CommunicatorRole::tensor;
       if (crosses || !tensor_group) return true;
     }
   }

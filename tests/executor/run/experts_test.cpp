@@ -253,7 +253,7 @@ TEST_CASE("A token that is sent to the wrong expert shows") {
   const Outcome one = run({.model = experts_llama(), .plan = plan});
   plan.data = plan.experts.ranks = 2;
   const auto swapped = [](Kernel& kernel) {
-    if (kernel.operation->moves != RowMove::dispatch) return;
+    if (kernel.operation->moves() != RowMove::dispatch) return;
     auto* const chosen = reinterpret_cast<std::int32_t*>(kernel.reads[1].data);
     chosen[0] = (chosen[0] + 1) % 4 == chosen[1] ? (chosen[0] + 2) % 4 : (chosen[0] + 1) % 4;
   };
@@ -281,7 +281,7 @@ TEST_CASE("An all-to-all that is missing shows, there and back") {
       for (models::Block& each : program.blocks) {
         if (each.name != block) continue;
         for (models::Operation& op : each.operations) {
-          const bool all_to_all = op.collective == models::Collective::all_to_all;
+          const bool all_to_all = op.collective() == models::Collective::all_to_all;
           if (op.kind != OpKind::collective || !all_to_all) continue;
           if (each.operands[op.reads[0]].name.rfind(writer, 0) != 0) continue;
           op.kind = OpKind::cast;

@@ -88,13 +88,13 @@ TEST_CASE("An adapter of a layer cut by columns gathers its own input, and nothi
     return *found;
   };
   const Operation own = gathered("qkv.lora_in.gather"), layer = gathered("norm1.out.gather");
-  CHECK(own.adapter);
-  CHECK_FALSE(layer.adapter);
+  CHECK(own.module.adapter);
+  CHECK_FALSE(layer.module.adapter);
   CHECK(own.bytes == layer.bytes);
   // A's 16 columns are cut over the 4 ranks.
   const auto a = std::ranges::find(forward.operations, "qkv.lora_a", &Operation::name);
   REQUIRE(a != forward.operations.end());
-  CHECK(a->gemm.n == 4);
+  CHECK(a->gemm().n == 4);
   check(program);
 }
 

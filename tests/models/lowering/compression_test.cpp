@@ -107,8 +107,8 @@ TEST_CASE("PowerSGD sums one factor of each bucket, and the other after the next
   // Ten passes over a column of 30: 1 + 2 + 3 + 4, three times 4 bytes each.
   CHECK(second[0].kind == OpKind::orthogonalise);
   CHECK(second[0].bytes.count() == 10 * 30 * 12);
-  CHECK(second[1].gemm.transpose_a);
-  CHECK(second[2].gemm.subtract);
+  CHECK(second[1].gemm().transpose_a);
+  CHECK(second[2].gemm().subtract);
 }
 
 TEST_CASE("In 8 bits every replica adds up its share, between an all-to-all and an all-gather") {

@@ -64,7 +64,7 @@ const Operation& named(const Block& block, std::string_view name) {
 std::int64_t sent(const Block& block, Collective kind) {
   std::int64_t bytes = 0;
   for (const Operation& op : block.operations) {
-    if (op.kind == OpKind::collective && op.collective == kind) bytes += op.bytes.count();
+    if (op.kind == OpKind::collective && op.collective() == kind) bytes += op.bytes.count();
   }
   return bytes;
 }
@@ -82,7 +82,7 @@ TEST_CASE("Dispatch and combine send every copy of a token, forward and backward
   const Program program = experts_program(expert_plan(1, 2, 2));
   CHECK(sent(forward_of(program), Collective::all_to_all) == 512);
   CHECK(sent(backward_of(program), Collective::all_to_all) == 512);
-  CHECK(program.role_of(named(forward_of(program), "dispatched.all_to_all").communicator) ==
+  CHECK(program.role_of(named(forward_of(program), "dispatched.all_to_all").communicator()) ==
         CommunicatorRole::expert);
 }
 
@@ -98,12 +98,12 @@ TEST_CASE("A rank's experts multiply the rows of all ranks that share them") {
   const Program program = experts_program(expert_plan(1, 2, 2));
   const Operation& up = named(forward_of(program), "experts.up");
   CHECK(up.kind == OpKind::grouped_gemm);
-  CHECK(up.group_rows == std::vector<std::int64_t>{8, 8});
+  CHECK(up.group_rows() == std::vector<std::int64_t>{8, 8});
   CHECK(up.flops.count() == 8192);
   CHECK(named(forward_of(program), "experts.down").flops.count() == 4096);
   const Operation& gradient = named(backward_of(program), "experts.up.wgrad");
   CHECK(gradient.flops.count() == 8192);
-  CHECK(gradient.group_rows == std::vector<std::int64_t>{8, 8});
+  CHECK(gradient.group_rows() == std::vector<std::int64_t>{8, 8});
 }
 
 TEST_CASE("Experts cut over ranks get their rows gathered and their sums scattered") {
@@ -111,10 +111,10 @@ TEST_CASE("Experts cut over ranks get their rows gathered and their sums scatter
   // both ranks 256 B. Each rank has half of every expert's columns: 2 x 16 rows x 8 x 16.
   const Program program = experts_program(expert_plan(2, 1, 1, 2));
   const Operation& gather = named(forward_of(program), "dispatched.gather");
-  CHECK(gather.collective == Collective::all_gather);
+  CHECK(gather.collective() == Collective::all_gather);
   CHECK(gather.bytes.count() == 256);
   CHECK(named(forward_of(program), "experts.up").flops.count() == 2 * 16 * 8 * 16);
-  CHECK(program.role_of(gather.communicator) == CommunicatorRole::expert_tensor);
+  CHECK(program.role_of(gather.communicator()) == CommunicatorRole::expert_tensor);
 }
 
 TEST_CASE("A rank holds its share of the experts, and all of them add up to the model") {
@@ -236,7 +236,7 @@ TEST_CASE("Fused permutations read and write rows once, others in passes") {
     const Program program = experts_program(plan);
     const Block& block = pass == Pass::forward ? forward_of(program) : backward_of(program);
     const Operation& op = named(block, name);
-    CHECK(op.fused == fused);
+    CHECK(op.fused() == fused);
     return op.bytes.count();
   };
   CHECK(bytes_of(false, Pass::forward, "permute") == 2 * 256 + 64);
@@ -268,7 +268,8 @@ TEST_CASE("Capacity pads every expert, imbalance is the busiest rank's") {
     Plan plan = expert_plan(1, 2, 2);
     (padded ? plan.experts.capacity : plan.experts.imbalance) = 1.3;
     const Program program = experts_program(plan);
-    CHECK(named(forward_of(program), "experts.up").group_rows == std::vector<std::int64_t>{12, 12});
+    CHECK(named(forward_of(program), "experts.up").group_rows() ==
+          std::vector<std::int64_t>{12, 12});
   }
 }
 
@@ -282,13 +283,13 @@ TEST_CASE("Slots that hold no row take memory, and neither time nor traffic") {
       for (std::size_t i = 0; i < with.operations.size(); ++i) {
         const Operation &one = with.operations[i], &other = without.operations[i];
         INFO(one.name);
-        const bool experts = !one.group_rows.empty();
+        const bool experts = !one.group_rows().empty();
         CHECK(one.flops ==
               (experts ? Flops{std::llround(share * ratio(other.flops, Flops{1}))} : other.flops));
         if (share == 1) CHECK(one.bytes == other.bytes);
       }
     }
-    CHECK(named(forward_of(roomy), "experts.up").group_rows ==
+    CHECK(named(forward_of(roomy), "experts.up").group_rows() ==
           std::vector<std::int64_t>{rows, rows});
     CHECK(roomy.blocks.size() == even.blocks.size());
   };
@@ -416,7 +417,7 @@ std::string hidden_passes(const Program& program, std::size_t stage) {
     bool hides = false;
     for (const Invocation& run : program.phases[each.target].invocations) {
       for (const Operation& op : program.blocks[run.block].operations)
-        hides |= op.overlaps_micro_batch;
+        hides |= op.exchange().overlaps_micro_batch;
     }
     text += hides ? (forward ? 'F' : 'B') : (forward ? 'f' : 'b');
   }

@@ -17,7 +17,7 @@ Program lowered(Gathered gathered) {
 int gathers(const Block& block) {
   int count = 0;
   for (const Operation& op : block.operations) {
-    count += op.kind == OpKind::collective && op.collective == Collective::all_gather ? 1 : 0;
+    count += op.kind == OpKind::collective && op.collective() == Collective::all_gather ? 1 : 0;
   }
   return count;
 }

@@ -122,7 +122,7 @@ TEST_CASE("Recomputed experts send their rows once more, and multiply once more"
   const auto sent = [](const Program& of) {
     const Block& block = of.blocks[of.kinds[of.kind_of_layer.back()].backward];
     return std::ranges::count_if(block.operations, [](const Operation& op) {
-      return op.collective == Collective::all_to_all && op.kind == OpKind::collective;
+      return op.collective() == Collective::all_to_all && op.kind == OpKind::collective;
     });
   };
   CHECK(sent(program) == 4);

@@ -50,7 +50,7 @@ std::vector<std::string> names_of(const Block& block, Pass pass) {
 std::size_t count(const Block& block, Collective kind, Bytes bytes) {
   std::size_t found = 0;
   for (const Operation& op : block.operations) {
-    const bool same = op.kind == OpKind::collective && op.collective == kind && op.bytes == bytes;
+    const bool same = op.kind == OpKind::collective && op.collective() == kind && op.bytes == bytes;
     found += same ? 1 : 0;
   }
   return found;

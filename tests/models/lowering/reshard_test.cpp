@@ -69,7 +69,7 @@ TEST_CASE("Partial sums that are held whole are all-reduced in place") {
   REQUIRE(block.operations.size() == 2);
   const Operation& sum = block.operations[1];
   CHECK(sum.name == "op.sum");
-  CHECK(sum.collective == Collective::all_reduce);
+  CHECK(sum.collective() == Collective::all_reduce);
   CHECK(sum.reads == sum.writes);
   CHECK(of(block, sum.writes[0]).name == "y");
   CHECK(sum.bytes == Bytes{16 * 8 * 4});
@@ -79,7 +79,7 @@ TEST_CASE("Partial sums that are held cut are reduce-scattered") {
   const Block block = toy({}, cut(Dimension::rows), partial());
   REQUIRE(block.operations.size() == 2);
   const Operation& sum = block.operations[1];
-  CHECK(sum.collective == Collective::reduce_scatter);
+  CHECK(sum.collective() == Collective::reduce_scatter);
   CHECK(of(block, sum.reads[0]).shape == Shape{1, 16, 8});
   CHECK(of(block, sum.writes[0]).shape == Shape{1, 4, 8});
   CHECK(block.operations[0].writes == sum.reads);
@@ -91,7 +91,7 @@ TEST_CASE("What is held cut and needed whole is gathered") {
   REQUIRE(block.operations.size() == 2);
   const Operation& gather = block.operations[0];
   CHECK(gather.name == "x.gather");
-  CHECK(gather.collective == Collective::all_gather);
+  CHECK(gather.collective() == Collective::all_gather);
   CHECK(block.operations[1].reads == gather.writes);
   CHECK(of(block, gather.writes[0]).shape == Shape{1, 16, 8});
   CHECK(gather.bytes == Bytes{16 * 8 * 4});
@@ -102,23 +102,23 @@ TEST_CASE("What is held cut by rows and needed cut by columns goes through an al
   const Block there = needing({}, cut(Dimension::rows), cut(Dimension::columns));
   REQUIRE(there.operations.size() == 2);
   const Operation& exchange = there.operations[0];
-  CHECK(exchange.collective == Collective::all_to_all);
+  CHECK(exchange.collective() == Collective::all_to_all);
   CHECK(of(there, exchange.reads[0]).shape == Shape{1, 4, 8});
   CHECK(of(there, exchange.writes[0]).shape == Shape{1, 16, 2});
   const Block back = toy({}, cut(Dimension::rows), cut(Dimension::columns));
   REQUIRE(back.operations.size() == 2);
-  CHECK(back.operations[1].collective == Collective::all_to_all);
+  CHECK(back.operations[1].collective() == Collective::all_to_all);
   CHECK(of(back, back.operations[1].writes[0]).name == "y");
 }
 
 TEST_CASE("Communicator, lane and time class are the axis's") {
   const World world;
   const Operation context = needing(world, cut(Dimension::rows), {}).operations[0];
-  CHECK(context.communicator == 1);
+  CHECK(context.communicator() == 1);
   CHECK(context.queue == Lane::context);
   CHECK(context.time_class == TimeClass::cp);
   const Operation tensor = needing(world, {MeshAxis::tensor, Dimension::rows}, {}).operations[0];
-  CHECK(tensor.communicator == 0);
+  CHECK(tensor.communicator() == 0);
   CHECK(tensor.queue == Lane::tensor);
   CHECK(tensor.time_class == TimeClass::tp);
 }
@@ -128,9 +128,9 @@ TEST_CASE("An operand cut by two axes is gathered from the innermost out") {
   both.cut(MeshAxis::tensor) = Cut{Dimension::rows};
   const Block block = needing({}, both, {});
   REQUIRE(block.operations.size() == 3);
-  CHECK(block.operations[0].communicator == 0);
+  CHECK(block.operations[0].communicator() == 0);
   CHECK(of(block, block.operations[0].writes[0]).shape == Shape{1, 4, 8});
-  CHECK(block.operations[1].communicator == 1);
+  CHECK(block.operations[1].communicator() == 1);
   CHECK(of(block, block.operations[1].writes[0]).shape == Shape{1, 16, 8});
 }
 

@@ -338,9 +338,9 @@ TEST_CASE("What lies in files is read before the host's Adam and written after i
   // 302 parameters: master weights and moments of 4 bytes there and back, 2 bytes of new weights.
   std::vector<std::int64_t> read, written;
   for (const Operation& op : program.blocks.back().operations) {
-    if (op.files == FileUse::read) read.push_back(op.bytes.count());
-    if (op.files == FileUse::write) written.push_back(op.bytes.count());
-    if (op.files != FileUse::none) CHECK(op.queue == Lane::host);
+    if (op.files() == FileUse::read) read.push_back(op.bytes.count());
+    if (op.files() == FileUse::write) written.push_back(op.bytes.count());
+    if (op.files() != FileUse::none) CHECK(op.queue == Lane::host);
   }
   CHECK(read == std::vector<std::int64_t>{12 * 302});
   CHECK(written == std::vector<std::int64_t>{12 * 302, 2 * 302});

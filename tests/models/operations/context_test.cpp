@@ -40,7 +40,7 @@ const Block& layer(const Program& program, bool forward) {
 std::int64_t sent(const Block& block, Collective kind) {
   Bytes sum{};
   for (const Operation& op : block.operations) {
-    const bool counts = op.kind == OpKind::collective && op.collective == kind;
+    const bool counts = op.kind == OpKind::collective && op.collective() == kind;
     if (counts && op.queue == Lane::context) sum += op.bytes;
   }
   return sum.count();
@@ -180,7 +180,7 @@ TEST_CASE("A ring's hop is between neighbours, all of which send at once") {
     for (std::size_t b = 0; b < found.program->blocks.size(); ++b) {
       for (std::size_t i = 0; i < found.program->blocks[b].operations.size(); ++i) {
         const Operation& op = found.program->blocks[b].operations[i];
-        if (op.collective == Collective::send_receive && op.queue == Lane::context) {
+        if (op.collective() == Collective::send_receive && op.queue == Lane::context) {
           return found.priced.blocks[b][i].duration;
         }
       }

@@ -54,10 +54,10 @@ TEST_CASE("Tokens' rows narrower than the layers are projected in, and out befor
   const BlockInputs inputs = made.inputs();
   const BlockPair embedding = embedding_blocks(inputs), head = head_blocks(inputs);
   const Operation& in = operation(embedding.forward, "project_in");
-  CHECK((in.gemm.m == 512 && in.gemm.k == 512 && in.gemm.n == 1024));
+  CHECK((in.gemm().m == 512 && in.gemm().k == 512 && in.gemm().n == 1024));
   const Operation& out = operation(head.forward, "project_out");
-  CHECK((out.gemm.m == 512 && out.gemm.k == 1024 && out.gemm.n == 512));
-  CHECK(operation(head.forward, "head").gemm.k == 512);
+  CHECK((out.gemm().m == 512 && out.gemm().k == 1024 && out.gemm().n == 512));
+  CHECK(operation(head.forward, "head").gemm().k == 512);
   const std::int64_t table = made.model.embedding.vocab * 512;
   CHECK(parameters_of(embedding.forward) + parameters_of(head.forward) - table +
             made.model.layers * parameters_of(layer_blocks(inputs).forward) ==
@@ -93,10 +93,11 @@ TEST_CASE("A GPT-3 175B layer multiplies what its matrices say, forward once and
 
 TEST_CASE("An activation says its function, forward and backward") {
   const Built gpt = built("gpt3-175b", 2048), llama = built("llama3-8b", 2048);
-  CHECK(operation(layer_blocks(gpt.inputs()).forward, "activation").activation == Activation::gelu);
+  CHECK(operation(layer_blocks(gpt.inputs()).forward, "activation").activation() ==
+        Activation::gelu);
   const BlockPair layer = layer_blocks(llama.inputs());
-  CHECK(operation(layer.forward, "activation").activation == Activation::silu);
-  CHECK(operation(layer.backward, "activation.backward").activation == Activation::silu);
+  CHECK(operation(layer.forward, "activation").activation() == Activation::silu);
+  CHECK(operation(layer.backward, "activation.backward").activation() == Activation::silu);
 }
 
 TEST_CASE("A Llama 3 8B layer multiplies with fewer keys and three matrices in its MLP") {
@@ -206,7 +207,7 @@ TEST_CASE("Stacks without fused accumulation add a kernel that reads, reads and 
   made.software.accumulation = Accumulation::separate;
   const Block backward = layer_blocks(made.inputs()).backward;
   CHECK(operation(backward, "up.accumulate").bytes.count() == (2 + 4 + 4) * 768 * 3072);
-  CHECK_FALSE(operation(backward, "up.wgrad").gemm.accumulate);
+  CHECK_FALSE(operation(backward, "up.wgrad").gemm().accumulate);
 }
 
 TEST_CASE("Every parameter of a forward block has one gradient, of its size, in backward") {
@@ -260,7 +261,7 @@ TEST_CASE("More ranks than key-value heads repeat them") {
   Built made = built("llama3-8b", 8192);
   made.plan.tensor = 16;
   const Block forward = layer_blocks(made.inputs()).forward;
-  CHECK(operation(forward, "qkv").gemm.n == 2 * 128 + 2 * 128);
+  CHECK(operation(forward, "qkv").gemm().n == 2 * 128 + 2 * 128);
 }
 
 TEST_CASE("A padded vocabulary is a multiple of 128 for each tensor rank") {
@@ -325,12 +326,12 @@ TEST_CASE("A product of unfused attention says which of its operands' heads it m
       {"query.grad", AttentionGemm::query_gradient},
       {"key.grad", AttentionGemm::key_gradient}};
   for (const auto& [name, which] : forward)
-    CHECK(operation(layer.forward, name).attention_gemm == which);
+    CHECK(operation(layer.forward, name).attention_gemm() == which);
   for (const auto& [name, which] : backward) {
-    CHECK(operation(layer.backward, name).attention_gemm == which);
+    CHECK(operation(layer.backward, name).attention_gemm() == which);
   }
   for (const Operation& op : layer.backward.operations) {
-    CHECK((op.kind == OpKind::batched_gemm) == (op.attention_gemm != AttentionGemm::none));
+    CHECK((op.kind == OpKind::batched_gemm) == (op.attention_gemm() != AttentionGemm::none));
   }
 }
 
@@ -359,7 +360,7 @@ TEST_CASE("An embedding reads one row per token, and adds positions after the to
   CHECK(words.makes.empty());
   CHECK(words.bytes.count() == 2 * 2 * 1024 * 768 + 8 * 1024);
   const Operation& positions = operation(embedding.forward, "positions");
-  CHECK(positions.by_position);
+  CHECK(positions.by_position());
   CHECK(positions.bytes.count() == 2 * (2 * 1024 + 512) * 768);
   CHECK(operation(embedding.backward, "embedding.backward").bytes.count() ==
         2 * 1024 * 768 + 2 * 4 * 1024 * 768);

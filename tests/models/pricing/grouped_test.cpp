@@ -69,7 +69,7 @@ TEST_CASE("A block of experts has the FLOPs of its rows, and the bytes of its op
   const Operation forward = experts_block(shape, ExpertsProduct::forward).operations.front();
   CHECK(forward.flops == Flops{2 * 8 * 4 * 2});
   CHECK(forward.bytes == Bytes{2 * (8 * 4 + 3 * 4 * 2 + 8 * 2)});
-  CHECK(forward.gemm.batch == 3);
+  CHECK(forward.gemm().batch == 3);
   // Sums of 4 bytes are read and written.
   const Operation sums = experts_block(shape, ExpertsProduct::weight_gradient).operations.front();
   CHECK(sums.flops == forward.flops);

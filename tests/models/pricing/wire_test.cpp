@@ -75,7 +75,7 @@ TEST_CASE("Experts' rows between nodes have a share of the rate of their own") {
     for (std::size_t b = 0; b < program.blocks.size(); ++b) {
       for (std::size_t i = 0; i < program.blocks[b].operations.size(); ++i) {
         const Operation& op = program.blocks[b].operations[i];
-        if (op.collective == Collective::all_to_all && op.kind == OpKind::collective) {
+        if (op.collective() == Collective::all_to_all && op.kind == OpKind::collective) {
           return priced.blocks[b][i];
         }
       }
@@ -127,7 +127,7 @@ TEST_CASE("Tensor-parallel traffic is hidden before reductions and after gathers
       const PricedOperation& part = third.priced.blocks[b][i];
       CHECK(part.occupied() == whole.duration);
       CHECK((part.lead == Time{} || part.trail == Time{}));
-      const bool gather = op.collective == Collective::all_gather;
+      const bool gather = op.collective() == Collective::all_gather;
       CHECK((gather ? part.trail : part.lead) == whole.duration - part.duration);
       ++(gather ? gathers : scatters);
       // Slower than its law, nothing of it is hidden.

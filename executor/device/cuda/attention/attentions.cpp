@@ -24,7 +24,7 @@ std::int64_t window_of(const AttentionShape& shape) {
 }
 
 std::string words_of(const Operation& op) {
-  const AttentionShape& s = op.attention;
+  const AttentionShape& s = op.attention();
   std::string words =
       fmt::format("attention {} {} {} x {}, heads {}/{} x {}",
                   op.kind == OpKind::attention ? "forward" : "backward", hardware::name(op.dtype),
@@ -84,7 +84,7 @@ Attentions::Attentions(AttentionChoice choice, const std::function<OpenedLibrary
 }
 
 Attentions::Key Attentions::key_of(const Operation& op) {
-  const AttentionShape& s = op.attention;
+  const AttentionShape& s = op.attention();
   return {static_cast<std::int64_t>(op.kind),
           static_cast<std::int64_t>(op.dtype),
           s.batch,

@@ -22,14 +22,14 @@ constexpr std::int64_t most_columns = 128, most_plain_columns = 256;
 }  // namespace
 
 bool is_whole(const models::Operation& operation) {
-  const AttentionShape& shape = operation.attention;
+  const AttentionShape& shape = operation.attention();
   const bool backward = operation.kind == OpKind::attention_backward;
   const bool apart = operation.reads.size() == (backward ? 5U : 2U);
   return !apart && shape.value_width() == shape.head_dim;
 }
 
 std::string attention_refusal(const models::Operation& operation) {
-  const AttentionShape& shape = operation.attention;
+  const AttentionShape& shape = operation.attention();
   const auto refused_columns = [&](const char* accepted) {
     return fmt::format("no fused attention with head_dim {} in {}; supported: {}", shape.head_dim,
                        hardware::name(operation.dtype), accepted);
@@ -54,7 +54,7 @@ std::string attention_refusal(const models::Operation& operation) {
 /// Two numbers for each query of each head, in the format that sums are computed in.
 std::int64_t attention_scratch_bytes(const models::Operation& operation) {
   if (operation.kind != OpKind::attention_backward) return 0;
-  const AttentionShape& shape = operation.attention;
+  const AttentionShape& shape = operation.attention();
   return 2 * std::max<std::int64_t>(bits(operation.dtype), 32) / 8 * shape.batch * shape.heads *
          statistics_rows(shape);
 }

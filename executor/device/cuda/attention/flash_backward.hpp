@@ -28,8 +28,8 @@ struct BackwardOperands {
   T* d_qkv;
 
   explicit BackwardOperands(const Call& call)
-      : sizes{call.operation().attention},
-        rows{static_cast<int>(statistics_rows(call.operation().attention))},
+      : sizes{call.operation().attention()},
+        rows{static_cast<int>(statistics_rows(call.operation().attention()))},
         qkv{call.read<T>(0)},
         d_out{call.read<T>(3)},
         statistics{reinterpret_cast<Statistic*>(call.scratch)},

@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(ForwardTile<Dim>::threads, ForwardTile<Dim>::b
 void flash_forward(const Call& call) {
   with_tensor_cores(call, [&]<class T, int Dim>(Type<T>, std::integral_constant<int, Dim>) {
     using Tile = ForwardTile<Dim>;
-    const AttentionSizes sizes{call.operation().attention};
+    const AttentionSizes sizes{call.operation().attention()};
     const auto tiles = static_cast<int>(quotient_up(sizes.mask.seq, Tile::queries));
     const Order order = Order::of_heads(tiles, sizes.batch * sizes.heads, sizes.group(),
                                         2LL * sizes.mask.seq * row_bytes<Dim>);

@@ -51,7 +51,7 @@ struct PlacedSizes {
 
 PlacedSizes::PlacedSizes(const Call& call) : tokens{call.tokens} {
   const models::Operation& op = call.operation();
-  const models::AttentionShape& of = op.attention;
+  const models::AttentionShape& of = op.attention();
   const bool backward = op.kind == models::OpKind::attention_backward;
   const bool apart = call.kernel.reads.size() == (backward ? 5U : 2U);
   length = tokens.attended == nullptr ? of.seq : tokens.length;
@@ -63,11 +63,11 @@ PlacedSizes::PlacedSizes(const Call& call) : tokens{call.tokens} {
   scale = of.score_scale();
   window = of.window;
   causal = of.causal || apart;  // context parallelism cuts causal attention only
-  first = op.sequence.queries == SequencePart::Queries::late ? length / 2 : 0;
-  last = op.sequence.queries == SequencePart::Queries::early ? length / 2 : length;
-  const bool passed = op.sequence.keys == SequencePart::Keys::passed;
-  first_rank = passed ? (tokens.index + op.sequence.ahead) % tokens.ranks : tokens.index;
-  if (op.sequence.keys != SequencePart::Keys::gathered) return;
+  first = op.sequence().queries == SequencePart::Queries::late ? length / 2 : 0;
+  last = op.sequence().queries == SequencePart::Queries::early ? length / 2 : length;
+  const bool passed = op.sequence().keys == SequencePart::Keys::passed;
+  first_rank = passed ? (tokens.index + op.sequence().ahead) % tokens.ranks : tokens.index;
+  if (op.sequence().keys != SequencePart::Keys::gathered) return;
   first_rank = 0;
   ranks = tokens.ranks;
 }
@@ -256,7 +256,7 @@ void placed_backward(const Call& call) {
   const PlacedSizes sizes{call};
   const bool apart = call.kernel.reads.size() == 5;
   const std::size_t keys = apart ? 1 : 0, out = keys + 1, to = call.kernel.writes.size() - 1;
-  const bool late = call.operation().sequence.queries == SequencePart::Queries::late;
+  const bool late = call.operation().sequence().queries == SequencePart::Queries::late;
   with_wide_sums(
       call.in(0).dtype, call.in(out + 1).dtype, "sums of attention in 16 bits",
       [&]<class T, class E>(Type<T>, Type<E>) {

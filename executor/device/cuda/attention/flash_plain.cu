@@ -147,7 +147,7 @@ void with_plain_format(const Call& call, const F& f) {
 }  // namespace
 
 void plain_forward(const Call& call) {
-  const AttentionSizes sizes{call.operation().attention};
+  const AttentionSizes sizes{call.operation().attention()};
   with_plain_format(call, [&]<class T>(Type<T>) {
     launch(plain_forward_row<T>, warps_of_rows(sizes, sizes.heads), call.stream, sizes,
            call.read<T>(0), call.write<T>(0), call.write<float>(1));
@@ -155,7 +155,7 @@ void plain_forward(const Call& call) {
 }
 
 void plain_backward(const Call& call) {
-  const AttentionSizes sizes{call.operation().attention};
+  const AttentionSizes sizes{call.operation().attention()};
   with_plain_format(call, [&]<class T>(Type<T>) {
     const PlainOperands<T> x{sizes,
                              call.read<T>(0),

@@ -112,8 +112,8 @@ struct AttentionSizes {
 template <class F>
 void with_tensor_cores(const Call& call, F f) {
   const auto with_columns = [&](auto type) {
-    call.operation().attention.head_dim <= 64 ? f(type, std::integral_constant<int, 64>{})
-                                              : f(type, std::integral_constant<int, 128>{});
+    call.operation().attention().head_dim <= 64 ? f(type, std::integral_constant<int, 64>{})
+                                                : f(type, std::integral_constant<int, 128>{});
   };
   call.in(0).dtype == models::DType::bf16 ? with_columns(Type<Bf16>{}) : with_columns(Type<Fp16>{});
 }

@@ -102,7 +102,7 @@ void activation(const Call& call) {
     // Without a gate all rows are treated as one row.
     const Packs packs =
         gated ? Packs{rows, n, per_access<T>, x, out} : Packs{1, rows * n, per_access<T>, x, out};
-    with_activation<KernelMath>(call.operation().activation, [&]<class F>(Type<F>) {
+    with_activation<KernelMath>(call.operation().activation(), [&]<class F>(Type<F>) {
       gated ? packs.launch(call.stream, Activate<T, F, Gate::before_up>{packs, x, out})
             : packs.launch(call.stream, Activate<T, F, Gate::none>{packs, x, out});
     });
@@ -118,7 +118,7 @@ void activation_backward(const Call& call) {
     T* out = call.write<T>(0);
     const Packs packs = gated ? Packs{rows, n, per_access<T>, dy, x, out}
                               : Packs{1, rows * n, per_access<T>, dy, x, out};
-    with_activation<KernelMath>(call.operation().activation, [&]<class F>(Type<F>) {
+    with_activation<KernelMath>(call.operation().activation(), [&]<class F>(Type<F>) {
       gated ? packs.launch(call.stream, ActivateBackward<T, F, Gate::before_up>{packs, dy, x, out})
             : packs.launch(call.stream, ActivateBackward<T, F, Gate::none>{packs, dy, x, out});
     });

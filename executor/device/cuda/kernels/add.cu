@@ -19,7 +19,7 @@ struct RowsOfSum {
 
   RowsOfSum() = default;
   explicit RowsOfSum(const Call& call)
-      : by_position{call.operation().by_position},
+      : by_position{call.operation().by_position()},
         first{call.kernel.place.first_row},
         sequence{call.kernel.place.sequence},
         positions{call.tokens.positions} {}
@@ -95,7 +95,7 @@ struct AddToTable {
 }  // namespace
 
 void add(const Call& call) {
-  if (call.operation().sequence.merges) return merge(call);
+  if (call.operation().sequence().merges) return merge(call);
   const std::int64_t rows = call.out(0).shape[1], n = call.out(0).shape[2];
   const RowsOfSum of{call};
   with_format(call.out(0).dtype, [&]<class T>(Type<T>) {

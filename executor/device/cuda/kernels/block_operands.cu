@@ -32,7 +32,7 @@ class Decoded {
       : from_{*reads.matrices[i]},
         scales_{reads.scales[i]},
         format_{block_format(reads.stored)},
-        way_{summed_along(product.operation->gemm, i)} {}
+        way_{summed_along(product.operation->gemm(), i)} {}
 
   std::int64_t scratch() const { return numbers() + rounding_bytes(from_, format_, way_); }
 
@@ -73,7 +73,7 @@ BlockOperands block_operands(const Kernel& product, Stream stream, std::byte* sc
   BlockOperands operands{a.write(scratch, stream), b.write(second, stream)};
   if (block_format(reads.stored) == BlockFormat::mxfp8) return operands;
   auto* const factors = reinterpret_cast<float*>(second + b.scratch());
-  const float keep = product.operation->gemm.accumulate ? 1 : 0;
+  const float keep = product.operation->gemm().accumulate ? 1 : 0;
   launch_for_each(1, stream,
                   WriteFactors{a.tensor_scale(scratch), b.tensor_scale(second), keep, factors});
   operands.factors = factors;

@@ -174,7 +174,7 @@ void swap_outer(const Call& call, std::int64_t outer, std::int64_t inner) {
 
 template <class T, class W>
 void move_between(const Call& call) {
-  switch (call.operation().moves) {
+  switch (call.operation().moves()) {
     case RowMove::dispatch:
       return RowMoves<T, W>{call, call.in(1), call.out(0)}.spread(call.read<T>(0), nullptr,
                                                                   call.out(0));
@@ -197,9 +197,9 @@ void move_between(const Call& call) {
 }  // namespace
 
 void move_rows(const Call& call) {
-  const std::int64_t senders = call.operation().source_ranks, experts = call.out(0).shape[0];
+  const std::int64_t senders = call.operation().source_ranks(), experts = call.out(0).shape[0];
   with_weights(call.in(0).dtype, [&]<class T, class W>(Type<T>, Type<W>) {
-    switch (call.operation().moves) {
+    switch (call.operation().moves()) {
       case RowMove::by_expert:
         return swap_outer<T>(call, senders, experts);
       case RowMove::by_rank:

@@ -112,9 +112,9 @@ void quantise_transposed(const View& from, const Magnitudes& magnitudes, const T
 Fp8Operand prepared(const Kernel& product, std::size_t i, Stream stream, std::byte* scratch) {
   const models::Operation& op = *product.operation;
   const View& from = product.reads[i];
-  const std::int64_t count = elements_of(op.gemm, i);
-  const bool transposed = transposes(op.gemm, i);
-  const std::int64_t rows = transposed ? op.gemm.k : count / op.gemm.k;
+  const std::int64_t count = elements_of(op.gemm(), i);
+  const bool transposed = transposes(op.gemm(), i);
+  const std::int64_t rows = transposed ? op.gemm().k : count / op.gemm().k;
   const Transposition transposition{rows, count / rows};
   const Fp8 format = fp8_read(op, i);
   if (from.dtype == DType::fp8) {
@@ -144,16 +144,16 @@ std::int64_t operand_scratch(const GemmShape& shape, std::size_t operand) {
 }  // namespace
 
 std::int64_t fp8_product_scratch(const models::Operation& product) {
-  return operand_scratch(product.gemm, 0) + operand_scratch(product.gemm, 1);
+  return operand_scratch(product.gemm(), 0) + operand_scratch(product.gemm(), 1);
 }
 
 Fp8Operands fp8_operands(const Kernel& product, Stream stream, std::byte* scratch) {
-  const std::int64_t first = operand_scratch(product.operation->gemm, 0);
+  const std::int64_t first = operand_scratch(product.operation->gemm(), 0);
   return {prepared(product, 0, stream, scratch), prepared(product, 1, stream, scratch + first)};
 }
 
 void fp8_bias_gradient(const Kernel& product, const Fp8Operands& operands, Stream stream) {
-  const GemmShape& s = product.operation->gemm;
+  const GemmShape& s = product.operation->gemm();
   const View& to = product.writes[1];
   const auto* codes = reinterpret_cast<const std::uint8_t*>(operands.b.codes);
   with_fp8_format(operands.b.format, [&](auto format) {

@@ -79,7 +79,7 @@ void accumulate(const Call& call) {
 /// Copies to another format, without the padding of the source. With rotary frequencies it joins or
 /// splits the heads of latent attention instead (latent.cu).
 void cast(const Call& call) {
-  const bool rotates = !call.operation().frequencies.empty();
+  const bool rotates = !call.operation().frequencies().empty();
   if (rotates) return call.kernel.reads.size() > 1 ? join_heads(call) : split_heads(call);
   const std::int64_t n = call.out(0).elements();
   with_format(call.in(0).dtype, [&]<class From>(Type<From>) {

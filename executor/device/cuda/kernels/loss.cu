@@ -142,7 +142,7 @@ Shard shard_of(const Call& call, const RowShare& share, const Operands*... opera
   shard.rows.lanes = share.lanes;
   shard.labels = call.read<std::int64_t>(1);
   shard.first = call.kernel.place.first_vocabulary;
-  const std::int64_t vocabulary = call.kernel.operation->vocabulary;
+  const std::int64_t vocabulary = call.kernel.operation->vocabulary();
   shard.real = static_cast<int>(std::clamp<std::int64_t>(vocabulary - shard.first, 0, n));
   return shard;
 }

@@ -52,7 +52,7 @@ struct MergeGradients {
 };
 
 void merge_outputs(const Call& call) {
-  const models::AttentionShape& of = call.operation().attention;
+  const models::AttentionShape& of = call.operation().attention();
   const std::int64_t length = call.in(2).elements() / of.batch / of.heads;
   with_wide_sums(call.out(0).dtype, call.out(1).dtype, "sums of attention in 16 bits",
                  [&]<class T, class E>(Type<T>, Type<E>) {

@@ -51,7 +51,7 @@ void norm(const Call& call) {
       const RowShare share = share_of_rows(part.n, per_access<T>, most_norm_lanes);
       Forward<T> of{};
       of.mean = mean_of(call);
-      of.epsilon = static_cast<Compute<T>>(call.operation().epsilon);
+      of.epsilon = static_cast<Compute<T>>(call.operation().epsilon());
       of.x = call.read<T>(0) + part.first;
       of.weight = call.read<T>(1) + p * part.n;
       of.bias = call.read<T>(2);

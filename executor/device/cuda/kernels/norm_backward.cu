@@ -176,7 +176,7 @@ void norm_backward(const Call& call) {
       const RowShare share = backward_share(part.n, call.in(0).dtype);
       Backward<T> of{};
       of.mean = mean_of(call);
-      of.epsilon = static_cast<Compute<T>>(call.operation().epsilon);
+      of.epsilon = static_cast<Compute<T>>(call.operation().epsilon());
       of.gradient = call.read<T>(0) + part.first;
       of.x = call.read<T>(1) + part.first;
       of.weight = call.read<T>(2) + p * part.n;

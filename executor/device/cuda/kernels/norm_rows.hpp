@@ -59,7 +59,7 @@ struct Parts {
 };
 inline Parts parts_of(const Call& call, const View& weight) {
   const std::int64_t columns = call.in(0).shape[2];
-  const models::HeadColumns& heads = call.operation().heads;
+  const models::HeadColumns& heads = call.operation().heads();
   if (heads.dim == 0) return {{{0, 1, weight.shape[2]}, {}}, 1, columns - weight.shape[2]};
   const std::int64_t normed = (heads.queries + heads.keys) * heads.dim;
   return {{{0, heads.queries, heads.dim}, {heads.queries * heads.dim, heads.keys, heads.dim}},
@@ -83,7 +83,7 @@ Rows rows_of(const Call& call, const Part& part, const RowShare& share,
 }
 
 inline Mean mean_of(const Call& call) {
-  return call.kernel.operation->norm == models::Norm::layer_norm ? Mean::taken_off : Mean::kept;
+  return call.kernel.operation->norm() == models::Norm::layer_norm ? Mean::taken_off : Mean::kept;
 }
 
 /// Copies the last `passed` columns of every row.

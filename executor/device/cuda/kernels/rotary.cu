@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(block_threads)
 }  // namespace
 
 void rotary(const Call& call) {
-  const models::HeadColumns& of = call.operation().heads;
+  const models::HeadColumns& of = call.operation().heads();
   const View& view = call.out(0);
   Heads heads;
   heads.rows = view.shape[1];

@@ -17,9 +17,9 @@ struct Frequencies {
   int pairs = 0;
 
   explicit Frequencies(const models::Operation& op)
-      : magnitude{op.magnitude}, pairs{static_cast<int>(op.frequencies.size())} {
+      : magnitude{op.magnitude()}, pairs{static_cast<int>(op.frequencies().size())} {
     ensure(pairs <= most_pairs, "rotary positions of heads wider than 256");
-    std::copy(op.frequencies.begin(), op.frequencies.end(), of);
+    std::copy(op.frequencies().begin(), op.frequencies().end(), of);
   }
 };
 

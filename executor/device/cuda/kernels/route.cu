@@ -163,7 +163,7 @@ struct RouteBackward {
 
 void route(const Call& call) {
   const View& logits = call.in(0);
-  const Routing& how = call.operation().routing;
+  const Routing& how = call.operation().routing();
   with_weights(logits.dtype, [&]<class T, class W>(Type<T>, Type<W>) {
     launch_for_each(logits.shape[1], call.stream,
                     Route<T, W>{how, logits.shape[2], call.out(1).shape[2], call.read<T>(0),
@@ -177,7 +177,7 @@ void route_backward(const Call& call) {
   with_weights(logits.dtype, [&]<class T, class W>(Type<T>, Type<W>) {
     launch_for_each(
         logits.shape[1], call.stream,
-        RouteBackward<T, W>{call.operation().routing, logits.shape[2], call.in(2).shape[2],
+        RouteBackward<T, W>{call.operation().routing(), logits.shape[2], call.in(2).shape[2],
                             call.read<T>(0), call.read<std::int32_t>(2), call.read<W>(3),
                             call.write<T>(0)});
   });

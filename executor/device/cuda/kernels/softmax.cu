@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(most_lanes)
 /// Scores of which each query is read by `share.lanes` threads.
 template <class T, class... Operands>
 SoftmaxScores scores_of(const Call& call, const RowShare& share, const Operands*... operands) {
-  const models::AttentionShape& shape = call.operation().attention;
+  const models::AttentionShape& shape = call.operation().attention();
   SoftmaxScores scores;
   scores.rows = shifted_rows<T>(shape.batch * shape.heads * shape.seq, shape.seq, operands...);
   scores.rows.lanes = share.lanes;
@@ -129,7 +129,7 @@ void softmax(const Call& call) {
   with_format(call.in(0).dtype, [&]<class T>(Type<T>) {
     const T* from = call.read<T>(0);
     T* to = call.write<T>(0);
-    const RowShare share = share_of_rows(call.operation().attention.seq, per_access<T>, most_lanes);
+    const RowShare share = share_of_rows(call.operation().attention().seq, per_access<T>, most_lanes);
     const SoftmaxScores scores = scores_of<T>(call, share, from, to);
     launch(softmax_rows<T>, {blocks_of(scores.rows.count, share), share.threads}, call.stream,
            scores, from, to);
@@ -141,7 +141,7 @@ void softmax_backward(const Call& call) {
     const T* gradient = call.read<T>(0);
     const T* probability = call.read<T>(1);
     T* to = call.write<T>(0);
-    const RowShare share = share_of_rows(call.operation().attention.seq, per_access<T>, most_lanes);
+    const RowShare share = share_of_rows(call.operation().attention().seq, per_access<T>, most_lanes);
     const SoftmaxScores scores = scores_of<T>(call, share, gradient, probability, to);
     launch(softmax_backward_rows<T>, {blocks_of(scores.rows.count, share), share.threads},
            call.stream, scores, gradient, probability, to);

@@ -16,7 +16,7 @@ View rows_of(const View& whole, std::int64_t first, std::int64_t count, std::int
 /// Calls f(rows, bias) for the only product, or for each expert that has rows.
 template <class F>
 void each_bias(const models::Operation& op, const View& of_rows, const View& of_biases, F f) {
-  const models::GemmShape& whole = op.gemm;
+  const models::GemmShape& whole = op.gemm();
   if (op.kind != models::OpKind::grouped_gemm) {
     const std::int64_t count = whole.transpose_a ? whole.k : whole.m;
     return f(rows_of(of_rows, 0, count, whole.n), rows_of(of_biases, 0, 1, whole.n));
@@ -54,7 +54,7 @@ void add_bias_gradients(const Kernel& product, Stream stream, std::byte* scratch
 /// As if one expert had all rows: more rows never need less scratch.
 std::int64_t bias_gradients_scratch(const Kernel& product, models::DType rows) {
   if (product.writes.size() < 2) return 0;
-  const models::GemmShape& s = product.operation->gemm;
+  const models::GemmShape& s = product.operation->gemm();
   return column_sums_scratch({nullptr, rows, {1, s.k, s.n}});
 }
 

@@ -5,7 +5,7 @@
 namespace orrery::executor::cuda {
 
 std::string fp8_product_refusal(const models::Operation& product) {
-  const models::GemmShape& s = product.gemm;
+  const models::GemmShape& s = product.gemm();
   const bool whole = s.m % 16 == 0 && s.n % 16 == 0 && s.k % 16 == 0;
   if (product.kind != models::OpKind::gemm)
     return "the GPU supports fp8 only for the GEMMs of layers";

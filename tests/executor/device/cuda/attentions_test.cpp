@@ -33,7 +33,7 @@ class Words final : public AttentionLibrary {
   std::string name() const override { return "Words 1.2.3"; }
   PlannedAttention plan(const Operation& op) override {
     ++counts_.plans;
-    if (op.attention.head_dim < 64) return {nullptr, "No plans.\n  Heads are\ttoo narrow.\n"};
+    if (op.attention().head_dim < 64) return {nullptr, "No plans.\n  Heads are\ttoo narrow.\n"};
     const bool forward = op.kind == OpKind::attention;
     return {std::make_unique<Plan>(counts_, forward ? "" : "as they come"), {}};
   }
@@ -70,13 +70,13 @@ Operation operation(std::int64_t head_dim, DType format = DType::bf16,
   Operation op;
   op.kind = kind;
   op.dtype = format;
-  op.attention = {2, 16, 4, 1, head_dim, true, 0};
+  op.attention() = {2, 16, 4, 1, head_dim, true, 0};
   return op;
 }
 
 /// One call of the operation, on memory of its own; returns how much scratch was asked for.
 std::int64_t run(Attentions& attentions, const Operation& op, bool may_retry = true) {
-  const AttentionShape& s = op.attention;
+  const AttentionShape& s = op.attention();
   const auto memory = [&](std::int64_t elements, DType format) {
     return DeviceArray<std::byte>{
         std::vector<std::byte>(static_cast<std::size_t>(elements * bits(format) / 8))};
@@ -164,8 +164,8 @@ TEST_CASE("A plan without an order of sums says so") {
   Words::Counts counts;
   Attentions attentions{AttentionChoice::library, opening(counts)};
   Operation backward = operation(64, DType::fp16, OpKind::attention_backward);
-  backward.attention.causal = false;
-  backward.attention.window = 8;
+  backward.attention().causal = false;
+  backward.attention().window = 8;
   run(attentions, backward);
   CHECK(attentions.notes().at(1) ==
         "attention backward fp16 2 x 16, heads 4/1 x 64, window 8: Words 1.2.3, workspace 48 B, "
@@ -237,16 +237,16 @@ TEST_CASE("Each property of an attention that a plan depends on is in its key") 
   };
   other([](Operation& op) { op.kind = OpKind::attention_backward; });
   other([](Operation& op) { op.dtype = DType::fp16; });
-  other([](Operation& op) { op.attention.batch = 3; });
-  other([](Operation& op) { op.attention.seq = 17; });
-  other([](Operation& op) { op.attention.heads = 8; });
-  other([](Operation& op) { op.attention.kv_heads = 2; });
-  other([](Operation& op) { op.attention.head_dim = 72; });
-  other([](Operation& op) { op.attention.causal = false; });
-  other([](Operation& op) { op.attention.window = 15; });
+  other([](Operation& op) { op.attention().batch = 3; });
+  other([](Operation& op) { op.attention().seq = 17; });
+  other([](Operation& op) { op.attention().heads = 8; });
+  other([](Operation& op) { op.attention().kv_heads = 2; });
+  other([](Operation& op) { op.attention().head_dim = 72; });
+  other([](Operation& op) { op.attention().causal = false; });
+  other([](Operation& op) { op.attention().window = 15; });
   Operation same = base;
   same.name = "another layer's";
-  same.attention.window = 16;  // of the whole sequence
+  same.attention().window = 16;  // of the whole sequence
   CHECK(Attentions::key_of(same) == Attentions::key_of(base));
 }
 

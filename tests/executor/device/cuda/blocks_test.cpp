@@ -167,11 +167,11 @@ struct BlockTrial {
 
   BlockTrial(Of of, models::GemmShape shape, BlockFormat format) {
     op.dtype = dtype_of(format);
-    op.gemm = shape;
-    op.gemm.transpose_a = op.gemm.accumulate = of == Of::weight_gradient;
-    op.gemm.transpose_b = of == Of::input_gradient;
+    op.gemm() = shape;
+    op.gemm().transpose_a = op.gemm().accumulate = of == Of::weight_gradient;
+    op.gemm().transpose_b = of == Of::input_gradient;
     const auto spread = [n = normal(4)](std::int64_t i) { return std::exp(2 * n(i)) * n(i + 1); };
-    const auto& s = op.gemm;
+    const auto& s = op.gemm();
     add_stored({s.transpose_a ? Shape{1, s.k, s.m} : Shape{1, s.m, s.k}, spread}, format, 0);
     const Tensor b{s.transpose_b ? Shape{1, s.n, s.k} : Shape{1, s.k, s.n}, spread};
     of == Of::weight_gradient ? add_stored(b, format, 1) : add_weight(b, format);
@@ -191,7 +191,7 @@ struct BlockTrial {
     return memory.back()->data();
   }
   void add_stored(const Tensor& from, BlockFormat format, std::size_t i) {
-    const BlocksAlong way = summed_along(op.gemm, i);
+    const BlocksAlong way = summed_along(op.gemm(), i);
     Room room = by_processor(from, format, way);
     expected[i].resize(from.numbers.size());
     cpu::decode_blocks(room.of_codes(room.codes.data()), room.scales_at(room.scales.data()), way,
@@ -204,7 +204,7 @@ struct BlockTrial {
     std::memcpy(bytes.data(), from.stored.data(), bytes.size());
     reads.push_back({add(bytes), DType::bf16, from.shape});
     expected[1] = from.numbers;
-    cpu::round_to_blocks(expected[1].data(), reads.back(), format, summed_along(op.gemm, 1));
+    cpu::round_to_blocks(expected[1].data(), reads.back(), format, summed_along(op.gemm(), 1));
   }
 };
 
@@ -261,7 +261,7 @@ TEST_CASE("A whole product in blocks is the processor's, its bias and a bias's g
     for (const OfBlocks of : every_block_product) {
       for (const models::GemmShape& shape : block_shapes) {
         BlockTrial trial{of, shape, format};
-        const models::GemmShape& s = trial.op.gemm;
+        const models::GemmShape& s = trial.op.gemm();
         const bool gradient = of == OfBlocks::weight_gradient;
         const DeviceArray<float> bias{std::vector<float>(static_cast<std::size_t>(s.n), 10.0F)};
         const DeviceArray<float> out{std::vector<float>(static_cast<std::size_t>(s.m * s.n), 2.0F)};
@@ -307,8 +307,8 @@ TEST_CASE("Each expert's rows get its bias, and its gradient is their sum") {
   constexpr std::int64_t n = 40;
   Operation op;
   op.kind = OpKind::grouped_gemm;
-  op.group_rows = {3, 0, 70};
-  op.gemm = {.m = 73, .n = n, .k = 8};
+  op.group_rows() = {3, 0, 70};
+  op.gemm() = {.m = 73, .n = n, .k = 8};
   std::vector<float> biases;
   for (std::int64_t i = 0; i < 3 * n; ++i) biases.push_back(1 + static_cast<float>(i / n) / 2);
   const DeviceArray<float> bias{biases}, rows{std::vector<float>(73 * n, 4.0F)};
@@ -323,7 +323,7 @@ TEST_CASE("Each expert's rows get its bias, and its gradient is their sum") {
   finish_device();
   CHECK(rows.values()[2 * n] == 5);
   CHECK(rows.values()[3 * n] == 6);
-  op.gemm = {.m = 8, .n = n, .k = 73, .transpose_a = true, .accumulate = true};
+  op.gemm() = {.m = 8, .n = n, .k = 73, .transpose_a = true, .accumulate = true};
   kernel.reads = backward;
   kernel.writes = sums;
   const DeviceArray<std::byte> scratch{

@@ -123,9 +123,9 @@ struct Product {
 
   Product(Of of, models::GemmShape shape) {
     op.dtype = DType::fp8;
-    op.gemm = shape;
-    op.gemm.transpose_a = op.gemm.accumulate = of == Of::weight_gradient;
-    op.gemm.transpose_b = of == Of::input_gradient;
+    op.gemm() = shape;
+    op.gemm().transpose_a = op.gemm().accumulate = of == Of::weight_gradient;
+    op.gemm().transpose_b = of == Of::input_gradient;
     op.pass = of == Of::output ? Pass::forward : Pass::backward;
     a = filled(shape.m * shape.k, normal(1));
     b = filled(shape.k * shape.n, normal(2));
@@ -143,7 +143,7 @@ struct Product {
 
   /// What lies at [row][k] of an operand that may be stored transposed.
   double at(std::size_t operand, std::int64_t row, std::int64_t k) const {
-    const models::GemmShape& s = op.gemm;
+    const models::GemmShape& s = op.gemm();
     const bool turned = operand == 0 ? s.transpose_a : !s.transpose_b;
     const std::int64_t rows = operand == 0 ? s.m : s.n;
     return (operand == 0 ? a
@@ -181,7 +181,7 @@ TEST_CASE("Operands of a product in 8 bits lie with k side by side, however they
   for (const Of of : every_product) {
     for (const models::GemmShape& shape : shapes) {
       Product product{of, shape};
-      const models::GemmShape& s = product.op.gemm;
+      const models::GemmShape& s = product.op.gemm();
       INFO("product " << static_cast<int>(of) << " of " << s.m << " " << s.n << " " << s.k);
       CHECK(fp8_product_refusal(product.op).empty());
       const DeviceArray<std::byte> scratch{
@@ -208,7 +208,7 @@ TEST_CASE("Operands of a product in 8 bits lie with k side by side, however they
 TEST_CASE("Gradients of biases are the columns' sums, added to what is there") {
   for (const models::GemmShape& shape : shapes) {
     Product product{Of::weight_gradient, shape};
-    const models::GemmShape& s = product.op.gemm;
+    const models::GemmShape& s = product.op.gemm();
     const DeviceArray<float> gradient{std::vector<float>(static_cast<std::size_t>(s.n), 10.0F)};
     product.writes = {{},
                       {reinterpret_cast<std::byte*>(gradient.data()), DType::fp32, {1, 1, s.n}}};
@@ -229,10 +229,10 @@ TEST_CASE("Gradients of biases are the columns' sums, added to what is there") {
 TEST_CASE("Products in 8 bits of sizes that tensor cores do not take are refused") {
   Operation op;
   op.dtype = DType::fp8;
-  op.gemm = {.m = 32, .n = 24, .k = 16};
+  op.gemm() = {.m = 32, .n = 24, .k = 16};
   CHECK(fp8_product_refusal(op) ==
         "fp8 GEMMs need sizes that are multiples of 16, this one is [32, 16] x [16, 24]");
-  op.gemm.n = 48;
+  op.gemm().n = 48;
   CHECK(fp8_product_refusal(op).empty());
   op.kind = OpKind::batched_gemm;
   CHECK(fp8_product_refusal(op) == "the GPU supports fp8 only for the GEMMs of layers");

@@ -92,8 +92,8 @@ class WorldMaker {
       for (Operation& op : program.blocks[b].operations) {
         if (op.kind == OpKind::collective || op.queue == Lane::host || percent(50)) continue;
         op.kind = OpKind::collective;
-        op.collective = Collective::all_to_all;
-        op.communicator = group;
+        op.collective() = Collective::all_to_all;
+        op.communicator() = group;
         op.queue = Lane::tensor;
       }
     }
@@ -156,7 +156,7 @@ class WorldMaker {
     if (!met) return;
     last = add(Lane::tensor, {last});
     block.operations.back().kind = OpKind::collective;
-    block.operations.back().communicator = met_in_.value_or(tensor_group);
+    block.operations.back().communicator() = met_in_.value_or(tensor_group);
     add(Lane::compute, {last});
   }
 
@@ -265,7 +265,7 @@ class WorldMaker {
       for (std::size_t i = 0; i < priced.blocks[b].size(); ++i) {
         const Operation& op = world_.made.program->blocks[b].operations[i];
         if (op.kind != OpKind::collective) continue;
-        const bool pairs = op.communicator > tie_group;
+        const bool pairs = op.communicator() > tie_group;
         price_one(priced.blocks[b][i], pairs ? TrafficPattern::all_pairs : TrafficPattern::ring);
       }
     }
