@@ -30,7 +30,7 @@ bool is_skewed(const Operation& op) {
 Time plain_time(const Operation& grouped, const hardware::Gpu& gpu) {
   Operation plain = grouped;
   plain.kind = models::OpKind::gemm;
-  plain.gemm().batch = 1;
+  plain.mutable_gemm().batch = 1;
   const auto measured = models::calibrated_time(plain, gpu);
   return measured ? *measured : gpu.gemm_time(plain.dtype, plain.flops, plain.bytes);
 }

@@ -179,7 +179,7 @@ class WorkMaker {
       for (const Operation& op : block.operations) {
         if (op.kind != OpKind::attention && op.kind != OpKind::attention_backward) continue;
         Operation unmasked = op;
-        unmasked.attention().causal = false;
+        unmasked.mutable_attention().causal = false;
         unmasked.flops = Flops{2 * op.flops.count()};
         for (const Operation* each : {&op, &std::as_const(unmasked)}) {
           std::string name = attention_name(*each);
@@ -269,7 +269,7 @@ class WorkMaker {
     product.dtype = models::DType::bf16;
     product.reads = {0, 1};
     product.writes = {2};
-    product.gemm() = shape;
+    product.mutable_gemm() = shape;
     product.flops = Flops{2 * shape.m * shape.n * shape.k};
     product.bytes = Bytes{2 * (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n)};
     block->operations.push_back(std::move(product));

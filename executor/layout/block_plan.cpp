@@ -12,6 +12,7 @@ namespace {
 using models::Block;
 using models::Operand;
 using models::OperandId;
+using models::GemmShape;
 using models::Operation;
 using models::OpKind;
 using models::Role;
@@ -142,10 +143,11 @@ Base base_of(const Operand& operand) {
 /// Adapts a GEMM to operands that are stored transposed.
 void transpose(const Block& block, Operation& op) {
   if (op.kind != OpKind::gemm) return;
-  if (block.operands[op.reads[1]].transposed) op.gemm().transpose_b = !op.gemm().transpose_b;
+  GemmShape& shape = op.mutable_gemm();
+  if (block.operands[op.reads[1]].transposed) shape.transpose_b = !shape.transpose_b;
   if (block.operands[op.writes[0]].transposed) {
     std::swap(op.reads[0], op.reads[1]);
-    std::swap(op.gemm().m, op.gemm().n);
+    std::swap(shape.m, shape.n);
   }
 }
 

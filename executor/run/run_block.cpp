@@ -119,7 +119,10 @@ std::size_t Blocks::run_pieces(const Use& use, std::size_t first) {
     for (std::size_t o = first; o < end; ++o) {
       if (operations[o].pieces() > 1) {
         Operation op = operations[o];
-        (op.gemm().transpose_a ? op.gemm().k : op.gemm().m) = std::min(piece, rows - row);
+        if (op.is<models::ProductWork>()) {
+          models::GemmShape& shape = op.mutable_gemm();
+          (shape.transpose_a ? shape.k : shape.m) = std::min(piece, rows - row);
+        }
         run_on(rank_.device, op, parts, place_);
       } else if (PieceRegion::gathers(operations, o)) {
         gather_piece(use, operations[o], parts, row);

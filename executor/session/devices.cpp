@@ -26,13 +26,14 @@ models::Operation attention_of(const models::Question& question) {
   op.kind = models::OpKind::attention;
   op.name = "attention";
   op.dtype = models::storage_dtype(plan.formats.precision);
-  op.attention() = {.batch = plan.batch.micro,
-                    .seq = plan.batch.seq_len,
-                    .heads = model.attention.heads / plan.tensor,
-                    .kv_heads = std::max<std::int64_t>(model.attention.kv_heads / plan.tensor, 1),
-                    .head_dim = model.attention.head_dim,
-                    .causal = model.causal,
-                    .window = model.attention.window};
+  op.mutable_attention() = {
+      .batch = plan.batch.micro,
+      .seq = plan.batch.seq_len,
+      .heads = model.attention.heads / plan.tensor,
+      .kv_heads = std::max<std::int64_t>(model.attention.kv_heads / plan.tensor, 1),
+      .head_dim = model.attention.head_dim,
+      .causal = model.causal,
+      .window = model.attention.window};
   return op;
 }
 

@@ -77,8 +77,8 @@ void offload(Block& forward, Block& backward, bool in_files) {
   if (bytes == Bytes{}) return;
   Operation there = host_copy("activations.to_host", Pass::forward, bytes);
   Operation back = host_copy("activations.to_device", Pass::backward, bytes);
-  there.files() = in_files ? FileUse::write : FileUse::none;
-  back.files() = in_files ? FileUse::read : FileUse::none;
+  there.mutable_files() = in_files ? FileUse::write : FileUse::none;
+  back.mutable_files() = in_files ? FileUse::read : FileUse::none;
   for (std::size_t i = 0; i < backward.operands.size(); ++i) {
     if (backward.operands[i].role != Role::saved) continue;
     there.reads.push_back(*forward.find(backward.operands[i].name));

@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <vector>
 #include <utility>
+#include <vector>
 
 #include "models/lowering/lower.hpp"
 
@@ -103,8 +103,8 @@ void recompute_block(Block& forward, Block& backward, const Repetition& which) {
     copy.pass = Pass::recompute;
     copy.name += ".again";
     Operation& once = forward.operations[i];
-    if (std::as_const(once).sequence().leaves_keys) {
-      once.sequence().leaves_keys = false;  // recomputation starts from its own keys
+    if (once.sequence().leaves_keys) {
+      once.mutable_sequence().leaves_keys = false;  // recomputation starts from its own keys
     }
     move_operands(copy, [&](OperandId id) { return backward.add(forward.operands[id]); });
     again.push_back(std::move(copy));

@@ -104,18 +104,18 @@ class Resharder {
   void push(std::string name, const ReshardStep& step, OperandId from, OperandId to, Pass pass) {
     Operation op;
     op.kind = OpKind::collective;
-    op.communicator() = communicator_of(step.axis);
+    op.mutable_communicator() = communicator_of(step.axis);
     op.queue = how_.communicators[op.communicator()].lane;
     op.time_class = row_of(step.axis).time_class;
     op.pass = pass;
     op.name = std::move(name);
     op.reads = {from};
     op.writes = {to};
-    op.collective() = step.collective;
+    op.mutable_collective() = step.collective;
     op.module.adapter = adapter_;
     if (step.collective == Collective::all_to_all) {
-      op.exchange().deduplicated = copies_;
-      op.exchange().overlaps_micro_batch = overlaps_micro_batch_;
+      op.mutable_exchange().deduplicated = copies_;
+      op.mutable_exchange().overlaps_micro_batch = overlaps_micro_batch_;
     }
     op.bytes = std::max(block_.operands[from].moved(), block_.operands[to].moved());
     block_.operations.push_back(std::move(op));

@@ -28,9 +28,7 @@ std::optional<std::uint32_t> unpaired_block(Program& program, std::uint32_t of) 
   Block copy = program.blocks[of];
   copy.name += ".alone";
   for (Operation& op : copy.operations) {
-    if (std::as_const(op).exchange().overlaps_micro_batch) {
-      op.exchange().overlaps_micro_batch = false;
-    }
+    if (op.exchange().overlaps_micro_batch) op.mutable_exchange().overlaps_micro_batch = false;
   }
   return appended(program.blocks, std::move(copy));
 }

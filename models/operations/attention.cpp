@@ -124,23 +124,23 @@ GemmShape LayerBuilder::per_head(std::int64_t m, std::int64_t n, std::int64_t k)
 void LayerBuilder::product(AttentionGemm which, std::string_view name, OperandId a, OperandId b,
                            OperandId out, const GemmShape& shape) {
   Operation& op = block_.batched_gemm(name, a, b, out, shape, storage_);
-  op.attention() = attention_shape();
+  op.mutable_attention() = attention_shape();
   const AttentionShape& of = op.attention();
   const Bytes square = multiplied<Bytes>(of.batch, of.heads, of.seq, of.seq);
   const std::int64_t columns = of.heads * of.head_dim + of.kv_heads * of.value_width();
   const Bytes elements = square + multiplied<Bytes>(tokens(), columns);
   op.bytes = Bytes{(elements * bits(storage_)).count() / 8};
-  op.attention_gemm() = which;
+  op.mutable_attention_gemm() = which;
   op.module.attention_core = op.pass == Pass::forward;
 }
 
 /// In place, on queries and keys only: the traffic leaves out the values.
 void LayerBuilder::rotary(OpKind kind, std::string_view name, OperandId qkv_out) {
   Operation& op = block_.add(kind, name, {qkv_out}, {qkv_out});
-  op.heads() = head_columns();
-  op.frequencies() =
+  op.mutable_heads() = head_columns();
+  op.mutable_frequencies() =
       rotary_frequencies(inputs_.model.embedding.rotary, inputs_.model.attention.head_dim);
-  op.magnitude() = inputs_.model.embedding.rotary.magnitude;
+  op.mutable_magnitude() = inputs_.model.embedding.rotary.magnitude;
   const std::int64_t rotated = (op.heads().queries + op.heads().keys) * op.heads().dim;
   op.bytes = Bytes{op.bytes.count() / block_.at(qkv_out).shape[2] * rotated};
 }
@@ -152,9 +152,9 @@ void LayerBuilder::attention_forward() {
     const OperandId normed = qkv_columns("qkv.normed", Role::saved);
     Operation& norm =
         block_.add(OpKind::norm, "qk_norm", {qkv_out, parameter(head_norm())}, {normed});
-    norm.heads() = head_columns();
-    norm.norm() = model.norms.kind;
-    norm.epsilon() = model.norms.epsilon;
+    norm.mutable_heads() = head_columns();
+    norm.mutable_norm() = model.norms.kind;
+    norm.mutable_epsilon() = model.norms.epsilon;
     qkv_out = normed;
   }
   const OperandId out = attention_columns("attention.out", Role::saved);
@@ -175,9 +175,9 @@ void LayerBuilder::core_forward(OperandId qkv_out, OperandId out) {
   if (inputs_.plan.formats.low_precision_attention) return fp8_attention_forward(qkv_out, out);
   Operation& op = block_.add(OpKind::attention, "attention", {qkv_out}, {out, log_sum_exp()});
   op.time_class = TimeClass::attention;
-  op.attention() = attention_shape();
+  op.mutable_attention() = attention_shape();
   op.module.attention_core = true;
-  op.flops = attended(op.attention());
+  op.flops = attended(op.mutable_attention());
 }
 
 void LayerBuilder::unfused_forward(OperandId qkv_out, OperandId out) {
@@ -190,7 +190,7 @@ void LayerBuilder::unfused_forward(OperandId qkv_out, OperandId out) {
   square.transpose_b = true;
   product(AttentionGemm::scores, "scores", qkv_out, qkv_out, raw, square);
   Operation& softmax = block_.add(OpKind::softmax, "softmax", {raw}, {probabilities});
-  softmax.attention() = attention_shape();
+  softmax.mutable_attention() = attention_shape();
   softmax.module.attention_core = true;
   count_in_storage(softmax, block_.at(probabilities), storage_);
   OperandId weights = probabilities;
@@ -235,7 +235,7 @@ void LayerBuilder::unfused_backward(OperandId qkv_out, OperandId gradient_out,
   }
   Operation& softmax = block_.add(OpKind::softmax_backward, "softmax.backward",
                                   {d_weights, probabilities}, {d_scores});
-  softmax.attention() = attention_shape();
+  softmax.mutable_attention() = attention_shape();
   count_in_storage(softmax, block_.at(probabilities), storage_);
   product(AttentionGemm::query_gradient, "query.grad", d_scores, qkv_out, gradient_in, tall);
   product(AttentionGemm::key_gradient, "key.grad", d_scores, qkv_out, gradient_in, transposed);
@@ -257,9 +257,9 @@ void LayerBuilder::core_backward(OperandId qkv_out, OperandId out, OperandId gra
   Operation& op = block_.add(OpKind::attention_backward, "attention.backward",
                              {qkv_out, out, log_sum_exp(), gradient_out}, {gradient_in});
   op.time_class = TimeClass::attention;
-  op.attention() = attention_shape();
+  op.mutable_attention() = attention_shape();
   // Five GEMMs where forward has two: the scores are computed again.
-  op.flops = Flops{attended(op.attention()).count() / 2} * 5;
+  op.flops = Flops{attended(op.mutable_attention()).count() / 2} * 5;
 }
 
 void LayerBuilder::attention_backward(OperandId gradient_out, OperandId gradient_in) {
@@ -282,9 +282,9 @@ void LayerBuilder::attention_backward(OperandId gradient_out, OperandId gradient
     Operation& norm = block_.add(OpKind::norm_backward, "qk_norm.backward",
                                  {gradient_in, qkv_columns("qkv.out", Role::saved), weight},
                                  {gradient_in, weight_gradient});
-    norm.heads() = head_columns();
-    norm.norm() = model.norms.kind;
-    norm.epsilon() = model.norms.epsilon;
+    norm.mutable_heads() = head_columns();
+    norm.mutable_norm() = model.norms.kind;
+    norm.mutable_epsilon() = model.norms.epsilon;
   }
 }
 

@@ -108,7 +108,7 @@ Operation& BlockBuilder::gemm(std::string_view name, OperandId a, OperandId b, O
                               GemmShape shape, DType dtype) {
   Operation& op = add(OpKind::gemm, name, {a, b}, {out});
   op.time_class = TimeClass::gemm;
-  op.gemm() = shape;
+  op.mutable_gemm() = shape;
   op.dtype = dtype;
   op.flops = multiplied<Flops>(2, shape.m, shape.n, shape.k);
   if (shape.accumulate) op.bytes += at(out).bytes();  // read, then written
@@ -121,10 +121,10 @@ Operation& BlockBuilder::collective(Collective kind, std::string_view name, Comm
   const std::vector<Communicator> groups = communicators_of(mesh_);
   const auto group = std::ranges::find(groups, role, &Communicator::role);
   ensure(group != groups.end(), "a block's collective has no communicator");
-  op.communicator() = static_cast<std::uint16_t>(group - groups.begin());
+  op.mutable_communicator() = static_cast<std::uint16_t>(group - groups.begin());
   op.queue = group->lane;
   op.time_class = group->time_class;
-  op.collective() = kind;
+  op.mutable_collective() = kind;
   op.bytes = std::max(at(from).moved(), at(to).moved());
   return op;
 }
@@ -143,7 +143,7 @@ Operation& BlockBuilder::grouped_gemm(std::string_view name, OperandId a, Operan
   Operation& op = gemm(name, a, b, out, shape, dtype);
   op.kind = OpKind::grouped_gemm;
   const std::int64_t rows = shape.transpose_a ? shape.k : shape.m;
-  op.group_rows().assign(static_cast<std::size_t>(shape.batch), rows / shape.batch);
+  op.mutable_group_rows().assign(static_cast<std::size_t>(shape.batch), rows / shape.batch);
   op.flops = part_of(op.flops, at(a).filled);
   return op;
 }

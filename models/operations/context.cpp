@@ -90,7 +90,7 @@ Operation& LayerBuilder::partial_forward(const std::string& name, const Attentio
                            lse_layout());
   Operation& op = block_.add(OpKind::attention, name, {qkv, keys}, {out, sums});
   op.time_class = TimeClass::attention;
-  op.attention() = shape;
+  op.mutable_attention() = shape;
   op.module.attention_core = true;
   op.flops = BlockBuilder::attention_flops(shape);
   return op;
@@ -102,7 +102,7 @@ Operation& LayerBuilder::partial_backward(const std::string& name, const Attenti
   Operation& op = block_.add(OpKind::attention_backward, name,
                              {qkv, keys, out, log_sum_exp(), gradient_out}, {gradient_in});
   op.time_class = TimeClass::attention;
-  op.attention() = shape;
+  op.mutable_attention() = shape;
   op.flops = Flops{BlockBuilder::attention_flops(shape).count() / 2} * 5;
   return op;
 }
@@ -134,7 +134,8 @@ void LayerBuilder::gathered_forward(OperandId qkv, OperandId out) {
   const std::vector<AttentionShape> parts = gathered_parts();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const char* name = i == 0 ? "attention" : "attention.later";
-    partial_forward(name, parts[i], qkv, all, out).sequence() = gathered_part(i, parts.size());
+    partial_forward(name, parts[i], qkv, all, out).mutable_sequence() =
+        gathered_part(i, parts.size());
   }
 }
 
@@ -151,7 +152,7 @@ void LayerBuilder::gathered_backward(OperandId qkv, OperandId out, OperandId gra
     const char* name = i == 0 ? "attention.backward" : "attention.later.backward";
     Operation& op = partial_backward(name, parts[i], qkv, all, out, gradient_out, gradient_in);
     block_.write(op, sums);
-    op.sequence() = gathered_part(i, parts.size());
+    op.mutable_sequence() = gathered_part(i, parts.size());
   }
   block_
       .collective(Collective::reduce_scatter, "keys.grad.scatter", CommunicatorRole::context, sums,
@@ -165,7 +166,7 @@ Operation& LayerBuilder::pass_keys(const std::string& name, OperandId from, Oper
   Operation& pass =
       block_.collective(Collective::send_receive, name, CommunicatorRole::context, from, to);
   pass.bytes = block_.at(to).bytes();
-  pass.sequence().ahead = ahead;
+  pass.mutable_sequence().ahead = ahead;
   return pass;
 }
 
@@ -174,8 +175,8 @@ Operation& LayerBuilder::pass_keys(const std::string& name, OperandId from, Oper
 void LayerBuilder::merge(const std::string& number, OperandId out, OperandId part) {
   Operation& op = block_.add(OpKind::add, "attention.combine" + number, {out, part}, {out});
   op.module.attention_core = true;
-  op.sequence().merges = true;
-  op.attention() = attention_shape();
+  op.mutable_sequence().merges = true;
+  op.mutable_attention() = attention_shape();
   const auto sums = block_.find("attention" + number + ".lse");
   ensure(sums.has_value(), "an attention leaves no sums");
   op.reads.insert(op.reads.end(), {log_sum_exp(), *sums});
@@ -199,10 +200,10 @@ void LayerBuilder::ring_forward(OperandId qkv, OperandId out) {
     }
     const OperandId part = block_.operand("attention.out" + number, Role::temporary, storage_,
                                           block_.at(out).uncut, block_.at(out).sharding);
-    partial_forward("attention" + number, rectangle(own.seq), qkv, here, part).sequence() = {
-        .keys = SequencePart::Keys::passed,
-        .ahead = steps - step,
-        .leaves_keys = step + 1 == steps};
+    partial_forward("attention" + number, rectangle(own.seq), qkv, here, part)
+        .mutable_sequence() = {.keys = SequencePart::Keys::passed,
+                               .ahead = steps - step,
+                               .leaves_keys = step + 1 == steps};
     merge(number, out, part);
   }
 }
@@ -224,7 +225,7 @@ void LayerBuilder::ring_backward(OperandId qkv, OperandId out, OperandId gradien
     if (step == 0) {
       partial_backward("attention.backward", rectangle(own.seq), qkv, here, out, gradient_out,
                        gradient_in)
-          .sequence() = whose;
+          .mutable_sequence() = whose;
       continue;
     }
     const OperandId part =
@@ -235,11 +236,11 @@ void LayerBuilder::ring_backward(OperandId qkv, OperandId out, OperandId gradien
     const bool last = step + 1 == steps;
     partial_backward("attention.backward" + number, last ? own : rectangle(own.seq), qkv, here, out,
                      gradient_out, part)
-        .sequence() = whose;
+        .mutable_sequence() = whose;
     block_
         .add(OpKind::add, "attention.grad.add" + number, {gradient_in, part, arrived},
              {gradient_in})
-        .sequence()
+        .mutable_sequence()
         .merges = true;
   }
 }

@@ -120,7 +120,7 @@ class EmbeddingBuilder : private TransformerBuilder {
   void add_rows(OperandId words, OperandId out) {
     Operation& op = block_.add(OpKind::add, "positions", {words}, {out});
     if (position_rows(inputs_.model) > 0) {
-      op.by_position() = true;
+      op.mutable_by_position() = true;
       op.reads.push_back(parameter(positions()));
       op.bytes += bytes_of_positions(out, storage_);
     }
@@ -131,7 +131,7 @@ class EmbeddingBuilder : private TransformerBuilder {
     Operation& op = block_.add(OpKind::add_backward, "positions.backward", {dy}, {});
     op.dtype = storage_;
     if (position_rows(inputs_.model) > 0) {
-      op.by_position() = true;
+      op.mutable_by_position() = true;
       op.writes.push_back(gradient(positions(), dy));
       op.bytes += bytes_of_positions(dy, gradient_) * 2;
     }

@@ -138,18 +138,19 @@ Operation& LayerBuilder::permute(RowMove move, const std::string& name, OperandI
                                  OperandId out) {
   const bool adds_up = move == RowMove::combine || move == RowMove::dispatch_backward;
   Operation& op = block_.add(adds_up ? OpKind::unpermute : OpKind::permute, name, {in}, {out});
-  op.moves() = move;
-  op.fused() = inputs_.plan.experts.permute_fusion;
+  op.mutable_moves() = move;
+  op.mutable_fused() = inputs_.plan.experts.permute_fusion;
   op.dtype = storage_;
-  op.exchange().deduplicated = copies_to_nodes();
-  op.exchange().overlaps_micro_batch = inputs_.plan.experts.overlap == ExpertOverlap::micro_batches;
+  op.mutable_exchange().deduplicated = copies_to_nodes();
+  op.mutable_exchange().overlaps_micro_batch =
+      inputs_.plan.experts.overlap == ExpertOverlap::micro_batches;
   return op;
 }
 
 /// Sorts rows from the order of their source ranks to that of local experts, or back.
 void LayerBuilder::sort(RowMove move, const std::string& name, OperandId in, OperandId out) {
   Operation& op = permute(move, name, in, out);
-  op.source_ranks() = block_.mesh().degree({MeshAxis::expert, MeshAxis::expert_tensor});
+  op.mutable_source_ranks() = block_.mesh().degree({MeshAxis::expert, MeshAxis::expert_tensor});
 }
 
 /// Traffic of so many passes over the activation's output.
@@ -167,7 +168,7 @@ void LayerBuilder::local_experts_forward(OperandId tokens, OperandId rows) {
   linear_.forward(expert_up(), rows, inner);
   keep_inner(inner);
   Operation& activation = block_.add(OpKind::activation, "experts.activation", {inner}, {active});
-  activation.activation() = model.mlp.activation;
+  activation.mutable_activation() = model.mlp.activation;
   if (model.mlp.clamped) {
     activation.bytes += clamp_traffic(active, inputs_.software.kernels.clamped_forward_passes);
   }
@@ -201,7 +202,7 @@ void LayerBuilder::experts_forward(OperandId in, OperandId out) {
   block_.make(dispatch, arrived, at_senders());
   dispatch.bytes = passes(2, 1) * rows_sent(arrived);
   if (inputs_.plan.experts.permute_fusion) dispatch.bytes += block_.at(in).bytes();
-  dispatch.drops() = inputs_.plan.experts.capacity > 0;
+  dispatch.mutable_drops() = inputs_.plan.experts.capacity > 0;
   block_.read(dispatch, chosen());
   if (shares && overlaps) mlp_forward(shared(), in, shared_out);
   if (sorts()) {
@@ -237,7 +238,7 @@ void LayerBuilder::local_experts_backward(OperandId tokens, OperandId gradient,
   restore_inner(inner);
   Operation& activation = block_.add(OpKind::activation_backward, "experts.activation.backward",
                                      {d_active, inner}, {d_inner});
-  activation.activation() = model.mlp.activation;
+  activation.mutable_activation() = model.mlp.activation;
   if (model.mlp.clamped) {
     activation.bytes += clamp_traffic(active, inputs_.software.kernels.clamped_backward_passes);
   }

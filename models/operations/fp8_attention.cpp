@@ -20,9 +20,9 @@ void LayerBuilder::fp8_attention_forward(OperandId qkv_out, OperandId out) {
       true;
   Operation& op = block_.add(OpKind::attention, "attention", {qkv}, {made, log_sum_exp()});
   op.time_class = TimeClass::attention;
-  op.attention() = attention_shape();
+  op.mutable_attention() = attention_shape();
   op.module.attention_core = true;
-  op.flops = attended(op.attention());
+  op.flops = attended(op.mutable_attention());
   block_.add(OpKind::quantise, "attention.widen", {made}, {out}).module.attention_core = true;
 }
 
@@ -36,8 +36,8 @@ void LayerBuilder::fp8_attention_backward(OperandId qkv_out, OperandId out, Oper
                               log_sum_exp(), narrow_gradient},
                              {made});
   op.time_class = TimeClass::attention;
-  op.attention() = attention_shape();
-  op.flops = Flops{attended(op.attention()).count() / 2} * 5;
+  op.mutable_attention() = attention_shape();
+  op.flops = Flops{attended(op.mutable_attention()).count() / 2} * 5;
   block_.add(OpKind::quantise, "attention.grad.widen", {made}, {gradient_in});
 }
 

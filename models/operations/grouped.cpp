@@ -21,17 +21,18 @@ void add_operands(Block& block, Operation& op, const ExpertsShape& of, ExpertsPr
     case ExpertsProduct::forward:
       op.reads = {add_operand(block, "x", of.dtype, x), add_operand(block, "w", of.dtype, w)};
       op.writes = {add_operand(block, "y", of.dtype, y)};
-      op.gemm() = {.m = rows, .n = of.n, .k = of.k};
+      op.mutable_gemm() = {.m = rows, .n = of.n, .k = of.k};
       return;
     case ExpertsProduct::input_gradient:
       op.reads = {add_operand(block, "y.grad", of.dtype, y), add_operand(block, "w", of.dtype, w)};
       op.writes = {add_operand(block, "x.grad", of.dtype, x)};
-      op.gemm() = {.m = rows, .n = of.k, .k = of.n, .transpose_b = true};
+      op.mutable_gemm() = {.m = rows, .n = of.k, .k = of.n, .transpose_b = true};
       return;
     case ExpertsProduct::weight_gradient:
       op.reads = {add_operand(block, "x", of.dtype, x), add_operand(block, "y.grad", of.dtype, y)};
       op.writes = {add_operand(block, "w.grad", of.gradient, w)};
-      op.gemm() = {.m = of.k, .n = of.n, .k = rows, .transpose_a = true, .accumulate = true};
+      op.mutable_gemm() = {
+          .m = of.k, .n = of.n, .k = rows, .transpose_a = true, .accumulate = true};
   }
 }
 
@@ -53,8 +54,8 @@ Block experts_block(const ExpertsShape& shape, ExpertsProduct which) {
   op.time_class = TimeClass::gemm;
   op.dtype = shape.dtype;
   add_operands(block, op, shape, which);
-  op.gemm().batch = static_cast<std::int64_t>(shape.rows.size());
-  op.group_rows() = shape.rows;
+  op.mutable_gemm().batch = static_cast<std::int64_t>(shape.rows.size());
+  op.mutable_group_rows() = shape.rows;
   op.flops = multiplied<Flops>(2, op.gemm().m, op.gemm().n, op.gemm().k);
   for (const Operand& each : block.operands) op.bytes += each.bytes();
   if (op.gemm().accumulate) op.bytes += block.operands[op.writes[0]].bytes();  // read, then written

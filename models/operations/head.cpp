@@ -38,7 +38,7 @@ class HeadBuilder : private PoolerBuilder {
         block_.add(OpKind::cross_entropy, "loss", {out, labels()}, {exponentials(), statistics()});
     // A loss over shards of the vocabulary needs the statistics of every shard.
     block_.make(loss, statistics(), of_tokens({MeshAxis::tensor, Dimension::matrices}));
-    loss.vocabulary() =
+    loss.mutable_vocabulary() =
         model.head.task_outputs > 0 ? model.head.task_outputs : model.embedding.vocab;
     loss.bytes = loss_bytes(inputs_.software.kernels.loss_forward_bytes);
     if (fuses()) {
@@ -54,7 +54,7 @@ class HeadBuilder : private PoolerBuilder {
     const OperandId d_logits = logits("logits.grad", Role::temporary, storage_);
     Operation& loss = block_.add(OpKind::cross_entropy_backward, "loss.backward",
                                  {exponentials(), labels(), statistics()}, {d_logits});
-    loss.vocabulary() =
+    loss.mutable_vocabulary() =
         model.head.task_outputs > 0 ? model.head.task_outputs : model.embedding.vocab;
     loss.bytes = loss_bytes(inputs_.software.kernels.loss_backward_bytes);
     const OperandId x = rows("x", Role::saved);
@@ -167,7 +167,7 @@ class HeadBuilder : private PoolerBuilder {
     const OperandId d_logits = logits("logits.grad", Role::temporary, storage_);
     Operation& loss = block_.add(OpKind::cross_entropy_backward, "loss.backward",
                                  {exponentials(), labels(), statistics()}, {d_logits});
-    loss.vocabulary() = inputs_.model.embedding.vocab;
+    loss.mutable_vocabulary() = inputs_.model.embedding.vocab;
     loss.bytes = loss_bytes(inputs_.software.kernels.loss_backward_bytes);
     linear_.backward(vocabulary(), in, d_logits, rows("head.in.grad", Role::saved));
   }
@@ -183,13 +183,13 @@ class HeadBuilder : private PoolerBuilder {
       return small || weight ? pieces : 1;
     };
     for (Operation& op : block_.since(first)) {
-      op.pieces() = pieces;
+      op.mutable_pieces() = pieces;
       if (op.kind != OpKind::gemm) continue;
       op.bytes = Bytes{};
       for (const OperandId id : op.reads) op.bytes += block_.at(id).bytes() * times(id);
       for (const OperandId id : op.writes) op.bytes += block_.at(id).bytes() * times(id);
       if (op.gemm().accumulate) op.bytes += block_.at(op.writes.front()).bytes() * pieces;
-      if (op.gemm().transpose_b) op.gemm().m = block_.shape(in, {})[1];
+      if (op.gemm().transpose_b) op.mutable_gemm().m = block_.shape(in, {})[1];
       op.flops = multiplied<Flops>(2, op.gemm().m, op.gemm().n, op.gemm().k);
     }
   }
@@ -223,7 +223,7 @@ class HeadBuilder : private PoolerBuilder {
     const OperandId active = predicted_rows("transform.active", Role::saved);
     const OperandId normed = predicted_rows("transform.normed", Role::saved);
     linear_.forward(dense(), in, out);
-    block_.add(OpKind::activation, "transform.activation", {out}, {active}).activation() =
+    block_.add(OpKind::activation, "transform.activation", {out}, {active}).mutable_activation() =
         inputs_.model.mlp.activation;
     norm("transform_norm", active, normed);
     return normed;
@@ -240,7 +240,7 @@ class HeadBuilder : private PoolerBuilder {
     norm_backward("transform_norm", d_normed, active, std::nullopt, d_active);
     block_
         .add(OpKind::activation_backward, "transform.activation.backward", {d_active, out}, {d_out})
-        .activation() = inputs_.model.mlp.activation;
+        .mutable_activation() = inputs_.model.mlp.activation;
     linear_.backward(dense(), in, d_out, d_in);
   }
 

@@ -59,8 +59,8 @@ void LayerBuilder::latent_forward(const LatentPart& part, OperandId in) {
   linear_.forward(part.down(h), in, latent);
   Operation& norm = block_.add(OpKind::norm, part.name + "_norm",
                                {latent, parameter(latent_norm(part))}, {normed});
-  norm.norm() = inputs_.model.norms.kind;
-  norm.epsilon() = inputs_.model.latent.epsilon;
+  norm.mutable_norm() = inputs_.model.norms.kind;
+  norm.mutable_epsilon() = inputs_.model.latent.epsilon;
   expand(part, normed, heads);
 }
 
@@ -93,8 +93,8 @@ void LayerBuilder::latent_backward(const LatentPart& part, OperandId saved_in,
   Operation& op = block_.add(OpKind::norm_backward, part.name + "_norm.backward",
                              {d_normed, latent, of}, {d_latent, weight_gradient});
   op.dtype = storage_;
-  op.norm() = inputs_.model.norms.kind;
-  op.epsilon() = inputs_.model.latent.epsilon;
+  op.mutable_norm() = inputs_.model.norms.kind;
+  op.mutable_epsilon() = inputs_.model.latent.epsilon;
   linear_.backward(part.down(h), saved_in, d_latent, gradient_in);
 }
 
@@ -117,10 +117,10 @@ void LayerBuilder::join_shared_gradient(std::size_t first, OperandId normed) {
 /// Marks the operation that joins the keys' shared part to the heads as the one that rotates. Its
 /// traffic leaves out that part, read once for all heads, next to what is written for each head.
 void LayerBuilder::rotates(Operation& op) const {
-  op.heads() = head_columns();
-  op.frequencies() =
+  op.mutable_heads() = head_columns();
+  op.mutable_frequencies() =
       rotary_frequencies(inputs_.model.embedding.rotary, inputs_.model.latent.rotary_dim);
-  op.magnitude() = inputs_.model.embedding.rotary.magnitude;
+  op.mutable_magnitude() = inputs_.model.embedding.rotary.magnitude;
 }
 
 void LayerBuilder::qkv_forward(OperandId in) {

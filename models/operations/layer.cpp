@@ -108,8 +108,8 @@ void LayerBuilder::mlp_forward(const Mlp& mlp, OperandId in, OperandId out) {
   const std::size_t first = block_.size();
   linear_.forward(up(mlp), in, inner);
   keep_inner(inner);
-  block_.add(OpKind::activation, mlp.prefix + "activation", {inner}, {active}).activation() =
-      inputs_.model.mlp.activation;
+  block_.add(OpKind::activation, mlp.prefix + "activation", {inner}, {active})
+      .mutable_activation() = inputs_.model.mlp.activation;
   linear_.forward(down(mlp), active, out);
   for (Operation& each : block_.since(first)) each.module.mlp = !mlp.is_shared;
 }
@@ -125,7 +125,7 @@ void LayerBuilder::mlp_backward(const Mlp& mlp, OperandId saved_in, OperandId gr
   block_
       .add(OpKind::activation_backward, mlp.prefix + "activation.backward", {d_active, inner},
            {d_inner})
-      .activation() = inputs_.model.mlp.activation;
+      .mutable_activation() = inputs_.model.mlp.activation;
   linear_.backward(up(mlp), saved_in, d_inner, gradient_in);
 }
 

@@ -42,7 +42,7 @@ void LayerBuilder::route(OperandId in) {
       features("router.out", Role::saved, inputs_.model.experts.count, rows_layout(inputs_.plan));
   linear_.forward(router(), in, logits);
   Operation& op = block_.add(OpKind::route, "route", {logits}, {weights(), chosen()});
-  op.routing() = inputs_.model.experts.routing;
+  op.mutable_routing() = inputs_.model.experts.routing;
   if (!op.routing().corrected) return;
   block_.read(op, parameter({.name = "router.correction",
                              .uncut = {1, 1, inputs_.model.experts.count},
@@ -58,7 +58,7 @@ void LayerBuilder::route_backward(OperandId saved_in, OperandId gradient_in) {
   Operation& op = block_.add(OpKind::route_backward, "route.backward",
                              {logits, weights(), chosen()}, {d_logits});
   op.dtype = storage_;
-  op.routing() = inputs_.model.experts.routing;
+  op.mutable_routing() = inputs_.model.experts.routing;
   if (keeps_outputs()) block_.read(op, weights_gradient());
   linear_.backward(router(), saved_in, d_logits, gradient_in);
 }

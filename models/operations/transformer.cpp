@@ -29,8 +29,8 @@ OperandId TransformerBuilder::features(std::string_view name, Role role, std::in
 void TransformerBuilder::norm(const std::string& name, OperandId in, OperandId out) {
   Operation& op =
       block_.add(OpKind::norm, name, {in, parameter(scale_of(name + ".weight"))}, {out});
-  op.norm() = inputs_.model.norms.kind;
-  op.epsilon() = inputs_.model.norms.epsilon;
+  op.mutable_norm() = inputs_.model.norms.kind;
+  op.mutable_epsilon() = inputs_.model.norms.epsilon;
   if (has_norm_bias(inputs_.model)) block_.read(op, parameter(bias_of(name + ".bias")));
 }
 
@@ -44,8 +44,8 @@ void TransformerBuilder::norm_backward(const std::string& name, OperandId gradie
                              {gradient_out, saved_in, of}, {out, weight_gradient});
   if (residual) block_.read(op, *residual);
   op.dtype = storage_;
-  op.norm() = inputs_.model.norms.kind;
-  op.epsilon() = inputs_.model.norms.epsilon;
+  op.mutable_norm() = inputs_.model.norms.kind;
+  op.mutable_epsilon() = inputs_.model.norms.epsilon;
   if (has_norm_bias(inputs_.model)) {
     block_.write(op, gradient(bias_of(name + ".bias"), gradient_out));
   }

@@ -72,7 +72,7 @@ Block adam_on_host(const BlockInputs& inputs, std::int64_t elements) {
     Operation& op = block.add(OpKind::copy, name, from, to);
     op.queue = Lane::host;
     op.time_class = TimeClass::optimizer;
-    op.files() = use;
+    op.mutable_files() = use;
     op.bytes = Bytes{};
     for (const OperandId each : from) op.bytes += block.at(each).bytes();
   };

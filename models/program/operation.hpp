@@ -198,76 +198,76 @@ struct Operation {
   Flops flops{};  // multiply-adds count two; causal attention counts half
   Bytes bytes{};  // memory traffic, or payload of a collective (nccl-tests size)
 
-  // Attributes of its work. Those of another work are defaults to a reader; a writer begins the
-  // work that has them.
+  // Attributes of its work. Those of another work are defaults to a reader; whoever takes a mutable
+  // one begins the work that has it.
   // Errors  to write an attribute of another work than the one begun: ContractError
   const auto& gemm() const { return part<ProductWork>().gemm; }
-  auto& gemm() { return part<ProductWork>().gemm; }
+  auto& mutable_gemm() { return part<ProductWork>().gemm; }
   const auto& group_rows() const { return part<ProductWork>().group_rows; }
-  auto& group_rows() { return part<ProductWork>().group_rows; }
+  auto& mutable_group_rows() { return part<ProductWork>().group_rows; }
   const auto& attention_gemm() const { return part<ProductWork>().attention_gemm; }
-  auto& attention_gemm() { return part<ProductWork>().attention_gemm; }
+  auto& mutable_attention_gemm() { return part<ProductWork>().attention_gemm; }
   const auto& collective() const { return part<CollectiveWork>().collective; }
-  auto& collective() { return part<CollectiveWork>().collective; }
+  auto& mutable_collective() { return part<CollectiveWork>().collective; }
   const auto& communicator() const { return part<CollectiveWork>().communicator; }
-  auto& communicator() { return part<CollectiveWork>().communicator; }
+  auto& mutable_communicator() { return part<CollectiveWork>().communicator; }
   const auto& moves() const { return part<RowWork>().moves; }
-  auto& moves() { return part<RowWork>().moves; }
+  auto& mutable_moves() { return part<RowWork>().moves; }
   const auto& fused() const { return part<RowWork>().fused; }
-  auto& fused() { return part<RowWork>().fused; }
+  auto& mutable_fused() { return part<RowWork>().fused; }
   const auto& source_ranks() const { return part<RowWork>().source_ranks; }
-  auto& source_ranks() { return part<RowWork>().source_ranks; }
+  auto& mutable_source_ranks() { return part<RowWork>().source_ranks; }
   const auto& drops() const { return part<RowWork>().drops; }
-  auto& drops() { return part<RowWork>().drops; }
+  auto& mutable_drops() { return part<RowWork>().drops; }
   const auto& norm() const { return part<NormWork>().norm; }
-  auto& norm() { return part<NormWork>().norm; }
+  auto& mutable_norm() { return part<NormWork>().norm; }
   const auto& epsilon() const { return part<NormWork>().epsilon; }
-  auto& epsilon() { return part<NormWork>().epsilon; }
+  auto& mutable_epsilon() { return part<NormWork>().epsilon; }
   const auto& frequencies() const { return part<RotaryWork>().frequencies; }
-  auto& frequencies() { return part<RotaryWork>().frequencies; }
+  auto& mutable_frequencies() { return part<RotaryWork>().frequencies; }
   const auto& magnitude() const { return part<RotaryWork>().magnitude; }
-  auto& magnitude() { return part<RotaryWork>().magnitude; }
+  auto& mutable_magnitude() { return part<RotaryWork>().magnitude; }
   const auto& activation() const { return part<ActivationWork>().activation; }
-  auto& activation() { return part<ActivationWork>().activation; }
+  auto& mutable_activation() { return part<ActivationWork>().activation; }
   const auto& by_position() const { return part<AddWork>().by_position; }
-  auto& by_position() { return part<AddWork>().by_position; }
+  auto& mutable_by_position() { return part<AddWork>().by_position; }
   const auto& routing() const { return part<RouteWork>().routing; }
-  auto& routing() { return part<RouteWork>().routing; }
+  auto& mutable_routing() { return part<RouteWork>().routing; }
   const auto& vocabulary() const { return part<LossWork>().vocabulary; }
-  auto& vocabulary() { return part<LossWork>().vocabulary; }
+  auto& mutable_vocabulary() { return part<LossWork>().vocabulary; }
   const auto& files() const { return part<CopyWork>().files; }
-  auto& files() { return part<CopyWork>().files; }
+  auto& mutable_files() { return part<CopyWork>().files; }
 
   // Attributes of several works.
   const auto& attention() const {
     return is<ProductWork>() ? part<ProductWork>().attention : part<AttentionWork>().attention;
   }
-  auto& attention() {
+  auto& mutable_attention() {
     return is<ProductWork>() ? part<ProductWork>().attention : part<AttentionWork>().attention;
   }
   const auto& sequence() const {
     return is<CollectiveWork>() ? part<CollectiveWork>().sequence : part<AttentionWork>().sequence;
   }
-  auto& sequence() {
+  auto& mutable_sequence() {
     return is<CollectiveWork>() ? part<CollectiveWork>().sequence : part<AttentionWork>().sequence;
   }
   const auto& exchange() const {
     return is<RowWork>() ? part<RowWork>().exchange : part<CollectiveWork>().exchange;
   }
-  auto& exchange() {
+  auto& mutable_exchange() {
     return is<RowWork>() ? part<RowWork>().exchange : part<CollectiveWork>().exchange;
   }
   const auto& heads() const {
     return is<NormWork>() ? part<NormWork>().heads : part<RotaryWork>().heads;
   }
-  auto& heads() {
+  auto& mutable_heads() {
     const bool norms = kind == OpKind::norm || kind == OpKind::norm_backward;
     return norms ? part<NormWork>().heads : part<RotaryWork>().heads;
   }
   const auto& pieces() const {
     return is<ProductWork>() ? part<ProductWork>().pieces : part<LossWork>().pieces;
   }
-  auto& pieces() {
+  auto& mutable_pieces() {
     return is<ProductWork>() ? part<ProductWork>().pieces : part<LossWork>().pieces;
   }
 

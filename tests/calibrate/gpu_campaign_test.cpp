@@ -194,7 +194,7 @@ TEST_CASE("Points of the plans that are run next come first, and samples come on
 TEST_CASE("Times are kept under the product that a Program names, whichever way it was run") {
   Small small;
   Block run = small.product;  // of [4, 8] there
-  run.operations[0].gemm() = {.m = 4, .n = 8, .k = 6};
+  run.operations[0].mutable_gemm() = {.m = 4, .n = 8, .k = 6};
   std::swap(run.operations[0].reads[0], run.operations[0].reads[1]);
   run.operands[0].shape = {1, 6, 8};
   run.operands[1].shape = {1, 4, 6};

@@ -20,7 +20,7 @@ TEST_CASE("A product is compared before it is timed, in both layouts") {
   Small small;
   for (const bool transposed : {false, true}) {
     Block block = small.product;
-    block.operations[0].gemm().transpose_b = transposed;
+    block.operations[0].mutable_gemm().transpose_b = transposed;
     if (transposed) block.operands[1].shape = {1, 4, 6};
     executor::CpuDevice right;
     const Operands operands{right, block, 1, 1};
@@ -41,8 +41,8 @@ TEST_CASE("A product in fp8 is compared with what its bytes mean, whichever form
     Operation& op = block.operations[0];
     op.dtype = DType::fp8;
     op.pass = which == 0 ? models::Pass::forward : models::Pass::backward;
-    op.gemm().transpose_b = which == 1;
-    op.gemm().transpose_a = op.gemm().accumulate = which == 2;
+    op.mutable_gemm().transpose_b = which == 1;
+    op.mutable_gemm().transpose_a = op.mutable_gemm().accumulate = which == 2;
     block.operands[0].dtype = DType::fp8;
     block.operands[1].dtype = which == 2 ? DType::fp8 : DType::bf16;
     if (which == 1) block.operands[1].shape = {1, 4, 6};

@@ -24,7 +24,7 @@ inline models::Block small_block() {
   product.dtype = models::DType::fp32;
   product.reads = {0, 1};
   product.writes = {2};
-  product.gemm() = {.m = 8, .n = 4, .k = 6};
+  product.mutable_gemm() = {.m = 8, .n = 4, .k = 6};
   product.flops = Flops{2 * 8 * 4 * 6};
   product.bytes = Bytes{4 * (48 + 24 + 32)};
   models::Operation add;

@@ -30,7 +30,7 @@ void run_alone(const Operation& op, std::vector<View> reads, std::vector<View> w
 Operation moving(OpKind kind, RowMove move) {
   Operation op;
   op.kind = kind;
-  op.moves() = move;
+  op.mutable_moves() = move;
   return op;
 }
 
@@ -58,12 +58,12 @@ TEST_CASE("Groups are compared by their two best sigmoids with biases, weights h
   Integers chosen(2);
   Operation op;
   op.kind = OpKind::route;
-  op.routing() = {.score = models::Routing::Score::sigmoid,
-                  .corrected = true,
-                  .groups = 2,
-                  .groups_kept = 1,
-                  .best_of_group = 2,
-                  .scale = 2.5};
+  op.mutable_routing() = {.score = models::Routing::Score::sigmoid,
+                          .corrected = true,
+                          .groups = 2,
+                          .groups_kept = 1,
+                          .best_of_group = 2,
+                          .scale = 2.5};
   run_alone(op, {view(logits, {1, 1, 4}), view(biases, {1, 1, 4})},
             {view(weights, {1, 1, 2}), view(chosen, {1, 1, 2})});
   CHECK(chosen == Integers{2, 3});
@@ -77,7 +77,7 @@ TEST_CASE("Softmaxes over all experts weigh as they are, times the scale, within
   Integers chosen(2);
   Operation op;
   op.kind = OpKind::route;
-  op.routing() = {.normalised = false, .groups = 2, .groups_kept = 1, .scale = 16};
+  op.mutable_routing() = {.normalised = false, .groups = 2, .groups_kept = 1, .scale = 16};
   run_alone(op, {view(logits, {1, 1, 4})}, {view(weights, {1, 1, 2}), view(chosen, {1, 1, 2})});
   CHECK(chosen == Integers{1, 0});
   CHECK(weights[0] == Approx(6.4));
@@ -89,7 +89,7 @@ TEST_CASE("With a capacity tokens beyond an expert's slots are dropped, slots be
   Doubles tokens{1, 2, 3, 4, 5, 6}, slots(8, -1), kept(8, -1), sums(6, -1);
   Integers chosen{1, 1, 1};
   Operation dispatch = moving(OpKind::permute, RowMove::dispatch);
-  dispatch.drops() = true;
+  dispatch.mutable_drops() = true;
   run_alone(dispatch, {view(tokens, {1, 3, 2}), view(chosen, {1, 3, 1})}, {view(slots, {2, 2, 2})});
   CHECK(slots == Doubles{0, 0, 0, 0, 1, 2, 3, 4});
   Doubles weights{10, 100, 1000};
@@ -104,10 +104,10 @@ TEST_CASE("With a capacity tokens beyond an expert's slots are dropped, slots be
 TEST_CASE("Rows that arrive by rank are put by expert, and back") {
   Doubles by_rank{1, 2, 3, 4}, by_expert(4), again(4);
   Operation op = moving(OpKind::permute, RowMove::by_expert);
-  op.source_ranks() = 2;
+  op.mutable_source_ranks() = 2;
   run_alone(op, {view(by_rank, {2, 2, 1})}, {view(by_expert, {2, 2, 1})});
   CHECK(by_expert == Doubles{1, 3, 2, 4});
-  op.moves() = RowMove::by_rank;
+  op.mutable_moves() = RowMove::by_rank;
   run_alone(op, {view(by_expert, {2, 2, 1})}, {view(again, {2, 2, 1})});
   CHECK(again == by_rank);
 }
@@ -117,13 +117,13 @@ TEST_CASE("A grouped GEMM leaves out rows of zeros, and adds each expert's bias"
   Doubles x{0, 2, 3, 0}, w{10, 100}, bias{1, 2}, y(4, -1);
   Operation op;
   op.kind = OpKind::grouped_gemm;
-  op.gemm() = {.m = 4, .n = 1, .k = 1, .batch = 2};
-  op.group_rows() = {2, 2};
+  op.mutable_gemm() = {.m = 4, .n = 1, .k = 1, .batch = 2};
+  op.mutable_group_rows() = {2, 2};
   run_alone(op, {view(x, {2, 2, 1}), view(w, {2, 1, 1}), view(bias, {2, 1, 1})},
             {view(y, {2, 2, 1})});
   CHECK(y == Doubles{1, 21, 302, 2});
   Doubles dw{5, 5}, dbias{7, 7};
-  op.gemm() = {.m = 1, .n = 1, .k = 4, .batch = 2, .transpose_a = true, .accumulate = true};
+  op.mutable_gemm() = {.m = 1, .n = 1, .k = 4, .batch = 2, .transpose_a = true, .accumulate = true};
   run_alone(op, {view(x, {2, 2, 1}), view(y, {2, 2, 1})},
             {view(dw, {2, 1, 1}), view(dbias, {2, 1, 1})});
   CHECK(dw == Doubles{5 + 2 * 21, 5 + 3 * 302});

@@ -236,7 +236,7 @@ Operation product(Pass pass, std::int64_t m, std::int64_t n, std::int64_t k) {
   Operation op;
   op.dtype = DType::fp8;
   op.pass = pass;
-  op.gemm() = {.m = m, .n = n, .k = k};
+  op.mutable_gemm() = {.m = m, .n = n, .k = k};
   return op;
 }
 
@@ -259,7 +259,7 @@ TEST_CASE("Gradients of inputs are products of gradients in e5m2 and weights in 
   Tensor weight{DType::bf16, 2, 2}, dx{DType::fp32, 1, 2};
   weight.fill({1, 9, 19, 0});
   Operation op = product(Pass::backward, 1, 2, 2);
-  op.gemm().transpose_b = true;
+  op.mutable_gemm().transpose_b = true;
   perform(op, {dy.view(), weight.view()}, {dx.view()});
   CHECK(dx.floats() == std::vector<float>{26, 160});
 }
@@ -271,7 +271,7 @@ TEST_CASE("Gradients of weights are added up from activations in e4m3 and gradie
   Tensor weight{DType::fp32, 2, 2}, bias{DType::fp32, 1, 2};
   weight.fill({1000, 0, 0, 0});
   Operation op = product(Pass::backward, 2, 2, 2);
-  op.gemm().transpose_a = op.gemm().accumulate = true;
+  op.mutable_gemm().transpose_a = op.mutable_gemm().accumulate = true;
   perform(op, {x.view(), dy.view()}, {weight.view(), bias.fill({0, 100}).view()});
   CHECK(weight.floats() == std::vector<float>{1015, 87, 5, 18});
   CHECK(bias.floats() == std::vector<float>{3, 113});

@@ -87,7 +87,7 @@ TEST_CASE("Gradients of rows go back through their own expert's weight") {
 TEST_CASE("A weight's gradient sums over its own expert's rows; without rows it gains nothing") {
   for (const bool accumulate : {true, false}) {
     models::Block block = experts_block(small, ExpertsProduct::weight_gradient);
-    block.operations[0].gemm().accumulate = accumulate;
+    block.operations[0].mutable_gemm().accumulate = accumulate;
     std::vector<Numbers> in;
     const Numbers w = run_block_of(block, in);
     for (std::int64_t e = 0; e < 4; ++e) {
@@ -106,7 +106,7 @@ TEST_CASE("A weight's gradient sums over its own expert's rows; without rows it 
 
 TEST_CASE("Experts whose rows are not the operation's are our mistake") {
   models::Block block = experts_block(small, ExpertsProduct::forward);
-  block.operations[0].group_rows().back() += 1;
+  block.operations[0].mutable_group_rows().back() += 1;
   CHECK_THROWS_WITH(expert_products(block.operations[0]),
                     Catch::Contains("experts have the operation's rows"));
 }

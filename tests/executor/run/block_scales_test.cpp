@@ -81,7 +81,7 @@ TEST_CASE("mxfp8 multiplies what the blocks mean") {
   CHECK(static_cast<int>(scales.view.data[0]) == 127);
   CHECK(static_cast<int>(scales.view.data[1]) == 121);
   Operation product = of_kind(OpKind::gemm, DType::fp8);
-  product.gemm() = {.m = 1, .n = 1, .k = 64};
+  product.mutable_gemm() = {.m = 1, .n = 1, .k = 64};
   const Held weight{DType::fp32, 64, 1, ones}, bias{DType::fp32, 1, 1, {0.5F}};
   Held out{DType::fp32, 1, 1};
   perform(product, {codes.view, weight.view, scales.view, bias.view}, {out.view});
@@ -104,7 +104,7 @@ TEST_CASE("nvfp4 scales blocks of 16 down columns, in units of the tensor's scal
           {rows.view, row_scales.view, columns.view, column_scales.view});
   CHECK(*tensor_scale_of(column_scales.view) == 1);
   Operation product = of_kind(OpKind::gemm, DType::fp4);
-  product.gemm() = {.m = 2, .n = 1, .k = 16, .transpose_a = true};
+  product.mutable_gemm() = {.m = 2, .n = 1, .k = 16, .transpose_a = true};
   Held ones{DType::fp4, 16, 1}, one_scales{DType::uint8, 16, 1};
   const Held all{DType::fp32, 16, 1, std::vector<float>(16, 6.0F)};
   Held unused{DType::fp4, 16, 1}, unused_scales{DType::uint8, 16, 1};

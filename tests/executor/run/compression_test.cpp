@@ -107,7 +107,7 @@ TEST_CASE("A factor that is not summed, or a rest with the wrong sign, is caught
   CHECK_THROWS_WITH(run(job), Catch::Contains(".q': there is only one replica"));
   job.tamper = [](models::Program& program) {
     for (models::Block& block : program.blocks) {
-      for (models::Operation& op : block.operations) op.gemm().subtract = false;
+      for (models::Operation& op : block.operations) op.mutable_gemm().subtract = false;
     }
   };
   CHECK(distance(run(job).parameters, right.parameters) > 1e-6);
@@ -148,7 +148,7 @@ TEST_CASE("A step of PowerSGD by hand") {
     models::Operation op;
     op.kind = kind;
     op.dtype = models::DType::fp64;
-    op.gemm() = shape;
+    op.mutable_gemm() = shape;
     Kernel kernel;
     kernel.operation = &op;
     kernel.reads = reads;

@@ -114,7 +114,7 @@ class Maker {
       op.host_waits = draw_.percent(host_waits_percent_);
       if (queue == Lane::tensor && draw_.percent(60)) {
         op.kind = OpKind::collective;
-        op.communicator() = tensor_group;
+        op.mutable_communicator() = tensor_group;
       }
       if (context_ * heads_ > 1 && draw_.percent(20)) pass_round(op);
       block.operations.push_back(std::move(op));
@@ -128,7 +128,8 @@ class Maker {
     op.kind = OpKind::collective;
     op.queue = Lane::context;
     const auto first = static_cast<std::uint16_t>(tie_group + 1);
-    op.communicator() = static_cast<std::uint16_t>(first + (trades && context_ > 1 ? 1 : 0));
+    op.mutable_communicator() =
+        static_cast<std::uint16_t>(first + (trades && context_ > 1 ? 1 : 0));
   }
 
   /// Up to three of the input and the operations before, in any order.
@@ -362,7 +363,7 @@ Case random_program_with_experts(std::uint64_t seed) {
     for (Operation& op : block.operations) {
       const bool collective = op.kind == OpKind::collective;
       if (!collective || !draw.percent(60)) continue;
-      op.communicator() = static_cast<std::uint16_t>(first + draw.below(2));
+      op.mutable_communicator() = static_cast<std::uint16_t>(first + draw.below(2));
     }
   }
   for (JointCollective& joint : program.collectives) {

@@ -14,7 +14,7 @@ namespace {
 Operation activation(Activation function) {
   Operation op;
   op.kind = OpKind::activation;
-  op.activation() = function;
+  op.mutable_activation() = function;
   op.reads = {0};
   op.writes = {1};
   return op;
@@ -68,7 +68,7 @@ TEST_CASE("What a processor converts from fewer bits has times of its own, a GPU
 TEST_CASE("A measured product takes as long as at the rate that a step keeps") {
   Operation product;
   product.dtype = DType::bf16;
-  product.gemm() = {.m = 64, .n = 64, .k = 64};
+  product.mutable_gemm() = {.m = 64, .n = 64, .k = 64};
   product.flops = Flops{2LL * 64 * 64 * 64};
   product.bytes = Bytes{3LL * 64 * 64 * 2};
   hardware::Gpu gpu = hardware::named_gpu("h200");

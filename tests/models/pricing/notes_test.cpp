@@ -13,7 +13,7 @@ Program program_of(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t 
   Operation op;
   op.kind = OpKind::gemm;
   op.dtype = DType::bf16;
-  op.gemm() = {.m = m, .n = n, .k = k};
+  op.mutable_gemm() = {.m = m, .n = n, .k = k};
   Program program;
   program.step.seq_len = seq;
   program.blocks.push_back({});

@@ -16,7 +16,7 @@ const hardware::Gpu& a100() {
 Operation softmax_of(std::int64_t sequences, std::int64_t heads, std::int64_t seq) {
   Operation op;
   op.kind = OpKind::softmax;
-  op.attention() = {.batch = sequences, .seq = seq, .heads = heads, .kv_heads = heads};
+  op.mutable_attention() = {.batch = sequences, .seq = seq, .heads = heads, .kv_heads = heads};
   op.bytes = 4_MB;
   return op;
 }
@@ -24,7 +24,7 @@ Operation softmax_of(std::int64_t sequences, std::int64_t heads, std::int64_t se
 Operation product(std::int64_t m, std::int64_t n, std::int64_t k) {
   Operation op;
   op.kind = OpKind::batched_gemm;
-  op.gemm() = {.m = m, .n = n, .k = k, .batch = 8};
+  op.mutable_gemm() = {.m = m, .n = n, .k = k, .batch = 8};
   op.flops = Flops{2 * m * n * k * 8};
   op.dtype = DType::fp16;
   return op;
@@ -92,7 +92,7 @@ TEST_CASE("A weight gradient shows a share of reading and writing its fp32 sums"
   Operation op;
   op.kind = OpKind::gemm;
   op.dtype = DType::bf16;
-  op.gemm() = {.m = 4096, .n = 4096, .k = 2048, .accumulate = true};
+  op.mutable_gemm() = {.m = 4096, .n = 4096, .k = 2048, .accumulate = true};
   op.flops = Flops{2 * std::int64_t{4096} * 4096 * 2048};
   const Time hidden = kernel_time(op, a100(), software);
   software.kernels.accumulate_exposed = 0.5;
@@ -110,7 +110,7 @@ TEST_CASE(
   const hardware::Gpu h100 = hardware::named_gpu("h100-sxm-80gb");
   Operation op;
   op.kind = OpKind::gemm;
-  op.gemm() = {.m = 4096, .n = 4096, .k = 4096};
+  op.mutable_gemm() = {.m = 4096, .n = 4096, .k = 4096};
   op.flops = Flops{2 * std::int64_t{4096} * 4096 * 4096};
   Software later = plain_software();
   later.kernels.quantised_gemm_overhead["hopper"] = 40_us;
@@ -121,7 +121,7 @@ TEST_CASE(
   CHECK(longer(h100) == 40_us);
   CHECK(longer(hardware::named_gpu("b200-sxm")) == Time{});
   op.kind = OpKind::grouped_gemm;
-  op.group_rows() = {2048, 1024, 1024};
+  op.mutable_group_rows() = {2048, 1024, 1024};
   CHECK(longer(h100) == 120_us);
   op.dtype = DType::bf16;
   CHECK(longer(h100) == Time{});
@@ -131,7 +131,7 @@ TEST_CASE("Products in 8 bits have a factor of their own next to that of all pro
   const hardware::Gpu h100 = hardware::named_gpu("h100-sxm-80gb");
   Operation op;
   op.kind = OpKind::gemm;
-  op.gemm() = {.m = 16384, .n = 16384, .k = 16384};
+  op.mutable_gemm() = {.m = 16384, .n = 16384, .k = 16384};
   op.flops = Flops{2 * std::int64_t{16384} * 16384 * 16384};
   op.dtype = DType::fp8;
   Software software = plain_software();
@@ -149,7 +149,7 @@ TEST_CASE("Products in 4 bits have a factor in place of that of 8 bits") {
   const hardware::Gpu b200 = hardware::named_gpu("b200-sxm");
   Operation op;
   op.kind = OpKind::gemm;
-  op.gemm() = {.m = 16384, .n = 16384, .k = 16384};
+  op.mutable_gemm() = {.m = 16384, .n = 16384, .k = 16384};
   op.flops = Flops{2 * std::int64_t{16384} * 16384 * 16384};
   Software software = plain_software();
   software.kernels.quantised_derate["blackwell"] = 0.5;

@@ -145,17 +145,17 @@ Numbers unfused_gradients(const AttentionShape& s, const Numbers& qkv, const Num
   const auto run = [&](OpKind kind, AttentionGemm product, std::vector<View> reads, View write) {
     Operation op;
     op.kind = kind;
-    op.attention_gemm() = product;
-    op.attention() = s;
+    op.mutable_attention_gemm() = product;
+    op.mutable_attention() = s;
     const bool wide =
         product == AttentionGemm::scores || product == AttentionGemm::weights_gradient;
-    op.gemm() = {.m = s.seq,
-                 .n = wide ? s.seq : s.head_dim,
-                 .k = wide ? s.head_dim : s.seq,
-                 .batch = heads,
-                 .transpose_a = product == AttentionGemm::value_gradient ||
-                                product == AttentionGemm::key_gradient,
-                 .transpose_b = wide};
+    op.mutable_gemm() = {.m = s.seq,
+                         .n = wide ? s.seq : s.head_dim,
+                         .k = wide ? s.head_dim : s.seq,
+                         .batch = heads,
+                         .transpose_a = product == AttentionGemm::value_gradient ||
+                                        product == AttentionGemm::key_gradient,
+                         .transpose_b = wide};
     Kernel kernel;
     kernel.operation = &op;
     kernel.reads = reads;

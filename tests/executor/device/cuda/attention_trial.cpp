@@ -117,7 +117,7 @@ void AttentionTrial::launch(OpKind kind, const std::vector<View>& reads,
   Operation operation;
   operation.kind = kind;
   operation.dtype = format_;
-  operation.attention() = shape_;
+  operation.mutable_attention() = shape_;
   REQUIRE(way_.refusal(operation) == "");
   DeviceArray<std::byte> scratch{std::vector<std::byte>(
       static_cast<std::size_t>(way_.scratch_bytes(operation)), std::byte{0xff})};

@@ -70,7 +70,7 @@ Operation operation(std::int64_t head_dim, DType format = DType::bf16,
   Operation op;
   op.kind = kind;
   op.dtype = format;
-  op.attention() = {2, 16, 4, 1, head_dim, true, 0};
+  op.mutable_attention() = {2, 16, 4, 1, head_dim, true, 0};
   return op;
 }
 
@@ -164,8 +164,8 @@ TEST_CASE("A plan without an order of sums says so") {
   Words::Counts counts;
   Attentions attentions{AttentionChoice::library, opening(counts)};
   Operation backward = operation(64, DType::fp16, OpKind::attention_backward);
-  backward.attention().causal = false;
-  backward.attention().window = 8;
+  backward.mutable_attention().causal = false;
+  backward.mutable_attention().window = 8;
   run(attentions, backward);
   CHECK(attentions.notes().at(1) ==
         "attention backward fp16 2 x 16, heads 4/1 x 64, window 8: Words 1.2.3, workspace 48 B, "
@@ -237,16 +237,16 @@ TEST_CASE("Each property of an attention that a plan depends on is in its key") 
   };
   other([](Operation& op) { op.kind = OpKind::attention_backward; });
   other([](Operation& op) { op.dtype = DType::fp16; });
-  other([](Operation& op) { op.attention().batch = 3; });
-  other([](Operation& op) { op.attention().seq = 17; });
-  other([](Operation& op) { op.attention().heads = 8; });
-  other([](Operation& op) { op.attention().kv_heads = 2; });
-  other([](Operation& op) { op.attention().head_dim = 72; });
-  other([](Operation& op) { op.attention().causal = false; });
-  other([](Operation& op) { op.attention().window = 15; });
+  other([](Operation& op) { op.mutable_attention().batch = 3; });
+  other([](Operation& op) { op.mutable_attention().seq = 17; });
+  other([](Operation& op) { op.mutable_attention().heads = 8; });
+  other([](Operation& op) { op.mutable_attention().kv_heads = 2; });
+  other([](Operation& op) { op.mutable_attention().head_dim = 72; });
+  other([](Operation& op) { op.mutable_attention().causal = false; });
+  other([](Operation& op) { op.mutable_attention().window = 15; });
   Operation same = base;
   same.name = "another layer's";
-  same.attention().window = 16;  // of the whole sequence
+  same.mutable_attention().window = 16;  // of the whole sequence
   CHECK(Attentions::key_of(same) == Attentions::key_of(base));
 }
 

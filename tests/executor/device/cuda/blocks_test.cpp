@@ -167,9 +167,9 @@ struct BlockTrial {
 
   BlockTrial(Of of, models::GemmShape shape, BlockFormat format) {
     op.dtype = dtype_of(format);
-    op.gemm() = shape;
-    op.gemm().transpose_a = op.gemm().accumulate = of == Of::weight_gradient;
-    op.gemm().transpose_b = of == Of::input_gradient;
+    op.mutable_gemm() = shape;
+    op.mutable_gemm().transpose_a = op.mutable_gemm().accumulate = of == Of::weight_gradient;
+    op.mutable_gemm().transpose_b = of == Of::input_gradient;
     const auto spread = [n = normal(4)](std::int64_t i) { return std::exp(2 * n(i)) * n(i + 1); };
     const auto& s = op.gemm();
     add_stored({s.transpose_a ? Shape{1, s.k, s.m} : Shape{1, s.m, s.k}, spread}, format, 0);
@@ -307,8 +307,8 @@ TEST_CASE("Each expert's rows get its bias, and its gradient is their sum") {
   constexpr std::int64_t n = 40;
   Operation op;
   op.kind = OpKind::grouped_gemm;
-  op.group_rows() = {3, 0, 70};
-  op.gemm() = {.m = 73, .n = n, .k = 8};
+  op.mutable_group_rows() = {3, 0, 70};
+  op.mutable_gemm() = {.m = 73, .n = n, .k = 8};
   std::vector<float> biases;
   for (std::int64_t i = 0; i < 3 * n; ++i) biases.push_back(1 + static_cast<float>(i / n) / 2);
   const DeviceArray<float> bias{biases}, rows{std::vector<float>(73 * n, 4.0F)};
@@ -323,7 +323,7 @@ TEST_CASE("Each expert's rows get its bias, and its gradient is their sum") {
   finish_device();
   CHECK(rows.values()[2 * n] == 5);
   CHECK(rows.values()[3 * n] == 6);
-  op.gemm() = {.m = 8, .n = n, .k = 73, .transpose_a = true, .accumulate = true};
+  op.mutable_gemm() = {.m = 8, .n = n, .k = 73, .transpose_a = true, .accumulate = true};
   kernel.reads = backward;
   kernel.writes = sums;
   const DeviceArray<std::byte> scratch{

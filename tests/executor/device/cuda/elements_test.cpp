@@ -26,7 +26,7 @@ TEST_CASE("Activations and their gradients are the CPU's") {
           const Fill of = normal(1);
           const auto spread = [&](std::int64_t i) { return 4 * of(i); };
           Trial forward{OpKind::activation}, backward{OpKind::activation_backward};
-          forward.operation.activation() = backward.operation.activation() = each;
+          forward.operation.mutable_activation() = backward.operation.mutable_activation() = each;
           forward.read(dtype, in, spread).write(dtype, out).check();
           backward.read(dtype, out, normal(2)).read(dtype, in, spread).write(dtype, in).check();
         }
@@ -39,7 +39,7 @@ TEST_CASE("Activations far from zero neither overflow nor vanish") {
   // gelu and silu: x for large x, 0 for large -x; gate and up of 1 between them keep it so.
   for (const Activation each : {Activation::gelu, Activation::silu}) {
     Trial trial{OpKind::activation};
-    trial.operation.activation() = each;
+    trial.operation.mutable_activation() = each;
     const auto ends = [](std::int64_t i) { return i % 2 == 0 ? 1e4 : -1e4; };
     trial.read(DType::fp32, {1, 1, 4}, ends).write(DType::fp32, {1, 1, 4});
     CHECK(trial.by_gpu().front() == Numbers{1e4, 0, 1e4, 0});
@@ -64,7 +64,7 @@ TEST_CASE("Rows of positions are added, and their gradients, from any first row 
       for (const std::int64_t rows : {4, 23}) {  // less than a sequence, and three of them
         const Shape x{1, rows, n}, table{1, 12, n};
         Trial forward{OpKind::add}, backward{OpKind::add_backward};
-        forward.operation.by_position() = backward.operation.by_position() = true;
+        forward.operation.mutable_by_position() = backward.operation.mutable_by_position() = true;
         forward.place.sequence = backward.place.sequence = 7;
         forward.place.first_row = backward.place.first_row = 5;
         forward.read(dtype, x, normal(1)).read(dtype, table, normal(2)).write(dtype, x).check();
@@ -87,8 +87,8 @@ TEST_CASE("A row is added to all rows") {
 
 Trial rotary_trial(OpKind kind, DType dtype, std::int64_t dim, const Fill& fill) {
   Trial trial{kind};
-  trial.operation.heads() = {9, 3, dim};
-  trial.operation.frequencies() = models::rotary_frequencies({}, dim);
+  trial.operation.mutable_heads() = {9, 3, dim};
+  trial.operation.mutable_frequencies() = models::rotary_frequencies({}, dim);
   trial.place.sequence = 6;
   trial.read(dtype, {1, 14, 15 * dim}, fill).write_over(0);
   return trial;
@@ -105,8 +105,9 @@ TEST_CASE("Queries and keys are transposed as on the CPU, there and back") {
 
 TEST_CASE("Where a share of a head's columns turns, the others stay on both devices") {
   Trial trial{OpKind::rotary};
-  trial.operation.heads() = {2, 1, 8};
-  trial.operation.frequencies() = models::rotary_frequencies({.base = 500, .share = 0.5}, 8);
+  trial.operation.mutable_heads() = {2, 1, 8};
+  trial.operation.mutable_frequencies() =
+      models::rotary_frequencies({.base = 500, .share = 0.5}, 8);
   trial.place.sequence = 3;
   trial.read(DType::fp64, {1, 3, 32}, normal(1)).write_over(0).check();
   const Numbers turned = trial.by_gpu().front();
@@ -119,7 +120,7 @@ TEST_CASE("Where a share of a head's columns turns, the others stay on both devi
 TEST_CASE("Cosines and sines are multiplied by a magnitude on both devices") {
   for_each_format([](DType dtype) {
     Trial trial = rotary_trial(OpKind::rotary, dtype, 16, normal(1));
-    trial.operation.magnitude() = 1.25;
+    trial.operation.mutable_magnitude() = 1.25;
     trial.check();
   });
 }
@@ -136,8 +137,8 @@ TEST_CASE("Turned there and back, queries and keys are what they were") {
 TEST_CASE("Angles of far positions keep their digits in fp32") {
   // Position 100,000 of a pair (1, 0) with frequency 1: (cos, sin) of 100,000 radians.
   Trial trial{OpKind::rotary};
-  trial.operation.heads() = {1, 1, 2};
-  trial.operation.frequencies() = {1};
+  trial.operation.mutable_heads() = {1, 1, 2};
+  trial.operation.mutable_frequencies() = {1};
   trial.place.sequence = 100001;
   const std::int64_t last = 100000;
   trial.read(DType::fp32, {1, last + 1, 6}, [](std::int64_t i) { return i % 2 == 0 ? 1 : 0; });
@@ -380,8 +381,8 @@ TEST_CASE("What is no kernel of the GPU's own is our mistake") {
   CHECK_THROWS_WITH(wide.write_over(1).by_gpu(),
                     "a GPU kernel was given two formats that do not go together");
   Trial head{OpKind::rotary};
-  head.operation.heads() = {1, 1, 258};
-  head.operation.frequencies() = models::rotary_frequencies({}, 258);
+  head.operation.mutable_heads() = {1, 1, 258};
+  head.operation.mutable_frequencies() = models::rotary_frequencies({}, 258);
   head.read(DType::fp32, {1, 1, 3 * 258}, constant(1)).write_over(0);
   CHECK_THROWS_WITH(head.by_gpu(), "rotary positions of heads wider than 256");
 }

@@ -111,7 +111,7 @@ TEST_CASE("What fused attention lacks it refuses by name") {
     Operation operation;
     operation.kind = OpKind::attention;
     operation.dtype = format;
-    operation.attention() = {1, 16, 2, 1, head_dim, true, 0};
+    operation.mutable_attention() = {1, 16, 2, 1, head_dim, true, 0};
     return attention_refusal(operation);
   };
   CHECK(refusal(256, DType::bf16) ==
@@ -131,7 +131,7 @@ TEST_CASE("Fused attention keeps two numbers for each query of each head of whol
   Operation operation;
   operation.kind = OpKind::attention_backward;
   operation.dtype = DType::bf16;
-  operation.attention() = {3, 130, 4, 2, 64, true, 0};  // 130 queries lie in 256 rows
+  operation.mutable_attention() = {3, 130, 4, 2, 64, true, 0};  // 130 queries lie in 256 rows
   CHECK(attention_scratch_bytes(operation) == 3 * 4 * 256 * 2 * 4);
   operation.dtype = DType::fp64;
   CHECK(attention_scratch_bytes(operation) == 3 * 4 * 256 * 2 * 8);

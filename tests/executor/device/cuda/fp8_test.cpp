@@ -123,9 +123,9 @@ struct Product {
 
   Product(Of of, models::GemmShape shape) {
     op.dtype = DType::fp8;
-    op.gemm() = shape;
-    op.gemm().transpose_a = op.gemm().accumulate = of == Of::weight_gradient;
-    op.gemm().transpose_b = of == Of::input_gradient;
+    op.mutable_gemm() = shape;
+    op.mutable_gemm().transpose_a = op.mutable_gemm().accumulate = of == Of::weight_gradient;
+    op.mutable_gemm().transpose_b = of == Of::input_gradient;
     op.pass = of == Of::output ? Pass::forward : Pass::backward;
     a = filled(shape.m * shape.k, normal(1));
     b = filled(shape.k * shape.n, normal(2));
@@ -229,10 +229,10 @@ TEST_CASE("Gradients of biases are the columns' sums, added to what is there") {
 TEST_CASE("Products in 8 bits of sizes that tensor cores do not take are refused") {
   Operation op;
   op.dtype = DType::fp8;
-  op.gemm() = {.m = 32, .n = 24, .k = 16};
+  op.mutable_gemm() = {.m = 32, .n = 24, .k = 16};
   CHECK(fp8_product_refusal(op) ==
         "fp8 GEMMs need sizes that are multiples of 16, this one is [32, 16] x [16, 24]");
-  op.gemm().n = 48;
+  op.mutable_gemm().n = 48;
   CHECK(fp8_product_refusal(op).empty());
   op.kind = OpKind::batched_gemm;
   CHECK(fp8_product_refusal(op) == "the GPU supports fp8 only for the GEMMs of layers");

@@ -92,8 +92,8 @@ class EmulatedDevice final : public CpuDevice {
     const models::GemmShape& s = product.gemm();
     std::vector<float> a = numbers_of(operands.a, s.m * s.k), b = numbers_of(operands.b, s.n * s.k);
     product.dtype = models::DType::fp32;
-    product.gemm().transpose_a = false;
-    product.gemm().transpose_b = true;
+    product.mutable_gemm().transpose_a = false;
+    product.mutable_gemm().transpose_b = true;
     std::vector<View> reads{kernel.reads.begin(), kernel.reads.end()};
     reads[0] = {reinterpret_cast<std::byte*>(a.data()), models::DType::fp32, {1, s.m, s.k}};
     reads[1] = {reinterpret_cast<std::byte*>(b.data()), models::DType::fp32, {1, s.n, s.k}};

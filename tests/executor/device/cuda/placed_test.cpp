@@ -62,16 +62,16 @@ struct Attending {
 
   Trial trial(OpKind kind) const {
     Trial made{kind};
-    made.operation.attention() = {.batch = sequences,
-                                  .seq = static_cast<std::int64_t>(map.own().size()),
-                                  .heads = heads,
-                                  .kv_heads = kv_heads,
-                                  .head_dim = 6,
-                                  .causal = causal,
-                                  .window = window,
-                                  .value_dim = value,
-                                  .score_factor = 1.25};
-    made.operation.sequence() = part;
+    made.operation.mutable_attention() = {.batch = sequences,
+                                          .seq = static_cast<std::int64_t>(map.own().size()),
+                                          .heads = heads,
+                                          .kv_heads = kv_heads,
+                                          .head_dim = 6,
+                                          .causal = causal,
+                                          .window = window,
+                                          .value_dim = value,
+                                          .score_factor = 1.25};
+    made.operation.mutable_sequence() = part;
     made.place.tokens = &map;
     made.place.sequence = static_cast<std::int64_t>(map.places.size());
     return made;
@@ -139,15 +139,15 @@ TEST_CASE("What attentions to several ranks' keys make is merged as on the proce
   for_each_format([](DType type) {
     const Shape out{1, 10, heads * 6}, sums{sequences, heads, 5};
     Trial outputs{OpKind::add};
-    outputs.operation.sequence().merges = true;
-    outputs.operation.attention() = {.batch = sequences, .heads = heads, .head_dim = 6};
+    outputs.operation.mutable_sequence().merges = true;
+    outputs.operation.mutable_attention() = {.batch = sequences, .heads = heads, .head_dim = 6};
     outputs.read(type, out, normal(1)).read(type, out, normal(2));
     outputs.read(state_beside(type), sums, normal(3));
     outputs.read(state_beside(type), sums,
                  [](std::int64_t i) { return i % 3 == 0 ? -INFINITY : normal(4)(i); });
     outputs.write_over(0).write_over(2).check();
     Trial gradients{OpKind::add};
-    gradients.operation.sequence().merges = true;
+    gradients.operation.mutable_sequence().merges = true;
     gradients.read(type, {1, 10, 48}, normal(1)).read(type, {1, 10, 48}, normal(2));
     gradients.read(type, {1, 10, 24}, normal(3)).write_over(0).check();
   });
@@ -157,13 +157,13 @@ TEST_CASE("Positions and sights of documents are the same on both devices") {
   const TokenMap map = documents();
   for_each_format([&](DType type) {
     Trial turned{OpKind::rotary};
-    turned.operation.heads() = {2, 1, 8};
-    turned.operation.frequencies() = models::rotary_frequencies({}, 8);
+    turned.operation.mutable_heads() = {2, 1, 8};
+    turned.operation.mutable_frequencies() = models::rotary_frequencies({}, 8);
     turned.place.tokens = &map;
     turned.place.sequence = 12;
     turned.read(type, {1, 24, 32}, normal(1)).write_over(0).check();
     Trial added{OpKind::add}, table{OpKind::add_backward};
-    added.operation.by_position() = table.operation.by_position() = true;
+    added.operation.mutable_by_position() = table.operation.mutable_by_position() = true;
     added.place = table.place = turned.place;
     added.read(type, {1, 24, 10}, normal(1)).read(type, {1, 9, 10}, normal(2));
     added.write(type, {1, 24, 10}).check();
@@ -171,7 +171,7 @@ TEST_CASE("Positions and sights of documents are the same on both devices") {
     for (const OpKind kind : {OpKind::softmax, OpKind::softmax_backward}) {
       for (const bool causal : {true, false}) {
         Trial seen{kind};
-        seen.operation.attention() = {
+        seen.operation.mutable_attention() = {
             .batch = 2, .seq = 12, .heads = 1, .kv_heads = 1, .head_dim = 4, .causal = causal};
         seen.place = turned.place;
         seen.read(type, {2, 12, 12}, normal(5));
@@ -186,9 +186,9 @@ TEST_CASE("Heads of latent attention are joined and taken apart as on the proces
   constexpr std::int64_t rows = 14, dim = 10, rotary = 4, value = 7, latent = 9;
   for_each_format([](DType type) {
     Trial join{OpKind::cast};
-    join.operation.heads() = {heads, heads, dim};
-    join.operation.frequencies() = models::rotary_frequencies({}, rotary);
-    join.operation.magnitude() = 1.5;
+    join.operation.mutable_heads() = {heads, heads, dim};
+    join.operation.mutable_frequencies() = models::rotary_frequencies({}, rotary);
+    join.operation.mutable_magnitude() = 1.5;
     join.place.sequence = 5;
     const std::int64_t made = dim - rotary + value, columns = heads * (2 * dim + value);
     Trial split = join;
@@ -207,7 +207,8 @@ TEST_CASE("A latent's norm copies the columns that follow it, forward and backwa
       for (const std::int64_t after : {1, 8, 67}) {
         const Shape x{1, latent[1], latent[2] + after}, line{1, 1, latent[2]};
         Trial forward{OpKind::norm}, backward{OpKind::norm_backward};
-        forward.operation.norm() = backward.operation.norm() = models::Norm::rms_norm;
+        forward.operation.mutable_norm() = backward.operation.mutable_norm() =
+            models::Norm::rms_norm;
         forward.read(dtype, x, normal(1)).read(dtype, line, normal(2)).write(dtype, x).check();
         backward.read(dtype, x, normal(1)).read(dtype, x, normal(2)).read(dtype, line, normal(3));
         backward.write(dtype, x).write(gradient, line, normal(4)).check();

@@ -24,8 +24,8 @@ double chosen(std::int64_t i) {
 
 Trial moving(OpKind kind, RowMove move) {
   Trial trial{kind};
-  trial.operation.moves() = move;
-  trial.operation.source_ranks() = 2;
+  trial.operation.mutable_moves() = move;
+  trial.operation.mutable_source_ranks() = 2;
   return trial;
 }
 
@@ -61,13 +61,13 @@ TEST_CASE("A GPU compares groups of experts, softmaxes and sigmoids as the proce
   for (const models::Routing& routing : routings()) {
     for_each_format([&](DType type) {
       Trial trial{OpKind::route};
-      trial.operation.routing() = routing;
+      trial.operation.mutable_routing() = routing;
       trial.read(type, {1, tokens, all}, normal(1));
       if (routing.corrected) trial.read(type, {1, 1, all}, normal(4));
       trial.write(weights_of(type), {1, tokens, met}).write(DType::int32, {1, tokens, met});
       trial.check();
       Trial back{OpKind::route_backward};
-      back.operation.routing() = routing;
+      back.operation.mutable_routing() = routing;
       back.read(type, {1, tokens, all}, normal(1));
       back.read(weights_of(type), {1, tokens, met}, normal(2));
       back.read(DType::int32, {1, tokens, met},

@@ -27,7 +27,7 @@ const Size long_sizes[] = {{2, 4099}, {3, 8320}};
 void check_norm(Norm kind, DType dtype, const Size& size) {
   const Shape x{1, size.rows, size.n}, line{1, 1, size.n};
   Trial trial{OpKind::norm};
-  trial.operation.norm() = kind;
+  trial.operation.mutable_norm() = kind;
   trial.read(dtype, x, normal(1)).read(dtype, line, normal(2));
   if (kind == Norm::layer_norm) trial.read(dtype, line, normal(3));
   trial.write(dtype, x).check();
@@ -48,7 +48,7 @@ TEST_CASE("Norms of rows of any length are the CPU's") {
 void check_norm_backward(Norm kind, DType dtype, DType gradient, const Size& size) {
   const Shape x{1, size.rows, size.n}, line{1, 1, size.n};
   Trial trial{OpKind::norm_backward};
-  trial.operation.norm() = kind;
+  trial.operation.mutable_norm() = kind;
   trial.read(dtype, x, normal(1)).read(dtype, x, normal(2)).read(dtype, line, normal(3));
   // A norm of the embedding has no residual.
   if (kind == Norm::layer_norm) trial.read(dtype, x, normal(4));
@@ -75,7 +75,7 @@ TEST_CASE("A frozen norm passes its gradient on and has none itself") {
       for (const Size& size : sizes) {
         const Shape x{1, size.rows, size.n};
         Trial trial{OpKind::norm_backward};
-        trial.operation.norm() = kind;
+        trial.operation.mutable_norm() = kind;
         trial.read(dtype, x, normal(1)).read(dtype, x, normal(2));
         trial.read(dtype, {1, 1, size.n}, normal(3)).read(dtype, x, normal(4));
         trial.write(dtype, x).check();
@@ -92,8 +92,8 @@ TEST_CASE("A group of threads that norms many rows backward sums over all of the
 /// 6 query and 2 key heads of 5 or 8 columns; 2 value heads pass.
 Trial heads_trial(OpKind kind, std::int64_t dim) {
   Trial trial{kind};
-  trial.operation.norm() = Norm::rms_norm;
-  trial.operation.heads() = {6, 2, dim};
+  trial.operation.mutable_norm() = Norm::rms_norm;
+  trial.operation.mutable_heads() = {6, 2, dim};
   return trial;
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("A norm of a scaled row is the row's norm") {
   // Without epsilon, (a x - mean(a x)) / deviation(a x) = (x - mean(x)) / deviation(x) for a > 0.
   const auto normed = [](double scale) {
     Trial trial{OpKind::norm};
-    trial.operation.epsilon() = 0;
+    trial.operation.mutable_epsilon() = 0;
     const Fill of = normal(1);
     const Shape x{1, 4, 100}, line{1, 1, 100};
     trial.read(DType::fp64, x, [&](std::int64_t i) { return scale * of(i); });
@@ -127,13 +127,13 @@ TEST_CASE("A norm of a scaled row is the row's norm") {
 
 Trial attention_trial(OpKind kind, std::int64_t seq, bool causal, std::int64_t window) {
   Trial trial{kind};
-  trial.operation.attention() = {.batch = 2,
-                                 .seq = seq,
-                                 .heads = 3,
-                                 .kv_heads = 3,
-                                 .head_dim = 16,
-                                 .causal = causal,
-                                 .window = window};
+  trial.operation.mutable_attention() = {.batch = 2,
+                                         .seq = seq,
+                                         .heads = 3,
+                                         .kv_heads = 3,
+                                         .head_dim = 16,
+                                         .causal = causal,
+                                         .window = window};
   return trial;
 }
 
@@ -183,7 +183,7 @@ TEST_CASE("Weights of a query sum to one, over the keys that it sees") {
 /// A shard of 41 columns, the last three of them padding, of a vocabulary of 79.
 Trial loss_trial(OpKind kind, std::int64_t columns) {
   Trial trial{kind};
-  trial.operation.vocabulary() = 2 * columns - 3;
+  trial.operation.mutable_vocabulary() = 2 * columns - 3;
   trial.place.first_vocabulary = columns;
   trial.place.loss_scale = 1.0 / 64;
   return trial;
@@ -242,7 +242,7 @@ TEST_CASE("A loss over rows longer than a block holds is the CPU's") {
 
 TEST_CASE("A shard of nothing but padding has no loss and no gradient") {
   Trial trial{OpKind::cross_entropy};
-  trial.operation.vocabulary() = 8;
+  trial.operation.mutable_vocabulary() = 8;
   trial.place.first_vocabulary = 8;
   trial.read(DType::fp32, {1, 2, 8}, normal(1)).read(DType::int64, {1, 1, 2}, integers(8));
   trial.write(DType::fp32, {1, 2, 8}).write(DType::fp32, {1, 2, 3});
@@ -255,7 +255,7 @@ TEST_CASE("The gradients of a row's logits sum to nothing") {
   // Softmax sums to 1 and the label takes 1 away.
   const Shape logits{1, 6, 35}, line{1, 1, 6};
   Trial forward{OpKind::cross_entropy}, backward{OpKind::cross_entropy_backward};
-  forward.operation.vocabulary() = backward.operation.vocabulary() = 35;
+  forward.operation.mutable_vocabulary() = backward.operation.mutable_vocabulary() = 35;
   forward.read(DType::fp64, logits, normal(1)).read(DType::int64, line, integers(35));
   forward.write(DType::fp64, logits).write(DType::fp64, {1, 6, 3});
   const std::vector<Numbers> kept = forward.by_gpu();

@@ -111,7 +111,7 @@ Fill integers(std::int64_t count) {
 Trial::Trial(OpKind kind, std::string name) {
   operation.kind = kind;
   operation.name = std::move(name);
-  if (kind == OpKind::norm || kind == OpKind::norm_backward) operation.epsilon() = 1e-5;
+  if (kind == OpKind::norm || kind == OpKind::norm_backward) operation.mutable_epsilon() = 1e-5;
 }
 
 Trial& Trial::read(DType dtype, Shape shape, const Fill& fill) {

@@ -92,8 +92,8 @@ class WorldMaker {
       for (Operation& op : program.blocks[b].operations) {
         if (op.kind == OpKind::collective || op.queue == Lane::host || percent(50)) continue;
         op.kind = OpKind::collective;
-        op.collective() = Collective::all_to_all;
-        op.communicator() = group;
+        op.mutable_collective() = Collective::all_to_all;
+        op.mutable_communicator() = group;
         op.queue = Lane::tensor;
       }
     }
@@ -156,7 +156,7 @@ class WorldMaker {
     if (!met) return;
     last = add(Lane::tensor, {last});
     block.operations.back().kind = OpKind::collective;
-    block.operations.back().communicator() = met_in_.value_or(tensor_group);
+    block.operations.back().mutable_communicator() = met_in_.value_or(tensor_group);
     add(Lane::compute, {last});
   }
 
