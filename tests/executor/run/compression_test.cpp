@@ -107,7 +107,9 @@ TEST_CASE("A factor that is not summed, or a rest with the wrong sign, is caught
   CHECK_THROWS_WITH(run(job), Catch::Contains(".q': there is only one replica"));
   job.tamper = [](models::Program& program) {
     for (models::Block& block : program.blocks) {
-      for (models::Operation& op : block.operations) op.mutable_gemm().subtract = false;
+      for (models::Operation& op : block.operations) {
+        if (op.gemm().subtract) op.mutable_gemm().subtract = false;
+      }
     }
   };
   CHECK(distance(run(job).parameters, right.parameters) > 1e-6);
