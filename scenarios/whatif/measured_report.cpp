@@ -41,8 +41,7 @@ std::string text_of(const ExplainedStep& found, const models::Prediction& predic
                       step_part(found.predicted, found.measured), error_of(found, found.predicted),
                       inside ? "inside" : "outside");
   if (found.explanations.empty()) {
-    const bool agrees = found.weight_of_none > 0.5;
-    return text + (agrees ? "  nothing is left to explain\n"
+    return text + (inside ? "  nothing is left to explain\n"
                           : "  nothing that was tried explains it; check its unit and what ran\n");
   }
   text += "  each cause is tried alone; its weight counts how likely it was before\n\n";
