@@ -10,9 +10,9 @@ namespace orrery::executor {
 namespace {
 
 using models::Block;
+using models::GemmShape;
 using models::Operand;
 using models::OperandId;
-using models::GemmShape;
 using models::Operation;
 using models::OpKind;
 using models::Role;

@@ -89,7 +89,8 @@ struct Evidence {
 ///   low, high = sqrt(o^2 (sum over kinds (t(n) b)^2 + sum over steps s^2) + w^2)
 /// b, w  between groups of a kind, within those of the first;  s  spreads of the steps from them
 /// n     groups behind b;  t(n)  quantile of Student's distribution of n - 1 degrees of freedom
-///       over the normal one;  o  unseen_low and unseen_high where no such run is of the stack, else 1
+///       over the normal one
+/// o     unseen_low and unseen_high where no such run is of the stack, else 1
 /// Kinds after the first count unless the stack has runs of all of them together.
 Evidence evidence_of(const RangeRecord& record, const RunTraits& asked);
 
