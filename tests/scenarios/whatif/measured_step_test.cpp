@@ -90,6 +90,18 @@ TEST_CASE("Slow parts explain slower steps only, and stragglers only those of la
   CHECK(has(explained(large, scaled(of_large, 1.2)), "stragglers"));
 }
 
+// 10.5 s are predicted: 1.7 s and 100 s are outside its range, whatever their likeliest cause.
+TEST_CASE("A step outside the range is never said to be explained") {
+  const std::string asked = "simulate llama3-70b-64-h100 --measured ";
+  for (const char* measured : {"1.7s", "100s"}) {
+    INFO(measured);
+    const Ran text = orrery(asked + measured);
+    CHECK(text.out.find("outside the range of 8 in 10 cases") != std::string::npos);
+    CHECK(text.out.find("nothing is left to explain") == std::string::npos);
+  }
+  CHECK(orrery(asked + "10.5s").out.find("nothing is left to explain") != std::string::npos);
+}
+
 TEST_CASE("simulate --measured answers in text and JSON, and refuses what is no time") {
   const std::string question = "simulate llama3-8b-8-h100 ";
   const Ran text = orrery(question + "--measured 3s");
