@@ -2,7 +2,8 @@
 """Do two builds answer alike, byte for byte? For changes that must not move a prediction.
 
 Both commands are asked the same questions: every shipped scenario (the answer and the Program),
-every published run, and random plans, most of which are legal. Refusals are compared word for word.
+every published run, and random plans, a fifth of which are legal. Refusals are compared word for
+word.
 
     tests/same_answers.py OLD/orrery build/orrery [--plans 1500] [--seed 1]
 

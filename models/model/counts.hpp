@@ -12,7 +12,7 @@ namespace orrery::models {
 /// Parameters of a Model by its fields; `Model::parameters` must equal it if the model is
 /// simulated.
 ///   V e + P h + T h [+ 2 e h] + L (h (q + 2k) + q h + g h f + biases + norms) + final norm + head
-/// V, P, T  tokens, learned positions, token types;  h  hidden;  f  ffn_hidden;  L  layers
+/// V, P, T  tokens, learned positions, token types;  h  hidden;  f  width of the MLP;  L  layers
 /// e        embedding_width; where it is not h, matrices e x h and h x e project in and out
 /// q, k     heads and kv_heads times head_dim;  g  matrices of the MLP: 3 gated, 2 otherwise
 /// head     V e when untied; BERT's transform (h h + h and a norm), bias (V) and pooler

@@ -80,7 +80,7 @@ Model llama_like(Config& config);
 /// sent to at `num_experts_per_tok`. Errors: more per token than there are.
 void read_expert_counts(Config& config, Model& model, std::initializer_list<std::string_view> keys);
 
-/// Model::full_attention by `layer_types`, whose layers are "full_attention" or `narrow`; nullopt
+/// AttentionPart::full by `layer_types`, whose layers are "full_attention" or `narrow`; nullopt
 /// without that list. Errors: another type, not one for each layer.
 std::optional<std::vector<bool>> read_full_attention(Config& config, const Model& model,
                                                      std::string_view narrow);
