@@ -5,8 +5,8 @@
 // forward GEMM and the weight gradient read different copies of an activation, and the input
 // gradient and the weight gradient different copies of the output gradient. Under nvfp4 the copies
 // that weight gradients read may go through a random Hadamard transform: in the same pass, where it
-// costs nothing here, or in a second pass that reads the tensor again (FormatChoices::hadamard_pass). Left
-// out: casting weights, which is done once per step.
+// costs nothing here, or in a second pass that reads the tensor again (`hadamard_pass`). Left out:
+// casting weights, which is done once per step.
 
 #include <cstdint>
 #include <string_view>
