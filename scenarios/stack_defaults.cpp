@@ -62,15 +62,16 @@ std::optional<models::AttentionKernel> kernel_with_sinks(const models::Model& mo
   const auto with = models::AttentionKernel::cudnn;
   const std::string word{word_of(models::attention_kernel_words, with)};
   const std::string_view own = software.attention(gpu.generation.name);
-  const bool changes = model.attention.sinks && own != word && own != "unfused";
+  const bool changes = usual_attention(model).sinks && own != word && own != "unfused";
   return changes && gpu.attention.count(word) > 0 ? std::optional{with} : std::nullopt;
 }
 
 std::int64_t usual_virtual_stages(const Plan& plan, const models::Model& model,
                                   std::int64_t layers_per_chunk) {
-  const bool cuts = layers_per_chunk > 0 && plan.pipeline > 1 && model.layers % plan.pipeline == 0;
+  const bool cuts =
+      layers_per_chunk > 0 && plan.pipeline > 1 && model.layers.size() % plan.pipeline == 0;
   if (!cuts || plan.micro_batches() % plan.pipeline != 0) return 1;
-  const std::int64_t on_stage = model.layers / plan.pipeline;
+  const std::int64_t on_stage = model.layers.size() / plan.pipeline;
   std::int64_t best = 1;
   const auto distance = [&](std::int64_t chunks) {
     return std::abs(

@@ -98,12 +98,11 @@ Parts llama_parts(const Model& model, const Asked& of) {
   if (of.part == "projection") return {linear(of, layer + "self_attn.o_proj" + end)};
   if (of.part == "down") return {linear(of, layer + "mlp.down_proj" + end)};
   if (of.part == "qkv") {
-    const std::int64_t keys = model.attention.kv_heads * model.attention.head_dim;
+    const std::int64_t keys = usual_attention(model).key_columns();
     const std::string attention = layer + "self_attn.";
-    return side_by_side(
-        of, {{attention + "q_proj" + end, model.attention.heads * model.attention.head_dim},
-             {attention + "k_proj" + end, keys},
-             {attention + "v_proj" + end, keys}});
+    return side_by_side(of, {{attention + "q_proj" + end, usual_attention(model).query_columns()},
+                             {attention + "k_proj" + end, keys},
+                             {attention + "v_proj" + end, keys}});
   }
   if (of.part == "up") {
     const std::int64_t width = of.tensor.columns / 2;
@@ -112,9 +111,9 @@ Parts llama_parts(const Model& model, const Asked& of) {
   }
   if (of.part == "qk_norm") {
     StoredPart query{.tensor = layer + "self_attn.q_norm" + end,
-                     .columns = model.attention.head_dim,
+                     .columns = usual_attention(model).head_dim,
                      .vector = true,
-                     .column_count = model.attention.head_dim};
+                     .column_count = usual_attention(model).head_dim};
     StoredPart key = query;
     key.tensor = layer + "self_attn.k_norm" + end;
     key.row = 1;
@@ -136,10 +135,10 @@ Parts expert_parts(const Model& model, const Asked& of, const ExpertNames& names
   if (of.part == "router") return {linear(of, block + "gate" + end)};
   if (of.part != "experts.up" && of.part != "experts.down") return llama_parts(model, of);
   StateTensor tensor = of.tensor;
-  tensor.rows /= model.experts.count;
+  tensor.rows /= usual_experts(model).count;
   const Asked expert{of.layer, of.part, of.kind, tensor};
   Parts parts;
-  for (std::int64_t e = 0; e < model.experts.count; ++e) {
+  for (std::int64_t e = 0; e < usual_experts(model).count; ++e) {
     const std::string own = block + "experts." + std::to_string(e) + ".";
     const Parts theirs = of.part == "experts.down"
                              ? Parts{linear(expert, own + names.down + end)}
@@ -185,7 +184,9 @@ Parts deepseek_parts(const Model& model, const Asked& of) {
   if (of.part == "key_value_down") return {linear(of, attention + "kv_a_proj_with_mqa" + end)};
   if (of.part == "key_value_up") return {linear(of, attention + "kv_b_proj" + end)};
   if (of.part == "query_up") {
-    return {linear(of, attention + (model.latent.query_rank > 0 ? "q_b_proj" : "q_proj") + end)};
+    return {linear(
+        of, attention + (usual_attention(model).latents->query_rank > 0 ? "q_b_proj" : "q_proj") +
+                end)};
   }
   return deepseek_expert_parts(model, of);
 }
@@ -219,13 +220,13 @@ Parts gpt_neox_parts(const Model& model, const Asked& of) {
   if (of.part == "up") return {linear(of, layer + "mlp.dense_h_to_4h" + end)};
   if (of.part == "down") return {linear(of, layer + "mlp.dense_4h_to_h" + end)};
   if (of.part != "qkv") return {};
-  const std::int64_t d = model.attention.head_dim;
+  const std::int64_t d = usual_attention(model).head_dim;
   Parts parts;
   for (std::int64_t which = 0; which < 3; ++which) {
-    for (std::int64_t head = 0; head < model.attention.heads; ++head) {
+    for (std::int64_t head = 0; head < usual_attention(model).heads; ++head) {
       parts.push_back(rows_of_theirs(of, layer + "attention.query_key_value" + end,
                                      of.tensor.columns, (3 * head + which) * d,
-                                     (which * model.attention.heads + head) * d, d));
+                                     (which * usual_attention(model).heads + head) * d, d));
     }
   }
   return parts;
@@ -254,7 +255,7 @@ Parts bert_parts(const Model& model, const Asked& of) {
     return {whole(of, (of.layer.empty() ? "" : layer) + found->second + end)};
   if (of.part != "qkv") return {};
   const std::string own = layer + "attention.self.";
-  const std::int64_t width = model.attention.heads * model.attention.head_dim;
+  const std::int64_t width = usual_attention(model).query_columns();
   return side_by_side(
       of, {{own + "query" + end, width}, {own + "key" + end, width}, {own + "value" + end, width}});
 }

@@ -29,11 +29,11 @@ models::Operation attention_of(const models::Question& question) {
   op.mutable_attention() = {
       .batch = plan.batch.micro,
       .seq = plan.batch.seq_len,
-      .heads = model.attention.heads / plan.tensor,
-      .kv_heads = std::max<std::int64_t>(model.attention.kv_heads / plan.tensor, 1),
-      .head_dim = model.attention.head_dim,
+      .heads = usual_attention(model).heads / plan.tensor,
+      .kv_heads = std::max<std::int64_t>(usual_attention(model).kv_heads / plan.tensor, 1),
+      .head_dim = usual_attention(model).head_dim,
       .causal = model.causal,
-      .window = model.attention.window};
+      .window = usual_attention(model).window};
   return op;
 }
 

@@ -9,35 +9,57 @@ namespace orrery::models {
 
 namespace {
 
-std::string of_latents(const Model& model, const Plan& plan) {
-  if (model.attention.kv_heads != model.attention.heads)
-    return "latent attention with heads that share keys";
-  if (model.embedding.positions != Positions::rotary)
+std::string of_latents(const AttentionPart& attention, const BlockInputs& inputs) {
+  if (attention.kv_heads != attention.heads) return "latent attention with heads that share keys";
+  if (inputs.model.embedding.positions != Positions::rotary)
     return "latent attention without rotary positions";
-  if (model.latent.rotary_dim % 2 != 0) {
-    return fmt::format("rotary positions with an odd rotary_dim {}", model.latent.rotary_dim);
+  if (attention.latents->rotary_dim % 2 != 0) {
+    return fmt::format("rotary positions with an odd rotary_dim {}", attention.latents->rotary_dim);
   }
+  const Plan& plan = inputs.plan;
   if (plan.task == Task::lora) return "adapters of latent attention";
   const bool low_precision = quantisation_of(plan.formats.precision) != nullptr;
   return low_precision ? fmt::format("latent attention in {}", name(plan.formats.precision)) : "";
 }
 
-std::string of_model(const Model& model, std::int64_t tensor) {
-  if (model.not_simulated) return *model.not_simulated;
-  if (!model.inexact.empty()) return model.inexact;
-  if (model.attention.sinks) return "attention sinks";
-  if (model.attention.chunk > 0) return "attention within chunks";
-  if (!model.attention.full.empty()) return "attention windows on some layers only";
-  if (tensor > model.attention.kv_heads) {
-    return fmt::format("more tensor ranks ({}) than key-value heads ({})", tensor,
-                       model.attention.kv_heads);
+std::string of_attention(const AttentionPart& attention, const BlockInputs& inputs) {
+  if (attention.sinks) return "attention sinks";
+  if (attention.chunk > 0) return "attention within chunks";
+  if (inputs.plan.tensor > attention.kv_heads) {
+    return fmt::format("more tensor ranks ({}) than key-value heads ({})", inputs.plan.tensor,
+                       attention.kv_heads);
   }
+  if (!attention.latents && inputs.model.embedding.positions == Positions::rotary &&
+      attention.head_dim % 2 != 0) {
+    return fmt::format("rotary positions with an odd head_dim {}", attention.head_dim);
+  }
+  return attention.latents ? of_latents(attention, inputs) : "";
+}
+
+/// Are there layers that attend to a window and layers that do not?
+bool mixes_windows(const Model& model) {
+  const std::int64_t narrow = model.layers.count_if(
+      [](const Layer& layer) { return layer.attention() && layer.attention()->window > 0; });
+  return narrow > 0 && narrow < model.layers.size();
+}
+
+std::string of_layers(const BlockInputs& inputs) {
+  if (mixes_windows(inputs.model)) return "attention windows on some layers only";
+  for (const Layer& kind : inputs.model.layers.kinds()) {
+    if (const AttentionPart* const own = kind.attention()) {
+      if (std::string why = of_attention(*own, inputs); !why.empty()) return why;
+    }
+    if (kind.parts() == 1) return "layers of a single part";
+  }
+  return {};
+}
+
+std::string of_import(const Model& model) {
+  return model.not_simulated ? *model.not_simulated : model.inexact;
+}
+
+std::string of_ends(const Model& model) {
   if (model.embedding.positions == Positions::alibi) return "positions 'alibi'";
-  const bool latent = model.latent.kv_rank > 0;
-  if (!latent && model.embedding.positions == Positions::rotary &&
-      model.attention.head_dim % 2 != 0) {
-    return fmt::format("rotary positions with an odd head_dim {}", model.attention.head_dim);
-  }
   if (model.prediction_layers > 0) return "layers that predict further tokens";
   if (model.generator_hidden > 0) return "an ELECTRA generator";
   if (model.head.task_outputs > 0) return "a question-answering head";
@@ -51,7 +73,7 @@ std::string of_model(const Model& model, std::int64_t tensor) {
 }
 
 std::string of_experts(const BlockInputs& inputs) {
-  if (inputs.model.experts.count == 0) return {};
+  if (usual_experts(inputs.model).count == 0) return {};
   if (!inputs.software.runs.keeps_expert_outputs) {
     return "experts whose outputs the software does not keep until backward";
   }
@@ -76,11 +98,9 @@ std::string of_plan(const BlockInputs& inputs) {
 }  // namespace
 
 std::string inexact_feature(const BlockInputs& inputs) {
-  for (std::string why : {of_model(inputs.model, inputs.plan.tensor), of_experts(inputs)}) {
+  for (std::string why :
+       {of_import(inputs.model), of_layers(inputs), of_ends(inputs.model), of_experts(inputs)}) {
     if (!why.empty()) return why;
-  }
-  if (inputs.model.latent.kv_rank > 0) {
-    if (std::string why = of_latents(inputs.model, inputs.plan); !why.empty()) return why;
   }
   const bool picks = inputs.software.kernels.predicted_share < 1 && !inputs.model.causal;
   return picks ? "predictions for only a share of the tokens" : of_plan(inputs);

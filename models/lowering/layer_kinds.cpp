@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <compare>
-#include <map>
 #include <string>
 #include <utility>
 
@@ -40,23 +38,30 @@ std::uint32_t add_kind(Program& program, const Plan& plan, std::string name, Mod
   return appended(program.kinds, std::move(kind));
 }
 
-/// What decides the kind of a layer: whether it has experts, and their imbalance; full attention
-/// instead of window or chunks (`sees_all`); bf16 instead of the plan's precision (`wide`).
+/// What decides the kind of a layer: its parts, the imbalance of its experts, and bf16 instead of
+/// the plan's precision (`wide`).
 struct LayerTraits {
-  bool experts = false, sees_all = false, wide = false;
+  Layer layer{};
+  bool wide = false;
   double imbalance = 1;
-  auto operator<=>(const LayerTraits&) const = default;
+  bool operator==(const LayerTraits&) const = default;
 };
+
+/// The layer as it runs: a chunk as long as the sequence is none.
+Layer run_layer(const Model& model, std::int64_t layer, const Plan& plan) {
+  Layer own = model.layers[layer];
+  auto* const attention = std::get_if<AttentionPart>(&own.mixer);
+  if (attention != nullptr && attention->chunk >= plan.batch.seq_len) attention->chunk = 0;
+  return own;
+}
 
 LayerTraits traits_of(const BlockInputs& inputs, std::int64_t layer, std::size_t& with_experts) {
   const Plan& plan = inputs.plan;
-  const bool one_chunk = inputs.model.attention.chunk >= plan.batch.seq_len;
-  LayerTraits of{.experts = has_experts(inputs.model, layer),
-                 .sees_all = attends_fully(inputs.model, layer) && !one_chunk,
+  LayerTraits of{.layer = run_layer(inputs.model, layer, plan),
                  .wide = layer < plan.formats.start_layers_bf16 ||
-                         layer >= inputs.model.layers - plan.formats.end_layers_bf16,
+                         layer >= inputs.model.layers.size() - plan.formats.end_layers_bf16,
                  .imbalance = plan.experts.imbalance};
-  if (of.experts && !plan.experts.layer_imbalance.empty()) {
+  if (of.layer.experts() && !plan.experts.layer_imbalance.empty()) {
     of.imbalance = plan.experts.layer_imbalance[with_experts++];
   }
   return of;
@@ -73,29 +78,42 @@ Plan layer_plan(const Plan& plan, const LayerTraits& traits) {
   return own;
 }
 
+/// "layer", or in a model of several kinds what is special about it.
+std::string name_of_layer(const Model& model, const Layer& layer) {
+  if (layer.parts() == 1) {
+    return layer.attention() ? "attention layer" : layer.experts() ? "expert layer" : "MLP layer";
+  }
+  return usual_experts(model).count > 0 && !layer.experts() ? "dense layer" : "layer";
+}
+
 std::string name_of_kind(const BlockInputs& inputs, const LayerTraits& traits) {
-  std::string name = inputs.model.experts.count > 0 && !traits.experts ? "dense layer" : "layer";
-  if (traits.sees_all) {
-    name += inputs.model.attention.chunk > 0 ? " without chunks" : " without window";
+  std::string name = name_of_layer(inputs.model, traits.layer);
+  const bool chunks = longest_chunk(inputs.model) > 0;
+  const bool cut = longest_chunk(inputs.model) < inputs.plan.batch.seq_len &&
+                   inputs.model.layers.any([](const Layer& layer) {
+                     return layer.attention() && !layer.attention()->full();
+                   });
+  if (cut && traits.layer.attention() && traits.layer.attention()->full()) {
+    name += chunks ? " without chunks" : " without window";
   }
   if (traits.wide) name += " in bf16";
-  const bool apart = traits.experts && !inputs.plan.experts.layer_imbalance.empty();
+  const bool apart = traits.layer.experts() && !inputs.plan.experts.layer_imbalance.empty();
   return apart ? fmt::format("{} of imbalance {:.4g}", name, traits.imbalance) : name;
 }
 
 /// Adds one kind for all layers with the same traits.
 std::uint32_t add_layer_kinds(Program& program, const BlockInputs& inputs) {
-  std::map<LayerTraits, std::uint32_t> known;
+  std::vector<std::pair<LayerTraits, std::uint32_t>> known;
   std::size_t with_experts = 0;
-  for (std::int64_t layer = 0; layer < inputs.model.layers; ++layer) {
+  for (std::int64_t layer = 0; layer < inputs.model.layers.size(); ++layer) {
     const LayerTraits traits = traits_of(inputs, layer, with_experts);
-    const auto [kind, fresh] = known.try_emplace(traits, 0);
-    if (fresh) {
-      const Model alike = layer_model(inputs.model, layer);
+    auto kind = std::ranges::find(known, traits, &std::pair<LayerTraits, std::uint32_t>::first);
+    if (kind == known.end()) {
       const Plan plan = layer_plan(inputs.plan, traits);
-      const BlockInputs own = inputs.of(alike, plan);
-      kind->second = add_kind(program, plan, name_of_kind(inputs, traits), ModelPart::layer,
-                              layer_blocks(own));
+      const BlockInputs own = inputs.of(inputs.model, plan);
+      const std::uint32_t added = add_kind(program, plan, name_of_kind(inputs, traits),
+                                           ModelPart::layer, layer_blocks(own, traits.layer));
+      kind = known.insert(known.end(), {traits, added});
     }
     program.kind_of_layer.push_back(kind->second);
   }
@@ -105,8 +123,7 @@ std::uint32_t add_layer_kinds(Program& program, const BlockInputs& inputs) {
 /// With adapters, nothing below those of the first layer is trained: its backward ends at the
 /// lowest of them, so it is a kind of its own.
 void add_lowest_layer(Program& program, const BlockInputs& inputs) {
-  const Model lowest = layer_model(inputs.model, 0);
-  BlockPair pair = layer_blocks(inputs.of(lowest));
+  BlockPair pair = layer_blocks(inputs, run_layer(inputs.model, 0, inputs.plan));
   pair.forward.name = "lowest_layer.forward";
   pair.backward.name = "lowest_layer.backward";
   program.kind_of_layer.front() =

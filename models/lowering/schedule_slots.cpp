@@ -261,7 +261,8 @@ Program schedule_slots(const BlockInputs& inputs) {
   Program program;
   program.mesh = mesh_of(inputs.plan);
   program.communicators = communicators_of(program.mesh);
-  if (inputs.model.experts.count > 0) add_expert_communicators(program.mesh, program.communicators);
+  if (usual_experts(inputs.model).count > 0)
+    add_expert_communicators(program.mesh, program.communicators);
   const std::vector<std::int64_t> stages = stages_of(inputs);
   state_facts(program, inputs);
   place_table(program, inputs.model, stages);

@@ -1,6 +1,6 @@
 #pragma once
-// A transformer, independent of how it is parallelised: sizes, kinds of norm, MLP and positions,
-// and its exact number of parameters.
+// A model, independent of how it is parallelised: embedding, layers, head, and its exact number of
+// parameters.
 
 #include <cstdint>
 #include <optional>
@@ -8,62 +8,13 @@
 #include <string_view>
 #include <vector>
 
-#include "models/model/activation.hpp"
-#include "models/model/norm.hpp"
-#include "models/model/positions.hpp"
+#include "models/model/layer.hpp"
 #include "models/model/rotary.hpp"
-#include "models/model/routing.hpp"
 #include "sim/input/document.hpp"
 
 namespace orrery::models {
 
 enum class Family : std::uint8_t { gpt, llama, bert, other };
-
-/// Attention over the sequence, with keys and values of every head or of groups of heads.
-struct AttentionPart {
-  std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;
-  std::int64_t head_dim = 0;
-  bool qkv_bias = true;
-  bool output_bias = true;  // of the output projection
-  bool qk_norm = false;
-  std::int64_t window = 0;  // sliding window in tokens; 0: none
-  std::int64_t chunk = 0;   // a token attends within its chunk (Llama 4); 0: no chunks
-  /// With a window or chunks: does a layer attend to all tokens nevertheless? Empty: none does
-  std::vector<bool> full;
-  bool sinks = false;  // a learned logit per head in the softmax's sum (gpt-oss)
-};
-
-/// Latent attention (MLA): queries from a latent of query_rank (0: from the input), keys and values
-/// from one of kv_rank, and in every key a rotated part of rotary_dim that all heads share.
-struct LatentAttention {
-  std::int64_t query_rank = 0;
-  std::int64_t kv_rank = 0;  // 0: ordinary attention
-  std::int64_t rotary_dim = 0;
-  std::int64_t value_dim = 0;  // width of one head's value; 0: head_dim
-  double epsilon = 1e-6;       // of the norms of latents
-};
-
-struct MlpPart {
-  std::int64_t width = 0;  // of the hidden columns; with experts: of one expert
-  bool gated = false;
-  bool bias = true;
-  Activation activation = Activation::gelu;
-  bool clamped = false;  // experts clamp gate and value before the activation (gpt-oss)
-};
-
-/// Mixture of experts in place of the MLP. The first `dense_first` layers, and of the others all
-/// but every `every`-th, have an MLP of `dense_width` instead.
-struct ExpertsPart {
-  std::int64_t count = 0;  // 0: none
-  std::int64_t per_token = 0;
-  std::int64_t shared_width = 0;  // of all shared experts together
-  std::int64_t dense_width = 0;
-  std::int64_t dense_first = 0;
-  std::int64_t every = 1;
-  bool router_bias = false;
-  Routing routing;
-};
 
 struct NormsPart {
   Norm kind = Norm::layer_norm;
@@ -90,19 +41,13 @@ struct EmbeddingPart {
 
 /// From the last layer's output to the loss.
 struct HeadPart {
-  bool transform = false;  // BERT: dense + norm before the vocabulary
+  bool transform = false;  // BERT: dense, activation and norm before the vocabulary
+  Activation activation = Activation::gelu;  // of the transform
   bool bias = false;
   bool pooler = false;  // BERT: dense over the first token and the next-sentence classifier
   /// Output columns of a task head in place of the vocabulary head: 2 for the start and end of an
   /// answer (SQuAD). 0: vocabulary head
   std::int64_t task_outputs = 0;
-};
-
-/// Set for models that are counted in a tally (import/config.hpp).
-struct ModelTally {
-  std::int64_t attention_layers = 0;  // layers that attend over the sequence; 0: all
-  std::int64_t gemm_parameters = 0;   // weights that multiply one token; 0: from the parts
-  std::string formula;                // which formula counted the parameters
 };
 
 /// A decoder or encoder, dense or with experts. Biases are counted where they exist.
@@ -113,11 +58,7 @@ struct Model {
   bool causal = true;  // false: encoder, attention sees every token
   std::int64_t hidden = 0;
   EmbeddingPart embedding;
-  std::int64_t layers = 0;
-  AttentionPart attention;
-  LatentAttention latent;
-  MlpPart mlp;
-  ExpertsPart experts;
+  LayerList layers;
   NormsPart norms;
   bool parallel_block = false;  // attention and MLP read the same normalised input
   HeadPart head;
@@ -135,7 +76,8 @@ struct Model {
 
   std::int64_t parameters = 0;         // exact
   std::int64_t active_parameters = 0;  // used per token; = parameters when dense
-  ModelTally tally;
+  Tally further;                       // of what no part of a model that is only counted states
+  std::string formula;                 // which sum the parameters are
   std::string inexact;  // what the executor computes differently from the config; empty: nothing
   std::optional<std::string> not_simulated;  // why ("mixture of experts ..."), when only counted
   std::vector<std::string> ignored_keys;     // of the config, neither used nor known-irrelevant
@@ -146,23 +88,43 @@ bool projects_embeddings(const Model& model);
 /// Width of a token's embedding and of the vocabulary head's input.
 std::int64_t embedding_width(const Model& model);
 
-/// Does this layer have experts?
-bool has_experts(const Model& model, std::int64_t layer);
-/// Is this layer without the model's window or chunks?
-bool attends_fully(const Model& model, std::int64_t layer);
-/// Layers as in AttentionPart::full: every n-th attends fully; none if n is 0.
+/// The attention of the first layer that has one; without any, one of no heads.
+const AttentionPart& usual_attention(const Model& model);
+/// The experts of the first layer that has some; without any, none.
+const ExpertsPart& usual_experts(const Model& model);
+/// The MLP of an expert, or in a model without experts that of its first layer.
+const MlpPart& usual_mlp(const Model& model);
+/// The longest chunk within which layers attend; 0 without.
+std::int64_t longest_chunk(const Model& model);
+/// Layers with experts.
+std::int64_t expert_layers(const Model& model);
+/// Flags for layers of which every n-th is chosen; none if n is 0.
 std::vector<bool> every_nth(std::int64_t layers, std::int64_t n);
-/// A model whose layers are all like this one: with experts or an MLP of `dense_width`, with or
-/// without window and chunks.
-Model layer_model(const Model& model, std::int64_t layer);
 
 /// Rows of the learned position table, 0 without one.
 std::int64_t position_rows(const Model& model);
 
 /// ELECTRA's generator for this model: a BERT of width `generator_hidden` and the same depth.
 Model generator_model(const Model& model);
-/// The model that a prediction layer (MTP) is built from: the kind of the last layer, and the head.
-Model prediction_model(const Model& model);
+
+/// A model as most configs state it: one attention, one MLP or mixture of experts, and which layers
+/// differ.
+struct ModelDraft : Model {
+  std::int64_t depth = 0;
+  AttentionPart attention{};
+  MlpPart mlp{};  // with experts: of one expert
+  ExpertsPart experts{};
+  std::int64_t dense_width = 0;  // of the MLPs of layers without experts
+  std::vector<bool> full{};      // which layers are without the window or chunks; empty: none
+  std::vector<bool> dense{};     // which layers are without experts; empty: none
+};
+
+/// ModelDraft::dense where the first `first` layers are without experts, and of the others all but
+/// every `every`-th.
+std::vector<bool> dense_layers(std::int64_t layers, std::int64_t first, std::int64_t every);
+
+/// The model with its layers, its counts and their formula.
+Model built(ModelDraft draft);
 
 /// Reads a Hugging Face config.json (dispatch on `model_type`, nested `text_config` included) or
 /// Orrery's own JSON (`"format": "orrery-model"` with the fields above). Errors: unknown type

@@ -61,7 +61,7 @@ struct BlockPair {
 /// layer is trained, so the input's gradient is needed, too.
 void freeze(BlockPair& pair, bool passes_gradient);
 
-BlockPair layer_blocks(const BlockInputs& inputs);
+BlockPair layer_blocks(const BlockInputs& inputs, const Layer& layer);
 BlockPair embedding_blocks(const BlockInputs& inputs);
 /// Final norm, vocabulary projection and loss. A tied head on the embedding's pipeline stage has no
 /// weight of its own.

@@ -9,11 +9,12 @@ namespace orrery::models {
 
 namespace {
 
-class EmbeddingBuilder : private TransformerBuilder {
+class EmbeddingBuilder : private BlockScope, private TransformerBuilder {
  public:
   EmbeddingBuilder(const BlockInputs& inputs, Pass pass)
-      : TransformerBuilder{
-            inputs, pass == Pass::forward ? "embedding.forward" : "embedding.backward", pass} {}
+      : BlockScope{inputs, pass == Pass::forward ? "embedding.forward" : "embedding.backward",
+                   pass},
+        TransformerBuilder{static_cast<BlockScope&>(*this)} {}
 
   Block forward() {
     const Model& model = inputs_.model;

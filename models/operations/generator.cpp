@@ -13,10 +13,11 @@ namespace orrery::models {
 namespace {
 
 /// [T, h] x [h, g]: projects embeddings from the model's width h to the generator's g.
-class NarrowBuilder : private TransformerBuilder {
+class NarrowBuilder : private BlockScope, private TransformerBuilder {
  public:
   NarrowBuilder(const BlockInputs& generator, Pass pass)
-      : TransformerBuilder{generator, "narrow", pass} {}
+      : BlockScope{generator, "narrow", pass},
+        TransformerBuilder{static_cast<BlockScope&>(*this)} {}
 
   Block forward() {
     linear_.forward(matrix(), narrow_rows("x", Role::input), rows("y", Role::output));
@@ -61,7 +62,7 @@ class Generating {
       : model_{generator_model(inputs.model)},
         inputs_{inputs.of(model_)},
         embedding_{embedding},
-        layer_{layer_blocks(inputs_)},
+        layer_{layer_blocks(inputs_, model_.layers[0])},
         head_{head_blocks(inputs_)} {}
 
   Block forward() const {
@@ -71,11 +72,11 @@ class Generating {
     nest(all, tables, "masked.", with_tables(tables, {{"y", "masked.y"}}));
     nest(all, NarrowBuilder{inputs_, Pass::forward}.forward(), "generator.",
          {{"x", "masked.y"}, {"y", of_layer(0, "x")}});
-    for (std::int64_t i = 0; i < model_.layers; ++i) {
+    for (std::int64_t i = 0; i < model_.layers.size(); ++i) {
       nest(all, layer_.forward, of_layer(i, ""), {{"y", of_layer(i + 1, "x")}});
     }
     nest(all, head_.forward, "generator.head.",
-         with_tables(tables, {{"x", of_layer(model_.layers, "x")}}));
+         with_tables(tables, {{"x", of_layer(model_.layers.size(), "x")}}));
     nest(all, tables, "", {});
     link(all);
     return all;
@@ -87,9 +88,9 @@ class Generating {
     all.name = tables.name;
     nest(all, tables, "", {});
     nest(all, head_.backward, "generator.head.",
-         with_tables(tables, {{"x", of_layer(model_.layers, "x")},
-                              {"x.grad", of_layer(model_.layers, "x.grad")}}));
-    for (std::int64_t i = model_.layers - 1; i >= 0; --i) {
+         with_tables(tables, {{"x", of_layer(model_.layers.size(), "x")},
+                              {"x.grad", of_layer(model_.layers.size(), "x.grad")}}));
+    for (std::int64_t i = model_.layers.size() - 1; i >= 0; --i) {
       nest(all, layer_.backward, of_layer(i, ""), {{"y.grad", of_layer(i + 1, "x.grad")}});
     }
     nest(all, NarrowBuilder{inputs_, Pass::backward}.backward(), "generator.",

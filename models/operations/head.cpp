@@ -14,10 +14,11 @@ namespace orrery::models {
 
 namespace {
 
-class HeadBuilder : private PoolerBuilder {
+class HeadBuilder : private BlockScope, private PoolerBuilder {
  public:
   HeadBuilder(const BlockInputs& inputs, Pass pass)
-      : PoolerBuilder{inputs, pass == Pass::forward ? "head.forward" : "head.backward", pass} {}
+      : BlockScope{inputs, pass == Pass::forward ? "head.forward" : "head.backward", pass},
+        PoolerBuilder{static_cast<BlockScope&>(*this)} {}
 
   Block forward() {
     const Model& model = inputs_.model;
@@ -224,7 +225,7 @@ class HeadBuilder : private PoolerBuilder {
     const OperandId normed = predicted_rows("transform.normed", Role::saved);
     linear_.forward(dense(), in, out);
     block_.add(OpKind::activation, "transform.activation", {out}, {active}).mutable_activation() =
-        inputs_.model.mlp.activation;
+        inputs_.model.head.activation;
     norm("transform_norm", active, normed);
     return normed;
   }
@@ -240,7 +241,7 @@ class HeadBuilder : private PoolerBuilder {
     norm_backward("transform_norm", d_normed, active, std::nullopt, d_active);
     block_
         .add(OpKind::activation_backward, "transform.activation.backward", {d_active, out}, {d_out})
-        .mutable_activation() = inputs_.model.mlp.activation;
+        .mutable_activation() = inputs_.model.head.activation;
     linear_.backward(dense(), in, d_out, d_in);
   }
 

@@ -6,7 +6,7 @@
 //                           one that consumes them by rows, and activations between by columns
 //   everything else         whole on every rank, or cut by rows under sequence parallelism
 // Context parallelism cuts every tensor that has a row for each token by rows; attention is in
-// operations/context.cpp.
+// operations/parts/context.cpp.
 // Source  Shoeybi et al. 2019, Megatron-LM, arXiv 1909.08053; Korthikanti et al. 2022, arXiv
 //         2205.05198
 
@@ -63,24 +63,18 @@ inline Sharding by_rows(std::int64_t unit = 1) {
   return {MeshAxis::tensor, Dimension::rows, unit};
 }
 
-/// Width of one head's value.
-inline std::int64_t value_width(const Model& model) {
-  return model.latent.value_dim > 0 ? model.latent.value_dim : model.attention.head_dim;
-}
-
 /// Columns of queries, keys and values, each cut by whole heads.
-inline Sharding heads_layout(const Model& model) {
-  const std::int64_t d = model.attention.head_dim, v = value_width(model);
-  Sharding layout = by_columns(std::gcd(d, v));
-  layout.column_groups = {model.attention.heads * d, model.attention.kv_heads * d,
-                          model.attention.kv_heads * v};
+inline Sharding heads_layout(const AttentionPart& attention) {
+  Sharding layout = by_columns(std::gcd(attention.head_dim, attention.value_width()));
+  layout.column_groups = {attention.query_columns(), attention.key_columns(),
+                          attention.value_columns()};
   return layout;
 }
 
 /// Output columns of an MLP's first GEMM; a gated MLP's gate and up halves are cut alike.
-inline Sharding mlp_layout(const Model& model, std::int64_t width) {
+inline Sharding mlp_layout(const MlpPart& mlp) {
   Sharding layout = by_columns();
-  if (model.mlp.gated) layout.column_groups = {width, width, 0};
+  if (mlp.gated) layout.column_groups = {mlp.width, mlp.width, 0};
   return layout;
 }
 

@@ -32,6 +32,16 @@ struct Linear {
   bool begins_zero = false;            // an adapter's B: zeros at first, so outputs do not change
 };
 
+/// A part's matrix as a linear layer whose weight is cut that way.
+inline Linear linear_of(const LayerMatrix& matrix, const Sharding& sharding) {
+  return {.name = matrix.name,
+          .in = matrix.in,
+          .out = matrix.out,
+          .bias = matrix.bias,
+          .sharding = sharding,
+          .target = matrix.target};
+}
+
 /// Writes linear layers into a block.
 class LinearBuilder {
  public:

@@ -17,11 +17,11 @@ namespace orrery::models {
 namespace {
 
 /// Joins a module's two inputs: y = M [norm(x); norm(embedded)].
-class MtpJoinBuilder : private TransformerBuilder {
+class MtpJoinBuilder : private BlockScope, private TransformerBuilder {
  public:
   MtpJoinBuilder(const BlockInputs& inputs, Pass pass)
-      : TransformerBuilder{inputs, pass == Pass::forward ? "join.forward" : "join.backward", pass} {
-  }
+      : BlockScope{inputs, pass == Pass::forward ? "join.forward" : "join.backward", pass},
+        TransformerBuilder{static_cast<BlockScope&>(*this)} {}
 
   Block forward() {
     const OperandId below = rows("x", Role::input), next = rows("embedded", Role::input);
@@ -59,16 +59,22 @@ class MtpJoinBuilder : private TransformerBuilder {
   }
 };
 
+/// The model whose embedding and head the modules use.
+Model without_prediction(Model model) {
+  model.prediction_layers = 0;
+  return model;
+}
+
 /// One module's blocks, and which of their operands are operands of the head's block.
 class MtpModule {
  public:
   MtpModule(const BlockInputs& inputs, std::int64_t number)
-      : model_{prediction_model(inputs.model)},
+      : model_{without_prediction(inputs.model)},
         inputs_{inputs.of(model_)},
         prefix_{"predict" + std::to_string(number) + "."},
         below_{number == 1 ? "x" : "predict" + std::to_string(number - 1) + ".y"},
         embedding_{embedding_blocks(inputs_)},
-        layer_{layer_blocks(inputs_)},
+        layer_{layer_blocks(inputs_, model_.layers.back())},
         head_{head_blocks(inputs_)} {}
 
   void add_forward(Block& into) const {

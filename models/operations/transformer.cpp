@@ -4,16 +4,15 @@
 
 namespace orrery::models {
 
-TransformerBuilder::TransformerBuilder(const BlockInputs& inputs, std::string name, Pass pass)
-    : inputs_{inputs},
-      storage_{storage_dtype(inputs.plan.formats.precision)},
-      gradient_{gradient_dtype(inputs.plan, inputs.software)},
-      block_{std::move(name), pass, mesh_of(inputs.plan)},
-      linear_{block_, inputs_} {}
+BlockScope::BlockScope(const BlockInputs& of, std::string name, Pass pass)
+    : inputs{of},
+      storage{storage_dtype(of.plan.formats.precision)},
+      gradients{gradient_dtype(of.plan, of.software)},
+      block{std::move(name), pass, mesh_of(of.plan)},
+      linear{block, inputs} {}
 
 OperandId TransformerBuilder::rows(std::string_view name, Role role, DType dtype) {
-  return block_.operand(name, role, dtype, {1, tokens(), inputs_.model.hidden},
-                        rows_layout(inputs_.plan));
+  return block_.operand(name, role, dtype, {1, tokens(), hidden()}, rows_layout(inputs_.plan));
 }
 
 OperandId TransformerBuilder::narrow_rows(std::string_view name, Role role) {
@@ -49,6 +48,27 @@ void TransformerBuilder::norm_backward(const std::string& name, OperandId gradie
   if (has_norm_bias(inputs_.model)) {
     block_.write(op, gradient(bias_of(name + ".bias"), gradient_out));
   }
+}
+
+OperandId TransformerBuilder::in_8_bits(OperandId of, Role role) {
+  const Operand wide = block_.at(of);
+  return block_.operand(wide.name + ".narrow", role, DType::fp8, wide.uncut, wide.sharding);
+}
+
+Role TransformerBuilder::role_of_inner() const {
+  return inputs_.plan.formats.low_precision_activation ? Role::temporary : Role::saved;
+}
+
+void TransformerBuilder::keep_inner(OperandId inner) {
+  if (!inputs_.plan.formats.low_precision_activation) return;
+  block_.add(OpKind::quantise, block_.at(inner).name + ".narrow", {inner},
+             {in_8_bits(inner, Role::saved)});
+}
+
+void TransformerBuilder::restore_inner(OperandId inner) {
+  if (!inputs_.plan.formats.low_precision_activation) return;
+  block_.add(OpKind::quantise, block_.at(inner).name + ".widen", {in_8_bits(inner, Role::saved)},
+             {inner});
 }
 
 }  // namespace orrery::models

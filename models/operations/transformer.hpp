@@ -1,6 +1,6 @@
 #pragma once
-// What the builders of layers, embedding and head have in common: operands, by names that are the
-// same in forward and backward, and norms.
+// What the builders of layers, their parts, embedding and head have in common: operands, by names
+// that are the same in forward and backward, and norms.
 
 #include <string>
 #include <string_view>
@@ -11,11 +11,27 @@
 
 namespace orrery::models {
 
+/// A block that is being written, by one builder or by those of several parts.
+struct BlockScope {
+  BlockScope(const BlockInputs& of, std::string name, Pass pass);
+
+  const BlockInputs& inputs;
+  DType storage, gradients;
+  BlockBuilder block;
+  LinearBuilder linear;
+};
+
 class TransformerBuilder {
  protected:
-  TransformerBuilder(const BlockInputs& inputs, std::string name, Pass pass);
+  explicit TransformerBuilder(BlockScope& scope)
+      : inputs_{scope.inputs},
+        storage_{scope.storage},
+        gradient_{scope.gradients},
+        block_{scope.block},
+        linear_{scope.linear} {}
 
   std::int64_t tokens() const { return tokens_of(inputs_.plan); }  // T
+  std::int64_t hidden() const { return inputs_.model.hidden; }     // h
 
   /// [T, h], in the layout between layers.
   OperandId rows(std::string_view name, Role role, DType dtype);
@@ -34,14 +50,10 @@ class TransformerBuilder {
   }
   /// [h]: a bias (begins as zeros), or a norm's weight (begins as ones).
   ModelTensor bias_of(std::string name) const {
-    return {.name = std::move(name),
-            .uncut = {1, 1, inputs_.model.hidden},
-            .initial = {Initial::Kind::zeros}};
+    return {.name = std::move(name), .uncut = {1, 1, hidden()}, .initial = {Initial::Kind::zeros}};
   }
   ModelTensor scale_of(std::string name) const {
-    return {.name = std::move(name),
-            .uncut = {1, 1, inputs_.model.hidden},
-            .initial = {Initial::Kind::ones}};
+    return {.name = std::move(name), .uncut = {1, 1, hidden()}, .initial = {Initial::Kind::ones}};
   }
 
   void norm(const std::string& name, OperandId in, OperandId out);
@@ -50,10 +62,20 @@ class TransformerBuilder {
   void norm_backward(const std::string& name, OperandId gradient_out, OperandId saved_in,
                      std::optional<OperandId> residual, OperandId out);
 
+  /// The 8-bit copy of an operand.
+  OperandId in_8_bits(OperandId of, Role role);
+  /// An activation's input that is kept in 8 bits is cast in forward, and made again from them in
+  /// backward.
+  /// Source  Megatron-Core, activation_func_fp8_input_store of fusions/fused_bias_swiglu.py: a cast
+  ///         of its own in forward, and one back in backward
+  Role role_of_inner() const;
+  void keep_inner(OperandId inner);
+  void restore_inner(OperandId inner);
+
   const BlockInputs& inputs_;
   DType storage_, gradient_;
-  BlockBuilder block_;
-  LinearBuilder linear_;
+  BlockBuilder& block_;
+  LinearBuilder& linear_;
 };
 
 }  // namespace orrery::models

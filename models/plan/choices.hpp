@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "models/model/layer.hpp"
 #include "models/plan/choices_of_state.hpp"
 #include "sim/words.hpp"
 
@@ -20,14 +21,6 @@ inline constexpr Words<Task, 5> task_words{{{Task::pretrain, "pretrain"},
                                             {Task::lora, "lora"},
                                             {Task::qlora, "qlora"},
                                             {Task::dpo, "dpo"}}};
-
-/// Matrices of a layer that may have an adapter.
-/// Source  Hu et al. 2021, "LoRA", arXiv 2106.09685
-enum class LoraTarget : std::uint8_t { qkv, projection, up, down };
-inline constexpr Words<LoraTarget, 4> lora_target_words{{{LoraTarget::qkv, "qkv"},
-                                                         {LoraTarget::projection, "projection"},
-                                                         {LoraTarget::up, "up"},
-                                                         {LoraTarget::down, "down"}}};
 
 /// Kernels that find the largest number of what they write, so that quantising it needs no pass for
 /// that: norms; activation functions and their backward, outside experts.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+#include <string>
 #include <utility>
 
 #include "models/plan/conflict_checks.hpp"
@@ -22,23 +24,22 @@ class AxisChecks : private ConflictChecks {
   }
 
  private:
+  bool is_cut(const PartCut& part) const {
+    return part.count % plan_.tensor == 0 || (part.shared && plan_.tensor % part.count == 0);
+  }
+
   void tensor() {
-    const std::int64_t t = plan_.tensor;
-    if (model_.attention.heads % t != 0) {
-      add("/tensor", fmt::format("tensor {} does not divide the model's {} attention heads", t,
-                                 model_.attention.heads));
-    }
-    if (model_.attention.kv_heads % t != 0 && t % model_.attention.kv_heads != 0) {
-      add("/tensor", fmt::format("tensor {} neither divides the model's {} key-value heads nor is "
-                                 "a multiple of them",
-                                 t, model_.attention.kv_heads));
-    }
-    const std::int64_t widths[] = {
-        model_.experts.count > 0 ? model_.experts.dense_width : model_.mlp.width,
-        model_.experts.shared_width};
-    for (const std::int64_t width : widths) {
-      if (width % t == 0) continue;
-      add("/tensor", fmt::format("tensor {} does not divide the model's MLP width {}", t, width));
+    std::set<std::string> named;
+    for (const Layer& kind : model_.layers.kinds()) {
+      for (const PartCut& each : cuts_of(kind)) {
+        if (is_cut(each) || !named.insert(each.what).second) continue;
+        add("/tensor",
+            each.shared
+                ? fmt::format("tensor {} neither divides the model's {} nor is a "
+                              "multiple of them",
+                              plan_.tensor, each.what)
+                : fmt::format("tensor {} does not divide the model's {}", plan_.tensor, each.what));
+      }
     }
   }
 
@@ -66,12 +67,16 @@ class AxisChecks : private ConflictChecks {
   void context() {
     if (plan_.context == 1) return;
     if (!model_.causal) add("/context", "context parallelism is simulated for causal models only");
-    if (model_.attention.window > 0 && plan_.context_exchange.form != ContextForm::ulysses) {
+    const auto& layers = model_.layers;
+    const bool windows = layers.any([](const Layer& layer) {
+      return layer.attention() != nullptr && layer.attention()->window > 0;
+    });
+    if (windows && plan_.context_exchange.form != ContextForm::ulysses) {
       add("/context",
           "context parallelism with a sliding window is simulated only with context_form ulysses");
     }
     chunks();
-    if (model_.latent.kv_rank > 0) {
+    if (usual_attention(model_).latents) {
       add("/context", "context parallelism is not simulated with latent attention");
     }
     if (plan_.context % plan_.context_exchange.heads != 0) {
@@ -96,7 +101,7 @@ class AxisChecks : private ConflictChecks {
 
   /// Chunks of attention that are neither longer than the sequence nor whole on one rank.
   void chunks() {
-    const std::int64_t chunk = model_.attention.chunk, piece = piece_length(plan_);
+    const std::int64_t chunk = longest_chunk(model_), piece = piece_length(plan_);
     if (chunk == 0 || chunk >= plan_.batch.seq_len || context_split(plan_).pieces == 1) return;
     if (piece % chunk == 0) return;
     add("/context", fmt::format("context {} cuts a sequence into pieces of {} tokens, which are no "
@@ -107,8 +112,9 @@ class AxisChecks : private ConflictChecks {
 
   void context_heads(std::int64_t ranks) {
     if (ranks == 1) return;
-    for (const auto& [heads, of] : {std::pair{model_.attention.heads, "attention"},
-                                    std::pair{model_.attention.kv_heads, "key-value"}}) {
+    const AttentionPart& attention = usual_attention(model_);
+    for (const auto& [heads, of] :
+         {std::pair{attention.heads, "attention"}, std::pair{attention.kv_heads, "key-value"}}) {
       if (heads % (plan_.tensor * ranks) == 0) continue;
       add("/context", fmt::format("tensor {} x {} context ranks that exchange heads do not divide "
                                   "the model's {} {} heads",
@@ -118,7 +124,8 @@ class AxisChecks : private ConflictChecks {
 
   void experts() {
     const std::int64_t ep = plan_.experts.ranks, etp = expert_tensor_of(plan_);
-    if (model_.experts.count == 0) {
+    const ExpertsPart& experts = usual_experts(model_);
+    if (experts.count == 0) {
       if (ep > 1) {
         add("/expert", fmt::format("expert {} needs a model with experts", ep));
       }
@@ -127,13 +134,13 @@ class AxisChecks : private ConflictChecks {
       }
       return;
     }
-    if (model_.experts.count % ep != 0) {
-      add("/expert", fmt::format("expert {} does not divide the model's {} experts", ep,
-                                 model_.experts.count));
+    if (experts.count % ep != 0) {
+      add("/expert",
+          fmt::format("expert {} does not divide the model's {} experts", ep, experts.count));
     }
-    if (model_.mlp.width % etp != 0) {
+    if (experts.mlp.width % etp != 0) {
       add("/expert_tensor", fmt::format("expert_tensor {} does not divide an expert's width {}",
-                                        etp, model_.mlp.width));
+                                        etp, experts.mlp.width));
     }
     const std::int64_t ranks = plan_.gpus() / plan_.pipeline;
     if (ranks % (ep * etp) != 0) {
@@ -157,7 +164,7 @@ class AxisChecks : private ConflictChecks {
     if (plan_.experts.capacity > 0 && plan_.experts.room > 1) {
       add("/expert_room", "expert_room applies only to dropless routing (capacity 0)");
     }
-    if (plan_.experts.overlap == ExpertOverlap::shared && model_.experts.shared_width == 0) {
+    if (plan_.experts.overlap == ExpertOverlap::shared && experts.shared_width == 0) {
       add("/expert_overlap", "expert_overlap shared needs a model with shared experts");
     }
     if (etp > 1 && adapts_mlps(plan_)) {

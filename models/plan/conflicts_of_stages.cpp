@@ -112,14 +112,14 @@ class StageChecks : private ConflictChecks {
     // Where embedding and head count as a layer each, their chunks may hold nothing else.
     const bool two_slots = plan_.stages.embedding_counts && plan_.chunks() > 1;
     const std::int64_t needed = plan_.chunks() - (two_slots ? 2 : 0);
-    if (model_.layers >= needed) return;
+    if (model_.layers.size() >= needed) return;
     const std::string cut = plan_.stages.virtual_stages == 1
                                 ? fmt::format("pipeline {}", plan_.pipeline)
                                 : fmt::format("pipeline {} x virtual_stages {}", plan_.pipeline,
                                               plan_.stages.virtual_stages);
     add("/pipeline",
         fmt::format("{} leaves a stage without a layer: the model has {} layers{}", cut,
-                    model_.layers,
+                    model_.layers.size(),
                     two_slots ? ", and embedding and head count as a layer each" : ""));
   }
 
@@ -141,9 +141,9 @@ class StageChecks : private ConflictChecks {
     }
     const std::int64_t sum =
         std::accumulate(plan_.stages.layers.begin(), plan_.stages.layers.end(), std::int64_t{0});
-    if (sum != model_.layers) {
-      add("/stage_layers",
-          fmt::format("stage_layers add up to {}, the model has {} layers", sum, model_.layers));
+    if (sum != model_.layers.size()) {
+      add("/stage_layers", fmt::format("stage_layers add up to {}, the model has {} layers", sum,
+                                       model_.layers.size()));
     }
   }
 };

@@ -157,8 +157,8 @@ class StateChecks : private ConflictChecks {
       add(field, fmt::format("needs GEMMs in 8 or 4 bits; precision is {}",
                              name(plan_.formats.precision)));
     }
-    if (wide > model_.layers) {
-      add(field, fmt::format("{} layers in bf16, the model has {}", wide, model_.layers));
+    if (wide > model_.layers.size()) {
+      add(field, fmt::format("{} layers in bf16, the model has {}", wide, model_.layers.size()));
     }
     if (plan_.formats.low_precision_gather) {
       add(field, "is not simulated with low_precision_gather, which gathers all layers in 8 bits");
@@ -167,10 +167,10 @@ class StateChecks : private ConflictChecks {
 
   /// Modules that the model does not have.
   void modules(const char* field, const WordSet<RecomputeModule>& listed) {
-    if (listed.has(RecomputeModule::mla_up_proj) && model_.latent.kv_rank == 0) {
+    if (listed.has(RecomputeModule::mla_up_proj) && !usual_attention(model_).latents) {
       add(field, "mla_up_proj needs latent attention, which the model does not have");
     }
-    if (listed.has(RecomputeModule::moe) && model_.experts.count == 0) {
+    if (listed.has(RecomputeModule::moe) && usual_experts(model_).count == 0) {
       add(field, "moe needs experts, which the model does not have");
     }
   }
@@ -191,7 +191,7 @@ class StateChecks : private ConflictChecks {
 
   void low_precision_activation() {
     if (!plan_.formats.low_precision_activation) return;
-    if (model_.mlp.activation != Activation::silu || !model_.mlp.gated) {
+    if (usual_mlp(model_).activation != Activation::silu || !usual_mlp(model_).gated) {
       add("/low_precision_activation", "needs a gated SiLU, which the model does not have");
     }
     if (hardware::bits(storage_dtype(plan_.formats.precision)) != 16) {
@@ -219,7 +219,7 @@ class StateChecks : private ConflictChecks {
       add("/low_precision_attention",
           "is not simulated with context ranks that exchange keys and values");
     }
-    if (model_.latent.kv_rank > 0) {
+    if (usual_attention(model_).latents) {
       add("/low_precision_attention", "is not simulated with latent attention");
     }
   }

@@ -19,8 +19,8 @@ std::int64_t piece_length(const Plan& plan) {
          (plan.context_exchange.form == ContextForm::contiguous ? pieces : 2 * pieces);
 }
 
-bool attends_within_rank(const Model& layer, const Plan& plan) {
-  return layer.attention.chunk > 0 && piece_length(plan) % layer.attention.chunk == 0;
+bool attends_within_rank(const AttentionPart& attention, const Plan& plan) {
+  return attention.chunk > 0 && piece_length(plan) % attention.chunk == 0;
 }
 
 std::int64_t attended_length(const Plan& plan) {

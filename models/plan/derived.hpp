@@ -34,7 +34,7 @@ inline bool gathers_keys(const Plan& plan) {
 
 /// Does a layer that attends within chunks of the sequence have all keys on the rank of its
 /// queries? Under context parallelism it then neither gathers nor passes them.
-bool attends_within_rank(const Model& layer, const Plan& plan);
+bool attends_within_rank(const AttentionPart& attention, const Plan& plan);
 /// Tokens of each contiguous piece of a sequence that a rank attends with.
 std::int64_t piece_length(const Plan& plan);
 

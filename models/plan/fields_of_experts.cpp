@@ -20,7 +20,8 @@ using Group = PlanField::Group;
 constexpr double most_factor = 1e4;
 
 std::string derive_expert(Plan&, const PlanBasis& basis) {
-  return basis.model.experts.count > 0 ? "not stated; 1 assumed: every rank has all experts" : "";
+  return usual_experts(basis.model).count > 0 ? "not stated; 1 assumed: every rank has all experts"
+                                              : "";
 }
 
 void read_expert_tensor(const Node& degree, Plan& plan) {
@@ -28,7 +29,7 @@ void read_expert_tensor(const Node& degree, Plan& plan) {
 }
 
 std::string derive_expert_tensor(Plan& plan, const PlanBasis& basis) {
-  if (basis.model.experts.count == 0) return {};
+  if (usual_experts(basis.model).count == 0) return {};
   plan.experts.tensor = plan.tensor;
   return plan.tensor > 1 ? fmt::format("not stated; {} assumed, as for tensor", plan.tensor) : "";
 }
@@ -38,7 +39,8 @@ std::string derive_dispatcher(Plan& plan, const PlanBasis&) {
 }
 
 std::string derive_permute_fusion(Plan&, const PlanBasis& basis) {
-  return basis.model.experts.count > 0 ? "not stated; false assumed, as in Megatron-Core" : "";
+  return usual_experts(basis.model).count > 0 ? "not stated; false assumed, as in Megatron-Core"
+                                              : "";
 }
 
 double read_factor(const Node& number, double least) {
@@ -60,7 +62,8 @@ Json write_capacity(const Plan& plan) {
 }
 
 std::string derive_capacity(Plan&, const PlanBasis& basis) {
-  return basis.model.experts.count > 0 ? "not stated; no limit assumed: no token is dropped" : "";
+  return usual_experts(basis.model).count > 0 ? "not stated; no limit assumed: no token is dropped"
+                                              : "";
 }
 
 /// Equal layers become one number. Otherwise the plan has each layer's number and their mean, which
@@ -98,28 +101,21 @@ void read_imbalance(const Node& factor, Plan& plan) {
   take_imbalances(counts.imbalances(plan.experts.ranks), plan);
 }
 
-std::int64_t layers_with_experts(const Model& model) {
-  std::int64_t count = 0;
-  for (std::int64_t layer = 0; layer < model.layers; ++layer) count += has_experts(model, layer);
-  return count;
-}
-
 std::string remark_imbalance(const Plan& plan, const PlanBasis& basis) {
   const auto given = basis.given.find("imbalance");
   if (given && given->is_array()) {
-    const std::int64_t found = std::ssize(given->elements()),
-                       wanted = layers_with_experts(basis.model);
+    const std::int64_t found = std::ssize(given->elements()), wanted = expert_layers(basis.model);
     if (found == wanted) return {};
     given->fail(fmt::format("has {} numbers, the model has {} layers with experts", found, wanted));
   }
   if (!given || !given->is_string()) return {};
   const auto file = given->as<std::string>();
   const ExpertCounts counts = load_expert_counts(file);
-  if (counts.experts() != basis.model.experts.count) {
+  if (counts.experts() != usual_experts(basis.model).count) {
     given->fail(fmt::format("{} counts {} experts, the model has {}", file, counts.experts(),
-                            basis.model.experts.count));
+                            usual_experts(basis.model).count));
   }
-  const std::int64_t layers = std::ssize(counts.layers), due = layers_with_experts(basis.model);
+  const std::int64_t layers = std::ssize(counts.layers), due = expert_layers(basis.model);
   if (layers > 1 && layers != due) {
     given->fail(
         fmt::format("{} counts {} layers, the model has {} with experts", file, layers, due));
@@ -142,7 +138,7 @@ Json write_imbalance(const Plan& plan) {
 }
 
 std::string derive_imbalance(Plan& plan, const PlanBasis& basis) {
-  const bool free = basis.model.experts.count > 0 && plan.experts.capacity == 0;
+  const bool free = usual_experts(basis.model).count > 0 && plan.experts.capacity == 0;
   return free ? "not stated; 1 assumed: all experts get equally many tokens" : "";
 }
 
@@ -159,17 +155,20 @@ std::string imbalance_not_executed(const Plan& plan, const Model&) {
 }
 
 std::string expert_tensor_not_executed(const Plan& plan, const Model& model) {
-  const bool cut = model.experts.count > 0 && model.mlp.bias && expert_tensor_of(plan) > 1;
+  const bool cut =
+      usual_experts(model).count > 0 && usual_mlp(model).bias && expert_tensor_of(plan) > 1;
   return cut ? "expert biases with expert tensor parallelism" : "";
 }
 
 std::string dispatcher_not_executed(const Plan& plan, const Model& model) {
-  if (model.experts.count == 0 || plan.experts.dispatcher == Dispatcher::all_to_all) return {};
+  if (usual_experts(model).count == 0 || plan.experts.dispatcher == Dispatcher::all_to_all)
+    return {};
   return fmt::format("dispatcher '{}'", word_of(dispatcher_words, plan.experts.dispatcher));
 }
 
 std::string expert_overlap_not_executed(const Plan& plan, const Model& model) {
-  const bool two = model.experts.count > 0 && plan.experts.overlap == ExpertOverlap::micro_batches;
+  const bool two =
+      usual_experts(model).count > 0 && plan.experts.overlap == ExpertOverlap::micro_batches;
   return two ? "experts' all-to-alls overlapped with another micro-batch" : "";
 }
 

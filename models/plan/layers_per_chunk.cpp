@@ -11,8 +11,8 @@ std::vector<std::int64_t> layers_per_chunk(const Plan& plan, const Model& model)
   const std::int64_t ends = plan.stages.embedding_counts ? 2 : 0;
   // A layer that predicts further tokens (MTP) takes as long as a layer and is on the last chunk.
   std::int64_t ahead = chunks > 1 ? model.prediction_layers : 0;
-  if ((model.layers + ahead + ends) / chunks < ahead + ends / 2) ahead = 0;
-  const std::int64_t slots = model.layers + ahead + ends;
+  if ((model.layers.size() + ahead + ends) / chunks < ahead + ends / 2) ahead = 0;
+  const std::int64_t slots = model.layers.size() + ahead + ends;
   std::vector<std::int64_t> layers(static_cast<std::size_t>(chunks), slots / chunks);
   // Chunks 1, 2, ..., then 0: the remainder is below `chunks`, so the last one never gets more.
   for (std::int64_t extra = 0; extra < slots % chunks; ++extra) {

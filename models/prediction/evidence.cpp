@@ -22,7 +22,7 @@ std::vector<RunKind> kinds_of_run(const Model& model, const Plan& plan) {
   } else if (plan.task != Task::pretrain) {
     kinds.push_back(encodes ? RunKind::encoders : RunKind::tuning);
   }
-  if (model.experts.count > 0) kinds.push_back(RunKind::experts);
+  if (usual_experts(model).count > 0) kinds.push_back(RunKind::experts);
   if (shards_gradients(plan)) kinds.push_back(RunKind::sharded);
   if (kinds.empty()) kinds.push_back(RunKind::dense);
   return kinds;

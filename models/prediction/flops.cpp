@@ -24,110 +24,78 @@ double recomputing_share(const Model& model, const Plan& plan) {
         plan.recompute.layers == 0 ? on_chunk : std::min(on_chunk, plan.recompute.layers);
     layers += of((early + plan.recompute.every - 1) / plan.recompute.every);
   }
-  return layers / of(model.layers);
+  return layers / of(model.layers.size());
 }
 
-/// FLOPs per token of latent attention's up-projections to heads, in all layers: of queries, from
-/// their latents or from the input where they have none, and of keys (without their rotated part)
-/// and values.
-double latents_expanded(const Model& model) {
-  if (model.latent.kv_rank == 0) return 0;
-  const std::int64_t from = model.latent.query_rank > 0 ? model.latent.query_rank : model.hidden;
-  const std::int64_t values =
-      model.latent.value_dim > 0 ? model.latent.value_dim : model.attention.head_dim;
-  const std::int64_t of_keys = model.attention.head_dim - model.latent.rotary_dim + values;
-  return 2 * of(model.layers) * of(model.attention.heads) *
-         (of(from) * of(model.attention.head_dim) + of(model.latent.kv_rank) * of(of_keys));
-}
-
-/// Widths of the MLPs of layers without experts, added up.
-double dense_widths(const Model& model) {
-  if (model.experts.count == 0) return of(model.mlp.width) * of(model.layers);
+/// Sum over all layers of `count(matrix)`, for matrices that `is_part(matrix, layer)` chooses.
+template <class Choice, class Count>
+double over_matrices(const Model& model, Choice is_part, Count count) {
   double sum = 0;
-  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
-    if (!has_experts(model, layer)) sum += of(model.experts.dense_width);
+  for (const Layer& kind : model.layers.kinds()) {
+    double own = 0;
+    for (const LayerMatrix& each : matrices_of(kind, model.hidden)) {
+      if (is_part(each, kind)) own += count(each);
+    }
+    sum += own * of(model.layers.count(kind));
   }
   return sum;
 }
 
-/// FLOPs per token of all layers' experts, shared ones and routers included, forward.
-double experts_forward(const Model& model) {
-  if (model.experts.count == 0) return 0;
-  double layers = 0;
-  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
-    if (has_experts(model, layer)) ++layers;
+double weights_met(const LayerMatrix& matrix) {
+  return of(matrix.met * matrix.in * matrix.out);
+}
+
+/// Matrices that are made again with this module.
+/// Source  Megatron-Core, --recompute-modules; mla_up_proj is the up-projections of latents to
+/// heads
+bool is_module(RecomputeModule module, const LayerMatrix& matrix, const Layer& layer) {
+  const bool of_attention =
+      matrix.target == LoraTarget::qkv || matrix.target == LoraTarget::projection;
+  switch (module) {
+    case RecomputeModule::mlp:
+      return !of_attention && layer.experts() == nullptr;
+    case RecomputeModule::moe:
+      return !of_attention && layer.experts() != nullptr;
+    case RecomputeModule::mla_up_proj:
+      return matrix.name == "query_up" || matrix.name == "key_value_up";
+    default:
+      return false;
   }
-  const std::int64_t widths =
-      model.experts.per_token * model.mlp.width + model.experts.shared_width;
-  return layers * 2 * of(model.hidden) *
-         (of(model.mlp.gated ? 3 : 2) * of(widths) + of(model.experts.count));
 }
 
 /// FLOPs per token of these modules' forward, in all layers.
 double modules_recomputed(const Model& model, const Plan& plan, WordSet<RecomputeModule> modules) {
-  const double attention = attention_flops_per_token(model, attended_length(plan));
-  const double mlp = 2 * of(model.hidden) * (model.mlp.gated ? 3 : 2) * dense_widths(model);
-  return (modules.has(RecomputeModule::core_attn) ? attention : 0) +
-         (modules.has(RecomputeModule::mlp) ? mlp : 0) +
-         (modules.has(RecomputeModule::moe) ? experts_forward(model) : 0) +
-         (modules.has(RecomputeModule::mla_up_proj) ? latents_expanded(model) : 0);
+  double sum = modules.has(RecomputeModule::core_attn)
+                   ? attention_flops_per_token(model, attended_length(plan))
+                   : 0;
+  for (const RecomputeModule each :
+       {RecomputeModule::mlp, RecomputeModule::moe, RecomputeModule::mla_up_proj}) {
+    if (!modules.has(each)) continue;
+    sum += 2 * over_matrices(
+                   model,
+                   [&](const LayerMatrix& matrix, const Layer& layer) {
+                     return is_module(each, matrix, layer);
+                   },
+                   weights_met);
+  }
+  return sum;
 }
 
 double all_layers_recomputed(const Model& model, const Plan& plan) {
-  if (plan.recompute.kind == Recompute::selective) {
-    return modules_recomputed(model, plan, plan.recompute.modules);
-  }
-  Model layers_only = model;
-  layers_only.prediction_layers = layers_only.generator_hidden = 0;
-  if (model.prediction_layers > 0) {
-    layers_only.tally.gemm_parameters = 0;  // a stated count includes those layers, too
-  } else if (model.tally.gemm_parameters > 0) {
-    layers_only.tally.gemm_parameters -= model.embedding.vocab * embedding_width(model);
-  }
-  layers_only.embedding.vocab = 0;
-  layers_only.embedding.width = 0;
-  layers_only.head.transform = false;
-  return forward_flops_per_token(layers_only, attended_length(plan));
-}
-
-/// Rows and columns of a layer's attention matrices that are targets of adapters, added up: each
-/// adapter has `rank` times as many weights.
-double attention_sides(const Model& layer, const Plan& plan) {
-  const std::int64_t h = layer.hidden, value = layer.latent.value_dim > 0
-                                                   ? layer.latent.value_dim
-                                                   : layer.attention.head_dim;
-  const std::int64_t queries = layer.attention.heads * layer.attention.head_dim,
-                     latent = layer.latent.kv_rank;
-  const std::int64_t keys = layer.attention.kv_heads *
-                            (layer.attention.head_dim - (latent > 0 ? layer.latent.rotary_dim : 0));
-  const std::int64_t expanded = keys + layer.attention.kv_heads * value;
-  double sides = 0;
-  if (plan.adapters.targets.has(LoraTarget::projection))
-    sides += of(layer.attention.heads * value + h);
-  if (!plan.adapters.targets.has(LoraTarget::qkv)) return sides;
-  if (latent == 0) return sides + of(h + queries + expanded);
-  sides += of(h + queries + (layer.latent.query_rank > 0 ? 2 * layer.latent.query_rank : 0));
-  return sides + of(h + latent + layer.latent.rotary_dim + latent + expanded);
-}
-
-/// The same of an MLP.
-double mlp_sides(const Model& layer, const Plan& plan, std::int64_t width) {
-  const std::int64_t up = layer.hidden + width * (layer.mlp.gated ? 2 : 1);
-  return (plan.adapters.targets.has(LoraTarget::up) ? of(up) : 0) +
-         (plan.adapters.targets.has(LoraTarget::down) ? of(width + layer.hidden) : 0);
+  return plan.recompute.kind == Recompute::selective
+             ? modules_recomputed(model, plan, plan.recompute.modules)
+             : layers_flops_per_token(model, attended_length(plan));
 }
 
 /// Number of adapter weights that multiply each token: of the experts, those of its own.
 double adapter_parameters(const Model& model, const Plan& plan) {
-  double sides = 0;
-  for (std::int64_t i = 0; i < model.layers; ++i) {
-    const Model layer = layer_model(model, i);
-    sides += attention_sides(layer, plan);
-    sides += mlp_sides(layer, plan, layer.mlp.width) *
-             of(layer.experts.count > 0 ? layer.experts.per_token : 1);
-    if (layer.experts.shared_width > 0) sides += mlp_sides(layer, plan, layer.experts.shared_width);
-  }
-  return of(plan.adapters.rank) * sides;
+  return of(plan.adapters.rank) *
+         over_matrices(
+             model,
+             [&](const LayerMatrix& matrix, const Layer&) {
+               return matrix.target && plan.adapters.targets.has(*matrix.target);
+             },
+             [](const LayerMatrix& matrix) { return of(matrix.met * (matrix.in + matrix.out)); });
 }
 
 }  // namespace
@@ -144,7 +112,7 @@ double training_flops_per_token(const Model& model, const Plan& plan) {
   if (plan.task == Task::dpo) return 4 * forward;
   if (!trains_adapters(plan)) return 3 * forward;
   // Frozen weights multiply forward and for the input's gradient, adapters a third time.
-  const double weights = 2 * of(dense_gemm_parameters(model));
+  const double weights = 2 * of(count_gemm_parameters(model));
   return 3 * forward - weights + 6 * adapter_parameters(model, plan);
 }
 

@@ -227,11 +227,12 @@ std::string bound_note(const Prediction& result) {
 /// Ranks of a context group with whole chunks need no other rank's keys.
 void note_chunks(const Question& question, std::vector<std::string>& assumptions) {
   const Plan& plan = question.plan;
-  if (context_split(plan).pieces == 1 || !attends_within_rank(question.model, plan)) return;
+  const std::int64_t chunk = longest_chunk(question.model);
+  if (context_split(plan).pieces == 1 || !attends_within_rank({.chunk = chunk}, plan)) return;
   assumptions.push_back(
       fmt::format("/plan/context: layers that attend within chunks of {} tokens exchange no keys, "
                   "which are all on the rank of their queries",
-                  question.model.attention.chunk));
+                  chunk));
 }
 
 std::string unexplained_note(const Software& software) {

@@ -8,9 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "models/model/activation.hpp"
-#include "models/model/norm.hpp"
-#include "models/model/routing.hpp"
+#include "models/model/kinds.hpp"
 #include "models/program/attention_shape.hpp"
 #include "models/program/ids.hpp"
 #include "models/program/op_kind.hpp"

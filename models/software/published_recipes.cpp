@@ -244,8 +244,9 @@ const RecipeLine* nearest(const RecipeQuestion& asked) {
   const RecipeDegrees& degrees = asked.degrees;
   std::vector<const RecipeLine*> left;
   for (const RecipeLine& each : lines_for(model.hidden)) {
-    const bool same = each.hidden == model.hidden && each.layers == model.layers &&
-                      each.ffn_hidden == model.mlp.width && each.experts == model.experts.count &&
+    const bool same = each.hidden == model.hidden && each.layers == model.layers.size() &&
+                      each.ffn_hidden == usual_mlp(model).width &&
+                      each.experts == usual_experts(model).count &&
                       (!each.task || each.task == asked.task);
     if (!same || !same_vendor(each, asked) || !last_by(each, asked.release)) continue;
     if (share_recipes(asked.stack, each.stack)) left.push_back(&each);

@@ -35,9 +35,9 @@ struct Rule {
         to_release.empty() || (!asked.release.empty() && asked.release <= to_release);
     const bool dated = of_year && of_release;
     const Model& model = asked.model;
-    const bool sized = (layers == 0 || layers == model.layers) &&
-                       (experts < 0 || experts == model.experts.count) &&
-                       model.experts.count >= experts_from && model.hidden >= hidden_from &&
+    const bool sized = (layers == 0 || layers == model.layers.size()) &&
+                       (experts < 0 || experts == usual_experts(model).count) &&
+                       usual_experts(model).count >= experts_from && model.hidden >= hidden_from &&
                        model.hidden <= hidden_to;
     return stack == asked.stack && dated && sized && (!task || task == asked.task) &&
            (!precision || precision == asked.precision) &&

@@ -76,7 +76,8 @@ struct KernelChoices {
   double loss_backward_bytes = 24;  // per logit
   double predicted_share = 1.0;     // share of an encoder's tokens that reach the vocabulary head
   /// Clamped gates of experts (gpt-oss): passes over the activation's 16-bit output besides those
-  /// of an activation without clamps. The clamps alone by default (models/operations/experts.cpp).
+  /// of an activation without clamps. The clamps alone by default
+  /// (models/operations/parts/experts.cpp).
   double clamped_forward_passes = 8, clamped_backward_passes = 15;
   bool dropout = false;
   /// Time to add a micro-batch's gradients relative to one pass at memory bandwidth: many small

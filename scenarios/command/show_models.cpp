@@ -29,34 +29,32 @@ std::int64_t length_of(const models::Model& model, std::optional<std::int64_t> a
   return model.embedding.max_positions > 0 ? model.embedding.max_positions : usual_seq_len;
 }
 
-/// Layers of `model` that have experts.
-std::int64_t expert_layers(const models::Model& model) {
-  std::int64_t count = 0;
-  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
-    count += models::has_experts(model, layer) ? 1 : 0;
+/// Width of the MLP of layers without experts; 0 where all have some.
+std::int64_t dense_width(const models::Model& model) {
+  for (const models::Layer& kind : model.layers.kinds()) {
+    if (kind.mlp() != nullptr && kind.experts() == nullptr) return kind.mlp()->width;
   }
-  return count;
+  return 0;
 }
 
 Json experts_json(const models::Model& model) {
-  if (model.experts.count == 0) return nullptr;
-  return {{"experts", model.experts.count},
-          {"experts_per_token", model.experts.per_token},
+  const models::ExpertsPart& experts = usual_experts(model);
+  if (experts.count == 0) return nullptr;
+  return {{"experts", experts.count},
+          {"experts_per_token", experts.per_token},
           {"layers", expert_layers(model)},
-          {"shared_ffn", model.experts.shared_width},
-          {"dense_ffn", model.experts.dense_width}};
+          {"shared_ffn", experts.shared_width},
+          {"dense_ffn", dense_width(model)}};
 }
 
 /// "256 of 2048 on 58 layers, 8 for each token, 2048 shared; 18432 on the others"
 std::string experts_text(const models::Model& model) {
-  const std::int64_t layers = expert_layers(model);
-  std::string text =
-      fmt::format("{} of width {} on {} layers, {} for each token", model.experts.count,
-                  model.mlp.width, layers, model.experts.per_token);
-  if (model.experts.shared_width > 0)
-    text += fmt::format(", {} shared", model.experts.shared_width);
-  if (layers < model.layers) text += fmt::format("; {} on the others", model.experts.dense_width);
-  return text;
+  const models::ExpertsPart& experts = usual_experts(model);
+  std::string text = fmt::format("{} of width {} on {} layers, {} for each token", experts.count,
+                                 experts.mlp.width, expert_layers(model), experts.per_token);
+  if (experts.shared_width > 0) text += fmt::format(", {} shared", experts.shared_width);
+  const std::int64_t dense = dense_width(model);
+  return dense > 0 ? text + fmt::format("; {} on the others", dense) : text;
 }
 
 Json model_json(const models::Model& model, std::int64_t seq_len) {
@@ -68,15 +66,15 @@ Json model_json(const models::Model& model, std::int64_t seq_len) {
   json["active_parameters"] = model.active_parameters;
   json["flops_per_token"] = {{"forward", forward}, {"backward", 2 * forward}};
   json["seq_len"] = seq_len;
-  json["layers"] = model.layers;
+  json["layers"] = model.layers.size();
   json["hidden"] = model.hidden;
-  json["heads"] = model.attention.heads;
-  json["kv_heads"] = model.attention.kv_heads;
-  json["ffn_hidden"] = model.mlp.width;
+  json["heads"] = usual_attention(model).heads;
+  json["kv_heads"] = usual_attention(model).kv_heads;
+  json["ffn_hidden"] = usual_mlp(model).width;
   json["vocab"] = model.embedding.vocab;
   json["experts"] = experts_json(model);
   json["prediction_layers"] = model.prediction_layers;
-  json["parameter_formula"] = model.tally.formula;
+  json["parameter_formula"] = model.formula;
   json["not_simulated"] = or_null(model.not_simulated);
   json["ignored_keys"] = model.ignored_keys;
   return json;
@@ -93,18 +91,19 @@ std::string model_text(const models::Model& model, std::int64_t seq_len) {
        ahead > 0 ? fmt::format("{}, {} without MTP", model.parameters, model.parameters - ahead)
                  : fmt::format("{}", model.parameters));
   line("active", fmt::format("{}", model.active_parameters));
-  line("counted as", model.tally.formula);
+  line("counted as", model.formula);
   line("FLOPs per token",
        fmt::format("{:.5g} forward, {:.5g} backward, at {} tokens", forward, 2 * forward, seq_len));
-  line("layers",
-       fmt::format("{} of width {}, MLP width {}", model.layers, model.hidden, model.mlp.width));
-  line("heads", fmt::format("{}, {} for keys and values, width {}", model.attention.heads,
-                            model.attention.kv_heads, model.attention.head_dim));
-  if (model.experts.count > 0) line("experts", experts_text(model));
-  if (model.latent.kv_rank > 0) {
-    line("latents",
-         fmt::format("rank {} for queries, {} for keys and values, {} rotary columns",
-                     model.latent.query_rank, model.latent.kv_rank, model.latent.rotary_dim));
+  line("layers", fmt::format("{} of width {}, MLP width {}", model.layers.size(), model.hidden,
+                             usual_mlp(model).width));
+  line("heads", fmt::format("{}, {} for keys and values, width {}", usual_attention(model).heads,
+                            usual_attention(model).kv_heads, usual_attention(model).head_dim));
+  if (usual_experts(model).count > 0) line("experts", experts_text(model));
+  if (usual_attention(model).latents) {
+    line("latents", fmt::format("rank {} for queries, {} for keys and values, {} rotary columns",
+                                usual_attention(model).latents->query_rank,
+                                usual_attention(model).latents->kv_rank,
+                                usual_attention(model).latents->rotary_dim));
   }
   if (model.prediction_layers > 0) {
     line("further tokens", fmt::format("{}, each predicted by a layer", model.prediction_layers));
@@ -151,8 +150,9 @@ Shown show_models(const std::optional<std::string>& name, std::optional<std::int
   for (const std::string& each : models::model_names()) {
     const models::Model model = model_of(each);
     table.add({each, fmt::format("{:.4g} B", static_cast<double>(model.parameters) / 1e9),
-               fmt::format("{}", model.layers), fmt::format("{}", model.hidden),
-               fmt::format("{}", model.attention.heads), fmt::format("{}", model.embedding.vocab),
+               fmt::format("{}", model.layers.size()), fmt::format("{}", model.hidden),
+               fmt::format("{}", usual_attention(model).heads),
+               fmt::format("{}", model.embedding.vocab),
                fmt::format("{}", model.embedding.max_positions),
                model.not_simulated ? "counted only" : ""});
     list.push_back(model_json(model, length_of(model, seq_len)));

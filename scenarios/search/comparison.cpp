@@ -192,7 +192,7 @@ std::vector<std::string> search_assumptions(const PlanQuery& query) {
   const models::RunnablePlans& runs = query.software.runs;
   std::string tried;
   for (const SearchDimension& each : search_dimensions()) {
-    const bool of_experts = each.refines && query.model.experts.count == 0;
+    const bool of_experts = each.refines && usual_experts(query.model).count == 0;
     if (of_experts || (each.runs && !each.runs(runs))) continue;
     tried += fmt::format("{}{}", tried.empty() ? "" : ", ", each.name);
   }
@@ -209,7 +209,7 @@ std::vector<std::string> search_assumptions(const PlanQuery& query) {
                         "parallelism and ZeRO-1 wherever they apply");
   using models::Dispatcher;
   const auto same = [](Dispatcher each) { return each != Dispatcher::all_to_all; };
-  if (query.model.experts.count > 0 && std::ranges::count_if(runs.dispatchers, same) > 1) {
+  if (usual_experts(query.model).count > 0 && std::ranges::count_if(runs.dispatchers, same) > 1) {
     lines.push_back(
         "dispatchers other than alltoall are priced alike; the first of the stack is tried");
   }

@@ -61,8 +61,11 @@ std::vector<Plan> tensors(const Plan& plan, const SearchBounds& bounds) {
   const PlanQuery& query = bounds.query;
   std::vector<std::int64_t> degrees =
       divisors(bounds.gpus, has_tensor(query.software.runs) ? query.cluster.node.gpus : 1);
-  std::erase_if(degrees,
-                [&](std::int64_t each) { return query.model.attention.heads % each != 0; });
+  std::erase_if(degrees, [&](std::int64_t each) {
+    return query.model.layers.any([&](const models::Layer& layer) {
+      return layer.attention() != nullptr && layer.attention()->heads % each != 0;
+    });
+  });
   degrees = bounds.fixed_or<&Plan::tensor>("tensor", degrees);
   std::erase_if(degrees, [&](std::int64_t each) { return bounds.gpus % each != 0; });
   return with_each<&Plan::tensor>(plan, degrees);
@@ -83,7 +86,10 @@ std::vector<Plan> forms_of(const Plan& plan, std::int64_t ranks, const SearchBou
     const bool grouped = form == models::ContextForm::hierarchical;
     if (!bounds.states("context_heads")) each.context_exchange.heads = grouped ? in_node : 1;
     if (grouped && (in_node < 2 || ranks <= in_node || ranks % in_node != 0)) continue;
-    if (query.model.attention.window > 0 && form != models::ContextForm::ulysses) continue;
+    const bool windows = query.model.layers.any([](const models::Layer& layer) {
+      return layer.attention() != nullptr && layer.attention()->window > 0;
+    });
+    if (windows && form != models::ContextForm::ulysses) continue;
     found.push_back(each);
     if (!bounds.full()) break;
   }
@@ -118,7 +124,7 @@ std::vector<Plan> contexts(const Plan& plan, const SearchBounds& bounds) {
 /// batch.
 std::vector<Plan> pipelines(const Plan& plan, const SearchBounds& bounds) {
   const PlanQuery& query = bounds.query;
-  const std::int64_t most = has_pipeline(query.software.runs) ? query.model.layers : 1;
+  const std::int64_t most = has_pipeline(query.software.runs) ? query.model.layers.size() : 1;
   const std::int64_t ranks = bounds.gpus / (plan.tensor * plan.context);
   std::vector<std::int64_t> degrees =
       bounds.fixed_or<&Plan::pipeline>("pipeline", divisors(ranks, most));
@@ -139,7 +145,7 @@ std::vector<Plan> pipelines(const Plan& plan, const SearchBounds& bounds) {
 /// Whether layers divide evenly over the chunks, or do so with embedding and head counted as one
 /// layer each, so that the first and the last chunk have one less (as layers_per_chunk does).
 bool cuts_evenly(const PlanQuery& query, std::int64_t chunks) {
-  const std::int64_t layers = query.model.layers;
+  const std::int64_t layers = query.model.layers.size();
   const bool alike = layers % chunks == 0 && !query.software.embedding_counts;
   return alike || ((layers + 2) % chunks == 0 && layers + 2 >= 2 * chunks);
 }
@@ -219,9 +225,9 @@ std::vector<Plan> experts(const Plan& plan, const SearchBounds& bounds) {
   if (bounds.states("expert"))
     return with_each<&Plan::experts, &ExpertChoices::ranks>(plan,
                                                             {bounds.query.fixed.experts.ranks});
-  if (bounds.query.model.experts.count == 0) return {plan};
+  if (usual_experts(bounds.query.model).count == 0) return {plan};
   const std::int64_t ranks = plan.tensor * plan.context * plan.data;
-  std::vector<std::int64_t> degrees = divisors(bounds.query.model.experts.count, ranks);
+  std::vector<std::int64_t> degrees = divisors(usual_experts(bounds.query.model).count, ranks);
   std::erase_if(degrees, [&](std::int64_t each) {
     return ranks % each != 0 || (!bounds.full() && !power_of_two(each));
   });
@@ -234,7 +240,7 @@ std::vector<Plan> expert_cuts(const Plan& plan, const SearchBounds& bounds) {
     return with_each<&Plan::experts, &ExpertChoices::tensor>(plan,
                                                              {bounds.query.fixed.experts.tensor});
   }
-  if (bounds.query.model.experts.count == 0) return {plan};
+  if (usual_experts(bounds.query.model).count == 0) return {plan};
   std::vector<std::int64_t> degrees{1};
   const bool fits = plan.context * plan.data % plan.experts.ranks == 0;
   if (plan.tensor > 1 && fits) degrees.push_back(plan.tensor);
@@ -279,7 +285,7 @@ std::vector<Plan> expert_overlaps(const Plan& plan, const SearchBounds& bounds) 
   std::vector<ExpertOverlap> tried{ExpertOverlap::none};
   for (const ExpertOverlap each : bounds.query.software.runs.expert_overlaps) {
     const bool without =
-        each == ExpertOverlap::shared && bounds.query.model.experts.shared_width == 0;
+        each == ExpertOverlap::shared && usual_experts(bounds.query.model).shared_width == 0;
     if (plan.experts.ranks > 1 && !without) tried.push_back(each);
   }
   return with_each<&Plan::experts, &ExpertChoices::overlap>(
@@ -313,7 +319,7 @@ std::vector<std::string_view> searched_keys(const PlanQuery& query) {
   std::vector<std::string_view> keys;
   for (const SearchDimension& each : dimensions) {
     const bool lacking =
-        each.refines && (query.model.experts.count == 0 || !each.runs(query.software.runs));
+        each.refines && (usual_experts(query.model).count == 0 || !each.runs(query.software.runs));
     if (lacking) continue;
     keys.push_back(each.key);
     if (each.key == "context") keys.emplace_back("context_form");

@@ -46,8 +46,8 @@ std::string reason_of(const PlanQuery& query, const PlanAnswer& answer) {
   return fmt::format(
       "no tensor x pipeline x data of {} GPUs divides {} sequences a step, {} layers and {} "
       "attention heads{}",
-      query.cluster.gpus(), query.global_batch, query.model.layers, query.model.attention.heads,
-      with_fixed(query));
+      query.cluster.gpus(), query.global_batch, query.model.layers.size(),
+      usual_attention(query.model).heads, with_fixed(query));
 }
 
 namespace {

@@ -1,6 +1,7 @@
 #include "scenarios/search/plan_space.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "models/operations/blocks.hpp"
@@ -29,7 +30,7 @@ bool is_tried(const Plan& plan, const SearchBounds& bounds) {
 std::vector<Plan> refined(const Plan& plan, const SearchBounds& bounds) {
   std::vector<Plan> plans{plan};
   for (const SearchDimension& each : search_dimensions()) {
-    if (!each.refines || bounds.query.model.experts.count == 0) continue;
+    if (!each.refines || usual_experts(bounds.query.model).count == 0) continue;
     if (!each.runs(bounds.query.software.runs) && !bounds.states(each.key)) continue;
     std::vector<Plan> further;
     for (const Plan& one : plans) {
@@ -179,34 +180,33 @@ Plan first_plan(const PlanQuery& query) {
 
 namespace {
 
-/// Lower bound of a layer's dense parameters on a rank; latent attention counts as 0.
+/// Lower bound of a layer's dense parameters on a rank: the least of all kinds; latent attention
+/// counts as 0.
 std::int64_t least_of_layer(const models::Model& model, const Plan& plan) {
-  const std::int64_t queries = model.attention.heads * model.attention.head_dim;
-  const std::int64_t keys = model.attention.kv_heads * model.attention.head_dim;
-  const std::int64_t attention = model.latent.kv_rank > 0 ? 0 : 2 * queries + 2 * keys;
-  const bool mixed = model.experts.count > 0;
-  const std::int64_t width = mixed
-                                 ? std::min(model.experts.shared_width,
-                                            model.experts.dense_first > 0 || model.experts.every > 1
-                                                ? model.experts.dense_width
-                                                : model.experts.shared_width)
-                                 : model.mlp.width;
-  const std::int64_t mlp = (model.mlp.gated ? 3 : 2) * width;
-  return model.hidden * (attention + mlp) / plan.tensor;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (const models::Layer& kind : model.layers.kinds()) {
+    std::int64_t own = 0;
+    for (const models::LayerMatrix& each : matrices_of(kind, model.hidden)) {
+      const bool cut =
+          each.copies == 1 && each.name != "router" &&
+          (kind.attention() == nullptr || !kind.attention()->latents ||
+           each.target == models::LoraTarget::up || each.target == models::LoraTarget::down);
+      if (cut) own += each.in * each.out;
+    }
+    least = std::min(least, own);
+  }
+  return least / plan.tensor;
 }
 
 /// Lower bound of the expert parameters on a rank of the stage that has most: an even share of
 /// layers.
 std::int64_t least_of_experts(const models::Model& model, const Plan& plan) {
-  if (model.experts.count == 0) return 0;
-  std::int64_t layers = 0;
-  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
-    layers += models::has_experts(model, layer) ? 1 : 0;
-  }
-  const std::int64_t expert = (model.mlp.gated ? 3 : 2) * model.hidden * model.mlp.width;
+  const models::ExpertsPart& experts = usual_experts(model);
+  if (experts.count == 0) return 0;
+  const std::int64_t expert = (experts.mlp.gated ? 3 : 2) * model.hidden * experts.mlp.width;
   const std::int64_t held =
-      model.experts.count / plan.experts.ranks * expert / models::expert_tensor_of(plan);
-  return layers / plan.pipeline * held;
+      experts.count / plan.experts.ranks * expert / models::expert_tensor_of(plan);
+  return expert_layers(model) / plan.pipeline * held;
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ bool applies(std::string_view key, const PlanQuery& query, const models::Plan& p
   if (key.starts_with("lora_")) return models::trains_adapters(plan);
   if (among(of_compression)) return plan.compression.kind != models::Compression::none;
   if (key == "pad_to_capacity") return plan.experts.capacity > 0;
-  return query.model.experts.count > 0 || !among(of_experts);
+  return usual_experts(query.model).count > 0 || !among(of_experts);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace orrery::scenarios {
 
@@ -33,7 +34,7 @@ const std::vector<Architecture>& architectures() {
     for (const std::string& name : models::model_names()) {
       const Json config = models::model_config(name);
       Model model = models::read_model(Document::from(config, name).root());
-      if (model.experts.count > 0) read.push_back({type_in(config), std::move(model)});
+      if (usual_experts(model).count > 0) read.push_back({type_in(config), std::move(model)});
     }
     return read;
   }();
@@ -48,11 +49,11 @@ const Architecture* architecture_of(const MeasuredRun& run) {
   for (const Architecture& each : architectures()) {
     const Model& model = each.model;
     const bool same = agrees(run.hidden, model.hidden) &&
-                      agrees(run.heads, model.attention.heads) &&
-                      agrees(run.kv_heads, model.attention.kv_heads) &&
-                      agrees(run.experts, model.experts.count) &&
-                      agrees(run.experts_per_token, model.experts.per_token) &&
-                      agrees(run.ffn_hidden, model.mlp.width);
+                      agrees(run.heads, usual_attention(model).heads) &&
+                      agrees(run.kv_heads, usual_attention(model).kv_heads) &&
+                      agrees(run.experts, usual_experts(model).count) &&
+                      agrees(run.experts_per_token, usual_experts(model).per_token) &&
+                      agrees(run.ffn_hidden, usual_mlp(model).width);
     if (same) return &each;
   }
   return nullptr;
@@ -60,7 +61,8 @@ const Architecture* architecture_of(const MeasuredRun& run) {
 
 /// The fallback model: ordinary attention and gated experts on every layer.
 Model plain_model_of(const MeasuredRun& run) {
-  Model model;
+  models::ModelDraft model;
+  model.depth = *run.layers;
   model.family = models::Family::llama;
   model.hidden = *run.hidden;
   model.attention.heads = *run.heads;
@@ -77,7 +79,7 @@ Model plain_model_of(const MeasuredRun& run) {
   model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias = model.norms.bias =
       false;
   model.embedding.tied = false;
-  return model;
+  return built(std::move(model));
 }
 
 }  // namespace
@@ -109,11 +111,10 @@ Model expert_model_of(const MeasuredRun& run, std::vector<std::string>& assumpti
         "/model: not stated; gated experts on every layer and no shared experts assumed");
   }
   model.name = run.model;
-  model.layers = *run.layers;
+  model.layers.resize(*run.layers);
   model.embedding.vocab = run.vocab.value_or(model.embedding.vocab);
   model.embedding.max_positions = *run.count("seq_len");
   model.embedding.tied = run.tied.value_or(model.embedding.tied);
-  model.tally.gemm_parameters = 0;
   model.parameters = models::count_parameters(model);
   model.active_parameters = models::count_active_parameters(model);
   return model;

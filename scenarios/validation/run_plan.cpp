@@ -33,8 +33,8 @@ std::int64_t usual_micro_batch(const Plan& plan) {
 
 /// Whether layers divide evenly over chunks only if embedding and head count as one layer each.
 bool ends_count(const Plan& plan, const Model& model) {
-  return plan.chunks() > 1 && model.layers % plan.chunks() != 0 &&
-         (model.layers + 2) % plan.chunks() == 0;
+  return plan.chunks() > 1 && model.layers.size() % plan.chunks() != 0 &&
+         (model.layers.size() + 2) % plan.chunks() == 0;
 }
 
 /// A default plan with the fields that a run states.

@@ -121,7 +121,7 @@ class Filling {
 
 constexpr std::string_view taken_from_stack = "the stack's default";
 
-void make_llama(Model& model) {
+void make_llama(models::ModelDraft& model) {
   model.norms.kind = models::Norm::rms_norm;
   model.embedding.positions = models::Positions::rotary;
   model.mlp.activation = models::Activation::silu;
@@ -192,12 +192,12 @@ Model model_of(const MeasuredRun& run, const RunDefaults& defaults,
                std::vector<std::string>& assumptions) {
   if (has_experts(run)) return expert_model_of(run, assumptions);
   Filling fill{assumptions};
-  Model model;
+  models::ModelDraft model;
   model.name = run.model;
   model.family = run.family == "llama"                        ? Family::llama
                  : is_one_of(run.family, {"bert", "electra"}) ? Family::bert
                                                               : Family::gpt;
-  model.layers = *run.layers;
+  model.depth = *run.layers;
   model.hidden = *run.hidden;
   model.attention.heads = *run.heads;
   if (model.hidden % model.attention.heads != 0) {
@@ -216,8 +216,7 @@ Model model_of(const MeasuredRun& run, const RunDefaults& defaults,
   if (model.family == Family::bert) make_bert(model);
   if (run.family == "electra") make_electra(model);
   if (model.family == Family::bert && run.task == "sft") make_answering(model);
-  model.parameters = model.active_parameters = models::count_parameters(model);
-  return model;
+  return built(std::move(model));
 }
 
 namespace {

@@ -79,11 +79,13 @@ constexpr std::array savers{
                 [](const Question& q) { return if_off(q.plan.kernels.fused_cross_entropy); }},
     MemorySaver{"tensor",
                 [](const Question& q) { return doublings(q.plan.tensor, q.cluster.node.gpus); }},
-    MemorySaver{"pipeline",
-                [](const Question& q) { return doublings(q.plan.pipeline, q.model.layers); }},
     MemorySaver{
-        "expert",
-        [](const Question& q) { return doublings(q.plan.experts.ranks, q.model.experts.count); }},
+        "pipeline",
+        [](const Question& q) { return doublings(q.plan.pipeline, q.model.layers.size()); }},
+    MemorySaver{"expert",
+                [](const Question& q) {
+                  return doublings(q.plan.experts.ranks, usual_experts(q.model).count);
+                }},
     MemorySaver{"offload",
                 [](const Question& q) {
                   return q.plan.offload.state == models::Offload::none

@@ -45,16 +45,16 @@ class NullDevice final : public Device {
 };
 
 models::Model small_model() {
-  models::Model model;
+  models::ModelDraft model;
   model.name = "small";
-  model.layers = 24;
+  model.depth = 24;
   model.hidden = 16;
   model.attention.heads = model.attention.kv_heads = 2;
   model.attention.head_dim = 8;
   model.mlp.width = 32;
   model.embedding.vocab = 64;
   model.embedding.max_positions = 8;
-  return model;
+  return built(std::move(model));
 }
 
 std::int64_t operations_of(const models::Program& program) {

@@ -36,10 +36,10 @@ class Warm final : public CpuDevice {
 
 /// One layer of a Llama of 1.3 billion parameters, where hidden is 2048: 50 million numbers.
 models::Model one_layer() {
-  models::Model model;
+  models::ModelDraft model;
   model.name = "one layer";
   model.family = models::Family::llama;
-  model.layers = 1;
+  model.depth = 1;
   model.hidden = 2048;
   model.attention.heads = model.attention.kv_heads = 16;
   model.attention.head_dim = 128;
@@ -52,7 +52,7 @@ models::Model one_layer() {
   model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias = model.norms.bias =
       false;
   model.embedding.tied = false;
-  return model;
+  return built(std::move(model));
 }
 
 /// Drawn, given to the device and narrowed: what the constructor of a runner does for them.

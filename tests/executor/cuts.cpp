@@ -11,7 +11,7 @@ using models::Zero;
 
 const Outcome& reference(const Cut& cut, Arithmetic arithmetic) {
   static std::map<std::string, Outcome> known;
-  const std::string key = cut.model.name + std::to_string(cut.model.layers) + " " +
+  const std::string key = cut.model.name + std::to_string(cut.model.layers.size()) + " " +
                           std::to_string(cut.plan.batch.global) + " " +
                           std::to_string(static_cast<int>(arithmetic)) +
                           std::to_string(static_cast<int>(cut.plan.formats.precision));

@@ -211,20 +211,20 @@ bool same_bits(const Tensors& a, const Tensors& b) {
 }
 
 models::Model small_gpt(std::int64_t layers) {
-  models::Model model;
+  models::ModelDraft model;
   model.name = "small-gpt";
-  model.layers = layers;
+  model.depth = layers;
   model.hidden = 16;
   model.attention.heads = model.attention.kv_heads = 4;
   model.attention.head_dim = 4;
   model.mlp.width = 24;
   model.embedding.vocab = 37;
   model.embedding.max_positions = 12;
-  return model;
+  return built(std::move(model));
 }
 
 models::Model small_llama(std::int64_t layers) {
-  models::Model model = small_gpt(layers);
+  models::ModelDraft model = draft_of(small_gpt(layers));
   model.name = "small-llama";
   model.family = models::Family::llama;
   model.attention.heads = 8;
@@ -236,11 +236,11 @@ models::Model small_llama(std::int64_t layers) {
   model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias = model.norms.bias =
       false;
   model.embedding.tied = false;
-  return model;
+  return built(std::move(model));
 }
 
 models::Model small_bert(std::int64_t layers) {
-  models::Model model = small_gpt(layers);
+  models::ModelDraft model = draft_of(small_gpt(layers));
   model.name = "small-bert";
   model.family = models::Family::bert;
   model.causal = model.norms.final = false;
@@ -248,26 +248,25 @@ models::Model small_bert(std::int64_t layers) {
   model.mlp.activation = models::Activation::gelu_erf;
   model.norms.after_residual = model.norms.embedding = true;
   model.head.transform = model.head.bias = true;
-  return model;
+  return built(std::move(model));
 }
 
 models::Model small_deepseek(std::int64_t layers) {
-  models::Model model = small_llama(layers);
+  models::ModelDraft model = draft_of(small_llama(layers));
   model.name = "small-deepseek";
   model.attention.heads = model.attention.kv_heads = 4;
   model.attention.head_dim = 6;
-  model.latent.rotary_dim = 2;
-  model.latent.value_dim = 4;
-  model.latent.query_rank = 8;
-  model.latent.kv_rank = 5;
-  return model;
+  model.attention.value_dim = 4;
+  model.attention.latents = {.query_rank = 8, .kv_rank = 5, .rotary_dim = 2};
+  return built(std::move(model));
 }
 
-models::Model with_experts(models::Model model) {
+models::Model with_experts(const models::Model& plain) {
+  models::ModelDraft model = draft_of(plain);
   model.name += "-experts";
   model.experts.count = 4;
   model.experts.per_token = 2;
-  return model;
+  return built(std::move(model));
 }
 
 models::Plan small_plan(std::int64_t samples) {

@@ -13,6 +13,7 @@
 #include "executor/run/runner.hpp"
 #include "models/plan/plan.hpp"
 #include "models/software/software.hpp"
+#include "tests/models/draft.hpp"
 
 namespace orrery::executor {
 
@@ -75,7 +76,7 @@ models::Model small_bert(std::int64_t layers = 2);
 /// With latent attention.
 models::Model small_deepseek(std::int64_t layers = 2);
 /// Either of them with four experts, of which a token meets two.
-models::Model with_experts(models::Model model);
+models::Model with_experts(const models::Model& plain);
 /// Sequences of 8 in a global batch of `samples`, in fp64, on one rank; of experts with room
 /// for all tokens to choose the same ones.
 models::Plan small_plan(std::int64_t samples = 4);

@@ -5,8 +5,8 @@
 
 #include "hardware/catalogue.hpp"
 #include "models/lowering/lower.hpp"
-#include "models/model/counts.hpp"
 #include "models/prediction/prediction.hpp"
+#include "tests/models/draft.hpp"
 #include "tests/models/indices.hpp"
 
 namespace orrery::models {
@@ -36,17 +36,16 @@ inline Question question(const std::string& model, const std::string& cluster,
 /// A GPT of a few layers, small enough to type its numbers.
 ///   h = 8, 2 heads of 4, f = 32, 16 tokens, 8 positions
 inline Model tiny_gpt(std::int64_t layers) {
-  Model model;
+  ModelDraft model;
   model.name = "tiny";
-  model.layers = layers;
+  model.depth = layers;
   model.hidden = 8;
   model.attention.heads = model.attention.kv_heads = 2;
   model.attention.head_dim = 4;
   model.mlp.width = 32;
   model.embedding.vocab = 16;
   model.embedding.max_positions = 8;
-  model.parameters = model.active_parameters = count_parameters(model);
-  return model;
+  return built(std::move(model));
 }
 
 /// A plain stack for tests of structure: fp32 accumulation fused, no dropout, no host costs.

@@ -246,7 +246,7 @@ TEST_CASE("Nodes may be replaced, and a plan that leaves data open follows") {
 TEST_CASE("A replaced name is expanded too") {
   const Scenario scenario = Scenario::parse(small_scenario(), "small.json");
   const Scenario changed = scenario.replace({{"/model", "gpt2-medium"}, {"/cluster", "dgx-h100"}});
-  CHECK(changed.question().model.layers == 24);
+  CHECK(changed.question().model.layers.size() == 24);
   CHECK(changed.question().cluster.gpu().name == "h100-sxm-80gb");
 }
 
@@ -291,8 +291,8 @@ TEST_CASE("A typo in a new member of a model's config is refused") {
       "hidden_size": 256, "num_attention_heads": 8, "intermediate_size": 512, "vocab_size": 1000,
       "max_position_embeddings": 512})");
   const Scenario scenario = Scenario::parse(json, "small.json");
-  CHECK(scenario.replace({{"/model/num_key_value_heads", 4}}).question().model.attention.kv_heads ==
-        4);
+  CHECK(usual_attention(scenario.replace({{"/model/num_key_value_heads", 4}}).question().model)
+            .kv_heads == 4);
   CHECK(refused([&] {
           scenario.replace({{"/model/num_key_value_head", 4}});
         }) ==

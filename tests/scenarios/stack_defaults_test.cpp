@@ -9,6 +9,7 @@
 #include "models/plan/fields.hpp"
 #include "models/prediction/prediction.hpp"
 #include "scenarios/scenario.hpp"
+#include "tests/models/questions.hpp"
 #include "tests/scenarios/command.hpp"
 
 namespace orrery::scenarios {
@@ -88,8 +89,7 @@ TEST_CASE("A stack's chunks are about as long as usual, and none where micro-bat
   models::Plan plan;
   plan.pipeline = 6;
   plan.batch.global = 12;
-  models::Model model;
-  model.layers = 96;  // 16 on each stage
+  const models::Model model = models::tiny_gpt(96);  // 16 on each stage
   CHECK(usual_virtual_stages(plan, model, 6) == 2);
   CHECK(usual_virtual_stages(plan, model, 4) == 4);
   CHECK(usual_virtual_stages(plan, model, 0) == 1);

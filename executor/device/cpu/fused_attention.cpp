@@ -1,5 +1,5 @@
 // Fused attention and its backward: of whole sequences, or of a rank's tokens to the keys of some
-// ranks that share their sequence (models/operations/context.cpp). The scores of a head are
+// ranks that share their sequence (models/operations/parts/context.cpp). The scores of a head are
 // computed for one run of consecutive queries at a time, with those runs of keys that any of them
 // sees.
 

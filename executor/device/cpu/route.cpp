@@ -1,5 +1,5 @@
 // The router: chooses each token's experts and their weights, and computes the gradients of its
-// logits (models/model/routing.hpp).
+// logits (models/model/kinds.hpp).
 
 #include <algorithm>
 #include <cmath>
@@ -21,7 +21,7 @@ struct RoutedToken {
   std::int64_t experts = 0, k = 0;
 };
 
-/// The score s of every expert (models/model/routing.hpp).
+/// The score s of every expert (models/model/kinds.hpp).
 template <class T>
 void score(const Routing& how, const RoutedToken<T>& row, std::vector<T>& scores) {
   scores.assign(row.logits, row.logits + row.experts);

@@ -2,7 +2,6 @@
 // classifier.
 #include <algorithm>
 
-#include "models/model/counts.hpp"
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
@@ -21,7 +20,7 @@ bool fills_in_alone(Config& config) {
 /// Source  Devlin et al. 2018, arXiv 1810.04805; BertForPreTraining and BertForMaskedLM of the
 ///         transformers library
 Model read_bert(Config& config) {
-  Model model;
+  ModelDraft model;
   model.family = Family::bert;
   model.causal = false;
   read_shape(config, model);
@@ -35,7 +34,7 @@ Model read_bert(Config& config) {
   model.head.pooler = !fills_in_alone(config);
   model.norms.after_residual = true;
   model.embedding.tied = config.flag("tie_word_embeddings", true);
-  return dense(model);
+  return built(model);
 }
 
 /// Encoder without a classifier: projected patches, one class token, learned positions.
@@ -43,10 +42,10 @@ Model read_bert(Config& config) {
 /// c channels, p patch, n = (image / patch)^2
 /// Source  Dosovitskiy et al. 2020, arXiv 2010.11929
 Model read_vit(Config& config) {
-  Model model;
+  ModelDraft model;
   model.family = Family::other;
   model.causal = false;
-  model.layers = config.size("num_hidden_layers", Limits::layers);
+  model.depth = config.size("num_hidden_layers", Limits::layers);
   model.hidden = config.size("hidden_size", Limits::hidden);
   model.attention.heads = config.size("num_attention_heads", Limits::heads);
   model.mlp.width = config.size("intermediate_size", Limits::ffn_hidden);
@@ -59,15 +58,12 @@ Model read_vit(Config& config) {
   if (image % patch != 0) config.fail("image_size", "is not a multiple of patch_size");
   model.embedding.max_positions = (image / patch) * (image / patch) + 1;
 
-  Tally tally;
-  tally.matrix(channels * patch * patch * model.hidden);
-  tally.vector(2 * model.hidden);  // bias of the projection, class token
   // The layers, positions and final norm are those of a decoder without a vocabulary.
-  const std::int64_t matrices = dense_gemm_parameters(model);
-  tally.matrix(matrices);
-  tally.vector(count_parameters(model) - matrices);
-  return counted(model, tally, "cpph + 2h + Ph + L(4hh + 2hf + q+2k+h + f+h + 4h) + 2h",
-                 "vision transformers are counted, not yet simulated");
+  model.further.matrix(channels * patch * patch * model.hidden);
+  model.further.vector(2 * model.hidden);  // bias of the projection, class token
+  model.formula = "cpph + 2h + Ph + L(4hh + 2hf + q+2k+h + f+h + 4h) + 2h";
+  model.not_simulated = "vision transformers are counted, not yet simulated";
+  return built(model);
 }
 
 }  // namespace orrery::models

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "models/model/counts.hpp"
 #include "models/model/import/irrelevant_keys.hpp"
 
 namespace orrery::models {
@@ -116,8 +115,8 @@ std::int64_t read_layer_count(Config& config) {
 
 }  // namespace
 
-void read_shape(Config& config, Model& model) {
-  model.layers = read_layer_count(config);
+void read_shape(Config& config, ModelDraft& model) {
+  model.depth = read_layer_count(config);
   model.hidden = config.size("hidden_size", Limits::hidden);
   model.attention.heads = config.size("num_attention_heads", Limits::heads);
   model.attention.kv_heads = config.positive_or("num_key_value_heads", Limits::heads, 0);
@@ -127,7 +126,7 @@ void read_shape(Config& config, Model& model) {
   fill_heads(config, model);
 }
 
-void fill_heads(const Config& config, Model& model) {
+void fill_heads(const Config& config, ModelDraft& model) {
   if (model.attention.kv_heads == 0) model.attention.kv_heads = model.attention.heads;
   if (model.attention.head_dim == 0) {
     if (model.hidden % model.attention.heads != 0) {
@@ -147,8 +146,8 @@ void fill_heads(const Config& config, Model& model) {
   }
 }
 
-Model llama_like(Config& config) {
-  Model model;
+ModelDraft llama_like(Config& config) {
+  ModelDraft model;
   model.family = Family::llama;
   model.norms.kind = Norm::rms_norm;
   model.embedding.positions = Positions::rotary;
@@ -162,7 +161,7 @@ Model llama_like(Config& config) {
   return model;
 }
 
-void read_expert_counts(Config& config, Model& model,
+void read_expert_counts(Config& config, ModelDraft& model,
                         std::initializer_list<std::string_view> keys) {
   model.experts.count = config.size(keys, Limits::experts);
   model.experts.per_token = config.size("num_experts_per_tok", Limits::experts);
@@ -172,7 +171,7 @@ void read_expert_counts(Config& config, Model& model,
   }
 }
 
-std::optional<std::vector<bool>> read_full_attention(Config& config, const Model& model,
+std::optional<std::vector<bool>> read_full_attention(Config& config, const ModelDraft& model,
                                                      std::string_view narrow) {
   const auto listed = config.find("layer_types");
   if (!listed) return std::nullopt;
@@ -180,13 +179,13 @@ std::optional<std::vector<bool>> read_full_attention(Config& config, const Model
   for (const Node& type : listed->elements()) {
     full.push_back(type.one_of({"full_attention", narrow}) == 0);
   }
-  if (std::ssize(full) != model.layers) {
-    listed->fail(fmt::format("has {} entries for {} layers", full.size(), model.layers));
+  if (std::ssize(full) != model.depth) {
+    listed->fail(fmt::format("has {} entries for {} layers", full.size(), model.depth));
   }
   return full;
 }
 
-Model with_optional_window(Config& config, Model model) {
+ModelDraft with_optional_window(Config& config, ModelDraft model) {
   constexpr std::int64_t usual_first = 28;  // the transformers library's default
   const std::int64_t window = config.size_or("sliding_window", Limits::positions, 0);
   const std::int64_t first = config.size_or("max_window_layers", Limits::layers, usual_first);
@@ -194,33 +193,10 @@ Model with_optional_window(Config& config, Model model) {
   if (!config.flag("use_sliding_window", false) || window == 0) return model;
   model.attention.window = window;
   if (listed) {
-    model.attention.full = *listed;
+    model.full = *listed;
   } else if (first > 0) {
-    for (std::int64_t i = 0; i < model.layers; ++i) model.attention.full.push_back(i < first);
+    for (std::int64_t i = 0; i < model.depth; ++i) model.full.push_back(i < first);
   }
-  return model;
-}
-
-void tally_ends(Tally& tally, const Model& model) {
-  const std::int64_t table = model.embedding.vocab * model.hidden;
-  tally.vector(model.hidden);  // final norm
-  tally.matrix(table);         // head, the embedding itself when tied
-  if (!model.embedding.tied) tally.vector(table);
-}
-
-Model dense(Model model) {
-  model.parameters = count_parameters(model);
-  model.active_parameters = count_active_parameters(model);
-  model.tally.formula = dense_formula(model);
-  return model;
-}
-
-Model counted(Model model, const Tally& tally, std::string formula, std::string reason) {
-  model.parameters = tally.total;
-  model.active_parameters = tally.touched;
-  model.tally.gemm_parameters = tally.gemm;
-  model.tally.formula = std::move(formula);
-  if (!reason.empty()) model.not_simulated = std::move(reason);
   return model;
 }
 

@@ -67,62 +67,27 @@ class Config {
 
 /// Reads num_hidden_layers, hidden_size, num_attention_heads, num_key_value_heads, head_dim,
 /// vocab_size and max_position_embeddings, the names that most families use; then fill_heads.
-void read_shape(Config& config, Model& model);
+void read_shape(Config& config, ModelDraft& model);
 
 /// Defaults for absent keys: as many key-value heads as heads, head_dim = hidden / heads. Errors:
 /// hidden no multiple of heads, heads no multiple of kv_heads.
-void fill_heads(const Config& config, Model& model);
+void fill_heads(const Config& config, ModelDraft& model);
 
 /// A model with the norm, positions, biases and MLP of LLaMA; callers change what differs.
-Model llama_like(Config& config);
+ModelDraft llama_like(Config& config);
 
 /// Reads the experts of a layer at the first of `keys` that is present, and those that a token is
 /// sent to at `num_experts_per_tok`. Errors: more per token than there are.
-void read_expert_counts(Config& config, Model& model, std::initializer_list<std::string_view> keys);
+void read_expert_counts(Config& config, ModelDraft& model,
+                        std::initializer_list<std::string_view> keys);
 
-/// AttentionPart::full by `layer_types`, whose layers are "full_attention" or `narrow`; nullopt
+/// ModelDraft::full by `layer_types`, whose layers are "full_attention" or `narrow`; nullopt
 /// without that list. Errors: another type, not one for each layer.
-std::optional<std::vector<bool>> read_full_attention(Config& config, const Model& model,
+std::optional<std::vector<bool>> read_full_attention(Config& config, const ModelDraft& model,
                                                      std::string_view narrow);
 
 /// Reads the window of Qwen's models, which counts only if `use_sliding_window` is set: layers from
 /// `max_window_layers` on have it, if `layer_types` does not say otherwise.
-Model with_optional_window(Config& config, Model model);
-
-/// Sums parameters: all, those that one token uses, and those that multiply it in GEMMs.
-struct Tally {
-  std::int64_t total = 0;
-  std::int64_t touched = 0;
-  std::int64_t gemm = 0;
-
-  /// Weights multiplied with every token.
-  void matrix(std::int64_t count) { add(count, count, count); }
-  /// Norms, biases and looked-up tables.
-  void vector(std::int64_t count) { add(count, count, 0); }
-  /// `all` experts, of which each token uses `chosen`; weights per expert.
-  void experts(std::int64_t all, std::int64_t chosen, std::int64_t matrices,
-               std::int64_t vectors = 0) {
-    add(all * (matrices + vectors), chosen * (matrices + vectors), chosen * matrices);
-  }
-
- private:
-  void add(std::int64_t all, std::int64_t met, std::int64_t multiplied) {
-    total += all;
-    touched += met;
-    gemm += multiplied;
-  }
-};
-
-/// Adds embedding, final norm and head of a decoder to the tally.
-void tally_ends(Tally& tally, const Model& model);
-
-/// Sets the parameter counts of a model from its fields (counts.hpp).
-Model dense(Model model);
-/// Sets the parameter counts of a model from a tally; `formula` says in symbols what was summed. A
-/// `reason` says why the model is only counted, not simulated.
-Model counted(Model model, const Tally& tally, std::string formula, std::string reason = {});
-
-inline constexpr const char* experts_not_simulated =
-    "mixture of experts is counted, not yet simulated";
+ModelDraft with_optional_window(Config& config, ModelDraft model);
 
 }  // namespace orrery::models

@@ -13,47 +13,22 @@ namespace {
 
 constexpr std::int64_t most_groups = 64;  // the executor's kernel keeps a 64-bit mask of groups
 
-struct Latent {
-  std::int64_t query_rank = 0;  // 0: queries are projected directly
-  std::int64_t key_rank = 0;
-  std::int64_t plain = 0;   // width of the part of a head's key that is not rotated
-  std::int64_t rotary = 0;  // width of the rotated part, which all heads share
-  std::int64_t value = 0;
-};
-
-Latent read_latent(Config& config) {
-  Latent latent;
-  latent.query_rank = config.size_or("q_lora_rank", Limits::hidden, 0);
-  latent.key_rank = config.size("kv_lora_rank", Limits::hidden);
-  latent.plain = config.size("qk_nope_head_dim", Limits::head_dim);
-  latent.rotary = config.size("qk_rope_head_dim", Limits::head_dim);
-  latent.value = config.size("v_head_dim", Limits::head_dim);
-  return latent;
-}
-
-/// Multi-head latent attention of one layer.
-///   h r + r + r H (n + p)  +  h (c + p) + c + c H (n + v)  +  H v h
-/// r, c  ranks of query and key;  H heads;  n, p, v  plain, rotary and value widths of a head
-/// Source  DeepSeek-AI 2024, arXiv 2405.04434, section 2.1
-void tally_latent(Tally& tally, const Model& model, const Latent& latent) {
-  const std::int64_t h = model.hidden, layers = model.layers + model.prediction_layers;
-  const std::int64_t queries = model.attention.heads * (latent.plain + latent.rotary);
-  if (latent.query_rank > 0) {
-    tally.matrix(layers * latent.query_rank * (h + queries));
-    tally.vector(layers * latent.query_rank);
-  } else {
-    tally.matrix(layers * h * queries);
-  }
-  tally.matrix(layers * h * (latent.key_rank + latent.rotary));
-  tally.vector(layers * latent.key_rank);
-  tally.matrix(layers * latent.key_rank * model.attention.heads * (latent.plain + latent.value));
-  tally.matrix(layers * model.attention.heads * latent.value * h);
+/// Multi-head latent attention: in a head's key the part that is not rotated, and the rotated one.
+void read_latents(Config& config, AttentionPart& attention) {
+  LatentAttention latents;
+  latents.query_rank = config.size_or("q_lora_rank", Limits::hidden, 0);
+  latents.kv_rank = config.size("kv_lora_rank", Limits::hidden);
+  const std::int64_t plain = config.size("qk_nope_head_dim", Limits::head_dim);
+  latents.rotary_dim = config.size("qk_rope_head_dim", Limits::head_dim);
+  attention.head_dim = plain + latents.rotary_dim;
+  attention.value_dim = config.size("v_head_dim", Limits::head_dim);
+  attention.latents = latents;
 }
 
 /// V2 scores experts by a softmax and does not normalise the weights; V3 and later models score by
 /// sigmoids plus a bias, rank groups by their two best experts, and normalise the weights.
 /// Errors: groups that do not divide the experts, or too few groups kept.
-void read_routing(Config& config, Model& model) {
+void read_routing(Config& config, ModelDraft& model) {
   const bool second = config.type() == "deepseek_v2";
   constexpr std::array scores{Routing::Score::softmax, Routing::Score::sigmoid};
   Routing& routing = model.experts.routing;
@@ -92,8 +67,8 @@ std::string otherwise(Config& config, const Routing& routing) {
   return softmax && routing.normalised ? "normalised softmax weights (norm_topk_prob)" : "";
 }
 
-Model read_shape_and_experts(Config& config) {
-  Model model = llama_like(config);
+ModelDraft read_shape_and_experts(Config& config) {
+  ModelDraft model = llama_like(config);
   model.mlp.width = config.size("moe_intermediate_size", Limits::expert_hidden);
   model.prediction_layers = config.size_or("num_nextn_predict_layers", Limits::layers, 0);
   read_expert_counts(config, model,
@@ -109,9 +84,9 @@ Model read_shape_and_experts(Config& config) {
 
 /// Layers without experts, which come first: `first_k_dense_replace` of them, or those that
 /// `mlp_layer_types` calls dense. Errors: a dense layer after one with experts.
-std::int64_t first_dense(Config& config, const Model& model) {
+std::int64_t first_dense(Config& config, const ModelDraft& model) {
   const auto listed = config.find("mlp_layer_types");
-  if (!listed) return config.size_or("first_k_dense_replace", model.layers, 0);
+  if (!listed) return config.size_or("first_k_dense_replace", model.depth, 0);
   config.find("first_k_dense_replace");
   std::int64_t dense = 0, layer = 0;
   for (const Node& type : listed->elements()) {
@@ -119,74 +94,51 @@ std::int64_t first_dense(Config& config, const Model& model) {
     if (!sparse && dense++ < layer) type.fail("a dense layer after one with experts");
     ++layer;
   }
-  if (layer != model.layers) {
-    listed->fail(fmt::format("has {} entries for {} layers", layer, model.layers));
+  if (layer != model.depth) {
+    listed->fail(fmt::format("has {} entries for {} layers", layer, model.depth));
   }
   return dense;
 }
 
-/// Counts everything but the sparse attention's indexer, and sets the model's remaining fields.
-Tally tally_model(Config& config, Model& model, const Latent& latent) {
-  const std::int64_t dense_layers = first_dense(config, model);
-  const std::int64_t dense_width = config.size("intermediate_size", Limits::ffn_hidden);
+/// Everything but the sparse attention's indexer.
+ModelDraft read_draft(Config& config) {
+  ModelDraft model = read_shape_and_experts(config);
+  read_latents(config, model.attention);
+  const std::int64_t dense = first_dense(config, model);
+  model.dense = dense_layers(model.depth, dense, 1);
+  model.dense_width = config.size("intermediate_size", Limits::ffn_hidden);
   const std::int64_t shared =
       config.size_or("n_shared_experts", Limits::experts,
                      config.size_or("num_shared_experts", Limits::experts, 0));
-  const std::int64_t ahead = model.prediction_layers;
-  const bool all_dense = dense_layers == model.layers;
-  const std::int64_t sparse = model.layers - dense_layers + (all_dense ? 0 : ahead);
-  const std::int64_t expert = 3 * model.hidden * model.mlp.width;
+  model.experts.shared_width = shared * model.mlp.width;
+  const bool all_dense = dense == model.depth;
   if (!all_dense) read_routing(config, model);
   model.inexact = all_dense ? otherwise(config, {.score = Routing::Score::sigmoid})
                             : otherwise(config, model.experts.routing);
-  model.attention.head_dim = latent.plain + latent.rotary;
-  model.latent.value_dim = latent.value;
-  model.latent.query_rank = latent.query_rank;
-  model.latent.kv_rank = latent.key_rank;
-  model.latent.rotary_dim = latent.rotary;
-  model.experts.dense_first = dense_layers;
-  model.experts.dense_width = dense_width;
-  model.experts.shared_width = shared * model.mlp.width;
-  Tally tally;
-  tally_ends(tally, model);
-  tally.vector((model.layers + ahead) * 2 * model.hidden);
-  tally_latent(tally, model, latent);
-  tally.matrix((dense_layers + (all_dense ? ahead : 0)) * 3 * model.hidden * dense_width);
-  tally.matrix(ahead * 2 * model.hidden * model.hidden);
-  tally.vector(ahead * 3 * model.hidden);
-  tally.gemm +=
-      ahead * model.embedding.vocab * model.hidden;  // each module applies the head once more
-  tally.matrix(sparse * model.hidden * model.experts.count);
-  tally.matrix(sparse * shared * expert);
-  tally.experts(sparse * model.experts.count, sparse * model.experts.per_token, expert);
-  return tally;
+  model.formula =
+      "2Vh + L(latent attention + 2h) + dense layers*3hF + sparse layers*(hE + (E + shared)*3hf) + "
+      "h + D(sparse layer + 2hh + 3h)";
+  return model;
 }
-
-constexpr const char* latent_formula =
-    "2Vh + L(latent attention + 2h) + dense layers*3hF + sparse layers*(hE + (E + shared)*3hf) + "
-    "h + D(sparse layer + 2hh + 3h)";
 
 }  // namespace
 
 Model read_deepseek(Config& config) {
-  Model model = read_shape_and_experts(config);
-  const Latent latent = read_latent(config);
-  const Tally tally = tally_model(config, model, latent);
-  return counted(model, tally, latent_formula);
+  return built(read_draft(config));
 }
 
 /// Layers with an indexer of their own: of those that `indexer_types` calls shared, each takes the
 /// tokens that the last layer before it selected.
-std::int64_t indexers(Config& config, const Model& model) {
+std::int64_t indexers(Config& config, const ModelDraft& model) {
   for (const char* key : {"index_topk_freq", "index_skip_topk_offset", "index_topk_pattern",
                           "index_share_for_mtp_iteration", "layer_types"}) {
     config.find(key);
   }
   const auto listed = config.find("indexer_types");
-  if (!listed) return model.layers;
+  if (!listed) return model.depth;
   const std::vector<Node> types = listed->elements();
-  if (std::ssize(types) != model.layers) {
-    listed->fail(fmt::format("has {} entries for {} layers", types.size(), model.layers));
+  if (std::ssize(types) != model.depth) {
+    listed->fail(fmt::format("has {} entries for {} layers", types.size(), model.depth));
   }
   return std::ranges::count_if(types, [](const Node& type) {
     return type.one_of({"full", "shared"}) == 0;
@@ -197,20 +149,19 @@ std::int64_t indexers(Config& config, const Model& model) {
 ///   r I d + h d + 2 d + h I      I heads of width d, from the query's latent of rank r
 /// Source  DeepSeek-AI 2025, DeepSeek-V3.2-Exp, inference/model.py (class Indexer)
 Model read_deepseek_sparse(Config& config) {
-  Model model = read_shape_and_experts(config);
-  const Latent latent = read_latent(config);
-  Tally tally = tally_model(config, model, latent);
+  ModelDraft model = read_draft(config);
   const std::int64_t heads = config.size("index_n_heads", Limits::heads);
   const std::int64_t width = config.size("index_head_dim", Limits::head_dim);
   config.find("index_topk");
   config.find("indexer_rope_interleave");
   config.find("qk_head_dim");
   const std::int64_t own = indexers(config, model);
-  tally.matrix(own *
-               (latent.query_rank * heads * width + model.hidden * width + model.hidden * heads));
-  tally.vector(own * 2 * width);
-  return counted(model, tally, std::string{latent_formula} + ", with the indexer",
-                 "sparse attention and mixture of experts are counted, not yet simulated");
+  model.further.matrix(
+      own * (model.attention.latents->query_rank * heads * width + model.hidden * (width + heads)));
+  model.further.vector(own * 2 * width);
+  model.formula += ", with the indexer";
+  model.not_simulated = "sparse attention and mixture of experts are counted, not yet simulated";
+  return built(model);
 }
 
 }  // namespace orrery::models

@@ -5,9 +5,9 @@ namespace orrery::models {
 namespace {
 
 /// Reads n_layer, n_embd, n_head, n_inner and n_positions, the keys of GPT-2 and GPT-J.
-Model read_gpt_shape(Config& config) {
-  Model model;
-  model.layers = config.size("n_layer", Limits::layers);
+ModelDraft read_gpt_shape(Config& config) {
+  ModelDraft model;
+  model.depth = config.size("n_layer", Limits::layers);
   model.hidden = config.size("n_embd", Limits::hidden);
   model.attention.heads = config.size("n_head", Limits::heads);
   model.embedding.vocab = config.size("vocab_size", Limits::vocab);
@@ -21,15 +21,15 @@ Model read_gpt_shape(Config& config) {
 }  // namespace
 
 Model read_gpt2(Config& config) {
-  Model model = read_gpt_shape(config);
+  ModelDraft model = read_gpt_shape(config);
   model.embedding.tied = config.flag("tie_word_embeddings", true);
-  return dense(model);
+  return built(model);
 }
 
 /// Parallel block after one shared norm: attention without biases, an MLP with them; a head with
 /// bias.
 Model read_gptj(Config& config) {
-  Model model = read_gpt_shape(config);
+  ModelDraft model = read_gpt_shape(config);
   model.embedding.positions = Positions::rotary;
   model.attention.qkv_bias = false;
   model.attention.output_bias = false;
@@ -37,11 +37,11 @@ Model read_gptj(Config& config) {
   model.norms.shared = true;
   model.head.bias = true;
   model.embedding.tied = config.flag("tie_word_embeddings", false);
-  return dense(model);
+  return built(model);
 }
 
 Model read_gpt_neox(Config& config) {
-  Model model;
+  ModelDraft model;
   model.embedding.positions = Positions::rotary;
   read_shape(config, model);
   model.mlp.width = config.size("intermediate_size", Limits::ffn_hidden);
@@ -50,14 +50,14 @@ Model read_gpt_neox(Config& config) {
   model.attention.output_bias = model.attention.qkv_bias;
   model.parallel_block = config.flag("use_parallel_residual", true);
   model.embedding.tied = config.flag("tie_word_embeddings", false);
-  return dense(model);
+  return built(model);
 }
 
 /// The position table starts at row 2. `do_layer_norm_before: false` drops the final norm.
 /// Embeddings of width `word_embed_proj_dim` go through project_in, and project_out precedes the
 /// head.
 Model read_opt(Config& config) {
-  Model model;
+  ModelDraft model;
   read_shape(config, model);
   model.embedding.extra_position_rows = 2;
   model.mlp.width = config.size("ffn_dim", Limits::ffn_hidden);
@@ -74,15 +74,15 @@ Model read_opt(Config& config) {
   const std::int64_t width =
       config.positive_or("word_embed_proj_dim", Limits::hidden, model.hidden);
   if (width != model.hidden) model.embedding.width = width;
-  return dense(model);
+  return built(model);
 }
 
 /// ALiBi, a norm after the embedding, an MLP of 4 h unless `n_inner` says otherwise.
 Model read_bloom(Config& config) {
-  Model model;
+  ModelDraft model;
   model.embedding.positions = Positions::alibi;
   model.norms.embedding = true;
-  model.layers = config.size({"n_layer", "num_hidden_layers"}, Limits::layers);
+  model.depth = config.size({"n_layer", "num_hidden_layers"}, Limits::layers);
   model.hidden = config.size({"hidden_size", "n_embed"}, Limits::hidden);
   model.attention.heads = config.size({"num_attention_heads", "n_head"}, Limits::heads);
   model.embedding.vocab = config.size("vocab_size", Limits::vocab);
@@ -90,17 +90,17 @@ Model read_bloom(Config& config) {
   model.mlp.width = config.positive_or("n_inner", Limits::ffn_hidden, 4 * model.hidden);
   model.embedding.tied = config.flag("tie_word_embeddings", true);
   fill_heads(config, model);
-  return dense(model);
+  return built(model);
 }
 
 /// Parallel block. The new decoder (40B, 180B) has two norms and grouped-query attention; the old
 /// (7B) one norm and one key-value head. No learned positions, no biases in linear layers.
 Model read_falcon(Config& config) {
-  Model model;
+  ModelDraft model;
   const bool grouped = config.flag("new_decoder_architecture", false);
   const bool bias = config.flag("bias", false);
   model.embedding.positions = config.flag("alibi", false) ? Positions::alibi : Positions::rotary;
-  model.layers = config.size({"num_hidden_layers", "n_layer"}, Limits::layers);
+  model.depth = config.size({"num_hidden_layers", "n_layer"}, Limits::layers);
   model.hidden = config.size("hidden_size", Limits::hidden);
   model.attention.heads = config.size({"num_attention_heads", "n_head"}, Limits::heads);
   const bool one_key = config.flag("multi_query", true) && !grouped;
@@ -116,16 +116,16 @@ Model read_falcon(Config& config) {
   model.norms.shared = model.parallel_block && !grouped;
   model.embedding.tied = config.flag("tie_word_embeddings", true);
   fill_heads(config, model);
-  return dense(model);
+  return built(model);
 }
 
 /// ALiBi; `no_bias` removes the biases of linear layers and norms alike. The transformers library's
 /// MPT has no learned positions, whatever the file says.
 Model read_mpt(Config& config) {
-  Model model;
+  ModelDraft model;
   const bool bias = !config.flag("no_bias", true);
   model.embedding.positions = Positions::alibi;
-  model.layers = config.size("n_layers", Limits::layers);
+  model.depth = config.size("n_layers", Limits::layers);
   model.hidden = config.size("d_model", Limits::hidden);
   model.attention.heads = config.size("n_heads", Limits::heads);
   model.embedding.vocab = config.size("vocab_size", Limits::vocab);
@@ -138,12 +138,12 @@ Model read_mpt(Config& config) {
   const auto keys = attention ? attention->find("kv_n_heads") : std::nullopt;
   model.attention.kv_heads = keys ? keys->integer(1, Limits::heads) : model.attention.heads;
   fill_heads(config, model);
-  return dense(model);
+  return built(model);
 }
 
 /// Parallel block after one shared norm; biases everywhere, also on the head.
 Model read_phi(Config& config) {
-  Model model;
+  ModelDraft model;
   model.embedding.positions = Positions::rotary;
   model.parallel_block = true;
   model.norms.shared = true;
@@ -155,7 +155,7 @@ Model read_phi(Config& config) {
   if (config.flag("qk_layernorm", false)) {
     config.fail("qk_layernorm", "norms of queries and keys are not supported for this type");
   }
-  return dense(model);
+  return built(model);
 }
 
 }  // namespace orrery::models

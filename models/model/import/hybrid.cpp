@@ -16,39 +16,33 @@ constexpr std::int64_t most_convolution = 1 << 10;
 ///   h (2 a + 2 v) + 2 h n + (2 a + v) c + 2 n + w + v h
 /// a, v  widths of all keys and all values;  n  value heads of width w;  c  convolution taps
 /// Source  Yang et al. 2024, arXiv 2412.06464; Qwen3NextGatedDeltaNet of the transformers library
-void tally_linear_attention(Config& config, Tally& tally, const Model& model, std::int64_t layers) {
+CountedPart read_linear_attention(Config& config, std::int64_t hidden) {
   const std::int64_t keys = config.size("linear_num_key_heads", Limits::heads) *
                             config.size("linear_key_head_dim", Limits::head_dim);
   const std::int64_t heads = config.size("linear_num_value_heads", Limits::heads);
   const std::int64_t width = config.size("linear_value_head_dim", Limits::head_dim);
   const std::int64_t taps = config.size("linear_conv_kernel_dim", most_convolution);
   const std::int64_t values = heads * width;
-  tally.matrix(layers * model.hidden * (2 * keys + 3 * values + 2 * heads));
-  tally.vector(layers * ((2 * keys + values) * taps + 2 * heads + width));
-}
-
-/// Grouped attention whose output is gated (the query projection is twice as wide), with norms of
-/// queries and keys.
-void tally_gated_attention(Tally& tally, const Model& model, std::int64_t layers) {
-  const std::int64_t q = model.attention.heads * model.attention.head_dim;
-  const std::int64_t k = model.attention.kv_heads * model.attention.head_dim;
-  tally.matrix(layers * model.hidden * (3 * q + 2 * k));
-  tally.vector(layers * 2 * model.attention.head_dim);
+  CountedPart part{"linear attention"};
+  part.count.matrix(hidden * (2 * keys + 3 * values + 2 * heads));
+  part.count.vector((2 * keys + values) * taps + 2 * heads + width);
+  return part;
 }
 
 /// Mamba-2 of one layer.
 ///   h (2 d + 2 g s + n) + (d + 2 g s) (c + 1) + 3 n + d + d h
 /// d  inner width = heads n times head width;  g  groups of state size s;  c  convolution taps
 /// Source  Dao and Gu 2024, arXiv 2405.21060; NVIDIA 2025, arXiv 2504.03624
-void tally_mamba(Config& config, Tally& tally, const Model& model, std::int64_t layers) {
+CountedPart read_mamba(Config& config, std::int64_t hidden) {
   const std::int64_t heads = config.size("mamba_num_heads", Limits::heads);
   const std::int64_t inner = heads * config.size("mamba_head_dim", Limits::head_dim);
   const std::int64_t state =
       config.size("n_groups", Limits::heads) * config.size("ssm_state_size", Limits::head_dim);
   const std::int64_t taps = config.size("conv_kernel", most_convolution);
-  const std::int64_t mixed = inner + 2 * state;
-  tally.matrix(layers * model.hidden * (2 * inner + 2 * state + heads + inner));
-  tally.vector(layers * (mixed * (taps + 1) + 3 * heads + inner));
+  CountedPart part{"Mamba-2"};
+  part.count.matrix(hidden * (2 * inner + 2 * state + heads + inner));
+  part.count.vector((inner + 2 * state) * (taps + 1) + 3 * heads + inner);
+  return part;
 }
 
 void refuse_biases(Config& config, std::initializer_list<std::string_view> keys) {
@@ -59,18 +53,10 @@ void refuse_biases(Config& config, std::initializer_list<std::string_view> keys)
   }
 }
 
-/// How often each letter of the layer pattern occurs: M Mamba, * attention, - MLP, E experts.
-struct LayerPattern {
-  std::int64_t mamba = 0;
-  std::int64_t attention = 0;
-  std::int64_t mlp = 0;
-  std::int64_t experts = 0;
-};
-
-/// Older files have one letter for each layer, newer ones a list of words; release 5 of the
-/// transformers library calls Mamba linear attention.
+/// A letter for each layer: M Mamba, * attention, - MLP, E experts. Older files have the letters,
+/// newer ones a list of words; release 5 of the transformers library calls Mamba linear attention.
 /// Errors: neither, or another number of layers than the file states.
-LayerPattern read_pattern(Config& config, std::int64_t layers) {
+std::string read_pattern(Config& config, std::int64_t layers) {
   constexpr std::string_view known = "M*-E", letter_of_word = "M*-EM*";
   const auto words = config.find("layers_block_type");
   const auto letters = config.find("hybrid_override_pattern");
@@ -95,26 +81,26 @@ LayerPattern read_pattern(Config& config, std::int64_t layers) {
         ->fail(fmt::format("has {} {} for {} layers", text.size(), words ? "entries" : "letters",
                            layers));
   }
-  const auto number_of = [&](char letter) { return std::ranges::count(text, letter); };
-  return {.mamba = number_of('M'),
-          .attention = number_of('*'),
-          .mlp = number_of('-'),
-          .experts = number_of('E')};
+  return text;
 }
 
 /// Ungated experts, besides shared ones of full width; some models narrow the experts' input by a
 /// down-projection and widen their output by an up-projection.
-void tally_ungated_experts(Config& config, Tally& tally, Model& model, std::int64_t layers) {
-  read_expert_counts(config, model, {"n_routed_experts", "num_local_experts"});
-  model.mlp.width = config.size("moe_intermediate_size", Limits::expert_hidden);
+std::variant<NoPart, MlpPart, ExpertsPart, CountedPart> read_ungated_experts(
+    Config& config, const ModelDraft& model) {
+  ModelDraft own = model;
+  read_expert_counts(config, own, {"n_routed_experts", "num_local_experts"});
+  ExpertsPart experts = own.experts;
+  experts.mlp = model.mlp;
+  experts.mlp.width = config.size("moe_intermediate_size", Limits::expert_hidden);
+  experts.shared_width = config.size("n_shared_experts", Limits::experts) *
+                         config.size("moe_shared_expert_intermediate_size", Limits::expert_hidden);
   const std::int64_t narrow = config.size_or("moe_latent_size", Limits::hidden, 0);
-  const std::int64_t latent = narrow > 0 ? narrow : model.hidden;
-  const std::int64_t shared =
-      config.size("n_shared_experts", Limits::experts) *
-      config.size("moe_shared_expert_intermediate_size", Limits::expert_hidden);
-  tally.matrix(layers * model.hidden * (model.experts.count + 2 * narrow + 2 * shared));
-  tally.experts(layers * model.experts.count, layers * model.experts.per_token,
-                2 * latent * model.mlp.width);
+  if (narrow == 0) return experts;
+  CountedPart part{"experts of narrowed tokens"};
+  part.count.matrix(model.hidden * (experts.count + 2 * narrow + 2 * experts.shared_width));
+  part.count.experts(experts.count, experts.per_token, 2 * narrow * experts.mlp.width);
+  return part;
 }
 
 }  // namespace
@@ -123,7 +109,7 @@ void tally_ungated_experts(Config& config, Tally& tally, Model& model, std::int6
 /// model alone, without multi-token prediction.
 /// Source  published totals: Qwen3-Next 80B-A3B, Qwen3.5 397B-A17B (with the vision encoder)
 Model read_qwen3_next(Config& config) {
-  Model model = llama_like(config);
+  ModelDraft model = llama_like(config);
   model.attention.qk_norm = true;
   read_expert_counts(config, model, {"num_experts", "num_local_experts"});
   model.mlp.width = config.size("moe_intermediate_size", Limits::expert_hidden);
@@ -137,24 +123,28 @@ Model read_qwen3_next(Config& config) {
                           "attn_output_gate", "layer_types"}) {
     config.find(key);
   }
-  model.tally.attention_layers = model.layers / step;
-  Tally tally;
-  tally_ends(tally, model);
-  tally_gated_attention(tally, model, model.tally.attention_layers);
-  tally_linear_attention(config, tally, model, model.layers - model.tally.attention_layers);
-  tally.vector(model.layers * 2 * model.hidden);
-  tally.matrix(model.layers * model.hidden * (model.experts.count + 3 * shared + 1));
-  tally.experts(model.layers * model.experts.count, model.layers * model.experts.per_token,
-                3 * model.hidden * model.mlp.width);
-  return counted(model, tally,
-                 "2Vh + attention layers*(h(3q+2k) + 2d) + others*(linear attention) + L(hE + "
-                 "E*3hf + 3hs + h + 2h) + h, language model only, without MTP",
-                 "linear attention and mixture of experts are counted, not yet simulated");
+  model.experts.shared_width = shared;
+  model.experts.mlp = model.mlp;
+  const CountedPart linear = read_linear_attention(config, model.hidden);
+  for (std::int64_t i = 1; i <= model.depth; ++i) {
+    Layer layer{linear, model.experts};
+    if (i % step == 0) layer.mixer = model.attention;
+    model.layers.push_back(layer);
+  }
+  // The gate of the shared experts, and that of attention's output, as wide as the queries.
+  model.further.matrix(model.depth * model.hidden +
+                       model.depth / step * model.hidden * model.attention.query_columns());
+  model.formula =
+      "2Vh + attention layers*(h(3q+2k) + 2d) + others*(linear attention) + L(hE + E*3hf + 3hs + h "
+      "+ "
+      "2h) + h, language model only, without MTP";
+  model.not_simulated = "linear attention and mixture of experts are counted, not yet simulated";
+  return built(model);
 }
 
 /// Each layer is a Mamba, attention, MLP or expert layer after one norm, in the order of a pattern.
 Model read_nemotron_h(Config& config) {
-  Model model = llama_like(config);
+  ModelDraft model = llama_like(config);
   model.mlp.gated = false;
   model.attention.head_dim = config.size({"head_dim", "attention_head_dim"}, Limits::head_dim);
   refuse_biases(config, {"attention_bias", "mlp_bias", "use_bias", "mamba_proj_bias"});
@@ -163,21 +153,22 @@ Model read_nemotron_h(Config& config) {
   }
   model.mlp.width = config.size("intermediate_size", Limits::ffn_hidden);
   model.attention.window = config.size_or("sliding_window", Limits::positions, 0);
-  const LayerPattern pattern = read_pattern(config, model.layers);
-  model.tally.attention_layers = pattern.attention;
-  const std::int64_t q = model.attention.heads * model.attention.head_dim;
-  const std::int64_t k = model.attention.kv_heads * model.attention.head_dim;
-  Tally tally;
-  tally_ends(tally, model);
-  tally.vector(model.layers * model.hidden);
-  tally.matrix(pattern.attention * model.hidden * (2 * q + 2 * k));
-  tally.matrix(pattern.mlp * 2 * model.hidden * model.mlp.width);
-  if (pattern.mamba > 0) tally_mamba(config, tally, model, pattern.mamba);
-  if (pattern.experts > 0) tally_ungated_experts(config, tally, model, pattern.experts);
-  return counted(model, tally,
-                 "2Vh + L h + attention layers*h(2q+2k) + MLP layers*2hf + Mamba layers + "
-                 "expert layers*(hE + 2hl + E*2lf + shared) + h, without MTP",
-                 "state-space layers are counted, not yet simulated");
+  const std::string pattern = read_pattern(config, model.depth);
+  const auto has = [&](char letter) { return pattern.find(letter) != std::string::npos; };
+  Layer mamba, experts;
+  if (has('M')) mamba.mixer = read_mamba(config, model.hidden);
+  if (has('E')) experts.channel = read_ungated_experts(config, model);
+  for (const char letter : pattern) {
+    if (letter == 'M') model.layers.push_back(mamba);
+    if (letter == '*') model.layers.push_back({model.attention, NoPart{}});
+    if (letter == '-') model.layers.push_back({NoPart{}, model.mlp});
+    if (letter == 'E') model.layers.push_back(experts);
+  }
+  model.formula =
+      "2Vh + L h + attention layers*h(2q+2k) + MLP layers*2hf + Mamba layers + expert layers*(hE + "
+      "2hl + E*2lf + shared) + h, without MTP";
+  model.not_simulated = "state-space layers are counted, not yet simulated";
+  return built(model);
 }
 
 }  // namespace orrery::models

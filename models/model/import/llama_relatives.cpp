@@ -9,8 +9,8 @@ namespace orrery::models {
 namespace {
 
 /// LLaMA with the biases that the file states.
-Model llama_with_biases(Config& config) {
-  Model model = llama_like(config);
+ModelDraft llama_with_biases(Config& config) {
+  ModelDraft model = llama_like(config);
   model.mlp.width = config.size("intermediate_size", Limits::ffn_hidden);
   model.attention.qkv_bias = model.attention.output_bias = config.flag("attention_bias", false);
   model.mlp.bias = config.flag("mlp_bias", false);
@@ -18,10 +18,19 @@ Model llama_with_biases(Config& config) {
 }
 
 /// Reads the window, and which layers are without it: those of `layer_types`, or else `usual`.
-void read_window(Config& config, Model& model, const std::vector<bool>& usual) {
+void read_window(Config& config, ModelDraft& model, const std::vector<bool>& usual) {
   model.attention.window = config.size_or("sliding_window", Limits::positions, 0);
   const auto listed = read_full_attention(config, model, "sliding_attention");
-  if (model.attention.window > 0) model.attention.full = listed.value_or(usual);
+  if (model.attention.window > 0) model.full = listed.value_or(usual);
+}
+
+ModelDraft gemma_like(Config& config) {
+  ModelDraft model = llama_with_biases(config);
+  model.mlp.activation = config.activation("hidden_activation", Activation::gelu);
+  config.find("use_bidirectional_attention");
+  model.embedding.tied = config.flag("tie_word_embeddings", true);
+  model.inexact = "norms of 1 + weight";
+  return model;
 }
 
 void read_multipliers(Config& config, Model& model) {
@@ -37,7 +46,7 @@ void read_multipliers(Config& config, Model& model) {
 /// Every fourth layer does not rotate its queries and keys.
 /// Source  SmolLM3Config and modeling_smollm3.py of the transformers library
 Model read_smollm3(Config& config) {
-  Model model = with_optional_window(config, llama_with_biases(config));
+  ModelDraft model = with_optional_window(config, llama_with_biases(config));
   if (model.attention.window > 0 && !config.find("layer_types")) {
     config.fail("use_sliding_window", "which layers have the window is read from layer_types only");
   }
@@ -45,14 +54,14 @@ Model read_smollm3(Config& config) {
   config.find("no_rope_layer_interval");
   model.embedding.tied = config.flag("tie_word_embeddings", true);
   model.inexact = "layers without rotary positions";
-  return dense(model);
+  return built(model);
 }
 
 /// Source  modeling_granite.py of the transformers library
 Model read_granite(Config& config) {
-  Model model = llama_with_biases(config);
+  ModelDraft model = llama_with_biases(config);
   read_multipliers(config, model);
-  return dense(model);
+  return built(model);
 }
 
 /// The same multipliers around Mixtral's layers.
@@ -69,102 +78,97 @@ Model read_granitemoe(Config& config) {
 /// Norms scale by 1 + weight, embeddings by the root of the width.
 /// Source  Gemma Team 2024, arXiv 2403.08295
 Model read_gemma(Config& config) {
-  Model model = llama_with_biases(config);
-  model.mlp.activation = config.activation("hidden_activation", Activation::gelu);
-  config.find("use_bidirectional_attention");
-  model.embedding.tied = config.flag("tie_word_embeddings", true);
-  model.inexact = "norms of 1 + weight";
-  return dense(model);
+  return built(gemma_like(config));
 }
 
 /// Gemma 2 without its norms after attention and MLP: every second layer has a window.
 /// Source  modeling_vaultgemma.py of the transformers library
 Model read_vaultgemma(Config& config) {
-  Model model = read_gemma(config);
-  read_window(config, model, every_nth(model.layers, 2));
+  ModelDraft model = gemma_like(config);
+  read_window(config, model, every_nth(model.depth, 2));
   model.inexact = "softcaps of scores and logits";
-  return dense(model);
+  return built(model);
 }
 
 /// Rotary positions pair neighbouring columns.
 /// Source  modeling_helium.py of the transformers library
 Model read_helium(Config& config) {
-  Model model = llama_with_biases(config);
+  ModelDraft model = llama_with_biases(config);
   model.attention.output_bias = false;
   model.inexact = "rotary embedding on interleaved pairs";
-  return dense(model);
+  return built(model);
 }
 
 /// Layers 0, 4, 8 ... attend to all tokens, the others to a window, if the file does not list them.
 /// Source  FAIR CodeGen 2025, arXiv 2510.02387; CwmConfig of the transformers library
 Model read_cwm(Config& config) {
-  Model model = llama_with_biases(config);
+  ModelDraft model = llama_with_biases(config);
   std::vector<bool> usual;
-  for (std::int64_t i = 0; i < model.layers; ++i) usual.push_back(i % 4 == 0);
+  for (std::int64_t i = 0; i < model.depth; ++i) usual.push_back(i % 4 == 0);
   read_window(config, model, usual);
-  return dense(model);
+  return built(model);
 }
 
 /// Queries are scaled by the logarithm of their position.
 /// Source  modeling_ministral3.py of the transformers library
 Model read_ministral3(Config& config) {
-  Model model = llama_with_biases(config);
+  ModelDraft model = llama_with_biases(config);
   model.attention.window = config.size_or("sliding_window", Limits::positions, 0);
   model.inexact = "queries scaled by their position";
-  return dense(model);
+  return built(model);
 }
 
 /// `use_bias` stands for all biases; rotary positions as Helium's.
 /// Source  modeling_ernie4_5.py of the transformers library
 Model read_ernie4_5(Config& config) {
-  Model model = llama_with_biases(config);
+  ModelDraft model = llama_with_biases(config);
   model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias =
       config.flag("use_bias", false);
   model.embedding.tied = config.flag("tie_word_embeddings", true);
   model.inexact = "rotary embedding on interleaved pairs";
-  return dense(model);
+  return built(model);
 }
 
 /// Biases of the output projection have a key of their own.
 /// Source  modeling_seed_oss.py of the transformers library
 Model read_seed_oss(Config& config) {
-  Model model = llama_with_biases(config);
+  ModelDraft model = llama_with_biases(config);
   model.attention.qkv_bias = config.flag("attention_bias", true);
   model.attention.output_bias = config.flag("attention_out_bias", false);
   config.find("residual_dropout");
-  return dense(model);
+  return built(model);
 }
 
 /// GLM-4 9B: biases of queries, keys and values alone; rotary positions as Helium's, on half of
 /// each head. Source  GLM Team 2024, arXiv 2406.12793; modeling_glm.py of the transformers library
 Model read_glm(Config& config) {
-  Model model = llama_with_biases(config);
+  ModelDraft model = llama_with_biases(config);
   model.attention.output_bias = false;
   model.inexact = "rotary embedding on interleaved pairs";
-  return dense(model);
+  return built(model);
 }
 
 /// Norms of queries, keys and of the outputs of attention and MLP, none of their inputs. With a
 /// window, every fourth layer attends to all tokens, and does not rotate.
 /// Source  LG AI Research 2025, arXiv 2507.11407
 Model read_exaone4(Config& config) {
-  Model model = llama_with_biases(config);
+  ModelDraft model = llama_with_biases(config);
   model.attention.qk_norm = true;
   const auto pattern = config.find("sliding_window_pattern");
   const bool letters = pattern && pattern->is_string();  // "LLLG"
   const std::int64_t every = letters
                                  ? std::ssize(pattern->as<std::string>())
                                  : config.positive_or("sliding_window_pattern", Limits::layers, 4);
-  read_window(config, model, every_nth(model.layers, every));
+  read_window(config, model, every_nth(model.depth, every));
   model.inexact = "norms after attention and MLP";
-  return dense(model);
+  return built(model);
 }
 
 /// Grouped-query attention and an MLP of two matrices, with biases, after layer norms.
 /// Source  Lozhkov et al. 2024, arXiv 2402.19173; modeling_starcoder2.py of the transformers
 /// library
 Model read_starcoder2(Config& config) {
-  Model model;
+  ModelDraft model;
   model.embedding.positions = Positions::rotary;
   read_shape(config, model);
   model.mlp.width = config.size("intermediate_size", Limits::ffn_hidden);
@@ -177,19 +181,19 @@ Model read_starcoder2(Config& config) {
   config.find("residual_dropout");
   config.find("mlp_type");   // of older files: default
   config.find("norm_type");  // of older files: layer_norm
-  return dense(model);
+  return built(model);
 }
 
 /// The language model of Qwen3-VL, without its vision encoder.
 /// Source  Qwen Team 2025, Qwen3-VL; Qwen3VLTextModel of the transformers library
 Model read_qwen3_vl(Config& config) {
   Model model = read_qwen3(config);
-  model.tally.formula += ", language model only";
+  model.formula += ", language model only";
   return model;
 }
 Model read_qwen3_vl_moe(Config& config) {
   Model model = read_qwen3_moe(config);
-  model.tally.formula += ", language model only";
+  model.formula += ", language model only";
   return model;
 }
 

@@ -39,9 +39,10 @@ class RotaryReader {
     rotary.base = of("rope_theta", "rotary_emb_base", rotary.base, 1e12);
     rotary.share = of("partial_rotary_factor", "rotary_pct", rotary.share, 1);
     const auto dimensions = config_.find("rotary_dim");
+    const std::int64_t head_dim = usual_attention(model_).head_dim;
     if (dimensions) {
-      rotary.share = static_cast<double>(dimensions->integer(2, model_.attention.head_dim)) /
-                     static_cast<double>(model_.attention.head_dim);
+      rotary.share =
+          static_cast<double>(dimensions->integer(2, head_dim)) / static_cast<double>(head_dim);
     }
     for (const char* key : {"rope_scaling", "rope_parameters"}) {
       const auto found = config_.find(key);
@@ -107,7 +108,7 @@ class RotaryReader {
     const double own = value(block, "mscale", 0), of_all = value(block, "mscale_all_dim", 0);
     const double usual = own > 0 && of_all > 0 ? m(own) / m(of_all) : m(1);
     rotary.magnitude = value(block, "attention_factor", usual);
-    if (model_.latent.kv_rank > 0 && of_all > 0) rotary.score_factor = m(of_all) * m(of_all);
+    if (usual_attention(model_).latents && of_all > 0) rotary.score_factor = m(of_all) * m(of_all);
   }
 
   Config& config_;

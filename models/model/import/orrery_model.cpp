@@ -11,10 +11,10 @@ namespace orrery::models {
 namespace {
 
 /// A model with the defaults of the file's family.
-Model preset(const Node& config) {
+ModelDraft preset(const Node& config) {
   constexpr Words<Family, 3> families{
       {{Family::gpt, "gpt"}, {Family::llama, "llama"}, {Family::bert, "bert"}}};
-  Model model;
+  ModelDraft model;
   model.family = config.word_or("family", families, Family::gpt);
   if (model.family == Family::llama) {
     model.norms.kind = Norm::rms_norm;
@@ -34,8 +34,8 @@ Model preset(const Node& config) {
   return model;
 }
 
-void read_sizes(const Node& config, Model& model) {
-  model.layers = config["layers"].integer(1, Limits::layers);
+void read_sizes(const Node& config, ModelDraft& model) {
+  model.depth = config["layers"].integer(1, Limits::layers);
   model.hidden = config["hidden"].integer(1, Limits::hidden);
   model.attention.heads = config["heads"].integer(1, Limits::heads);
   model.attention.kv_heads = config.integer_or("kv_heads", 1, Limits::heads, model.attention.heads);
@@ -64,36 +64,39 @@ void read_sizes(const Node& config, Model& model) {
       config.integer_or("token_types", 0, Limits::token_types, model.embedding.token_types);
   model.attention.window = config.integer_or("sliding_window", 0, Limits::positions, 0);
   model.attention.chunk = config.integer_or("attention_chunk", 0, Limits::positions, 0);
-  model.attention.full =
-      every_nth(model.layers, config.integer_or("full_attention_every", 0, Limits::layers, 0));
+  model.full =
+      every_nth(model.depth, config.integer_or("full_attention_every", 0, Limits::layers, 0));
 }
 
 /// Reads the experts, and which layers have them.
-void read_experts(const Node& config, Model& model) {
+void read_experts(const Node& config, ModelDraft& model) {
   model.experts.count = config.integer_or("experts", 0, Limits::experts, 0);
   if (model.experts.count == 0) return;
   model.experts.per_token = config["experts_per_token"].integer(1, model.experts.count);
   model.experts.shared_width = config.integer_or("shared_ffn", 0, Limits::ffn_hidden, 0);
-  model.experts.dense_first = config.integer_or("dense_first", 0, model.layers, 0);
-  model.experts.every = config.integer_or("expert_every", 1, model.layers, 1);
-  const bool some_dense = model.experts.dense_first > 0 || model.experts.every > 1;
-  if (some_dense) model.experts.dense_width = config["dense_ffn"].integer(1, Limits::ffn_hidden);
+  const std::int64_t first = config.integer_or("dense_first", 0, model.depth, 0);
+  const std::int64_t every = config.integer_or("expert_every", 1, model.depth, 1);
+  if (first > 0 || every > 1) {
+    model.dense_width = config["dense_ffn"].integer(1, Limits::ffn_hidden);
+    model.dense = dense_layers(model.depth, first, every);
+  }
   model.experts.router_bias = config.value_or("router_bias", false);
-  model.experts.every = std::max<std::int64_t>(1, model.experts.every);
 }
 
 /// Reads latent attention (MLA).
-void read_latents(const Node& config, Model& model) {
+void read_latents(const Node& config, ModelDraft& model) {
   const auto rank = config.find("kv_rank");
   if (!rank) return;
-  model.latent.kv_rank = rank->integer(1, Limits::hidden);
-  model.latent.query_rank = config.integer_or("query_rank", 0, Limits::hidden, 0);
-  model.latent.rotary_dim = config["rotary_dim"].integer(1, model.attention.head_dim);
-  model.latent.value_dim = config["value_dim"].integer(1, Limits::head_dim);
-  model.latent.epsilon = model.norms.epsilon;
+  LatentAttention latents;
+  latents.kv_rank = rank->integer(1, Limits::hidden);
+  latents.query_rank = config.integer_or("query_rank", 0, Limits::hidden, 0);
+  latents.rotary_dim = config["rotary_dim"].integer(1, model.attention.head_dim);
+  latents.epsilon = model.norms.epsilon;
+  model.attention.value_dim = config["value_dim"].integer(1, Limits::head_dim);
+  model.attention.latents = latents;
 }
 
-void read_kinds(const Node& config, Model& model) {
+void read_kinds(const Node& config, ModelDraft& model) {
   model.norms.kind = config.word_or("norm", norm_words, model.norms.kind);
   model.embedding.positions =
       config.word_or("positions", position_words, model.embedding.positions);
@@ -104,7 +107,7 @@ void read_kinds(const Node& config, Model& model) {
   }
 }
 
-void read_own_numerics(const Node& config, Model& model) {
+void read_own_numerics(const Node& config, ModelDraft& model) {
   const auto read = [&](std::string_view key, double high, double& value) {
     if (const auto found = config.find(key)) value = hardware::within(*found, 0, high);
   };
@@ -114,7 +117,7 @@ void read_own_numerics(const Node& config, Model& model) {
     model.embedding.rotary.base = hardware::within(*base, 1e-6, 1e12);
 }
 
-void read_flags(const Node& config, Model& model) {
+void read_flags(const Node& config, ModelDraft& model) {
   const auto read = [&](std::string_view key, bool& flag) { flag = config.value_or(key, flag); };
   read("causal", model.causal);
   read("gated_mlp", model.mlp.gated);
@@ -191,7 +194,7 @@ Model read_orrery_model(const Node& config) {
                "norm_epsilon",
                "initial_deviation",
                "rotary_base"});
-  Model model = preset(config);
+  ModelDraft model = preset(config);
   model.name = config.value_or<std::string>("name", "model");
   read_sizes(config, model);
   read_kinds(config, model);
@@ -199,7 +202,7 @@ Model read_orrery_model(const Node& config) {
   read_own_numerics(config, model);
   read_experts(config, model);
   read_latents(config, model);
-  return dense(model);
+  return built(model);
 }
 
 }  // namespace orrery::models

@@ -50,9 +50,10 @@ std::vector<Cut> adapted_cuts() {
     });
     add("the host keeps activations", [](Plan& p) { p.offload.layers = 2; });
   }
-  for (Model model : {with_experts(small_gpt()), with_experts(small_llama())}) {
+  for (const Model& plain : {with_experts(small_gpt()), with_experts(small_llama())}) {
     for (const bool staged : {false, true}) {
-      model.experts.shared_width = staged ? 8 : 0;
+      const Model model =
+          changed(plain, [&](auto& draft) { draft.experts.shared_width = staged ? 8 : 0; });
       Cut shared{"experts of two ranks", model, adapting()};
       shared.plan.adapters.targets = {LoraTarget::qkv, LoraTarget::projection};  // none of experts
       shared.plan.data = shared.plan.experts.ranks = 2;
@@ -159,10 +160,11 @@ TEST_CASE("Adapters written by one cut and read by another go on as if nothing h
 }
 
 TEST_CASE("Frozen matrices take the memory that is promised, in the format of the weights") {
-  Model model = small_llama(4);
-  model.hidden = 64;
-  model.mlp.width = 96;
-  model.attention.head_dim = 8;
+  const Model model = changed(small_llama(4), [](auto& draft) {
+    draft.hidden = 64;
+    draft.mlp.width = 96;
+    draft.attention.head_dim = 8;
+  });
   for (const auto precision : {models::Precision::fp64, models::Precision::bf16}) {
     Plan plan = adapting();
     plan.formats.precision = precision;

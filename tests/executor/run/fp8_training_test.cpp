@@ -124,10 +124,11 @@ TEST_CASE("In fp8 tensor ranks learn what one rank does, though they scale their
 }
 
 TEST_CASE("In fp8 forward keeps one byte of what its products read, and a scale") {
-  models::Model model = small_llama(1);
-  model.hidden = 64;
-  model.mlp.width = 128;
-  model.attention.head_dim = 8;
+  const models::Model model = changed(small_llama(1), [](auto& draft) {
+    draft.hidden = 64;
+    draft.mlp.width = 128;
+    draft.attention.head_dim = 8;
+  });
   const Job narrow = job_of(model, Precision::fp8, 1);
   const models::Program program = lowered(model, narrow.plan);
   const BlockPlans plans =

@@ -102,34 +102,34 @@ TEST_CASE("Gradients of a small Llama are the slopes of its loss") {
 }
 
 TEST_CASE("Gradients of other kinds of layers are the slopes of their loss") {
-  models::Model model = small_llama(1);
+  models::ModelDraft model = draft_of(small_llama(1));
   SECTION("norms of queries and keys, a sliding window") {
     model.attention.qk_norm = true;
     model.attention.window = 3;
   }
   SECTION("attention and MLP side by side, one norm, relu") {
-    model = small_gpt(1);
+    model = draft_of(small_gpt(1));
     model.parallel_block = model.norms.shared = true;
     model.mlp.activation = models::Activation::relu;
   }
   SECTION("attention and MLP side by side, two norms, untied") {
-    model = small_gpt(1);
+    model = draft_of(small_gpt(1));
     model.parallel_block = true;
     model.embedding.tied = false;
   }
   SECTION("latent attention") {
-    model = small_deepseek(1);
+    model = draft_of(small_deepseek(1));
   }
   SECTION("latent attention, queries of the input") {
-    model = small_deepseek(1);
-    model.latent.query_rank = 0;
+    model = draft_of(small_deepseek(1));
+    model.attention.latents->query_rank = 0;
   }
   SECTION("every token sees every other, a norm behind the embedding") {
-    model = small_gpt(1);
+    model = draft_of(small_gpt(1));
     model.causal = false;
     model.norms.embedding = true;
   }
-  check_gradients(model);
+  check_gradients(built(model));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@ namespace orrery::executor {
 namespace {
 
 using models::Model;
+using models::ModelDraft;
 using models::OpKind;
 using models::Plan;
 using models::Zero;
@@ -16,11 +17,11 @@ using models::Zero;
 /// As DeepSeek V3: a dense layer first, then experts by sigmoids of groups, a shared one, positions
 /// beyond those it was trained with first.
 Model group_routed() {
-  Model model = with_experts(small_deepseek());
+  ModelDraft model = draft_of(with_experts(small_deepseek()));
   model.name += "-by-groups";
   model.experts.shared_width = 8;
-  model.experts.dense_first = 1;
-  model.experts.dense_width = 16;
+  model.dense = models::dense_layers(model.depth, 1, 1);
+  model.dense_width = 16;
   model.experts.routing = {.score = models::Routing::Score::sigmoid,
                            .corrected = true,
                            .groups = 2,
@@ -29,14 +30,15 @@ Model group_routed() {
                            .scale = 2.5};
   model.embedding.rotary.magnitude = 1.1;
   model.embedding.rotary.score_factor = 1.3;
-  return model;
+  return built(std::move(model));
 }
 
 std::vector<Cut> latent_cuts() {
   std::vector<Cut> all;
-  Model direct = small_deepseek();
-  direct.name = "small-deepseek-direct";
-  direct.latent.query_rank = 0;
+  const Model direct = changed(small_deepseek(), [](ModelDraft& model) {
+    model.name = "small-deepseek-direct";
+    model.attention.latents->query_rank = 0;
+  });
   for (const Model& model : {small_deepseek(), direct}) {
     const auto add = [&](std::string name, auto change) {
       all.push_back(cut(name + " of " + model.name, model, change));
@@ -69,8 +71,8 @@ std::vector<Cut> latent_cuts() {
       p.sharding.zero = Zero::one;
     });
   }
-  Model experts = with_experts(small_deepseek());
-  experts.experts.shared_width = 8;
+  const Model experts = changed(with_experts(small_deepseek()),
+                                [](ModelDraft& model) { model.experts.shared_width = 8; });
   all.push_back(cut("experts, one shared", experts, [](Plan& p) {
     p.data = p.experts.ranks = 2;
     p.sharding.zero = Zero::one;
@@ -136,19 +138,19 @@ TEST_CASE("A rank that forgets its heads' share of the rotated keys' gradient sh
 
 TEST_CASE("What of latent attention is not executed is refused by name") {
   const auto why = [](auto change) {
-    Model model = small_deepseek();
+    ModelDraft model = draft_of(small_deepseek());
     Plan plan = small_plan();
     change(model, plan);
-    return lowered(model, plan).inexact_feature;
+    return lowered(built(model), plan).inexact_feature;
   };
-  CHECK(why([](Model&, Plan&) {}).empty());
-  CHECK(why([](Model& m, Plan&) { m.embedding.positions = models::Positions::none; }) ==
+  CHECK(why([](ModelDraft&, Plan&) {}).empty());
+  CHECK(why([](ModelDraft& m, Plan&) { m.embedding.positions = models::Positions::none; }) ==
         "latent attention without rotary positions");
-  CHECK(why([](Model& m, Plan&) { m.latent.rotary_dim = 3; }) ==
+  CHECK(why([](ModelDraft& m, Plan&) { m.attention.latents->rotary_dim = 3; }) ==
         "rotary positions with an odd rotary_dim 3");
-  CHECK(why([](Model&, Plan& p) { p.task = models::Task::lora; }) ==
+  CHECK(why([](ModelDraft&, Plan& p) { p.task = models::Task::lora; }) ==
         "adapters of latent attention");
-  CHECK(why([](Model&, Plan& p) { p.formats.precision = models::Precision::fp8; }) ==
+  CHECK(why([](ModelDraft&, Plan& p) { p.formats.precision = models::Precision::fp8; }) ==
         "latent attention in fp8");
 }
 

@@ -27,7 +27,7 @@ class Plans {
       Drawn drawn{family()(layers()), small_plan(8)};
       draw(drawn.plan);
       // No latent attention has adapters.
-      if (drawn.model.latent.kv_rank > 0) drawn.plan.task = models::Task::pretrain;
+      if (usual_attention(drawn.model).latents) drawn.plan.task = models::Task::pretrain;
       const bool dense = models::trains_adapters(drawn.plan);  // no experts have adapters
       if (!dense && one_of({0, 1}) == 1) add_experts(drawn);
       const std::int64_t ranks = drawn.plan.gpus();
@@ -92,27 +92,29 @@ class Plans {
   }
 
   void add_experts(Drawn& drawn) {
-    drawn.model = with_experts(drawn.model);
+    models::ModelDraft model = draft_of(with_experts(drawn.model));
     drawn.plan.experts.ranks = one_of({1, 2, 4});
     drawn.plan.experts.tensor = one_of({1, 2});
     drawn.plan.sequence_parallel = drawn.plan.tensor > 1;
     // Biases of experts are executed whole.
-    if (drawn.model.mlp.bias) drawn.plan.experts.tensor = 1;
-    if (drawn.model.latent.kv_rank > 0) {
-      drawn.model.experts.routing = {.score = models::Routing::Score::sigmoid,
-                                     .corrected = true,
-                                     .groups = 2,
-                                     .groups_kept = 1,
-                                     .best_of_group = 2};
+    if (model.mlp.bias) drawn.plan.experts.tensor = 1;
+    if (model.attention.latents) {
+      model.experts.routing = {.score = models::Routing::Score::sigmoid,
+                               .corrected = true,
+                               .groups = 2,
+                               .groups_kept = 1,
+                               .best_of_group = 2};
     }
     if (one_of({0, 1}) == 0) {
-      drawn.model.name += "-shared";
-      drawn.model.experts.shared_width = 8;
+      model.name += "-shared";
+      model.experts.shared_width = 8;
     }
-    if (one_of({0, 1}) == 0) return;
-    drawn.model.name += "-mixed";
-    drawn.model.experts.every = 2;
-    drawn.model.experts.dense_width = 16;
+    if (one_of({0, 1}) == 1) {
+      model.name += "-mixed";
+      model.dense = models::dense_layers(model.depth, 0, 2);
+      model.dense_width = 16;
+    }
+    drawn.model = built(std::move(model));
   }
 
   std::mt19937 random_;

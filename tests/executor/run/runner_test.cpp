@@ -67,10 +67,11 @@ TEST_CASE("By instructions a trace has one record for each of the rank's list") 
 
 TEST_CASE("Measured memory is what the Program promises, up to alignment") {
   // A row of 64 KiB makes the rounding of each operand to 64 bytes small next to it.
-  models::Model model = small_llama(4);
-  model.hidden = 64;
-  model.mlp.width = 96;
-  model.attention.head_dim = 8;
+  const models::Model model = changed(small_llama(4), [](auto& draft) {
+    draft.hidden = 64;
+    draft.mlp.width = 96;
+    draft.attention.head_dim = 8;
+  });
   for (const auto recompute : {models::Recompute::none, models::Recompute::full}) {
     Plan plan = small_plan(8);
     plan.pipeline = 2;

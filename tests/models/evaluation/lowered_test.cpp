@@ -89,15 +89,16 @@ TEST_CASE("Lowered plans mean the same to maps, operations, events and every ran
 /// The same of a model with experts, and with so many layers that predict further tokens.
 Case lowered_experts(const std::string& plan, std::int64_t further) {
   Question asked = question("gpt2", "dgx-a100-80gb x 2", "tensor=1,global_batch=32,seq_len=64");
-  asked.model.experts.count = 16;
-  asked.model.experts.per_token = 2;
-  asked.model.layers = 4;
-  asked.model.experts.shared_width = 256;
-  asked.model.experts.dense_first = 1;
-  asked.model.experts.dense_width = 512;
-  asked.model.mlp.width = 128;
-  asked.model.prediction_layers = further;
-  asked.model.parameters = count_parameters(asked.model);
+  asked.model = changed(asked.model, [&](ModelDraft& model) {
+    model.experts.count = 16;
+    model.experts.per_token = 2;
+    model.experts.shared_width = 256;
+    model.depth = 4;
+    model.dense = dense_layers(4, 1, 1);
+    model.dense_width = 512;
+    model.mlp.width = 128;
+    model.prediction_layers = further;
+  });
   const Document document = Document::from(plan_from_text(plan), "plan");
   asked.plan = read_plan(document.root(), asked.model, asked.cluster.gpus(), asked.assumptions);
   for (const Conflict& each : conflicts(asked))

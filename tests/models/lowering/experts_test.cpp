@@ -16,15 +16,14 @@ namespace {
 
 /// h = 8, two layers of 4 experts of width 16, two for each token; sequences of 8 tokens.
 Model tiny_experts() {
-  Model model = tiny_gpt(2);
+  ModelDraft model = draft_of(tiny_gpt(2));
   model.family = Family::llama;
   model.mlp.gated = true;
   model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias = false;
   model.experts.count = 4;
   model.experts.per_token = 2;
   model.mlp.width = 16;
-  model.parameters = count_parameters(model);
-  return model;
+  return built(std::move(model));
 }
 
 Plan expert_plan(std::int64_t tensor, std::int64_t data, std::int64_t expert,
@@ -252,8 +251,7 @@ TEST_CASE("Fused permutations read and write rows once, others in passes") {
 }
 
 TEST_CASE("Biases of experts pass over their rows again, expert by expert") {
-  Model model = tiny_experts();
-  model.mlp.bias = true;
+  const Model model = changed(tiny_experts(), [](ModelDraft& draft) { draft.mlp.bias = true; });
   Plan plan = expert_plan(1, 2, 2);
   plan.experts.permute_fusion = true;
   const Program program = experts_program(plan, model);
@@ -308,11 +306,11 @@ TEST_CASE("Slots that hold no row take memory, and neither time nor traffic") {
 }
 
 TEST_CASE("A model of dense layers and layers with experts has two kinds") {
-  Model model = tiny_experts();
-  model.experts.dense_first = 1;
-  model.experts.dense_width = 24;
-  model.experts.shared_width = 16;
-  model.parameters = count_parameters(model);
+  const Model model = changed(tiny_experts(), [](ModelDraft& draft) {
+    draft.dense = dense_layers(draft.depth, 1, 1);
+    draft.dense_width = 24;
+    draft.experts.shared_width = 16;
+  });
   const Program program = experts_program(expert_plan(1, 2, 2), model);
   CHECK(program.kind_of_layer.front() != program.kind_of_layer.back());
   CHECK(program.kinds[program.kind_of_layer.front()].name == "dense layer");
@@ -324,8 +322,8 @@ TEST_CASE("A model of dense layers and layers with experts has two kinds") {
 }
 
 TEST_CASE("Shared experts run while tokens travel where the plan says so") {
-  Model model = tiny_experts();
-  model.experts.shared_width = 16;
+  const Model model =
+      changed(tiny_experts(), [](ModelDraft& draft) { draft.experts.shared_width = 16; });
   for (const bool overlaps : {false, true}) {
     Plan plan = expert_plan(1, 2, 2);
     plan.experts.overlap = overlaps ? ExpertOverlap::shared : ExpertOverlap::none;
@@ -339,15 +337,13 @@ TEST_CASE("Shared experts run while tokens travel where the plan says so") {
 }
 
 TEST_CASE("Latent attention has the matrices of its paper and values of their own width") {
-  Model model = tiny_experts();
-  model.attention.kv_heads = model.attention.heads;
-  model.attention.head_dim = 6;
-  model.latent.rotary_dim = 2;
-  model.latent.value_dim = 4;
-  model.latent.query_rank = 5;
-  model.latent.kv_rank = 3;
-  model.embedding.positions = Positions::rotary;
-  model.parameters = count_parameters(model);
+  const Model model = changed(tiny_experts(), [](ModelDraft& draft) {
+    draft.attention.kv_heads = draft.attention.heads;
+    draft.attention.head_dim = 6;
+    draft.attention.value_dim = 4;
+    draft.attention.latents = {.query_rank = 5, .kv_rank = 3, .rotary_dim = 2};
+    draft.embedding.positions = Positions::rotary;
+  });
   const Program program = experts_program(expert_plan(1, 1, 1), model);
   CHECK(program.classes.front().parameters == model.parameters);
   // Scores 2 s s d and context 2 s s v, on two heads, half of them causal: 2 x 2 x 64 x 10 / 2.
@@ -426,7 +422,7 @@ std::string hidden_passes(const Program& program, std::size_t stage) {
 
 Program overlapped(const std::string& schedule, std::int64_t pipeline, std::int64_t micro_batches) {
   Model model = tiny_experts();
-  model.layers = 4;
+  model.layers.resize(4);
   Plan plan = expert_plan(1, 2, 2);
   plan.pipeline = pipeline;
   plan.stages.schedule = schedule;

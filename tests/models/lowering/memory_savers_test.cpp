@@ -75,18 +75,19 @@ TEST_CASE("Recomputed products of latents keep latents alone, and multiply once 
   const Question plain = asked("recompute=none");
   const Question again = asked("recompute=selective,recompute_modules=mla_up_proj");
   const Model& model = plain.model;
+  const AttentionPart& attention = usual_attention(model);
   // Of every head a query and a key of head_dim and a value, in two bytes.
-  const std::int64_t values =
-      model.latent.value_dim > 0 ? model.latent.value_dim : model.attention.head_dim;
+  const std::int64_t values = attention.value_width();
   const Program program = lower(again);
   check(program);
   CHECK(kept_by(lower(plain), "layer") - kept_by(program, "layer") ==
-        savers_tokens * model.attention.heads * (2 * model.attention.head_dim + values) * 2);
-  const std::int64_t from = model.latent.query_rank > 0 ? model.latent.query_rank : model.hidden;
-  const std::int64_t keys = model.attention.head_dim - model.latent.rotary_dim + values;
+        savers_tokens * attention.heads * (2 * attention.head_dim + values) * 2);
+  const std::int64_t rank = attention.latents->query_rank;
+  const std::int64_t from = rank > 0 ? rank : model.hidden;
+  const std::int64_t keys = attention.head_dim - attention.latents->rotary_dim + values;
   CHECK(recomputed_flops_per_token(model, again.plan) ==
-        static_cast<double>(2 * model.layers * model.attention.heads *
-                            (from * model.attention.head_dim + model.latent.kv_rank * keys)));
+        static_cast<double>(2 * model.layers.size() * attention.heads *
+                            (from * attention.head_dim + attention.latents->kv_rank * keys)));
   CHECK(predict(again).step > predict(plain).step);
 }
 

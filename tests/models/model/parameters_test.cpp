@@ -4,6 +4,7 @@
 #include "models/model/counts.hpp"
 #include "models/model/model.hpp"
 #include "sim/errors.hpp"
+#include "tests/models/draft.hpp"
 
 namespace orrery::models {
 namespace {
@@ -19,34 +20,34 @@ TEST_CASE("A tiny GPT's parameters are those counted by hand") {
   // h = 4, one layer, 2 heads, f = 16, V = 10, P = 6:
   // tables (10 + 6) 4 = 64; attention 3*16 + 12 + 16 + 4 = 80; MLP 64 + 16 + 64 + 4 = 148;
   // two norms of 8 in the layer and one at the end: 24. Sum 316.
-  Model model;
-  model.layers = 1;
+  ModelDraft model;
+  model.depth = 1;
   model.hidden = 4;
   model.attention.heads = model.attention.kv_heads = 2;
   model.attention.head_dim = 2;
   model.mlp.width = 16;
   model.embedding.vocab = 10;
   model.embedding.max_positions = 6;
-  CHECK(count_parameters(model) == 316);
-  CHECK(dense_formula(model) == "Vh + Ph + L(h(q+2k) + qh + 2hf + q+2k + h + f+h + 2*2h) + 2h");
+  CHECK(built(model).parameters == 316);
+  CHECK(built(model).formula == "Vh + Ph + L(h(q+2k) + qh + 2hf + q+2k + h + f+h + 2*2h) + 2h");
 
   // Untied: a second table of 40. Two spare position rows: 8.
   model.embedding.tied = false;
   model.embedding.extra_position_rows = 2;
-  CHECK(count_parameters(model) == 364);
+  CHECK(built(model).parameters == 364);
 }
 
 TEST_CASE("A tiny LLaMA's parameters are those counted by hand") {
   // h = 4, 2 heads of 3, one key-value head, f = 5, V = 10: tables 2 * 40; attention
   // 4 (6 + 6) + 24 = 72; MLP 3 * 20; q and k norms 2 * 3; norms 4 + 4 + 4. Sum 230.
-  Model model;
+  ModelDraft model;
   model.norms.kind = Norm::rms_norm;
   model.embedding.positions = Positions::rotary;
   model.mlp.gated = true;
   model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias = false;
   model.embedding.tied = false;
   model.attention.qk_norm = true;
-  model.layers = 1;
+  model.depth = 1;
   model.hidden = 4;
   model.attention.heads = 2;
   model.attention.kv_heads = 1;
@@ -54,26 +55,26 @@ TEST_CASE("A tiny LLaMA's parameters are those counted by hand") {
   model.mlp.width = 5;
   model.embedding.vocab = 10;
   model.embedding.max_positions = 6;
-  CHECK(count_parameters(model) == 230);
+  CHECK(built(model).parameters == 230);
   CHECK(position_rows(model) == 0);
 }
 
 TEST_CASE("A layer with experts has a router and as many MLPs") {
   // Two layers: E = 8 experts of 2 h f next to a router of h E, in place of one MLP of 2 h f.
-  Model dense;
-  dense.layers = 2;
+  ModelDraft dense;
+  dense.depth = 2;
   dense.hidden = 8;
   dense.attention.heads = dense.attention.kv_heads = 2;
   dense.attention.head_dim = 4;
   dense.mlp.width = 32;
   dense.embedding.vocab = 16;
   dense.mlp.bias = false;
-  Model experts = dense;
+  ModelDraft experts = dense;
   experts.experts.count = 8;
   experts.experts.per_token = 2;
   const std::int64_t mlp = 2 * 8 * 32;
-  CHECK(count_parameters(experts) - count_parameters(dense) == 2 * (8 * 8 + 7 * mlp));
-  CHECK(count_active_parameters(experts) - count_parameters(dense) == 2 * (8 * 8 + mlp));
+  CHECK(built(experts).parameters - built(dense).parameters == 2 * (8 * 8 + 7 * mlp));
+  CHECK(built(experts).active_parameters - built(dense).parameters == 2 * (8 * 8 + mlp));
 }
 
 TEST_CASE("GPT-3 175B multiplies 353,982,480,384 FLOPs per token forward") {
@@ -103,8 +104,7 @@ TEST_CASE("A sliding window bounds what a token attends to") {
   // w = 4096 of s = 8192: 4096 - 4096^2 / 16384 = 3072 tokens, not 4096; 32 * 4 * 4096 = 524,288
   // FLOPs for each.
   const Model windowed = catalogue_model("mistral-7b");
-  Model full = windowed;
-  full.attention.window = 0;
+  const Model full = changed(windowed, [](ModelDraft& draft) { draft.attention.window = 0; });
   CHECK(forward_flops_per_token(full, 8192) - forward_flops_per_token(windowed, 8192) ==
         1024.0 * 524'288.0);
   CHECK(forward_flops_per_token(full, 4096) == forward_flops_per_token(windowed, 4096));

@@ -21,8 +21,7 @@ Model electra(std::int64_t width) {
   model.embedding.token_types = 2;
   model.head.task_outputs = 1;
   model.generator_hidden = width;
-  model.parameters = model.active_parameters = count_parameters(model);
-  return model;
+  return changed(model, [](ModelDraft&) {});
 }
 
 Program lowered(const Model& model, double predicted_share = 0.25) {

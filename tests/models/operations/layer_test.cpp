@@ -22,25 +22,26 @@ const Operation& operation(const Block& block, const std::string& name) {
   throw ContractError{"no operation " + name};
 }
 
-struct Built {
+struct Made {
   Model model;
   Plan plan;
   Software software;
   std::string_view generation = "ampere";
 
   BlockInputs inputs() const { return {model, plan, software, generation}; }
+  const Layer& layer() const { return model.layers[0]; }
 };
 
-Built built(const std::string& model, std::int64_t seq_len) {
-  Built made{catalogue_model(model), {}, plain_software()};
+Made made_of(const std::string& model, std::int64_t seq_len) {
+  Made made{catalogue_model(model), {}, plain_software()};
   made.plan.batch.seq_len = seq_len;
   made.software.kernels.attention["default"] = "flash-2";
   return made;
 }
 
 /// OPT-350m's ends around a small body: tokens' rows of 512, layers of 1024.
-Built narrow(std::int64_t seq_len) {
-  Built made = built("gpt2-medium", seq_len);
+Made narrow(std::int64_t seq_len) {
+  Made made = made_of("gpt2-medium", seq_len);
   made.model.embedding.width = 512;
   made.model.norms.final = false;
   made.model.parameters = count_parameters(made.model);
@@ -50,7 +51,7 @@ Built narrow(std::int64_t seq_len) {
 }  // namespace
 
 TEST_CASE("Tokens' rows narrower than the layers are projected in, and out before the head") {
-  const Built made = narrow(512);
+  const Made made = narrow(512);
   const BlockInputs inputs = made.inputs();
   const BlockPair embedding = embedding_blocks(inputs), head = head_blocks(inputs);
   const Operation& in = operation(embedding.forward, "project_in");
@@ -60,7 +61,7 @@ TEST_CASE("Tokens' rows narrower than the layers are projected in, and out befor
   CHECK(operation(head.forward, "head").gemm().k == 512);
   const std::int64_t table = made.model.embedding.vocab * 512;
   CHECK(parameters_of(embedding.forward) + parameters_of(head.forward) - table +
-            made.model.layers * parameters_of(layer_blocks(inputs).forward) ==
+            made.model.layers.size() * parameters_of(layer_blocks(inputs, made.layer()).forward) ==
         made.model.parameters);
   // Each parameter has one gradient of its size.
   for (const BlockPair& pair : {embedding, head}) {
@@ -72,7 +73,7 @@ TEST_CASE("Tokens' rows narrower than the layers are projected in, and out befor
       CHECK(pair.backward.operands[*gradient].elements() == each.elements());
     }
   }
-  Flops multiplied = layer_blocks(inputs).forward.flops() * made.model.layers;
+  Flops multiplied = layer_blocks(inputs, made.layer()).forward.flops() * made.model.layers.size();
   multiplied += embedding.forward.flops();
   multiplied += head.forward.flops();
   CHECK(static_cast<double>(multiplied.count()) == 512 * forward_flops_per_token(made.model, 512));
@@ -81,8 +82,8 @@ TEST_CASE("Tokens' rows narrower than the layers are projected in, and out befor
 TEST_CASE("A GPT-3 175B layer multiplies what its matrices say, forward once and backward twice") {
   // T = 2048, h = 12288. Forward GEMMs 2 T (3 h^2 + h^2 + 4 h^2 + 4 h^2) = 24 T h^2; attention
   // 4 s^2 h, half of it for causality; its fused backward has five products for forward's two.
-  const Built made = built("gpt3-175b", 2048);
-  const BlockPair layer = layer_blocks(made.inputs());
+  const Made made = made_of("gpt3-175b", 2048);
+  const BlockPair layer = layer_blocks(made.inputs(), made.layer());
   const std::int64_t gemms = 24 * std::int64_t{2048} * 12288 * 12288;
   const std::int64_t attention = 2 * std::int64_t{2048} * 2048 * 12288;
   CHECK(flops_of(layer.forward, OpKind::gemm).count() == gemms);
@@ -92,18 +93,18 @@ TEST_CASE("A GPT-3 175B layer multiplies what its matrices say, forward once and
 }
 
 TEST_CASE("An activation says its function, forward and backward") {
-  const Built gpt = built("gpt3-175b", 2048), llama = built("llama3-8b", 2048);
-  CHECK(operation(layer_blocks(gpt.inputs()).forward, "activation").activation() ==
+  const Made gpt = made_of("gpt3-175b", 2048), llama = made_of("llama3-8b", 2048);
+  CHECK(operation(layer_blocks(gpt.inputs(), gpt.layer()).forward, "activation").activation() ==
         Activation::gelu);
-  const BlockPair layer = layer_blocks(llama.inputs());
+  const BlockPair layer = layer_blocks(llama.inputs(), llama.layer());
   CHECK(operation(layer.forward, "activation").activation() == Activation::silu);
   CHECK(operation(layer.backward, "activation.backward").activation() == Activation::silu);
 }
 
 TEST_CASE("A Llama 3 8B layer multiplies with fewer keys and three matrices in its MLP") {
   // T = 8192: per token 4096 (4096 + 2 * 1024) + 4096^2 + 3 * 4096 * 14336 = 218,103,808 weights.
-  const Built made = built("llama3-8b", 8192);
-  const BlockPair layer = layer_blocks(made.inputs());
+  const Made made = made_of("llama3-8b", 8192);
+  const BlockPair layer = layer_blocks(made.inputs(), made.layer());
   CHECK(flops_of(layer.forward, OpKind::gemm).count() == 2 * std::int64_t{8192} * 218'103'808);
   CHECK(flops_of(layer.forward, OpKind::attention).count() ==
         2 * std::int64_t{8192} * 8192 * 32 * 128);
@@ -114,15 +115,15 @@ TEST_CASE("Blocks count the forward FLOPs that the model's formula counts") {
                            "gpt-neox-20b", "falcon-40b", "qwen3-8b", "mistral-7b", "bert-large"}) {
     CAPTURE(name);
     const std::int64_t seq = 512;
-    const Built made = built(name, seq);
-    const Flops layer = layer_blocks(made.inputs()).forward.flops();
+    const Made made = made_of(name, seq);
+    const Flops layer = layer_blocks(made.inputs(), made.layer()).forward.flops();
     Flops head{};
     for (const Operation& op : head_blocks(made.inputs()).forward.operations) {
       // The pooler works on one token per sequence and is left out of the formula.
       const bool pooler = op.name == "pooler" || op.name == "relation";
       if (!pooler) head += op.flops;
     }
-    const Flops all = layer * made.model.layers + head;
+    const Flops all = layer * made.model.layers.size() + head;
     CHECK(static_cast<double>(all.count()) ==
           static_cast<double>(seq) * forward_flops_per_token(made.model, seq));
   }
@@ -130,19 +131,20 @@ TEST_CASE("Blocks count the forward FLOPs that the model's formula counts") {
 
 TEST_CASE("A sliding window takes its corner out of the attention's square") {
   // s = 8192, w = 4096: of s^2/2 pairs, w s - w^2/2 = 3/4 of them remain.
-  const Built made = built("mistral-7b", 8192);
-  const Flops windowed = flops_of(layer_blocks(made.inputs()).forward, OpKind::attention);
-  Built full = made;
-  full.model.attention.window = 0;
+  const Made made = made_of("mistral-7b", 8192);
+  const Flops windowed =
+      flops_of(layer_blocks(made.inputs(), made.layer()).forward, OpKind::attention);
+  Made full = made;
+  full.model = changed(full.model, [](ModelDraft& draft) { draft.attention.window = 0; });
   CHECK(windowed.count() * 4 ==
-        flops_of(layer_blocks(full.inputs()).forward, OpKind::attention).count() * 3);
+        flops_of(layer_blocks(full.inputs(), full.layer()).forward, OpKind::attention).count() * 3);
 }
 
 TEST_CASE("Unfused attention multiplies the whole square, per head, and moves each tensor once") {
   // GPT-2, s = 1024, 12 heads of 64, bf16: Q, K and V 768 columns each.
-  Built made = built("gpt2", 1024);
+  Made made = made_of("gpt2", 1024);
   made.software.kernels.attention["default"] = "unfused";
-  const BlockPair layer = layer_blocks(made.inputs());
+  const BlockPair layer = layer_blocks(made.inputs(), made.layer());
   const std::int64_t square = 12 * 1024 * 1024;
   for (const char* name : {"scores", "context"}) {
     const Operation& op = operation(layer.forward, name);
@@ -161,16 +163,16 @@ TEST_CASE(
     "Automatic mixed precision saves a softmax's output in fp32, next to what a product reads") {
   // GPT-2, s = 128: 12 squares of 128 in fp32 and in bf16, where bf16 alone was; with dropout the
   // product reads what is left of them. Time is over 16-bit traffic, as mixed_derate is.
-  Built made = built("gpt2", 128);
+  Made made = made_of("gpt2", 128);
   made.software.kernels.attention["default"] = "unfused";
   const std::int64_t square = 12 * 128 * 128;
   for (const bool dropout : {false, true}) {
     CAPTURE(dropout);
     made.software.kernels.dropout = dropout;
     made.software.kernels.mixed_derate = 1;
-    const BlockPair plain = layer_blocks(made.inputs());
+    const BlockPair plain = layer_blocks(made.inputs(), made.layer());
     made.software.kernels.mixed_derate = 2;
-    const BlockPair mixed = layer_blocks(made.inputs());
+    const BlockPair mixed = layer_blocks(made.inputs(), made.layer());
     CHECK(mixed.forward.bytes(Role::saved).count() ==
           plain.forward.bytes(Role::saved).count() + (dropout ? 2 : 4) * square);
     for (const char* name : {"softmax", "context"}) {
@@ -183,17 +185,17 @@ TEST_CASE(
 
 TEST_CASE("Keys and values that heads share are read once") {
   // Llama 3 8B, s = 128: 32 heads of 128 read 8 of keys: (32 * 128^2 + 128 (4096 + 1024)) bf16.
-  Built made = built("llama3-8b", 128);
+  Made made = made_of("llama3-8b", 128);
   made.software.kernels.attention["default"] = "unfused";
-  const Block forward = layer_blocks(made.inputs()).forward;
+  const Block forward = layer_blocks(made.inputs(), made.layer()).forward;
   CHECK(operation(forward, "scores").bytes.count() == 2 * (32 * 128 * 128 + 128 * 5120));
 }
 
 TEST_CASE("A GEMM moves its three matrices, and an accumulator twice") {
   // GPT-2, T = 1024: up is [1024, 768] x [768, 3072] in bf16 with a bias of 3072; its weight
   // gradient adds to fp32.
-  const Built made = built("gpt2", 1024);
-  const BlockPair layer = layer_blocks(made.inputs());
+  const Made made = made_of("gpt2", 1024);
+  const BlockPair layer = layer_blocks(made.inputs(), made.layer());
   CHECK(operation(layer.forward, "up").bytes.count() ==
         2 * (1024 * 768 + 768 * 3072 + 1024 * 3072 + 3072));
   CHECK(operation(layer.backward, "up.dgrad").bytes.count() ==
@@ -203,9 +205,9 @@ TEST_CASE("A GEMM moves its three matrices, and an accumulator twice") {
 }
 
 TEST_CASE("Stacks without fused accumulation add a kernel that reads, reads and writes") {
-  Built made = built("gpt2", 1024);
+  Made made = made_of("gpt2", 1024);
   made.software.accumulation = Accumulation::separate;
-  const Block backward = layer_blocks(made.inputs()).backward;
+  const Block backward = layer_blocks(made.inputs(), made.layer()).backward;
   CHECK(operation(backward, "up.accumulate").bytes.count() == (2 + 4 + 4) * 768 * 3072);
   CHECK_FALSE(operation(backward, "up.wgrad").gemm().accumulate);
 }
@@ -213,9 +215,9 @@ TEST_CASE("Stacks without fused accumulation add a kernel that reads, reads and 
 TEST_CASE("Every parameter of a forward block has one gradient, of its size, in backward") {
   for (const char* name : {"gpt2", "llama3-8b", "bloom-176b", "gpt-neox-20b", "falcon-40b",
                            "qwen3-8b", "opt-175b", "bert-large"}) {
-    const Built made = built(name, 512);
-    for (const BlockPair& pair : {layer_blocks(made.inputs()), embedding_blocks(made.inputs()),
-                                  head_blocks(made.inputs())}) {
+    const Made made = made_of(name, 512);
+    for (const BlockPair& pair : {layer_blocks(made.inputs(), made.layer()),
+                                  embedding_blocks(made.inputs()), head_blocks(made.inputs())}) {
       for (const Operand& each : pair.forward.operands) {
         if (each.role != Role::parameter) continue;
         CAPTURE(name, pair.forward.name, each.name);
@@ -237,11 +239,12 @@ TEST_CASE("Blocks hold the parameters of the model") {
                            "bloom-176b", "gpt-neox-20b", "falcon-40b", "qwen3-8b", "opt-175b",
                            "mistral-7b", "bert-base", "bert-large"}) {
     CAPTURE(name);
-    const Built made = built(name, 512);
+    const Made made = made_of(name, 512);
     const BlockInputs inputs = made.inputs();
-    std::int64_t sum = parameters_of(embedding_blocks(inputs).forward) +
-                       made.model.layers * parameters_of(layer_blocks(inputs).forward) +
-                       parameters_of(head_blocks(inputs).forward);
+    std::int64_t sum =
+        parameters_of(embedding_blocks(inputs).forward) +
+        made.model.layers.size() * parameters_of(layer_blocks(inputs, made.layer()).forward) +
+        parameters_of(head_blocks(inputs).forward);
     if (made.model.embedding.tied) sum -= made.model.embedding.vocab * made.model.hidden;
     CHECK(sum == made.model.parameters);
   }
@@ -250,23 +253,24 @@ TEST_CASE("Blocks hold the parameters of the model") {
 TEST_CASE("A tensor group holds each matrix once and each norm on every rank") {
   // GPT-3 175B over 8: a layer's matrices 12 h^2 and column biases 3 h + 4 h are cut; row biases
   // 2 h and two norms of 2 h are on every rank.
-  Built made = built("gpt3-175b", 2048);
+  Made made = made_of("gpt3-175b", 2048);
   made.plan.tensor = 8;
   const std::int64_t h = 12288;
-  CHECK(parameters_of(layer_blocks(made.inputs()).forward) == (12 * h * h + 7 * h) / 8 + 6 * h);
+  CHECK(parameters_of(layer_blocks(made.inputs(), made.layer()).forward) ==
+        (12 * h * h + 7 * h) / 8 + 6 * h);
 }
 
 TEST_CASE("More ranks than key-value heads repeat them") {
   // Llama 3 8B over 16: 2 of 32 heads each; 8 key-value heads stand twice, one per rank.
-  Built made = built("llama3-8b", 8192);
+  Made made = made_of("llama3-8b", 8192);
   made.plan.tensor = 16;
-  const Block forward = layer_blocks(made.inputs()).forward;
+  const Block forward = layer_blocks(made.inputs(), made.layer()).forward;
   CHECK(operation(forward, "qkv").gemm().n == 2 * 128 + 2 * 128);
 }
 
 TEST_CASE("A padded vocabulary is a multiple of 128 for each tensor rank") {
   const auto rows_of_a_rank = [](std::int64_t tensor) {
-    Built made = built("gpt2", 512);
+    Made made = made_of("gpt2", 512);
     made.plan.tensor = tensor;
     const Block forward = embedding_blocks(made.inputs()).forward;
     const Operand& table = forward.operands[*forward.find("embedding.weight")];
@@ -279,9 +283,9 @@ TEST_CASE("A padded vocabulary is a multiple of 128 for each tensor rank") {
 }
 
 TEST_CASE("Eight-bit training quantises what its products read and keeps the head in 16 bits") {
-  Built made = built("llama3-8b", 1024);
+  Made made = made_of("llama3-8b", 1024);
   made.plan.formats.precision = Precision::fp8;
-  const BlockPair layer = layer_blocks(made.inputs());
+  const BlockPair layer = layer_blocks(made.inputs(), made.layer());
   CHECK(operation(layer.forward, "qkv").dtype == DType::fp8);
   CHECK(operation(layer.forward, "norm1.out.fp8").kind == OpKind::quantise);
   // bf16 read, fp8 written.
@@ -296,10 +300,10 @@ TEST_CASE("Eight-bit training quantises what its products read and keeps the hea
 
 TEST_CASE("Training in fp64 keeps everything in fp64") {
   // GPT-2, 1024 tokens: neither an operand nor an operation in another floating-point format.
-  Built made = built("gpt2", 1024);
+  Made made = made_of("gpt2", 1024);
   made.plan.formats.precision = Precision::fp64;
-  for (const BlockPair& pair :
-       {layer_blocks(made.inputs()), embedding_blocks(made.inputs()), head_blocks(made.inputs())}) {
+  for (const BlockPair& pair : {layer_blocks(made.inputs(), made.layer()),
+                                embedding_blocks(made.inputs()), head_blocks(made.inputs())}) {
     for (const Block* block : {&pair.forward, &pair.backward}) {
       for (const Operand& each : block->operands) {
         CAPTURE(block->name, each.name);
@@ -315,9 +319,9 @@ TEST_CASE("Training in fp64 keeps everything in fp64") {
 }
 
 TEST_CASE("A product of unfused attention says which of its operands' heads it multiplies") {
-  Built made = built("gpt2", 1024);
+  Made made = made_of("gpt2", 1024);
   made.plan.formats.precision = Precision::fp32;
-  const BlockPair layer = layer_blocks(made.inputs());
+  const BlockPair layer = layer_blocks(made.inputs(), made.layer());
   const std::vector<std::pair<std::string, AttentionGemm>> forward{
       {"scores", AttentionGemm::scores}, {"context", AttentionGemm::context}};
   const std::vector<std::pair<std::string, AttentionGemm>> backward{
@@ -337,7 +341,7 @@ TEST_CASE("A product of unfused attention says which of its operands' heads it m
 
 TEST_CASE("A loss leaves exponentials and three numbers per token for its backward") {
   // The largest logit, the sum of exponentials and the label's logit, in fp32.
-  const Built made = built("gpt2", 512);
+  const Made made = made_of("gpt2", 512);
   const BlockPair head = head_blocks(made.inputs());
   const Operation& loss = operation(head.forward, "loss");
   REQUIRE(loss.writes.size() == 2);
@@ -353,7 +357,7 @@ TEST_CASE("A loss leaves exponentials and three numbers per token for its backwa
 TEST_CASE("An embedding reads one row per token, and adds positions after the tokens' sum") {
   // GPT-2, two sequences of 512: 1024 rows of 768 in bf16 and int64 tokens; positions are read once
   // for both. Their fp32 gradient is read and written.
-  Built made = built("gpt2", 512);
+  Made made = made_of("gpt2", 512);
   made.plan.batch.micro = 2;
   const BlockPair embedding = embedding_blocks(made.inputs());
   const Operation& words = operation(embedding.forward, "embedding");
@@ -371,10 +375,10 @@ TEST_CASE("An embedding reads one row per token, and adds positions after the to
 }
 
 TEST_CASE("A shared norm of a parallel block is undone once") {
-  Built made = built("falcon-40b", 512);
+  Made made = made_of("falcon-40b", 512);
   made.model.norms.shared = true;
   std::size_t norms = 0;
-  for (const Operation& op : layer_blocks(made.inputs()).backward.operations) {
+  for (const Operation& op : layer_blocks(made.inputs(), made.layer()).backward.operations) {
     norms += op.kind == OpKind::norm_backward ? 1 : 0;
   }
   CHECK(norms == 1);
@@ -382,7 +386,7 @@ TEST_CASE("A shared norm of a parallel block is undone once") {
 
 TEST_CASE("AdamW reads gradient and state and writes state, gradient and working weights") {
   // Reads 4 + 3 * 4 bytes, writes 3 * 4 + 4 and 2 of bf16: 34 per parameter.
-  const Built made = built("gpt2", 1024);
+  const Made made = made_of("gpt2", 1024);
   CHECK(adam_block(made.inputs(), 1000).operations[0].bytes.count() == 34'000);
   CHECK(gradient_norm_block(made.inputs(), 1000).operations[0].bytes.count() == 4 * 1000 + 4);
 }

@@ -13,7 +13,7 @@ namespace {
 
 /// A Llama of h = 8, f = 16, 16 tokens of vocabulary, two layers and so many modules.
 Model predicting(std::int64_t modules, bool tied = false) {
-  Model model = tiny_gpt(2);
+  ModelDraft model = draft_of(tiny_gpt(2));
   model.family = Family::llama;
   model.norms.kind = Norm::rms_norm;
   model.embedding.positions = Positions::rotary;
@@ -23,8 +23,7 @@ Model predicting(std::int64_t modules, bool tied = false) {
   model.embedding.tied = tied;
   model.mlp.width = 16;
   model.prediction_layers = modules;
-  model.parameters = count_parameters(model);
-  return model;
+  return built(std::move(model));
 }
 
 Plan plan_of(std::int64_t pipeline, std::int64_t data = 1) {
@@ -102,10 +101,10 @@ TEST_CASE("A tied head's table serves what predicts further tokens, too") {
 }
 
 TEST_CASE("A module's experts are reduced among their own replicas") {
-  Model model = predicting(1);
-  model.experts.count = 4;
-  model.experts.per_token = 2;
-  model.parameters = count_parameters(model);
+  const Model model = changed(predicting(1), [](ModelDraft& draft) {
+    draft.experts.count = 4;
+    draft.experts.per_token = 2;
+  });
   Plan plan = plan_of(2, 4);
   plan.experts.ranks = 2;
   plan.experts.tensor = 1;

@@ -17,7 +17,8 @@ constexpr std::int64_t few_tokens = 1024, few_hidden = 4096;
 BlockPair layer_in(const std::string& precision) {
   Question asked = question("llama3-8b", "dgx-b200 x 1",
                             "data=8,global_batch=8,seq_len=1024,precision=" + precision, "generic");
-  return layer_blocks({asked.model, asked.plan, asked.software, "blackwell"});
+  return layer_blocks({asked.model, asked.plan, asked.software, "blackwell"},
+                      asked.model.layers[0]);
 }
 
 const Operation& operation_of(const Block& block, const std::string& name) {
@@ -191,7 +192,8 @@ TEST_CASE("Attention in 8 bits has a curve of its own: forward faster, on Hopper
         question("llama3-8b", cluster, "data=8,global_batch=8,seq_len=8192,precision=fp8" + more,
                  "megatron-core");
     const std::string generation = asked.cluster.gpu().generation.name;
-    const BlockPair layer = layer_blocks({asked.model, asked.plan, asked.software, generation});
+    const BlockPair layer =
+        layer_blocks({asked.model, asked.plan, asked.software, generation}, asked.model.layers[0]);
     const bool backward = name == "attention.backward";
     const Operation& op = operation_of(backward ? layer.backward : layer.forward, name);
     return seconds(kernel_time(op, asked.cluster.gpu(), asked.software));
@@ -214,7 +216,8 @@ TEST_CASE("Weights in 8 bits are transposed in backward where products read alon
     const Question asked =
         question("llama3-8b", "dgx-h100 x 1",
                  "data=8,global_batch=8,seq_len=1024,precision=fp8" + plan, "generic");
-    return layer_blocks({asked.model, asked.plan, asked.software, generation});
+    return layer_blocks({asked.model, asked.plan, asked.software, generation},
+                        asked.model.layers[0]);
   };
   const std::string again = ",transpose_weights=true";
   // Queries, keys and values: 4,096 x 6,144. Trained weights are read in 16 bits, frozen ones in 8.
@@ -254,12 +257,13 @@ TEST_CASE("Bounds of an expert's activation are kernels of their own") {
   const auto bytes = [](bool clamped, const std::string& name, const char* stack = "generic") {
     Question asked = question("gpt-oss-120b", "dgx-b200 x 1",
                               "data=8,expert=8,global_batch=8,seq_len=1024", stack);
-    asked.model.mlp.clamped = clamped;
-    const BlockPair layer = layer_blocks({asked.model, asked.plan, asked.software, "blackwell"});
+    asked.model = changed(asked.model, [&](ModelDraft& draft) { draft.mlp.clamped = clamped; });
+    const BlockPair layer =
+        layer_blocks({asked.model, asked.plan, asked.software, "blackwell"}, asked.model.layers[0]);
     const bool backward = name.ends_with("backward");
     return operation_of(backward ? layer.backward : layer.forward, name).bytes.count();
   };
-  CHECK(catalogue_model("gpt-oss-120b").mlp.clamped);
+  CHECK(usual_mlp(catalogue_model("gpt-oss-120b")).clamped);
   CHECK_FALSE(catalogue_model("mixtral-8x7b").mlp.clamped);
   // 4 rows of a token on 8 ranks whose rows come to as many: 2,880 columns of two bytes.
   constexpr std::int64_t made = 4 * few_tokens * 2880 * 2;

@@ -10,15 +10,15 @@ namespace orrery::models {
 namespace {
 
 Model small_gpt() {
-  Model model;
-  model.layers = 32;
+  ModelDraft model;
+  model.depth = 32;
   model.hidden = 4096;
   model.attention.heads = model.attention.kv_heads = 32;
   model.attention.head_dim = 128;
   model.mlp.width = 16384;
   model.embedding.vocab = 51200;
   model.embedding.max_positions = 2048;
-  return model;
+  return built(std::move(model));
 }
 
 /// On 64 GPUs, without a conflict.
@@ -74,13 +74,13 @@ TEST_CASE("A tensor degree has to divide heads, key-value heads and MLP width") 
 }
 
 TEST_CASE("Key-value heads are replicated when tensor is a multiple of them") {
-  Model model = small_gpt();
+  ModelDraft model = draft_of(small_gpt());
   Plan plan = good_plan();
   model.attention.kv_heads = 2;
-  CHECK(conflicts_of(plan, model).empty());
+  CHECK(conflicts_of(plan, built(model)).empty());
   model.attention.heads = 36;  // 4 divides them, but neither divides nor is a multiple of 6
   model.attention.kv_heads = 6;
-  CHECK(conflicts_of(plan, model) ==
+  CHECK(conflicts_of(plan, built(model)) ==
         Lines{"/tensor: tensor 4 neither divides the model's 6 key-value "
               "heads nor is a multiple of them"});
 }
@@ -227,10 +227,10 @@ TEST_CASE("The interleaved schedule needs a pipeline and whole rounds of micro-b
 TEST_CASE("Every stage needs a layer") {
   Model model = small_gpt();
   Plan plan = good_plan();
-  model.layers = 3;
+  model.layers.resize(3);
   CHECK(conflicts_of(plan, model) ==
         Lines{"/pipeline: pipeline 4 leaves a stage without a layer: the model has 3 layers"});
-  model.layers = 7;
+  model.layers.resize(7);
   plan.stages.virtual_stages = 2;
   plan.stages.schedule = "interleaved-1f1b";
   CHECK(conflicts_of(plan, model) == Lines{"/pipeline: pipeline 4 x virtual_stages 2 leaves a "
@@ -242,14 +242,14 @@ TEST_CASE("Slots of embedding and head may leave the first and last stage empty"
   Model model = small_gpt();
   Plan plan = good_plan();
   plan.stages.embedding_counts = true;
-  model.layers = 5;
+  model.layers.resize(5);
   CHECK(conflicts_of(plan, model).empty());
   CHECK(layers_per_chunk(plan, model) == std::vector<std::int64_t>{1, 2, 2, 0});
-  model.layers = 1;
+  model.layers.resize(1);
   CHECK(conflicts_of(plan, model) ==
         Lines{"/pipeline: pipeline 4 leaves a stage without a layer: the model has 1 layers, and "
               "embedding and head count as a layer each"});
-  model.layers = 6;
+  model.layers.resize(6);
   CHECK(conflicts_of(plan, model).empty());
   CHECK(layers_per_chunk(plan, model) == std::vector<std::int64_t>{1, 2, 2, 1});
 }

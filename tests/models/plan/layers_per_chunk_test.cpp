@@ -5,6 +5,7 @@
 
 #include "models/plan/layers_per_chunk.hpp"
 #include "models/plan/plan.hpp"
+#include "tests/models/questions.hpp"
 
 namespace orrery::models {
 namespace {
@@ -13,8 +14,7 @@ using Layers = std::vector<std::int64_t>;
 
 Layers split(std::int64_t layers, std::int64_t pipeline, std::int64_t virtual_stages = 1,
              bool embedding_counts = false) {
-  Model model;
-  model.layers = layers;
+  const Model model = tiny_gpt(layers);
   Plan plan;
   plan.pipeline = pipeline;
   plan.stages.virtual_stages = virtual_stages;
@@ -38,8 +38,7 @@ TEST_CASE("Layers that remain go to the chunks after the first") {
 }
 
 TEST_CASE("A layer that predicts a further token takes a layer's slot on the last stage") {
-  Model model;
-  model.layers = 14;
+  Model model = tiny_gpt(14);
   model.prediction_layers = 1;
   Plan plan;
   CHECK(layers_per_chunk(plan, model) == Layers{14});
@@ -65,8 +64,7 @@ TEST_CASE("Embedding and head take a layer's slot each") {
 }
 
 TEST_CASE("Layers given by stage are taken as they stand") {
-  Model model;
-  model.layers = 6;
+  const Model model = tiny_gpt(6);
   Plan plan;
   plan.pipeline = 2;
   plan.stages.layers = {2, 4};

@@ -11,11 +11,12 @@ namespace orrery::models {
 namespace {
 
 Model planned_gpt() {
-  Model model;
-  model.layers = 32;
+  ModelDraft model;
+  model.depth = 32;
+  model.attention.head_dim = 128;
   model.attention.heads = model.attention.kv_heads = 32;
   model.embedding.max_positions = 2048;
-  return model;
+  return built(std::move(model));
 }
 
 /// Reads `{"plan": TEXT}` so that pointers look as they do in a scenario.

@@ -60,7 +60,7 @@ TEST_CASE("Forward FLOPs of every model are those of the layers simulated, at ev
     const Model model = catalogue_model(name);
     for (const std::int64_t length : {512, 2048, 8192, 10'000, 131'072}) {
       // Each expert has whole rows: lengths that give all experts the same number of tokens.
-      const std::int64_t unit = std::max<std::int64_t>(1, model.experts.count);
+      const std::int64_t unit = std::max<std::int64_t>(1, usual_experts(model).count);
       const std::int64_t seq = (length + unit - 1) / unit * unit;
       if (position_rows(model) > 0 && seq > model.embedding.max_positions) continue;
       CAPTURE(name, seq);
@@ -92,9 +92,11 @@ TEST_CASE("Llama 4 attends within chunks of 8192 tokens on three of four layers"
 }
 
 TEST_CASE("A sequence of one chunk is attention without chunks") {
-  Model chunked = catalogue_model("llama4-scout-109b"), full = chunked;
-  full.attention.chunk = 0;
-  full.attention.full.clear();
+  const Model chunked = catalogue_model("llama4-scout-109b");
+  const Model full = changed(chunked, [](ModelDraft& draft) {
+    draft.attention.chunk = 0;
+    draft.full.clear();
+  });
   Program with = on_one_gpu(chunked, 8192), without = on_one_gpu(full, 8192);
   CHECK(text_of(with) == text_of(without));
   CHECK(text_of(on_one_gpu(chunked, 16'384)) != text_of(on_one_gpu(full, 16'384)));

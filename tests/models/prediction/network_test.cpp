@@ -201,7 +201,7 @@ TEST_CASE("Steps of another job that are too short next to ours are refused") {
   JobRequest tiny = second_job({40});
   auto other = std::make_shared<Question>(
       models::question("gpt2", "dgx-a100-80gb x 1", "micro_batch=1,global_batch=8,seq_len=128"));
-  other->model.layers = 1;
+  other->model.layers.resize(1);
   other->cluster = question.cluster;
   tiny.question = other;
   question.plan.batch.global = 65536;

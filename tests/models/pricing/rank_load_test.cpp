@@ -59,7 +59,7 @@ TEST_CASE("A transfer and a phase load their NVLink each time they run") {
                               "tensor=8,micro_batch=1,seq_len=1024,recompute=none,sequence=false,"
                               "global_batch=" +
                                   std::to_string(micro_batches));
-    asked.model.layers = layers;
+    asked.model.layers.resize(layers);
     const Prediction found = predict(asked);
     return load_of(found.priced, 0)
         .collectives[static_cast<std::size_t>(TimeClass::tp)]

@@ -99,7 +99,7 @@ TEST_CASE("A published recipe is found by sizes, GPU, degrees and release") {
   const std::size_t choices = recipe_of(asked).size();
   model.name = "another";
   CHECK(recipe_of(asked).size() == choices);
-  model.mlp.width += 128;
+  model = changed(model, [](ModelDraft& draft) { draft.mlp.width += 128; });
   CHECK(recipe_choice(asked, "dispatcher").is_null());
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("A recipe is for its vendor's GPUs and for its own number of layers") 
   CHECK(choice("mi300x-8x x 1", "overlap").is_null());
   CHECK(choice("mi300x-8x x 1", "low_precision_attention").is_null());
   CHECK(choice("mi300x-8x x 1", "lora_rank") == 16);
-  model.layers = 40;
+  model.layers.resize(40);
   CHECK(choice("dgx-b200 x 1", "overlap").is_null());
 }
 
@@ -252,7 +252,7 @@ TEST_CASE("torchtitan's nvfp4 keeps the last 15 % of the layers in bf16") {
   const hardware::Cluster cluster = hardware::named_cluster("dgx-b200 x 1");
   const auto wide = [&](std::int64_t layers, Precision precision) {
     Model model = catalogue_model("llama3-8b");
-    model.layers = layers;
+    model.layers.resize(layers);
     return recipe_choice(
         {.stack = "torchtitan", .model = model, .gpu = cluster.gpu(), .precision = precision},
         "end_layers_bf16");

@@ -72,12 +72,12 @@ class Lottery {
     const models::Software& stack = query_.software;
     const std::int64_t gpus = query_.cluster.gpus();
     plan.tensor = divisor(gpus, query_.cluster.node.gpus);
-    plan.pipeline = divisor(gpus / plan.tensor, query_.model.layers);
+    plan.pipeline = divisor(gpus / plan.tensor, query_.model.layers.size());
     plan.context = divisor(gpus / plan.tensor / plan.pipeline, 4);
     plan.data = gpus / plan.tensor / plan.pipeline / plan.context;
     plan.context_exchange.form = one_of(stack.runs.context);
     plan.sequence_parallel =
-        plan.tensor > 1 && (query_.model.experts.count > 0 || random_() % 2 == 0);
+        plan.tensor > 1 && (usual_experts(query_.model).count > 0 || random_() % 2 == 0);
     plan.stages.virtual_stages = plan.pipeline > 1 ? 1 + random_() % 8 : 1;
     plan.stages.schedule = models::default_schedule(plan.stages.virtual_stages);
     plan.stages.embedding_counts = stack.embedding_counts && plan.pipeline > 1;
@@ -85,13 +85,13 @@ class Lottery {
     plan.sharding.zero = plan.replicas() > 1 ? one_of(stack.runs.zero) : models::Zero::none;
     plan.recompute.kind = one_of<models::Recompute>(
         {models::Recompute::none, models::Recompute::selective, models::Recompute::full});
-    if (query_.model.experts.count > 0) of_experts(plan);
+    if (usual_experts(query_.model).count > 0) of_experts(plan);
     return plan;
   }
 
   void of_experts(Plan& plan) {
     plan.experts.ranks =
-        divisor(query_.model.experts.count, plan.tensor * plan.context * plan.data);
+        divisor(usual_experts(query_.model).count, plan.tensor * plan.context * plan.data);
     plan.experts.tensor = random_() % 2 == 0 ? 1 : plan.tensor;
     plan.experts.dispatcher = one_of(query_.software.runs.dispatchers);
     std::vector<models::ExpertOverlap> overlaps = query_.software.runs.expert_overlaps;

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "scenarios/question/plan_request.hpp"
+#include "tests/models/draft.hpp"
 #include "tests/scenarios/search/queries.hpp"
 
 namespace orrery::scenarios {
@@ -31,7 +32,8 @@ TEST_CASE("Plans of a search take what recipes fix and the user leaves open") {
   query.stated = {"permute_fusion"};
   CHECK_FALSE(all_fuse(query));
   query.stated.clear();
-  query.model.mlp.width += 128;  // of no recipe
+  query.model = models::changed(
+      query.model, [](models::ModelDraft& draft) { draft.mlp.width += 128; });  // of no recipe
   CHECK_FALSE(all_fuse(query));
 }
 

@@ -123,9 +123,11 @@ TEST_CASE("A batch that no degree divides has no plan") {
   // Three sequences on two GPUs of which pipelines and tensor groups are ruled out.
   PlanQuery query = tiny(Breadth::full);
   query.global_batch = 3;
-  query.model.attention.heads = query.model.attention.kv_heads = 1;
-  query.model.attention.head_dim = 8;
-  query.model.layers = 1;
+  query.model = models::changed(query.model, [](models::ModelDraft& draft) {
+    draft.attention.heads = draft.attention.kv_heads = 1;
+    draft.attention.head_dim = 8;
+    draft.depth = 1;
+  });
   CHECK(enumerate_plans(query).plans.empty());
 }
 
@@ -149,7 +151,7 @@ TEST_CASE("Parts of a cluster are whole nodes: multiples of 2, 4, 8 and halves")
 TEST_CASE("The stack's rule for embedding and head holds for pipelines only") {
   PlanQuery query = tiny(Breadth::full);
   query.software.embedding_counts = true;
-  query.model.layers = 6;
+  query.model.layers.resize(6);
   for (const PlacedPlan& each : enumerate_plans(query).plans) {
     CHECK(each.plan.stages.embedding_counts == (each.plan.pipeline > 1));
     // 8 slots: 2 and 4 chunks a stage cut them evenly, 3 do not.
@@ -160,7 +162,7 @@ TEST_CASE("The stack's rule for embedding and head holds for pipelines only") {
 TEST_CASE("Virtual stages cut evenly, be embedding and head counted or not") {
   // 6 layers on 2 stages: in 6 chunks of one; in 4 of 1, 2, 2, 1; not in 8 or 12.
   PlanQuery query = tiny(Breadth::full);
-  query.model.layers = 6;
+  query.model.layers.resize(6);
   std::vector<std::int64_t> found;
   for (const PlacedPlan& each : enumerate_plans(query).plans) {
     if (each.plan.pipeline == 1) continue;
@@ -192,9 +194,8 @@ TEST_CASE("Sizes alone never claim more memory than a plan needs") {
 
 TEST_CASE("Experts are searched over ranks, and sizes alone never claim more than they need") {
   PlanQuery query = plan_query("mixtral-8x7b", "dgx-h100", 8, 2048);
-  query.model.layers = 8;
+  query.model.layers.resize(8);
   query.model.parameters = models::count_parameters(query.model);
-  query.model.tally.gemm_parameters = 0;  // by its fields
   std::vector<std::int64_t> tried;
   bool cut = false;
   for (const PlacedPlan& each : enumerate_plans(query).plans) {

@@ -30,10 +30,10 @@ models::Question asked(const MeasuredRun& run) {
 
 TEST_CASE("What a line leaves open is the published configuration of the same sizes") {
   const models::Question question = asked(latent_run());
-  CHECK(question.model.latent.kv_rank == 512);
-  CHECK(question.model.experts.dense_first == 3);
-  CHECK(question.model.experts.shared_width == 2048);
-  CHECK(question.model.latent.value_dim == 128);
+  CHECK(usual_attention(question.model).latents->kv_rank == 512);
+  CHECK(expert_layers(question.model) == question.model.layers.size() - 3);
+  CHECK(usual_experts(question.model).shared_width == 2048);
+  CHECK(usual_attention(question.model).value_dim == 128);
 }
 
 TEST_CASE("A renamed model has the same answer") {
@@ -159,9 +159,9 @@ TEST_CASE("Experts of unknown sizes are on every layer of an ordinary decoder") 
   run.experts = 64;
   run.plan["expert"] = "32";
   const models::Question question = asked(run);
-  CHECK(question.model.experts.count == 64);
-  CHECK(question.model.latent.kv_rank == 0);
-  CHECK(models::has_experts(question.model, 0));
+  CHECK(usual_experts(question.model).count == 64);
+  CHECK(!usual_attention(question.model).latents);
+  CHECK(question.model.layers[0].experts() != nullptr);
 }
 
 }  // namespace

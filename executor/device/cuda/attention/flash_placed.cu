@@ -1,5 +1,5 @@
 // Fused attention where the tokens of a rank are not all of a sequence in order: packed documents,
-// each of which sees itself alone, and ranks that share a sequence (models/operations/context.cpp);
+// each of which sees itself alone, and ranks that share a sequence (models/operations/parts/context.cpp);
 // or where values are not as wide as keys. Without tensor cores, for every format: a warp for each
 // row of each head loops over all keys that are here. Slow and simple; computes what
 // device/cpu/fused_attention.cpp does.

@@ -37,7 +37,7 @@ __device__ BestScore<C> next_of(BestScore<C> before, std::int32_t begin, std::in
   return best;
 }
 
-/// The scores s of a token's experts (models/model/routing.hpp).
+/// The scores s of a token's experts (models/model/kinds.hpp).
 template <class T, class C>
 struct ExpertScores {
   const T* logits;

@@ -60,22 +60,22 @@ TEST_CASE("A small GPT and a small Llama learn on a GPU as on the processor") {
 }
 
 TEST_CASE("Other kinds of layers learn on a GPU as on the processor") {
-  models::Model model = small_llama(1);
+  models::ModelDraft model = draft_of(small_llama(1));
   SECTION("norms of queries and keys, a sliding window") {
     model.attention.qk_norm = true;
     model.attention.window = 3;
   }
   SECTION("attention and MLP side by side, one norm, relu") {
-    model = small_gpt(1);
+    model = draft_of(small_gpt(1));
     model.parallel_block = model.norms.shared = true;
     model.mlp.activation = models::Activation::relu;
   }
   SECTION("every token sees every other, a norm behind the embedding") {
-    model = small_gpt(1);
+    model = draft_of(small_gpt(1));
     model.causal = false;
     model.norms.embedding = true;
   }
-  const Job job = job_of(model, Precision::fp64);
+  const Job job = job_of(built(model), Precision::fp64);
   check_plan(job, job, 1e-11);
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("A plan cut among four GPUs learns as on one processor") {
 
 TEST_CASE("Experts learn on GPUs as on one processor, shared by ranks and cut") {
   Job cut = job_of(with_experts(small_llama()), Precision::fp64);
-  cut.model.experts.shared_width = 8;
+  cut.model = changed(cut.model, [](auto& model) { model.experts.shared_width = 8; });
   const Job whole = cut;
   SECTION("all experts on one GPU") {}
   SECTION("a rank for each two of them") {
@@ -117,7 +117,7 @@ TEST_CASE("Latent attention learns on GPUs as on one processor, cut or not") {
   const Job whole = cut;
   SECTION("on one GPU") {}
   SECTION("queries without a latent") {
-    cut.model.latent.query_rank = 0;
+    cut.model = changed(cut.model, [](auto& model) { model.attention.latents->query_rank = 0; });
     return check_plan(cut, cut, 1e-11);
   }
   SECTION("tensor ranks with cut sequences, and data ranks") {
@@ -148,12 +148,13 @@ TEST_CASE("In 16 bits a GPU and the processor differ by the format's rounding") 
 TEST_CASE("In fp8 a GPU and the processor multiply the same numbers") {
   // Tensor cores want sizes in multiples of 16. One bf16 rounding that differs sends one in forty
   // of the next numbers to another code, 9 to 18 % away: as in bf16, and 2 % a product more.
-  for (models::Model model : {small_gpt(), small_llama()}) {
+  for (const models::Model& small : {small_gpt(), small_llama()}) {
+    models::ModelDraft model = draft_of(small);
     model.hidden = 32;
     model.attention.head_dim = model.hidden / model.attention.heads;
     model.mlp.width = 48;
     if (model.family == models::Family::llama) model.attention.head_dim = 8;
-    Job job = job_of(model, Precision::fp8);
+    Job job = job_of(built(model), Precision::fp8);
     job.plan.batch.micro = 2;
     check_plan(job, job, 0.12);
   }
@@ -175,14 +176,15 @@ constexpr double first_in_blocks = 0.2;
 
 TEST_CASE("In blocks of few bits a GPU and the processor multiply the same numbers") {
   for (const Precision precision : {Precision::fp8_current, Precision::mxfp8, Precision::nvfp4}) {
-    for (models::Model model : {small_gpt(), small_llama()}) {
+    for (const models::Model& small : {small_gpt(), small_llama()}) {
+      models::ModelDraft model = draft_of(small);
       INFO(name(precision));
       if (precision == Precision::fp8_current) {  // whose sizes tensor cores take
         model.hidden = 32;
         model.attention.head_dim = 8;
         model.mlp.width = 48;
       }
-      Job job = job_of(model, precision);
+      Job job = job_of(built(model), precision);
       job.plan.batch.micro = 2;
       check_plan(job, job, 0.5, first_in_blocks);
     }
@@ -199,11 +201,11 @@ TEST_CASE("Experts and their biases learn on GPUs in blocks of few bits") {
 }
 
 TEST_CASE("Fused attention learns as attention product by product") {
-  models::Model model = small_llama();
+  models::ModelDraft model = draft_of(small_llama());
   model.attention.heads = 4;
   model.attention.kv_heads = 2;
   model.attention.head_dim = 8;
-  const Job products = job_of(model, Precision::bf16);
+  const Job products = job_of(built(model), Precision::bf16);
   Job fused = products;
   fused.software = cpu_software();
   fused.software->kernels.attention = {{"default", "flash-2"}};

@@ -33,8 +33,8 @@ TEST_CASE("Orrery's own JSON and config.json describe the same model") {
     "intermediate_size": 14336, "vocab_size": 128256, "max_position_embeddings": 8192})");
   CHECK(own.parameters == 8'030'261'248);
   CHECK(own.parameters == imported.parameters);
-  CHECK(own.tally.formula == imported.tally.formula);
-  CHECK(own.mlp.activation == imported.mlp.activation);
+  CHECK(own.formula == imported.formula);
+  CHECK(own.layers[0] == imported.layers[0]);
   CHECK(own.embedding.positions == imported.embedding.positions);
   CHECK(forward_flops_per_token(own, 8192) == forward_flops_per_token(imported, 8192));
 }
@@ -44,8 +44,8 @@ TEST_CASE("A GPT needs no more than its sizes") {
     "hidden": 64, "heads": 4, "vocab": 100, "max_positions": 32})");
   CHECK(model.name == "small");
   CHECK(model.family == Family::gpt);
-  CHECK(model.mlp.width == 256);
-  CHECK(model.attention.kv_heads == 4);
+  CHECK(usual_mlp(model).width == 256);
+  CHECK(usual_attention(model).kv_heads == 4);
   CHECK(model.embedding.positions == Positions::learned);
   // (100 + 32) 64 + 2 (12 * 64^2 + 13 * 64) + 128
   CHECK(model.parameters == 108'544);

@@ -54,9 +54,17 @@ TEST_CASE("Published models have as many parameters as their own classes count")
     CHECK(model.parameters == row["parameters"].as<std::int64_t>());
     CHECK(model.active_parameters == row["touched"].as<std::int64_t>());
     CHECK(model.ignored_keys == std::vector<std::string>{});
-    CHECK(!model.tally.formula.empty());
+    CHECK(!model.formula.empty());
   }
 }
+
+namespace {
+
+std::int64_t attention_layers(const Model& model) {
+  return model.layers.count_if([](const Layer& layer) { return layer.attention() != nullptr; });
+}
+
+}  // namespace
 
 TEST_CASE("A model's fields hold all its parameters, whatever its family") {
   const auto table =
@@ -64,12 +72,11 @@ TEST_CASE("A model's fields hold all its parameters, whatever its family") {
   int dense = 0, mixed = 0;
   for (const Node& row : table.root().elements()) {
     const Model model = read_model(row["config"]);
-    if (model.not_simulated && model.tally.gemm_parameters > 0) continue;  // a tally alone
+    if (model.further.total > 0) continue;  // of what no part states
     INFO(row["model"].as<std::string>());
     CHECK(count_parameters(model) == row["parameters"].as<std::int64_t>());
     CHECK(count_active_parameters(model) == row["touched"].as<std::int64_t>());
-    if (model.experts.count > 0) CHECK(dense_gemm_parameters(model) == model.tally.gemm_parameters);
-    (model.experts.count > 0 ? mixed : dense) += 1;
+    (usual_experts(model).count > 0 ? mixed : dense) += 1;
   }
   CHECK(dense == 51);
   CHECK(mixed > 5);
@@ -120,9 +127,9 @@ TEST_CASE("Rows of tokens narrower than the layers are counted with the matrices
   CHECK(opt(R"(, "enable_bias": false)").parameters == 168 + 2 * (600 - 56));
   // One token multiplies the matrices of the layers (4 * 64 + 2 * 128 each), both projections and
   // the head; without attention over others that is all: 2 (2 * 512 + 64 + 40) at s = 0.
-  CHECK(dense_gemm_parameters(opt("")) == 2 * 512 + 64 + 40);
+  CHECK(count_gemm_parameters(opt("")) == 2 * 512 + 64 + 40);
   CHECK(opt("").embedding.width == 4);
-  CHECK(opt("").tally.formula.find("Ve + 2eh + Ph") == 0);
+  CHECK(opt("").formula.find("Ve + 2eh + Ph") == 0);
 }
 
 TEST_CASE("What is counted but not simulated says why") {
@@ -145,18 +152,18 @@ TEST_CASE("A config of a LLaMA becomes its sizes") {
     "vocab_size": 100, "max_position_embeddings": 512, "tie_word_embeddings": true,
     "dtype": "bfloat16", "rope_parameters": {"rope_theta": 10000.0, "rope_type": "default"}})");
   CHECK(model.family == Family::llama);
-  CHECK(model.layers == 2);
+  CHECK(model.layers.size() == 2);
   CHECK(model.hidden == 64);
-  CHECK(model.attention.heads == 4);
-  CHECK(model.attention.kv_heads == 2);
-  CHECK(model.attention.head_dim == 16);
-  CHECK(model.mlp.width == 128);
+  CHECK(usual_attention(model).heads == 4);
+  CHECK(usual_attention(model).kv_heads == 2);
+  CHECK(usual_attention(model).head_dim == 16);
+  CHECK(usual_mlp(model).width == 128);
   CHECK(model.embedding.vocab == 100);
   CHECK(model.embedding.max_positions == 512);
   CHECK(model.norms.kind == Norm::rms_norm);
   CHECK(model.embedding.positions == Positions::rotary);
-  CHECK(model.mlp.gated);
-  CHECK(!model.attention.qkv_bias);
+  CHECK(usual_mlp(model).gated);
+  CHECK(!usual_attention(model).qkv_bias);
   CHECK(model.embedding.tied);
   CHECK(model.ignored_keys == std::vector<std::string>{});
 }
@@ -230,7 +237,7 @@ TEST_CASE("A layer pattern has one known letter per layer") {
   // 64 (128 + 16 + 4) + (64 + 16) 5 + 12 + 64 + 64 * 64; attention 4 * 64^2; MLP 2 * 64 * 128.
   const Model model = read_config(with_pattern("M*-"));
   CHECK(model.parameters == 12'864 + 3 * 64 + 14'044 + 16'384 + 16'384);
-  CHECK(model.tally.attention_layers == 1);
+  CHECK(attention_layers(model) == 1);
   // Only that one layer attends: 4 * 64 FLOPs for each of s / 2 tokens.
   CHECK(forward_flops_per_token(model, 200) - forward_flops_per_token(model, 100) == 50.0 * 256.0);
   CHECK(config_refusal(with_pattern("M*")) ==
@@ -253,9 +260,9 @@ TEST_CASE("Layers listed in words are those of a pattern of letters") {
       read_config(with_layers(R"("num_hidden_layers": 4, "hybrid_override_pattern": "M*-E")"));
   const Model words =
       read_config(with_layers(R"("layers_block_type": ["mamba", "attention", "mlp", "moe"])"));
-  CHECK(words.layers == 4);
+  CHECK(words.layers.size() == 4);
   CHECK(words.parameters == letters.parameters);
-  CHECK(words.tally.attention_layers == 1);
+  CHECK(attention_layers(words) == 1);
   // The layer of experts: a router 64 * 4, four experts and a shared one of two matrices.
   const Model fewer =
       read_config(with_layers(R"("num_hidden_layers": 3, "hybrid_override_pattern": "M*-")"));
@@ -308,13 +315,13 @@ TEST_CASE("Windows are on the layers that the file lists or its family's rule sa
     std::string layers;
     const Model model = read_config(config.dump());
     CHECK(!model.not_simulated);
-    for (std::int64_t i = 0; i < 4; ++i) layers += attends_fully(model, i) ? 'F' : 'w';
+    for (std::int64_t i = 0; i < 4; ++i) layers += model.layers[i].attention()->full() ? 'F' : 'w';
     return layers;
   };
   Json qwen = Json::parse(llama_with("sliding_window", 16));
   qwen["max_window_layers"] = 3;
   CHECK(full(qwen, "qwen2") == "wwww");  // no layer attends fully, but there is no window
-  CHECK(read_config(qwen.dump()).attention.window == 0);
+  CHECK(usual_attention(read_config(qwen.dump())).window == 0);
   qwen["use_sliding_window"] = true;
   CHECK(full(qwen, "qwen2") == "FFFw");
   qwen["layer_types"] = {"full_attention", "sliding_attention", "sliding_attention",

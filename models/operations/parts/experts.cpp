@@ -1,4 +1,4 @@
-// The experts of a layer: dispatch, grouped GEMMs and combine.
+// The experts of a layer: router, dispatch, grouped GEMMs and combine.
 //
 // T tokens of a rank become k T rows, one for each expert that a token is sent to. The rows are
 // permuted into the order of their experts, sent to the ranks that hold those (all-to-all over the
@@ -31,7 +31,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/operations/layer.hpp"
+#include "models/operations/parts/mlp.hpp"
+#include "models/plan/derived.hpp"
 
 namespace orrery::models {
 
@@ -50,92 +51,126 @@ double filled_slots(const Plan& plan) {
   return plan.experts.pad_to_capacity ? 1 : std::min(1.0, 1 / plan.experts.capacity);
 }
 
-}  // namespace
+class ExpertsBuilder : public ChannelBuilder, private TransformerBuilder {
+ public:
+  ExpertsBuilder(BlockScope& scope, const ExpertsPart& experts)
+      : TransformerBuilder{scope}, experts_{experts}, shared_{scope, experts.shared(), "shared."} {}
+
+  void forward(OperandId in, OperandId out) override;
+  void backward(OperandId saved_in, OperandId gradient_out, OperandId gradient_in) override;
+  bool has_bias() const override { return experts_.mlp.bias; }
+
+ private:
+  bool shares() const { return experts_.shared_width > 0; }
+  std::int64_t rows_of_expert(OperandId tokens) const;
+  OperandId expert_rows(std::string_view name, Role role, OperandId tokens, std::int64_t columns,
+                        const Sharding& layout);
+  OperandId kept_outputs(OperandId tokens);
+  bool keeps_outputs() const { return inputs_.software.runs.keeps_expert_outputs; }
+  Linear of_experts(std::string_view name, const Sharding& sharding) const;
+  Linear expert_up() const { return of_experts("experts.up", expert_up_layout()); }
+  Linear expert_down() const;
+  Sharding expert_up_layout() const;
+  Bytes rows_sent(OperandId rows) const;
+  std::int64_t passes(std::int64_t apart, std::int64_t fused) const;
+  bool sorts() const;
+  TokenCopies copies_to_nodes() const;
+  Bytes clamp_traffic(OperandId active, double passes) const;
+  Operation& permute(RowMove move, const std::string& name, OperandId in, OperandId out);
+  void sort(RowMove move, const std::string& name, OperandId in, OperandId out);
+  void combine(OperandId tokens, OperandId back, OperandId routed);
+  void combine_backward(OperandId tokens, OperandId gradient, OperandId rows_gradient);
+  void local_forward(OperandId tokens, OperandId rows);
+  void local_backward(OperandId tokens, OperandId gradient, OperandId rows_gradient);
+
+  // The router: a GEMM to logits, and the choice of each token's experts and their weights.
+  OperandId routing(std::string_view name, Role role, DType dtype);
+  OperandId chosen() { return routing("router.chosen", Role::saved, DType::int32); }
+  OperandId logits(std::string_view name, Role role) {
+    return features(name, role, experts_.count, rows_layout(inputs_.plan));
+  }
+  OperandId weights() { return routing("router.probabilities", Role::saved, weights_dtype()); }
+  OperandId weights_gradient() {
+    return routing("router.probabilities.grad", Role::temporary, weights_dtype());
+  }
+  /// Weights of the chosen experts are in fp32, or fp64 where the plan computes in fp64.
+  DType weights_dtype() const { return storage_ == DType::fp64 ? DType::fp64 : DType::fp32; }
+  Linear router() const;
+  void route(OperandId in);
+  void route_backward(OperandId saved_in, OperandId gradient_in);
+
+  const ExpertsPart& experts_;
+  MlpBuilder shared_;
+};
 
 /// Slots of one expert for the rows of one rank, rounded up: T k / E times slots_of_expert.
-std::int64_t LayerBuilder::rows_of_expert(OperandId tokens) const {
-  const Plan& plan = inputs_.plan;
-  const Model& model = inputs_.model;
-  const double uneven = slots_of_expert(plan);
-  const auto copies = static_cast<double>(block_.at(tokens).shape[1] * model.experts.per_token);
-  const double rows = std::ceil(copies * uneven / static_cast<double>(model.experts.count));
+std::int64_t ExpertsBuilder::rows_of_expert(OperandId tokens) const {
+  const double uneven = slots_of_expert(inputs_.plan);
+  const auto copies = static_cast<double>(block_.at(tokens).shape[1] * experts_.per_token);
+  const double rows = std::ceil(copies * uneven / static_cast<double>(experts_.count));
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(rows));
 }
 
-OperandId LayerBuilder::expert_rows(std::string_view name, Role role, OperandId tokens,
-                                    std::int64_t columns, const Sharding& layout) {
+OperandId ExpertsBuilder::expert_rows(std::string_view name, Role role, OperandId tokens,
+                                      std::int64_t columns, const Sharding& layout) {
   const std::int64_t senders = block_.mesh().degree({MeshAxis::expert, MeshAxis::expert_tensor});
   const OperandId slots = block_.operand(
-      name, role, storage_,
-      {inputs_.model.experts.count, rows_of_expert(tokens) * senders, columns}, layout);
+      name, role, storage_, {experts_.count, rows_of_expert(tokens) * senders, columns}, layout);
   block_.fill(slots, filled_slots(inputs_.plan));
   return slots;
 }
 
 /// The experts' outputs for a rank's tokens, saved for backward.
-OperandId LayerBuilder::kept_outputs(OperandId tokens) {
-  return expert_rows("experts.kept", Role::saved, tokens, inputs_.model.hidden, at_senders());
+OperandId ExpertsBuilder::kept_outputs(OperandId tokens) {
+  return expert_rows("experts.kept", Role::saved, tokens, hidden(), at_senders());
 }
 
-Sharding LayerBuilder::expert_up_layout() const {
+Sharding ExpertsBuilder::expert_up_layout() const {
   Sharding layout = expert_columns();
-  const std::int64_t f = inputs_.model.mlp.width;
-  if (inputs_.model.mlp.gated) layout.column_groups = {f, f, 0};
+  const std::int64_t f = experts_.mlp.width;
+  if (experts_.mlp.gated) layout.column_groups = {f, f, 0};
   return layout;
 }
 
 /// Bytes of the rows that a rank sends to experts, or receives back.
-Bytes LayerBuilder::rows_sent(OperandId rows) const {
+Bytes ExpertsBuilder::rows_sent(OperandId rows) const {
   Operand sent = block_.at(rows);
   sent.shape = block_.shape(rows, at_senders());
   return sent.moved();
 }
 
-Linear LayerBuilder::expert_up() const {
-  const Model& model = inputs_.model;
-  return {.name = "experts.up",
-          .in = model.hidden,
-          .out = model.mlp.width * (model.mlp.gated ? 2 : 1),
-          .bias = model.mlp.bias,
-          .sharding = expert_up_layout(),
-          .experts = model.experts.count,
-          .target = LoraTarget::up};
+Linear ExpertsBuilder::of_experts(std::string_view name, const Sharding& sharding) const {
+  Linear layer = linear_of(matrix_of(matrices_of(experts_, hidden()), name), sharding);
+  layer.experts = experts_.count;
+  return layer;
 }
 
-Linear LayerBuilder::expert_down() const {
-  const Model& model = inputs_.model;
+Linear ExpertsBuilder::expert_down() const {
   Sharding layout = at_experts();
   layout.cut(MeshAxis::expert_tensor) = Cut{Dimension::rows};
-  return {.name = "experts.down",
-          .in = model.mlp.width,
-          .out = model.hidden,
-          .bias = model.mlp.bias,
-          .sharding = layout,
-          .experts = model.experts.count,
-          .target = LoraTarget::down};
+  return of_experts("experts.down", layout);
 }
 
 /// Must received rows be sorted? They arrive by rank and then by expert; a rank with one expert
 /// needs no sort.
-bool LayerBuilder::sorts() const {
+bool ExpertsBuilder::sorts() const {
   const Mesh& mesh = block_.mesh();
   const bool sent = mesh.degree({MeshAxis::expert, MeshAxis::expert_tensor}) > 1;
-  return sent && inputs_.model.experts.count > mesh.degree(MeshAxis::expert);
+  return sent && experts_.count > mesh.degree(MeshAxis::expert);
 }
 
-TokenCopies LayerBuilder::copies_to_nodes() const {
+TokenCopies ExpertsBuilder::copies_to_nodes() const {
   if (inputs_.plan.experts.dispatcher == Dispatcher::all_to_all) return {};
-  const Model& model = inputs_.model;
-  return {model.experts.per_token, model.experts.routing.groups, model.experts.routing.groups_kept};
+  return {experts_.per_token, experts_.routing.groups, experts_.routing.groups_kept};
 }
 
 /// Passes of a permutation over the rows that are sent: separate kernels, or one fused kernel.
-std::int64_t LayerBuilder::passes(std::int64_t apart, std::int64_t fused) const {
+std::int64_t ExpertsBuilder::passes(std::int64_t apart, std::int64_t fused) const {
   return inputs_.plan.experts.permute_fusion ? fused : apart;
 }
 
-Operation& LayerBuilder::permute(RowMove move, const std::string& name, OperandId in,
-                                 OperandId out) {
+Operation& ExpertsBuilder::permute(RowMove move, const std::string& name, OperandId in,
+                                   OperandId out) {
   const bool adds_up = move == RowMove::combine || move == RowMove::dispatch_backward;
   Operation& op = block_.add(adds_up ? OpKind::unpermute : OpKind::permute, name, {in}, {out});
   op.mutable_moves() = move;
@@ -148,112 +183,108 @@ Operation& LayerBuilder::permute(RowMove move, const std::string& name, OperandI
 }
 
 /// Sorts rows from the order of their source ranks to that of local experts, or back.
-void LayerBuilder::sort(RowMove move, const std::string& name, OperandId in, OperandId out) {
+void ExpertsBuilder::sort(RowMove move, const std::string& name, OperandId in, OperandId out) {
   Operation& op = permute(move, name, in, out);
   op.mutable_source_ranks() = block_.mesh().degree({MeshAxis::expert, MeshAxis::expert_tensor});
 }
 
 /// Traffic of so many passes over the activation's output.
-Bytes LayerBuilder::clamp_traffic(OperandId active, double passes) const {
+Bytes ExpertsBuilder::clamp_traffic(OperandId active, double passes) const {
   return nearest_count<Bytes>(passes * static_cast<double>(block_.at(active).moved().count()));
 }
 
 /// The MLPs of the local experts: rows sorted by expert in, partial sums of their outputs out.
-void LayerBuilder::local_experts_forward(OperandId tokens, OperandId rows) {
-  const Model& model = inputs_.model;
+void ExpertsBuilder::local_forward(OperandId tokens, OperandId rows) {
   const OperandId inner =
       expert_rows("experts.up.out", role_of_inner(), tokens, expert_up().out, expert_up_layout());
-  const OperandId active =
-      expert_rows("experts.activation.out", Role::saved, tokens, model.mlp.width, expert_columns());
+  const OperandId active = expert_rows("experts.activation.out", Role::saved, tokens,
+                                       experts_.mlp.width, expert_columns());
   linear_.forward(expert_up(), rows, inner);
   keep_inner(inner);
   Operation& activation = block_.add(OpKind::activation, "experts.activation", {inner}, {active});
-  activation.mutable_activation() = model.mlp.activation;
-  if (model.mlp.clamped) {
+  activation.mutable_activation() = experts_.mlp.activation;
+  if (experts_.mlp.clamped) {
     activation.bytes += clamp_traffic(active, inputs_.software.kernels.clamped_forward_passes);
   }
   linear_.forward(expert_down(), active,
-                  expert_rows("experts.out", Role::temporary, tokens, model.hidden, expert_sums()));
+                  expert_rows("experts.out", Role::temporary, tokens, hidden(), expert_sums()));
 }
 
-void LayerBuilder::combine(OperandId tokens, OperandId back, OperandId routed) {
+void ExpertsBuilder::combine(OperandId tokens, OperandId back, OperandId routed) {
   Operation& sum = permute(RowMove::combine, "unpermute", back, routed);
   block_.need(sum, back, at_senders());
-  const std::int64_t biases = inputs_.model.mlp.bias ? 6 : 0;
+  const std::int64_t biases = experts_.mlp.bias ? 6 : 0;
   sum.bytes = (passes(9, 1) + biases) * rows_sent(back) + block_.at(routed).bytes();
   block_.read(sum, weights());
   block_.read(sum, chosen());
   if (keeps_outputs()) block_.write(sum, kept_outputs(tokens));
 }
 
-void LayerBuilder::experts_forward(OperandId in, OperandId out) {
-  const Model& model = inputs_.model;
-  const bool shares = model.experts.shared_width > 0;
+void ExpertsBuilder::forward(OperandId in, OperandId out) {
   const bool overlaps = inputs_.plan.experts.overlap == ExpertOverlap::shared;
-  const OperandId shared_out = shares ? rows("shared.out", Role::temporary) : out;
-  const OperandId routed = shares ? rows("experts.sum", Role::temporary) : out;
+  const OperandId shared_out = shares() ? rows("shared.out", Role::temporary) : out;
+  const OperandId routed = shares() ? rows("experts.sum", Role::temporary) : out;
   const std::size_t first = block_.size();
   route(in);
-  if (shares && !overlaps) mlp_forward(shared(), in, shared_out);
+  if (shares() && !overlaps) shared_.forward(in, shared_out);
   OperandId arrived =
       expert_rows(sorts() ? "dispatched" : "experts.in", sorts() ? Role::temporary : Role::saved,
-                  in, model.hidden, at_experts());
+                  in, hidden(), at_experts());
   Operation& dispatch = permute(RowMove::dispatch, "permute", in, arrived);
   block_.make(dispatch, arrived, at_senders());
   dispatch.bytes = passes(2, 1) * rows_sent(arrived);
   if (inputs_.plan.experts.permute_fusion) dispatch.bytes += block_.at(in).bytes();
   dispatch.mutable_drops() = inputs_.plan.experts.capacity > 0;
   block_.read(dispatch, chosen());
-  if (shares && overlaps) mlp_forward(shared(), in, shared_out);
+  if (shares() && overlaps) shared_.forward(in, shared_out);
   if (sorts()) {
-    const OperandId sorted = expert_rows("experts.in", Role::saved, in, model.hidden, at_experts());
+    const OperandId sorted = expert_rows("experts.in", Role::saved, in, hidden(), at_experts());
     sort(RowMove::by_expert, "sort", arrived, sorted);
     arrived = sorted;
   }
-  local_experts_forward(in, arrived);
-  OperandId back = expert_rows("experts.out", Role::temporary, in, model.hidden, expert_sums());
+  local_forward(in, arrived);
+  OperandId back = expert_rows("experts.out", Role::temporary, in, hidden(), expert_sums());
   if (sorts()) {
     const OperandId unsorted =
-        expert_rows("returned", Role::temporary, in, model.hidden, expert_sums());
+        expert_rows("returned", Role::temporary, in, hidden(), expert_sums());
     sort(RowMove::by_rank, "sort.back", back, unsorted);
     back = unsorted;
   }
   combine(in, back, routed);
-  if (shares) block_.add(OpKind::add, "experts.add", {routed, shared_out}, {out});
+  if (shares()) block_.add(OpKind::add, "experts.add", {routed, shared_out}, {out});
   for (Operation& each : block_.since(first)) each.module.moe = true;
 }
 
-void LayerBuilder::local_experts_backward(OperandId tokens, OperandId gradient,
-                                          OperandId rows_gradient) {
-  const Model& model = inputs_.model;
+void ExpertsBuilder::local_backward(OperandId tokens, OperandId gradient, OperandId rows_gradient) {
   const OperandId inner =
       expert_rows("experts.up.out", role_of_inner(), tokens, expert_up().out, expert_up_layout());
-  const OperandId active =
-      expert_rows("experts.activation.out", Role::saved, tokens, model.mlp.width, expert_columns());
+  const OperandId active = expert_rows("experts.activation.out", Role::saved, tokens,
+                                       experts_.mlp.width, expert_columns());
   const OperandId d_inner = expert_rows("experts.up.out.grad", Role::temporary, tokens,
                                         expert_up().out, expert_up_layout());
   const OperandId d_active = expert_rows("experts.activation.out.grad", Role::temporary, tokens,
-                                         model.mlp.width, expert_columns());
+                                         experts_.mlp.width, expert_columns());
   linear_.backward(expert_down(), active, gradient, d_active);
   restore_inner(inner);
   Operation& activation = block_.add(OpKind::activation_backward, "experts.activation.backward",
                                      {d_active, inner}, {d_inner});
-  activation.mutable_activation() = model.mlp.activation;
-  if (model.mlp.clamped) {
+  activation.mutable_activation() = experts_.mlp.activation;
+  if (experts_.mlp.clamped) {
     activation.bytes += clamp_traffic(active, inputs_.software.kernels.clamped_backward_passes);
   }
   linear_.backward(expert_up(),
-                   expert_rows("experts.in", Role::saved, tokens, model.hidden, at_experts()),
-                   d_inner, rows_gradient);
+                   expert_rows("experts.in", Role::saved, tokens, hidden(), at_experts()), d_inner,
+                   rows_gradient);
 }
 
 /// Backward of combine, on the ranks that own the tokens: the gradients of the experts' outputs,
 /// and of the router's weights where the stack keeps those outputs.
-void LayerBuilder::combine_backward(OperandId tokens, OperandId gradient, OperandId rows_gradient) {
+void ExpertsBuilder::combine_backward(OperandId tokens, OperandId gradient,
+                                      OperandId rows_gradient) {
   Operation& spread =
       permute(RowMove::combine_backward, "unpermute.backward", gradient, rows_gradient);
   block_.make(spread, rows_gradient, at_senders());
-  const std::int64_t biases = inputs_.model.mlp.bias ? 8 : 0;
+  const std::int64_t biases = experts_.mlp.bias ? 8 : 0;
   spread.bytes = (passes(11, 2) + biases) * rows_sent(rows_gradient);
   if (inputs_.plan.experts.permute_fusion) spread.bytes += block_.at(gradient).bytes();
   block_.read(spread, weights());
@@ -263,24 +294,22 @@ void LayerBuilder::combine_backward(OperandId tokens, OperandId gradient, Operan
   block_.write(spread, weights_gradient());
 }
 
-void LayerBuilder::experts_backward(OperandId saved_in, OperandId gradient_out,
-                                    OperandId gradient_in) {
-  const std::int64_t h = inputs_.model.hidden;
-  const bool shares = inputs_.model.experts.shared_width > 0;
+void ExpertsBuilder::backward(OperandId saved_in, OperandId gradient_out, OperandId gradient_in) {
+  const std::int64_t h = hidden();
   const auto named = [&](std::string_view name, const Sharding& layout) {
     return expert_rows(name, Role::temporary, saved_in, h, layout);
   };
   OperandId down_gradient = named(sorts() ? "returned.grad" : "experts.out.grad", at_experts());
   combine_backward(saved_in, gradient_out, down_gradient);
   const OperandId d_shared = rows("shared.in.grad", Role::temporary);
-  if (shares) mlp_backward(shared(), saved_in, gradient_out, d_shared);
+  if (shares()) shared_.backward(saved_in, gradient_out, d_shared);
   if (sorts()) {
     const OperandId sorted = named("experts.out.grad", at_experts());
     sort(RowMove::by_expert, "sort.back.backward", down_gradient, sorted);
     down_gradient = sorted;
   }
   OperandId up_gradient = named("experts.in.grad", expert_sums());
-  local_experts_backward(saved_in, down_gradient, up_gradient);
+  local_backward(saved_in, down_gradient, up_gradient);
   if (sorts()) {
     const OperandId unsorted = named("dispatched.grad", expert_sums());
     sort(RowMove::by_rank, "sort.backward", up_gradient, unsorted);
@@ -294,7 +323,49 @@ void LayerBuilder::experts_backward(OperandId saved_in, OperandId gradient_out,
   block_.read(sum, chosen());
   route_backward(saved_in, d_router);
   Operation& add = block_.add(OpKind::add, "experts.in.add", {d_rows, d_router}, {gradient_in});
-  if (shares) block_.read(add, d_shared);
+  if (shares()) block_.read(add, d_shared);
+}
+
+/// [T, k]: indices or weights of the experts that each token is sent to.
+OperandId ExpertsBuilder::routing(std::string_view name, Role role, DType dtype) {
+  return block_.operand(name, role, dtype, {1, tokens(), experts_.per_token},
+                        rows_layout(inputs_.plan));
+}
+
+Linear ExpertsBuilder::router() const {
+  Linear layer = linear_of(matrix_of(matrices_of(experts_, hidden()), "router"), {});
+  layer.bias = experts_.router_bias;
+  layer.low_precision = false;
+  return layer;
+}
+
+void ExpertsBuilder::route(OperandId in) {
+  const OperandId scores = logits("router.out", Role::saved);
+  linear_.forward(router(), in, scores);
+  Operation& op = block_.add(OpKind::route, "route", {scores}, {weights(), chosen()});
+  op.mutable_routing() = experts_.routing;
+  if (!op.routing().corrected) return;
+  block_.read(op, parameter({.name = "router.correction",
+                             .uncut = {1, 1, experts_.count},
+                             .initial = {Initial::Kind::zeros},
+                             .frozen = true}));
+}
+
+void ExpertsBuilder::route_backward(OperandId saved_in, OperandId gradient_in) {
+  const OperandId scores = logits("router.out", Role::saved);
+  const OperandId d_scores = logits("router.out.grad", Role::temporary);
+  Operation& op = block_.add(OpKind::route_backward, "route.backward",
+                             {scores, weights(), chosen()}, {d_scores});
+  op.dtype = storage_;
+  op.mutable_routing() = experts_.routing;
+  if (keeps_outputs()) block_.read(op, weights_gradient());
+  linear_.backward(router(), saved_in, d_scores, gradient_in);
+}
+
+}  // namespace
+
+std::unique_ptr<ChannelBuilder> experts_builder(BlockScope& scope, const ExpertsPart& experts) {
+  return std::make_unique<ExpertsBuilder>(scope, experts);
 }
 
 }  // namespace orrery::models

@@ -1,10 +1,14 @@
-// The attention core of a layer: per-head norms and rotary positions, then either one fused kernel
-// or separate kernels for scores, softmax and context.
+// Fp8: a pass casts queries, keys and values, and in backward the output gradient, to 8 bits; the
+// kernel's 8-bit output is cast back to 16 bits for its consumers. Backward reads the 8-bit copies
+// that forward saved; the 16-bit queries, keys, values and output are counted as saved, too. Left
+// out: the passes that find a tensor's amax.
+// Source  NVIDIA Transformer Engine, attention/dot_product_attention/backends.py: FusedAttnFunc
+//         with fp8_dpa and without fp8_mha; NVTE_FP8_DPA_BWD is 1 by default
+
+#include "models/operations/parts/core.hpp"
 
 #include <cmath>
 
-#include "models/operations/layer.hpp"
-#include "models/plan/derived.hpp"
 #include "models/plan/precision_formats.hpp"
 
 namespace orrery::models {
@@ -40,36 +44,18 @@ std::string_view weights_name(bool dropout, bool casts) {
 /// softmax's sum) only cuDNN has one.
 /// Source  NVIDIA/TransformerEngine, issues 2318 and 2483: with learnable sinks FlashAttention is
 ///         off and the fused kernel needs cuDNN 9.13.1 (of September 2025)
-bool LayerBuilder::fused_attention() const {
+bool AttentionCore::fused() const {
   const std::string_view kernel =
       inputs_.software.attention(inputs_.generation, inputs_.plan.kernels.attention);
-  if (inputs_.model.attention.sinks && kernel != "cudnn") return false;
+  if (attention_.sinks && kernel != "cudnn") return false;
   return bits(storage_) == 16 && kernel != "unfused";
-}
-
-std::int64_t LayerBuilder::local_heads(std::int64_t heads) const {
-  return local_extent(heads, by_columns(), Dimension::columns, block_.mesh());
-}
-
-AttentionShape LayerBuilder::attention_shape() const {
-  const Model& model = inputs_.model;
-  const auto [ranks, pieces] = split();
-  return {.batch = inputs_.plan.batch.micro,
-          .seq = inputs_.plan.batch.seq_len / pieces,
-          .heads = local_heads(model.attention.heads) / ranks,
-          .kv_heads = local_heads(model.attention.kv_heads) / ranks,
-          .head_dim = model.attention.head_dim,
-          .causal = model.causal,
-          .window = model.attention.window,
-          .value_dim = model.latent.value_dim,
-          .score_factor = model.embedding.rotary.score_factor};
 }
 
 /// Forward FLOPs of attention within parts of a sequence: the documents that are packed into it, as
 /// many as fit, and the chunks of those, of which the last may be shorter. Sets `shape` to so many
 /// attentions of one part's length.
-Flops LayerBuilder::attended(AttentionShape& shape) const {
-  const std::int64_t chunk = inputs_.model.attention.chunk, whole = shape.seq;
+Flops AttentionCore::attended(AttentionShape& shape) const {
+  const std::int64_t chunk = attention_.chunk, whole = shape.seq;
   const std::int64_t length = std::min(attended_length(inputs_.plan), whole);
   const std::int64_t part = chunk > 0 ? std::min(chunk, length) : length;
   if (part == whole) return BlockBuilder::attention_flops(shape);
@@ -87,42 +73,22 @@ Flops LayerBuilder::attended(AttentionShape& shape) const {
              : nearest_count<Flops>(static_cast<double>(document.count()) * in_sequence(length));
 }
 
-HeadColumns LayerBuilder::head_columns() const {
-  const Model& model = inputs_.model;
-  return {local_heads(model.attention.heads), local_heads(model.attention.kv_heads),
-          model.attention.head_dim};
-}
-
-ModelTensor LayerBuilder::head_norm() const {
-  return {.name = "qk_norm.weight",
-          .uncut = {1, 2, inputs_.model.attention.head_dim},
-          .initial = {Initial::Kind::ones}};
-}
-
-OperandId LayerBuilder::scores(std::string_view name, Role role, DType dtype) {
+OperandId AttentionCore::scores(std::string_view name, Role role, DType dtype) {
   const Plan& plan = inputs_.plan;
   Sharding by_head{MeshAxis::tensor, Dimension::matrices};
   by_head.cut(MeshAxis::context_heads) = Cut{Dimension::matrices};
   return block_.operand(
       name, role, dtype,
-      {plan.batch.micro * inputs_.model.attention.heads, plan.batch.seq_len, plan.batch.seq_len},
-      by_head);
+      {plan.batch.micro * attention_.heads, plan.batch.seq_len, plan.batch.seq_len}, by_head);
 }
 
-OperandId LayerBuilder::log_sum_exp() {
-  return block_.operand(
-      "attention.lse", Role::saved, state_dtype(inputs_.plan.formats.precision),
-      {inputs_.plan.batch.micro, inputs_.model.attention.heads, inputs_.plan.batch.seq_len},
-      lse_layout());
-}
-
-GemmShape LayerBuilder::per_head(std::int64_t m, std::int64_t n, std::int64_t k) const {
-  const std::int64_t heads = local_heads(inputs_.model.attention.heads) / split().heads;
+GemmShape AttentionCore::per_head(std::int64_t m, std::int64_t n, std::int64_t k) const {
+  const std::int64_t heads = local_heads(attention_.heads) / split().heads;
   return {.m = m, .n = n, .k = k, .batch = inputs_.plan.batch.micro * heads};
 }
 
-void LayerBuilder::product(AttentionGemm which, std::string_view name, OperandId a, OperandId b,
-                           OperandId out, const GemmShape& shape) {
+void AttentionCore::product(AttentionGemm which, std::string_view name, OperandId a, OperandId b,
+                            OperandId out, const GemmShape& shape) {
   Operation& op = block_.batched_gemm(name, a, b, out, shape, storage_);
   op.mutable_attention() = attention_shape();
   const AttentionShape& of = op.attention();
@@ -134,45 +100,9 @@ void LayerBuilder::product(AttentionGemm which, std::string_view name, OperandId
   op.module.attention_core = op.pass == Pass::forward;
 }
 
-/// In place, on queries and keys only: the traffic leaves out the values.
-void LayerBuilder::rotary(OpKind kind, std::string_view name, OperandId qkv_out) {
-  Operation& op = block_.add(kind, name, {qkv_out}, {qkv_out});
-  op.mutable_heads() = head_columns();
-  op.mutable_frequencies() =
-      rotary_frequencies(inputs_.model.embedding.rotary, inputs_.model.attention.head_dim);
-  op.mutable_magnitude() = inputs_.model.embedding.rotary.magnitude;
-  const std::int64_t rotated = (op.heads().queries + op.heads().keys) * op.heads().dim;
-  op.bytes = Bytes{op.bytes.count() / block_.at(qkv_out).shape[2] * rotated};
-}
-
-void LayerBuilder::attention_forward() {
-  const Model& model = inputs_.model;
-  OperandId qkv_out = qkv_columns("qkv.out", Role::saved);
-  if (model.attention.qk_norm) {
-    const OperandId normed = qkv_columns("qkv.normed", Role::saved);
-    Operation& norm =
-        block_.add(OpKind::norm, "qk_norm", {qkv_out, parameter(head_norm())}, {normed});
-    norm.mutable_heads() = head_columns();
-    norm.mutable_norm() = model.norms.kind;
-    norm.mutable_epsilon() = model.norms.epsilon;
-    qkv_out = normed;
-  }
-  const OperandId out = attention_columns("attention.out", Role::saved);
-  if (rotates_heads()) rotary(OpKind::rotary, "rotary", qkv_out);
-  const OperandId qkv = by_heads(qkv_out, "attention.qkv", Role::saved);
-  const OperandId by_head = by_heads(out, "attention.heads", Role::saved);
-  head_all_to_all("qkv.all_to_all", qkv_out, qkv);
-  core_forward(qkv, by_head);
-  head_all_to_all("attention.all_to_all", by_head, out);
-}
-
-void LayerBuilder::core_forward(OperandId qkv_out, OperandId out) {
-  if (split().pieces > 1 && !attends_within_rank(inputs_.model, inputs_.plan)) {
-    const bool gathers = gathers_keys(inputs_.plan);
-    return gathers ? gathered_forward(qkv_out, out) : ring_forward(qkv_out, out);
-  }
-  if (!fused_attention() && split().pieces == 1) return unfused_forward(qkv_out, out);
-  if (inputs_.plan.formats.low_precision_attention) return fp8_attention_forward(qkv_out, out);
+void AttentionCore::forward(OperandId qkv_out, OperandId out) {
+  if (!fused() && split().pieces == 1) return unfused_forward(qkv_out, out);
+  if (inputs_.plan.formats.low_precision_attention) return fp8_forward(qkv_out, out);
   Operation& op = block_.add(OpKind::attention, "attention", {qkv_out}, {out, log_sum_exp()});
   op.time_class = TimeClass::attention;
   op.mutable_attention() = attention_shape();
@@ -180,9 +110,9 @@ void LayerBuilder::core_forward(OperandId qkv_out, OperandId out) {
   op.flops = attended(op.mutable_attention());
 }
 
-void LayerBuilder::unfused_forward(OperandId qkv_out, OperandId out) {
-  const std::int64_t s = inputs_.plan.batch.seq_len, d = inputs_.model.attention.head_dim;
-  const std::int64_t v = value_width(inputs_.model);
+void AttentionCore::unfused_forward(OperandId qkv_out, OperandId out) {
+  const std::int64_t s = inputs_.plan.batch.seq_len, d = attention_.head_dim;
+  const std::int64_t v = attention_.value_width();
   const OperandId raw = scores("scores", Role::temporary, storage_);
   const DType kept = kept_probabilities(inputs_.software, storage_);
   const OperandId probabilities = scores("probabilities", Role::saved, kept);
@@ -210,16 +140,16 @@ void LayerBuilder::unfused_forward(OperandId qkv_out, OperandId out) {
 }
 
 /// Four GEMMs: dV = P' dO, dP = dO V', dQ = dS K, dK = dS' Q, with dS from the softmax's backward.
-void LayerBuilder::unfused_backward(OperandId qkv_out, OperandId gradient_out,
-                                    OperandId gradient_in) {
-  const std::int64_t s = inputs_.plan.batch.seq_len, d = inputs_.model.attention.head_dim;
+void AttentionCore::unfused_backward(OperandId qkv_out, OperandId gradient_out,
+                                     OperandId gradient_in) {
+  const std::int64_t s = inputs_.plan.batch.seq_len, d = attention_.head_dim;
   const bool dropout = inputs_.software.kernels.dropout;
   const DType kept = kept_probabilities(inputs_.software, storage_);
   const OperandId probabilities = scores("probabilities", Role::saved, kept);
   const OperandId weights = scores(weights_name(dropout, kept != storage_), Role::saved, storage_);
   const OperandId d_weights = scores("probabilities.grad", Role::temporary, storage_);
   const OperandId d_scores = scores("scores.grad", Role::temporary, storage_);
-  const std::int64_t v = value_width(inputs_.model);
+  const std::int64_t v = attention_.value_width();
   GemmShape square = per_head(s, s, v);
   square.transpose_b = true;
   const GemmShape tall = per_head(s, d, s);
@@ -241,18 +171,13 @@ void LayerBuilder::unfused_backward(OperandId qkv_out, OperandId gradient_out,
   product(AttentionGemm::key_gradient, "key.grad", d_scores, qkv_out, gradient_in, transposed);
 }
 
-void LayerBuilder::core_backward(OperandId qkv_out, OperandId out, OperandId gradient_out,
-                                 OperandId gradient_in) {
-  if (split().pieces > 1 && !attends_within_rank(inputs_.model, inputs_.plan)) {
-    const bool gathers = gathers_keys(inputs_.plan);
-    return gathers ? gathered_backward(qkv_out, out, gradient_out, gradient_in)
-                   : ring_backward(qkv_out, out, gradient_out, gradient_in);
-  }
-  if (!fused_attention() && split().pieces == 1) {
+void AttentionCore::backward(OperandId qkv_out, OperandId out, OperandId gradient_out,
+                             OperandId gradient_in) {
+  if (!fused() && split().pieces == 1) {
     return unfused_backward(qkv_out, gradient_out, gradient_in);
   }
   if (inputs_.plan.formats.low_precision_attention) {
-    return fp8_attention_backward(qkv_out, out, gradient_out, gradient_in);
+    return fp8_backward(qkv_out, out, gradient_out, gradient_in);
   }
   Operation& op = block_.add(OpKind::attention_backward, "attention.backward",
                              {qkv_out, out, log_sum_exp(), gradient_out}, {gradient_in});
@@ -262,30 +187,31 @@ void LayerBuilder::core_backward(OperandId qkv_out, OperandId out, OperandId gra
   op.flops = Flops{attended(op.mutable_attention()).count() / 2} * 5;
 }
 
-void LayerBuilder::attention_backward(OperandId gradient_out, OperandId gradient_in) {
-  const Model& model = inputs_.model;
-  const OperandId qkv_out =
-      qkv_columns(model.attention.qk_norm ? "qkv.normed" : "qkv.out", Role::saved);
-  const OperandId out = attention_columns("attention.out", Role::saved);
-  const OperandId d_out = by_heads(gradient_out, "attention.heads.grad", Role::temporary);
-  const OperandId d_qkv = by_heads(gradient_in, "attention.qkv.grad", Role::temporary);
-  head_all_to_all("attention.grad.all_to_all", gradient_out, d_out);
-  core_backward(by_heads(qkv_out, "attention.qkv", Role::saved),
-                by_heads(out, "attention.heads", Role::saved), d_out, d_qkv);
-  head_all_to_all("qkv.grad.all_to_all", d_qkv, gradient_in);
-  if (rotates_heads()) {
-    rotary(OpKind::rotary_backward, "rotary.backward", gradient_in);
-  }
-  if (model.attention.qk_norm) {
-    const OperandId weight = parameter(head_norm());
-    const OperandId weight_gradient = gradient(head_norm(), gradient_in);
-    Operation& norm = block_.add(OpKind::norm_backward, "qk_norm.backward",
-                                 {gradient_in, qkv_columns("qkv.out", Role::saved), weight},
-                                 {gradient_in, weight_gradient});
-    norm.mutable_heads() = head_columns();
-    norm.mutable_norm() = model.norms.kind;
-    norm.mutable_epsilon() = model.norms.epsilon;
-  }
+void AttentionCore::fp8_forward(OperandId qkv_out, OperandId out) {
+  const OperandId qkv = in_8_bits(qkv_out, Role::saved), made = in_8_bits(out, Role::saved);
+  block_.add(OpKind::quantise, "attention.qkv.narrow", {qkv_out}, {qkv}).module.attention_core =
+      true;
+  Operation& op = block_.add(OpKind::attention, "attention", {qkv}, {made, log_sum_exp()});
+  op.time_class = TimeClass::attention;
+  op.mutable_attention() = attention_shape();
+  op.module.attention_core = true;
+  op.flops = attended(op.mutable_attention());
+  block_.add(OpKind::quantise, "attention.widen", {made}, {out}).module.attention_core = true;
+}
+
+void AttentionCore::fp8_backward(OperandId qkv_out, OperandId out, OperandId gradient_out,
+                                 OperandId gradient_in) {
+  const OperandId narrow_gradient = in_8_bits(gradient_out, Role::temporary);
+  const OperandId made = in_8_bits(gradient_in, Role::temporary);
+  block_.add(OpKind::quantise, "attention.grad.narrow", {gradient_out}, {narrow_gradient});
+  Operation& op = block_.add(OpKind::attention_backward, "attention.backward",
+                             {in_8_bits(qkv_out, Role::saved), in_8_bits(out, Role::saved),
+                              log_sum_exp(), narrow_gradient},
+                             {made});
+  op.time_class = TimeClass::attention;
+  op.mutable_attention() = attention_shape();
+  op.flops = Flops{attended(op.mutable_attention()).count() / 2} * 5;
+  block_.add(OpKind::quantise, "attention.grad.widen", {made}, {gradient_in});
 }
 
 }  // namespace orrery::models

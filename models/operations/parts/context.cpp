@@ -24,53 +24,34 @@
 //         attention/dot_product_attention/context_parallel.py; Jacobs et al. 2023, "DeepSpeed
 //         Ulysses", arXiv 2309.14509
 
-#include "models/operations/layer.hpp"
-#include "models/plan/derived.hpp"
+#include "models/operations/parts/context.hpp"
+
 #include "models/plan/precision_formats.hpp"
 
 namespace orrery::models {
 
-namespace {
-
-bool trades_heads(const Mesh& mesh) {
-  return mesh.degree(MeshAxis::context_heads) > 1;
+void ContextAttention::forward(OperandId qkv, OperandId out) {
+  return gathers_keys(inputs_.plan) ? gathered_forward(qkv, out) : ring_forward(qkv, out);
 }
 
-}  // namespace
-
-Sharding LayerBuilder::lse_layout() const {
-  return of_heads(by_rows(), Dimension::columns, Dimension::rows, 1);
-}
-
-OperandId LayerBuilder::by_heads(OperandId of, std::string_view name, Role role) {
-  if (!trades_heads(block_.mesh())) return of;
-  const Operand& source = block_.at(of);
-  Sharding layout = source.sharding;
-  const std::int64_t unit = inputs_.model.attention.head_dim;
-  const bool grouped = source.uncut[2] != projection().in;
-  if (grouped) layout.column_groups = heads_layout(inputs_.model).column_groups;
-  return block_.operand(name, role, source.dtype, source.uncut,
-                        of_heads(layout, Dimension::rows, Dimension::columns, unit));
-}
-
-void LayerBuilder::head_all_to_all(std::string_view name, OperandId from, OperandId to) {
-  if (from == to) return;
-  block_.collective(Collective::all_to_all, name, CommunicatorRole::context_heads, from, to);
+void ContextAttention::backward(OperandId qkv, OperandId out, OperandId gradient_out,
+                                OperandId gradient_in) {
+  return gathers_keys(inputs_.plan) ? gathered_backward(qkv, out, gradient_out, gradient_in)
+                                    : ring_backward(qkv, out, gradient_out, gradient_in);
 }
 
 /// Keys and values without the queries: of one rank's tokens, or of the whole sequence.
-OperandId LayerBuilder::keys_and_values(const std::string& name, bool whole) {
-  const Model& model = inputs_.model;
-  const std::int64_t columns = model.attention.kv_heads * model.attention.head_dim;
-  Sharding layout = of_heads(by_columns(model.attention.head_dim), Dimension::rows,
-                             Dimension::columns, model.attention.head_dim);
+OperandId ContextAttention::keys_and_values(const std::string& name, bool whole) {
+  const std::int64_t columns = attention_.kv_heads * attention_.head_dim;
+  Sharding layout = of_heads(by_columns(attention_.head_dim), Dimension::rows, Dimension::columns,
+                             attention_.head_dim);
   layout.column_groups = {columns, columns, 0};
   if (whole) layout.cut(MeshAxis::context).reset();
   return block_.operand(name, Role::temporary, storage_, {1, tokens(), 2 * columns}, layout);
 }
 
 /// Attention of one of a rank's two pieces to `keys` that all of its tokens see (no causal mask).
-AttentionShape LayerBuilder::rectangle(std::int64_t keys) const {
+AttentionShape ContextAttention::rectangle(std::int64_t keys) const {
   AttentionShape shape = attention_shape();
   shape.seq /= 2;
   shape.keys = keys;
@@ -78,15 +59,14 @@ AttentionShape LayerBuilder::rectangle(std::int64_t keys) const {
   return shape;
 }
 
-Operation& LayerBuilder::partial_forward(const std::string& name, const AttentionShape& shape,
-                                         OperandId qkv, OperandId keys, OperandId out) {
+Operation& ContextAttention::partial_forward(const std::string& name, const AttentionShape& shape,
+                                             OperandId qkv, OperandId keys, OperandId out) {
   const OperandId sums =
       name == "attention" || gathers_keys(inputs_.plan)
           ? log_sum_exp()
           : block_.operand(name + ".lse", Role::temporary,
                            state_dtype(inputs_.plan.formats.precision),
-                           {inputs_.plan.batch.micro, inputs_.model.attention.heads,
-                            inputs_.plan.batch.seq_len},
+                           {inputs_.plan.batch.micro, attention_.heads, inputs_.plan.batch.seq_len},
                            lse_layout());
   Operation& op = block_.add(OpKind::attention, name, {qkv, keys}, {out, sums});
   op.time_class = TimeClass::attention;
@@ -96,9 +76,9 @@ Operation& LayerBuilder::partial_forward(const std::string& name, const Attentio
   return op;
 }
 
-Operation& LayerBuilder::partial_backward(const std::string& name, const AttentionShape& shape,
-                                          OperandId qkv, OperandId keys, OperandId out,
-                                          OperandId gradient_out, OperandId gradient_in) {
+Operation& ContextAttention::partial_backward(const std::string& name, const AttentionShape& shape,
+                                              OperandId qkv, OperandId keys, OperandId out,
+                                              OperandId gradient_out, OperandId gradient_in) {
   Operation& op = block_.add(OpKind::attention_backward, name,
                              {qkv, keys, out, log_sum_exp(), gradient_out}, {gradient_in});
   op.time_class = TimeClass::attention;
@@ -107,7 +87,7 @@ Operation& LayerBuilder::partial_backward(const std::string& name, const Attenti
   return op;
 }
 
-std::vector<AttentionShape> LayerBuilder::gathered_parts() const {
+std::vector<AttentionShape> ContextAttention::gathered_parts() const {
   const std::int64_t all = inputs_.plan.batch.seq_len;
   if (inputs_.plan.context_exchange.form != ContextForm::contiguous) {
     return {rectangle(all / 2), rectangle(all / 2)};
@@ -119,13 +99,13 @@ std::vector<AttentionShape> LayerBuilder::gathered_parts() const {
 }
 
 /// The i-th of `parts` parts of a rank's queries, which attends to the gathered keys.
-SequencePart LayerBuilder::gathered_part(std::size_t i, std::size_t parts) {
+SequencePart ContextAttention::gathered_part(std::size_t i, std::size_t parts) {
   using Queries = SequencePart::Queries;
   const Queries half = i == 0 ? Queries::early : Queries::late;
   return {.keys = SequencePart::Keys::gathered, .queries = parts == 1 ? Queries::all : half};
 }
 
-void LayerBuilder::gathered_forward(OperandId qkv, OperandId out) {
+void ContextAttention::gathered_forward(OperandId qkv, OperandId out) {
   const OperandId all = keys_and_values("keys.all", true);
   Operation& gather =
       block_.collective(Collective::all_gather, "keys.gather", CommunicatorRole::context, qkv, all);
@@ -139,8 +119,8 @@ void LayerBuilder::gathered_forward(OperandId qkv, OperandId out) {
   }
 }
 
-void LayerBuilder::gathered_backward(OperandId qkv, OperandId out, OperandId gradient_out,
-                                     OperandId gradient_in) {
+void ContextAttention::gathered_backward(OperandId qkv, OperandId out, OperandId gradient_out,
+                                         OperandId gradient_in) {
   const OperandId all = keys_and_values("keys.all", true);
   const OperandId sums = keys_and_values("keys.all.grad", true);
   Operation& gather = block_.collective(Collective::all_gather, "keys.gather.backward",
@@ -161,8 +141,8 @@ void LayerBuilder::gathered_backward(OperandId qkv, OperandId out, OperandId gra
 }
 
 /// Sends a rank's keys and values to the rank `ahead` places after it in the ring.
-Operation& LayerBuilder::pass_keys(const std::string& name, OperandId from, OperandId to,
-                                   std::int64_t ahead) {
+Operation& ContextAttention::pass_keys(const std::string& name, OperandId from, OperandId to,
+                                       std::int64_t ahead) {
   Operation& pass =
       block_.collective(Collective::send_receive, name, CommunicatorRole::context, from, to);
   pass.bytes = block_.at(to).bytes();
@@ -172,7 +152,7 @@ Operation& LayerBuilder::pass_keys(const std::string& name, OperandId from, Oper
 
 /// Merges the output of attention to other keys into `out`, weighted by the log-sum-exps of both;
 /// only the outputs count as traffic.
-void LayerBuilder::merge(const std::string& number, OperandId out, OperandId part) {
+void ContextAttention::merge(const std::string& number, OperandId out, OperandId part) {
   Operation& op = block_.add(OpKind::add, "attention.combine" + number, {out, part}, {out});
   op.module.attention_core = true;
   op.mutable_sequence().merges = true;
@@ -183,7 +163,7 @@ void LayerBuilder::merge(const std::string& number, OperandId out, OperandId par
   op.writes.push_back(log_sum_exp());
 }
 
-void LayerBuilder::ring_forward(OperandId qkv, OperandId out) {
+void ContextAttention::ring_forward(OperandId qkv, OperandId out) {
   const std::int64_t steps = split().pieces;
   const AttentionShape own = attention_shape();
   OperandId keys = qkv;
@@ -208,8 +188,8 @@ void LayerBuilder::ring_forward(OperandId qkv, OperandId out) {
   }
 }
 
-void LayerBuilder::ring_backward(OperandId qkv, OperandId out, OperandId gradient_out,
-                                 OperandId gradient_in) {
+void ContextAttention::ring_backward(OperandId qkv, OperandId out, OperandId gradient_out,
+                                     OperandId gradient_in) {
   const std::int64_t steps = split().pieces;
   const AttentionShape own = attention_shape();
   OperandId keys = qkv;

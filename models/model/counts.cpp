@@ -1,0 +1,257 @@
+// Parameters and FLOPs of a model as sums over the matrices of its layers, and models of its parts.
+
+#include "models/model/counts.hpp"
+
+#include <algorithm>
+
+#include "models/model/model.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::models {
+namespace {
+
+bool biased_norm(const Model& model) {
+  return model.norms.kind == Norm::layer_norm && model.norms.bias;
+}
+
+std::int64_t norm_width(const Model& model) {
+  return model.hidden * (biased_norm(model) ? 2 : 1);
+}
+
+/// Norms of a layer with so many parts.
+std::int64_t norms_of(const Model& model, int parts) {
+  return (model.norms.shared ? 1 : parts) + (model.norms.sandwich ? parts : 0);
+}
+
+/// One layer with its norms.
+Tally tally_of(const Model& model, const Layer& layer) {
+  Tally sum = tally_of(layer, model.hidden);
+  sum.vector(norms_of(model, layer.parts()) * norm_width(model));
+  return sum;
+}
+
+Tally tally_of_layers(const Model& model) {
+  Tally sum;
+  for (const Layer& kind : model.layers.kinds()) {
+    sum.add(tally_of(model, kind), model.layers.count(kind));
+  }
+  return sum;
+}
+
+/// Tables, the matrices between the embedding width and the layers', and the norm.
+Tally tally_of_embedding(const Model& model) {
+  Tally sum;
+  const std::int64_t rows = position_rows(model) + model.embedding.token_types;
+  sum.vector(model.embedding.vocab * embedding_width(model) + rows * model.hidden);
+  if (projects_embeddings(model)) sum.matrix(2 * model.embedding.width * model.hidden);
+  if (model.norms.embedding) sum.vector(norm_width(model));
+  return sum;
+}
+
+/// Final norm and head. A tied head multiplies, too, but its weights are the embedding's.
+Tally tally_of_head(const Model& model) {
+  const std::int64_t h = model.hidden, outputs = model.head.task_outputs;
+  Tally sum;
+  if (model.norms.final) sum.vector(norm_width(model));
+  if (model.head.transform) {
+    sum.matrix(h * h);
+    sum.vector(h + norm_width(model));
+  }
+  if (outputs > 0) {
+    sum.matrix(h * outputs);
+    sum.vector(outputs);
+    return sum;
+  }
+  const std::int64_t table = model.embedding.vocab * embedding_width(model);
+  if (!model.embedding.tied) sum.vector(table);
+  sum.gemm += table;
+  if (model.head.bias) sum.vector(model.embedding.vocab);
+  if (model.head.pooler) sum.vector(h * h + h + 2 * h + 2);
+  return sum;
+}
+
+/// Layers that predict further tokens: each like the last layer, with three norms and the matrix
+/// that joins its two inputs. The head multiplies once more in each.
+Tally tally_of_prediction(const Model& model) {
+  Tally sum;
+  if (model.prediction_layers == 0) return sum;
+  sum.add(tally_of(model, model.layers.back()));
+  sum.matrix(2 * model.hidden * model.hidden);
+  sum.vector((model.norms.final ? 3 : 2) * norm_width(model));
+  sum.gemm += model.head.task_outputs > 0 ? model.head.task_outputs * model.hidden
+                                          : model.embedding.vocab * embedding_width(model);
+  Tally all;
+  all.add(sum, model.prediction_layers);
+  return all;
+}
+
+/// ELECTRA's generator: its layers, g h in and out with a bias, and its head, which is its model's
+/// table: a GEMM more, no parameter more.
+Tally tally_of_generator(const Model& model) {
+  Tally sum;
+  if (model.generator_hidden == 0) return sum;
+  const Model own = generator_model(model);
+  sum.add(tally_of_layers(own));
+  sum.matrix(2 * own.hidden * model.hidden);
+  sum.vector(own.hidden + own.embedding.vocab);
+  sum.gemm += model.embedding.vocab * embedding_width(own);
+  return sum;
+}
+
+Tally tally_of(const Model& model) {
+  Tally sum = model.further;
+  for (const Tally& part : {tally_of_embedding(model), tally_of_layers(model), tally_of_head(model),
+                            tally_of_prediction(model), tally_of_generator(model)}) {
+    sum.add(part);
+  }
+  return sum;
+}
+
+}  // namespace
+
+bool projects_embeddings(const Model& model) {
+  return model.embedding.width > 0 && model.embedding.width != model.hidden;
+}
+
+std::int64_t embedding_width(const Model& model) {
+  return projects_embeddings(model) ? model.embedding.width : model.hidden;
+}
+
+std::int64_t position_rows(const Model& model) {
+  if (model.embedding.positions != Positions::learned) return 0;
+  return model.embedding.max_positions + model.embedding.extra_position_rows;
+}
+
+Model generator_model(const Model& model) {
+  Model generator = model;
+  const std::int64_t g = model.generator_hidden, h = model.hidden;
+  generator.hidden = g;
+  generator.layers.change([&](Layer& layer) {
+    if (auto* const mixer = std::get_if<AttentionPart>(&layer.mixer)) {
+      mixer->heads = mixer->kv_heads = std::max<std::int64_t>(1, mixer->heads * g / h);
+      mixer->head_dim = g / mixer->heads;
+    }
+    if (auto* const mlp = std::get_if<MlpPart>(&layer.channel)) mlp->width = mlp->width * g / h;
+  });
+  generator.embedding.width = h;
+  generator.head.transform = false;
+  generator.head.bias = generator.embedding.tied = true;
+  generator.head.pooler = false;
+  generator.head.task_outputs = generator.generator_hidden = 0;
+  return generator;
+}
+
+std::int64_t count_parameters(const Model& model) {
+  return tally_of(model).total;
+}
+
+std::int64_t count_prediction_parameters(const Model& model) {
+  return tally_of_prediction(model).total;
+}
+
+std::int64_t count_active_parameters(const Model& model) {
+  return tally_of(model).touched;
+}
+
+std::int64_t count_gemm_parameters(const Model& model) {
+  return tally_of(model).gemm;
+}
+
+namespace {
+
+std::string formula_of_layer(const Model& model) {
+  const AttentionPart& attention = usual_attention(model);
+  const ExpertsPart& experts = usual_experts(model);
+  const MlpPart& mlp = usual_mlp(model);
+  std::string layer = attention.latents ? "latent attention + " : "h(q+2k) + qh + ";
+  layer += experts.count > 0 ? "router hE + E*" : "";
+  layer += mlp.gated ? "3hf" : "2hf";
+  if (experts.shared_width > 0) layer += " + shared";
+  if (attention.qkv_bias) layer += " + q+2k";
+  if (attention.output_bias) layer += " + h";
+  if (mlp.bias) layer += mlp.gated ? " + 2f+h" : " + f+h";
+  if (attention.qk_norm) layer += " + 2d";
+  return layer + " + " + std::to_string(norms_of(model, 2)) + "*" +
+         (biased_norm(model) ? "2h" : "h");
+}
+
+}  // namespace
+
+std::string parameter_formula(const Model& model) {
+  const std::string norm = biased_norm(model) ? "2h" : "h";
+  const std::string words = projects_embeddings(model) ? "Ve" : "Vh";
+  std::string all = words;
+  if (projects_embeddings(model)) all += " + 2eh";
+  if (position_rows(model) > 0) all += " + Ph";
+  if (model.embedding.token_types > 0) all += " + Th";
+  if (model.norms.embedding) all += " + " + norm;
+  all += " + L(" + formula_of_layer(model) + ")";
+  if (model.norms.final) all += " + " + norm;
+  if (model.prediction_layers > 0) all += " + D(layer + 2hh + norms)";
+  if (model.generator_hidden > 0) all += " + generator";
+  if (model.head.transform) all += " + hh+h+" + norm;
+  if (model.head.task_outputs > 0) return all + " + ha+a";
+  if (!model.embedding.tied) all += " + " + words;
+  if (model.head.bias) all += " + V";
+  if (model.head.pooler) all += " + hh+h+2h+2";
+  return all;
+}
+
+double attended_tokens(const AttentionPart& attention, bool causal, std::int64_t seq_len) {
+  const std::int64_t part = attention.chunk > 0 ? std::min(attention.chunk, seq_len) : seq_len;
+  const auto pairs = [&](std::int64_t length) {
+    const auto s = static_cast<double>(length);
+    if (!causal) return s * s;
+    const std::int64_t window = attention.window > 0 ? attention.window : length;
+    const auto w = static_cast<double>(std::min(window, length));
+    return w * s - w * w / 2;
+  };
+  const auto whole = static_cast<double>(seq_len / part);
+  return (whole * pairs(part) + pairs(seq_len % part)) / static_cast<double>(seq_len);
+}
+
+namespace {
+
+/// FLOPs of attention's scores and context for one token of a layer; 0 without attention.
+double attention_flops_of(const Layer& layer, bool causal, std::int64_t seq_len) {
+  const AttentionPart* const attention = layer.attention();
+  if (attention == nullptr) return 0;
+  const auto widths =
+      static_cast<double>(attention->heads * (attention->head_dim + attention->value_width()));
+  return 2.0 * widths * attended_tokens(*attention, causal, seq_len);
+}
+
+}  // namespace
+
+double attention_flops_per_token(const Model& model, std::int64_t seq_len) {
+  double sum = 0;
+  std::vector<const AttentionPart*> counted;
+  for (const Layer& kind : model.layers.kinds()) {
+    const AttentionPart* const own = kind.attention();
+    const auto is_own = [&](const AttentionPart* other) { return other && *other == *own; };
+    if (own == nullptr || std::ranges::any_of(counted, is_own)) continue;
+    counted.push_back(own);
+    const std::int64_t alike =
+        model.layers.count_if([&](const Layer& layer) { return is_own(layer.attention()); });
+    sum += static_cast<double>(alike) * attention_flops_of(kind, model.causal, seq_len);
+  }
+  return sum;
+}
+
+double forward_flops_per_token(const Model& model, std::int64_t seq_len) {
+  double flops = 2.0 * static_cast<double>(count_gemm_parameters(model)) +
+                 attention_flops_per_token(model, seq_len);
+  if (model.prediction_layers > 0) {
+    flops += static_cast<double>(model.prediction_layers) *
+             attention_flops_of(model.layers.back(), model.causal, seq_len);
+  }
+  if (model.generator_hidden == 0) return flops;
+  return flops + attention_flops_per_token(generator_model(model), seq_len);
+}
+
+double layers_flops_per_token(const Model& model, std::int64_t seq_len) {
+  return 2.0 * static_cast<double>(tally_of_layers(model).gemm) +
+         attention_flops_per_token(model, seq_len);
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,166 @@
+#include "models/model/layer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/errors.hpp"
+
+namespace orrery::models {
+
+void Tally::add(const LayerMatrix& each) {
+  const std::int64_t product = each.in * each.out, all = product + (each.bias ? each.out : 0);
+  add({each.copies * all, each.met * all, each.met * product});
+}
+
+void Tally::add(const Tally& other, std::int64_t times) {
+  total += times * other.total;
+  touched += times * other.touched;
+  gemm += times * other.gemm;
+}
+
+MlpPart ExpertsPart::shared() const {
+  MlpPart all = mlp;
+  all.width = shared_width;
+  return all;
+}
+
+const MlpPart* Layer::mlp() const {
+  if (const ExpertsPart* const of = experts()) return &of->mlp;
+  return std::get_if<MlpPart>(&channel);
+}
+
+int Layer::parts() const {
+  return (std::holds_alternative<NoPart>(mixer) ? 0 : 1) +
+         (std::holds_alternative<NoPart>(channel) ? 0 : 1);
+}
+
+std::vector<LayerMatrix> matrices_of(const AttentionPart& attention, std::int64_t hidden) {
+  const std::int64_t queries = attention.query_columns();
+  std::vector<LayerMatrix> all;
+  const auto of_qkv = [&](std::string name, std::int64_t in, std::int64_t out) {
+    all.push_back({.name = std::move(name), .in = in, .out = out, .target = LoraTarget::qkv});
+  };
+  if (attention.latents) {
+    const LatentAttention& of = *attention.latents;
+    if (of.query_rank > 0) of_qkv("query_down", hidden, of.query_rank);
+    of_qkv("query_up", of.query_rank > 0 ? of.query_rank : hidden, queries);
+    of_qkv("key_value_down", hidden, of.kv_rank + of.rotary_dim);
+    of_qkv("key_value_up", of.kv_rank, attention.heads * attention.expanded_columns());
+  } else {
+    of_qkv("qkv", hidden, queries + attention.key_columns() + attention.value_columns());
+    all.back().bias = attention.qkv_bias;
+  }
+  all.push_back({.name = "projection",
+                 .in = attention.heads * attention.value_width(),
+                 .out = hidden,
+                 .bias = attention.output_bias,
+                 .target = LoraTarget::projection});
+  return all;
+}
+
+std::vector<LayerMatrix> matrices_of(const MlpPart& mlp, std::int64_t hidden,
+                                     const std::string& prefix) {
+  return {{.name = prefix + "up",
+           .in = hidden,
+           .out = mlp.width * (mlp.gated ? 2 : 1),
+           .bias = mlp.bias,
+           .target = LoraTarget::up},
+          {.name = prefix + "down",
+           .in = mlp.width,
+           .out = hidden,
+           .bias = mlp.bias,
+           .target = LoraTarget::down}};
+}
+
+std::vector<LayerMatrix> matrices_of(const ExpertsPart& experts, std::int64_t hidden) {
+  std::vector<LayerMatrix> all{{.name = "router", .in = hidden, .out = experts.count}};
+  for (LayerMatrix each : matrices_of(experts.mlp, hidden, "experts.")) {
+    each.copies = experts.count;
+    each.met = experts.per_token;
+    all.push_back(std::move(each));
+  }
+  if (experts.shared_width == 0) return all;
+  for (LayerMatrix& each : matrices_of(experts.shared(), hidden, "shared.")) {
+    all.push_back(std::move(each));
+  }
+  return all;
+}
+
+std::vector<LayerMatrix> matrices_of(const Layer& layer, std::int64_t hidden) {
+  std::vector<LayerMatrix> all;
+  const auto add = [&](std::vector<LayerMatrix> more) {
+    std::ranges::move(more, std::back_inserter(all));
+  };
+  if (const AttentionPart* const mixer = layer.attention()) add(matrices_of(*mixer, hidden));
+  if (const ExpertsPart* const experts = layer.experts()) {
+    add(matrices_of(*experts, hidden));
+  } else if (const MlpPart* const mlp = layer.mlp()) {
+    add(matrices_of(*mlp, hidden, ""));
+  }
+  return all;
+}
+
+LayerMatrix matrix_of(const std::vector<LayerMatrix>& all, std::string_view name) {
+  const auto found = std::ranges::find(all, name, &LayerMatrix::name);
+  ensure(found != all.end(), "a part has no such matrix");
+  return *found;
+}
+
+std::vector<PartCut> cuts_of(const Layer& layer) {
+  std::vector<PartCut> cuts;
+  const auto width = [&](std::int64_t of) {
+    cuts.push_back({fmt::format("MLP width {}", of), of});
+  };
+  if (const AttentionPart* const own = layer.attention()) {
+    cuts.push_back({fmt::format("{} attention heads", own->heads), own->heads});
+    cuts.push_back({fmt::format("{} key-value heads", own->kv_heads), own->kv_heads, true});
+  }
+  if (const ExpertsPart* const experts = layer.experts()) {
+    if (experts->shared_width > 0) width(experts->shared_width);
+  } else if (const MlpPart* const mlp = layer.mlp()) {
+    width(mlp->width);
+  }
+  return cuts;
+}
+
+namespace {
+
+/// Sinks, norms of heads and norms of latents.
+std::int64_t vectors_of(const AttentionPart& attention) {
+  std::int64_t count = attention.sinks ? attention.heads : 0;
+  if (attention.qk_norm) count += 2 * attention.head_dim;
+  if (attention.latents) count += attention.latents->query_rank + attention.latents->kv_rank;
+  return count;
+}
+
+}  // namespace
+
+Tally tally_of(const Layer& layer, std::int64_t hidden) {
+  Tally sum;
+  for (const LayerMatrix& each : matrices_of(layer, hidden)) sum.add(each);
+  if (const AttentionPart* const mixer = layer.attention()) sum.vector(vectors_of(*mixer));
+  // By convention the router's biases are no active parameters.
+  const ExpertsPart* const experts = layer.experts();
+  if (experts && experts->router_bias) sum.total += experts->count;
+  if (const auto* const part = std::get_if<CountedPart>(&layer.mixer)) sum.add(part->count);
+  if (const auto* const part = std::get_if<CountedPart>(&layer.channel)) sum.add(part->count);
+  return sum;
+}
+
+std::int64_t LayerList::count(const Layer& kind) const {
+  return count_if([&](const Layer& each) { return each == kind; });
+}
+
+void LayerList::push_back(const Layer& layer) {
+  const auto found = std::ranges::find(kinds_, layer);
+  kind_.push_back(static_cast<std::uint16_t>(found - kinds_.begin()));
+  if (found == kinds_.end()) kinds_.push_back(layer);
+}
+
+void LayerList::resize(std::int64_t count) {
+  kind_.resize(static_cast<std::size_t>(count), kind_.empty() ? 0 : kind_.back());
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,207 @@
+#pragma once
+// A layer as two parts: one that mixes the tokens of a sequence, and one that works on each token.
+// A part states its fields and its matrices, each once: parameters, FLOPs and adapters are sums
+// over the matrices, and blocks are built from the same ones (operations/parts). A part that is
+// only counted says so by name.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "models/model/kinds.hpp"
+#include "sim/words.hpp"
+
+namespace orrery::models {
+
+/// Matrices of a layer that may have an adapter.
+/// Source  Hu et al. 2021, "LoRA", arXiv 2106.09685
+enum class LoraTarget : std::uint8_t { qkv, projection, up, down };
+inline constexpr Words<LoraTarget, 4> lora_target_words{{{LoraTarget::qkv, "qkv"},
+                                                         {LoraTarget::projection, "projection"},
+                                                         {LoraTarget::up, "up"},
+                                                         {LoraTarget::down, "down"}}};
+
+/// Equal matrices [in, out] of a part, one after the other or, with experts, next to each other.
+struct LayerMatrix {
+  std::string name;  // "qkv"
+  std::int64_t in = 0, out = 0;
+  bool bias = false;
+  std::int64_t copies = 1;  // how many a layer has: of experts, one each
+  std::int64_t met = 1;     // how many of them multiply a token
+  std::optional<LoraTarget> target{};
+};
+
+/// Parameters: all, those that one token uses, and those that multiply it in GEMMs.
+struct Tally {
+  std::int64_t total = 0, touched = 0, gemm = 0;
+
+  /// Weights multiplied with every token.
+  void matrix(std::int64_t count) { add({count, count, count}); }
+  /// Norms, biases and looked-up tables.
+  void vector(std::int64_t count) { add({count, count, 0}); }
+  /// `all` experts, of which each token uses `chosen`; weights per expert.
+  void experts(std::int64_t all, std::int64_t chosen, std::int64_t matrices) {
+    add({all * matrices, chosen * matrices, chosen * matrices});
+  }
+  void add(const LayerMatrix& each);
+  void add(const Tally& other, std::int64_t times = 1);
+
+  friend bool operator==(const Tally&, const Tally&) = default;
+};
+
+/// Latent attention (MLA): queries from a latent of query_rank (0: from the input), keys and values
+/// from one of kv_rank, and in every key a rotated part of rotary_dim that all heads share.
+/// Source  DeepSeek-AI 2024, arXiv 2405.04434, section 2.1
+struct LatentAttention {
+  std::int64_t query_rank = 0;
+  std::int64_t kv_rank = 0;
+  std::int64_t rotary_dim = 0;
+  double epsilon = 1e-6;  // of the norms of latents
+
+  friend bool operator==(const LatentAttention&, const LatentAttention&) = default;
+};
+
+/// Attention over the sequence, with keys and values of every head or of groups of heads.
+struct AttentionPart {
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t value_dim = 0;  // width of one head's value; 0: head_dim
+  bool qkv_bias = true;
+  bool output_bias = true;  // of the output projection
+  bool qk_norm = false;
+  std::int64_t window = 0;  // sliding window in tokens; 0: none
+  std::int64_t chunk = 0;   // a token attends within its chunk (Llama 4); 0: no chunks
+  bool sinks = false;       // a learned logit per head in the softmax's sum (gpt-oss)
+  std::optional<LatentAttention> latents{};
+
+  std::int64_t value_width() const { return value_dim > 0 ? value_dim : head_dim; }
+  std::int64_t query_columns() const { return heads * head_dim; }
+  std::int64_t key_columns() const { return kv_heads * head_dim; }
+  std::int64_t value_columns() const { return kv_heads * value_width(); }
+  /// Columns of the expanded keys and values of one head, without the shared rotated part.
+  std::int64_t expanded_columns() const { return head_dim - latents->rotary_dim + value_width(); }
+  /// Does it see the whole sequence?
+  bool full() const { return window == 0 && chunk == 0; }
+
+  friend bool operator==(const AttentionPart&, const AttentionPart&) = default;
+};
+
+struct MlpPart {
+  std::int64_t width = 0;  // of the hidden columns
+  bool gated = false;
+  bool bias = true;
+  Activation activation = Activation::gelu;
+  bool clamped = false;  // gate and value are clamped before the activation (gpt-oss)
+
+  friend bool operator==(const MlpPart&, const MlpPart&) = default;
+};
+
+/// Mixture of experts.
+struct ExpertsPart {
+  std::int64_t count = 0;
+  std::int64_t per_token = 0;
+  std::int64_t shared_width = 0;  // of all shared experts together
+  bool router_bias = false;
+  Routing routing{};
+  MlpPart mlp{};  // of one expert
+
+  /// The shared experts as one MLP.
+  MlpPart shared() const;
+
+  friend bool operator==(const ExpertsPart&, const ExpertsPart&) = default;
+};
+
+/// A part that is counted, not simulated.
+struct CountedPart {
+  std::string name;  // "linear attention"
+  Tally count{};
+
+  friend bool operator==(const CountedPart&, const CountedPart&) = default;
+};
+
+/// A layer without that part.
+struct NoPart {
+  friend bool operator==(const NoPart&, const NoPart&) = default;
+};
+
+struct Layer {
+  std::variant<NoPart, AttentionPart, CountedPart> mixer{};
+  std::variant<NoPart, MlpPart, ExpertsPart, CountedPart> channel{};
+
+  const AttentionPart* attention() const { return std::get_if<AttentionPart>(&mixer); }
+  const ExpertsPart* experts() const { return std::get_if<ExpertsPart>(&channel); }
+  /// Its MLP, or that of one of its experts.
+  const MlpPart* mlp() const;
+  /// Parts that are there: 1 or 2, each after a norm of its own.
+  int parts() const;
+
+  friend bool operator==(const Layer&, const Layer&) = default;
+};
+
+/// The matrices of a layer's parts in a model of width `hidden`; those of a part that is only
+/// counted are not known one by one.
+///   attention         qkv, projection; with latents the down- and up-projections in place of qkv
+///   MLP               up (gate and up), down
+///   experts           router, experts.up, experts.down, shared.up, shared.down
+std::vector<LayerMatrix> matrices_of(const Layer& layer, std::int64_t hidden);
+std::vector<LayerMatrix> matrices_of(const AttentionPart& attention, std::int64_t hidden);
+std::vector<LayerMatrix> matrices_of(const MlpPart& mlp, std::int64_t hidden,
+                                     const std::string& prefix);
+std::vector<LayerMatrix> matrices_of(const ExpertsPart& experts, std::int64_t hidden);
+/// One of them.
+LayerMatrix matrix_of(const std::vector<LayerMatrix>& all, std::string_view name);
+
+/// What tensor parallelism cuts a part by: it must divide `count`, unless `shared` ranks may have
+/// the same one, which then must be divided or multiplied.
+struct PartCut {
+  std::string what;  // "32 attention heads"
+  std::int64_t count = 0;
+  bool shared = false;
+};
+std::vector<PartCut> cuts_of(const Layer& layer);
+
+/// A layer's parameters without its norms: matrices, biases, sinks, norms of heads and latents.
+Tally tally_of(const Layer& layer, std::int64_t hidden);
+
+/// The layers of a model: equal ones share one Layer.
+class LayerList {
+ public:
+  std::int64_t size() const { return static_cast<std::int64_t>(kind_.size()); }
+  const Layer& operator[](std::int64_t layer) const {
+    return kinds_[kind_[static_cast<std::size_t>(layer)]];
+  }
+  const Layer& back() const { return (*this)[size() - 1]; }
+  /// The different ones, in order of their first layer.
+  const std::vector<Layer>& kinds() const { return kinds_; }
+  /// Layers that are this kind.
+  std::int64_t count(const Layer& kind) const;
+  /// Layers for which `holds(layer)`.
+  template <class Predicate>
+  std::int64_t count_if(Predicate holds) const {
+    std::int64_t count = 0;
+    for (const std::uint16_t each : kind_) count += holds(kinds_[each]) ? 1 : 0;
+    return count;
+  }
+  template <class Predicate>
+  bool any(Predicate holds) const {
+    return count_if(holds) > 0;
+  }
+
+  void push_back(const Layer& layer);
+  /// The first `count` layers, followed by more like the last one where there are fewer.
+  void resize(std::int64_t count);
+  /// Changes every kind.
+  template <class Change>
+  void change(Change change) {
+    for (Layer& each : kinds_) change(each);
+  }
+
+ private:
+  std::vector<Layer> kinds_;
+  std::vector<std::uint16_t> kind_;
+};
+
+}  // namespace orrery::models

@@ -1,0 +1,114 @@
+#include "models/model/model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "models/model/counts.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+/// The first layer's part that `part_of` finds, or `otherwise`.
+template <class Part, class Find>
+const Part& first_part(const Model& model, const Part& otherwise, Find part_of) {
+  for (const Layer& kind : model.layers.kinds()) {
+    if (const Part* const found = part_of(kind)) return *found;
+  }
+  return otherwise;
+}
+
+}  // namespace
+
+const AttentionPart& usual_attention(const Model& model) {
+  static const AttentionPart none{};
+  return first_part(model, none, [](const Layer& layer) { return layer.attention(); });
+}
+
+const ExpertsPart& usual_experts(const Model& model) {
+  static const ExpertsPart none{};
+  return first_part(model, none, [](const Layer& layer) { return layer.experts(); });
+}
+
+const MlpPart& usual_mlp(const Model& model) {
+  static const MlpPart none{};
+  if (const ExpertsPart& experts = usual_experts(model); experts.count > 0) return experts.mlp;
+  return first_part(model, none, [](const Layer& layer) { return layer.mlp(); });
+}
+
+std::int64_t longest_chunk(const Model& model) {
+  std::int64_t longest = 0;
+  for (const Layer& kind : model.layers.kinds()) {
+    if (kind.attention() != nullptr) longest = std::max(longest, kind.attention()->chunk);
+  }
+  return longest;
+}
+
+std::int64_t expert_layers(const Model& model) {
+  return model.layers.count_if([](const Layer& layer) { return layer.experts() != nullptr; });
+}
+
+std::vector<bool> every_nth(std::int64_t layers, std::int64_t n) {
+  std::vector<bool> chosen;
+  for (std::int64_t layer = 1; n > 0 && layer <= layers; ++layer) chosen.push_back(layer % n == 0);
+  return chosen;
+}
+
+std::vector<bool> dense_layers(std::int64_t layers, std::int64_t first, std::int64_t every) {
+  std::vector<bool> dense;
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    dense.push_back(layer < first || (layer + 1) % every != 0);
+  }
+  return dense;
+}
+
+namespace {
+
+bool is_set(const std::vector<bool>& flags, std::int64_t layer) {
+  const auto index = static_cast<std::size_t>(layer);
+  return index < flags.size() && flags[index];
+}
+
+Layer layer_of(const ModelDraft& draft, std::int64_t layer) {
+  AttentionPart attention = draft.attention;
+  if (is_set(draft.full, layer)) attention.window = attention.chunk = 0;
+  MlpPart mlp = draft.mlp;
+  if (draft.experts.count == 0) return {attention, mlp};
+  if (is_set(draft.dense, layer)) {
+    mlp.width = draft.dense_width;
+    return {attention, mlp};
+  }
+  ExpertsPart experts = draft.experts;
+  experts.mlp = mlp;
+  return {attention, experts};
+}
+
+}  // namespace
+
+Model built(ModelDraft draft) {
+  if (draft.layers.size() == 0) {
+    for (std::int64_t i = 0; i < draft.depth; ++i) draft.layers.push_back(layer_of(draft, i));
+  }
+  draft.head.activation = draft.mlp.activation;
+  draft.parameters = count_parameters(draft);
+  draft.active_parameters = count_active_parameters(draft);
+  if (draft.formula.empty()) draft.formula = parameter_formula(draft);
+  return std::move(static_cast<Model&>(draft));
+}
+
+std::string text_of(const Model& model) {
+  const AttentionPart& attention = usual_attention(model);
+  const MlpPart& mlp = usual_mlp(model);
+  return fmt::format(
+      "model {} layers={} hidden={} heads={} kv_heads={} head_dim={} ffn={} vocab={} positions={} "
+      "parameters={} norm={} position={} activation={}{}{}\n",
+      model.name, model.layers.size(), model.hidden, attention.heads, attention.kv_heads,
+      attention.head_dim, mlp.width, model.embedding.vocab, model.embedding.max_positions,
+      model.parameters, word_of(norm_words, model.norms.kind),
+      word_of(position_words, model.embedding.positions), name(mlp.activation),
+      mlp.gated ? " gated" : "", model.embedding.tied ? " tied" : "");
+}
+
+}  // namespace orrery::models

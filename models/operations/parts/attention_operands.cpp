@@ -1,0 +1,24 @@
+#include "models/operations/parts/attention_operands.hpp"
+
+namespace orrery::models {
+
+OperandId AttentionOperands::log_sum_exp() {
+  return block_.operand("attention.lse", Role::saved, state_dtype(inputs_.plan.formats.precision),
+                        {inputs_.plan.batch.micro, attention_.heads, inputs_.plan.batch.seq_len},
+                        lse_layout());
+}
+
+AttentionShape AttentionOperands::attention_shape() const {
+  const auto [ranks, pieces] = split();
+  return {.batch = inputs_.plan.batch.micro,
+          .seq = inputs_.plan.batch.seq_len / pieces,
+          .heads = local_heads(attention_.heads) / ranks,
+          .kv_heads = local_heads(attention_.kv_heads) / ranks,
+          .head_dim = attention_.head_dim,
+          .causal = inputs_.model.causal,
+          .window = attention_.window,
+          .value_dim = attention_.value_dim,
+          .score_factor = inputs_.model.embedding.rotary.score_factor};
+}
+
+}  // namespace orrery::models

@@ -1,0 +1,47 @@
+#pragma once
+// What the builders of attention share: its operands, its shape on a rank, and how context
+// parallelism splits it.
+
+#include "models/operations/transformer.hpp"
+#include "models/plan/derived.hpp"
+
+namespace orrery::models {
+
+class AttentionOperands : protected TransformerBuilder {
+ public:
+  AttentionOperands(BlockScope& scope, const AttentionPart& attention)
+      : TransformerBuilder{scope}, attention_{attention} {}
+
+ protected:
+  /// [T, queries, keys and values]
+  OperandId qkv_columns(std::string_view name, Role role) {
+    return features(name, role, qkv_width(), heads_layout(attention_));
+  }
+  /// [T, values of all heads], attention's output.
+  OperandId output_columns(std::string_view name, Role role) {
+    return features(name, role, output_width(), by_columns(attention_.value_width()));
+  }
+  std::int64_t qkv_width() const {
+    return attention_.query_columns() + attention_.key_columns() + attention_.value_columns();
+  }
+  std::int64_t output_width() const { return attention_.heads * attention_.value_width(); }
+  OperandId log_sum_exp();
+  Sharding lse_layout() const {
+    return of_heads(by_rows(), Dimension::columns, Dimension::rows, 1);
+  }
+
+  /// In attention a rank has 1 / `pieces` of the tokens; where ranks exchange tokens for heads
+  /// (Ulysses), it has 1 / `heads` of the heads.
+  ContextSplit split() const { return context_split(inputs_.plan); }
+  std::int64_t local_heads(std::int64_t heads) const {
+    return local_extent(heads, by_columns(), Dimension::columns, block_.mesh());
+  }
+  HeadColumns head_columns() const {
+    return {local_heads(attention_.heads), local_heads(attention_.kv_heads), attention_.head_dim};
+  }
+  AttentionShape attention_shape() const;
+
+  const AttentionPart& attention_;
+};
+
+}  // namespace orrery::models

@@ -1,0 +1,34 @@
+#pragma once
+// An MLP, plain or gated: a layer's channel, or the shared experts of one.
+
+#include <string>
+
+#include "models/operations/parts/part.hpp"
+
+namespace orrery::models {
+
+class MlpBuilder : public ChannelBuilder, private TransformerBuilder {
+ public:
+  /// `prefix` of its names: "" for the layer's own.
+  MlpBuilder(BlockScope& scope, const MlpPart& mlp, std::string prefix = "")
+      : TransformerBuilder{scope}, mlp_{mlp}, prefix_{std::move(prefix)} {}
+
+  void forward(OperandId in, OperandId out) override;
+  void backward(OperandId saved_in, OperandId gradient_out, OperandId gradient_in) override;
+  bool has_bias() const override { return mlp_.bias; }
+
+ private:
+  Linear up() const;
+  Linear down() const;
+  OperandId up_columns(std::string_view name, Role role) {  // gate and up, or up
+    return features(prefix_ + std::string{name}, role, up().out, mlp_layout(mlp_));
+  }
+  OperandId inner_columns(std::string_view name, Role role) {
+    return features(prefix_ + std::string{name}, role, mlp_.width);
+  }
+
+  MlpPart mlp_;
+  std::string prefix_;
+};
+
+}  // namespace orrery::models
