@@ -24,6 +24,7 @@ std::string of_latents(const AttentionPart& attention, const BlockInputs& inputs
 
 std::string of_attention(const AttentionPart& attention, const BlockInputs& inputs) {
   if (attention.sinks) return "attention sinks";
+  if (attention.gated) return "a gate of attention's output";
   if (attention.chunk > 0) return "attention within chunks";
   if (inputs.plan.tensor > attention.kv_heads) {
     return fmt::format("more tensor ranks ({}) than key-value heads ({})", inputs.plan.tensor,
@@ -49,7 +50,12 @@ std::string of_layers(const BlockInputs& inputs) {
     if (const AttentionPart* const own = kind.attention()) {
       if (std::string why = of_attention(*own, inputs); !why.empty()) return why;
     }
+    if (std::holds_alternative<Mamba2Part>(kind.mixer)) return "Mamba-2";
+    if (std::holds_alternative<DeltaPart>(kind.mixer)) return "gated delta rules";
     if (kind.parts() == 1) return "layers of a single part";
+    if (kind.experts() != nullptr && kind.experts()->narrow > 0)
+      return "experts of narrowed tokens";
+    if (kind.experts() != nullptr && kind.experts()->shared_gate) return "a gate of shared experts";
   }
   return {};
 }

@@ -81,8 +81,10 @@ Plan layer_plan(const Plan& plan, const LayerTraits& traits) {
 /// "layer", or in a model of several kinds what is special about it.
 std::string name_of_layer(const Model& model, const Layer& layer) {
   if (layer.parts() == 1) {
+    if (std::holds_alternative<Mamba2Part>(layer.mixer)) return "Mamba-2 layer";
     return layer.attention() ? "attention layer" : layer.experts() ? "expert layer" : "MLP layer";
   }
+  if (std::holds_alternative<DeltaPart>(layer.mixer)) return "delta layer";
   return usual_experts(model).count > 0 && !layer.experts() ? "dense layer" : "layer";
 }
 

@@ -238,9 +238,24 @@ double attention_flops_per_token(const Model& model, std::int64_t seq_len) {
   return sum;
 }
 
+namespace {
+
+double scan_flops_per_token(const Model& model) {
+  std::int64_t sum = 0;
+  for (const Layer& kind : model.layers.kinds()) {
+    std::int64_t own = 0;
+    if (const auto* const mixer = std::get_if<Mamba2Part>(&kind.mixer)) own = scan_flops(*mixer);
+    if (const auto* const mixer = std::get_if<DeltaPart>(&kind.mixer)) own = scan_flops(*mixer);
+    sum += own * model.layers.count(kind);
+  }
+  return static_cast<double>(sum);
+}
+
+}  // namespace
+
 double forward_flops_per_token(const Model& model, std::int64_t seq_len) {
   double flops = 2.0 * static_cast<double>(count_gemm_parameters(model)) +
-                 attention_flops_per_token(model, seq_len);
+                 attention_flops_per_token(model, seq_len) + scan_flops_per_token(model);
   if (model.prediction_layers > 0) {
     flops += static_cast<double>(model.prediction_layers) *
              attention_flops_of(model.layers.back(), model.causal, seq_len);
@@ -251,7 +266,7 @@ double forward_flops_per_token(const Model& model, std::int64_t seq_len) {
 
 double layers_flops_per_token(const Model& model, std::int64_t seq_len) {
   return 2.0 * static_cast<double>(tally_of_layers(model).gemm) +
-         attention_flops_per_token(model, seq_len);
+         attention_flops_per_token(model, seq_len) + scan_flops_per_token(model);
 }
 
 }  // namespace orrery::models

@@ -34,9 +34,10 @@ std::int64_t count_gemm_parameters(const Model& model);
 ///   2 c H (d + v)
 /// c       tokens that a token of that layer attends to (attended_tokens)
 /// H, d, v heads, and the widths of one head's key and value. Sparse attention is counted as full.
-/// Embedding look-ups, norms and softmax do not count. Backward is twice forward. A generator adds
-/// its matrices, its own attention and its head V h, though that table has no parameters more.
-/// Source  Narayanan et al. 2021, arXiv 2104.04473, appendix (which counts c = s)
+/// Scans of Mamba-2 and delta rules add scan_flops. Embedding look-ups, norms and softmax do not
+/// count. Backward is twice forward. A generator adds its matrices, its own attention and its head
+/// V h, though that table has no parameters more. Source  Narayanan et al. 2021, arXiv 2104.04473,
+/// appendix (which counts c = s)
 double forward_flops_per_token(const Model& model, std::int64_t seq_len);
 
 /// Tokens that a token attends to, averaged over a sequence of s: s/2 causal (half of the square),

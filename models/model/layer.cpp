@@ -49,7 +49,9 @@ std::vector<LayerMatrix> matrices_of(const AttentionPart& attention, std::int64_
     of_qkv("key_value_down", hidden, of.kv_rank + of.rotary_dim);
     of_qkv("key_value_up", of.kv_rank, attention.heads * attention.expanded_columns());
   } else {
-    of_qkv("qkv", hidden, queries + attention.key_columns() + attention.value_columns());
+    of_qkv(
+        "qkv", hidden,
+        queries * (attention.gated ? 2 : 1) + attention.key_columns() + attention.value_columns());
     all.back().bias = attention.qkv_bias;
   }
   all.push_back({.name = "projection",
@@ -58,6 +60,36 @@ std::vector<LayerMatrix> matrices_of(const AttentionPart& attention, std::int64_
                  .bias = attention.output_bias,
                  .target = LoraTarget::projection});
   return all;
+}
+
+std::vector<LayerMatrix> matrices_of(const Mamba2Part& mamba, std::int64_t hidden) {
+  return {
+      {.name = "mixer.in",
+       .in = hidden,
+       .out = mamba.inner() + mamba.convolved() + mamba.heads,
+       .target = LoraTarget::qkv},
+      {.name = "mixer.out", .in = mamba.inner(), .out = hidden, .target = LoraTarget::projection}};
+}
+
+std::vector<LayerMatrix> matrices_of(const DeltaPart& delta, std::int64_t hidden) {
+  return {
+      {.name = "mixer.in",
+       .in = hidden,
+       .out = delta.convolved() + delta.values() + 2 * delta.value_heads,
+       .target = LoraTarget::qkv},
+      {.name = "mixer.out", .in = delta.values(), .out = hidden, .target = LoraTarget::projection}};
+}
+
+std::int64_t scan_flops(const Mamba2Part& mamba) {
+  const std::int64_t sides = mamba.groups * mamba.state;
+  return 2 * mamba.taps * mamba.convolved() + 2 * mamba.chunk * sides +
+         mamba.chunk * mamba.inner() + 4 * mamba.state * mamba.inner();
+}
+
+std::int64_t scan_flops(const DeltaPart& delta) {
+  const std::int64_t k = delta.key_dim, v = delta.value_dim;
+  return 2 * delta.taps * delta.convolved() +
+         delta.value_heads * (DeltaPart::chunk * (6 * k + 4 * v) + 6 * k * v);
 }
 
 std::vector<LayerMatrix> matrices_of(const MlpPart& mlp, std::int64_t hidden,
@@ -76,12 +108,18 @@ std::vector<LayerMatrix> matrices_of(const MlpPart& mlp, std::int64_t hidden,
 
 std::vector<LayerMatrix> matrices_of(const ExpertsPart& experts, std::int64_t hidden) {
   std::vector<LayerMatrix> all{{.name = "router", .in = hidden, .out = experts.count}};
-  for (LayerMatrix each : matrices_of(experts.mlp, hidden, "experts.")) {
+  const std::int64_t width = experts.narrow > 0 ? experts.narrow : hidden;
+  if (experts.narrow > 0) {
+    all.push_back({.name = "experts.narrow", .in = hidden, .out = width});
+    all.push_back({.name = "experts.widen", .in = width, .out = hidden});
+  }
+  for (LayerMatrix each : matrices_of(experts.mlp, width, "experts.")) {
     each.copies = experts.count;
     each.met = experts.per_token;
     all.push_back(std::move(each));
   }
   if (experts.shared_width == 0) return all;
+  if (experts.shared_gate) all.push_back({.name = "shared.gate", .in = hidden, .out = 1});
   for (LayerMatrix& each : matrices_of(experts.shared(), hidden, "shared.")) {
     all.push_back(std::move(each));
   }
@@ -94,6 +132,12 @@ std::vector<LayerMatrix> matrices_of(const Layer& layer, std::int64_t hidden) {
     std::ranges::move(more, std::back_inserter(all));
   };
   if (const AttentionPart* const mixer = layer.attention()) add(matrices_of(*mixer, hidden));
+  if (const auto* const mixer = std::get_if<Mamba2Part>(&layer.mixer)) {
+    add(matrices_of(*mixer, hidden));
+  }
+  if (const auto* const mixer = std::get_if<DeltaPart>(&layer.mixer)) {
+    add(matrices_of(*mixer, hidden));
+  }
   if (const ExpertsPart* const experts = layer.experts()) {
     add(matrices_of(*experts, hidden));
   } else if (const MlpPart* const mlp = layer.mlp()) {
@@ -117,6 +161,13 @@ std::vector<PartCut> cuts_of(const Layer& layer) {
     cuts.push_back({fmt::format("{} attention heads", own->heads), own->heads});
     cuts.push_back({fmt::format("{} key-value heads", own->kv_heads), own->kv_heads, true});
   }
+  if (const auto* const own = std::get_if<Mamba2Part>(&layer.mixer)) {
+    cuts.push_back({fmt::format("{} Mamba-2 heads", own->heads), own->heads});
+    cuts.push_back({fmt::format("{} groups of Mamba-2 heads", own->groups), own->groups});
+  }
+  if (const auto* const own = std::get_if<DeltaPart>(&layer.mixer)) {
+    cuts.push_back({fmt::format("{} key heads of the delta rule", own->key_heads), own->key_heads});
+  }
   if (const ExpertsPart* const experts = layer.experts()) {
     if (experts->shared_width > 0) width(experts->shared_width);
   } else if (const MlpPart* const mlp = layer.mlp()) {
@@ -126,6 +177,16 @@ std::vector<PartCut> cuts_of(const Layer& layer) {
 }
 
 namespace {
+
+/// Convolution with its bias; decay, skip and step of each head; the gated norm.
+std::int64_t vectors_of(const Mamba2Part& mamba) {
+  return mamba.convolved() * (mamba.taps + 1) + 3 * mamba.heads + mamba.inner();
+}
+
+/// Convolution; decay and step of each head; the gated norm over one.
+std::int64_t vectors_of(const DeltaPart& delta) {
+  return delta.convolved() * delta.taps + 2 * delta.value_heads + delta.value_dim;
+}
 
 /// Sinks, norms of heads and norms of latents.
 std::int64_t vectors_of(const AttentionPart& attention) {
@@ -141,6 +202,10 @@ Tally tally_of(const Layer& layer, std::int64_t hidden) {
   Tally sum;
   for (const LayerMatrix& each : matrices_of(layer, hidden)) sum.add(each);
   if (const AttentionPart* const mixer = layer.attention()) sum.vector(vectors_of(*mixer));
+  if (const auto* const mixer = std::get_if<Mamba2Part>(&layer.mixer))
+    sum.vector(vectors_of(*mixer));
+  if (const auto* const mixer = std::get_if<DeltaPart>(&layer.mixer))
+    sum.vector(vectors_of(*mixer));
   // By convention the router's biases are no active parameters.
   const ExpertsPart* const experts = layer.experts();
   if (experts && experts->router_bias) sum.total += experts->count;

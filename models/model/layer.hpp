@@ -75,6 +75,7 @@ struct AttentionPart {
   std::int64_t window = 0;  // sliding window in tokens; 0: none
   std::int64_t chunk = 0;   // a token attends within its chunk (Llama 4); 0: no chunks
   bool sinks = false;       // a learned logit per head in the softmax's sum (gpt-oss)
+  bool gated = false;       // its output is multiplied by a sigmoid of the input, as wide
   std::optional<LatentAttention> latents{};
 
   std::int64_t value_width() const { return value_dim > 0 ? value_dim : head_dim; }
@@ -87,6 +88,37 @@ struct AttentionPart {
   bool full() const { return window == 0 && chunk == 0; }
 
   friend bool operator==(const AttentionPart&, const AttentionPart&) = default;
+};
+
+/// Mamba-2: a convolution along the sequence, a scan of heads over a state, a gated norm. Groups of
+/// heads share what leads into the state and out of it.
+/// Source  Dao and Gu 2024, arXiv 2405.21060; NVIDIA 2025, arXiv 2504.03624
+struct Mamba2Part {
+  std::int64_t heads = 0, head_dim = 0;
+  std::int64_t groups = 0, state = 0;
+  std::int64_t taps = 4;     // of the convolution
+  std::int64_t chunk = 256;  // tokens that the scan works on at once
+
+  std::int64_t inner() const { return heads * head_dim; }
+  /// Columns that are convolved: the heads' and both sides of the state.
+  std::int64_t convolved() const { return inner() + 2 * groups * state; }
+
+  friend bool operator==(const Mamba2Part&, const Mamba2Part&) = default;
+};
+
+/// Gated delta rule: linear attention whose state forgets by a gate and corrects what it holds,
+/// with a convolution before it and a gated norm after. Source  Yang et al. 2024, arXiv 2412.06464;
+/// Qwen3NextGatedDeltaNet of the transformers library
+struct DeltaPart {
+  std::int64_t key_heads = 0, key_dim = 0;
+  std::int64_t value_heads = 0, value_dim = 0;
+  std::int64_t taps = 4;
+  static constexpr std::int64_t chunk = 64;
+
+  std::int64_t values() const { return value_heads * value_dim; }
+  std::int64_t convolved() const { return 2 * key_heads * key_dim + values(); }
+
+  friend bool operator==(const DeltaPart&, const DeltaPart&) = default;
 };
 
 struct MlpPart {
@@ -104,6 +136,8 @@ struct ExpertsPart {
   std::int64_t count = 0;
   std::int64_t per_token = 0;
   std::int64_t shared_width = 0;  // of all shared experts together
+  bool shared_gate = false;       // their output is multiplied by a sigmoid of the input
+  std::int64_t narrow = 0;        // width of the tokens that experts are sent; 0: hidden
   bool router_bias = false;
   Routing routing{};
   MlpPart mlp{};  // of one expert
@@ -128,7 +162,7 @@ struct NoPart {
 };
 
 struct Layer {
-  std::variant<NoPart, AttentionPart, CountedPart> mixer{};
+  std::variant<NoPart, AttentionPart, Mamba2Part, DeltaPart, CountedPart> mixer{};
   std::variant<NoPart, MlpPart, ExpertsPart, CountedPart> channel{};
 
   const AttentionPart* attention() const { return std::get_if<AttentionPart>(&mixer); }
@@ -143,11 +177,15 @@ struct Layer {
 
 /// The matrices of a layer's parts in a model of width `hidden`; those of a part that is only
 /// counted are not known one by one.
-///   attention         qkv, projection; with latents the down- and up-projections in place of qkv
+///   attention         qkv (and gate), projection; with latents down- and up-projections for qkv
+///   Mamba-2, delta    mixer.in, mixer.out
 ///   MLP               up (gate and up), down
-///   experts           router, experts.up, experts.down, shared.up, shared.down
+///   experts           router, experts.up, experts.down, shared.up, shared.down, shared.gate, and
+///                     experts.narrow and experts.widen around them
 std::vector<LayerMatrix> matrices_of(const Layer& layer, std::int64_t hidden);
 std::vector<LayerMatrix> matrices_of(const AttentionPart& attention, std::int64_t hidden);
+std::vector<LayerMatrix> matrices_of(const Mamba2Part& mamba, std::int64_t hidden);
+std::vector<LayerMatrix> matrices_of(const DeltaPart& delta, std::int64_t hidden);
 std::vector<LayerMatrix> matrices_of(const MlpPart& mlp, std::int64_t hidden,
                                      const std::string& prefix);
 std::vector<LayerMatrix> matrices_of(const ExpertsPart& experts, std::int64_t hidden);
@@ -165,6 +203,15 @@ std::vector<PartCut> cuts_of(const Layer& layer);
 
 /// A layer's parameters without its norms: matrices, biases, sinks, norms of heads and latents.
 Tally tally_of(const Layer& layer, std::int64_t hidden);
+
+/// Forward FLOPs per token of a scan and its convolution, beside the matrices.
+///   Mamba-2   2 c (d + 2 g s) + 2 Q g s + Q d + 4 s d    c taps, Q chunk, d inner, g s both states
+///   delta     2 c C + n (Q (6 k + 4 v) + 6 k v)          C convolved, n value heads, k and v
+///   widths
+/// Source  Dao and Gu 2024, section 6; Yang et al. 2024, section 3.3: products within a chunk, of
+///         which causal ones count half, and with the state
+std::int64_t scan_flops(const Mamba2Part& mamba);
+std::int64_t scan_flops(const DeltaPart& delta);
 
 /// The layers of a model: equal ones share one Layer.
 class LayerList {

@@ -23,6 +23,12 @@ struct PartBuilders {
   std::unique_ptr<MixerBuilder> mixer(const AttentionPart& part) const {
     return attention_builder(scope, part);
   }
+  std::unique_ptr<MixerBuilder> mixer(const Mamba2Part& part) const {
+    return scan_builder(scope, part);
+  }
+  std::unique_ptr<MixerBuilder> mixer(const DeltaPart& part) const {
+    return scan_builder(scope, part);
+  }
   std::unique_ptr<MixerBuilder> mixer(const CountedPart&) const { return none(); }
   std::unique_ptr<ChannelBuilder> channel(const NoPart&) const { return nullptr; }
   std::unique_ptr<ChannelBuilder> channel(const MlpPart& part) const {

@@ -63,11 +63,11 @@ inline Sharding by_rows(std::int64_t unit = 1) {
   return {MeshAxis::tensor, Dimension::rows, unit};
 }
 
-/// Columns of queries, keys and values, each cut by whole heads.
+/// Columns of queries (and the output's gate), keys and values, each cut by whole heads.
 inline Sharding heads_layout(const AttentionPart& attention) {
   Sharding layout = by_columns(std::gcd(attention.head_dim, attention.value_width()));
-  layout.column_groups = {attention.query_columns(), attention.key_columns(),
-                          attention.value_columns()};
+  layout.column_groups = {attention.query_columns() * (attention.gated ? 2 : 1),
+                          attention.key_columns(), attention.value_columns()};
   return layout;
 }
 

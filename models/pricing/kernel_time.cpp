@@ -150,6 +150,30 @@ Time quantised_gemm_overhead(const Operation& op, const Software& software,
   return software.quantised_gemm_overhead(generation) * products;
 }
 
+/// Time of a recurrence: its arithmetic at a rate, a time for each chunk of the sequence, which no
+/// cut over ranks shortens, and the traffic of its convolution and norm.
+///   Mamba-2  0.135 of the peak: 134 TFLOP/s on an H800, over 1,024 to 32,768 tokens; 7 kernels
+///   delta    22 us (backward 155), 1.07 us a chunk (2.7), 100 TFLOP/s, at most 0.31 of the peak
+/// Source  tile-ai/tilelang, benchmark of mamba_chunk_scan; fla-org/flash-linear-attention on H200
+///         (QwenLM/FlashQLA c18a486, benchmark_results_H200.txt): 145 TFLOP/s; on H100 65 to 70, on
+///         B200, GB200 and GB300 95 to 118, on H20 46 of 148
+Time scan_time(const Operation& op, const hardware::Gpu& gpu, const Software& software) {
+  constexpr double mamba_share = 0.135, delta_rate = 100e12, delta_share = 0.31;
+  constexpr int mamba_kernels = 7;
+  const bool backward = op.kind == OpKind::scan_backward;
+  const auto peak_type = gpu.peak(op.dtype) ? op.dtype : hardware::DType::fp32;
+  const double peak = gpu.peak(peak_type)->count();
+  const Time traffic = gpu.memory_time(scaled_bytes(op.bytes, memory_derate(op, software)));
+  if (op.scan().rule == ScanRule::mamba2) {
+    const Time work = from_seconds(static_cast<double>(op.flops.count()) / (mamba_share * peak));
+    return work + traffic + gpu.memory_bound.overhead * (mamba_kernels - 1);
+  }
+  const Time work = from_seconds(static_cast<double>(op.flops.count()) /
+                                 std::min(delta_rate, delta_share * peak));
+  const Time one = backward ? Time{2'700'000} : Time{1'070'000};
+  return work + traffic + one * op.scan().chunks + (backward ? 155_us : 22_us);
+}
+
 }  // namespace
 
 Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& software,
@@ -179,6 +203,9 @@ Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& 
       return scaled(gpu.attention_time(attention_curve(software.attention(generation), op.dtype),
                                        op.dtype, call_of(op)),
                     software.kernels.attention_derate);
+    case OpKind::scan:
+    case OpKind::scan_backward:
+      return scan_time(op, gpu, software);
     default:
       return without_hidden_start(
           gpu.memory_time(scaled_bytes(op.bytes, memory_derate(op, software))),

@@ -21,7 +21,8 @@ std::string_view name(OpKind kind) {
                                      "scatter_add",   "grouped_gemm",
                                      "route",         "route_backward",
                                      "permute",       "unpermute",
-                                     "orthogonalise", "transpose"};
+                                     "orthogonalise", "transpose",
+                                     "scan",          "scan_backward"};
   return of[static_cast<int>(kind)];
 }
 

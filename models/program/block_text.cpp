@@ -87,6 +87,7 @@ void put_shape(TextBuffer& text, const Operation& op, const Program& program) {
         of.normalised ? " normalised" : "", of.corrected ? " corrected" : "", of.scale,
         of.groups_kept, of.groups, of.best_of_group);
   }
+  if (op.scan().chunks > 0) put(text, " chunks={}", op.scan().chunks);
   if (op.epsilon() > 0) put(text, " epsilon={}", op.epsilon());
   if (!op.frequencies().empty()) {
     put(text, " pairs={} slowest={:.6g}", op.frequencies().size(), op.frequencies().back());

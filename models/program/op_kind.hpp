@@ -42,8 +42,10 @@ enum class OpKind : std::uint8_t {
   unpermute,      // the inverse; copies of a token are summed
   orthogonalise,  // make a matrix's columns orthonormal, in place (PowerSGD)
   transpose,      // of a matrix
+  scan,           // a recurrence over a sequence, chunk by chunk, with the convolution before it
+  scan_backward,
 };
-inline constexpr int op_kind_count = 34;
+inline constexpr int op_kind_count = 36;
 std::string_view name(OpKind kind);
 /// Is it a GEMM: single, batched or grouped?
 constexpr bool is_gemm(OpKind kind) {

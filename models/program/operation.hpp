@@ -77,6 +77,9 @@ struct OperandUse {
 /// The part of a step that an operation belongs to; its launch costs the host differently in each.
 enum class Pass : std::uint8_t { forward, backward, recompute, step };
 
+/// What a scan computes.
+enum class ScanRule : std::uint8_t { mamba2, delta };
+
 /// Whether a copy continues between host memory and files on its node's storage, and which way.
 enum class FileUse : std::uint8_t { none, read, write };
 
@@ -167,6 +170,12 @@ struct LossWork {
   std::int64_t pieces = 1;
 };
 
+/// Of scan and scan_backward.
+struct ScanWork {
+  ScanRule rule = ScanRule::mamba2;
+  std::int64_t chunks = 0;  // of the longest sequence, one after the other
+};
+
 /// Of a copy.
 struct CopyWork {
   FileUse files = FileUse::none;  // none: between the GPU and its host
@@ -174,7 +183,8 @@ struct CopyWork {
 
 using OperationWork =
     std::variant<std::monostate, ProductWork, AttentionWork, CollectiveWork, RowWork, NormWork,
-                 RotaryWork, ActivationWork, AddWork, RouteWork, LossWork, CopyWork>;
+                 RotaryWork, ActivationWork, AddWork, RouteWork, LossWork, ScanWork,
+                 CopyWork>;
 
 /// One kernel, collective or copy on one queue.
 struct Operation {
@@ -233,6 +243,8 @@ struct Operation {
   auto& mutable_routing() { return part<RouteWork>().routing; }
   const auto& vocabulary() const { return part<LossWork>().vocabulary; }
   auto& mutable_vocabulary() { return part<LossWork>().vocabulary; }
+  const auto& scan() const { return part<ScanWork>(); }
+  auto& mutable_scan() { return part<ScanWork>(); }
   const auto& files() const { return part<CopyWork>().files; }
   auto& mutable_files() { return part<CopyWork>().files; }
 

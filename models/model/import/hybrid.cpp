@@ -1,6 +1,5 @@
 // Readers of hybrid decoders, in which only some layers attend over the sequence and the others are
-// linear attention or state-space layers: Qwen3-Next and its successor, Nemotron-H. Counted, not
-// simulated; FLOPs leave out the arithmetic of the recurrent states.
+// delta rules or state-space layers: Qwen3-Next and its successor, Nemotron-H.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,38 +9,26 @@
 namespace orrery::models {
 namespace {
 
-constexpr std::int64_t most_convolution = 1 << 10;
+constexpr std::int64_t most_convolution = 1 << 10, most_chunk = 1 << 14;
 
-/// Gated delta rule of one layer.
-///   h (2 a + 2 v) + 2 h n + (2 a + v) c + 2 n + w + v h
-/// a, v  widths of all keys and all values;  n  value heads of width w;  c  convolution taps
-/// Source  Yang et al. 2024, arXiv 2412.06464; Qwen3NextGatedDeltaNet of the transformers library
-CountedPart read_linear_attention(Config& config, std::int64_t hidden) {
-  const std::int64_t keys = config.size("linear_num_key_heads", Limits::heads) *
-                            config.size("linear_key_head_dim", Limits::head_dim);
-  const std::int64_t heads = config.size("linear_num_value_heads", Limits::heads);
-  const std::int64_t width = config.size("linear_value_head_dim", Limits::head_dim);
-  const std::int64_t taps = config.size("linear_conv_kernel_dim", most_convolution);
-  const std::int64_t values = heads * width;
-  CountedPart part{"linear attention"};
-  part.count.matrix(hidden * (2 * keys + 3 * values + 2 * heads));
-  part.count.vector((2 * keys + values) * taps + 2 * heads + width);
+DeltaPart read_delta(Config& config) {
+  DeltaPart part;
+  part.key_heads = config.size("linear_num_key_heads", Limits::heads);
+  part.key_dim = config.size("linear_key_head_dim", Limits::head_dim);
+  part.value_heads = config.size("linear_num_value_heads", Limits::heads);
+  part.value_dim = config.size("linear_value_head_dim", Limits::head_dim);
+  part.taps = config.size("linear_conv_kernel_dim", most_convolution);
   return part;
 }
 
-/// Mamba-2 of one layer.
-///   h (2 d + 2 g s + n) + (d + 2 g s) (c + 1) + 3 n + d + d h
-/// d  inner width = heads n times head width;  g  groups of state size s;  c  convolution taps
-/// Source  Dao and Gu 2024, arXiv 2405.21060; NVIDIA 2025, arXiv 2504.03624
-CountedPart read_mamba(Config& config, std::int64_t hidden) {
-  const std::int64_t heads = config.size("mamba_num_heads", Limits::heads);
-  const std::int64_t inner = heads * config.size("mamba_head_dim", Limits::head_dim);
-  const std::int64_t state =
-      config.size("n_groups", Limits::heads) * config.size("ssm_state_size", Limits::head_dim);
-  const std::int64_t taps = config.size("conv_kernel", most_convolution);
-  CountedPart part{"Mamba-2"};
-  part.count.matrix(hidden * (2 * inner + 2 * state + heads + inner));
-  part.count.vector((inner + 2 * state) * (taps + 1) + 3 * heads + inner);
+Mamba2Part read_mamba(Config& config) {
+  Mamba2Part part;
+  part.heads = config.size("mamba_num_heads", Limits::heads);
+  part.head_dim = config.size("mamba_head_dim", Limits::head_dim);
+  part.groups = config.size("n_groups", Limits::heads);
+  part.state = config.size("ssm_state_size", Limits::head_dim);
+  part.taps = config.size("conv_kernel", most_convolution);
+  part.chunk = config.positive_or("chunk_size", most_chunk, part.chunk);
   return part;
 }
 
@@ -86,8 +73,7 @@ std::string read_pattern(Config& config, std::int64_t layers) {
 
 /// Ungated experts, besides shared ones of full width; some models narrow the experts' input by a
 /// down-projection and widen their output by an up-projection.
-std::variant<NoPart, MlpPart, ExpertsPart, CountedPart> read_ungated_experts(
-    Config& config, const ModelDraft& model) {
+ExpertsPart read_ungated_experts(Config& config, const ModelDraft& model) {
   ModelDraft own = model;
   read_expert_counts(config, own, {"n_routed_experts", "num_local_experts"});
   ExpertsPart experts = own.experts;
@@ -95,12 +81,8 @@ std::variant<NoPart, MlpPart, ExpertsPart, CountedPart> read_ungated_experts(
   experts.mlp.width = config.size("moe_intermediate_size", Limits::expert_hidden);
   experts.shared_width = config.size("n_shared_experts", Limits::experts) *
                          config.size("moe_shared_expert_intermediate_size", Limits::expert_hidden);
-  const std::int64_t narrow = config.size_or("moe_latent_size", Limits::hidden, 0);
-  if (narrow == 0) return experts;
-  CountedPart part{"experts of narrowed tokens"};
-  part.count.matrix(model.hidden * (experts.count + 2 * narrow + 2 * experts.shared_width));
-  part.count.experts(experts.count, experts.per_token, 2 * narrow * experts.mlp.width);
-  return part;
+  experts.narrow = config.size_or("moe_latent_size", Limits::hidden, 0);
+  return experts;
 }
 
 }  // namespace
@@ -125,20 +107,18 @@ Model read_qwen3_next(Config& config) {
   }
   model.experts.shared_width = shared;
   model.experts.mlp = model.mlp;
-  const CountedPart linear = read_linear_attention(config, model.hidden);
+  model.experts.shared_gate = true;
+  model.attention.gated = true;
+  const DeltaPart linear = read_delta(config);
   for (std::int64_t i = 1; i <= model.depth; ++i) {
     Layer layer{linear, model.experts};
     if (i % step == 0) layer.mixer = model.attention;
     model.layers.push_back(layer);
   }
-  // The gate of the shared experts, and that of attention's output, as wide as the queries.
-  model.further.matrix(model.depth * model.hidden +
-                       model.depth / step * model.hidden * model.attention.query_columns());
   model.formula =
       "2Vh + attention layers*(h(3q+2k) + 2d) + others*(linear attention) + L(hE + E*3hf + 3hs + h "
       "+ "
       "2h) + h, language model only, without MTP";
-  model.not_simulated = "linear attention and mixture of experts are counted, not yet simulated";
   return built(model);
 }
 
@@ -156,7 +136,7 @@ Model read_nemotron_h(Config& config) {
   const std::string pattern = read_pattern(config, model.depth);
   const auto has = [&](char letter) { return pattern.find(letter) != std::string::npos; };
   Layer mamba, experts;
-  if (has('M')) mamba.mixer = read_mamba(config, model.hidden);
+  if (has('M')) mamba.mixer = read_mamba(config);
   if (has('E')) experts.channel = read_ungated_experts(config, model);
   for (const char letter : pattern) {
     if (letter == 'M') model.layers.push_back(mamba);
@@ -167,7 +147,6 @@ Model read_nemotron_h(Config& config) {
   model.formula =
       "2Vh + L h + attention layers*h(2q+2k) + MLP layers*2hf + Mamba layers + expert layers*(hE + "
       "2hl + E*2lf + shared) + h, without MTP";
-  model.not_simulated = "state-space layers are counted, not yet simulated";
   return built(model);
 }
 

@@ -21,9 +21,7 @@ class AttentionBuilder : public MixerBuilder, private AttentionOperands {
         latents_{scope, attention} {}
 
   void mix(OperandId in) override;
-  void project(OperandId out) override {
-    linear_.forward(projection(), output_columns("attention.out", Role::saved), out);
-  }
+  void project(OperandId out) override { linear_.forward(projection(), projected(), out); }
   void backward(OperandId saved_in, OperandId gradient_out, OperandId gradient_in) override;
   bool has_bias() const override { return attention_.output_bias; }
 
@@ -35,6 +33,12 @@ class AttentionBuilder : public MixerBuilder, private AttentionOperands {
     return linear_of(matrix_of(matrices_of(attention_, hidden()), "projection"),
                      by_rows(attention_.value_width()));
   }
+  /// What the output projection reads.
+  OperandId projected() {
+    return output_columns(attention_.gated ? "attention.gated" : "attention.out", Role::saved);
+  }
+  void gate();
+  void gate_backward(OperandId gradient_gated, OperandId gradient_out, OperandId d_qkv);
   ModelTensor head_norm() const {
     return {.name = "qk_norm.weight",
             .uncut = {1, 2, attention_.head_dim},
@@ -118,6 +122,26 @@ void AttentionBuilder::mix(OperandId in) {
     linear_.forward(qkv(), in, out);
   }
   attend(attention_.qk_norm ? head_norm_forward(out) : out);
+  if (attention_.gated) gate();
+}
+
+/// Multiplies the output by a sigmoid of the gate's columns, as many as the queries'.
+void AttentionBuilder::gate() {
+  const OperandId out = output_columns("attention.out", Role::saved);
+  const OperandId gated = projected();
+  Operation& op = block_.add(OpKind::activation, "attention.gate",
+                             {out, qkv_columns("qkv.out", Role::saved)}, {gated});
+  op.bytes = block_.at(out).bytes() * 3;
+}
+
+void AttentionBuilder::gate_backward(OperandId gradient_gated, OperandId gradient_out,
+                                     OperandId d_qkv) {
+  const OperandId out = output_columns("attention.out", Role::saved);
+  Operation& op =
+      block_.add(OpKind::activation_backward, "attention.gate.backward",
+                 {gradient_gated, out, qkv_columns("qkv.out", Role::saved)}, {gradient_out, d_qkv});
+  op.dtype = storage_;
+  op.bytes = block_.at(out).bytes() * 5;
 }
 
 void AttentionBuilder::attend(OperandId qkv_out) {
@@ -153,10 +177,16 @@ void AttentionBuilder::attend_backward(OperandId gradient_out, OperandId gradien
 }
 
 void AttentionBuilder::backward(OperandId saved_in, OperandId gradient_out, OperandId gradient_in) {
-  const OperandId context = output_columns("attention.out", Role::saved);
+  const OperandId context = projected();
   const OperandId d_context = output_columns("attention.out.grad", Role::temporary);
   const OperandId d_qkv = qkv_columns("qkv.out.grad", Role::temporary);
-  linear_.backward(projection(), context, gradient_out, d_context);
+  if (attention_.gated) {
+    const OperandId d_gated = output_columns("attention.gated.grad", Role::temporary);
+    linear_.backward(projection(), context, gradient_out, d_gated);
+    gate_backward(d_gated, d_context, d_qkv);
+  } else {
+    linear_.backward(projection(), context, gradient_out, d_context);
+  }
   attend_backward(d_context, d_qkv);
   if (attention_.latents) return latents_.backward(saved_in, d_qkv, gradient_in);
   linear_.backward(qkv(), saved_in, d_qkv, gradient_in);

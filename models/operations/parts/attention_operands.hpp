@@ -22,7 +22,8 @@ class AttentionOperands : protected TransformerBuilder {
     return features(name, role, output_width(), by_columns(attention_.value_width()));
   }
   std::int64_t qkv_width() const {
-    return attention_.query_columns() + attention_.key_columns() + attention_.value_columns();
+    return attention_.query_columns() * (attention_.gated ? 2 : 1) + attention_.key_columns() +
+           attention_.value_columns();
   }
   std::int64_t output_width() const { return attention_.heads * attention_.value_width(); }
   OperandId log_sum_exp();

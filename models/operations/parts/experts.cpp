@@ -62,6 +62,30 @@ class ExpertsBuilder : public ChannelBuilder, private TransformerBuilder {
 
  private:
   bool shares() const { return experts_.shared_width > 0; }
+  /// Columns of the tokens that experts are sent.
+  std::int64_t width() const { return experts_.narrow > 0 ? experts_.narrow : hidden(); }
+  OperandId sent_tokens(std::string_view name, Role role) {
+    return features(name, role, width(), rows_layout(inputs_.plan));
+  }
+  Linear whole(std::string_view name) const {
+    Linear layer = linear_of(matrix_of(matrices_of(experts_, hidden()), name), {});
+    layer.low_precision = false;
+    return layer;
+  }
+  /// Rows of experts, as wide as the tokens that they are sent.
+  OperandId of_width(std::string_view name, Role role, OperandId tokens, const Sharding& layout) {
+    return expert_rows(name, role, tokens, width(), layout);
+  }
+  const char* arrival() const { return sorts() ? "dispatched" : "experts.in"; }
+  OperandId narrowed(OperandId in);
+  OperandId sum_gradient(OperandId gradient_out);
+  OperandId gate_columns(std::string_view name, Role role) {
+    return features(name, role, 1, rows_layout(inputs_.plan));
+  }
+  void shared_forward(OperandId in, OperandId out);
+  void shared_backward(OperandId saved_in, OperandId gradient_out, OperandId gradient_in);
+  void routed_forward(OperandId sent, OperandId routed);
+  void dispatch_backward(OperandId saved_in, OperandId up_gradient, OperandId d_tokens);
   std::int64_t rows_of_expert(OperandId tokens) const;
   OperandId expert_rows(std::string_view name, Role role, OperandId tokens, std::int64_t columns,
                         const Sharding& layout);
@@ -122,7 +146,7 @@ OperandId ExpertsBuilder::expert_rows(std::string_view name, Role role, OperandI
 
 /// The experts' outputs for a rank's tokens, saved for backward.
 OperandId ExpertsBuilder::kept_outputs(OperandId tokens) {
-  return expert_rows("experts.kept", Role::saved, tokens, hidden(), at_senders());
+  return of_width("experts.kept", Role::saved, tokens, at_senders());
 }
 
 Sharding ExpertsBuilder::expert_up_layout() const {
@@ -207,7 +231,7 @@ void ExpertsBuilder::local_forward(OperandId tokens, OperandId rows) {
     activation.bytes += clamp_traffic(active, inputs_.software.kernels.clamped_forward_passes);
   }
   linear_.forward(expert_down(), active,
-                  expert_rows("experts.out", Role::temporary, tokens, hidden(), expert_sums()));
+                  of_width("experts.out", Role::temporary, tokens, expert_sums()));
 }
 
 void ExpertsBuilder::combine(OperandId tokens, OperandId back, OperandId routed) {
@@ -220,38 +244,65 @@ void ExpertsBuilder::combine(OperandId tokens, OperandId back, OperandId routed)
   if (keeps_outputs()) block_.write(sum, kept_outputs(tokens));
 }
 
-void ExpertsBuilder::forward(OperandId in, OperandId out) {
-  const bool overlaps = inputs_.plan.experts.overlap == ExpertOverlap::shared;
-  const OperandId shared_out = shares() ? rows("shared.out", Role::temporary) : out;
-  const OperandId routed = shares() ? rows("experts.sum", Role::temporary) : out;
-  const std::size_t first = block_.size();
-  route(in);
-  if (shares() && !overlaps) shared_.forward(in, shared_out);
+/// Tokens as experts are sent them.
+OperandId ExpertsBuilder::narrowed(OperandId in) {
+  if (experts_.narrow == 0) return in;
+  const OperandId sent = sent_tokens("experts.narrow.out", Role::temporary);
+  linear_.forward(whole("experts.narrow"), in, sent);
+  return sent;
+}
+
+/// The shared experts' output, and the logit of their gate.
+void ExpertsBuilder::shared_forward(OperandId in, OperandId out) {
+  shared_.forward(in, out);
+  if (!experts_.shared_gate) return;
+  linear_.forward(whole("shared.gate"), in, gate_columns("shared.gate.out", Role::saved));
+}
+
+void ExpertsBuilder::routed_forward(OperandId sent, OperandId routed) {
   OperandId arrived =
-      expert_rows(sorts() ? "dispatched" : "experts.in", sorts() ? Role::temporary : Role::saved,
-                  in, hidden(), at_experts());
-  Operation& dispatch = permute(RowMove::dispatch, "permute", in, arrived);
-  block_.make(dispatch, arrived, at_senders());
-  dispatch.bytes = passes(2, 1) * rows_sent(arrived);
-  if (inputs_.plan.experts.permute_fusion) dispatch.bytes += block_.at(in).bytes();
-  dispatch.mutable_drops() = inputs_.plan.experts.capacity > 0;
-  block_.read(dispatch, chosen());
-  if (shares() && overlaps) shared_.forward(in, shared_out);
+      of_width(arrival(), sorts() ? Role::temporary : Role::saved, sent, at_experts());
   if (sorts()) {
-    const OperandId sorted = expert_rows("experts.in", Role::saved, in, hidden(), at_experts());
+    const OperandId sorted = of_width("experts.in", Role::saved, sent, at_experts());
     sort(RowMove::by_expert, "sort", arrived, sorted);
     arrived = sorted;
   }
-  local_forward(in, arrived);
-  OperandId back = expert_rows("experts.out", Role::temporary, in, hidden(), expert_sums());
+  local_forward(sent, arrived);
+  OperandId back = of_width("experts.out", Role::temporary, sent, expert_sums());
   if (sorts()) {
-    const OperandId unsorted =
-        expert_rows("returned", Role::temporary, in, hidden(), expert_sums());
+    const OperandId unsorted = of_width("returned", Role::temporary, sent, expert_sums());
     sort(RowMove::by_rank, "sort.back", back, unsorted);
     back = unsorted;
   }
-  combine(in, back, routed);
-  if (shares()) block_.add(OpKind::add, "experts.add", {routed, shared_out}, {out});
+  if (experts_.narrow == 0) return combine(sent, back, routed);
+  const OperandId sum = sent_tokens("experts.widen.in", Role::saved);
+  combine(sent, back, sum);
+  linear_.forward(whole("experts.widen"), sum, routed);
+}
+
+void ExpertsBuilder::forward(OperandId in, OperandId out) {
+  const bool overlaps = inputs_.plan.experts.overlap == ExpertOverlap::shared;
+  const Role kept = experts_.shared_gate ? Role::saved : Role::temporary;
+  const OperandId shared_out = shares() ? rows("shared.out", kept) : out;
+  const OperandId routed = shares() ? rows("experts.sum", Role::temporary) : out;
+  const std::size_t first = block_.size();
+  route(in);
+  if (shares() && !overlaps) shared_forward(in, shared_out);
+  const OperandId sent = narrowed(in);
+  const OperandId arrived =
+      of_width(arrival(), sorts() ? Role::temporary : Role::saved, sent, at_experts());
+  Operation& dispatch = permute(RowMove::dispatch, "permute", sent, arrived);
+  block_.make(dispatch, arrived, at_senders());
+  dispatch.bytes = passes(2, 1) * rows_sent(arrived);
+  if (inputs_.plan.experts.permute_fusion) dispatch.bytes += block_.at(sent).bytes();
+  dispatch.mutable_drops() = inputs_.plan.experts.capacity > 0;
+  block_.read(dispatch, chosen());
+  if (shares() && overlaps) shared_forward(in, shared_out);
+  routed_forward(sent, routed);
+  if (shares()) {
+    Operation& add = block_.add(OpKind::add, "experts.add", {routed, shared_out}, {out});
+    if (experts_.shared_gate) block_.read(add, gate_columns("shared.gate.out", Role::saved));
+  }
   for (Operation& each : block_.since(first)) each.module.moe = true;
 }
 
@@ -272,8 +323,7 @@ void ExpertsBuilder::local_backward(OperandId tokens, OperandId gradient, Operan
   if (experts_.mlp.clamped) {
     activation.bytes += clamp_traffic(active, inputs_.software.kernels.clamped_backward_passes);
   }
-  linear_.backward(expert_up(),
-                   expert_rows("experts.in", Role::saved, tokens, hidden(), at_experts()), d_inner,
+  linear_.backward(expert_up(), of_width("experts.in", Role::saved, tokens, at_experts()), d_inner,
                    rows_gradient);
 }
 
@@ -294,15 +344,56 @@ void ExpertsBuilder::combine_backward(OperandId tokens, OperandId gradient,
   block_.write(spread, weights_gradient());
 }
 
+/// Gradient of the shared experts' input: through their gate, if they have one.
+void ExpertsBuilder::shared_backward(OperandId saved_in, OperandId gradient_out,
+                                     OperandId gradient_in) {
+  if (!experts_.shared_gate) return shared_.backward(saved_in, gradient_out, gradient_in);
+  const OperandId d_out = rows("shared.out.grad", Role::temporary);
+  const OperandId d_gate = gate_columns("shared.gate.out.grad", Role::temporary);
+  block_
+      .add(OpKind::activation_backward, "shared.gate.backward",
+           {gradient_out, rows("shared.out", Role::saved),
+            gate_columns("shared.gate.out", Role::saved)},
+           {d_out, d_gate})
+      .dtype = storage_;
+  const OperandId of_gate = rows("shared.gate.in.grad", Role::temporary);
+  const OperandId of_mlp = rows("shared.mlp.in.grad", Role::temporary);
+  shared_.backward(saved_in, d_out, of_mlp);
+  linear_.backward(whole("shared.gate"), saved_in, d_gate, of_gate);
+  block_.add(OpKind::add, "shared.in.add", {of_mlp, of_gate}, {gradient_in});
+}
+
+/// The gradient that leaves the experts' weighted sum.
+OperandId ExpertsBuilder::sum_gradient(OperandId gradient_out) {
+  if (experts_.narrow == 0) return gradient_out;
+  const OperandId d_sum = sent_tokens("experts.widen.in.grad", Role::temporary);
+  linear_.backward(whole("experts.widen"), sent_tokens("experts.widen.in", Role::saved),
+                   gradient_out, d_sum);
+  return d_sum;
+}
+
+/// Sends the gradients of dispatched rows back to their tokens.
+void ExpertsBuilder::dispatch_backward(OperandId saved_in, OperandId up_gradient,
+                                       OperandId d_tokens) {
+  const bool narrow = experts_.narrow > 0;
+  const OperandId d_sent =
+      narrow ? sent_tokens("experts.narrow.out.grad", Role::temporary) : d_tokens;
+  Operation& sum = permute(RowMove::dispatch_backward, "permute.backward", up_gradient, d_sent);
+  block_.need(sum, up_gradient, at_senders());
+  sum.bytes = passes(3, 1) * rows_sent(up_gradient) + block_.at(d_sent).bytes();
+  block_.read(sum, chosen());
+  if (narrow) linear_.backward(whole("experts.narrow"), saved_in, d_sent, d_tokens);
+}
+
 void ExpertsBuilder::backward(OperandId saved_in, OperandId gradient_out, OperandId gradient_in) {
-  const std::int64_t h = hidden();
   const auto named = [&](std::string_view name, const Sharding& layout) {
-    return expert_rows(name, Role::temporary, saved_in, h, layout);
+    return of_width(name, Role::temporary, saved_in, layout);
   };
+  const OperandId d_sum = sum_gradient(gradient_out);
   OperandId down_gradient = named(sorts() ? "returned.grad" : "experts.out.grad", at_experts());
-  combine_backward(saved_in, gradient_out, down_gradient);
+  combine_backward(saved_in, d_sum, down_gradient);
   const OperandId d_shared = rows("shared.in.grad", Role::temporary);
-  if (shares()) shared_.backward(saved_in, gradient_out, d_shared);
+  if (shares()) shared_backward(saved_in, gradient_out, d_shared);
   if (sorts()) {
     const OperandId sorted = named("experts.out.grad", at_experts());
     sort(RowMove::by_expert, "sort.back.backward", down_gradient, sorted);
@@ -317,10 +408,7 @@ void ExpertsBuilder::backward(OperandId saved_in, OperandId gradient_out, Operan
   }
   const OperandId d_rows = rows("permute.in.grad", Role::temporary);
   const OperandId d_router = rows("router.in.grad", Role::temporary);
-  Operation& sum = permute(RowMove::dispatch_backward, "permute.backward", up_gradient, d_rows);
-  block_.need(sum, up_gradient, at_senders());
-  sum.bytes = passes(3, 1) * rows_sent(up_gradient) + block_.at(d_rows).bytes();
-  block_.read(sum, chosen());
+  dispatch_backward(saved_in, up_gradient, d_rows);
   route_backward(saved_in, d_router);
   Operation& add = block_.add(OpKind::add, "experts.in.add", {d_rows, d_router}, {gradient_in});
   if (shares()) block_.read(add, d_shared);

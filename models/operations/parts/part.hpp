@@ -31,6 +31,8 @@ class ChannelBuilder {
 
 /// The builders of the parts that there are. A layer chooses among them (layer.cpp).
 std::unique_ptr<MixerBuilder> attention_builder(BlockScope& scope, const AttentionPart& attention);
+std::unique_ptr<MixerBuilder> scan_builder(BlockScope& scope, const Mamba2Part& mamba);
+std::unique_ptr<MixerBuilder> scan_builder(BlockScope& scope, const DeltaPart& delta);
 std::unique_ptr<ChannelBuilder> experts_builder(BlockScope& scope, const ExpertsPart& experts);
 
 }  // namespace orrery::models

@@ -1,0 +1,161 @@
+// Mamba-2 and the gated delta rule as a layer's mixer: a projection to all that the recurrence
+// reads, the recurrence (a convolution along the sequence, a scan chunk by chunk, a gated norm) as
+// one operation, and the output projection. Forward saves what the projection wrote and what the
+// recurrence wrote; backward makes everything between again, so that it has four times forward's
+// FLOPs. Tensor parallelism cuts heads, and leaves the number of chunks as it is.
+//
+// Memory traffic of one token forward, in 16 bits, with d inner columns, C convolved ones, g groups
+// of states s, Q tokens a chunk, H heads; backward three times that:
+//   Mamba-2   2 (d + C + H)  projected;  6 C  convolved, written once and read twice;  8 Q g  the
+//             product of both sides of the state, and 16 s d / Q the states, in fp32;  8 d  the
+//             output and its norm
+//   delta     4 C  convolution;  6 v  norm of the values. The scan's own traffic is in its measured
+//             time (pricing/kernel_time.cpp)
+// Source  state-spaces/mamba v2.2, ssd_combined.py (mamba_split_conv1d_scan_combined);
+//         fla-org/flash-linear-attention, ops/gated_delta_rule/chunk.py
+
+#include "models/operations/parts/part.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+/// One recurrence, before any cut.
+struct Scan {
+  ScanRule rule = ScanRule::mamba2;
+  std::vector<LayerMatrix> matrices;
+  Sharding projected{};      // layout of the projection's columns
+  std::int64_t columns = 0;  // of its output
+  std::int64_t convolved = 0, taps = 0;
+  std::int64_t heads = 0, of_head = 0;  // vectors of numbers for each head
+  std::int64_t norm = 0;                // weights of the gated norm
+  bool norm_is_cut = false;
+  std::int64_t flops = 0, bytes = 0;  // of one token forward
+  std::int64_t kept = 0;              // further columns that are saved
+  std::int64_t chunk = 0;
+};
+
+Scan scan_of(const Mamba2Part& part, std::int64_t hidden) {
+  const std::int64_t d = part.inner(), sides = 2 * part.groups * part.state;
+  Sharding cut = by_columns();
+  cut.column_groups = {2 * d, sides, part.heads};
+  return {.rule = ScanRule::mamba2,
+          .matrices = matrices_of(part, hidden),
+          .projected = cut,
+          .columns = d,
+          .convolved = part.convolved(),
+          .taps = part.taps + 1,
+          .heads = part.heads,
+          .of_head = 3,
+          .norm = d,
+          .norm_is_cut = true,
+          .flops = scan_flops(part),
+          .bytes = 2 * (d + part.convolved() + part.heads) + 6 * part.convolved() +
+                   8 * part.chunk * part.groups + 16 * part.state * d / part.chunk + 8 * d,
+          .chunk = part.chunk};
+}
+
+Scan scan_of(const DeltaPart& part, std::int64_t hidden) {
+  Sharding cut = by_columns();
+  cut.column_groups = {part.convolved(), part.values(), 2 * part.value_heads};
+  return {.rule = ScanRule::delta,
+          .matrices = matrices_of(part, hidden),
+          .projected = cut,
+          .columns = part.values(),
+          .convolved = part.convolved(),
+          .taps = part.taps,
+          .heads = part.value_heads,
+          .of_head = 2,
+          .norm = part.value_dim,
+          .flops = scan_flops(part),
+          .bytes = 4 * part.convolved() + 6 * part.values(),
+          .kept = DeltaPart::chunk * part.value_heads,  // the inverse of each chunk's matrix
+          .chunk = DeltaPart::chunk};
+}
+
+class ScanBuilder : public MixerBuilder, private TransformerBuilder {
+ public:
+  ScanBuilder(BlockScope& scope, Scan scan) : TransformerBuilder{scope}, scan_{std::move(scan)} {}
+
+  void mix(OperandId in) override {
+    const OperandId projected = columns("mixer.in.out", Role::saved);
+    linear_.forward(in_projection(), in, projected);
+    Operation& op = block_.add(OpKind::scan, "mixer.scan", {projected},
+                               {output("mixer.scan.out", Role::saved)});
+    for (const ModelTensor& each : tensors()) op.reads.push_back(parameter(each));
+    if (scan_.kept > 0) op.writes.push_back(kept());
+    count(op, 1, 1);
+  }
+
+  void project(OperandId out) override {
+    linear_.forward(out_projection(), output("mixer.scan.out", Role::saved), out);
+  }
+
+  void backward(OperandId saved_in, OperandId gradient_out, OperandId gradient_in) override {
+    const OperandId out = output("mixer.scan.out", Role::saved);
+    const OperandId d_out = output("mixer.scan.out.grad", Role::temporary);
+    const OperandId d_projected = columns("mixer.in.out.grad", Role::temporary);
+    linear_.backward(out_projection(), out, gradient_out, d_out);
+    Operation& op = block_.add(OpKind::scan_backward, "mixer.scan.backward",
+                               {d_out, columns("mixer.in.out", Role::saved), out}, {d_projected});
+    op.dtype = storage_;
+    if (scan_.kept > 0) op.reads.push_back(kept());
+    for (const ModelTensor& each : tensors()) {
+      op.reads.push_back(parameter(each));
+      op.writes.push_back(block_.gradient(each, gradient_));
+    }
+    count(op, 4, 3);
+    linear_.backward(in_projection(), saved_in, d_projected, gradient_in);
+  }
+
+  bool has_bias() const override { return false; }
+
+ private:
+  OperandId columns(std::string_view name, Role role) {
+    return features(name, role, in_projection().out, scan_.projected);
+  }
+  OperandId output(std::string_view name, Role role) { return features(name, role, scan_.columns); }
+  OperandId kept() { return features("mixer.scan.kept", Role::saved, scan_.kept); }
+  Linear in_projection() const {
+    return linear_of(matrix_of(scan_.matrices, "mixer.in"), scan_.projected);
+  }
+  Linear out_projection() const {
+    return linear_of(matrix_of(scan_.matrices, "mixer.out"), by_rows());
+  }
+  /// Convolution, numbers of each head, gated norm.
+  std::vector<ModelTensor> tensors() const {
+    return {{.name = "mixer.convolution",
+             .uncut = {1, scan_.taps, scan_.convolved},
+             .sharding = by_columns(),
+             .initial = {.deviation = inputs_.model.initial_deviation}},
+            {.name = "mixer.heads",
+             .uncut = {1, scan_.of_head, scan_.heads},
+             .sharding = by_columns(),
+             .initial = {Initial::Kind::ones}},
+            {.name = "mixer.norm.weight",
+             .uncut = {1, 1, scan_.norm},
+             .sharding = scan_.norm_is_cut ? by_columns() : Sharding{},
+             .initial = {Initial::Kind::ones}}};
+  }
+  void count(Operation& op, std::int64_t work, std::int64_t passes) const {
+    const std::int64_t ranks = block_.mesh().degree(MeshAxis::tensor);
+    const std::int64_t width = std::max(1, bits(storage_) / 16);
+    op.flops = multiplied<Flops>(tokens(), work, scan_.flops / ranks);
+    op.bytes = multiplied<Bytes>(tokens(), passes * width, scan_.bytes / ranks);
+    op.mutable_scan() = {scan_.rule, (inputs_.plan.batch.seq_len + scan_.chunk - 1) / scan_.chunk};
+  }
+
+  Scan scan_;
+};
+
+}  // namespace
+
+std::unique_ptr<MixerBuilder> scan_builder(BlockScope& scope, const Mamba2Part& mamba) {
+  return std::make_unique<ScanBuilder>(scope, scan_of(mamba, scope.inputs.model.hidden));
+}
+
+std::unique_ptr<MixerBuilder> scan_builder(BlockScope& scope, const DeltaPart& delta) {
+  return std::make_unique<ScanBuilder>(scope, scan_of(delta, scope.inputs.model.hidden));
+}
+
+}  // namespace orrery::models
