@@ -26,13 +26,13 @@ Target target_of(const std::string& backend) {
   throw InputError{"--backend", fmt::format("expected cpu or cuda, found '{}'", backend)};
 }
 
-const executor::CudaModule& gpus_of_this_machine() {
+const executor::GpuModule& gpus_of_this_machine() {
   static const executor::FoundCuda found = executor::find_cuda();
   if (!found.absence.empty()) throw InputError{"--backend", "cuda: " + printable(found.absence)};
   return *found.module;
 }
 
-GpuIdentity identity_of(const executor::CudaModule& module) {
+GpuIdentity identity_of(const executor::GpuModule& module) {
   const std::vector<executor::VisibleGpu> gpus = module.gpus();
   const executor::VisibleGpu& first = gpus.front();
   return {.name = first.name,
@@ -53,7 +53,7 @@ std::vector<Bytes> sizes_between(Bytes least, Bytes most, std::int64_t factor) {
   return sizes;
 }
 
-std::string why_no_collectives(const executor::CudaModule& module, int gpus) {
+std::string why_no_collectives(const executor::GpuModule& module, int gpus) {
   if (gpus < 2) return "there is one GPU; compute was measured during a copy of memory instead";
   if (!module.has_nccl()) return "this orrery was built without NCCL";
   return {};
@@ -79,7 +79,7 @@ CampaignInputs processor_inputs(const CalibrateRequest& request, LocalRendezvous
 
 /// A GPU's clocks show whether it is disturbed; the pace of its host does not.
 CampaignInputs gpu_inputs(const CalibrateRequest& request, LocalRendezvous& rendezvous) {
-  const executor::CudaModule& module = gpus_of_this_machine();
+  const executor::GpuModule& module = gpus_of_this_machine();
   const bool trial = request.widest < small_models;
   CampaignInputs inputs;
   inputs.gpu = identity_of(module);

@@ -78,7 +78,7 @@ RankSet::Make LocalRendezvous::cores(const std::string& fabric) {
   };
 }
 
-RankSet::Make LocalRendezvous::gpus(const executor::CudaModule& module) {
+RankSet::Make LocalRendezvous::gpus(const executor::GpuModule& module) {
   return [this, &module](int rank, int ranks) {
     RankGroup& own = group(ranks);
     RankParts made{.device = module.make_device(rank)};

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "calibrate/bench/rank_set.hpp"
-#include "executor/module/cuda_entry.hpp"
+#include "executor/module/gpu_module.hpp"
 
 namespace orrery::calibrate {
 
@@ -22,7 +22,7 @@ class LocalRendezvous {
   /// Errors  another name: InputError; no connection: RunFailure
   RankSet::Make cores(const std::string& fabric);
   /// Makes ranks on GPUs, connected by NCCL.
-  RankSet::Make gpus(const executor::CudaModule& module);
+  RankSet::Make gpus(const executor::GpuModule& module);
 
  private:
   struct RankGroup;

@@ -122,7 +122,7 @@ class ThreadedRun {
   models::Question question_of() {
     ExecutingMachine machine;
     if (request_.options.backend == executor::Backend::cuda) {
-      const executor::VisibleGpu gpu = executor::cuda_module().gpus().front();
+      const executor::VisibleGpu gpu = executor::gpu_module().gpus().front();
       machine.gpu = InstalledGpu{gpu.name, gpu.memory};
     }
     ExecutionQuestion found = execution_question(request_.scenario, machine, request_.ranks);

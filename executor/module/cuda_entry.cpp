@@ -1,4 +1,4 @@
-#include "executor/module/cuda_entry.hpp"
+#include "executor/module/gpu_module.hpp"
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
@@ -42,7 +42,7 @@ std::string line_of(const cuda::Gemms::Choice& of) {
       of.split_k, of.waves, of.workspace.count());
 }
 
-class LoadedCuda final : public CudaModule {
+class LoadedCuda final : public GpuModule {
  public:
   std::string absence() const override {
     int count = 0, driver = 0, runtime = 0;
@@ -121,7 +121,7 @@ class LoadedCuda final : public CudaModule {
 
 }  // namespace orrery::executor
 
-extern "C" __attribute__((visibility("default"))) const orrery::executor::CudaModule*
+extern "C" __attribute__((visibility("default"))) const orrery::executor::GpuModule*
 orrery_cuda_module() {
 #ifdef ORRERY_NCCL
   orrery::executor::cuda::prepare_for_nccl();

@@ -30,7 +30,7 @@ FoundCuda find_cuda(const Module& loaded) {
   if (made == nullptr) {
     return {.absence = load_failure(loaded.why.empty() ? "it is another library" : loaded.why)};
   }
-  const CudaModule* module = reinterpret_cast<CudaModuleFunction>(made)();
+  const GpuModule* module = reinterpret_cast<CudaModuleFunction>(made)();
   return {.module = module, .absence = module->absence()};
 }
 

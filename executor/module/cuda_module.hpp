@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "executor/module/cuda_entry.hpp"
+#include "executor/module/gpu_module.hpp"
 #include "executor/module/module.hpp"
 
 namespace orrery::executor {
@@ -18,7 +18,7 @@ namespace orrery::executor {
 ///   the NVIDIA driver is for CUDA 12.4, this orrery needs 13.0
 ///   no GPU is visible (CUDA_VISIBLE_DEVICES is '')
 struct FoundCuda {
-  const CudaModule* module = nullptr;
+  const GpuModule* module = nullptr;
   std::string absence{};  // empty: module is there, and a GPU
 };
 FoundCuda find_cuda();

@@ -44,7 +44,7 @@ Backend backend_of(const std::string& word) {
   if (word != "cuda") {
     throw InputError{"--backend", fmt::format("expected cpu or cuda, found '{}'", word)};
   }
-  cuda_module();
+  gpu_module();
   return Backend::cuda;
 }
 
@@ -56,7 +56,7 @@ FabricKind fabric_of(const std::string& word) {
   throw InputError{"--fabric", fmt::format("expected tcp, mpi, threads or nccl, found '{}'", word)};
 }
 
-const CudaModule& cuda_module() {
+const GpuModule& gpu_module() {
   const FoundCuda& found = found_cuda();
   if (!found.absence.empty()) throw InputError{"--backend", "cuda: " + printable(found.absence)};
   return *found.module;
@@ -64,10 +64,10 @@ const CudaModule& cuda_module() {
 
 Equipment equipment(Backend backend, const Placement& placed) {
   if (backend == Backend::cpu) return {std::make_unique<CpuDevice>(), {}};
-  const std::vector<VisibleGpu> gpus = cuda_module().gpus();
+  const std::vector<VisibleGpu> gpus = gpu_module().gpus();
   const auto number = static_cast<std::size_t>(placed.local_rank.value_or(placed.rank));
   const std::size_t ordinal = number % gpus.size();
-  return {cuda_module().make_device(static_cast<int>(ordinal)), gpus[ordinal].unique};
+  return {gpu_module().make_device(static_cast<int>(ordinal)), gpus[ordinal].unique};
 }
 
 models::Question fitted(models::Question question, const Device& device) {

@@ -22,7 +22,7 @@ Backend backend_of(const std::string& word);
 FabricKind fabric_of(const std::string& word);
 
 /// The loaded module. Errors: as backend_of.
-const CudaModule& cuda_module();
+const GpuModule& gpu_module();
 
 /// A rank's device, and the identity of its GPU; empty on a CPU.
 struct Equipment {

@@ -53,7 +53,7 @@ std::optional<NoRoom> no_room_on_cores(const models::Prediction& prediction,
 }
 
 std::optional<NoRoom> no_room_on_gpus(const models::Prediction& prediction) {
-  const VisibleGpu gpu = cuda_module().gpus().front();
+  const VisibleGpu gpu = gpu_module().gpus().front();
   const models::StageMemory& fullest = prediction.memory[prediction.fullest];
   if (fullest.total <= gpu.memory) return std::nullopt;
   const models::Mesh& mesh = prediction.program->mesh;

@@ -46,7 +46,7 @@ bool prints(const Placement& placed) {
 models::Question question_of(const ExecuteFlags& flags, const Placement& placed) {
   ExecutingMachine machine;
   if (flags.options.backend == executor::Backend::cuda) {
-    const executor::VisibleGpu gpu = executor::cuda_module().gpus().front();
+    const executor::VisibleGpu gpu = executor::gpu_module().gpus().front();
     machine.gpu = InstalledGpu{gpu.name, gpu.memory};
   }
   if (placed.launcher != Launcher::alone && placed.local_ranks) {

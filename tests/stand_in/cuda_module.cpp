@@ -9,7 +9,7 @@
 #include <cstdlib>
 
 #include "executor/errors.hpp"
-#include "executor/module/cuda_entry.hpp"
+#include "executor/module/gpu_module.hpp"
 #include "tests/executor/queued_device.hpp"
 
 namespace orrery::executor {
@@ -21,7 +21,7 @@ std::string variable(const char* name, const char* otherwise) {
   return value != nullptr ? value : otherwise;
 }
 
-class StandIn final : public CudaModule {
+class StandIn final : public GpuModule {
  public:
   std::string absence() const override {
     return gpus().empty() ? "no GPU is visible (CUDA_VISIBLE_DEVICES is '')" : "";
@@ -52,7 +52,7 @@ class StandIn final : public CudaModule {
 
 }  // namespace orrery::executor
 
-extern "C" const orrery::executor::CudaModule* orrery_cuda_module() {
+extern "C" const orrery::executor::GpuModule* orrery_cuda_module() {
   static const orrery::executor::StandIn module;
   return &module;
 }

@@ -23,9 +23,9 @@ struct VisibleGpu {
 };
 
 /// The loaded module.
-class CudaModule {
+class GpuModule {
  public:
-  virtual ~CudaModule() = default;
+  virtual ~GpuModule() = default;
 
   /// Why there is no GPU to run on, as the end of a sentence; empty: there is one.
   virtual std::string absence() const = 0;
@@ -51,6 +51,6 @@ class CudaModule {
 
 /// The name of the module's one exported function, whose result is never destroyed.
 inline constexpr const char* cuda_module_symbol = "orrery_cuda_module";
-using CudaModuleFunction = const CudaModule* (*)();
+using CudaModuleFunction = const GpuModule* (*)();
 
 }  // namespace orrery::executor
