@@ -72,7 +72,8 @@ std::string contents(const Json& value, std::string_view pointer) {
 
 /// A member that may be absent, or a word for one of its own members, as an object.
 Json* grown(Json& root, const std::string& step, Json* found) {
-  if (step == "collectives" && !found) return &(root[step] = Json::object());
+  const bool optional = step == "collectives" || step == "run";
+  if (optional && !found) return &(root[step] = Json::object());
   if (step != "network" || (found && !found->is_string())) return found;
   Json object = Json::object();
   if (found) object["mode"] = *found;
@@ -96,6 +97,10 @@ void put(Json& root, const std::string& pointer, const Json& value) {
   for (std::size_t i = 0; i + 1 < steps.size(); ++i) {
     Json* next = member_of(*at, steps[i]);
     if (i == 0) next = grown(root, steps[i], next);
+    // Every part of a run may be absent; its reader refuses unknown ones.
+    if (!next && steps[0] == "run" && at->is_object()) {
+      next = &((*at)[steps[i]] = Json::object());
+    }
     if (!next) refuse(pointer, "no such value; " + contents(*at, walked));
     walked += "/" + steps[i];
     at = next;
@@ -260,7 +265,7 @@ Scenario Scenario::replace(const std::vector<std::pair<std::string, Json>>& chan
   }
   Node{changed.json_, file_, ""}.only({"name", "model", "cluster", "plan", "software", "tokens",
                                        "published", "notes", "assumptions", "network", "placement",
-                                       "perturbations", "jobs", "collectives"});
+                                       "perturbations", "jobs", "collectives", "run"});
   if (const auto counted = change_of_ranks(changes)) changed.derive_refused_data(*counted);
   return changed;
 }

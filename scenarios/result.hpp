@@ -35,8 +35,9 @@ struct ReportOptions {
   bool explain = false;
   std::optional<double> tokens;
   std::optional<Published> published;
-  int width = 100;      // columns
-  bool colour = false;  // ANSI, on a terminal
+  std::string whole_run{};  // the training with failures and restarts, in one line
+  int width = 100;          // columns
+  bool colour = false;      // ANSI, on a terminal
 };
 std::string report(const models::Question& question, const models::Prediction& prediction,
                    const ReportOptions& options);

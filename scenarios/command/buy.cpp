@@ -30,7 +30,7 @@ int buy(BuyFlags& flags) {
 
 void add_buy(CLI::App& application, int& exit_code) {
   CLI::App& command =
-      *application.add_subcommand("buy", "Rank clusters to rent by days and dollars");
+      *application.add_subcommand("buy", "Rank clusters to rent or own by days and dollars");
   const auto flags = std::make_shared<BuyFlags>();
   PurchaseRequest& request = flags->request;
   constexpr std::int64_t most = std::int64_t{1} << 30;
@@ -38,6 +38,18 @@ void add_buy(CLI::App& application, int& exit_code) {
   command.add_option("--tokens", request.tokens, "Tokens to train on, such as 300B")->required();
   command.add_option("--deadline", request.deadline, "Longest time, such as 30d, 8w or 30 (days)");
   command.add_option("--budget", request.budget, "Largest cost, such as 5M or $5,000,000");
+  command.add_option("--confidence", request.confidence,
+                     "Probability with which deadline and budget are kept, with failures and "
+                     "restarts (0.8)");
+  command.add_option("--term", request.term,
+                     "How it is paid for: on-demand (default), 1y, 3y (reserved), spot, own");
+  command
+      .add_option(
+          "--quote", request.quotes,
+          "A price of a GPU-hour that you were quoted: 2.10/h, or p5=2.10/h of one node type")
+      ->delimiter(',');
+  command.add_option("--gpus", request.gpus,
+                     "Sizes to look at: 512, or 96,768, or 64:1024:x2 (powers of two of nodes)");
   command.add_option("--global-batch", request.global_batch, "Sequences of one step")
       ->check(CLI::Range(std::int64_t{1}, most));
   command

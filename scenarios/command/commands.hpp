@@ -24,6 +24,8 @@ void add_show(CLI::App& application, int& exit_code);
 void add_validate(CLI::App& application, int& exit_code);
 void add_plan(CLI::App& application, int& exit_code);
 void add_buy(CLI::App& application, int& exit_code);
+void add_check(CLI::App& application, int& exit_code);
+void add_train(CLI::App& application, int& exit_code);
 void add_fit(CLI::App& application, int& exit_code);
 void add_calibrate(CLI::App& application, int& exit_code);
 void add_execute(CLI::App& application, int& exit_code);

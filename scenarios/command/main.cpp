@@ -33,6 +33,7 @@ constexpr NamedCommand commands[] = {
     {"validate", add_validate},
     {"plan", add_plan},
     {"buy", add_buy},
+    {"train", add_train},
     {"fit", add_fit},
     {"calibrate", add_calibrate},
     {"execute", add_execute},
@@ -40,6 +41,7 @@ constexpr NamedCommand commands[] = {
     {"contention", add_contention},
     {"collective", add_collective},
     {"compare", add_compare},
+    {"check", add_check},
     {"checkpoint", add_checkpoint},
 };
 

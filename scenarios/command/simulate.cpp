@@ -14,6 +14,7 @@
 #include "scenarios/result.hpp"
 #include "scenarios/search/query.hpp"
 #include "scenarios/whatif/measured_step.hpp"
+#include "scenarios/whole_run/whole_run.hpp"
 
 namespace orrery::scenarios {
 
@@ -89,6 +90,12 @@ Scenario in_mode(const Scenario& scenario, const std::string& mode) {
   return scenario.replace({{object ? "/network/mode" : "/network", mode}});
 }
 
+/// Few runs are enough for whole days.
+std::string whole_run_line(const Scenario& scenario, double tokens) {
+  constexpr std::size_t runs = 400;
+  return in_one_line(whole_run_of(scenario, tokens, runs));
+}
+
 int simulate(const SimulateFlags& flags) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
@@ -123,6 +130,7 @@ int simulate(const SimulateFlags& flags) {
                       {.explain = flags.explain,
                        .tokens = tokens,
                        .published = scenario.published(),
+                       .whole_run = flags.tokens ? whole_run_line(scenario, *tokens) : "",
                        .width = shown.width,
                        .colour = shown.colour}));
     if (measured) fmt::print(answer, "{}", text_of(*measured, prediction, shown.colour));

@@ -1,5 +1,7 @@
 #include "scenarios/fitting/kernel_validation.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 

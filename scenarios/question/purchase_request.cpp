@@ -10,6 +10,7 @@
 #include "hardware/entries.hpp"
 #include "hardware/own_file.hpp"
 #include "scenarios/limits.hpp"
+#include "scenarios/scaling/scaling.hpp"
 #include "scenarios/search/query.hpp"
 #include "scenarios/sections.hpp"
 #include "sim/input/text.hpp"
@@ -100,6 +101,30 @@ std::string take_sizes(const PurchaseRequest& request, PurchaseQuery& query) {
   return taken;
 }
 
+/// How clusters are paid for.
+void take_prices(const PurchaseRequest& request, PurchaseQuery& query) {
+  const auto term = value_of(term_words, request.term);
+  if (!term) {
+    throw InputError{"--term", fmt::format("expected one of {}, found '{}'", listed(term_words),
+                                           printable(request.term, 40))};
+  }
+  std::vector<Quote> quotes;
+  for (const std::string& text : request.quotes) {
+    quotes.push_back(parse_quote(text));
+    const std::string& name = quotes.back().node;
+    const bool sought =
+        name.empty() || std::ranges::count(query.nodes, name, &SoughtNode::name) > 0;
+    if (!sought)
+      throw InputError{"--quote", fmt::format("'{}' is none of the node types considered", name)};
+  }
+  for (SoughtNode& each : query.nodes) {
+    each.term = *term;
+    each.quotes = quotes;
+    // What is owned, reserved or quoted is not bound to what an offer rents together.
+    if (*term != Term::on_demand || !quotes.empty()) each.every_size = true;
+  }
+}
+
 /// defaults  receives the flags that were not given
 PurchaseQuery query_of(const PurchaseRequest& request, std::string& defaults) {
   PurchaseQuery query;
@@ -111,10 +136,16 @@ PurchaseQuery query_of(const PurchaseRequest& request, std::string& defaults) {
   query.deadline_days = parsed_flag("--deadline", request.deadline, parse_days, days_form);
   query.budget = parsed_flag("--budget", request.budget, parse_dollars, dollars_form);
   if (request.headroom) query.plan.headroom = *request.headroom;
+  if (!(request.confidence > 0 && request.confidence < 1)) {
+    throw InputError{"--confidence", "expected a probability between 0 and 1 such as 0.8"};
+  }
+  query.confidence = request.confidence;
+  if (request.gpus) query.gpus = parse_gpu_counts(*request.gpus);
   defaults = take_sizes(request, query);
   if (!request.software) defaults += fmt::format("--software {}, ", usual_software);
   if (!defaults.empty()) defaults.erase(defaults.size() - 2);
   query.nodes = nodes_of(request);
+  take_prices(request, query);
   return query;
 }
 
@@ -153,6 +184,9 @@ PurchaseSurvey survey(const PurchaseRequest& request, const Progress& progress) 
                       .top = request.top};
   made.query = query_of(request, made.defaults);
   if (!made.defaults.empty()) made.assumptions.push_back("not stated, assumed: " + made.defaults);
+  for (const std::string& text : request.quotes) {
+    if (const auto asked = doubt(parse_quote(text))) made.assumptions.push_back(*asked);
+  }
   made.answer = search_purchases(made.query, {request.threads, progress});
   add_recipes_taken(made);
   return made;

@@ -20,6 +20,10 @@ struct PurchaseRequest {
   std::string precision = "bf16";
   std::optional<double> headroom{};                 // share of a GPU's memory to leave free
   std::optional<std::string> deadline{}, budget{};  // "30d", "5M"
+  double confidence = 0.8;                          // with which both are kept
+  std::string term = "on-demand";                   // 1y, 3y, spot, own
+  std::vector<std::string> quotes{};                // "p5=2.10/h"
+  std::optional<std::string> gpus{};                // sizes: "512", "96:768:x2"
   std::optional<std::int64_t> global_batch{}, seq_len{};
   std::vector<std::string> nodes{};  // names or files of node types; empty: all that are rented
   std::size_t top = 10;              // choices that the text shows

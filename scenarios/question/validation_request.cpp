@@ -12,6 +12,7 @@
 #include "scenarios/validation/page.hpp"
 #include "scenarios/validation/ranges.hpp"
 #include "scenarios/validation/validation.hpp"
+#include "scenarios/whole_run/published.hpp"
 #include "sim/output/durable_file.hpp"
 
 namespace orrery::scenarios {
@@ -129,6 +130,11 @@ ValidationReport validate(const ValidationRequest& request, const Progress& prog
   const orrery::Table table = orrery::Table::load(request.file);
   if (table.size() == 0) throw InputError{request.file, "has a header and no rows below it"};
   if (holds_curves(table)) return report_on_curves(table, request);
+  if (holds_whole_runs(table)) {
+    PublishedRunsReport report = compare_whole_runs(table, {request.threads, progress});
+    return {
+        .json = std::move(report.json), .text = std::move(report.text), .stopped = report.stopped};
+  }
   if (request.leave_out) return report_on_left_out(table, request);
   if (request.in_sample) {
     throw InputError{"--in-sample", "expected a file of kernels or collectives"};

@@ -201,7 +201,9 @@ std::string tokens_line(const ReportInputs& in) {
                                          : fmt::format("{:.1f} hours", run.days * 24);
   const std::string cost = run.cost ? dollars(run.cost->count()) + ", " : "";
   return line(count_of(*in.options.tokens) + " tokens", time,
-              cost + "without failures or restarts");
+              cost + "without failures or restarts") +
+         (in.options.whole_run.empty() ? ""
+                                       : faint_lines(in, in.options.whole_run + " (orrery train)"));
 }
 
 std::string question_lines(const ReportInputs& in) {

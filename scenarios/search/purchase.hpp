@@ -1,8 +1,8 @@
 #pragma once
-// The survey of clusters to rent: for every node type at several sizes, the best plan of a reduced
-// list, and the days and dollars that a number of tokens takes with it. A cluster's price is that
-// of `orrery simulate`; without one there are days alone. Leaves out owning, failures, restarts,
-// checkpoints, spot and reserved prices, and waiting for capacity.
+// The survey of clusters to rent or to own: for every node type at several sizes, the best plan of
+// a reduced list, and the days and dollars that a number of tokens takes with it, as ranges with
+// failures and restarts (whole_run/). A cluster's price is that of `orrery simulate`, of another
+// term, or quoted; without one there are days alone. Leaves out waiting for capacity.
 
 #include <optional>
 #include <string>
@@ -10,6 +10,8 @@
 
 #include "hardware/rental.hpp"
 #include "scenarios/search/plan_search.hpp"
+#include "scenarios/search/purchase_price.hpp"
+#include "scenarios/whole_run/whole_run.hpp"
 
 namespace orrery::scenarios {
 
@@ -18,6 +20,8 @@ struct SoughtNode {
   std::string name;        // catalogue name, or the path of a file
   Json cluster;            // one of its nodes, or more, as a cluster file states them
   bool every_size = true;  // also numbers of nodes that no offer rents together
+  Term term = Term::on_demand;
+  std::vector<Quote> quotes{};
 
   /// The cluster of as many nodes as a file would state it.
   Json stated(int nodes) const;
@@ -30,6 +34,10 @@ struct PurchaseQuery {
   double tokens = 0;
   std::optional<double> deadline_days;
   std::optional<Money> budget;
+  /// With which days and dollars keep the limits, failures and restarts included. Nothing: steps
+  /// after each other, never interrupted.
+  std::optional<double> confidence;
+  std::vector<std::int64_t> gpus;  // sizes; empty: sizes_of each node type
   std::vector<SoughtNode> nodes;
 };
 
@@ -39,10 +47,13 @@ struct PurchaseChoice {
   std::optional<hardware::ClusterPrice> price;
   std::vector<std::string> also;  // other node types with the same days and dollars
   int nodes = 1;
-  int gpus = 1;    // paid for
-  Candidate plan;  // the fastest; fits tightly only if none fits well
-  double days = 0;
-  std::optional<Money> cost;         // nothing: no price is known
+  int gpus = 1;               // paid for
+  Candidate plan;             // the fastest; fits tightly only if none fits well
+  double days = 0;            // of the whole run: half of all cases
+  std::optional<Money> cost;  // nothing: no price is known; half of all cases
+  std::optional<RunRange> day_range{}, cost_range{};  // of the whole run
+  double limit_days = 0;                              // kept with the confidence asked for
+  std::optional<Money> limit_cost{};
   bool meets = false;                // deadline and budget
   bool pareto = false;               // no other choice at such a price is faster and cheaper
   std::vector<std::string> taken{};  // recipe settings, as assumptions

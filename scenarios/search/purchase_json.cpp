@@ -20,9 +20,14 @@ Json choice_json(const PurchaseChoice& choice) {
   json["nodes"] = choice.nodes;
   json["gpus"] = choice.gpus;
   json["idle_gpus"] = choice.idle();
-  json["days"] = choice.days;
+  const RunRange days =
+      choice.day_range.value_or(RunRange{choice.days, choice.days, choice.days, 0});
+  json["days"] = {{"p10", days.p10}, {"p50", days.p50}, {"p90", days.p90}};
   json["gpu_hours"] = choice.gpu_hours();
-  json["cost_usd"] = choice.cost ? Json(choice.cost->count()) : Json(nullptr);
+  const double dollars = choice.cost.value_or(Money{}).count();
+  const RunRange cost = choice.cost_range.value_or(RunRange{dollars, dollars, dollars, 0});
+  json["cost_usd"] =
+      choice.cost ? Json{{"p10", cost.p10}, {"p50", cost.p50}, {"p90", cost.p90}} : Json(nullptr);
   json["meets"] = choice.meets;
   json["pareto"] = choice.pareto;
   json["price"] = price_json(choice.price);
@@ -51,6 +56,7 @@ Json to_json(const PurchaseReport& report) {
   json["precision"] = models::name(query.plan.precision);
   json["deadline_s"] =
       query.deadline_days ? Json(*query.deadline_days * seconds_per_day) : Json(nullptr);
+  json["confidence"] = or_null(query.confidence);
   json["budget_usd"] = query.budget ? Json(query.budget->count()) : Json(nullptr);
   json["meets"] = report.answer.meeting() > 0;
   const std::string reason = reason_of(report.answer);

@@ -37,7 +37,8 @@ void put_in_order(const PurchaseQuery& query, std::vector<PurchaseChoice>& choic
     const double days = each.days, cost = each.cost.value_or(Money{}).count();
     const int price = each.price_rank();
     if (!each.meets) {
-      return std::tuple{1, price, each.tight(), excess_of(query, days, each.cost), 0.0};
+      const double excess = excess_of(query, each.limit_days, each.limit_cost);
+      return std::tuple{1, price, each.tight(), excess, 0.0};
     }
     return fastest_first ? std::tuple{0, price, each.tight(), days, cost}
                          : std::tuple{0, price, each.tight(), cost, days};

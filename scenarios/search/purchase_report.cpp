@@ -29,6 +29,14 @@ std::string name_of(const PurchaseChoice& choice) {
   return fmt::format("{} x {}", names, choice.nodes);
 }
 
+/// "41.2 (36 to 48)": half of all cases, and 8 of 10.
+std::string day_range_of(const PurchaseChoice& choice) {
+  const std::string days = days_of(choice.days);
+  if (!choice.day_range) return days;
+  const char* form = choice.day_range->p90 < 10 ? "{} ({:.2f} to {:.2f})" : "{} ({:.0f} to {:.0f})";
+  return fmt::format(fmt::runtime(form), days, choice.day_range->p10, choice.day_range->p90);
+}
+
 std::string dollars_of(const PurchaseChoice& choice) {
   return choice.cost ? format(*choice.cost) : "no price known";
 }
@@ -57,7 +65,10 @@ std::string reason_of(const PurchaseAnswer& answer) {
 
 std::vector<std::string> purchase_assumptions() {
   return {
-      "rented on demand at list prices; owning, reservations and spot are left out",
+      "days and dollars are of the whole run, with failures and restarts as orrery train has them "
+      "by "
+      "default: half of all cases; limits are kept with the probability of --confidence",
+      "list prices (--term, --quote); storage, egress and negotiation are left out",
       "the price of a cluster is the lowest on-demand price of the latest year among the offers "
       "that rent as many of its nodes together, as in orrery simulate; if none does, that of the "
       "largest piece that is rented, marked ~ as an indication and ranked after the others; prices "
@@ -65,8 +76,9 @@ std::vector<std::string> purchase_assumptions() {
       fmt::format("prices older than {} months are marked OLD; their age is counted to the newest "
                   "dated price of the catalogue, {}",
                   hardware::outdated_after_months, hardware::newest_offer_month()),
-      "without failures, restarts, checkpoints and waiting for capacity",
-      fmt::format("cluster sizes are powers of two of nodes, up to {} GPUs", most_gpus_rented),
+      "without waiting for capacity",
+      fmt::format("cluster sizes are powers of two of nodes, up to {} GPUs (--gpus)",
+                  most_gpus_rented),
       "plans of a reduced list: micro-batches and virtual stages 1, 2 and 4; sequence parallelism "
       "and ZeRO-1 wherever they apply, ZeRO-2 and 3 (FSDP) without a pipeline where the stack has "
       "them; orrery plan searches one cluster in full"};
@@ -102,7 +114,7 @@ void add_row(TextTable& table, const PurchaseChoice& each, const std::string& nu
   const std::string gpus = each.idle() > 0 ? fmt::format("{} ({} idle)", each.gpus, each.idle())
                                            : fmt::format("{}", each.gpus);
   const std::string mark = each.price_rank() == 1 ? "~" : "";
-  table.add({number, name_of(each), gpus, days_of(each.days),
+  table.add({number, name_of(each), gpus, day_range_of(each),
              each.cost ? mark + format(*each.cost) : "-",
              each.price ? mark + fmt::format("{:.2f}", each.price->per_gpu_hour.count()) : "-",
              percent(each.plan.estimate.mfu), format(each.plan.estimate.memory),

@@ -61,7 +61,7 @@ TEST_CASE("An unknown key is refused with the nearest that exists") {
         file +
             ":/modle: unknown key; did you mean 'model'? accepted: name, model, cluster, plan, "
             "software, tokens, published, notes, assumptions, unpriced, network, placement, "
-            "perturbations, jobs, collectives");
+            "perturbations, jobs, collectives, run");
 }
 
 TEST_CASE("A change is one value of a flag that is repeated") {

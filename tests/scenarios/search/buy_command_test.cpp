@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <set>
 
 #include "scenarios/limits.hpp"
@@ -46,9 +48,12 @@ TEST_CASE("orrery buy prints one JSON document with clusters, days and dollars")
     CHECK(json["choices"][0].contains(key));
   }
   for (const Json& each : json["choices"]) {
-    CHECK(each["cost_usd"].get<double>() ==
-          Approx(each["days"].get<double>() * 24 * each["gpus"].get<double>() *
-                 each["price"]["usd_per_gpu_hour"].get<double>()));
+    for (const char* case_of : {"p10", "p50", "p90"}) {
+      CHECK(each["cost_usd"][case_of].get<double>() ==
+            Approx(each["days"][case_of].get<double>() * 24 * each["gpus"].get<double>() *
+                   each["price"]["usd_per_gpu_hour"].get<double>()));
+    }
+    CHECK(each["days"]["p10"] < each["days"]["p90"]);
   }
   // 128 nodes and more: 64 sequences are too few for as many GPUs of 12 layers.
   CHECK(!json["impossible"].empty());
@@ -80,7 +85,7 @@ TEST_CASE("The text of orrery buy shows ranking, front, prices and what is left 
        {"Clusters to train gpt2 on 10 B tokens", "meet the limits, fastest first",
         "◆ No cluster is both faster and cheaper than these", "Plans and prices",
         "/h: ", "orrery plan --model gpt2 --cluster", "Not possible",
-        "owning, reservations and spot", "without failures"}) {
+        "storage, egress and negotiation", "with failures and restarts"}) {
     INFO(part);
     CHECK(ran.out.find(part) != std::string::npos);
   }
@@ -184,6 +189,69 @@ TEST_CASE("orrery buy takes files of nodes and clusters at their own price") {
   REQUIRE(line != std::string::npos);
   const std::string next = text.out.substr(line + 7, text.out.find('\n', line) - line - 7);
   CHECK(orrery(next + " --network static").exit_code == 0);
+}
+
+TEST_CASE("orrery buy at a price that was quoted, on sizes that are asked for") {
+  const Json json =
+      parsed(orrery("buy --model gpt2 --tokens 10B --global-batch 48 --nodes dgx-h100 "
+                    "--gpus 24,48 --quote dgx-h100=2.10/h --json")
+                 .out);
+  std::set<int> sizes;
+  for (const Json& each : json["choices"]) {
+    sizes.insert(each["gpus"].get<int>());
+    // Days x 24 h x GPUs x $2.10.
+    CHECK(each["cost_usd"]["p50"].get<double>() ==
+          Approx(each["days"]["p50"].get<double>() * 24 * each["gpus"].get<double>() * 2.10));
+    CHECK(each["price"]["source"] == "quoted (--quote)");
+  }
+  CHECK(sizes == std::set<int>{24, 48});
+  const Json doubted = parsed(orrery("buy --model gpt2 --tokens 10B --global-batch 64 --nodes "
+                                     "dgx-h100 --gpus 8 --quote 0.05/h --json")
+                                  .out);
+  const Json& said = doubted["assumptions"];
+  CHECK(std::count_if(said.begin(), said.end(), [](const Json& each) {
+          return each.get<std::string>().starts_with(
+              "--quote: is $0.05/h the price of a GPU-hour? Every dated offer is above $");
+        }) == 1);
+  CHECK(refused_line("buy --model gpt2 --tokens 1B --quote cheap") ==
+        "--quote: expected a price of a GPU-hour such as 2.10/h or p5=2.10/h, found 'cheap'");
+  CHECK(refused_line("buy --model gpt2 --tokens 1B --nodes p5 --quote p4d=2/h") ==
+        "--quote: 'p4d' is none of the node types considered");
+}
+
+TEST_CASE("orrery buy by term: reserved, spot and owned") {
+  const std::string call = "buy --model gpt2 --tokens 10B --global-batch 64 --gpus 16 --json ";
+  const auto first = [&](const std::string& flags) {
+    return parsed(orrery(call + flags).out)["choices"].at(0);
+  };
+  // AWS P6-B200 for three years, 2026-09: $8.545 against $14.24.
+  const Json reserved = first("--nodes p6-b200 --term 3y");
+  CHECK(reserved["price"]["usd_per_gpu_hour"] == 8.545);
+  CHECK(reserved["price"]["source"].get<std::string>().find("reserved for 3 years, 2026-09") !=
+        std::string::npos);
+  CHECK(first("--nodes p6-b200")["price"]["usd_per_gpu_hour"] == 14.24);
+  CHECK(first("--nodes p6-b200 --term 1y")["cost_usd"].is_null());  // days alone
+  // Owned: no one offers it, and it is cheaper than on demand.
+  const Json owned = first("--nodes dgx-h100 --term own");
+  const double price = owned["price"]["usd_per_gpu_hour"].get<double>();
+  CHECK(price > 1.5);
+  CHECK(price < 3);
+  CHECK(owned["price"]["source"].get<std::string>().starts_with("owned: $"));
+  CHECK(refused_line("buy --model gpt2 --tokens 1B --term forever") ==
+        "--term: expected one of on-demand, 1y, 3y, spot, own, found 'forever'");
+}
+
+TEST_CASE("orrery buy: a deadline is kept with a confidence, failures and restarts included") {
+  const std::string call =
+      "buy --model gpt2 --tokens 10B --global-batch 64 --nodes dgx-h100 --gpus 16 --json ";
+  const Json free = parsed(orrery(call).out)["choices"].at(0);
+  const double p50 = free["days"]["p50"].get<double>(), p90 = free["days"]["p90"].get<double>();
+  const auto exit_code = [&](double days, const char* confidence) {
+    return orrery(call + fmt::format("--deadline {}d --confidence {}", days, confidence)).exit_code;
+  };
+  CHECK(exit_code(1.01 * p50, "0.5") == 0);
+  CHECK(exit_code(1.01 * p50, "0.9") == 1);
+  CHECK(exit_code(1.01 * p90, "0.9") == 0);
 }
 
 TEST_CASE("Deadlines are days, and budgets dollars, as people write them") {

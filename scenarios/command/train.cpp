@@ -1,0 +1,70 @@
+// orrery train: a whole training, from its first to its last step.
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "scenarios/command/commands.hpp"
+#include "scenarios/command/progress.hpp"
+#include "scenarios/command/question_flags.hpp"
+#include "scenarios/command/terminal.hpp"
+#include "scenarios/whole_run/whole_run.hpp"
+#include "sim/output/durable_file.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+struct TrainFlags {
+  QuestionFlags question;
+  WholeRunRequest request;
+  std::optional<std::string> svg;
+  bool json = false;
+};
+
+int train(TrainFlags& flags) {
+  flags.request.scenario = flags.question.request();
+  const InterruptGuard guard;
+  const WholeRunReport report = train(flags.request, watched_progress("simulated runs"));
+  if (report.stopped) return InterruptGuard::exit_code();
+  if (flags.svg) write_durably(*flags.svg, picture_of(report));
+  const Terminal shown = terminal();
+  fmt::print("{}", flags.json ? to_json(report).dump(2) + "\n"
+                              : text_of(report, shown.width, shown.colour));
+  return report.meets() ? exit_done : exit_answer_is_no;
+}
+
+}  // namespace
+
+void add_train(CLI::App& application, int& exit_code) {
+  CLI::App& command = *application.add_subcommand(
+      "train", "Predict a whole training: days, dollars and energy as ranges");
+  const auto flags = std::make_shared<TrainFlags>();
+  WholeRunRequest& request = flags->request;
+  flags->question.add_to(command);
+  command.add_option("--tokens", request.tokens,
+                     "Tokens to train on, such as 15.6T (the scenario's)");
+  command.add_option("--deadline", request.deadline, "Longest time, such as 90d or 8w");
+  command.add_option("--budget", request.budget, "Largest cost, such as 5M");
+  command.add_option("--confidence", request.confidence,
+                     "Probability with which deadline and budget must be kept (0.8)");
+  command.add_flag("--all-in", request.all_in,
+                   "As published runs: their hours over those of the steps alone, instead of the "
+                   "range of the step");
+  command.add_option("--failures", request.failures,
+                     "Failures that you counted on this cluster, such as 14/30d");
+  command.add_option("--samples", request.samples, "Runs to simulate (2000)")
+      ->check(CLI::Range(std::size_t{20}, std::size_t{1'000'000}));
+  command.add_option("--seed", request.seed, "Seed of the simulated runs (1)");
+  command.add_option("--svg", flags->svg, "File for the picture of the run");
+  command.add_option("--threads", request.threads, "Threads (all of the machine)")
+      ->check(CLI::Range(1U, most_threads));
+  command.add_flag("--json", flags->json, "One JSON document instead of the report");
+  command.footer(
+      "Failures, restarts, checkpoints, spares, spot and ownership are stated in /run:\n"
+      "  orrery train llama3-405b-16384-h100 --deadline 90d --failures 419/54d \\\n"
+      "    --set /run/spares='{\"nodes\": 32}' --set /run/checkpoint/every='5 min'");
+  command.callback([flags, &exit_code] { exit_code = train(*flags); });
+}
+
+}  // namespace orrery::scenarios

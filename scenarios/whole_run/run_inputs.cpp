@@ -1,0 +1,365 @@
+#include "scenarios/whole_run/run_inputs.hpp"
+
+#include <fmt/format.h>
+
+#include <boost/math/special_functions/gamma.hpp>
+#include <charconv>
+#include <cmath>
+
+#include "scenarios/limits.hpp"
+#include "scenarios/tokens.hpp"
+#include "sim/input/text.hpp"
+#include "sim/input/units.hpp"
+
+namespace orrery::scenarios {
+
+double RatePrior::at(double share) const {
+  return boost::math::gamma_p_inv(shape, share) / exposure;
+}
+
+RatePrior prior_of(double median, double spread) {
+  const double variance = std::expm1(spread * spread);  // over the squared mean
+  const double mean = median * std::exp(spread * spread / 2);
+  return {1 / variance, 1 / variance / mean};
+}
+
+Price hourly_price(const OwnedGpu& owned) {
+  constexpr double hours_per_year = 8766;
+  const double capital = owned.capex.count(), grown = std::pow(1 + owned.wacc, owned.life_years);
+  const double annuity =
+      owned.wacc > 0 ? (capital - owned.residual * capital / grown) * owned.wacc / (1 - 1 / grown)
+                     : capital * (1 - owned.residual) / owned.life_years;
+  const double energy = owned.colocation > 0 ? owned.kilowatts * owned.colocation * 12
+                                             : owned.kilowatts * owned.load * owned.pue *
+                                                   owned.power_price * hours_per_year;
+  const double year =
+      annuity + energy + owned.staff.count() + owned.maintenance * owned.capex.count();
+  return Price{year / hours_per_year / owned.used};
+}
+
+namespace {
+
+Seconds seconds_of(const Node& node) {
+  return Seconds{seconds(node.as<Time>())};
+}
+
+std::optional<Seconds> seconds_if(const Node& node, std::string_view key) {
+  const auto member = node.find(key);
+  return member ? std::optional{seconds_of(*member)} : std::nullopt;
+}
+
+RunTime run_time_or(const Node& node, std::string_view key, Seconds otherwise) {
+  return run_time(seconds_if(node, key).value_or(otherwise));
+}
+
+/// A number within bounds, both included.
+double number_or(const Node& node, std::string_view key, double otherwise, double low,
+                 double high) {
+  const auto member = node.find(key);
+  if (!member) return otherwise;
+  const double value = member->as<double>();
+  if (!(value >= low && value <= high)) {
+    member->fail_expected(fmt::format("a number from {:g} to {:g}", low, high));
+  }
+  return value;
+}
+
+double count_of_tokens(const Node& node) {
+  const std::string text = node.is_string() ? node.as<std::string>() : node.json().dump();
+  const auto tokens = parse_tokens(text);
+  if (!tokens) node.fail_expected(tokens_form);
+  return *tokens;
+}
+
+/// "14/30d".
+std::pair<double, double> failures_and_days(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  double failures = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), failures);
+  const bool counted = error == std::errc{} && slash != std::string::npos &&
+                       end == text.data() + slash && failures >= 0;
+  const auto days = counted ? parse_days(std::string_view{text}.substr(slash + 1)) : std::nullopt;
+  if (days) return {failures, *days};
+  throw InputError{"--failures", fmt::format("expected failures of this cluster over a time, such "
+                                             "as 14/30d, found '{}'",
+                                             printable(text, 60))};
+}
+
+constexpr std::int64_t most_count = std::int64_t{1} << 40;
+
+class RunReader {
+ public:
+  RunReader(RunInputs& run, double node_size, std::int64_t nodes)
+      : run_{run}, node_size_{node_size}, nodes_{nodes} {}
+
+  void read(const Node& node) {
+    node.only({"phases", "failures", "restart", "checkpoint", "spares", "evaluation", "maintenance",
+               "replicas", "spot", "sizes", "storage", "jitter", "residual", "energy", "own",
+               "price"});
+    if (const auto phases = node.find("phases")) read_phases(*phases);
+    if (const auto failures = node.find("failures")) read_failures(*failures);
+    if (const auto restart = node.find("restart")) read_restart(*restart);
+    if (const auto checkpoint = node.find("checkpoint")) read_checkpoint(*checkpoint);
+    if (const auto spares = node.find("spares")) read_spares(*spares);
+    run_.evaluation = recurring(node, "evaluation");
+    run_.maintenance = recurring(node, "maintenance");
+    if (const auto replicas = node.find("replicas")) read_replicas(*replicas);
+    if (const auto spot = node.find("spot")) read_spot(*spot);
+    if (const auto sizes = node.find("sizes")) read_sizes(*sizes);
+    if (const auto storage = node.find("storage")) {
+      storage->only({"read", "write"});
+      if (const auto read = storage->find("read")) run_.store_read = read->as<Bandwidth>();
+      if (const auto write = storage->find("write")) run_.store_write = write->as<Bandwidth>();
+    }
+    run_.jitter = number_or(node, "jitter", 0, 0, 1);
+    if (const auto residual = node.find("residual")) {
+      residual->only({"median", "spread"});
+      run_.residual_median = number_or(*residual, "median", run_.residual_median, 0.5, 10);
+      run_.residual_spread = number_or(*residual, "spread", run_.residual_spread, 0, 2);
+    }
+    if (const auto energy = node.find("energy")) {
+      energy->only({"pue", "co2_kg_per_kwh"});
+      run_.pue = number_or(*energy, "pue", run_.pue, 1, 5);
+      run_.co2_kg_per_kwh = number_or(*energy, "co2_kg_per_kwh", run_.co2_kg_per_kwh, 0, 5);
+    }
+    if (const auto own = node.find("own")) read_own(*own);
+    if (const auto price = node.find("price")) run_.price = price->as<Price>();
+  }
+
+  void observe(double failures, double node_days) {
+    run_.rate = run_.rate.observed(failures, node_days);
+    run_.rate_source +=
+        fmt::format("; {:g} failures counted in {:.4g} node-days", failures, node_days);
+  }
+
+  double node_days(double days) const { return days * static_cast<double>(nodes_) * node_size_; }
+
+ private:
+  void read_phases(const Node& phases) {
+    for (const Node& each : phases.elements()) {
+      each.only({"tokens", "seq_len", "global_batch", "nodes"});
+      RunPhase phase{.tokens = count_of_tokens(each["tokens"])};
+      const auto take = [&](const char* key, std::optional<std::int64_t>& value) {
+        if (const auto member = each.find(key)) value = member->integer(1, most_count);
+      };
+      take("seq_len", phase.seq_len);
+      take("global_batch", phase.global_batch);
+      take("nodes", phase.nodes);
+      run_.phases.push_back(phase);
+    }
+    if (run_.phases.empty()) phases.fail_expected("at least one phase");
+  }
+
+  void read_failures(const Node& node) {
+    node.only({"rate", "spread", "observed", "trace", "shape", "soft"});
+    if (node.has("rate") || node.has("spread")) {
+      const double rate = number_or(node, "rate", 4.54, 0, 1e6);
+      const double spread = number_or(node, "spread", 0.46, 0.001, 3);
+      run_.rate = rate > 0 ? prior_of(rate / 1000, spread) : RatePrior{1, HUGE_VAL};
+      run_.rate_source = fmt::format("/run/failures/rate: {:g} per 1000 node-days", rate);
+    }
+    if (const auto observed = node.find("observed")) {
+      observed->only({"failures", "node_days", "days"});
+      const double days = observed->has("days") ? node_days((*observed)["days"].as<double>())
+                                                : (*observed)["node_days"].as<double>();
+      if (!(days > 0)) observed->fail_expected("days or node_days above 0");
+      observe((*observed)["failures"].as<double>(), days);
+    }
+    if (const auto shape = node.find("shape")) {
+      run_.intervals = weibull_table(number_or(node, "shape", 1, 0.2, 20));
+    }
+    if (const auto trace = node.find("trace")) {
+      run_.failure_trace = trace->as<std::string>();
+      run_.intervals = observed_table(intervals_in(*run_.failure_trace));
+    }
+    run_.soft = number_or(node, "soft", run_.soft, 0, 1);
+  }
+
+  static std::vector<double> intervals_in(const std::string& path) {
+    std::vector<double> intervals;
+    std::optional<RunTime> before;
+    for (const NodeEvent& each : read_node_events(Table::load(path))) {
+      if (each.change != NodeChange::down) continue;
+      if (before) intervals.push_back(in_seconds(each.at - *before).count());
+      before = each.at;
+    }
+    if (intervals.size() < 2) throw InputError{path, "expected at least three failures"};
+    return intervals;
+  }
+
+  void read_restart(const Node& node) {
+    node.only({"detect", "drain", "reschedule", "start", "communicators", "load", "warm_up",
+               "spread", "succeeds", "retries", "human", "health_checks"});
+    if (const auto checks = node.find("health_checks"); checks && !checks->as<bool>()) {
+      stage("detect") = {"detect", Seconds{600}, 0};  // a hang until NCCL's watchdog ends it
+      run_.assumptions.push_back(
+          "/run/restart/detect: 10 min without health checks, the default timeout of PyTorch's "
+          "watchdog for NCCL");
+    }
+    for (Stage& each : run_.stages) {
+      if (const auto given = node.find(each.name)) read_stage(*given, each);
+    }
+    run_.restart_spread = number_or(node, "spread", run_.restart_spread, 0, 3);
+    run_.succeeds = number_or(node, "succeeds", run_.succeeds, 0.01, 1);
+    run_.retries = static_cast<int>(node.integer_or("retries", 1, 1000, run_.retries));
+    if (const auto human = node.find("human")) {
+      human->only({"share", "time"});
+      if (human->has("share")) run_.human_share = number_or(*human, "share", 0, 0, 1);
+      run_.human = seconds_if(*human, "time").value_or(run_.human);
+    }
+  }
+
+  Stage& stage(std::string_view name) {
+    for (Stage& each : run_.stages) {
+      if (each.name == name) return each;
+    }
+    throw ContractError{"a stage of a restart is known by its name"};
+  }
+
+  static void read_stage(const Node& node, Stage& stage) {
+    if (node.is_object()) {
+      node.only({"mean", "shape"});
+      stage.mean = seconds_of(node["mean"]);
+      stage.shape = number_or(node, "shape", stage.shape, 0, 1000);
+    } else {
+      stage.mean = seconds_of(node);
+    }
+  }
+
+  void read_checkpoint(const Node& node) {
+    node.only({"every", "bytes", "stall", "write", "load", "asynchronous", "durable_every"});
+    CheckpointInputs& asked = run_.checkpoint;
+    asked.every = seconds_if(node, "every");
+    asked.stall = seconds_if(node, "stall");
+    asked.write = seconds_if(node, "write");
+    asked.load = seconds_if(node, "load");
+    if (const auto bytes = node.find("bytes")) asked.bytes = bytes->as<Bytes>();
+    asked.asynchronous = node.value_or("asynchronous", true);
+    asked.durable_every = node.integer_or("durable_every", 1, 1'000'000, 1);
+    if (asked.every && asked.every->count() <= 0) node["every"].fail_expected("a time above 0");
+  }
+
+  void read_spares(const Node& node) {
+    node.only({"nodes", "repair", "when_empty"});
+    Spares spares{.nodes = node["nodes"].integer(0, most_count),
+                  .repair_mean = Seconds{5.54 * seconds_per_day},
+                  .repair_median = Seconds{0.85 * seconds_per_day}};
+    if (const auto repair = node.find("repair")) {
+      repair->only({"mean", "median"});
+      spares.repair_mean = seconds_of((*repair)["mean"]);
+      spares.repair_median = seconds_if(*repair, "median").value_or(spares.repair_mean);
+      if (spares.repair_median.count() <= 0 || spares.repair_mean < spares.repair_median) {
+        repair->fail_expected("a median above 0 and a mean not below it");
+      }
+    }
+    // Whether it waits or shrinks; how much speed a lost node costs depends on the plan.
+    const bool shrinks = node.has("when_empty") && node["when_empty"].one_of({"wait", "shrink"});
+    spares.share = shrinks ? -1 : 1;
+    run_.spares = spares;
+  }
+
+  static std::optional<Recurring> recurring(const Node& run, std::string_view key) {
+    const auto node = run.find(key);
+    if (!node) return std::nullopt;
+    node->only({"every", "time"});
+    const Recurring made{seconds_of((*node)["every"]), seconds_of((*node)["time"])};
+    if (made.every.count() <= 0) (*node)["every"].fail_expected("a time above 0");
+    return made;
+  }
+
+  void read_replicas(const Node& node) {
+    node.only({"count", "stall", "out"});
+    run_.replicas = Replicas{.count = node["count"].integer(1, 1'000'000),
+                             .stall = seconds_of(node["stall"]),
+                             .out = seconds_of(node["out"])};
+  }
+
+  void read_spot(const Node& node) {
+    node.only({"trace", "rate", "drop", "refill", "notice"});
+    SpotInputs spot;
+    if (const auto trace = node.find("trace")) {
+      spot.trace = read_node_events(Table::load(trace->as<std::string>()));
+    } else {
+      node["rate"];
+    }
+    spot.market = {.nodes = nodes_,
+                   .per_node_hour = number_or(node, "rate", 0, 0, 60),
+                   .drop = number_or(node, "drop", 1, 1, 1e6),
+                   .refill = seconds_if(node, "refill").value_or(Seconds{600})};
+    spot.notice = run_time_or(node, "notice", Seconds{});
+    run_.spot = std::move(spot);
+  }
+
+  void read_sizes(const Node& node) {
+    node.only({"from", "to", "unit", "reconfigure", "hold"});
+    const auto take = [&](const char* key, std::optional<std::int64_t>& value) {
+      if (const auto member = node.find(key)) value = member->integer(1, most_count);
+    };
+    take("from", run_.sizes.from);
+    take("to", run_.sizes.to);
+    take("unit", run_.sizes.unit);
+    run_.sizes.reconfigure = run_time_or(node, "reconfigure", Seconds{300});
+    run_.sizes.hold = run_time_or(node, "hold", Seconds{600});
+  }
+
+  void read_own(const Node& node) {
+    node.only({"capex", "life", "residual_value", "wacc", "kilowatts", "load", "pue", "power_price",
+               "colocation", "staff", "maintenance", "used"});
+    OwnedGpu own;
+    own.capex = node.value_or("capex", own.capex);
+    own.life_years = number_or(node, "life", own.life_years, 0.25, 50);
+    own.residual = number_or(node, "residual_value", own.residual, 0, 1);
+    own.wacc = number_or(node, "wacc", own.wacc, 0, 1);
+    own.kilowatts = number_or(node, "kilowatts", own.kilowatts, 0.01, 100);
+    own.load = number_or(node, "load", own.load, 0, 1);
+    own.pue = number_or(node, "pue", run_.pue, 1, 5);
+    own.power_price = number_or(node, "power_price", own.power_price, 0, 10);
+    own.colocation = number_or(node, "colocation", 0, 0, 10'000);
+    own.staff = node.value_or("staff", own.staff);
+    own.maintenance = number_or(node, "maintenance", own.maintenance, 0, 1);
+    own.used = number_or(node, "used", own.used, 0.01, 1);
+    run_.own = own;
+  }
+
+  RunInputs& run_;
+  double node_size_;  // in nodes of eight GPUs
+  std::int64_t nodes_;
+};
+
+/// `communicators` and `load` depend on the plan: filled in with it.
+std::vector<Stage> usual_stages() {
+  constexpr Seconds of_plan{-1};
+  return {{"detect", Seconds{120}, 1},    {"drain", Seconds{0}, 0},
+          {"reschedule", Seconds{60}, 4}, {"start", Seconds{60}, 4},
+          {"communicators", of_plan, 0},  {"load", of_plan, 0},
+          {"warm_up", Seconds{150}, 4}};
+}
+
+}  // namespace
+
+RunInputs usual_run() {
+  RunInputs run;
+  run.stages = usual_stages();
+  run.sizes.reconfigure = run_time(Seconds{300});
+  run.sizes.hold = run_time(Seconds{600});
+  run.rate_source =
+      "/run/failures/rate: 4.54 per 1000 node-days of 8 GPUs assumed, spread ln 0.46 (seven fleets "
+      "of 384 to 98,304 GPUs)";
+  return run;
+}
+
+RunInputs read_run(const Scenario& scenario, std::int64_t node_gpus, std::int64_t nodes,
+                   const std::optional<std::string>& observed) {
+  RunInputs run = usual_run();
+  const double node_size = static_cast<double>(node_gpus) / usual_node_gpus;
+  RunReader reader{run, node_size, nodes};
+  const Node root{scenario.json(), scenario.file(), ""};
+  if (const auto node = root.find("run")) reader.read(*node);
+  if (observed) {
+    const auto [failures, days] = failures_and_days(*observed);
+    reader.observe(failures, reader.node_days(days));
+  }
+  return run;
+}
+
+}  // namespace orrery::scenarios

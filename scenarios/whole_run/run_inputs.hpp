@@ -1,0 +1,117 @@
+#pragma once
+// What a whole run is asked with: member `run` of a scenario. Every default is reported, with where
+// it is from.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/scenario.hpp"
+#include "scenarios/whole_run/pool.hpp"
+#include "scenarios/whole_run/renewal.hpp"
+
+namespace orrery::scenarios {
+
+/// The rate of failures that stop the job, as a gamma variable per node-day; a node has 8 GPUs.
+///   after n failures in d node-days: shape + n, exposure + d
+struct RatePrior {
+  double shape = 4.17;
+  double exposure = 824;  // node-days
+
+  RatePrior observed(double failures, double node_days) const {
+    return {shape + failures, exposure + node_days};
+  }
+  double mean() const { return shape / exposure; }
+  double at(double share) const;  // quantile
+};
+/// By moments of a log-normal: median, and the deviation of its logarithm.
+RatePrior prior_of(double median, double spread);
+inline constexpr int usual_node_gpus = 8;  // of the fleets behind the rate
+
+/// A part of the run with a length of sequences, a batch or a number of nodes of its own.
+struct RunPhase {
+  double tokens = 0;
+  std::optional<std::int64_t> seq_len{}, global_batch{}, nodes{};
+};
+
+/// Values that depend on the plan and are filled in with it where they are not stated.
+struct CheckpointInputs {
+  std::optional<Seconds> every{}, stall{}, write{}, load{};
+  std::optional<Bytes> bytes{};
+  bool asynchronous = true;
+  std::int64_t durable_every = 1;  // two levels: every n-th leaves the nodes
+};
+
+/// Something that is done every so often.
+struct Recurring {
+  Seconds every{}, time{};
+};
+
+/// What it costs to own a GPU with its share of everything else.
+///   annuity = (C - s C / (1+w)^n) w / (1 - (1+w)^-n)
+///   per year = annuity + kW load PUE $/kWh 8766 + staff + maintenance C
+struct OwnedGpu {
+  Money capex{49'248};  // node, network, hall, per GPU
+  double life_years = 4;
+  double residual = 0.1;     // share of the capital at its end
+  double wacc = 0.1;         // cost of capital a year
+  double kilowatts = 1.275;  // nameplate, with the share of the host
+  double load = 0.75;        // of nameplate
+  double pue = 1.25;
+  double power_price = 0.08;  // $/kWh
+  double colocation = 0;      // $ per kW-month; energy is then in it
+  Money staff{500};           // a year
+  double maintenance = 0.02;  // of the capital, a year
+  double used = 1;            // share of the hours
+};
+/// Dollars per used GPU-hour. Source  tco_params: H100 cost sheet of 2024-08, Epoch AI
+Price hourly_price(const OwnedGpu& owned);
+
+struct SpotInputs {
+  std::optional<std::vector<NodeEvent>> trace{};  // repeated until the work is done
+  SpotMarket market{};
+  RunTime notice{};
+};
+/// Numbers of nodes that the job may run on.
+struct SizeInputs {
+  std::optional<std::int64_t> from{}, to{}, unit{};
+  RunTime reconfigure{}, hold{};
+};
+
+struct RunInputs {
+  std::vector<RunPhase> phases;  // empty: one of all tokens
+  RatePrior rate;
+  std::string rate_source;
+  double soft = 0.75;
+  std::optional<QuantileTable> intervals;  // of mean 1; nothing: exponential
+  std::optional<std::string> failure_trace;
+  std::vector<Stage> stages;  // `communicators` and `load` with mean < 0 are filled in
+  double restart_spread = 0.5;
+  double succeeds = 0.9;
+  int retries = 10;
+  std::optional<double> human_share;
+  Seconds human{3 * 3600.0};
+  CheckpointInputs checkpoint;
+  std::optional<Spares> spares;
+  std::optional<Recurring> evaluation, maintenance;
+  std::optional<Replicas> replicas;
+  std::optional<SpotInputs> spot;
+  SizeInputs sizes;
+  std::optional<Bandwidth> store_read, store_write;  // of the whole store
+  double jitter = 0;                                 // deviation of a rank's step, as a share of it
+  double residual_median = 1.03, residual_spread = 0.08;
+  double pue = 1.25, co2_kg_per_kwh = 0.41;
+  std::optional<OwnedGpu> own;
+  std::optional<Price> price;  // of a GPU-hour, instead of the cluster's
+  std::vector<std::string> assumptions;
+};
+
+/// Every default.
+RunInputs usual_run();
+/// Reads `run` of a scenario. nodes  of the cluster, for observed failures
+/// observed  "14/30d": failures in days of this cluster
+RunInputs read_run(const Scenario& scenario, std::int64_t node_gpus, std::int64_t nodes,
+                   const std::optional<std::string>& observed);
+
+}  // namespace orrery::scenarios

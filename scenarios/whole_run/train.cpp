@@ -1,0 +1,387 @@
+// The numbers of a whole run from a scenario: steps of each phase, checkpoints and restarts of its
+// plan, power and price of its cluster.
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "hardware/gpu_power.hpp"
+#include "hardware/rental.hpp"
+#include "models/prediction/power.hpp"
+#include "scenarios/limits.hpp"
+#include "scenarios/price_words.hpp"
+#include "scenarios/search/query.hpp"
+#include "scenarios/whole_run/whole_run.hpp"
+#include "sim/input/text.hpp"
+#include "sim/input/units.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+/// Shares of a store's rate that jobs reached.
+/// Source  504 B200 (arXiv 2605.09370): loads at 21.5 % of 700 GB/s, saves at 16.0 % of 250 GB/s
+constexpr double share_read = 0.2, share_written = 0.16;
+/// A GPU's copy to its host. Source  measured PCIe Gen5 x16: 54.8 GB/s on H100, 55.4 on H200
+constexpr Bandwidth host_copy{55e9};
+/// What an asynchronous save stalls besides the copy.
+/// Source  ByteCheckpoint (arXiv 2407.20143, table 8): 0.34 s on 1,488 GPUs, 0.59 s on 8,960
+constexpr Seconds save_barrier{0.5};
+/// Start of communicators: 17 s at 16,384 GPUs and 200 s at 98,304 (FT-HSDP).
+constexpr double communicator_seconds = 17, communicator_gpus = 16'384, communicator_power = 1.38;
+/// A store's rates per node: the better of three guidelines, 32 nodes and more.
+/// Source  NVIDIA DGX SuperPOD H100 reference architecture, table 6: 40 and 20 GB/s for 32 nodes
+constexpr Bandwidth store_read_per_node{1.25e9}, store_write_per_node{0.625e9};
+constexpr double bytes_per_weight = 2, bytes_per_state = 12;
+/// Operators of this many GPUs and more have people and automation around the clock.
+constexpr std::int64_t large_operator = 4096;
+
+struct PredictedPhase {
+  models::Question question;
+  models::Prediction prediction;
+  PlannedPhase planned;
+};
+
+PredictedPhase predicted(models::Question question, double tokens) {
+  PredictedPhase made{.question = std::move(question), .prediction = {}, .planned = {}};
+  made.prediction = models::predict(made.question);
+  const models::Prediction& step = made.prediction;
+  const double seconds_alone = tokens / step.tokens_per_second;
+  PlannedPhase& planned = made.planned;
+  planned.tokens = tokens;
+  planned.seq_len = made.question.plan.batch.seq_len;
+  planned.global_batch = made.question.plan.batch.global;
+  planned.gpus = made.question.plan.gpus();
+  planned.nodes =
+      (planned.gpus + made.question.cluster.node.gpus - 1) / made.question.cluster.node.gpus;
+  planned.step = Seconds{seconds(step.step)};
+  planned.steps =
+      std::max<std::int64_t>(1, std::llround(std::ceil(seconds_alone / planned.step.count())));
+  planned.low = std::log(seconds(step.step) / seconds(step.uncertainty.p10));
+  planned.high = std::log(seconds(step.uncertainty.p90) / seconds(step.step));
+  planned.mfu = step.mfu;
+  return made;
+}
+
+Scenario of_phase(const Scenario& scenario, const RunPhase& phase) {
+  std::vector<std::pair<std::string, Json>> changes;
+  if (phase.seq_len) changes.emplace_back("/plan/seq_len", *phase.seq_len);
+  if (phase.global_batch) changes.emplace_back("/plan/global_batch", *phase.global_batch);
+  if (phase.nodes) changes.emplace_back("/cluster/nodes", *phase.nodes);
+  return changes.empty() ? scenario : scenario.replace(changes);
+}
+
+/// Weights once, and master weights and moments as the Program has them.
+Bytes checkpoint_bytes(const PredictedPhase& phase) {
+  const auto parameters = static_cast<double>(phase.question.model.parameters);
+  double states = bytes_per_state * parameters;
+  if (phase.question.plan.sharding.zero != models::Zero::none) {
+    states = 0;
+    const double ranks = static_cast<double>(phase.planned.gpus) /
+                         static_cast<double>(phase.prediction.memory.size());
+    for (const models::StageMemory& each : phase.prediction.memory) {
+      const auto kind = static_cast<std::size_t>(models::BufferKind::optimizer);
+      states += ranks * static_cast<double>(each.program.at(kind).count());
+    }
+  }
+  return nearest_count<Bytes>(bytes_per_weight * parameters + states);
+}
+
+/// Fills in what depends on the plan and the cluster.
+class ModelMaker {
+ public:
+  ModelMaker(const PredictedPhase& phase, RunInputs& run, RunModel& model)
+      : phase_{phase}, run_{run}, model_{model} {}
+
+  void make() {
+    checkpoints();
+    recovery();
+    interval();
+    money_and_power();
+    model_.rate = run_.rate;
+    assume(run_.rate_source);
+    assume(
+        fmt::format("/run/residual: what is not modelled takes a factor {:g} of the time, ln {:g}",
+                    run_.residual_median, run_.residual_spread));
+    if (!run_.evaluation) assume("/run/evaluation: none");
+    if (!run_.maintenance) assume("/run/maintenance: none");
+    if (!run_.spares) assume("/run/spares: the provider replaces lost nodes within `reschedule`");
+  }
+
+ private:
+  void assume(std::string words) { run_.assumptions.push_back(std::move(words)); }
+
+  double nodes() const { return static_cast<double>(phase_.planned.nodes); }
+
+  Bandwidth store(const std::optional<Bandwidth>& stated, const std::optional<Bandwidth>& of_node,
+                  Bandwidth usual, const char* key) {
+    if (stated) return *stated;
+    if (of_node) return *of_node * nodes();
+    const Bandwidth all = usual * nodes();
+    assume(
+        fmt::format("/run/storage/{}: {} assumed, shared by all ranks ({} for each node, DGX "
+                    "SuperPOD's guideline)",
+                    key, format(all), format(usual)));
+    return all;
+  }
+
+  void checkpoints() {
+    const CheckpointInputs& asked = run_.checkpoint;
+    model_.bytes = asked.bytes.value_or(checkpoint_bytes(phase_));
+    const auto bytes = static_cast<double>(model_.bytes.count());
+    const Bandwidth write = store(run_.store_write, phase_.question.cluster.storage.write,
+                                  store_write_per_node, "write");
+    const Seconds written{bytes / (share_written * write.count())};
+    const Seconds copied{bytes / static_cast<double>(phase_.planned.gpus) / host_copy.count()};
+    const Seconds save = asked.write.value_or(written);
+    model_.stall = asked.stall.value_or(asked.asynchronous ? copied + save_barrier : save);
+    model_.write = asked.asynchronous ? save : Seconds{};
+    model_.durable_every = asked.durable_every;
+    if (!asked.stall) {
+      assume(fmt::format("/run/checkpoint/stall: {:.3g} s assumed, {}", model_.stall.count(),
+                         asked.asynchronous ? "a copy to the host and a barrier; written behind it"
+                                            : "the whole write"));
+    }
+    // Two levels: the copies stay in the nodes, every n-th is also written.
+    if (model_.durable_every > 1 && !asked.asynchronous) {
+      model_.durable_stall = save;
+      model_.stall = asked.stall.value_or(copied + save_barrier);
+    }
+  }
+
+  void recovery() {
+    const double gpus = static_cast<double>(phase_.planned.gpus);
+    const Bandwidth read =
+        store(run_.store_read, phase_.question.cluster.storage.read, store_read_per_node, "read");
+    for (Stage& each : run_.stages) {
+      if (each.mean.count() >= 0) continue;
+      each.mean =
+          each.name == "load"
+              ? run_.checkpoint.load.value_or(Seconds{static_cast<double>(model_.bytes.count()) /
+                                                      (share_read * read.count())})
+              : Seconds{communicator_seconds *
+                        std::pow(gpus / communicator_gpus, communicator_power)};
+    }
+    const bool large = phase_.planned.gpus >= large_operator;
+    if (!run_.human_share) {
+      run_.human_share = large ? 0.01 : 0.1;
+      assume(fmt::format("/run/restart/human: {:g} % of failures wait {:.3g} h for a person",
+                         100 * *run_.human_share, run_.human.count() / 3600));
+    }
+    model_.recovery = {.stages = run_.stages,
+                       .hard_stages = {},
+                       .soft = run_.soft,
+                       .succeeds = run_.succeeds,
+                       .retries = run_.retries,
+                       .human_share = *run_.human_share,
+                       .human = {"a person", run_.human, 0}};
+    double seconds_in_all = 0;
+    std::string parts;
+    for (const Stage& each : run_.stages) {
+      seconds_in_all += each.mean.count();
+      if (each.mean.count() <= 0) continue;
+      parts +=
+          fmt::format("{}{} {:.3g} s", parts.empty() ? "" : ", ", each.name, each.mean.count());
+    }
+    assume(fmt::format("/run/restart: {:.3g} min ({}); {:g} % of attempts succeed",
+                       seconds_in_all / 60, parts, 100 * run_.succeeds));
+    model_.restart_spread = run_.restart_spread;
+  }
+
+  /// Chosen from the prior's median: nobody knows the rate beforehand.
+  void interval() {
+    const double per_day = run_.rate.at(0.5) * nodes() * model_.node_size;
+    const Seconds stall =
+        model_.stall + model_.durable_stall * (1 / static_cast<double>(model_.durable_every));
+    const Seconds between{per_day > 0 ? seconds_per_day / per_day : HUGE_VAL};
+    model_.optimum = std::isfinite(between.count()) ? best_interval(between, stall) : between;
+    // A whole number of steps; not shorter than a write that goes on behind them.
+    const Seconds wanted = run_.checkpoint.every.value_or(std::max(model_.optimum, model_.write));
+    const double steps = std::max(1.0, std::round(wanted.count() / phase_.planned.step.count()));
+    model_.interval = std::isfinite(steps) ? phase_.planned.step * steps : wanted;
+    if (model_.write > model_.interval) model_.interval = model_.write;
+  }
+
+  void money_and_power() {
+    const hardware::Cluster& cluster = phase_.question.cluster;
+    model_.paid_gpus =
+        (phase_.planned.nodes + (run_.spares ? run_.spares->nodes : 0)) * cluster.node.gpus;
+    if (run_.price) {
+      model_.price = run_.price;
+      model_.price_source = "/run/price";
+    } else if (run_.own) {
+      model_.price = hourly_price(*run_.own);
+      model_.price_source = "owned (/run/own)";
+    } else if (const auto price = hardware::price_of(cluster)) {
+      model_.price = price->per_gpu_hour;
+      model_.price_source = source_words(*price);
+    }
+    model_.running = Power{phase_.prediction.energy.count() / phase_.planned.step.count()};
+    const Power each =
+        hardware::power_draw(cluster.gpu()).waiting + hardware::host_share(cluster.node);
+    model_.pausing = each * static_cast<double>(phase_.planned.gpus);
+    model_.pue = run_.pue;
+    model_.co2_kg_per_kwh = run_.co2_kg_per_kwh;
+    assume(
+        fmt::format("/run/energy: PUE {:g}, {:g} kg CO2 for each kWh (model cards of Llama 2 "
+                    "and 3.1: 0.41 to 0.42)",
+                    run_.pue, run_.co2_kg_per_kwh));
+  }
+
+  const PredictedPhase& phase_;
+  RunInputs& run_;
+  RunModel& model_;
+};
+
+/// Ranks that wait for the slowest of n, each with a normal deviation.
+///   1 + s sqrt(2 ln n)
+double straggling(double deviation, double ranks) {
+  return ranks > 1 ? 1 + deviation * std::sqrt(2 * std::log(ranks)) : 1;
+}
+
+/// Nodes that hold one data-parallel replica.
+std::int64_t replica_nodes(const PredictedPhase& phase) {
+  const std::int64_t gpus = phase.planned.gpus / phase.question.plan.data;
+  const std::int64_t of_node = phase.question.cluster.node.gpus;
+  return std::max<std::int64_t>(1, (gpus + of_node - 1) / of_node);
+}
+
+void take_pool(const PredictedPhase& phase, const RunInputs& run, RunModel& model) {
+  const std::int64_t unit = replica_nodes(phase);
+  model.spares = run.spares;
+  if (model.spares && model.spares->share < 0) {
+    model.spares->share = static_cast<double>(unit) / static_cast<double>(phase.planned.nodes);
+  }
+  model.replicas = run.replicas;
+  model.spot = run.spot;
+  model.sizes = run.sizes;
+  if (!model.sizes.unit) model.sizes.unit = unit;
+}
+
+std::vector<RunPhase> phases_of(const RunInputs& run, double tokens) {
+  if (run.phases.empty()) return {{.tokens = tokens}};
+  double sum = 0;
+  for (const RunPhase& each : run.phases) sum += each.tokens;
+  if (std::abs(sum / tokens - 1) > 0.01) {
+    throw InputError{"/run/phases",
+                     fmt::format("have {:.4g} tokens in all, --tokens says {:.4g}", sum, tokens)};
+  }
+  return run.phases;
+}
+
+}  // namespace
+
+namespace {
+
+/// The run of phases whose steps are predicted; what depends on a plan is that of the longest.
+RunModel model_of(std::vector<PredictedPhase> phases, RunInputs& run) {
+  RunModel model;
+  const PredictedPhase* longest = &phases.front();
+  for (PredictedPhase& phase : phases) {
+    model.fits = model.fits && phase.prediction.fit != models::Fit::no;
+    const double slower = straggling(run.jitter, static_cast<double>(phase.planned.gpus));
+    phase.planned.step = phase.planned.step * slower;
+    model.phases.push_back(phase.planned);
+    if (phase.planned.alone() > longest->planned.alone()) longest = &phase;
+  }
+  model.node_size = static_cast<double>(longest->question.cluster.node.gpus) / usual_node_gpus;
+  ModelMaker{*longest, run, model}.make();
+  take_pool(*longest, run, model);
+  model.intervals = run.intervals;
+  model.evaluation = run.evaluation;
+  model.maintenance = run.maintenance;
+  model.residual_median = run.residual_median;
+  model.residual_spread = run.residual_spread;
+  return model;
+}
+
+}  // namespace
+
+RunModel model_of(const Scenario& scenario, RunInputs& run, double tokens, bool all_in) {
+  std::vector<PredictedPhase> phases;
+  for (const RunPhase& each : phases_of(run, tokens)) {
+    phases.push_back(predicted(of_phase(scenario, each).question(), each.tokens));
+  }
+  RunModel model = model_of(std::move(phases), run);
+  if (all_in) model.all_in = {published_runs.mean, published_runs.deviation};
+  return model;
+}
+
+namespace {
+
+template <class Parse>
+auto parsed(const char* flag, const std::optional<std::string>& text, Parse parse,
+            std::string_view form) -> decltype(parse(*text)) {
+  if (!text) return std::nullopt;
+  if (const auto found = parse(*text)) return found;
+  throw InputError{flag, fmt::format("expected {}, found '{}'", form, printable(*text, 60))};
+}
+
+double tokens_of(const WholeRunRequest& request, const Scenario& scenario) {
+  if (request.tokens) return read_tokens_flag(*request.tokens);
+  if (const auto tokens = scenario.tokens()) return *tokens;
+  throw InputError{"--tokens", "missing, and the scenario states none"};
+}
+
+RunInputs inputs_of(const Scenario& scenario, const models::Question& question,
+                    const std::optional<std::string>& failures) {
+  const int of_node = question.cluster.node.gpus;
+  return read_run(scenario, of_node, (question.plan.gpus() + of_node - 1) / of_node, failures);
+}
+
+}  // namespace
+
+WholeRun whole_run_of(const Scenario& scenario, double tokens, std::size_t samples) {
+  RunInputs run = inputs_of(scenario, scenario.question(), std::nullopt);
+  return simulate_runs(model_of(scenario, run, tokens, false), samples, 1,
+                       {.threads = 1, .progress = {}});
+}
+
+WholeRun whole_run_of(const models::Question& question, double tokens, std::size_t samples,
+                      RunInputs run) {
+  std::vector<PredictedPhase> phases;
+  phases.push_back(predicted(question, tokens));
+  return simulate_runs(model_of(std::move(phases), run), samples, 1,
+                       {.threads = 1, .progress = {}});
+}
+
+WholeRunReport train(const WholeRunRequest& request, const Progress& progress) {
+  const Scenario scenario = request.scenario.load();
+  if (!(request.confidence > 0 && request.confidence < 1)) {
+    throw InputError{"--confidence", "expected a probability between 0 and 1 such as 0.8"};
+  }
+  const models::Question question = scenario.question();
+  RunInputs run = inputs_of(scenario, question, request.failures);
+  WholeRunReport report{
+      .scenario = scenario.name(),
+      .model_name = question.model.name,
+      .cluster = question.cluster.name,
+      .software = question.software.name,
+      .tokens = tokens_of(request, scenario),
+      .run = {},
+      .confidence = request.confidence,
+      .deadline_days = parsed("--deadline", request.deadline, parse_days, days_form),
+      .budget = parsed("--budget", request.budget, parse_dollars, dollars_form),
+      .assumptions = {},
+      .all_in = request.all_in};
+  const RunModel model = model_of(scenario, run, report.tokens, request.all_in);
+  report.run = simulate_runs(model, request.samples, request.seed, {request.threads, progress});
+  report.stopped = report.run.samples == 0;
+  report.assumptions = run.assumptions;
+  return report;
+}
+
+double WholeRunReport::budget_probability() const {
+  if (!run.cost) return 0;
+  // Cost is days at one price, whatever the pool: as many runs cost at most as much.
+  const double per_day = run.cost->p50 / run.days.p50;
+  return run.probability_within(budget->count() / per_day);
+}
+
+bool WholeRunReport::meets() const {
+  if (!run.model.fits) return false;
+  if (deadline_days && deadline_probability() < confidence) return false;
+  return !budget || budget_probability() >= confidence;
+}
+
+}  // namespace orrery::scenarios
