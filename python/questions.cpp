@@ -1,5 +1,5 @@
-// Bindings of plan, buy, scale, contention, validate, collective and compare. Each returns (JSON,
-// report, complete); on Ctrl-C it returns the results so far.
+// Bindings of plan, buy, train, check, scale, contention, validate, collective and compare. Each
+// returns (JSON, report, complete); on Ctrl-C it returns the results so far.
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -11,6 +11,7 @@
 #include "calibrate/import/import.hpp"
 #include "python/attended.hpp"
 #include "python/bindings.hpp"
+#include "scenarios/claims/claims.hpp"
 #include "scenarios/collective/measured_points.hpp"
 #include "scenarios/comparison/comparison.hpp"
 #include "scenarios/contention/contention.hpp"
@@ -18,6 +19,7 @@
 #include "scenarios/question/purchase_request.hpp"
 #include "scenarios/question/validation_request.hpp"
 #include "scenarios/scaling/scaling.hpp"
+#include "scenarios/whole_run/whole_run.hpp"
 #include "sim/output/durable_file.hpp"
 #include "sim/trace/chrome.hpp"
 
@@ -59,7 +61,8 @@ Answered plan(const std::string& model, const std::string& cluster, std::int64_t
 
 Answered buy(const std::string& model, const std::string& tokens, const Text& software,
              const std::string& precision, std::optional<double> headroom, const Text& deadline,
-             const Text& budget, std::optional<std::int64_t> global_batch,
+             const Text& budget, double confidence, const std::string& term, const Texts& quotes,
+             const Text& gpus, std::optional<std::int64_t> global_batch,
              std::optional<std::int64_t> seq_len, const Texts& nodes, std::size_t top,
              unsigned threads, const py::object& progress) {
   const PurchaseRequest request{.model = model,
@@ -69,6 +72,10 @@ Answered buy(const std::string& model, const std::string& tokens, const Text& so
                                 .headroom = headroom,
                                 .deadline = deadline,
                                 .budget = budget,
+                                .confidence = confidence,
+                                .term = term,
+                                .quotes = quotes,
+                                .gpus = gpus,
                                 .global_batch = global_batch,
                                 .seq_len = seq_len,
                                 .nodes = nodes,
@@ -79,6 +86,33 @@ Answered buy(const std::string& model, const std::string& tokens, const Text& so
     const PurchaseReport report = found.report();
     return Answered{to_json(report).dump(), text_of(report, plain), !found.answer.stopped};
   });
+}
+
+Answered trained(const std::string& scenario, const Text& tokens, const Text& deadline,
+                 const Text& budget, double confidence, const Text& failures, bool all_in,
+                 std::size_t samples, std::uint64_t seed, const Text& svg, unsigned threads,
+                 const py::object& progress) {
+  const WholeRunRequest request{.scenario = {.scenario = scenario},
+                                .tokens = tokens,
+                                .deadline = deadline,
+                                .budget = budget,
+                                .failures = failures,
+                                .confidence = confidence,
+                                .samples = samples,
+                                .seed = seed,
+                                .all_in = all_in,
+                                .threads = threads};
+  return attended(progress, [&](const Progress& counted) {
+    const WholeRunReport report = train(request, counted);
+    if (report.stopped) return Answered{"{}", "", false};
+    if (svg) write_durably(*svg, picture_of(report));
+    return Answered{to_json(report).dump(), text_of(report, plain.width, false), true};
+  });
+}
+
+Answered checked(const std::string& claims, const std::string& name) {
+  const std::vector<JudgedClaim> judged = judge_claims(Document::parse(claims, name));
+  return {to_json(judged).dump(), text_of(judged, plain.width, false), true};
 }
 
 Answered scaled(const std::string& scenario, const std::string& gpus, const std::string& scaling,
@@ -161,8 +195,14 @@ void bind_questions(py::module_& module) {
              arg("seq_len"), arg("software"), arg("precision"), arg("fixed"), arg("objective"),
              arg("headroom"), arg("top"), arg("network"), arg("threads"), arg("progress"));
   module.def("buy", &buy, py::kw_only(), arg("model"), arg("tokens"), arg("software"),
-             arg("precision"), arg("headroom"), arg("deadline"), arg("budget"), arg("global_batch"),
-             arg("seq_len"), arg("nodes"), arg("top"), arg("threads"), arg("progress"));
+             arg("precision"), arg("headroom"), arg("deadline"), arg("budget"), arg("confidence"),
+             arg("term"), arg("quote"), arg("gpus"), arg("global_batch"), arg("seq_len"),
+             arg("nodes"), arg("top"), arg("threads"), arg("progress"));
+  module.def("train", &trained, arg("scenario"), py::kw_only(), arg("tokens"), arg("deadline"),
+             arg("budget"), arg("confidence"), arg("failures"), arg("all_in"), arg("samples"),
+             arg("seed"), arg("svg"), arg("threads"), arg("progress"));
+  module.def("check", &checked, py::call_guard<py::gil_scoped_release>(), arg("claims"),
+             arg("name"));
   module.def("scale", &scaled, arg("scenario"), py::kw_only(), arg("gpus"), arg("scaling"),
              arg("svg"), arg("threads"), arg("progress"));
   module.def("contention", &contended, arg("scenario"), py::kw_only(), arg("page"), arg("threads"),

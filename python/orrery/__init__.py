@@ -8,7 +8,7 @@
 
 Three nouns: a `Scenario` asks, a `Run` answers, a `Sweep` answers many times. None of them changes.
 The command's other questions are functions with the same arguments, each with its `Answer`: `plan`,
-`buy`, `scale`, `contention`, `collective`, `validate`, `calibrate`, `execute` and `compare`.
+`buy`, `train`, `check`, `scale`, `contention`, `collective`, `validate`, `calibrate`, `execute` and `compare`.
 """
 
 from orrery import catalogue
@@ -19,7 +19,18 @@ from orrery.contention import Contention, Network, contention
 from orrery.errors import InputError, Interrupted, RunFailure
 from orrery.execution import Execution, Step, execute
 from orrery.measured import Comparison, Validation, compare, validate
-from orrery.planning import Plans, Purchases, Scales, buy, plan, scale
+from orrery.planning import (
+    Claims,
+    Plans,
+    Purchases,
+    Scales,
+    Training,
+    buy,
+    check,
+    plan,
+    scale,
+    train,
+)
 from orrery.quantities import Bytes, Seconds
 from orrery.run import OutOfMemory, Run
 from orrery.scenario import Scenario, load
@@ -30,6 +41,7 @@ __all__ = [
     "Answer",
     "Bytes",
     "Calibration",
+    "Claims",
     "Collectives",
     "Comparison",
     "Contention",
@@ -49,10 +61,12 @@ __all__ = [
     "Step",
     "Sweep",
     "Trace",
+    "Training",
     "Validation",
     "buy",
     "calibrate",
     "catalogue",
+    "check",
     "collective",
     "compare",
     "contention",
@@ -61,5 +75,6 @@ __all__ = [
     "plan",
     "scale",
     "sweep",
+    "train",
     "validate",
 ]

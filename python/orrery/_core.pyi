@@ -44,6 +44,22 @@ def plan(
     threads: int,
     progress: Callable[[int, int], None] | None,
 ) -> tuple[str, str, bool]: ...
+def train(
+    scenario: str,
+    *,
+    tokens: str | None,
+    deadline: str | None,
+    budget: str | None,
+    confidence: float,
+    failures: str | None,
+    all_in: bool,
+    samples: int,
+    seed: int,
+    svg: str | None,
+    threads: int,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[str, str, bool]: ...
+def check(claims: str, name: str) -> tuple[str, str, bool]: ...
 def scale(
     scenario: str,
     *,
@@ -85,6 +101,10 @@ def buy(
     headroom: float | None,
     deadline: str | None,
     budget: str | None,
+    confidence: float,
+    term: str,
+    quote: list[str],
+    gpus: str | None,
     global_batch: int | None,
     seq_len: int | None,
     nodes: list[str],

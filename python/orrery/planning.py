@@ -1,7 +1,8 @@
-"""Searches plans for a cluster, surveys clusters to rent, and scales a scenario."""
+"""Searches plans and clusters, predicts whole trainings, judges claims, scales a scenario."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable
 from typing import Any, final
@@ -33,7 +34,7 @@ class Plans(Answer):
 
 @final
 class Purchases(Answer):
-    """Clusters to rent by days and dollars, best first. Made by `orrery.buy`."""
+    """Clusters to rent or own by days and dollars, best first. Made by `orrery.buy`."""
 
     _rows = "choices"
 
@@ -41,6 +42,25 @@ class Purchases(Answer):
     def meets(self) -> bool:
         """Whether any choice meets deadline and budget."""
         return bool(self._values["meets"])
+
+
+@final
+class Training(Answer):
+    """A whole training: days, dollars and energy as ranges. Made by `orrery.train`."""
+
+    _rows = "phases"
+
+    @property
+    def meets(self) -> bool:
+        """Whether it fits, and keeps deadline and budget with the confidence asked for."""
+        return bool(self._values["meets"])
+
+
+@final
+class Claims(Answer):
+    """Claims with their verdicts. Made by `orrery.check`."""
+
+    _rows = "claims"
 
 
 @final
@@ -108,6 +128,10 @@ def buy(
     headroom: float | None = None,
     deadline: str | None = None,
     budget: str | None = None,
+    confidence: float = 0.8,
+    term: str = "on-demand",
+    quote: str | Iterable[str] = (),
+    gpus: str | int | None = None,
     global_batch: int | None = None,
     seq_len: int | None = None,
     nodes: str | Iterable[str] = (),
@@ -119,7 +143,10 @@ def buy(
     """Clusters to rent for a training run, with days and dollars: `orrery buy`.
 
     tokens    to train on: "300B"
-    deadline  the longest time ("30d"), and budget the most money ("$5M")
+    deadline  the longest time ("30d"), and budget the most money ("$5M"), kept with a confidence
+    term      "on-demand", "1y", "3y" (reserved), "spot", "own"
+    quote     prices of a GPU-hour: "2.10/h", "p5=2.10/h"
+    gpus      sizes: 512, "96,768", "64:1024:x2"; by default powers of two of nodes
     nodes     node types to consider; by default all that are rented
     top       how many choices the report shows; the JSON has all
     The other arguments are those of `orrery.plan`. Errors: InputError; on Ctrl-C
@@ -133,6 +160,10 @@ def buy(
         headroom=headroom,
         deadline=deadline,
         budget=budget,
+        confidence=confidence,
+        term=term,
+        quote=words_of(quote),
+        gpus=None if gpus is None else str(gpus),
         global_batch=global_batch,
         seq_len=seq_len,
         nodes=words_of(nodes),
@@ -141,6 +172,62 @@ def buy(
         progress=progress_callback(progress, "clusters"),
     )
     return answered(Purchases, found, "the clusters", partial=partial)
+
+
+def train(
+    scenario: Scenario | Part,
+    *,
+    tokens: str | None = None,
+    deadline: str | None = None,
+    budget: str | None = None,
+    confidence: float = 0.8,
+    failures: str | None = None,
+    all_in: bool = False,
+    samples: int = 2000,
+    seed: int = 1,
+    svg: str | os.PathLike[str] | None = None,
+    threads: int | None = None,
+    progress: bool | Progress | None = None,
+) -> Training:
+    """A training from its first to its last step, failures and restarts included: `orrery train`.
+
+    tokens    to train on: "15T" (the scenario's)
+    failures  that you counted on this cluster: "14/30d"
+    all_in    as published runs: their hours over those of the steps alone
+    svg       a file for the picture
+    The rest of the run is member `run` of the scenario. Errors: InputError; on Ctrl-C
+    `orrery.Interrupted`.
+    """
+    found = _core.train(
+        required(scenario.json if isinstance(scenario, Scenario) else scenario),
+        tokens=tokens,
+        deadline=deadline,
+        budget=budget,
+        confidence=confidence,
+        failures=failures,
+        all_in=all_in,
+        samples=samples,
+        seed=seed,
+        svg=path_of(svg),
+        threads=threads or 0,
+        progress=progress_callback(progress, "simulated runs"),
+    )
+    return answered(Training, found, "the runs")
+
+
+def check(claims: str | os.PathLike[str] | Iterable[dict[str, Any]]) -> Claims:
+    """Claims judged against bounds of physics and dated prices: `orrery check`.
+
+    claims  a JSON file, or a list of claims
+    Errors  InputError
+    """
+    if isinstance(claims, (str, os.PathLike)):
+        name = os.fspath(claims)
+        with open(name, encoding="utf-8") as file:
+            text = file.read()
+    else:
+        name, text = "claims", json.dumps(list(claims))
+    return answered(Claims, _core.check(text, name), "the claims")
 
 
 def scale(

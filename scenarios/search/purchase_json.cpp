@@ -11,7 +11,7 @@ namespace orrery::scenarios {
 
 namespace {
 
-Json choice_json(const PurchaseChoice& choice) {
+Json choice_json(const PurchaseQuery& query, const PurchaseChoice& choice) {
   const models::Estimate& estimate = choice.plan.estimate;
   Json json;
   json["cluster"] = fmt::format("{} x {}", choice.node, choice.nodes);
@@ -31,7 +31,7 @@ Json choice_json(const PurchaseChoice& choice) {
   json["meets"] = choice.meets;
   json["pareto"] = choice.pareto;
   json["price"] = price_json(choice.price);
-  json["why_no_price"] = choice.price ? Json(nullptr) : Json(no_price_words(choice.node));
+  json["why_no_price"] = choice.price ? Json(nullptr) : Json(why_no_price(query, choice));
   json["plan"] = models::to_json(choice.plan.placed.plan);
   json["flag"] = models::to_text(choice.plan.placed.plan);
   json["step_time_s"] = seconds(estimate.step);
@@ -63,7 +63,7 @@ Json to_json(const PurchaseReport& report) {
   json["reason"] = or_null(reason);
   json["choices"] = Json::array();
   for (const PurchaseChoice& each : report.answer.choices)
-    json["choices"].push_back(choice_json(each));
+    json["choices"].push_back(choice_json(query, each));
   json["impossible"] = Json::array();
   for (const Impossible& each : report.answer.impossible) {
     json["impossible"].push_back({{"cluster", fmt::format("{} x {}", each.node, each.nodes)},

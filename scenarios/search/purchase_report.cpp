@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "hardware/entries.hpp"
 #include "models/plan/fields.hpp"
@@ -61,6 +62,16 @@ std::string reason_of(const PurchaseAnswer& answer) {
   });
   return fmt::format("no cluster meets deadline and budget; closest: {}; fastest: {}; cheapest: {}",
                      words_of(all.front()), words_of(*fastest), words_of(*cheapest));
+}
+
+std::string why_no_price(const PurchaseQuery& query, const PurchaseChoice& choice) {
+  const auto node = std::ranges::find(query.nodes, choice.node, &SoughtNode::name);
+  const Term term = node == query.nodes.end() ? Term::on_demand : node->term;
+  if (term == Term::on_demand) return no_price_words(choice.node);
+  if (term == Term::own)
+    return fmt::format("no purchase price of {} is known; state --quote", choice.node);
+  return fmt::format("no offer of the catalogue has a price of {} on this term ({}); state --quote",
+                     choice.node, word_of(term_words, term));
 }
 
 std::vector<std::string> purchase_assumptions() {
@@ -165,6 +176,20 @@ std::string idle_words(const PurchaseChoice& choice) {
                      choice.idle(), choice.gpus);
 }
 
+/// Prices of several providers and dates, which nobody offers side by side.
+std::string mixed_prices(const PurchaseReport& report, const ReportOptions& options) {
+  std::set<std::string> sources;
+  for (std::size_t i = 0; i < rows_of(report); ++i) {
+    const auto& price = report.answer.choices[i].price;
+    if (price && price->listed) sources.insert(price->listed->provider + " " + price->listed->date);
+  }
+  if (sources.size() < 2) return {};
+  return "\n" +
+         paragraph(fmt::format("Prices are of different offers: {}. Compare quotes of one day.",
+                               fmt::join(sources, ", ")),
+                   2, options);
+}
+
 /// Cautions if the first choice fits tightly, and for plans of a kind that no profile is fitted to.
 std::string cautions(const PurchaseReport& report, const ReportOptions& options) {
   const std::vector<PurchaseChoice>& choices = report.answer.choices;
@@ -190,7 +215,7 @@ std::string plans(const PurchaseReport& report, const ReportOptions& options) {
                         idle_words(each));
     const std::string price = each.price ? fmt::format("{}: {}", format(each.price->per_gpu_hour),
                                                        source_words(*each.price))
-                                         : no_price_words(each.node);
+                                         : why_no_price(report.query, each);
     text += paragraph(toned(price, Tone::faint, options.colour), 7, options);
   }
   return text;
@@ -271,8 +296,8 @@ std::string text_of(const PurchaseReport& report, const ReportOptions& options) 
     text += "\n" + toned("No: ", Tone::bad, options.colour) + reason + "\n";
   }
   if (!report.answer.choices.empty()) {
-    text += ranking(report, options) + cautions(report, options) + front(report, options) +
-            plans(report, options) + next(report, options);
+    text += ranking(report, options) + mixed_prices(report, options) + cautions(report, options) +
+            front(report, options) + plans(report, options) + next(report, options);
   }
   return text + impossible(report, options) + assumed_section(report.assumptions, options);
 }

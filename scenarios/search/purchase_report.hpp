@@ -27,6 +27,9 @@ std::string text_of(const PurchaseReport& report, const ReportOptions& options);
 /// Why no choice meets deadline and budget, and what comes closest. Empty if one does.
 std::string reason_of(const PurchaseAnswer& answer);
 
+/// Why a choice has no price, and how to state one.
+std::string why_no_price(const PurchaseQuery& query, const PurchaseChoice& choice);
+
 /// What a survey leaves out or assumes, one sentence each.
 std::vector<std::string> purchase_assumptions();
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 from pathlib import Path
 
 import orrery as orr
 import pytest
-from executing import COMMAND, answer_of
+from executing import COMMAND, answer_of, outcome
 
 needs_command = pytest.mark.skipif(COMMAND is None, reason="there is no orrery")
 ROOT = Path(__file__).resolve().parents[2]
@@ -118,7 +119,39 @@ def test_buy_answers_as_the_command_does():
     flags = ["--model", "llama3.1-8b", "--tokens", "10B", "--nodes", "p5,hgx-h100"]
     assert bought.json == answer_of([COMMAND, "buy", *flags, "--json"])
     assert bought.meets
-    assert {"cluster", "days", "cost_usd"} <= set(bought.to_frame().columns)
+    assert {"cluster", "days.p50", "cost_usd.p90"} <= set(bought.to_frame().columns)
+
+
+@needs_command
+def test_train_answers_as_the_command_does(tmp_path):
+    picture = tmp_path / "run.svg"
+    trained = orr.train(
+        "llama3-8b-8-h100", tokens="100B", deadline="60d", samples=200, svg=picture, progress=False
+    )
+    flags = ["--tokens", "100B", "--deadline", "60d", "--samples", "200"]
+    assert trained.json == answer_of([COMMAND, "train", "llama3-8b-8-h100", *flags, "--json"])
+    assert trained.meets
+    assert sum(trained["ledger"].values()) == pytest.approx(1)
+    assert picture.read_text().startswith("<svg")
+    scenario = orr.load("llama3-8b-8-h100")
+    again = orr.train(scenario, tokens="100B", deadline="10d", samples=200, progress=False)
+    assert not again.meets
+    assert again["days"] == trained["days"]
+
+
+@needs_command
+def test_check_answers_as_the_command_does():
+    articles = ROOT / "scenarios" / "claims" / "articles.json"
+    judged = orr.check(articles)
+    ran = outcome([COMMAND, "check", str(articles), "--json"])
+    assert ran.returncode == 1  # some are impossible
+    assert judged.json == json.loads(ran.stdout)
+    frame = judged.to_frame()
+    assert list(frame["verdict"]) == list(frame["expected"])
+    one = orr.check([{"quantity": "pue", "value": 0.9}])
+    assert one["claims"][0]["verdict"] == "impossible"
+    with pytest.raises(orr.InputError, match="unknown quantity"):
+        orr.check([{"quantity": "colour", "value": 1}])
 
 
 @needs_command

@@ -230,7 +230,11 @@ TEST_CASE("orrery buy by term: reserved, spot and owned") {
   CHECK(reserved["price"]["source"].get<std::string>().find("reserved for 3 years, 2026-09") !=
         std::string::npos);
   CHECK(first("--nodes p6-b200")["price"]["usd_per_gpu_hour"] == 14.24);
-  CHECK(first("--nodes p6-b200 --term 1y")["cost_usd"].is_null());  // days alone
+  const Json unknown = first("--nodes p6-b200 --term 1y");  // days alone
+  CHECK(unknown["cost_usd"].is_null());
+  CHECK(unknown["days"]["p50"].get<double>() > 0);
+  CHECK(unknown["why_no_price"] ==
+        "no offer of the catalogue has a price of p6-b200 on this term (1y); state --quote");
   // Owned: no one offers it, and it is cheaper than on demand.
   const Json owned = first("--nodes dgx-h100 --term own");
   const double price = owned["price"]["usd_per_gpu_hour"].get<double>();
@@ -238,7 +242,7 @@ TEST_CASE("orrery buy by term: reserved, spot and owned") {
   CHECK(price < 3);
   CHECK(owned["price"]["source"].get<std::string>().starts_with("owned: $"));
   CHECK(refused_line("buy --model gpt2 --tokens 1B --term forever") ==
-        "--term: expected one of on-demand, 1y, 3y, spot, own, found 'forever'");
+        "--term: expected one of on-demand 1y 3y spot own, found 'forever'");
 }
 
 TEST_CASE("orrery buy: a deadline is kept with a confidence, failures and restarts included") {
