@@ -76,6 +76,7 @@ Json model_json(const models::Model& model, std::int64_t seq_len) {
   json["prediction_layers"] = model.prediction_layers;
   json["parameter_formula"] = model.formula;
   json["not_simulated"] = or_null(model.not_simulated);
+  json["inexact"] = model.inexact;
   json["ignored_keys"] = model.ignored_keys;
   return json;
 }
@@ -111,6 +112,7 @@ std::string model_text(const models::Model& model, std::int64_t seq_len) {
   line("vocabulary",
        fmt::format("{}{}", model.embedding.vocab, model.embedding.tied ? ", tied" : ""));
   if (model.not_simulated) line("not simulated", *model.not_simulated);
+  if (!model.inexact.empty()) line("inexact", model.inexact);
   for (const std::string& key : model.ignored_keys) line("not used", key);
   return text;
 }

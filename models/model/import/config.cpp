@@ -36,10 +36,37 @@ Node Config::type_node() const {
   return node_["model_type"];
 }
 
-std::optional<Node> Config::find(std::string_view key) {
-  read_.emplace(key);
+std::optional<Node> Config::stated(std::string_view key) const {
   const auto member = node_.find(key);
   return member || !above_ ? member : above_->find(key);
+}
+
+std::optional<Node> Config::find(std::string_view key) {
+  read_.emplace(key);
+  if (const auto member = stated(key)) return member;
+  const auto is_key = [&](const auto& member) { return member.first == key; };
+  if (assumed_.empty() || std::ranges::any_of(node_.members(), is_key)) return std::nullopt;
+  for (auto each = assumed_.rbegin(); each != assumed_.rend(); ++each) {
+    if (const auto member = (*each)->root().find(key)) return member;
+  }
+  return std::nullopt;
+}
+
+void Config::assume(Json values) {
+  assumed_.push_back(std::make_shared<const Document>(
+      Document::from(std::move(values), fmt::format("defaults of '{}'", type_))));
+}
+
+std::optional<std::vector<std::size_t>> Config::kinds(
+    std::string_view key, std::int64_t layers, std::initializer_list<std::string_view> words) {
+  const auto listed = find(key);
+  if (!listed) return std::nullopt;
+  std::vector<std::size_t> all;
+  for (const Node& each : listed->elements()) all.push_back(each.one_of(words));
+  if (std::ssize(all) != layers) {
+    listed->fail(fmt::format("has {} entries for {} layers", all.size(), layers));
+  }
+  return all;
 }
 
 std::int64_t Config::size(std::string_view key, std::int64_t high) {
@@ -50,8 +77,11 @@ std::int64_t Config::size(std::string_view key, std::int64_t high) {
 std::int64_t Config::size(std::initializer_list<std::string_view> keys, std::int64_t high) {
   std::optional<std::int64_t> value;
   for (const std::string_view key : keys) {
-    if (!value && find(key)) value = size(key, high);
+    if (!value && stated(key)) value = size(key, high);
     read_.emplace(key);
+  }
+  for (const std::string_view key : keys) {
+    if (!value && find(key)) value = size(key, high);
   }
   return value ? *value : size(*keys.begin(), high);
 }
@@ -74,6 +104,10 @@ Activation Config::activation(std::string_view key, Activation otherwise) {
   const auto member = find(key);
   if (!member) return otherwise;
   const auto word = member->as<std::string>();
+  if (word == "relu2" || word == "xielu" || word == "quick_gelu") {
+    approximated_ = fmt::format("activation '{}'", word);
+    return word == "relu2" ? Activation::relu : Activation::silu;
+  }
   if (word == "silu" || word == "swish") return Activation::silu;
   if (word == "relu") return Activation::relu;
   if (word == "gelu" || word == "gelu_python") return Activation::gelu_erf;

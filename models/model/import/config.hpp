@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -50,6 +51,16 @@ class Config {
   bool flag(std::string_view key, bool otherwise);
   Activation activation(std::string_view key, Activation otherwise);
   std::optional<Node> find(std::string_view key);
+  /// A list of one of `words` for each of `layers` layers, as indices into `words`; nullopt without
+  /// it. Errors: another word, not one for each layer.
+  std::optional<std::vector<std::size_t>> kinds(std::string_view key, std::int64_t layers,
+                                                std::initializer_list<std::string_view> words);
+
+  /// Values for keys that the file does not have, before those of earlier calls; `key: null` is
+  /// had.
+  void assume(Json values);
+  /// What `activation` had to take for something else; empty: nothing.
+  const std::string& approximated() const { return approximated_; }
 
   /// Refuses the whole file at a key: `file:/key: PROBLEM`.
   [[noreturn]] void fail(std::string_view key, std::string_view problem) const;
@@ -59,8 +70,13 @@ class Config {
   std::vector<std::string> ignored() const;
 
  private:
+  /// In the file, without assumed values.
+  std::optional<Node> stated(std::string_view key) const;
+
   Node node_;
   std::optional<Node> above_;
+  std::vector<std::shared_ptr<const Document>> assumed_;
+  std::string approximated_;
   std::string type_;
   std::set<std::string, std::less<>> read_;
 };
@@ -75,6 +91,28 @@ void fill_heads(const Config& config, ModelDraft& model);
 
 /// A model with the norm, positions, biases and MLP of LLaMA; callers change what differs.
 ModelDraft llama_like(Config& config);
+
+/// The same with a gated MLP of `intermediate_size` and the biases that the file states.
+ModelDraft llama_with_biases(Config& config);
+
+/// Reads the window, and which layers are without it: those of `layer_types`, or else `usual`.
+void read_window(Config& config, ModelDraft& model, const std::vector<bool>& usual);
+
+/// Norms with one weight for each column of all queries and all keys, in place of one head's.
+void norm_all_heads(ModelDraft& model);
+
+/// Adds to what a model of the config would compute differently.
+void also_inexact(Model& model, const std::string& what);
+
+/// Reads latent attention (MLA): in a head's key the part that is not rotated, and the rotated one.
+void read_latents(Config& config, AttentionPart& attention);
+
+/// The multipliers of Granite's models, which no GEMM shows.
+void read_multipliers(Config& config, Model& model);
+
+/// The layers of a Qwen model that are without experts: all but every `decoder_sparse_step`-th, and
+/// those listed.
+std::vector<bool> layers_without_experts(Config& config, const ModelDraft& model);
 
 /// Reads the experts of a layer at the first of `keys` that is present, and those that a token is
 /// sent to at `num_experts_per_tok`. Errors: more per token than there are.

@@ -9,11 +9,7 @@
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
-namespace {
 
-constexpr std::int64_t most_groups = 64;  // the executor's kernel keeps a 64-bit mask of groups
-
-/// Multi-head latent attention: in a head's key the part that is not rotated, and the rotated one.
 void read_latents(Config& config, AttentionPart& attention) {
   LatentAttention latents;
   latents.query_rank = config.size_or("q_lora_rank", Limits::hidden, 0);
@@ -24,6 +20,10 @@ void read_latents(Config& config, AttentionPart& attention) {
   attention.value_dim = config.size("v_head_dim", Limits::head_dim);
   attention.latents = latents;
 }
+
+namespace {
+
+constexpr std::int64_t most_groups = 64;  // the executor's kernel keeps a 64-bit mask of groups
 
 /// V2 scores experts by a softmax and does not normalise the weights; V3 and later models score by
 /// sigmoids plus a bias, rank groups by their two best experts, and normalise the weights.

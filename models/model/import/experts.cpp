@@ -19,19 +19,6 @@ void read_experts(Config& config, ModelDraft& model, std::string_view width_key)
   model.mlp.width = config.size(width_key, Limits::expert_hidden);
 }
 
-/// The layers of a Qwen model that are without experts: all but every `decoder_sparse_step`-th, and
-/// those listed.
-std::vector<bool> layers_without_experts(Config& config, const ModelDraft& model) {
-  std::vector<bool> dense =
-      dense_layers(model.depth, 0, config.positive_or("decoder_sparse_step", Limits::layers, 1));
-  if (const auto listed = config.find("mlp_only_layers")) {
-    for (const Node& layer : listed->elements()) {
-      dense[static_cast<std::size_t>(layer.integer(0, model.depth - 1))] = true;
-    }
-  }
-  return dense;
-}
-
 /// Layers of Llama 4 that attend to all tokens: those without rotary positions, every fourth if the
 /// file does not list them.
 /// Source  Llama4TextConfig of the transformers library, whose defaults these are
@@ -63,6 +50,17 @@ void check_expert_layers(Config& config, std::int64_t layers, std::int64_t step)
 }
 
 }  // namespace
+
+std::vector<bool> layers_without_experts(Config& config, const ModelDraft& model) {
+  std::vector<bool> dense =
+      dense_layers(model.depth, 0, config.positive_or("decoder_sparse_step", Limits::layers, 1));
+  if (const auto listed = config.find("mlp_only_layers")) {
+    for (const Node& layer : listed->elements()) {
+      dense[static_cast<std::size_t>(layer.integer(0, model.depth - 1))] = true;
+    }
+  }
+  return dense;
+}
 
 /// Source  Jiang et al. 2024, arXiv 2401.04088
 Model read_mixtral(Config& config) {
@@ -100,15 +98,10 @@ Model read_qwen3_moe(Config& config) {
 Model read_minimax_m2(Config& config) {
   ModelDraft model = llama_like(config);
   read_experts(config, model, "intermediate_size");
-  model.attention.qk_norm = config.flag("use_qk_norm", true);
+  if (config.flag("use_qk_norm", true)) norm_all_heads(model);
   if (config.size_or("shared_intermediate_size", Limits::ffn_hidden, 0) != 0) {
     config.fail("shared_intermediate_size", "this type has no shared expert; expected 0");
   }
-  if (model.attention.qk_norm) {
-    const std::int64_t heads = model.attention.heads + model.attention.kv_heads;
-    model.further.vector(model.depth * (heads - 2) * model.attention.head_dim);
-  }
-  model.not_simulated = "norms over all heads at once are counted, not yet simulated";
   model.formula = expert_formula;
   return built(model);
 }

@@ -6,9 +6,6 @@
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
-namespace {
-
-/// LLaMA with the biases that the file states.
 ModelDraft llama_with_biases(Config& config) {
   ModelDraft model = llama_like(config);
   model.mlp.width = config.size("intermediate_size", Limits::ffn_hidden);
@@ -17,20 +14,23 @@ ModelDraft llama_with_biases(Config& config) {
   return model;
 }
 
-/// Reads the window, and which layers are without it: those of `layer_types`, or else `usual`.
 void read_window(Config& config, ModelDraft& model, const std::vector<bool>& usual) {
   model.attention.window = config.size_or("sliding_window", Limits::positions, 0);
   const auto listed = read_full_attention(config, model, "sliding_attention");
   if (model.attention.window > 0) model.full = listed.value_or(usual);
 }
 
-ModelDraft gemma_like(Config& config) {
-  ModelDraft model = llama_with_biases(config);
-  model.mlp.activation = config.activation("hidden_activation", Activation::gelu);
-  config.find("use_bidirectional_attention");
-  model.embedding.tied = config.flag("tie_word_embeddings", true);
-  model.inexact = "norms of 1 + weight";
-  return model;
+void norm_all_heads(ModelDraft& model) {
+  const AttentionPart& attention = model.attention;
+  model.attention.qk_norm = true;
+  model.further.vector(model.depth * (attention.heads + attention.kv_heads - 2) *
+                       attention.head_dim);
+  also_inexact(model, "norms over all heads at once");
+}
+
+void also_inexact(Model& model, const std::string& what) {
+  if (!model.inexact.empty() && !what.empty()) model.inexact += "; ";
+  model.inexact += what;
 }
 
 void read_multipliers(Config& config, Model& model) {
@@ -39,6 +39,17 @@ void read_multipliers(Config& config, Model& model) {
     config.find(key);
   }
   model.inexact = "multipliers of embeddings, residuals, scores and logits";
+}
+
+namespace {
+
+ModelDraft gemma_like(Config& config) {
+  ModelDraft model = llama_with_biases(config);
+  model.mlp.activation = config.activation("hidden_activation", Activation::gelu);
+  config.find("use_bidirectional_attention");
+  model.embedding.tied = config.flag("tie_word_embeddings", true);
+  model.inexact = "norms of 1 + weight";
+  return model;
 }
 
 }  // namespace
@@ -184,17 +195,28 @@ Model read_starcoder2(Config& config) {
   return built(model);
 }
 
+namespace {
+
+/// The class of the language model has no head: an untied one is simulated, not counted.
+Model without_head(Model model) {
+  const std::int64_t head =
+      model.embedding.tied ? 0 : model.embedding.vocab * embedding_width(model);
+  model.further.vector(-head);
+  model.parameters -= head;
+  model.active_parameters -= head;
+  model.formula += head > 0 ? " - Vh, language model without its head" : ", language model only";
+  return model;
+}
+
+}  // namespace
+
 /// The language model of Qwen3-VL, without its vision encoder.
 /// Source  Qwen Team 2025, Qwen3-VL; Qwen3VLTextModel of the transformers library
 Model read_qwen3_vl(Config& config) {
-  Model model = read_qwen3(config);
-  model.formula += ", language model only";
-  return model;
+  return without_head(read_qwen3(config));
 }
 Model read_qwen3_vl_moe(Config& config) {
-  Model model = read_qwen3_moe(config);
-  model.formula += ", language model only";
-  return model;
+  return without_head(read_qwen3_moe(config));
 }
 
 }  // namespace orrery::models

@@ -1,0 +1,287 @@
+// Readers of encoders of images and texts, and of models with cross-attention between an encoder
+// and a decoder: CLIP, SigLIP, DINO, BART, NLLB, T5 and its relatives. Counted, not simulated.
+#include <algorithm>
+#include <cmath>
+
+#include "models/model/import/families.hpp"
+
+namespace orrery::models {
+namespace {
+
+constexpr std::int64_t largest_image = 1 << 14, largest_patch = 1 << 10, most_channels = 1 << 10;
+
+constexpr const char* no_cross_attention = "cross-attention is counted, not yet simulated";
+
+/// Layers of an encoder with layer norms and biases; no table, no head.
+ModelDraft read_encoder(Config& config) {
+  ModelDraft model;
+  model.family = Family::other;
+  model.causal = false;
+  model.embedding.positions = Positions::none;
+  model.depth = config.size("num_hidden_layers", Limits::layers);
+  model.hidden = config.size("hidden_size", Limits::hidden);
+  model.attention.heads = config.size("num_attention_heads", Limits::heads);
+  model.mlp.activation = config.activation("hidden_act", Activation::gelu_erf);
+  fill_heads(config, model);
+  return model;
+}
+
+/// The projection of patches, with its bias; returns how many there are.
+std::int64_t read_patches(Config& config, ModelDraft& model) {
+  const std::int64_t patch = config.size("patch_size", largest_patch);
+  const std::int64_t channels = config.positive_or("num_channels", most_channels, 3);
+  const std::int64_t side = config.size("image_size", largest_image) / patch;
+  model.further.matrix(channels * patch * patch * model.hidden);
+  model.further.vector(model.hidden);
+  model.embedding.max_positions = side * side;
+  return side * side;
+}
+
+}  // namespace
+
+/// The text encoder alone, without a projection.
+/// Source  Radford et al. 2021, arXiv 2103.00020; CLIPTextModel of the transformers library
+Model read_clip(Config& config) {
+  ModelDraft model = read_encoder(config);
+  model.causal = true;
+  model.mlp.width = config.size("intermediate_size", Limits::ffn_hidden);
+  model.embedding.vocab = config.size("vocab_size", Limits::vocab);
+  model.embedding.max_positions = config.size("max_position_embeddings", Limits::positions);
+  model.embedding.positions = Positions::learned;
+  for (const char* key : {"projection_dim", "vision_config", "logit_scale_init_value",
+                          "text_config_dict", "vision_config_dict"}) {
+    config.find(key);
+  }
+  model.formula = "Vh + Ph + L(4hh + 2hf + biases + 4h) + 2h, text encoder only";
+  model.not_simulated = "contrastive text encoders are counted, not yet simulated";
+  return built(model);
+}
+
+/// A head of attention from one learned probe, a norm and an MLP:
+///   h  +  4 h h + 4 h  +  2 h  +  2 h f + f + h
+/// Source  Zhai et al. 2023, arXiv 2303.15343; SiglipVisionModel of the transformers library
+Model read_siglip_vision(Config& config) {
+  ModelDraft model = read_encoder(config);
+  const std::int64_t h = model.hidden;
+  const std::int64_t f = model.mlp.width = config.size("intermediate_size", Limits::ffn_hidden);
+  model.further.vector(read_patches(config, model) * h);
+  if (config.flag("vision_use_head", true)) {
+    model.further.matrix(4 * h * h + 2 * h * f);
+    model.further.vector(8 * h + f);
+  }
+  model.formula = "cpph + h + Ph + L(4hh + 2hf + biases + 4h) + 2h + attention head";
+  model.not_simulated = "vision transformers are counted, not yet simulated";
+  return built(model);
+}
+
+/// Class and mask token, learned positions, a scale for each column of each part, and a classifier
+/// of class token and mean.
+/// Source  Oquab et al. 2023, arXiv 2304.07193; Dinov2ForImageClassification of the transformers
+///         library
+Model read_dinov2(Config& config) {
+  ModelDraft model = read_encoder(config);
+  const std::int64_t h = model.hidden;
+  const auto ratio = config.find("mlp_ratio");
+  const double four = ratio ? ratio->as<double>() : 4;
+  auto f = static_cast<std::int64_t>(static_cast<double>(h) * four);
+  model.mlp.gated = config.flag("use_swiglu_ffn", false);
+  constexpr std::int64_t multiple = 8;
+  if (model.mlp.gated) f = (2 * f / 3 + multiple - 1) / multiple * multiple;
+  if (f < 1 || f > Limits::ffn_hidden) config.fail("mlp_ratio", "makes an MLP out of range");
+  model.mlp.width = f;
+  model.attention.qkv_bias = config.flag("qkv_bias", true);
+  model.further.vector((read_patches(config, model) + 1) * h + h + model.depth * 2 * h);
+  if (config.flag("use_mask_token", true)) model.further.vector(h);
+  const auto labels = config.find("id2label");
+  const std::int64_t usual = labels && labels->is_object() ? std::ssize(labels->members()) : 2;
+  const std::int64_t classes = config.positive_or("num_labels", Limits::vocab, usual);
+  model.further.matrix(2 * h * classes);
+  model.further.vector(classes);
+  model.formula = "cpph + h + (P+1)h + 2h + L(4hh + 2hf + biases + 6h) + 2h + 2hC + C";
+  model.not_simulated = "vision transformers are counted, not yet simulated";
+  return built(model);
+}
+
+/// Rotary positions, register tokens, biases each with a key of its own, no classifier.
+/// Source  Simeoni et al. 2025, arXiv 2508.10104; DINOv3ViTModel of the transformers library
+Model read_dinov3_vit(Config& config) {
+  ModelDraft model = read_encoder(config);
+  const std::int64_t h = model.hidden;
+  model.mlp.width = config.size("intermediate_size", Limits::ffn_hidden);
+  model.mlp.gated = config.flag("use_gated_mlp", false);
+  model.mlp.bias = config.flag("mlp_bias", true);
+  model.attention.qkv_bias = false;
+  model.attention.output_bias = config.flag("proj_bias", true);
+  for (const char* key : {"query_bias", "key_bias", "value_bias"}) {
+    if (config.flag(key, std::string_view{key} != "key_bias")) {
+      model.further.vector(model.depth * h);
+    }
+  }
+  read_patches(config, model);
+  const std::int64_t registers = config.size_or("num_register_tokens", 1 << 16, 0);
+  model.further.vector((2 + registers) * h + model.depth * 2 * h);
+  model.formula = "cpph + h + (2+R)h + L(4hh + 2hf + biases + 6h) + 2h";
+  model.not_simulated = "vision transformers are counted, not yet simulated";
+  return built(model);
+}
+
+namespace {
+
+/// Attention of a decoder's layer over itself and over the encoder, with a norm between them.
+CountedPart crossed(const AttentionPart& attention, std::int64_t hidden, std::int64_t norm) {
+  CountedPart part{"attention and cross-attention"};
+  part.count.add(tally_of({attention, NoPart{}}, hidden), 2);
+  part.count.vector(norm);
+  return part;
+}
+
+/// Layer norms, biases, no positions that are learned: BART's and NLLB's layers.
+ModelDraft read_translator(Config& config) {
+  ModelDraft model;
+  model.family = Family::other;
+  model.embedding.positions = Positions::none;
+  model.hidden = config.size("d_model", Limits::hidden);
+  model.attention.heads = config.size("decoder_attention_heads", Limits::heads);
+  model.embedding.vocab = config.size("vocab_size", Limits::vocab);
+  model.embedding.max_positions = config.size("max_position_embeddings", Limits::positions);
+  model.embedding.tied = config.flag("tie_word_embeddings", true);
+  model.mlp.activation = config.activation("activation_function", Activation::gelu_erf);
+  model.not_simulated = no_cross_attention;
+  for (const char* key :
+       {"encoder_layers", "encoder_ffn_dim", "encoder_attention_heads", "encoder_layerdrop",
+        "decoder_layerdrop", "scale_embedding", "decoder_start_token_id", "forced_eos_token_id",
+        "forced_bos_token_id", "classifier_dropout", "is_decoder", "num_hidden_layers"}) {
+    config.find(key);
+  }
+  fill_heads(config, model);
+  return model;
+}
+
+}  // namespace
+
+/// The decoder alone, as the class for causal language models has it, with its cross-attention;
+/// norms after each part and after the embedding. Source  Lewis et al. 2019, arXiv 1910.13461;
+/// BartForCausalLM of the transformers library
+Model read_bart(Config& config) {
+  ModelDraft model = read_translator(config);
+  model.depth = config.size("decoder_layers", Limits::layers);
+  model.mlp.width = config.size("decoder_ffn_dim", Limits::ffn_hidden);
+  model.embedding.positions = Positions::learned;
+  model.embedding.extra_position_rows = 2;
+  model.norms.embedding = model.norms.after_residual = true;
+  model.norms.final = false;
+  const CountedPart mixer = crossed(model.attention, model.hidden, 2 * model.hidden);
+  for (std::int64_t i = 0; i < model.depth; ++i) model.layers.push_back({mixer, model.mlp});
+  model.formula = "Vh + (P+2)h + 2h + L(2(4hh + 4h) + 2hf + f + h + 6h), decoder only";
+  return built(model);
+}
+
+/// Encoder and decoder; every n-th layer has experts.
+/// Source  NLLB team 2022, arXiv 2207.04672; NllbMoeForConditionalGeneration of the transformers
+///         library
+Model read_nllb_moe(Config& config) {
+  ModelDraft model = read_translator(config);
+  model.experts.count = config.size("num_experts", Limits::experts);
+  model.experts.per_token = std::min<std::int64_t>(2, model.experts.count);
+  const bool router_bias = config.flag("router_bias", false);
+  const auto add = [&](const char* depth, const char* width, const char* step, bool decodes) {
+    MlpPart mlp = model.mlp;
+    mlp.width = config.size(width, Limits::ffn_hidden);
+    const std::int64_t every = config.size_or(step, Limits::layers, 4);
+    const std::int64_t layers = config.size(depth, Limits::layers);
+    for (std::int64_t i = 1; i <= layers; ++i) {
+      Layer layer{model.attention, mlp};
+      if (decodes) layer.mixer = crossed(model.attention, model.hidden, 2 * model.hidden);
+      if (every > 0 && i % every == 0) {
+        ExpertsPart experts = model.experts;
+        experts.mlp = mlp;
+        experts.router_bias = router_bias;
+        layer.channel = experts;
+      }
+      model.layers.push_back(layer);
+    }
+  };
+  add("encoder_layers", "encoder_ffn_dim", "encoder_sparse_step", false);
+  add("decoder_layers", "decoder_ffn_dim", "decoder_sparse_step", true);
+  model.further.vector(2 * model.hidden);  // the encoder's final norm
+  for (const char* key :
+       {"batch_prioritized_routing", "expert_capacity", "moe_eval_capacity_token_fraction",
+        "moe_token_dropout", "normalize_router_prob_before_dropping", "router_dtype",
+        "router_ignore_padding_tokens", "router_z_loss_coef", "second_expert_policy"}) {
+    config.find(key);
+  }
+  model.formula = "Vh + encoder + decoder layers + 4h";
+  return built(model);
+}
+
+namespace {
+
+/// A number for each bucket of distances and each head, in the first layer of each side or in all.
+void count_relative_positions(Config& config, ModelDraft& model, std::int64_t layers) {
+  const std::int64_t buckets = config.positive_or("relative_attention_num_buckets", 1 << 16, 32);
+  config.find("relative_attention_max_distance");
+  model.further.vector(layers * buckets * model.attention.heads);
+}
+
+/// Layers of Switch transformers that have experts: the second of every n.
+bool switches(std::int64_t layer, std::int64_t layers, std::int64_t sparse) {
+  const std::int64_t step = sparse > 0 ? layers / sparse : layers;
+  return step > 0 && (step == 1 || layer % step == 1);
+}
+
+}  // namespace
+
+/// Encoder and decoder, norms without biases, relative positions; older models without a gate.
+/// Source  Raffel et al. 2019, arXiv 1910.10683; Fedus et al. 2021, arXiv 2101.03961;
+///         T5-, UMT5- and SwitchTransformersForConditionalGeneration of the transformers library
+Model read_t5(Config& config) {
+  ModelDraft model;
+  model.family = Family::other;
+  model.norms.kind = Norm::rms_norm;
+  model.embedding.positions = Positions::none;
+  model.hidden = config.size("d_model", Limits::hidden);
+  model.attention.heads = config.size("num_heads", Limits::heads);
+  model.attention.head_dim = config.size("d_kv", Limits::head_dim);
+  fill_heads(config, model);
+  model.embedding.vocab = config.size("vocab_size", Limits::vocab);
+  model.embedding.tied = config.flag("tie_word_embeddings", true);
+  model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias = false;
+  model.mlp.width = config.size("d_ff", Limits::ffn_hidden);
+  const auto feed = config.find("feed_forward_proj");
+  model.mlp.gated = feed && feed->as<std::string>().starts_with("gated-");
+  model.mlp.activation = config.activation("dense_act_fn", Activation::relu);
+  const bool experts = config.type() == "switch_transformers";
+  if (experts) {
+    model.experts.count = config.size("num_experts", Limits::experts);
+    model.experts.per_token = 1;
+    model.experts.router_bias = config.flag("router_bias", false);
+    model.experts.mlp = model.mlp;
+  }
+  const std::int64_t encoder = config.size("num_layers", Limits::layers);
+  const std::int64_t decoder = config.positive_or("num_decoder_layers", Limits::layers, encoder);
+  const auto add = [&](std::int64_t layers, const char* sparse, bool decodes) {
+    const std::int64_t switched = experts ? config.size_or(sparse, Limits::layers, 3) : 0;
+    for (std::int64_t i = 0; i < layers; ++i) {
+      Layer layer{model.attention, model.mlp};
+      if (decodes) layer.mixer = crossed(model.attention, model.hidden, model.hidden);
+      if (experts && switches(i, layers, switched)) layer.channel = model.experts;
+      model.layers.push_back(layer);
+    }
+  };
+  add(encoder, "num_sparse_encoder_layers", false);
+  add(decoder, "num_sparse_decoder_layers", true);
+  count_relative_positions(config, model, config.type() == "umt5" ? encoder + decoder : 2);
+  model.further.vector(model.hidden);  // the encoder's final norm
+  for (const char* key :
+       {"add_cross_attention", "add_router_probs", "classifier_dropout", "decoder_sparse_step",
+        "decoder_start_token_id", "encoder_sparse_step", "expert_capacity", "initializer_factor",
+        "is_decoder", "is_gated_act", "router_dtype", "router_ignore_padding_tokens",
+        "router_z_loss_coef", "scale_decoder_outputs"}) {
+    config.find(key);
+  }
+  model.formula = "Vh (twice when untied) + encoder + decoder layers + positions + 2h";
+  model.not_simulated = no_cross_attention;
+  return built(model);
+}
+
+}  // namespace orrery::models
