@@ -178,7 +178,7 @@ void measure_storage(CampaignState& campaign) {
     const auto rate = [&](std::size_t part) {
       return Bandwidth{static_cast<double>(stored.count()) / seconds(found.median(part))};
     };
-    campaign.found().storage = {.read = rate(1), .write = rate(0)};
+    campaign.found().storage = {.read = rate(1), .write = rate(0), .capacity = {}};
     campaign.keep(found, {},
                   Json::array({part_json("write", stored, found.parts[0]),
                                part_json("read", stored, found.parts[1])}));

@@ -46,6 +46,7 @@ struct NodeType {
   std::vector<std::vector<int>> gpu_nics;  // nearest NICs of each GPU; empty: NICs in equal parts
   std::vector<NodeCable> cables;           // empty: not known
   Power host_power{};                      // node without its GPUs, under load
+  std::optional<Bytes> host_memory;        // of the host; nothing: not stated
   std::optional<Money> purchase_price;     // of the node with its GPUs and NICs
 };
 
@@ -84,9 +85,11 @@ struct CollectiveConstants {
   }
 };
 
-/// File bandwidth of one node, sequential in large blocks; absent: not measured.
+/// File bandwidth of one node, sequential in large blocks, and the size of its drives; absent: not
+/// known.
 struct Storage {
   std::optional<Bandwidth> read, write;
+  std::optional<Bytes> capacity;
 };
 
 struct Cluster {

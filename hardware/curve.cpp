@@ -39,13 +39,19 @@ Time time_of(const MemoryCurve& curve, Bandwidth memory, Bytes traffic) {
          from_seconds(static_cast<double>(traffic.count()) / (curve.memory_share * memory.count()));
 }
 
+double AttentionCall::ratio(const AttentionCurve& curve) const {
+  if (pass == Pass::forward) return 1;
+  return grouped ? curve.grouped_backward_ratio.value_or(curve.backward_ratio)
+                 : curve.backward_ratio;
+}
+
 double share_of_peak(const AttentionCurve& curve, const AttentionCall& call) {
   ensure(call.seq >= 1 && call.head_dim >= 1, "attention needs a sequence and a head");
   const double between = std::clamp((call.head_dim - 64) / 64.0, 0.0, 1.0);
   const double endless = curve.share_64 + between * (curve.share_128 - curve.share_64);
   const double half_length = curve.half_length * (call.causal ? 1 + curve.causal_penalty : 1.0);
   const double forward = endless / (1 + half_length / static_cast<double>(call.seq));
-  return call.pass == Pass::forward ? forward : forward * curve.backward_ratio;
+  return forward * call.ratio(curve);
 }
 
 Time time_of(const AttentionCurve& curve, FlopRate peak, const AttentionCall& call) {

@@ -61,14 +61,17 @@ struct MemoryCurve {
 
 /// Fused attention, useful FLOPs only (causal counts half).
 ///   share(s) = share_at_infinity / (1 + half_length * (1 + causal * causal_penalty) / s)
-/// The backward pass reaches `backward_ratio` of that share; the caller counts its FLOPs (2.5 times
-/// the forward's).
+/// The backward pass reaches `backward_ratio` of that share, of heads that share keys
+/// `grouped_backward_ratio`; the caller counts its FLOPs (2.5 times the forward's).
 struct AttentionCurve {
   double share_64 = 0.5;   // of dense peak, head size <= 64
   double share_128 = 0.6;  // head size 128 and above
   double half_length = 0;  // tokens
   double causal_penalty = 0;
   double backward_ratio = 1.0;  // backward's share of peak over forward's
+  /// The same where several heads of queries share one of keys and values; as backward_ratio where
+  /// not stated. Kernels may have no fast path for the sums over such heads.
+  std::optional<double> grouped_backward_ratio{};
   CurveOrigin origin;
   std::optional<SequenceRange> measured{};  // nothing: not known
 };
@@ -81,7 +84,11 @@ struct AttentionCall {
   std::int64_t seq = 1;
   int head_dim = 128;
   bool causal = true;
+  bool grouped = false;  // fewer heads of keys and values than of queries
   Pass pass = Pass::forward;
+
+  /// Share of the forward pass's share that this call reaches.
+  double ratio(const AttentionCurve& curve) const;
 };
 
 /// Share of dense peak that a call reaches, in (0, 1].

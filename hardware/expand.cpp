@@ -120,10 +120,39 @@ const std::string& usual_scale_up(const Json& gpu) {
   return generation_named(find_entry(EntryKind::generation, name) ? name : "other").scale_up;
 }
 
+/// Links of GPUs that have none of their own: slots of the host.
+/// Source  PCI-SIG, PCI Express Base Specification 4.0: 31.5 GB/s of 16 lanes
+constexpr const char* host_scale_up = "pcie4";
+constexpr const char* host_slot = "31.5 GB/s";
+
+/// Fills what a GPU in a few lines leaves out: its name, its generation, the formats of its peak,
+/// the slot that it is in.
+void complete_gpu(Json& gpu, Json& assumptions) {
+  const auto take = [&](const char* key, const char* value, std::string_view sentence) {
+    if (!lacks(gpu, key)) return;
+    gpu[key] = value;
+    if (!sentence.empty()) assumptions.push_back(sentence);
+  };
+  take("name", "custom", "");
+  take("generation", "other", "generation of the GPU not stated; other assumed");
+  const bool slotted = lacks(gpu, "scale_up");
+  if (slotted) take("host_link", host_slot, "slot of the GPU not stated; PCIe 4.0 x16 assumed");
+  if (!lacks(gpu, "dense_peak") && gpu["dense_peak"].is_string()) {
+    const Json rate = gpu["dense_peak"];
+    gpu["dense_peak"] = {{"bf16", rate}, {"fp16", rate}};
+  }
+}
+
+/// Whether the usual links of a GPU's generation are its own, and it states none.
+bool lacks_links(const Json& gpu) {
+  const Json& kind = (*find_entry(EntryKind::scale_up, usual_scale_up(gpu)))["kind"];
+  return lacks(gpu, "scale_up") && (kind == "nvswitch" || kind == "mesh" || kind == "xgmi");
+}
+
 Json expand_scale_up(const Node& node, const Json& gpu, Json& assumptions) {
-  const std::string& usual = usual_scale_up(gpu);
-  const Json& fallback = *find_entry(EntryKind::scale_up, usual);
   const auto given = node.find("scale_up");
+  const std::string usual = !given && lacks_links(gpu) ? host_scale_up : usual_scale_up(gpu);
+  const Json& fallback = *find_entry(EntryKind::scale_up, usual);
   if (!given) {
     assumptions.push_back(fmt::format("scale-up network not stated; {} assumed", usual));
     return fallback;
@@ -258,6 +287,8 @@ Json expand_node(const Node& node, Json& assumptions) {
   const std::string file = file_of(node);
   const Node whole{result, file, node.pointer()};
   Json gpu = resolved(whole["gpu"], EntryKind::gpu);
+  complete_gpu(gpu, assumptions);
+  if (lacks(result, "name")) result["name"] = "node of " + gpu["name"].get<std::string>();
   Json scale_up = expand_scale_up(whole, gpu, assumptions);
   if (const auto nic = whole.find("nic")) {
     Json card = resolved(*nic, EntryKind::nic);

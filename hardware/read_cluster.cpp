@@ -16,14 +16,17 @@ namespace {
 
 constexpr int most_gpus_per_node = 576;  // an NVLink 5 domain at its largest
 
-std::vector<GroupRate> read_group_rates(const Node& rates) {
+/// Rates of groups: absolute, or as a share of the link's bandwidth.
+std::vector<GroupRate> read_group_rates(const Node& rates, Bandwidth link) {
   std::vector<GroupRate> read;
   for (const Node& rate : rates.elements()) {
-    rate.only({"ranks", "ring", "low_latency"});
+    rate.only({"ranks", "ring", "ring_share", "low_latency"});
     const auto ranks = static_cast<int>(rate["ranks"].integer(2, most_gpus_per_node));
     if (!read.empty() && ranks <= read.back().ranks) rate.fail("ranks must increase");
+    const auto part = rate.find("ring_share");
+    if (part && rate.has("ring")) part->fail("stated twice: ring is the rate, too");
     read.push_back({.ranks = ranks,
-                    .ring = positive<Bandwidth>(rate["ring"]),
+                    .ring = part ? link * share(*part) : positive<Bandwidth>(rate["ring"]),
                     .low_latency = rate.value_or("low_latency", Bandwidth{})});
   }
   return read;
@@ -54,7 +57,7 @@ void read_scale_up(const Node& scale_up, NodeType& node, CollectiveConstants& co
     constants.ring_rate = node.scale_up_bandwidth * share(*ring);
   }
   if (const auto rates = scale_up.find("group_rates")) {
-    constants.group_rates = read_group_rates(*rates);
+    constants.group_rates = read_group_rates(*rates, node.scale_up_bandwidth);
   }
   if (node.switch_reduces) {
     constants.switch_rate = node.scale_up_bandwidth * share(scale_up["switch_share"]);
@@ -111,12 +114,24 @@ std::vector<NodeCable> read_cables(const Node& cables, const NodeType& type) {
   return read;
 }
 
+/// Rate of a PCIe slot per direction.
+///   rate = lanes * r * 128 / 130 / 8 bits,  r = 8, 16, 32 GT/s a lane of generation 3, 4, 5
+/// Source  PCI-SIG, PCI Express Base Specification 5.0
+Bandwidth slot_rate(const Node& slot) {
+  slot.only({"generation", "lanes"});
+  const auto generation = slot["generation"].integer(3, 5);
+  const auto lanes = slot.integer_or("lanes", 1, 16, 16);
+  return Bandwidth{static_cast<double>(lanes) * std::ldexp(1e9, static_cast<int>(generation)) *
+                   128 / 130 / 8};
+}
+
 NodeType read_node(const Node& node, CollectiveConstants& constants) {
   node.only({"name", "gpu", "gpus", "scale_up", "nics", "nic_bandwidth", "gpu_nics", "cables",
-             "host_power", "purchase_price", "notes", "sources"});
+             "host_power", "host_memory", "pcie", "purchase_price", "notes", "sources"});
   NodeType type;
   type.name = node["name"].as<std::string>();
   type.gpu = read_gpu(node["gpu"]);
+  if (const auto slot = node.find("pcie")) type.gpu.host_link = slot_rate(*slot);
   type.gpus = static_cast<int>(node["gpus"].integer(1, most_gpus_per_node));
   read_scale_up(node["scale_up"], type, constants);
   type.nics = static_cast<int>(node.integer_or("nics", 0, 1024, 0));
@@ -124,14 +139,16 @@ NodeType read_node(const Node& node, CollectiveConstants& constants) {
   if (const auto rows = node.find("gpu_nics")) type.gpu_nics = read_gpu_nics(*rows, type);
   if (const auto cables = node.find("cables")) type.cables = read_cables(*cables, type);
   type.host_power = node.value_or("host_power", Power{});
+  type.host_memory = positive_if_any<Bytes>(node, "host_memory");
   type.purchase_price = positive_if_any<Money>(node, "purchase_price");
   return type;
 }
 
 Storage read_storage(const Node& node) {
-  node.only({"read", "write", "notes", "sources"});
+  node.only({"read", "write", "capacity", "notes", "sources"});
   return {.read = positive_if_any<Bandwidth>(node, "read"),
-          .write = positive_if_any<Bandwidth>(node, "write")};
+          .write = positive_if_any<Bandwidth>(node, "write"),
+          .capacity = positive_if_any<Bytes>(node, "capacity")};
 }
 
 void check_reach(const Node& node, const Cluster& cluster) {

@@ -75,16 +75,19 @@ SequenceRange read_sequences(const Node& range) {
 }
 
 AttentionCurve read_attention(const Node& curve) {
-  curve.only(
-      {"share_64", "share_128", "half_length", "causal_penalty", "backward_ratio", "measured"});
+  curve.only({"share_64", "share_128", "half_length", "causal_penalty", "backward_ratio",
+              "grouped_backward_ratio", "measured"});
   const auto range = curve.find("measured");
-  return {.share_64 = share(curve["share_64"]),
-          .share_128 = share(curve["share_128"]),
-          .half_length = within(curve["half_length"], 0, 1e6),
-          .causal_penalty = within(curve["causal_penalty"], 0, 100),
-          .backward_ratio = within(curve["backward_ratio"], 0.01, 2),
-          .origin = {},
-          .measured = range ? std::optional{read_sequences(*range)} : std::nullopt};
+  const auto grouped = curve.find("grouped_backward_ratio");
+  return {
+      .share_64 = share(curve["share_64"]),
+      .share_128 = share(curve["share_128"]),
+      .half_length = within(curve["half_length"], 0, 1e6),
+      .causal_penalty = within(curve["causal_penalty"], 0, 100),
+      .backward_ratio = within(curve["backward_ratio"], 0.01, 2),
+      .grouped_backward_ratio = grouped ? std::optional{within(*grouped, 0.01, 2)} : std::nullopt,
+      .origin = {},
+      .measured = range ? std::optional{read_sequences(*range)} : std::nullopt};
 }
 
 void read_curves(const Node& node, Gpu& gpu) {

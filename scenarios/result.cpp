@@ -38,7 +38,8 @@ Json out_of_memory_json(const std::optional<models::OutOfMemory>& found) {
   if (!found) return nullptr;
   return {{"rank", found->rank},
           {"needed_bytes", found->needed.count()},
-          {"available_bytes", found->available.count()}};
+          {"available_bytes", found->available.count()},
+          {"of", word_of(models::memory_place_words, found->place)}};
 }
 
 Json busy_json(const models::Busy& busy) {

@@ -16,6 +16,7 @@ std::vector<models::RecipeChoice> take_stack_recipe(
                                      .task = plan.task,
                                      .precision = plan.formats.precision,
                                      .recompute = plan.recompute.kind,
+                                     .zero = plan.sharding.zero,
                                      .degrees = models::recipe_degrees(plan),
                                      .release = models::last_release_of(question.software.year),
                                      .gpus = plan.gpus(),

@@ -235,7 +235,8 @@ void add_types(const Program& program, RankClass& ranks, const Software& softwar
 
 void add_persistent(const Program& program, RankClass& ranks, const BlockInputs& inputs) {
   const Software& software = inputs.software;
-  const auto [compute, storage, gradient, state] = program.formats;
+  const DType storage = program.formats.storage, gradient = program.formats.gradient;
+  const DType state = master_dtype(inputs.plan);
   const StateSharding& sharding = program.sharding;
   const std::int64_t kept = sharding.parameters_on_host ? 0 : ranks.owned;
   const std::int64_t weights = sharding.parameters ? kept : ranks.parameters;
@@ -254,11 +255,10 @@ void add_persistent(const Program& program, RankClass& ranks, const BlockInputs&
        Bytes{master} + moments_bytes(inputs.plan, here ? ranks.owned - ranks.matrices : 0) +
            momentum_bytes(inputs.plan, ranks.matrices)}};
   ranks.persistent.insert(ranks.persistent.begin(), held.begin(), held.end());
-  if (ranks.frozen > Bytes{}) {
-    const bool shared_out = sharding.parameters && keeps_most_weights(inputs.plan);
-    const std::int64_t ways = shared_out ? program.shards() : 1;
-    ranks.persistent.push_back({"frozen_parameters", BufferKind::parameter,
-                                Bytes{(ranks.frozen.count() + ways - 1) / ways}});
+  const bool shared_out = sharding.parameters && keeps_most_weights(inputs.plan);
+  if (ranks.frozen > Bytes{} && !(shared_out && sharding.parameters_on_host)) {
+    const Bytes frozen = shared_out ? program.shard_of(ranks.frozen) : ranks.frozen;
+    ranks.persistent.push_back({"frozen_parameters", BufferKind::parameter, frozen});
   }
   // New gradients that are added to wider accumulators stay next to them until they are
   // overwritten, unless gradients are sharded. New gradients as wide as their accumulators are

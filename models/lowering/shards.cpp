@@ -193,8 +193,10 @@ class Sharder {
                           .elements = unit.elements,
                           .buffer = types_.at({unit.view, unit.kinds}),
                           .gathers_parameters = true};
-    if (program_.sharding.parameters_on_host)
-      joint.from_host = bytes_in(storage, piece_of(program_, unit.elements, unit.view));
+    if (program_.sharding.parameters_on_host) {
+      joint.from_host = bytes_in(storage, piece_of(program_, unit.elements, unit.view)) +
+                        program_.shard_of(unit.frozen);
+    }
     Instruction each{.op = Opcode::unshard,
                      .target = appended(program_.collectives, std::move(joint)),
                      .micro_batch = run.instruction.micro_batch,

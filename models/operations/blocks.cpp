@@ -5,9 +5,20 @@
 namespace orrery::models {
 
 DType gradient_dtype(const Plan& plan, const Software& software) {
-  return plan.formats.precision == Precision::fp64
-             ? DType::fp64
-             : software.gradient_dtype_for(storage_dtype(plan.formats.precision));
+  if (plan.formats.precision == Precision::fp64) return DType::fp64;
+  switch (plan.formats.gradient) {
+    case GradientFormat::fp32:
+      return DType::fp32;
+    case GradientFormat::bf16:
+      return DType::bf16;
+    default:
+      return software.gradient_dtype_for(storage_dtype(plan.formats.precision));
+  }
+}
+
+DType master_dtype(const Plan& plan) {
+  return plan.formats.state == StatePrecision::pure ? storage_dtype(plan.formats.precision)
+                                                    : state_dtype(plan.formats.precision);
 }
 
 bool has_norm_bias(const Model& model) {

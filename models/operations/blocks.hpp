@@ -42,6 +42,8 @@ inline std::int64_t tokens_of(const Plan& plan) {
 /// Format in which gradients are accumulated and reduced: the stack's choice, or fp64 for a plan in
 /// fp64.
 DType gradient_dtype(const Plan& plan, const Software& software);
+/// Format of master weights and of full moments.
+DType master_dtype(const Plan& plan);
 
 /// Do norms add a bias? RMS norms have none.
 bool has_norm_bias(const Model& model);

@@ -32,7 +32,7 @@ DType moment_dtype(const Plan& plan) {
     case Moments::int8:
       return DType::uint8;
     default:
-      return state_dtype(plan.formats.precision);
+      return master_dtype(plan);
   }
 }
 
@@ -50,7 +50,7 @@ Block adam_on_host(const BlockInputs& inputs, std::int64_t elements) {
   BlockBuilder block{"adam", Pass::step};
   const Shape shape{1, 1, elements};
   const DType storage = storage_dtype(inputs.plan.formats.precision);
-  const DType state = state_dtype(inputs.plan.formats.precision);
+  const DType state = master_dtype(inputs.plan);
   const DType sums = gradient_dtype(inputs.plan, inputs.software);
   const auto there = [&](const char* name, DType type) {
     return block.operand(name, Role::optimizer, type, shape);
@@ -83,7 +83,7 @@ Block adam_on_host(const BlockInputs& inputs, std::int64_t elements) {
                             {master, first, second, leaving});
   op.queue = Lane::host;
   op.time_class = TimeClass::optimizer;
-  op.dtype = state;
+  op.dtype = state_dtype(inputs.plan.formats.precision);
   if (in_files) file("state.to_files", FileUse::write, state_operands, state_operands);
   if (in_files && inputs.plan.offload.state == Offload::parameters) {
     file("parameters.to_files", FileUse::write, {leaving}, {parameters});
@@ -162,7 +162,7 @@ Block adam_block(const BlockInputs& inputs, std::int64_t elements) {
   BlockBuilder block{"adam", Pass::step};
   const std::array<std::int64_t, 3> shape{1, 1, elements};
   const DType storage = storage_dtype(inputs.plan.formats.precision);
-  const DType state = state_dtype(inputs.plan.formats.precision);
+  const DType state = master_dtype(inputs.plan);
   const DType moments = moment_dtype(inputs.plan);
   const OperandId gradients =
       block.operand("gradients", Role::input, gradient_dtype(inputs.plan, inputs.software), shape);
@@ -172,7 +172,7 @@ Block adam_block(const BlockInputs& inputs, std::int64_t elements) {
   Operation& op = block.add(OpKind::adam, "adam", {gradients, master, first, second},
                             {master, first, second, gradients});
   op.time_class = TimeClass::optimizer;
-  op.dtype = state;
+  op.dtype = state_dtype(inputs.plan.formats.precision);
   if (storage != state) {
     const OperandId working = block.operand("parameters", Role::parameter, storage, shape);
     op.writes.push_back(working);  // and the gradients are zeroed in the same pass

@@ -25,6 +25,22 @@ enum class Moments : std::uint8_t { full, bf16, int8 };
 inline constexpr Words<Moments, 3> moments_words{
     {{Moments::full, "full"}, {Moments::bf16, "bf16"}, {Moments::int8, "int8"}}};
 
+/// Format of master weights and of moments that are `full`: fp32 next to 16-bit weights; or the
+/// weights' own, which then have no masters (pure 16-bit training).
+/// Source  NVIDIA Apex, amp: O2 and O3; torchtune's bf16 recipes, LitGPT's bf16-true, PyTorch's
+///         FSDP example with pure_bf16
+enum class StatePrecision : std::uint8_t { full, pure };
+inline constexpr Words<StatePrecision, 2> state_precision_words{
+    {{StatePrecision::full, "full"}, {StatePrecision::pure, "pure"}}};
+
+/// Format in which gradients are accumulated and reduced: the stack's, or a stated one.
+/// Source  --grad-reduce-in-bf16 and main_grads_dtype of Megatron-Core
+enum class GradientFormat : std::uint8_t { of_stack, fp32, bf16 };
+inline constexpr Words<GradientFormat, 3> gradient_format_words{
+    {{GradientFormat::of_stack, "stack"},
+     {GradientFormat::fp32, "fp32"},
+     {GradientFormat::bf16, "bf16"}}};
+
 /// ZeRO stage: what data-parallel ranks shard. one: optimizer state; two: gradients, too; three:
 /// parameters, too.
 /// Source  Rajbhandari et al. 2020, "ZeRO", arXiv 1910.02054

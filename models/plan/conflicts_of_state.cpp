@@ -107,6 +107,11 @@ class StateChecks : private ConflictChecks {
       add("/moments", fmt::format("moments {} are not simulated with offload",
                                   word_of(moments_words, plan_.optimizer.moments)));
     }
+    if (plan_.formats.gradient == GradientFormat::bf16 &&
+        storage_dtype(plan_.formats.precision) != hardware::DType::bf16) {
+      add("/gradient_dtype", fmt::format("bf16 needs weights in bf16; precision is {}",
+                                         name(plan_.formats.precision)));
+    }
     if (plan_.optimizer.kind == Optimizer::muon) muon();
     low_precision_attention();
     wide_layers();
@@ -141,6 +146,7 @@ class StateChecks : private ConflictChecks {
                          word_of(zero_words, plan_.sharding.zero)));
     }
     if (plan_.offload.state != Offload::none) refuse("offload");
+    if (plan_.formats.state == StatePrecision::pure) refuse("state_precision pure");
     if (plan_.compression.kind != Compression::none) refuse("compressed gradients");
     if (plan_.optimizer.moments != Moments::full) {
       refuse(fmt::format("moments {}", word_of(moments_words, plan_.optimizer.moments)));

@@ -1,9 +1,13 @@
 #include "models/prediction/memory_report.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include "models/plan/precision_formats.hpp"
+#include "models/prediction/host_memory.hpp"
+#include "sim/errors.hpp"
 
 namespace orrery::models {
 
@@ -77,9 +81,28 @@ void add_memory(const Question& question, Prediction& prediction) {
   }
   prediction.fit = fit_of(need, available, question.headroom);
   if (prediction.fit == Fit::no && question.plan_is_assumed) prediction.fit = Fit::doubtful;
+  if (const auto short_of = host_shortage(question, program);
+      short_of && prediction.fit != Fit::no) {
+    prediction.out_of_memory = short_of;
+    prediction.fit = Fit::no;
+  }
   prediction.memory_evidence = memory_evidence_for(question);
   prediction.fit_probability =
       fit_probability(need.predicted, available, prediction.memory_evidence);
+}
+
+std::string words_of(const OutOfMemory& found) {
+  const std::string sizes =
+      fmt::format("{}, available: {}", format(found.needed), format(found.available));
+  switch (found.place) {
+    case MemoryPlace::gpu:
+      return fmt::format("rank {} needs {}", found.rank, sizes);
+    case MemoryPlace::host:
+      return "what is offloaded needs host memory of " + sizes;
+    case MemoryPlace::drives:
+      return "what is offloaded needs drives of " + sizes;
+  }
+  throw ContractError{"a place outside its enumeration"};
 }
 
 }  // namespace orrery::models

@@ -16,6 +16,7 @@
 #include "models/prediction/fallback_spread.hpp"
 #include "models/prediction/flops.hpp"
 #include "models/prediction/fused_attention.hpp"
+#include "models/prediction/host_memory.hpp"
 #include "models/prediction/limits.hpp"
 #include "models/prediction/memory_report.hpp"
 #include "models/prediction/power.hpp"
@@ -305,6 +306,9 @@ Prediction predict(const Question& question) {
   Prediction result;
   result.assumptions = question.assumptions;
   note_chunks(question, result.assumptions);
+  if (const std::string note = host_note(question); !note.empty()) {
+    result.assumptions.push_back(note);
+  }
   const Clock::time_point begin = Clock::now();
   result.program = std::make_shared<const Program>(lower(question));
   result.lower_seconds = seconds_since(begin);

@@ -22,6 +22,7 @@
 #include "models/program/program.hpp"
 #include "models/schedules/schedule.hpp"
 #include "models/software/software.hpp"
+#include "sim/words.hpp"
 
 namespace orrery::models {
 
@@ -61,10 +62,16 @@ struct StageMemory {
   Bytes held() const;
 };
 
+/// Whose memory: the GPU's, or that of a node's host or drives, which its ranks share.
+enum class MemoryPlace : std::uint8_t { gpu, host, drives };
+inline constexpr Words<MemoryPlace, 3> memory_place_words{
+    {{MemoryPlace::gpu, "gpu"}, {MemoryPlace::host, "host"}, {MemoryPlace::drives, "drives"}}};
+
 /// A plan that does not fit is a result, not an error.
 struct OutOfMemory {
   std::int64_t rank = 0;  // the first of the fullest stage
   Bytes needed{}, available{};
+  MemoryPlace place = MemoryPlace::gpu;
 };
 
 /// What decides between plans.

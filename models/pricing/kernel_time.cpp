@@ -101,6 +101,7 @@ hardware::AttentionCall call_of(const Operation& op) {
       .seq = op.attention().seq,
       .head_dim = static_cast<int>(op.attention().head_dim),
       .causal = op.attention().causal,
+      .grouped = op.attention().kv_heads > 0 && op.attention().kv_heads < op.attention().heads,
       .pass = op.kind == OpKind::attention ? hardware::Pass::forward : hardware::Pass::backward};
 }
 

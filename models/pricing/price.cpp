@@ -194,6 +194,14 @@ class Pricer {
   WirePricer wires_;
 };
 
+/// The stack as it accumulates in the Program's format of gradients, which a plan may state.
+Software with_gradient(Software stack, const Formats& formats) {
+  if (stack.gradient_dtype_for(formats.storage) == formats.gradient) return stack;
+  stack.gradient = formats.gradient;
+  stack.gradient_of_fp16.reset();
+  return stack;
+}
+
 }  // namespace
 
 PricedProgram price_program(const Program& program, const hardware::Cluster& cluster,
@@ -201,7 +209,8 @@ PricedProgram price_program(const Program& program, const hardware::Cluster& clu
                             const WirePlaces& asked) {
   WirePlaces places = asked;
   places.order = order_of(asked.order, program.rank_order);
-  const Software software = with_attention(at_site(stack, cluster.site), program.attention);
+  const Software software = with_attention(
+      at_site(with_gradient(stack, program.formats), cluster.site), program.attention);
   PricedProgram priced = Pricer{program, cluster, software, places}.run();
   priced.fallback_curves = note_fallbacks(cluster.gpu(), program, software, assumptions);
   note_attention_kernel(cluster.gpu(), program, software, assumptions);

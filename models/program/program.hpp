@@ -97,6 +97,8 @@ struct Program {
   const LayerKind& kind(ModelPart part) const;
   /// Number of ranks over which state is sharded.
   std::int64_t shards() const { return mesh.degree(sharding.over); }
+  /// The part of each, rounded up.
+  Bytes shard_of(Bytes whole) const { return Bytes{(whole.count() + shards() - 1) / shards()}; }
   /// The most ranks that share the state of any unit: experts may have more replicas than the rest.
   std::int64_t most_shards() const {
     return std::max(shards(), mesh.degree(MeshAxis::expert_data));

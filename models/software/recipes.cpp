@@ -22,6 +22,7 @@ struct Rule {
   std::optional<Task> task;
   std::optional<Precision> precision;
   std::optional<Recompute> recompute;
+  std::optional<Zero> zero;
   std::int64_t from_year = 0, to_year = 9999;
   Release to_release;                     // none: any
   std::int64_t layers = 0, experts = -1;  // 0 and -1: any
@@ -41,7 +42,8 @@ struct Rule {
                        model.hidden <= hidden_to;
     return stack == asked.stack && dated && sized && (!task || task == asked.task) &&
            (!precision || precision == asked.precision) &&
-           (!recompute || recompute == asked.recompute) && (gpu.empty() || gpu == asked.gpu.name) &&
+           (!recompute || recompute == asked.recompute) && (!zero || zero == asked.zero) &&
+           (gpu.empty() || gpu == asked.gpu.name) &&
            (generation.empty() || generation == asked.gpu.generation.name);
   }
 };
@@ -56,7 +58,7 @@ void check_choices(const Node& choices) {
 
 Rule read_rule(const Node& node) {
   node.only({"stack", "task", "from_year", "to_year", "to_release", "gpu", "generation",
-             "precision", "recompute", "layers", "experts", "experts_from", "hidden_from",
+             "precision", "recompute", "zero", "layers", "experts", "experts_from", "hidden_from",
              "hidden_to", "plan", "source"});
   Rule rule;
   rule.stack = node["stack"].as<std::string>();
@@ -68,6 +70,7 @@ Rule read_rule(const Node& node) {
   if (const auto task = node.find("task")) rule.task = task->word(task_words);
   if (const auto each = node.find("precision")) rule.precision = each->word(precision_words);
   if (const auto each = node.find("recompute")) rule.recompute = each->word(recompute_words);
+  if (const auto each = node.find("zero")) rule.zero = static_cast<Zero>(each->integer(0, 3));
   rule.from_year = node.value_or("from_year", rule.from_year);
   rule.to_year = node.value_or("to_year", rule.to_year);
   if (const auto each = node.find("to_release")) {

@@ -3,7 +3,7 @@
 // release, task, GPU and the model's sizes as its config states them. Published recipes come first
 // (published_recipes.hpp), then the rules of a stack, models/recipes/*.json; a rule is
 // `{"stack", "task"?, "from_year"?, "to_year"?, "to_release"?, "gpu"?, "generation"?, "precision"?,
-// "recompute"?, "layers"?, "experts"?, "experts_from"?, "hidden_from"?, "hidden_to"?,
+// "recompute"?, "zero"?, "layers"?, "experts"?, "experts_from"?, "hidden_from"?, "hidden_to"?,
 // "plan": {KEY: VALUE}, "source"}`. Of the rules that hold, the first that states a key decides it.
 // No model is named: a renamed one gets the same answer. No number here scales a time.
 
@@ -43,6 +43,7 @@ struct RecipeQuestion {
   Task task = Task::pretrain;
   Precision precision = Precision::bf16;
   Recompute recompute = Recompute::none;
+  Zero zero = Zero::none;
   RecipeDegrees degrees{};
   Release release{};                        // none: any
   std::int64_t gpus = 0, global_batch = 0;  // 0: not known

@@ -12,11 +12,11 @@ namespace orrery::scenarios {
 
 namespace {
 
-/// FLOPs of a row's passes over those of forward.
-double passes(const MeasuredKernel& row) {
+/// FLOPs of a row's passes over those of forward, backward's of grouped heads over `grouped`.
+double passes(const MeasuredKernel& row, double grouped) {
   constexpr double backward = 2.5;  // five GEMMs instead of two
   const AttentionPass& pass = attention_pass(row);
-  return pass.forward + backward * pass.backward;
+  return pass.forward + backward * pass.backward / (has_grouped_heads(row) ? grouped : 1.0);
 }
 
 /// Score elements of a call: b h s^2.
@@ -27,10 +27,10 @@ double scores(const MeasuredKernel& row) {
 }
 
 /// Seconds at peak for the useful FLOPs, of which a causal mask leaves half.
-double seconds_at_peak(const KernelSample& sample) {
+double seconds_at_peak(const KernelSample& sample, double grouped) {
   const MeasuredKernel& row = *sample.row;
   const double masked = row.causal ? 0.5 : 1.0;
-  return passes(row) * masked * 4 * scores(row) * static_cast<double>(row.head_dim) /
+  return passes(row, grouped) * masked * 4 * scores(row) * static_cast<double>(row.head_dim) /
          sample.gpu->peak(hardware::DType::bf16)->count();
 }
 
@@ -44,16 +44,25 @@ double endless_share(const std::vector<std::int64_t>& sizes, const std::vector<d
 
 /// t = F / (share P),  share = E_d / (1 + s0 (1 + causal a) / s)
 /// E_d     share of peak in the limit of long sequences, per head size; s0 in tokens
-/// p       ln E_d of every size, ln s0, a
+/// g       backward's share with grouped heads over that without; where samples have both
+/// p       ln E_d of every size, ln s0, a, ln g
 /// Source  form: hardware/curve.hpp; figures of Dao-AILab/flash-attention
 double fused_seconds(const std::vector<std::int64_t>& sizes, const std::vector<double>& p,
                      const KernelSample& sample) {
   const MeasuredKernel& row = *sample.row;
   const double half = std::exp(p[sizes.size()]);
-  const double penalty = row.causal ? 1 + p.back() : 1.0;
+  const double penalty = row.causal ? 1 + p[sizes.size() + 1] : 1.0;
   const double share =
       endless_share(sizes, p, row.head_dim) / (1 + half * penalty / static_cast<double>(row.k));
-  return seconds_at_peak(sample) / share;
+  const double grouped = p.size() > sizes.size() + 2 ? std::exp(p.back()) : 1.0;
+  return seconds_at_peak(sample, grouped) / share;
+}
+
+/// Whether some backward passes have grouped heads and others have not.
+bool tells_grouped(const std::vector<KernelSample>& samples) {
+  const auto grouped = [](const KernelSample& sample) { return has_grouped_heads(*sample.row); };
+  return attention_pass(*samples.front().row).backward > 0 &&
+         std::ranges::any_of(samples, grouped) && !std::ranges::all_of(samples, grouped);
 }
 
 /// t = t0 + u (1 + causal x) b h s^2 / W: whole score matrices cross memory, masked or not.
@@ -74,6 +83,8 @@ std::optional<KernelFit> fit_fused_attention(const std::vector<KernelSample>& sa
   std::vector<hardware::Unknown> unknown(sizes.size(), {std::log(0.5), std::log(0.01), 0});
   unknown.push_back({std::log(100.0), 0, std::log(5000.0)});
   unknown.push_back({2, 0, 20});
+  const bool grouped = !samples.empty() && tells_grouped(samples);
+  if (grouped) unknown.push_back({std::log(0.5), std::log(0.01), std::log(2.0)});
   if (samples.size() < unknown.size()) return std::nullopt;
   const std::vector<double> p =
       fit_log_times(samples, unknown, std::bind_front(fused_seconds, sizes));
@@ -82,7 +93,8 @@ std::optional<KernelFit> fit_fused_attention(const std::vector<KernelSample>& sa
     fit.parameters.emplace_back("share_" + std::to_string(sizes[i]), std::exp(p[i]));
   }
   fit.parameters.emplace_back("half_length", std::exp(p[sizes.size()]));
-  fit.parameters.emplace_back("causal_penalty", p.back());
+  fit.parameters.emplace_back("causal_penalty", p[sizes.size() + 1]);
+  if (grouped) fit.parameters.emplace_back("grouped_backward", std::exp(p.back()));
   return fit;
 }
 

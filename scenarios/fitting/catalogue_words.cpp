@@ -58,6 +58,10 @@ Json attention_words(const CurveCard& card, const AttentionPass& pass) {
              {"causal_penalty", rounded(card.parameters["causal_penalty"], 10)},
              {"backward_ratio", backward_ratio},
              {"measured", measured_words(card, {{"k_or_seq", "seq"}})}};
+  if (card.parameters.contains("grouped_backward")) {
+    words["grouped_backward_ratio"] =
+        rounded(backward_ratio * card.parameters["grouped_backward"].get<double>(), 100);
+  }
   for (const char* share : {"share_64", "share_128"}) {
     if (card.parameters.contains(share)) {
       words[share] = thousandth(split * card.parameters[share].get<double>());

@@ -100,7 +100,7 @@ const CollectiveSystem& CollectiveCurves::system(const MeasuredCollective& row,
   }
   if (row.one_domain()) return domain->second;
   CollectiveSystem fabric = fit_fabric(samples_of(name, without), domain->second);
-  if (!fabric.network && !without.empty()) fabric = network_of_others(row, without, fabric);
+  if (!fabric.efficiency && !without.empty()) fabric = network_of_others(row, without, fabric);
   return fits_.emplace(key, fabric).first->second;
 }
 
@@ -116,7 +116,7 @@ CollectiveSystem CollectiveCurves::network_of_others(const MeasuredCollective& r
   for (const auto& [name, rows] : systems_) {
     if (name == own || name.rfind(kind) == std::string::npos) continue;
     const CollectiveSystem other = fit_fabric(samples_of(name, without), domain);
-    if (!other.network) continue;
+    if (!other.network || !other.efficiency) continue;
     network += std::log(*other.network);
     half_size += other.half_size ? std::log(*other.half_size) : 0;
     growth += other.growth ? std::log(*other.growth) : 0;
@@ -175,7 +175,8 @@ CollectiveAnswer CollectiveCurves::answer(const MeasuredCollective& row,
   const CollectiveSystem& constants = system(row, without);
   const double time = modelled({&row, cluster}, constants) * std::exp(residual(row, without));
   if (constants.uses_fallback) return {time, Constants::others, "by other networks' constants"};
-  const bool fitted = row.one_domain() ? constants.base.has_value() : constants.network.has_value();
+  const bool fitted =
+      row.one_domain() ? constants.base.has_value() : constants.efficiency.has_value();
   if (fitted) return {time, Constants::own, {}};
   return {time, Constants::catalogue, "by the catalogue's constants"};
 }

@@ -97,19 +97,23 @@ CollectiveSystem domain_from(const std::vector<double>& p, const std::vector<int
   return system;
 }
 
-/// Which network constants the rows determine: all-to-alls alone determine no ramp.
+/// Which network constants the rows determine: all-to-alls alone determine no ramp, large messages
+/// no latency.
 struct Determined {
+  bool latency = false;
   bool ramp = false;
   bool gathers = false;
 };
 
 Determined determined_by(const std::vector<CollectiveSample>& samples) {
   using models::Collective;
+  constexpr Bytes small = 256_KiB;  // beyond, latency is less than a third of a public run's time
   Determined found;
   for (const CollectiveSample& sample : samples) {
     const Collective collective = *sample.row->collective;
     const bool gathers =
         collective == Collective::all_gather || collective == Collective::reduce_scatter;
+    found.latency = found.latency || sample.row->size <= small;
     found.gathers = found.gathers || gathers;
     found.ramp = found.ramp || gathers || collective == Collective::all_reduce;
   }
@@ -118,7 +122,7 @@ Determined determined_by(const std::vector<CollectiveSample>& samples) {
 
 CollectiveSystem fabric_from(const std::vector<double>& p, CollectiveSystem system,
                              Determined by_rows) {
-  system.network = std::exp(p[0]);
+  if (by_rows.latency) system.network = std::exp(p[0]);
   system.efficiency = p[1];
   if (by_rows.ramp) {
     system.half_size = std::exp(p[2]);

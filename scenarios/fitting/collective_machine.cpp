@@ -13,12 +13,13 @@ namespace orrery::scenarios {
 
 namespace {
 
-/// The usual node of a GPU, or of a GPU with a certain network.
+/// The usual node of a GPU, or of a GPU with certain links.
 struct UsualNode {
-  std::string_view gpu, network, node, fabric;  // network: a word of `link`; fabric empty: usual
+  std::string_view gpu, network, node;  // network: a word of `link`
+  std::string_view fabric, scale_up{};  // empty: the node's
 };
 
-constexpr std::array<UsualNode, 25> usual_nodes{{
+constexpr std::array<UsualNode, 32> usual_nodes{{
     {"a100-sxm-80gb", "EFA", "p4de", ""},
     {"h100-sxm-80gb", "EFA", "p5", ""},
     {"h200-sxm-141gb", "EFA", "p5en", ""},
@@ -40,9 +41,16 @@ constexpr std::array<UsualNode, 25> usual_nodes{{
     {"gb300", "", "gb300-nvl72", ""},
     {"gh200-96gb", "", "gh200-4x", ""},
     {"mi300x", "", "mi300x-8x", ""},
-    {"mi355x", "", "mi300x-8x", ""},
+    {"mi325x", "", "mi325x-8x", ""},
+    {"mi350x", "", "mi350x-8x", ""},
+    {"mi355x", "", "mi355x-8x", ""},
     {"l40s", "", "l40s-8x", ""},
-    {"rtx-pro-6000", "", "l40s-8x", ""},
+    {"rtx-pro-6000", "", "rtx-pro-6000-8x", ""},
+    {"rtx-5090", "", "rtx-5090-8x", ""},
+    {"rtx-4090", "no P2P", "rtx-4090-8x", ""},  // must precede P2P, a part of it
+    {"rtx-4090", "P2P", "rtx-4090-8x", "", "pcie4"},
+    {"a10g", "TCP", "g5-1x", ""},
+    {"h100-pcie-80gb", "bridge", "h100-pcie-pair", ""},
     {"v100-sxm-16gb", "", "dgx-1-v100", ""},
 }};
 
@@ -53,26 +61,19 @@ const UsualNode* usual_node_of(const MeasuredCollective& row) {
   return nullptr;
 }
 
-/// Corrects links where a GPU is modelled by the node of another one.
-void correct_links(const MeasuredCollective& row, hardware::Cluster& machine) {
-  if (row.gpu == "rtx-pro-6000") {
-    machine.node.gpu.host_link = Bandwidth{63e9};  // PCIe 5.0 x16 per direction, PCI-SIG
-  }
-}
-
 }  // namespace
 
 std::optional<hardware::Cluster> machine_of(const MeasuredCollective& row) {
   const UsualNode* home = usual_node_of(row);
   if (!home) return std::nullopt;
-  Json json{{"node", std::string{home->node}}, {"nodes", row.domains()}};
+  Json json{{"node", {{"like", std::string{home->node}}}}, {"nodes", row.domains()}};
+  if (!home->scale_up.empty()) json["node"]["scale_up"] = std::string{home->scale_up};
   json["fabric"] = hardware::Catalogue::node(home->node)["fabric"];
   if (!home->fabric.empty()) json["fabric"] = std::string{home->fabric};
   const Document document = Document::from(json, row.id);
   const Document expanded = Document::from(hardware::expand_cluster(document.root()), row.id);
   hardware::Cluster machine = hardware::read_cluster(expanded.root());
   if (row.gpus / std::min(row.domains(), row.gpus) > machine.node.gpus) return std::nullopt;
-  correct_links(row, machine);
   return machine;
 }
 

@@ -38,6 +38,7 @@ std::optional<double> catalogue_attention(const KernelSample& sample) {
                                .seq = row.k,
                                .head_dim = static_cast<int>(row.head_dim),
                                .causal = row.causal,
+                               .grouped = has_grouped_heads(row),
                                .pass = hardware::Pass::forward};
   const auto once = [&] {
     return seconds(sample.gpu->attention_time(kernel, hardware::DType::bf16, call));

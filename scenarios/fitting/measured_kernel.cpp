@@ -94,6 +94,10 @@ bool is_attention(const MeasuredKernel& row) {
   return row.kernel.starts_with("flash_");
 }
 
+bool has_grouped_heads(const MeasuredKernel& row) {
+  return row.kv_heads > 0 && row.kv_heads < row.heads;
+}
+
 bool includes(const MeasuredKernel& row, Included what) {
   return mentions(row.includes, word_of(included_words, what));
 }
@@ -112,8 +116,9 @@ std::string curve_of(const MeasuredKernel& row) {
 }
 
 std::optional<std::string_view> catalogue_kernel(std::string_view implementation) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kernels{
-      {{"FlashAttention-1", "flash-1"},
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kernels{
+      {{"AITER", "aiter-2025"},
+       {"FlashAttention-1", "flash-1"},
        {"FlashAttention-2", "flash-2"},
        {"FlashAttention-3", "flash-3"},
        {"cuDNN", "cudnn"},

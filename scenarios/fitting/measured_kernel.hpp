@@ -42,6 +42,8 @@ inline constexpr std::string_view attention_kernels = "flash_fwd, flash_bwd or f
 /// Errors  a kernel that is none of them: ContractError, as `read_kernels` refuses it
 const AttentionPass& attention_pass(const MeasuredKernel& row);
 bool is_attention(const MeasuredKernel& row);
+/// Whether several heads of queries share one of keys and values.
+bool has_grouped_heads(const MeasuredKernel& row);
 
 /// What a row's time includes besides its kernel, as column `includes` says; several are separated
 /// by

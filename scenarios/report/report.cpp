@@ -5,6 +5,7 @@
 #include "models/model/counts.hpp"
 #include "models/network/collectives/collective.hpp"
 #include "models/plan/fields.hpp"
+#include "models/prediction/memory_report.hpp"
 #include "models/prediction/power.hpp"
 #include "scenarios/plan_words.hpp"
 #include "scenarios/price_words.hpp"
@@ -179,10 +180,7 @@ std::string memory_lines(const ReportInputs& in) {
 std::string out_of_memory_line(const ReportInputs& in) {
   if (in.prediction.fit != models::Fit::no) return {};
   const models::OutOfMemory& found = *in.prediction.out_of_memory;
-  return "\n" +
-         toned(fmt::format("Does not fit: rank {} needs {}, available: {}", found.rank,
-                           format(found.needed), format(found.available)),
-               Tone::bad, in.options.colour) +
+  return "\n" + toned("Does not fit: " + models::words_of(found), Tone::bad, in.options.colour) +
          "\n";
 }
 

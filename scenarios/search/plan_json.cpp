@@ -15,7 +15,8 @@ namespace {
 Json out_of_memory_json(const models::OutOfMemory& found) {
   return {{"rank", found.rank},
           {"needed_bytes", found.needed.count()},
-          {"available_bytes", found.available.count()}};
+          {"available_bytes", found.available.count()},
+          {"of", word_of(models::memory_place_words, found.place)}};
 }
 
 Json plans_json(const std::vector<models::Plan>& plans) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "models/plan/fields.hpp"
+#include "models/prediction/memory_report.hpp"
 #include "scenarios/plan_words.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
@@ -34,9 +35,8 @@ std::string reason_of(const PlanQuery& query, const PlanAnswer& answer) {
   if (answer.stopped) return "stopped before a plan that fits was found";
   if (answer.nearest_miss) {
     const models::OutOfMemory& found = answer.nearest_miss->out_of_memory;
-    return fmt::format("none of {} plans fits; {} comes nearest: rank {} needs {}, available: {}",
-                       answer.considered, models::title_of(answer.nearest_miss->placed.plan),
-                       found.rank, format(found.needed), format(found.available));
+    return fmt::format("none of {} plans fits; {} comes nearest: {}", answer.considered,
+                       models::title_of(answer.nearest_miss->placed.plan), models::words_of(found));
   }
   const auto most = std::ranges::max_element(answer.ruled_out, {}, &RuledOut::count);
   if (most != answer.ruled_out.end()) {

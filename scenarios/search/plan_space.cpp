@@ -232,11 +232,11 @@ Bytes least_memory(const PlanQuery& query, const Plan& plan) {
     const int bits = plan.task == models::Task::qlora ? 4 : wide;
     return Bytes{parameters / held_from(Zero::three) * bits / 8} + libraries;
   }
-  const std::int64_t master = storage == hardware::DType::fp32 ? 0 : 4;
+  const std::int64_t master = storage == models::master_dtype(plan) ? 0 : 4;
   const std::int64_t owned = parameters / held_from(Zero::one);
-  const hardware::DType gradient = query.software.gradient_dtype_for(storage);
+  const hardware::DType gradient = models::gradient_dtype(plan, query.software);
   const bool masters_alone =
-      query.software.memory.masters_alone && plan.sharding.zero == Zero::three;
+      query.software.memory.masters_alone && plan.sharding.zero == Zero::three && master > 0;
   const int stored = masters_alone ? 0 : hardware::bits(storage);
   const Bytes dense{parameters / held_from(Zero::three) * stored / 8 +
                     parameters / held_from(Zero::two) * hardware::bits(gradient) / 8 +

@@ -14,7 +14,7 @@ namespace {
 
 using Why = Unsearched;
 
-constexpr std::array<UnsearchedRow, 44> left_alone{{
+constexpr std::array<UnsearchedRow, 46> left_alone{{
     {"task", Why::question},
     {"tensor_overlap", Why::stack},
     {"rank_order", Why::open},
@@ -39,6 +39,8 @@ constexpr std::array<UnsearchedRow, 44> left_alone{{
     {"sequence_lengths", Why::question},
     {"optimizer", Why::result},
     {"moments", Why::result},
+    {"state_precision", Why::result},
+    {"gradient_dtype", Why::result},
     {"fused_cross_entropy", Why::open},
     {"low_precision_gather", Why::result},
     {"attention", Why::stack},

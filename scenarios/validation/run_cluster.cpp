@@ -8,6 +8,7 @@
 
 #include "hardware/catalogue.hpp"
 #include "hardware/entries.hpp"
+#include "hardware/recognise.hpp"
 #include "scenarios/validation/network_text.hpp"
 #include "sim/errors.hpp"
 
@@ -84,7 +85,7 @@ std::string usual_node(const MeasuredRun& run, int domain) {
     if (each.gpu != run.gpu) continue;
     return std::string{efa && !each.efa_node.empty() ? each.efa_node : each.node};
   }
-  return {};
+  return hardware::node_with(run.gpu).value_or("");
 }
 
 /// The links inside the node, if the run states others than its usual node has; empty: the usual

@@ -116,6 +116,7 @@ std::vector<models::RecipeChoice> from_recipes(const MeasuredRun& run, std::stri
                                      .task = plan.task,
                                      .precision = plan.formats.precision,
                                      .recompute = plan.recompute.kind,
+                                     .zero = plan.sharding.zero,
                                      .degrees = models::recipe_degrees(plan),
                                      .release = release_of(run),
                                      .gpus = run.gpus.value_or(0),

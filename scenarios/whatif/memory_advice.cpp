@@ -116,6 +116,8 @@ class PlanTrial {
     // A default batch follows the degrees: stated, the flags of the advice give what is said.
     if (assumes_batch_) stated.emplace_back("global_batch", question_.plan.batch.global);
     if (found.out_of_memory) {
+      const bool of_gpu = found.out_of_memory->place == models::MemoryPlace::gpu;
+      if (!of_gpu) return false;
       if (!advice_.least || found.memory < advice_.least->memory) {
         advice_.least = FittingPlan{std::move(stated), found.memory};
       }

@@ -115,7 +115,7 @@ Findings some_findings() {
   findings.collectives = {
       {"all_reduce", 2, 1, hardware::SizeTable{{{256_B, 10_us}, {1_MiB, 1_ms}}}}};
   findings.copies = {{CopyPath::on_device, 1_GB, 200_ms}};  // read and written: 10 GB/s
-  findings.storage = {Bandwidth{2e9}, Bandwidth{1e9}};
+  findings.storage = {Bandwidth{2e9}, Bandwidth{1e9}, {}};
   findings.launch.forward = 2_us;
   return findings;
 }

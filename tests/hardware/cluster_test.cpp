@@ -244,3 +244,56 @@ TEST_CASE("The example in the catalogue's README is a cluster") {
   CHECK(cluster.nic_bandwidth() == 25_GBps);
   CHECK(cluster.fabric.oversubscription == 2);
 }
+
+TEST_CASE("A slot's generation and lanes decide its rate") {
+  // 16 lanes of 16 GT/s, 128 of 130 bits: 31.5 GB/s; 8 lanes of 8 GT/s a quarter of that.
+  const auto link = [](const std::string& slot) {
+    return read(R"({"node": {"like": "rtx-3090-8x", "pcie": )" + slot + "}}").gpu().host_link;
+  };
+  CHECK(link(R"({"generation": 4})").count() == Approx(31.5e9).epsilon(0.001));
+  CHECK(link(R"({"generation": 3, "lanes": 8})").count() == Approx(31.5e9 / 4).epsilon(0.001));
+  CHECK(cluster_error(R"({"node": {"like": "rtx-3090-8x", "pcie": {"generation": 2}}})")
+            .starts_with("mine.json:/node/pcie/generation: "));
+}
+
+TEST_CASE("Rates of groups follow the slot where they are shares of it") {
+  const auto ring = [](const std::string& slot) {
+    return read(R"({"node": {"like": "rtx-3090-8x", "pcie": )" + slot + "}}")
+        .collectives.group_rates.back()
+        .ring.count();
+  };
+  CHECK(ring(R"({"generation": 4})") == Approx(0.66 * 31.5e9).epsilon(0.001));
+  CHECK(ring(R"({"generation": 3})") == Approx(0.66 * 31.5e9 / 2).epsilon(0.001));
+  CHECK(cluster_error(R"({"node": {"like": "rtx-3090-8x", "scale_up": {"like": "pcie4",
+      "group_rates": [{"ranks": 2, "ring": "20 GB/s", "ring_share": 0.5}]}}})") ==
+        "mine.json:/node/scale_up/group_rates/0/ring_share: stated twice: ring is the rate, too");
+}
+
+TEST_CASE("A module of MI250X is two GPUs of 64 GiB") {
+  const Cluster node = named_cluster("mi250x-4x");
+  CHECK(node.node.gpus == 8);
+  CHECK(node.gpu().memory.count() == Approx(64.0 * 1024 * 1024 * 1024).epsilon(0.001));
+  CHECK(named_gpu("mi250x-gcd").name == "mi250x");
+}
+
+TEST_CASE("A GPU in three lines says what it assumes") {
+  const Cluster own = read(R"({"node": {"gpus": 8, "gpu": {"dense_peak": "400 TFLOP/s",
+      "memory": "96 GB", "memory_bandwidth": "2 TB/s", "board_power": "500 W"}}})");
+  CHECK(own.gpu().name == "custom");
+  CHECK(own.gpu().peak(DType::bf16) == own.gpu().peak(DType::fp16));
+  CHECK(own.node.scale_up == ScaleUp::pcie);
+  CHECK(own.node.scale_up_bandwidth.count() == 31.5e9);
+  CHECK(assumes(own, "generation of the GPU not stated; other assumed"));
+  CHECK(assumes(own, "slot of the GPU not stated; PCIe 4.0 x16 assumed"));
+  CHECK(assumes(own, "scale-up network not stated; pcie4 assumed"));
+  CHECK(own.gpu().unmeasured.starts_with("no measurement on this GPU: GEMMs of custom at "));
+}
+
+TEST_CASE("A host states its memory, and a cluster the size of its drives") {
+  CHECK(named_cluster("dgx-h100").node.host_memory == 2000_GB);
+  CHECK_FALSE(named_cluster("hgx-h100").node.host_memory.has_value());
+  const Cluster own = read(R"({"node": {"like": "dgx-h100", "host_memory": "512 GiB"},
+                               "storage": {"capacity": "30 TB"}})");
+  CHECK(own.node.host_memory == 512_GiB);
+  CHECK(own.storage.capacity == 30'000_GB);
+}

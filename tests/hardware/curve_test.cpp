@@ -102,3 +102,18 @@ TEST_CASE("Curves refuse what no kernel is") {
   CHECK_THROWS_AS(time_of(MemoryCurve{}, Bandwidth{}, 1_B), ContractError);
   CHECK_THROWS_AS(share_of_peak(AttentionCurve{}, {.work = {}, .seq = 0}), ContractError);
 }
+
+TEST_CASE("Backward reaches a share of its own where heads share keys") {
+  // 0.5 of 100 TFLOP/s forward; backward 0.8 of that, with grouped heads 0.25 of it.
+  AttentionCurve curve{.share_64 = 0.5, .share_128 = 0.5, .backward_ratio = 0.8, .origin = {}};
+  AttentionCall call{.work = Flops{10'000'000'000}, .seq = 4096};
+  CHECK(time_of(curve, peak, call) == 200_us);
+  call.grouped = true;
+  CHECK(time_of(curve, peak, call) == 200_us);
+  call.pass = Pass::backward;
+  CHECK(time_of(curve, peak, call) == 250_us);
+  curve.grouped_backward_ratio = 0.25;
+  CHECK(time_of(curve, peak, call) == 800_us);
+  call.grouped = false;
+  CHECK(time_of(curve, peak, call) == 250_us);
+}

@@ -25,6 +25,10 @@ TEST_CASE("A GPU is found in the catalogue by what its driver calls it") {
   CHECK(entry("NVIDIA B200", 183359) == "b200-sxm");
   CHECK(entry("NVIDIA GeForce RTX 4090", 24564) == "rtx-4090");
   CHECK(entry("NVIDIA L40S", 46068) == "l40s");
+  CHECK(entry("NVIDIA L40", 46068) == "l40");
+  CHECK(entry("NVIDIA A10G", 23028) == "a10g");
+  CHECK(entry("NVIDIA RTX A6000", 49140) == "rtx-a6000");
+  CHECK(entry("NVIDIA RTX PRO 6000 Blackwell Server Edition", 97887) == "rtx-pro-6000");
   CHECK(entry("NVIDIA GeForce RTX 3060", 12288) == "none");
 }
 
@@ -32,7 +36,8 @@ TEST_CASE("Of the nodes with a GPU the most ordinary one is taken") {
   CHECK(node_with("h200-sxm-141gb") == "hgx-h200");
   CHECK(node_with("h100-pcie-80gb") == "h100-pcie-8x");
   CHECK(node_with("b300-sxm") == "dgx-b300");
-  CHECK_FALSE(node_with("rtx-4090").has_value());
+  CHECK(node_with("rtx-4090") == "rtx-4090-8x");
+  CHECK_FALSE(node_with("rtx-3080").has_value());
 }
 
 }  // namespace

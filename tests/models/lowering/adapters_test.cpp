@@ -263,5 +263,16 @@ TEST_CASE("Packed documents attend to themselves") {
   CHECK(attention("data=8,global_batch=8,sequence_lengths=256") == whole / 4);
 }
 
+TEST_CASE("Offloaded parameters include frozen ones, which come back for every gather") {
+  const Program here = lower(llama("task=lora,zero=3,data=8,global_batch=8"));
+  const Program there = lower(llama("task=lora,zero=3,data=8,global_batch=8,offload=parameters"));
+  CHECK(persistent_bytes(here, "frozen_parameters").count() == 2 * all_parameters / 8);
+  CHECK(persistent_bytes(there, "frozen_parameters").count() == 0);
+  Bytes copied{};
+  for (const JointCollective& each : there.collectives) copied = std::max(copied, each.from_host);
+  // The head with the last norm, 128,257 x 4,096 in 16 bits, is the largest unit.
+  CHECK(copied.count() == 2 * std::int64_t{128'257} * 4096 / 8);
+}
+
 }  // namespace
 }  // namespace orrery::models

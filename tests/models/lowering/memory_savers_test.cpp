@@ -37,6 +37,39 @@ std::int64_t optimizer_bytes(const std::string& plan) {
   return 0;
 }
 
+TEST_CASE("16-bit weights that are their own masters leave two moments of 16 bits") {
+  // Masters 4 and moments 8 bytes; pure: moments 4.
+  const std::int64_t all = optimizer_bytes("zero=0");
+  CHECK(optimizer_bytes("zero=0,state_precision=pure") == all / 3);
+  CHECK(optimizer_bytes("zero=0,state_precision=pure,moments=int8") ==
+        optimizer_bytes("zero=0,moments=int8") - all / 3);
+  CHECK(optimizer_bytes("zero=0,state_precision=pure,precision=fp32") ==
+        optimizer_bytes("zero=0,precision=fp32"));
+}
+
+TEST_CASE("A stated format of gradients is that of their buffer and of their reduction") {
+  const auto bits_of = [](const std::string& plan) {
+    return hardware::bits(savers_program("zero=0," + plan).formats.gradient);
+  };
+  CHECK(bits_of("gradient_dtype=stack") == 32);
+  CHECK(bits_of("gradient_dtype=bf16") == 16);
+  const Program narrow = savers_program("zero=0,gradient_dtype=bf16");
+  const Program wide = savers_program("zero=0,gradient_dtype=fp32");
+  const auto reduced = [](const Program& program) {
+    Bytes sum{};
+    for (const JointCollective& each : program.collectives) {
+      if (each.elements > 0) sum += each.bytes;
+    }
+    return sum;
+  };
+  REQUIRE(reduced(narrow) > Bytes{});
+  CHECK(reduced(wide) == reduced(narrow) * 2);
+  CHECK_FALSE(
+      conflicts(question("llama3-8b", "dgx-h100 x 1",
+                         "data=8,global_batch=8,seq_len=64,precision=fp16,gradient_dtype=bf16"))
+          .empty());
+}
+
 TEST_CASE("Each listed module drops what it makes again") {
   const std::int64_t none = layer_saved("recompute=none");
   // Two norms' outputs of [1024, 4096] in two bytes, though products read them.

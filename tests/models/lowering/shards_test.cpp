@@ -351,7 +351,7 @@ TEST_CASE(
   const auto priced = [](const std::string& plan, double read, double write) {
     Question asked = question("llama3-8b", "dgx-h100 x 1",
                               "data=8,zero=3,seq_len=4096,global_batch=8," + plan, "deepspeed");
-    asked.cluster.storage = {Bandwidth{read}, Bandwidth{write}};
+    asked.cluster.storage = {Bandwidth{read}, Bandwidth{write}, {}};
     return predict(asked);
   };
   const auto time_of = [](const Prediction& found, std::string_view name) {

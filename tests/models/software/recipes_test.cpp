@@ -103,6 +103,19 @@ TEST_CASE("A published recipe is found by sizes, GPU, degrees and release") {
   CHECK(recipe_choice(asked, "dispatcher").is_null());
 }
 
+TEST_CASE("Fine-tuning in 16 bits has no masters where nothing is sharded") {
+  const Model model = catalogue_model("mistral-7b");
+  const hardware::Cluster cluster = hardware::named_cluster("dgx-a100-80gb x 1");
+  RecipeQuestion asked{
+      .stack = "huggingface", .model = model, .gpu = cluster.gpu(), .task = Task::sft};
+  CHECK(recipe_choice(asked, "state_precision") == "pure");
+  asked.zero = Zero::three;
+  CHECK(recipe_choice(asked, "state_precision").is_null());
+  asked.zero = Zero::none;
+  asked.task = Task::pretrain;
+  CHECK(recipe_choice(asked, "state_precision").is_null());
+}
+
 TEST_CASE("A recipe is for its vendor's GPUs and for its own number of layers") {
   // MLPerf Training's configurations of Llama 2 70B with LoRA are NVIDIA's; one of them attends in
   // 8 bits. Rank and targets are the benchmark's.
@@ -118,7 +131,11 @@ TEST_CASE("A recipe is for its vendor's GPUs and for its own number of layers") 
   CHECK(choice("mi300x-8x x 1", "overlap").is_null());
   CHECK(choice("mi300x-8x x 1", "low_precision_attention").is_null());
   CHECK(choice("mi300x-8x x 1", "lora_rank") == 16);
+  // AMD's configuration of MI300X runs 21 layers again, that of MI325X none.
+  CHECK(choice("mi300x-8x x 1", "recompute_layers") == 21);
+  CHECK(choice("mi325x-8x x 1", "recompute_layers").is_null());
   model.layers.resize(40);
+  CHECK(choice("mi300x-8x x 1", "recompute_layers").is_null());
   CHECK(choice("dgx-b200 x 1", "overlap").is_null());
 }
 

@@ -108,6 +108,31 @@ TEST_CASE("Runs in fp16 may have gradients of their own, all others share one ty
                     "found \"fp8\"");
 }
 
+TEST_CASE("Stacks are found by the names that files give them") {
+  std::vector<std::string> assumptions;
+  const auto found = [&](const char* stack, int year) {
+    return software_for_run(stack, year, 1, {}, assumptions).name;
+  };
+  CHECK(found("hf-accelerate", 2024) == "huggingface");
+  CHECK(found("fsdp-qlora", 2024) == "huggingface");
+  CHECK(found("hf-accelerate-te", 2024) == "huggingface-te");
+  CHECK(found("lit-gpt", 2024) == "litgpt");
+  for (const char* same : {"unsloth", "nemo-automodel", "primus", "paddlenlp", "ms-swift",
+                           "nanochat", "oneflow", "pytorch-te"}) {
+    CHECK(found(same, 2025) == same);
+  }
+  CHECK(assumptions.empty());
+}
+
+TEST_CASE("Transformer Engine on MI300X had no fused attention before 2025") {
+  std::vector<std::string> assumptions;
+  const auto kernel = [&](int year) {
+    return std::string{software_for_run("pytorch-te", year, 1, {}, assumptions).attention("cdna3")};
+  };
+  CHECK(kernel(2024) == "unfused");
+  CHECK(kernel(2025) == "flash-2");
+}
+
 TEST_CASE("A profile needs the cost of a launch") {
   CHECK_THROWS_WITH(profile(with(R"({"backward_launch": "1 us"})")),
                     "mine.json:/host/forward_launch: missing");
@@ -116,9 +141,13 @@ TEST_CASE("A profile needs the cost of a launch") {
 TEST_CASE("No stack of today attends unfused where the GPU has a fused kernel") {
   // FlashAttention-2 runs on compute capability 8.0 and up and on CDNA2 and CDNA3. These stacks are
   // of other years, or say themselves which kernels they have.
-  const std::vector<std::string> apart{"nvidia-examples",         "megatron-lm",
-                                       "megatron-deepspeed",      "orrery-cpu",
-                                       "megatron-deepspeed-node", "orrery-cuda"};
+  const std::vector<std::string> apart{"nvidia-examples",
+                                       "megatron-lm",
+                                       "megatron-deepspeed",
+                                       "orrery-cpu",
+                                       "megatron-deepspeed-node",
+                                       "orrery-cuda",
+                                       "oneflow"};
   for (const std::string& name : software_names()) {
     if (std::ranges::count(apart, name) > 0) continue;
     const Document document = Document::from(software_profile(name, 2025), name);

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "hardware/catalogue.hpp"
 #include "models/network/collectives/collective.hpp"
 #include "sim/errors.hpp"
 #include "tests/models/network/collectives/clusters.hpp"
@@ -164,6 +165,25 @@ TEST_CASE("Ranks without a link between them break the contract") {
   // The PCIe link serves where there is no other.
   cluster.node.gpu.host_link = 32_GBps;
   CHECK(price(Collective::all_reduce, 1_MiB, whole_nodes(1), cluster).time > 0_ps);
+}
+
+TEST_CASE("No small message is faster over two nodes than inside one") {
+  for (const std::string& name : hardware::Catalogue::nodes()) {
+    const hardware::Cluster one = hardware::named_cluster(name);
+    if (one.node.gpus < 2 || one.node.nics == 0 || one.fabric.kind == hardware::FabricKind::none) {
+      continue;
+    }
+    const hardware::Cluster two = hardware::named_cluster(name + " x 2");
+    const int gpus = one.node.gpus;
+    for (const Collective kind : {Collective::all_reduce, Collective::all_gather,
+                                  Collective::reduce_scatter, Collective::all_to_all}) {
+      for (const Bytes size : {8_B, 1_KiB, 32_KiB}) {
+        CAPTURE(name, models::name(kind), size.count());
+        CHECK(price(kind, size, whole_nodes(2, gpus), two).time >=
+              price(kind, size, whole_nodes(1, gpus), one).time);
+      }
+    }
+  }
 }
 
 TEST_CASE("Impossible calls break the contract") {

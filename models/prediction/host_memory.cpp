@@ -1,0 +1,91 @@
+#include "models/prediction/host_memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/operations/blocks.hpp"
+#include "models/program/opcodes.hpp"
+
+namespace orrery::models {
+
+namespace {
+
+/// Trained state of a rank, with the buffers through which gradients and weights pass.
+Bytes offloaded_state(const Question& question, const Program& program, const RankClass& ranks) {
+  if (!program.sharding.optimizer_on_host) return {};
+  const DType storage = program.formats.storage, gradient = program.formats.gradient;
+  const std::int64_t matrices = ranks.matrices;
+  const Bytes trained = bytes_in(master_dtype(question.plan), ranks.owned) +
+                        moments_bytes(question.plan, ranks.owned - matrices) +
+                        bytes_in(gradient, ranks.owned) + bytes_in(storage, ranks.owned);
+  return program.sharding.parameters_on_host ? trained + program.shard_of(ranks.frozen) : trained;
+}
+
+/// What a chunk's forward leaves outside the GPU for its backward.
+Bytes offloaded_by(const Program& program, const Chunk& chunk) {
+  Bytes sum{};
+  for (const Invocation& run : program.phases[chunk.forward].invocations) {
+    sum += program.blocks[run.block].bytes(Role::on_host) * run.count;
+  }
+  return sum;
+}
+
+/// The most that offloaded activations of a rank occupy at once.
+Bytes offloaded_activations(const Program& program, const RankClass& ranks) {
+  Bytes held{}, most{};
+  for (const Instruction& each : ranks.instructions) {
+    if (!runs_phase(each)) continue;
+    const Bytes bytes = offloaded_by(program, program.chunks[each.chunk]);
+    if ((each.binds & bit(slot_saved)) != 0) held += bytes;
+    most = std::max(most, held);
+    if ((each.frees & bit(slot_saved)) != 0) held += bytes * -1;
+  }
+  return most;
+}
+
+bool offloads(const Plan& plan) {
+  return plan.offload.state != Offload::none || plan.offload.layers > 0;
+}
+
+MemoryPlace place_of(const Plan& plan) {
+  return plan.offload.device == OffloadDevice::nvme ? MemoryPlace::drives : MemoryPlace::host;
+}
+
+std::optional<Bytes> size_of(const Question& question) {
+  const hardware::Cluster& cluster = question.cluster;
+  return place_of(question.plan) == MemoryPlace::drives ? cluster.storage.capacity
+                                                        : cluster.node.host_memory;
+}
+
+}  // namespace
+
+Bytes kept_outside(const Question& question, const Program& program, const RankClass& ranks) {
+  return offloaded_state(question, program, ranks) + offloaded_activations(program, ranks);
+}
+
+std::optional<OutOfMemory> host_shortage(const Question& question, const Program& program) {
+  const auto available = size_of(question);
+  if (!offloads(question.plan) || !available) return std::nullopt;
+  const std::int64_t here =
+      std::min<std::int64_t>(question.cluster.node.gpus, program.mesh.ranks());
+  std::optional<OutOfMemory> found;
+  for (const RankClass& ranks : program.classes) {
+    const Bytes needed = kept_outside(question, program, ranks) * here;
+    if (needed <= *available || (found && needed <= found->needed)) continue;
+    found = OutOfMemory{.rank = program.mesh.first_rank(ranks.stage),
+                        .needed = needed,
+                        .available = *available,
+                        .place = place_of(question.plan)};
+  }
+  return found;
+}
+
+std::string host_note(const Question& question) {
+  if (!offloads(question.plan) || size_of(question)) return {};
+  const bool drives = place_of(question.plan) == MemoryPlace::drives;
+  return fmt::format("{}: not stated; whether what is offloaded fits there is not checked",
+                     drives ? "/cluster/storage/capacity" : "/cluster/node/host_memory");
+}
+
+}  // namespace orrery::models
