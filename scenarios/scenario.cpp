@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "models/software/software.hpp"
 #include "scenarios/embedded.hpp"
+#include "scenarios/exchange/import.hpp"
+#include "scenarios/exchange/suggestion.hpp"
+#include "sim/input/text.hpp"
 
 namespace orrery::scenarios {
 
@@ -20,16 +24,64 @@ std::string stem(std::string_view path) {
   return path.ends_with(".json") ? std::filesystem::path{path}.stem().string() : std::string{};
 }
 
+/// What a launch file of another tool says, as a scenario that lists what it could not. A node in
+/// --cluster becomes as many as the file says.
+Json scenario_of_launch(const LaunchFile& file, ScenarioParts& parts) {
+  const Imported imported =
+      import_launch({file}, {.files = {}, .model = parts.model, .cluster = parts.cluster});
+  Json scenario = imported.scenario();
+  if (parts.cluster) parts.cluster = imported.cluster.get<std::string>();
+  scenario.erase("cluster");
+  if (parts.model) scenario.erase("model");
+  std::string unknown;
+  for (const ImportedOption& each : imported.options) {
+    if (each.use == ImportedOption::Use::not_understood) unknown += " " + each.option;
+  }
+  scenario["assumptions"] = imported.notes;
+  if (!unknown.empty()) {
+    scenario["assumptions"].push_back("not understood (orrery import says why):" + unknown);
+  }
+  return scenario;
+}
+
 /// A scenario as written, before names are expanded.
-Document read_written(const std::string& path_or_name) {
+Document read_written(const std::string& path_or_name, ScenarioParts& parts) {
   if (path_or_name.rfind('{', 0) == 0) return Document::parse(path_or_name, "scenario");
-  if (is_path(path_or_name)) return Document::load(path_or_name);
+  if (is_path(path_or_name)) {
+    constexpr std::size_t most_bytes = std::size_t{64} << 20;  // as a document
+    const std::string text = read_file(path_or_name, most_bytes);
+    if (!is_launch_file(text, path_or_name)) return Document::parse(text, path_or_name);
+    return Document::from(scenario_of_launch(read_launch_file(text, path_or_name), parts),
+                          path_or_name);
+  }
   for (const EmbeddedFile& file : embedded_files()) {
     if (stem(file.path) == path_or_name) return Document::parse(file.text, path_or_name);
   }
   std::string known;
   for (const std::string& name : scenario_names()) known += " " + name;
-  throw InputError{"unknown scenario '" + path_or_name + "'; known:" + known};
+  throw InputError{unknown_with_suggestion("scenario", path_or_name,
+                                           nearest_name(path_or_name, scenario_names())) +
+                   "; known:" + known};
+}
+
+/// A plan in a file of another tool becomes text; the cluster tells how many replicas there are.
+void read_launch_plan(ScenarioParts& parts) {
+  if (!parts.plan || parts.plan->find('=') != std::string::npos || !is_path(*parts.plan)) return;
+  const std::filesystem::path path{*parts.plan};
+  constexpr std::array<std::string_view, 6> suffixes{".json", ".yaml", ".yml",
+                                                     ".toml", ".sh",   ".sbatch"};
+  const bool known = std::ranges::count(suffixes, path.extension().string()) > 0;
+  std::error_code unreadable;
+  if (!known || !std::filesystem::is_regular_file(path, unreadable)) return;
+  constexpr std::size_t most_bytes = std::size_t{4} << 20;
+  const std::string text = read_file(*parts.plan, most_bytes);
+  if (!is_launch_file(text, *parts.plan)) return;
+  try {
+    const LaunchFile file = read_launch_file(text, *parts.plan);
+    const ImportRequest request{.files = {}, .model = parts.model, .cluster = parts.cluster};
+    parts.plan = import_launch({file}, request).plan.dump();
+  } catch (const InputError&) {  // refused where plans are read, with what a plan looks like
+  }
 }
 
 std::string folder_of(const std::string& file) {
@@ -126,14 +178,32 @@ Scenario Scenario::load(const std::string& path_or_name) {
 
 Scenario Scenario::load(const std::optional<std::string>& path_or_name,
                         const ScenarioParts& parts) {
-  return expand(path_or_name ? read_written(*path_or_name)
-                             : Document::from(Json::object(), std::string{no_file}),
-                parts);
+  ScenarioParts left = parts;  // without those that an import has used
+  const Document written = path_or_name ? read_written(*path_or_name, left)
+                                        : Document::from(Json::object(), std::string{no_file});
+  read_launch_plan(left);
+  return expand(written, left);
 }
 
 Scenario Scenario::parse(const Json& json, const std::string& name) {
   return expand(Document::from(json, name), {});
 }
+
+namespace {
+
+/// Whether --plan states fields, which change a scenario's plan; a file or an object replaces it.
+bool states_fields(const std::string& plan) {
+  return plan.find('=') != std::string::npos && plan.rfind('{', 0) != 0;
+}
+
+/// The plan of a scenario with the fields that --plan states.
+Expansion changed_plan(Expansion own, const Expansion& stated) {
+  own.json.update(stated.json);
+  own.origin = stated.origin;
+  return own;
+}
+
+}  // namespace
 
 Scenario Scenario::expand(const Document& written, const ScenarioParts& parts) {
   const Node root = written.root();
@@ -145,12 +215,18 @@ Scenario Scenario::expand(const Document& written, const ScenarioParts& parts) {
   Json result = root.json();
   result.erase("unpriced");  // added by `show scenario`, no input
   Json assumptions = Json::array();
+  std::string changed = parts.cluster && !parts.plan ? "--cluster" : "";
   for (const Section section : all_sections) {
     const auto& flag = flag_of_section(section, parts);
     const auto member = root.find(scenarios::name(section));
     Expansion part = flag     ? of_flag(section, *flag, parts.year)
                      : member ? expanded(section, *member, folder_of(written.name()), parts.year)
                               : of_nothing(section, root, result, assumptions);
+    const bool changes = flag && member && section == Section::plan && states_fields(*flag);
+    if (changes) {
+      part = changed_plan(expanded(section, *member, folder_of(written.name()), parts.year), part);
+      changed = "--plan";
+    }
     const bool own = section == Section::software && (prefers_own_software(flag, member, result) ||
                                                       (!flag && !member && software_of(result)));
     if (own) part = own_software(result, written.name(), origins);
@@ -166,7 +242,7 @@ Scenario Scenario::expand(const Document& written, const ScenarioParts& parts) {
   }
   for (Json& each : assumptions) result["assumptions"].push_back(std::move(each));
   Scenario scenario{std::move(result), written.name(), std::move(origins)};
-  if (parts.cluster && !parts.plan) scenario.derive_refused_data("--cluster");
+  if (!changed.empty()) scenario.derive_refused_data(changed);
   return scenario;
 }
 

@@ -10,6 +10,8 @@
 #include "models/plan/plan.hpp"
 #include "models/software/profile_in_year.hpp"
 #include "models/software/software.hpp"
+#include "scenarios/exchange/import.hpp"
+#include "scenarios/exchange/suggestion.hpp"
 #include "sim/input/byte_order_mark.hpp"
 #include "sim/input/text.hpp"
 #include "sim/input/unreadable_file.hpp"
@@ -19,21 +21,35 @@ namespace orrery::scenarios {
 namespace {
 
 /// Looks a name up in a catalogue; an error is reported where the name is written.
+/// meant  the name that a user probably meant; empty: none
 template <class Lookup>
-Json looked_up(const Node& value, Lookup lookup) {
+Json looked_up(const Node& value, Lookup lookup, std::string (*meant)(std::string_view) = nullptr) {
   try {
     return lookup(value.as<std::string>());
   } catch (const InputError& error) {
-    value.fail(error.what());
+    value.fail(with_suggestion(error.what(), meant ? meant(value.as<std::string>()) : ""));
+  }
+}
+
+/// Errors  as hardware::expand_cluster, with the name that was probably meant
+Json expanded_cluster(const Node& value) {
+  try {
+    return hardware::expand_cluster(value);
+  } catch (const InputError& error) {
+    const std::string meant = value.is_string() ? cluster_meant(value.as<std::string>()) : "";
+    if (meant.empty()) throw;
+    const std::string problem = with_suggestion(std::string{error.problem()}, meant);
+    if (error.place().empty()) throw InputError{problem};
+    throw InputError{std::string{error.place()}, problem};
   }
 }
 
 Json of_name(Section section, const Node& value, std::optional<int> year) {
   switch (section) {
     case Section::model:
-      return looked_up(value, models::model_config);
+      return looked_up(value, models::model_config, model_meant);
     case Section::cluster:
-      return hardware::expand_cluster(value);
+      return expanded_cluster(value);
     case Section::software:
       return looked_up(value, [&](const std::string& name) {
         return models::software_profile(year ? models::profile_in_year(name, *year) : name, year);
@@ -68,10 +84,22 @@ std::optional<std::string> file_of(Section section, const std::string& text,
   return is_path(text, folder) ? std::optional{path} : std::nullopt;
 }
 
+/// The model that a launch file of another tool states. Errors  none: InputError
+Document launched_model(const std::string& path) {
+  const Imported imported = import_launch({.files = {path}});
+  if (imported.model.is_null()) throw InputError{path, "states no model; expected one that does"};
+  if (!imported.model.is_string()) return Document::from(imported.model, path);
+  return Document::from(models::model_config(imported.model.get<std::string>()), path);
+}
+
 /// Errors  a plan that is a file of another tool, a cluster that is the topology of a node:
 /// InputError
 Document section_file(Section section, const std::string& path) {
   constexpr std::size_t most_bytes = std::size_t{64} << 20;
+  const auto suffix = std::filesystem::path{path}.extension();
+  const bool launch = suffix == ".sh" || suffix == ".sbatch" || suffix == ".yaml" ||
+                      suffix == ".yml" || suffix == ".toml";
+  if (section == Section::model && launch) return launched_model(path);
   if (section == Section::model) return models::load_model(path);
   if (section != Section::plan && section != Section::cluster) return Document::load(path);
   const std::string text = read_file(path, most_bytes);

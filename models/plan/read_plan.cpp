@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "models/plan/compression.hpp"
 #include "models/plan/fields.hpp"
@@ -17,9 +19,32 @@ std::string default_of(const PlanField& field, Plan& plan, const PlanBasis& basi
   return fmt::format("not stated; {} assumed", field.text(plan));
 }
 
+/// Words of other tools for fields, in errors.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 14> other_words{
+    {{"tp", "tensor"},
+     {"pp", "pipeline"},
+     {"dp", "data"},
+     {"cp", "context"},
+     {"ep", "expert"},
+     {"etp", "expert_tensor"},
+     {"sp", "sequence"},
+     {"vp", "virtual_stages"},
+     {"vpp", "virtual_stages"},
+     {"mbs", "micro_batch"},
+     {"gbs", "global_batch"},
+     {"fsdp", "zero"},
+     {"seq", "seq_len"},
+     {"dtype", "precision"}}};
+
 void check_keys(const Node& plan) {
   std::vector<std::string_view> keys;
   for (const PlanField& each : plan_fields()) keys.push_back(each.key);
+  for (const auto& [word, field] : other_words) {
+    const auto member = plan.is_object() ? plan.find(word) : std::nullopt;
+    if (!member) continue;
+    member->fail(
+        fmt::format("unknown key; did you mean '{}'? accepted: {}", field, fmt::join(keys, ", ")));
+  }
   plan.only(keys);
 }
 

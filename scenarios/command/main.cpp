@@ -14,6 +14,8 @@
 #include "scenarios/command/ending.hpp"
 #include "scenarios/command/heap.hpp"
 #include "scenarios/command/repeated.hpp"
+#include "scenarios/exchange/suggestion.hpp"
+#include "sim/input/text.hpp"
 
 namespace orrery::scenarios {
 
@@ -24,33 +26,78 @@ constexpr const char* version = "orrery 0.1.0";
 struct NamedCommand {
   std::string_view name;
   void (*add)(CLI::App& application, int& exit_code);
+  const char* examples;  // the end of its --help
 };
 
 /// In the order in which --help lists them.
 constexpr NamedCommand commands[] = {
-    {"simulate", add_simulate},
-    {"show", add_show},
-    {"validate", add_validate},
-    {"plan", add_plan},
-    {"buy", add_buy},
-    {"train", add_train},
-    {"fit", add_fit},
-    {"calibrate", add_calibrate},
-    {"execute", add_execute},
-    {"scale", add_scale},
-    {"contention", add_contention},
-    {"collective", add_collective},
-    {"compare", add_compare},
-    {"check", add_check},
-    {"checkpoint", add_checkpoint},
+    {"simulate", add_simulate,
+     "  orrery simulate llama3-8b-8-h100\n  orrery simulate --model llama3-8b --cluster \"dgx-h100 "
+     "x 4\" --plan tensor=4\n  orrery simulate train.sh --cluster \"dgx-h100 x 8\""},
+    {"show", add_show, "  orrery show gpus h100\n  orrery show plan-fields"},
+    {"validate", add_validate, "  orrery validate scenarios/validation/runs.csv --by software"},
+    {"plan", add_plan,
+     "  orrery plan --model llama3-8b --cluster \"dgx-h100 x 4\" --global-batch 256 --seq-len "
+     "8192"},
+    {"buy", add_buy, "  orrery buy --model llama3-8b --tokens 1T --deadline 30d"},
+    {"train", add_train, "  orrery train llama3-405b-16384-h100 --tokens 15.6T --deadline 90d"},
+    {"fit", add_fit, "  orrery fit software --from steps.csv --out mine.json"},
+    {"calibrate", add_calibrate, "  orrery calibrate --out machine.json"},
+    {"execute", add_execute, "  orrery execute gpt-dp2 --explain"},
+    {"scale", add_scale, "  orrery scale llama3-8b-8-h100 --gpus 8:1024:x2"},
+    {"contention", add_contention, "  orrery contention gpt3-175b-1024-a100"},
+    {"collective", add_collective,
+     "  orrery collective --cluster \"dgx-h100 x 4\" --op all_reduce --sizes 8B:1GiB:2"},
+    {"compare", add_compare, "  orrery compare predicted.json measured.json"},
+    {"import", add_import,
+     "  orrery import train.sh job.sbatch --cluster dgx-h100 --out mine.json"},
+    {"export", add_export,
+     "  orrery export llama3-70b-64-h100 --to megatron --to slurm --out launch"},
+    {"check", add_check, "  orrery check scenarios/claims/articles.json"},
+    {"checkpoint", add_checkpoint, "  orrery checkpoint verify run/checkpoints"},
+    {"completion", add_completion, "  orrery completion bash > orrery.bash"},
 };
+
+/// What `orrery` alone prints.
+constexpr const char* first_words =
+    R"(Orrery predicts what training costs on a cluster: time, memory, energy, money.
+
+Try
+  orrery simulate llama3-8b-8-h100
+  orrery simulate --model llama3-8b --cluster "dgx-h100 x 4" --plan tensor=4
+  orrery plan --model llama3-8b --cluster "dgx-h100 x 4" --global-batch 256 --seq-len 8192
+  orrery import train.sh --cluster dgx-h100
+  orrery show models
+
+`orrery --help` lists the commands, `orrery COMMAND --help` their flags with examples.
+)";
+
+void add_command_with_examples(CLI::App& application, const NamedCommand& command, int& exit_code) {
+  command.add(application, exit_code);
+  application.get_subcommand(std::string{command.name})
+      ->footer(fmt::format("Examples:\n{}", command.examples));
+}
 
 /// Adds only the command that `first` names, to save memory for the flags of the others; adds all
 /// of them if it names none.
 void add_commands(CLI::App& application, std::string_view first, int& exit_code) {
   const auto asked = std::ranges::find(commands, first, &NamedCommand::name);
-  if (asked != std::end(commands)) return asked->add(application, exit_code);
-  for (const NamedCommand& each : commands) each.add(application, exit_code);
+  if (asked == std::end(commands)) return add_every_command(application, exit_code);
+  add_command_with_examples(application, *asked, exit_code);
+}
+
+/// The word that stands where a command should.
+std::string first_word(const CLI::App& application) {
+  const std::vector<std::string> left = application.remaining();
+  return left.empty() ? std::string{} : left.front();
+}
+
+/// The command nearest to the word that stands in its place; empty: one was given, or none is near.
+std::string command_meant(const CLI::App& application) {
+  if (!application.get_subcommands().empty()) return {};
+  std::vector<std::string_view> names;
+  for (const NamedCommand& each : commands) names.push_back(each.name);
+  return std::string{nearest(first_word(application), names)};
 }
 
 /// Prints help or the version, or throws InputError: CLI11 reports --help and --version as errors
@@ -62,7 +109,12 @@ int usage(const CLI::App& application, const CLI::ParseError& error) {
     fmt::print("{}", text.str());
     return exit_code;
   }
-  const std::string line = error.what(), hint = " (orrery --help lists the commands)";
+  std::string line = error.what();
+  const std::string hint = " (orrery --help lists the commands)";
+  if (const std::string meant = command_meant(application); !meant.empty()) {
+    throw InputError{fmt::format("unknown command '{}'; did you mean '{}'?{}",
+                                 first_word(application), meant, hint)};
+  }
   const std::size_t colon = line.find(": ");
   const bool more = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) &&
                     colon != std::string::npos && line.find(": /") == colon;
@@ -85,6 +137,10 @@ int run(int argc, char** argv) {
   application.set_version_flag("--version", version);
   application.failure_message(CLI::FailureMessage::simple);
   int exit_code = exit_done;
+  if (argc == 1) {
+    fmt::print("{}", first_words);
+    return exit_code;
+  }
   add_commands(application, argc > 1 ? argv[1] : "", exit_code);
   try {
     application.parse(argc, argv);
@@ -96,6 +152,10 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
+void add_every_command(CLI::App& application, int& exit_code) {
+  for (const NamedCommand& each : commands) add_command_with_examples(application, each, exit_code);
+}
+
 }  // namespace orrery::scenarios
 
 int main(int argc, char** argv) {
@@ -106,6 +166,13 @@ int main(int argc, char** argv) {
     const int exit_code = scenarios::run(argc, argv);
     if (exit_code != scenarios::exit_output_failed) scenarios::flush_output();
     std::_Exit(exit_code);  // skips destructors: the system frees all memory at once
+  } catch (const InputError& error) {
+    const std::string problem = scenarios::suggested(std::string{error.problem()});
+    const InputError better = error.place().empty()
+                                  ? InputError{problem}
+                                  : InputError{std::string{error.place()}, problem};
+    return scenarios::report_failure(scenarios::failure_of(better),
+                                     scenarios::wants_json(argc, argv));
   } catch (const std::exception& error) {
     return scenarios::report_failure(scenarios::failure_of(error),
                                      scenarios::wants_json(argc, argv));

@@ -11,6 +11,7 @@
 #include "scenarios/command/question_flags.hpp"
 #include "scenarios/command/terminal.hpp"
 #include "scenarios/command/trace_output.hpp"
+#include "scenarios/question/plan_request.hpp"
 #include "scenarios/result.hpp"
 #include "scenarios/search/query.hpp"
 #include "scenarios/whatif/measured_step.hpp"
@@ -96,6 +97,41 @@ std::string whole_run_line(const Scenario& scenario, double tokens) {
   return in_one_line(whole_run_of(scenario, tokens, runs));
 }
 
+/// Whether nothing says how the model is cut, and nothing else is changed.
+bool states_no_plan(const QuestionFlags& question) {
+  return !question.scenario && !question.parts.plan && question.changes.empty() && !question.site &&
+         !question.parts.year;
+}
+
+/// The same scenario with the best plan of `orrery plan` for the default batch; as it is if no plan
+/// fits.
+Scenario with_best_plan(const Scenario& scenario, const ScenarioParts& parts) {
+  const models::Question question = scenario.question();
+  PlanRequest request{.model = parts.model.value_or(""),
+                      .cluster = parts.cluster.value_or(""),
+                      .software = parts.software,
+                      .global_batch = question.plan.batch.global,
+                      .seq_len = question.plan.batch.seq_len,
+                      .top = 1,
+                      .network = models::NetworkMode::fixed};
+  if (!request.software) request.software = question.software.name;
+  const InterruptGuard guard;
+  PlanSearch found;
+  try {
+    found = search(request, watched_progress("plans"));
+  } catch (const InputError&) {  // such as a profile of the user's own: the plan stays assumed
+    return scenario;
+  }
+  if (found.best.empty()) return scenario;
+  const PlacedPlan& best = found.best.front().candidate.placed;
+  if (best.nodes != question.cluster.nodes) return scenario;
+  Json written = scenario.json();
+  written["plan"] = models::plan_from_text(models::to_text(best.plan));
+  written["assumptions"].push_back(
+      "/plan: not stated; the best that orrery plan finds for this batch (--plan states another)");
+  return Scenario::parse(written, scenario.file());
+}
+
 int simulate(const SimulateFlags& flags) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
@@ -104,6 +140,9 @@ int simulate(const SimulateFlags& flags) {
   auto [scenario, lists] = flags.question.load_with_lists();
   if (flags.network) scenario = in_mode(scenario, *flags.network);
   if (!lists.empty()) return simulate_variants(flags, scenario, lists);
+  if (states_no_plan(flags.question)) {
+    scenario = with_best_plan(scenario, flags.question.parts);
+  }
   models::Question question = scenario.question();
   question.headroom = read_headroom_flag(flags.headroom);
   const std::optional<double> tokens =

@@ -146,7 +146,7 @@ std::string memory_lines(const ReportInputs& in) {
   const double share = ratio(fullest.total, available);
   constexpr std::size_t width = 20;
   std::string gauge = bar(0, share, width);
-  gauge += std::string(width - std::min(width, columns_of(gauge)), ' ');
+  gauge += std::string(width - std::min(width, shown_columns(gauge)), ' ');
   const models::Fit fit = in.prediction.fit;
   const Tone tone = fit == models::Fit::yes  ? Tone::good
                     : fit == models::Fit::no ? Tone::bad

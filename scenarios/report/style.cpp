@@ -15,7 +15,7 @@ std::string toned(std::string_view text, Tone tone, bool colour) {
   return "\x1b[" + std::string{code} + "m" + std::string{text} + "\x1b[0m";
 }
 
-std::size_t columns_of(std::string_view text) {
+std::size_t shown_columns(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, [](char byte) {
     return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;  // not a UTF-8 continuation byte
   }));
@@ -42,7 +42,7 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
     std::string& line = lines.back();
     if (line.empty()) {
       line = word;
-    } else if (columns_of(line) + 1 + columns_of(word) <= width) {
+    } else if (shown_columns(line) + 1 + shown_columns(word) <= width) {
       line += ' ';
       line += word;
     } else {
@@ -55,7 +55,7 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
 namespace {
 
 std::string padded(const std::string& cell, std::size_t width, TextTable::Align align) {
-  const std::string blanks(width - std::min(width, columns_of(cell)), ' ');
+  const std::string blanks(width - std::min(width, shown_columns(cell)), ' ');
   return align == TextTable::Align::left ? cell + blanks : blanks + cell;
 }
 
@@ -68,10 +68,10 @@ void trim_right(std::string& line) {
 std::string TextTable::text(bool colour) const {
   std::vector<std::size_t> widths;
   for (std::size_t c = 0; c < columns_.size(); ++c) {
-    std::size_t width = columns_of(columns_[c].title);
+    std::size_t width = shown_columns(columns_[c].title);
     for (const auto& row : rows_) {
       ensure(row.size() == columns_.size(), "a table's row has a cell per column");
-      width = std::max(width, columns_of(row[c]));
+      width = std::max(width, shown_columns(row[c]));
     }
     widths.push_back(width);
   }

@@ -15,7 +15,7 @@ enum class Tone : std::uint8_t { plain, bold, faint, good, loss, gain, bad };
 std::string toned(std::string_view text, Tone tone, bool colour);
 
 /// Columns that a text takes: its code points.
-std::size_t columns_of(std::string_view text);
+std::size_t shown_columns(std::string_view text);
 
 /// A bar from `begin` to `end`, shares of a line of `width` columns, with blanks before it. Its
 /// start is rounded to a column and its length to an eighth of one; a length above 0 shows at least

@@ -56,7 +56,8 @@ TEST_CASE("A field of a plan is shown by its name, and a wrong name is refused")
         "                          gradients too (2), parameters too (3; FSDP)\n"
         "                          0, 1, 2 or 3; default 0, or the stack's\n");
   CHECK(refused_line("show plan-fields zer0")
-            .find("show plan-fields: unknown 'zer0'; known: task tensor sequence ") == 0);
+            .find("show plan-fields: unknown 'zer0' (did you mean 'zero'?); known: task tensor "
+                  "sequence ") == 0);
 }
 
 TEST_CASE("Values and defaults of a plan's fields are what their members hold") {

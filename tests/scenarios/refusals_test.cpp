@@ -35,11 +35,11 @@ TEST_CASE("Unknown names are refused with those that are known") {
                "unknown scenario 'nothing'; known: bert-dp2 bloom-176b-384-a100") ==
         "unknown scenario 'nothing'; known: bert-dp2 bloom-176b-384-a100");
   const std::string model = refused_line("simulate --model gpt9 --cluster dgx-h100");
-  CHECK(begins(model, "--model: unknown model 'gpt9'; known: ") ==
-        "--model: unknown model 'gpt9'; known: ");
+  CHECK(begins(model, "--model: unknown model 'gpt9' (did you mean 'gpt2'?); known: ") ==
+        "--model: unknown model 'gpt9' (did you mean 'gpt2'?); known: ");
   const std::string cluster = refused_line("simulate --model gpt2 --cluster dgx-x9");
-  CHECK(begins(cluster, "--cluster: unknown cluster 'dgx-x9'; known: ") ==
-        "--cluster: unknown cluster 'dgx-x9'; known: ");
+  CHECK(begins(cluster, "--cluster: unknown cluster 'dgx-x9' (did you mean 'dgx-2'?); known: ") ==
+        "--cluster: unknown cluster 'dgx-x9' (did you mean 'dgx-2'?); known: ");
   const std::string software =
       refused_line("simulate --model gpt2 --cluster dgx-h100 --software magic");
   CHECK(begins(software, "--software: unknown software 'magic'; known: ") ==

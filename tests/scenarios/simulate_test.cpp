@@ -273,7 +273,12 @@ TEST_CASE("Defaults that were filled in are named") {
   std::set<std::string> all;
   for (const Json& each : reported) all.insert(each.get<std::string>());
   CHECK(all.count("/software: not stated; generic assumed") == 1);
-  CHECK(all.count("/plan/micro_batch: not stated; 1 assumed") == 1);
+  CHECK(
+      all.count("/plan: not stated; the best that orrery plan finds for this batch (--plan states "
+                "another)") == 1);
+  const Json one = simulated("--model gpt2 --cluster dgx-a100-80gb --plan zero=0");
+  CHECK(one["assumptions"].dump().find("/plan/micro_batch: not stated; 1 assumed") !=
+        std::string::npos);
 }
 
 TEST_CASE("The report shows step, published figure, days and the way from the ideal") {

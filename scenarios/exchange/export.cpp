@@ -1,0 +1,463 @@
+#include "scenarios/exchange/export.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "models/plan/derived.hpp"
+#include "models/plan/fields.hpp"
+#include "models/software/runnable.hpp"
+#include "models/software/software.hpp"
+#include "scenarios/exchange/facts.hpp"
+#include "scenarios/exchange/import.hpp"
+#include "scenarios/exchange/meanings.hpp"
+#include "scenarios/exchange/writers.hpp"
+#include "sim/input/text.hpp"
+#include "sim/output/or_null.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+/// A target as the user names it.
+struct LaunchTarget {
+  const LaunchTool* tool = nullptr;
+  std::string_view list;  // "torchtitan@0.2.2"
+
+  bool is_launcher() const { return tool->software.empty(); }
+  std::string shown() const { return std::string{list}; }
+};
+
+/// Tools that are written; the others are read only.
+constexpr std::array<std::string_view, 9> written_tools{
+    "megatron",   "megatron-bridge", "deepspeed", "torchtitan", "fsdp",
+    "accelerate", "slurm",           "k8s",       "torchrun"};
+
+LaunchTarget target_of(const std::string& text) {
+  const std::size_t at = text.find('@');
+  const std::string name = text.substr(0, at);
+  const bool known = std::ranges::find(written_tools, name) != written_tools.end();
+  if (!known) {
+    const auto near = nearest(name, written_tools);
+    throw InputError{"--to", fmt::format("unknown '{}'{}; known: {}", printable(name, 40),
+                                         near.empty() ? "" : fmt::format("; is it '{}'?", near),
+                                         export_targets())};
+  }
+  const LaunchTool& tool = launch_tool(name);
+  for (const std::string_view list : tool.lists) {
+    if (at == std::string::npos || list.substr(list.find('@')) == text.substr(at))
+      return {&tool, list};
+  }
+  throw InputError{"--to", fmt::format("unknown version '{}'; known: {}", printable(text, 40),
+                                       fmt::join(tool.lists, " "))};
+}
+
+/// A fact that says what fields of a plan say, where a tool has an option for it.
+struct Replacement {
+  std::string_view fact;
+  std::vector<std::string_view> fields;
+};
+const std::vector<Replacement>& replacements() {
+  static const std::vector<Replacement> all{
+      {"stage_layout", {"stage_layers", "virtual_stages", "embedding_counts"}},
+      {"recompute_mode", {"recompute", "recompute_every"}},
+      {"layers_per_virtual_stage", {"virtual_stages"}},
+      {"first_less", {"embedding_counts"}},
+      {"recompute_number", {"recompute_layers"}},
+      {"shard_copies", {"data_shard"}},
+      {"shard_degree", {"data_shard"}},
+      {"bucket_elements", {"bucket"}},
+      {"context_sizes", {"context_heads"}},
+      {"prefetch_elements", {"prefetch"}},
+      {"local_batch", {"micro_batch"}},
+      {"offload_optimizer", {"offload", "offload_device"}},
+      {"all_layers_offloaded", {"offload_layers"}}};
+  return all;
+}
+
+Json value_of_text(const std::string& text) {
+  if (text == "true") return true;
+  if (text == "false") return false;
+  if (const auto integer = orrery::number_in<std::int64_t>(text)) return *integer;
+  if (const auto number = orrery::number_in<double>(text)) return *number;
+  return text;
+}
+
+/// The options of one tool that say a plan.
+class OptionWriter {
+ public:
+  OptionWriter(const LaunchTarget& target, const models::Question& question, const Facts& given,
+               Exported& result)
+      : target_{target}, question_{question}, facts_{given}, result_{result} {
+    for (const Replacement& each : replacements()) {
+      if (!facts_.has(each.fact) || !says(each.fact)) continue;
+      for (const std::string_view field : each.fields) facts_.erase(std::string{field});
+    }
+    std::set<std::string, std::less<>> seen;
+    for (const Meaning& row : meanings_of(*target_.tool)) {
+      if (seen.insert(row.field).second && facts_.has(row.field)) write(row.field);
+    }
+    for (const models::PlanField& field : models::plan_fields()) {
+      if (facts_.has(field.key) && !seen.contains(field.key)) unsaid(field.key, false);
+    }
+  }
+
+  std::vector<WrittenOption> plan{}, model{};
+
+ private:
+  /// The tool's name for an option of the table, in this version; empty: it has none.
+  std::string listed(const std::string& option) const {
+    const auto& options = options_in(target_.list);
+    if (options.contains(option)) return option;
+    for (const std::string_view section : split(target_.tool->sections, ' ')) {
+      std::string name = std::string{section} + "." + option;
+      if (options.contains(name)) return name;
+    }
+    return {};
+  }
+
+  bool is_option(const Meaning& row) const {
+    return row.option != "-" && row.option != "!" && row.option != "#" &&
+           row.way != Meaning::Way::in;
+  }
+
+  bool says(std::string_view fact) const {
+    return std::ranges::any_of(meanings_of(*target_.tool), [&](const Meaning& row) {
+      return row.field == fact && is_option(row) && row.states(facts_.text(fact)) &&
+             !listed(row.option).empty();
+    });
+  }
+
+  void write(const std::string& field) {
+    const std::string value = facts_.text(field);
+    if (field == "recompute_modules") return write_list(field, value);
+    bool written = false, refuses = false;
+    for (const Meaning& row : meanings_of(*target_.tool)) {
+      if (row.field != field || row.way == Meaning::Way::in) continue;
+      if (row.option == "-" && row.states(value)) return;
+      refuses = refuses || row.option == "!";
+      if (!is_option(row) || !row.states(value)) continue;
+      const std::string name = listed(row.option);
+      if (name.empty()) continue;
+      add(field, {name, json_of(row, value)});
+      written = true;
+    }
+    if (!written) unsaid(field, refuses);
+  }
+
+  static Json json_of(const Meaning& row, const std::string& value) {
+    if (row.option == "model.converters") return Json::array({row.value});
+    if (row.value != "*") return value_of_text(row.value);
+    if (value.find(':') == std::string::npos || row.field.rfind("model.name", 0) == 0) {
+      return value_of_text(value);
+    }
+    Json list = Json::array();
+    for (const std::string_view each : split(value, ':'))
+      list.push_back(value_of_text(std::string{each}));
+    return list;
+  }
+
+  void write_list(const std::string& field, const std::string& value) {
+    Json list = Json::array();
+    std::string name;
+    for (const std::string_view element : split(value, ':')) {
+      const auto& rows = meanings_of(*target_.tool);
+      const auto row = std::ranges::find_if(rows, [&](const Meaning& each) {
+        return each.field == field && is_option(each) && each.means[0] == element;
+      });
+      if (row == rows.end()) return unsaid(field, true);
+      name = listed(row->option);
+      list.push_back(row->value);
+    }
+    if (name.empty()) return unsaid(field, true);
+    add(field, {name, list});
+  }
+
+  void add(const std::string& field, WrittenOption option) {
+    std::vector<WrittenOption>& part = field.rfind("model.", 0) == 0 ? model : plan;
+    const auto same = std::ranges::find(part, option.option, &WrittenOption::option);
+    if (same == part.end()) part.push_back(std::move(option));
+  }
+
+  /// No option says this value. A plan's default needs none.
+  void unsaid(std::string_view field, bool refuses) {
+    const auto& fields = models::plan_fields();
+    const auto row = std::ranges::find(fields, field, &models::PlanField::key);
+    if (row == fields.end() || field == "data") return;
+    // A default is left out, unless options say the field and none says this value.
+    const bool said_by_options =
+        std::ranges::any_of(meanings_of(*target_.tool), [&](const Meaning& each) {
+          return each.field == field && is_option(each) && !listed(each.option).empty();
+        });
+    if (!row->is_set(question_.plan) && !(refuses && said_by_options)) return;
+    const UnsaidOption made{target_.shown(), fmt::format("{}={}", field, facts_.text(field)),
+                            fmt::format("no option of {} says it", target_.shown())};
+    const bool known = std::ranges::any_of(result_.refused, [&](const UnsaidOption& each) {
+      return each.target == made.target && each.option.rfind(std::string{field} + "=", 0) == 0;
+    });
+    if (!known) (refuses ? result_.refused : result_.not_said).push_back(made);
+  }
+
+  const LaunchTarget& target_;
+  const models::Question& question_;
+  Facts facts_;
+  Exported& result_;
+};
+
+double gradient_bytes_of(const models::Question& question) {
+  const std::string format{hardware::name(question.software.gradient)};
+  return format == "bf16" || format == "fp16" ? 2 : 4;
+}
+
+/// "llama3" and "8B" of the catalogue's llama3-8b and llama3.1-405b, as torchtitan names them.
+void add_titan_model(const std::string& name, Facts& facts) {
+  const std::size_t dash = name.find('-');
+  if (name.rfind("llama3", 0) != 0 || dash == std::string::npos) return;
+  std::string size = name.substr(dash + 1);
+  std::ranges::transform(size, size.begin(), [](unsigned char c) { return std::toupper(c); });
+  facts.set("model.family", "llama3");
+  facts.set("model.size", size);
+}
+
+/// The facts that options are written from.
+Facts launch_facts(const models::Question& question, const LaunchTarget& target, Exported& result) {
+  const LaunchTool& tool = *target.tool;
+  const FactBasis basis{.model = &question.model,
+                        .gpus = question.cluster.gpus(),
+                        .gradient_bytes = gradient_bytes_of(question)};
+  Facts facts = facts_of(question.plan, basis);
+  if (tool.table == "megatron") {
+    std::vector<std::string> sentences;
+    const Facts model = facts_of(question.model, sentences);
+    for (std::string& each : sentences) {
+      result.not_said.push_back({target.shown(), "", std::move(each)});
+    }
+    for (const std::string& each : model.fields()) facts.set(each, model.text(each));
+  } else if (tool.name == "torchtitan") {
+    add_titan_model(question.model.name, facts);
+    if (!facts.has("model.family")) {
+      result.not_said.push_back(
+          {target.shown(), "",
+           fmt::format("model {}: state model.name and model.flavor", question.model.name)});
+    }
+  }
+  const std::string gradient{hardware::name(question.software.gradient)};
+  if (gradient == "bf16" || gradient == "fp32") facts.set("software.gradient", gradient);
+  facts.set("cluster.nodes", std::to_string(question.cluster.nodes));
+  facts.set("cluster.gpus", std::to_string(question.cluster.gpus()));
+  return facts;
+}
+
+void refuse_what_stack_lacks(const models::Question& question, const LaunchTarget& target,
+                             Exported& result) {
+  const Document profile = Document::from(models::software_profile(target.tool->software),
+                                          std::string{target.tool->software});
+  const models::Software stack = models::read_software(profile.root());
+  for (const std::string& why : models::not_run(question.plan, stack.runs, stack.name)) {
+    const std::size_t colon = why.find(": ");
+    const std::string field = why.substr(6, colon - 6);  // after "/plan/"
+    result.refused.push_back(
+        {target.shown(), fmt::format("{}={}", field, models::plan_field(field).text(question.plan)),
+         why.substr(colon + 2)});
+  }
+}
+
+std::vector<std::string> head_comments(const models::Question& question, const LaunchTarget& target,
+                                       const ExportRequest& request, const Exported& result) {
+  std::vector<std::string> lines{
+      fmt::format("{}: {} on {}, written by orrery export", target.shown(), question.model.name,
+                  request.cluster.empty() ? fmt::format("{} GPUs", question.cluster.gpus())
+                                          : request.cluster),
+      "plan: " + models::to_text(question.plan)};
+  for (const UnsaidOption& each : result.not_said) {
+    if (each.target == target.shown())
+      lines.push_back(fmt::format("not said here: {}{}{}", each.option,
+                                  each.option.empty() ? "" : ": ", each.why));
+  }
+  return lines;
+}
+
+LaunchJob job_of(const models::Question& question, const ExportRequest& request) {
+  LaunchJob job{.name = request.job,
+                .nodes = question.cluster.nodes,
+                .gpus_per_node = question.cluster.node.gpus,
+                .command = {}};
+  if (request.collectives.is_object()) {
+    for (const auto& [name, value] : request.collectives.items()) {
+      const bool plain =
+          name.rfind("NCCL_", 0) == 0 && std::ranges::all_of(name, [](unsigned char c) {
+            return std::isupper(c) || std::isdigit(c) || c == '_';
+          });
+      if (plain)
+        job.environment.emplace_back(name,
+                                     value.is_string() ? value.get<std::string>() : value.dump());
+    }
+  }
+  return job;
+}
+
+/// Variables that the tool itself needs.
+/// Source  Megatron-LM, arguments.py: tensor or context parallelism before Blackwell needs one
+/// queue
+void add_tool_environment(const models::Question& question, const LaunchTool& tool,
+                          LaunchJob& job) {
+  const bool groups = question.plan.tensor > 1 || question.plan.context > 1;
+  const bool sharded = question.plan.sharding.zero == models::Zero::two ||
+                       question.plan.sharding.zero == models::Zero::three;
+  if (tool.name == "megatron" && groups && !sharded &&
+      question.cluster.node.gpu.generation.name != "blackwell") {
+    job.environment.emplace_back("CUDA_DEVICE_MAX_CONNECTIONS", "1");
+  }
+}
+
+/// The constant part of accelerate's configuration.
+std::vector<WrittenOption> accelerate_head() {
+  return {{"compute_environment", "LOCAL_MACHINE"}, {"debug", false},         {"machine_rank", 0},
+          {"main_training_function", "main"},       {"rdzv_backend", "c10d"}, {"use_cpu", false}};
+}
+
+LaunchText tool_text(const models::Question& question, const LaunchTarget& target,
+                     const ExportRequest& request, Exported& result) {
+  const std::string name{target.tool->name};
+  const OptionWriter written{target, question, launch_facts(question, target, result), result};
+  LaunchJob job = job_of(question, request);
+  add_tool_environment(question, *target.tool, job);
+  job.comments = head_comments(question, target, request, result);
+  std::vector<WrittenOption> all = written.model;
+  all.insert(all.end(), written.plan.begin(), written.plan.end());
+  if (name == "megatron") {
+    return {target.shown(), "megatron.sh", megatron_script(written.model, written.plan, job)};
+  }
+  if (name == "torchtitan")
+    return {target.shown(), "torchtitan.toml", toml_text(nested_options(all), job.comments)};
+  if (name == "deepspeed") {
+    Json document{{"_orrery", job.comments}};  // JSON has no comments; DeepSpeed ignores the key
+    document.update(nested_options(all));
+    return {target.shown(), "deepspeed.json", document.dump(2) + "\n"};
+  }
+  if (target.tool->table == "accelerate") {
+    std::vector<WrittenOption> head = accelerate_head();
+    all.insert(all.begin(), head.begin(), head.end());
+  }
+  return {target.shown(), name + ".yaml", yaml_text(nested_options(all), job.comments)};
+}
+
+/// Every field as it acts: what is left to other fields is written out.
+models::Plan acting(models::Plan plan) {
+  plan.overlap.gathers = plan.overlap.with_forward();
+  plan.experts.tensor = models::expert_tensor_of(plan);
+  return plan;
+}
+
+/// Says what an import of the written file would not give back.
+void check_read_back(const models::Question& question, const LaunchText& text, Exported& result) {
+  const std::vector<LaunchFile> files{read_launch_file(text.text, text.name)};
+  const Imported imported = import_launch(
+      files, {.files = {}, .known_model = &question.model, .gpus = question.cluster.gpus()});
+  const Document plan = Document::from(imported.plan, text.name);
+  std::vector<std::string> assumptions;
+  const models::Plan given = acting(question.plan);
+  const models::Plan read =
+      acting(models::read_plan(plan.root(), question.model, question.cluster.gpus(), assumptions));
+  const FactBasis basis{.model = &question.model,
+                        .gpus = question.cluster.gpus(),
+                        .gradient_bytes = gradient_bytes_of(question)};
+  const Facts facts = facts_of(given, basis), back = facts_of(read, basis);
+  for (const models::PlanField& field : models::plan_fields()) {
+    if (facts.text(field.key) == back.text(field.key)) continue;
+    const std::string said = fmt::format("{}={}", field.key, field.text(given));
+    const bool known = std::ranges::any_of(result.not_said, [&](const UnsaidOption& each) {
+      return each.target == text.target && each.option.rfind(std::string{field.key} + "=", 0) == 0;
+    });
+    if (!known) {
+      result.not_said.push_back(
+          {text.target, said, fmt::format("the options of {} do not tell it", text.target)});
+    }
+  }
+}
+
+std::vector<std::string> command_of(const std::string& tool_file, std::string_view tool) {
+  if (tool == "torchtitan") return {"-m", "torchtitan.train", "--job.config_file", tool_file};
+  if (tool == "deepspeed") return {"train.py", "--deepspeed", "--deepspeed_config", tool_file};
+  return {"train.py", "--config-file", tool_file};
+}
+
+LaunchText launcher_text(const models::Question& question, const LaunchTarget& target,
+                         const ExportRequest& request, const Exported& result) {
+  LaunchJob job = job_of(question, request);
+  job.command = {"train.py"};
+  job.comments = {fmt::format("{}: {} nodes of {} GPUs, written by orrery export", target.shown(),
+                              job.nodes, job.gpus_per_node)};
+  for (const LaunchText& file : result.files) {
+    const std::string_view tool = std::string_view{file.target}.substr(0, file.target.find('@'));
+    if (launch_tool(tool).software.empty()) continue;
+    if (tool == "megatron")
+      job.script = file.name;
+    else
+      job.command = command_of(file.name, tool);
+  }
+  if (target.tool->name == "slurm") return {target.shown(), "job.sbatch", slurm_script(job)};
+  if (target.tool->name == "k8s") return {target.shown(), "pytorchjob.yaml", pytorch_job(job)};
+  return {target.shown(), "torchrun.sh", torchrun_script(job)};
+}
+
+}  // namespace
+
+std::string export_targets() {
+  std::string text;
+  for (const std::string_view name : written_tools) {
+    for (const std::string_view list : launch_tool(name).lists) {
+      text +=
+          fmt::format("{}{}@{}", text.empty() ? "" : " ", name, list.substr(list.find('@') + 1));
+    }
+  }
+  return text;
+}
+
+Exported export_launch(const models::Question& question, const std::vector<std::string>& targets,
+                       const ExportRequest& request) {
+  Exported result;
+  std::vector<LaunchTarget> asked;
+  for (const std::string& each : targets) asked.push_back(target_of(each));
+  std::ranges::stable_partition(asked,
+                                [](const LaunchTarget& each) { return !each.is_launcher(); });
+  for (const LaunchTarget& target : asked) {
+    if (target.is_launcher()) {
+      result.files.push_back(launcher_text(question, target, request, result));
+      continue;
+    }
+    refuse_what_stack_lacks(question, target, result);
+    const LaunchText first = tool_text(question, target, request, result);
+    if (!result.refused.empty()) continue;
+    const std::size_t said = result.not_said.size();
+    check_read_back(question, first, result);
+    Exported again;  // its comments also name what the first text did not tell
+    again.not_said.assign(result.not_said.begin() + static_cast<std::ptrdiff_t>(said),
+                          result.not_said.end());
+    result.files.push_back(again.not_said.empty() ? first
+                                                  : tool_text(question, target, request, again));
+  }
+  if (!result.refused.empty()) result.files.clear();
+  return result;
+}
+
+Json to_json(const Exported& exported) {
+  Json files = Json::array();
+  for (const LaunchText& each : exported.files) {
+    files.push_back({{"target", each.target}, {"name", each.name}, {"text", each.text}});
+  }
+  const auto list = [](const std::vector<UnsaidOption>& options) {
+    Json json = Json::array();
+    for (const UnsaidOption& each : options) {
+      json.push_back(
+          {{"target", each.target}, {"option", or_null(each.option)}, {"why", each.why}});
+    }
+    return json;
+  };
+  return {
+      {"files", files}, {"refused", list(exported.refused)}, {"not_said", list(exported.not_said)}};
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,404 @@
+#include "scenarios/exchange/import.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <set>
+
+#include "hardware/catalogue.hpp"
+#include "models/model/model_file.hpp"
+#include "models/plan/fields.hpp"
+#include "models/software/software.hpp"
+#include "scenarios/exchange/facts.hpp"
+#include "scenarios/exchange/meanings.hpp"
+#include "scenarios/sections.hpp"
+#include "sim/input/text.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+constexpr std::size_t most_launch_bytes = std::size_t{4} << 20;
+
+/// A scalar as the tables write it; a list's elements joined by colons.
+std::string option_text(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_array()) {
+    std::string text;
+    for (const Json& each : value) text += (text.empty() ? "" : ":") + option_text(each);
+    return text;
+  }
+  return value.dump();
+}
+
+/// Says nothing: null, an empty text, and of options other than switches 'none' in Python's words.
+bool says_nothing(const Json& value) {
+  return value.is_null() || (value.is_string() && (value == "" || value == "None")) ||
+         (value.is_structured() && value.empty());
+}
+
+/// The statements of all files, collected option by option.
+class Importer {
+ public:
+  Importer(const std::vector<LaunchFile>& files, Imported& result) : result_{result} {
+    for (const LaunchFile& file : files) {
+      if (!file.tool.empty()) {
+        tool_ = &launch_tool(file.tool);
+        result_.tool = file.tool;
+      }
+    }
+    for (const LaunchFile& file : files) {
+      for (const LaunchOption& option : file.options) note_set(option);
+    }
+    for (const LaunchFile& file : files) {
+      for (const LaunchOption& option : file.options) add(option);
+      for (const std::string& note : file.notes) result_.notes.push_back(file.file + ": " + note);
+      for (const auto& [name, value] : file.environment) add_environment(name, value, file.file);
+    }
+    if (tool_ != nullptr && tool_->complete) add_defaults();
+  }
+
+  Facts facts;
+
+ private:
+  const LaunchTool& tool_of(const LaunchOption& option) const { return launch_tool(option.tool); }
+
+  /// The name in the tool's table that an option has; empty: none.
+  static std::string key_in_table(const LaunchOption& option, const LaunchTool& tool) {
+    const auto& rows = meanings_of(tool);
+    const auto has = [&](std::string_view name) {
+      return std::ranges::any_of(rows, [&](const Meaning& row) {
+        return row.way != Meaning::Way::out && row.option == name;
+      });
+    };
+    return std::string{tool.complete ? (has(option.option) ? std::string_view{option.option} : "")
+                                     : known_suffix(option.option, has)};
+  }
+
+  /// Remembers what is set, for the rows that need it.
+  void note_set(const LaunchOption& option) {
+    if (option.tool.empty()) return;
+    const std::string key = key_in_table(option, tool_of(option));
+    const std::string text = option.value.is_null() ? "true" : option_text(option.value);
+    if (key.empty() || text == "false" || text == "None") return;
+    set_.insert(key);
+    set_.insert(key + "=" + text);
+  }
+
+  bool has_what_it_needs(const Meaning& row) const {
+    return row.needs.empty() || std::ranges::any_of(row.needs, [&](const std::string& each) {
+             return set_.contains(each);
+           });
+  }
+
+  void keep(const LaunchOption& option, ImportedOption::Use use, std::string says) {
+    const std::string value = !option.unknown.empty()  ? option.unknown
+                              : option.value.is_null() ? std::string{}
+                                                       : option_text(option.value);
+    result_.options.push_back(
+        {option.option, printable(value, 80), option.place, use, std::move(says)});
+  }
+
+  void add(const LaunchOption& option) {
+    const LaunchTool& tool = tool_of(option);
+    const std::string key = key_in_table(option, tool);
+    if (key.empty()) return unmapped(option, tool);
+    if (!option.unknown.empty()) {
+      return keep(option, ImportedOption::Use::not_understood,
+                  fmt::format("{} is not known here", printable(option.unknown, 60)));
+    }
+    if (option.value.is_string() && option.value == "auto" && !has_value(key, tool, "auto")) {
+      for (const Meaning& row : meanings_of(tool)) {
+        if (row.option == key) open_.insert(row.field);
+      }
+      return keep(option, ImportedOption::Use::used, "auto: left to the plan");
+    }
+    mapped(option, key, tool);
+  }
+
+  static bool has_value(const std::string& key, const LaunchTool& tool, std::string_view value) {
+    return std::ranges::any_of(meanings_of(tool), [&](const Meaning& row) {
+      return row.option == key && row.value == value;
+    });
+  }
+
+  /// Whether the option is a switch: its rows are about true and false.
+  static bool is_switch(const std::string& key, const LaunchTool& tool) {
+    return has_value(key, tool, "true");
+  }
+
+  void mapped(const LaunchOption& option, const std::string& key, const LaunchTool& tool) {
+    const bool switched = is_switch(key, tool);
+    if (option.value.is_null() && !option.place.empty() && !(switched && on_command_line(option))) {
+      return keep(option, ImportedOption::Use::used, "not set: as without it");
+    }
+    if (!option.value.is_null() && says_nothing(option.value)) {
+      return keep(option, ImportedOption::Use::used, "not set: as without it");
+    }
+    std::vector<std::string> texts;
+    if (option.value.is_array() && !has_value(key, tool, "*")) {
+      for (const Json& each : option.value) texts.push_back(option_text(each));
+    } else {
+      texts.push_back(option.value.is_null() ? "true" : option_text(option.value));
+    }
+    std::string says;
+    bool known = false;
+    std::map<std::string, std::string> lists;
+    for (const std::string& text : texts) {
+      const std::string lower = text == "True" ? "true" : text == "False" ? "false" : text;
+      known = state(key, lower, tool, texts.size() > 1, lists, says) || known;
+    }
+    for (const auto& [field, list] : lists) facts.set(field, list);
+    if (known) return keep(option, ImportedOption::Use::used, says.empty() ? "with others" : says);
+    const bool off = texts.size() == 1 && (texts[0] == "false" || texts[0] == "False");
+    if (off) return keep(option, ImportedOption::Use::used, "off");
+    keep(option, ImportedOption::Use::not_understood,
+         fmt::format("no value of a plan says '{}'", printable(option_text(option.value), 40)));
+  }
+
+  /// Options of scripts are written without a value where they are switches.
+  static bool on_command_line(const LaunchOption& option) {
+    return option.place.find(":line ") != std::string::npos;
+  }
+
+  /// Applies the rows about one value; whether there are any.
+  bool state(const std::string& key, const std::string& text, const LaunchTool& tool, bool listed,
+             std::map<std::string, std::string>& lists, std::string& says) {
+    bool known = false;
+    for (const Meaning& row : meanings_of(tool)) {
+      if (row.option != key || row.way == Meaning::Way::out) continue;
+      if (row.value != "*" && row.value != text) continue;
+      known = true;
+      if (!has_what_it_needs(row)) continue;
+      std::vector<std::string> values = row.means;
+      for (std::string& each : values) {
+        if (each == "*") each = text;
+      }
+      if (row.field.rfind("x.", 0) == 0) {
+        multiply(row.field, text);
+      } else if (listed || (row.value != "*" && is_list_field(row.field))) {
+        std::string& list = lists[row.field];
+        list += (list.empty() ? "" : ":") + values[0];
+      } else {
+        facts.narrow(row.field, values);
+      }
+      says += fmt::format("{}{} {}", says.empty() ? "" : ", ", shown_field(row.field), values[0]);
+    }
+    return known;
+  }
+
+  static bool is_list_field(std::string_view field) { return field == "recompute_modules"; }
+
+  static std::string shown_field(const std::string& field) {
+    std::string shown = field.rfind("x.", 0) == 0 ? field.substr(2) : field;
+    std::ranges::replace(shown, '.', ' ');
+    return shown;
+  }
+
+  void multiply(const std::string& field, const std::string& text) {
+    const auto factor = orrery::number_in<std::int64_t>(text);
+    if (!factor) return;
+    const std::int64_t known = facts.integer_or(field, 1);
+    const bool open = *factor < 0 || known < 0;  // what is left over
+    facts.set(field, std::to_string(open ? -1 : std::min<std::int64_t>(known * *factor, 1 << 30)));
+  }
+
+  /// An option that states no field: known to be without effect, or not understood.
+  void unmapped(const LaunchOption& option, const LaunchTool& tool) {
+    using Use = ImportedOption::Use;
+    const ListedOption* listed = nullptr;
+    for (const std::string_view list : tool.lists) {
+      const auto& known = options_in(list);
+      const auto has = [&](std::string_view name) { return known.contains(name); };
+      std::string_view name = known_suffix(option.option, has);
+      if (name.empty()) name = known_prefix(option.option, has);
+      if (!name.empty()) listed = &known.find(name)->second;
+      if (listed != nullptr) break;
+    }
+    if (listed == nullptr)
+      return keep(option, Use::not_understood, fmt::format("{} has no such option", tool.name));
+    if (listed->affects == "none")
+      return keep(option, Use::without_effect, "without effect on time and memory");
+    const std::string text = option.value.is_null() ? "" : option_text(option.value);
+    const bool off =
+        text == "false" || text == "0" || text == "0.0" || text == "None" || text == "0:0";
+    const bool usual =
+        text == listed->unset || (says_nothing(option.value) && !on_command_line(option));
+    if (off || usual) return keep(option, Use::without_effect, off ? "off" : "the tool's default");
+    keep(option, Use::not_understood,
+         fmt::format("{}{}no field says it", listed->meaning, listed->meaning.empty() ? "" : ": "));
+  }
+
+  /// The listed section of an option below it: `optimizer.params` of `optimizer.params.lr`.
+  template <class Has>
+  static std::string_view known_prefix(std::string_view option, const Has& has) {
+    while (!has(option)) {
+      const std::size_t dot = option.rfind('.');
+      if (dot == std::string_view::npos) return {};
+      option = option.substr(0, dot);
+    }
+    return option;
+  }
+
+  /// NCCL's variables that its tuner reads are fields of /collectives.
+  void add_environment(const std::string& name, const std::string& value, const std::string& file) {
+    constexpr std::array<std::string_view, 4> tuned{"NCCL_ALGO", "NCCL_PROTO", "NCCL_MAX_NCHANNELS",
+                                                    "NCCL_MAX_CTAS"};
+    const bool used = std::ranges::find(tuned, name) != tuned.end();
+    if (used) result_.collectives[name] = value;
+    result_.options.push_back(
+        {name, printable(value, 80), file,
+         used ? ImportedOption::Use::used : ImportedOption::Use::without_effect,
+         used ? "collectives " + name : "no prediction depends on it"});
+  }
+
+  /// What the tool does where an option is not written.
+  void add_defaults() {
+    for (const Meaning& row : meanings_of(*tool_)) {
+      if (row.option != "-" || row.way == Meaning::Way::out || facts.has(row.field)) continue;
+      if (row.means.empty() || open_.contains(row.field) || !has_what_it_needs(row)) continue;
+      facts.narrow(row.field, row.means);
+    }
+    if (tool_->name == "megatron") facts.set("accumulates_once", "true");
+  }
+
+  Imported& result_;
+  const LaunchTool* tool_ = nullptr;
+  std::set<std::string, std::less<>> set_;   // options that are set, and OPTION=VALUE
+  std::set<std::string, std::less<>> open_;  // fields that the file leaves to others
+};
+
+std::optional<std::int64_t> stated_nodes(const Facts& facts) {
+  if (facts.has("cluster.workers") || facts.has("cluster.masters")) {
+    return facts.integer_or("cluster.workers", 0) + facts.integer_or("cluster.masters", 0);
+  }
+  return facts.integer("cluster.nodes");
+}
+
+/// GPUs of a node in Slurm's gres: "gpu:8", "gpu:h100:8".
+std::optional<std::int64_t> gpus_of_node(const Facts& facts) {
+  if (const auto stated = facts.integer("cluster.gpus_per_node")) return stated;
+  const std::string text = facts.text("cluster.gres") + facts.text("cluster.gpus_per_node");
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos) return std::nullopt;
+  return orrery::number_in<std::int64_t>(std::string_view{text}.substr(colon + 1));
+}
+
+void settle_cluster(const Facts& facts, const ImportRequest& request, Imported& result) {
+  result.nodes = stated_nodes(facts);
+  const auto per_node = gpus_of_node(facts);
+  if (result.nodes && per_node) result.gpus = *result.nodes * *per_node;
+  if (!result.gpus) result.gpus = facts.integer("cluster.gpus");
+  if (request.gpus) result.gpus = request.gpus;
+  if (!request.cluster) return;
+  std::string name = *request.cluster;
+  const std::vector<std::string> nodes = hardware::Catalogue::nodes();
+  const bool one_node = std::ranges::find(nodes, name) != nodes.end();
+  if (one_node && result.nodes) name += fmt::format(" x {}", *result.nodes);
+  const Document written = Document::from(name, "--cluster");
+  const Json expanded_cluster = expanded(Section::cluster, written.root(), "").json;
+  const Document cluster = Document::from(expanded_cluster, "--cluster");
+  result.gpus = hardware::read_cluster(cluster.root()).gpus();
+  result.cluster = name;
+}
+
+std::optional<models::Model> read_imported_model(const Json& model) {
+  if (model.is_null()) return std::nullopt;
+  const Document written = Document::from(model, "--model");
+  const Json config = expanded(Section::model, written.root(), "").json;
+  return models::read_model(Document::from(config, "model").root());
+}
+
+/// The format in which a shipped profile reduces gradients.
+std::string usual_gradient(std::string_view profile) {
+  const Document written = Document::from(models::software_profile(profile), std::string{profile});
+  return std::string{hardware::name(models::read_software(written.root()).gradient)};
+}
+
+double bytes_of_gradient(const Facts& facts, const LaunchTool* tool) {
+  std::string format = facts.text("software.gradient");
+  if (format.empty() && tool != nullptr && !tool->software.empty()) {
+    format = usual_gradient(tool->software);
+  }
+  return format == "bf16" || format == "fp16" ? 2 : 4;
+}
+
+Json profile_for(const Facts& facts, const LaunchTool& tool) {
+  if (tool.software.empty()) return nullptr;
+  const std::string name{tool.software}, gradient = facts.text("software.gradient");
+  if (gradient.empty() || usual_gradient(name) == gradient) return name;
+  Json own = models::software_profile(name);
+  own["gradient"] = gradient;
+  return own;
+}
+
+/// Files that a file names (`deepspeed: zero3.json`), where they exist.
+std::vector<LaunchFile> with_named_files(std::vector<LaunchFile> files) {
+  for (std::size_t i = 0; i < files.size() && files.size() < 16; ++i) {
+    const std::string folder = std::filesystem::path{files[i].file}.parent_path().string();
+    std::vector<std::string> named;
+    for (const LaunchOption& option : files[i].options) {
+      const std::string_view name = option.option;
+      const bool names_file = name == "deepspeed" || name.ends_with("deepspeed_config_file") ||
+                              name == "deepspeed_config";
+      if (names_file && option.value.is_string()) named.push_back(option.value.get<std::string>());
+    }
+    for (const std::string& name : named) {
+      const std::string path = from_folder(folder, name);
+      std::error_code unreadable;
+      if (!std::filesystem::is_regular_file(path, unreadable)) {
+        files[i].notes.push_back(
+            fmt::format("{} is not there; what it states is left out", printable(name, 80)));
+        continue;
+      }
+      LaunchFile inner = read_launch_file(read_file(path, most_launch_bytes), path);
+      const std::string tool = files[i].tool;
+      files.push_back(std::move(inner));
+      files.back().tool = tool;
+    }
+  }
+  return files;
+}
+
+}  // namespace
+
+Imported import_launch(const std::vector<LaunchFile>& files, const ImportRequest& request) {
+  Imported result;
+  for (const LaunchFile& file : files) result.files.push_back(file.file);
+  Importer importer{files, result};
+  const Facts& facts = importer.facts;
+  settle_cluster(facts, request, result);
+  result.model = request.model ? Json(*request.model) : model_of(facts, result.notes);
+  const std::optional<models::Model> read =
+      request.known_model ? std::nullopt : read_imported_model(result.model);
+  const models::Model* model = request.known_model ? request.known_model : read ? &*read : nullptr;
+  const LaunchTool* tool = result.tool.empty() ? nullptr : &launch_tool(result.tool);
+  if (tool != nullptr) result.software = profile_for(facts, *tool);
+  const FactBasis basis{.model = model,
+                        .gpus = result.gpus.value_or(0),
+                        .gradient_bytes = bytes_of_gradient(facts, tool)};
+  result.plan = plan_of(facts, basis, result.notes);
+  return result;
+}
+
+Imported import_launch(const ImportRequest& request) {
+  std::vector<LaunchFile> files;
+  for (const std::string& path : request.files) {
+    files.push_back(read_launch_file(read_file(path, most_launch_bytes), path));
+  }
+  return import_launch(with_named_files(std::move(files)), request);
+}
+
+Json Imported::scenario() const {
+  Json scenario = Json::object();
+  if (!model.is_null()) scenario["model"] = model;
+  if (!cluster.is_null()) scenario["cluster"] = cluster;
+  scenario["plan"] = plan;
+  if (!software.is_null()) scenario["software"] = software;
+  if (!collectives.is_null()) scenario["collectives"] = collectives;
+  return scenario;
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,55 @@
+#pragma once
+// `orrery import`: files of training tools and launchers as parts of a scenario, with every option
+// accounted for.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/model/model.hpp"
+#include "scenarios/exchange/launch_file.hpp"
+
+namespace orrery::scenarios {
+
+/// One option of an imported file.
+struct ImportedOption {
+  enum class Use : std::uint8_t { used, without_effect, not_understood };
+
+  std::string option, value, place;
+  Use use = Use::used;
+  std::string says;  // used: what it states, "tensor 4"; else why it is not
+};
+
+struct ImportRequest {
+  std::vector<std::string> files;
+  std::optional<std::string> model{}, cluster{};  // instead of what the files say
+  const models::Model* known_model = nullptr;     // the same, already read
+  std::optional<std::int64_t> gpus{};             // the same, where no cluster is named
+};
+
+/// What the files say. A part that they do not state is null.
+struct Imported {
+  std::vector<std::string> files;
+  std::string tool;  // whose plan it is; empty: only launchers'
+  Json model, cluster, software, collectives;
+  Json plan = Json::object();
+  std::optional<std::int64_t> nodes, gpus;
+  std::vector<ImportedOption> options;
+  std::vector<std::string> notes;
+
+  /// As `orrery simulate` reads it; parts that are null are left out.
+  Json scenario() const;
+};
+
+/// Errors  InputError: a file that cannot be read or is of no known tool, a model or cluster that
+/// is not known
+Imported import_launch(const ImportRequest& request);
+/// The same for the contents of one file.
+Imported import_launch(const std::vector<LaunchFile>& files, const ImportRequest& request);
+
+Json to_json(const Imported& imported);
+/// A table of the options by use.
+std::string text_of(const Imported& imported);
+
+}  // namespace orrery::scenarios

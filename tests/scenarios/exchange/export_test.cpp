@@ -1,0 +1,276 @@
+#include "scenarios/exchange/export.hpp"
+
+#include <catch2/catch.hpp>
+#include <random>
+#include <set>
+
+#include "models/plan/conflicts.hpp"
+#include "models/plan/derived.hpp"
+#include "models/plan/fields.hpp"
+#include "scenarios/exchange/facts.hpp"
+#include "scenarios/exchange/import.hpp"
+#include "scenarios/exchange/meanings.hpp"
+#include "tests/models/questions.hpp"
+#include "tests/scenarios/command.hpp"
+
+namespace orrery::scenarios {
+namespace {
+
+/// Random plans for a tool: of every kind, or of those that FSDP and DeepSpeed run.
+enum class PlanKinds : std::uint8_t { all, sharded };
+
+/// A plan of random fields; nothing if it cannot be lowered.
+std::optional<models::Question> random_question(std::mt19937& random, const std::string& model,
+                                                const std::string& software, PlanKinds kinds) {
+  const auto one_of = [&](std::vector<Json> values) { return values[random() % values.size()]; };
+  const bool sharded = kinds == PlanKinds::sharded;
+  const auto sometimes = [&] { return random() % (sharded ? 12 : 3) == 0; };
+  Json plan = Json::object();
+  plan["tensor"] = one_of({1, 2, 4, 8});
+  plan["pipeline"] = one_of({1, 1, 2, 4});
+  plan["context"] = one_of({1, 1, 1, 2});
+  plan["zero"] = one_of({0, 1, 1, 2, 3});
+  plan["micro_batch"] = one_of({1, 2, 4});
+  plan["global_batch"] = one_of({64, 128, 256});
+  plan["seq_len"] = one_of({2048, 4096, 8192});
+  plan["precision"] =
+      one_of({"bf16", "bf16", "fp16", "fp32", "fp8", "fp8-current", "fp8-block", "mxfp8"});
+  plan["recompute"] = one_of({"none", "selective", "full"});
+  if (plan["tensor"] != 1) plan["sequence"] = one_of({true, false});
+  if (plan["context"] != 1)
+    plan["context_form"] = one_of({"ring", "all-gather", "ulysses", "contiguous"});
+  if (plan["pipeline"] != 1 && sometimes()) plan["virtual_stages"] = 2;
+  if (plan["pipeline"] != 1) plan["embedding_counts"] = one_of({true, false});
+  if (plan["pipeline"] == 2 && sometimes()) plan["stage_layers"] = Json({15, 17});
+  if (plan["pipeline"] == 2 && sometimes()) plan["deferred_head_gradients"] = 4;
+  if (plan["recompute"] == "full" && sometimes()) plan["recompute_layers"] = 2;
+  if (plan["recompute"] == "full" && sometimes()) plan["recompute_every"] = 2;
+  if (plan["recompute"] == "selective")
+    plan["recompute_modules"] = one_of({Json({"core_attn"}), Json({"layernorm", "mlp"})});
+  if (plan["zero"] != 0) plan["overlap_gather"] = one_of({true, false});
+  if (plan["zero"] == 3 && sometimes()) plan["reshard"] = false;
+  if (plan["zero"] == 3 && sometimes()) plan["data_shard"] = 2;
+  if (plan["zero"] == 3 && sometimes()) plan["prefetch"] = 2;
+  if (sometimes()) plan["offload"] = one_of({"optimizer", "parameters"});
+  if (sometimes()) plan["moments"] = one_of({"bf16", "int8"});
+  if (sometimes()) plan["bucket"] = one_of({"40 MB", "100 MB"});
+  if (sometimes()) plan["fused_cross_entropy"] = true;
+  if (sometimes()) plan["attention"] = one_of({"flash-2", "unfused", "cudnn"});
+  if (sometimes()) plan["cuda_graphs"] = true;
+  if (sometimes()) plan["tensor_overlap"] = one_of({true, false});
+  if (sometimes()) plan["rank_order"] = "tp-cp-ep-pp-dp";
+  if (sometimes()) plan["start_layers_bf16"] = 1;
+  if (sometimes()) plan["offload_layers"] = 2;
+  plan["overlap"] = one_of({true, true, false});
+  if (sharded) {
+    plan["tensor"] = one_of({1, 1, 2});
+    plan["pipeline"] = plan["context"] = 1;
+    plan["zero"] = one_of({0, 1, 2, 3, 3, 3});
+    plan["precision"] = one_of({"bf16", "fp16", "bf16", "fp8-current"});
+    plan["recompute"] = one_of({"none", "full"});
+    if (sometimes()) plan["offload"] = "parameters";
+    plan["overlap"] = true;
+    for (const char* field :
+         {"sequence", "context_form", "virtual_stages", "embedding_counts", "stage_layers",
+          "recompute_modules", "overlap_gather", "deferred_head_gradients", "rank_order"}) {
+      plan.erase(field);
+    }
+  }
+  models::Question question;
+  question.model = models::catalogue_model(model);
+  question.cluster = hardware::named_cluster("dgx-h100 x 4");
+  question.software = models::catalogue_software(software);
+  if (question.model.experts.count > 0) {
+    plan["expert"] = one_of({1, 2, 4, 8});
+    plan["dispatcher"] = one_of({"alltoall", "deepep", "hybridep"});
+    plan["permute_fusion"] = one_of({true, false});
+    if (sometimes()) plan["capacity"] = 1.25;
+    if (sometimes()) plan["expert_overlap"] = "shared";
+  }
+  try {
+    const Document document = Document::from(plan, "plan");
+    question.plan = models::read_plan(document.root(), question.model, question.cluster.gpus(),
+                                      question.assumptions);
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+  const auto found = models::conflicts(question.plan, question.model, question.cluster.gpus());
+  return found.empty() ? std::optional{question} : std::nullopt;
+}
+
+/// The facts of a plan that act, without those in `unsaid`.
+std::map<std::string, std::string> facts_but(const models::Plan& plan, const models::Model& model,
+                                             const std::vector<UnsaidOption>& unsaid) {
+  const Facts facts = facts_of(plan, {.model = &model, .gpus = plan.gpus(), .gradient_bytes = 4});
+  std::map<std::string, std::string> kept;
+  for (const models::PlanField& field : models::plan_fields())
+    kept[std::string{field.key}] = facts.text(field.key);
+  for (const UnsaidOption& each : unsaid) kept.erase(each.option.substr(0, each.option.find('=')));
+  return kept;
+}
+
+struct Trips {
+  int exported = 0, refused = 0;
+  std::set<std::string> unsaid;  // fields that only comments said
+};
+
+/// Exports random plans and imports them: every field that is not reported must come back.
+Trips round_trips(const std::string& target, const std::string& model, const std::string& software,
+                  PlanKinds kinds) {
+  std::mt19937 random{17};
+  Trips trips;
+  for (int i = 0; i < 1000; ++i) {
+    const auto question = random_question(random, model, software, kinds);
+    if (!question) continue;
+    const Exported exported = export_launch(*question, {target}, {});
+    if (!exported.refused.empty()) {
+      ++trips.refused;
+      CHECK(exported.files.empty());
+      continue;
+    }
+    ++trips.exported;
+    REQUIRE(exported.files.size() == 1);
+    const LaunchText& file = exported.files[0];
+    const Imported imported =
+        import_launch({read_launch_file(file.text, file.name)},
+                      {.files = {}, .model = model, .cluster = "dgx-h100 x 4"});
+    const Document plan = Document::from(imported.plan, file.name);
+    std::vector<std::string> assumptions;
+    const models::Plan read = models::read_plan(plan.root(), question->model, 32, assumptions);
+    INFO(file.text);
+    CHECK(facts_but(read, question->model, exported.not_said) ==
+          facts_but(question->plan, question->model, exported.not_said));
+    for (const UnsaidOption& each : exported.not_said) {
+      if (!each.option.empty()) trips.unsaid.insert(each.option.substr(0, each.option.find('=')));
+    }
+  }
+  return trips;
+}
+
+TEST_CASE("Import of an export is the same plan, on random plans") {
+  struct Target {
+    std::string tool, model, software;
+    PlanKinds kinds = PlanKinds::all;
+    std::set<std::string> unsaid;  // the only fields that comments may have to say
+  };
+  const std::set<std::string> of_megatron{"fused_cross_entropy", "tensor_overlap", "attention"};
+  const Target targets[] = {
+      {"megatron", "llama3-8b", "megatron-core", PlanKinds::all, of_megatron},
+      {"megatron", "mixtral-8x7b", "megatron-core", PlanKinds::all, of_megatron},
+      {"megatron-bridge", "llama3-8b", "megatron-bridge", PlanKinds::all, of_megatron},
+      {"megatron-bridge", "mixtral-8x7b", "megatron-bridge", PlanKinds::all, of_megatron},
+      {"deepspeed", "llama3-8b", "deepspeed", PlanKinds::sharded, {}},
+      {"torchtitan", "llama3-8b", "torchtitan", PlanKinds::sharded, {}},
+      {"fsdp", "llama3-8b", "pytorch-fsdp", PlanKinds::sharded, {}},
+      {"accelerate", "llama3-8b", "huggingface", PlanKinds::sharded, {}}};
+  for (const Target& each : targets) {
+    const Trips trips = round_trips(each.tool, each.model, each.software, each.kinds);
+    std::string unsaid;
+    for (const std::string& field : trips.unsaid) {
+      if (!each.unsaid.contains(field)) unsaid += " " + field;
+    }
+    INFO(each.tool << " " << each.model << ": " << trips.refused << " refused");
+    CHECK(trips.exported > 20);
+    CHECK(unsaid == "");
+  }
+}
+
+TEST_CASE("Megatron's options of a model give the same model back") {
+  for (const char* name :
+       {"llama3-8b", "llama2-70b", "mixtral-8x7b", "gpt-22b", "gpt3-175b", "qwen2.5-7b"}) {
+    models::Question question =
+        models::question(name, "dgx-h100 x 4", "zero=1,tensor=4", "megatron-core");
+    const Exported exported = export_launch(question, {"megatron"}, {});
+    INFO(name);
+    REQUIRE(exported.files.size() == 1);
+    const Imported imported =
+        import_launch({read_launch_file(exported.files[0].text, "megatron.sh")}, {});
+    CHECK(imported.model == name);
+  }
+}
+
+TEST_CASE("What a stack cannot do is refused by name") {
+  const auto refused = [](const std::string& plan, const std::string& target) {
+    const models::Question question =
+        models::question("llama3-8b", "dgx-h100 x 4", plan, "megatron-core");
+    const Exported exported = export_launch(question, {target}, {});
+    REQUIRE(exported.refused.size() == 1);
+    CHECK(exported.files.empty());
+    return exported.refused[0].option + ": " + exported.refused[0].why;
+  };
+  CHECK(refused("pipeline=4,schedule=zb-h1,zero=1", "megatron") ==
+        "schedule=zb-h1: no option of megatron@0.20 says it");
+  CHECK(refused("zero=1,recompute=none", "torchtitan") ==
+        "zero=1: ZeRO stage 1 is not supported by torchtitan; supported: 0, 2, 3");
+  CHECK(refused("zero=3,cuda_graphs=true", "deepspeed") ==
+        "cuda_graphs=true: no option of deepspeed@0.19.8 says it");
+}
+
+TEST_CASE("Exported options are in the tool's own list of that version") {
+  const models::Question question = models::question(
+      "mixtral-8x7b", "dgx-h100 x 4",
+      "tensor=2,sequence=true,pipeline=2,expert=4,zero=1,dispatcher=deepep", "megatron-core");
+  const Exported exported = export_launch(question, {"megatron@0.20"}, {});
+  const LaunchFile file = read_launch_file(exported.files.at(0).text, "megatron.sh");
+  int options = 0;
+  for (const LaunchOption& each : file.options) {
+    if (each.tool != "megatron") continue;
+    INFO(each.option);
+    CHECK(options_in("megatron@0.20").contains(each.option));
+    ++options;
+  }
+  CHECK(options > 20);
+}
+
+TEST_CASE("Nothing that a user typed escapes from a launch file") {
+  const Scratch scratch;
+  const std::string mark = scratch.path("escaped"), touch = ": > " + mark;
+  const std::string hostile = "x\"; " + touch + "; $(" + touch + ") `" + touch + "`\n" + touch +
+                              "\n' ; " + touch + " ; ' - #\\";
+  models::Question question =
+      models::question("llama3-8b", "dgx-h100 x 4", "zero=3", "pytorch-fsdp");
+  question.model.name = hostile;
+  const ExportRequest request{.job = hostile,
+                              .cluster = hostile,
+                              .collectives = {{"NCCL_ALGO", hostile}, {"NCCL_X;" + touch, "1"}}};
+  const std::vector<std::string> targets{"megatron",        "deepspeed", "fsdp",     "accelerate",
+                                         "megatron-bridge", "slurm",     "torchrun", "k8s"};
+  const Exported exported = export_launch(question, targets, request);
+  REQUIRE(exported.files.size() == targets.size());
+  for (const LaunchText& each : exported.files) {
+    INFO(each.text);
+    const bool shell = each.name.ends_with(".sh") || each.name.ends_with(".sbatch");
+    if (!shell) {
+      CHECK_NOTHROW(read_launch_file(each.text, each.name));
+      continue;
+    }
+    CHECK(read_launch_file(each.text, each.name).environment.at("NCCL_ALGO") == hostile);
+    const std::string script = scratch.write("x.sh", each.text);
+    CHECK(std::system(("/bin/bash -n " + script).c_str()) == 0);
+    // Without a PATH only what the shell itself does can happen, such as writing the mark.
+    const std::string line = "PATH=/nowhere /bin/bash " + script + " > /dev/null 2>&1";
+    [[maybe_unused]] const int status = std::system(line.c_str());
+    CHECK_FALSE(std::filesystem::exists(mark));
+  }
+}
+
+TEST_CASE("orrery export writes files, and exits with 1 where the stack cannot") {
+  const Scratch scratch;
+  const Ran ran =
+      orrery("export llama3-70b-64-h100 --to megatron,slurm --out " + scratch.path("launch"));
+  INFO(ran.error);
+  CHECK(ran.exit_code == 0);
+  CHECK(scratch.read("launch/megatron.sh").find("--tensor-model-parallel-size 4") !=
+        std::string::npos);
+  CHECK(scratch.read("launch/job.sbatch").find("#SBATCH --nodes=8\n") != std::string::npos);
+  const Ran refused = orrery("export llama3-70b-64-h100 --to deepspeed --json");
+  CHECK(refused.exit_code == 1);
+  const Json document = parsed(refused.out);
+  CHECK(document["files"].empty());
+  CHECK(document["refused"][0]["option"] == "tensor=4");
+  CHECK(refused_line("export llama3-70b-64-h100 --to megatrn")
+            .rfind("--to: unknown 'megatrn'; is it 'megatron'?", 0) == 0);
+}
+
+}  // namespace
+}  // namespace orrery::scenarios

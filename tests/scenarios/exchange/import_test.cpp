@@ -1,0 +1,187 @@
+#include "scenarios/exchange/import.hpp"
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+
+#include "scenarios/exchange/meanings.hpp"
+#include "scenarios/scenario.hpp"
+#include "sim/input/csv.hpp"
+#include "tests/scenarios/command.hpp"
+
+namespace orrery::scenarios {
+namespace {
+
+const std::string exchange_folder = std::string{ORRERY_SOURCE} + "/tests/scenarios/exchange/";
+
+std::string sample(const std::string& name) {
+  return exchange_folder + "samples/" + name;
+}
+
+Imported imported_text(const std::string& name, const std::string& text,
+                       const std::string& cluster = "dgx-h100 x 2") {
+  return import_launch({read_launch_file(text, name)}, {.files = {}, .cluster = cluster});
+}
+
+/// The option with this name; a failure if there is none.
+ImportedOption option_named(const Imported& imported, const std::string& name) {
+  for (const ImportedOption& each : imported.options) {
+    if (each.option == name) return each;
+  }
+  FAIL("no option " << name);
+  return {};
+}
+
+std::string plan_text(const Json& plan, const std::string& field) {
+  if (!plan.contains(field)) return {};
+  return plan[field].is_string() ? plan[field].get<std::string>() : plan[field].dump();
+}
+
+TEST_CASE("Samples of every tool are imported with the fields that they state") {
+  const Table expected = Table::load(exchange_folder + "expected.csv");
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const Row row = expected[i];
+    const Imported imported = import_launch({.files = {sample(std::string{row.text("file")})},
+                                             .cluster = std::string{row.text("cluster")}});
+    for (const std::string& field : expected.columns()) {
+      if (field == "file" || field == "cluster") continue;
+      std::string wanted{row.text(field)}, found = plan_text(imported.plan, field);
+      if (wanted.empty()) continue;
+      if (found.empty() && (wanted == "1" || wanted == "none")) continue;  // the plan's own default
+      INFO(row.text("file") << ": " << field);
+      if (row.text("file") == "megatron-gpt-legacy.sh" && field == "sequence") wanted = "true";
+      CHECK(found == wanted);
+    }
+  }
+}
+
+TEST_CASE("Of options that name a field, the model or the cluster, 95 % are used") {
+  std::size_t used = 0, missed = 0;
+  const Table expected = Table::load(exchange_folder + "expected.csv");
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const Row row = expected[i];
+    const Imported imported = import_launch({.files = {sample(std::string{row.text("file")})},
+                                             .cluster = std::string{row.text("cluster")}});
+    for (const ImportedOption& each : imported.options) {
+      used += each.use == ImportedOption::Use::used;
+      missed += each.use == ImportedOption::Use::not_understood;
+      if (each.use == ImportedOption::Use::not_understood) {
+        WARN(row.text("file") << ": " << each.option << ": " << each.says);
+      }
+    }
+  }
+  CHECK(used > 100);
+  CHECK(20 * missed <= used + missed);
+}
+
+TEST_CASE("A Megatron script and its plan by hand are the same scenario") {
+  const Scenario launched =
+      Scenario::load(sample("megatron-llama70b.sh"), {.cluster = "dgx-h100 x 8"});
+  const Scenario written = Scenario::load(
+      std::nullopt,
+      {.model = "llama3-70b",
+       .cluster = "dgx-h100 x 8",
+       .plan = "tensor=4,sequence=true,pipeline=8,virtual_stages=5,zero=1,micro_batch=1,"
+               "global_batch=128,seq_len=8192,precision=bf16,recompute=selective,overlap=true,"
+               "overlap_gather=true,low_precision_gather=false,"
+               "embedding_counts=false",
+       .software = "megatron-core"});
+  CHECK(models::to_json(launched.question().plan) == models::to_json(written.question().plan));
+  CHECK(launched.question().model.name == written.question().model.name);
+}
+
+TEST_CASE("Each option is used, without effect, or not understood, with the reason") {
+  const Imported imported = imported_text(
+      "run.sh",
+      "torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py --tensor-model-parallel-size $TP "
+      "--micro-batch-size 1 --bf16 --lr 1e-4 --moe-token-dispatcher-type allgather --new-flag 3");
+  using Use = ImportedOption::Use;
+  CHECK(option_named(imported, "tensor_model_parallel_size").use == Use::not_understood);
+  CHECK(option_named(imported, "tensor_model_parallel_size").says == "${TP} is not known here");
+  CHECK(option_named(imported, "micro_batch_size").says == "micro_batch 1");
+  CHECK(option_named(imported, "lr").use == Use::without_effect);
+  CHECK(option_named(imported, "moe_token_dispatcher_type").says ==
+        "no value of a plan says 'allgather'");
+  CHECK(option_named(imported, "new_flag").says == "megatron has no such option");
+  CHECK(imported.gpus == 16);
+  CHECK(imported.plan["global_batch"] == 16);  // without the flag: one micro-batch on each of 16
+}
+
+TEST_CASE("A launcher says the cluster and NCCL's environment") {
+  const Imported imported = import_launch({.files = {sample("job.sbatch")}, .cluster = "dgx-h100"});
+  CHECK(imported.cluster == "dgx-h100 x 4");
+  CHECK(imported.gpus == 32);
+  CHECK(imported.collectives == Json({{"NCCL_ALGO", "Ring"}}));
+  CHECK(option_named(imported, "NCCL_IB_HCA").use == ImportedOption::Use::without_effect);
+  CHECK(option_named(imported, "time").use == ImportedOption::Use::without_effect);
+}
+
+TEST_CASE("A pipeline layout says layers of chunks") {
+  const Imported imported = imported_text(
+      "run.sh",
+      "python pretrain_gpt.py --num-layers 14 --hidden-size 1024 --num-attention-heads 16 "
+      "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et*3|t*4|t*4|t*3,L'");
+  CHECK(imported.plan["virtual_stages"] == 2);
+  CHECK(imported.plan["stage_layers"] == Json({3, 4, 4, 3}));
+}
+
+TEST_CASE("Sequence parallelism without tensor parallelism is dropped with a note") {
+  const Imported imported = imported_text(
+      "run.sh", "python pretrain_gpt.py --sequence-parallel --micro-batch-size 1 --bf16 --lr 1");
+  CHECK_FALSE(imported.plan.contains("sequence"));
+  CHECK(imported.notes.front() ==
+        "sequence parallelism needs tensor parallelism; dropped, as Megatron does");
+}
+
+TEST_CASE("A file of no known tool is refused by what is known") {
+  CHECK_THROWS_WITH(
+      read_launch_file("a: 1\n", "x.yaml"),
+      Catch::StartsWith("x.yaml: no key tells which tool the file is of; known: megatron"));
+  CHECK_THROWS_WITH(read_launch_file("a: [1\n", "x.yaml"), Catch::StartsWith("x.yaml:line "));
+  CHECK_THROWS_WITH(read_launch_file("a = \n", "x.toml"),
+                    Catch::StartsWith("x.toml:line 1: is not TOML"));
+  CHECK_THROWS_WITH(read_launch_file("echo hello --world\n", "x.sh"),
+                    Catch::StartsWith("x.sh: has no command that trains"));
+  std::string bomb = "a: &a [1,1,1,1,1,1,1,1,1,1]\n";
+  for (char c = 'b'; c < 'i'; ++c) {
+    const std::string before(1, static_cast<char>(c - 1));
+    bomb += std::string(1, c) + ": &" + c + " [*" + before;
+    for (int i = 0; i < 9; ++i) bomb += ",*" + before;
+    bomb += "]\n";
+  }
+  CHECK_THROWS_WITH(json_of_yaml(bomb, "x.yaml"), Catch::EndsWith("more than 100,000 values"));
+}
+
+TEST_CASE("Tables name options of the tools' lists and fields that exist") {
+  for (const LaunchTool& tool : launch_tools()) {
+    for (const std::string_view list : tool.lists) CHECK(options_in(list).size() > 20);
+    for (const Meaning& row : meanings_of(tool)) {
+      INFO(tool.name << " " << row.option << " " << row.field);
+      CHECK_FALSE(row.field.empty());
+      CHECK((row.way == Meaning::Way::out || row.option == "!" || row.option == "#" ||
+             !row.means.empty()));
+    }
+  }
+}
+
+TEST_CASE("orrery import and simulate read launch files") {
+  const Ran ran = orrery("import " + sample("megatron-llama70b.sh") + " --cluster dgx-h100 --json");
+  CHECK(ran.exit_code == 0);
+  const Json document = parsed(ran.out);
+  CHECK(document["model"] == "llama3-70b");
+  CHECK(document["cluster"] == "dgx-h100 x 8");
+  CHECK(document["counts"]["used"].get<int>() > 20);
+  CHECK(document["counts"]["not_understood"] == document["not_understood"].size());
+  const Ran table = orrery("import " + sample("zero3.json"));
+  CHECK(table.out.find("global_batch") != std::string::npos);
+  const Ran simulated =
+      orrery("simulate " + sample("megatron-llama70b.sh") + " --cluster 'dgx-h100 x 8' --json");
+  INFO(simulated.error);
+  CHECK(simulated.exit_code == 0);
+  const Ran plan = orrery("simulate --model llama3-8b --cluster 'dgx-h100 x 2' --plan " +
+                          sample("zero3.json") + " --set /plan/seq_len=4096 --json");
+  INFO(plan.error);
+  CHECK(parsed(plan.out)["step_time_s"].get<double>() > 0);
+}
+
+}  // namespace
+}  // namespace orrery::scenarios
