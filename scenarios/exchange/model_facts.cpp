@@ -45,11 +45,14 @@ std::string without_ends(std::string bare) {
 }
 
 bool same_sizes(const models::Model& a, const models::Model& b) {
-  return a.layers == b.layers && a.hidden == b.hidden && a.attention.heads == b.attention.heads &&
-         a.attention.kv_heads == b.attention.kv_heads && a.mlp.width == b.mlp.width &&
-         a.mlp.gated == b.mlp.gated && a.embedding.vocab == b.embedding.vocab &&
-         a.embedding.tied == b.embedding.tied && a.experts.count == b.experts.count &&
-         a.experts.per_token == b.experts.per_token && a.latent.kv_rank == b.latent.kv_rank &&
+  const models::AttentionPart &mine = usual_attention(a), &theirs = usual_attention(b);
+  const models::ExpertsPart &own = usual_experts(a), &other = usual_experts(b);
+  return a.layers.size() == b.layers.size() && a.hidden == b.hidden && mine.heads == theirs.heads &&
+         mine.kv_heads == theirs.kv_heads &&
+         mine.latents.has_value() == theirs.latents.has_value() &&
+         usual_mlp(a).width == usual_mlp(b).width && usual_mlp(a).gated == usual_mlp(b).gated &&
+         own.count == other.count && own.per_token == other.per_token &&
+         a.embedding.vocab == b.embedding.vocab && a.embedding.tied == b.embedding.tied &&
          a.parameters == b.parameters;
 }
 

@@ -103,7 +103,7 @@ void settle_stages(Facts& facts, const FactBasis& basis, Notes& notes) {
       notes.emplace_back("layers per virtual stage: virtual_stages needs the model");
     } else {
       const bool more = facts.has("first_less") && facts.is("embedding_counts", "true");
-      const std::int64_t layers = basis.model->layers + (more ? 2 : 0);
+      const std::int64_t layers = basis.model->layers.size() + (more ? 2 : 0);
       facts.set("virtual_stages", std::to_string(std::max<std::int64_t>(
                                       1, (layers + per_chunk - 1) / per_chunk / stages)));
     }
@@ -133,7 +133,7 @@ void settle_ends(Facts& facts, const FactBasis& basis, Notes& notes) {
   }
   const auto first = facts.integer("first_stage_layers"), last = facts.integer("last_stage_layers");
   const std::int64_t others = stages - (first ? 1 : 0) - (last ? 1 : 0);
-  const std::int64_t rest = basis.model->layers - first.value_or(0) - last.value_or(0);
+  const std::int64_t rest = basis.model->layers.size() - first.value_or(0) - last.value_or(0);
   if (rest < 0 || rest % (others * chunks) != 0 || first.value_or(0) % chunks != 0 ||
       last.value_or(0) % chunks != 0) {
     notes.emplace_back(
@@ -222,7 +222,7 @@ void settle_offload(Facts& facts, const FactBasis& basis, Notes& notes) {
     return;
   }
   const std::int64_t chunks = chunks_in(facts);
-  facts.set("offload_layers", std::to_string((basis.model->layers + chunks - 1) / chunks));
+  facts.set("offload_layers", std::to_string((basis.model->layers.size() + chunks - 1) / chunks));
 }
 
 /// Parameters of one layer on one rank, roughly: what a prefetch unit is.
@@ -230,7 +230,8 @@ double parameters_of_layer(const models::Model& model, std::int64_t tensor) {
   const double tables = static_cast<double>(model.embedding.vocab) *
                         static_cast<double>(model.hidden) * (model.embedding.tied ? 1 : 2);
   const double all = std::max(1.0, static_cast<double>(model.parameters) - tables);
-  return std::max(1.0, all / static_cast<double>(model.layers) / static_cast<double>(tensor));
+  return std::max(1.0,
+                  all / static_cast<double>(model.layers.size()) / static_cast<double>(tensor));
 }
 
 void settle_communication(Facts& facts, const FactBasis& basis, Notes& notes) {
@@ -411,7 +412,7 @@ void add_export_facts(const models::Plan& plan, const FactBasis& basis, Facts& f
     const char* counts = plan.stages.embedding_counts ? "true" : "false";
     facts.set("first_less", counts);
     facts.set("last_less", counts);
-    const std::int64_t layers = basis.model->layers + (plan.stages.embedding_counts ? 2 : 0);
+    const std::int64_t layers = basis.model->layers.size() + (plan.stages.embedding_counts ? 2 : 0);
     set("layers_per_virtual_stage", (layers + plan.chunks() - 1) / plan.chunks());
   }
   if (!plan.stages.layers.empty() && plan.pipeline > 1) {
@@ -427,7 +428,7 @@ void add_export_facts(const models::Plan& plan, const FactBasis& basis, Facts& f
   if (plan.optimizer.moments != models::Moments::full) facts.set("precision_aware", "true");
   if (plan.offload.layers > 0) {
     facts.set("offloads_layers", "true");
-    if (plan.offload.layers * plan.chunks() >= basis.model->layers)
+    if (plan.offload.layers * plan.chunks() >= basis.model->layers.size())
       facts.set("all_layers_offloaded", "true");
   }
   if (plan.formats.start_layers_bf16 > 0 || plan.formats.end_layers_bf16 > 0) {
@@ -467,7 +468,7 @@ Facts facts_of(const models::Plan& plan, const FactBasis& basis) {
   }
   facts.set("overlap_gather", plan.overlap.with_forward() ? "true" : "false");
   facts.set("expert_tensor", std::to_string(models::expert_tensor_of(plan)));
-  if (basis.model->experts.count == 0) {
+  if (usual_experts(*basis.model).count == 0) {
     for (const char* field : {"expert", "expert_tensor", "dispatcher", "expert_overlap", "capacity",
                               "permute_fusion", "pad_to_capacity", "imbalance", "expert_room"}) {
       facts.erase(field);
