@@ -24,7 +24,7 @@ std::int64_t norms_of(const Model& model, int parts) {
 }
 
 /// One layer with its norms.
-Tally tally_of(const Model& model, const Layer& layer) {
+Tally tally_with_norms(const Model& model, const Layer& layer) {
   Tally sum = tally_of(layer, model.hidden);
   sum.vector(norms_of(model, layer.parts()) * norm_width(model));
   return sum;
@@ -33,7 +33,7 @@ Tally tally_of(const Model& model, const Layer& layer) {
 Tally tally_of_layers(const Model& model) {
   Tally sum;
   for (const Layer& kind : model.layers.kinds()) {
-    sum.add(tally_of(model, kind), model.layers.count(kind));
+    sum.add(tally_with_norms(model, kind), model.layers.count(kind));
   }
   return sum;
 }
@@ -75,7 +75,7 @@ Tally tally_of_head(const Model& model) {
 Tally tally_of_prediction(const Model& model) {
   Tally sum;
   if (model.prediction_layers == 0) return sum;
-  sum.add(tally_of(model, model.layers.back()));
+  sum.add(tally_with_norms(model, model.layers.back()));
   sum.matrix(2 * model.hidden * model.hidden);
   sum.vector((model.norms.final ? 3 : 2) * norm_width(model));
   sum.gemm += model.head.task_outputs > 0 ? model.head.task_outputs * model.hidden
@@ -98,7 +98,7 @@ Tally tally_of_generator(const Model& model) {
   return sum;
 }
 
-Tally tally_of(const Model& model) {
+Tally tally_of_all(const Model& model) {
   Tally sum = model.further;
   for (const Tally& part : {tally_of_embedding(model), tally_of_layers(model), tally_of_head(model),
                             tally_of_prediction(model), tally_of_generator(model)}) {
@@ -142,7 +142,7 @@ Model generator_model(const Model& model) {
 }
 
 std::int64_t count_parameters(const Model& model) {
-  return tally_of(model).total;
+  return tally_of_all(model).total;
 }
 
 std::int64_t count_prediction_parameters(const Model& model) {
@@ -150,11 +150,11 @@ std::int64_t count_prediction_parameters(const Model& model) {
 }
 
 std::int64_t count_active_parameters(const Model& model) {
-  return tally_of(model).touched;
+  return tally_of_all(model).touched;
 }
 
 std::int64_t count_gemm_parameters(const Model& model) {
-  return tally_of(model).gemm;
+  return tally_of_all(model).gemm;
 }
 
 namespace {
