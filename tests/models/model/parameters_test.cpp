@@ -4,18 +4,9 @@
 #include "models/model/counts.hpp"
 #include "models/model/model.hpp"
 #include "sim/errors.hpp"
-#include "tests/models/draft.hpp"
+#include "tests/models/questions.hpp"
 
 namespace orrery::models {
-namespace {
-
-Model catalogue_model(const std::string& name) {
-  const auto document = Document::from(model_config(name), name);
-  return read_model(document.root());
-}
-
-}  // namespace
-
 TEST_CASE("A tiny GPT's parameters are those counted by hand") {
   // h = 4, one layer, 2 heads, f = 16, V = 10, P = 6:
   // tables (10 + 6) 4 = 64; attention 3*16 + 12 + 16 + 4 = 80; MLP 64 + 16 + 64 + 4 = 148;

@@ -10,7 +10,7 @@
 namespace orrery::models {
 namespace {
 
-const Operation& named(const Block& block, std::string_view name) {
+const Operation& operation_named(const Block& block, std::string_view name) {
   for (const Operation& op : block.operations) {
     if (op.name == name) return op;
   }
@@ -18,7 +18,7 @@ const Operation& named(const Block& block, std::string_view name) {
 }
 
 /// A model of layers of this kind; h columns, 128 sequences' worth of tokens.
-Model model_of(std::int64_t hidden, const Layer& layer, std::int64_t layers = 1) {
+Model recurrent_model(std::int64_t hidden, const Layer& layer, std::int64_t layers = 1) {
   ModelDraft model;
   model.family = Family::llama;
   model.norms.kind = Norm::rms_norm;
@@ -35,7 +35,7 @@ constexpr Mamba2Part nano{.heads = 64, .head_dim = 64, .groups = 8, .state = 128
 /// Qwen3-Next's delta rule.
 constexpr DeltaPart next{.key_heads = 16, .key_dim = 128, .value_heads = 32, .value_dim = 128};
 
-struct Asked {
+struct OneLayer {
   Model model;
   Plan plan;
   Software software = plain_software();
@@ -45,9 +45,9 @@ struct Asked {
   }
 };
 
-Asked asked(std::int64_t hidden, const Layer& layer, std::int64_t seq_len,
-            std::int64_t tensor = 1) {
-  Asked made{model_of(hidden, layer), {}};
+OneLayer of_one_layer(std::int64_t hidden, const Layer& layer, std::int64_t seq_len,
+                      std::int64_t tensor = 1) {
+  OneLayer made{recurrent_model(hidden, layer), {}};
   made.plan.batch.seq_len = seq_len;
   made.plan.tensor = tensor;
   return made;
@@ -62,9 +62,9 @@ std::int64_t gemms_per_token(const Block& block, std::int64_t tokens) {
 }
 
 TEST_CASE("Nano's Mamba-2 multiplies, moves and keeps what its papers say") {
-  const Asked one = asked(2688, {nano, NoPart{}}, 1024);
+  const OneLayer one = of_one_layer(2688, {nano, NoPart{}}, 1024);
   const Block forward = one.layer().forward;
-  const Operation& scan = named(forward, "mixer.scan");
+  const Operation& scan = operation_named(forward, "mixer.scan");
   // 2 h (2d + 2gs + H) + 2 d h;  2 * 4 * 6144;  2 Q g s + Q d + 4 s d.
   CHECK(gemms_per_token(forward, 1024) == 77'414'400);
   CHECK(scan.flops.count() / 1024 == 49'152 + 2'883'584);
@@ -80,19 +80,19 @@ TEST_CASE("Nano's Mamba-2 multiplies, moves and keeps what its papers say") {
 }
 
 TEST_CASE("Qwen3-Next's delta rule multiplies what its authors count") {
-  const Asked one = asked(2048, {next, NoPart{}}, 1024);
+  const OneLayer one = of_one_layer(2048, {next, NoPart{}}, 1024);
   const Block forward = one.layer().forward;
   CHECK(gemms_per_token(forward, 1024) == 67'371'008);
-  CHECK(named(forward, "mixer.scan").flops.count() / 1024 == 65'536 + 5'767'168);
+  CHECK(operation_named(forward, "mixer.scan").flops.count() / 1024 == 65'536 + 5'767'168);
   CHECK(tally_of(one.model.layers[0], 2048).total == 33'718'464);
 }
 
 TEST_CASE("Tensor parallelism divides a recurrence's work, and not its chunks") {
   for (const Layer& layer : {Layer{nano, NoPart{}}, Layer{next, NoPart{}}}) {
-    const Block whole = asked(2048, layer, 4096).layer().forward;
-    const Block half = asked(2048, layer, 4096, 2).layer().forward;
-    const Operation& one = named(whole, "mixer.scan");
-    const Operation& other = named(half, "mixer.scan");
+    const Block whole = of_one_layer(2048, layer, 4096).layer().forward;
+    const Block half = of_one_layer(2048, layer, 4096, 2).layer().forward;
+    const Operation& one = operation_named(whole, "mixer.scan");
+    const Operation& other = operation_named(half, "mixer.scan");
     CHECK(one.flops.count() == 2 * other.flops.count());
     CHECK(one.bytes.count() == 2 * other.bytes.count());
     CHECK(one.scan().chunks == other.scan().chunks);
@@ -103,9 +103,9 @@ TEST_CASE("Tensor parallelism divides a recurrence's work, and not its chunks") 
 TEST_CASE("An eighth of the delta rule's heads takes more than an eighth of the time") {
   const hardware::Gpu gpu = hardware::named_cluster("dgx-h200 x 1").gpu();
   const auto time = [&](std::int64_t tensor, bool backward) {
-    const BlockPair layer = asked(2048, {next, NoPart{}}, 32'768, tensor).layer();
-    return kernel_time(backward ? named(layer.backward, "mixer.scan.backward")
-                                : named(layer.forward, "mixer.scan"),
+    const BlockPair layer = of_one_layer(2048, {next, NoPart{}}, 32'768, tensor).layer();
+    return kernel_time(backward ? operation_named(layer.backward, "mixer.scan.backward")
+                                : operation_named(layer.forward, "mixer.scan"),
                        gpu, plain_software(), 1);
   };
   for (const bool backward : {false, true}) {
@@ -127,7 +127,7 @@ TEST_CASE("A model of recurrences, attention and experts adds up: parameters, FL
   narrow.shared_gate = false;
   const DeltaPart delta{.key_heads = 4, .key_dim = 16, .value_heads = 8, .value_dim = 16};
   const Mamba2Part mamba{.heads = 8, .head_dim = 16, .groups = 2, .state = 16, .chunk = 64};
-  Model model = model_of(128, {delta, experts});
+  Model model = recurrent_model(128, {delta, experts});
   for (const Layer& layer : {Layer{attention, experts}, Layer{mamba, NoPart{}},
                              Layer{attention, NoPart{}}, Layer{NoPart{}, narrow}}) {
     model.layers.push_back(layer);
