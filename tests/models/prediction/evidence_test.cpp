@@ -83,13 +83,15 @@ TEST_CASE("A kind with few groups is more uncertain than one with many of the sa
   CHECK(evidence_of(scarce, asked).high > evidence_of(record(), asked).high);
 }
 
-Question asked(const std::string& plan, const std::string& software = "nemo") {
+Question evidence_question(const std::string& plan, const std::string& software = "nemo") {
   return question("llama2-7b", "dgx-h100", plan, software);
 }
 
 TEST_CASE("The kind of a question is its task, then its model's and its plan's") {
   const std::string usual = "micro_batch=1,global_batch=8,seq_len=2048";
-  const auto kinds = [&](const std::string& plan) { return traits_of(asked(plan)).kinds; };
+  const auto kinds = [&](const std::string& plan) {
+    return traits_of(evidence_question(plan)).kinds;
+  };
   CHECK(kinds(usual) == std::vector{RunKind::dense});
   CHECK(kinds(usual + ",zero=3") == std::vector{RunKind::sharded});
   CHECK(kinds(usual + ",task=sft") == std::vector{RunKind::tuning});
@@ -97,7 +99,7 @@ TEST_CASE("The kind of a question is its task, then its model's and its plan's")
 }
 
 TEST_CASE("A profile that its user fitted keeps its own residuals, wider on another GPU") {
-  Question own = asked("micro_batch=1,global_batch=8,seq_len=2048");
+  Question own = evidence_question("micro_batch=1,global_batch=8,seq_len=2048");
   own.software.name = "our-stack";
   own.software.residuals = Residuals{.p10 = -0.06, .p90 = 0.08, .rows = 30, .source = "test"};
   const Evidence found = evidence_for(own);
@@ -113,7 +115,8 @@ TEST_CASE("A profile that its user fitted keeps its own residuals, wider on anot
 
 TEST_CASE("A stack that nobody has fitted is more uncertain than one with runs") {
   const std::string plan = "micro_batch=1,global_batch=8,seq_len=2048";
-  CHECK(evidence_for(asked(plan, "generic")).high > evidence_for(asked(plan, "nemo")).high);
+  CHECK(evidence_for(evidence_question(plan, "generic")).high >
+        evidence_for(evidence_question(plan, "nemo")).high);
 }
 
 }  // namespace
