@@ -62,7 +62,7 @@ RunInputs run_of(Term term) {
   if (term != Term::spot) return run;
   constexpr double per_node_hour = 0.0995, together = 4;
   run.rate = prior_of(per_node_hour * 24 / together, 0.5);
-  for (Stage& each : run.stages) {
+  for (RestartStage& each : run.stages) {
     if (each.name == "reschedule") each.mean = Seconds{600};
   }
   return run;

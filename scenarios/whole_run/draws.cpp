@@ -6,7 +6,10 @@
 #include <boost/math/distributions/normal.hpp>
 #include <boost/math/special_functions/gamma.hpp>
 #include <cmath>
+#include <map>
+#include <mutex>
 #include <numeric>
+#include <utility>
 
 #include "sim/errors.hpp"
 
@@ -54,6 +57,27 @@ double lattice_step(std::size_t dimension) {
   for (std::size_t d = 0; d <= dimension; ++d) step /= root;
   return step;
 }
+
+/// Values of a function that depend on its argument alone, each computed once: a survey of clusters
+/// asks for the same tables a hundred times.
+template <class Key, class Value>
+class Remembered {
+ public:
+  template <class Compute>
+  Value of(const Key& key, Compute compute) {
+    {
+      const std::lock_guard lock{mutex_};
+      if (const auto found = known_.find(key); found != known_.end()) return found->second;
+    }
+    Value made = compute();
+    const std::lock_guard lock{mutex_};
+    return known_.emplace(key, std::move(made)).first->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<Key, Value> known_;
+};
 
 std::vector<double> scaled_to_mean_one(std::vector<double> values) {
   const double mean =
@@ -113,7 +137,9 @@ double QuantileTable::at(double share) const {
   return values_[low] + (values_[high] - values_[low]) * (place - static_cast<double>(low));
 }
 
-QuantileTable gamma_table(double shape) {
+namespace {
+
+QuantileTable computed_gamma(double shape) {
   using boost::math::gamma_p;
   std::vector<double> values(table_size);
   double below = 0;
@@ -125,6 +151,13 @@ QuantileTable gamma_table(double shape) {
     below = above;
   }
   return QuantileTable{std::move(values)};
+}
+
+}  // namespace
+
+QuantileTable gamma_table(double shape) {
+  static Remembered<double, QuantileTable> tables;
+  return tables.of(shape, [&] { return computed_gamma(shape); });
 }
 
 QuantileTable weibull_table(double shape) {
@@ -156,29 +189,44 @@ QuantileTable observed_table(std::vector<double> intervals) {
       at_middles([&](double share) { return intervals[static_cast<std::size_t>(share * most)]; }))};
 }
 
-QuantileTable sum_table(std::span<const Stage> stages) {
+namespace {
+
+/// Mean and shape of each stage that varies.
+using VaryingStages = std::vector<std::pair<double, double>>;
+
+std::vector<double> computed_sum(const VaryingStages& stages) {
   constexpr std::size_t each = 16;
   std::vector<double> sums(table_size * each, 0);
-  double constant = 0;
-  std::size_t dimension = 0;
-  for (const Stage& stage : stages) {
-    if (stage.shape <= 0) {
-      constant += stage.mean.count();
-      continue;
-    }
-    if (stage.mean.count() <= 0) continue;
-    const QuantileTable one = gamma_table(stage.shape);
+  for (std::size_t dimension = 0; dimension < stages.size(); ++dimension) {
+    const auto& [mean, shape] = stages[dimension];
+    const QuantileTable one = gamma_table(shape);
     for (std::size_t i = 0; i < sums.size(); ++i) {
-      sums[i] += stage.mean.count() * one.at(even_point(i, dimension, 0));
+      sums[i] += mean * one.at(even_point(i, dimension, 0));
     }
-    ++dimension;
   }
   std::ranges::sort(sums);
   std::vector<double> values(table_size);
   for (std::size_t i = 0; i < table_size; ++i) {
     for (std::size_t j = 0; j < each; ++j) values[i] += sums[i * each + j];
-    values[i] = constant + values[i] / static_cast<double>(each);
+    values[i] /= static_cast<double>(each);
   }
+  return values;
+}
+
+}  // namespace
+
+QuantileTable sum_table(std::span<const RestartStage> stages) {
+  static Remembered<VaryingStages, std::vector<double>> tables;
+  VaryingStages varying;
+  double constant = 0;
+  for (const RestartStage& stage : stages) {
+    if (stage.shape <= 0)
+      constant += stage.mean.count();
+    else if (stage.mean.count() > 0)
+      varying.emplace_back(stage.mean.count(), stage.shape);
+  }
+  std::vector<double> values = tables.of(varying, [&] { return computed_sum(varying); });
+  for (double& each : values) each += constant;
   return QuantileTable{std::move(values)};
 }
 

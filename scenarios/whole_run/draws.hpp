@@ -55,7 +55,7 @@ class QuantileTable {
 };
 
 /// One part of a restart. Shapes above 0 are gamma variables of this mean; shape 0 is constant.
-struct Stage {
+struct RestartStage {
   std::string name;
   Seconds mean{};
   double shape = 0;
@@ -72,7 +72,7 @@ QuantileTable log_normal_table(double median, double spread);
 QuantileTable observed_table(std::vector<double> intervals);
 /// The sum of independent stages, in seconds: 2^16 points of a lattice, sorted, and averaged by 16.
 /// Source  Cranley & Patterson 1976; the generators are powers of the generalised golden ratio
-QuantileTable sum_table(std::span<const Stage> stages);
+QuantileTable sum_table(std::span<const RestartStage> stages);
 
 /// The i-th of n points that fill the unit interval evenly, in dimension d of at most 8, shifted by
 /// the seed: samples of several inputs at once with less noise than independent draws.

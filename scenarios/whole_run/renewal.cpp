@@ -30,7 +30,7 @@ std::optional<QuantileTable> repair_table(const std::optional<Spares>& spares) {
                           std::sqrt(2 * std::log(std::max(1.0, ratio))));
 }
 
-const std::vector<Stage>& hard_stages(const Recovery& recovery) {
+const std::vector<RestartStage>& hard_stages(const Recovery& recovery) {
   return recovery.hard_stages.empty() ? recovery.stages : recovery.hard_stages;
 }
 
@@ -83,7 +83,7 @@ RenewalProcess::RenewalProcess(Recovery recovery, std::optional<Spares> spares,
 /// The state of one run.
 class RenewalProcess::Replica {
  public:
-  Replica(const RenewalProcess& process, const Conditions& conditions, Draws& draws,
+  Replica(const RenewalProcess& process, const RunConditions& conditions, Draws& draws,
           SimulatedRun& run)
       : process_{process}, conditions_{conditions}, draws_{draws}, run_{run} {}
 
@@ -192,28 +192,28 @@ class RenewalProcess::Replica {
   }
 
   const RenewalProcess& process_;
-  const Conditions& conditions_;
+  const RunConditions& conditions_;
   Draws& draws_;
   SimulatedRun& run_;
   std::vector<RunTime> repaired_;  // ends of repairs, ascending
 };
 
-void RenewalProcess::simulate(const Segments& segments, const Conditions& conditions, Draws& draws,
-                              SimulatedRun& run) const {
+void RenewalProcess::simulate(const Segments& segments, const RunConditions& conditions,
+                              Draws& draws, SimulatedRun& run) const {
   Replica{*this, conditions, draws, run}.work_through(segments);
 }
 
 namespace {
 
-double stage_transform(const Stage& stage, double between, double scale) {
+double stage_transform(const RestartStage& stage, double between, double scale) {
   const double mean = stage.mean.count() * scale;
   if (stage.shape <= 0) return std::exp(-mean / between);
   return std::pow(1 + mean / (stage.shape * between), -stage.shape);
 }
 
-double stages_transform(const std::vector<Stage>& stages, double between, double scale) {
+double stages_transform(const std::vector<RestartStage>& stages, double between, double scale) {
   double product = 1;
-  for (const Stage& each : stages) product *= stage_transform(each, between, scale);
+  for (const RestartStage& each : stages) product *= stage_transform(each, between, scale);
   return product;
 }
 

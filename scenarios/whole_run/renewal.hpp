@@ -27,13 +27,13 @@ struct Segments {
 
 /// What follows a failure.
 struct Recovery {
-  std::vector<Stage> stages;       // one attempt
-  std::vector<Stage> hard_stages;  // where the node is lost; empty: the same
-  double soft = 1;                 // share of failures that keep the node and its memory
-  double succeeds = 1;             // an attempt, by itself
-  int retries = 10;                // failed attempts until somebody is called
-  double human_share = 0;          // of failures that wait for a person at once
-  Stage human{"a person", {}, 0};  // their time
+  std::vector<RestartStage> stages;       // one attempt
+  std::vector<RestartStage> hard_stages;  // where the node is lost; empty: the same
+  double soft = 1;                        // share of failures that keep the node and its memory
+  double succeeds = 1;                    // an attempt, by itself
+  int retries = 10;                       // failed attempts until somebody is called
+  double human_share = 0;                 // of failures that wait for a person at once
+  RestartStage human{"a person", {}, 0};  // their time
 };
 
 /// Spare nodes, and how long a lost node is in repair (log-normal). While more are lost than there
@@ -66,13 +66,13 @@ class RenewalProcess {
   RenewalProcess(Recovery recovery, std::optional<Spares> spares,
                  std::optional<QuantileTable> intervals = std::nullopt);
 
-  struct Conditions {
+  struct RunConditions {
     Seconds between_failures{};  // running time; infinite: none
     double restart_scale = 1;    // on every restart
     bool keep_times = false;
   };
   /// Adds the run to `run`, whose time goes on: phases are runs after each other.
-  void simulate(const Segments& segments, const Conditions& conditions, Draws& draws,
+  void simulate(const Segments& segments, const RunConditions& conditions, Draws& draws,
                 SimulatedRun& run) const;
 
   const Recovery& recovery() const { return recovery_; }

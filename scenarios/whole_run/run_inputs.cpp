@@ -196,7 +196,7 @@ class RunReader {
           "/run/restart/detect: 10 min without health checks, the default timeout of PyTorch's "
           "watchdog for NCCL");
     }
-    for (Stage& each : run_.stages) {
+    for (RestartStage& each : run_.stages) {
       if (const auto given = node.find(each.name)) read_stage(*given, each);
     }
     run_.restart_spread = number_or(node, "spread", run_.restart_spread, 0, 3);
@@ -209,14 +209,14 @@ class RunReader {
     }
   }
 
-  Stage& stage(std::string_view name) {
-    for (Stage& each : run_.stages) {
+  RestartStage& stage(std::string_view name) {
+    for (RestartStage& each : run_.stages) {
       if (each.name == name) return each;
     }
     throw ContractError{"a stage of a restart is known by its name"};
   }
 
-  static void read_stage(const Node& node, Stage& stage) {
+  static void read_stage(const Node& node, RestartStage& stage) {
     if (node.is_object()) {
       node.only({"mean", "shape"});
       stage.mean = seconds_of(node["mean"]);
@@ -327,7 +327,7 @@ class RunReader {
 };
 
 /// `communicators` and `load` depend on the plan: filled in with it.
-std::vector<Stage> usual_stages() {
+std::vector<RestartStage> usual_stages() {
   constexpr Seconds of_plan{-1};
   return {{"detect", Seconds{120}, 1},    {"drain", Seconds{0}, 0},
           {"reschedule", Seconds{60}, 4}, {"start", Seconds{60}, 4},

@@ -86,7 +86,7 @@ struct RunInputs {
   double soft = 0.75;
   std::optional<QuantileTable> intervals;  // of mean 1; nothing: exponential
   std::optional<std::string> failure_trace;
-  std::vector<Stage> stages;  // `communicators` and `load` with mean < 0 are filled in
+  std::vector<RestartStage> stages;  // `communicators` and `load` with mean < 0 are filled in
   double restart_spread = 0.5;
   double succeeds = 0.9;
   int retries = 10;

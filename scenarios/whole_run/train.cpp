@@ -153,7 +153,7 @@ class ModelMaker {
     const double gpus = static_cast<double>(phase_.planned.gpus);
     const Bandwidth read =
         store(run_.store_read, phase_.question.cluster.storage.read, store_read_per_node, "read");
-    for (Stage& each : run_.stages) {
+    for (RestartStage& each : run_.stages) {
       if (each.mean.count() >= 0) continue;
       each.mean =
           each.name == "load"
@@ -177,7 +177,7 @@ class ModelMaker {
                        .human = {"a person", run_.human, 0}};
     double seconds_in_all = 0;
     std::string parts;
-    for (const Stage& each : run_.stages) {
+    for (const RestartStage& each : run_.stages) {
       seconds_in_all += each.mean.count();
       if (each.mean.count() <= 0) continue;
       parts +=

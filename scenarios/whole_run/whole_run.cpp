@@ -317,10 +317,10 @@ std::vector<Share> ledger_of(const std::vector<OneRun>& runs, const RunModel& mo
                             {"checkpoints", share(sum.ledger.checkpoints)},
                             {"lost work", share(sum.ledger.lost)}};
   double stages = 0;
-  for (const Stage& each : model.recovery.stages) stages += each.mean.count();
+  for (const RestartStage& each : model.recovery.stages) stages += each.mean.count();
   const bool by_stage = !model.replicas && stages > 0;
   if (by_stage) {
-    for (const Stage& each : model.recovery.stages) {
+    for (const RestartStage& each : model.recovery.stages) {
       shares.emplace_back("restart: " + each.name,
                           share(sum.ledger.restarts) * each.mean.count() / stages);
     }

@@ -12,7 +12,6 @@ JudgedClaim judged(const std::string& claim) {
   return judge_claims(Document::parse("[" + claim + "]", "claims.json")).front();
 }
 
-
 std::string file(const std::string& path) {
   return std::string{ORRERY_SOURCE} + "/" + path;
 }

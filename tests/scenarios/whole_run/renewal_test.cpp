@@ -15,7 +15,7 @@ Seconds hours(double count) {
   return Seconds{count * hour};
 }
 
-Recovery of_stages(std::vector<Stage> stages) {
+Recovery of_stages(std::vector<RestartStage> stages) {
   Recovery recovery;
   recovery.stages = std::move(stages);
   return recovery;
