@@ -67,14 +67,30 @@ std::string otherwise(Config& config, const Routing& routing) {
   return softmax && routing.normalised ? "normalised softmax weights (norm_topk_prob)" : "";
 }
 
+/// The default of DeepSeek-V2 in the transformers library says of no token where it is sent.
+void read_experts_of(Config& config, ModelDraft& model) {
+  const std::initializer_list<std::string_view> keys{"n_routed_experts", "num_local_experts",
+                                                     "num_routed_experts"};
+  if (config.type() != "deepseek_v2" || config.find("num_experts_per_tok")) {
+    read_expert_counts(config, model, keys);
+    return;
+  }
+  model.experts.count = config.size(keys, Limits::experts);
+  model.experts.per_token = 1;
+  model.not_simulated = "num_experts_per_tok is not stated";
+}
+
 ModelDraft read_shape_and_experts(Config& config) {
+  config.assume({{"head_dim", 1}});  // latents say how wide
   ModelDraft model = llama_like(config);
   model.mlp.width = config.size("moe_intermediate_size", Limits::expert_hidden);
   model.prediction_layers = config.size_or("num_nextn_predict_layers", Limits::layers, 0);
-  read_expert_counts(config, model,
-                     {"n_routed_experts", "num_local_experts", "num_routed_experts"});
-  if (config.flag("attention_bias", false)) {
-    config.fail("attention_bias", "biases are not supported for this type; expected false");
+  read_experts_of(config, model);
+  config.find("qk_head_dim");
+  for (const char* key : {"attention_bias", "mlp_bias"}) {
+    if (config.flag(key, false)) {
+      config.fail(key, "biases are not supported for this type; expected false");
+    }
   }
   if (config.size_or("moe_layer_freq", Limits::layers, 1) != 1) {
     config.fail("moe_layer_freq", "experts on some layers only are not supported; expected 1");

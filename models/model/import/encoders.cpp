@@ -130,9 +130,14 @@ namespace {
 /// Attention of a decoder's layer over itself and over the encoder, with a norm between them.
 CountedPart crossed(const AttentionPart& attention, std::int64_t hidden, std::int64_t norm) {
   CountedPart part{"attention and cross-attention"};
-  part.count.add(tally_of({attention, NoPart{}}, hidden), 2);
+  part.count.add(models::tally_of(Layer{attention, NoPart{}}, hidden), 2);
   part.count.vector(norm);
   return part;
+}
+
+/// Without tied embeddings encoder and decoder have a table each besides the shared one.
+void unshare_tables(ModelDraft& model) {
+  if (!model.embedding.tied) model.further.vector(2 * model.embedding.vocab * model.hidden);
 }
 
 /// Layer norms, biases, no positions that are learned: BART's and NLLB's layers.
@@ -204,6 +209,7 @@ Model read_nllb_moe(Config& config) {
   add("encoder_layers", "encoder_ffn_dim", "encoder_sparse_step", false);
   add("decoder_layers", "decoder_ffn_dim", "decoder_sparse_step", true);
   model.further.vector(2 * model.hidden);  // the encoder's final norm
+  unshare_tables(model);
   for (const char* key :
        {"batch_prioritized_routing", "expert_capacity", "moe_eval_capacity_token_fraction",
         "moe_token_dropout", "normalize_router_prob_before_dropping", "router_dtype",
@@ -272,6 +278,7 @@ Model read_t5(Config& config) {
   add(decoder, "num_sparse_decoder_layers", true);
   count_relative_positions(config, model, config.type() == "umt5" ? encoder + decoder : 2);
   model.further.vector(model.hidden);  // the encoder's final norm
+  if (experts) unshare_tables(model);
   for (const char* key :
        {"add_cross_attention", "add_router_probs", "classifier_dropout", "decoder_sparse_step",
         "decoder_start_token_id", "encoder_sparse_step", "expert_capacity", "initializer_factor",

@@ -134,7 +134,7 @@ Model read_llama4(Config& config) {
   read_experts(config, model, "intermediate_size");
   const std::int64_t dense_width = config.size("intermediate_size_mlp", Limits::ffn_hidden);
   const std::int64_t step = config.size("interleave_moe_layer_step", Limits::layers);
-  config.find("attention_bias");
+  model.attention.qkv_bias = model.attention.output_bias = config.flag("attention_bias", false);
   config.find("use_qk_norm");
   model.attention.chunk = config.positive_or("attention_chunk_size", Limits::positions, 8192);
   model.full = layers_without_chunks(config, model);

@@ -75,7 +75,8 @@ Model read_gemma3n(Config& config) {
     model.layers.push_back(layer);
     if (i < own) continue;
     model.further.matrix(-2 * model.hidden * attention.key_columns());
-    model.further.vector(-attention.head_dim);
+    model.further.vector(-attention.head_dim -
+                         (attention.qkv_bias ? 2 * attention.key_columns() : 0));
   }
   const std::int64_t h = model.hidden, c = config.size("altup_num_inputs", 64);
   const std::int64_t r = config.size("laurel_rank", most_rank);
@@ -150,11 +151,13 @@ Model read_gemma4(Config& config) {
     if (sees_all) attention = full_attention_of(config, model, i);
     if (shares && wide_mlp) std::get<MlpPart>(layer.channel).width *= 2;
     const std::int64_t keys = model.hidden * attention.key_columns();
+    const std::int64_t biases = attention.qkv_bias ? attention.key_columns() : 0;
     if (shares) {
       model.further.matrix(-2 * keys);
-      model.further.vector(-attention.head_dim);
+      model.further.vector(-attention.head_dim - 2 * biases);
     } else if (sees_all && keys_are_values) {
       model.further.matrix(-keys);
+      model.further.vector(-biases);
     }
     if (experts) layer.channel = model.experts;
     model.layers.push_back(layer);

@@ -38,9 +38,20 @@ constexpr std::array irrelevant_keys{
     "quantization_config", "router_aux_loss_coef", "moe_shared_expert_overlap", "mamba_ssm_dtype",
     "routed_scaling_factor", "router_jitter_noise", "scoring_func", "seq_aux", "swiglu_limit",
     "topk_group", "topk_method", "use_routing_bias",
+    // what every config has, and classifiers
+    "add_cross_attention", "chunk_size_feed_forward", "classifier_activation", "classifier_bias",
+    "classifier_dropout", "classifier_pooling", "id2label", "is_decoder", "label2id",
+    "output_attentions", "output_hidden_states", "problem_type", "return_dict",
+    // encoders
+    "apply_layernorm", "cls_token_id", "deterministic_flash_attn", "drop_path_rate",
+    "embedding_dropout", "initializer_cutoff_factor", "layerscale_value", "mlp_dropout",
+    "out_features", "out_indices", "pos_embed_jitter", "pos_embed_rescale", "pos_embed_shift",
+    "reshape_hidden_states", "sep_token_id", "sparse_pred_ignore_index", "sparse_prediction",
+    "stage_names", "swiglu_alpha",
     // state space
-    "chunk_size", "expand", "mamba_hidden_act", "mamba_ssm_cache_dtype", "mlp_hidden_act",
-    "norm_eps", "norm_epsilon", "num_logits_to_keep", "rescale_prenorm_residual",
+    "mixer_rms_eps", "time_step_init_scheme", "time_step_scale", "use_associative_scan",
+    "use_mambapy", "chunk_size", "expand", "mamba_hidden_act", "mamba_ssm_cache_dtype",
+    "mlp_hidden_act", "norm_eps", "norm_epsilon", "num_logits_to_keep", "rescale_prenorm_residual",
     "residual_in_fp32", "time_step_floor", "time_step_limit", "time_step_max", "time_step_min",
     "time_step_rank", "use_mamba_kernels"};
 

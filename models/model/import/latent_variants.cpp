@@ -142,7 +142,7 @@ Model read_longcat_flash(Config& config) {
       config.size({"expert_ffn_hidden_size", "moe_intermediate_size"}, Limits::expert_hidden);
   MlpPart mlp = model.mlp;
   mlp.width = config.size({"ffn_hidden_size", "intermediate_size"}, Limits::ffn_hidden);
-  const Tally block = tally_of({model.attention, mlp}, h);
+  const Tally block = models::tally_of(Layer{model.attention, mlp}, h);
   CountedPart part{"two blocks beside experts"};
   part.count.add(block, 2);
   part.count.matrix(h * (model.experts.count + idle));

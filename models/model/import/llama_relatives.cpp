@@ -105,6 +105,9 @@ Model read_vaultgemma(Config& config) {
 /// Source  modeling_helium.py of the transformers library
 Model read_helium(Config& config) {
   ModelDraft model = llama_with_biases(config);
+  if (model.attention.query_columns() != model.hidden) {
+    config.fail("head_dim", "makes heads that are not as wide as the layers together");
+  }
   model.attention.output_bias = false;
   model.inexact = "rotary embedding on interleaved pairs";
   return built(model);

@@ -177,6 +177,7 @@ Model read_moshi(Config& config) {
   ModelDraft model = llama_with_biases(config);
   model.attention.window = config.size_or("sliding_window", Limits::positions, 0);
   model.further.vector(model.hidden);
+  model.embedding.tied = false;  // whatever the file says
   for (const char* key :
        {"audio_encoder_config", "depth_decoder_config", "num_codebooks", "audio_vocab_size"}) {
     config.find(key);

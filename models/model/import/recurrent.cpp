@@ -136,9 +136,10 @@ Tally zamba_block(Config& config, const ModelDraft& model) {
 /// their own and adapters of rank r: n hybrid layers, h h + h r + 2 r f each.
 /// Source  Glorioso et al. 2024, arXiv 2411.15242; Zamba2ForCausalLM of the transformers library
 Model read_zamba2(Config& config) {
-  for (const char* key : {"attention_head_dim", "attention_hidden_size", "kv_channels",
-                          "mamba_headdim", "num_query_groups", "use_long_context", "use_mem_rope",
-                          "use_mem_eff_path", "hybrid_layer_ids", "use_mamba_kernels"}) {
+  for (const char* key :
+       {"attention_head_dim", "attention_hidden_size", "kv_channels", "mamba_headdim",
+        "num_query_groups", "use_long_context", "use_mem_rope", "use_mem_eff_path",
+        "hybrid_layer_ids", "use_mamba_kernels", "use_conv_bias"}) {
     config.find(key);
   }
   config.find("layers_block_type");
@@ -233,11 +234,10 @@ Model read_xlstm(Config& config) {
   ModelDraft model = without_attention(config);
   const std::int64_t h = model.hidden, n = config.size("num_heads", Limits::heads);
   constexpr std::int64_t multiple = 64;
-  const auto rounded = [&](const char* key, std::int64_t to) {
-    const auto width = static_cast<std::int64_t>(share_of(config, key) * static_cast<double>(h));
-    return (width + to - 1) / to * to;
+  const auto of_width = [&](const char* key) {
+    return static_cast<std::int64_t>(share_of(config, key) * static_cast<double>(h));
   };
-  const std::int64_t q = rounded("qk_dim_factor", multiple), v = rounded("v_dim_factor", multiple);
+  const std::int64_t q = of_width("qk_dim_factor"), v = of_width("v_dim_factor");
   const bool bias = config.flag("use_bias", false);
   if (bias) config.fail("use_bias", "biases are not supported for this type; expected false");
   if (config.find("weight_mode") && config.find("weight_mode")->as<std::string>() != "single") {
@@ -246,15 +246,15 @@ Model read_xlstm(Config& config) {
   CountedPart mixer{"mLSTM"};
   mixer.count.matrix(h * (2 * q + 3 * v + 2 * n));
   mixer.count.vector(2 * n + v);
-  model.mlp.width = rounded("ffn_proj_factor",
-                            config.positive_or("ffn_round_up_to_multiple_of", 1 << 12, multiple));
-  model.norms.final = config.flag("add_out_norm", true);
+  const std::int64_t to = config.positive_or("ffn_round_up_to_multiple_of", 1 << 12, multiple);
+  model.mlp.width = (of_width("ffn_proj_factor") + to - 1) / to * to;
+  model.embedding.tied = false;  // whatever the file says
   for (std::int64_t i = 0; i < model.depth; ++i) model.layers.push_back({mixer, model.mlp});
   for (const char* key :
        {"autocast_kernel_dtype", "chunkwise_kernel", "embedding_dim", "eps", "gate_soft_cap",
         "inference_state_dtype", "max_inference_chunksize", "mode", "norm_reduction_force_float32",
         "num_blocks", "output_logit_soft_cap", "return_last_states", "sequence_kernel",
-        "step_kernel"}) {
+        "step_kernel", "add_out_norm"}) {
     config.find(key);
   }
   model.not_simulated = "mLSTM layers are counted, not yet simulated";
@@ -364,6 +364,7 @@ Model read_qwen3_5(Config& config) {
     if (!full) layer.mixer = delta;
     // The gate of attention's output is as wide as the queries.
     if (full) model.further.matrix(h * model.attention.query_columns());
+    if (full && model.attention.qkv_bias) model.further.vector(model.attention.query_columns());
     model.layers.push_back(layer);
   }
   for (const char* key : {"attn_output_gate", "mlp_only_layers", "mtp_num_hidden_layers",
