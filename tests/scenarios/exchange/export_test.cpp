@@ -80,7 +80,7 @@ std::optional<models::Question> random_question(std::mt19937& random, const std:
   question.model = models::catalogue_model(model);
   question.cluster = hardware::named_cluster("dgx-h100 x 4");
   question.software = models::catalogue_software(software);
-  if (question.model.experts.count > 0) {
+  if (usual_experts(question.model).count > 0) {
     plan["expert"] = one_of({1, 2, 4, 8});
     plan["dispatcher"] = one_of({"alltoall", "deepep", "hybridep"});
     plan["permute_fusion"] = one_of({true, false});
