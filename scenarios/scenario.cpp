@@ -76,12 +76,14 @@ void read_launch_plan(ScenarioParts& parts) {
   constexpr std::size_t most_bytes = std::size_t{4} << 20;
   const std::string text = read_file(*parts.plan, most_bytes);
   if (!is_launch_file(text, *parts.plan)) return;
+  std::optional<LaunchFile> file;
   try {
-    const LaunchFile file = read_launch_file(text, *parts.plan);
-    const ImportRequest request{.files = {}, .model = parts.model, .cluster = parts.cluster};
-    parts.plan = import_launch({file}, request).plan.dump();
-  } catch (const InputError&) {  // refused where plans are read, with what a plan looks like
+    file = read_launch_file(text, *parts.plan);
+  } catch (const InputError&) {
+    return;  // refused where plans are read, with what a plan looks like
   }
+  const ImportRequest request{.files = {}, .model = parts.model, .cluster = parts.cluster};
+  parts.plan = import_launch({*file}, request).plan.dump();
 }
 
 std::string folder_of(const std::string& file) {
