@@ -27,7 +27,7 @@ std::string stem(std::string_view path) {
 /// What a launch file of another tool says, as a scenario that lists what it could not. A node in
 /// --cluster becomes as many as the file says.
 Json scenario_of_launch(const LaunchFile& file, ScenarioParts& parts) {
-  const Imported imported =
+  const ImportedLaunch imported =
       import_launch({file}, {.files = {}, .model = parts.model, .cluster = parts.cluster});
   Json scenario = imported.scenario();
   if (parts.cluster) parts.cluster = imported.cluster.get<std::string>();
@@ -82,7 +82,7 @@ void read_launch_plan(ScenarioParts& parts) {
   } catch (const InputError&) {
     return;  // refused where plans are read, with what a plan looks like
   }
-  const ImportRequest request{.files = {}, .model = parts.model, .cluster = parts.cluster};
+  const LaunchRequest request{.files = {}, .model = parts.model, .cluster = parts.cluster};
   parts.plan = import_launch({*file}, request).plan.dump();
 }
 
@@ -259,7 +259,7 @@ std::string Scenario::refusal() const {
 
 void Scenario::derive_refused_data(const std::string& changed) {
   const auto of_data = [](const std::string& refusal) {
-    return refusal.find("/plan/data:") != std::string::npos;
+    return refusal.find("/plan/data:") != std::string::npos || refusal.starts_with("--plan:/data:");
   };
   const Json& plan = json_.at("plan");
   if (!plan.is_object() || !plan.contains("data") || !of_data(refusal())) return;

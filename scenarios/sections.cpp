@@ -86,7 +86,7 @@ std::optional<std::string> file_of(Section section, const std::string& text,
 
 /// The model that a launch file of another tool states. Errors  none: InputError
 Document launched_model(const std::string& path) {
-  const Imported imported = import_launch({.files = {path}});
+  const ImportedLaunch imported = import_launch({.files = {path}});
   if (imported.model.is_null()) throw InputError{path, "states no model; expected one that does"};
   if (!imported.model.is_string()) return Document::from(imported.model, path);
   return Document::from(models::model_config(imported.model.get<std::string>()), path);

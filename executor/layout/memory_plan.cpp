@@ -75,7 +75,7 @@ void MemoryPlan::plan_chunk(const models::Chunk& chunk) {
 }
 
 std::int64_t MemoryPlan::delayed_arrival(const ChunkPlan& chunk, std::size_t place) const {
-  const ChunkPlan::Layer& layer = chunk.layers[place];
+  const ChunkPlan::LayerRoom& layer = chunk.layers[place];
   const std::uint32_t backward = program_.use_of(layer.forward).kind->backward;
   const std::int64_t arrival = blocks_[backward].delayed_arrival;
   return arrival < 0 ? -1 : layer.delayed + arrival;

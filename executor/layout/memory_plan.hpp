@@ -18,14 +18,14 @@ namespace orrery::executor {
 /// weight gradients, in the order of forward.
 struct ChunkPlan {
   /// A layer, the embedding or the head (-1).
-  struct Layer {
+  struct LayerRoom {
     std::uint32_t forward = 0;  // block
     std::int64_t layer = -1;
     std::int64_t saved = 0;              // offset in the saved buffer
     std::int64_t kept = 0, delayed = 0;  // offsets in the kept and delayed buffers
     std::int64_t on_host = 0;            // offset in the host memory of a micro-batch
   };
-  std::vector<Layer> layers;
+  std::vector<LayerRoom> layers;
   std::int64_t bytes = 0, kept = 0, delayed = 0, on_host = 0;
   std::int64_t arrival = 0;  // offset of the chunk's input in the saved buffer
 

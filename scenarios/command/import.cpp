@@ -14,13 +14,13 @@ namespace orrery::scenarios {
 namespace {
 
 struct ImportFlags {
-  ImportRequest request;
+  LaunchRequest request;
   bool json = false;
   std::optional<std::string> out;
 };
 
 int import_files(const ImportFlags& flags) {
-  const Imported imported = import_launch(flags.request);
+  const ImportedLaunch imported = import_launch(flags.request);
   if (flags.out) write_durably(*flags.out, imported.scenario().dump(2) + "\n");
   fmt::print("{}", flags.json ? to_json(imported).dump(2) + "\n" : text_of(imported));
   return exit_done;

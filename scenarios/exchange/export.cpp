@@ -354,7 +354,7 @@ models::Plan acting(models::Plan plan) {
 /// Says what an import of the written file would not give back.
 void check_read_back(const models::Question& question, const LaunchText& text, Exported& result) {
   const std::vector<LaunchFile> files{read_launch_file(text.text, text.name)};
-  const Imported imported = import_launch(
+  const ImportedLaunch imported = import_launch(
       files, {.files = {}, .known_model = &question.model, .gpus = question.cluster.gpus()});
   const Document plan = Document::from(imported.plan, text.name);
   std::vector<std::string> assumptions;

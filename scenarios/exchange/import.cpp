@@ -40,9 +40,9 @@ bool says_nothing(const Json& value) {
 }
 
 /// The statements of all files, collected option by option.
-class Importer {
+class LaunchReader {
  public:
-  Importer(const std::vector<LaunchFile>& files, Imported& result) : result_{result} {
+  LaunchReader(const std::vector<LaunchFile>& files, ImportedLaunch& result) : result_{result} {
     for (const LaunchFile& file : files) {
       if (!file.tool.empty()) {
         tool_ = &launch_tool(file.tool);
@@ -264,7 +264,7 @@ class Importer {
     if (tool_->name == "megatron") facts.set("accumulates_once", "true");
   }
 
-  Imported& result_;
+  ImportedLaunch& result_;
   const LaunchTool* tool_ = nullptr;
   std::set<std::string, std::less<>> set_;   // options that are set, and OPTION=VALUE
   std::set<std::string, std::less<>> open_;  // fields that the file leaves to others
@@ -286,7 +286,7 @@ std::optional<std::int64_t> gpus_of_node(const Facts& facts) {
   return orrery::number_in<std::int64_t>(std::string_view{text}.substr(colon + 1));
 }
 
-void settle_cluster(const Facts& facts, const ImportRequest& request, Imported& result) {
+void settle_cluster(const Facts& facts, const LaunchRequest& request, ImportedLaunch& result) {
   result.nodes = stated_nodes(facts);
   const auto per_node = gpus_of_node(facts);
   if (result.nodes && per_node) result.gpus = *result.nodes * *per_node;
@@ -364,10 +364,10 @@ std::vector<LaunchFile> with_named_files(std::vector<LaunchFile> files) {
 
 }  // namespace
 
-Imported import_launch(const std::vector<LaunchFile>& files, const ImportRequest& request) {
-  Imported result;
+ImportedLaunch import_launch(const std::vector<LaunchFile>& files, const LaunchRequest& request) {
+  ImportedLaunch result;
   for (const LaunchFile& file : files) result.files.push_back(file.file);
-  Importer importer{files, result};
+  LaunchReader importer{files, result};
   const Facts& facts = importer.facts;
   settle_cluster(facts, request, result);
   result.model = request.model ? Json(*request.model) : model_of(facts, result.notes);
@@ -383,7 +383,7 @@ Imported import_launch(const std::vector<LaunchFile>& files, const ImportRequest
   return result;
 }
 
-Imported import_launch(const ImportRequest& request) {
+ImportedLaunch import_launch(const LaunchRequest& request) {
   std::vector<LaunchFile> files;
   for (const std::string& path : request.files) {
     files.push_back(read_launch_file(read_file(path, most_launch_bytes), path));
@@ -391,7 +391,7 @@ Imported import_launch(const ImportRequest& request) {
   return import_launch(with_named_files(std::move(files)), request);
 }
 
-Json Imported::scenario() const {
+Json ImportedLaunch::scenario() const {
   Json scenario = Json::object();
   if (!model.is_null()) scenario["model"] = model;
   if (!cluster.is_null()) scenario["cluster"] = cluster;

@@ -21,7 +21,7 @@ struct ImportedOption {
   std::string says;  // used: what it states, "tensor 4"; else why it is not
 };
 
-struct ImportRequest {
+struct LaunchRequest {
   std::vector<std::string> files;
   std::optional<std::string> model{}, cluster{};  // instead of what the files say
   const models::Model* known_model = nullptr;     // the same, already read
@@ -29,7 +29,7 @@ struct ImportRequest {
 };
 
 /// What the files say. A part that they do not state is null.
-struct Imported {
+struct ImportedLaunch {
   std::vector<std::string> files;
   std::string tool;  // whose plan it is; empty: only launchers'
   Json model, cluster, software, collectives;
@@ -44,12 +44,12 @@ struct Imported {
 
 /// Errors  InputError: a file that cannot be read or is of no known tool, a model or cluster that
 /// is not known
-Imported import_launch(const ImportRequest& request);
+ImportedLaunch import_launch(const LaunchRequest& request);
 /// The same for the contents of one file.
-Imported import_launch(const std::vector<LaunchFile>& files, const ImportRequest& request);
+ImportedLaunch import_launch(const std::vector<LaunchFile>& files, const LaunchRequest& request);
 
-Json to_json(const Imported& imported);
+Json to_json(const ImportedLaunch& imported);
 /// A table of the options by use.
-std::string text_of(const Imported& imported);
+std::string text_of(const ImportedLaunch& imported);
 
 }  // namespace orrery::scenarios

@@ -14,7 +14,7 @@ namespace {
 
 using Use = ImportedOption::Use;
 
-Json options_json(const Imported& imported, Use use, const char* why) {
+Json options_json(const ImportedLaunch& imported, Use use, const char* why) {
   Json list = Json::array();
   for (const ImportedOption& each : imported.options) {
     if (each.use != use) continue;
@@ -24,11 +24,11 @@ Json options_json(const Imported& imported, Use use, const char* why) {
   return list;
 }
 
-std::int64_t options_by(const Imported& imported, Use use) {
+std::int64_t options_by(const ImportedLaunch& imported, Use use) {
   return std::ranges::count(imported.options, use, &ImportedOption::use);
 }
 
-std::string option_rows(const Imported& imported, Use use) {
+std::string option_rows(const ImportedLaunch& imported, Use use) {
   std::size_t widest = 0, widest_value = 0;
   for (const ImportedOption& each : imported.options) {
     if (each.use != use) continue;
@@ -71,7 +71,7 @@ std::string part_name(const Json& part, const char* missing) {
 
 }  // namespace
 
-Json to_json(const Imported& imported) {
+Json to_json(const ImportedLaunch& imported) {
   return {{"files", imported.files},
           {"tool", or_null(imported.tool)},
           {"model", imported.model},
@@ -91,7 +91,7 @@ Json to_json(const Imported& imported) {
           {"notes", imported.notes}};
 }
 
-std::string text_of(const Imported& imported) {
+std::string text_of(const ImportedLaunch& imported) {
   std::string text = fmt::format(
       "{} ({})\n  model     {}\n  cluster   {}\n  software  {}\n  plan      {}\n",
       fmt::join(imported.files, ", "), imported.tool.empty() ? "launcher" : imported.tool,

@@ -185,10 +185,12 @@ std::string yaml_text(const Json& document, const std::vector<std::string>& comm
 
 std::string toml_text(const Json& document, const std::vector<std::string>& comments) {
   std::ostringstream out;
-  // Multi-line strings of toml++ 3.3 lose a line break at their beginning.
+  // Multi-line strings of toml++ 3.3 lose a line break at their beginning, literal ones hold
+  // control characters that it does not read.
   const toml::table table = toml_table(document);
   out << toml::toml_formatter{
-      table, toml::toml_formatter::default_flags & ~toml::format_flags::allow_multi_line_strings};
+      table, toml::toml_formatter::default_flags & ~(toml::format_flags::allow_multi_line_strings |
+                                                     toml::format_flags::allow_literal_strings)};
   return comment_lines(comments) + out.str() + "\n";
 }
 

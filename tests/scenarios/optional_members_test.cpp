@@ -76,6 +76,7 @@ const std::map<std::string, Json> samples = {
     {"/cluster/fabric/ideal", true},
     {"/cluster/fabric/reduces", true},
     {"/cluster/fabric/pxn", false},
+    {"/cluster/node/pcie", {{"generation", 3}, {"lanes", 8}}},
     {"/cluster/node/gpu/power_limit", "300 W"},
     {"/cluster/node/gpu/published_shares", {{"gemm", {{"bf16", 0.5}}}}},
     {"/cluster/fabric/routing", "ecmp"},

@@ -135,7 +135,6 @@ TEST_CASE("Flags that do not exist, or lack a value, are refused in one line") {
         "The following argument");
   refused_line("simulate --trace");
   refused_line("frobnicate");
-  refused_line("");
   CHECK(refused_line("simulate gpt-1t-512-a100 --set tensor=8") ==
         "--set: expected POINTER=VALUE, found 'tensor=8'");
   CHECK(refused_line("simulate gpt-1t-512-a100 --tokens lots") ==

@@ -131,7 +131,7 @@ Trips round_trips(const std::string& target, const std::string& model, const std
     ++trips.exported;
     REQUIRE(exported.files.size() == 1);
     const LaunchText& file = exported.files[0];
-    const Imported imported =
+    const ImportedLaunch imported =
         import_launch({read_launch_file(file.text, file.name)},
                       {.files = {}, .model = model, .cluster = "dgx-h100 x 4"});
     const Document plan = Document::from(imported.plan, file.name);
@@ -153,16 +153,27 @@ TEST_CASE("Import of an export is the same plan, on random plans") {
     PlanKinds kinds = PlanKinds::all;
     std::set<std::string> unsaid;  // the only fields that comments may have to say
   };
-  const std::set<std::string> of_megatron{"fused_cross_entropy", "tensor_overlap", "attention"};
+  const std::set<std::string> of_megatron{"fused_cross_entropy", "tensor_overlap", "attention",
+                                          "end_layers_bf16",     "offload",        "reshard",
+                                          "pad_to_capacity"};
+  const std::set<std::string> of_deepspeed{
+      "attention", "fused_cross_entropy", "moments",          "offload_layers",
+      "recompute", "recompute_every",     "recompute_layers", "seq_len"};
+  const std::set<std::string> of_torchtitan{"attention",     "bucket",   "fused_cross_entropy",
+                                            "prefetch",      "sequence", "start_layers_bf16",
+                                            "tensor_overlap"};
+  const std::set<std::string> of_fsdp{"attention",    "bucket",     "fused_cross_entropy",
+                                      "moments",      "seq_len",    "start_layers_bf16",
+                                      "global_batch", "micro_batch"};
   const Target targets[] = {
       {"megatron", "llama3-8b", "megatron-core", PlanKinds::all, of_megatron},
       {"megatron", "mixtral-8x7b", "megatron-core", PlanKinds::all, of_megatron},
       {"megatron-bridge", "llama3-8b", "megatron-bridge", PlanKinds::all, of_megatron},
       {"megatron-bridge", "mixtral-8x7b", "megatron-bridge", PlanKinds::all, of_megatron},
-      {"deepspeed", "llama3-8b", "deepspeed", PlanKinds::sharded, {}},
-      {"torchtitan", "llama3-8b", "torchtitan", PlanKinds::sharded, {}},
-      {"fsdp", "llama3-8b", "pytorch-fsdp", PlanKinds::sharded, {}},
-      {"accelerate", "llama3-8b", "huggingface", PlanKinds::sharded, {}}};
+      {"deepspeed", "llama3-8b", "deepspeed", PlanKinds::sharded, of_deepspeed},
+      {"torchtitan", "llama3-8b", "torchtitan", PlanKinds::sharded, of_torchtitan},
+      {"fsdp", "llama3-8b", "pytorch-fsdp", PlanKinds::sharded, of_fsdp},
+      {"accelerate", "llama3-8b", "huggingface", PlanKinds::sharded, of_fsdp}};
   for (const Target& each : targets) {
     const Trips trips = round_trips(each.tool, each.model, each.software, each.kinds);
     std::string unsaid;
@@ -183,7 +194,7 @@ TEST_CASE("Megatron's options of a model give the same model back") {
     const Exported exported = export_launch(question, {"megatron"}, {});
     INFO(name);
     REQUIRE(exported.files.size() == 1);
-    const Imported imported =
+    const ImportedLaunch imported =
         import_launch({read_launch_file(exported.files[0].text, "megatron.sh")}, {});
     CHECK(imported.model == name);
   }

@@ -17,7 +17,7 @@ TEST_CASE("Names of models and clusters are suggested as Orrery writes them") {
   CHECK(cluster_meant("dgx-h100x4") == "dgx-h100 x 4");
   CHECK(cluster_meant("DGX_H100 x 4") == "dgx-h100 x 4");
   CHECK(cluster_meant("h100 x 32") == "dgx-h100 x 4");  // GPUs: 8 on each node
-  CHECK(cluster_meant("H200").rfind("dgx-h200", 0) == 0);
+  CHECK(cluster_meant("H200").find("h200") != std::string::npos);
   CHECK(cluster_meant("nothing x y").empty());
 }
 

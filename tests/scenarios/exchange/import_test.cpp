@@ -17,13 +17,13 @@ std::string sample(const std::string& name) {
   return exchange_folder + "samples/" + name;
 }
 
-Imported imported_text(const std::string& name, const std::string& text,
-                       const std::string& cluster = "dgx-h100 x 2") {
+ImportedLaunch imported_text(const std::string& name, const std::string& text,
+                             const std::string& cluster = "dgx-h100 x 2") {
   return import_launch({read_launch_file(text, name)}, {.files = {}, .cluster = cluster});
 }
 
 /// The option with this name; a failure if there is none.
-ImportedOption option_named(const Imported& imported, const std::string& name) {
+ImportedOption option_named(const ImportedLaunch& imported, const std::string& name) {
   for (const ImportedOption& each : imported.options) {
     if (each.option == name) return each;
   }
@@ -40,8 +40,8 @@ TEST_CASE("Samples of every tool are imported with the fields that they state") 
   const Table expected = Table::load(exchange_folder + "expected.csv");
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const Row row = expected[i];
-    const Imported imported = import_launch({.files = {sample(std::string{row.text("file")})},
-                                             .cluster = std::string{row.text("cluster")}});
+    const ImportedLaunch imported = import_launch({.files = {sample(std::string{row.text("file")})},
+                                                   .cluster = std::string{row.text("cluster")}});
     for (const std::string& field : expected.columns()) {
       if (field == "file" || field == "cluster") continue;
       std::string wanted{row.text(field)}, found = plan_text(imported.plan, field);
@@ -59,8 +59,8 @@ TEST_CASE("Of options that name a field, the model or the cluster, 95 % are used
   const Table expected = Table::load(exchange_folder + "expected.csv");
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const Row row = expected[i];
-    const Imported imported = import_launch({.files = {sample(std::string{row.text("file")})},
-                                             .cluster = std::string{row.text("cluster")}});
+    const ImportedLaunch imported = import_launch({.files = {sample(std::string{row.text("file")})},
+                                                   .cluster = std::string{row.text("cluster")}});
     for (const ImportedOption& each : imported.options) {
       used += each.use == ImportedOption::Use::used;
       missed += each.use == ImportedOption::Use::not_understood;
@@ -90,7 +90,7 @@ TEST_CASE("A Megatron script and its plan by hand are the same scenario") {
 }
 
 TEST_CASE("Each option is used, without effect, or not understood, with the reason") {
-  const Imported imported = imported_text(
+  const ImportedLaunch imported = imported_text(
       "run.sh",
       "torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py --tensor-model-parallel-size $TP "
       "--micro-batch-size 1 --bf16 --lr 1e-4 --moe-token-dispatcher-type allgather --new-flag 3");
@@ -107,7 +107,8 @@ TEST_CASE("Each option is used, without effect, or not understood, with the reas
 }
 
 TEST_CASE("A launcher says the cluster and NCCL's environment") {
-  const Imported imported = import_launch({.files = {sample("job.sbatch")}, .cluster = "dgx-h100"});
+  const ImportedLaunch imported =
+      import_launch({.files = {sample("job.sbatch")}, .cluster = "dgx-h100"});
   CHECK(imported.cluster == "dgx-h100 x 4");
   CHECK(imported.gpus == 32);
   CHECK(imported.collectives == Json({{"NCCL_ALGO", "Ring"}}));
@@ -116,7 +117,7 @@ TEST_CASE("A launcher says the cluster and NCCL's environment") {
 }
 
 TEST_CASE("A pipeline layout says layers of chunks") {
-  const Imported imported = imported_text(
+  const ImportedLaunch imported = imported_text(
       "run.sh",
       "python pretrain_gpt.py --num-layers 14 --hidden-size 1024 --num-attention-heads 16 "
       "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et*3|t*4|t*4|t*3,L'");
@@ -125,7 +126,7 @@ TEST_CASE("A pipeline layout says layers of chunks") {
 }
 
 TEST_CASE("Sequence parallelism without tensor parallelism is dropped with a note") {
-  const Imported imported = imported_text(
+  const ImportedLaunch imported = imported_text(
       "run.sh", "python pretrain_gpt.py --sequence-parallel --micro-batch-size 1 --bf16 --lr 1");
   CHECK_FALSE(imported.plan.contains("sequence"));
   CHECK(imported.notes.front() ==

@@ -78,7 +78,7 @@ TEST_CASE("A model's fields hold all its parameters, whatever its family") {
     CHECK(count_active_parameters(model) == row["touched"].as<std::int64_t>());
     (usual_experts(model).count > 0 ? mixed : dense) += 1;
   }
-  CHECK(dense == 51);
+  CHECK(dense == 52);
   CHECK(mixed > 5);
 }
 
@@ -354,6 +354,7 @@ TEST_CASE("Windows are on the layers that the file lists or its family's rule sa
     return layers;
   };
   Json qwen = Json::parse(llama_with("sliding_window", 16));
+  qwen["num_key_value_heads"] = 4;
   qwen["max_window_layers"] = 3;
   CHECK(full(qwen, "qwen2") == "wwww");  // no layer attends fully, but there is no window
   CHECK(usual_attention(read_config(qwen.dump())).window == 0);
@@ -377,8 +378,8 @@ TEST_CASE("Windows are on the layers that the file lists or its family's rule sa
 
 TEST_CASE("More experts per token than experts are refused") {
   CHECK(config_refusal(R"({"model_type": "mixtral", "num_hidden_layers": 2, "hidden_size": 64,
-    "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 100,
-    "num_local_experts": 4, "num_experts_per_tok": 5})") ==
+    "num_attention_heads": 4, "num_key_value_heads": 4, "intermediate_size": 128,
+    "vocab_size": 100, "num_local_experts": 4, "num_experts_per_tok": 5})") ==
         "config.json:/num_experts_per_tok: 5 is more than the 4 experts");
 }
 
