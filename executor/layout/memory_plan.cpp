@@ -37,7 +37,7 @@ MemoryPlan::MemoryPlan(const models::Program& program, std::int64_t stage, std::
 }
 
 std::size_t ChunkPlan::place_of(const models::LayerKind& kind, std::int64_t layer) const {
-  const auto found = std::find_if(layers.begin(), layers.end(), [&](const Layer& each) {
+  const auto found = std::find_if(layers.begin(), layers.end(), [&](const LayerRoom& each) {
     return each.forward == kind.forward && each.layer == layer;
   });
   ensure(found != layers.end(), "a chunk runs a layer that it does not hold");
