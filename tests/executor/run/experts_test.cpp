@@ -124,11 +124,12 @@ std::vector<Cut> expert_cuts() {
       p.context_exchange.form = form;
     });
   }
-  Model mixed = experts_llama(4);
-  mixed.name += "-mixed";
-  mixed.experts.shared_width = 8;
-  mixed.experts.dense_first = 1;
-  mixed.experts.dense_width = 16;
+  const Model mixed = changed(experts_llama(4), [](models::ModelDraft& draft) {
+    draft.name += "-mixed";
+    draft.experts.shared_width = 8;
+    draft.dense = models::dense_layers(draft.depth, 1, 1);
+    draft.dense_width = 16;
+  });
   add("a dense layer first, shared experts, 1f1b", mixed, [](Plan& p) {
     p.pipeline = p.data = p.experts.ranks = 2;
     p.sharding.zero = Zero::one;

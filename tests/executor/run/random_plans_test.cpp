@@ -128,7 +128,7 @@ void check_plans(std::uint32_t seed, int count) {
     INFO("plan " << i << " of seed " << seed << ": " << models::to_json(drawn.plan).dump());
     const bool packed = !drawn.plan.batch.documents.empty();
     const bool adapts = models::trains_adapters(drawn.plan);
-    const std::string key = drawn.model.name + std::to_string(drawn.model.layers) +
+    const std::string key = drawn.model.name + std::to_string(drawn.model.layers.size()) +
                             (packed ? " packed" : "") + (adapts ? " adapted" : "");
     if (whole.count(key) == 0) {
       Plan plan = small_plan(8);

@@ -371,7 +371,7 @@ TEST_CASE("An embedding reads one row per token, and adds positions after the to
   CHECK(operation(embedding.backward, "positions.backward").bytes.count() ==
         2 * 1024 * 768 + 2 * 4 * 512 * 768);
   // Llama turns queries and keys instead.
-  CHECK(embedding_blocks(built("llama3-8b", 512).inputs()).forward.operations.size() == 1);
+  CHECK(embedding_blocks(made_of("llama3-8b", 512).inputs()).forward.operations.size() == 1);
 }
 
 TEST_CASE("A shared norm of a parallel block is undone once") {

@@ -5,6 +5,7 @@
 #include "models/plan/conflicts.hpp"
 #include "models/plan/layers_per_chunk.hpp"
 #include "models/plan/plan.hpp"
+#include "tests/models/draft.hpp"
 
 namespace orrery::models {
 namespace {
@@ -298,8 +299,8 @@ TEST_CASE("Ranks share a sequence in pieces that are equal, of heads that they c
   }
   CHECK(conflicts_of(plan, small_gpt(), 32) ==
         Lines{"/data: tensor 4 x context 2 x pipeline 4 x data 2 is 64 GPUs, the cluster has 32"});
-  Model grouped = small_gpt();
-  grouped.attention.kv_heads = 4;
+  const Model grouped =
+      changed(small_gpt(), [](ModelDraft& draft) { draft.attention.kv_heads = 4; });
   CHECK(conflicts_of(plan, grouped) == Lines{"/context: tensor 4 x 2 context ranks that exchange "
                                              "heads do not divide the model's 4 key-value heads"});
   plan.context_exchange.form = ContextForm::ring;
@@ -317,8 +318,8 @@ TEST_CASE("Ranks share a sequence in pieces that are equal, of heads that they c
               "ranks; context is 4 and context_heads is 1"});
   plan.context_exchange.heads = 2;
   CHECK(conflicts_of(plan, small_gpt()).empty());
-  Model window = small_gpt();
-  window.attention.window = 1024;
+  const Model window =
+      changed(small_gpt(), [](ModelDraft& draft) { draft.attention.window = 1024; });
   CHECK(conflicts_of(plan, window) == Lines{"/context: context parallelism with a sliding window "
                                             "is simulated only with context_form ulysses"});
   plan.context_exchange.form = ContextForm::ulysses;
@@ -327,9 +328,10 @@ TEST_CASE("Ranks share a sequence in pieces that are equal, of heads that they c
 }
 
 TEST_CASE("Attention's chunks are whole on a rank, or its pieces are exchanged for heads") {
-  Model chunked = small_gpt();
-  chunked.embedding.positions = Positions::rotary;
-  chunked.attention.chunk = 512;
+  const Model chunked = changed(small_gpt(), [](ModelDraft& draft) {
+    draft.embedding.positions = Positions::rotary;
+    draft.attention.chunk = 512;
+  });
   Plan plan;
   plan.batch.micro = plan.batch.global = 1;
   plan.context = 2;
