@@ -82,6 +82,9 @@ Model read_gemma3n(Config& config) {
   const std::int64_t r = config.size("laurel_rank", most_rank);
   model.further.matrix(model.depth * (c * c + c * c * c + c * h + 2 * h * r) + 2 * (c - 1) * h * h);
   model.further.vector(model.depth * 3 * h);
+  if (config.size_or("hidden_size_per_layer_input", Limits::hidden, 0) == 0) {
+    model.further.vector(model.depth * h);  // the norm of what the embeddings would give
+  }
   for (const char* key : {"activation_sparsity_pattern", "altup_active_idx", "altup_coef_clip",
                           "altup_correct_scale", "altup_lr_multiplier"}) {
     config.find(key);

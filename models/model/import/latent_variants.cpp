@@ -118,6 +118,7 @@ Model read_kimi_linear(Config& config) {
     if (!dense[i]) layer.channel = model.experts;
     model.layers.push_back(layer);
   }
+  model.embedding.tied = false;  // whatever the file says
   model.not_simulated = "Kimi delta attention is counted, not yet simulated";
   return built(model);
 }
