@@ -356,7 +356,7 @@ TEST_CASE("Windows are on the layers that the file lists or its family's rule sa
   Json qwen = Json::parse(llama_with("sliding_window", 16));
   qwen["max_window_layers"] = 3;
   qwen["num_key_value_heads"] = 4;       // else 32, as the transformers library has it
-  CHECK(full(qwen, "qwen2") == "wwww");  // no layer attends fully, but there is no window
+  CHECK(full(qwen, "qwen2") == "FFFF");  // the window does not count
   CHECK(usual_attention(read_config(qwen.dump())).window == 0);
   qwen["use_sliding_window"] = true;
   CHECK(full(qwen, "qwen2") == "FFFw");
