@@ -20,8 +20,6 @@ constexpr UnpricedPointer unpriced[] = {
     {"/cluster/node/cables/**", inside_node},
     {"/cluster/node/gpu/host_link", "used only by plans that offload"},
     {"/cluster/node/host_memory", "limits only plans that offload"},
-    {"/cluster/node/pcie",
-     "used only by nodes whose GPUs have no NVLink and by plans that offload"},
     {"/cluster/storage/*", "used only by plans that offload to nvme"},
     {"/cluster/node/gpu/attention/*/measured/rows", of_curve},
     {"/cluster/node/gpu/gemm/*/measured/rows", of_curve},

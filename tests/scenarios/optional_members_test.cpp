@@ -59,7 +59,7 @@ const std::set<std::string> words_and_tables = {
     "name",     "notes",   "sources",     "assumptions", "software",
     "aliases",  "vendor",  "curves_from", "measured",    "measured_collectives",
     "gpu_nics", "storage", "cables",      "group_rates", "fp8_along_k",
-    "silicon"};
+    "silicon",  "pcie"};
 
 /// Members that the expansion moves elsewhere, or that only other kinds of fabric have.
 const std::map<std::string, Json> moved = {
@@ -76,7 +76,6 @@ const std::map<std::string, Json> samples = {
     {"/cluster/fabric/ideal", true},
     {"/cluster/fabric/reduces", true},
     {"/cluster/fabric/pxn", false},
-    {"/cluster/node/pcie", {{"generation", 3}, {"lanes", 8}}},
     {"/cluster/node/gpu/power_limit", "300 W"},
     {"/cluster/node/gpu/published_shares", {{"gemm", {{"bf16", 0.5}}}}},
     {"/cluster/fabric/routing", "ecmp"},
