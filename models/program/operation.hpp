@@ -183,8 +183,7 @@ struct CopyWork {
 
 using OperationWork =
     std::variant<std::monostate, ProductWork, AttentionWork, CollectiveWork, RowWork, NormWork,
-                 RotaryWork, ActivationWork, AddWork, RouteWork, LossWork, ScanWork,
-                 CopyWork>;
+                 RotaryWork, ActivationWork, AddWork, RouteWork, LossWork, ScanWork, CopyWork>;
 
 /// One kernel, collective or copy on one queue.
 struct Operation {
