@@ -128,4 +128,7 @@ std::optional<std::vector<bool>> read_full_attention(Config& config, const Model
 /// `max_window_layers` on have it, if `layer_types` does not say otherwise.
 ModelDraft with_optional_window(Config& config, ModelDraft model);
 
+/// Gated delta rules by the keys of Qwen3-Next (hybrid.cpp).
+DeltaPart read_delta(Config& config);
+
 }  // namespace orrery::models

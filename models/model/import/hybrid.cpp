@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::int64_t most_convolution = 1 << 10, most_chunk = 1 << 14;
 
+}  // namespace
+
 DeltaPart read_delta(Config& config) {
   DeltaPart part;
   part.key_heads = config.size("linear_num_key_heads", Limits::heads);
@@ -20,6 +22,8 @@ DeltaPart read_delta(Config& config) {
   part.taps = config.size("linear_conv_kernel_dim", most_convolution);
   return part;
 }
+
+namespace {
 
 Mamba2Part read_mamba(Config& config) {
   Mamba2Part part;
@@ -79,8 +83,8 @@ ExpertsPart read_ungated_experts(Config& config, const ModelDraft& model) {
   ExpertsPart experts = own.experts;
   experts.mlp = model.mlp;
   experts.mlp.width = config.size("moe_intermediate_size", Limits::expert_hidden);
-  experts.shared_width = config.size("n_shared_experts", Limits::experts) *
-                         config.size("moe_shared_expert_intermediate_size", Limits::expert_hidden);
+  config.find("n_shared_experts");  // one MLP of that width, whatever their number
+  experts.shared_width = config.size("moe_shared_expert_intermediate_size", Limits::expert_hidden);
   experts.narrow = config.size_or("moe_latent_size", Limits::hidden, 0);
   return experts;
 }
@@ -101,8 +105,11 @@ Model read_qwen3_next(Config& config) {
   if (const auto dense = config.find("mlp_only_layers"); dense && !dense->elements().empty()) {
     dense->fail("layers without experts are not supported for this type; expected []");
   }
-  for (const char* key : {"decoder_sparse_step", "intermediate_size", "use_sliding_window",
-                          "attn_output_gate", "layer_types"}) {
+  if (config.positive_or("decoder_sparse_step", Limits::layers, 1) != 1) {
+    config.fail("decoder_sparse_step", "layers without experts are not supported; expected 1");
+  }
+  for (const char* key :
+       {"intermediate_size", "use_sliding_window", "attn_output_gate", "layer_types"}) {
     config.find(key);
   }
   model.experts.shared_width = shared;
@@ -116,9 +123,8 @@ Model read_qwen3_next(Config& config) {
     model.layers.push_back(layer);
   }
   model.formula =
-      "2Vh + attention layers*(h(3q+2k) + 2d) + others*(linear attention) + L(hE + E*3hf + 3hs + h "
-      "+ "
-      "2h) + h, language model only, without MTP";
+      "2Vh + attention layers*(h(3q+2k) + 2d) + others*(linear attention) + L(hE + E*3hf + 3hs + "
+      "h + 2h) + h, language model only, without MTP";
   return built(model);
 }
 
@@ -126,6 +132,8 @@ Model read_qwen3_next(Config& config) {
 Model read_nemotron_h(Config& config) {
   ModelDraft model = llama_like(config);
   model.mlp.gated = false;
+  config.find("tie_word_embeddings");
+  model.embedding.tied = false;  // whatever the file says
   model.attention.head_dim = config.size({"head_dim", "attention_head_dim"}, Limits::head_dim);
   refuse_biases(config, {"attention_bias", "mlp_bias", "use_bias", "mamba_proj_bias"});
   if (!config.flag("use_conv_bias", true)) {

@@ -346,15 +346,8 @@ Model read_recurrent_gemma(Config& config) {
 Model read_qwen3_5(Config& config) {
   ModelDraft model = llama_with_biases(config);
   model.attention.qk_norm = true;
-  const std::int64_t h = model.hidden;
-  const std::int64_t keys = config.size("linear_num_key_heads", Limits::heads) *
-                            config.size("linear_key_head_dim", Limits::head_dim);
-  const std::int64_t heads = config.size("linear_num_value_heads", Limits::heads);
-  const std::int64_t width = config.size("linear_value_head_dim", Limits::head_dim);
-  const std::int64_t taps = config.size("linear_conv_kernel_dim", longest_convolution);
-  CountedPart delta{"linear attention"};
-  delta.count.matrix(h * (2 * keys + 3 * heads * width + 2 * heads));
-  delta.count.vector((2 * keys + heads * width) * taps + 2 * heads + width);
+  model.attention.gated = true;
+  const DeltaPart delta = read_delta(config);
   const std::int64_t every = config.positive_or("full_attention_interval", Limits::layers, 4);
   const auto kinds =
       config.kinds("layer_types", model.depth, {"full_attention", "linear_attention"});
@@ -362,16 +355,12 @@ Model read_qwen3_5(Config& config) {
     const bool full = kinds ? (*kinds)[static_cast<std::size_t>(i)] == 0 : (i + 1) % every == 0;
     Layer layer{model.attention, model.mlp};
     if (!full) layer.mixer = delta;
-    // The gate of attention's output is as wide as the queries.
-    if (full) model.further.matrix(h * model.attention.query_columns());
-    if (full && model.attention.qkv_bias) model.further.vector(model.attention.query_columns());
     model.layers.push_back(layer);
   }
   for (const char* key : {"attn_output_gate", "mlp_only_layers", "mtp_num_hidden_layers",
                           "mtp_use_dedicated_embeddings", "output_gate_type"}) {
     config.find(key);
   }
-  model.not_simulated = "linear attention is counted, not yet simulated";
   return built(model);
 }
 
