@@ -119,7 +119,7 @@ Trips round_trips(const std::string& target, const std::string& model, const std
                   PlanKinds kinds) {
   std::mt19937 random{17};
   Trips trips;
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 1000 && trips.exported < 60; ++i) {
     const auto question = random_question(random, model, software, kinds);
     if (!question) continue;
     const Exported exported = export_launch(*question, {target}, {});
