@@ -181,7 +181,8 @@ TEST_CASE("NODE x COUNT is that many nodes over the node's usual fabric") {
 TEST_CASE("A name that is not in the catalogue is answered with those that are") {
   CHECK_THROWS_WITH(Catalogue::gpu("h101"),
                     Catch::Matchers::StartsWith("unknown GPU 'h101'; known: a10 a100-pcie-40gb "));
-  CHECK(catalogue_error("dgx-h101 x 4").rfind("unknown node 'dgx-h101'; known: a10-4x a100-", 0) == 0);
+  CHECK(catalogue_error("dgx-h101 x 4").rfind("unknown node 'dgx-h101'; known: a10-4x a100-", 0) ==
+        0);
   CHECK(catalogue_error("selena") ==
         "unknown cluster 'selena'; known: jean-zay mt-nlg selene; or NODE x COUNT (dgx-h100 x 64)");
 }
