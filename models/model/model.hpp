@@ -76,7 +76,7 @@ struct Model {
 
   std::int64_t parameters = 0;         // exact
   std::int64_t active_parameters = 0;  // used per token; = parameters when dense
-  Tally further;                       // of what no part of a model that is only counted states
+  Tally further;                       // of what no part states
   std::string formula;                 // which sum the parameters are
   std::string inexact;  // what the executor computes differently from the config; empty: nothing
   std::optional<std::string> not_simulated;  // why ("mixture of experts ..."), when only counted

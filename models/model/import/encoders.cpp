@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hardware/reading.hpp"
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
@@ -31,6 +32,7 @@ std::int64_t read_patches(Config& config, ModelDraft& model) {
   const std::int64_t patch = config.size("patch_size", largest_patch);
   const std::int64_t channels = config.positive_or("num_channels", most_channels, 3);
   const std::int64_t side = config.size("image_size", largest_image) / patch;
+  if (side == 0) config.fail("image_size", "is smaller than patch_size");
   model.further.matrix(channels * patch * patch * model.hidden);
   model.further.vector(model.hidden);
   model.embedding.max_positions = side * side;
@@ -82,8 +84,8 @@ Model read_dinov2(Config& config) {
   ModelDraft model = read_encoder(config);
   const std::int64_t h = model.hidden;
   const auto ratio = config.find("mlp_ratio");
-  const double four = ratio ? ratio->as<double>() : 4;
-  auto f = static_cast<std::int64_t>(static_cast<double>(h) * four);
+  const double widths = ratio ? hardware::within(*ratio, 1e-3, 64) : 4;
+  auto f = static_cast<std::int64_t>(static_cast<double>(h) * widths);
   model.mlp.gated = config.flag("use_swiglu_ffn", false);
   constexpr std::int64_t multiple = 8;
   if (model.mlp.gated) f = (2 * f / 3 + multiple - 1) / multiple * multiple;

@@ -86,8 +86,7 @@ Model read_qwen2_moe(Config& config) {
       config.size("shared_expert_intermediate_size", Limits::expert_hidden);
   model.dense = layers_without_experts(config, model);
   model.dense_width = config.size("intermediate_size", Limits::ffn_hidden);
-  model.further.matrix(std::ranges::count(model.dense, false) * model.hidden);
-  model.inexact = "a gate of the shared experts";
+  model.experts.shared_gate = true;
   return built(model);
 }
 
@@ -161,9 +160,9 @@ Model read_afmoe(Config& config) {
              std::min(model.depth, config.size_or("num_dense_layers", Limits::layers, 0)));
   const std::int64_t every = config.positive_or("global_attn_every_n_layers", Limits::layers, 4);
   read_window(config, model, every_nth(model.depth, every));
-  model.further.matrix(model.depth * model.hidden * model.attention.query_columns());
+  model.attention.gated = true;
   model.further.total += std::ranges::count(model.dense, false) * model.experts.count;
-  also_inexact(model, "norms after attention and MLP; a gate of attention's output");
+  also_inexact(model, "norms after attention and MLP");
   return built(model);
 }
 

@@ -13,7 +13,7 @@ constexpr std::int64_t longest_convolution = 1 << 10;
 
 /// A model without heads or positions: LLaMA's norms, a table and a head.
 ModelDraft without_attention(Config& config) {
-  config.assume({{"num_attention_heads", 1}});
+  config.assume({{"num_attention_heads", 1}, {"head_dim", 1}});  // no heads: layers are counted
   ModelDraft model = llama_like(config);
   model.embedding.positions = Positions::none;
   return model;
@@ -329,7 +329,9 @@ Model read_recurrent_gemma(Config& config) {
   recurrence.count.matrix(3 * h * w + 2 * n * (w / n) * (w / n));
   recurrence.count.vector(2 * w + h + w * (config.size("conv1d_width", longest_convolution) + 1) +
                           3 * w);
-  const std::vector<Node> cycle = config.find("block_types")->elements();
+  const auto listed = config.find("block_types");
+  if (!listed) config.fail("block_types", "is null; expected a list of recurrent and attention");
+  const std::vector<Node> cycle = listed->elements();
   if (cycle.empty()) config.fail("block_types", "is empty");
   for (std::int64_t i = 0; i < model.depth; ++i) {
     Layer layer{model.attention, model.mlp};
