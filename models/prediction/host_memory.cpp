@@ -67,13 +67,22 @@ Bytes kept_outside(const Question& question, const Program& program, const RankC
 std::optional<OutOfMemory> host_shortage(const Question& question, const Program& program) {
   const auto available = size_of(question);
   if (!offloads(question.plan) || !available) return std::nullopt;
-  const std::int64_t here =
-      std::min<std::int64_t>(question.cluster.node.gpus, program.mesh.ranks());
-  std::optional<OutOfMemory> found;
+  std::vector<Bytes> of_stage;
   for (const RankClass& ranks : program.classes) {
-    const Bytes needed = kept_outside(question, program, ranks) * here;
+    of_stage.resize(std::max<std::size_t>(of_stage.size(), ranks.stage + 1));
+    of_stage[ranks.stage] = std::max(of_stage[ranks.stage], kept_outside(question, program, ranks));
+  }
+  // Ranks of a stage are neighbours, and a node has the ranks of one stage or of several.
+  const std::int64_t all = program.mesh.ranks(), here = question.cluster.node.gpus;
+  const std::int64_t of_one = all / std::ssize(of_stage);
+  std::optional<OutOfMemory> found;
+  for (std::int64_t first = 0; first < all; first += here) {
+    Bytes needed{};
+    for (std::int64_t rank = first; rank < std::min(all, first + here); ++rank) {
+      needed += of_stage[static_cast<std::size_t>(rank / of_one)];
+    }
     if (needed <= *available || (found && needed <= found->needed)) continue;
-    found = OutOfMemory{.rank = program.mesh.first_rank(ranks.stage),
+    found = OutOfMemory{.rank = static_cast<std::uint32_t>(first),
                         .needed = needed,
                         .available = *available,
                         .place = place_of(question.plan)};

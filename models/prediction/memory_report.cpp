@@ -80,15 +80,15 @@ void add_memory(const Question& question, Prediction& prediction) {
         OutOfMemory{program.mesh.first_rank(fullest.stage), fullest.total, available};
   }
   prediction.fit = fit_of(need, available, question.headroom);
-  if (prediction.fit == Fit::no && question.plan_is_assumed) prediction.fit = Fit::doubtful;
-  if (const auto short_of = host_shortage(question, program);
-      short_of && prediction.fit != Fit::no) {
+  const auto short_of = host_shortage(question, program);
+  if (short_of && prediction.fit != Fit::no) {
     prediction.out_of_memory = short_of;
     prediction.fit = Fit::no;
   }
+  if (prediction.fit == Fit::no && question.plan_is_assumed) prediction.fit = Fit::doubtful;
   prediction.memory_evidence = memory_evidence_for(question);
   prediction.fit_probability =
-      fit_probability(need.predicted, available, prediction.memory_evidence);
+      short_of ? 0 : fit_probability(need.predicted, available, prediction.memory_evidence);
 }
 
 std::string words_of(const OutOfMemory& found) {
