@@ -21,11 +21,6 @@ bool earlier(const NodeEvent& a, const NodeEvent& b) {
 
 }  // namespace
 
-bool holds_node_events(const Table& table) {
-  return table.has("event") && table.has("node") &&
-         (table.has("time_days") || table.has("time_ms"));
-}
-
 std::vector<NodeEvent> read_node_events(const Table& table) {
   table.require({"event", "node"});
   const bool days = table.has("time_days");

@@ -22,7 +22,6 @@ struct NodeEvent {
 /// Columns time_days, event (fault_start, fault_end), node and class; or time_ms, event (add,
 /// remove) and node. Errors: InputError with file and line
 std::vector<NodeEvent> read_node_events(const Table& table);
-bool holds_node_events(const Table& table);
 
 /// Faults of a fleet, and a job on the lowest-numbered healthy nodes.
 struct FleetReplay {

@@ -75,8 +75,6 @@ class RenewalProcess {
   void simulate(const Segments& segments, const RunConditions& conditions, Draws& draws,
                 SimulatedRun& run) const;
 
-  const Recovery& recovery() const { return recovery_; }
-
  private:
   class Replica;
   Recovery recovery_;

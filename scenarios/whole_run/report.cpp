@@ -152,9 +152,8 @@ Json to_json(const WholeRunReport& report) {
   std::int64_t steps = 0;
   for (const PlannedPhase& each : model.phases) steps += each.steps;
   json["steps"] = steps;
-  json["alone"] = {
-      {"days", model.alone().count() / seconds_per_day},
-      {"gpu_hours", model.alone().count() / 3600 * static_cast<double>(model.phases.front().gpus)}};
+  json["alone"] = {{"days", model.alone().count() / seconds_per_day},
+                   {"gpu_hours", model.gpu_hours_alone()}};
   json["days"] = range_json(run.days);
   json["days"]["exact_mean"] = or_null(run.expected_days);
   json["days"]["standard_error"] = run.error_of_mean;
@@ -216,10 +215,9 @@ std::string text_of(const WholeRunReport& report, int width, bool colour) {
   }
   const double alone = model.alone().count() / seconds_per_day;
   const char* form = run.days.p90 < 10 ? "{:.2f}" : "{:.0f}";
-  text += run_line(
-      "Alone", days_words(alone),
-      fmt::format("{} at {:.4g} s a step, never interrupted",
-                  hours_words(alone * 24 * static_cast<double>(first.gpus)), first.step.count()));
+  text += run_line("Alone", days_words(alone),
+                   fmt::format("{} at {:.4g} s a step, never interrupted",
+                               hours_words(model.gpu_hours_alone()), first.step.count()));
   text += run_line("Whole run", days_words(run.days.p50),
                    fmt::format("{} in 8 of 10 cases{}", from_to(run.days, form),
                                report.all_in ? ", as published runs needed" : ""));
@@ -234,9 +232,11 @@ std::string text_of(const WholeRunReport& report, int width, bool colour) {
   } else {
     text += run_line("Cost", "no price known", "state /run/price, /run/own or a cluster's price");
   }
-  text += run_line("Energy", fmt::format("{:.4g} MWh", run.energy_mwh.p50),
-                   fmt::format("{} with PUE {:g}; {:.3g} t of CO2",
-                               from_to(run.energy_mwh, "{:.4g}"), model.pue, run.co2_t.p50));
+  const char* energy = run.energy_mwh.p90 < 1000 ? "{:.4g}" : "{:.0f}";
+  text += run_line("Energy",
+                   fmt::format("{} MWh", fmt::format(fmt::runtime(energy), run.energy_mwh.p50)),
+                   fmt::format("{} with PUE {:g}; {:.3g} t of CO2", from_to(run.energy_mwh, energy),
+                               model.pue, run.co2_t.p50));
   text +=
       run_line("Uptime", fmt::format("{:.0f} %", 100 * run.ettr.p50),
                fmt::format("{:.0f} to {:.0f}; about {} interruptions, {}", 100 * run.ettr.p10,
@@ -251,7 +251,7 @@ std::string text_of(const WholeRunReport& report, int width, bool colour) {
                              format(model.bytes), model.stall.count(), model.optimum.count() / 60));
   }
   text += deadline_lines(report, colour);
-  text += run_line("Widest", widest(run), "");
+  text += run_line("Uncertainty", widest(run), "");
   if (run.days_saved_by_fast_restarts > 0.01) {
     text += run_line("Restarts", "twice as fast",
                      fmt::format("would save {}", days_words(run.days_saved_by_fast_restarts)));
@@ -263,7 +263,7 @@ std::string text_of(const WholeRunReport& report, int width, bool colour) {
                            published_runs.runs, published_runs.p10, published_runs.p90),
                "");
   if (run.expected_days) {
-    text += run_line("Check", fmt::format("mean {}", days_words(run.days.mean)),
+    text += run_line("Closed form", fmt::format("mean {}", days_words(run.days.mean)),
                      fmt::format("by the closed form {}", days_words(*run.expected_days)));
   }
   return text + assumed_section(report.assumptions, options);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/math/special_functions/gamma.hpp>
 #include <charconv>
 #include <cmath>
@@ -77,7 +78,7 @@ std::pair<double, double> failures_and_days(const std::string& text) {
   double failures = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), failures);
   const bool counted = error == std::errc{} && slash != std::string::npos &&
-                       end == text.data() + slash && failures >= 0;
+                       end == text.data() + slash && failures >= 0 && failures <= 1e9;
   const auto days = counted ? parse_days(std::string_view{text}.substr(slash + 1)) : std::nullopt;
   if (days) return {failures, *days};
   throw InputError{"--failures", fmt::format("expected failures of this cluster over a time, such "
@@ -123,10 +124,14 @@ class RunReader {
       run_.co2_kg_per_kwh = number_or(*energy, "co2_kg_per_kwh", run_.co2_kg_per_kwh, 0, 5);
     }
     if (const auto own = node.find("own")) read_own(*own);
+    say_unused(node);
     if (const auto price = node.find("price")) run_.price = price->as<Price>();
   }
 
   void observe(double failures, double node_days) {
+    if (failures > 0 && std::isinf(run_.rate.exposure)) {
+      throw InputError{"/run/failures/rate", "is 0, but failures were counted"};
+    }
     run_.rate = run_.rate.observed(failures, node_days);
     run_.rate_source +=
         fmt::format("; {:g} failures counted in {:.4g} node-days", failures, node_days);
@@ -135,6 +140,21 @@ class RunReader {
   double node_days(double days) const { return days * static_cast<double>(nodes_) * node_size_; }
 
  private:
+  /// Members that a run on spot instances, or of replicas that train on, does not simulate.
+  void say_unused(const Node& node) {
+    const auto say = [&](std::string_view way, std::initializer_list<const char*> members) {
+      for (const char* each : members) {
+        if (!node.has(each)) continue;
+        run_.assumptions.push_back(fmt::format("/run/{}: not simulated with /run/{}", each, way));
+      }
+    };
+    if (run_.spot) {
+      say("spot", {"restart", "maintenance", "spares", "replicas"});
+    } else if (run_.replicas) {
+      say("replicas", {"restart", "checkpoint", "spares"});
+    }
+  }
+
   void read_phases(const Node& phases) {
     for (const Node& each : phases.elements()) {
       each.only({"tokens", "seq_len", "global_batch", "nodes"});
@@ -163,7 +183,8 @@ class RunReader {
       const double days = observed->has("days") ? node_days((*observed)["days"].as<double>())
                                                 : (*observed)["node_days"].as<double>();
       if (!(days > 0)) observed->fail_expected("days or node_days above 0");
-      observe((*observed)["failures"].as<double>(), days);
+      (*observed)["failures"];  // required
+      observe(number_or(*observed, "failures", 0, 0, 1e9), days);
     }
     if (const auto shape = node.find("shape")) {
       run_.intervals = weibull_table(number_or(node, "shape", 1, 0.2, 20));
@@ -178,12 +199,16 @@ class RunReader {
   static std::vector<double> intervals_in(const std::string& path) {
     std::vector<double> intervals;
     std::optional<RunTime> before;
-    for (const NodeEvent& each : read_node_events(Table::load(path))) {
+    std::vector<NodeEvent> events = read_node_events(Table::load(path));
+    std::ranges::stable_sort(events, {}, &NodeEvent::at);
+    for (const NodeEvent& each : events) {
       if (each.change != NodeChange::down) continue;
       if (before) intervals.push_back(in_seconds(each.at - *before).count());
       before = each.at;
     }
-    if (intervals.size() < 2) throw InputError{path, "expected at least three failures"};
+    if (intervals.size() < 2 || std::ranges::max(intervals) <= 0) {
+      throw InputError{path, "expected at least three failures, not all at one time"};
+    }
     return intervals;
   }
 
@@ -263,7 +288,9 @@ class RunReader {
     if (!node) return std::nullopt;
     node->only({"every", "time"});
     const Recurring made{seconds_of((*node)["every"]), seconds_of((*node)["time"])};
-    if (made.every.count() <= 0) (*node)["every"].fail_expected("a time above 0");
+    if (made.every.count() < 1 || made.every < made.time) {
+      (*node)["every"].fail_expected("a second or more, and not less than `time`");
+    }
     return made;
   }
 
@@ -278,7 +305,9 @@ class RunReader {
     node.only({"trace", "rate", "drop", "refill", "notice"});
     SpotInputs spot;
     if (const auto trace = node.find("trace")) {
-      spot.trace = read_node_events(Table::load(trace->as<std::string>()));
+      const auto path = trace->as<std::string>();
+      spot.trace = read_node_events(Table::load(path));
+      if (spot.trace->empty()) throw InputError{path, "has no event of a node"};
     } else {
       node["rate"];
     }

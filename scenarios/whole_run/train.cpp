@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "hardware/gpu_power.hpp"
@@ -139,8 +140,9 @@ class ModelMaker {
     model_.durable_every = asked.durable_every;
     if (!asked.stall) {
       assume(fmt::format("/run/checkpoint/stall: {:.3g} s assumed, {}", model_.stall.count(),
-                         asked.asynchronous ? "a copy to the host and a barrier; written behind it"
-                                            : "the whole write"));
+                         asked.asynchronous
+                             ? "a copy to the host and a barrier; written while training goes on"
+                             : "the whole write"));
     }
     // Two levels: the copies stay in the nodes, every n-th is also written.
     if (model_.durable_every > 1 && !asked.asynchronous) {
@@ -190,7 +192,7 @@ class ModelMaker {
 
   /// Chosen from the prior's median: nobody knows the rate beforehand.
   void interval() {
-    const double per_day = run_.rate.at(0.5) * nodes() * model_.node_size;
+    const double per_day = run_.rate.at(0.5) * nodes() * model_.node_size + taken_per_day();
     const Seconds stall =
         model_.stall + model_.durable_stall * (1 / static_cast<double>(model_.durable_every));
     const Seconds between{per_day > 0 ? seconds_per_day / per_day : HUGE_VAL};
@@ -199,13 +201,38 @@ class ModelMaker {
     const Seconds wanted = run_.checkpoint.every.value_or(std::max(model_.optimum, model_.write));
     const double steps = std::max(1.0, std::round(wanted.count() / phase_.planned.step.count()));
     model_.interval = std::isfinite(steps) ? phase_.planned.step * steps : wanted;
-    if (model_.write > model_.interval) model_.interval = model_.write;
+    if (model_.write <= model_.interval) return;
+    model_.interval = model_.write;
+    if (run_.checkpoint.every) {
+      assume(fmt::format(
+          "/run/checkpoint/every: {:.4g} s instead of {:.4g}, which a write of "
+          "{:.4g} s would not keep up with",
+          model_.interval.count(), run_.checkpoint.every->count(), model_.write.count()));
+    }
+  }
+
+  /// Times a day that spot nodes are taken with no notice to save in.
+  double taken_per_day() const {
+    if (!run_.spot || in_seconds(run_.spot->notice) >= model_.stall) return 0;
+    if (!run_.spot->trace) {
+      const SpotMarket& market = run_.spot->market;
+      return market.per_node_hour * 24 * static_cast<double>(market.nodes) / market.drop;
+    }
+    std::vector<RunTime> times;
+    RunTime last{};
+    for (const NodeEvent& each : *run_.spot->trace) {
+      last = std::max(last, each.at);
+      if (each.change == NodeChange::down) times.push_back(each.at);
+    }
+    std::ranges::sort(times);
+    times.erase(std::ranges::unique(times).begin(), times.end());
+    return static_cast<double>(times.size()) * seconds_per_day /
+           std::max(in_seconds(last).count(), 1.0);
   }
 
   void money_and_power() {
     const hardware::Cluster& cluster = phase_.question.cluster;
-    model_.paid_gpus =
-        (phase_.planned.nodes + (run_.spares ? run_.spares->nodes : 0)) * cluster.node.gpus;
+    model_.paid_gpus = phase_.planned.paid_gpus;
     if (run_.price) {
       model_.price = run_.price;
       model_.price_source = "/run/price";
@@ -277,10 +304,13 @@ namespace {
 RunModel model_of(std::vector<PredictedPhase> phases, RunInputs& run) {
   RunModel model;
   const PredictedPhase* longest = &phases.front();
+  const std::int64_t spares = run.spares ? run.spares->nodes : 0;
   for (PredictedPhase& phase : phases) {
+    phase.planned.paid_gpus = (phase.planned.nodes + spares) * phase.question.cluster.node.gpus;
     model.fits = model.fits && phase.prediction.fit != models::Fit::no;
     const double slower = straggling(run.jitter, static_cast<double>(phase.planned.gpus));
     phase.planned.step = phase.planned.step * slower;
+    phase.planned.mfu /= slower;
     model.phases.push_back(phase.planned);
     if (phase.planned.alone() > longest->planned.alone()) longest = &phase;
   }
@@ -373,9 +403,10 @@ WholeRunReport train(const WholeRunRequest& request, const Progress& progress) {
 
 double WholeRunReport::budget_probability() const {
   if (!run.cost) return 0;
-  // Cost is days at one price, whatever the pool: as many runs cost at most as much.
-  const double per_day = run.cost->p50 / run.days.p50;
-  return run.probability_within(budget->count() / per_day);
+  const double hours = budget->count() / run.model.price->count();
+  const auto within = std::ranges::upper_bound(run.sorted_gpu_hours, hours);
+  return static_cast<double>(within - run.sorted_gpu_hours.begin()) /
+         static_cast<double>(run.sorted_gpu_hours.size());
 }
 
 bool WholeRunReport::meets() const {

@@ -21,6 +21,14 @@ Seconds RunModel::alone() const {
   return sum;
 }
 
+double RunModel::gpu_hours_alone() const {
+  double sum = 0;
+  for (const PlannedPhase& each : phases) {
+    sum += each.alone().count() / 3600 * static_cast<double>(each.gpus);
+  }
+  return sum;
+}
+
 bool RunModel::has_closed_form() const {
   return !spares && !replicas && !spot && !intervals && durable_every == 1;
 }
@@ -87,10 +95,12 @@ class Simulator {
       for (const PlannedPhase& each : model_.phases) {
         simulate_phase(each, unknowns, draws, keep_times, run);
       }
-      add_maintenance(run);
     }
+    const double phases = run.days();
+    if (!model_.spot) add_maintenance(run);
     if (model_.all_in) take_all_in(unknowns, run);
-    if (!model_.spot) run.paid_gpu_hours = run.days() * 24 * static_cast<double>(model_.paid_gpus);
+    // Maintenance, and what is not explained, fall on every phase alike.
+    run.paid_gpu_hours *= run.days() / phases;
     return run;
   }
 
@@ -169,6 +179,8 @@ class Simulator {
     split_useful(phase, unknowns, simulated.ledger, run);
     run.ledger += simulated.ledger;
     run.failures += simulated.failures;
+    run.paid_gpu_hours +=
+        in_seconds(run.total() - before).count() / 3600 * static_cast<double>(phase.paid_gpus);
   }
 
   /// Work is the predicted steps, what is known not to be modelled, and evaluation.
@@ -301,7 +313,7 @@ RunRange range_over(const std::vector<OneRun>& runs, Value value) {
   return {at(0.1), at(0.5), at(0.9), sum / static_cast<double>(values.size())};
 }
 
-/// Shares of all time of all runs. Restarts are told by stage, in proportion to their means.
+/// Shares of all time of all runs. Restart time is split over stages in proportion to their means.
 std::vector<Share> ledger_of(const std::vector<OneRun>& runs, const RunModel& model) {
   OneRun sum;
   for (const OneRun& each : runs) {
@@ -369,7 +381,7 @@ std::vector<Share> sensitivity_of(const Simulator& simulator, const RunModel& mo
     return parts;
   }
   parts.emplace_back("the step's error", part(&Unknowns::step));
-  parts.emplace_back("what operators do", part(&Unknowns::residual));
+  parts.emplace_back("what is not modelled", part(&Unknowns::residual));
   parts.emplace_back("the failure rate", part(&Unknowns::rate));
   parts.emplace_back("the restart time", part(&Unknowns::restart));
   parts.emplace_back("chance", std::log(quantile(days, 0.9) / quantile(days, 0.1)));
@@ -383,7 +395,7 @@ double saved_by_fast_restarts(const Simulator& simulator, const RunModel& model)
   if (model.all_in || model.spot || model.replicas) return 0;
   Unknowns fast;  // half of the median restart
   const double spread = std::max(model.restart_spread, 1e-9);
-  fast.restart = boost::math::cdf(boost::math::normal{}, std::log(0.5) / spread);
+  fast.restart = std::max(boost::math::cdf(boost::math::normal{}, std::log(0.5) / spread), 1e-300);
   if (model.restart_spread <= 0) return 0;
   return mean_days(simulator, model, {}) - mean_days(simulator, model, fast);
 }
@@ -394,11 +406,22 @@ namespace {
 
 /// Restarts that hardly ever succeed before the next failure would be simulated for ever.
 void refuse_endless(const Simulator& simulator, const RunModel& model) {
-  if (model.spot || (model.replicas && model.replicas->count > 1)) return;
-  constexpr double often = 0.999, least_transform = 1e-3;
+  if (model.spot) return;
+  constexpr double often = 0.999, least_transform = 1e-3, most_failures = 1e6;
   for (const PlannedPhase& each : model.phases) {
     const Seconds between = simulator.between_failures(each, often);
     if (!std::isfinite(between.count())) continue;
+    if (model.replicas && model.replicas->count > 1) {
+      // of those that should train
+      const double there = 1 / (1 + ratio(model.replicas->out,
+                                          between * static_cast<double>(model.replicas->count)));
+      if (there > least_transform && each.alone().count() / there / between.count() < most_failures)
+        continue;
+      throw InputError{"/run/failures",
+                       fmt::format("a failure every {:.3g} s, and replicas that are out for {:.3g} "
+                                   "min: the run never ends",
+                                   between.count(), model.replicas->out.count() / 60)};
+    }
     const double phi = restart_transform(model.recovery, between, 1);
     const double segment = (model.interval + model.stall).count() / between.count();
     if (phi > least_transform && segment < -std::log(least_transform)) continue;
@@ -452,7 +475,10 @@ WholeRun simulate_runs(const RunModel& model, std::size_t samples, std::uint64_t
                             each.ledger.waiting + each.maintenance + each.reconfiguration;
     const Energy used = Energy{model.running.count() * in_seconds(each.total() - pausing).count() +
                                model.pausing.count() * in_seconds(pausing).count()};
-    return used.count() * model.pue / 3.6e9;
+    // Both powers are of the longest phase's GPUs.
+    const double gpus =
+        each.paid_gpu_hours / (each.days() * 24 * static_cast<double>(model.paid_gpus));
+    return used.count() * gpus * model.pue / 3.6e9;
   };
   whole.energy_mwh = range_over(runs, energy);
   whole.co2_t =
@@ -461,7 +487,11 @@ WholeRun simulate_runs(const RunModel& model, std::size_t samples, std::uint64_t
     whole.cost = range_over(
         runs, [&](const OneRun& each) { return each.paid_gpu_hours * model.price->count(); });
   }
-  for (const OneRun& each : runs) whole.sorted_days.push_back(each.days());
+  for (const OneRun& each : runs) {
+    whole.sorted_days.push_back(each.days());
+    whole.sorted_gpu_hours.push_back(each.paid_gpu_hours);
+  }
+  std::ranges::sort(whole.sorted_gpu_hours);
   whole.error_of_mean = mean_and_spread(whole.sorted_days).error;
   std::ranges::sort(whole.sorted_days);
   if (model.has_closed_form()) {

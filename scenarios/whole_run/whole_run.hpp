@@ -20,6 +20,7 @@ namespace orrery::scenarios {
 struct PlannedPhase {
   double tokens = 0;
   std::int64_t seq_len = 0, global_batch = 0, gpus = 0, nodes = 0;
+  std::int64_t paid_gpus = 0;  // also idle ones, and spares
   std::int64_t steps = 0;
   Seconds step{};
   double low = 0, high = 0;  // p10 = step e^-low, p90 = step e^high
@@ -47,7 +48,7 @@ struct RunModel {
   SizeInputs sizes;
   /// Instead of the step's range: the whole run over the time of steps alone, in logarithms.
   std::optional<std::pair<double, double>> all_in;
-  std::int64_t paid_gpus = 0;  // also idle ones, and spares
+  std::int64_t paid_gpus = 0;  // of the longest phase
   bool fits = true;            // in memory, in every phase
   std::optional<Price> price;
   std::string price_source;
@@ -55,6 +56,7 @@ struct RunModel {
   double pue = 1, co2_kg_per_kwh = 0;
 
   Seconds alone() const;
+  double gpu_hours_alone() const;
   /// Whether expected lengths have a closed form: one level, Poisson failures, no pool.
   bool has_closed_form() const;
 };
@@ -78,7 +80,7 @@ struct WholeRun {
   double error_of_mean = 0;             // standard error of days.mean
   std::vector<Share> ledger;            // adds up to 1
   std::vector<Share> sensitivity;       // parts of ln(p90 / p10), the widest first
-  std::vector<double> sorted_days;
+  std::vector<double> sorted_days, sorted_gpu_hours;
   double days_saved_by_fast_restarts = 0;  // restarts twice as fast, of the median
   std::vector<double> failure_days;        // of the run of median length
 

@@ -16,6 +16,7 @@ RunModel model_of_steps() {
                    .global_batch = 10,
                    .gpus = 800,
                    .nodes = 100,
+                   .paid_gpus = 800,
                    .steps = 100'000,
                    .step = Seconds{10},
                    .low = 0.1,
@@ -76,6 +77,27 @@ TEST_CASE("Without failures a run is steps x step time, and its cost hours x pri
   CHECK(run.gpu_hours.p50 == Approx(1e6 / 3600 * 800));
   CHECK(run.cost->p50 == Approx(2 * 1e6 / 3600 * 800));
   CHECK(run.energy_mwh.p50 == Approx(1e6 / 3600));  // 1 MW
+}
+
+TEST_CASE("A phase on half of the nodes is paid half as much") {
+  RunModel model = certain();
+  PlannedPhase half = model.phases.front();
+  half.gpus = half.paid_gpus = 400;
+  half.nodes = 50;
+  model.phases.push_back(half);
+  const WholeRun one = runs_of(certain(), 20), both = runs_of(model, 20);
+  CHECK(both.days.p50 == Approx(2 * one.days.p50));
+  CHECK(both.gpu_hours.p50 == Approx(1.5 * one.gpu_hours.p50));
+  CHECK(both.cost->p50 == Approx(1.5 * one.cost->p50));
+  CHECK(both.energy_mwh.p50 == Approx(1.5 * one.energy_mwh.p50));
+  CHECK(model.gpu_hours_alone() == Approx(1.5 * certain().gpu_hours_alone()));
+}
+
+TEST_CASE("Replicas that fail faster than they return are refused, not simulated for ever") {
+  RunModel model = model_of_steps();
+  model.rate = prior_of(1000, 0.1);
+  model.replicas = Replicas{.count = 4, .stall = Seconds{10}, .out = Seconds{3600}};
+  CHECK_THROWS_WITH(runs_of(model, 1), Catch::EndsWith("the run never ends"));
 }
 
 TEST_CASE("The ledger adds up to 1, and the mean agrees with the closed form") {
@@ -233,6 +255,13 @@ TEST_CASE("orrery train: a report, JSON with a ledger that closes, a picture and
         2 * json["interruptions"]["mean"].get<double>());
   CHECK(refused_line(call + "--failures 14") ==
         "--failures: expected failures of this cluster over a time, such as 14/30d, found '14'");
+  const std::string failures = call + "--set /run/failures/";
+  CHECK(refused_line(failures + "rate=0 --failures 3/30d") ==
+        "/run/failures/rate: is 0, but failures were counted");
+  CHECK(refused_line(failures + "observed='{\"failures\":-1,\"days\":30}'")
+            .find("a number from 0 to") != std::string::npos);
+  CHECK(refused_line(call + "--set /run/evaluation='{\"every\":\"1 min\",\"time\":\"2 min\"}'")
+            .find("not less than `time`") != std::string::npos);
   CHECK(refused_line(call + "--set /run/restarts=1").find("/run") != std::string::npos);
   CHECK(refused_line(call + "--set /run/restart/detect=2").find("a time such as") !=
         std::string::npos);
