@@ -29,11 +29,16 @@ FlopRate peak_of(const Claim& claim) {
     }
   }();
   const auto type = claim.given("dtype");
-  const auto wanted =
-      type ? hardware::dtype_named(type->as<std::string>()) : std::optional{hardware::DType::bf16};
-  const auto peak = wanted ? gpu.peak(*wanted) : std::nullopt;
-  if (peak) return *peak;
-  return *gpu.peak(hardware::DType::fp16);
+  if (type) {
+    const auto wanted = hardware::dtype_named(type->as<std::string>());
+    const auto peak = wanted ? gpu.peak(*wanted) : std::nullopt;
+    if (!peak) type->fail(fmt::format("{} has no peak of this dtype", gpu.name));
+    return *peak;
+  }
+  for (const hardware::DType each : {hardware::DType::bf16, hardware::DType::fp16}) {
+    if (const auto peak = gpu.peak(each)) return *peak;
+  }
+  named.fail("has no peak of bf16 or fp16");
 }
 
 /// Days, weeks or any shorter time.

@@ -121,7 +121,7 @@ class Survey {
     }
     PurchaseChoice made = choice(asked.cluster, site, paid, std::move(answer.fitting.front()));
     const auto rank = [](const PurchaseChoice& each) {
-      return std::tuple{each.tight(), each.days};
+      return std::tuple{each.tight(), -each.plan.estimate.tokens_per_second};
     };
     if (found.choice && rank(made) >= rank(*found.choice)) return;
     models::Question best = question_of(asked, made.plan.placed);
