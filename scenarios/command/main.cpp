@@ -74,8 +74,9 @@ Try
 
 void add_command_with_examples(CLI::App& application, const NamedCommand& command, int& exit_code) {
   command.add(application, exit_code);
-  application.get_subcommand(std::string{command.name})
-      ->footer(fmt::format("Examples:\n{}", command.examples));
+  CLI::App& added = *application.get_subcommand(std::string{command.name});
+  const std::string own = added.get_footer();
+  added.footer(fmt::format("{}{}Examples:\n{}", own, own.empty() ? "" : "\n\n", command.examples));
 }
 
 /// Adds only the command that `first` names, to save memory for the flags of the others; adds all

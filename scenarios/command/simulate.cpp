@@ -97,9 +97,11 @@ std::string whole_run_line(const Scenario& scenario, double tokens) {
   return in_one_line(whole_run_of(scenario, tokens, runs));
 }
 
-/// Whether nothing says how the model is cut, and nothing else is changed.
+/// Whether nothing says how the model is cut, nor which site or year decides it.
 bool states_no_plan(const QuestionFlags& question) {
-  return !question.scenario && !question.parts.plan && question.changes.empty() && !question.site &&
+  const bool changes_plan = std::ranges::any_of(
+      question.changes, [](const auto& change) { return change.starts_with("/plan"); });
+  return !question.scenario && !question.parts.plan && !changes_plan && !question.site &&
          !question.parts.year;
 }
 

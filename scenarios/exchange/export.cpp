@@ -149,6 +149,7 @@ class OptionWriter {
 
   static Json json_of(const Meaning& row, const std::string& value) {
     if (row.option == "model.converters") return Json::array({row.value});
+    if (row.field == "selective_option") return value;  // torchtitan reads digits from text
     if (row.value != "*") return value_of_text(row.value);
     if (value.find(':') == std::string::npos || row.field.rfind("model.name", 0) == 0) {
       return value_of_text(value);
@@ -185,6 +186,10 @@ class OptionWriter {
   void unsaid(std::string_view field, bool refuses) {
     const auto& fields = models::plan_fields();
     const auto row = std::ranges::find(fields, field, &models::PlanField::key);
+    if (field.starts_with("model.") && facts_.text(field) != "false") {
+      result_.not_said.push_back({target_.shown(), fmt::format("{}={}", field, facts_.text(field)),
+                                  fmt::format("{} has no option for it", target_.shown())});
+    }
     if (row == fields.end() || field == "data") return;
     // A default is left out, unless options say the field and none says this value.
     const bool said_by_options =
@@ -193,7 +198,7 @@ class OptionWriter {
         });
     if (!row->is_set(question_.plan) && !(refuses && said_by_options)) return;
     const UnsaidOption made{target_.shown(), fmt::format("{}={}", field, facts_.text(field)),
-                            fmt::format("no option of {} says it", target_.shown())};
+                            fmt::format("{} has no option for it", target_.shown())};
     const bool known = std::ranges::any_of(result_.refused, [&](const UnsaidOption& each) {
       return each.target == made.target && each.option.rfind(std::string{field} + "=", 0) == 0;
     });
@@ -373,7 +378,7 @@ void check_read_back(const models::Question& question, const LaunchText& text, E
     });
     if (!known) {
       result.not_said.push_back(
-          {text.target, said, fmt::format("the options of {} do not tell it", text.target)});
+          {text.target, said, fmt::format("{} does not give it back when imported", text.target)});
     }
   }
 }
@@ -381,11 +386,11 @@ void check_read_back(const models::Question& question, const LaunchText& text, E
 std::vector<std::string> command_of(const std::string& tool_file, std::string_view tool) {
   if (tool == "torchtitan") return {"-m", "torchtitan.train", "--job.config_file", tool_file};
   if (tool == "deepspeed") return {"train.py", "--deepspeed", "--deepspeed_config", tool_file};
-  return {"train.py", "--config-file", tool_file};
+  return {"train.py"};
 }
 
 LaunchText launcher_text(const models::Question& question, const LaunchTarget& target,
-                         const ExportRequest& request, const Exported& result) {
+                         const ExportRequest& request, Exported& result) {
   LaunchJob job = job_of(question, request);
   job.command = {"train.py"};
   job.comments = {fmt::format("{}: {} nodes of {} GPUs, written by orrery export", target.shown(),
@@ -397,7 +402,14 @@ LaunchText launcher_text(const models::Question& question, const LaunchTarget& t
       job.script = file.name;
     else
       job.command = command_of(file.name, tool);
+    if (tool == "accelerate" || tool == "fsdp") job.accelerate_file = file.name;
   }
+  if (target.tool->name == "k8s" && !job.accelerate_file.empty()) {
+    result.refused.push_back(
+        {target.shown(), "", "starts torchrun, which does not read " + job.accelerate_file});
+  }
+  if (job.script.empty())
+    job.comments.emplace_back("train.py is to be replaced by the training script.");
   if (target.tool->name == "slurm") return {target.shown(), "job.sbatch", slurm_script(job)};
   if (target.tool->name == "k8s") return {target.shown(), "pytorchjob.yaml", pytorch_job(job)};
   return {target.shown(), "torchrun.sh", torchrun_script(job)};

@@ -105,6 +105,15 @@ class LaunchReader {
     const LaunchTool& tool = tool_of(option);
     const std::string key = key_in_table(option, tool);
     if (key.empty()) return unmapped(option, tool);
+    if (!option.unknown.empty() && is_switch(key, tool) && on_command_line(option)) {
+      // What follows a switch is no value of it: `--bf16 ${EXTRA}`.
+      LaunchOption alone = option;
+      alone.value = nullptr;
+      alone.unknown.clear();
+      result_.notes.push_back(
+          fmt::format("{}: {} is not known here", option.place, printable(option.unknown, 60)));
+      return mapped(alone, key, tool);
+    }
     if (!option.unknown.empty()) {
       return keep(option, ImportedOption::Use::not_understood,
                   fmt::format("{} is not known here", printable(option.unknown, 60)));
@@ -289,6 +298,11 @@ std::optional<std::int64_t> gpus_of_node(const Facts& facts) {
 void settle_cluster(const Facts& facts, const LaunchRequest& request, ImportedLaunch& result) {
   result.nodes = stated_nodes(facts);
   const auto per_node = gpus_of_node(facts);
+  constexpr std::int64_t most = 1 << 24;
+  if (result.nodes.value_or(0) > most || per_node.value_or(0) > most) {
+    throw InputError{fmt::format("{} nodes of {} GPUs: expected at most {} of each",
+                                 result.nodes.value_or(1), per_node.value_or(1), most)};
+  }
   if (result.nodes && per_node) result.gpus = *result.nodes * *per_node;
   if (!result.gpus) result.gpus = facts.integer("cluster.gpus");
   if (request.gpus) result.gpus = request.gpus;
@@ -364,7 +378,8 @@ std::vector<LaunchFile> with_named_files(std::vector<LaunchFile> files) {
 
 }  // namespace
 
-ImportedLaunch import_launch(const std::vector<LaunchFile>& files, const LaunchRequest& request) {
+ImportedLaunch import_launch(const std::vector<LaunchFile>& given, const LaunchRequest& request) {
+  const std::vector<LaunchFile> files = with_named_files(given);
   ImportedLaunch result;
   for (const LaunchFile& file : files) result.files.push_back(file.file);
   LaunchReader importer{files, result};
@@ -388,7 +403,7 @@ ImportedLaunch import_launch(const LaunchRequest& request) {
   for (const std::string& path : request.files) {
     files.push_back(read_launch_file(read_file(path, most_launch_bytes), path));
   }
-  return import_launch(with_named_files(std::move(files)), request);
+  return import_launch(files, request);
 }
 
 Json ImportedLaunch::scenario() const {

@@ -121,7 +121,11 @@ class Flattened {
 void add_primus(const Json& document, LaunchFile& file) {
   for (const auto& [name, module] : document.at("modules").items()) {
     if (!module.is_object()) continue;
-    const std::string framework = module.value("framework", "megatron");
+    const Json word = module.value("framework", Json("megatron"));
+    if (!word.is_string()) {
+      throw InputError{file.file + ":/modules/" + name + "/framework: expected text"};
+    }
+    const auto framework = word.get<std::string>();
     file.tool = framework == "torchtitan" ? "primus-titan"
                 : framework == "maxtext"  ? "maxtext"
                                           : "primus";

@@ -105,7 +105,7 @@ void add_stated_latents(const Facts& facts, Json& model) {
   if (!facts.is("model.latent", "true")) return;
   const std::int64_t rotary = facts.integer_or("model.rotary_dim", 64);
   copy_integer(facts, "model.query_rank", "query_rank", model);
-  model["kv_rank"] = facts.integer_or("model.kv_rank", 512);
+  model["kv_rank"] = facts.integer_or("model.kv_rank", 32);
   model["rotary_dim"] = rotary;
   model["head_dim"] = facts.integer_or("model.nope_dim", 128) + rotary;
   model["value_dim"] = facts.integer_or("model.value_dim", 128);
@@ -259,7 +259,8 @@ Facts facts_of(const models::Model& model, std::vector<std::string>& not_said) {
   add_model_kinds(model, facts);
   facts.set("model.name", model.name);
   not_said.emplace_back(
-      "rotary base, norm epsilon, dropout and initialisation: state those of the model's own "
+      "norm epsilon, dropout, scaling of rotary positions and initialisation: state those of the "
+      "model's own "
       "configuration");
   const auto any = [&](auto holds) {
     return model.layers.any([&](const models::Layer& layer) {

@@ -132,6 +132,7 @@ void settle_ends(Facts& facts, const FactBasis& basis, Notes& notes) {
     return;
   }
   const auto first = facts.integer("first_stage_layers"), last = facts.integer("last_stage_layers");
+  if (chunks < 1 || stages * chunks > basis.model->layers.size() + 2) return;
   const std::int64_t others = stages - (first ? 1 : 0) - (last ? 1 : 0);
   const std::int64_t rest = basis.model->layers.size() - first.value_or(0) - last.value_or(0);
   if (rest < 0 || rest % (others * chunks) != 0 || first.value_or(0) % chunks != 0 ||

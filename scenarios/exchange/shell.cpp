@@ -30,6 +30,8 @@ bool ends_word(char c) {
   return is_blank(c) || std::string_view{"\n;&|<>()"}.find(c) != std::string_view::npos;
 }
 
+constexpr std::size_t most_variable = std::size_t{1} << 20;  // bytes
+
 /// Reads a script once, from its first byte to its last.
 class ShellReader {
  public:
@@ -47,7 +49,12 @@ class ShellReader {
   char peek(std::size_t ahead = 0) const {
     return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
   }
-  std::size_t line() const { return line_of(text_, std::min(at_, text_.size())); }
+  std::size_t line() const {
+    const std::size_t here = std::min(at_, text_.size());
+    if (here < counted_to_) line_ = 1, counted_to_ = 0;
+    for (; counted_to_ < here; ++counted_to_) line_ += text_[counted_to_] == '\n' ? 1 : 0;
+    return line_;
+  }
   [[noreturn]] void fail(const std::string& problem) const {
     throw InputError{fmt::format("{}:line {}", file_, line()), problem};
   }
@@ -173,6 +180,11 @@ class ShellReader {
     } else {
       known.insert(known.end(), value.begin(), value.end());
     }
+    std::size_t bytes = 0;
+    for (const std::string& each : known) bytes += each.size();
+    if (bytes > most_variable || known.size() > most_variable / 16) {
+      fail(fmt::format("variable {} is longer than 1 MiB", name));
+    }
     if ((exported || name.rfind("NCCL_", 0) == 0) && !known.empty()) {
       script_.environment[name] = {known[0], line};
     }
@@ -195,7 +207,6 @@ class ShellReader {
       }
     }
     ++at_;
-    if (elements.empty()) elements.assign(0, "");
     return elements;
   }
 
@@ -456,6 +467,7 @@ class ShellReader {
   }
 
   std::string_view text_;
+  mutable std::size_t counted_to_ = 0, line_ = 1;  // newlines before counted_to_
   const std::string& file_;
   std::size_t at_ = 0;
   int skipped_ = 0;  // depth of branches that are not taken

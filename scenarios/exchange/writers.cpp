@@ -126,6 +126,15 @@ std::string torchrun_head(const LaunchJob& job) {
       job.nodes, job.gpus_per_node);
 }
 
+/// `accelerate launch` on every node, whose rank and the first one's address are these words.
+std::string accelerate_head(std::string_view file, std::string_view rank,
+                            std::string_view address) {
+  return fmt::format(
+      "accelerate launch --config_file {} --machine_rank \"{}\" --main_process_ip \"{}\" "
+      "--main_process_port \"${{MASTER_PORT:-29500}}\"",
+      file, rank, address);
+}
+
 constexpr const char* script_head = "#!/usr/bin/env bash\n";
 
 Json replica(const LaunchJob& job, std::int64_t count) {
@@ -205,9 +214,13 @@ std::string megatron_script(const std::vector<WrittenOption>& model,
 }
 
 std::string torchrun_script(const LaunchJob& job) {
-  const std::string start =
-      job.script.empty() ? torchrun_head(job) + " \\\n " + command_line(job.command) + " \"$@\"\n"
-                         : "bash " + shell_quoted(job.script) + " \"$@\"\n";
+  const std::string head = job.accelerate_file.empty()
+                               ? torchrun_head(job)
+                               : accelerate_head(shell_quoted(job.accelerate_file),
+                                                 "${NODE_RANK:-0}", "${MASTER_ADDR:-localhost}");
+  const std::string start = job.script.empty()
+                                ? head + " \\\n " + command_line(job.command) + " \"$@\"\n"
+                                : "bash " + shell_quoted(job.script) + " \"$@\"\n";
   return script_head + comment_lines(job.comments) + "set -euo pipefail\n" + exports(job) + start;
 }
 
@@ -224,6 +237,11 @@ std::string slurm_script(const LaunchJob& job) {
   if (!job.script.empty()) {
     return text + "srun bash -c 'NODE_RANK=$SLURM_NODEID exec bash \"$0\" \"$@\"' " +
            shell_quoted(job.script) + " \"$@\"\n";
+  }
+  if (!job.accelerate_file.empty()) {
+    return text + "srun bash -c 'exec " +
+           accelerate_head("\"$0\"", "$SLURM_NODEID", "$MASTER_ADDR") + " \"$@\"' \\\n  " +
+           shell_quoted(job.accelerate_file) + command_line(job.command) + " \"$@\"\n";
   }
   text += fmt::format(
       "srun torchrun --nnodes {} --nproc-per-node {} --rdzv-backend c10d \\\n"

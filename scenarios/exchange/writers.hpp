@@ -22,6 +22,7 @@ struct LaunchJob {
   std::int64_t nodes = 1, gpus_per_node = 1;
   std::vector<std::string> command;  // of every node's torchrun
   std::string script{};              // a script that runs torchrun itself
+  std::string accelerate_file{};     // a file that only `accelerate launch` reads
   std::vector<std::pair<std::string, std::string>>
       environment{};  // names are checked by the caller
   std::vector<std::string> comments{};

@@ -6,6 +6,7 @@
 #include "scenarios/exchange/meanings.hpp"
 #include "scenarios/scenario.hpp"
 #include "sim/input/csv.hpp"
+#include "sim/input/text.hpp"
 #include "tests/scenarios/command.hpp"
 
 namespace orrery::scenarios {
@@ -152,12 +153,25 @@ TEST_CASE("A file of no known tool is refused by what is known") {
   CHECK_THROWS_WITH(json_of_yaml(bomb, "x.yaml"), Catch::EndsWith("more than 100,000 values"));
 }
 
+/// Whether a list of the tool has the option, by itself or below one of the tool's sections.
+bool is_listed(const LaunchTool& tool, const std::string& option) {
+  return std::ranges::any_of(tool.lists, [&](std::string_view list) {
+    const auto& options = options_in(list);
+    return options.contains(option) ||
+           std::ranges::any_of(split(tool.sections, ' '), [&](std::string_view section) {
+             return options.contains(std::string{section} + "." + option);
+           });
+  });
+}
+
 TEST_CASE("Tables name options of the tools' lists and fields that exist") {
   for (const LaunchTool& tool : launch_tools()) {
     for (const std::string_view list : tool.lists) CHECK(options_in(list).size() > 20);
     for (const Meaning& row : meanings_of(tool)) {
       INFO(tool.name << " " << row.option << " " << row.field);
       CHECK_FALSE(row.field.empty());
+      const bool special = row.option == "-" || row.option == "!" || row.option == "#";
+      if (!special && row.way != Meaning::Way::in) CHECK(is_listed(tool, row.option));
       CHECK((row.way == Meaning::Way::out || row.option == "!" || row.option == "#" ||
              !row.means.empty()));
     }
