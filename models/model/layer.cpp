@@ -36,6 +36,11 @@ int Layer::parts() const {
          (std::holds_alternative<NoPart>(channel) ? 0 : 1);
 }
 
+bool recurs(const Layer& layer) {
+  return std::holds_alternative<Mamba2Part>(layer.mixer) ||
+         std::holds_alternative<DeltaPart>(layer.mixer);
+}
+
 std::vector<LayerMatrix> matrices_of(const AttentionPart& attention, std::int64_t hidden) {
   const std::int64_t queries = attention.query_columns();
   std::vector<LayerMatrix> all;
@@ -225,7 +230,9 @@ void LayerList::push_back(const Layer& layer) {
 }
 
 void LayerList::resize(std::int64_t count) {
-  kind_.resize(static_cast<std::size_t>(count), kind_.empty() ? 0 : kind_.back());
+  LayerList next;
+  for (std::int64_t i = 0; i < count; ++i) next.push_back(i < size() ? (*this)[i] : back());
+  *this = std::move(next);
 }
 
 }  // namespace orrery::models

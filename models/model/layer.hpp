@@ -4,6 +4,7 @@
 // over the matrices, and blocks are built from the same ones (operations/parts). A part that is
 // only counted says so by name.
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -175,6 +176,9 @@ struct Layer {
   friend bool operator==(const Layer&, const Layer&) = default;
 };
 
+/// Does its mixer pass a state along the sequence?
+bool recurs(const Layer& layer);
+
 /// The matrices of a layer's parts in a model of width `hidden`; those of a part that is only
 /// counted are not known one by one.
 ///   attention         qkv (and gate), projection; with latents down- and up-projections for qkv
@@ -204,7 +208,7 @@ std::vector<PartCut> cuts_of(const Layer& layer);
 /// A layer's parameters without its norms: matrices, biases, sinks, norms of heads and latents.
 Tally tally_of(const Layer& layer, std::int64_t hidden);
 
-/// Forward FLOPs per token of a scan and its convolution, beside the matrices.
+/// Forward FLOPs per token of a scan and its convolution, without the matrices.
 ///   Mamba-2   2 c (d + 2 g s) + 2 Q g s + Q d + 4 s d    c taps, Q chunk, d inner, g s both states
 ///   delta     2 c C + n (Q (6 k + 4 v) + 6 k v)          C convolved, n value heads, k and v
 ///   widths
@@ -229,7 +233,7 @@ class LayerList {
   template <class Predicate>
   std::int64_t count_if(Predicate holds) const {
     std::int64_t count = 0;
-    for (const std::uint16_t each : kind_) count += holds(kinds_[each]) ? 1 : 0;
+    for (std::size_t k = 0; k < kinds_.size(); ++k) count += holds(kinds_[k]) ? count_of(k) : 0;
     return count;
   }
   template <class Predicate>
@@ -247,6 +251,10 @@ class LayerList {
   }
 
  private:
+  std::int64_t count_of(std::size_t kind) const {
+    return std::ranges::count(kind_, static_cast<std::uint16_t>(kind));
+  }
+
   std::vector<Layer> kinds_;
   std::vector<std::uint16_t> kind_;
 };

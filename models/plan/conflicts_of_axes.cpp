@@ -66,11 +66,8 @@ class AxisChecks : private ConflictChecks {
 
   void context() {
     if (plan_.context == 1) return;
-    const bool recurs = model_.layers.any([](const Layer& layer) {
-      return std::holds_alternative<Mamba2Part>(layer.mixer) ||
-             std::holds_alternative<DeltaPart>(layer.mixer);
-    });
-    if (recurs) add("/context", "context parallelism of Mamba-2 and delta rules is not simulated");
+    if (model_.layers.any(recurs))
+      add("/context", "context parallelism of Mamba-2 and delta rules is not simulated");
     if (!model_.causal) add("/context", "context parallelism is simulated for causal models only");
     const auto& layers = model_.layers;
     const bool windows = layers.any([](const Layer& layer) {

@@ -107,7 +107,8 @@ RunTraits traits_of(const Question& question) {
           .gpu = question.cluster.gpu().name,
           .year = question.software.year,
           .assumes_attention = assumes_attention(question),
-          .assumes_plan = question.plan_is_assumed};
+          .assumes_plan = question.plan_is_assumed,
+          .recurs = question.model.layers.any(recurs)};
 }
 
 std::vector<RangeStep> steps_between(const std::vector<RunGroup>& groups, RunKind kind,
@@ -129,6 +130,7 @@ std::vector<RangeStep> steps_between(const std::vector<RunGroup>& groups, RunKin
   if (dated && (asked.year < first || asked.year > last)) steps.push_back(RangeStep::era);
   if (asked.assumes_attention) steps.push_back(RangeStep::attention);
   if (asked.assumes_plan) steps.push_back(RangeStep::plan);
+  if (asked.recurs) steps.push_back(RangeStep::recurrence);
   return steps;
 }
 

@@ -32,6 +32,7 @@ struct RunTraits {
   std::string stack{}, gpu{};
   int year = 0;  // of the stack; 0: not known
   bool assumes_attention = false, assumes_plan = false;
+  bool recurs = false;  // layers whose kernels no fit has seen: Mamba-2, delta rules
 };
 RunTraits traits_of(const Question& question);
 
@@ -43,13 +44,14 @@ struct RunGroup {
 };
 
 /// Steps from the runs of a kind to a question.
-enum class RangeStep : std::uint8_t { stack, gpu, era, attention, plan };
-inline constexpr Words<RangeStep, 5> range_step_words{
+enum class RangeStep : std::uint8_t { stack, gpu, era, attention, plan, recurrence };
+inline constexpr Words<RangeStep, 6> range_step_words{
     {{RangeStep::stack, "none with this stack"},
      {RangeStep::gpu, "none on this GPU with this stack"},
      {RangeStep::era, "none of this year with this stack"},
      {RangeStep::attention, "attention kernel assumed"},
-     {RangeStep::plan, "plan assumed"}}};
+     {RangeStep::plan, "plan assumed"},
+     {RangeStep::recurrence, "recurrent layers, which no fit has seen"}}};
 
 /// Errors of the runs of one kind as if no step lay between them and the question: `between` groups
 /// (80 % quantile of |bias|) and `within` them.

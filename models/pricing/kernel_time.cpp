@@ -153,7 +153,9 @@ Time quantised_gemm_overhead(const Operation& op, const Software& software,
 
 /// Time of a recurrence: its arithmetic at a rate, a time for each chunk of the sequence, which no
 /// cut over ranks shortens, and the traffic of its convolution and norm.
-///   Mamba-2  0.135 of the peak: 134 TFLOP/s on an H800, over 1,024 to 32,768 tokens; 7 kernels
+///   Mamba-2  0.135 of the peak: 134 TFLOP/s on an H800, over 1,024 to 32,768 tokens; convolution,
+///   sums
+///            of steps, states, their passing, products, scan and norm are 7 kernels
 ///   delta    22 us (backward 155), 1.07 us a chunk (2.7), 100 TFLOP/s, at most 0.31 of the peak
 /// Source  tile-ai/tilelang, benchmark of mamba_chunk_scan; fla-org/flash-linear-attention on H200
 ///         (QwenLM/FlashQLA c18a486, benchmark_results_H200.txt): 145 TFLOP/s; on H100 65 to 70, on

@@ -33,7 +33,7 @@ bool is_held(const MeasuredRun& run) {
 /// Why the line itself rules out its use; empty if it does not.
 std::string stated_against(const MeasuredRun& run, Apart apart) {
   if (!run.set_aside.empty()) return "set aside: " + run.set_aside;
-  if (run.reported_apart == new_source_runs) {
+  if (run.reported_apart == new_source_runs || run.reported_apart == recurrent_runs) {
     return "reported separately: " + run.reported_apart;
   }
   if (apart != Apart::left_out) {

@@ -35,14 +35,17 @@ double spread_of(std::vector<double> values) {
 class RangeFit {
  public:
   explicit RangeFit(const std::vector<MeasuredGroup>& groups) {
-    for (const MeasuredGroup& each : groups) record_.groups.push_back(each.group);
+    for (const MeasuredGroup& each : groups) {
+      if (!each.group.run.recurs) record_.groups.push_back(each.group);
+    }
     for (const MeasuredGroup& each : groups) {
       const RunGroup& group = each.group;
       const RunKind kind = group.run.kinds.front();
-      sides_.push_back({.kind = kind,
-                        .bias = each.bias(),
-                        .steps = steps_between(record_.groups, kind, group.run, group.source)});
-      if (each.fitted.size() < 2) continue;
+      (group.run.recurs ? recurrent_ : sides_)
+          .push_back({.kind = kind,
+                      .bias = each.bias(),
+                      .steps = steps_between(record_.groups, kind, group.run, group.source)});
+      if (group.run.recurs || each.fitted.size() < 2) continue;
       const double center = quantile(each.fitted, 0.5);
       for (const double error : each.fitted) within_[kind].push_back(error - center);
     }
@@ -130,7 +133,7 @@ class RangeFit {
   void find_step(RangeStep step) {
     std::vector<Sided> with;
     std::vector<double> known;
-    for (const Sided& each : sides_) {
+    for (const Sided& each : step == RangeStep::recurrence ? recurrent_ : sides_) {
       if (!each.has(step)) continue;
       with.push_back(each);
       known.push_back(std::hypot(record_.kinds[each.kind].between, away(each, step)));
@@ -152,6 +155,7 @@ class RangeFit {
 
   RangeRecord record_;
   std::vector<Sided> sides_;
+  std::vector<Sided> recurrent_;  // say what recurrent layers add, and nothing of other models
   std::map<RunKind, std::vector<double>> within_;
   double pooled_ = 0;  // spread between all groups
 };

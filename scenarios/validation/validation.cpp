@@ -65,7 +65,9 @@ std::string not_scored_because(const MeasuredRun& run) {
 }  // namespace
 
 std::string group_apart(const MeasuredRun& run) {
-  if (run.reported_apart == new_source_runs) return new_source_runs;
+  for (const char* const unseen : {new_source_runs, recurrent_runs}) {
+    if (run.reported_apart == unseen) return unseen;
+  }
   const bool adapters = run.task == "lora" || run.task == "qlora";
   if (adapters) return "LoRA";
   if (run.task == "sft") {

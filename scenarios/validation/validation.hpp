@@ -27,6 +27,9 @@ inline constexpr const char* context_runs = "context parallelism";
 /// them.
 inline constexpr const char* new_source_runs = "runs of new sources";
 
+/// Group of runs of models with Mamba-2 or delta rules, which no fit uses either.
+inline constexpr const char* recurrent_runs = "recurrent layers";
+
 /// The group outside the main score that a run belongs to, by its task or format, or else as its
 /// line states; empty: the main score.
 std::string group_apart(const MeasuredRun& run);
