@@ -12,6 +12,9 @@
 // Source  Hu et al. 2021, "LoRA", arXiv 2106.09685; ParallelLinearAdapter of NVIDIA NeMo,
 //         nemo/collections/llm/peft/utils.py
 
+#include <algorithm>
+#include <span>
+
 #include "models/operations/layouts.hpp"
 #include "models/operations/linear.hpp"
 #include "models/plan/derived.hpp"
@@ -49,6 +52,22 @@ Linear matrix_a(const Linear& layer, const BlockInputs& inputs) {
           .low_precision = false,
           .experts = layer.experts,
           .adapter = true};
+}
+
+/// Query, key and value, or gate and up: parts of the layer that are separate modules elsewhere.
+std::int8_t separate_parts(const Linear& layer) {
+  const auto& groups = layer.sharding.column_groups;
+  const auto parts =
+      std::count_if(groups.begin(), groups.end(), [](auto each) { return each > 0; });
+  return static_cast<std::int8_t>(std::max<std::ptrdiff_t>(1, parts));
+}
+
+/// Marks the operations of a layer's adapter.
+void mark(std::span<Operation> operations, const Linear& layer) {
+  for (Operation& each : operations) {
+    each.module.adapter = true;
+    each.module.adapters = separate_parts(layer);
+  }
 }
 
 Linear matrix_b(const Linear& layer, std::int64_t rank) {
@@ -114,7 +133,7 @@ void LinearBuilder::adapter_forward(const Linear& layer, OperandId input, Operan
   forward(matrix_b(layer, rank), middle, out);
   block_.add(OpKind::cast, layer.name + ".lora_scale", {out}, {out});
   block_.add(OpKind::add, layer.name + ".lora_add", {output, out}, {output});
-  for (Operation& each : block_.since(first)) each.module.adapter = true;
+  mark(block_.since(first), layer);
 }
 
 void LinearBuilder::adapter_backward(const Linear& layer, OperandId input,
@@ -137,7 +156,7 @@ void LinearBuilder::adapter_backward(const Linear& layer, OperandId input,
   }
   block_.add(OpKind::add, layer.name + ".lora_add.backward", {input_gradient, d_in},
              {input_gradient});
-  for (Operation& each : block_.since(first)) each.module.adapter = true;
+  mark(block_.since(first), layer);
 }
 
 }  // namespace orrery::models

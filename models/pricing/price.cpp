@@ -71,9 +71,17 @@ class Pricer {
       }
       if (op.files() != FileUse::none) price.duration = through_files(op);
       price.launch = launch_time(op, software_, wires_.ranks(op.communicator())) +
-                     software_.host.expert_launch * quantised_experts(op, block);
+                     software_.host.expert_launch * quantised_experts(op, block) +
+                     software_.host.sharded_adapter * sharded_adapters(op);
     }
     return prices;
+  }
+
+  /// Number of adapters' matrices that an operation multiplies and that ZeRO-3 gathers alone; once
+  /// in forward and once in backward, whose input gradient is not counted.
+  std::int64_t sharded_adapters(const Operation& op) const {
+    const bool alone = program_.sharding.parameters && op.module.adapter && is_gemm(op.kind);
+    return alone && !op.gemm().transpose_b ? op.module.adapters : 0;
   }
 
   /// Time of a copy from or to files. It goes in pieces, as fast as the slower of host link and

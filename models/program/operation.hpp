@@ -90,6 +90,9 @@ struct OperationModule {
   bool moe = false;
   bool latent_up = false;  // mla_up_proj: latents to heads
   bool adapter = false;    // a LoRA adapter, and collectives for its operands
+  /// Adapters that stand for this one where a stack keeps the parts of a fused matrix (query, key
+  /// and value; gate and up) apart, each with an adapter of its own.
+  std::int8_t adapters = 1;
 };
 
 // What an operation has besides what all have, by what it computes. A kind of operation with

@@ -44,8 +44,8 @@ double number(const Node& parent, std::string_view key, double otherwise, double
 
 HostCosts read_host(const Node& node) {
   node.only({"forward_launch", "backward_launch", "communication_launch", "graph_launch",
-             "expert_layer", "expert_launch", "jitter", "step", "synchronous", "blocking_receive",
-             "communication", "waits_for_tensor"});
+             "expert_layer", "expert_launch", "sharded_adapter", "jitter", "step", "synchronous",
+             "blocking_receive", "communication", "waits_for_tensor"});
   const auto graph = node.find("graph_launch");
   return {
       .forward_launch = node["forward_launch"].as<Time>(),
@@ -54,6 +54,7 @@ HostCosts read_host(const Node& node) {
       .graph_launch = graph ? std::optional{graph->as<Time>()} : std::nullopt,
       .expert_layer = node.value_or("expert_layer", Time{}),
       .expert_launch = node.value_or("expert_launch", Time{}),
+      .sharded_adapter = node.value_or("sharded_adapter", Time{}),
       .jitter = node.value_or("jitter", Time{}),
       .step = node.value_or("step", Time{}),
       .synchronous = node.value_or("synchronous", false),
@@ -217,21 +218,22 @@ Residuals read_residuals(const Node& node) {
 }
 
 Scope read_scope(const Node& node) {
-  node.only({"stack", "from_year", "to_year", "nodes"});
+  node.only({"stack", "from_year", "to_year", "nodes", "site"});
   Scope scope;
   scope.stack = node["stack"].as<std::string>();
   scope.from_year = static_cast<int>(node.integer_or("from_year", 2012, 2100, scope.from_year));
   scope.to_year = static_cast<int>(node.integer_or("to_year", 2012, 2100, scope.to_year));
   scope.nodes = node.word_or("nodes", scope_words, scope.nodes);
+  scope.site = node.value_or<std::string>("site", {});
   return scope;
 }
 
 }  // namespace
 
-bool Scope::holds(std::string_view named, int year, std::int64_t of_nodes) const {
-  const bool in_time = year >= from_year && year <= to_year;
-  const bool in_size = nodes == Nodes::any || (nodes == Nodes::one) == (of_nodes == 1);
-  return named == stack && in_time && in_size;
+bool Scope::holds(const StackRun& run) const {
+  const bool in_time = run.year >= from_year && run.year <= to_year;
+  const bool in_size = nodes == Nodes::any || (nodes == Nodes::one) == (run.nodes == 1);
+  return run.stack == stack && in_time && in_size && (site.empty() || run.site == site);
 }
 
 hardware::DType Software::gradient_dtype_for(hardware::DType type) const {

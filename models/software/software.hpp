@@ -45,14 +45,23 @@ struct Residuals {
   int from_year = 0, to_year = 9999;
 };
 
+/// A run of a stack, as far as it decides which profile stands for the stack.
+struct StackRun {
+  std::string_view stack;
+  int year = 0;  // 0: not known
+  std::int64_t nodes = 1;
+  std::string_view site = {};  // empty: not known
+};
+
 /// Runs that a profile is used for: a stack as CSV files name it, in a range of years, on one node
 /// or on several.
 struct Scope {
   std::string stack;
   int from_year = 0, to_year = 9999;
   enum class Nodes : std::uint8_t { any, one, several } nodes = Nodes::any;
+  std::string site = {};  // runs of this installation alone; empty: of any
 
-  bool holds(std::string_view named, int year, std::int64_t of_nodes) const;
+  bool holds(const StackRun& run) const;
 };
 
 /// One software profile, complete.
@@ -101,9 +110,9 @@ inline bool is_fitted(const Software& software) {
 
 /// The profile for a run of a stack named in a CSV file. Looks in `own`, then in the shipped
 /// profiles: the first whose `stands_for` matches, else the one of that name. If neither has one,
-/// `generic`, with an assumption. Shipped profiles are taken as of `year` (0: not known).
-Software software_for_run(std::string_view stack, int year, std::int64_t nodes,
-                          const std::vector<Software>& own, std::vector<std::string>& assumptions);
+/// `generic`, with an assumption. Shipped profiles are taken as of the run's year.
+Software software_for_run(const StackRun& run, const std::vector<Software>& own,
+                          std::vector<std::string>& assumptions);
 Software read_software(const Node& node);
 
 /// The profile with a site's corrections applied.

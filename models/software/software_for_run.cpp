@@ -13,15 +13,14 @@ namespace orrery::models {
 
 namespace {
 
-const Software* standing_for(const std::vector<Software>& profiles, std::string_view stack,
-                             int year, std::int64_t nodes) {
+const Software* standing_for(const std::vector<Software>& profiles, const StackRun& run) {
   for (const Software& each : profiles) {
     for (const Scope& scope : each.stands_for) {
-      if (scope.holds(stack, year, nodes)) return &each;
+      if (scope.holds(run)) return &each;
     }
   }
   for (const Software& each : profiles) {
-    if (each.name == stack) return &each;
+    if (each.name == run.stack) return &each;
   }
   return nullptr;
 }
@@ -50,20 +49,20 @@ Software in_year(const Software& profile, int year) {
 std::string profile_in_year(std::string_view stack, int year) {
   for (const Software& each : shipped()) {
     for (const Scope& scope : each.stands_for) {
-      if (scope.nodes == Scope::Nodes::any && scope.holds(stack, year, 1)) return each.name;
+      if (scope.nodes == Scope::Nodes::any && scope.holds({.stack = stack, .year = year})) {
+        return each.name;
+      }
     }
   }
   return std::string{stack};
 }
 
-Software software_for_run(std::string_view stack, int year, std::int64_t nodes,
-                          const std::vector<Software>& own, std::vector<std::string>& assumptions) {
-  if (const Software* found = standing_for(own, stack, year, nodes)) return *found;
-  if (const Software* found = standing_for(shipped(), stack, year, nodes)) {
-    return in_year(*found, year);
-  }
-  assumptions.push_back(fmt::format("/software: no profile of '{}'; generic assumed", stack));
-  return in_year(*standing_for(shipped(), "generic", year, nodes), year);
+Software software_for_run(const StackRun& run, const std::vector<Software>& own,
+                          std::vector<std::string>& assumptions) {
+  if (const Software* found = standing_for(own, run)) return *found;
+  if (const Software* found = standing_for(shipped(), run)) return in_year(*found, run.year);
+  assumptions.push_back(fmt::format("/software: no profile of '{}'; generic assumed", run.stack));
+  return in_year(*standing_for(shipped(), {.stack = "generic", .year = run.year}), run.year);
 }
 
 }  // namespace orrery::models

@@ -42,6 +42,9 @@ struct HostCosts {
   /// Per expert of a grouped GEMM with block scales: quantisation and the layout of scales are
   /// launched expert by expert.
   Time expert_launch{};
+  /// Of a matrix of an adapter under ZeRO-3 that is a unit of its own, in each pass: its gather,
+  /// reduction and hooks, which no kernel hides. 0: gathered with its layer.
+  Time sharded_adapter{};
   Time jitter{};             // per rank and collective: a group waits for its slowest host
   Time step{};               // data loading, logging, learning rate: once per step
   bool synchronous = false;  // a launch returns when the operation has ended (CPU)

@@ -241,8 +241,12 @@ models::Question Questions::question_of(const MeasuredRun& run) {
   std::vector<std::string> assumptions;
   hardware::Catalogue::gpu(run.gpu);  // throws for an unknown GPU, naming the known ones
   hardware::Cluster cluster = clusters_.of(run, assumptions);
-  models::Software software = models::software_for_run(
-      run.software, static_cast<int>(run.year.value_or(0)), cluster.nodes, profiles_, assumptions);
+  models::Software software =
+      models::software_for_run({.stack = run.software,
+                                .year = static_cast<int>(run.year.value_or(0)),
+                                .nodes = cluster.nodes,
+                                .site = run.site},
+                               profiles_, assumptions);
   take_site(run, software, cluster);
   Model model = model_of(run, software.defaults, assumptions);
   Plan plan = plan_of(run, model, software, assumptions, &cluster.gpu());

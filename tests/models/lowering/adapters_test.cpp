@@ -5,6 +5,7 @@
 
 #include "models/plan/conflicts.hpp"
 #include "models/plan/derived.hpp"
+#include "models/pricing/price.hpp"
 #include "models/program/memory.hpp"
 #include "tests/models/questions.hpp"
 
@@ -96,6 +97,45 @@ TEST_CASE("An adapter of a layer cut by columns gathers its own input, and nothi
   REQUIRE(a != forward.operations.end());
   CHECK(a->gemm().n == 4);
   check(program);
+}
+
+TEST_CASE("Where ZeRO-3 gathers an adapter's matrices alone, the host waits around each") {
+  const auto waits = [](const std::string& plan, const std::string& block) {
+    Question asked = llama("task=lora,data=8,global_batch=8," + plan);
+    asked.software.host.sharded_adapter = 1_ms;
+    const Program program = lower(asked);
+    std::vector<std::string> names;
+    for (const Operation& each : block_named(program, block).operations) {
+      if (each.host_waits) names.push_back(each.name);
+    }
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  CHECK(waits("zero=3,lora_targets=projection", "layer.forward") ==
+        Names{"projection", "projection.lora_a", "projection.lora_b"});
+  CHECK(waits("zero=1", "layer.forward").empty());
+}
+
+TEST_CASE("A gathered matrix costs the host its time, once for each part of a fused layer") {
+  Question asked = llama("task=lora,data=8,global_batch=8,zero=3");
+  std::vector<std::string> assumptions;
+  const auto launch = [&](Time unit, const std::string& name) {
+    asked.software.host.sharded_adapter = unit;
+    const Program program = lower(asked);
+    const PricedProgram priced = price_program(program, asked.cluster, asked.software, assumptions);
+    for (std::size_t b = 0; b < program.blocks.size(); ++b) {
+      for (std::size_t i = 0; i < program.blocks[b].operations.size(); ++i) {
+        if (program.blocks[b].name != "layer.forward") continue;
+        if (program.blocks[b].operations[i].name == name) return priced.blocks[b][i].launch;
+      }
+    }
+    FAIL("no operation " << name);
+    return Time{};
+  };
+  // Queries, keys and values have an adapter each; the projection is one matrix.
+  CHECK(launch(1_ms, "qkv.lora_a") - launch(0_ms, "qkv.lora_a") == 3_ms);
+  CHECK(launch(1_ms, "projection.lora_b") - launch(0_ms, "projection.lora_b") == 1_ms);
+  CHECK(launch(1_ms, "qkv") == launch(0_ms, "qkv"));
 }
 
 TEST_CASE("Nothing below the first adapter has a gradient") {

@@ -50,13 +50,14 @@ TEST_CASE("What differed in some years holds in those") {
 
 TEST_CASE("A run of a stack is priced as the stack was in its year") {
   std::vector<std::string> assumptions;
-  const Software old = software_for_run("nemo", 2022, 2, {}, assumptions);
+  const Software old = software_for_run({"nemo", 2022, 2}, {}, assumptions);
   CHECK(old.attention("ampere") == "unfused");
   CHECK(old.kernels.dropout);
-  const Software modern = software_for_run("nemo", 2025, 2, {}, assumptions);
+  const Software modern = software_for_run({"nemo", 2025, 2}, {}, assumptions);
   CHECK(modern.attention("ampere") == "flash-2");
   CHECK(assumptions.empty());
-  CHECK(software_for_run("unheard-of", 2020, 2, {}, assumptions).attention("ampere") == "unfused");
+  CHECK(software_for_run({"unheard-of", 2020, 2}, {}, assumptions).attention("ampere") ==
+        "unfused");
   CHECK(assumptions.size() == 1);
 }
 

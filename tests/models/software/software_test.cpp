@@ -39,26 +39,31 @@ TEST_CASE("An unknown profile is answered with those that exist") {
 
 TEST_CASE("A scope holds a stack in its years and on its number of nodes") {
   const Scope scope{.stack = "x", .from_year = 2023, .to_year = 2024, .nodes = Scope::Nodes::one};
-  CHECK(scope.holds("x", 2023, 1));
-  CHECK(scope.holds("x", 2024, 1));
-  CHECK_FALSE(scope.holds("x", 2022, 1));
-  CHECK_FALSE(scope.holds("x", 2025, 1));
-  CHECK_FALSE(scope.holds("x", 2023, 2));
-  CHECK_FALSE(scope.holds("y", 2023, 1));
+  CHECK(scope.holds({"x", 2023, 1}));
+  CHECK(scope.holds({"x", 2024, 1}));
+  CHECK_FALSE(scope.holds({"x", 2022, 1}));
+  CHECK_FALSE(scope.holds({"x", 2025, 1}));
+  CHECK_FALSE(scope.holds({"x", 2023, 2}));
+  CHECK_FALSE(scope.holds({"y", 2023, 1}));
+
+  const Scope there{.stack = "x", .site = "lab"};
+  CHECK(there.holds({"x", 2023, 1, "lab"}));
+  CHECK_FALSE(there.holds({"x", 2023, 1, "other"}));
+  CHECK_FALSE(there.holds({"x", 2023, 1}));
 }
 
 TEST_CASE("A run's own profile stands before the shipped one of the same stack") {
   std::vector<std::string> assumptions;
   Software own = profile(with(plain_host));
   own.stands_for = {{.stack = "megatron-lm"}};
-  CHECK(software_for_run("megatron-lm", 2021, 8, {own}, assumptions).name == "mine");
-  CHECK(software_for_run("megatron-lm", 2021, 8, {}, assumptions).name == "megatron-lm");
+  CHECK(software_for_run({"megatron-lm", 2021, 8}, {own}, assumptions).name == "mine");
+  CHECK(software_for_run({"megatron-lm", 2021, 8}, {}, assumptions).name == "megatron-lm");
   CHECK(assumptions.empty());
 }
 
 TEST_CASE("A stack without a profile takes the generic one and says so") {
   std::vector<std::string> assumptions;
-  CHECK(software_for_run("homegrown", 2024, 1, {}, assumptions).name == "generic");
+  CHECK(software_for_run({"homegrown", 2024, 1}, {}, assumptions).name == "generic");
   CHECK(assumptions ==
         std::vector<std::string>{"/software: no profile of 'homegrown'; generic assumed"});
 }
@@ -111,7 +116,7 @@ TEST_CASE("Runs in fp16 may have gradients of their own, all others share one ty
 TEST_CASE("Stacks are found by the names that files give them") {
   std::vector<std::string> assumptions;
   const auto found = [&](const char* stack, int year) {
-    return software_for_run(stack, year, 1, {}, assumptions).name;
+    return software_for_run({stack, year, 1}, {}, assumptions).name;
   };
   CHECK(found("hf-accelerate", 2024) == "huggingface");
   CHECK(found("fsdp-qlora", 2024) == "huggingface");
@@ -127,7 +132,8 @@ TEST_CASE("Stacks are found by the names that files give them") {
 TEST_CASE("Transformer Engine on MI300X had no fused attention before 2025") {
   std::vector<std::string> assumptions;
   const auto kernel = [&](int year) {
-    return std::string{software_for_run("pytorch-te", year, 1, {}, assumptions).attention("cdna3")};
+    return std::string{
+        software_for_run({"pytorch-te", year, 1}, {}, assumptions).attention("cdna3")};
   };
   CHECK(kernel(2024) == "unfused");
   CHECK(kernel(2025) == "flash-2");
