@@ -140,7 +140,7 @@ Answered contended(const std::string& scenario, const Text& page, unsigned threa
 
 Answered validated(const std::string& file, const Texts& by, const Texts& software,
                    std::optional<std::size_t> worst, const Text& page, const Text& record,
-                   const Text& leave_out, bool in_sample, unsigned threads,
+                   const Text& leave_out, std::size_t own, bool in_sample, unsigned threads,
                    const py::object& progress) {
   const ValidationRequest request{.file = file,
                                   .by = by,
@@ -149,6 +149,7 @@ Answered validated(const std::string& file, const Texts& by, const Texts& softwa
                                   .page = page,
                                   .record = record,
                                   .leave_out = leave_out,
+                                  .own = own,
                                   .in_sample = in_sample,
                                   .threads = threads};
   return attended(progress, [&](const Progress& counted) {
@@ -208,8 +209,8 @@ void bind_questions(py::module_& module) {
   module.def("contention", &contended, arg("scenario"), py::kw_only(), arg("page"), arg("threads"),
              arg("progress"));
   module.def("validate", &validated, arg("file"), py::kw_only(), arg("by"), arg("software"),
-             arg("worst"), arg("page"), arg("record"), arg("leave_out"), arg("in_sample"),
-             arg("threads"), arg("progress"));
+             arg("worst"), arg("page"), arg("record"), arg("leave_out"), arg("own"),
+             arg("in_sample"), arg("threads"), arg("progress"));
   module.def("collective", &collective, py::call_guard<py::gil_scoped_release>(), py::kw_only(),
              arg("cluster"), arg("op"), arg("sizes"), arg("ranks"), arg("algo"), arg("proto"),
              arg("channels"), arg("counts"), arg("network"), arg("choice"), arg("env"),

@@ -121,6 +121,7 @@ def validate(
     page: str | None,
     record: str | None,
     leave_out: str | None,
+    own: int,
     in_sample: bool,
     threads: int,
     progress: Callable[[int, int], None] | None,

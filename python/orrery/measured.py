@@ -51,6 +51,7 @@ def validate(
     page: str | os.PathLike[str] | None = None,
     record: str | os.PathLike[str] | None = None,
     leave_out: str | None = None,
+    own: int = 0,
     in_sample: bool = False,
     threads: int | None = None,
     progress: bool | Progress | None = None,
@@ -65,6 +66,7 @@ def validate(
     record     a file for the record of prediction errors
     leave_out  training runs: a column, such as "software", whose cells are left out in turn, or
                several together ("model,gpu")
+    own        with leave_out: fit to that many runs of each group, as to a user's own
     in_sample  kernels and collectives: score fits to all rows
     Errors     InputError; KeyboardInterrupt, which writes nothing
     """
@@ -76,6 +78,7 @@ def validate(
         page=path_of(page),
         record=path_of(record),
         leave_out=leave_out,
+        own=own,
         in_sample=in_sample,
         threads=threads or 0,
         progress=progress_callback(progress, "runs"),

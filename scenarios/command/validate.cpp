@@ -46,6 +46,11 @@ void add_validate(CLI::App& application, int& exit_code) {
       "--leave-out", request.leave_out,
       "Training runs: leave out every source, software, site, year, gpu or value of another column "
       "in turn (model,gpu: of two columns together), and predict it from the rest");
+  command
+      ->add_option("--own", request.own,
+                   "With --leave-out: fit to that many runs of each group, as to a user's own, and "
+                   "score its others")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{1000}));
   command->add_flag("--in-sample", request.in_sample,
                     "Kernels and collectives: score each row with a fit that has seen it");
   command->add_option(

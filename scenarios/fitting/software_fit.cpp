@@ -26,18 +26,6 @@ bool has_quantiles(const SoftwareFit& fit) {
   return fit.left_out.size() > few_runs;
 }
 
-/// What a profile states as `unexplained` for rows with these ln(measured / predicted): their
-/// median, shrunk towards 1 the fewer rows there are; to three digits. With many rows, 1 unless
-/// nine in ten are off in one direction: no number of the profile explains that.
-double unexplained_by(const std::vector<double>& errors) {
-  constexpr double half_at = 1.4;  // rows
-  const bool both_ways = quantile(errors, 0.1) <= 0 && quantile(errors, 0.9) >= 0;
-  if (errors.size() > few_runs && both_ways) return 1;
-  const auto rows = static_cast<double>(errors.size());
-  const double factor = quantile(errors, 0.5) * rows / (rows + half_at);
-  return std::round(1000 * std::exp(factor)) / 1000;
-}
-
 double thousandths(double value) {
   return std::round(value * 1000) / 1000;
 }
@@ -227,6 +215,15 @@ InputError nothing_to_fit(const orrery::Table& table, const std::vector<Measured
 }
 
 }  // namespace
+
+double unexplained_by(const std::vector<double>& errors) {
+  constexpr double half_at = 1.4;  // rows
+  const bool both_ways = quantile(errors, 0.1) <= 0 && quantile(errors, 0.9) >= 0;
+  if (errors.size() > few_runs && both_ways) return 1;
+  const auto rows = static_cast<double>(errors.size());
+  const double factor = quantile(errors, 0.5) * rows / (rows + half_at);
+  return std::round(1000 * std::exp(factor)) / 1000;
+}
 
 bool FittedNumber::determined() const {
   return spread_left * spread_left < spread_before * spread_before / 2;

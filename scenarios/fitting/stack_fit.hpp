@@ -90,4 +90,9 @@ class StackFit {
 /// Every row of a fit.
 std::vector<std::size_t> all_rows(const StackFit& fit);
 
+/// What a profile states as `unexplained` for rows with these ln(measured / predicted): their
+/// median, shrunk towards 1 the fewer rows there are; to three digits. With many rows, 1 unless
+/// nine in ten are off in one direction: no number of the profile explains that.
+double unexplained_by(const std::vector<double>& errors);
+
 }  // namespace orrery::scenarios

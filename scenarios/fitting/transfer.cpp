@@ -52,8 +52,8 @@ struct Baseline {
 /// Fits every stack of a table with each group of a column left out.
 class LeavingOut {
  public:
-  LeavingOut(const orrery::Table& table, unsigned threads)
-      : table_{table}, runs_{read_runs(table)}, threads_{threads} {
+  LeavingOut(const orrery::Table& table, unsigned threads, std::size_t own)
+      : table_{table}, runs_{read_runs(table)}, threads_{threads}, own_{own} {
     SoftwareRows found = software_rows(runs_, {}, {}, Apart::held);
     for (auto& [name, rows] : found.by_profile) {
       models::Software profile = profile_of(name, rows.front());
@@ -174,18 +174,38 @@ class LeavingOut {
   std::vector<TransferRow> of_group(std::size_t stack, const std::string& group) {
     const StackFit& fit = *stacks_[stack];
     const auto [in, seen] = split(stack, group);
-    const FittedStack numbers = fit.fit(seen, prior_of(fit.profile(), relatives_of(stack, group)));
-    const Eigen::VectorXd left_out = fit.errors(in, numbers.coordinates);
+    if (own_ > 0 && in.size() <= own_) return {};
+    FittedStack numbers = fit.fit(seen, prior_of(fit.profile(), relatives_of(stack, group)));
+    const auto [known, rest] = own_of(in);
+    double unexplained = 0;
+    if (own_ > 0) {
+      numbers = fit.fit(known, numbers.coordinates);
+      const Eigen::VectorXd errors = fit.errors(known, numbers.coordinates);
+      unexplained = std::log(unexplained_by({errors.begin(), errors.end()}));
+    }
+    const Eigen::VectorXd left_out = fit.errors(rest, numbers.coordinates);
     std::vector<TransferRow> rows;
-    for (std::size_t i = 0; i < in.size(); ++i) {
-      rows.push_back(row_of(fit, in[i], !seen.empty(), -left_out[i]));
+    for (std::size_t i = 0; i < rest.size(); ++i) {
+      rows.push_back(row_of(fit, rest[i], !seen.empty(), unexplained - left_out[i]));
     }
     return rows;
+  }
+
+  /// The group's rows that are known, evenly over the file, and its others.
+  std::pair<std::vector<std::size_t>, std::vector<std::size_t>> own_of(
+      const std::vector<std::size_t>& in) const {
+    std::pair<std::vector<std::size_t>, std::vector<std::size_t>> both;
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      const bool known = i * own_ / in.size() != (i + 1) * own_ / in.size();
+      (known ? both.first : both.second).push_back(in[i]);
+    }
+    return both;
   }
 
   const orrery::Table& table_;
   std::vector<MeasuredRun> runs_;
   unsigned threads_;
+  std::size_t own_;
   std::vector<std::unique_ptr<StackFit>> stacks_;
   std::map<const StackFit*, std::vector<Baseline>> baselines_;
   std::string column_;
@@ -196,7 +216,8 @@ class LeavingOut {
 }  // namespace
 
 std::vector<Transfer> transfers_of(const orrery::Table& table,
-                                   const std::vector<std::string>& columns, unsigned threads) {
+                                   const std::vector<std::string>& columns, unsigned threads,
+                                   std::size_t own) {
   for (const std::string& each : columns) {
     const std::vector<std::string> together = columns_of(each);
     if (together.empty()) throw InputError{"--leave-out", "expected a column"};
@@ -205,12 +226,16 @@ std::vector<Transfer> transfers_of(const orrery::Table& table,
       throw InputError{"--leave-out", "unknown column '" + column + "' in " + table.name()};
     }
   }
-  LeavingOut leaving{table, threads};
+  LeavingOut leaving{table, threads, own};
   std::vector<Transfer> transfers;
   for (const std::string& column : columns) {
     std::vector<TransferRow> rows = leaving.rows(column);
-    if (rows.empty()) throw InputError{table.name(), "no run to leave out"};
+    if (rows.empty()) {
+      throw InputError{table.name(), own == 0 ? "no run to leave out"
+                                              : fmt::format("no group has more than {} runs", own)};
+    }
     transfers.push_back(transfer_of(column, std::move(rows)));
+    transfers.back().own = own;
   }
   return transfers;
 }

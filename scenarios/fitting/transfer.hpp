@@ -33,6 +33,7 @@ struct TransferErrors {
 
 struct Transfer {
   std::string column;
+  std::size_t own = 0;  // runs of each group that are known; they are not scored
   std::size_t groups = 0, cells = 0;
   std::vector<TransferRow> rows;
   std::vector<TransferRow> held;  // of strategies reported separately
@@ -45,8 +46,12 @@ struct Transfer {
 /// are a mean of its relatives' (number_prior.hpp), updated by the remaining runs of its stack, of
 /// whichever strategy. Relatives with runs in the group are fitted without those, too. Errors  a
 /// column that the table lacks, a table without a run to score: InputError
+///
+/// With `own` runs, that many of each group, evenly over the file, are then fitted to as a user's
+/// own (`orrery fit software`), and the group's others are scored; smaller groups are left alone.
 std::vector<Transfer> transfers_of(const orrery::Table& table,
-                                   const std::vector<std::string>& columns, unsigned threads);
+                                   const std::vector<std::string>& columns, unsigned threads,
+                                   std::size_t own = 0);
 
 /// ln(measured / predicted) by row, of what was left out.
 std::map<std::size_t, double> unseen_errors(const Transfer& transfer);

@@ -132,6 +132,7 @@ Json row_json(const std::vector<MeasuredRun>& runs, const TransferRow& row) {
 Json to_json(const std::vector<MeasuredRun>& runs, const Transfer& transfer) {
   Json json{{"kind", "training runs left out"},
             {"leave_out", transfer.column},
+            {"own", transfer.own},
             {"groups", transfer.groups},
             {"cells", transfer.cells},
             {"scored", transfer.rows.size()},
@@ -152,11 +153,17 @@ std::string table_of(const std::vector<MeasuredRun>& runs, const Transfer& trans
   std::string text = fmt::format(
       "{} runs, {} scored; each {} of {} left out in turn; {} cells of stack, year and site\n\n",
       runs.size(), transfer.rows.size(), transfer.column, transfer.groups, transfer.cells);
+  if (transfer.own > 0) {
+    text += fmt::format("of each group {} runs are known, as a user's own, and not scored\n\n",
+                        transfer.own);
+  }
   text += fmt::format("{:<44} {:>15} {:>26}\n", "", "over cells", "over runs");
   text += fmt::format("{:<44} {:>6} {:>8} {:>8} {:>8} {:>8}\n", "|ln(predicted / measured)|, %",
                       "mean", "median", "median", "90th", "bias");
   text += errors_line("profiles as they are", transfer.shipped);
-  text += errors_line("switches known, numbers without the group", transfer.left_out);
+  text += errors_line(transfer.own > 0 ? "numbers without the group, then its own runs"
+                                       : "switches known, numbers without the group",
+                      transfer.left_out);
   text += errors_line("the generic profile of the year", transfer.generic);
   text += fmt::format("\np10 to p90 contains {:.0f} % of what is left out (80 % expected)\n",
                       transfer.inside);

@@ -106,7 +106,7 @@ std::string column_of(const std::string& word, const orrery::Table& table) {
 void refuse_with_left_out(const ValidationRequest& request) {
   const auto refuse = [](const char* flag, bool given) {
     if (!given) return;
-    throw InputError{flag, "not with --leave-out, which takes --threads and --json alone"};
+    throw InputError{flag, "not with --leave-out, which takes --own, --threads and --json alone"};
   };
   refuse("--page", request.page.has_value());
   refuse("--record", request.record.has_value());
@@ -120,13 +120,15 @@ ValidationReport report_on_left_out(const orrery::Table& table, const Validation
   refuse_with_left_out(request);
   const std::vector<MeasuredRun> runs = read_runs(table);
   const Transfer transfer =
-      transfers_of(table, {column_of(*request.leave_out, table)}, request.threads).front();
+      transfers_of(table, {column_of(*request.leave_out, table)}, request.threads, request.own)
+          .front();
   return {.json = to_json(runs, transfer), .text = table_of(runs, transfer)};
 }
 
 }  // namespace
 
 ValidationReport validate(const ValidationRequest& request, const Progress& progress) {
+  if (request.own > 0 && !request.leave_out) throw InputError{"--own", "expected --leave-out"};
   const orrery::Table table = orrery::Table::load(request.file);
   if (table.size() == 0) throw InputError{request.file, "has a header and no rows below it"};
   if (holds_curves(table)) return report_on_curves(table, request);

@@ -21,6 +21,7 @@ struct ValidationRequest {
   std::optional<std::string> page{}, record{};
   /// Training runs only: a column whose values are left out in turn. Only `threads` goes with it.
   std::optional<std::string> leave_out{};
+  std::size_t own = 0;     // with leave_out: runs of each group that are known
   bool in_sample = false;  // kernels and collectives only: score fits that have seen every row
   unsigned threads = 0;    // 0: as many as the machine has
 };

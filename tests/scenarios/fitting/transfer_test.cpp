@@ -112,7 +112,7 @@ TEST_CASE("A number that an era changes keeps what the era changed") {
 }
 
 /// Two models of megatron-lm and one of nanotron; the last column is a step time.
-orrery::Table table_with(double of_first_model) {
+orrery::Table table_with(double of_first_model, double of_second = 6.5) {
   const std::string header =
       "run,source,software,software_year,task,family,model,layers,hidden,heads,seq_len,gpu,gpus,"
       "gpus_per_node,tp,pp,dp,zero_stage,recompute,precision,micro_batch,global_batch,"
@@ -125,7 +125,7 @@ orrery::Table table_with(double of_first_model) {
         run, hidden, stack, year, hidden, hidden, time);
   };
   return orrery::Table::parse(header + row("a", "megatron-lm", 2021, 4096, of_first_model) +
-                                  row("b", "megatron-lm", 2021, 6144, 6.5) +
+                                  row("b", "megatron-lm", 2021, 6144, of_second) +
                                   row("c", "nanotron", 2024, 6144, 5.5),
                               "runs.csv");
 }
@@ -143,6 +143,19 @@ TEST_CASE("What is left out does not reach its own prediction, and reaches other
   // Its stack's other run is fitted to it.
   CHECK(predicted(one, 1, 6.5) < predicted(other, 1, 6.5));
   CHECK(one.rows[0].seen);
+}
+
+TEST_CASE("A run of one's own moves the prediction of the group's others, and is not scored") {
+  // The second of the two runs of megatron-lm is known; nanotron's group is too small.
+  const auto own = [](double second) {
+    return transfers_of(table_with(3.0, second), {"software"}, 1, 1).front();
+  };
+  const Transfer quick = own(6.5), slow = own(7.5);
+  REQUIRE(quick.rows.size() == 1);
+  CHECK(quick.rows[0].row == 0);
+  CHECK(predicted(quick, 0, 3.0) < predicted(slow, 0, 3.0));
+  CHECK_THROWS_WITH(transfers_of(table_with(3.0), {"software"}, 1, 2),
+                    "runs.csv: no group has more than 2 runs");
 }
 
 TEST_CASE("A stack that is left out whole has its switches and its relatives' numbers") {

@@ -67,7 +67,7 @@ TEST_CASE("validate refuses by name each flag that --leave-out does not take") {
                                  "--software own.json", "--in-sample"}) {
     CHECK(refused_line("validate " + file + " --leave-out software " + flag) ==
           flag.substr(0, flag.find(' ')) +
-              ": not with --leave-out, which takes --threads and --json alone");
+              ": not with --leave-out, which takes --own, --threads and --json alone");
   }
   CHECK_FALSE(std::filesystem::exists("folder"));
   CHECK(refused_line("validate " + file + " --in-sample") ==
