@@ -193,7 +193,7 @@ Executed execute(const Text& scenario, const Text& model, const Text& cluster, c
                  const Text& resume, const Text& fabric, std::optional<double> deadline,
                  double stall, const Text& trace, const Text& trace_detail, bool explain,
                  const Text& log, std::optional<std::uint16_t> metrics_port,
-                 const Text& metrics_address, const py::object& watch) {
+                 const Text& metrics_address, const Text& mlflow, const py::object& watch) {
   ExecuteRequest request;
   request.scenario = {.scenario = scenario, .parts = {model, cluster, plan, software}};
   for (const auto& [pointer, text] : set) {
@@ -212,6 +212,7 @@ Executed execute(const Text& scenario, const Text& model, const Text& cluster, c
   options.log = log;
   options.metrics_port = metrics_port;
   options.metrics_address = metrics_address;
+  options.mlflow = mlflow;
   request.words = {.backend = backend,
                    .fabric = fabric,
                    .checkpoint_every = checkpoint_every,
@@ -238,7 +239,7 @@ void bind_execution(py::module_& module) {
              arg("seed"), arg("data"), arg("init"), arg("export"), arg("checkpoint"),
              arg("checkpoint_every"), arg("resume"), arg("fabric"), arg("deadline"), arg("stall"),
              arg("trace"), arg("trace_detail"), arg("explain"), arg("log"), arg("metrics_port"),
-             arg("metrics_address"), arg("watch"));
+             arg("metrics_address"), arg("mlflow"), arg("watch"));
 }
 
 }  // namespace orrery::scenarios

@@ -164,11 +164,15 @@ void MetricsPage::set(const std::string& name, Kind kind, const std::string& hel
 
 std::string MetricsPage::page() const {
   const std::lock_guard guard{lock_};
-  std::string text;
+  std::string text, last;
   for (const auto& [name, metric] : metrics_) {
+    const std::string family = name.substr(0, name.find('{'));
     const char* kind = metric.kind == Kind::gauge ? "gauge" : "counter";
-    text += fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n{0} {3}\n", name, metric.help, kind,
-                        metric.value);
+    if (family != last) {
+      text += fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n", family, metric.help, kind);
+    }
+    text += fmt::format("{} {}\n", name, metric.value);
+    last = family;
   }
   return text;
 }

@@ -27,6 +27,7 @@ class MetricsPage {
   MetricsPage& operator=(const MetricsPage&) = delete;
 
   enum class Kind : std::uint8_t { gauge, counter };
+  /// name  with its labels, if it has any: `name{gpu="0"}`; help is of the name alone
   /// help  one line, for people
   void set(const std::string& name, Kind kind, const std::string& help, double value);
   /// The page as it is now.

@@ -48,6 +48,7 @@ class RankRun {
                 bounds(options)} {
     if (options.exported) export_ = exporter();
     if (rank_ != 0) return;
+    log_->expect(prediction_.step, prediction_.model_flops);
     session_.report_loss([this] { return checkpoints_.loss(); });
   }
   ~RankRun() {
@@ -92,6 +93,7 @@ class RankRun {
       store.set(key("trace", rank_), packed(runner_.trace(), begun_ + store.clock_offset()));
     }
     if (rank_ == 0) finish();
+    if (log_) log_->finish();
     session_.barrier("reported");
   }
 

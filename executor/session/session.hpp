@@ -41,6 +41,7 @@ struct SessionOptions {
   TraceDetail detail = TraceDetail::none;  // of one more step, recorded after the last one
   std::optional<std::uint16_t> metrics_port{};
   std::optional<std::string> metrics_address{};  // nullopt: 127.0.0.1
+  std::optional<std::string> mlflow{};           // a folder, or file:///FOLDER
 };
 
 /// Options as words of the command line; nullopt leaves an option as it is.

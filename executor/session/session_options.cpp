@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "executor/session/devices.hpp"
+#include "executor/session/mlflow_store.hpp"
 #include "sim/input/text.hpp"
 #include "sim/input/units.hpp"
 
@@ -40,6 +41,7 @@ void check(const SessionOptions& options) {
   if (options.metrics_address && !options.metrics_port) {
     throw InputError{"--metrics-address", "needs --metrics-port"};
   }
+  if (options.mlflow) mlflow_folder(*options.mlflow);
 }
 
 }  // namespace

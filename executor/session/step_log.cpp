@@ -1,19 +1,40 @@
 #include "executor/session/step_log.hpp"
 
+#include <algorithm>
+
 #include "sim/input/document.hpp"
 
 namespace orrery::executor {
 
-StepLog::StepLog(const models::Question& question, const SessionOptions& options) {
+StepLog::StepLog(const models::Question& question, const SessionOptions& options)
+    : ranks_{question.plan.gpus()} {
   if (options.log) file_.emplace(*options.log);
+  if (options.mlflow) mlflow_.emplace(*options.mlflow, question, options);
   if (!options.metrics_port) return;
   page_.emplace(Address{.host = options.metrics_address.value_or("127.0.0.1"),
                         .port = *options.metrics_port});
-  page_->set("orrery_ranks", MetricsPage::Kind::gauge, "Ranks of the run",
-             static_cast<double>(question.plan.gpus()));
+  gpus_.emplace();
+  using Kind = MetricsPage::Kind;
+  page_->set("orrery_ranks", Kind::gauge, "Ranks of the run", static_cast<double>(ranks_));
+  page_->set("orrery_steps_asked", Kind::gauge, "Steps of the whole training",
+             static_cast<double>(options.steps));
+  page_->set("orrery_resumed_from_step", Kind::gauge, "Steps that the checkpoint had", 0);
+  show_machine();
+}
+
+void StepLog::expect(Time step, double model_flops) {
+  model_flops_ = model_flops;
+  if (!page_) return;
+  page_->set("orrery_predicted_step_time_seconds", MetricsPage::Kind::gauge,
+             "Duration of a step as predicted", seconds(step));
 }
 
 void StepLog::resume_after(std::int64_t steps) {
+  if (mlflow_) mlflow_->tag("orrery.resumed_from_step", std::to_string(steps));
+  if (page_) {
+    page_->set("orrery_resumed_from_step", MetricsPage::Kind::gauge,
+               "Steps that the checkpoint had", static_cast<double>(steps));
+  }
   if (!file_) return;
   file_->cut_back([&](std::string_view line) {
     const Json found = Json::parse(line, nullptr, false);
@@ -36,7 +57,23 @@ void StepLog::add(const MeasuredStep& step) {
                     {"tokens_per_s", rate}};
     file_->add(line.dump());
   }
+  if (mlflow_) mlflow_->add(step);
   if (page_) show(step, rate);
+}
+
+void StepLog::finish() {
+  if (mlflow_) mlflow_->finish();
+}
+
+void StepLog::show_machine() {
+  const auto now = Clock::now();
+  if (machine_read_ && now - *machine_read_ < std::chrono::seconds{1}) return;
+  machine_read_ = now;
+  for (const auto& metrics : {host_metrics(), gpus_->read()}) {
+    for (const NamedMetric& each : metrics) {
+      page_->set(each.name, each.kind, each.help, each.value);
+    }
+  }
 }
 
 void StepLog::show(const MeasuredStep& step, double rate) {
@@ -48,6 +85,21 @@ void StepLog::show(const MeasuredStep& step, double rate) {
   page_->set("orrery_step_time_seconds", Kind::gauge, "Duration of the last step", step.seconds);
   page_->set("orrery_tokens_total", Kind::counter, "Tokens trained on by this run", trained_);
   page_->set("orrery_tokens_per_second", Kind::gauge, "Tokens per second in the last step", rate);
+  page_->set("orrery_tokens_per_second_per_rank", Kind::gauge, "The same for each rank",
+             rate / static_cast<double>(ranks_));
+  page_->set("orrery_model_flops_per_second", Kind::gauge,
+             "FLOPs of the model per second in the last step", model_flops_ / step.seconds);
+  page_->set("orrery_loss_scale", Kind::gauge, "Loss scale of fp16", step.loss_scale);
+  page_->set("orrery_skipped_updates_total", Kind::counter, "Updates skipped for overflow",
+             static_cast<double>(step.skipped));
+  stepping_ += step.seconds;
+  const double passed = std::chrono::duration<double>(Clock::now() - began_).count();
+  page_->set("orrery_stepping_seconds_total", Kind::counter, "Time in steps of this run",
+             stepping_);
+  page_->set("orrery_run_seconds_total", Kind::counter, "Time since this run began", passed);
+  page_->set("orrery_goodput_ratio", Kind::gauge, "Share of the run's time that was in steps",
+             passed > 0 ? std::min(1.0, stepping_ / passed) : 0);
+  show_machine();
 }
 
 }  // namespace orrery::executor

@@ -154,6 +154,7 @@ def execute(
     log: str | None,
     metrics_port: int | None,
     metrics_address: str | None,
+    mlflow: str | None,
     watch: Callable[[str, str], None] | None,
 ) -> tuple[str, str, int]: ...
 def calibrate(

@@ -122,6 +122,7 @@ def execute(
     log: str | os.PathLike[str] | None = None,
     metrics_port: int | None = None,
     metrics_address: str | None = None,
+    mlflow: str | os.PathLike[str] | None = None,
     progress: bool | Progress | None = None,
     on_step: Callable[[Step], None] | None = None,
     partial: bool = False,
@@ -150,6 +151,7 @@ def execute(
     explain           compare one more step with its prediction (`Execution.comparison`)
     log               a file to which a line of JSON is appended for each step
     metrics_port      serves Prometheus metrics there, on the loopback interface by default
+    mlflow            a folder (or file:///folder) of MLflow's file store, to which the run is added
     progress          called with (done, of); True or False: lines on stderr or silence; by default
                       the lines where stderr is a terminal
     on_step           called with each `Step`
@@ -190,6 +192,7 @@ def execute(
         log=path_of(log),
         metrics_port=metrics_port,
         metrics_address=metrics_address,
+        mlflow=path_of(mlflow),
         watch=_Watch(steps, progress, on_step),
     )
     values = json.loads(text)

@@ -34,6 +34,7 @@ struct ExecuteFlags {
   ExecuteOutput output;
   executor::PlacementFlags placement;
   executor::SessionWords words;
+  int retries = 0;
   std::vector<std::string> arguments;  // as given, for the ranks that this process starts
 };
 
@@ -83,13 +84,44 @@ int report(const executor::NoRoom& found, bool json) {
   return exit_answer_is_no;
 }
 
+/// May the same ranks do it when they are started again? A peer, this machine or a signal that
+/// nobody sent to end the run has failed; wrong input and a full disk fail again.
+bool starts_again(int code) {
+  using executor::Exit;
+  constexpr int by_signal = 128;
+  return code == static_cast<int>(Exit::peer_failed) ||
+         code == static_cast<int>(Exit::local_failure) ||
+         (code > by_signal && code != static_cast<int>(Exit::interrupted) &&
+          code != static_cast<int>(Exit::terminated));
+}
+
+/// Starts the ranks, and again from the checkpoint as often as --retries says.
 int start_ranks(const ExecuteFlags& flags, int ranks, const std::string& reason) {
   fmt::print(stderr, "{}; starting {} ranks here\n", reason, ranks);
-  return executor::spawn_ranks(
-      {.arguments = flags.arguments,
-       .ranks = ranks,
-       .saves = flags.options.checkpoint.has_value(),
-       .say = [](const std::string& text) { fmt::print(stderr, "{}\n", text); }});
+  for (int left = flags.retries;; --left) {
+    const int code = executor::spawn_ranks(
+        {.arguments = flags.arguments,
+         .ranks = ranks,
+         .saves = flags.options.checkpoint.has_value(),
+         .say = [](const std::string& text) { fmt::print(stderr, "{}\n", text); }});
+    if (left == 0 || !starts_again(code)) return code;
+    fmt::print(stderr,
+               "the ranks ended with exit code {}; starting them again from {}, {} more {}\n", code,
+               printable(*flags.options.checkpoint), left - 1, left == 2 ? "retry" : "retries");
+  }
+}
+
+/// Errors  InputError where --retries would have no effect
+void check_retries(const ExecuteFlags& flags, const Placement& placed) {
+  if (flags.retries == 0 || placed.launcher == Launcher::orrery) return;
+  if (!flags.options.checkpoint) throw InputError{"--retries", "needs --checkpoint DIR"};
+  if (flags.options.fabric == executor::FabricKind::threads) {
+    throw InputError{"--retries", "not with --fabric threads, whose ranks are one process"};
+  }
+  if (placed.launcher != Launcher::alone) {
+    throw InputError{"--retries", fmt::format("not under {}, which starts the ranks again itself",
+                                              name(placed.launcher))};
+  }
 }
 
 int run(const ExecuteFlags& flags, const models::Question& question, const Placement& placed,
@@ -100,7 +132,7 @@ int run(const ExecuteFlags& flags, const models::Question& question, const Place
   if (flags.options.fabric == executor::FabricKind::threads) {
     return static_cast<int>(run_threads(session, ranks));
   }
-  if (placed.launcher == Launcher::alone && ranks > 1) {
+  if (placed.launcher == Launcher::alone && (ranks > 1 || flags.retries > 0)) {
     return start_ranks(flags, ranks, placed.reason);
   }
   if (placed.ranks != ranks) {
@@ -125,6 +157,7 @@ int execute(ExecuteFlags& flags) {
   flags.words.explain = flags.output.explain;
   complete(flags.options, flags.words);
   const Placement placed = executor::placement(executor::environment(), flags.placement);
+  check_retries(flags, placed);
   const models::Question question = question_of(flags, placed);
   take_recordable(flags, question.plan, placed);
   if (placed.launcher != Launcher::orrery) {  // else the parent process has checked
@@ -167,6 +200,10 @@ void add_run_flags(CLI::App& command, executor::SessionOptions& options, Execute
   command.add_option("--checkpoint-every", flags.words.checkpoint_every,
                      "Steps or time between checkpoints: 100, \"5 min\" (10 min, or longer where "
                      "that would cost over 2 % of the time; 0: only on request and at the end)");
+  command
+      .add_option("--retries", flags.retries,
+                  "How often to start the ranks again from the checkpoint when one has failed")
+      ->check(CLI::Range(0, 1000));
   command.add_option("--resume", flags.words.resume,
                      "same (default): only with the data, batch, length and precision of the "
                      "checkpoint; changed: also with others");
@@ -190,6 +227,8 @@ void add_output_flags(CLI::App& command, executor::SessionOptions& options, Exec
       ->check(CLI::Range(1, 65535));
   command.add_option("--metrics-address", options.metrics_address,
                      "IP address to serve metrics on (127.0.0.1)");
+  command.add_option("--mlflow", options.mlflow,
+                     "Folder (or file:///FOLDER) of MLflow's file store to add the run to");
   command.add_flag("--json", output.json, "One JSON document instead of the report");
 }
 

@@ -111,10 +111,18 @@ def children(parent: int) -> list[int]:
 class Running:
     """A run that would go on for ever, once it is under way."""
 
-    def __init__(self, model: Path, *flags: str, ranks: int = 2, plan: str = PLAN, **how):
+    def __init__(
+        self,
+        model: Path,
+        *flags: str,
+        ranks: int = 2,
+        plan: str = PLAN,
+        steps: int = 100000000,
+        **how,
+    ):
         self.ranks = ranks
         self.process = subprocess.Popen(
-            line(model, "--steps", "100000000", "--ranks", str(ranks), *flags, plan=plan),
+            line(model, "--steps", str(steps), "--ranks", str(ranks), *flags, plan=plan),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

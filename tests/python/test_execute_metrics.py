@@ -28,6 +28,10 @@ def test_metrics_are_served_on_the_loopback_alone(model):
     assert run.end()[0] == INTERRUPTED
     assert "# TYPE orrery_loss gauge" in page
     assert "orrery_ranks 2" in page
+    lines = [each for each in page.splitlines() if not each.startswith("#")]
+    assert len(lines) >= 30
+    assert all(each.startswith("orrery_") for each in lines)
+    assert page.count("# TYPE orrery_host_cpu_seconds_total counter") == 1
 
 
 def test_metrics_are_served_where_they_are_asked_for(model):
