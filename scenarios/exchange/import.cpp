@@ -55,7 +55,7 @@ class LaunchReader {
     for (const LaunchFile& file : files) {
       for (const LaunchOption& option : file.options) add(option);
       for (const std::string& note : file.notes) result_.notes.push_back(file.file + ": " + note);
-      for (const auto& [name, value] : file.environment) add_environment(name, value, file.file);
+      for (const auto& [name, value] : file.environment) add_environment(name, value, file);
     }
     if (tool_ != nullptr && tool_->complete) add_defaults();
   }
@@ -251,16 +251,67 @@ class LaunchReader {
     return option;
   }
 
-  /// NCCL's variables that its tuner reads are fields of /collectives.
-  void add_environment(const std::string& name, const std::string& value, const std::string& file) {
+  /// NCCL's variables: those that its tuner reads are fields of /collectives, those that choose
+  /// NICs change the cluster.
+  void add_environment(const std::string& name, const std::string& value, const LaunchFile& file) {
     constexpr std::array<std::string_view, 4> tuned{"NCCL_ALGO", "NCCL_PROTO", "NCCL_MAX_NCHANNELS",
                                                     "NCCL_MAX_CTAS"};
-    const bool used = std::ranges::find(tuned, name) != tuned.end();
-    if (used) result_.collectives[name] = value;
-    result_.options.push_back(
-        {name, printable(value, 80), file,
-         used ? ImportedOption::Use::used : ImportedOption::Use::without_effect,
-         used ? "collectives " + name : "no prediction depends on it"});
+    ImportedOption option{name, printable(value, 80), file.file, ImportedOption::Use::used, ""};
+    if (std::ranges::find(tuned, name) != tuned.end()) {
+      result_.collectives[name] = value;
+      option.says = "collectives " + name;
+    } else if (name == "NCCL_IB_DISABLE" || name == "NCCL_NET") {
+      const bool sockets = name == "NCCL_NET" ? value == "Socket" : value == "1";
+      result_.sockets = result_.sockets || sockets;
+      option.says = sockets ? "network TCP through the host" : "network as it is";
+    } else if (name == "NCCL_IB_HCA" || name == "NCCL_SOCKET_IFNAME") {
+      choose_nics(value, option, file);
+    } else if (name == "NCCL_TOPO_FILE") {
+      option.use = ImportedOption::Use::not_understood;
+      option.says = fmt::format("it describes the node: --cluster \"{} x NODES\" reads it",
+                                printable(value, 60));
+    } else {
+      option.use = ImportedOption::Use::without_effect;
+      option.says = "no prediction depends on it";
+    }
+    result_.options.push_back(std::move(option));
+  }
+
+  /// A list of NICs: `=mlx5_0:1,mlx5_1`; `mlx5` alone means all whose names begin so, `^mlx5_3` all
+  /// but that one.
+  /// Source  NVIDIA, NCCL documentation, environment variables: NCCL_IB_HCA, NCCL_SOCKET_IFNAME
+  void choose_nics(const std::string& value, ImportedOption& option, const LaunchFile& file) {
+    const bool of_sockets = option.option == "NCCL_SOCKET_IFNAME";
+    const auto disabled = file.environment.find("NCCL_IB_DISABLE");
+    const bool sockets = disabled != file.environment.end() && disabled->second == "1";
+    if (of_sockets != sockets) {
+      option.use = ImportedOption::Use::without_effect;
+      option.says = of_sockets ? "ranks meet over it; data goes over InfiniBand or RoCE"
+                               : "InfiniBand is switched off";
+      return;
+    }
+    std::string_view text = value;
+    const bool without = text.starts_with('^');
+    if (without) text.remove_prefix(1);
+    if (text.starts_with('=')) text.remove_prefix(1);
+    std::set<std::string, std::less<>> names;
+    bool all_of_a_kind = false;
+    for (std::string_view each : split(text, ',')) {
+      each = each.substr(0, each.find(':'));
+      if (each.empty()) continue;
+      names.insert(std::string{each});
+      const bool driver = each == "mlx5" || each == "mlx4";  // before "_0" of a NIC
+      all_of_a_kind = all_of_a_kind || driver || each.back() < '0' || each.back() > '9';
+    }
+    if (without || all_of_a_kind || names.empty()) {
+      option.use =
+          without ? ImportedOption::Use::not_understood : ImportedOption::Use::without_effect;
+      option.says = without ? "which NICs are left is not known here: --set /cluster/node/nics=N"
+                            : "all of that kind";
+      return;
+    }
+    result_.nics = std::ssize(names);
+    option.says = fmt::format("cluster NICs of a node {}", names.size());
   }
 
   /// What the tool does where an option is not written.
@@ -295,6 +346,33 @@ std::optional<std::int64_t> gpus_of_node(const Facts& facts) {
   return orrery::number_in<std::int64_t>(std::string_view{text}.substr(colon + 1));
 }
 
+/// What NCCL's environment changes of a named cluster.
+void apply_network(Json cluster, const hardware::Cluster& read, ImportedLaunch& result) {
+  const bool fewer = result.nics && *result.nics < read.node.nics;
+  if (result.nics && !fewer && *result.nics > read.node.nics) {
+    result.notes.push_back(fmt::format("NCCL_IB_HCA names {} NICs, {} has {} a node", *result.nics,
+                                       read.node.name, read.node.nics));
+  }
+  if (!fewer && !result.sockets) return;
+  if (fewer) {
+    cluster["node"]["nics"] = *result.nics;
+    cluster["node"].erase("gpu_nics");  // which of them is nearest is not known
+  }
+  if (result.sockets && read.nodes > 1) {
+    // Of the fabric its links stay; what its class of latency says is that of the new class.
+    Json& fabric = cluster["fabric"];
+    for (const char* key : {"latency", "class_latency", "network", "half_size", "half_size_growth",
+                            "growth", "efficiency", "gather_efficiency"}) {
+      fabric.erase(key);
+      if (fabric.contains("sources")) fabric["sources"].erase(std::string{"/"} + key);
+    }
+    fabric["latency_class"] = "ethernet";
+    const Document written = Document::from(cluster, "--cluster");
+    cluster = expanded(Section::cluster, written.root(), "").json;
+  }
+  result.cluster = std::move(cluster);
+}
+
 void settle_cluster(const Facts& facts, const LaunchRequest& request, ImportedLaunch& result) {
   result.nodes = stated_nodes(facts);
   const auto per_node = gpus_of_node(facts);
@@ -306,6 +384,9 @@ void settle_cluster(const Facts& facts, const LaunchRequest& request, ImportedLa
   if (result.nodes && per_node) result.gpus = *result.nodes * *per_node;
   if (!result.gpus) result.gpus = facts.integer("cluster.gpus");
   if (request.gpus) result.gpus = request.gpus;
+  if (!request.cluster && (result.nics || result.sockets)) {
+    result.notes.emplace_back("NCCL's choice of NICs is applied once --cluster names the cluster");
+  }
   if (!request.cluster) return;
   std::string name = *request.cluster;
   const std::vector<std::string> nodes = hardware::Catalogue::nodes();
@@ -314,8 +395,10 @@ void settle_cluster(const Facts& facts, const LaunchRequest& request, ImportedLa
   const Document written = Document::from(name, "--cluster");
   const Json expanded_cluster = expanded(Section::cluster, written.root(), "").json;
   const Document cluster = Document::from(expanded_cluster, "--cluster");
-  result.gpus = hardware::read_cluster(cluster.root()).gpus();
+  const hardware::Cluster read = hardware::read_cluster(cluster.root());
+  result.gpus = read.gpus();
   result.cluster = name;
+  apply_network(expanded_cluster, read, result);
 }
 
 std::optional<models::Model> read_imported_model(const Json& model) {

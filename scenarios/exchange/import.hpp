@@ -35,6 +35,10 @@ struct ImportedLaunch {
   Json model, cluster, software, collectives;
   Json plan = Json::object();
   std::optional<std::int64_t> nodes, gpus;
+  /// What NCCL's environment says of the network: NICs of a node that it uses, TCP through the host
+  /// instead of InfiniBand or RoCE.
+  std::optional<std::int64_t> nics{};
+  bool sockets = false;
   std::vector<ImportedOption> options;
   std::vector<std::string> notes;
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <filesystem>
 #include <optional>
 
@@ -293,6 +294,87 @@ bool add_command(const std::vector<ShellWord>& words, LaunchFile& file) {
   return true;
 }
 
+/// Hosts in Slurm's list: "node[01-16,20],login" has 18.
+/// Errors  InputError for brackets that are not closed and ranges that run backwards
+std::int64_t hosts_in(std::string_view list, const std::string& place) {
+  const auto fail = [&] {
+    throw InputError{place, fmt::format("expected hosts such as node[01-16], found \"{}\"",
+                                        printable(list, 60))};
+  };
+  constexpr std::int64_t most = 1 << 24;
+  std::int64_t all = 0;
+  for (std::size_t at = 0; at < list.size();) {
+    std::size_t end = at;
+    std::int64_t hosts = 1;
+    for (; end < list.size() && list[end] != ','; ++end) {
+      if (list[end] != '[') continue;
+      const std::size_t close = list.find(']', end);
+      if (close == std::string_view::npos) fail();
+      std::int64_t inside = 0;
+      for (const std::string_view range : split(list.substr(end + 1, close - end - 1), ',')) {
+        const std::size_t dash = range.find('-');
+        const auto first = number_in<std::int64_t>(range.substr(0, dash));
+        const auto last = dash == std::string_view::npos
+                              ? first
+                              : number_in<std::int64_t>(range.substr(dash + 1));
+        if (!first || !last || *last < *first || *last - *first >= most) fail();
+        inside += *last - *first + 1;
+      }
+      hosts *= inside;
+      if (hosts > most) fail();
+      end = close;
+    }
+    all += hosts;
+    at = end + 1;
+  }
+  if (all > most) fail();
+  return all;
+}
+
+/// Slurm's own configuration: nodes with GPUs, as `--nodes` and `--gres` would say them.
+/// Source  slurm.conf(5): NodeName, Gres
+LaunchFile of_slurm_configuration(std::string_view text, const std::string& path) {
+  LaunchFile file{path, {}, {}};
+  std::map<std::string, std::pair<std::int64_t, std::string>> kinds;  // by gres: nodes, first place
+  int line_number = 0;
+  for (std::string_view line : split(text, '\n')) {
+    ++line_number;
+    line = line.substr(0, line.find('#'));
+    std::string hosts, gres;
+    for (const std::string_view word : split(line, ' ')) {
+      const std::size_t equals = word.find('=');
+      std::string key{word.substr(0, equals)};
+      for (char& each : key)
+        each = static_cast<char>(std::tolower(static_cast<unsigned char>(each)));
+      if (equals == std::string_view::npos) continue;
+      if (key == "nodename") hosts = word.substr(equals + 1);
+      if (key == "gres") gres = word.substr(equals + 1);
+    }
+    if (hosts.empty() || hosts == "DEFAULT" || gres.find("gpu") == std::string::npos) continue;
+    const std::string place = fmt::format("{}:line {}", path, line_number);
+    auto& kind = kinds[gres];
+    kind.first += hosts_in(hosts, place);
+    if (kind.second.empty()) kind.second = place;
+  }
+  if (kinds.empty()) throw InputError{path, "has no NodeName with Gres=gpu:..."};
+  const auto largest =
+      std::ranges::max_element(kinds, {}, [](const auto& each) { return each.second.first; });
+  const auto& [gres, found] = *largest;
+  file.options.push_back({"nodes", found.first, found.second, "slurm"});
+  file.options.push_back({"gres", gres, found.second, "slurm"});
+  for (const auto& [other, nodes] : kinds) {
+    if (other == gres) continue;
+    file.notes.push_back(
+        fmt::format("{} nodes with {} are another cluster; the {} with {} are taken", nodes.first,
+                    other, found.first, gres));
+  }
+  return file;
+}
+
+bool is_slurm_configuration(std::string_view text) {
+  return text.starts_with("NodeName=") || text.find("\nNodeName=") != std::string_view::npos;
+}
+
 LaunchFile of_script(std::string_view text, const std::string& path) {
   const ShellScript script = read_shell(text, path);
   LaunchFile file{path, {}, {}};
@@ -336,7 +418,7 @@ bool is_launch_file(std::string_view text, const std::string& path) {
         return false;
       }
     case FileFormat::shell:
-      return text.find("--") != std::string_view::npos ||
+      return is_slurm_configuration(text) || text.find("--") != std::string_view::npos ||
              text.find("NCCL_") != std::string_view::npos;
     default:
       return true;
@@ -346,6 +428,7 @@ bool is_launch_file(std::string_view text, const std::string& path) {
 LaunchFile read_launch_file(std::string_view text, const std::string& path) {
   require_text(text, path);
   const std::string_view plain = without_byte_order_mark(text);
+  if (is_slurm_configuration(plain)) return of_slurm_configuration(plain, path);
   if (format_of(plain, path) == FileFormat::shell) return of_script(plain, path);
   return of_document(json_document(plain, path), path);
 }

@@ -114,8 +114,60 @@ TEST_CASE("A launcher says the cluster and NCCL's environment") {
   CHECK(imported.cluster == "dgx-h100 x 4");
   CHECK(imported.gpus == 32);
   CHECK(imported.collectives == Json({{"NCCL_ALGO", "Ring"}}));
-  CHECK(option_named(imported, "NCCL_IB_HCA").use == ImportedOption::Use::without_effect);
+  CHECK(option_named(imported, "NCCL_IB_HCA").use == ImportedOption::Use::without_effect);  // mlx5
   CHECK(option_named(imported, "time").use == ImportedOption::Use::without_effect);
+}
+
+ImportedLaunch with_environment(const std::string& exports) {
+  return import_launch(
+      {read_launch_file(exports + "\ntorchrun --nnodes 4 --nproc-per-node 8 train.py\n", "run.sh")},
+      {.files = {}, .cluster = "dgx-h100"});
+}
+
+TEST_CASE("NCCL's environment changes the cluster where it chooses NICs") {
+  const ImportedLaunch two =
+      with_environment("export NCCL_IB_HCA==mlx5_0:1,mlx5_3:1\nexport NCCL_SOCKET_IFNAME=eth0");
+  CHECK(two.cluster["node"]["nics"] == 2);
+  CHECK(two.cluster["nodes"] == 4);
+  CHECK(option_named(two, "NCCL_IB_HCA").says == "cluster NICs of a node 2");
+  CHECK(option_named(two, "NCCL_SOCKET_IFNAME").use == ImportedOption::Use::without_effect);
+  const ImportedLaunch sockets =
+      with_environment("export NCCL_IB_DISABLE=1\nexport NCCL_SOCKET_IFNAME=eth0");
+  CHECK(sockets.cluster["node"]["nics"] == 1);
+  CHECK(sockets.cluster["fabric"]["latency_class"] == "ethernet");
+  CHECK(with_environment("export NCCL_IB_HCA=mlx5").cluster == "dgx-h100 x 4");
+  CHECK(option_named(with_environment("export NCCL_IB_HCA=^mlx5_2"), "NCCL_IB_HCA").use ==
+        ImportedOption::Use::not_understood);
+  // Both are what the next command reads.
+  const auto step = [](const ImportedLaunch& imported) {
+    Json scenario = imported.scenario();
+    scenario["model"] = "llama3-8b";
+    scenario["plan"] = {{"zero", 3}, {"micro_batch", 1}, {"global_batch", 32}, {"seq_len", 4096}};
+    const Scratch scratch;
+    const Ran ran = orrery("simulate " + scratch.write("s.json", scenario.dump()) + " --json");
+    REQUIRE(ran.exit_code == 0);
+    return parsed(ran.out)["step_time_s"].get<double>();
+  };
+  CHECK(step(two) > step(with_environment("")));
+  CHECK(step(sockets) > step(two));
+}
+
+TEST_CASE("Slurm's own configuration says nodes and GPUs") {
+  const std::string text =
+      "ClusterName=c\nNodeName=login[1-2] CPUs=8\nNodeName=node[001-014,20-21] CPUs=96 "
+      "Gres=gpu:h100:8 # sixteen\nNodeName=old1 Gres=gpu:a100:4\nPartitionName=p Nodes=ALL\n";
+  const ImportedLaunch imported =
+      import_launch({read_launch_file(text, "slurm.conf")}, {.files = {}, .cluster = "dgx-h100"});
+  CHECK(imported.nodes == 16);
+  CHECK(imported.gpus == 128);
+  CHECK(imported.cluster == "dgx-h100 x 16");
+  CHECK(
+      imported.notes.front() ==
+      "slurm.conf: 1 nodes with gpu:a100:4 are another cluster; the 16 with gpu:h100:8 are taken");
+  CHECK_THROWS_WITH(read_launch_file("NodeName=n[1-3 Gres=gpu:8\n", "slurm.conf"),
+                    "slurm.conf:line 1: expected hosts such as node[01-16], found \"n[1-3\"");
+  CHECK_THROWS_WITH(read_launch_file("NodeName=n[3-1] Gres=gpu:8\n", "slurm.conf"),
+                    "slurm.conf:line 1: expected hosts such as node[01-16], found \"n[3-1]\"");
 }
 
 TEST_CASE("A pipeline layout says layers of chunks") {
