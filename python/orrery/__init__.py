@@ -34,6 +34,7 @@ from orrery.planning import (
 from orrery.quantities import Bytes, Seconds
 from orrery.run import OutOfMemory, Run
 from orrery.scenario import Scenario, load
+from orrery.stored import StoredSweep, merge
 from orrery.sweep import Point, Sweep, sweep
 from orrery.trace import Trace
 
@@ -59,6 +60,7 @@ __all__ = [
     "Scenario",
     "Seconds",
     "Step",
+    "StoredSweep",
     "Sweep",
     "Trace",
     "Training",
@@ -72,6 +74,7 @@ __all__ = [
     "contention",
     "execute",
     "load",
+    "merge",
     "plan",
     "scale",
     "sweep",
