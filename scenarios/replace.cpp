@@ -251,7 +251,7 @@ Scenario Scenario::with_derived_data(
 Scenario Scenario::with_values(const std::vector<std::pair<std::string, Json>>& changes) const {
   Scenario changed = *this;
   for (const auto& [pointer, value] : changes) {
-    const Json before = json_.at("model");
+    const Json& before = json_.at("model");
     drop_what_depends(changed.json_["cluster"], pointer, value);
     put_given(changed.json_, place_of(pointer), value);
     if (pointer == "/cluster/fabric/kind") drop_other_shapes(changed.json_["cluster"], changes);

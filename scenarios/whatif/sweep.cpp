@@ -22,32 +22,35 @@ std::string with_commas(std::uint64_t number) {
   return text;
 }
 
-/// Refuses a list whose pointer leads nowhere, whatever its value: all its variants would be
-/// errors.
+/// Why the scenario takes none of a list's values, after some changes; nothing: it takes one.
+std::optional<InputError> refusal_of(const Scenario& base, const ValueList& list,
+                                     std::vector<std::pair<std::string, Json>> changes) {
+  std::optional<InputError> refused;
+  changes.emplace_back();
+  for (const Json& value : list.values) {
+    changes.back() = {list.pointer, value};
+    try {
+      base.with_values(changes);
+      return std::nullopt;
+    } catch (const InputError& error) {
+      if (!refused) refused = error;
+    }
+  }
+  return refused;
+}
+
+/// Refuses a list of which the scenario takes no value, as one of a pointer that leads nowhere: all
+/// variants would be errors.
 void require_places(const Scenario& base, const std::vector<ValueList>& lists) {
   std::vector<std::pair<std::string, Json>> before;
   for (const ValueList& list : lists) {
-    std::optional<InputError> refused;
-    bool taken = false;
-    for (const Json& value : list.values) {
-      std::vector<std::pair<std::string, Json>> changes = before;
-      changes.emplace_back(list.pointer, value);
-      try {
-        base.with_values(changes);
-        taken = true;
-        break;
-      } catch (const InputError& error) {
-        if (!refused) refused = error;
-      }
+    const auto refused = refusal_of(base, list, before);
+    if (refused && refusal_of(base, list, {})) {
+      const std::string line = refused->what(), place = fmt::format("--set {}: ", list.pointer);
+      throw InputError{fmt::format("--vary {}", list.pointer),
+                       line.starts_with(place) ? line.substr(place.size()) : line};
     }
-    const std::string place = fmt::format("--set {}: ", list.pointer);
-    const std::string line = refused ? refused->what() : "";
-    const bool nowhere = line.starts_with(place + "no such value") ||
-                         line.starts_with(place + "expected a JSON pointer");
-    if (!taken && nowhere) {
-      throw InputError{fmt::format("--vary {}", list.pointer), line.substr(place.size())};
-    }
-    if (taken) before.emplace_back(list.pointer, list.values.front());
+    if (!refused) before.emplace_back(list.pointer, list.values.front());
   }
 }
 

@@ -16,7 +16,8 @@ SweepQuestions asked(const std::string& scenario, const std::vector<std::string>
                      const WhatIfRequest& request = {}) {
   std::vector<ValueList> lists;
   for (const std::string& each : vary) lists.push_back(parse_varied(each));
-  return sweep_questions(Scenario::load(scenario), std::move(lists), request);
+  const Scenario base = Scenario::load(scenario).replace({{"/cluster/site", Json::object()}});
+  return sweep_questions(base, std::move(lists), request);
 }
 
 /// Lines of variants drawn at random, shared and alone.
@@ -56,9 +57,9 @@ TEST_CASE("A variant of a sweep is the same bytes as that variant simulated alon
   SECTION("rates, money and plans of one node") {
     check_random_variants(
         asked("llama3-8b-8-h100",
-              {"/plan/micro_batch=1,2,3,4", "/cluster/price_per_gpu_hour=$1/h,$2.5/h,x,null",
-               "/plan/tensor=1,2,3", "/cluster/node/gpu/memory_bandwidth=2 TB/s,3.35 TB/s,1 GB/s",
-               "/plan/recompute=none,selective,full", "/cluster/site/clock=0.9,1,20",
+              {"/plan/micro_batch=1,2,3,4", "/cluster/price_per_gpu_hour=$1/h,$2.5/h,null",
+               "/plan/tensor=1,2,3", "/cluster/node/gpu/memory_bandwidth=2 TB/s,3.35 TB/s",
+               "/plan/recompute=none,selective,full", "/cluster/site/clock=0.9,1",
                "/cluster/node/gpu/memory=40 GiB,79.6 GiB", "/tokens=1T,300B,-1",
                "/cluster/node/scale_up/bandwidth=300 GB/s,450 GB/s",
                "/cluster/node/gpu/power_limit=500 W,700 W,900 W", "/cluster/site/step=0 s,20 ms",
@@ -83,7 +84,7 @@ TEST_CASE("A variant of a sweep is the same bytes as that variant simulated alon
               {"/model=llama3-8b,mistral-7b,no-such-model", "/software=nemo,megatron-core,generic",
                R"(/cluster="dgx-h100 x 1","dgx-a100-80gb x 2","dgx-h100 x 2")",
                "/cluster/fabric/bandwidth=100 Gb/s,200 Gb/s", "/network=static,auto,events",
-               "/plan/global_batch=32,64", "/model/num_hidden_layers=16,32"}),
+               "/plan/global_batch=32,64", "/model/layers=16,32"}),
         60, 3);
   }
   SECTION("curves and peaks of the GPU") {
@@ -221,7 +222,7 @@ TEST_CASE("A sweep of nothing that exists, of too much or of one pointer twice i
 TEST_CASE("Ten sweeps killed at random moments end with the same bytes") {
   const Scratch scratch;
   const std::string many =
-      "sweep llama3-70b-64-h100 --vary /plan/micro_batch=1,2 --vary /plan/zero=0,1 "
+      "sweep llama3-70b-64-h100 --site '{}' --vary /plan/micro_batch=1,2 --vary /plan/zero=0,1 "
       "--vary /plan/tensor=4,8 --vary "
       "'/cluster/fabric/bandwidth=100 Gb/s,200 Gb/s,300 Gb/s,400 Gb/s' --vary "
       "/cluster/site/clock=0.8,0.9,1,1.1 ";
