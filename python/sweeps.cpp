@@ -14,6 +14,7 @@
 #include "python/attended.hpp"
 #include "python/bindings.hpp"
 #include "scenarios/search/query.hpp"
+#include "scenarios/whatif/sensitivity.hpp"
 #include "scenarios/whatif/sweep.hpp"
 #include "sim/output/durable_file.hpp"
 
@@ -41,7 +42,7 @@ class StoredSweep {
     return store_header(questions_, {number, of});
   }
   std::pair<std::uint64_t, std::uint64_t> range(std::uint64_t number, std::uint64_t of) const {
-    const Shard shard{number, of};
+    const SweepShard shard{number, of};
     return {shard.begin(variants()), shard.end(variants())};
   }
 
@@ -123,8 +124,19 @@ std::unique_ptr<LineStore> line_store(const std::string& path, const StoredSweep
 }
 
 std::pair<std::uint64_t, std::uint64_t> shard_of(const std::string& text) {
-  const Shard shard = parse_shard(text);
+  const SweepShard shard = parse_shard(text);
   return {shard.number, shard.of};
+}
+
+Answered sensed(const Scenario& scenario, std::optional<double> headroom, const Text& svg,
+                unsigned threads, const py::object& progress) {
+  return attended(progress, [&](const Progress& counted) {
+    const SensitivityReport report =
+        sensitivity(scenario, headroom, {.threads = threads, .progress = counted});
+    if (svg && !report.stopped) write_durably(*svg, picture_of(report));
+    const Json json{{"scenario", report.scenario}, {"numbers", to_json(report)}};
+    return Answered{json.dump(), text_of(report, false), !report.stopped};
+  });
 }
 
 std::string merged(const std::vector<std::string>& files, const std::string& store) {
@@ -159,6 +171,8 @@ void bind_sweeps(py::module_& module) {
              arg("tokens"), arg("headroom"), arg("limit"));
   module.def("line_store", &line_store, Unlocked(), arg("path"), arg("sweep"), arg("number"),
              arg("of"));
+  module.def("sensitivity", &sensed, arg("scenario"), py::kw_only(), arg("headroom"), arg("svg"),
+             arg("threads"), arg("progress"));
   module.def("parse_shard", &shard_of, arg("text"));
   module.def("merge", &merged, Unlocked(), arg("files"), arg("store"));
 }

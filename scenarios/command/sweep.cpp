@@ -38,7 +38,7 @@ SweepQuestions questions_of(const SweepFlags& flags) {
 
 int run_sweep(const SweepFlags& flags) {
   const SweepQuestions questions = questions_of(flags);
-  const Shard shard = flags.shard ? parse_shard(*flags.shard) : Shard{};
+  const SweepShard shard = flags.shard ? parse_shard(*flags.shard) : SweepShard{};
   const InterruptGuard guard;
   const SweepReport report =
       sweep(questions, {.store = flags.store, .shard = shard, .threads = flags.threads},

@@ -23,17 +23,17 @@ class OnceMap {
   /// caller alone.
   template <class Make>
   std::shared_ptr<const Value> get(std::uint64_t key, const Make& make) {
-    const std::shared_ptr<Entry> entry = entry_of(key);
+    const std::shared_ptr<KeptValue> entry = entry_of(key);
     const std::lock_guard making{entry->making};
     if (entry->value) return entry->value;
     auto [value, bytes] = make();
     entry->value = std::move(value);
-    hold(key, *entry, bytes + sizeof(Entry) + overhead);
+    hold(key, *entry, bytes + sizeof(KeptValue) + overhead);
     return entry->value;
   }
 
  private:
-  struct Entry {
+  struct KeptValue {
     std::mutex making;
     std::shared_ptr<const Value> value;
     std::size_t bytes = 0;                        // 0: not made yet, and not evicted
@@ -41,11 +41,11 @@ class OnceMap {
   };
   static constexpr std::size_t overhead = 128;  // of the tables
 
-  std::shared_ptr<Entry> entry_of(std::uint64_t key) {
+  std::shared_ptr<KeptValue> entry_of(std::uint64_t key) {
     const std::lock_guard lock{mutex_};
-    std::shared_ptr<Entry>& entry = entries_[key];
+    std::shared_ptr<KeptValue>& entry = entries_[key];
     if (!entry) {
-      entry = std::make_shared<Entry>();
+      entry = std::make_shared<KeptValue>();
       used_.push_front(key);
       entry->position = used_.begin();
     } else if (entry->position != used_.begin()) {
@@ -55,7 +55,7 @@ class OnceMap {
   }
 
   /// Counts a value's bytes, and forgets others that are too many.
-  void hold(std::uint64_t key, Entry& made, std::size_t bytes) {
+  void hold(std::uint64_t key, KeptValue& made, std::size_t bytes) {
     const std::lock_guard lock{mutex_};
     const auto own = entries_.find(key);
     if (own == entries_.end() || own->second.get() != &made) return;  // forgotten meanwhile
@@ -72,7 +72,7 @@ class OnceMap {
 
   std::size_t budget_, held_ = 0;
   std::mutex mutex_;
-  std::unordered_map<std::uint64_t, std::shared_ptr<Entry>> entries_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<KeptValue>> entries_;
   std::list<std::uint64_t> used_;  // latest first
 };
 

@@ -251,7 +251,7 @@ SweepReport sweep(const SweepQuestions& questions, const SweepRequest& request,
 
 namespace {
 
-Json shard_json(const Shard& shard) {
+Json shard_json(const SweepShard& shard) {
   if (shard.whole()) return nullptr;
   return {{"number", shard.number}, {"of", shard.of}};
 }

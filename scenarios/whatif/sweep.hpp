@@ -49,13 +49,13 @@ class SweepTotals {
 
 struct SweepRequest {
   std::string store;
-  Shard shard;
+  SweepShard shard;
   unsigned threads = 0;
 };
 
 struct SweepReport {
   std::string scenario, store;
-  Shard shard;
+  SweepShard shard;
   std::uint64_t variants = 0;  // of the shard
   std::uint64_t before = 0;    // that were in the store already
   SweepTotals totals;

@@ -139,16 +139,16 @@ bool is_row(std::string_view line, std::uint64_t index) {
 
 }  // namespace
 
-std::uint64_t Shard::begin(std::uint64_t variants) const {
+std::uint64_t SweepShard::begin(std::uint64_t variants) const {
   const std::uint64_t each = variants / of, more = variants % of;
   return each * (number - 1) + std::min(number - 1, more);
 }
 
-std::uint64_t Shard::end(std::uint64_t variants) const {
-  return Shard{number + 1, of}.begin(variants);
+std::uint64_t SweepShard::end(std::uint64_t variants) const {
+  return SweepShard{number + 1, of}.begin(variants);
 }
 
-Shard parse_shard(std::string_view text) {
+SweepShard parse_shard(std::string_view text) {
   const std::vector<std::string_view> parts = split(text, '/');
   if (parts.size() == 2) {
     const auto number = number_in<std::uint64_t>(parts[0]), of = number_in<std::uint64_t>(parts[1]);
@@ -161,7 +161,7 @@ Shard parse_shard(std::string_view text) {
                                           most_shards, printable(text, 60))};
 }
 
-std::string store_header(const SweepQuestions& questions, const Shard& shard) {
+std::string store_header(const SweepQuestions& questions, const SweepShard& shard) {
   Json vary = Json::array();
   for (const ValueList& list : questions.grid.lists()) {
     vary.push_back({{"pointer", list.pointer}, {"values", list.values}});
@@ -261,7 +261,7 @@ namespace {
 struct StoredShard {
   std::string path;
   Json header;
-  Shard shard;
+  SweepShard shard;
 };
 
 Json header_of(const std::string& path) {

@@ -14,7 +14,7 @@
 namespace orrery::scenarios {
 
 /// A contiguous part of a sweep's variants: number 1 to `of`.
-struct Shard {
+struct SweepShard {
   std::uint64_t number = 1, of = 1;
 
   bool whole() const { return of == 1; }
@@ -22,14 +22,14 @@ struct Shard {
   std::uint64_t end(std::uint64_t variants) const;
 };
 /// "2/8". Errors  InputError at --shard
-Shard parse_shard(std::string_view text);
+SweepShard parse_shard(std::string_view text);
 inline constexpr std::uint64_t most_shards = 1'000'000;
 
 /// The first line of a store: `{"orrery_sweep": 1, "id", "version", "catalogue", "inputs",
 /// "scenario", "vary": [{"pointer", "values"}], "tokens", "headroom", "variants", "shard": null or
 /// {"number", "of"}}`. `id` is a hash of all but the shard, `catalogue` of the data built in,
 /// `inputs` of the expanded scenario.
-std::string store_header(const SweepQuestions& questions, const Shard& shard);
+std::string store_header(const SweepQuestions& questions, const SweepShard& shard);
 
 /// A store that is open for writing, locked against a second writer.
 /// Errors of all calls  OutputError: cannot be written

@@ -182,7 +182,7 @@ TEST_CASE("A shard is a contiguous part, and all shards are the whole") {
     for (const std::uint64_t of : {1, 3, 8}) {
       std::uint64_t next = 0;
       for (std::uint64_t i = 1; i <= of; ++i) {
-        const Shard shard{i, of};
+        const SweepShard shard{i, of};
         CHECK(shard.begin(variants) == next);
         CHECK(shard.end(variants) - next <= variants / of + 1);
         next = shard.end(variants);
