@@ -30,7 +30,7 @@ struct SimulateFlags {
   bool timing = false;
   bool verify = false;
   bool sensitivity = false;
-  std::optional<std::string> svg;
+  std::optional<std::string> svg, versus;
   std::optional<std::string> trace, trace_detail, tokens, headroom, network, measured;
 };
 
@@ -64,10 +64,13 @@ std::string text_of(const models::Verification& verification) {
 /// A table of what-ifs, which has no place for the details of one step.
 int simulate_variants(const SimulateFlags& flags, const Scenario& base,
                       const std::vector<ValueList>& lists) {
-  const std::pair<bool, const char*> details[] = {
-      {flags.explain, "--explain"},         {flags.timing, "--timing"},
-      {flags.verify, "--verify"},           {flags.sensitivity, "--sensitivity"},
-      {flags.trace.has_value(), "--trace"}, {flags.measured.has_value(), "--measured"}};
+  const std::pair<bool, const char*> details[] = {{flags.explain, "--explain"},
+                                                  {flags.timing, "--timing"},
+                                                  {flags.verify, "--verify"},
+                                                  {flags.sensitivity, "--sensitivity"},
+                                                  {flags.versus.has_value(), "--versus"},
+                                                  {flags.trace.has_value(), "--trace"},
+                                                  {flags.measured.has_value(), "--measured"}};
   for (const auto& [given, flag] : details) {
     if (!given) continue;
     throw InputError{flag, fmt::format("is of one step, and --set {} lists {} values",
@@ -148,6 +151,16 @@ std::optional<SensitivityReport> sensitivity_asked(const SimulateFlags& flags,
   return report;
 }
 
+/// What would make the slower of two plans the faster one, if --versus was given.
+std::optional<CrossingReport> versus_asked(const SimulateFlags& flags, const Scenario& scenario,
+                                           double headroom) {
+  if (!flags.versus) return std::nullopt;
+  const ScenarioParts other{.plan = flags.versus};
+  const Scenario versus = Scenario::load(scenario.json().dump(), other);
+  const InterruptGuard guard;
+  return crossings(scenario, versus, headroom, {.progress = watched_progress("numbers")});
+}
+
 int simulate(const SimulateFlags& flags) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
@@ -175,12 +188,14 @@ int simulate(const SimulateFlags& flags) {
         explain_measured(scenario, question, prediction, read_measured_flag(*flags.measured));
   }
   const auto sensitive = sensitivity_asked(flags, scenario, question.headroom);
+  const auto versus = versus_asked(flags, scenario, question.headroom);
   if (flags.trace) save_trace(trace_of(prediction, detail), *flags.trace);
   if (flags.json) {
     Json json = to_json(question, prediction, tokens);
     if (flags.timing) json["wall_time_s"] = wall_time_json(prediction, load);
     if (measured) json["measured"] = to_json(*measured);
     if (sensitive) json["sensitivity"] = to_json(*sensitive);
+    if (versus) json["versus"] = to_json(*versus);
     if (verification) json["verified"] = {{"events", verification->events}};
     fmt::print("{}\n", json.dump(2));
   } else {
@@ -195,9 +210,11 @@ int simulate(const SimulateFlags& flags) {
                        .colour = shown.colour}));
     if (measured) fmt::print(answer, "{}", text_of(*measured, prediction, shown.colour));
     if (sensitive) fmt::print(answer, "{}", text_of(*sensitive, shown.colour));
+    if (versus) fmt::print(answer, "{}", text_of(*versus, shown.colour));
     if (verification) fmt::print(answer, "{}", text_of(*verification));
   }
-  if (sensitive && sensitive->stopped) return InterruptGuard::exit_code();
+  const bool stopped = (sensitive && sensitive->stopped) || (versus && versus->stopped);
+  if (stopped) return InterruptGuard::exit_code();
   return prediction.fit == models::Fit::no ? exit_answer_is_no : exit_done;
 }
 
@@ -229,6 +246,10 @@ void add_simulate(CLI::App& application, int& exit_code) {
   command.add_flag("--sensitivity", flags->sensitivity,
                    "Which numbers of the scenario move the answer: percent of step, dollars, "
                    "energy and memory per percent of each");
+  command.add_option("--versus", flags->versus,
+                     "Another plan, such as tensor=8,pipeline=4 (the fields that differ), or a "
+                     "path: which number would have to change, and how much, for the slower one of "
+                     "the two to win");
   command.add_option("--svg", flags->svg,
                      "File for the picture of --sensitivity: 10 % less and more of each number");
   command.add_option("--headroom", flags->headroom, headroom_help);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "models/plan/fields.hpp"
 #include "models/prediction/lowered_step.hpp"
 #include "scenarios/drawing/svg.hpp"
 #include "scenarios/report/sections.hpp"
@@ -70,6 +71,7 @@ class Changed {
   }
 
   const SteppedFigures& stated() const { return stated_; }
+  std::string degrees() const { return models::degrees_of(question_.plan); }
 
   /// Nothing where the changed number is refused.
   std::optional<SteppedFigures> at(const std::string& pointer, double factor) const {
@@ -168,7 +170,7 @@ std::optional<Json> scaled_number(const Json& value, double factor) {
   if (error != std::errc{} || number == 0) return std::nullopt;
   const std::string_view unit{end, static_cast<std::size_t>(text.data() + text.size() - end)};
   if (begin == 0 && !unit.starts_with(' ')) return std::nullopt;  // "2024-10", "8x"
-  return Json(fmt::format("{}{}{}", text.substr(0, begin), number * factor, unit));
+  return Json(fmt::format("{}{:.12g}{}", text.substr(0, begin), number * factor, unit));
 }
 
 SensitivityReport sensitivity(const Scenario& scenario, std::optional<double> headroom,
@@ -205,6 +207,140 @@ SensitivityReport sensitivity(const Scenario& scenario, std::optional<double> he
     }
   });
   return report;
+}
+
+namespace {
+
+/// Finds the factor of one number at which two plans take equally long.
+class CrossingSearch {
+ public:
+  CrossingSearch(const Changed& slower, const Changed& faster, const std::string& pointer)
+      : slower_{slower}, faster_{faster}, pointer_{pointer} {}
+
+  /// The logarithm of the factor; nothing where there is none within reach.
+  std::optional<double> run() {
+    const double stated = std::log(ratio(slower_.stated().step, faster_.stated().step));
+    // The direction in which the gap closes; counts have fractions refused on both sides.
+    double last = 0, last_gap = stated;
+    std::optional<double> next = first_guess(stated);
+    for (int i = 0; i < most_steps && next && std::abs(*next) <= reach; ++i) {
+      const auto gap = gap_at(*next);
+      if (!gap) return std::nullopt;
+      if (std::abs(*gap) < close) return next;
+      if (*gap == last_gap) return std::nullopt;
+      const double secant = *next - *gap * (*next - last) / (*gap - last_gap);
+      last = *next;
+      last_gap = *gap;
+      next = secant;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  static constexpr int most_steps = 12;
+  static constexpr double close = 1e-4;    // of ln(slower / faster)
+  static constexpr double reach = 1.3863;  // ln 4
+
+  std::optional<double> gap_at(double log_factor) const {
+    const double factor = std::exp(log_factor);
+    const auto slower = slower_.at(pointer_, factor), faster = faster_.at(pointer_, factor);
+    if (!slower || !faster) return std::nullopt;
+    return std::log(ratio(slower->step, faster->step));
+  }
+  std::optional<double> first_guess(double stated) const {
+    for (const double tried : {std::log1p(small_change), std::log1p(-small_change)}) {
+      const auto gap = gap_at(tried);
+      if (!gap || *gap == stated) continue;
+      const double guess = -stated * tried / (*gap - stated);
+      return std::clamp(guess, -reach, reach);
+    }
+    return std::nullopt;
+  }
+
+  const Changed& slower_;
+  const Changed& faster_;
+  const std::string& pointer_;
+};
+
+}  // namespace
+
+CrossingReport crossings(const Scenario& scenario, const Scenario& versus,
+                         std::optional<double> headroom, const Workers& workers) {
+  const Changed first{scenario, headroom}, second{versus, headroom};
+  CrossingReport report;
+  report.scenario = scenario.name();
+  report.versus_is_faster = second.stated().step < first.stated().step;
+  const Changed& faster = report.versus_is_faster ? second : first;
+  const Changed& slower = report.versus_is_faster ? first : second;
+  report.faster = faster.degrees();
+  report.slower = slower.degrees();
+  report.faster_step = faster.stated().step;
+  report.slower_step = slower.stated().step;
+  std::vector<std::string> pointers;
+  for (const char* section : {"model", "cluster", "software"}) {
+    collect_numbers(scenario.json().at(section), fmt::format("/{}", section), pointers);
+  }
+  std::vector<std::optional<Crossing>> found(pointers.size());
+  report.stopped = !workers.work_through(pointers.size(), [&](std::size_t i, unsigned) {
+    const auto log_factor = CrossingSearch{slower, faster, pointers[i]}.run();
+    if (!log_factor) return;
+    const double factor = std::exp(*log_factor);
+    const Json& value = scenario.json().at(Json::json_pointer{pointers[i]});
+    const auto at = faster.at(pointers[i], factor);
+    const auto words = [](const Json& number) {
+      return number.is_string() ? number.get<std::string>() : number.dump();
+    };
+    found[i] = Crossing{.pointer = pointers[i],
+                        .value = words(value),
+                        .needed = words(*scaled_number(value, factor)),
+                        .factor = factor,
+                        .step = at ? at->step : Time{}};
+  });
+  for (std::optional<Crossing>& each : found) {
+    if (each) report.numbers.push_back(*std::move(each));
+  }
+  std::ranges::stable_sort(report.numbers, {},
+                           [](const Crossing& each) { return std::abs(std::log(each.factor)); });
+  return report;
+}
+
+Json to_json(const CrossingReport& report) {
+  Json numbers = Json::array();
+  for (const Crossing& each : report.numbers) {
+    numbers.push_back({{"pointer", each.pointer},
+                       {"value", each.value},
+                       {"needed", each.needed},
+                       {"factor", each.factor},
+                       {"step_time_s", seconds(each.step)}});
+  }
+  return {{"faster", report.faster},
+          {"slower", report.slower},
+          {"versus_is_faster", report.versus_is_faster},
+          {"faster_step_time_s", seconds(report.faster_step)},
+          {"slower_step_time_s", seconds(report.slower_step)},
+          {"numbers", std::move(numbers)}};
+}
+
+std::string text_of(const CrossingReport& report, bool colour) {
+  std::string text = "\n" +
+                     toned(fmt::format("What would have to change for {} to win", report.slower),
+                           Tone::bold, colour) +
+                     "\n";
+  text += fmt::format(
+      "  it takes {}, {} takes {} ({:+.1f} %); each number alone, within a factor "
+      "of 4\n\n",
+      step_part(report.slower_step, report.slower_step), report.faster,
+      step_part(report.faster_step, report.slower_step),
+      100 * (ratio(report.faster_step, report.slower_step) - 1));
+  if (report.stopped) return text + "Stopped before all numbers were tried.\n";
+  if (report.numbers.empty()) return text + "  no single number would\n";
+  TextTable table{{"<number", "stated", "needed", "change"}};
+  for (std::size_t i = 0; i < std::min(most_shown, report.numbers.size()); ++i) {
+    const Crossing& each = report.numbers[i];
+    table.add(
+        {each.pointer, each.value, each.needed, fmt::format("{:+.1f} %", 100 * (each.factor - 1))});
+  }
+  return text + table.text(colour);
 }
 
 Json to_json(const SensitivityReport& report) {

@@ -39,6 +39,30 @@ struct SensitivityReport {
 SensitivityReport sensitivity(const Scenario& scenario, std::optional<double> headroom,
                               const Workers& workers);
 
+/// A number that would make the slower of two plans as fast as the other one.
+struct Crossing {
+  std::string pointer;
+  std::string value, needed;  // as stated; where both steps are equal
+  double factor = 1;          // needed over stated
+  Time step{};                // of both then
+};
+
+struct CrossingReport {
+  std::string scenario, faster, slower;  // the two plans, by their degrees
+  bool versus_is_faster = false;         // the second one
+  Time faster_step{}, slower_step{};
+  std::vector<Crossing> numbers;  // the smallest change first
+  bool stopped = false;
+};
+
+/// What would have to change for the slower of two plans to win: each number alone, within a factor
+/// of 4 either way, found from both elasticities and refined until the steps differ by less than
+/// 0.01 %.
+/// versus  the scenario with another plan
+/// Errors  as sensitivity, of both
+CrossingReport crossings(const Scenario& scenario, const Scenario& versus,
+                         std::optional<double> headroom, const Workers& workers);
+
 /// The number of a JSON value times a factor, in the same unit: "3.35 TB/s", "$3.99/h", 0.8;
 /// nothing for 0 and for what begins with no number.
 std::optional<Json> scaled_number(const Json& value, double factor);
@@ -46,6 +70,10 @@ std::optional<Json> scaled_number(const Json& value, double factor);
 /// `[{pointer, value, step, cost, energy, memory, step_time_s: {less, more}}]`
 Json to_json(const SensitivityReport& report);
 std::string text_of(const SensitivityReport& report, bool colour);
+/// `{faster, slower, versus_is_faster, faster_step_time_s, slower_step_time_s, numbers[{pointer,
+/// value, needed, factor, step_time_s}]}`
+Json to_json(const CrossingReport& report);
+std::string text_of(const CrossingReport& report, bool colour);
 /// A tornado: the step with 10 % less and 10 % more of each of the first numbers.
 std::string picture_of(const SensitivityReport& report);
 

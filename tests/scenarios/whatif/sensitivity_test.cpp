@@ -58,6 +58,32 @@ TEST_CASE("The elasticity of a number is the step's change by what-ifs of one pe
   }
 }
 
+TEST_CASE("At the number that a slower plan needs to win, both plans take equally long") {
+  const Scenario scenario = Scenario::load("llama3-8b-8-h100");
+  const Scenario versus = scenario.replace({{"/plan/tensor", 2}});
+  const CrossingReport report = crossings(scenario, versus, {}, {.threads = 2, .progress = {}});
+  CHECK_FALSE(report.versus_is_faster);
+  CHECK(report.faster_step < report.slower_step);
+  const auto step = [](const Scenario& asked, const Crossing& at) {
+    const bool text = at.value.find(' ') != std::string::npos || at.value[0] == '$';
+    const Json needed = text ? Json(at.needed) : Json::parse(at.needed);
+    return seconds(models::predict(asked.replace({{at.pointer, needed}}).question()).step);
+  };
+  for (const Crossing& each : report.numbers) {
+    INFO(each.pointer << " " << each.needed);
+    CHECK(step(scenario, each) == Approx(step(versus, each)).epsilon(1.1e-4));
+    CHECK(each.factor <= 4.001);
+    CHECK(each.factor >= 0.2499);
+  }
+  for (std::size_t i = 1; i < report.numbers.size(); ++i) {
+    CHECK(std::abs(std::log(report.numbers[i - 1].factor)) <=
+          std::abs(std::log(report.numbers[i].factor)));
+  }
+  const CrossingReport turned = crossings(versus, scenario, {}, {.threads = 2, .progress = {}});
+  CHECK(turned.versus_is_faster);
+  CHECK(turned.numbers.size() == report.numbers.size());
+}
+
 TEST_CASE("simulate --sensitivity adds a table, a member and a picture") {
   const Scratch scratch;
   const std::string svg = scratch.path("tornado.svg");
@@ -72,6 +98,11 @@ TEST_CASE("simulate --sensitivity adds a table, a member and a picture") {
   const Json json = parsed(orrery("simulate llama3-8b-8-h100 --sensitivity --json").out);
   CHECK(json["sensitivity"][0]["pointer"].is_string());
   CHECK(json["sensitivity"][0]["step_time_s"]["less"].is_number());
+  const Json versus = parsed(orrery("simulate llama3-8b-8-h100 --versus tensor=2 --json").out);
+  CHECK(versus["versus"]["slower"].is_string());
+  CHECK(versus["versus"]["faster_step_time_s"] == versus["step_time_s"]);
+  CHECK(orrery("simulate llama3-8b-8-h100 --versus tensor=2")
+            .out.find("\nWhat would have to change for ") != std::string::npos);
   CHECK(refused_line("simulate llama3-8b-8-h100 --svg " + svg) ==
         "--svg: is the picture of --sensitivity; state that, too");
   CHECK(refused_line("simulate llama3-8b-8-h100 --set /plan/tensor=1,2 --sensitivity") ==
