@@ -8,5 +8,6 @@ namespace orrery::scenarios {
 void bind_questions(pybind11::module_& module);
 void bind_execution(pybind11::module_& module);
 void bind_calibration(pybind11::module_& module);
+void bind_sweeps(pybind11::module_& module);
 
 }  // namespace orrery::scenarios

@@ -160,4 +160,5 @@ PYBIND11_MODULE(_core, module) {
   bind_questions(module);
   bind_execution(module);
   bind_calibration(module);
+  bind_sweeps(module);
 }

@@ -159,7 +159,8 @@ models::Question Scenario::question() const {
     }
   }
   question.model = reader.section(Section::model, models::read_model);
-  question.cluster = reader.section(Section::cluster, hardware::read_cluster);
+  question.cluster =
+      cluster_ ? *cluster_ : reader.section(Section::cluster, hardware::read_cluster);
   question.software = reader.section(Section::software, models::read_software);
   for (const std::string& each : question.cluster.assumptions) {
     question.assumptions.push_back("/cluster: " + each);
@@ -191,6 +192,13 @@ models::Question Scenario::question() const {
   published();
   tokens();
   return question;
+}
+
+Scenario Scenario::with_cluster_read() const {
+  Scenario read = *this;
+  read.cluster_ = std::make_shared<const hardware::Cluster>(
+      Reader{json_, file_, origins_}.section(Section::cluster, hardware::read_cluster));
+  return read;
 }
 
 std::optional<Published> Scenario::published() const {

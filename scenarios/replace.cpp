@@ -238,9 +238,20 @@ std::optional<std::string> change_of_ranks(
 }  // namespace
 
 Scenario Scenario::replace(const std::vector<std::pair<std::string, Json>>& changes) const {
+  return with_values(changes).with_derived_data(changes);
+}
+
+Scenario Scenario::with_derived_data(
+    const std::vector<std::pair<std::string, Json>>& changes) const {
+  Scenario derived = *this;
+  if (const auto counted = change_of_ranks(changes)) derived.derive_refused_data(*counted);
+  return derived;
+}
+
+Scenario Scenario::with_values(const std::vector<std::pair<std::string, Json>>& changes) const {
   Scenario changed = *this;
   for (const auto& [pointer, value] : changes) {
-    const Json before = json_.at("model");
+    const Json& before = json_.at("model");
     drop_what_depends(changed.json_["cluster"], pointer, value);
     put_given(changed.json_, place_of(pointer), value);
     if (pointer == "/cluster/fabric/kind") drop_other_shapes(changed.json_["cluster"], changes);
@@ -248,6 +259,7 @@ Scenario Scenario::replace(const std::vector<std::pair<std::string, Json>>& chan
     for (const Section section : all_sections) {
       const std::string key = scenarios::name(section);
       if (!touches(pointer, key)) continue;
+      if (section == Section::cluster) changed.cluster_.reset();
       Json& written = changed.json_[key];
       written = expanded(section, Node{written, "--set", "/" + key}, "").json;
       // The rest of a section stays where it was written.
@@ -266,7 +278,6 @@ Scenario Scenario::replace(const std::vector<std::pair<std::string, Json>>& chan
   Node{changed.json_, file_, ""}.only({"name", "model", "cluster", "plan", "software", "tokens",
                                        "published", "notes", "assumptions", "network", "placement",
                                        "perturbations", "jobs", "collectives", "run"});
-  if (const auto counted = change_of_ranks(changes)) changed.derive_refused_data(*counted);
   return changed;
 }
 

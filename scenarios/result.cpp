@@ -152,11 +152,14 @@ Json wall_time_json(const models::Prediction& prediction, double load_seconds) {
 
 TrainingTotals totals_of(const models::Question& question, const models::Prediction& prediction,
                          double tokens) {
-  const double steps = tokens / prediction.tokens_per_second / seconds(prediction.step);
-  const double days = tokens / prediction.tokens_per_second / seconds_per_day;
-  TrainingTotals totals{.days = days,
-                        .gpu_hours = days * 24 * static_cast<double>(question.plan.gpus())};
-  if (prediction.cost) totals.cost = Money{prediction.cost->count() * steps};
+  return totals_of(question.plan.gpus(), prediction, tokens);
+}
+
+TrainingTotals totals_of(std::int64_t gpus, const models::StepFigures& step, double tokens) {
+  const double steps = tokens / step.tokens_per_second / seconds(step.step);
+  const double days = tokens / step.tokens_per_second / seconds_per_day;
+  TrainingTotals totals{.days = days, .gpu_hours = days * 24 * static_cast<double>(gpus)};
+  if (step.cost) totals.cost = Money{step.cost->count() * steps};
   return totals;
 }
 

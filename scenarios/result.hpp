@@ -22,6 +22,7 @@ struct TrainingTotals {
 };
 TrainingTotals totals_of(const models::Question& question, const models::Prediction& prediction,
                          double tokens);
+TrainingTotals totals_of(std::int64_t gpus, const models::StepFigures& step, double tokens);
 
 /// `evaluation, why, contention_s, jitter_s, from_jobs_s, jobs[], links[], losses[]`.
 Json to_json(const models::NetworkAnswer& network);

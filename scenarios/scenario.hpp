@@ -3,6 +3,7 @@
 // expanded before pointers resolve, so a JSON pointer is the address of every number.
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -52,6 +53,13 @@ class Scenario {
   /// changed nodes or degrees contradict is derived again, with an assumption.
   /// Errors: `--set /x/y: no such value; /x has: a b c`.
   Scenario replace(const std::vector<std::pair<std::string, Json>>& changes) const;
+  /// The two halves of `replace`, for many what-ifs that share some changes: the values put in
+  /// their places, and then /plan/data derived where all changes together contradict it.
+  Scenario with_values(const std::vector<std::pair<std::string, Json>>& changes) const;
+  Scenario with_derived_data(const std::vector<std::pair<std::string, Json>>& changes) const;
+  /// A copy that has read its cluster: questions of its what-ifs with the same cluster need not
+  /// read it again. Errors: as `question`, of the cluster alone
+  Scenario with_cluster_read() const;
 
   /// Reads and checks everything. Errors: InputError with file and pointer.
   models::Question question() const;
@@ -76,6 +84,7 @@ class Scenario {
 
   Json json_;
   std::string file_;
+  std::shared_ptr<const hardware::Cluster> cluster_;  // as read; null: not yet, or changed since
   /// Sections that came from a file or flag of their own, whose mistakes are reported there.
   Origins origins_;
 };

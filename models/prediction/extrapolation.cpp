@@ -27,8 +27,7 @@ class BeyondRange {
             with_attention(question.software, program_.attention).attention(gpu_.generation.name)} {
   }
 
-  double spread() {
-    const TargetCounts counts = counts_of(program_, prediction_.slowest);
+  double spread(const TargetCounts& counts) {
     for (std::size_t p = 0; p < counts.phases.size(); ++p) {
       for (const Invocation& run : program_.phases[p].invocations) {
         if (counts.phases[p] > 0) add_block(run.block, run.count * counts.phases[p]);
@@ -107,7 +106,13 @@ class BeyondRange {
 }  // namespace
 
 double spread_beyond_range(const Question& question, const Prediction& prediction) {
-  return BeyondRange{question, prediction}.spread();
+  return spread_beyond_range(question, prediction,
+                             counts_of(*prediction.program, prediction.slowest));
+}
+
+double spread_beyond_range(const Question& question, const Prediction& prediction,
+                           const TargetCounts& counts) {
+  return BeyondRange{question, prediction}.spread(counts);
 }
 
 }  // namespace orrery::models

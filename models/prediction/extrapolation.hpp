@@ -4,6 +4,7 @@
 // memory-bound kernels.
 
 #include "models/prediction/prediction.hpp"
+#include "models/program/counts.hpp"
 
 namespace orrery::models {
 
@@ -22,5 +23,8 @@ struct ErrorBeyond {
 /// c  ErrorBeyond of the curve's kind;  f  how far beyond the call is;  t  its time on the slowest
 /// rank. Calls of one curve err together, curves do not.
 double spread_beyond_range(const Question& question, const Prediction& prediction);
+/// counts  of the slowest rank
+double spread_beyond_range(const Question& question, const Prediction& prediction,
+                           const TargetCounts& counts);
 
 }  // namespace orrery::models

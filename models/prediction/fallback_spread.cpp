@@ -40,11 +40,16 @@ double spread_of(const Operation& op, const hardware::Gpu& gpu, std::string_view
 }  // namespace
 
 double spread_of_fallbacks(const Question& question, const Prediction& prediction) {
+  return spread_of_fallbacks(question, prediction,
+                             counts_of(*prediction.program, prediction.slowest));
+}
+
+double spread_of_fallbacks(const Question& question, const Prediction& prediction,
+                           const TargetCounts& counts) {
   const hardware::Gpu& gpu = question.cluster.gpu();
   const Program& program = *prediction.program;
   const std::string kernel{
       with_attention(question.software, program.attention).attention(gpu.generation.name)};
-  const TargetCounts counts = counts_of(program, prediction.slowest);
   double sum = 0;
   for (std::size_t p = 0; p < counts.phases.size(); ++p) {
     for (const Invocation& run : program.phases[p].invocations) {

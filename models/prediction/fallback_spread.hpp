@@ -3,6 +3,7 @@
 // GPU: they follow from its power or were published without a curve. Leaves out communication.
 
 #include "models/prediction/prediction.hpp"
+#include "models/program/counts.hpp"
 
 namespace orrery::models {
 
@@ -11,5 +12,8 @@ namespace orrery::models {
 /// s_curve  CurveOrigin::spread;  t  a kernel's time. All kernels err together: the clock that a
 /// power limit leaves is that of all.
 double spread_of_fallbacks(const Question& question, const Prediction& prediction);
+/// counts  of the slowest rank
+double spread_of_fallbacks(const Question& question, const Prediction& prediction,
+                           const TargetCounts& counts);
 
 }  // namespace orrery::models

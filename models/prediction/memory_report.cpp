@@ -52,9 +52,13 @@ Bytes StageMemory::held() const {
 }
 
 void add_memory(const Question& question, Prediction& prediction) {
+  add_memory(question, memory_peaks(*prediction.program), prediction);
+}
+
+void add_memory(const Question& question, const std::vector<MemoryPeak>& peaks,
+                Prediction& prediction) {
   const MemoryAllowances& allowed = question.software.memory;
   const Program& program = *prediction.program;
-  const std::vector<MemoryPeak> peaks = memory_peaks(program);
   for (std::uint32_t c = 0; c < program.classes.size(); ++c) {
     StageMemory stage;
     stage.stage = program.classes[c].stage;

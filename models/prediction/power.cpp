@@ -58,22 +58,31 @@ Power around_ranks(const hardware::Cluster& cluster, std::int64_t gpus) {
 
 }  // namespace
 
-std::vector<KernelTimes> kernel_times(const PricedProgram& priced) {
+std::vector<KernelTimes> kernel_times(const PricedProgram& priced,
+                                      const std::vector<TargetCounts>& counts) {
   const std::vector<KernelTimes> phases = times_of_phases(priced);
   std::vector<KernelTimes> classes;
-  for (std::uint32_t c = 0; c < priced.program->classes.size(); ++c) {
-    const TargetCounts counts = counts_of(*priced.program, c);
+  for (const TargetCounts& of_class : counts) {
     KernelTimes times;
-    for (std::size_t p = 0; p < phases.size(); ++p) add(times, phases[p], counts.phases[p]);
+    for (std::size_t p = 0; p < phases.size(); ++p) add(times, phases[p], of_class.phases[p]);
     classes.push_back(times);
   }
   return classes;
 }
 
+std::vector<KernelTimes> kernel_times(const PricedProgram& priced) {
+  return kernel_times(priced, counts_of(*priced.program));
+}
+
 Energy energy_of(const PricedProgram& priced, const hardware::Cluster& cluster, std::int64_t gpus,
                  Time step) {
+  return energy_of(priced, cluster, gpus, step, counts_of(*priced.program));
+}
+
+Energy energy_of(const PricedProgram& priced, const hardware::Cluster& cluster, std::int64_t gpus,
+                 Time step, const std::vector<TargetCounts>& counts) {
   const hardware::PowerDraw draw = hardware::power_draw(cluster.gpu());
-  const std::vector<KernelTimes> classes = kernel_times(priced);
+  const std::vector<KernelTimes> classes = kernel_times(priced, counts);
   // Classes are pipeline stages, which have equally many ranks.
   const double ranks = static_cast<double>(gpus) / static_cast<double>(classes.size());
   Energy sum = around_ranks(cluster, gpus) * step;

@@ -14,6 +14,7 @@
 
 #include "hardware/cluster.hpp"
 #include "models/evaluation/priced.hpp"
+#include "models/program/counts.hpp"
 #include "sim/quantity.hpp"
 
 namespace orrery::models {
@@ -24,9 +25,14 @@ struct KernelTimes {
 };
 /// By rank class.
 std::vector<KernelTimes> kernel_times(const PricedProgram& priced);
+std::vector<KernelTimes> kernel_times(const PricedProgram& priced,
+                                      const std::vector<TargetCounts>& counts);
 
 Energy energy_of(const PricedProgram& priced, const hardware::Cluster& cluster, std::int64_t gpus,
                  Time step);
+/// counts  of the Program, by rank class
+Energy energy_of(const PricedProgram& priced, const hardware::Cluster& cluster, std::int64_t gpus,
+                 Time step, const std::vector<TargetCounts>& counts);
 
 /// The average power of one GPU with a rank, without its host, of a step that takes this energy.
 Power gpu_power(const hardware::Cluster& cluster, std::int64_t gpus, Energy energy, Time step);

@@ -18,6 +18,7 @@
 #include "models/prediction/fused_attention.hpp"
 #include "models/prediction/host_memory.hpp"
 #include "models/prediction/limits.hpp"
+#include "models/prediction/lowered_step.hpp"
 #include "models/prediction/memory_report.hpp"
 #include "models/prediction/power.hpp"
 #include "models/prediction/stage_cut.hpp"
@@ -173,9 +174,9 @@ void add_times(const Question& question, Prediction& result) {
   for (Time& each : result.network.phases.steps) each = with_unexplained(each, question.software);
 }
 
-void add_uncertainty(const Question& question, Prediction& result) {
-  const double of_curves =
-      std::hypot(spread_beyond_range(question, result), spread_of_fallbacks(question, result));
+void add_uncertainty(const Question& question, const TargetCounts& counts, Prediction& result) {
+  const double of_curves = std::hypot(spread_beyond_range(question, result, counts),
+                                      spread_of_fallbacks(question, result, counts));
   result.evidence = evidence_for(question);
   result.uncertainty =
       uncertainty_of(result.step, result.evidence, result.priced.fallback_curves, of_curves);
@@ -196,10 +197,11 @@ void add_rates(const Question& question, Prediction& result) {
   result.hfu = (result.model_flops + result.recomputed_flops) / step / ideal_rate;
 }
 
-void add_costs(const Question& question, Prediction& result) {
+void add_costs(const Question& question, const std::vector<TargetCounts>& counts,
+               Prediction& result) {
   const hardware::Cluster& cluster = question.cluster;
   const auto gpus = static_cast<double>(question.plan.gpus());
-  result.energy = energy_of(result.priced, cluster, question.plan.gpus(), result.step);
+  result.energy = energy_of(result.priced, cluster, question.plan.gpus(), result.step, counts);
   if (cluster.price_per_gpu_hour) {
     result.cost = (*cluster.price_per_gpu_hour * gpus) * result.step;
   }
@@ -294,7 +296,7 @@ Estimate estimate(const Question& question) {
   if (!result.out_of_memory) {
     add_times(question, result);
     add_rates(question, result);
-    add_costs(question, result);
+    add_costs(question, counts_of(*result.program), result);
   }
   return {result, result.memory[result.fullest].total,
           result.out_of_memory ? Time{} : step_without_dispatch(result)};
@@ -329,14 +331,62 @@ Prediction predict(const Question& question) {
       busy_of(load_of(result.priced, result.slowest), std::max(result.times.step, result.step));
   result.breakdown = breakdown_of(result.priced, result.times, result.slowest);
   result.breakdown[static_cast<std::size_t>(TimeClass::other)] += result.step - result.times.step;
-  add_uncertainty(question, result);
+  const std::vector<TargetCounts> counts = counts_of(*result.program);
+  add_uncertainty(question, counts[result.slowest], result);
   add_rates(question, result);
-  add_costs(question, result);
+  add_costs(question, counts, result);
   add_memory(question, result);
   result.waterfall = waterfall_of(question, result);
   result.ranks = question.plan.gpus();
   result.ranks_simulated = static_cast<std::int64_t>(result.network.rank_classes);
   result.simulate_seconds = seconds_since(checked);
+  return result;
+}
+
+std::size_t LoweredStep::bytes() const {
+  std::size_t sum = sizeof(Program);
+  for (const Block& block : program->blocks) {
+    sum += block.operations.size() * (sizeof(Operation) + 64) +
+           block.operands.size() * (sizeof(Operand) + 64);
+  }
+  for (const RankClass& ranks : program->classes) {
+    sum += ranks.instructions.size() * sizeof(Instruction);
+  }
+  for (const TargetCounts& each : counts) {
+    sum +=
+        (each.phases.size() + each.sends.size() + each.receives.size() + each.collectives.size()) *
+        sizeof(std::int64_t);
+  }
+  return sum;
+}
+
+bool lowers_once(const Question& question) {
+  const NetworkRequest& network = question.network;
+  const bool events = network.mode == NetworkMode::events || network.prefers_events();
+  return !question.plan.stages.by_time && !events;
+}
+
+LoweredStep lower_step(const Question& question) {
+  refuse_conflicts(question);
+  LoweredStep lowered{
+      .program = std::make_shared<const Program>(lower(question)), .counts = {}, .peaks = {}};
+  check(*lowered.program);
+  lowered.counts = counts_of(*lowered.program);
+  lowered.peaks = memory_peaks(*lowered.program);
+  return lowered;
+}
+
+Prediction predict(const Question& question, const LoweredStep& lowered) {
+  Prediction result;
+  result.program = lowered.program;
+  add_times(question, result);
+  result.slowest = slowest_of(result);
+  add_uncertainty(question, lowered.counts[result.slowest], result);
+  add_rates(question, result);
+  add_costs(question, lowered.counts, result);
+  add_memory(question, lowered.peaks, result);
+  result.ranks = question.plan.gpus();
+  result.ranks_simulated = static_cast<std::int64_t>(result.network.rank_classes);
   return result;
 }
 

@@ -18,4 +18,12 @@ TargetCounts counts_of(const Program& program, std::uint32_t rank_class) {
   return counts;
 }
 
+std::vector<TargetCounts> counts_of(const Program& program) {
+  std::vector<TargetCounts> classes;
+  for (std::uint32_t c = 0; c < program.classes.size(); ++c) {
+    classes.push_back(counts_of(program, c));
+  }
+  return classes;
+}
+
 }  // namespace orrery::models

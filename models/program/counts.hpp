@@ -16,5 +16,7 @@ struct TargetCounts {
 };
 
 TargetCounts counts_of(const Program& program, std::uint32_t rank_class);
+/// By rank class.
+std::vector<TargetCounts> counts_of(const Program& program);
 
 }  // namespace orrery::models

@@ -33,7 +33,8 @@ from orrery.planning import (
 )
 from orrery.quantities import Bytes, Seconds
 from orrery.run import OutOfMemory, Run
-from orrery.scenario import Scenario, load
+from orrery.scenario import Scenario, Sensitivities, load
+from orrery.stored import StoredSweep, merge
 from orrery.sweep import Point, Sweep, sweep
 from orrery.trace import Trace
 
@@ -58,7 +59,9 @@ __all__ = [
     "Scales",
     "Scenario",
     "Seconds",
+    "Sensitivities",
     "Step",
+    "StoredSweep",
     "Sweep",
     "Trace",
     "Training",
@@ -72,6 +75,7 @@ __all__ = [
     "contention",
     "execute",
     "load",
+    "merge",
     "plan",
     "scale",
     "sweep",

@@ -18,6 +18,51 @@ class Prediction:
     def report(self, *, explain: bool, width: int) -> str: ...
     def save_trace(self, path: str, *, operations: bool) -> None: ...
 
+@final
+class StoredSweep:
+    @property
+    def variants(self) -> int: ...
+    def header(self, number: int, of: int) -> str: ...
+    def range(self, number: int, of: int) -> tuple[int, int]: ...
+    def lines(
+        self, begin: int, end: int, *, threads: int, progress: Callable[[int, int], None] | None
+    ) -> tuple[str, str, bool]: ...
+    def run(
+        self,
+        store: str,
+        *,
+        number: int,
+        of: int,
+        threads: int,
+        progress: Callable[[int, int], None] | None,
+    ) -> tuple[str, str, bool]: ...
+
+@final
+class LineStore:
+    @property
+    def next(self) -> int: ...
+    def append(self, lines: str) -> None: ...
+    def close(self) -> None: ...
+
+def stored_sweep(
+    base: Scenario,
+    vary: list[tuple[str, list[str]]],
+    *,
+    tokens: str | None,
+    headroom: float | None,
+    limit: int,
+) -> StoredSweep: ...
+def line_store(path: str, sweep: StoredSweep, number: int, of: int) -> LineStore: ...
+def sensitivity(
+    scenario: Scenario,
+    *,
+    headroom: float | None,
+    svg: str | None,
+    threads: int,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[str, str, bool]: ...
+def parse_shard(text: str) -> tuple[int, int]: ...
+def merge(files: list[str], store: str) -> str: ...
 def load(
     path_or_name: str | None,
     *,

@@ -9,8 +9,17 @@ from types import MappingProxyType
 from typing import Any, final
 
 from orrery import _core, pointer
+from orrery.answer import Answer, answered
 from orrery.parts import kind_of, mapping_of
+from orrery.progress import Progress, progress_callback
 from orrery.run import Run
+
+
+class Sensitivities(Answer):
+    """What an answer depends on, most first. Made by `Scenario.sensitivity`."""
+
+    _rows = "numbers"
+
 
 Part = str | os.PathLike[str] | Mapping[str, Any]
 
@@ -70,6 +79,33 @@ class Scenario:
         Errors: InputError with the pointer of what is wrong.
         """
         return Run(self, json.loads(self._core.predict(headroom=headroom).json()))
+
+    def sensitivity(
+        self,
+        *,
+        headroom: float | None = None,
+        svg: str | os.PathLike[str] | None = None,
+        threads: int | None = None,
+        progress: bool | Progress | None = None,
+        partial: bool = False,
+    ) -> Sensitivities:
+        """Which numbers move the answer: `orrery simulate --sensitivity`.
+
+        Percent of step time, dollars, energy and peak memory per percent of each number, by what-ifs
+        of one percent each way; for the first ones the step with 10 % less and more, too.
+
+        svg  a file for the picture
+        Errors: InputError; on Ctrl-C `orrery.Interrupted` with the numbers so far, or, with
+        `partial`, these numbers.
+        """
+        found = _core.sensitivity(
+            self._core,
+            headroom=headroom,
+            svg=None if svg is None else os.fspath(svg),
+            threads=threads or 0,
+            progress=progress_callback(progress, "numbers"),
+        )
+        return answered(Sensitivities, found, "the numbers", partial=partial)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the scenario as a file that `orrery simulate` and `orrery.load` take."""

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, final, overload
 
 from orrery import frames
 from orrery.errors import InputError, Interrupted
@@ -16,6 +16,7 @@ from orrery.parts import kind_of, mapping_of
 from orrery.progress import Progress, progress_callback
 from orrery.run import Run
 from orrery.scenario import Scenario
+from orrery.stored import StoredSweep, stored_sweep
 
 if TYPE_CHECKING:
     import pandas
@@ -126,6 +127,10 @@ def _restore(points: list[tuple[dict[str, Any], Run | None, str | None]], comple
     return Sweep(made, complete=complete)
 
 
+MOST_STORED: Final = 10_000_000  # unless `limit` allows more
+
+
+@overload
 def sweep(
     base: Scenario,
     vary: Mapping[str, Sequence[Any]] | Iterable[Mapping[str, Any]],
@@ -134,23 +139,82 @@ def sweep(
     progress: bool | Progress | None = None,
     headroom: float | None = None,
     partial: bool = False,
-) -> Sweep:
-    """Simulates many variants of a scenario on threads.
+) -> Sweep: ...
+@overload
+def sweep(
+    base: Scenario,
+    vary: Mapping[str, Sequence[Any]],
+    *,
+    store: str | os.PathLike[str],
+    engine: Any = "threads",
+    shard: str | tuple[int, int] | None = None,
+    tokens: str | float | None = None,
+    limit: int = MOST_STORED,
+    rows_per_group: int = 4096,
+    workers: int | None = None,
+    progress: bool | Progress | None = None,
+    headroom: float | None = None,
+    partial: bool = False,
+) -> StoredSweep: ...
+def sweep(
+    base: Scenario,
+    vary: Mapping[str, Sequence[Any]] | Iterable[Mapping[str, Any]],
+    *,
+    store: str | os.PathLike[str] | None = None,
+    engine: Any = "threads",
+    shard: str | tuple[int, int] | None = None,
+    tokens: str | float | None = None,
+    limit: int = MOST_STORED,
+    rows_per_group: int = 4096,
+    workers: int | None = None,
+    progress: bool | Progress | None = None,
+    headroom: float | None = None,
+    partial: bool = False,
+) -> Sweep | StoredSweep:
+    """Simulates many variants of a scenario, on threads or on a Dask cluster.
 
-    vary      {pointer: values}: every combination, the last pointer varying fastest; or the
-              variants themselves, each as `Scenario.replace` takes it
-    workers   threads; as many as there are cores by default
+    vary      {pointer: values}: every combination, the last pointer varying fastest; or, without a
+              store, the variants themselves, each as `Scenario.replace` takes it
+    store     a file that gets the rows as they come, and nothing but them stays in memory: JSON
+              lines as `orrery sweep` writes them, or Parquet for a name that ends so. The same
+              call continues the file where it ends, and its bytes are the same in the end
+    engine    of a stored sweep: "threads"; "dask", the current Dask client or, without one,
+              processes on this machine; a scheduler's address; a `distributed.Client`
+    shard     "2/8" or (2, 8): the second of eight equal parts, for job arrays (`orrery.merge`)
+    tokens    of a stored sweep, such as "300B": adds days and dollars to each row
+    limit     the most variants of a stored sweep
+    rows_per_group  rows of a row group, and of a task on Dask: what a kill may cost
+    workers   threads or processes; as many as there are cores by default
     progress  called with (done, of); True or False: a line on stderr or silence; by default
               the line where stderr is a terminal
     headroom  as `Scenario.simulate` takes it
     A variant that contradicts itself is listed in `Sweep.refused`, and one that does not fit in
     memory is a run.
     Errors    InputError if every variant is refused: the first one's; more than a million
-              variants; on Ctrl-C `orrery.Interrupted` with the variants done so far, or, with
+              variants; a store of another sweep; ImportError without pyarrow or distributed, where
+              they are needed; on Ctrl-C `orrery.Interrupted` with the variants done so far, or, with
               `partial`, these variants; TypeError
     """
     if not isinstance(base, Scenario):
         raise TypeError(f"base: expected a Scenario, found {kind_of(base)}")
+    if store is not None:
+        return stored_sweep(
+            base,
+            vary,  # type: ignore[arg-type]  # checked there
+            store,
+            engine=engine,
+            shard=shard,
+            tokens=tokens,
+            headroom=headroom,
+            limit=limit,
+            rows_per_group=rows_per_group,
+            workers=workers,
+            progress=progress,
+            partial=partial,
+        )
+    for name, given in (("engine", engine != "threads"), ("shard", shard), ("tokens", tokens)):
+        if given:
+            raise InputError(f"{name}: is of a stored sweep; state a store, too")
     variants = _variants(vary)
     report = progress_callback(progress, "variants") or (lambda done, of: None)
     points: dict[int, Point] = {}

@@ -30,6 +30,8 @@ void add_fit(CLI::App& application, int& exit_code);
 void add_calibrate(CLI::App& application, int& exit_code);
 void add_execute(CLI::App& application, int& exit_code);
 void add_scale(CLI::App& application, int& exit_code);
+void add_sweep(CLI::App& application, int& exit_code);
+void add_merge(CLI::App& application, int& exit_code);
 void add_contention(CLI::App& application, int& exit_code);
 void add_collective(CLI::App& application, int& exit_code);
 void add_compare(CLI::App& application, int& exit_code);

@@ -45,6 +45,10 @@ constexpr NamedCommand commands[] = {
     {"calibrate", add_calibrate, "  orrery calibrate --out machine.json"},
     {"execute", add_execute, "  orrery execute gpt-dp2 --explain"},
     {"scale", add_scale, "  orrery scale llama3-8b-8-h100 --gpus 8:1024:x2"},
+    {"sweep", add_sweep,
+     "  orrery sweep llama3-8b-8-h100 --vary /plan/micro_batch=1,2,4 --vary "
+     "/plan/recompute=none,full --store f.jsonl"},
+    {"merge", add_merge, "  orrery merge part-1.jsonl part-2.jsonl --store whole.jsonl"},
     {"contention", add_contention, "  orrery contention gpt3-175b-1024-a100"},
     {"collective", add_collective,
      "  orrery collective --cluster \"dgx-h100 x 4\" --op all_reduce --sizes 8B:1GiB:2"},

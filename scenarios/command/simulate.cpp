@@ -15,7 +15,9 @@
 #include "scenarios/result.hpp"
 #include "scenarios/search/query.hpp"
 #include "scenarios/whatif/measured_step.hpp"
+#include "scenarios/whatif/sensitivity.hpp"
 #include "scenarios/whole_run/whole_run.hpp"
+#include "sim/output/durable_file.hpp"
 
 namespace orrery::scenarios {
 
@@ -27,6 +29,8 @@ struct SimulateFlags {
   bool explain = false;
   bool timing = false;
   bool verify = false;
+  bool sensitivity = false;
+  std::optional<std::string> svg, versus;
   std::optional<std::string> trace, trace_detail, tokens, headroom, network, measured;
 };
 
@@ -63,6 +67,8 @@ int simulate_variants(const SimulateFlags& flags, const Scenario& base,
   const std::pair<bool, const char*> details[] = {{flags.explain, "--explain"},
                                                   {flags.timing, "--timing"},
                                                   {flags.verify, "--verify"},
+                                                  {flags.sensitivity, "--sensitivity"},
+                                                  {flags.versus.has_value(), "--versus"},
                                                   {flags.trace.has_value(), "--trace"},
                                                   {flags.measured.has_value(), "--measured"}};
   for (const auto& [given, flag] : details) {
@@ -134,10 +140,34 @@ Scenario with_best_plan(const Scenario& scenario, const ScenarioParts& parts) {
   return Scenario::parse(written, scenario.file());
 }
 
+/// Which numbers move the answer, if --sensitivity was given; its picture goes to --svg.
+std::optional<SensitivityReport> sensitivity_asked(const SimulateFlags& flags,
+                                                   const Scenario& scenario, double headroom) {
+  if (!flags.sensitivity) return std::nullopt;
+  const InterruptGuard guard;
+  SensitivityReport report =
+      sensitivity(scenario, headroom, {.progress = watched_progress("numbers")});
+  if (flags.svg && !report.stopped) write_durably(*flags.svg, picture_of(report));
+  return report;
+}
+
+/// What would make the slower of two plans the faster one, if --versus was given.
+std::optional<CrossingReport> versus_asked(const SimulateFlags& flags, const Scenario& scenario,
+                                           double headroom) {
+  if (!flags.versus) return std::nullopt;
+  const ScenarioParts other{.plan = flags.versus};
+  const Scenario versus = Scenario::load(scenario.json().dump(), other);
+  const InterruptGuard guard;
+  return crossings(scenario, versus, headroom, {.progress = watched_progress("numbers")});
+}
+
 int simulate(const SimulateFlags& flags) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
   const TraceDetail detail = detail_of(flags);
+  if (flags.svg && !flags.sensitivity) {
+    throw InputError{"--svg", "is the picture of --sensitivity; state that, too"};
+  }
   std::FILE* const answer = answer_stream(flags.trace, flags.json);
   auto [scenario, lists] = flags.question.load_with_lists();
   if (flags.network) scenario = in_mode(scenario, *flags.network);
@@ -157,11 +187,15 @@ int simulate(const SimulateFlags& flags) {
     measured =
         explain_measured(scenario, question, prediction, read_measured_flag(*flags.measured));
   }
+  const auto sensitive = sensitivity_asked(flags, scenario, question.headroom);
+  const auto versus = versus_asked(flags, scenario, question.headroom);
   if (flags.trace) save_trace(trace_of(prediction, detail), *flags.trace);
   if (flags.json) {
     Json json = to_json(question, prediction, tokens);
     if (flags.timing) json["wall_time_s"] = wall_time_json(prediction, load);
     if (measured) json["measured"] = to_json(*measured);
+    if (sensitive) json["sensitivity"] = to_json(*sensitive);
+    if (versus) json["versus"] = to_json(*versus);
     if (verification) json["verified"] = {{"events", verification->events}};
     fmt::print("{}\n", json.dump(2));
   } else {
@@ -175,8 +209,12 @@ int simulate(const SimulateFlags& flags) {
                        .width = shown.width,
                        .colour = shown.colour}));
     if (measured) fmt::print(answer, "{}", text_of(*measured, prediction, shown.colour));
+    if (sensitive) fmt::print(answer, "{}", text_of(*sensitive, shown.colour));
+    if (versus) fmt::print(answer, "{}", text_of(*versus, shown.colour));
     if (verification) fmt::print(answer, "{}", text_of(*verification));
   }
+  const bool stopped = (sensitive && sensitive->stopped) || (versus && versus->stopped);
+  if (stopped) return InterruptGuard::exit_code();
   return prediction.fit == models::Fit::no ? exit_answer_is_no : exit_done;
 }
 
@@ -205,6 +243,15 @@ void add_simulate(CLI::App& application, int& exit_code) {
   command.add_option("--measured", flags->measured,
                      "The step time that you measured, such as 1.7s: which default, switch of the "
                      "stack or slow part would explain it");
+  command.add_flag("--sensitivity", flags->sensitivity,
+                   "Which numbers of the scenario move the answer: percent of step, dollars, "
+                   "energy and memory per percent of each");
+  command.add_option("--versus", flags->versus,
+                     "Another plan, such as tensor=8,pipeline=4 (the fields that differ), or a "
+                     "path: which number would have to change, and how much, for the slower one of "
+                     "the two to win");
+  command.add_option("--svg", flags->svg,
+                     "File for the picture of --sensitivity: 10 % less and more of each number");
   command.add_option("--headroom", flags->headroom, headroom_help);
   command.add_option("--tokens", flags->tokens,
                      "Tokens to train on, such as 300B: adds days and cost of the whole training");

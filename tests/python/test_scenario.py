@@ -105,3 +105,13 @@ def test_a_scenario_shows_its_name_and_changes(small):
 )
 def test_the_catalogue_travels_inside_the_package(kind, known):
     assert known in getattr(orr.catalogue, kind)()
+
+
+def test_sensitivity_is_what_the_command_prints(small, tmp_path):
+    found = small.sensitivity(svg=tmp_path / "tornado.svg", progress=False)
+    frame = found.to_frame()
+    assert frame["step"].abs().is_monotonic_decreasing
+    price = frame.set_index("pointer").loc["/cluster/price_per_gpu_hour"]
+    assert price["step"] == 0
+    assert price["cost"] == pytest.approx(1)
+    assert (tmp_path / "tornado.svg").read_text().startswith("<svg")

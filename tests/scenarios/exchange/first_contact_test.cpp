@@ -64,9 +64,9 @@ TEST_CASE("Another degree in --plan derives the number of replicas again") {
 }
 
 TEST_CASE("Every command's help ends with an example") {
-  for (const char* name :
-       {"simulate", "plan", "buy", "scale", "contention", "collective", "compare", "validate",
-        "fit", "calibrate", "execute", "show", "checkpoint", "import", "export", "completion"}) {
+  for (const char* name : {"simulate", "plan", "buy", "scale", "sweep", "merge", "contention",
+                           "collective", "compare", "validate", "fit", "calibrate", "execute",
+                           "show", "checkpoint", "import", "export", "completion"}) {
     const Ran ran = orrery(std::string{name} + " --help");
     INFO(name);
     CHECK(ran.out.find("Example") != std::string::npos);
