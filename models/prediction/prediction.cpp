@@ -35,6 +35,11 @@ TimeClass Prediction::bottleneck() const {
   return static_cast<TimeClass>(largest - breakdown.begin());
 }
 
+std::string_view Prediction::bottleneck_name() const {
+  const TimeClass largest = bottleneck();
+  return data_wait() > breakdown[static_cast<std::size_t>(largest)] ? "data" : name(largest);
+}
+
 namespace {
 
 /// Why the GPU cannot multiply in the plan's precision as the software would; empty if it can.
@@ -173,6 +178,23 @@ void add_times(const Question& question, Prediction& result) {
   for (Time& each : result.network.phases.steps) each = with_unexplained(each, question.software);
 }
 
+DataAnswer lane_next_to(const Question& question, Time compute) {
+  const DataRequest& request = *question.data;
+  return data_lane(request, demand_of(request, question.plan, question.cluster.node.gpus), compute);
+}
+
+/// The step waits for what of its input is not ready; so does each of its quantiles.
+void add_data(const Question& question, Prediction& result) {
+  if (!question.data) return;
+  const auto with_data = [&](Time compute) { return lane_next_to(question, compute).step; };
+  result.data = lane_next_to(question, result.step);
+  result.step = result.data->step;
+  for (Time& each : result.network.phases.steps) each = with_data(each);
+  result.network.lower_bound = with_data(result.network.lower_bound);
+  Uncertainty& range = result.uncertainty;
+  range = {with_data(range.p10), result.step, with_data(range.p90)};
+}
+
 void add_uncertainty(const Question& question, Prediction& result) {
   const double of_curves =
       std::hypot(spread_beyond_range(question, result), spread_of_fallbacks(question, result));
@@ -293,6 +315,7 @@ Estimate estimate(const Question& question) {
   add_memory(question, result);
   if (!result.out_of_memory) {
     add_times(question, result);
+    add_data(question, result);
     add_rates(question, result);
     add_costs(question, result);
   }
@@ -325,11 +348,12 @@ Prediction predict(const Question& question) {
   if (question.software.unexplained != 1) {
     result.assumptions.push_back(unexplained_note(question.software));
   }
-  result.busy =
-      busy_of(load_of(result.priced, result.slowest), std::max(result.times.step, result.step));
   result.breakdown = breakdown_of(result.priced, result.times, result.slowest);
   result.breakdown[static_cast<std::size_t>(TimeClass::other)] += result.step - result.times.step;
   add_uncertainty(question, result);
+  add_data(question, result);
+  result.busy =
+      busy_of(load_of(result.priced, result.slowest), std::max(result.times.step, result.step));
   add_rates(question, result);
   add_costs(question, result);
   add_memory(question, result);
