@@ -5,7 +5,7 @@
 //    store: {bandwidth, of_node, shared_by, requests_per_second, latency, in_flight},
 //    cache: {hit, share, eviction, bandwidth, overlapped},
 //    decode: {on, cores, per_core, per_gpu, gpu_share}, augment, copy,
-//    prefetch, background, jitter: {read, decode, copy, step}, batches, seed}
+//    prefetch, background, jitter: {read, decode, copy, step}, spread, batches, seed}
 // A scenario without it has every batch ready when its step begins.
 
 #include <string>

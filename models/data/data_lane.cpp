@@ -164,14 +164,15 @@ std::string DataAnswer::slowest() const {
 }
 
 DataAnswer data_lane(const DataRequest& request, const DataDemand& demand, Time compute,
-                     double read_slowdown) {
+                     const DataSlowdown& slowdown) {
   DataAnswer answer;
   answer.demand = demand;
   answer.compute = compute;
-  take_reads(request, answer, read_slowdown);
+  take_reads(request, answer, slowdown.reads);
   take_decoding(request, answer);
   std::erase_if(answer.stages, [](const DataStage& each) { return each.time <= Time{}; });
-  for (const DataStage& each : answer.stages) {
+  for (DataStage& each : answer.stages) {
+    if (slowdown.all != 1) each.time = scaled(each.time, slowdown.all);
     answer.longest = std::max(answer.longest, each.time);
     answer.fill += each.time;
   }

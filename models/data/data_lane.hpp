@@ -85,6 +85,7 @@ struct DataRequest {
   std::int64_t prefetch = 2;  // batches that may be ready before a step
   bool background = true;
   DataJitter jitter;
+  double spread = 0.2;          // of the logarithm of what its stages take: nobody knows it better
   std::int64_t batches = 4096;  // simulated where anything varies
   std::uint64_t seed = 1;
 };
@@ -124,9 +125,12 @@ struct DataAnswer {
   std::string slowest() const;
 };
 
-/// The stages of a batch. read_slowdown  of reads while something else uses the store
+/// How much longer than predicted reads take, and all stages.
+struct DataSlowdown {
+  double reads = 1, all = 1;
+};
 DataAnswer data_lane(const DataRequest& request, const DataDemand& demand, Time compute,
-                     double read_slowdown = 1);
+                     const DataSlowdown& slowdown = {});
 
 /// Stations in a row, each with one batch at a time; a batch stays in its station until there is
 /// room behind it: a place of the buffer before the last, or the next station.

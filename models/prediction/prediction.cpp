@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "models/lowering/lower.hpp"
@@ -178,21 +179,22 @@ void add_times(const Question& question, Prediction& result) {
   for (Time& each : result.network.phases.steps) each = with_unexplained(each, question.software);
 }
 
-DataAnswer lane_next_to(const Question& question, Time compute) {
-  const DataRequest& request = *question.data;
-  return data_lane(request, demand_of(request, question.plan, question.cluster.node.gpus), compute);
-}
-
-/// The step waits for what of its input is not ready; so does each of its quantiles.
+/// The step waits for what of its input is not ready; so does each of its quantiles, next to a lane
+/// that is as much faster or slower.
 void add_data(const Question& question, Prediction& result) {
   if (!question.data) return;
-  const auto with_data = [&](Time compute) { return lane_next_to(question, compute).step; };
-  result.data = lane_next_to(question, result.step);
+  const DataRequest& request = *question.data;
+  const DataDemand demand = demand_of(request, question.plan, question.cluster.node.gpus);
+  const auto with_data = [&](Time compute, double quantile) {
+    return data_lane(request, demand, compute, {.all = std::exp(quantile * request.spread)}).step;
+  };
+  result.data = data_lane(request, demand, result.step);
   result.step = result.data->step;
-  for (Time& each : result.network.phases.steps) each = with_data(each);
-  result.network.lower_bound = with_data(result.network.lower_bound);
+  for (Time& each : result.network.phases.steps) each = with_data(each, 0);
+  result.network.lower_bound = with_data(result.network.lower_bound, 0);
+  constexpr double p90 = 1.2815515655446004;  // of a normal variable
   Uncertainty& range = result.uncertainty;
-  range = {with_data(range.p10), result.step, with_data(range.p90)};
+  range = {with_data(range.p10, -p90), result.step, with_data(range.p90, p90)};
 }
 
 void add_uncertainty(const Question& question, Prediction& result) {

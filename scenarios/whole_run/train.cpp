@@ -317,8 +317,9 @@ class ModelMaker {
 void slow_reads(const PredictedPhase& phase, const RunModel& model, PlannedPhase& planned) {
   if (model.reads_slowed <= 1) return;
   const models::DataAnswer& lane = *phase.prediction.data;
-  const Time slow =
-      models::data_lane(*phase.question.data, lane.demand, lane.compute, model.reads_slowed).step;
+  const Time slow = models::data_lane(*phase.question.data, lane.demand, lane.compute,
+                                      {.reads = model.reads_slowed})
+                        .step;
   const double written = std::min(1.0, model.write.count() / model.interval.count());
   const double factor = 1 / (1 - written * (1 - ratio(lane.step, slow)));
   planned.step = planned.step * factor;

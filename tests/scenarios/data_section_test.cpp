@@ -1,5 +1,7 @@
 // Member `data` of a scenario, from the command line: what it changes, and what it is refused for.
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include "scenarios/result.hpp"
@@ -45,6 +47,13 @@ TEST_CASE("orrery simulate reports the lane of a step's input, and the step wait
   CHECK(text.find("of a step waiting for data") != std::string::npos);
   CHECK(text.find("decode 1.195 s (0.5 cores a node)") != std::string::npos);
   CHECK(text.find("waiting for data") != std::string::npos);
+  // In the trace each stage has a track, next to the ranks'.
+  const Scratch scratch;
+  const std::string trace = scratch.path("step.json");
+  CHECK(orrery(with_data("\"decode\": {\"cores\": 0.5}") + "--trace " + trace).exit_code == 0);
+  const std::string events = scratch.read("step.json");
+  CHECK(events.find("decode of a later batch") != std::string::npos);
+  CHECK(events.find("the step waits") != std::string::npos);
   // What-ifs by pointer, also where the scenario states nothing of the kind.
   const std::string flags = "--set /data/format=tokens --json ";
   CHECK(parsed(orrery(images + flags).out)["step_time_s"] == plain["step_time_s"]);

@@ -27,6 +27,7 @@ DataRequest plain_request() {
   request.bytes = request.decoded_bytes = 1e6;
   request.store.bandwidth = 1_GBps;
   request.copy = Bandwidth{1e15};
+  request.spread = 0;
   return request;
 }
 constexpr DataDemand one_node{1, 100, 12.5};
@@ -219,6 +220,12 @@ TEST_CASE("A predicted step with its data: the parts add up, and more time is wa
         Approx(without.tokens_per_second * ratio(without.step, with.step)));
   CHECK(with.energy > without.energy);
   CHECK(estimate(asked).step == with.step);
+  // 8 of 10 lanes are between e^-0.256 and e^0.256 of it.
+  asked.data->spread = 0.2;
+  const Prediction range = predict(asked);
+  CHECK(range.step == with.step);
+  CHECK(seconds(range.uncertainty.p10) == Approx(1.024 * std::exp(-0.2563)).epsilon(1e-4));
+  CHECK(seconds(range.uncertainty.p90) == Approx(1.024 * std::exp(0.2563)).epsilon(1e-4));
   // A token of two bytes is no burden: 256 sequences of 1,024.
   asked.data->bytes = 2 * 1024;
   CHECK(predict(asked).step == without.step);
