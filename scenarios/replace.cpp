@@ -265,7 +265,7 @@ Scenario Scenario::replace(const std::vector<std::pair<std::string, Json>>& chan
   }
   Node{changed.json_, file_, ""}.only({"name", "model", "cluster", "plan", "software", "tokens",
                                        "published", "notes", "assumptions", "network", "placement",
-                                       "perturbations", "jobs", "collectives", "run"});
+                                       "perturbations", "jobs", "collectives", "run", "data"});
   if (const auto counted = change_of_ranks(changes)) changed.derive_refused_data(*counted);
   return changed;
 }

@@ -70,6 +70,9 @@ class PurchasePicture {
         continue;
       }
       shown_.push_back(&each);
+      days_.include(each.days);
+      dollars_.include(each.cost->count());
+      if (!each.pareto) continue;  // whose ranges are not drawn
       const RunRange days = day_range(each), dollars = cost_range(each);
       for (const double day : {days.p10, days.p90}) days_.include(day);
       for (const double amount : {dollars.p10, dollars.p90}) dollars_.include(amount);

@@ -45,7 +45,7 @@ TEST_CASE("orrery simulate reports the lane of a step's input, and the step wait
   CHECK(waits["waterfall"].back()["name"] == "waiting for data");
   const std::string text = unwrapped(orrery(with_data("\"decode\": {\"cores\": 0.5}")).out);
   CHECK(text.find("of a step waiting for data") != std::string::npos);
-  CHECK(text.find("decode 1.195 s (0.5 cores a node)") != std::string::npos);
+  CHECK(text.find("decode 1.19 s (0.5 cores a node)") != std::string::npos);
   CHECK(text.find("waiting for data") != std::string::npos);
   // In the trace each stage has a track, next to the ranks'.
   const Scratch scratch;

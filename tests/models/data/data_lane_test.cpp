@@ -26,7 +26,7 @@ DataRequest plain_request() {
   request.format = "raw-rgb";
   request.bytes = request.decoded_bytes = 1e6;
   request.store.bandwidth = 1_GBps;
-  request.copy = Bandwidth{1e15};
+  request.copy = Bandwidth{1e21};
   request.spread = 0;
   return request;
 }

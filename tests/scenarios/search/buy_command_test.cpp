@@ -246,9 +246,9 @@ TEST_CASE("orrery buy by term: reserved, spot and owned") {
         "3y=0.6,spot=0.4, found 'forever'");
 }
 
-// AWS P6-B200: 0.6 x $8.545 + 0.4 x $14.24 = $10.823. H100 nodes of Nebius, October 2026: 0.7 x
-// $4.50
-// + 0.3 x $0.79 = $3.387; Together's, 0.7 x $3.99 + 0.3 x $1.99 = $3.39, are dearer.
+// AWS P6-B200: 0.6 x $8.545 + 0.4 x $14.24 = $10.823. H100 nodes of Verda, October 2026: 0.7 x
+// $3.81
+// + 0.3 x $1.91 = $3.24; those of Nebius, 0.7 x $4.50 + 0.3 x $0.79 = $3.387, are dearer.
 TEST_CASE("orrery buy: part of the nodes on one term and part on another") {
   const std::string call = "buy --model gpt2 --tokens 10B --global-batch 64 --gpus 16 --json ";
   const auto first = [&](const std::string& flags) {
@@ -264,7 +264,7 @@ TEST_CASE("orrery buy: part of the nodes on one term and part on another") {
   CHECK(mixed["days"]["p50"] == first("--nodes p6-b200")["days"]["p50"]);
   CHECK(first("--nodes p6-b200 --term 3y=60%,on-demand=40%")["cost_usd"] == mixed["cost_usd"]);
   const Json usual = first("--nodes hgx-h100 --term mix");
-  CHECK(usual["price"]["usd_per_gpu_hour"].get<double>() == Approx(3.387));
+  CHECK(usual["price"]["usd_per_gpu_hour"].get<double>() == Approx(3.24));
   // A part that is taken: later than on demand, sooner than all of it on the market.
   const double part = usual["days"]["p50"], none = first("--nodes hgx-h100")["days"]["p50"],
                all = first("--nodes hgx-h100 --term spot")["days"]["p50"];
@@ -287,7 +287,7 @@ TEST_CASE("orrery buy draws days against dollars") {
   const std::string file = scratch.path("days.svg");
   const Ran ran = orrery(
       "buy --model gpt2 --tokens 10B --global-batch 64 --nodes hgx-h100,hgx-h200 --gpus 8:64:x2 "
-      "--deadline 2d --budget $2,000 --picture " +
+      "--deadline 2d --budget '$2,000' --picture " +
       file);
   CHECK((ran.exit_code == 0 || ran.exit_code == 1));
   const std::string picture = scratch.read("days.svg");

@@ -137,12 +137,13 @@ TEST_CASE("Gradients cross the network between zones once a step") {
                  .out);
   CHECK(paid["cost_usd"]["p50"].get<double>() - apart["cost_usd"]["p50"].get<double>() ==
         Approx(2 * 4 * 8.03 * 0.01 * paid["steps"].get<double>()).epsilon(1e-3));
-  CHECK(refused_line(base + "--set '/run/pools=[{\"name\":\"a\",\"nodes\":4}]'")
+  const std::string bad = "train llama3-8b-reserved-64-h100 ";
+  CHECK(refused_line(bad + "--set '/run/pools=[{\"name\":\"a\",\"nodes\":4}]'")
             .find("/run/price: not with /run/pools") != std::string::npos);
   CHECK(
-      refused_line(base + "--set /run/price=null --set '/run/pools=[{\"name\":\"a\",\"nodes\":4}]'")
+      refused_line(bad + "--set /run/price=null --set '/run/pools=[{\"name\":\"a\",\"nodes\":4}]'")
           .ends_with("/run/pools: have 4 nodes in all, the plan runs on 8"));
-  CHECK(refused_line(base + "--set '/run/between={\"bandwidth\":\"1 GB/s\"}'")
+  CHECK(refused_line(bad + "--set '/run/between={\"bandwidth\":\"1 GB/s\"}'")
             .find("/run/between: is the network between /run/pools") != std::string::npos);
 }
 
