@@ -1,6 +1,6 @@
 #pragma once
-// The data files of models/ that are embedded in the library: catalogue, prediction, recipes,
-// software.
+// The data files of models/ that are embedded in the library: catalogue, data, prediction,
+// recipes, software.
 
 #include <span>
 

@@ -5,6 +5,7 @@
 #include "hardware/catalogue.hpp"
 #include "models/plan/conflicts.hpp"
 #include "models/plan/fields.hpp"
+#include "scenarios/data_section.hpp"
 #include "scenarios/network_request.hpp"
 #include "scenarios/scenario.hpp"
 #include "scenarios/sections.hpp"
@@ -189,6 +190,9 @@ models::Question Scenario::question() const {
   }
   const std::vector<models::Conflict> found = models::conflicts(question);
   if (!found.empty()) reader.refuse(found.front());
+  if (const auto data = root.find("data")) {
+    question.data = read_data(*data, question, question.assumptions);
+  }
   published();
   tokens();
   return question;

@@ -72,7 +72,7 @@ std::string contents(const Json& value, std::string_view pointer) {
 
 /// A member that may be absent, or a word for one of its own members, as an object.
 Json* grown(Json& root, const std::string& step, Json* found) {
-  const bool optional = step == "collectives" || step == "run";
+  const bool optional = step == "collectives" || step == "run" || step == "data";
   if (optional && !found) return &(root[step] = Json::object());
   if (step != "network" || (found && !found->is_string())) return found;
   Json object = Json::object();
@@ -97,8 +97,8 @@ void put(Json& root, const std::string& pointer, const Json& value) {
   for (std::size_t i = 0; i + 1 < steps.size(); ++i) {
     Json* next = member_of(*at, steps[i]);
     if (i == 0) next = grown(root, steps[i], next);
-    // Every part of a run may be absent; its reader refuses unknown ones.
-    if (!next && steps[0] == "run" && at->is_object()) {
+    // Every part of a run and of its data may be absent; their readers refuse unknown ones.
+    if (!next && (steps[0] == "run" || steps[0] == "data") && at->is_object()) {
       next = &((*at)[steps[i]] = Json::object());
     }
     if (!next) refuse(pointer, "no such value; " + contents(*at, walked));
@@ -277,7 +277,7 @@ Scenario Scenario::with_values(const std::vector<std::pair<std::string, Json>>& 
   }
   Node{changed.json_, file_, ""}.only({"name", "model", "cluster", "plan", "software", "tokens",
                                        "published", "notes", "assumptions", "network", "placement",
-                                       "perturbations", "jobs", "collectives", "run"});
+                                       "perturbations", "jobs", "collectives", "run", "data"});
   return changed;
 }
 

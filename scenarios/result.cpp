@@ -2,6 +2,7 @@
 
 #include "models/plan/derived.hpp"
 #include "models/prediction/power.hpp"
+#include "scenarios/data_section.hpp"
 #include "scenarios/plan_words.hpp"
 #include "scenarios/price_words.hpp"
 #include "scenarios/report/open_questions.hpp"
@@ -193,9 +194,11 @@ Json to_json(const models::Question& question, const models::Prediction& predict
   json["out_of_memory"] = fits ? Json(nullptr) : out_of_memory_json(prediction.out_of_memory);
   json["advice"] = to_json(memory_advice(question, prediction.fit));
   json["breakdown"] = breakdown_json(prediction.breakdown);
+  if (prediction.data) json["breakdown"]["data"] = seconds(prediction.data_wait());
   json["busy"] = busy_json(prediction.busy);
   json["bubble_fraction"] = prediction.bubble_fraction();
-  json["bottleneck"] = std::string{models::name(prediction.bottleneck())};
+  json["bottleneck"] = std::string{prediction.bottleneck_name()};
+  if (prediction.data) json["data"] = data_json(*question.data, *prediction.data);
   json["waterfall"] = waterfall_json(prediction.waterfall);
   json["network"] = to_json(prediction.network);
   json["cost_usd_per_step"] = prediction.cost ? Json(prediction.cost->count()) : Json(nullptr);

@@ -211,7 +211,7 @@ Scenario Scenario::expand(const Document& written, const ScenarioParts& parts) {
   const Node root = written.root();
   root.only({"name", "model", "cluster", "plan", "software", "tokens", "published", "notes",
              "assumptions", "unpriced", "network", "placement", "perturbations", "jobs",
-             "collectives", "run"});
+             "collectives", "run", "data"});
   if (const auto own = root.find("name"); own && own->is_string()) own->as<std::string>();
   Origins origins;
   Json result = root.json();

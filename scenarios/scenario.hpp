@@ -42,8 +42,8 @@ class Scenario {
   /// A scenario, if one is given, with the given parts replacing its own before names are expanded.
   static Scenario load(const std::optional<std::string>& path_or_name, const ScenarioParts& parts);
   /// Of a JSON document `{name?, model, cluster, plan, software?, tokens?, published?, notes?,
-  /// network?, placement?, perturbations?, jobs?, collectives?, run?}` (network_request.hpp;
-  /// whole_run/run_inputs.hpp) whose model, cluster, plan and software may be names, paths relative
+  /// network?, placement?, perturbations?, jobs?, collectives?, run?, data?}` (network_request.hpp;
+  /// whole_run/run_inputs.hpp; data_section.hpp) whose model, cluster, plan and software may be names, paths relative
   /// to the file, or objects. name  the file, as errors say it
   static Scenario parse(const Json& json, const std::string& name);
 

@@ -157,6 +157,24 @@ class ClassTrace {
   std::map<std::string_view, Track> tracks_;
 };
 
+/// The lane of the step's input: every stage works on the batch of a later step, and what the step
+/// waits comes after its own work.
+void add_data_lane(const models::DataAnswer& data, Trace& trace) {
+  const auto record = [&](const std::string& thread, const std::string& name, Time start,
+                          Time duration) {
+    trace.add({.track = trace.add_track("input", thread),
+               .start = start,
+               .duration = duration,
+               .name = name,
+               .id = "data/" + thread,
+               .kind = "data"});
+  };
+  for (const models::DataStage& each : data.stages) {
+    record(each.name, each.name + " of a later batch", Time{}, each.time);
+  }
+  if (data.wait() > Time{}) record("wait", "the step waits", data.compute, data.wait());
+}
+
 }  // namespace
 
 Trace trace_of(const models::Prediction& prediction, TraceDetail detail) {
@@ -164,6 +182,7 @@ Trace trace_of(const models::Prediction& prediction, TraceDetail detail) {
   for (std::uint32_t c = 0; c < prediction.program->classes.size(); ++c) {
     ClassTrace{prediction, c, detail, trace}.record(prediction.times);
   }
+  if (prediction.data) add_data_lane(*prediction.data, trace);
   trace.note("peak_memory_bytes", prediction.memory.at(prediction.fullest).total.count());
   return trace;
 }

@@ -20,7 +20,7 @@ constexpr UnpricedPointer unpriced[] = {
     {"/cluster/node/cables/**", inside_node},
     {"/cluster/node/gpu/host_link", "used only by plans that offload"},
     {"/cluster/node/host_memory", "limits only plans that offload"},
-    {"/cluster/storage/*", "used only by plans that offload to nvme"},
+    {"/cluster/storage/*", "used only by plans that offload to nvme, a scenario's data and orrery train"},
     {"/cluster/node/gpu/attention/*/measured/rows", of_curve},
     {"/cluster/node/gpu/gemm/*/measured/rows", of_curve},
     {"/software/defaults/vocab", "states what published runs leave open; used by validation"},

@@ -176,7 +176,7 @@ std::vector<WaterfallPart> waterfall_of(const Question& question, const Predicti
   const Time attention = own.attention / peak;
   const Time uneven =
       from_seconds(beyond_average(own, *with_even_ranks(question, prediction)) / peak.count());
-  const Time unexplained = prediction.step - prediction.times.step;
+  const Time unexplained = prediction.step - prediction.data_wait() - prediction.times.step;
   const auto part = [&](TimeClass which) {
     return prediction.breakdown[static_cast<std::size_t>(which)];
   };
@@ -200,6 +200,7 @@ std::vector<WaterfallPart> waterfall_of(const Question& question, const Predicti
       {"host", part(TimeClass::host)},
       {"other", part(TimeClass::other) - unexplained},
       {"unexplained", unexplained}};
+  if (prediction.data) parts.push_back({"waiting for data", prediction.data_wait()});
   return parts;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "models/lowering/lower.hpp"
@@ -34,6 +35,11 @@ double Prediction::bubble_fraction() const {
 TimeClass Prediction::bottleneck() const {
   const auto largest = std::ranges::max_element(breakdown);
   return static_cast<TimeClass>(largest - breakdown.begin());
+}
+
+std::string_view Prediction::bottleneck_name() const {
+  const TimeClass largest = bottleneck();
+  return data_wait() > breakdown[static_cast<std::size_t>(largest)] ? "data" : name(largest);
 }
 
 namespace {
@@ -174,6 +180,24 @@ void add_times(const Question& question, Prediction& result) {
   for (Time& each : result.network.phases.steps) each = with_unexplained(each, question.software);
 }
 
+/// The step waits for what of its input is not ready; so does each of its quantiles, next to a lane
+/// that is as much faster or slower.
+void add_data(const Question& question, Prediction& result) {
+  if (!question.data) return;
+  const DataRequest& request = *question.data;
+  const DataDemand demand = demand_of(request, question.plan, question.cluster.node.gpus);
+  const auto with_data = [&](Time compute, double quantile) {
+    return data_lane(request, demand, compute, {.all = std::exp(quantile * request.spread)}).step;
+  };
+  result.data = data_lane(request, demand, result.step);
+  result.step = result.data->step;
+  for (Time& each : result.network.phases.steps) each = with_data(each, 0);
+  result.network.lower_bound = with_data(result.network.lower_bound, 0);
+  constexpr double p90 = 1.2815515655446004;  // of a normal variable
+  Uncertainty& range = result.uncertainty;
+  range = {with_data(range.p10, -p90), result.step, with_data(range.p90, p90)};
+}
+
 void add_uncertainty(const Question& question, const TargetCounts& counts, Prediction& result) {
   const double of_curves = std::hypot(spread_beyond_range(question, result, counts),
                                       spread_of_fallbacks(question, result, counts));
@@ -295,6 +319,7 @@ Estimate estimate(const Question& question) {
   add_memory(question, result);
   if (!result.out_of_memory) {
     add_times(question, result);
+    add_data(question, result);
     add_rates(question, result);
     add_costs(question, counts_of(*result.program), result);
   }
@@ -327,12 +352,13 @@ Prediction predict(const Question& question) {
   if (question.software.unexplained != 1) {
     result.assumptions.push_back(unexplained_note(question.software));
   }
-  result.busy =
-      busy_of(load_of(result.priced, result.slowest), std::max(result.times.step, result.step));
   result.breakdown = breakdown_of(result.priced, result.times, result.slowest);
   result.breakdown[static_cast<std::size_t>(TimeClass::other)] += result.step - result.times.step;
   const std::vector<TargetCounts> counts = counts_of(*result.program);
   add_uncertainty(question, counts[result.slowest], result);
+  add_data(question, result);
+  result.busy =
+      busy_of(load_of(result.priced, result.slowest), std::max(result.times.step, result.step));
   add_rates(question, result);
   add_costs(question, counts, result);
   add_memory(question, result);

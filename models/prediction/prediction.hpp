@@ -7,9 +7,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hardware/cluster.hpp"
+#include "models/data/data_lane.hpp"
 #include "models/evaluation/priced.hpp"
 #include "models/evaluation/step_times.hpp"
 #include "models/plan/conflicts.hpp"
@@ -36,10 +38,11 @@ struct Question {
   double headroom = usual_headroom();    // of a GPU's memory, what Fit::yes leaves free
   const Registry<Schedule>* schedules = &builtin_schedules();  // that the plan may name
   NetworkRequest network{};
-  bool plan_is_assumed = false;  // nobody stated how it is cut: it is never said not to fit
+  bool plan_is_assumed = false;       // nobody stated how it is cut: it is never said not to fit
+  std::optional<DataRequest> data{};  // nothing: every batch is there when its step begins
 };
 
-/// Time by TimeClass; adds up to the step of the slowest rank, exactly.
+/// Time by TimeClass; adds up to the step of the slowest rank without its wait for data, exactly.
 using Breakdown = std::array<Time, time_class_count>;
 
 /// One part of the way from an ideal machine's step to the predicted one, in the order reported.
@@ -92,13 +95,14 @@ struct Prediction : StepFigures {
   PricedProgram priced;  // of *program
   StepTimes times;
   NetworkAnswer network;
-  Evidence evidence;            // the published runs nearest to it
-  Uncertainty uncertainty;      // of the step
-  std::uint32_t slowest = 0;    // rank class
-  double model_flops = 0;       // of the whole step: 3 x forward, causal attention at half; of
-                                // frozen weights 2 x, of a frozen reference 1 x on top
-  double recomputed_flops = 0;  // on top, by the same convention
-  double hfu = 0;               // as `mfu`
+  std::optional<DataAnswer> data;  // the lane of its input, where one is stated
+  Evidence evidence;               // the published runs nearest to it
+  Uncertainty uncertainty;         // of the step
+  std::uint32_t slowest = 0;       // rank class
+  double model_flops = 0;          // of the whole step: 3 x forward, causal attention at half; of
+                                   // frozen weights 2 x, of a frozen reference 1 x on top
+  double recomputed_flops = 0;     // on top, by the same convention
+  double hfu = 0;                  // as `mfu`
   Breakdown breakdown{};
   Busy busy;  // of the slowest rank
   std::vector<WaterfallPart> waterfall;
@@ -113,6 +117,10 @@ struct Prediction : StepFigures {
   double bubble_fraction() const;
   /// The largest part of the breakdown.
   TimeClass bottleneck() const;
+  /// What the step waits for data; 0 where no lane is stated.
+  Time data_wait() const { return data ? data->wait() : Time{}; }
+  /// The name of the largest part, of which waiting for data is one: "data".
+  std::string_view bottleneck_name() const;
 };
 
 /// Everything that is wrong with a question beyond the plan itself: a format that the GPU lacks, a

@@ -53,7 +53,8 @@ def _totals(run: Run, versus: Run) -> list[Row]:
 
 def _parts(run: Run, versus: Run) -> list[Row]:
     """Times by class, largest difference first; classes without time in both runs are left out."""
-    mine, others = run.breakdown, versus.breakdown
+    none = dict.fromkeys((*run.breakdown, *versus.breakdown), Seconds(0))  # data: only if stated
+    mine, others = {**none, **run.breakdown}, {**none, **versus.breakdown}
     differing = sorted(mine, key=lambda part: (-abs(mine[part] - others[part]), part))
     return [
         (f"  {part}", str(mine[part]), str(others[part]), _signed(mine[part] - others[part]))

@@ -27,6 +27,7 @@ LOOKS = {
     "bubble": Look("pipeline bubble", "#d5dae1"),
     "host": Look("host", "#8a94a3"),
     "other": Look("other", "#b9a9c9"),
+    "data": Look("waiting for data", "#9a9a3c"),
     # instructions of a schedule
     "forward": Look("forward", "#4f94d4"),
     "backward": Look("backward", "#2b5c94"),

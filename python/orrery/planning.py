@@ -144,7 +144,7 @@ def buy(
 
     tokens    to train on: "300B"
     deadline  the longest time ("30d"), and budget the most money ("$5M"), kept with a confidence
-    term      "on-demand", "1y", "3y" (reserved), "spot", "own"
+    term      "on-demand", "1y", "3y" (reserved), "spot", "own", "mix" or "3y=0.6,spot=0.4"
     quote     prices of a GPU-hour: "2.10/h", "p5=2.10/h"
     gpus      sizes: 512, "96,768", "64:1024:x2"; by default powers of two of nodes
     nodes     node types to consider; by default all that are rented

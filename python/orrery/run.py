@@ -129,6 +129,12 @@ class Run:
         return MappingProxyType({k: Seconds(v) for k, v in self._values["breakdown"].items()})
 
     @property
+    def data(self) -> dict[str, Any] | None:
+        """The lane of the step's input: its stages, and what the step waits; None if not stated."""
+        found = self._values.get("data")
+        return None if found is None else copy.deepcopy(dict(found))
+
+    @property
     def busy(self) -> Mapping[str, float]:
         """Share of its step in which the slowest rank's nic, nvlink and sm are busy, 0 to 1."""
         return MappingProxyType({k: float(v) for k, v in self._values["busy"].items()})

@@ -7,6 +7,7 @@
 #include "scenarios/command/progress.hpp"
 #include "scenarios/command/search_flags.hpp"
 #include "scenarios/question/purchase_request.hpp"
+#include "sim/output/durable_file.hpp"
 
 namespace orrery::scenarios {
 
@@ -14,6 +15,7 @@ namespace {
 
 struct BuyFlags : SearchFlags {
   PurchaseRequest request;
+  std::optional<std::string> picture;
 };
 
 int buy(BuyFlags& flags) {
@@ -21,6 +23,7 @@ int buy(BuyFlags& flags) {
   flags.complete(flags.request);
   const InterruptGuard guard;
   const PurchaseSurvey found = survey(flags.request, watched_progress("clusters"));
+  if (flags.picture) write_durably(*flags.picture, picture_of(found.report()));
   flags.print(found.report(), begin);
   if (found.answer.stopped) return InterruptGuard::exit_code();
   return found.answer.meeting() > 0 ? exit_done : exit_answer_is_no;
@@ -42,7 +45,10 @@ void add_buy(CLI::App& application, int& exit_code) {
                      "Probability with which deadline and budget are kept, with failures and "
                      "restarts (0.8)");
   command.add_option("--term", request.term,
-                     "How it is paid for: on-demand (default), 1y, 3y (reserved), spot, own");
+                     "How it is paid for: on-demand (default), 1y, 3y (reserved), spot, own, or a "
+                     "mix such as 3y=0.6,spot=0.4");
+  command.add_option("--picture", flags->picture,
+                     "File for a picture of days against dollars (SVG)");
   command
       .add_option(
           "--quote", request.quotes,

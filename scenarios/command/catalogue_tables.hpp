@@ -29,6 +29,8 @@ struct ScheduleView {
 /// name  a built-in schedule or a file of slots; none: lists the built-in schedules
 Shown show_schedules(const std::optional<std::string>& name, const ScheduleView& view);
 Shown show_collectives();
+/// name  a format of stored samples; none: all of them
+Shown show_data_formats(const std::optional<std::string>& name);
 /// The format of the printed fields: lines for a terminal, or the tables of models/plan/README.md.
 enum class FieldsAs : std::uint8_t { lines, markdown };
 /// name  a field of a plan; none: all of them

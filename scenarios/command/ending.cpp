@@ -24,8 +24,8 @@ constexpr const char* output_name = "standard output";
 /// An error's place that is only a JSON pointer, such as "/plan/tensor", points into the scenario:
 /// moves it from `file` to `pointer`.
 void find_pointer(ErrorFields& fields) {
-  constexpr std::array others{"name",      "tokens",        "network", "published",
-                              "placement", "perturbations", "jobs",    "collectives"};
+  constexpr std::array others{"name",          "tokens", "network",     "published", "placement",
+                              "perturbations", "jobs",   "collectives", "run",       "data"};
   const bool whole = fields.pointer.empty();
   std::vector<const char*> members{section_names.begin(), section_names.end()};
   members.insert(members.end(), others.begin(), others.end());

@@ -70,6 +70,7 @@ Shown shown(const ShowFlags& flags) {
   if (flags.what == "sites") return show_sites(name);
   if (flags.what == "schedules") return show_schedules(name, flags.schedule);
   if (flags.what == "collectives") return show_collectives();
+  if (flags.what == "data-formats") return show_data_formats(name);
   if (flags.what == "plan-fields") {
     return show_plan_fields(name, flags.markdown ? FieldsAs::markdown : FieldsAs::lines);
   }
@@ -80,7 +81,7 @@ Shown shown(const ShowFlags& flags) {
   if (flags.what == "program") return show_program(flags);
   throw InputError{
       fmt::format("show: unknown '{}'; known: gpus nodes clusters sites models software "
-                  "schedules collectives plan-fields topology scenario program",
+                  "schedules collectives data-formats plan-fields topology scenario program",
                   flags.what)};
 }
 
@@ -92,7 +93,7 @@ void add_show(CLI::App& application, int& exit_code) {
   command
       .add_option("what", flags->what,
                   "gpus, nodes, clusters, sites, models, software, schedules, collectives, "
-                  "plan-fields, topology, scenario or program")
+                  "data-formats, plan-fields, topology, scenario or program")
       ->required();
   flags->question.add_to(command);
   command.get_option("scenario")

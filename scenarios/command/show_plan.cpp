@@ -7,6 +7,7 @@
 #include <iterator>
 #include <vector>
 
+#include "models/data/data_lane.hpp"
 #include "models/plan/fields.hpp"
 #include "scenarios/command/catalogue_tables.hpp"
 #include "scenarios/command/terminal.hpp"
@@ -103,6 +104,29 @@ Shown show_plan_fields(const std::optional<std::string>& name, FieldsAs format) 
   const PlanFields fields = plan_fields_named(name);
   return {format == FieldsAs::markdown ? field_tables(fields) : field_lines(fields),
           field_list(fields)};
+}
+
+Shown show_data_formats(const std::optional<std::string>& name) {
+  TextTable table{{"<format", "<of", "stored", "decoded", "a core decodes", "<"}};
+  Json list = Json::array();
+  std::string text;
+  const auto bytes = [](double count) { return fmt::format("{:.6g} B", count); };
+  for (const models::DataFormat& each : models::data_formats()) {
+    if (name && each.name != models::data_format(*name).name) continue;
+    const bool decodes = each.per_core > 0;
+    table.add({each.name, each.kind == "text" ? "token" : each.kind, bytes(each.bytes),
+               bytes(each.decoded_bytes), decodes ? fmt::format("{:g}/s", each.per_core) : "-",
+               each.pixels > 0 ? fmt::format("of {:g} pixels", each.pixels) : ""});
+    list.push_back({{"format", each.name},
+                    {"kind", each.kind},
+                    {"bytes", each.bytes},
+                    {"decoded_bytes", each.decoded_bytes},
+                    {"decoded_per_core_s", decodes ? Json(each.per_core) : Json(nullptr)},
+                    {"pixels", each.pixels > 0 ? Json(each.pixels) : Json(nullptr)},
+                    {"source", each.source}});
+    if (name) text = each.source + "\n";
+  }
+  return {table.text(terminal().colour) + text, list};
 }
 
 }  // namespace orrery::scenarios

@@ -33,7 +33,9 @@ void add_validate(CLI::App& application, int& exit_code) {
   ValidationRequest& request = flags->request;
   CLI::App* command =
       application.add_subcommand("validate", "Compare predictions with measurements");
-  command->add_option("file", request.file, "Measured runs, kernels or collectives, CSV")
+  command
+      ->add_option("file", request.file,
+                   "Measured runs, kernels, collectives, storage, energies or whole trainings, CSV")
       ->required();
   command->add_flag("--json", flags->json, "One JSON document on stdout");
   repeated(*command->add_option("--by", request.by,

@@ -103,11 +103,7 @@ std::string take_sizes(const PurchaseRequest& request, PurchaseQuery& query) {
 
 /// How clusters are paid for.
 void take_prices(const PurchaseRequest& request, PurchaseQuery& query) {
-  const auto term = value_of(term_words, request.term);
-  if (!term) {
-    throw InputError{"--term", fmt::format("expected one of {}, found '{}'", listed(term_words),
-                                           printable(request.term, 40))};
-  }
+  const Payment payment = parse_term(request.term);
   std::vector<Quote> quotes;
   for (const std::string& text : request.quotes) {
     quotes.push_back(parse_quote(text));
@@ -118,10 +114,10 @@ void take_prices(const PurchaseRequest& request, PurchaseQuery& query) {
       throw InputError{"--quote", fmt::format("'{}' is none of the node types considered", name)};
   }
   for (SoughtNode& each : query.nodes) {
-    each.term = *term;
+    each.payment = payment;
     each.quotes = quotes;
     // What is owned, reserved or quoted is not bound to what an offer rents together.
-    if (*term != Term::on_demand || !quotes.empty()) each.every_size = true;
+    if (payment.term != Term::on_demand || !quotes.empty()) each.every_size = true;
   }
 }
 
@@ -186,6 +182,10 @@ PurchaseSurvey survey(const PurchaseRequest& request, const Progress& progress) 
   if (!made.defaults.empty()) made.assumptions.push_back("not stated, assumed: " + made.defaults);
   for (const std::string& text : request.quotes) {
     if (const auto asked = doubt(parse_quote(text))) made.assumptions.push_back(*asked);
+  }
+  if (request.term == word_of(term_words, Term::mix)) {
+    made.assumptions.push_back(
+        fmt::format("--term mix: {} assumed ({})", words_of(parse_term(request.term)), usual_mix));
   }
   made.answer = search_purchases(made.query, {request.threads, progress});
   add_recipes_taken(made);

@@ -21,7 +21,7 @@ struct PurchaseRequest {
   std::optional<double> headroom{};                 // share of a GPU's memory to leave free
   std::optional<std::string> deadline{}, budget{};  // "30d", "5M"
   double confidence = 0.8;                          // with which both are kept
-  std::string term = "on-demand";                   // 1y, 3y, spot, own
+  std::string term = "on-demand";                   // 1y, 3y, spot, mix, own, "3y=0.6,spot=0.4"
   std::vector<std::string> quotes{};                // "p5=2.10/h"
   std::optional<std::string> gpus{};                // sizes: "512", "96:768:x2"
   std::optional<std::int64_t> global_batch{}, seq_len{};

@@ -9,8 +9,10 @@
 #include "scenarios/fitting/curve_tables.hpp"
 #include "scenarios/fitting/leave_out_groups.hpp"
 #include "scenarios/fitting/transfer.hpp"
+#include "scenarios/validation/energy.hpp"
 #include "scenarios/validation/page.hpp"
 #include "scenarios/validation/ranges.hpp"
+#include "scenarios/validation/storage.hpp"
 #include "scenarios/validation/validation.hpp"
 #include "scenarios/whole_run/published.hpp"
 #include "sim/output/durable_file.hpp"
@@ -132,6 +134,15 @@ ValidationReport validate(const ValidationRequest& request, const Progress& prog
   const orrery::Table table = orrery::Table::load(request.file);
   if (table.size() == 0) throw InputError{request.file, "has a header and no rows below it"};
   if (holds_curves(table)) return report_on_curves(table, request);
+  if (holds_storage(table)) {
+    StorageReport report = compare_storage(table);
+    return {.json = std::move(report.json), .text = std::move(report.text)};
+  }
+  if (holds_energy(table)) {
+    EnergyReport report = compare_energy(table, {request.threads, progress});
+    return {
+        .json = std::move(report.json), .text = std::move(report.text), .stopped = report.stopped};
+  }
   if (holds_whole_runs(table)) {
     PublishedRunsReport report = compare_whole_runs(table, {request.threads, progress});
     return {

@@ -7,6 +7,7 @@
 #include "models/plan/fields.hpp"
 #include "models/prediction/memory_report.hpp"
 #include "models/prediction/power.hpp"
+#include "scenarios/data_section.hpp"
 #include "scenarios/plan_words.hpp"
 #include "scenarios/price_words.hpp"
 #include "scenarios/report/open_questions.hpp"
@@ -213,6 +214,19 @@ std::string question_lines(const ReportInputs& in) {
   return words.empty() ? words : faint_lines(in, "Profile switches to confirm first: " + words);
 }
 
+/// The lane of the step's input: hidden, or what the step waits for it.
+std::string data_lines(const ReportInputs& in) {
+  if (!in.prediction.data) return {};
+  const models::DataAnswer& data = *in.prediction.data;
+  const bool hidden = data.wait() == Time{};
+  std::string rest = hidden ? "hidden: no step waits for its data"
+                            : fmt::format("of a step waiting for data: {} of the step",
+                                          percent(ratio(data.wait(), in.prediction.step)));
+  return line("Data", step_part(hidden ? data.longest : data.wait(), in.prediction.step),
+              hidden ? rest : toned(rest, Tone::loss, in.options.colour)) +
+         faint_lines(in, data_words(*in.question.data, data));
+}
+
 std::string summary(const ReportInputs& in) {
   const models::Prediction& p = in.prediction;
   const auto gpus = static_cast<double>(p.ranks);
@@ -228,6 +242,7 @@ std::string summary(const ReportInputs& in) {
   if (!unmeasured.empty()) text += faint_lines(in, unmeasured);
   text += question_lines(in);
   text += published_line(in);
+  text += data_lines(in);
   text += line("Throughput", grouped(p.tokens_per_second) + " tokens/s",
                fmt::format("{} tokens/s per GPU", grouped(p.tokens_per_second / gpus)));
   text += line("Model FLOPs", fmt::format("{:.1f} TFLOP/s", model_rate_of(in).count() / 1e12),

@@ -60,6 +60,10 @@ class Bars {
       }
       below = above;
     }
+    const double waits = below + seconds(points_[i]->data_wait.value_or(Time{}));
+    if (waits > below) {
+      text += svg_rectangle({left, y(waits), 0.7 * pitch(), y(below) - y(waits)}, data_fill);
+    }
     return text + svg_text(left + 0.35 * pitch(), bars_box.bottom() + 17,
                            fmt::format("{}", points_[i]->gpus), "text-anchor='middle'");
   }
@@ -77,10 +81,17 @@ class Bars {
                        std::string{models::name(static_cast<models::TimeClass>(part))}, "");
       down += 17;
     }
+    const bool waits = std::ranges::any_of(
+        points_, [](const ScalingPoint* each) { return each->data_wait > Time{}; });
+    if (waits) {
+      text += svg_rectangle({bars_box.right() + 12, down - 9, 10, 10}, data_fill);
+      text += svg_text(bars_box.right() + 28, down, "data", "");
+    }
     return text + svg_text(bars_box.left + bars_box.width / 2, bars_box.bottom() + 38, "GPUs",
                            "text-anchor='middle'");
   }
 
+  static constexpr const char* data_fill = "fill='#9aa3ae'";
   const std::vector<const ScalingPoint*>& points_;
   double most_ = 1e-12;
 };

@@ -74,6 +74,7 @@ void predict_point(const Base& base, Scaling scaling, ScalingPoint& point) {
     point.tokens_per_second = found.tokens_per_second;
     point.mfu = found.mfu;
     point.breakdown = found.breakdown;
+    if (found.data) point.data_wait = found.data_wait();
   } catch (const InputError& error) {
     point.refused = error.what();
   }
@@ -171,6 +172,7 @@ Json to_json(const ScalingReport& report) {
       breakdown[std::string{models::name(part)}] =
           number(seconds(each.breakdown[static_cast<std::size_t>(i)]));
     }
+    if (each.data_wait) breakdown["data"] = seconds(*each.data_wait);
     point["breakdown"] = std::move(breakdown);
     points.push_back(std::move(point));
   }

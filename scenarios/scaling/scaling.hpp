@@ -33,7 +33,8 @@ struct ScalingPoint {
   double tokens_per_second = 0, mfu = 0;
   /// Tokens per second per GPU, relative to the first point that was predicted.
   double efficiency = 0;
-  models::Breakdown breakdown{};  // of the slowest rank
+  models::Breakdown breakdown{};    // of the slowest rank
+  std::optional<Time> data_wait{};  // on top, where the scenario states its data
 
   double tokens_per_second_per_gpu() const { return tokens_per_second / static_cast<double>(gpus); }
 };

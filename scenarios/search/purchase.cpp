@@ -57,11 +57,14 @@ hardware::NodeType part_of(hardware::NodeType node, int gpus) {
 /// What interrupts a run. Spot instances are taken as GCP took nodes of A100: 0.0995 a node-hour,
 /// here four at once, and replaced after ten minutes. Source  traces of Bamboo (uclasystem/bamboo,
 /// commit 8080929): single drops of up to 36 of 64 nodes
-RunInputs run_of(Term term) {
+/// Of a mix the share on the spot market is taken, and each time the whole job restarts.
+RunInputs run_of(const Payment& payment) {
   RunInputs run = usual_run();
-  if (term != Term::spot) return run;
+  const double taken = payment.spot_share();
+  if (taken <= 0) return run;
   constexpr double per_node_hour = 0.0995, together = 4;
-  run.rate = prior_of(per_node_hour * 24 / together, 0.5);
+  const double failing = taken < 1 ? (1 - taken) * run.rate.at(0.5) : 0;
+  run.rate = prior_of(taken * per_node_hour * 24 / together + failing, 0.5);
   for (RestartStage& each : run.stages) {
     if (each.name == "reschedule") each.mean = Seconds{600};
   }
@@ -158,7 +161,7 @@ class Survey {
     constexpr std::size_t runs = 400;
     WholeRun whole;
     try {
-      whole = whole_run_of(question, query_.tokens, runs, run_of(site.node->term));
+      whole = whole_run_of(question, query_.tokens, runs, run_of(site.node->payment));
     } catch (const InputError& error) {
       if (found.reason.empty()) found.reason = error.what();
       return false;
@@ -201,7 +204,7 @@ hardware::Cluster SoughtNode::of_nodes(int nodes) const {
   const Json whole = hardware::expand_cluster(Node{as_stated, flag, ""});
   hardware::Cluster read =
       hardware::read_cluster(Node{whole, cluster.contains("like") ? name : flag, ""});
-  put_price(read, term, quotes);
+  put_price(read, payment, quotes);
   return read;
 }
 

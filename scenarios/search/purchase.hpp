@@ -20,7 +20,7 @@ struct SoughtNode {
   std::string name;        // catalogue name, or the path of a file
   Json cluster;            // one of its nodes, or more, as a cluster file states them
   bool every_size = true;  // also numbers of nodes that no offer rents together
-  Term term = Term::on_demand;
+  Payment payment{};
   std::vector<Quote> quotes{};
 
   /// The cluster of as many nodes as a file would state it.

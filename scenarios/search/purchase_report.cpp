@@ -66,12 +66,16 @@ std::string reason_of(const PurchaseAnswer& answer) {
 
 std::string why_no_price(const PurchaseQuery& query, const PurchaseChoice& choice) {
   const auto node = std::ranges::find(query.nodes, choice.node, &SoughtNode::name);
-  const Term term = node == query.nodes.end() ? Term::on_demand : node->term;
-  if (term == Term::on_demand) return no_price_words(choice.node);
-  if (term == Term::own)
+  const Payment payment = node == query.nodes.end() ? Payment{} : node->payment;
+  if (payment.term == Term::on_demand) return no_price_words(choice.node);
+  if (payment.term == Term::mix) {
+    return fmt::format("no one offer of the catalogue has {} {}; state --quote", choice.node,
+                       words_of(payment));
+  }
+  if (payment.term == Term::own)
     return fmt::format("no purchase price of {} is known; state --quote", choice.node);
   return fmt::format("no offer of the catalogue has a price of {} on this term ({}); state --quote",
-                     choice.node, word_of(term_words, term));
+                     choice.node, word_of(term_words, payment.term));
 }
 
 std::vector<std::string> purchase_assumptions() {

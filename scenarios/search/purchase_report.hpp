@@ -23,6 +23,9 @@ struct PurchaseReport {
 /// `impossible[]`. The same bytes on every run.
 Json to_json(const PurchaseReport& report);
 std::string text_of(const PurchaseReport& report, const ReportOptions& options);
+/// Days against dollars of all choices with a price, both logarithmic, with their ranges; the front
+/// of those that none beats in both is numbered and listed, limits are lines (SVG).
+std::string picture_of(const PurchaseReport& report);
 
 /// Why no choice meets deadline and budget, and what comes closest. Empty if one does.
 std::string reason_of(const PurchaseAnswer& answer);

@@ -54,11 +54,17 @@ double share_of(const WholeRun& run, std::string_view head) {
 
 std::string where_it_goes(const WholeRun& run) {
   const std::pair<const char*, const char*> parts[] = {
-      {"useful", "useful"},           {"restart", "restarts"},
-      {"lost work", "lost"},          {"checkpoints", "checkpoints"},
-      {"waiting", "waiting"},         {"replicas out", "replicas out"},
-      {"evaluation", "evaluation"},   {"maintenance", "maintenance"},
-      {"reconfig", "reconfiguring"},  {"unused", "unused nodes"},
+      {"useful", "useful"},
+      {"restart", "restarts"},
+      {"lost work", "lost"},
+      {"checkpoints", "checkpoints"},
+      {"waiting", "waiting"},
+      {"replicas out", "replicas out"},
+      {"input data", "waiting for data"},
+      {"evaluation", "evaluation"},
+      {"maintenance", "maintenance"},
+      {"reconfig", "reconfiguring"},
+      {"unused", "unused nodes"},
       {"unexplained", "unexplained"},
   };
   std::string text;
@@ -106,6 +112,18 @@ std::string one_in(const WholeRun& run) {
                     : fmt::format("one in {:.1f} days", hours / 24);
 }
 
+/// What steps wait for their input, and what checkpoints add to it.
+std::string data_line(const RunModel& model) {
+  if (!model.has_data) return {};
+  const double waits = model.data_wait();
+  std::string rest = waits > 0 ? "of the time of steps they wait for data" : "no step waits for it";
+  if (model.reads_slowed > 1) {
+    rest += fmt::format("; while a checkpoint is written, reads take {:.2f} times as long",
+                        model.reads_slowed);
+  }
+  return run_line("Data", waits > 0 ? fmt::format("{:.1f} %", 100 * waits) : "hidden", rest);
+}
+
 Json range_json(const RunRange& range) {
   return {{"p10", range.p10}, {"p50", range.p50}, {"p90", range.p90}, {"mean", range.mean}};
 }
@@ -114,6 +132,20 @@ Json shares_json(const std::vector<Share>& shares) {
   Json json = Json::object();
   for (const auto& [name, share] : shares) json[name] = share;
   return json;
+}
+
+Json pools_json(const WholeRun& run) {
+  Json pools = Json::array();
+  for (std::size_t i = 0; i < run.model.pools.size(); ++i) {
+    const NodePool& pool = run.model.pools[i];
+    pools.push_back({{"name", pool.name},
+                     {"nodes", pool.nodes},
+                     {"spot", pool.spot},
+                     {"usd_per_gpu_hour", pool.price ? Json(pool.price->count()) : Json(nullptr)},
+                     {"mean_gpu_hours", run.pool_hours.at(i).first},
+                     {"mean_share_there", run.pool_hours.at(i).second}});
+  }
+  return pools;
 }
 
 Json phases_json(const RunModel& model) {
@@ -163,6 +195,7 @@ Json to_json(const WholeRunReport& report) {
                                      {"gpus", model.paid_gpus},
                                      {"source", model.price_source}}
                               : Json(nullptr);
+  if (!model.pools.empty()) json["pools"] = pools_json(run);
   json["energy_mwh"] = range_json(run.energy_mwh);
   json["co2_t"] = range_json(run.co2_t);
   json["ettr"] = range_json(run.ettr);
@@ -172,6 +205,11 @@ Json to_json(const WholeRunReport& report) {
   json["sensitivity"] = Json::array();
   for (const auto& [name, part] : run.sensitivity) {
     json["sensitivity"].push_back({{"input", name}, {"ln_p90_over_p10", part}});
+  }
+  if (model.has_data) {
+    json["data"] = {{"wait_share", model.data_wait()},
+                    {"reads_slowed_by_checkpoints", model.reads_slowed},
+                    {"writes_slowed_by_reads", model.writes_slowed}};
   }
   const auto finite = [](Seconds time) {
     return std::isfinite(time.count()) ? Json(time.count()) : Json(nullptr);
@@ -232,6 +270,13 @@ std::string text_of(const WholeRunReport& report, int width, bool colour) {
   } else {
     text += run_line("Cost", "no price known", "state /run/price, /run/own or a cluster's price");
   }
+  for (std::size_t i = 0; i < model.pools.size(); ++i) {
+    const NodePool& pool = model.pools[i];
+    const auto& [hours, there] = run.pool_hours.at(i);
+    text += run_line(i == 0 ? "Pools" : "", pool.name.substr(0, 17),
+                     fmt::format("{} nodes{}, there {:.0f} % of the time, {}", pool.nodes,
+                                 pool.spot ? " on spot" : "", 100 * there, hours_words(hours)));
+  }
   const char* energy = run.energy_mwh.p90 < 1000 ? "{:.4g}" : "{:.0f}";
   text += run_line("Energy",
                    fmt::format("{} MWh", fmt::format(fmt::runtime(energy), run.energy_mwh.p50)),
@@ -250,6 +295,7 @@ std::string text_of(const WholeRunReport& report, int width, bool colour) {
                  fmt::format("{} in {:.3g} s of stall; the optimum is {:.3g} min",
                              format(model.bytes), model.stall.count(), model.optimum.count() / 60));
   }
+  text += data_line(model);
   text += deadline_lines(report, colour);
   text += run_line("Uncertainty", widest(run), "");
   if (run.days_saved_by_fast_restarts > 0.01) {

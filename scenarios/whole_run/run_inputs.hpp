@@ -68,6 +68,25 @@ struct OwnedGpu {
 /// Dollars per used GPU-hour. Source  tco_params: H100 cost sheet of 2024-08, Epoch AI
 Price hourly_price(const OwnedGpu& owned);
 
+/// Nodes that are paid for alike, in one place: a zone, a reservation, a spot market.
+struct NodePool {
+  std::string name;
+  std::int64_t nodes = 0;
+  std::optional<Price> price{};                   // of a GPU-hour; nothing: the run's
+  std::optional<std::vector<NodeEvent>> trace{};  // repeated until the work is done
+  SpotMarket market{};                            // of a fixed pool: its hardware's failures
+  bool spot = false;                              // nodes are taken
+};
+/// The network between pools in different places: gradients cross it once a step, reduced within
+/// each place before.
+///   2 (z - 1) / z  gradient_bytes parameters / bandwidth + 2 (z - 1) latency,  z places
+struct BetweenPools {
+  Bandwidth bandwidth{};  // of all nodes together, per direction
+  Seconds latency{};
+  double gradient_bytes = 4;  // of a parameter
+  double dollars_per_gb = 0;  // that leaves a place
+};
+
 struct SpotInputs {
   std::optional<std::vector<NodeEvent>> trace{};  // repeated until the work is done
   SpotMarket market{};
@@ -97,6 +116,8 @@ struct RunInputs {
   std::optional<Recurring> evaluation, maintenance;
   std::optional<Replicas> replicas;
   std::optional<SpotInputs> spot;
+  std::vector<NodePool> pools;  // empty: all nodes are of one
+  std::optional<BetweenPools> between;
   SizeInputs sizes;
   std::optional<Bandwidth> store_read, store_write;  // of the whole store
   double jitter = 0;                                 // deviation of a rank's step, as a share of it

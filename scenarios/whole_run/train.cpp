@@ -61,6 +61,7 @@ PredictedPhase predicted(models::Question question, double tokens) {
   planned.low = std::log(seconds(step.step) / seconds(step.uncertainty.p10));
   planned.high = std::log(seconds(step.uncertainty.p90) / seconds(step.step));
   planned.mfu = step.mfu;
+  planned.data_wait = ratio(step.data_wait(), step.step);
   return made;
 }
 
@@ -96,6 +97,7 @@ class ModelMaker {
 
   void make() {
     checkpoints();
+    share_store();
     recovery();
     interval();
     money_and_power();
@@ -114,6 +116,36 @@ class ModelMaker {
 
   double nodes() const { return static_cast<double>(phase_.planned.nodes); }
 
+  const std::optional<models::DataRequest>& data() const { return phase_.question.data; }
+
+  /// Steps that read and a checkpoint that is written share the store max-min.
+  ///   u_r = bytes read in a step / (step x read rate),  u_w = bytes / (write x write rate)
+  ///   together at most 1; else whoever needs less than half gets it, the other one the rest
+  void share_store() {
+    if (!data()) return;
+    const models::DataAnswer& lane = *phase_.prediction.data;
+    const models::DataStore& read = data()->store;
+    const double readers = static_cast<double>(std::max(read.shared_by, lane.demand.nodes)) /
+                           static_cast<double>(lane.demand.nodes);
+    const double reads = std::min(1.0, readers * static_cast<double>(lane.read.count()) /
+                                           (seconds(lane.step) * read.bandwidth.count()));
+    model_.has_data = true;
+    if (model_.write.count() <= 0) return;  // nothing trains while it is written
+    const double writes = std::min(1.0, static_cast<double>(model_.bytes.count()) /
+                                            (model_.write.count() * write_rate_.count()));
+    if (reads + writes <= 1) return;
+    const double read_share = reads <= 0.5 ? reads : std::max(0.5, 1 - writes);
+    const double write_share = 1 - read_share;
+    model_.reads_slowed = reads / read_share;
+    model_.writes_slowed = writes / write_share;
+    model_.write = model_.write * model_.writes_slowed;
+    assume(
+        fmt::format("/data/store: reads take {:.0f} % of it and a checkpoint's write {:.0f} %; "
+                    "while one is written, reads take {:.2f} times and the write {:.2f} times as "
+                    "long",
+                    100 * reads, 100 * writes, model_.reads_slowed, model_.writes_slowed));
+  }
+
   Bandwidth store(const std::optional<Bandwidth>& stated, const std::optional<Bandwidth>& of_node,
                   Bandwidth usual, const char* key) {
     if (stated) return *stated;
@@ -130,9 +162,9 @@ class ModelMaker {
     const CheckpointInputs& asked = run_.checkpoint;
     model_.bytes = asked.bytes.value_or(checkpoint_bytes(phase_));
     const auto bytes = static_cast<double>(model_.bytes.count());
-    const Bandwidth write = store(run_.store_write, phase_.question.cluster.storage.write,
-                                  store_write_per_node, "write");
-    const Seconds written{bytes / (share_written * write.count())};
+    write_rate_ = store(run_.store_write, phase_.question.cluster.storage.write,
+                        store_write_per_node, "write");
+    const Seconds written{bytes / (share_written * write_rate_.count())};
     const Seconds copied{bytes / static_cast<double>(phase_.planned.gpus) / host_copy.count()};
     const Seconds save = asked.write.value_or(written);
     model_.stall = asked.stall.value_or(asked.asynchronous ? copied + save_barrier : save);
@@ -153,8 +185,10 @@ class ModelMaker {
 
   void recovery() {
     const double gpus = static_cast<double>(phase_.planned.gpus);
+    std::optional<Bandwidth> stated = run_.store_read;
+    if (!stated && data()) stated = data()->store.bandwidth;
     const Bandwidth read =
-        store(run_.store_read, phase_.question.cluster.storage.read, store_read_per_node, "read");
+        store(stated, phase_.question.cluster.storage.read, store_read_per_node, "read");
     for (RestartStage& each : run_.stages) {
       if (each.mean.count() >= 0) continue;
       each.mean =
@@ -233,7 +267,9 @@ class ModelMaker {
   void money_and_power() {
     const hardware::Cluster& cluster = phase_.question.cluster;
     model_.paid_gpus = phase_.planned.paid_gpus;
-    if (run_.price) {
+    if (!run_.pools.empty() && run_.pools.front().price) {
+      price_of_pools();
+    } else if (run_.price) {
       model_.price = run_.price;
       model_.price_source = "/run/price";
     } else if (run_.own) {
@@ -255,10 +291,41 @@ class ModelMaker {
                     run_.pue, run_.co2_kg_per_kwh));
   }
 
+  /// The mean over nodes; hours of each pool are paid at its own.
+  void price_of_pools() {
+    double dollars = 0, nodes_in_all = 0;
+    std::string words;
+    for (const NodePool& each : run_.pools) {
+      const auto count = static_cast<double>(each.nodes);
+      dollars += count * each.price->count();
+      nodes_in_all += count;
+      words += fmt::format("{}{} {} nodes at {}{}", words.empty() ? "" : ", ", each.name,
+                           each.nodes, format(*each.price), each.spot ? " (spot)" : "");
+    }
+    model_.price = Price{dollars / nodes_in_all};
+    model_.price_source = "/run/pools: " + words;
+  }
+
   const PredictedPhase& phase_;
   RunInputs& run_;
   RunModel& model_;
+  Bandwidth write_rate_{};
 };
+
+/// The mean step where checkpoints that are written slow its reads for a share f of the time.
+///   step / (1 - f (1 - step / slow))
+void slow_reads(const PredictedPhase& phase, const RunModel& model, PlannedPhase& planned) {
+  if (model.reads_slowed <= 1) return;
+  const models::DataAnswer& lane = *phase.prediction.data;
+  const Time slow = models::data_lane(*phase.question.data, lane.demand, lane.compute,
+                                      {.reads = model.reads_slowed})
+                        .step;
+  const double written = std::min(1.0, model.write.count() / model.interval.count());
+  const double factor = 1 / (1 - written * (1 - ratio(lane.step, slow)));
+  planned.step = planned.step * factor;
+  planned.mfu /= factor;
+  planned.data_wait = 1 - (1 - planned.data_wait) / factor;
+}
 
 /// Ranks that wait for the slowest of n, each with a normal deviation.
 ///   1 + s sqrt(2 ln n)
@@ -273,6 +340,42 @@ std::int64_t replica_nodes(const PredictedPhase& phase) {
   return std::max<std::int64_t>(1, (gpus + of_node - 1) / of_node);
 }
 
+Seconds replacement_time(const RunInputs& run) {
+  const auto found = std::ranges::find(run.stages, "reschedule", &RestartStage::name);
+  return found->mean;
+}
+
+/// Gradients cross the network between pools after each step's backward.
+void exchange_between(const std::vector<PredictedPhase>& phases, RunInputs& run, RunModel& model) {
+  if (!run.between) return;
+  const BetweenPools& link = *run.between;
+  const auto places = static_cast<double>(run.pools.size());
+  const double once = 2 * (places - 1) / places;
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    const models::Question& question = phases[i].question;
+    if (question.plan.data < std::ssize(run.pools)) {
+      throw InputError{"/run/between",
+                       fmt::format("needs a data-parallel replica in each of {} pools; /plan/data "
+                                   "is {}",
+                                   run.pools.size(), question.plan.data)};
+    }
+    const double bytes =
+        once * link.gradient_bytes * static_cast<double>(question.model.parameters);
+    const Seconds time =
+        Seconds{bytes / link.bandwidth.count()} + link.latency * (2 * (places - 1));
+    PlannedPhase& planned = model.phases[i];
+    const double factor = ratio(planned.step + time, planned.step);
+    planned.step = planned.step + time;
+    planned.mfu /= factor;
+    planned.data_wait /= factor;
+    model.between_pools +=
+        Money{link.dollars_per_gb * bytes * places / 1e9 * static_cast<double>(planned.steps)};
+    run.assumptions.push_back(fmt::format(
+        "/run/between: {:.4g} GB of gradients leave each pool in a step, {:.3g} s after backward",
+        bytes / 1e9, time.count()));
+  }
+}
+
 void take_pool(const PredictedPhase& phase, const RunInputs& run, RunModel& model) {
   const std::int64_t unit = replica_nodes(phase);
   model.spares = run.spares;
@@ -281,6 +384,14 @@ void take_pool(const PredictedPhase& phase, const RunInputs& run, RunModel& mode
   }
   model.replicas = run.replicas;
   model.spot = run.spot;
+  model.pools = run.pools;
+  for (NodePool& each : model.pools) {
+    if (each.spot) continue;  // a fixed pool's hardware fails, one node at a time
+    each.market = {.nodes = each.nodes,
+                   .per_node_hour = run.rate.at(0.5) * model.node_size / 24,
+                   .drop = 1,
+                   .refill = replacement_time(run)};
+  }
   model.sizes = run.sizes;
   if (!model.sizes.unit) model.sizes.unit = unit;
 }
@@ -315,7 +426,9 @@ RunModel model_of(std::vector<PredictedPhase> phases, RunInputs& run) {
     if (phase.planned.alone() > longest->planned.alone()) longest = &phase;
   }
   model.node_size = static_cast<double>(longest->question.cluster.node.gpus) / usual_node_gpus;
+  exchange_between(phases, run, model);
   ModelMaker{*longest, run, model}.make();
+  for (std::size_t i = 0; i < phases.size(); ++i) slow_reads(phases[i], model, model.phases[i]);
   take_pool(*longest, run, model);
   model.intervals = run.intervals;
   model.evaluation = run.evaluation;
@@ -403,10 +516,9 @@ WholeRunReport train(const WholeRunRequest& request, const Progress& progress) {
 
 double WholeRunReport::budget_probability() const {
   if (!run.cost) return 0;
-  const double hours = budget->count() / run.model.price->count();
-  const auto within = std::ranges::upper_bound(run.sorted_gpu_hours, hours);
-  return static_cast<double>(within - run.sorted_gpu_hours.begin()) /
-         static_cast<double>(run.sorted_gpu_hours.size());
+  const auto within = std::ranges::upper_bound(run.sorted_cost, budget->count());
+  return static_cast<double>(within - run.sorted_cost.begin()) /
+         static_cast<double>(run.sorted_cost.size());
 }
 
 bool WholeRunReport::meets() const {

@@ -6,6 +6,7 @@
 #include <boost/math/distributions/normal.hpp>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <numeric>
 
 #include "scenarios/whole_run/renewal.hpp"
@@ -19,6 +20,12 @@ Seconds RunModel::alone() const {
   Seconds sum;
   for (const PlannedPhase& each : phases) sum += each.alone();
   return sum;
+}
+
+double RunModel::data_wait() const {
+  double waiting = 0;
+  for (const PlannedPhase& each : phases) waiting += each.alone().count() * each.data_wait;
+  return waiting / alone().count();
 }
 
 double RunModel::gpu_hours_alone() const {
@@ -64,6 +71,7 @@ struct OneRun {
   RunTime unexplained{}, evaluation{}, maintenance{}, reconfiguration{}, unused{};
   double peak_seconds = 0;  // of model FLOPs at the GPUs' peak
   double paid_gpu_hours = 0;
+  std::vector<double> pool_hours{};  // of those, by pool
   std::vector<RunTime> failure_times{};
 
   RunTime total() const {
@@ -101,6 +109,7 @@ class Simulator {
     if (model_.all_in) take_all_in(unknowns, run);
     // Maintenance, and what is not explained, fall on every phase alike.
     run.paid_gpu_hours *= run.days() / phases;
+    for (double& each : run.pool_hours) each *= run.days() / phases;
     return run;
   }
 
@@ -224,9 +233,11 @@ class Simulator {
     const RunTime work = run_time(Seconds{alone * residual(unknowns) * with_evaluation()});
     const std::int64_t node_work = (work * nodes).count();
     ElasticAnswer answer;
+    std::vector<NodeEvent> events;
     for (std::int64_t times = 2; times <= 256 && !answer.finished; times *= 2) {
       Draws same = draws;  // a longer trace begins like a shorter one
-      answer = run_elastic(pool_until(work * times, same), job, work * times, node_work);
+      events = pools_until(work * times, same);
+      answer = run_elastic(events, job, work * times, node_work);
     }
     if (!answer.finished) {
       throw InputError{"/run/spot",
@@ -234,11 +245,59 @@ class Simulator {
                        "before a checkpoint, or are too few"};
     }
     take_elastic(answer, nodes, unknowns, run);
+    if (!model_.pools.empty()) take_pools(events, answer.length, nodes, run);
   }
 
-  std::vector<NodeEvent> pool_until(RunTime horizon, Draws& draws) const {
-    if (!model_.spot->trace) return draw_market(model_.spot->market, horizon, draws);
-    const std::vector<NodeEvent>& trace = *model_.spot->trace;
+  /// Nodes of the i-th pool have numbers from i x pool_numbers on: those of earlier pools are used
+  /// first.
+  static constexpr std::int64_t pool_numbers = std::int64_t{1} << 40;
+
+  std::vector<NodeEvent> pools_until(RunTime horizon, Draws& draws) const {
+    const SpotInputs& one = *model_.spot;
+    if (model_.pools.empty()) return pool_until(one.trace, one.market, horizon, draws);
+    std::vector<NodeEvent> events;
+    for (std::size_t i = 0; i < model_.pools.size(); ++i) {
+      const NodePool& pool = model_.pools[i];
+      Draws own{draws.bits(), i};
+      for (NodeEvent& each : pool_until(pool.trace, pool.market, horizon, own)) {
+        each.node += static_cast<std::int64_t>(i) * pool_numbers;
+        events.push_back(std::move(each));
+      }
+    }
+    return events;
+  }
+
+  /// GPU-hours of each pool: the time that its nodes were there.
+  void take_pools(const std::vector<NodeEvent>& events, RunTime length, std::int64_t nodes,
+                  OneRun& run) const {
+    std::vector<double> node_time(model_.pools.size());
+    std::map<std::int64_t, RunTime> since;
+    const auto book = [&](std::int64_t node, RunTime from, RunTime to) {
+      node_time[static_cast<std::size_t>(node / pool_numbers)] +=
+          static_cast<double>((std::min(to, length) - std::min(from, length)).count());
+    };
+    std::vector<const NodeEvent*> order;
+    for (const NodeEvent& each : events) order.push_back(&each);
+    std::ranges::stable_sort(order, {}, [](const NodeEvent* each) { return each->at; });
+    for (const NodeEvent* each : order) {
+      if (each->change == NodeChange::up) {
+        since.emplace(each->node, each->at);
+      } else if (const auto found = since.find(each->node); found != since.end()) {
+        book(each->node, found->second, each->at);
+        since.erase(found);
+      }
+    }
+    for (const auto& [node, from] : since) book(node, from, length);
+    const double gpus =
+        static_cast<double>(model_.phases.front().gpus) / static_cast<double>(nodes);
+    for (const double each : node_time) run.pool_hours.push_back(each * 1e-6 / 3600 * gpus);
+  }
+
+  static std::vector<NodeEvent> pool_until(const std::optional<std::vector<NodeEvent>>& traced,
+                                           const SpotMarket& market, RunTime horizon,
+                                           Draws& draws) {
+    if (!traced) return draw_market(market, horizon, draws);
+    const std::vector<NodeEvent>& trace = *traced;
     std::vector<NodeEvent> events;
     const RunTime length = std::ranges::max(trace, {}, &NodeEvent::at).at + RunTime{1'000'000};
     // Every repetition begins with an empty pool.
@@ -325,7 +384,8 @@ std::vector<Share> ledger_of(const std::vector<OneRun>& runs, const RunModel& mo
     sum.unused += each.unused;
   }
   const auto share = [&](RunTime part) { return ratio(part, sum.total()); };
-  std::vector<Share> shares{{"useful", share(sum.ledger.useful)},
+  const double waits = model.data_wait();
+  std::vector<Share> shares{{"useful", share(sum.ledger.useful) * (1 - waits)},
                             {"checkpoints", share(sum.ledger.checkpoints)},
                             {"lost work", share(sum.ledger.lost)}};
   double stages = 0;
@@ -339,6 +399,7 @@ std::vector<Share> ledger_of(const std::vector<OneRun>& runs, const RunModel& mo
   } else {
     shares.emplace_back("restarts", share(sum.ledger.restarts));
   }
+  if (model.has_data) shares.emplace_back("input data", share(sum.ledger.useful) * waits);
   shares.emplace_back("waiting for people", share(sum.ledger.human));
   shares.emplace_back(model.replicas ? "replicas out" : "waiting for nodes",
                       share(sum.ledger.waiting));
@@ -436,6 +497,42 @@ void refuse_endless(const Simulator& simulator, const RunModel& model) {
 
 }  // namespace
 
+namespace {
+
+/// Of a run: hours of each pool at its price, or all at one.
+double dollars_of(const RunModel& model, const OneRun& run) {
+  double sum = model.between_pools.count();
+  if (run.pool_hours.empty()) return sum + run.paid_gpu_hours * model.price->count();
+  for (std::size_t i = 0; i < run.pool_hours.size(); ++i) {
+    sum += run.pool_hours[i] * model.pools[i].price.value_or(*model.price).count();
+  }
+  return sum;
+}
+
+/// Fixed pools alone are there all the time, and share what is paid by their nodes.
+std::vector<std::pair<double, double>> pool_hours_of(const RunModel& model,
+                                                     const std::vector<OneRun>& runs) {
+  std::vector<std::pair<double, double>> pools;
+  double all_nodes = 0;
+  for (const NodePool& each : model.pools) all_nodes += static_cast<double>(each.nodes);
+  for (std::size_t i = 0; i < model.pools.size(); ++i) {
+    const double share = static_cast<double>(model.pools[i].nodes) / all_nodes;
+    double hours = 0, there = 0;
+    for (const OneRun& run : runs) {
+      const bool elastic = !run.pool_hours.empty();
+      hours += elastic ? run.pool_hours[i] : run.paid_gpu_hours * share;
+      there += elastic ? run.pool_hours[i] / (run.days() * 24 * share *
+                                              static_cast<double>(model.phases.front().gpus))
+                       : 1;
+    }
+    const auto count = static_cast<double>(runs.size());
+    pools.emplace_back(hours / count, there / count);
+  }
+  return pools;
+}
+
+}  // namespace
+
 WholeRun simulate_runs(const RunModel& model, std::size_t samples, std::uint64_t seed,
                        const Workers& workers) {
   ensure(samples > 0 && !model.phases.empty(), "a run has phases, and is simulated");
@@ -484,9 +581,12 @@ WholeRun simulate_runs(const RunModel& model, std::size_t samples, std::uint64_t
   whole.co2_t =
       range_over(runs, [&](const OneRun& each) { return energy(each) * model.co2_kg_per_kwh; });
   if (model.price) {
-    whole.cost = range_over(
-        runs, [&](const OneRun& each) { return each.paid_gpu_hours * model.price->count(); });
+    const auto cost = [&](const OneRun& each) { return dollars_of(model, each); };
+    whole.cost = range_over(runs, cost);
+    for (const OneRun& each : runs) whole.sorted_cost.push_back(cost(each));
+    std::ranges::sort(whole.sorted_cost);
   }
+  whole.pool_hours = pool_hours_of(model, runs);
   for (const OneRun& each : runs) {
     whole.sorted_days.push_back(each.days());
     whole.sorted_gpu_hours.push_back(each.paid_gpu_hours);

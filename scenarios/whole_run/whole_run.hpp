@@ -25,6 +25,7 @@ struct PlannedPhase {
   Seconds step{};
   double low = 0, high = 0;  // p10 = step e^-low, p90 = step e^high
   double mfu = 0;
+  double data_wait = 0;  // share of the step in which it waits for its input
 
   Seconds alone() const { return step * static_cast<double>(steps); }
 };
@@ -42,9 +43,15 @@ struct RunModel {
   Seconds interval{}, optimum{}, stall{}, write{}, durable_stall{};
   std::int64_t durable_every = 1;
   Bytes bytes{};
+  /// A store that steps read from and checkpoints are written to: how much longer reads take
+  /// meanwhile, and writes.
+  double reads_slowed = 1, writes_slowed = 1;
+  bool has_data = false;
   double residual_median = 1, residual_spread = 0;
   std::optional<Recurring> evaluation, maintenance;
   std::optional<SpotInputs> spot;
+  std::vector<NodePool> pools;  // that the job's nodes are of; empty: of one
+  Money between_pools{};        // for what crosses the network between them
   SizeInputs sizes;
   /// Instead of the step's range: the whole run over the time of steps alone, in logarithms.
   std::optional<std::pair<double, double>> all_in;
@@ -56,6 +63,8 @@ struct RunModel {
   double pue = 1, co2_kg_per_kwh = 0;
 
   Seconds alone() const;
+  /// Share of the time of steps in which they wait for input.
+  double data_wait() const;
   double gpu_hours_alone() const;
   /// Whether expected lengths have a closed form: one level, Poisson failures, no pool.
   bool has_closed_form() const;
@@ -80,7 +89,9 @@ struct WholeRun {
   double error_of_mean = 0;             // standard error of days.mean
   std::vector<Share> ledger;            // adds up to 1
   std::vector<Share> sensitivity;       // parts of ln(p90 / p10), the widest first
-  std::vector<double> sorted_days, sorted_gpu_hours;
+  std::vector<double> sorted_days, sorted_gpu_hours, sorted_cost;
+  /// By pool, mean over runs: GPU-hours paid for, and the share of its nodes that were there.
+  std::vector<std::pair<double, double>> pool_hours;
   double days_saved_by_fast_restarts = 0;  // restarts twice as fast, of the median
   std::vector<double> failure_days;        // of the run of median length
 

@@ -61,7 +61,7 @@ TEST_CASE("An unknown key is refused with the nearest that exists") {
         file +
             ":/modle: unknown key; did you mean 'model'? accepted: name, model, cluster, plan, "
             "software, tokens, published, notes, assumptions, unpriced, network, placement, "
-            "perturbations, jobs, collectives, run");
+            "perturbations, jobs, collectives, run, data");
 }
 
 TEST_CASE("A change is one value of a flag that is repeated") {

@@ -242,7 +242,60 @@ TEST_CASE("orrery buy by term: reserved, spot and owned") {
   CHECK(price < 3);
   CHECK(owned["price"]["source"].get<std::string>().starts_with("owned: $"));
   CHECK(refused_line("buy --model gpt2 --tokens 1B --term forever") ==
-        "--term: expected one of on-demand 1y 3y spot own, found 'forever'");
+        "--term: expected one of on-demand 1y 3y spot mix own, or shares that add up to 1 such as "
+        "3y=0.6,spot=0.4, found 'forever'");
+}
+
+// AWS P6-B200: 0.6 x $8.545 + 0.4 x $14.24 = $10.823. H100 nodes of Verda, October 2026: 0.7 x
+// $3.81
+// + 0.3 x $1.91 = $3.24; those of Nebius, 0.7 x $4.50 + 0.3 x $0.79 = $3.387, are dearer.
+TEST_CASE("orrery buy: part of the nodes on one term and part on another") {
+  const std::string call = "buy --model gpt2 --tokens 10B --global-batch 64 --gpus 16 --json ";
+  const auto first = [&](const std::string& flags) {
+    return parsed(orrery(call + flags).out)["choices"].at(0);
+  };
+  const Json mixed = first("--nodes p6-b200 --term 3y=0.6,on-demand=0.4");
+  CHECK(mixed["price"]["usd_per_gpu_hour"].get<double>() == Approx(10.823));
+  CHECK(mixed["price"]["source"].get<std::string>().find(
+            "60 % reserved for 3 years, 40 % on demand, 2026-09") != std::string::npos);
+  // Dollars are days x 24 x 16 GPUs x the price.
+  CHECK(mixed["cost_usd"]["p50"].get<double>() ==
+        Approx(mixed["days"]["p50"].get<double>() * 24 * 16 * 10.823));
+  CHECK(mixed["days"]["p50"] == first("--nodes p6-b200")["days"]["p50"]);
+  CHECK(first("--nodes p6-b200 --term 3y=60%,on-demand=40%")["cost_usd"] == mixed["cost_usd"]);
+  const Json usual = first("--nodes hgx-h100 --term mix");
+  CHECK(usual["price"]["usd_per_gpu_hour"].get<double>() == Approx(3.24));
+  // A part that is taken: later than on demand, sooner than all of it on the market.
+  const double part = usual["days"]["p50"], none = first("--nodes hgx-h100")["days"]["p50"],
+               all = first("--nodes hgx-h100 --term spot")["days"]["p50"];
+  CHECK(part > none);
+  CHECK(part < all);
+  const Json unknown = first("--nodes p6-b200 --term 3y=0.5,spot=0.5");
+  CHECK(unknown["cost_usd"].is_null());
+  CHECK(unknown["days"]["p50"].get<double>() > 0);
+  CHECK(unknown["why_no_price"] ==
+        "no one offer of the catalogue has p6-b200 50 % reserved for 3 years, 50 % on the spot "
+        "market; state --quote");
+  CHECK(refused_line("buy --model gpt2 --tokens 1B --term 3y=0.6,spot=0.6")
+            .ends_with("found '3y=0.6,spot=0.6', which adds up to 1.2"));
+  CHECK(refused_line("buy --model gpt2 --tokens 1B --term 3y=0.6,mix=0.4")
+            .find("found '3y=0.6,mix=0.4'") != std::string::npos);
+}
+
+TEST_CASE("orrery buy draws days against dollars") {
+  const Scratch scratch;
+  const std::string file = scratch.path("days.svg");
+  const Ran ran = orrery(
+      "buy --model gpt2 --tokens 10B --global-batch 64 --nodes hgx-h100,hgx-h200 --gpus 8:64:x2 "
+      "--deadline 2d --budget '$2,000' --picture " +
+      file);
+  CHECK((ran.exit_code == 0 || ran.exit_code == 1));
+  const std::string picture = scratch.read("days.svg");
+  CHECK(picture.starts_with("<svg"));
+  CHECK(picture.find("none is both faster and cheaper than these") != std::string::npos);
+  CHECK(picture.find("2 days") != std::string::npos);
+  CHECK(picture.find("$2k") != std::string::npos);
+  CHECK(picture.find("nan") == std::string::npos);
 }
 
 TEST_CASE("orrery buy: a deadline is kept with a confidence, failures and restarts included") {
