@@ -33,6 +33,7 @@ void add_scale(CLI::App& application, int& exit_code);
 void add_contention(CLI::App& application, int& exit_code);
 void add_collective(CLI::App& application, int& exit_code);
 void add_compare(CLI::App& application, int& exit_code);
+void add_diagnose(CLI::App& application, int& exit_code);
 void add_import(CLI::App& application, int& exit_code);
 void add_export(CLI::App& application, int& exit_code);
 void add_checkpoint(CLI::App& application, int& exit_code);
