@@ -1,5 +1,5 @@
-// Bindings of plan, buy, train, check, scale, contention, validate, collective and compare. Each
-// returns (JSON, report, complete); on Ctrl-C it returns the results so far.
+// Bindings of plan, buy, train, check, scale, contention, validate, collective, compare and
+// diagnose. Each returns (JSON, report, complete); on Ctrl-C it returns the results so far.
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -18,6 +18,8 @@
 #include "scenarios/question/plan_request.hpp"
 #include "scenarios/question/purchase_request.hpp"
 #include "scenarios/question/validation_request.hpp"
+#include "scenarios/runback/diagnosis.hpp"
+#include "scenarios/runback/run_comparison.hpp"
 #include "scenarios/scaling/scaling.hpp"
 #include "scenarios/whole_run/whole_run.hpp"
 #include "sim/output/durable_file.hpp"
@@ -188,6 +190,28 @@ Answered compared(const std::string& predicted, const std::string& measured) {
   return {to_json(comparison).dump(), comparison_report(comparison, false), true};
 }
 
+Answered run_compared(const std::string& scenario, const Texts& files, const std::string& step,
+                      std::optional<std::size_t> skip, const Text& fit) {
+  const RunComparison found =
+      compare_run(ScenarioRequest{.scenario = scenario}.load(),
+                  {.files = files, .profile = {.step_mark = step, .skip = skip}, .fit_out = fit});
+  Json json = to_json(found);
+  json["inputs"] = files;
+  return {json.dump(), text_of(found, plain.width, false), true};
+}
+
+Answered diagnosed(const Texts& files, const std::string& step, std::optional<std::size_t> skip) {
+  DiagnosedLogs logs;
+  for (const std::string& file : files) {
+    if (add_run_log(file, {.step_mark = step, .skip = skip}, logs)) continue;
+    logs.benchmarks.push_back(benchmark_log(calibrate::import_log(file)));
+  }
+  const Diagnosis found = diagnose(logs);
+  Json json = to_json(found);
+  json["inputs"] = files;
+  return {json.dump(), text_of(found, plain.width, false), true};
+}
+
 }  // namespace
 
 void bind_questions(py::module_& module) {
@@ -217,6 +241,10 @@ void bind_questions(py::module_& module) {
              arg("against"), arg("timing"));
   module.def("compare", &compared, py::call_guard<py::gil_scoped_release>(), arg("predicted"),
              arg("measured"));
+  module.def("compare_run", &run_compared, py::call_guard<py::gil_scoped_release>(),
+             arg("scenario"), py::kw_only(), arg("files"), arg("step"), arg("skip"), arg("fit"));
+  module.def("diagnose", &diagnosed, py::call_guard<py::gil_scoped_release>(), py::kw_only(),
+             arg("files"), arg("step"), arg("skip"));
 }
 
 }  // namespace orrery::scenarios

@@ -10,8 +10,8 @@
 #include <map>
 #include <tuple>
 
-#include "calibrate/import/kineto_names.hpp"
 #include "calibrate/import/log_lines.hpp"
+#include "models/network/collectives/nccl_names.hpp"
 #include "sim/statistics.hpp"
 
 namespace orrery::calibrate {
@@ -115,12 +115,12 @@ Sample collective_sample(const KernelEvent& kernel, const std::string& file) {
   sample.detail = kernel.name;
   sample.value = microseconds(kernel.duration);
   sample.place = fmt::format("{}:/traceEvents/{}", file, kernel.index);
-  if (const auto named = named_by_kernel(kernel.name)) sample.quantity = named->collective;
+  if (const auto named = models::named_by_kernel(kernel.name)) sample.quantity = named->collective;
   if (!kernel.arguments) return sample;
   const Json& arguments = *kernel.arguments;
   const auto name = arguments.find("Collective name");
   if (name == arguments.end() || !name->is_string()) return sample;
-  sample.quantity = collective_named(name->get<std::string>());
+  sample.quantity = models::collective_named(name->get<std::string>());
   const auto number = [&](const char* key) -> std::optional<std::int64_t> {
     const auto found = arguments.find(key);
     if (found == arguments.end() || !found->is_number_integer()) return std::nullopt;
@@ -251,7 +251,7 @@ class KinetoReader {
       const bool named = kernel.arguments && kernel.arguments->contains("Collective name");
       if (!kernel.collective || named) continue;
       ++unnamed;
-      const auto own = named_by_kernel(kernel.name);
+      const auto own = models::named_by_kernel(kernel.name);
       if (!own) continue;
       ++by_kernel;
       ++kinds[{own->collective, own->algorithm, own->protocol}];

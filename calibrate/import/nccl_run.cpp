@@ -42,6 +42,7 @@ void finish_run(const NcclRun& run, const std::string& place, Imported& imported
   imported.facts["ranks"] = or_null(run.ranks);
   imported.facts["nodes"] = or_null(run.nodes());
   imported.facts["rank_lines"] = run.rank_lines;
+  imported.facts["hosts"] = run.hosts;
 }
 
 }  // namespace orrery::calibrate

@@ -16,7 +16,18 @@ namespace {
 
 constexpr std::size_t most_bytes = std::size_t{128} << 20;
 
-[[noreturn]] void refuse_unknown(const std::string& name) {
+/// Logs of training runs, which `orrery compare` reads.
+bool logs_steps(std::string_view text) {
+  return contains(text, "elapsed time per iteration") || contains(text, ":::MLLOG") ||
+         (contains(text, "tps:") && contains(text, "step:"));
+}
+
+[[noreturn]] void refuse_unknown(const std::string& name, std::string_view text = {}) {
+  if (logs_steps(text)) {
+    throw InputError{name,
+                     "is a log of training steps; `orrery compare SCENARIO LOG` lays it next to "
+                     "its prediction"};
+  }
   throw InputError{name, "unknown log format; known: " + known_formats()};
 }
 
@@ -77,7 +88,7 @@ Imported import_recognised(std::string_view bytes, const std::string& name) {
   if (auto imported = read_lines(text, name)) return *std::move(imported);
   const auto object = object_inside(text);
   if (object && contains(*object, "\"fio version\"")) return read_json(*object, name);
-  refuse_unknown(name);
+  refuse_unknown(name, text);
 }
 
 }  // namespace

@@ -8,7 +8,8 @@
 
 Three nouns: a `Scenario` asks, a `Run` answers, a `Sweep` answers many times. None of them changes.
 The command's other questions are functions with the same arguments, each with its `Answer`: `plan`,
-`buy`, `train`, `check`, `scale`, `contention`, `collective`, `validate`, `calibrate`, `execute` and `compare`.
+`buy`, `train`, `check`, `scale`, `contention`, `collective`, `validate`, `calibrate`, `execute`, `compare` and
+`diagnose`.
 """
 
 from orrery import catalogue
@@ -18,7 +19,15 @@ from orrery.collectives import Collectives, collective
 from orrery.contention import Contention, Network, contention
 from orrery.errors import InputError, Interrupted, RunFailure
 from orrery.execution import Execution, Step, execute
-from orrery.measured import Comparison, Validation, compare, validate
+from orrery.measured import (
+    Comparison,
+    Diagnosis,
+    RunComparison,
+    Validation,
+    compare,
+    diagnose,
+    validate,
+)
 from orrery.planning import (
     Claims,
     Plans,
@@ -46,6 +55,7 @@ __all__ = [
     "Collectives",
     "Comparison",
     "Contention",
+    "Diagnosis",
     "Execution",
     "InputError",
     "Interrupted",
@@ -55,6 +65,7 @@ __all__ = [
     "Point",
     "Purchases",
     "Run",
+    "RunComparison",
     "RunFailure",
     "Scales",
     "Scenario",
@@ -73,6 +84,7 @@ __all__ = [
     "collective",
     "compare",
     "contention",
+    "diagnose",
     "execute",
     "load",
     "merge",

@@ -1,16 +1,21 @@
-"""Predicted against measured: published runs, and two traces of one step."""
+"""Predicted against measured: published runs, real runs, and two traces of one step."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import final
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, final, overload
 
-from orrery import _core
+from orrery import _core, frames
 from orrery.answer import Answer, answered
-from orrery.parts import Paths, path_of, paths_of, words_of
+from orrery.parts import Part, Paths, path_of, paths_of, required, words_of
 from orrery.progress import Progress, progress_callback
 from orrery.quantities import Seconds
+
+if TYPE_CHECKING:
+    import pandas
+
+    from orrery.scenario import Scenario
 
 
 @final
@@ -88,13 +93,116 @@ def validate(
     return answered(Validation, found, "the runs")
 
 
-def compare(
-    predicted: str | os.PathLike[str], measured: str | os.PathLike[str]
-) -> Comparison:
-    """Joins two traces of one step by operation; ratio = predicted / measured: `orrery compare`.
+@final
+class RunComparison(Answer):
+    """A real run next to its prediction, by class. Made by `orrery.compare`."""
 
-    predicted  a trace that `Trace.save` or `orrery simulate --trace` wrote
-    measured   one that `orrery.execute(trace=...)` wrote, of the same detail
+    _rows = "classes"
+
+    @property
+    def predicted(self) -> Seconds:
+        """The predicted step."""
+        return Seconds(self._values["predicted_s"])
+
+    @property
+    def measured(self) -> Seconds:
+        """The measured step."""
+        return Seconds(self._values["measured_s"])
+
+    def changes(self) -> pandas.DataFrame:
+        """The few changes that would explain the difference, each with its effect and prior."""
+        return frames.frame(self._values["changes"])
+
+    def collectives(self) -> pandas.DataFrame:
+        """Collectives of a step, measured and predicted."""
+        return frames.frame([frames.flat(row) for row in self._values["collectives"]])
+
+    def shapes(self) -> pandas.DataFrame:
+        """GEMMs of a step by their sizes, measured and predicted."""
+        return frames.frame([frames.flat(row) for row in self._values["shapes"]])
+
+
+@final
+class Diagnosis(Answer):
+    """Which parts of a cluster are slow. Made by `orrery.diagnose`."""
+
+    _rows = "slow"
+
+    @property
+    def anything_slow(self) -> bool:
+        """False if no part stands out."""
+        return bool(self._values["anything_slow"])
+
+
+def _holds_trace(path: str) -> bool:
+    """Whether a file is a trace, packed or not; a scenario is none, nor a name."""
+    if not os.path.isfile(path):
+        return os.path.exists(path) and not os.path.isdir(path)
+    with open(path, "rb") as file:
+        beginning = file.read(65536)
+    return beginning.startswith(b"\x1f\x8b") or b'"traceEvents"' in beginning
+
+
+@overload
+def compare(
+    predicted: Scenario | Mapping[str, Any],
+    measured: Paths,
+    *,
+    step: str = "",
+    skip: int | None = None,
+    fit: str | os.PathLike[str] | None = None,
+) -> RunComparison: ...
+@overload
+def compare(
+    predicted: str | os.PathLike[str],
+    measured: Paths,
+    *,
+    step: str = "",
+    skip: int | None = None,
+    fit: str | os.PathLike[str] | None = None,
+) -> Comparison | RunComparison: ...
+def compare(
+    predicted: Scenario | Part,
+    measured: Paths,
+    *,
+    step: str = "",
+    skip: int | None = None,
+    fit: str | os.PathLike[str] | None = None,
+) -> Comparison | RunComparison:
+    """A real run next to its prediction, or two traces of a step: `orrery compare`.
+
+    predicted  a scenario; or a trace that `Trace.save` or `orrery simulate --trace` wrote
+    measured   of a scenario: traces of PyTorch's profiler, of one or several ranks, or logs of
+               steps (Megatron-LM, torchtitan, :::MLLOG, MLflow, CSV); of a trace: one that
+               `orrery.execute(trace=...)` wrote, joined by operation, ratio = predicted / measured
+    step       traces: the annotation that begins each step, where there is no ProfilerStep#
+    skip       steps to leave out at the beginning, as warm-up
+    fit        a folder for software.json and cluster.json, the profile and site of this run
     Errors     InputError
     """
-    return answered(Comparison, _core.compare(os.fspath(predicted), os.fspath(measured)), "")
+    from orrery.scenario import Scenario
+
+    files = paths_of(measured)
+    is_path = isinstance(predicted, (str, os.PathLike))
+    if is_path and len(files) == 1 and _holds_trace(os.fspath(predicted)):
+        return answered(Comparison, _core.compare(os.fspath(predicted), files[0]), "")
+    found = _core.compare_run(
+        required(predicted.json if isinstance(predicted, Scenario) else predicted),
+        files=files,
+        step=step,
+        skip=skip,
+        fit=path_of(fit),
+    )
+    return answered(RunComparison, found, "")
+
+
+def diagnose(logs: Paths, *, step: str = "", skip: int | None = None) -> Diagnosis:
+    """Names the NIC, node, GPU, rank or link that is slow: `orrery diagnose`.
+
+    logs        of parts that should be alike: perftest by NIC, nccl-tests by node or pair, step
+                times by rank, traces of PyTorch's profiler by rank
+    step, skip  as of `compare`, for traces
+    Errors      InputError, also where nothing can be compared
+    """
+    found = _core.diagnose(files=paths_of(logs), step=step, skip=skip)
+    return answered(Diagnosis, found, "")

@@ -35,6 +35,7 @@ void add_merge(CLI::App& application, int& exit_code);
 void add_contention(CLI::App& application, int& exit_code);
 void add_collective(CLI::App& application, int& exit_code);
 void add_compare(CLI::App& application, int& exit_code);
+void add_diagnose(CLI::App& application, int& exit_code);
 void add_import(CLI::App& application, int& exit_code);
 void add_export(CLI::App& application, int& exit_code);
 void add_checkpoint(CLI::App& application, int& exit_code);

@@ -52,7 +52,12 @@ constexpr NamedCommand commands[] = {
     {"contention", add_contention, "  orrery contention gpt3-175b-1024-a100"},
     {"collective", add_collective,
      "  orrery collective --cluster \"dgx-h100 x 4\" --op all_reduce --sizes 8B:1GiB:2"},
-    {"compare", add_compare, "  orrery compare predicted.json measured.json"},
+    {"compare", add_compare,
+     "  orrery compare llama3-8b-8-h100 rank0.pt.trace.json.gz rank1.pt.trace.json.gz\n  orrery "
+     "compare llama3-8b-8-h100 megatron.log --fit mine\n  orrery compare predicted.json "
+     "measured.json"},
+    {"diagnose", add_diagnose,
+     "  orrery diagnose ib_write_bw_mlx5_*.log\n  orrery diagnose trace-rank*.json.gz --json"},
     {"import", add_import,
      "  orrery import train.sh job.sbatch --cluster dgx-h100 --out mine.json"},
     {"export", add_export,

@@ -20,6 +20,10 @@ bool is_change(const std::string& text) {
 
 void QuestionFlags::add_to(CLI::App& command) {
   command.add_option("scenario", scenario, "Scenario: a path, or a name (orrery show scenario)");
+  add_flags_to(command);
+}
+
+void QuestionFlags::add_flags_to(CLI::App& command) {
   command.add_option("--model", parts.model, "Model: a config.json, or a name");
   command.add_option("--cluster", parts.cluster, "Cluster: a path, a name, or 'NODE x COUNT'");
   command.add_option("--plan", parts.plan,

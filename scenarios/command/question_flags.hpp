@@ -19,6 +19,8 @@ struct QuestionFlags {
 
   /// SCENARIO --model --cluster --plan --software --year --site --set.
   void add_to(CLI::App& command);
+  /// The same without SCENARIO, for a command whose first word may be another file.
+  void add_flags_to(CLI::App& command);
   /// Errors: a --set that is not POINTER=VALUE: InputError
   ScenarioRequest request() const;
   /// The scenario with all flags applied. Errors: InputError.

@@ -26,9 +26,6 @@ using models::Question;
 
 constexpr double deviation_of_a_run = 0.05;  // of ln(measured / predicted): uncertainty.hpp
 constexpr double share_without_recipes = 0.1;
-constexpr double share_of_slow_machines = 0.425 * 0.017;  // of jobs: measured_step.hpp
-constexpr const char* basis_of_slow_machines =
-    "slow machines decide 1.7 % of the 42.5 % of jobs that are slowed by 1.1 or more";
 constexpr std::size_t most_causes = 10;
 
 double density(double x, double deviation) {
@@ -47,8 +44,7 @@ class Causes {
     static_step_ = models::predict(question_).step;
   }
 
-  void add_plan_fields();
-  void add_switches();
+  void add_changes();
   void add_clock();
   void add_stragglers();
   void add_slow_part(const char* kind, const char* at, double rate, const char* words);
@@ -59,7 +55,6 @@ class Causes {
   /// The step with another question, relative to the same one evaluated statically.
   std::optional<Time> step_of(const Question& changed) const;
   void add(Explanation cause, std::optional<Time> step);
-  void add_value(const PlanField& field, const Json& value);
   double gap() const { return std::log(ratio(measured_, prediction_.step)); }
 
   const Scenario& scenario_;
@@ -88,12 +83,40 @@ void Causes::add(Explanation cause, std::optional<Time> step) {
   causes_.push_back(std::move(cause));
 }
 
-void Causes::add_value(const PlanField& field, const Json& value) {
+/// Fields that change what is trained, or are degrees, are not looked at.
+bool may_differ(const PlanField& field) {
+  constexpr std::string_view stated_by_all[] = {"task", "global_batch", "seq_len", "optimizer",
+                                                "layers_by_time"};
+  return !field.is_degree() &&
+         std::ranges::find(stated_by_all, field.key) == std::end(stated_by_all);
+}
+
+/// Collects what may differ.
+class DifferingChanges {
+ public:
+  DifferingChanges(const Scenario& scenario, const Question& question)
+      : scenario_{scenario}, question_{question} {}
+
+  std::vector<StepChange> run() {
+    add_plan_fields();
+    add_switches();
+    return std::move(changes_);
+  }
+
+ private:
+  void add_plan_fields();
+  void add_switches();
+  void add_value(const PlanField& field, const Json& value);
+
+  const Scenario& scenario_;
+  const Question& question_;
+  std::vector<StepChange> changes_;
+};
+
+void DifferingChanges::add_value(const PlanField& field, const Json& value) {
   const std::string key{field.key};
   if (field.json(question_.plan) == value) return;
   const PlanChanges changes{{key, value}};
-  const auto changed = with_fields(question_, changes);
-  if (!changed) return;
   const models::RecipeShare share = models::recipe_share(question_.software.name, key, value);
   const auto stating = static_cast<double>(share.stating);
   const double prior =
@@ -104,22 +127,14 @@ void Causes::add_value(const PlanField& field, const Json& value) {
       share.stating == 0 ? fmt::format("no recipe of {} states {}", question_.software.name, key)
                          : fmt::format("{} of {} recipes of {}", share.with_value, share.stating,
                                        question_.software.name);
-  add({.cause = text_of(changes),
-       .flags = "--set /plan/" + text_of(changes),
-       .prior = prior,
-       .basis = basis},
-      step_of(*changed));
+  changes_.push_back({.cause = text_of(changes),
+                      .flags = "--set /plan/" + text_of(changes),
+                      .prior = prior,
+                      .basis = basis,
+                      .apply = [changes](const Question& to) { return with_fields(to, changes); }});
 }
 
-/// Fields that change what is trained, or are degrees, are not looked at.
-bool may_differ(const PlanField& field) {
-  constexpr std::string_view stated_by_all[] = {"task", "global_batch", "seq_len", "optimizer",
-                                                "layers_by_time"};
-  return !field.is_degree() &&
-         std::ranges::find(stated_by_all, field.key) == std::end(stated_by_all);
-}
-
-void Causes::add_plan_fields() {
+void DifferingChanges::add_plan_fields() {
   using Kind = models::PlanValue::Kind;
   const Json& stated = scenario_.json().at("plan");
   for (const PlanField& field : models::plan_fields()) {
@@ -135,7 +150,7 @@ void Causes::add_plan_fields() {
   }
 }
 
-void Causes::add_switches() {
+void DifferingChanges::add_switches() {
   const std::string generation = question_.cluster.gpu().generation.name;
   const bool unknown = stands_in(question_.software);
   for (const ProfileSwitch& each : profile_switches()) {
@@ -147,14 +162,26 @@ void Causes::add_switches() {
       other += each.is_set(known, generation) != each.is_set(question_.software, generation);
     }
     const double share = static_cast<double>(other) / static_cast<double>(profiles);
-    const auto change = change_of(each, question_, static_step_);
-    if (!change) continue;
-    add({.cause = fmt::format("{}: the other way than {}", each.question, question_.software.name),
+    changes_.push_back(
+        {.cause = fmt::format("{}: the other way than {}", each.question, question_.software.name),
          .flags = {},
          .prior = unknown ? share : 0.1 * share,
          .basis = fmt::format("so in {} of {} profiles{}", other, profiles,
-                              unknown ? "" : "; this stack's is known from its source")},
-        scaled(prediction_.step, 1 + *change));
+                              unknown ? "" : "; this stack's is known from its source"),
+         .apply = [&each, generation](const Question& to) {
+           Question changed = to;
+           each.other_way(changed.software, generation);
+           return std::optional{changed};
+         }});
+  }
+}
+
+void Causes::add_changes() {
+  for (const StepChange& each : changes_that_may_explain(scenario_, question_)) {
+    const auto changed = each.apply(question_);
+    if (!changed) continue;
+    add({.cause = each.cause, .flags = each.flags, .prior = each.prior, .basis = each.basis},
+        step_of(*changed));
   }
 }
 
@@ -256,6 +283,11 @@ ExplainedStep Causes::found() {
 
 }  // namespace
 
+std::vector<StepChange> changes_that_may_explain(const Scenario& scenario,
+                                                 const Question& question) {
+  return DifferingChanges{scenario, question}.run();
+}
+
 ExplainedStep explain_measured(const Scenario& scenario, const Question& question,
                                const models::Prediction& prediction, Time measured) {
   constexpr double agrees = 0.01;
@@ -266,8 +298,7 @@ ExplainedStep explain_measured(const Scenario& scenario, const Question& questio
             .explanations = {}};
   }
   Causes causes{scenario, question, prediction, measured};
-  causes.add_plan_fields();
-  causes.add_switches();
+  causes.add_changes();
   causes.add_stragglers();
   causes.add_clock();
   causes.add_slow_part("nic", "node0/nic0", 0.5, "one NIC at half rate");

@@ -2,12 +2,32 @@
 // One measured step time against its prediction: which default, switch of the stack or slow part
 // would explain the difference. Leaves out causes that come together: each is tried alone.
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "scenarios/scenario.hpp"
 
 namespace orrery::scenarios {
+
+/// What a measured run may have done otherwise than its prediction: a field of the plan that is not
+/// stated, or a switch of the profile set the other way.
+struct StepChange {
+  std::string cause;  // "recompute=full", "attention kernel: the other way than nemo"
+  std::string flags;  // that predict it; empty: none does
+  double prior = 0;   // how likely before the measurement
+  std::string basis;  // of the prior
+  /// The question with it; nothing where it is refused or changes nothing.
+  std::function<std::optional<models::Question>(const models::Question&)> apply;
+};
+std::vector<StepChange> changes_that_may_explain(const Scenario& scenario,
+                                                 const models::Question& question);
+
+/// Prior of parts that are slow: the share of jobs of which that decides (see `explain_measured`).
+inline constexpr double share_of_slow_machines = 0.425 * 0.017;
+inline constexpr const char* basis_of_slow_machines =
+    "slow machines decide 1.7 % of the 42.5 % of jobs that are slowed by 1.1 or more";
 
 /// A cause, and how well it explains the measured step.
 struct Explanation {

@@ -10,11 +10,13 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <memory>
 #include <system_error>
 #include <vector>
 
 #include "sim/errors.hpp"
 #include "sim/input/printable.hpp"
+#include "sim/input/unpacked_file.hpp"
 #include "sim/input/unreadable_file.hpp"
 
 namespace orrery {
@@ -95,7 +97,7 @@ class InputFile {
 
   static constexpr int wait = 20, most_waits = 25;  // milliseconds, and how many of them
 
-  const std::string& path_;
+  std::string path_;
   int descriptor_ = -1;
   bool is_pipe_ = false;
   bool began_ = false;
@@ -124,6 +126,12 @@ std::size_t slips(std::string_view a, std::string_view b) {
 }
 
 }  // namespace
+
+FilePieces pieces_of_file(const std::string& path) {
+  return [file = std::make_shared<InputFile>(path)](std::span<char> piece) {
+    return file->read(piece);
+  };
+}
 
 std::string read_file(const std::string& path, std::size_t limit) {
   InputFile file{path};

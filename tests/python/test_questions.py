@@ -197,6 +197,24 @@ def test_a_trace_compared_with_itself_has_the_ratio_one(small_run, tmp_path):
 
 
 @needs_command
+def test_a_run_compared_and_diagnosed_answers_as_the_command_does(tmp_path):
+    log = tmp_path / "steps.csv"
+    rows = [f"{step},{rank},{130 if rank == 2 else 100}" for step in range(6) for rank in range(4)]
+    log.write_text("step,rank,compute_ms\n" + "\n".join(rows) + "\n")
+    found = orr.diagnose(log)
+    assert found.anything_slow
+    assert list(found.to_frame()["name"]) == ["rank 2"]
+    assert found.json["slow"] == answer_of([COMMAND, "diagnose", log, "--json"])["slow"]
+    megatron = tmp_path / "train.log"
+    line = " iteration {:8}/ 99 | elapsed time per iteration (ms): {}.0 |"
+    megatron.write_text("\n".join(line.format(i, 2000 + i) for i in range(1, 9)) + "\n")
+    run = orr.compare(orr.load("llama3-8b-8-h100"), megatron)
+    command = [COMMAND, "compare", "llama3-8b-8-h100", megatron, "--json"]
+    assert run.json["measured_s"] == answer_of(command)["measured_s"]
+    assert isinstance(run, orr.RunComparison)
+
+
+@needs_command
 def test_scale_answers_as_the_command_does(tmp_path):
     asked = orr.load("llama3-8b-8-h100")
     scales = orr.scale(asked, gpus=[8, 16], progress=False, svg=tmp_path / "scale.svg")

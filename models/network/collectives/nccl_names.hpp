@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-namespace orrery::calibrate {
+namespace orrery::models {
 
 /// The cost model's name of a collective that an event names: "_allgather_base" is an all_gather;
 /// an unknown name in lower case.
@@ -21,4 +21,4 @@ struct KernelName {
 /// Nothing if the kernel does not name a collective, as ncclDevKernel_Generic does not.
 std::optional<KernelName> named_by_kernel(const std::string& kernel);
 
-}  // namespace orrery::calibrate
+}  // namespace orrery::models

@@ -1,11 +1,11 @@
-#include "calibrate/import/kineto_names.hpp"
+#include "models/network/collectives/nccl_names.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <initializer_list>
 #include <string_view>
 
-#include "calibrate/import/log_lines.hpp"
-
-namespace orrery::calibrate {
+namespace orrery::models {
 
 namespace {
 
@@ -27,16 +27,23 @@ constexpr CollectiveName collective_names[] = {
     {"reduce", "reduce"},
 };
 
+std::string lowered_name(std::string_view name) {
+  std::string lower{name};
+  std::ranges::transform(lower, lower.begin(),
+                         [](unsigned char letter) { return std::tolower(letter); });
+  return lower;
+}
+
 const CollectiveName* collective_in(std::string_view lower_case) {
   for (const CollectiveName& each : collective_names) {
-    if (contains(lower_case, each.written)) return &each;
+    if (lower_case.find(each.written) != std::string_view::npos) return &each;
   }
   return nullptr;
 }
 
 std::string first_in(std::string_view text, std::initializer_list<const char*> known) {
   for (const char* each : known) {
-    if (contains(text, each)) return each;
+    if (text.find(each) != std::string_view::npos) return each;
   }
   return {};
 }
@@ -44,19 +51,20 @@ std::string first_in(std::string_view text, std::initializer_list<const char*> k
 }  // namespace
 
 std::string collective_named(const std::string& written) {
-  const std::string name = in_lower_case(written);
+  const std::string name = lowered_name(written);
   const CollectiveName* known = collective_in(name);
   return known ? std::string{known->operation} : name;
 }
 
 std::optional<KernelName> named_by_kernel(const std::string& kernel) {
-  const std::string name = in_lower_case(kernel.substr(0, kernel.find_first_of("(<")));
+  const std::string name = lowered_name(kernel.substr(0, kernel.find_first_of("(<")));
   const CollectiveName* known = collective_in(name);
   if (!known) return std::nullopt;
-  const std::string_view rest = *after(name, known->written);
+  const std::string_view rest =
+      std::string_view{name}.substr(name.find(known->written) + known->written.size());
   return KernelName{std::string{known->operation},
                     first_in(rest, {"nvls", "collnet", "tree", "ring", "pat"}),
                     first_in(rest, {"ll128", "simple", "ll"})};
 }
 
-}  // namespace orrery::calibrate
+}  // namespace orrery::models

@@ -1,0 +1,441 @@
+#include "scenarios/runback/run_log.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <istream>
+#include <map>
+#include <numeric>
+#include <regex>
+
+#include "sim/errors.hpp"
+#include "sim/input/csv.hpp"
+#include "sim/input/document.hpp"
+#include "sim/input/parse_json.hpp"
+#include "sim/input/text.hpp"
+#include "sim/input/unpacked_file.hpp"
+#include "sim/statistics.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view mllog_mark = ":::MLLOG";
+constexpr std::string_view megatron_mark = "elapsed time per iteration (ms):";
+
+bool text_holds(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+/// Without the escape sequences that colour a log.
+std::string without_colours(std::string_view line) {
+  std::string text;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] != '\x1b') {
+      text += line[i];
+      continue;
+    }
+    while (i < line.size() && !std::isalpha(static_cast<unsigned char>(line[i]))) ++i;
+  }
+  return text;
+}
+
+/// The number after `mark`, with commas between thousands.
+std::optional<double> number_after(std::string_view line, std::string_view mark) {
+  const std::size_t at = line.find(mark);
+  if (at == std::string_view::npos) return std::nullopt;
+  std::string digits;
+  for (const char letter : trimmed(line.substr(at + mark.size()))) {
+    if (letter == ',') continue;
+    if (!std::isdigit(static_cast<unsigned char>(letter)) && letter != '.' && letter != '-' &&
+        letter != '+' && letter != 'e' && letter != 'E') {
+      break;
+    }
+    digits += letter;
+  }
+  const auto number = number_in<double>(digits);
+  return number && std::isfinite(*number) ? number : std::nullopt;
+}
+
+/// Reads a log line by line.
+template <class Take>
+void each_line(const std::string& path, const Take& take) {
+  constexpr std::size_t longest = std::size_t{1} << 20;
+  const auto file = unpacked_file(path);
+  std::istream text{file.get()};
+  text.exceptions(std::ios::badbit);
+  std::string line;
+  for (std::size_t number = 1; std::getline(text, line); ++number) {
+    if (line.size() > longest) {
+      throw InputError{fmt::format("{}:line {}", path, number), "is longer than 1 MiB"};
+    }
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    take(without_colours(line), number);
+  }
+}
+
+void take_megatron(const std::string& line, RunLog& log) {
+  const auto milliseconds = number_after(line, megatron_mark);
+  const std::size_t at = line.find("iteration");
+  if (!milliseconds || *milliseconds <= 0 || at == std::string::npos) return;
+  const auto step = number_after(line.substr(at), "iteration");
+  log.steps.push_back(
+      {.step = static_cast<std::int64_t>(step.value_or(static_cast<double>(log.steps.size() + 1))),
+       .seconds = *milliseconds / 1e3});
+}
+
+void take_torchtitan(const std::string& line, RunLog& log) {
+  const auto rate = number_after(line, "tps:");
+  const auto step = number_after(line, "step:");
+  if (!rate || !step || *rate <= 0) return;
+  log.steps.push_back(
+      {.step = static_cast<std::int64_t>(*step), .tokens_per_second_per_gpu = *rate});
+}
+
+/// MLPerf's log: `tracked_stats` of a step, or blocks of samples between two times.
+class MlLogReader {
+ public:
+  explicit MlLogReader(RunLog& log) : log_{log} {}
+
+  void take(const std::string& line, std::size_t number) {
+    const std::size_t at = line.find(mllog_mark);
+    if (at == std::string::npos) return;
+    const std::string place = fmt::format("{}:line {}", log_.file, number);
+    const Json event = parse_json(trimmed(std::string_view{line}.substr(at + mllog_mark.size())),
+                                  place, {.python_numbers = true, .repeatable = every_key});
+    if (!event.is_object()) throw InputError{place, "expected an object after :::MLLOG"};
+    const std::string key = event.value("key", "");
+    const Json value = event.contains("value") ? event["value"] : Json{};
+    const Json metadata = event.contains("metadata") && event["metadata"].is_object()
+                              ? event["metadata"]
+                              : Json::object();
+    if (key == "global_batch_size" && value.is_number()) batch_ = value.get<double>();
+    if (key == "tracked_stats" && value.is_object()) take_stats(value, metadata);
+    const auto time = event.find("time_ms");
+    if (key == "block_start" || key == "block_stop") {
+      const double ms = time != event.end() && time->is_number() ? time->get<double>() : 0;
+      take_block(key == "block_start", ms, metadata);
+    }
+  }
+
+  void finish() {
+    if (log_.steps.empty() && batch_ > 0) log_.steps = std::move(blocks_);
+    if (log_.steps.empty() && !blocks_.empty()) {
+      throw InputError{log_.file, "has blocks of samples, but no global_batch_size"};
+    }
+    for (LoggedStep& each : log_.steps) {
+      if (each.seconds == 0 && batch_ > 0) each.seconds = batch_ / each.samples_per_second;
+    }
+  }
+
+ private:
+  static double number_of(const Json& from, std::initializer_list<const char*> keys) {
+    for (const char* key : keys) {
+      const auto found = from.find(key);
+      if (found != from.end() && found->is_number()) return found->get<double>();
+    }
+    return 0;
+  }
+
+  void take_stats(const Json& value, const Json& metadata) {
+    LoggedStep step;
+    step.seconds = number_of(value, {"train_step_time", "step_time", "train_step_timing in s"});
+    step.samples_per_second = number_of(value, {"throughput", "samples_per_second"});
+    step.step = static_cast<std::int64_t>(
+        number_of(metadata, {"step", "step_num", "samples_count", "epoch_num"}));
+    if (step.seconds > 0 || step.samples_per_second > 0) log_.steps.push_back(step);
+  }
+
+  void take_block(bool begins, double ms, const Json& metadata) {
+    const double samples = number_of(metadata, {"samples_count", "first_epoch_num"});
+    if (begins) {
+      begin_ = ms;
+      first_ = samples;
+      return;
+    }
+    const double count = samples > first_ ? samples - first_ : samples;
+    if (begin_ > 0 && ms > begin_ && count > 0) {
+      blocks_.push_back({.step = static_cast<std::int64_t>(samples),
+                         .samples_per_second = count / (ms - begin_) * 1e3});
+    }
+    begin_ = 0;
+  }
+
+  RunLog& log_;
+  std::vector<LoggedStep> blocks_;
+  double batch_ = 0, begin_ = 0, first_ = 0;
+};
+
+/// Seconds that a name's unit stands for: "step_time_ms".
+double unit_of(const std::string& name) {
+  if (name.ends_with("_ms") || text_holds(name, "(ms)")) return 1e-3;
+  if (name.ends_with("_us")) return 1e-6;
+  return 1;
+}
+
+bool is_metric_line(std::string_view line) {
+  const auto cells = split(trimmed(line), ' ');
+  return (cells.size() == 3 || cells.size() == 2) && cells[0].size() >= 12 &&
+         number_in<std::int64_t>(cells[0]) && number_in<double>(cells[1]);
+}
+
+/// `TIMESTAMP VALUE STEP` of MLflow's file store, one file for each metric.
+struct MetricFile {
+  fs::path path;
+  std::string name;
+};
+
+std::vector<MetricFile> metric_files(const fs::path& path) {
+  std::vector<MetricFile> files;
+  if (!fs::is_directory(path)) return {{path, path.filename().string()}};
+  const fs::path folder = fs::is_directory(path / "metrics") ? path / "metrics" : path;
+  for (const auto& each : fs::recursive_directory_iterator{folder}) {
+    if (each.is_regular_file()) {
+      files.push_back({each.path(), fs::relative(each.path(), folder).generic_string()});
+    }
+  }
+  std::ranges::sort(files, {}, &MetricFile::name);
+  return files;
+}
+
+void read_mlflow(const std::string& path, RunLog& log) {
+  constexpr std::string_view times[] = {"step_time",         "iteration_time", "iter_time",
+                                        "time_per_step",     "batch_time",     "train_step_timing",
+                                        "time_per_iteration"};
+  const std::vector<MetricFile> files = metric_files(path);
+  const MetricFile* chosen = nullptr;
+  for (const std::string_view each : times) {
+    for (const MetricFile& file : files) {
+      if (!chosen && text_holds(file.name, each)) chosen = &file;
+    }
+  }
+  const bool direct = chosen != nullptr;
+  if (!chosen) {
+    for (const MetricFile& file : files) {
+      if (!chosen && text_holds(file.name, "loss")) chosen = &file;
+    }
+  }
+  if (!chosen && !files.empty()) chosen = &files.front();
+  if (!chosen) throw InputError{path, "holds no metric"};
+  double last = 0;
+  std::int64_t last_step = 0;
+  each_line(chosen->path.string(), [&](const std::string& line, std::size_t number) {
+    if (trimmed(line).empty()) return;
+    const std::string place = fmt::format("{}:line {}", chosen->path.string(), number);
+    if (!is_metric_line(line)) {
+      throw InputError{place, "expected 'TIMESTAMP VALUE STEP', as MLflow's file store writes it"};
+    }
+    const auto cells = split(trimmed(line), ' ');
+    const double at = *number_in<double>(cells[0]) / 1e3;
+    const std::int64_t step = cells.size() == 3 ? number_in<std::int64_t>(cells[2]).value_or(0)
+                                                : static_cast<std::int64_t>(log.steps.size());
+    if (direct) {
+      const double value = *number_in<double>(cells[1]) * unit_of(chosen->name);
+      if (value > 0) log.steps.push_back({.step = step, .seconds = value});
+    } else if (last > 0 && step > last_step && at > last) {
+      log.steps.push_back(
+          {.step = step, .seconds = (at - last) / static_cast<double>(step - last_step)});
+    }
+    last = at;
+    last_step = step;
+  });
+  if (!direct) {
+    log.notes.push_back(
+        fmt::format("{}: no metric of step times; the times between the entries of '{}' are taken",
+                    path, chosen->name));
+  }
+}
+
+/// A column of times, by its name.
+bool is_time_column(std::string_view name) {
+  constexpr std::string_view quantities[] = {"step", "iteration", "iter",    "compute",
+                                             "time", "elapsed",   "forward", "backward"};
+  const bool unit = name.ends_with("_s") || name.ends_with("_ms") || name.ends_with("_us") ||
+                    name == "step_time" || name == "elapsed";
+  return unit && std::ranges::any_of(quantities,
+                                     [&](std::string_view each) { return text_holds(name, each); });
+}
+
+void read_steps_csv(const std::string& path, RunLog& log) {
+  const orrery::Table table = orrery::Table::load(path);
+  std::string column, rank, step, node;
+  for (const std::string& name : table.columns()) {
+    const bool better = column.empty() || text_holds(name, "compute");
+    if (is_time_column(name) && better) column = name;
+    if (name == "rank" || name == "global_rank") rank = name;
+    if (name == "step" || name == "iteration") step = name;
+    if (name == "node" || name == "host" || name == "hostname") node = name;
+  }
+  if (column.empty()) {
+    throw InputError{path,
+                     "has no column of step times; accepted: step_time_s, step_time_ms, "
+                     "elapsed_ms, compute_s, compute_ms ..., with rank, step and node"};
+  }
+  log.quantity = column;
+  log.own_time = text_holds(column, "compute") || text_holds(column, "forward") ||
+                 text_holds(column, "backward");
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const Row row = table[i];
+    LoggedStep made;
+    made.seconds = row.number(column).value_or(0) * unit_of(column);
+    if (made.seconds < 0 || made.seconds > 1e7) row.fail_expected(column, "a time of a step");
+    if (made.seconds == 0) continue;
+    made.step = static_cast<std::int64_t>(i);
+    if (!step.empty()) made.step = row.integer(step).value_or(made.step);
+    if (!rank.empty()) made.rank = row.integer(rank);
+    if (!node.empty()) made.node = std::string{row.text(node)};
+    log.steps.push_back(made);
+  }
+}
+
+std::string_view format_of(const std::string& path, std::string_view beginning) {
+  std::error_code unknown;
+  if (fs::is_directory(path, unknown)) return "MLflow";
+  if (text_holds(beginning, mllog_mark)) return "MLLOG";
+  if (text_holds(beginning, megatron_mark)) return "Megatron-LM";
+  if (text_holds(beginning, "tps:") && text_holds(beginning, "step:")) return "torchtitan";
+  const std::string_view first = trimmed(beginning.substr(0, beginning.find('\n')));
+  if (is_metric_line(first)) return "MLflow";
+  if (first.find(',') != std::string_view::npos) {
+    for (const std::string_view cell : split(first, ',')) {
+      if (is_time_column(trimmed(cell))) return "CSV";
+    }
+  }
+  return {};
+}
+
+InputError no_step_in(const std::string& path) {
+  return {path,
+          "no step time found; accepted: traces of PyTorch's profiler, iteration lines of "
+          "Megatron-LM, torchtitan's lines, :::MLLOG, a run of MLflow's file store, CSV with a "
+          "column such as step_time_s"};
+}
+
+std::string beginning_of(const std::string& path) {
+  constexpr std::size_t enough = std::size_t{4} << 20;
+  std::error_code unknown;
+  return fs::is_directory(path, unknown) ? std::string{} : first_bytes(path, enough);
+}
+
+}  // namespace
+
+std::size_t warm_up_of(const std::vector<double>& seconds) {
+  if (seconds.size() < 5) return 0;
+  const double usual = median(std::vector<double>(
+      seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end()));
+  std::size_t count = 1;
+  while (count < seconds.size() / 3 && seconds[count] > 1.1 * usual) ++count;
+  return count;
+}
+
+StepStatistics statistics_of(const std::vector<double>& seconds, std::optional<std::size_t> skip) {
+  StepStatistics found;
+  found.left_out = skip.value_or(warm_up_of(seconds));
+  if (found.left_out >= seconds.size()) {
+    throw InputError{"--skip", fmt::format("leaves no step of {}", seconds.size())};
+  }
+  const std::vector<double> kept(seconds.begin() + static_cast<std::ptrdiff_t>(found.left_out),
+                                 seconds.end());
+  found.steps = kept.size();
+  found.median = median(kept);
+  found.p10 = quantile(kept, 0.1);
+  found.p90 = quantile(kept, 0.9);
+  for (const double each : kept) found.slow += each > 1.5 * found.median ? 1 : 0;
+  // Slopes of at most some 500 x 500 pairs, evenly taken.
+  const std::size_t stride = std::max<std::size_t>(1, kept.size() / 500);
+  std::vector<double> slopes;
+  for (std::size_t i = 0; i < kept.size(); i += stride) {
+    for (std::size_t j = i + stride; j < kept.size(); j += stride) {
+      slopes.push_back((kept[j] - kept[i]) / static_cast<double>(j - i));
+    }
+  }
+  if (!slopes.empty()) {
+    found.trend = median(std::move(slopes)) * static_cast<double>(kept.size() - 1) / found.median;
+  }
+  return found;
+}
+
+std::vector<double> RunLog::step_seconds(const models::Question* question) const {
+  std::vector<double> all;
+  for (const LoggedStep& each : steps) {
+    if (each.seconds > 0) {
+      all.push_back(each.seconds);
+      continue;
+    }
+    if (!question) {
+      throw InputError{file, "states rates only: their step times need a scenario"};
+    }
+    const models::BatchSizes& batch = question->plan.batch;
+    const auto samples = static_cast<double>(batch.global);
+    all.push_back(each.samples_per_second > 0 ? samples / each.samples_per_second
+                                              : samples * static_cast<double>(batch.seq_len) /
+                                                    (each.tokens_per_second_per_gpu *
+                                                     static_cast<double>(question->plan.gpus())));
+  }
+  return all;
+}
+
+bool is_run_log(const std::string& path, std::string_view beginning) {
+  return !format_of(path, beginning).empty();
+}
+
+RunLog read_run_log(const std::string& path) {
+  RunLog log;
+  log.file = path;
+  const std::string beginning = beginning_of(path);
+  log.format = format_of(path, beginning);
+  const std::string other = log.format.empty() || log.format == "CSV" ? stranger(beginning) : "";
+  if (!other.empty()) throw InputError{path, other};
+  if (log.format.empty()) throw no_step_in(path);
+  static const std::regex numbered{R"(rank[-_ ]?0*(\d{1,7}))", std::regex::icase};
+  std::smatch found;
+  const std::string name = fs::path{path}.filename().string();
+  if (std::regex_search(name, found, numbered)) log.rank = std::stoll(found[1].str());
+  if (log.format == "MLflow") {
+    read_mlflow(path, log);
+  } else if (log.format == "CSV") {
+    read_steps_csv(path, log);
+  } else {
+    MlLogReader mllog{log};
+    each_line(path, [&](const std::string& line, std::size_t number) {
+      if (log.format == "Megatron-LM") take_megatron(line, log);
+      if (log.format == "torchtitan") take_torchtitan(line, log);
+      if (log.format == "MLLOG") mllog.take(line, number);
+    });
+    if (log.format == "MLLOG") mllog.finish();
+  }
+  if (log.steps.empty()) throw no_step_in(path);
+  return log;
+}
+
+std::string stranger(std::string_view beginning) {
+  struct Stranger {
+    std::string_view mark, also, what;
+  };
+  constexpr Stranger strangers[] = {
+      {"algbw", "busbw",
+       "is a log of nccl-tests; `orrery diagnose` compares several, `orrery collective --against` "
+       "lays one next to the prediction"},
+      {"#bytes", "#iterations", "is a log of perftest; `orrery diagnose` compares several"},
+      {"NCCL INFO", "", "is a log of NCCL; `orrery calibrate --import` reads it"},
+      {"# OSU ", "", "is a log of the OSU benchmarks; `orrery calibrate --import` reads it"},
+      {"fio version", "", "is a log of fio; `orrery calibrate --import` reads it"},
+      {"\"model_type\"", "\"hidden_size\"", "is a model; state it with --model"},
+      {"\"nodes\"", "\"schema\"",
+       "is an execution trace of PyTorch, which has no times of kernels; record a trace with "
+       "torch.profiler"},
+      {"#SBATCH", "", "is a launch script; `orrery import` reads it"},
+      {"step_time_s", "software", "holds published runs; `orrery fit software --from` reads it"},
+  };
+  for (const Stranger& each : strangers) {
+    const bool both = each.also.empty() || text_holds(beginning, each.also);
+    if (text_holds(beginning, each.mark) && both) return std::string{each.what};
+  }
+  return {};
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,445 @@
+#include <catch2/catch.hpp>
+
+#include "scenarios/runback/diagnosis.hpp"
+#include "scenarios/runback/run_comparison.hpp"
+#include "sim/output/gzip.hpp"
+#include "tests/scenarios/command.hpp"
+#include "tests/scenarios/runback/fake_run.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+std::vector<std::string> written_traces(const FakeJob& job, const Scratch& scratch) {
+  std::vector<std::string> files;
+  const std::vector<std::string> texts = job.traces();
+  for (std::size_t r = 0; r < texts.size(); ++r) {
+    files.push_back(scratch.write("rank" + std::to_string(r) + ".pt.trace.json", texts[r]));
+  }
+  return files;
+}
+
+std::string joined_names(const std::vector<std::string>& files) {
+  return fmt::format("{}", fmt::join(files, " "));
+}
+
+Diagnosis diagnosed(const FakeJob& job) {
+  const Scratch scratch;
+  DiagnosedLogs logs;
+  for (const std::string& file : written_traces(job, scratch)) CHECK(add_run_log(file, {}, logs));
+  return diagnose(logs);
+}
+
+/// A trace of three steps in which each class of kernels takes a stated time, one after another.
+std::string trace_of_classes(const ClassTimes& classes) {
+  constexpr std::pair<RunClass, const char*> names[] = {
+      {RunClass::gemm, "nvjet_tst_128x256"},
+      {RunClass::attention, "flash_fwd_kernel"},
+      {RunClass::memory_bound, "vectorized_elementwise_kernel"},
+      {RunClass::optimizer, "multi_tensor_apply_kernel"},
+      {RunClass::communication, "ncclDevKernel_AllReduce_Sum_bf16"},
+      {RunClass::pipeline, "ncclDevKernel_SendRecv"}};
+  fake::Writer writer;
+  writer.host = 0;
+  for (int step = 0; step < 4; ++step) {
+    const double begin = writer.host;
+    for (const auto& [which, name] : names) {
+      const double time = seconds(classes[which]) * 1e6;
+      if (time <= 0) continue;
+      const double ready = writer.launched(0.1);
+      writer.ran("kernel", name, ready, time);
+    }
+    writer.host = writer.stream;
+    const double idle = seconds(classes[RunClass::host]) * 1e6;
+    writer.annotation("ProfilerStep#" + std::to_string(step), begin, writer.host + idle - 0.1,
+                      "user_annotation");
+    writer.host += idle;
+  }
+  return R"({"schemaVersion":1,"distributedInfo":{"rank":0,"world_size":8},"traceEvents":[)" +
+         writer.events + "]}";
+}
+
+std::string perftest_log(const std::string& nic, double gigabits) {
+  return fmt::format(
+      "                    RDMA_Write BW Test\n Dual-port       : OFF\t\tDevice         : {}\n"
+      " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
+      " 65536      20000            {:.2f}              {:.2f}  \t\t   {:.6f}\n",
+      nic, gigabits, gigabits, gigabits * 1e9 / 8 / 65536 / 1e6);
+}
+
+std::string pair_log(const std::string& a, const std::string& b, double microseconds) {
+  std::string text = "# nThread 1 nGpus 1 minBytes 1048576 maxBytes 1048576\n# Using devices\n";
+  for (int rank = 0; rank < 4; ++rank) {
+    text +=
+        fmt::format("#  Rank  {} Group  0 Pid {} on {} device {} [0x1b] NVIDIA H100 80GB HBM3\n",
+                    rank, rank, rank < 2 ? a : b, rank % 2);
+  }
+  const double algorithm = 1048576 / microseconds / 1e3;
+  text +=
+      "#       size         count      type   redop    root     time   algbw   busbw #wrong     "
+      "time   algbw   busbw #wrong\n";
+  text +=
+      "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            "
+      "(us)  (GB/s)  (GB/s)       \n";
+  return text + fmt::format(
+                    "     1048576        262144     float     sum      -1 {0:8.2f} {1:7.2f} "
+                    "{2:7.2f}      0 {0:8.2f} {1:7.2f} {2:7.2f}      0\n",
+                    microseconds, algorithm, algorithm * 1.5);
+}
+
+const SlowPart& only(const Diagnosis& found) {
+  REQUIRE(found.slow.size() == 1);
+  return found.slow.front();
+}
+
+}  // namespace
+
+TEST_CASE("Kernels have the class that their libraries' names say", "[runback]") {
+  const std::pair<const char*, RunClass> kernels[] = {
+      {"nvjet_tst_192x192_64x3_2x1_v_bz_coopB_NNN", RunClass::gemm},
+      {"ampere_sgemm_128x64_nn", RunClass::gemm},
+      {"void cublasLt::splitKreduce_kernel<32, 16, int, float>", RunClass::gemm},
+      {"Cijk_Ailk_Bljk_HHS_BH_MT128x128x32", RunClass::gemm},
+      {"sm80_xmma_fprop_implicit_gemm_indexed_tf32f32", RunClass::gemm},
+      {"void cutlass::device_kernel<flash::enable_sm90_or_later<flash::FlashAttnBwdSm90>>",
+       RunClass::attention},
+      {"cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma", RunClass::attention},
+      // A softmax of the loss, and elementwise kernels next to attention, are no attention.
+      {"triton_red_fused__log_softmax_div_mul_prepare_softmax_online", RunClass::memory_bound},
+      {"triton_per_fused__flash_attn_backward__unsafe_view_mul", RunClass::memory_bound},
+      {"void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add>",
+       RunClass::memory_bound},
+      {"void at::native::(anonymous namespace)::multi_tensor_apply_kernel<FusedAdam>",
+       RunClass::optimizer},
+      {"ncclDevKernel_ReduceScatter_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+       RunClass::communication}};
+  for (const auto& [name, which] : kernels) {
+    INFO(name);
+    CHECK(class_of_kernel(name) == which);
+  }
+}
+
+// A layer: 200 + 80 + 50 us of kernels and 100 us of all-reduce; eight of them, 30 us of optimizer,
+// then the host waits, takes 10 + 1 us and needs 2 us for the first launch: 3,483 us a step.
+TEST_CASE("A step of a trace is cut by class, and every microsecond counts once", "[runback]") {
+  const Scratch scratch;
+  FakeJob job;
+  job.ranks.assign(2, {});
+  job.first_step = 5000;
+  const std::vector<std::string> files = written_traces(job, scratch);
+  const ProfiledRank rank = read_profiled_rank(files.front(), {});
+  CHECK(rank.rank == 0);
+  CHECK(rank.world == 2);
+  CHECK(rank.device == "NVIDIA H100 80GB HBM3");
+  CHECK(rank.steps_by == "ProfilerStep#");
+  REQUIRE(rank.steps.size() == 5);
+  CHECK_FALSE(rank.steps.front().used);  // warm-up
+  const ProfiledStep& step = rank.steps[2];
+  CHECK(step.name == "ProfilerStep#5");
+  CHECK(step.wall[RunClass::gemm] == 1600_us);
+  CHECK(step.wall[RunClass::attention] == 640_us);
+  CHECK(step.wall[RunClass::memory_bound] == 400_us);
+  CHECK(step.wall[RunClass::communication] == 800_us);
+  CHECK(step.wall[RunClass::optimizer] == 30_us);
+  CHECK(step.wall[RunClass::host] == 13_us);
+  CHECK(step.wall.sum() == step.duration);
+  CHECK(step.duration == 3483_us);
+  REQUIRE(rank.collectives.size() == 1);
+  CHECK(
+      rank.collectives.front() ==
+      CollectiveKey{
+          .kind = "all_reduce", .group = "tp", .ranks = 2, .bytes = 2097152, .members = "[0, 1]"});
+  REQUIRE(rank.shapes.size() == 1);
+  const auto& [shape, tally] = *rank.shapes.begin();
+  CHECK(shape == MatrixShape{.m = 1024, .n = 2048, .k = 4096});
+  CHECK(tally.count == 8 * 4);
+  CHECK(tally.total == 6400_us);
+}
+
+TEST_CASE("A packed trace says the same as a plain one, and one that is cut off is refused",
+          "[runback]") {
+  const Scratch scratch;
+  FakeJob job;
+  job.ranks.assign(1, {});
+  const std::string text = job.traces().front();
+  std::string packed;
+  {
+    GzipWriter gzip{[&](std::string_view piece) { packed += piece; }};
+    gzip.write(text);
+    gzip.finish();
+  }
+  const ProfiledRank plain = read_profiled_rank(scratch.write("a.json", text), {});
+  const ProfiledRank unpacked = read_profiled_rank(scratch.write("a.json.gz", packed), {});
+  CHECK(plain.wall().sum() == unpacked.wall().sum());
+  CHECK(plain.events == unpacked.events);
+  const std::string cut = scratch.write("cut.json", text.substr(0, 5000));
+  CHECK(refused_line("compare llama3-8b-8-h100 " + cut) ==
+        cut + ": is cut off after 5000 bytes: the profiler had not finished writing it");
+}
+
+TEST_CASE("Idle time has its cause: the host, or its data loader", "[runback]") {
+  const Scratch scratch;
+  FakeJob job;
+  job.ranks.assign(1, {.launch = 150, .loading = 700});
+  const ProfiledRank rank = read_profiled_rank(written_traces(job, scratch).front(), {});
+  const ProfiledStep& step = rank.steps[2];
+  // Launches every 150 us: after a GEMM of 200 us the queue is dry from the third launch on.
+  CHECK(step.wall[RunClass::data_loading] == 700_us);
+  CHECK(step.wall[RunClass::host] > 1000_us);
+  CHECK(step.wall.sum() == step.duration);
+}
+
+TEST_CASE("Without ProfilerStep a step is from one optimizer step to the next", "[runback]") {
+  const Scratch scratch;
+  FakeJob job;
+  job.ranks.assign(1, {});
+  std::string text = job.traces().front();
+  for (std::size_t at = 0; (at = text.find("ProfilerStep#", at)) != std::string::npos;) {
+    text.replace(at, 13, "my_train_stp#");
+  }
+  const std::string file = scratch.write("t.json", text);
+  const ProfiledRank by_optimizer = read_profiled_rank(file, {});
+  CHECK(by_optimizer.steps_by == "Optimizer.step#AdamW.step");
+  CHECK(by_optimizer.steps.size() == 4);
+  const ProfiledRank named = read_profiled_rank(file, {.step_mark = "my_train"});
+  CHECK(named.steps.size() == 5);
+  CHECK_THROWS_WITH(read_profiled_rank(file, {.step_mark = "epoch"}),
+                    Catch::Contains("no annotation of") && Catch::Contains("begins with 'epoch'"));
+}
+
+TEST_CASE("Slower GEMMs in a trace are the change that explains the step, and the fit follows",
+          "[runback]") {
+  const Scratch scratch;
+  const Scenario scenario = Scenario::load("llama3-8b-8-h100");
+  const models::Prediction prediction = models::predict(scenario.question());
+  ClassTimes classes = classes_of(prediction.breakdown);
+  const Time gemm = classes[RunClass::gemm];
+  classes[RunClass::gemm] = scaled(gemm, 1.3);
+  const std::string trace = scratch.write("slow.json", trace_of_classes(classes));
+  const std::string out = scratch.path("fit");
+  const RunComparison found = compare_run(scenario, {.files = {trace}, .fit_out = out});
+  const double more = seconds(found.measured - prediction.step);
+  CHECK(more == Approx(0.3 * seconds(gemm)).epsilon(0.02));
+  Time predicted{}, measured{};
+  for (const RunClassTime& row : found.classes) {
+    predicted += row.predicted;
+    measured += row.measured;
+  }
+  CHECK(predicted == prediction.step);
+  CHECK(measured == found.measured);
+  REQUIRE_FALSE(found.changes.empty());
+  CHECK(found.changes.front().cause == "GEMMs at 77 % of the predicted rate");
+  CHECK(seconds(found.changes.front().effect) / more == Approx(1).margin(0.1));
+  CHECK(found.changes.front().prior == Approx(share_of_slow_machines));
+
+  // The files written are nearer to the run, read back by the command.
+  const Ran fitted = orrery("simulate llama3-8b-8-h100 --json --software " + out +
+                            "/software.json --cluster " + out + "/cluster.json");
+  REQUIRE(fitted.exit_code == 0);
+  const double again = parsed(fitted.out)["step_time_s"].get<double>();
+  CHECK(again == Approx(seconds(found.fit->predicted)).epsilon(1e-6));
+  CHECK(std::abs(again - seconds(found.measured)) < 0.5 * more);
+}
+
+TEST_CASE("A class of kernels that is slow on one rank is named", "[runback]") {
+  FakeJob job;
+  job.ranks.assign(4, {});
+  job.ranks[2].gemm = 260;
+  const Diagnosis found = diagnosed(job);
+  const SlowPart& slow = only(found);
+  CHECK(slow.kind == "gpu");
+  CHECK(slow.name == "rank 2");
+  CHECK(slow.what == "GEMM kernels of a step");
+  CHECK(slow.factor == Approx(1.3).epsilon(0.01));
+  CHECK(slow.confidence > 0.95);
+  CHECK(slow.evidence.find("the others are") != std::string::npos);
+}
+
+TEST_CASE("A rank whose host is late is named, though its kernels are as fast", "[runback]") {
+  FakeJob job;
+  job.ranks.assign(4, {});
+  job.ranks[1].launch = 250;
+  const SlowPart slow = only(diagnosed(job));
+  CHECK(slow.kind == "host");
+  CHECK(slow.name == "rank 1");
+  FakeJob loading;
+  loading.ranks.assign(4, {});
+  loading.ranks[3].loading = 900;
+  const SlowPart data = only(diagnosed(loading));
+  CHECK(data.kind == "data");
+  CHECK(data.name == "rank 3");
+}
+
+TEST_CASE("A throttled link shows in its group's collectives, not in those of others",
+          "[runback]") {
+  FakeJob job;
+  for (int group = 0; group < 4; ++group) {
+    for (int rank = 0; rank < 2; ++rank) {
+      FakeRank made;
+      made.group = {2 * group, 2 * group + 1};
+      made.transfer = group == 2 ? 190 : 100;
+      job.ranks.push_back(made);
+    }
+  }
+  const SlowPart slow = only(diagnosed(job));
+  CHECK(slow.kind == "link");
+  CHECK(slow.name == "ranks [4, 5]");
+  CHECK(slow.factor == Approx(1.9).epsilon(0.01));
+}
+
+TEST_CASE("Ranks that are alike: nothing stands out", "[runback]") {
+  FakeJob job;
+  job.ranks.assign(4, {});
+  job.ranks[0].gemm = 203;  // 1.5 %
+  const Diagnosis found = diagnosed(job);
+  CHECK(found.slow.empty());
+  CHECK_FALSE(found.groups.empty());
+  CHECK(text_of(found, 100, false).find("Nothing stands out") != std::string::npos);
+}
+
+// Others: 100, 101, 102, 99: median 100.5, MAD 1, spread 1.48. 120 is 13.2 spreads and 19 % away.
+TEST_CASE("An outlier is far in spreads and by a share that matters", "[runback]") {
+  const auto found = outliers_of({100, 101, 102, 99, 120}, false);
+  REQUIRE(found.size() == 1);
+  CHECK(found.front().index == 4);
+  CHECK(found.front().usual == 100.5);
+  CHECK(found.front().distance == Approx(19.5 / 1.4826));
+  CHECK(found.front().confidence > 0.99);
+  CHECK(outliers_of({100, 100, 100, 104}, false).empty());     // 4 %
+  CHECK(outliers_of({80, 100, 120, 90, 110}, false).empty());  // within the spread
+  CHECK(outliers_of({100, 100, 50}, true).front().index == 2);
+  CHECK(outliers_of({100, 50}, true).empty());  // which of two?
+}
+
+TEST_CASE("diagnose names the slow NIC of eight, and the node that all slow pairs share",
+          "[runback]") {
+  const Scratch scratch;
+  std::vector<std::string> nics;
+  for (int i = 0; i < 8; ++i) {
+    nics.push_back(
+        scratch.write("ib_" + std::to_string(i) + ".log",
+                      perftest_log("mlx5_" + std::to_string(i), i == 5 ? 98.0 : 196.5 + 0.1 * i)));
+  }
+  const Ran ran = orrery("diagnose --json " + joined_names(nics));
+  REQUIRE(ran.exit_code == 0);
+  const Json json = parsed(ran.out);
+  CHECK(json["anything_slow"] == true);
+  REQUIRE(json["slow"].size() == 1);
+  CHECK(json["slow"][0]["kind"] == "nic");
+  CHECK(json["slow"][0]["name"] == "mlx5_5");
+  CHECK(json["slow"][0]["factor"].get<double>() == Approx(2.0).epsilon(0.01));
+  CHECK(json["slow"][0]["perturbation"] == R"({"kind": "nic", "at": "nodeN/nicM", "rate": 0.50})");
+
+  std::vector<std::string> pairs;
+  const std::string nodes[] = {"n1", "n2", "n3", "n4"};
+  for (int a = 0; a < 4; ++a) {
+    for (int b = a + 1; b < 4; ++b) {
+      const bool slow = a == 2 || b == 2;
+      pairs.push_back(scratch.write(nodes[a] + nodes[b] + ".log",
+                                    pair_log(nodes[a], nodes[b], slow ? 90 : 60 + 0.2 * a)));
+    }
+  }
+  // Half of the six pairs hold the slow node: what is usual is then not known.
+  const Ran half = orrery("diagnose " + joined_names(pairs));
+  CHECK(half.exit_code == 0);
+  std::vector<std::string> chosen{pairs[0], pairs[2], pairs[3], pairs[4]};  // n1n2 n1n4 n2n3 n2n4
+  const Ran named = orrery("diagnose --json " + joined_names(chosen));
+  const Json found = parsed(named.out);
+  REQUIRE(found["slow"].size() == 1);
+  CHECK(found["slow"][0]["kind"] == "node");
+  CHECK(found["slow"][0]["name"] == "n3");
+}
+
+TEST_CASE("Step times by rank name a node all of whose ranks are slow", "[runback]") {
+  const Scratch scratch;
+  std::string csv = "step,rank,node,compute_ms\n";
+  for (int step = 0; step < 6; ++step) {
+    for (int rank = 0; rank < 8; ++rank) {
+      const std::string node = "n" + std::to_string(rank / 2);
+      csv += fmt::format("{},{},{},{}\n", step, rank, node,
+                         (rank / 2 == 3 ? 130.0 : 100.0) + 0.1 * step);
+    }
+  }
+  const Json found = parsed(orrery("diagnose --json " + scratch.write("ranks.csv", csv)).out);
+  REQUIRE(found["slow"].size() == 1);
+  CHECK(found["slow"][0]["kind"] == "node");
+  CHECK(found["slow"][0]["name"] == "n3");
+  CHECK(found["slow"][0]["factor"].get<double>() == Approx(1.3).epsilon(0.01));
+}
+
+TEST_CASE("Step times are read from the logs of training tools", "[runback]") {
+  const Scratch scratch;
+  std::string megatron, titan,
+      mllog =
+          ":::MLLOG {\"key\": \"global_batch_size\", \"value\": 256, "
+          "\"metadata\": {}}\n";
+  std::string mlflow;
+  for (int i = 1; i <= 12; ++i) {
+    const int ms = i == 1 ? 9000 : 2000 + i;
+    megatron += fmt::format(
+        " [2025-01-01 00:00:00] iteration {:8}/     500 | consumed samples: {:12} | elapsed time "
+        "per iteration (ms): {}.0 | learning rate: 1.0E-05 | global batch size:   256 |\n",
+        i, 256 * i, ms);
+    titan += fmt::format(
+        "\x1b[31m[titan] 2025-01-01 - root - INFO - \x1b[0mstep: {:2}  loss: 8.1  memory: "
+        "40.1GiB(50.0%)  tps: {:d}  tflops: 400.00  mfu: 40.00%\n",
+        i, i == 1 ? 1000 : 8192);
+    mllog += fmt::format(
+        ":::MLLOG {{\"key\": \"tracked_stats\", \"value\": {{\"throughput\": {}}}, "
+        "\"metadata\": {{\"step\": {}}}}}\n",
+        256.0 / ms * 1e3, i);
+    mlflow += fmt::format("{} 1.25 {}\n", 1700000000000 + 2000 * i, i);
+  }
+  const auto median_of = [](const std::string& file) {
+    const models::Question question = Scenario::load("llama3-8b-8-h100").question();
+    const RunLog log = read_run_log(file);
+    return statistics_of(log.step_seconds(&question)).median;
+  };
+  // Without the first: steps 2 to 12, whose median is the seventh.
+  CHECK(median_of(scratch.write("m.log", megatron)) == Approx(2.007));
+  CHECK(median_of(scratch.write("l.log", mllog)) == Approx(2.007));
+  std::filesystem::create_directories(scratch.path("run/metrics"));
+  scratch.write("run/metrics/loss", mlflow);
+  CHECK(median_of(scratch.path("run")) == Approx(2.0));
+  const models::BatchSizes batch = Scenario::load("llama3-8b-8-h100").question().plan.batch;
+  CHECK(median_of(scratch.write("t.log", titan)) ==
+        Approx(static_cast<double>(batch.global * batch.seq_len) / 8192 / 8));
+
+  const Json found =
+      parsed(orrery("compare llama3-8b-8-h100 " + scratch.path("m.log") + " --json").out);
+  CHECK(found["source"] == "Megatron-LM");
+  CHECK(found["measured_s"].get<double>() == Approx(2.007));
+  CHECK(found["steps"]["left_out"] == 1);
+  CHECK(found["classes"].empty());
+  CHECK(found["alternatives"]["explanations"].is_array());
+}
+
+TEST_CASE("A file of another kind is refused by naming the command that reads it", "[runback]") {
+  const Scratch scratch;
+  const std::string nic = scratch.write("ib.log", perftest_log("mlx5_0", 100));
+  CHECK(refused_line("compare llama3-8b-8-h100 " + nic) ==
+        nic + ": is a log of perftest; `orrery diagnose` compares several");
+  FakeJob job;
+  job.ranks.assign(1, {});
+  const std::string trace = scratch.write("t.json", job.traces().front());
+  CHECK(refused_line("compare " + trace + " " + trace) ==
+        trace +
+            ": is a trace of PyTorch's profiler; state the scenario first: orrery compare "
+            "SCENARIO TRACE..., or its parts: --model M --cluster C --plan P");
+  CHECK(refused_line("diagnose " + nic) ==
+        "LOGS: nothing to compare: give three or more logs of parts that should be alike");
+  const std::string script = scratch.write("job.sh", "#!/bin/bash\n#SBATCH -N 2\n");
+  CHECK(refused_line("diagnose " + script) ==
+        script + ": is a launch script; `orrery import` reads it");
+  const std::string text = scratch.write("x.txt", "hello\n");
+  CHECK(refused_line("compare llama3-8b-8-h100 " + text).find("no step time found; accepted:") !=
+        std::string::npos);
+  const std::string log =
+      scratch.write("m.log", " iteration 1/ 5 | elapsed time per iteration (ms): 2000.0 |\n");
+  CHECK(refused_line("calibrate --import " + log) ==
+        log +
+            ": is a log of training steps; `orrery compare SCENARIO LOG` lays it next to its "
+            "prediction");
+}
+
+}  // namespace orrery::scenarios
