@@ -7,6 +7,7 @@
 #include "models/pricing/beside_communication.hpp"
 #include "models/pricing/calibrated.hpp"
 #include "models/pricing/grouped.hpp"
+#include "models/pricing/listed.hpp"
 #include "models/pricing/notes.hpp"
 #include "models/pricing/rank_load.hpp"
 #include "models/pricing/wire.hpp"
@@ -54,7 +55,7 @@ class Pricer {
     priced.synchronous = software_.host.synchronous;
     priced.blocking_receive = software_.host.blocking_receive;
     priced.blocking_communication = software_.host.communication == Communication::blocking;
-    priced.bound = bound_of(loads_of(priced));
+    priced.bound = with_ahead(bound_of(loads_of(priced)), program_, cluster_);
     return priced;
   }
 
@@ -214,6 +215,7 @@ PricedProgram price_program(const Program& program, const hardware::Cluster& clu
   PricedProgram priced = Pricer{program, cluster, software, places}.run();
   priced.fallback_curves = note_fallbacks(cluster.gpu(), program, software, assumptions);
   note_attention_kernel(cluster.gpu(), program, software, assumptions);
+  note_listed(program, cluster, assumptions);
   note_shapes(cluster.gpu(), program, software, assumptions);
   const bool tables_answer = !places.nccl || !places.nccl->any();
   if (tables_answer) note_tables(program, cluster, assumptions, places.order);
