@@ -86,9 +86,13 @@ void take_from_list(const Node& given, const Model& model, Plan& plan,
   }
   const auto sums = list.gradient_sums();
   if (!sums) return;
-  take("gradient_dtype", fmt::format("{} bits", 8 * sums->width), [&] {
-    plan.formats.gradient = sums->width == 4 ? GradientFormat::fp32 : GradientFormat::bf16;
-  });
+  const bool narrow =
+      plan.formats.precision == Precision::bf16 || plan.formats.precision == Precision::fp16;
+  if (narrow) {
+    take("gradient_dtype", fmt::format("{} bits", 8 * sums->width), [&] {
+      plan.formats.gradient = sums->width == 4 ? GradientFormat::fp32 : GradientFormat::bf16;
+    });
+  }
   if (sums->bucket > 0) {
     take("bucket", format(Bytes{sums->bucket}), [&] { plan.sharding.bucket = Bytes{sums->bucket}; });
   }

@@ -55,10 +55,10 @@ Prediction mean_step(const Question& question, Prediction (*one)(const Question&
   }
   for (std::int64_t kind = 0; kind < list.layers(); ++kind) {
     for (const ListedOperation& op : list.operations(list.kind_of(kind))) {
-      if (!op.reverse_assumed) continue;
-      each.assumptions.push_back(
-          fmt::format("/model: backward of '{}' is not stated; twice its FLOPs and traffic assumed",
-                      op.name));
+      const std::string note = fmt::format(
+          "/model: backward of '{}' is not stated; twice its FLOPs and traffic assumed", op.name);
+      const bool known = std::ranges::count(each.assumptions, note) > 0;
+      if (op.reverse_assumed && !known) each.assumptions.push_back(note);
     }
     while (kind + 1 < list.layers() && list.kind_of(kind + 1) == list.kind_of(kind)) ++kind;
   }

@@ -51,7 +51,7 @@ class Pricer {
     carry_gathers(priced);
     slow_beside_communication(priced, beside_communication());
     priced.transfer_launch = software_.host.communication_launch;
-    priced.step_launch = software_.host.step;
+    priced.step_launch = updates() ? software_.host.step : Time{};
     priced.synchronous = software_.host.synchronous;
     priced.blocking_receive = software_.host.blocking_receive;
     priced.blocking_communication = software_.host.communication == Communication::blocking;
@@ -182,6 +182,16 @@ class Pricer {
   double contention() const {
     const auto& measured = cluster_.gpu().calibration.beside_communication;
     return measured ? measured->compute - 1 : software_.overlap.contention;
+  }
+
+  /// Does the step end with an update of weights? A loop without training has no framework around
+  /// its steps.
+  bool updates() const {
+    return std::ranges::any_of(program_.classes, [](const RankClass& ranks) {
+      return std::ranges::any_of(ranks.instructions, [](const Instruction& each) {
+        return each.op == Opcode::optimizer;
+      });
+    });
   }
 
   /// Ranks of one machine that compute at the same time.
