@@ -4,6 +4,8 @@
 #include "models/model/operation_list.hpp"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
+
 #include <random>
 
 #include "models/prediction/listed_steps.hpp"
@@ -50,7 +52,7 @@ Question asked(const Json& json, const std::string& cluster, const Json& plan = 
 
 /// A loop of one kernel, a message to the neighbours, and a rare second kernel.
 Json loop_json() {
-  return Json::parse(R"({
+  return Json::parse(R"json({
     "format": "orrery-operations", "name": "loop",
     "parameters": {"gpus": 8, "px": "grid(gpus, 3, 0)", "py": "grid(gpus, 3, 1)",
                    "pz": "grid(gpus, 3, 2)"},
@@ -59,7 +61,7 @@ Json loop_json() {
        "after": ["halo"]},
       {"name": "halo", "kind": "transfer", "to": "neighbours", "grid": ["px", "py", "pz"],
        "bytes_each": 1e6, "queue": "network", "after": ["work@-1"]},
-      {"name": "rare", "kind": "memory", "read": 2e10, "write": 0, "every": 10}]})");
+      {"name": "rare", "kind": "memory", "read": 2e10, "write": 0, "every": 10}]})json");
 }
 
 std::string refusal(const Json& json) {
