@@ -99,6 +99,55 @@ TEST_CASE("ResNet-50 has its published parameters and multiply-adds") {
   CHECK(model.list->matrix_flops() == 2 * 4'089'184'256.0);
 }
 
+TEST_CASE("Cross-attention, patches and a convolution have the FLOPs that follow from their sizes") {
+  const auto named = [](const Model& model, const std::string& layer, const std::string& name) {
+    for (std::int64_t i = 0; i < model.list->layers(); ++i) {
+      const std::int64_t kind = model.list->kind_of(i);
+      if (model.list->kind_name(kind) != layer) continue;
+      for (const ListedOperation& each : model.list->operations(kind)) {
+        if (each.name == name) return each;
+      }
+    }
+    throw ContractError{"no operation " + name};
+  };
+  // T5-XXL, 4 sequences of 512: 4 h H d parameters; of a decoder's token 4 h H d + 4 H d 512 FLOPs,
+  // of an encoder's 4 h H d.
+  const Model t5 = catalogue_model("t5-xxl");
+  const auto of_t5 = [&](const char* name) { return named(t5, "decoder", name); };
+  const double tokens = 4 * 512;
+  CHECK(of_t5("cross.q").parameters + of_t5("cross.kv").parameters +
+            of_t5("cross.projection").parameters ==
+        67'108'864);
+  CHECK(of_t5("cross.q").flops + of_t5("cross.projection").flops + of_t5("cross.core").flops ==
+        tokens * (67'108'864 + 8'388'608));
+  CHECK(of_t5("cross.kv").flops == tokens * 67'108'864);
+  // A patch of 16 x 16 x 3 into 1,024 columns with their bias.
+  const ListedOperation patches = named(catalogue_model("vit-l-16"), "patches to positions", "patches");
+  CHECK(patches.parameters == 787'456);
+  CHECK(patches.flops == 32 * 196 * 2.0 * 768 * 1024);
+  // 3 x 3, 64 to 64 channels at 56 x 56: 115,605,504 multiply-adds of an image.
+  CHECK(named(catalogue_model("resnet-50"), "stage2.first", "b").flops == 400 * 2 * 115'605'504.0);
+}
+
+TEST_CASE("Every list of the catalogue is read, and its Program runs on replicas") {
+  for (const char* name : {"resnet-50", "bird-eye-view", "ssd300-resnet50", "retinanet-resnext50",
+                           "unet-3d", "dlrm-dcnv2", "vit-l-16", "dinov2-giant", "dit-xl-2",
+                           "flux-1", "t5-xxl", "whisper-large-v3"}) {
+    CAPTURE(name);
+    Question question;
+    question.model = catalogue_model(name);
+    question.cluster = hardware::named_cluster("dgx-h100 x 2");
+    question.software = catalogue_software("generic");
+    const Document plan = Document::from(Json{{"micro_batch", 2}}, "plan");
+    question.plan = read_plan(plan.root(), question.model, 16, question.assumptions);
+    CHECK(conflicts(question).empty());
+    const Program program = lower(question);
+    check(program);
+    CHECK(program.mesh.ranks() == 16);
+    CHECK(program.inexact_feature.find("operations of a list: '") == 0);
+  }
+}
+
 TEST_CASE("The Program of a list holds its parameters, and its FLOPs once forward") {
   const Question question = asked(Json::parse(two_convolutions), "dgx-a100-80gb x 1",
                                   {{"data", 8}, {"precision", "bf16"}});
