@@ -30,6 +30,11 @@ const Table& measured_collectives() {
   return table;
 }
 
+const Table& measured_rates() {
+  static const Table table = embedded_table("rates.csv");
+  return table;
+}
+
 const Table& measured_sources() {
   static const Table table = embedded_table("sources.csv");
   return table;

@@ -8,6 +8,7 @@ namespace orrery::hardware {
 
 const Table& measured_kernels();
 const Table& measured_collectives();
+const Table& measured_rates();
 /// Column `source` of the two, and `published_at`.
 const Table& measured_sources();
 

@@ -174,6 +174,7 @@ Json to_json(const models::Question& question, const models::Prediction& predict
   json["lower_bound_s"] = seconds(prediction.network.lower_bound);
   json["tokens_per_s"] = prediction.tokens_per_second;
   json["tokens_per_s_per_gpu"] = prediction.tokens_per_second / gpus;
+  json["unit"] = std::string{models::unit_word(question.model)};
   json["model_tflops_per_gpu"] = prediction.model_flops / step / gpus / 1e12;
   json["mfu"] = prediction.mfu;
   json["hfu"] = prediction.hfu;

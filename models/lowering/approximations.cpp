@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "models/lowering/lower.hpp"
+#include "models/model/operation_list.hpp"
 #include "models/operations/quantisation.hpp"
 #include "models/plan/derived.hpp"
 #include "models/plan/fields.hpp"
@@ -23,6 +24,7 @@ std::string of_latents(const AttentionPart& attention, const BlockInputs& inputs
 }
 
 std::string of_attention(const AttentionPart& attention, const BlockInputs& inputs) {
+  if (attention.indexer) return "sparse attention";
   if (attention.sinks) return "attention sinks";
   if (attention.gated) return "a gate of attention's output";
   if (attention.chunk > 0) return "attention within chunks";
@@ -104,6 +106,10 @@ std::string of_plan(const BlockInputs& inputs) {
 }  // namespace
 
 std::string inexact_feature(const BlockInputs& inputs) {
+  if (inputs.model.list) {
+    const ListedOperation first = inputs.model.list->operations(0).front();
+    return fmt::format("operations of a list: '{}' ({})", first.name, first.word);
+  }
   for (std::string why :
        {of_import(inputs.model), of_layers(inputs), of_ends(inputs.model), of_experts(inputs)}) {
     if (!why.empty()) return why;

@@ -6,7 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "models/model/operation_list.hpp"
 #include "models/operations/layouts.hpp"
+#include "models/operations/listed.hpp"
 #include "models/plan/derived.hpp"
 #include "sim/errors.hpp"
 
@@ -80,6 +82,7 @@ Plan layer_plan(const Plan& plan, const LayerTraits& traits) {
 
 /// "layer", or in a model of several kinds what is special about it.
 std::string name_of_layer(const Model& model, const Layer& layer) {
+  if (layer.listed()) return model.list->kind_name(layer.listed()->kind);
   if (layer.parts() == 1) {
     if (std::holds_alternative<Mamba2Part>(layer.mixer)) return "Mamba-2 layer";
     return layer.attention() ? "attention layer" : layer.experts() ? "expert layer" : "MLP layer";
@@ -164,8 +167,11 @@ bool experts_apart(const Mesh& mesh) {
 void add_kinds(Program& program, const BlockInputs& inputs) {
   const Plan& plan = inputs.plan;
   const std::uint32_t layer = add_layer_kinds(program, inputs);
-  add_kind(program, plan, "embedding", ModelPart::embedding, embedding_blocks(inputs), false);
-  const std::uint32_t head = add_kind(program, plan, "head", ModelPart::head, head_blocks(inputs));
+  const bool listed = inputs.model.list != nullptr;
+  add_kind(program, plan, "embedding", ModelPart::embedding,
+           listed ? empty_end("embedding") : embedding_blocks(inputs), false);
+  const std::uint32_t head = add_kind(program, plan, "head", ModelPart::head,
+                                      listed ? empty_end("head") : head_blocks(inputs));
   if (trains_adapters(plan)) add_lowest_layer(program, inputs);
   mark_recomputed(program, inputs);
   mark_offloaded(program, inputs);

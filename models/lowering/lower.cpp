@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "models/model/operation_list.hpp"
+
 namespace orrery::models {
 
 Program lower(const BlockInputs& inputs) {
@@ -16,9 +18,11 @@ Program lower(const BlockInputs& inputs) {
                                                    ? SplitKinds::head
                                                    : SplitKinds::all);
   program = insert_transfers(std::move(program));
-  program = insert_gradient_reduction(std::move(program), inputs);
-  program = insert_shards(std::move(program), inputs);
-  program = insert_optimizer(std::move(program), inputs);
+  if (!inputs.model.list || inputs.model.list->trains()) {
+    program = insert_gradient_reduction(std::move(program), inputs);
+    program = insert_shards(std::move(program), inputs);
+    program = insert_optimizer(std::move(program), inputs);
+  }
   program = bind_buffers(std::move(program), inputs);
   program = mark_unpaired_passes(std::move(program), inputs);
   return name_tokens(std::move(program));

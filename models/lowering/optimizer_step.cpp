@@ -5,6 +5,7 @@
 
 #include "models/lowering/lower.hpp"
 #include "models/lowering/matrices.hpp"
+#include "models/operations/listed.hpp"
 #include "models/plan/derived.hpp"
 #include "sim/errors.hpp"
 
@@ -21,7 +22,9 @@ class StepEnd {
     if (program_.tied == TiedTable::copied && !trains_adapters(inputs_.plan)) tie_embeddings();
     if (program_.copies > 1) sum_copies();
     for (std::uint32_t c = 0; c < program_.classes.size(); ++c) sum_replicated(c);
-    const std::uint32_t norm = add_norm();
+    const bool stated = listed_update_block(inputs_, 1).has_value();
+    const std::optional<std::uint32_t> norm =
+        stated ? std::nullopt : std::optional{add_norm()};
     for (std::uint32_t c = 0; c < program_.classes.size(); ++c) finish_class(c, norm);
   }
 
@@ -193,7 +196,14 @@ class StepEnd {
     return appended(program_.phases, std::move(phase));
   }
 
-  void finish_class(std::uint32_t c, std::uint32_t norm) {
+  /// The update that a list of operations states, or AdamW.
+  static Block update_block(const BlockInputs& inputs, std::int64_t elements) {
+    std::optional<Block> stated = listed_update_block(inputs, elements);
+    return stated ? std::move(*stated) : adam_block(inputs, elements);
+  }
+
+  /// norm  of the gradients, by which they are clipped; none where the update is stated
+  void finish_class(std::uint32_t c, std::optional<std::uint32_t> norm) {
     RankClass& ranks = program_.classes[c];
     ranks.parameters = parameters_of(ranks);
     ranks.frozen += sum_of(ranks, &LayerKind::frozen);
@@ -202,13 +212,15 @@ class StepEnd {
       ranks.owned = equal_piece(dense, shards()) + equal_piece(experts, expert_shards());
     const std::int64_t owned = ranks.owned;
     std::vector<Instruction>& list = ranks.instructions;
-    list.push_back(step(Opcode::optimizer, phase_of(owned, gradient_norm_block)));
-    list.push_back(step(Opcode::norm, norm));
+    if (norm) {
+      list.push_back(step(Opcode::optimizer, phase_of(owned, gradient_norm_block)));
+      list.push_back(step(Opcode::norm, *norm));
+    }
     if (program_.sharding.whole_matrices) {
       list.push_back(step(Opcode::optimizer, muon(ranks)));
     }
     if (owned > ranks.matrices) {
-      list.push_back(step(Opcode::optimizer, phase_of(owned - ranks.matrices, adam_block)));
+      list.push_back(step(Opcode::optimizer, phase_of(owned - ranks.matrices, update_block)));
     }
     if (!sharded() || program_.sharding.parameters) return;
     if (shards() > 1) gather(c, "parameters", CommunicatorRole::data, dense);

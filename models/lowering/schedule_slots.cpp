@@ -6,6 +6,7 @@
 #include "models/lowering/layer_kinds.hpp"
 #include "models/lowering/segments.hpp"
 #include "models/operations/layouts.hpp"
+#include "models/operations/listed.hpp"
 #include "models/operations/quantisation.hpp"
 #include "models/plan/derived.hpp"
 #include "models/plan/layers_per_chunk.hpp"
@@ -38,12 +39,17 @@ void add_phases(Program& program, Chunk& chunk) {
   const LayerKind& embedding = program.kind(ModelPart::embedding);
   const LayerKind& head = program.kind(ModelPart::head);
   Phase forward{"forward" + suffix, {}}, backward{"backward" + suffix, {}};
-  if (chunk.has_embedding) forward.invocations.push_back({embedding.forward, -1, 1});
+  const auto add_end = [&](bool has, std::uint32_t block, Phase& phase) {
+    if (has && !program.blocks[block].operations.empty()) {
+      phase.invocations.push_back({block, -1, 1});
+    }
+  };
+  add_end(chunk.has_embedding, embedding.forward, forward);
   add_layers(program, chunk, true, forward);
-  if (chunk.has_head) forward.invocations.push_back({head.forward, -1, 1});
-  if (chunk.has_head) backward.invocations.push_back({head.backward, -1, 1});
+  add_end(chunk.has_head, head.forward, forward);
+  add_end(chunk.has_head, head.backward, backward);
   add_layers(program, chunk, false, backward);
-  if (chunk.has_embedding) backward.invocations.push_back({embedding.backward, -1, 1});
+  add_end(chunk.has_embedding, embedding.backward, backward);
   chunk.forward = appended(program.phases, std::move(forward));
   chunk.backward = appended(program.phases, std::move(backward));
 }
@@ -231,6 +237,7 @@ void state_facts(Program& program, const BlockInputs& inputs) {
   program.overlaps_gathers = plan.overlap.with_forward();
   program.overlaps_tensor = plan.overlap.tensor;
   program.vocabulary = inputs.model.embedding.vocab;
+  program.ahead = ahead_of(inputs);
   program.inexact_feature = inexact_feature(inputs);
 }
 
@@ -259,7 +266,7 @@ void add_expert_communicators(const Mesh& mesh, std::vector<Communicator>& all) 
 
 Program schedule_slots(const BlockInputs& inputs) {
   Program program;
-  program.mesh = mesh_of(inputs.plan);
+  program.mesh = inputs.model.list ? listed_mesh(inputs) : mesh_of(inputs.plan);
   program.communicators = communicators_of(program.mesh);
   if (usual_experts(inputs.model).count > 0)
     add_expert_communicators(program.mesh, program.communicators);

@@ -3,8 +3,10 @@
 #include "models/model/counts.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "models/model/model.hpp"
+#include "models/model/operation_list.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::models {
@@ -99,6 +101,10 @@ Tally tally_of_generator(const Model& model) {
 }
 
 Tally tally_of_all(const Model& model) {
+  if (model.list) {
+    const std::int64_t all = model.list->parameters();
+    return {all, all, std::llround(model.list->matrix_flops() / 2)};
+  }
   Tally sum = model.further;
   for (const Tally& part : {tally_of_embedding(model), tally_of_layers(model), tally_of_head(model),
                             tally_of_prediction(model), tally_of_generator(model)}) {
@@ -254,6 +260,9 @@ double scan_flops_per_token(const Model& model) {
 }  // namespace
 
 double forward_flops_per_token(const Model& model, std::int64_t seq_len) {
+  if (model.list) {
+    return model.list->trains() ? model.list->matrix_flops() : model.list->forward_flops();
+  }
   double flops = 2.0 * static_cast<double>(count_gemm_parameters(model)) +
                  attention_flops_per_token(model, seq_len) + scan_flops_per_token(model);
   if (model.prediction_layers > 0) {
@@ -265,6 +274,7 @@ double forward_flops_per_token(const Model& model, std::int64_t seq_len) {
 }
 
 double layers_flops_per_token(const Model& model, std::int64_t seq_len) {
+  if (model.list) return model.list->forward_flops();
   return 2.0 * static_cast<double>(tally_of_layers(model).gemm) +
          attention_flops_per_token(model, seq_len) + scan_flops_per_token(model);
 }

@@ -53,6 +53,13 @@ std::vector<LayerMatrix> matrices_of(const AttentionPart& attention, std::int64_
     of_qkv("query_up", of.query_rank > 0 ? of.query_rank : hidden, queries);
     of_qkv("key_value_down", hidden, of.kv_rank + of.rotary_dim);
     of_qkv("key_value_up", of.kv_rank, attention.heads * attention.expanded_columns());
+    if (attention.indexer && !attention.indexer->shared) {
+      const Indexer& index = *attention.indexer;
+      const std::int64_t from = of.query_rank > 0 ? of.query_rank : hidden;
+      all.push_back({.name = "index_query", .in = from, .out = index.heads * index.dim});
+      all.push_back({.name = "index_key", .in = hidden, .out = index.dim});
+      all.push_back({.name = "index_weight", .in = hidden, .out = index.heads});
+    }
   } else {
     of_qkv(
         "qkv", hidden,
@@ -83,6 +90,28 @@ std::vector<LayerMatrix> matrices_of(const DeltaPart& delta, std::int64_t hidden
        .out = delta.convolved() + delta.values() + 2 * delta.value_heads,
        .target = LoraTarget::qkv},
       {.name = "mixer.out", .in = delta.values(), .out = hidden, .target = LoraTarget::projection}};
+}
+
+double selected_tokens(const Indexer& indexer, std::int64_t seq_len) {
+  const auto s = static_cast<double>(seq_len), k = static_cast<double>(indexer.top);
+  return seq_len > indexer.top ? k - k * (k - 1) / (2 * s) : (s + 1) / 2;
+}
+
+double index_flops(const Indexer& indexer, std::int64_t seq_len) {
+  return static_cast<double>(indexer.heads * indexer.dim) * static_cast<double>(seq_len);
+}
+
+double selected_flops(const AttentionPart& attention, std::int64_t seq_len) {
+  const LatentAttention& of = *attention.latents;
+  const std::int64_t columns = attention.heads * (2 * of.kv_rank + of.rotary_dim);
+  return 2 * selected_tokens(*attention.indexer, seq_len) * static_cast<double>(columns);
+}
+
+bool selects_faster(const AttentionPart& attention, std::int64_t seq_len) {
+  if (!attention.indexer || seq_len <= attention.indexer->top) return false;
+  const auto columns =
+      static_cast<double>(attention.heads * (attention.head_dim + attention.value_width()));
+  return selected_flops(attention, seq_len) < static_cast<double>(seq_len) * columns;
 }
 
 std::int64_t scan_flops(const Mamba2Part& mamba) {
@@ -198,6 +227,8 @@ std::int64_t vectors_of(const AttentionPart& attention) {
   std::int64_t count = attention.sinks ? attention.heads : 0;
   if (attention.qk_norm) count += 2 * attention.head_dim;
   if (attention.latents) count += attention.latents->query_rank + attention.latents->kv_rank;
+  const bool indexes = attention.indexer && !attention.indexer->shared;
+  if (indexes) count += 2 * attention.indexer->dim;  // a layer norm of its keys
   return count;
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -64,6 +65,17 @@ struct LatentAttention {
   friend bool operator==(const LatentAttention&, const LatentAttention&) = default;
 };
 
+/// An indexer of sparse attention: `heads` of width `dim` score every earlier token, and a token
+/// attends to the `top` with the highest scores. Layers may take the tokens that an earlier layer
+/// selected.
+/// Source  DeepSeek-AI 2025, DeepSeek-V3.2-Exp, inference/model.py (class Indexer)
+struct Indexer {
+  std::int64_t heads = 0, dim = 0, top = 0;
+  bool shared = false;  // has no indexer of its own
+
+  friend bool operator==(const Indexer&, const Indexer&) = default;
+};
+
 /// Attention over the sequence, with keys and values of every head or of groups of heads.
 struct AttentionPart {
   std::int64_t heads = 0;
@@ -78,6 +90,7 @@ struct AttentionPart {
   bool sinks = false;       // a learned logit per head in the softmax's sum (gpt-oss)
   bool gated = false;       // its output is multiplied by a sigmoid of the input, as wide
   std::optional<LatentAttention> latents{};
+  std::optional<Indexer> indexer{};  // with latents only
 
   std::int64_t value_width() const { return value_dim > 0 ? value_dim : head_dim; }
   std::int64_t query_columns() const { return heads * head_dim; }
@@ -149,6 +162,16 @@ struct ExpertsPart {
   friend bool operator==(const ExpertsPart&, const ExpertsPart&) = default;
 };
 
+class OperationList;
+
+/// A layer of a model that is given as a list of operations (operation_list.hpp).
+struct ListedPart {
+  std::shared_ptr<const OperationList> list;
+  std::int64_t kind = 0;  // its kind of layer in the list
+
+  friend bool operator==(const ListedPart&, const ListedPart&) = default;
+};
+
 /// A part that is counted, not simulated.
 struct CountedPart {
   std::string name;  // "linear attention"
@@ -163,11 +186,12 @@ struct NoPart {
 };
 
 struct Layer {
-  std::variant<NoPart, AttentionPart, Mamba2Part, DeltaPart, CountedPart> mixer{};
+  std::variant<NoPart, AttentionPart, Mamba2Part, DeltaPart, CountedPart, ListedPart> mixer{};
   std::variant<NoPart, MlpPart, ExpertsPart, CountedPart> channel{};
 
   const AttentionPart* attention() const { return std::get_if<AttentionPart>(&mixer); }
   const ExpertsPart* experts() const { return std::get_if<ExpertsPart>(&channel); }
+  const ListedPart* listed() const { return std::get_if<ListedPart>(&mixer); }
   /// Its MLP, or that of one of its experts.
   const MlpPart* mlp() const;
   /// Parts that are there: 1 or 2, each after a norm of its own.
@@ -207,6 +231,17 @@ std::vector<PartCut> cuts_of(const Layer& layer);
 
 /// A layer's parameters without its norms: matrices, biases, sinks, norms of heads and latents.
 Tally tally_of(const Layer& layer, std::int64_t hidden);
+
+/// Tokens that a token of sparse attention attends to, averaged over a causal sequence of s: all
+/// earlier ones until there are `top`.  k - k (k - 1) / 2 s  for s > k, else (s + 1) / 2
+double selected_tokens(const Indexer& indexer, std::int64_t seq_len);
+/// Forward FLOPs per token of the indexer's scores, 2 I d s / 2, and of the core over the selected
+/// tokens in the space of latents, 2 k H (c + r + c), c and r the widths of the latent and of the
+/// rotated part.
+double index_flops(const Indexer& indexer, std::int64_t seq_len);
+double selected_flops(const AttentionPart& attention, std::int64_t seq_len);
+/// Is that less than the core over all earlier tokens, with expanded keys and values?
+bool selects_faster(const AttentionPart& attention, std::int64_t seq_len);
 
 /// Forward FLOPs per token of a scan and its convolution, without the matrices.
 ///   Mamba-2   2 c (d + 2 g s) + 2 Q g s + Q d + 4 s d    c taps, Q chunk, d inner, g s both states

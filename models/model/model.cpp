@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "models/model/counts.hpp"
+#include "models/model/operation_list.hpp"
 
 namespace orrery::models {
 
@@ -21,6 +22,11 @@ const Part& first_part(const Model& model, const Part& otherwise, Find part_of) 
 }
 
 }  // namespace
+
+std::string_view unit_word(const Model& model) {
+  if (!model.list) return "tokens";
+  return model.list->trains() ? "samples" : "steps";
+}
 
 const AttentionPart& usual_attention(const Model& model) {
   static const AttentionPart none{};

@@ -74,6 +74,12 @@ struct Model {
   /// "ELECTRA", arXiv 2003.10555
   std::int64_t generator_hidden = 0;
 
+  /// Of a model that is no transformer: its operations, of which `layers` are parts. A sample is
+  /// then a sequence of one token.
+  std::shared_ptr<const OperationList> list{};
+  std::int64_t list_step = 1;  // of a loop: which step; operations of every n-th run in those that
+                               // n divides
+
   std::int64_t parameters = 0;         // exact
   std::int64_t active_parameters = 0;  // used per token; = parameters when dense
   Tally further;                       // of what no part states
@@ -82,6 +88,9 @@ struct Model {
   std::optional<std::string> not_simulated;  // why ("mixture of experts ..."), when only counted
   std::vector<std::string> ignored_keys;     // of the config, neither used nor known-irrelevant
 };
+
+/// What a step processes: "tokens"; of a list of operations "samples", or without training "steps".
+std::string_view unit_word(const Model& model);
 
 /// Does the embedding width differ from the layers', so that a matrix projects in and another out?
 bool projects_embeddings(const Model& model);

@@ -9,8 +9,8 @@ DType gradient_dtype(const Plan& plan, const Software& software) {
   switch (plan.formats.gradient) {
     case GradientFormat::fp32:
       return DType::fp32;
-    case GradientFormat::bf16:
-      return DType::bf16;
+    case GradientFormat::bf16:  // of a list of operations: 16 bits, as its weights
+      return storage_dtype(plan.formats.precision) == DType::fp16 ? DType::fp16 : DType::bf16;
     default:
       return software.gradient_dtype_for(storage_dtype(plan.formats.precision));
   }

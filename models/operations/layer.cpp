@@ -8,6 +8,7 @@
 
 #include <memory>
 
+#include "models/operations/listed.hpp"
 #include "models/operations/parts/mlp.hpp"
 #include "models/operations/parts/part.hpp"
 
@@ -23,6 +24,7 @@ struct PartBuilders {
   std::unique_ptr<MixerBuilder> mixer(const AttentionPart& part) const {
     return attention_builder(scope, part);
   }
+  std::unique_ptr<MixerBuilder> mixer(const ListedPart&) const { return none(); }
   std::unique_ptr<MixerBuilder> mixer(const Mamba2Part& part) const {
     return scan_builder(scope, part);
   }
@@ -272,6 +274,7 @@ Block LayerBuilder::backward() {
 }  // namespace
 
 BlockPair layer_blocks(const BlockInputs& inputs, const Layer& layer) {
+  if (const ListedPart* const listed = layer.listed()) return listed_blocks(inputs, *listed);
   return {LayerBuilder{inputs, layer, Pass::forward}.forward(),
           LayerBuilder{inputs, layer, Pass::backward}.backward()};
 }

@@ -36,5 +36,7 @@ void add_conflicts_of_axes(const ConflictChecks& checks);
 void add_conflicts_of_state(const ConflictChecks& checks);
 /// schedules, and the layers of their chunks
 void add_conflicts_of_stages(const ConflictChecks& checks);
+/// what a model that is given as a list of operations cannot be cut by
+void add_conflicts_of_list(const ConflictChecks& checks);
 
 }  // namespace orrery::models

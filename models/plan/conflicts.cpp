@@ -18,6 +18,7 @@ class Checker : private ConflictChecks {
     batch();
     add_conflicts_of_state(*this);
     add_conflicts_of_stages(*this);
+    if (model_.list) add_conflicts_of_list(*this);
   }
 
  private:

@@ -107,7 +107,7 @@ class StateChecks : private ConflictChecks {
       add("/moments", fmt::format("moments {} are not simulated with offload",
                                   word_of(moments_words, plan_.optimizer.moments)));
     }
-    if (plan_.formats.gradient == GradientFormat::bf16 &&
+    if (plan_.formats.gradient == GradientFormat::bf16 && !model_.list &&
         storage_dtype(plan_.formats.precision) != hardware::DType::bf16) {
       add("/gradient_dtype", fmt::format("bf16 needs weights in bf16; precision is {}",
                                          name(plan_.formats.precision)));

@@ -6,8 +6,10 @@
 #include <string>
 #include <utility>
 
+#include "models/model/operation_list.hpp"
 #include "models/plan/compression.hpp"
 #include "models/plan/fields.hpp"
+#include "sim/input/units.hpp"
 
 namespace orrery::models {
 namespace {
@@ -50,6 +52,56 @@ void check_keys(const Node& plan) {
 
 }  // namespace
 
+namespace {
+
+/// What a list of operations says of a plan that leaves it open.
+void take_from_list(const Node& given, const Model& model, Plan& plan,
+                    std::vector<std::string>& assumptions) {
+  const OperationList& list = *model.list;
+  const auto take = [&](std::string_view key, const std::string& text, auto set) {
+    if (given.has(key)) return;
+    const std::string head = fmt::format("{}/{}:", given.pointer(), key);
+    std::erase_if(assumptions, [&](const std::string& each) { return each.starts_with(head); });
+    set();
+    assumptions.push_back(fmt::format("{} not stated; {} assumed, as the list says", head, text));
+  };
+  if (!list.trains()) {
+    plan.batch.micro = 1;
+    take("precision", "fp32", [&] { plan.formats.precision = Precision::fp32; });
+    const auto silent = [&](std::string_view key) {
+      const std::string head = fmt::format("{}/{}:", given.pointer(), key);
+      std::erase_if(assumptions, [&](const std::string& each) { return each.starts_with(head); });
+    };
+    for (const char* key : {"micro_batch", "global_batch", "seq_len", "recompute", "zero"}) {
+      silent(key);
+    }
+    if (!given.has("global_batch")) plan.batch.global = plan.data;
+    return;
+  }
+  if (list.batch() > 0) {
+    take("micro_batch", fmt::format("{}", list.batch()),
+         [&] { plan.batch.micro = list.batch(); });
+    take("global_batch", fmt::format("{}, data x micro_batch", plan.data * plan.batch.micro),
+         [&] { plan.batch.global = plan.data * plan.batch.micro; });
+  }
+  const auto sums = list.gradient_sums();
+  if (!sums) return;
+  const bool narrow =
+      plan.formats.precision == Precision::bf16 || plan.formats.precision == Precision::fp16;
+  if (narrow) {
+    take("gradient_dtype", fmt::format("{} bits", 8 * sums->width), [&] {
+      plan.formats.gradient = sums->width == 4 ? GradientFormat::fp32 : GradientFormat::bf16;
+    });
+  }
+  if (sums->bucket > 0) {
+    take("bucket", format(Bytes{sums->bucket}), [&] { plan.sharding.bucket = Bytes{sums->bucket}; });
+  }
+  take("overlap", sums->overlaps ? "true" : "false",
+       [&] { plan.overlap.gradients = sums->overlaps; });
+}
+
+}  // namespace
+
 Plan read_plan(const Node& plan, const Model& model, std::int64_t gpus,
                std::vector<std::string>& assumptions) {
   check_keys(plan);
@@ -67,6 +119,7 @@ Plan read_plan(const Node& plan, const Model& model, std::int64_t gpus,
     }
     if (field.remark) assume(field, field.remark(read, basis));
   }
+  if (model.list) take_from_list(plan, model, read, assumptions);
   return read;
 }
 

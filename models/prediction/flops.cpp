@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/model/counts.hpp"
+#include "models/model/operation_list.hpp"
 #include "models/plan/derived.hpp"
 #include "models/plan/layers_per_chunk.hpp"
 #include "models/program/counts.hpp"
@@ -130,6 +131,7 @@ RankFlops flops_of(const Program& program, std::uint32_t rank_class) {
     for (const Invocation& run : program.phases[p].invocations) {
       if (counts.phases[p] == 0 || program.use_of(run.block).direction == Direction::step) continue;
       for (const Operation& op : program.blocks[run.block].operations) {
+        if (op.kind == OpKind::kernel) continue;  // not among what matrix units do
         Flops& of = op.time_class == TimeClass::attention ? sum.attention : sum.gemm;
         of += op.flops * (run.count * counts.phases[p]);
       }
@@ -167,6 +169,23 @@ double beyond_average(const RankFlops& rank, const Program& spread) {
 }  // namespace
 
 std::vector<WaterfallPart> waterfall_of(const Question& question, const Prediction& prediction) {
+  if (question.model.list && !question.model.list->trains()) {
+    const auto of = [&](TimeClass which) {
+      return prediction.breakdown[static_cast<std::size_t>(which)];
+    };
+    const Time named = of(TimeClass::memory_bound) + of(TimeClass::gemm) +
+                       of(TimeClass::attention) + of(TimeClass::optimizer);
+    Time sent{};
+    for (const TimeClass each : {TimeClass::tp, TimeClass::cp, TimeClass::ep, TimeClass::dp,
+                                 TimeClass::pp, TimeClass::other_comm}) {
+      sent += of(each);
+    }
+    const Time rest = prediction.step - named - sent - of(TimeClass::host);
+    return {{"kernels", named},
+            {"messages and collectives", sent},
+            {"host", of(TimeClass::host)},
+            {"waiting and copies", rest}};
+  }
   const FlopRate peak = *question.cluster.gpu().peak(prediction.program->formats.compute);
   const double all = peak.count() * static_cast<double>(question.plan.gpus());
   const Time ideal = from_seconds(prediction.model_flops / all);

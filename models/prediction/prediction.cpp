@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "models/lowering/lower.hpp"
+#include "models/model/operation_list.hpp"
 #include "models/operations/quantisation.hpp"
 #include "models/plan/conflicts.hpp"
 #include "models/plan/derived.hpp"
@@ -19,6 +20,7 @@
 #include "models/prediction/fused_attention.hpp"
 #include "models/prediction/host_memory.hpp"
 #include "models/prediction/limits.hpp"
+#include "models/prediction/listed_steps.hpp"
 #include "models/prediction/lowered_step.hpp"
 #include "models/prediction/memory_report.hpp"
 #include "models/prediction/power.hpp"
@@ -124,6 +126,45 @@ void check_offload(const Question& question, std::vector<Conflict>& found) {
   }
 }
 
+/// Formats of a list's operations that the GPU lacks, and files and copies in the way of the step
+/// without a rate.
+void check_list(const Question& question, std::vector<Conflict>& found) {
+  const OperationList& list = *question.model.list;
+  const hardware::Cluster& cluster = question.cluster;
+  const ListedSizes sizes{.batch = question.plan.batch.micro, .gpus = question.plan.gpus()};
+  std::vector<std::int64_t> seen;
+  for (std::int64_t layer = 0; layer < list.layers(); ++layer) {
+    if (std::ranges::count(seen, list.kind_of(layer)) > 0) continue;
+    seen.push_back(list.kind_of(layer));
+    for (const ListedOperation& each : list.operations(list.kind_of(layer), sizes)) {
+      const bool product = each.is_matrix() && each.format;
+      if (product && !cluster.gpu().peak(*each.format)) {
+        found.push_back({"/model", fmt::format("'{}' computes in {}, which {} does not support",
+                                               each.name, hardware::name(*each.format),
+                                               cluster.gpu().name)});
+        return;
+      }
+      if (each.ahead > 0 || each.never_waits) continue;
+      const auto rate = each.writes_files ? cluster.storage.write : cluster.storage.read;
+      if (each.kind == ListedKind::file && !rate) {
+        found.push_back({"/cluster/storage",
+                         fmt::format("'{}' is in the way of the step and needs the storage's rate, "
+                                     "as in --set '/cluster/storage={{\"read\": \"20 GB/s\", "
+                                     "\"write\": \"10 GB/s\"}}'",
+                                     each.name)});
+        return;
+      }
+      const bool copies = each.kind == ListedKind::transfer && each.to != "neighbours";
+      if (copies && cluster.gpu().host_link.count() <= 0) {
+        found.push_back({"/cluster/node/gpu/host_link",
+                         fmt::format("'{}' needs a host_link, which {} does not state", each.name,
+                                     cluster.gpu().name)});
+        return;
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Conflict> conflicts(const Question& question) {
@@ -143,6 +184,7 @@ std::vector<Conflict> conflicts(const Question& question) {
   }
   check_kernels(question, found);
   check_offload(question, found);
+  if (question.model.list) check_list(question, found);
   const hardware::Cluster& cluster = question.cluster;
   if (cluster.nodes > 1 && (cluster.node.nics == 0 || cluster.nic_bandwidth().count() <= 0)) {
     found.push_back({"/cluster/fabric", "the nodes have no network between them"});
@@ -211,6 +253,10 @@ void add_rates(const Question& question, Prediction& result) {
   const double tokens =
       static_cast<double>(plan.batch.global) * static_cast<double>(plan.batch.seq_len);
   const double step = seconds(result.step);
+  if (question.model.list && !question.model.list->trains()) {
+    result.tokens_per_second = 1 / step;  // steps of the loop; its FLOPs are no GEMMs
+    return;
+  }
   result.tokens_per_second = tokens / step;
   result.model_flops = training_flops_per_token(question.model, plan) * tokens;
   result.recomputed_flops = recomputed_flops_per_token(question.model, plan) * tokens;
@@ -244,6 +290,13 @@ std::uint32_t slowest_of(const Prediction& result) {
 std::string bound_note(const Prediction& result) {
   const StepBound& bound = result.priced.bound;
   const Time scheduled = result.times.scheduled();
+  if (!bound.queue.empty()) {
+    return fmt::format(
+        "/model: queue '{}' of the loader needs {} for each step, longer than the schedule's {}; "
+        "the difference of {} is reported as {}",
+        bound.queue, format(bound.time), format(scheduled), format(bound.time - scheduled),
+        name(bound.part));
+  }
   return fmt::format(
       "/cluster/fabric: a rank of stage {} needs its NIC for {}, longer than the schedule's {}; "
       "the difference of {} is reported as {}",
@@ -306,7 +359,9 @@ Time step_without_dispatch(const Prediction& whole) {
     }
   }
   if (!any) return whole.step;
+  const StepBound ahead = priced.bound.queue.empty() ? StepBound{} : priced.bound;
   priced.bound = bound_of(loads_of(priced));
+  if (ahead.time > priced.bound.time) priced.bound = ahead;
   return evaluate_maps(priced).step;
 }
 
@@ -327,9 +382,9 @@ Estimate estimate(const Question& question) {
           result.out_of_memory ? Time{} : step_without_dispatch(result)};
 }
 
-Prediction predict(const Question& question) {
-  refuse_conflicts(question);
-  if (question.plan.stages.by_time) return predict(with_cut_stages(question));
+namespace {
+
+Prediction predict_one(const Question& question) {
   Prediction result;
   result.assumptions = question.assumptions;
   note_chunks(question, result.assumptions);
@@ -369,6 +424,14 @@ Prediction predict(const Question& question) {
   return result;
 }
 
+}  // namespace
+
+Prediction predict(const Question& question) {
+  refuse_conflicts(question);
+  if (question.plan.stages.by_time) return predict(with_cut_stages(question));
+  return question.model.list ? mean_step(question, predict_one) : predict_one(question);
+}
+
 std::size_t LoweredStep::bytes() const {
   std::size_t sum = sizeof(Program);
   for (const Block& block : program->blocks) {
@@ -389,7 +452,8 @@ std::size_t LoweredStep::bytes() const {
 bool lowers_once(const Question& question) {
   const NetworkRequest& network = question.network;
   const bool events = network.mode == NetworkMode::events || network.prefers_events();
-  return !question.plan.stages.by_time && !events;
+  // Steps of several kinds, and steps that wait for their input, are predicted whole.
+  return !question.plan.stages.by_time && !events && !question.model.list && !question.data;
 }
 
 LoweredStep lower_step(const Question& question) {

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hardware/kernel_rates.hpp"
 #include "models/pricing/calibrated.hpp"
 #include "models/pricing/grouped.hpp"
+#include "models/pricing/listed.hpp"
 #include "models/pricing/price.hpp"
 #include "models/pricing/rank_load.hpp"
 
@@ -76,7 +78,8 @@ bool runs_in_fp32(OpKind kind) {
   }
 }
 
-/// Factor on the operands' traffic by which the stack's memory-bound kernel is slower.
+}  // namespace
+
 double memory_derate(const Operation& op, const Software& software) {
   const bool mixed = hardware::bits(op.dtype) == 16 && runs_in_fp32(op.kind);
   const double usual =
@@ -87,6 +90,8 @@ double memory_derate(const Operation& op, const Software& software) {
   if (op.kind == OpKind::accumulate) return usual * software.kernels.accumulate_derate;
   return is_unfused_softmax(op, software) ? usual * softmax_pieces_traffic : usual;
 }
+
+namespace {
 
 /// Factor by which a kernel that was measured alone is slower in a stack's step. GEMMs were timed
 /// in bursts near the highest clock; a step runs them at the clock that its own load leaves.
@@ -128,6 +133,7 @@ constexpr Bandwidth host_adam_rate{10e9 * 30 / 2.57};
 /// Time of copies and of work of the host; nullopt for kernels of the GPU.
 std::optional<Time> host_time(const Operation& op, const hardware::Gpu& gpu, int at_once) {
   if (op.kind == OpKind::copy) return op.bytes / gpu.host_link;
+  if (op.kind == OpKind::host_work) return op.host_time();
   if (op.queue == Lane::host && op.kind == OpKind::adam) return op.bytes * at_once / host_adam_rate;
   return std::nullopt;
 }
@@ -152,29 +158,44 @@ Time quantised_gemm_overhead(const Operation& op, const Software& software,
 }
 
 /// Time of a recurrence: its arithmetic at a rate, a time for each chunk of the sequence, which no
-/// cut over ranks shortens, and the traffic of its convolution and norm.
-///   Mamba-2  0.135 of the peak: 134 TFLOP/s on an H800, over 1,024 to 32,768 tokens; convolution,
-///   sums
-///            of steps, states, their passing, products, scan and norm are 7 kernels
-///   delta    22 us (backward 155), 1.07 us a chunk (2.7), 100 TFLOP/s, at most 0.31 of the peak
-/// Source  tile-ai/tilelang, benchmark of mamba_chunk_scan; fla-org/flash-linear-attention on H200
-///         (QwenLM/FlashQLA c18a486, benchmark_results_H200.txt): 145 TFLOP/s; on H100 65 to 70, on
-///         B200, GB200 and GB300 95 to 118, on H20 46 of 148
+/// cut over ranks shortens, and the traffic of its convolution and norm. Rates are of forward's
+/// FLOPs (hardware/measured/rates.csv); where backward was not measured on a GPU, its rate is as
+/// much below forward's as where it was.
+///   Mamba-2  a share of the peak, backward at the same share of its own FLOPs; convolution, sums of
+///            steps, states, their passing, products, scan and norm are 7 kernels
+///   delta    start + chunk * chunks + FLOPs / rate
 Time scan_time(const Operation& op, const hardware::Gpu& gpu, const Software& software) {
-  constexpr double mamba_share = 0.135, delta_rate = 100e12, delta_share = 0.31;
   constexpr int mamba_kernels = 7;
+  constexpr double backward_flops = 4;  // over forward's (operations/parts/scan.cpp)
   const bool backward = op.kind == OpKind::scan_backward;
   const auto peak_type = gpu.peak(op.dtype) ? op.dtype : hardware::DType::fp32;
   const double peak = gpu.peak(peak_type)->count();
   const Time traffic = gpu.memory_time(scaled_bytes(op.bytes, memory_derate(op, software)));
+  const auto flops = static_cast<double>(op.flops.count());
   if (op.scan().rule == ScanRule::mamba2) {
-    const Time work = from_seconds(static_cast<double>(op.flops.count()) / (mamba_share * peak));
-    return work + traffic + gpu.memory_bound.overhead * (mamba_kernels - 1);
+    const double speed = hardware::kernel_rate("mamba2", "", gpu).speed(peak);
+    return from_seconds(flops / speed) + traffic + gpu.memory_bound.overhead * (mamba_kernels - 1);
   }
-  const Time work = from_seconds(static_cast<double>(op.flops.count()) /
-                                 std::min(delta_rate, delta_share * peak));
-  const Time one = backward ? Time{2'700'000} : Time{1'070'000};
-  return work + traffic + one * op.scan().chunks + (backward ? 155_us : 22_us);
+  const hardware::KernelRate& forward = hardware::kernel_rate("delta", "forward", gpu);
+  if (!backward) {
+    return from_seconds(flops / forward.speed(peak)) + traffic +
+           forward.chunk * op.scan().chunks + forward.start;
+  }
+  const hardware::KernelRate& own = hardware::kernel_rate("delta", "backward", gpu);
+  hardware::Gpu lender = gpu;
+  lender.name = own.where;
+  const double slower = hardware::kernel_rate("delta", "forward", lender).rate.count() /
+                        std::max(1.0, own.rate.count());
+  return from_seconds(flops / backward_flops * slower / forward.speed(peak)) + traffic +
+         own.chunk * op.scan().chunks + own.start;
+}
+
+/// Time of fused attention alone on the GPU.
+Time attention_time(const Operation& op, const hardware::Gpu& gpu, const Software& software) {
+  if (op.attention().selected > 0) return selected_attention_time(op, gpu);
+  const std::string curve = attention_curve(software.attention(gpu.generation.name), op.dtype);
+  if (const std::optional<Time> windowed = window_time(op, gpu, curve)) return *windowed;
+  return gpu.attention_time(curve, op.dtype, call_of(op));
 }
 
 }  // namespace
@@ -203,12 +224,14 @@ Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& 
     case OpKind::attention:
     case OpKind::attention_backward:
       if (software.attention(generation) == "unfused") return unfused_time(op, gpu, software);
-      return scaled(gpu.attention_time(attention_curve(software.attention(generation), op.dtype),
-                                       op.dtype, call_of(op)),
-                    software.kernels.attention_derate);
+      return scaled(attention_time(op, gpu, software), software.kernels.attention_derate);
     case OpKind::scan:
     case OpKind::scan_backward:
       return scan_time(op, gpu, software);
+    case OpKind::convolution:
+      return convolution_time(op, gpu, software);
+    case OpKind::kernel:
+      return named_kernel_time(op, gpu, software);
     default:
       return without_hidden_start(
           gpu.memory_time(scaled_bytes(op.bytes, memory_derate(op, software))),
@@ -224,6 +247,7 @@ std::string attention_curve(std::string_view kernel, hardware::DType type) {
 
 Time launch_time(const Operation& op, const Software& software, int ranks) {
   const HostCosts& host = software.host;
+  if (op.kind == OpKind::host_work) return Time{};
   if (op.kind == OpKind::collective) return host.communication_launch + host.jitter * ranks;
   const bool python = op.pass == Pass::forward || op.pass == Pass::recompute;
   const Time one = python ? host.forward_launch : host.backward_launch;

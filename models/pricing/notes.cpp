@@ -43,7 +43,7 @@ void note_sequences(const hardware::Gpu& gpu, const Program& program, const Soft
   if (curve == gpu.attention.end() || !curve->second.measured) return;
   const hardware::SequenceRange& range = *curve->second.measured;
   const std::int64_t length = program.step.seq_len;
-  if (range.shortest <= length && length <= range.longest) return;
+  if (length == 1 || (range.shortest <= length && length <= range.longest)) return;
   note_once(
       fmt::format("attention {} curve of {}: {} tokens lie outside its measured range ({} to {}), "
                   "{:.3g} times beyond",

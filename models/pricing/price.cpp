@@ -7,6 +7,7 @@
 #include "models/pricing/beside_communication.hpp"
 #include "models/pricing/calibrated.hpp"
 #include "models/pricing/grouped.hpp"
+#include "models/pricing/listed.hpp"
 #include "models/pricing/notes.hpp"
 #include "models/pricing/rank_load.hpp"
 #include "models/pricing/wire.hpp"
@@ -50,11 +51,11 @@ class Pricer {
     carry_gathers(priced);
     slow_beside_communication(priced, beside_communication());
     priced.transfer_launch = software_.host.communication_launch;
-    priced.step_launch = software_.host.step;
+    priced.step_launch = updates() ? software_.host.step : Time{};
     priced.synchronous = software_.host.synchronous;
     priced.blocking_receive = software_.host.blocking_receive;
     priced.blocking_communication = software_.host.communication == Communication::blocking;
-    priced.bound = bound_of(loads_of(priced));
+    priced.bound = with_ahead(bound_of(loads_of(priced)), program_, cluster_);
     return priced;
   }
 
@@ -191,6 +192,16 @@ class Pricer {
     return measured ? measured->compute - 1 : software_.overlap.contention;
   }
 
+  /// Does the step end with an update of weights? A loop without training has no framework around
+  /// its steps.
+  bool updates() const {
+    return std::ranges::any_of(program_.classes, [](const RankClass& ranks) {
+      return std::ranges::any_of(ranks.instructions, [](const Instruction& each) {
+        return each.op == Opcode::optimizer;
+      });
+    });
+  }
+
   /// Ranks of one machine that compute at the same time.
   int at_once() const {
     return static_cast<int>(std::min<std::int64_t>(program_.mesh.ranks(), cluster_.node.gpus));
@@ -222,6 +233,7 @@ PricedProgram price_program(const Program& program, const hardware::Cluster& clu
   PricedProgram priced = Pricer{program, cluster, software, places}.run();
   priced.fallback_curves = note_fallbacks(cluster.gpu(), program, software, assumptions);
   note_attention_kernel(cluster.gpu(), program, software, assumptions);
+  note_listed(program, cluster, assumptions);
   note_shapes(cluster.gpu(), program, software, assumptions);
   const bool tables_answer = !places.nccl || !places.nccl->any();
   if (tables_answer) note_tables(program, cluster, assumptions, places.order);

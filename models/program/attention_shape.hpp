@@ -14,6 +14,7 @@ struct AttentionShape {
   std::int64_t window = 0;     // sliding window in tokens; 0: unlimited
   std::int64_t keys = 0;       // keys attended to, where the sequence is cut over ranks; 0: seq
   std::int64_t value_dim = 0;  // width of a value head; 0: head_dim
+  std::int64_t selected = 0;   // tokens that each query attends to, chosen by an indexer; 0: all
   double score_factor = 1;     // multiplies scores, on top of 1 / sqrt(head_dim)
 
   double score_scale() const { return score_factor / std::sqrt(static_cast<double>(head_dim)); }

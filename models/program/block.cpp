@@ -22,7 +22,9 @@ std::string_view name(OpKind kind) {
                                      "route",         "route_backward",
                                      "permute",       "unpermute",
                                      "orthogonalise", "transpose",
-                                     "scan",          "scan_backward"};
+                                     "scan",          "scan_backward",
+                                     "convolution",   "kernel",
+                                     "host_work"};
   return of[static_cast<int>(kind)];
 }
 

@@ -87,6 +87,12 @@ void put_shape(TextBuffer& text, const Operation& op, const Program& program) {
         of.normalised ? " normalised" : "", of.corrected ? " corrected" : "", of.scale,
         of.groups_kept, of.groups, of.best_of_group);
   }
+  if (op.is<ConvolutionWork>()) {
+    const GemmShape& of = op.convolution().gemm;
+    put(text, " m={} n={} k={} groups={}", of.m, of.n, of.k, of.batch);
+  }
+  if (op.is<KernelWork>()) put(text, " key={}", op.named().key);
+  if (op.is<HostWork>()) put(text, " time={}", op.host_time().count());
   if (op.scan().chunks > 0) put(text, " chunks={}", op.scan().chunks);
   if (op.epsilon() > 0) put(text, " epsilon={}", op.epsilon());
   if (!op.frequencies().empty()) {

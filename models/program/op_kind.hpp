@@ -44,8 +44,11 @@ enum class OpKind : std::uint8_t {
   transpose,      // of a matrix
   scan,           // a recurrence over a sequence, chunk by chunk, with the convolution before it
   scan_backward,
+  convolution,  // as an implicit GEMM
+  kernel,       // by name, with its FLOPs and traffic
+  host_work,    // of the host, for a stated time
 };
-inline constexpr int op_kind_count = 36;
+inline constexpr int op_kind_count = 39;
 std::string_view name(OpKind kind);
 /// Is it a GEMM: single, batched or grouped?
 constexpr bool is_gemm(OpKind kind) {

@@ -179,6 +179,24 @@ struct ScanWork {
   std::int64_t chunks = 0;  // of the longest sequence, one after the other
 };
 
+/// Of a convolution: the GEMM that it is, of which each of `batch` groups of channels has one.
+struct ConvolutionWork {
+  GemmShape gemm{};
+  bool depthwise = false;  // a group is one channel
+};
+
+/// Of a kernel by name.
+struct KernelWork {
+  std::string key;       // "fft"
+  bool gathers = false;  // reads scattered rows
+  std::int64_t rows = 0;  // that it works on one by one (top_k); 0: not counted
+};
+
+/// Of host_work.
+struct HostWork {
+  Time time{};
+};
+
 /// Of a copy.
 struct CopyWork {
   FileUse files = FileUse::none;  // none: between the GPU and its host
@@ -186,7 +204,8 @@ struct CopyWork {
 
 using OperationWork =
     std::variant<std::monostate, ProductWork, AttentionWork, CollectiveWork, RowWork, NormWork,
-                 RotaryWork, ActivationWork, AddWork, RouteWork, LossWork, ScanWork, CopyWork>;
+                 RotaryWork, ActivationWork, AddWork, RouteWork, LossWork, ScanWork, CopyWork,
+                 ConvolutionWork, KernelWork, HostWork>;
 
 /// One kernel, collective or copy on one queue.
 struct Operation {
@@ -247,6 +266,12 @@ struct Operation {
   auto& mutable_vocabulary() { return part<LossWork>().vocabulary; }
   const auto& scan() const { return part<ScanWork>(); }
   auto& mutable_scan() { return part<ScanWork>(); }
+  const auto& convolution() const { return part<ConvolutionWork>(); }
+  auto& mutable_convolution() { return part<ConvolutionWork>(); }
+  const auto& named() const { return part<KernelWork>(); }
+  auto& mutable_named() { return part<KernelWork>(); }
+  const auto& host_time() const { return part<HostWork>().time; }
+  auto& mutable_host_time() { return part<HostWork>().time; }
   const auto& files() const { return part<CopyWork>().files; }
   auto& mutable_files() { return part<CopyWork>().files; }
 

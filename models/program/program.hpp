@@ -30,6 +30,18 @@ std::uint32_t appended(std::vector<Element>& all, std::type_identity_t<Element> 
   return static_cast<std::uint32_t>(all.size() - 1);
 }
 
+/// Work of one rank in every step, or every so many steps, that no instruction waits for.
+struct AheadWork {
+  enum class Use : std::uint8_t { host, to_gpu, to_host, read, write };
+
+  std::string name, queue;
+  Use use = Use::host;
+  Time host{};         // of the host, as stated
+  Bytes bytes{};       // of all others
+  Bandwidth shared{};  // rate of the storage that all ranks share; 0: the cluster's own
+  double per_step = 1;
+};
+
 /// One training step of all ranks. Its parts refer to each other by index into these vectors.
 struct Program {
   Mesh mesh;                                 // ranks as coordinates on the axes of parallelism
@@ -61,6 +73,9 @@ struct Program {
   bool overlaps_data = true;     // data-parallel reductions overlap, if the stack can
   bool overlaps_gathers = true;  // gathers of parameters overlap, if the stack can
   bool overlaps_tensor = true;   // tensor-parallel collectives overlap with GEMMs, if the stack can
+  /// Work of the loader and of writers that nothing in the step waits for: each queue runs next to
+  /// the step, which is no shorter than the longest of them.
+  std::vector<AheadWork> ahead{};
   /// A feature that the blocks only approximate, such as "attention sinks": enough for a price, but
   /// an executor refuses the Program. Empty: none.
   std::string inexact_feature;

@@ -2,6 +2,7 @@
 
 #include "models/model/counts.hpp"
 #include "models/model/model.hpp"
+#include "models/model/operation_list.hpp"
 #include "models/schedules/csv.hpp"
 #include "models/software/software.hpp"
 #include "scenarios/collective/algorithms_table.hpp"
@@ -61,6 +62,7 @@ Json model_json(const models::Model& model, std::int64_t seq_len) {
   const double forward = models::forward_flops_per_token(model, seq_len);
   Json json;
   json["name"] = model.name;
+  json["unit"] = std::string{models::unit_word(model)};
   json["parameters"] = model.parameters;
   json["parameters_without_mtp"] = model.parameters - models::count_prediction_parameters(model);
   json["active_parameters"] = model.active_parameters;
@@ -81,12 +83,53 @@ Json model_json(const models::Model& model, std::int64_t seq_len) {
   return json;
 }
 
+/// A list of operations: its counts, and its layers with what each holds.
+std::string list_text(const models::Model& model) {
+  const models::OperationList& list = *model.list;
+  std::string text;
+  const auto line = [&](std::string_view label, const std::string& value) {
+    text += fmt::format("  {:<18}{}\n", label, value);
+  };
+  line("parameters", fmt::format("{}", model.parameters));
+  if (list.trains()) {
+    line("FLOPs per sample", fmt::format("{:.0f} forward ({:.0f} multiply-adds), {:.0f} backward",
+                                         list.matrix_flops(), list.matrix_flops() / 2,
+                                         2 * list.matrix_flops()));
+    const double others = list.forward_flops() - list.matrix_flops();
+    if (others > 0) line("other kernels", fmt::format("{:.5g} FLOPs per sample forward", others));
+    line("batch", fmt::format("{} samples on each GPU", list.batch()));
+  } else {
+    line("FLOPs per step", fmt::format("{:.5g} on one of {} GPUs", list.forward_flops(),
+                                       list.gpus()));
+    if (list.steps() > 0) line("steps", fmt::format("{:.6g}", list.steps()));
+  }
+  TextTable table{{"<layers", "times", "operations", "parameters", "GFLOPs"}};
+  for (std::int64_t layer = 0; layer < list.layers();) {
+    const std::int64_t kind = list.kind_of(layer);
+    std::int64_t times = 0, parameters = 0;
+    while (layer < list.layers() && list.kind_of(layer) == kind) ++times, ++layer;
+    double flops = 0;
+    const std::vector<models::ListedOperation> all = list.operations(kind);
+    for (const models::ListedOperation& each : all) {
+      flops += each.flops;
+      parameters += each.parameters;
+    }
+    const auto samples = static_cast<double>(std::max<std::int64_t>(1, list.batch()));
+    table.add({list.kind_name(kind), fmt::format("{}", times), fmt::format("{}", all.size()),
+               fmt::format("{}", parameters), fmt::format("{:.4g}", flops / samples / 1e9)});
+  }
+  text += table.text(terminal().colour);
+  for (const std::string& each : list.assumed()) line("assumed", each);
+  return text;
+}
+
 std::string model_text(const models::Model& model, std::int64_t seq_len) {
   const double forward = models::forward_flops_per_token(model, seq_len);
   std::string text = toned(model.name, Tone::bold, terminal().colour) + "\n";
   const auto line = [&](std::string_view label, const std::string& value) {
     text += fmt::format("  {:<18}{}\n", label, value);
   };
+  if (model.list) return text + list_text(model);
   const std::int64_t ahead = models::count_prediction_parameters(model);
   line("parameters",
        ahead > 0 ? fmt::format("{}, {} without MTP", model.parameters, model.parameters - ahead)

@@ -8,6 +8,8 @@
 #include "scenarios/command/progress.hpp"
 #include "scenarios/command/question_flags.hpp"
 #include "scenarios/command/terminal.hpp"
+#include "scenarios/limits.hpp"
+#include "scenarios/whole_run/loop_run.hpp"
 #include "scenarios/whole_run/whole_run.hpp"
 #include "sim/output/durable_file.hpp"
 
@@ -24,6 +26,17 @@ struct TrainFlags {
 
 int train(TrainFlags& flags) {
   flags.request.scenario = flags.question.request();
+  const auto days = flags.request.deadline ? parse_days(*flags.request.deadline) : std::nullopt;
+  if (flags.request.deadline && !days) {
+    throw InputError{"--deadline", fmt::format("expected {}, found \"{}\"", days_form,
+                                               *flags.request.deadline)};
+  }
+  const auto hours = days ? std::optional{*days * 24} : std::nullopt;
+  if (const auto loop = loop_run(flags.question.load(), hours)) {
+    const Terminal shown = terminal();
+    fmt::print("{}", flags.json ? to_json(*loop).dump(2) + "\n" : text_of(*loop, shown.colour));
+    return loop->meets() ? exit_done : exit_answer_is_no;
+  }
   const InterruptGuard guard;
   const WholeRunReport report = train(flags.request, watched_progress("simulated runs"));
   if (report.stopped) return InterruptGuard::exit_code();

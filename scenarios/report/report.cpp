@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/model/counts.hpp"
+#include "models/model/operation_list.hpp"
 #include "models/network/collectives/collective.hpp"
 #include "models/plan/fields.hpp"
 #include "models/prediction/memory_report.hpp"
@@ -94,6 +95,15 @@ std::string title(const ReportInputs& in) {
                            Tone::bold, in.options.colour);
   text += fmt::format("\n{} · {} x {} · {}\n", parameters_of(asked.model), plan.gpus(),
                       asked.cluster.gpu().name, asked.software.name);
+  if (asked.model.list) {
+    text += fmt::format("{} · {} · {}{}\n", models::degrees_of(plan),
+                        asked.model.list->trains()
+                            ? fmt::format("{} micro-batch{} of {} samples", plan.micro_batches(),
+                                          plan.micro_batches() == 1 ? "" : "es", plan.batch.micro)
+                            : "a loop of steps",
+                        models::name(plan.formats.precision), further_choices(plan));
+    return text;
+  }
   text += fmt::format("{} · {} micro-batch{} of {} x {} tokens · {} · recompute {}{}\n",
                       models::degrees_of(plan), plan.micro_batches(),
                       plan.micro_batches() == 1 ? "" : "es", plan.batch.micro, plan.batch.seq_len,
@@ -243,9 +253,12 @@ std::string summary(const ReportInputs& in) {
   text += question_lines(in);
   text += published_line(in);
   text += data_lines(in);
-  text += line("Throughput", grouped(p.tokens_per_second) + " tokens/s",
-               fmt::format("{} tokens/s per GPU", grouped(p.tokens_per_second / gpus)));
-  text += line("Model FLOPs", fmt::format("{:.1f} TFLOP/s", model_rate_of(in).count() / 1e12),
+  const std::string_view unit = models::unit_word(in.question.model);
+  const bool loops = unit == "steps";
+  text += line("Throughput", fmt::format("{} {}/s", grouped(p.tokens_per_second), unit),
+               loops ? "" : fmt::format("{} {}/s per GPU", grouped(p.tokens_per_second / gpus), unit));
+  if (!loops)
+    text += line("Model FLOPs", fmt::format("{:.1f} TFLOP/s", model_rate_of(in).count() / 1e12),
                fmt::format("per GPU, MFU {}, HFU {}", percent(p.mfu), percent(p.hfu)));
   text += memory_lines(in);
   const std::string rate =

@@ -13,6 +13,7 @@
 #include "models/plan/fields.hpp"
 #include "scenarios/stack_defaults.hpp"
 #include "scenarios/validation/run_experts.hpp"
+#include "scenarios/validation/run_list.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::scenarios {
@@ -181,6 +182,7 @@ void make_answering(Model& model) {
 }  // namespace
 
 std::string out_of_scope(const MeasuredRun& run) {
+  if (names_list(run)) return missing_of_list(run);
   for (const std::string& reason :
        {model_out_of_scope(run), plan_out_of_scope(run), missing_size(run), oversize(run)}) {
     if (!reason.empty()) return reason;
@@ -190,6 +192,7 @@ std::string out_of_scope(const MeasuredRun& run) {
 
 Model model_of(const MeasuredRun& run, const RunDefaults& defaults,
                std::vector<std::string>& assumptions) {
+  if (names_list(run)) return list_model_of(run);
   if (has_experts(run)) return expert_model_of(run, assumptions);
   Filling fill{assumptions};
   models::ModelDraft model;
@@ -249,6 +252,14 @@ models::Question Questions::question_of(const MeasuredRun& run) {
                                profiles_, assumptions);
   take_site(run, software, cluster);
   Model model = model_of(run, software.defaults, assumptions);
+  if (model.list) {
+    Plan plan = list_plan_of(run, model, assumptions);
+    return {.model = std::move(model),
+            .plan = std::move(plan),
+            .cluster = std::move(cluster),
+            .software = std::move(software),
+            .assumptions = std::move(assumptions)};
+  }
   Plan plan = plan_of(run, model, software, assumptions, &cluster.gpu());
   const auto kernel = kernel_with_sinks(model, cluster.gpu(), software);
   if (kernel && !run.plan.contains("attention")) {

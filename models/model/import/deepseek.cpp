@@ -6,6 +6,7 @@
 #include <array>
 
 #include "hardware/reading.hpp"
+#include "models/model/counts.hpp"
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
@@ -143,41 +144,54 @@ Model read_deepseek(Config& config) {
   return built(read_draft(config));
 }
 
-/// Layers with an indexer of their own: of those that `indexer_types` calls shared, each takes the
-/// tokens that the last layer before it selected.
-std::int64_t indexers(Config& config, const ModelDraft& model) {
+namespace {
+
+/// Which layers take the tokens that an earlier layer selected, instead of an indexer of their own.
+std::vector<bool> shared_indexers(Config& config, const ModelDraft& model) {
   for (const char* key : {"index_topk_freq", "index_skip_topk_offset", "index_topk_pattern",
                           "index_share_for_mtp_iteration", "layer_types"}) {
     config.find(key);
   }
+  std::vector<bool> shared(static_cast<std::size_t>(model.depth), false);
   const auto listed = config.find("indexer_types");
-  if (!listed) return model.depth;
+  if (!listed) return shared;
   const std::vector<Node> types = listed->elements();
   if (std::ssize(types) != model.depth) {
     listed->fail(fmt::format("has {} entries for {} layers", types.size(), model.depth));
   }
-  return std::ranges::count_if(types, [](const Node& type) {
-    return type.one_of({"full", "shared"}) == 0;
-  });
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    shared[i] = types[i].one_of({"full", "shared"}) == 1;
+  }
+  return shared;
 }
+
+}  // namespace
 
 /// The same with indexers, which select the tokens to attend to.
 ///   r I d + h d + 2 d + h I      I heads of width d, from the query's latent of rank r
 /// Source  DeepSeek-AI 2025, DeepSeek-V3.2-Exp, inference/model.py (class Indexer)
 Model read_deepseek_sparse(Config& config) {
   ModelDraft model = read_draft(config);
-  const std::int64_t heads = config.size("index_n_heads", Limits::heads);
-  const std::int64_t width = config.size("index_head_dim", Limits::head_dim);
-  config.find("index_topk");
+  Indexer indexer;
+  indexer.heads = config.size("index_n_heads", Limits::heads);
+  indexer.dim = config.size("index_head_dim", Limits::head_dim);
+  indexer.top = config.positive_or("index_topk", Limits::positions, 2048);
   config.find("indexer_rope_interleave");
   config.find("qk_head_dim");
-  const std::int64_t own = indexers(config, model);
-  model.further.matrix(
-      own * (model.attention.latents->query_rank * heads * width + model.hidden * (width + heads)));
-  model.further.vector(own * 2 * width);
+  const std::vector<bool> shared = shared_indexers(config, model);
   model.formula += ", with the indexer";
-  model.not_simulated = "sparse attention and mixture of experts are counted, not yet simulated";
-  return built(model);
+  model.attention.indexer = indexer;
+  Model all = built(std::move(model));
+  LayerList layers;
+  for (std::int64_t i = 0; i < all.layers.size(); ++i) {
+    Layer layer = all.layers[i];
+    std::get<AttentionPart>(layer.mixer).indexer->shared = shared[static_cast<std::size_t>(i)];
+    layers.push_back(layer);
+  }
+  all.layers = std::move(layers);
+  all.parameters = count_parameters(all);
+  all.active_parameters = count_active_parameters(all);
+  return all;
 }
 
 }  // namespace orrery::models

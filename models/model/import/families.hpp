@@ -2,6 +2,7 @@
 // One reader per family of config.json; the table in read_model.cpp lists them by model_type.
 
 #include "models/model/import/config.hpp"
+#include "models/model/operation_list.hpp"
 
 namespace orrery::models {
 
@@ -107,5 +108,8 @@ void read_numerics(Config& config, Model& model);
 /// Orrery's own JSON: `"format": "orrery-model"`, the fields of Model by name. `family` sets the
 /// defaults of absent fields: "gpt" (GPT-2 and 3), "llama" or "bert".
 Model read_orrery_model(const Node& config);
+
+/// A list of operations (models/model/operation_list.hpp).
+Model read_operation_list(const Node& config);
 
 }  // namespace orrery::models

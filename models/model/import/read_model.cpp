@@ -127,6 +127,7 @@ std::vector<std::string> model_types() {
 }
 
 Model read_model(const Node& config) {
+  if (is_operation_list(config)) return read_operation_list(config);
   if (config.has("format")) return read_orrery_model(config);
   Config reading{config};
   const auto found = readers().find(reading.type());

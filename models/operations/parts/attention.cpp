@@ -7,6 +7,7 @@
 #include "models/operations/parts/core.hpp"
 #include "models/operations/parts/latent.hpp"
 #include "models/operations/parts/part.hpp"
+#include "models/operations/parts/sparse.hpp"
 
 namespace orrery::models {
 
@@ -18,7 +19,8 @@ class AttentionBuilder : public MixerBuilder, private AttentionOperands {
       : AttentionOperands{scope, attention},
         core_{scope, attention},
         context_{scope, attention},
-        latents_{scope, attention} {}
+        latents_{scope, attention},
+        selection_{scope, attention} {}
 
   void mix(OperandId in) override;
   void project(OperandId out) override { linear_.forward(projection(), projected(), out); }
@@ -51,6 +53,12 @@ class AttentionBuilder : public MixerBuilder, private AttentionOperands {
   void rotary(OpKind kind, std::string_view name, OperandId qkv_out);
   OperandId head_norm_forward(OperandId qkv_out);
   void head_norm_backward(OperandId gradient_in);
+  /// The core's operations of this kind attend to selected tokens.
+  void narrow(OpKind kind, double factor) {
+    for (Operation& each : block_.since(0)) {
+      if (each.kind == kind) selection_.narrow(each, factor);
+    }
+  }
   void attend(OperandId qkv_out);
   void attend_backward(OperandId gradient_out, OperandId gradient_in);
 
@@ -65,6 +73,7 @@ class AttentionBuilder : public MixerBuilder, private AttentionOperands {
   AttentionCore core_;
   ContextAttention context_;
   LatentQkv latents_;
+  SparseSelection selection_;
 };
 
 /// In place, on queries and keys only: the traffic leaves out the values.
@@ -118,6 +127,7 @@ void AttentionBuilder::mix(OperandId in) {
   const OperandId out = qkv_columns("qkv.out", Role::saved);
   if (attention_.latents) {
     latents_.forward(in, out);
+    selection_.forward(in);
   } else {
     linear_.forward(qkv(), in, out);
   }
@@ -154,6 +164,7 @@ void AttentionBuilder::attend(OperandId qkv_out) {
     context_.forward(qkv, by_head);
   } else {
     core_.forward(qkv, by_head);
+    narrow(OpKind::attention, 1);
   }
   head_all_to_all("attention.all_to_all", by_head, out);
 }
@@ -170,6 +181,7 @@ void AttentionBuilder::attend_backward(OperandId gradient_out, OperandId gradien
     context_.backward(qkv, out, d_out, d_qkv);
   } else {
     core_.backward(qkv, out, d_out, d_qkv);
+    narrow(OpKind::attention_backward, 2.5);
   }
   head_all_to_all("qkv.grad.all_to_all", d_qkv, gradient_in);
   if (rotates_heads()) rotary(OpKind::rotary_backward, "rotary.backward", gradient_in);
@@ -188,6 +200,7 @@ void AttentionBuilder::backward(OperandId saved_in, OperandId gradient_out, Oper
     linear_.backward(projection(), context, gradient_out, d_context);
   }
   attend_backward(d_context, d_qkv);
+  if (attention_.indexer) selection_.backward(saved_in);
   if (attention_.latents) return latents_.backward(saved_in, d_qkv, gradient_in);
   linear_.backward(qkv(), saved_in, d_qkv, gradient_in);
 }
