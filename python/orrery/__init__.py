@@ -9,9 +9,11 @@
 Three nouns: a `Scenario` asks, a `Run` answers, a `Sweep` answers many times. None of them changes.
 The command's other questions are functions with the same arguments, each with its `Answer`: `plan`,
 `buy`, `train`, `check`, `scale`, `contention`, `collective`, `validate`, `calibrate`, `execute` and `compare`.
+`report` writes one page of HTML of answers, `schema` gives the JSON Schema of a document.
 """
 
 from orrery import catalogue
+from orrery._core import __version__
 from orrery.answer import Answer
 from orrery.calibration import Calibration, calibrate
 from orrery.collectives import Collectives, collective
@@ -19,6 +21,7 @@ from orrery.contention import Contention, Network, contention
 from orrery.errors import InputError, Interrupted, RunFailure
 from orrery.execution import Execution, Step, execute
 from orrery.measured import Comparison, Validation, compare, validate
+from orrery.page import report, schema
 from orrery.planning import (
     Claims,
     Plans,
@@ -32,7 +35,7 @@ from orrery.planning import (
     train,
 )
 from orrery.quantities import Bytes, Seconds
-from orrery.run import OutOfMemory, Run
+from orrery.run import OutOfMemory, Range, Run
 from orrery.scenario import Scenario, load
 from orrery.sweep import Point, Sweep, sweep
 from orrery.trace import Trace
@@ -53,6 +56,7 @@ __all__ = [
     "Plans",
     "Point",
     "Purchases",
+    "Range",
     "Run",
     "RunFailure",
     "Scales",
@@ -63,6 +67,7 @@ __all__ = [
     "Trace",
     "Training",
     "Validation",
+    "__version__",
     "buy",
     "calibrate",
     "catalogue",
@@ -73,7 +78,9 @@ __all__ = [
     "execute",
     "load",
     "plan",
+    "report",
     "scale",
+    "schema",
     "sweep",
     "train",
     "validate",
