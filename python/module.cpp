@@ -19,8 +19,13 @@
 #include "models/prediction/prediction.hpp"
 #include "models/software/software.hpp"
 #include "python/bindings.hpp"
+#include "scenarios/page/page.hpp"
+#include "scenarios/page/step_document.hpp"
 #include "scenarios/result.hpp"
 #include "scenarios/scenario.hpp"
+#include "scenarios/schema/schema.hpp"
+#include "scenarios/trace_file.hpp"
+#include "scenarios/version.hpp"
 #include "sim/errors.hpp"
 #include "sim/input/document.hpp"
 
@@ -100,9 +105,23 @@ std::string answer_report(const Answer& answer, bool explain, int width) {
                  .colour = false});
 }
 
-void save_trace(const Answer& answer, const std::string& path, bool operations) {
+/// Returns the files that were written.
+Names save_trace(const Answer& answer, const std::string& path, bool operations, bool kineto) {
   const TraceDetail detail = operations ? TraceDetail::operations : TraceDetail::instructions;
-  write_trace(trace_of(answer.prediction, detail), path);
+  const MarkedTrace marked = marked_trace_of(answer.question, answer.prediction, detail);
+  if (!kineto) return {write_trace_file(marked, path).path};
+  Names written;
+  for (const WrittenTrace& each : write_kineto(marked, answer.question, answer.prediction, path)) {
+    written.push_back(each.path);
+  }
+  return written;
+}
+
+/// documents  name and JSON text of each
+std::string page(const std::vector<std::pair<std::string, std::string>>& documents) {
+  std::vector<Document> read;
+  for (const auto& [name, text] : documents) read.push_back(Document::parse(text, name));
+  return page_of(read);
 }
 
 Names catalogue(const std::string& kind) {
@@ -145,18 +164,30 @@ PYBIND11_MODULE(_core, module) {
       .def_property_readonly("json", [](const Scenario& self) { return self.json().dump(); })
       .def_property_readonly("name", &Scenario::name)
       .def_property_readonly("file", &Scenario::file)
+      .def(
+          "heading",
+          [](const Scenario& self) { return heading_of(self.name(), self.question()).dump(); },
+          Unlocked())
       .def("replace", &replace, Unlocked(), arg("changes"))
       .def("predict", &predict, Unlocked(), py::kw_only(), arg("headroom"));
 
   py::class_<Answer>(module, "Prediction", py::is_final())
       .def("json", &answer_json, Unlocked())
       .def("report", &answer_report, Unlocked(), py::kw_only(), arg("explain"), arg("width"))
-      .def("save_trace", &save_trace, Unlocked(), arg("path"), py::kw_only(), arg("operations"));
+      .def(
+          "timeline", [](const Answer& self) { return timeline_json(self.prediction).dump(); },
+          Unlocked())
+      .def("save_trace", &save_trace, Unlocked(), arg("path"), py::kw_only(), arg("operations"),
+           arg("kineto"));
 
   module.def("load", &load, Unlocked(), arg("path_or_name"), py::kw_only(), arg("model"),
              arg("cluster"), arg("plan"), arg("software"));
   module.def("parse", &parse, Unlocked(), arg("text"), arg("name"));
   module.def("catalogue", &catalogue, arg("kind"));
+  module.def("page", &page, Unlocked(), arg("documents"));
+  module.def(
+      "schema", [](const std::string& name) { return schema_named(name).dump(); }, arg("name"));
+  module.attr("__version__") = version_number;
   bind_questions(module);
   bind_execution(module);
   bind_calibration(module);

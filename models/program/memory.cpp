@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 
+#include "models/program/memory_course.hpp"
 #include "models/program/opcodes.hpp"
 #include "models/program/walk.hpp"
 
@@ -106,6 +107,20 @@ class MemoryWalk {
     return peak;
   }
 
+  std::vector<MemoryAt> course() const {
+    Bytes held{};
+    for (const PersistentBuffer& each : ranks_.persistent) held += each.bytes;
+    std::vector<MemoryAt> course;
+    course.reserve(ranks_.instructions.size());
+    for (const Instruction& each : ranks_.instructions) {
+      held += bytes_of(each, each.binds);
+      const Bytes during = held + workspace_of(each);
+      held += bytes_of(each, each.frees) * -1;
+      course.push_back({during, held});
+    }
+    return course;
+  }
+
  private:
   using DirectionSums = std::array<SlotBytes, 2>;  // backward's, forward's
 
@@ -179,6 +194,11 @@ std::vector<MemoryPeak> memory_peaks(const Program& program) {
     peaks.push_back(MemoryWalk{program, ranks, workspaces}.run());
   }
   return peaks;
+}
+
+std::vector<MemoryAt> memory_course(const Program& program, std::uint32_t rank_class) {
+  const std::vector<Bytes> workspaces = workspaces_of(program);
+  return MemoryWalk{program, program.classes[rank_class], workspaces}.course();
 }
 
 }  // namespace orrery::models

@@ -9,10 +9,11 @@
 Three nouns: a `Scenario` asks, a `Run` answers, a `Sweep` answers many times. None of them changes.
 The command's other questions are functions with the same arguments, each with its `Answer`: `plan`,
 `buy`, `train`, `check`, `scale`, `contention`, `collective`, `validate`, `calibrate`, `execute`, `compare` and
-`diagnose`.
+`diagnose`. `report` writes one page of HTML of answers, `schema` gives the JSON Schema of a document.
 """
 
 from orrery import catalogue
+from orrery._core import __version__
 from orrery.answer import Answer
 from orrery.calibration import Calibration, calibrate
 from orrery.collectives import Collectives, collective
@@ -28,6 +29,7 @@ from orrery.measured import (
     diagnose,
     validate,
 )
+from orrery.page import report, schema
 from orrery.planning import (
     Claims,
     Plans,
@@ -41,7 +43,7 @@ from orrery.planning import (
     train,
 )
 from orrery.quantities import Bytes, Seconds
-from orrery.run import OutOfMemory, Run
+from orrery.run import OutOfMemory, Range, Run
 from orrery.scenario import Scenario, Sensitivities, load
 from orrery.stored import StoredSweep, merge
 from orrery.sweep import Point, Sweep, sweep
@@ -64,6 +66,7 @@ __all__ = [
     "Plans",
     "Point",
     "Purchases",
+    "Range",
     "Run",
     "RunComparison",
     "RunFailure",
@@ -77,6 +80,7 @@ __all__ = [
     "Trace",
     "Training",
     "Validation",
+    "__version__",
     "buy",
     "calibrate",
     "catalogue",
@@ -89,7 +93,9 @@ __all__ = [
     "load",
     "merge",
     "plan",
+    "report",
     "scale",
+    "schema",
     "sweep",
     "train",
     "validate",

@@ -21,10 +21,17 @@ class Answer:
 
     _rows = "rows"  # the member of the JSON that a table shows
 
-    def __init__(self, values: Mapping[str, Any], text: str, complete: bool = True):
+    def __init__(
+        self,
+        values: Mapping[str, Any],
+        text: str,
+        complete: bool = True,
+        asked: Mapping[str, Any] | None = None,
+    ):
         self._values = values
         self._text = text
         self._complete = complete
+        self._asked = asked or {}  # the parts of a scenario that the question named
 
     @property
     def json(self) -> dict[str, Any]:
@@ -69,10 +76,17 @@ class Answer:
 A = TypeVar("A", bound="Answer")
 
 
-def answered(kind: type[A], found: tuple[str, str, bool], what: str, *, partial: bool = False) -> A:
+def answered(
+    kind: type[A],
+    found: tuple[str, str, bool],
+    what: str,
+    *,
+    partial: bool = False,
+    asked: Mapping[str, Any] | None = None,
+) -> A:
     """The answer. Errors: Interrupted if Ctrl-C ended it early, unless a partial one is wanted."""
     text, report, complete = found
-    answer = kind(json.loads(text), report, complete)
+    answer = kind(json.loads(text), report, complete, asked)
     if not complete and not partial:
         raise Interrupted(what, answer)
     return answer

@@ -39,7 +39,7 @@ def _pandas() -> Any:
 
 def row(run: Run) -> dict[str, Any]:
     """Scenario, changes, figures, then `breakdown.CLASS_s`, `busy.UNIT` and `memory.KIND_bytes`."""
-    values = run.json
+    values = run._values
     cells: dict[str, Any] = {"scenario": run.scenario.name, **run.scenario.changes}
     cells |= {figure: values[figure] for figure in _FIGURES}
     cells |= {f"breakdown.{part}_s": time for part, time in values["breakdown"].items()}

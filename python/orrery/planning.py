@@ -10,12 +10,19 @@ from typing import Any, final
 from orrery import _core
 from orrery.answer import Answer, answered
 from orrery.parts import Part, path_of, required, text_of, words_of
+from orrery.plots import Plotted
 from orrery.progress import Progress, progress_callback
-from orrery.scenario import Scenario
+from orrery.run import Run
+from orrery.scenario import Scenario, load
+
+
+def _varied(rows: list[dict[str, Any]], keys: Iterable[str]) -> list[str]:
+    """The keys that have several values."""
+    return [key for key in keys if len({str(row.get(key)) for row in rows}) > 1]
 
 
 @final
-class Plans(Answer):
+class Plans(Plotted, Answer):
     """The best plans of a model on a cluster, best first. Made by `orrery.plan`."""
 
     _rows = "plans"
@@ -31,9 +38,29 @@ class Plans(Answer):
         plans = self["plans"]
         return dict(plans[0]["plan"]) if plans else None
 
+    def _plot_rows(self) -> list[dict[str, Any]]:
+        found = []
+        for each in self._values["plans"]:
+            plan = {key: str(v) if isinstance(v, list) else v for key, v in each["plan"].items()}
+            label = ", ".join(each["flag"].split(",")[:6])
+            found.append({**plan, **{k: v for k, v in each.items() if k != "plan"}, "label": label})
+        return found
+
+    def _plot_factors(self) -> list[str]:
+        plans = self._values["plans"]
+        return _varied(self._plot_rows(), plans[0]["plan"] if plans else ())
+
+    def _plot_title(self) -> str:
+        return f"Plans for {self._values['model']} on {self._values['cluster']}"
+
+    def _plot_run(self) -> Run:
+        if self.best is None:
+            raise ValueError("no plan fits")
+        return load(**self._asked, plan=self.best).simulate()
+
 
 @final
-class Purchases(Answer):
+class Purchases(Plotted, Answer):
     """Clusters to rent or own by days and dollars, best first. Made by `orrery.buy`."""
 
     _rows = "choices"
@@ -42,6 +69,30 @@ class Purchases(Answer):
     def meets(self) -> bool:
         """Whether any choice meets deadline and budget."""
         return bool(self._values["meets"])
+
+    def _plot_rows(self) -> list[dict[str, Any]]:
+        rows = []
+        for each in self._values["choices"]:
+            cost = each["cost_usd"]
+            figures = {"days": each["days"]["p50"], "cost_usd": cost["p50"] if cost else None}
+            rows.append({**each["plan"], **each, **figures, "label": each["cluster"]})
+        return rows
+
+    def _plot_factors(self) -> list[str]:
+        keys = ("node", "gpus", "tensor", "pipeline", "context", "expert", "zero", "recompute")
+        return _varied(self._plot_rows(), keys)
+
+    def _plot_title(self) -> str:
+        return f"Clusters for {self._values['model']}"
+
+    def _plot_run(self) -> Run:
+        if not self._values["choices"]:
+            raise ValueError("no cluster runs it")
+        best = self._values["choices"][0]
+        return load(**self._asked, cluster=best["cluster"], plan=best["plan"]).simulate()
+
+    def _plot_figures(self) -> tuple[str, str]:
+        return "days", "cost_usd"
 
 
 @final
@@ -116,7 +167,8 @@ def plan(
         threads=threads or 0,
         progress=progress_callback(progress, "plans"),
     )
-    return answered(Plans, found, "the best plans", partial=partial)
+    asked = {"model": model, "cluster": cluster, "software": software}
+    return answered(Plans, found, "the best plans", partial=partial, asked=asked)
 
 
 def buy(
@@ -171,7 +223,8 @@ def buy(
         threads=threads or 0,
         progress=progress_callback(progress, "clusters"),
     )
-    return answered(Purchases, found, "the clusters", partial=partial)
+    asked = {"model": model, "software": software}
+    return answered(Purchases, found, "the clusters", partial=partial, asked=asked)
 
 
 def train(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import json
+import os
 from collections.abc import Mapping
 from functools import cached_property
 from types import MappingProxyType
@@ -29,6 +31,14 @@ class OutOfMemory(NamedTuple):
     available: Bytes
 
 
+class Range(NamedTuple):
+    """How long a step would be measured: 8 of 10 cases are between `p10` and `p90`."""
+
+    p10: Seconds
+    p50: Seconds
+    p90: Seconds
+
+
 @final
 class Run:
     """The prediction of one training step, with its scenario. Made by `Scenario.simulate`.
@@ -48,12 +58,19 @@ class Run:
     @property
     def json(self) -> dict[str, Any]:
         """Everything that `orrery simulate --json` prints; the copy is yours."""
-        return copy.deepcopy(dict(self._values))
+        heading: dict[str, Any] = json.loads(self._scenario._core.heading())
+        return heading | copy.deepcopy(dict(self._values))
 
     @property
     def step_time(self) -> Seconds:
         """One step, in seconds."""
         return Seconds(self._values["step_time_s"])
+
+    @property
+    def uncertainty(self) -> Range:
+        """The range of the step time, by the errors of published runs that are alike."""
+        found = self._values["uncertainty"]
+        return Range(*(Seconds(found[key]) for key in Range._fields))
 
     @property
     def tokens_per_s(self) -> float:
@@ -103,7 +120,7 @@ class Run:
 
     @property
     def fit(self) -> str:
-        """"yes"; "tight": with less to spare than `simulate(headroom=...)`; "doubtful": only with
+        """ "yes"; "tight": with less to spare than `simulate(headroom=...)`; "doubtful": only with
         the lower bound of `peak_memory_range`, not as predicted; "no".
         """
         return str(self._values["fit"])
@@ -199,6 +216,16 @@ class Run:
         """The work on every queue, operation by operation."""
         return Trace(self._prediction)
 
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Writes one page of HTML: the answer with its range, waterfall, timeline, memory, load.
+
+        It needs no network. `orrery.report` writes one page of several answers.
+        Errors  OSError where the file cannot be written
+        """
+        from orrery.page import report
+
+        report(path, self)
+
     def to_series(self) -> pandas.Series[Any]:
         """Every figure under its name in the JSON, units in the names ("step_time_s")."""
         return frames.series(self)
@@ -225,6 +252,12 @@ class Run:
         from orrery import waterfall
 
         return waterfall.plot(self)
+
+    def plot_roofline(self) -> plotly.graph_objects.Figure:
+        """FLOP/s of the step's kernels against their FLOPs per byte, below the GPU's peaks."""
+        from orrery import plots
+
+        return plots.roofline(self)
 
     @cached_property
     def _prediction(self) -> _core.Prediction:

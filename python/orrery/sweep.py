@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, final, overl
 from orrery import frames
 from orrery.errors import InputError, Interrupted
 from orrery.parts import kind_of, mapping_of
+from orrery.plots import Plotted
 from orrery.progress import Progress, progress_callback
 from orrery.run import Run
 from orrery.scenario import Scenario
@@ -34,7 +35,7 @@ class Point(NamedTuple):
 
 
 @final
-class Sweep(Sequence[Run]):
+class Sweep(Plotted, Sequence[Run]):
     """The runs of a sweep, in the order of its grid. Made by `orrery.sweep`."""
 
     __slots__ = ("_complete", "_points", "_runs")
@@ -95,6 +96,30 @@ class Sweep(Sequence[Run]):
             cells = frames.row(point.run) if point.run else dict(point.changes)
             rows.append({**point.changes, **cells, "refused": point.refused})
         return frames.frame(rows)
+
+    def _plot_rows(self) -> list[dict[str, Any]]:
+        rows = []
+        for point in self._points:
+            if point.run is None:
+                continue
+            label = ", ".join(f"{at.rsplit('/', 1)[-1]} {v}" for at, v in point.changes.items())
+            figures = {key: value for key, value in frames.row(point.run).items() if key != "fits"}
+            rows.append({**figures, **point.changes, "gpus": point.run.gpus, "label": label})
+        return rows
+
+    def _plot_factors(self) -> list[str]:
+        """Pointers with several values among the runs."""
+        found: dict[str, set[str]] = {}
+        for point in self._points:
+            for at, value in point.changes.items():
+                found.setdefault(at, set()).add(str(value))
+        return [at for at, values in found.items() if len(values) > 1]
+
+    def _plot_title(self) -> str:
+        return self._runs[0].scenario.name if self._runs else "no run"
+
+    def _plot_run(self) -> Run:
+        return self.fastest()
 
     def __len__(self) -> int:
         return len(self._runs)

@@ -12,10 +12,14 @@ if TYPE_CHECKING:
     from orrery import _core
 
 _DETAILS = ("instructions", "operations")
+_FORMATS = ("chrome", "kineto")
 
 
 class Event(NamedTuple):
-    """One piece of work on one queue of one rank; times in seconds from the step's beginning."""
+    """One piece of work on one queue of one rank; times in seconds from the step's beginning.
+
+    `flops` and `bytes` are 0 where they do not apply.
+    """
 
     rank: str
     queue: str
@@ -23,6 +27,8 @@ class Event(NamedTuple):
     kind: str
     start: float
     duration: float
+    flops: float = 0.0
+    bytes: float = 0.0
 
 
 def _operations(detail: str) -> bool:
@@ -40,13 +46,28 @@ class Trace:
     def __init__(self, prediction: _core.Prediction):
         self._prediction = prediction
 
-    def save(self, path: str | os.PathLike[str], *, detail: str = "instructions") -> None:
-        """Writes a Chrome trace, which ui.perfetto.dev opens.
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        detail: str | None = None,
+        format: str = "chrome",
+    ) -> list[str]:
+        """Writes the trace with arrows and counters; gives the names of the files.
 
-        detail  "instructions" of the schedule, or all "operations"
-        Errors  OSError where the file cannot be written
+        detail  "instructions" of the schedule (of a Chrome trace by default), or all "operations"
+                (of a kineto trace by default)
+        format  "chrome", which ui.perfetto.dev opens, packed if the name ends in .gz; or "kineto",
+                a folder with a file for each rank as PyTorch's profiler writes them
+        Errors  OSError where a file cannot be written; InputError
         """
-        self._prediction.save_trace(os.fspath(path), operations=_operations(detail))
+        if format not in _FORMATS:
+            raise ValueError(f"format: expected one of {', '.join(_FORMATS)}, found {format!r}")
+        kineto = format == "kineto"
+        detail = detail or ("operations" if kineto else "instructions")
+        return self._prediction.save_trace(
+            os.fspath(path), operations=_operations(detail), kineto=kineto
+        )
 
     def events(self, *, detail: str = "instructions") -> list[Event]:
         """The same events as a list, by rank, queue and start."""
@@ -70,7 +91,8 @@ def _read(records: list[dict[str, Any]]) -> list[Event]:
         elif each["ph"] == "X":
             kind = each["args"]["class"]
             begin, duration = each["ts"] * 1e-6, each["dur"] * 1e-6
+            counts = (each["args"].get("flops", 0), each["args"].get("bytes", 0))
             events.append(
-                Event(ranks[track[0]], queues[track], each["name"], kind, begin, duration)
+                Event(ranks[track[0]], queues[track], each["name"], kind, begin, duration, *counts)
             )
     return events

@@ -40,6 +40,9 @@ void add_import(CLI::App& application, int& exit_code);
 void add_export(CLI::App& application, int& exit_code);
 void add_checkpoint(CLI::App& application, int& exit_code);
 void add_completion(CLI::App& application, int& exit_code);
+void add_schema(CLI::App& application, int& exit_code);
+void add_report(CLI::App& application, int& exit_code);
+void add_man(CLI::App& application, int& exit_code);
 /// Every command with its flags, in the order of --help.
 void add_every_command(CLI::App& application, int& exit_code);
 void add_fit_software(CLI::App& fit, int& exit_code);  // below `fit`

@@ -7,9 +7,9 @@
 #include <optional>
 
 #include "scenarios/command/commands.hpp"
+#include "scenarios/command/launch_output.hpp"
 #include "scenarios/command/question_flags.hpp"
 #include "scenarios/command/repeated.hpp"
-#include "scenarios/exchange/export.hpp"
 #include "sim/input/text.hpp"
 #include "sim/output/durable_file.hpp"
 
@@ -24,23 +24,6 @@ struct ExportFlags {
   bool json = false;
 };
 
-std::vector<std::string> launch_targets(const ExportFlags& flags) {
-  std::vector<std::string> targets;
-  for (const std::string& each : flags.to) {
-    for (const std::string_view part : split(each, ',')) targets.emplace_back(trimmed(part));
-  }
-  return targets;
-}
-
-void write_launch_files(const Exported& exported, const std::string& folder) {
-  make_folder(folder);
-  for (const LaunchText& each : exported.files) {
-    const std::string path = (std::filesystem::path{folder} / each.name).string();
-    write_durably(path, each.text);
-    fmt::print(stderr, "wrote {}\n", path);
-  }
-}
-
 void print_launch_files(const Exported& exported) {
   for (const LaunchText& each : exported.files) {
     if (exported.files.size() > 1) fmt::print("==> {} <==\n", each.name);
@@ -54,17 +37,11 @@ int export_files(const ExportFlags& flags) {
   const ExportRequest request{.job = flags.question.scenario ? scenario.name() : "orrery",
                               .cluster = flags.question.parts.cluster.value_or(""),
                               .collectives = written.value("collectives", Json(nullptr))};
-  const Exported exported = export_launch(scenario.question(), launch_targets(flags), request);
+  const Exported exported = export_launch(scenario.question(), launch_targets(flags.to), request);
   if (flags.json) {
     fmt::print("{}\n", to_json(exported).dump(2));
   } else {
-    for (const UnsaidOption& each : exported.refused) {
-      fmt::print(stderr, "refused: {}: {}\n", each.option, each.why);
-    }
-    for (const UnsaidOption& each : exported.not_said) {
-      fmt::print(stderr, "not said: {}{}{}\n", each.option, each.option.empty() ? "" : ": ",
-                 each.why);
-    }
+    print_unsaid(exported);
     if (!flags.out) print_launch_files(exported);
   }
   if (!exported.refused.empty()) return exit_answer_is_no;
@@ -73,6 +50,35 @@ int export_files(const ExportFlags& flags) {
 }
 
 }  // namespace
+
+std::vector<std::string> launch_targets(const std::vector<std::string>& flags) {
+  std::vector<std::string> targets;
+  for (const std::string& each : flags) {
+    for (const std::string_view part : split(each, ',')) targets.emplace_back(trimmed(part));
+  }
+  return targets;
+}
+
+void print_unsaid(const Exported& exported) {
+  for (const UnsaidOption& each : exported.refused) {
+    fmt::print(stderr, "refused: {}: {}\n", each.option, each.why);
+  }
+  for (const UnsaidOption& each : exported.not_said) {
+    fmt::print(stderr, "not said: {}{}{}\n", each.option, each.option.empty() ? "" : ": ",
+               each.why);
+  }
+}
+
+std::vector<std::string> write_launch_files(const Exported& exported, const std::string& folder) {
+  make_folder(folder);
+  std::vector<std::string> paths;
+  for (const LaunchText& each : exported.files) {
+    paths.push_back((std::filesystem::path{folder} / each.name).string());
+    write_durably(paths.back(), each.text);
+    fmt::print(stderr, "wrote {}\n", paths.back());
+  }
+  return paths;
+}
 
 void add_export(CLI::App& application, int& exit_code) {
   CLI::App& command = *application.add_subcommand(

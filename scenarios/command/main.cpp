@@ -15,13 +15,12 @@
 #include "scenarios/command/heap.hpp"
 #include "scenarios/command/repeated.hpp"
 #include "scenarios/exchange/suggestion.hpp"
+#include "scenarios/version.hpp"
 #include "sim/input/text.hpp"
 
 namespace orrery::scenarios {
 
 namespace {
-
-constexpr const char* version = "orrery 0.1.0";
 
 struct NamedCommand {
   std::string_view name;
@@ -41,7 +40,9 @@ constexpr NamedCommand commands[] = {
      "8192"},
     {"buy", add_buy, "  orrery buy --model llama3-8b --tokens 1T --deadline 30d"},
     {"train", add_train, "  orrery train llama3-405b-16384-h100 --tokens 15.6T --deadline 90d"},
-    {"fit", add_fit, "  orrery fit software --from steps.csv --out mine.json"},
+    {"fit", add_fit,
+     "  orrery fit software --from steps.csv --out mine.json\n  orrery fit curves --from "
+     "kernels.csv"},
     {"calibrate", add_calibrate, "  orrery calibrate --out machine.json"},
     {"execute", add_execute, "  orrery execute gpt-dp2 --explain"},
     {"scale", add_scale, "  orrery scale llama3-8b-8-h100 --gpus 8:1024:x2"},
@@ -64,7 +65,13 @@ constexpr NamedCommand commands[] = {
      "  orrery export llama3-70b-64-h100 --to megatron --to slurm --out launch"},
     {"check", add_check, "  orrery check scenarios/claims/articles.json"},
     {"checkpoint", add_checkpoint, "  orrery checkpoint verify run/checkpoints"},
-    {"completion", add_completion, "  orrery completion bash > orrery.bash"},
+    {"report", add_report,
+     "  orrery simulate llama3-70b-64-h100 --timeline --json > step.json\n  orrery report "
+     "step.json --out step.html"},
+    {"schema", add_schema, "  orrery schema\n  orrery schema scenario > scenario.schema.json"},
+    {"man", add_man, "  orrery man > orrery.1\n  orrery man | man -l -"},
+    {"completion", add_completion,
+     "  eval \"$(orrery completion bash)\"\n  orrery completion zsh > ~/.zfunc/_orrery"},
 };
 
 /// What `orrery` alone prints.
@@ -81,11 +88,25 @@ Try
 `orrery --help` lists the commands, `orrery COMMAND --help` their flags with examples.
 )";
 
+/// The examples of a command below another, such as `fit software`.
+std::string examples_of(const NamedCommand& command, const std::string& below) {
+  std::string found;
+  for (const std::string_view line : split(command.examples, '\n')) {
+    if (line.starts_with(fmt::format("  orrery {} {}", command.name, below))) {
+      found += fmt::format("\n{}", line);
+    }
+  }
+  return found;
+}
+
 void add_command_with_examples(CLI::App& application, const NamedCommand& command, int& exit_code) {
   command.add(application, exit_code);
   CLI::App& added = *application.get_subcommand(std::string{command.name});
   const std::string own = added.get_footer();
   added.footer(fmt::format("{}{}Examples:\n{}", own, own.empty() ? "" : "\n\n", command.examples));
+  for (CLI::App* each : added.get_subcommands([](const CLI::App*) { return true; })) {
+    each->footer("Examples:" + examples_of(command, each->get_name()));
+  }
 }
 
 /// Adds only the command that `first` names, to save memory for the flags of the others; adds all
@@ -144,7 +165,7 @@ int run(int argc, char** argv) {
       "Orrery predicts what training costs on a cluster: time, memory, energy, "
       "money."};
   application.require_subcommand(1);
-  application.set_version_flag("--version", version);
+  application.set_version_flag("--version", fmt::format("orrery {}", version_number));
   application.failure_message(CLI::FailureMessage::simple);
   int exit_code = exit_done;
   if (argc == 1) {

@@ -8,7 +8,9 @@
 #include <string>
 
 #include "scenarios/command/commands.hpp"
+#include "scenarios/command/launch_output.hpp"
 #include "scenarios/command/progress.hpp"
+#include "scenarios/command/repeated.hpp"
 #include "scenarios/command/search_flags.hpp"
 #include "scenarios/question/plan_request.hpp"
 
@@ -19,18 +21,53 @@ namespace {
 struct PlanFlags : SearchFlags {
   PlanRequest request;
   std::string network = "auto";
-  std::optional<std::string> gap;
+  std::optional<std::string> gap, out;
+  std::vector<std::string> launch;  // --export
 };
+
+/// The best plan as a question, on the nodes that it uses.
+models::Question question_of_best(const PlanRequest& request, const PlanSearch& found) {
+  const PlacedPlan& best = found.best.front().candidate.placed;
+  const ScenarioParts parts{.model = request.model,
+                            .cluster = request.cluster,
+                            .plan = models::to_json(best.plan).dump(),
+                            .software = request.software};
+  Scenario scenario = Scenario::load(std::nullopt, parts);
+  if (best.nodes != found.query.cluster.nodes) {
+    scenario = scenario.replace({{"/cluster/nodes", best.nodes}, {"/plan/data", nullptr}});
+  }
+  return scenario.question();
+}
+
+/// Writes the best plan's launch files; what a tool cannot do is reported, and none is written.
+Json export_best(const PlanFlags& flags, const PlanSearch& found) {
+  const Exported exported =
+      export_launch(question_of_best(flags.request, found), launch_targets(flags.launch),
+                    {.job = "orrery", .cluster = flags.request.cluster, .collectives = nullptr});
+  if (!flags.json) print_unsaid(exported);
+  Json written = Json::array();
+  if (exported.refused.empty()) written = write_launch_files(exported, *flags.out);
+  return {{"exported", std::move(written)}, {"export_refused", to_json(exported)["refused"]}};
+}
 
 int plan(PlanFlags& flags) {
   const auto begin = std::chrono::steady_clock::now();
   flags.complete(flags.request);
   if (flags.gap) flags.request.gap = read_gap_flag(*flags.gap);
+  if (!flags.launch.empty() && !flags.out) {
+    throw InputError{"--out", "missing; --export writes the launch files into that folder"};
+  }
+  if (flags.launch.empty() && flags.out) {
+    throw InputError{"--out", "without --export there is nothing to write"};
+  }
   flags.request.network = *value_of(models::network_mode_words, flags.network);
   const InterruptGuard guard;
   const PlanSearch found = search(flags.request, watched_progress("plans"));
-  flags.print(found.report(), begin);
+  const bool exports = !flags.launch.empty() && !found.best.empty() && !found.answer.stopped;
+  const Json more = exports ? export_best(flags, found) : Json::object();
+  flags.print(found.report(), begin, more);
   if (found.answer.stopped) return InterruptGuard::exit_code();
+  if (exports && !more["export_refused"].empty()) return exit_answer_is_no;
   return found.best.empty() ? exit_answer_is_no : exit_done;
 }
 
@@ -66,6 +103,11 @@ void add_plan(CLI::App& application, int& exit_code) {
                   "auto: the plans shown are evaluated with their traffic sharing links, and "
                   "sorted by the result (default); static: sorted as in the search")
       ->check(CLI::IsMember({"auto", "static"}));
+  repeated(*command.add_option("--export", flags->launch,
+                               "Also write the best plan as launch files, as orrery export does: " +
+                                   export_targets()))
+      .type_name("TARGET[@VERSION]");
+  command.add_option("--out", flags->out, "With --export: folder for the files");
   command.callback([flags, &exit_code] { exit_code = plan(*flags); });
 }
 

@@ -44,10 +44,13 @@ struct SearchFlags {
 
   /// Prints the report as one JSON document, or as text that fits the terminal.
   /// began  when the command started
+  /// more   further members of the document
   template <class Report>
-  void print(const Report& report, std::chrono::steady_clock::time_point began) const {
+  void print(const Report& report, std::chrono::steady_clock::time_point began,
+             const Json& more = Json::object()) const {
     if (json) {
       Json document = to_json(report);
+      document.update(more);
       const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - began;
       if (timing) document["wall_time_s"] = wall.count();
       fmt::print("{}\n", document.dump(2));

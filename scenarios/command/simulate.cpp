@@ -11,6 +11,7 @@
 #include "scenarios/command/question_flags.hpp"
 #include "scenarios/command/terminal.hpp"
 #include "scenarios/command/trace_output.hpp"
+#include "scenarios/page/step_document.hpp"
 #include "scenarios/question/plan_request.hpp"
 #include "scenarios/result.hpp"
 #include "scenarios/search/query.hpp"
@@ -28,10 +29,12 @@ struct SimulateFlags {
   bool json = false;
   bool explain = false;
   bool timing = false;
+  bool timeline = false;
   bool verify = false;
   bool sensitivity = false;
   std::optional<std::string> svg, versus;
   std::optional<std::string> trace, trace_detail, tokens, headroom, network, measured;
+  std::string trace_format = "chrome";
 };
 
 TraceDetail detail_of(const SimulateFlags& flags) {
@@ -61,11 +64,27 @@ std::string text_of(const models::Verification& verification) {
       verification.events, verification.seconds * 1e3, verification.seconds * 1e9 / events);
 }
 
+/// Writes --trace in the form of --trace-format. Operations are what analysers of kernels look at,
+/// so a kineto trace has them unless --trace-detail says otherwise.
+void write_asked_trace(const SimulateFlags& flags, const models::Question& question,
+                       const models::Prediction& prediction, TraceDetail detail) {
+  if (*value_of(trace_format_words, flags.trace_format) == TraceFormat::chrome) {
+    return save_trace(marked_trace_of(question, prediction, detail), *flags.trace);
+  }
+  if (*flags.trace == "-") {
+    throw InputError{"--trace", "'-' takes a Chrome trace; expected a folder for kineto files"};
+  }
+  if (!flags.trace_detail) detail = TraceDetail::operations;
+  say_written(write_kineto(marked_trace_of(question, prediction, detail), question, prediction,
+                           *flags.trace));
+}
+
 /// A table of what-ifs, which has no place for the details of one step.
 int simulate_variants(const SimulateFlags& flags, const Scenario& base,
                       const std::vector<ValueList>& lists) {
   const std::pair<bool, const char*> details[] = {{flags.explain, "--explain"},
                                                   {flags.timing, "--timing"},
+                                                  {flags.timeline, "--timeline"},
                                                   {flags.verify, "--verify"},
                                                   {flags.sensitivity, "--sensitivity"},
                                                   {flags.versus.has_value(), "--versus"},
@@ -189,9 +208,11 @@ int simulate(const SimulateFlags& flags) {
   }
   const auto sensitive = sensitivity_asked(flags, scenario, question.headroom);
   const auto versus = versus_asked(flags, scenario, question.headroom);
-  if (flags.trace) save_trace(trace_of(prediction, detail), *flags.trace);
+  if (flags.trace) write_asked_trace(flags, question, prediction, detail);
   if (flags.json) {
-    Json json = to_json(question, prediction, tokens);
+    Json json = heading_of(scenario.name(), question);
+    json.update(to_json(question, prediction, tokens));
+    if (flags.timeline) json["timeline"] = timeline_json(prediction);
     if (flags.timing) json["wall_time_s"] = wall_time_json(prediction, load);
     if (measured) json["measured"] = to_json(*measured);
     if (sensitive) json["sensitivity"] = to_json(*sensitive);
@@ -226,6 +247,8 @@ void add_simulate(CLI::App& application, int& exit_code) {
   flags->question.add_to(command);
   command.add_flag("--json", flags->json, "One JSON document instead of the report");
   command.add_flag("--timing", flags->timing, "In the JSON, how long the answer took");
+  command.add_flag("--timeline", flags->timeline,
+                   "In the JSON, the timeline and memory that orrery report draws");
   command.add_flag("--verify", flags->verify,
                    "Also run the step on the event engine and check that all times are equal");
   command.add_option(
@@ -233,6 +256,11 @@ void add_simulate(CLI::App& application, int& exit_code) {
       "File for the step as a Chrome trace (Perfetto); packed if it ends in .gz; - for "
       "standard output");
   command.add_option("--trace-detail", flags->trace_detail, "instructions (default) or operations");
+  command
+      .add_option("--trace-format", flags->trace_format,
+                  "chrome (default), with arrows and counters, or kineto: a folder with a file for "
+                  "each rank as PyTorch's profiler writes them, for Holistic Trace Analysis")
+      ->check(CLI::IsMember({"chrome", "kineto"}));
   command.add_flag("--explain", flags->explain,
                    "The slowest rank in detail: utilisation, kernels, collectives and memory");
   command.add_option(

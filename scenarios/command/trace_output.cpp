@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "scenarios/result.hpp"
 #include "sim/errors.hpp"
 #include "sim/input/text.hpp"
 #include "sim/output/durable_file.hpp"
@@ -32,20 +31,26 @@ void say(const std::string& line) {
 }  // namespace
 
 void save_trace(const Trace& trace, const std::string& path) {
-  if (is_standard_output(path)) {
-    std::uintmax_t bytes = 0;
-    write_chrome(trace, [&](std::string_view piece) {
-      if (!write_all(STDOUT_FILENO, piece)) throw OutputError{"standard output", errno};
-      bytes += piece.size();
-    });
-    say(fmt::format("wrote the trace to standard output, {}\n", size_text(bytes)));
-    return;
+  save_trace(MarkedTrace{trace, {}}, path);
+}
+
+void save_trace(const MarkedTrace& marked, const std::string& path) {
+  if (!is_standard_output(path)) return say_written({write_trace_file(marked, path)});
+  std::uintmax_t bytes = 0;
+  const std::size_t events = write_chrome(marked.trace, marked.marks, [&](std::string_view piece) {
+    if (!write_all(STDOUT_FILENO, piece)) throw OutputError{"standard output", errno};
+    bytes += piece.size();
+  });
+  say(fmt::format("wrote the trace to standard output, {} events, {}\n", events, size_text(bytes)));
+}
+
+void say_written(const std::vector<WrittenTrace>& written) {
+  for (const WrittenTrace& each : written) {
+    std::error_code unknown;
+    const std::uintmax_t bytes = std::filesystem::file_size(each.path, unknown);
+    say(fmt::format("wrote the trace {}, {} events{}\n", printable(each.path), each.events,
+                    unknown ? "" : ", " + size_text(bytes)));
   }
-  write_trace(trace, path);
-  std::error_code unknown;
-  const std::uintmax_t bytes = std::filesystem::file_size(path, unknown);
-  say(fmt::format("wrote the trace {}{}\n", printable(path),
-                  unknown ? "" : ", " + size_text(bytes)));
 }
 
 std::FILE* answer_stream(const std::optional<std::string>& trace, bool json) {

@@ -4,13 +4,19 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "sim/trace/trace.hpp"
+#include "scenarios/trace_file.hpp"
 
 namespace orrery::scenarios {
 
-/// Writes the trace, and one line on standard error that says what was written. Errors: OutputError
+/// Writes the trace, and one line for each file on standard error that says what was written.
+/// Errors: OutputError
 void save_trace(const Trace& trace, const std::string& path);
+/// The same with arrows, counters and communicators.
+void save_trace(const MarkedTrace& marked, const std::string& path);
+/// Says that these files were written.
+void say_written(const std::vector<WrittenTrace>& written);
 
 /// The stream of a command's own answer: standard error if the trace goes to standard output.
 /// Errors  `json`, whose document goes there, too: InputError

@@ -178,6 +178,18 @@ std::string pointer_step(std::string_view key) {
   return step;
 }
 
+namespace {
+
+/// Editors find the schema of a file by it; no reader has it.
+Json without_schema(Json json) {
+  if (json.is_object() && json.contains("$schema") && json["$schema"].is_string()) {
+    json.erase("$schema");
+  }
+  return json;
+}
+
+}  // namespace
+
 Json parse_json(std::string_view text, const std::string& name, const JsonLeniency& leniency) {
   if (leniency.python_numbers) {
     return parse_json(with_quoted_numbers(text), name, {.repeatable = leniency.repeatable});
@@ -185,7 +197,7 @@ Json parse_json(std::string_view text, const std::string& name, const JsonLenien
   if (trimmed(text).empty()) throw InputError{name, "is empty"};
   require_text(text, name);
   TreeBuilder tree{leniency};
-  if (Json::sax_parse(text, &tree)) return tree.take();
+  if (Json::sax_parse(text, &tree)) return without_schema(tree.take());
   if (!tree.problem().text.empty()) {
     const std::string& pointer = tree.problem().pointer;
     throw InputError{pointer.empty() ? name : name + ":" + printable(pointer, 200),

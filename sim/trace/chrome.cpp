@@ -82,7 +82,8 @@ void append_tracks(std::string& out, const Trace& trace) {
   }
 }
 
-void append_record(std::string& out, const Trace& trace, const TraceRecord& record) {
+void append_record(std::string& out, const Trace& trace, const TraceRecord& record,
+                   const TraceGroup& group) {
   const Trace::Queue& track = trace.tracks()[index(record.track)];
   out += R"({"ph":"X","name":)";
   append_string(out, record.name);
@@ -105,7 +106,43 @@ void append_record(std::string& out, const Trace& trace, const TraceRecord& reco
     out += R"(,"bytes":)";
     append_number(out, record.bytes.count());
   }
+  if (group.ranks > 0) {
+    out += R"(,"communicator":)";
+    append_string(out, group.name);
+    out += R"(,"group_size":)";
+    append_number(out, group.ranks);
+  }
   out += "}}";
+}
+
+void append_end(std::string& out, const Trace& trace, Track track, Time at) {
+  const Trace::Queue& queue = trace.tracks()[index(track)];
+  fmt::format_to(std::back_inserter(out), R"("pid":{},"tid":{},"ts":)", queue.process,
+                 queue.thread);
+  append_microseconds(out, at);
+  out += '}';
+}
+
+void append_arrow(std::string& out, const Trace& trace, const TraceArrow& arrow, std::size_t id) {
+  const auto begin = [&](std::string_view phase) {
+    fmt::format_to(std::back_inserter(out), R"({{"ph":"{}","cat":"flow","id":{},"name":)", phase,
+                   id);
+    append_string(out, arrow.name);
+    out += ',';
+  };
+  begin("s");
+  append_end(out, trace, arrow.from_track, arrow.from);
+  out += ",\n";
+  begin(R"(f","bp":"e)");
+  append_end(out, trace, arrow.to_track, arrow.to);
+}
+
+void append_count(std::string& out, const TraceCount& count) {
+  out += R"({"ph":"C","name":)";
+  append_string(out, count.counter);
+  fmt::format_to(std::back_inserter(out), R"(,"pid":{},"ts":)", count.process);
+  append_microseconds(out, count.at);
+  fmt::format_to(std::back_inserter(out), R"(,"args":{{"{}":{:.6g}}}}})", count.unit, count.value);
 }
 
 void append_notes(std::string& out, const Trace& trace) {
@@ -136,22 +173,45 @@ std::vector<std::size_t> sorted(const Trace& trace) {
 
 }  // namespace
 
-void write_chrome(const Trace& trace, const std::function<void(std::string_view)>& put) {
+std::size_t write_chrome(const Trace& trace, const std::function<void(std::string_view)>& put) {
+  return write_chrome(trace, TraceMarks{}, put);
+}
+
+std::size_t write_chrome(const Trace& trace, const TraceMarks& marks,
+                         const std::function<void(std::string_view)>& put) {
   std::string text = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
   append_tracks(text, trace);
   bool first = trace.tracks().empty();
-  for (const std::size_t i : sorted(trace)) {
+  const auto next = [&] {
     if (!first) text += ",\n";
     first = false;
-    append_record(text, trace, trace.records()[i]);
-    if (text.size() < flush_at) continue;
+  };
+  const auto flush = [&] {
+    if (text.size() < flush_at) return;
     put(text);
     text.clear();
+  };
+  for (const std::size_t i : sorted(trace)) {
+    next();
+    append_record(text, trace, trace.records()[i],
+                  marks.groups.empty() ? TraceGroup{} : marks.groups[i]);
+    flush();
+  }
+  for (std::size_t i = 0; i < marks.arrows.size(); ++i) {
+    next();
+    append_arrow(text, trace, marks.arrows[i], i + 1);
+    flush();
+  }
+  for (const TraceCount& each : marks.counts) {
+    next();
+    append_count(text, each);
+    flush();
   }
   text += "\n]";
   append_notes(text, trace);
   text += "}\n";
   put(text);
+  return trace.records().size() + 2 * marks.arrows.size() + marks.counts.size();
 }
 
 }  // namespace orrery

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "sim/input/document.hpp"
+#include "sim/trace/marks.hpp"
 #include "sim/trace/trace.hpp"
 
 namespace orrery {
@@ -18,7 +19,12 @@ namespace orrery {
 /// The same trace gives the same bytes. Bytes that are not UTF-8 are written as U+FFFD, so what
 /// comes out is JSON whatever the names are; `put` takes it piece by piece. The trace's notes are
 /// written to `otherData`.
-void write_chrome(const Trace& trace, const std::function<void(std::string_view)>& put);
+/// Returns how many events were written, without those that name tracks.
+std::size_t write_chrome(const Trace& trace, const std::function<void(std::string_view)>& put);
+/// The same with arrows as flow events ("ph": "s" and "f"), counters ("C"), and a record's
+/// `communicator` and `group_size` in its args.
+std::size_t write_chrome(const Trace& trace, const TraceMarks& marks,
+                         const std::function<void(std::string_view)>& put);
 
 /// Reads complete events that carry `args.id`, with the names of their processes and threads; other
 /// events, which a viewer may have added, are passed over. Times are rounded to a picosecond.
