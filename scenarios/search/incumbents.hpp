@@ -2,6 +2,7 @@
 // The best plans that a search has found so far, and which others may still be among those that
 // are wanted.
 
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -23,7 +24,8 @@ class Incumbents {
   const PlanQuery& query_;
   Wanted wanted_;
   std::set<std::pair<double, Bytes>> all_;
-  std::vector<double> of_kind_;  // the least measure of each of named_kinds
+  std::vector<double> of_kind_;      // the least measure of each of named_kinds
+  std::map<ModelCut, double> of_cut_;  // the least measure of each way to cut the model
 };
 
 }  // namespace orrery::scenarios

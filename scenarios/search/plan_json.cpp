@@ -106,21 +106,34 @@ Json kind_json(const PlanReport& report, const PlanKind& kind) {
 
 /// The certificate: no plan that fits as well as the best one, with the values that were searched,
 /// has a shorter static step than bound_s. Null for other objectives, and where the search was
-/// stopped.
+/// stopped before there was a bound.
 void add_bound(const PlanReport& report, Json& json) {
-  const PlanAnswer& answer = report.answer;
   json["bound_s"] = json["gap"] = json["proven"] = nullptr;
   const bool timed = report.objective.name == "time";
-  if (!timed || answer.fitting.empty() || answer.stopped) return;
-  double best = std::numeric_limits<double>::infinity();
-  for (const Candidate& each : answer.fitting) {
-    const bool alike = each.estimate.fit == answer.fitting.front().estimate.fit;
-    if (alike) best = std::min(best, seconds(each.estimate.step));
+  const auto certificate = certificate_of(report.answer, report.objective);
+  if (!timed || !certificate) return;
+  json["bound_s"] = certificate->bound;
+  json["gap"] = certificate->gap;
+  json["proven"] = certificate->proven;
+}
+
+Json classes_json(const PlanReport& report) {
+  std::int64_t open = 0;
+  Json list = Json::array();
+  for (const PlanClass& each :
+       classes_of(report.query, report.answer, report.objective, open)) {
+    const models::Plan& plan = each.best->placed.plan;
+    Json free = Json::object();
+    for (const SearchedValues& field : each.free) free[std::string{field.key}] = field.values;
+    list.push_back({{"tensor", plan.tensor},
+                    {"pipeline", plan.pipeline},
+                    {"micro_batch", plan.batch.micro},
+                    {"flag", flag_of(report.query, plan)},
+                    {"plans", each.plans},
+                    {"excess_pct", 100 * each.excess},
+                    {"free", std::move(free)}});
   }
-  const double bound = std::min(best, answer.least_open);
-  json["bound_s"] = bound;
-  json["gap"] = 1 - bound / seconds(answer.fitting.front().figures().step);
-  json["proven"] = answer.least_open >= best;
+  return {{"classes", std::move(list)}, {"at_most_more", open}};
 }
 
 Json nearest_miss_json(const std::optional<NearMiss>& miss) {
@@ -179,6 +192,7 @@ Json to_json(const PlanReport& report) {
                     {"passed_over", answer.passed_over},
                     {"conflicting", answer.conflicting}};
   add_bound(report, json);
+  json["as_good"] = classes_json(report);
   for (const PlanKind& kind : named_kinds()) {
     json[std::string{kind.key}] = kind_json(report, kind);
   }

@@ -1,7 +1,8 @@
 #pragma once
-// The plan search: estimates the plans of a space and sorts them. Plans that do not fit are
-// counted, and the one that lacks least memory is named. Where only the best are asked for, plans
-// whose lower bound is above them are not estimated.
+// The plan search: branch and bound over the plans of a space. Every plan gets a lower bound of the
+// objective and of its memory (step_bound.hpp); plans are then estimated in the order of their
+// bounds until no other can be among those that are wanted. Plans that do not fit are counted, and
+// the one that lacks least memory is named.
 
 #include <cstdint>
 #include <limits>
@@ -9,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "scenarios/search/objective.hpp"
@@ -17,11 +19,9 @@
 
 namespace orrery::scenarios {
 
-/// How many of the best plans a search must find; it also finds all within the error by which
-/// predictions of two plans differ (comparison.hpp), the best of each of `named_kinds`, and all
-/// that fit tightly and are faster. Two lower bounds rule others out:
-///   more recomputation adds kernels: its step is never below that of the same plan with less
-///   Estimate::without_dispatch, for every dispatcher and overlap of experts
+/// How many of the best plans a search must find. It also finds, of each way to cut the model
+/// (tensor, pipeline, micro-batch) that may be within the spread of errors (comparison.hpp), whether
+/// it is; the best of each of `named_kinds`; and all that fit tightly and are faster.
 struct Wanted {
   static constexpr std::size_t every = std::numeric_limits<std::size_t>::max();
   std::size_t best = every;
@@ -64,6 +64,16 @@ struct NearMiss {
   models::OutOfMemory out_of_memory;
 };
 
+/// Tensor, pipeline and micro-batch sizes: a way to cut the model.
+using ModelCut = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
+ModelCut cut_of(const models::Plan& plan);
+
+/// A plan that was not estimated, and the lower bound that rules it out.
+struct OpenPlan {
+  ModelCut cut;
+  double bound = 0;  // of the objective
+};
+
 struct PlanAnswer {
   /// Best first, those that fit tightly after all others; equal ones the plainest first.
   std::vector<Candidate> fitting;
@@ -71,16 +81,19 @@ struct PlanAnswer {
   std::int64_t considered = 0;          // plans of the space
   std::int64_t conflicting = 0;         // not in it: the model or the schedule forbids them
   std::int64_t too_large = 0;           // do not fit
-  std::int64_t too_large_by_sizes = 0;  // ... by least_memory alone, without lowering
+  std::int64_t too_large_by_sizes = 0;  // ... by memory_floor alone, without lowering
   std::int64_t passed_over = 0;         // not estimated: their lower bound is above the best
-  bool stopped = false;                 // before every plan was estimated
+  bool stopped = false;                 // before the search ended
   std::vector<SearchedValues> searched;
   std::vector<RuledOut> ruled_out;  // of `conflicting`
-  /// The least lower bound of the objective's measure among plans that were not estimated.
-  double least_open = std::numeric_limits<double>::infinity();
+  /// Lower bounds of the objective's measure of plans that were not estimated, ascending.
+  std::vector<OpenPlan> open;
+  bool bounded = false;  // `open` is known: the search was not stopped before
 
   std::int64_t fits() const;   // plans that fit, including merged equals
   std::int64_t tight() const;  // ... of these, plans that fit tightly
+  /// The least lower bound among plans that were not estimated.
+  double least_open() const;
 };
 
 /// Estimates all plans; the answer is the same for any number of threads.

@@ -38,9 +38,9 @@ std::string tried_text(const PlanReport& report, const ReportOptions& options) {
   const std::string slower =
       answer.passed_over == 0
           ? ""
-          : fmt::format(", {} are slower by a lower bound of their step", answer.passed_over);
-  text += paragraph(fmt::format("{} plans: {} fit, {} of them tightly, {} do not ({} by their "
-                                "weights and optimizer states alone){}; {} "
+          : fmt::format(", {} are worse by a lower bound", answer.passed_over);
+  text += paragraph(fmt::format("{} plans: {} fit, {} of them tightly, {} do not ({} by a "
+                                "lower bound of their memory){}; {} "
                                 "more combinations are ruled out by model, stack or schedule",
                                 answer.considered, answer.fits(), answer.tight(), answer.too_large,
                                 answer.too_large_by_sizes, slower, answer.conflicting),
