@@ -101,7 +101,9 @@ PassTimes times_of(const MaxPlusMap& map) {
 
 /// One phase after another on the same rank: the second has no input.
 PassTimes then_cut(const PassTimes& one, const PassTimes& next) {
-  const auto after = [&](std::int64_t begun, std::int64_t last) { return sum_of_path(begun, last); };
+  const auto after = [&](std::int64_t begun, std::int64_t last) {
+    return sum_of_path(begun, last);
+  };
   return {.compute = after(one.compute, next.compute),
           .leaves = after(one.compute, next.leaves),
           .arrives = after(one.arrives, next.compute),
@@ -116,9 +118,9 @@ PassTimes then_cut(const PassTimes& one, const PassTimes& next) {
 
 // Structured bindings: a field that a plan gains does not compile here until it is placed.
 std::string shape_key(const Plan& plan, int nodes) {
-  const auto& [task, adapters, tensor, sequence, context, exchange, pipeline, stages, data, sharding,
-               experts, order, batch, formats, kernels, optimizer, recompute, offload, overlap,
-               compression] = plan;
+  const auto& [task, adapters, tensor, sequence, context, exchange, pipeline, stages, data,
+               sharding, experts, order, batch, formats, kernels, optimizer, recompute, offload,
+               overlap, compression] = plan;
   KeyWriter key;
   key.add(nodes, task, tensor, sequence, context, order);
   const auto& [rank, targets, dropout] = adapters;
@@ -132,8 +134,8 @@ std::string shape_key(const Plan& plan, int nodes) {
   key.add(micro, length, documents);
   const auto& [precision, state, gradient, gather, attention, activation, transpose, hadamard, amax,
                start, end] = formats;
-  key.add(precision, state, gradient, gather, attention, activation, transpose, hadamard, amax, start,
-          end);
+  key.add(precision, state, gradient, gather, attention, activation, transpose, hadamard, amax,
+          start, end);
   const auto& [kernel, fused_loss, graphs] = kernels;
   key.add(kernel, fused_loss, graphs);
   const auto& [rule, moments] = optimizer;

@@ -1,6 +1,6 @@
 #pragma once
-// What plans of one shape share: the blocks of their layers, lowered and priced once. Two plans have
-// one shape if they differ only in how layers, micro-batches and state are spread over ranks:
+// What plans of one shape share: the blocks of their layers, lowered and priced once. Two plans
+// have one shape if they differ only in how layers, micro-batches and state are spread over ranks:
 // pipeline, virtual stages, schedule, data, ZeRO, batch. Their blocks are those of a plan without a
 // pipeline on as many GPUs, with one micro-batch. Leaves out what only lengthens blocks: kernels
 // that are slower next to communication, and the recomputation and offload of a part of the layers.

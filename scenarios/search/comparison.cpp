@@ -157,9 +157,8 @@ std::vector<PlanClass> classes_of(const PlanQuery& query, const PlanAnswer& answ
     const bool alike = each.estimate.fit == best.estimate.fit;
     if (!alike || excess > gaps.of(best.placed.plan, each.placed.plan)) continue;
     const ModelCut cut = cut_of(each.placed.plan);
-    auto own = std::ranges::find_if(classes, [&](const PlanClass& other) {
-      return cut_of(other.best->placed.plan) == cut;
-    });
+    auto own = std::ranges::find_if(
+        classes, [&](const PlanClass& other) { return cut_of(other.best->placed.plan) == cut; });
     if (own == classes.end()) {
       own = classes.insert(own, {.best = &each, .excess = excess, .plans = 0, .free = {}});
       members.emplace_back();
@@ -267,7 +266,7 @@ std::vector<std::string> search_assumptions(const PlanQuery& query) {
   std::vector<std::string> lines{fmt::format("tried: {}, data; schedules {} and {}", tried,
                                              models::default_schedule(1),
                                              models::default_schedule(2))};
-  lines.push_back(fmt::format("ZeRO stages of {}: {}{}; 2 and 3 (FSDP) only without a pipeline",
+  lines.push_back(fmt::format("ZeRO stages of {}: {}{}; 2 only without a pipeline",
                               query.software.name, models::stages_of(runs),
                               runs.source.empty() ? " (its profile states none)" : ""));
   lines.push_back(query.breadth == Breadth::full

@@ -46,8 +46,15 @@ Incumbents::Incumbents(const PlanQuery& query, Wanted wanted)
       wanted_{wanted},
       of_kind_(plan_kinds.size(), std::numeric_limits<double>::infinity()) {}
 
-void Incumbents::add(const PlacedPlan& placed, double measure, Bytes memory) {
+void Incumbents::add(const PlacedPlan& placed, double measure, double against, Bytes memory) {
   all_.insert({measure, memory});
+  if (wanted_.against != nullptr && !beaten(measure, against)) {
+    const auto worse = [&](const auto& each) {
+      return each.first >= measure && each.second >= against;
+    };
+    std::erase_if(front_, worse);
+    front_.emplace(measure, against);
+  }
   double& of_cut = of_cut_.try_emplace(cut_of(placed.plan), measure).first->second;
   of_cut = std::min(of_cut, measure);
   for (std::size_t i = 0; i < plan_kinds.size(); ++i) {
@@ -55,13 +62,20 @@ void Incumbents::add(const PlacedPlan& placed, double measure, Bytes memory) {
   }
 }
 
-bool Incumbents::wants(const PlacedPlan& placed, double bound) const {
+bool Incumbents::beaten(double measure, double against) const {
+  const auto after = front_.upper_bound(measure);
+  return after != front_.begin() && std::prev(after)->second <= against;
+}
+
+bool Incumbents::wants(const PlacedPlan& placed, double bound, double against) const {
   if (wanted_.best == Wanted::every || all_.empty()) return true;
   const double best = all_.begin()->first;
   if (wanted_.gap > 0) return bound < best * (1 - wanted_.gap);
   if (all_.size() < wanted_.best) return true;
   const auto last = std::next(all_.begin(), static_cast<std::ptrdiff_t>(wanted_.best) - 1);
   if (bound <= last->first) return true;
+  if (wanted_.against != nullptr && !beaten(bound, against)) return true;
+  if (!wanted_.rivals) return false;
   const double rival = best * (1 + rival_spread());
   if (bound <= rival) {
     const auto own = of_cut_.find(cut_of(placed.plan));

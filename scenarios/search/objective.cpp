@@ -20,6 +20,16 @@ double cost_of(const Estimate& estimate) {
   return estimate.cost->count();
 }
 
+double days_at(double tokens_per_second) {
+  constexpr double trillion = 1e12;
+  return trillion / tokens_per_second / seconds_per_day;
+}
+
+/// Days of steps after each other for a trillion tokens.
+double days_of_trillion(const Estimate& estimate) {
+  return days_at(estimate.tokens_per_second);
+}
+
 /// Dollars per step, with three significant digits below one dollar.
 std::string small_dollars(const Estimate& estimate) {
   if (!estimate.cost) return "-";
@@ -40,7 +50,7 @@ double least_energy(const PlanQuery& query, int nodes, const PlanBound& least) {
   return (around + ranks).count() * (1 - rounding);
 }
 
-constexpr std::array<Objective, 4> known_objectives{{
+constexpr std::array<Objective, 5> known_objectives{{
     {.name = "time",
      .measure = [](const Estimate& estimate) { return seconds(estimate.step); },
      .bound = [](const PlanQuery&, int, const PlanBound& least) { return seconds(least.step); },
@@ -69,13 +79,24 @@ constexpr std::array<Objective, 4> known_objectives{{
     {.name = "memory",
      .measure =
          [](const Estimate& estimate) { return static_cast<double>(estimate.memory.count()); },
-     .bound =
-         [](const PlanQuery&, int, const PlanBound& least) {
-           return static_cast<double>(least.memory.count());
-         },
+     .bound = [](const PlanQuery&, int,
+                 const PlanBound& least) { return static_cast<double>(least.memory.count()); },
      .better = "smaller in memory",
      .heading = "$/step",
      .cell = small_dollars},
+    {.name = "days",
+     .measure = days_of_trillion,
+     .bound =
+         [](const PlanQuery& query, int, const PlanBound& least) {
+           const double tokens =
+               static_cast<double>(query.global_batch) * static_cast<double>(query.seq_len);
+           return days_at(tokens / seconds(least.step));
+         },
+     .heading = "days/1T",
+     .cell =
+         [](const Estimate& estimate) {
+           return fmt::format("{:.1f}", days_of_trillion(estimate));
+         }},
 }};
 
 }  // namespace
@@ -93,12 +114,12 @@ std::string objective_words() {
   return text;
 }
 
-const Objective& objective_named(std::string_view name) {
+const Objective& objective_named(std::string_view name, const std::string& flag) {
   for (const Objective& each : known_objectives) {
     if (each.name == name) return each;
   }
-  throw InputError{"--objective", fmt::format("expected {}, found '{}'", objective_words(),
-                                              printable(std::string{name}, 60))};
+  throw InputError{flag, fmt::format("expected {}, found '{}'", objective_words(),
+                                     printable(std::string{name}, 60))};
 }
 
 }  // namespace orrery::scenarios

@@ -28,9 +28,9 @@ struct Objective {
 };
 
 std::span<const Objective> objectives();
-/// Errors  `expected time, cost or energy, found 'x'` (InputError, at --objective)
-const Objective& objective_named(std::string_view name);
-/// "time, cost or energy".
+/// Errors  `expected time, cost, energy, memory or days, found 'x'` (InputError, at the flag)
+const Objective& objective_named(std::string_view name, const std::string& flag = "--objective");
+/// "time, cost, energy, memory or days".
 std::string objective_words();
 
 }  // namespace orrery::scenarios

@@ -75,11 +75,13 @@ class Search {
       : query_{query},
         objective_{objective},
         workers_{workers},
+        wanted_{wanted},
         incumbents_{query, wanted},
         estimator_{query, workers.size()} {}
 
   PlanAnswer run() {
-    PlanSpace space = enumerate_plans(query_, objective_.extent);
+    const bool parts = wanted_.against && wanted_.against->extent == Extent::fewer_nodes;
+    PlanSpace space = enumerate_plans(query_, parts ? Extent::fewer_nodes : objective_.extent);
     answer_.conflicting = space.conflicting;
     answer_.searched = std::move(space.searched);
     answer_.ruled_out = std::move(space.ruled_out);
@@ -96,6 +98,7 @@ class Search {
   struct Bounded {
     PlacedPlan placed;
     double measure = 0;  // lower bound of the objective's
+    double against = 0;  // the same of Wanted::against
     Bytes memory{};      // lower bound
   };
 
@@ -106,8 +109,14 @@ class Search {
     answer_.stopped = !answer_.bounded;
     for (std::size_t i = 0; i < least.size(); ++i) {
       const bool fits = least[i].memory <= query_.cluster.gpu().memory;
+      if (fits && wanted_.longest_step && least[i].step > *wanted_.longest_step) {
+        ++answer_.too_slow;
+        continue;
+      }
       const double measure = objective_.bound(query_, all[i].nodes, least[i]);
-      (fits ? open_ : large_).push_back({std::move(all[i]), measure, least[i].memory});
+      const double against =
+          wanted_.against ? wanted_.against->bound(query_, all[i].nodes, least[i]) : 0;
+      (fits ? open_ : large_).push_back({std::move(all[i]), measure, against, least[i].memory});
     }
     std::ranges::stable_sort(open_, {}, &Bounded::measure);
     answer_.too_large = answer_.too_large_by_sizes = std::ssize(large_);
@@ -116,13 +125,13 @@ class Search {
   /// Estimates open plans, those with the smallest bounds first, in batches of a fixed size, so
   /// that the answer does not depend on the number of threads.
   void estimate_open_plans() {
-    constexpr std::size_t batch = 64;
+    const std::size_t batch = wanted_.rivals ? 32 : 8;
     for (std::size_t next = 0; next < open_.size();) {
       std::vector<const PlacedPlan*> wanted;
       const std::size_t begin = next;
       for (; next < open_.size() && wanted.size() < batch; ++next) {
         const Bounded& each = open_[next];
-        if (!answer_.stopped && incumbents_.wants(each.placed, each.measure)) {
+        if (!answer_.stopped && incumbents_.wants(each.placed, each.measure, each.against)) {
           wanted.push_back(&each.placed);
         } else {
           pass_over(each.placed, each.measure);
@@ -159,8 +168,17 @@ class Search {
 
   void take(const PlacedPlan& placed, const Estimate& estimate) {
     if (!estimate.out_of_memory) {
+      if (wanted_.longest_step && estimate.step > *wanted_.longest_step) {
+        ++answer_.too_slow;
+        const auto& fastest = answer_.fastest_too_slow;
+        if (!fastest || estimate.step < fastest->estimate.step) {
+          answer_.fastest_too_slow = Candidate{placed, estimate, {}, {}};
+        }
+        return;
+      }
       if (estimate.fit == models::Fit::yes) {
-        incumbents_.add(placed, objective_.measure(estimate), estimate.memory);
+        incumbents_.add(placed, objective_.measure(estimate),
+                        wanted_.against ? wanted_.against->measure(estimate) : 0, estimate.memory);
       }
       answer_.fitting.push_back({placed, estimate, {}, {}});
       return;
@@ -219,6 +237,7 @@ class Search {
   const PlanQuery& query_;
   const Objective& objective_;
   const Workers& workers_;
+  Wanted wanted_;
   Incumbents incumbents_;
   Estimator estimator_;
   std::vector<Bounded> open_, large_;
@@ -226,6 +245,23 @@ class Search {
 };
 
 }  // namespace
+
+std::vector<const Candidate*> front_of(const PlanAnswer& answer, const Objective& objective,
+                                       const Objective& against) {
+  std::vector<const Candidate*> order, front;
+  for (const Candidate& each : answer.fitting) {
+    if (each.estimate.fit == models::Fit::yes) order.push_back(&each);
+  }
+  std::ranges::stable_sort(order, {}, [&](const Candidate* each) {
+    return std::pair{objective.measure(each->estimate), against.measure(each->estimate)};
+  });
+  for (const Candidate* each : order) {
+    const bool better =
+        front.empty() || against.measure(each->estimate) < against.measure(front.back()->estimate);
+    if (better) front.push_back(each);
+  }
+  return front;
+}
 
 ModelCut cut_of(const models::Plan& plan) {
   return {plan.tensor, plan.pipeline, plan.batch.micro};

@@ -20,13 +20,17 @@
 namespace orrery::scenarios {
 
 /// How many of the best plans a search must find. It also finds, of each way to cut the model
-/// (tensor, pipeline, micro-batch) that may be within the spread of errors (comparison.hpp), whether
-/// it is; the best of each of `named_kinds`; and all that fit tightly and are faster.
+/// (tensor, pipeline, micro-batch) that may be within the spread of errors (comparison.hpp),
+/// whether it is; the best of each of `named_kinds`; and all that fit tightly and are faster.
 struct Wanted {
   static constexpr std::size_t every = std::numeric_limits<std::size_t>::max();
   std::size_t best = every;
   /// Ends the search earlier: when no plan can be faster than the best by more than this share.
   double gap = 0;
+  bool rivals = true;  // false: the best alone, without other ways to cut the model and named kinds
+  /// Also all plans of the Pareto front of the objective and this one.
+  const Objective* against = nullptr;
+  std::optional<Time> longest_step{};  // plans with a longer step are not wanted
 };
 
 /// Plans of which the best is named, too, if the best of all is none of them.
@@ -82,8 +86,10 @@ struct PlanAnswer {
   std::int64_t conflicting = 0;         // not in it: the model or the schedule forbids them
   std::int64_t too_large = 0;           // do not fit
   std::int64_t too_large_by_sizes = 0;  // ... by memory_floor alone, without lowering
-  std::int64_t passed_over = 0;         // not estimated: their lower bound is above the best
-  bool stopped = false;                 // before the search ended
+  std::int64_t too_slow = 0;            // longer than Wanted::longest_step; some by their bound
+  std::optional<Candidate> fastest_too_slow;  // of those that were estimated and fit
+  std::int64_t passed_over = 0;               // not estimated: their lower bound is above the best
+  bool stopped = false;                       // before the search ended
   std::vector<SearchedValues> searched;
   std::vector<RuledOut> ruled_out;  // of `conflicting`
   /// Lower bounds of the objective's measure of plans that were not estimated, ascending.
@@ -108,6 +114,11 @@ PlanAnswer search_plans(const PlanQuery& query, const Objective& objective, cons
 /// evaluation. Returns why; empty: all are simulated.
 std::string share_links(const PlanQuery& query, const Objective& objective, std::size_t top,
                         const Workers& workers, PlanAnswer& answer);
+/// The Pareto front of two objectives among an answer's plans that fit well, the best of the first
+/// one first: each later plan is better in the second. Measures are static.
+std::vector<const Candidate*> front_of(const PlanAnswer& answer, const Objective& objective,
+                                       const Objective& against);
+
 /// The best plan of a kind among those that fit well; null if the best of all is of the kind, or if
 /// there is none.
 const Candidate* best_of_kind(const PlanQuery& query, const PlanAnswer& answer,

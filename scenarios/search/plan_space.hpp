@@ -23,7 +23,9 @@ namespace orrery::scenarios {
 ///            context parallelism in the stack's first form
 /// Both: tensor up to the GPUs of a node and every divisor as pipeline, where the stack has them;
 /// context as powers of two, where a sequence has 8,192 tokens and each rank keeps 2,048 of them;
-/// ZeRO-2 and 3 without a pipeline; all three recomputations.
+/// ZeRO-2 without a pipeline; all three recomputations. Full also tries ZeRO-3 in a pipeline,
+/// inside a node (HSDP) and with weights kept after forward, and optimizer state on the host where
+/// the model's state does not fit otherwise.
 enum class Breadth : std::uint8_t { full, reduced };
 
 /// A value that no plan of a search may have.
@@ -96,8 +98,9 @@ models::Plan first_plan(const PlanQuery& query);
 /// Lower bound of what a rank holds of so many trained parameters: weights, gradients, optimizer
 /// state, each before ZeRO shards it.
 ///   bytes(weight) / s3 + bytes(gradient) / s2 + o / s1, of each
-/// s1, s2, s3  data-parallel ranks from that ZeRO stage on, 1 below it; of experts their own replicas
-/// o           12 bytes: fp32 master weight and two moments; 8 where weights are fp32; moments may
+/// s1, s2, s3  data-parallel ranks from that ZeRO stage on, 1 below it; of experts their own
+/// replicas o           12 bytes: fp32 master weight and two moments; 8 where weights are fp32;
+/// moments may
 ///             have two bytes or one; 0 where the state is offloaded
 Bytes least_state(const PlanQuery& query, const models::Plan& plan, std::int64_t dense,
                   std::int64_t experts);

@@ -101,8 +101,8 @@ class Pipeline {
   void for_each(Visit visit) const {
     const std::size_t all = round_ ? costs_.size() : place_of_.size();
     for (std::size_t c = 0; c < all; ++c) {
-      const std::size_t stage = round_ ? c % static_cast<std::size_t>(stages_)
-                                       : static_cast<std::size_t>(place_of_[c]);
+      const std::size_t stage =
+          round_ ? c % static_cast<std::size_t>(stages_) : static_cast<std::size_t>(place_of_[c]);
       visit(stage, c % costs_.size());
     }
   }
@@ -217,8 +217,8 @@ class ThroughStages {
     }
   }
 
-  /// When the first stage may end: the last backward of a stage is of its first chunk, and waits for
-  /// that of the stage after it.
+  /// When the first stage may end: the last backward of a stage is of its first chunk, and waits
+  /// for that of the stage after it.
   std::int64_t last_end(const std::vector<std::int64_t>& own) const {
     std::int64_t longest = 0, output = never;
     for (std::size_t s = stages_; s-- > 0;) {

@@ -20,7 +20,8 @@ namespace orrery::scenarios {
 ///   host   what the busiest stage's host launches, one after another
 ///   fill   the first micro-batch reaches a stage through all stages before it; then that stage's
 ///          own work; then its last gradient goes back through all stages before it
-///   turn   the first micro-batch goes through all chunks and back to a stage; then the rest of that
+///   turn   the first micro-batch goes through all chunks and back to a stage; then the rest of
+///   that
 ///          stage's work after its first backward, and back as above
 /// F, B   the compute lane's time of a chunk's forward and backward;  m  micro-batches
 /// The last backward of each chunk, and with ZeRO-2 and 3 every pass, may be cut into phases.
