@@ -461,6 +461,7 @@ MarkedTrace marked_trace_of(const models::Question& question, const models::Pred
     ClassTrace{prediction, c, detail, made.trace, &marking}.record(prediction.times);
   }
   add_messages(marking.channels, made.marks);
+  if (prediction.data) add_data_lane(*prediction.data, made.trace);
   made.trace.note("peak_memory_bytes", prediction.memory.at(prediction.fullest).total.count());
   return made;
 }

@@ -13,6 +13,7 @@
 #include "scenarios/command/repeated.hpp"
 #include "scenarios/command/search_flags.hpp"
 #include "scenarios/question/plan_request.hpp"
+#include "sim/output/durable_file.hpp"
 
 namespace orrery::scenarios {
 
@@ -21,7 +22,7 @@ namespace {
 struct PlanFlags : SearchFlags {
   PlanRequest request;
   std::string network = "auto";
-  std::optional<std::string> gap, out;
+  std::optional<std::string> gap, out, picture;
   std::vector<std::string> launch;  // --export
 };
 
@@ -53,6 +54,7 @@ Json export_best(const PlanFlags& flags, const PlanSearch& found) {
 int plan(PlanFlags& flags) {
   const auto begin = std::chrono::steady_clock::now();
   flags.complete(flags.request);
+  if (flags.picture && !flags.request.pareto) flags.request.pareto = "memory";
   if (flags.gap) flags.request.gap = read_gap_flag(*flags.gap);
   if (!flags.launch.empty() && !flags.out) {
     throw InputError{"--out", "missing; --export writes the launch files into that folder"};
@@ -63,6 +65,7 @@ int plan(PlanFlags& flags) {
   flags.request.network = *value_of(models::network_mode_words, flags.network);
   const InterruptGuard guard;
   const PlanSearch found = search(flags.request, watched_progress("plans"));
+  if (flags.picture) write_durably(*flags.picture, picture_of(found.report()));
   const bool exports = !flags.launch.empty() && !found.best.empty() && !found.answer.stopped;
   const Json more = exports ? export_best(flags, found) : Json::object();
   flags.print(found.report(), begin, more);
@@ -98,6 +101,14 @@ void add_plan(CLI::App& application, int& exit_code) {
   command.add_option("--gap", flags->gap,
                      "By how much another plan may be faster when the search ends: '2%' or 0.02 "
                      "(0: the best one is found)");
+  command.add_option("--tokens", request.tokens,
+                     "Tokens to train on, such as 15T: days and dollars of each plan in --json");
+  command.add_option("--deadline", request.deadline,
+                     "Longest time for --tokens, such as 30d: slower plans are left out");
+  command.add_option("--pareto", request.pareto,
+                     "Also the Pareto front of --objective and this one, such as memory");
+  command.add_option("--picture", flags->picture,
+                     "SVG file for the Pareto front (of --objective and memory)");
   command
       .add_option("--network", flags->network,
                   "auto: the plans shown are evaluated with their traffic sharing links, and "

@@ -7,9 +7,11 @@
 #include <utility>
 
 #include "models/plan/fields.hpp"
+#include "scenarios/limits.hpp"
 #include "scenarios/search/plan_values.hpp"
 #include "scenarios/search/query.hpp"
 #include "sim/input/text.hpp"
+#include "sim/input/units.hpp"
 
 namespace orrery::scenarios {
 
@@ -18,14 +20,29 @@ namespace {
 /// How many plans are listed that fit tightly and would beat the best one.
 constexpr std::size_t most_tight = 3;
 
-const Objective& objective_of(const PlanRequest& request, const PlanQuery& query) {
-  const Objective& objective = objective_named(request.objective);
+const Objective& objective_of(const PlanRequest& request, const PlanQuery& query,
+                              const std::string& flag, const std::string& name) {
+  const Objective& objective = objective_named(name, flag);
   if (objective.needs_price && !query.cluster.price_per_gpu_hour) {
-    throw InputError{"--objective",
-                     fmt::format("{} needs a price, and {} has no price_per_gpu_hour",
-                                 objective.name, request.cluster)};
+    throw InputError{flag, fmt::format("{} needs a price, and {} has no price_per_gpu_hour",
+                                       objective.name, request.cluster)};
   }
   return objective;
+}
+
+/// The longest step with which so many tokens take no longer than the deadline.
+std::optional<Time> longest_step(const PlanRequest& request, const PlanQuery& query,
+                                 std::optional<double> tokens) {
+  if (!request.deadline) return std::nullopt;
+  const auto days = parse_days(*request.deadline);
+  if (!days) {
+    throw InputError{"--deadline", fmt::format("expected {}, found '{}'", days_form,
+                                               printable(*request.deadline, 60))};
+  }
+  if (!tokens) throw InputError{"--deadline", "needs --tokens, which take that long"};
+  const double of_step =
+      static_cast<double>(query.global_batch) * static_cast<double>(query.seq_len);
+  return from_seconds(*days * seconds_per_day * of_step / *tokens);
 }
 
 /// The fields of a plan that flags of their own state.
@@ -111,6 +128,9 @@ PlanReport PlanSearch::report() const {
           .cluster = cluster,
           .assumptions = assumptions,
           .simulate = simulate,
+          .against = against ? &*against : nullptr,
+          .tokens = tokens,
+          .longest_step = longest_step,
           .tight_ahead = tight_ahead,
           .advice = advice};
 }
@@ -118,12 +138,24 @@ PlanReport PlanSearch::report() const {
 PlanSearch search(const PlanRequest& request, const Progress& progress) {
   PlanSearch found{.query = query_of(request), .cluster = request.cluster};
   const PlanQuery& query = found.query;
-  found.objective = objective_of(request, query);
+  found.objective = objective_of(request, query, "--objective", request.objective);
+  if (request.pareto) {
+    found.against = objective_of(request, query, "--pareto", *request.pareto);
+    if (found.against->name == found.objective.name) {
+      throw InputError{"--pareto", fmt::format("is the objective itself, {}; name another one",
+                                               found.objective.name)};
+    }
+  }
+  if (request.tokens) found.tokens = read_tokens_flag(*request.tokens);
+  found.longest_step = longest_step(request, query, found.tokens);
   if (const auto refused = refusal(query)) {
     throw InputError{flag_of_pointer(refused->pointer), refused->problem};
   }
   found.answer = search_plans(query, found.objective, {request.threads, progress},
-                              Wanted{.best = request.top, .gap = request.gap});
+                              Wanted{.best = request.top,
+                                     .gap = request.gap,
+                                     .against = found.against ? &*found.against : nullptr,
+                                     .longest_step = found.longest_step});
   if (request.network != models::NetworkMode::fixed && !found.answer.stopped) {
     found.not_shared = share_links(query, found.objective, request.top,
                                    {.threads = request.threads, .progress = {}}, found.answer);

@@ -20,8 +20,11 @@ struct PlanRequest {
   std::string objective = "time";
   std::optional<double> headroom{};  // share of a GPU's memory to leave free
   std::int64_t global_batch = 0, seq_len = 0;
-  std::size_t top = 10;  // plans to show
-  double gap = 0;        // share by which another plan may be faster than the best
+  std::size_t top = 10;                   // plans to show
+  double gap = 0;                         // share by which another plan may be faster than the best
+  std::optional<std::string> tokens{};    // to train on: "300B"
+  std::optional<std::string> deadline{};  // for these, by steps alone: "30d"
+  std::optional<std::string> pareto{};    // the other objective of a Pareto front: "memory"
   /// auto or events: the plans shown are evaluated with their traffic on links; static: they are
   /// not.
   models::NetworkMode network = models::NetworkMode::automatic;
@@ -32,6 +35,9 @@ struct PlanSearch {
   PlanQuery query{};
   Objective objective = objective_named("time");
   PlanAnswer answer{};
+  std::optional<Objective> against{};  // of the Pareto front
+  std::optional<double> tokens{};
+  std::optional<Time> longest_step{};  // that meets the deadline
   std::vector<RankedPlan> best{}, tight_ahead{};
   MemoryAdvice advice{};  // for the nearest miss where nothing fits
   std::string cluster;    // as the user names it

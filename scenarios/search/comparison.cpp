@@ -12,17 +12,12 @@
 #include "models/prediction/published_errors.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/search/dimensions.hpp"
+#include "scenarios/search/plan_values.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::scenarios {
 
 namespace {
-
-/// Tensor, pipeline and micro-batch sizes.
-using Cut = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
-Cut cut_of(const models::Plan& plan) {
-  return {plan.tensor, plan.pipeline, plan.batch.micro};
-}
 
 /// The parts of the step on shared links, or of the step as it was searched.
 std::vector<models::WaterfallPart> waterfall_of(const PlanQuery& query, const Candidate& plan,
@@ -102,7 +97,7 @@ ExpectedStep expected_of(const PlanAnswer& answer, const Objective& objective) {
   const Candidate& best = answer.fitting.front();
   const double spread = models::published_errors().fitted.plan_spread / 100;
   const double most = objective.measure(best.estimate) * (1 + spread);
-  std::set<Cut> cuts;
+  std::set<ModelCut> cuts;
   for (const Candidate& each : answer.fitting) {
     const models::Plan& plan = each.placed.plan;
     if (each.estimate.fit != best.estimate.fit || objective.measure(each.estimate) > most) continue;
@@ -110,6 +105,78 @@ ExpectedStep expected_of(const PlanAnswer& answer, const Objective& objective) {
   }
   const double selection_bias = spread * std::max(0.0, expected_maximum(cuts.size()));
   return {.step = scaled(best.figures().step, std::exp(selection_bias)), .rivals = cuts.size()};
+}
+
+std::optional<Certificate> certificate_of(const PlanAnswer& answer, const Objective& objective) {
+  if (answer.fitting.empty() || !answer.bounded) return std::nullopt;
+  const Candidate& front = answer.fitting.front();
+  double best = objective.measure(front.estimate);
+  for (const Candidate& each : answer.fitting) {
+    if (each.estimate.fit != front.estimate.fit) continue;
+    best = std::min(best, objective.measure(each.estimate));
+  }
+  const double bound = std::min(best, answer.least_open());
+  return Certificate{.bound = bound,
+                     .gap = 1 - bound / measure_of(objective, front),
+                     .proven = answer.least_open() >= best};
+}
+
+namespace {
+
+/// The searched fields, other than those of a cut, in which plans of a class differ.
+std::vector<SearchedValues> free_choices(const PlanQuery& query,
+                                         const std::vector<const models::Plan*>& plans) {
+  std::vector<SearchedValues> free;
+  for (const std::string_view key : searched_keys(query)) {
+    constexpr std::string_view of_cut[] = {"tensor", "pipeline", "micro_batch"};
+    if (std::ranges::find(of_cut, key) != std::end(of_cut)) continue;
+    SearchedValues found{key, {}};
+    for (const models::Plan* each : plans) {
+      Json value = value_in(models::plan_field(key), *each);
+      if (std::ranges::find(found.values, value) != found.values.end()) continue;
+      found.values.push_back(std::move(value));
+    }
+    if (found.values.size() > 1) free.push_back(std::move(found));
+  }
+  return free;
+}
+
+}  // namespace
+
+std::vector<PlanClass> classes_of(const PlanQuery& query, const PlanAnswer& answer,
+                                  const Objective& objective, std::int64_t& open) {
+  open = 0;
+  if (answer.fitting.empty()) return {};
+  const Candidate& best = answer.fitting.front();
+  const Indistinguishable gaps = indistinguishable(query.software);
+  const double least = objective.measure(best.estimate);
+  std::vector<PlanClass> classes;
+  std::vector<std::vector<const models::Plan*>> members;
+  for (const Candidate& each : answer.fitting) {
+    const double excess = objective.measure(each.estimate) / least - 1;
+    const bool alike = each.estimate.fit == best.estimate.fit;
+    if (!alike || excess > gaps.of(best.placed.plan, each.placed.plan)) continue;
+    const ModelCut cut = cut_of(each.placed.plan);
+    auto own = std::ranges::find_if(
+        classes, [&](const PlanClass& other) { return cut_of(other.best->placed.plan) == cut; });
+    if (own == classes.end()) {
+      own = classes.insert(own, {.best = &each, .excess = excess, .plans = 0, .free = {}});
+      members.emplace_back();
+    }
+    own->plans += 1 + std::ssize(each.equals);
+    std::vector<const models::Plan*>& plans =
+        members[static_cast<std::size_t>(own - classes.begin())];
+    plans.push_back(&each.placed.plan);
+    for (const models::Plan& equal : each.equals) plans.push_back(&equal);
+  }
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    classes[i].free = free_choices(query, members[i]);
+  }
+  for (const OpenPlan& each : answer.open) {
+    const double gap = each.cut == cut_of(best.placed.plan) ? gaps.alike : gaps.others;
+    open += each.bound <= least * (1 + gap) ? 1 : 0;
+  }
+  return classes;
 }
 
 double Indistinguishable::of(const models::Plan& best, const models::Plan& plan) const {
@@ -199,7 +266,7 @@ std::vector<std::string> search_assumptions(const PlanQuery& query) {
   std::vector<std::string> lines{fmt::format("tried: {}, data; schedules {} and {}", tried,
                                              models::default_schedule(1),
                                              models::default_schedule(2))};
-  lines.push_back(fmt::format("ZeRO stages of {}: {}{}; 2 and 3 (FSDP) only without a pipeline",
+  lines.push_back(fmt::format("ZeRO stages of {}: {}{}; 2 only without a pipeline",
                               query.software.name, models::stages_of(runs),
                               runs.source.empty() ? " (its profile states none)" : ""));
   lines.push_back(query.breadth == Breadth::full

@@ -1,6 +1,7 @@
 #pragma once
 // Compares the best plans: which of them cannot be distinguished, and why each is slower.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,30 @@ struct RankedPlan {
   /// of nodes: the same GPU time, as if spent on the best plan's GPUs.
   std::vector<models::WaterfallPart> against_best;
 };
+
+/// What a search has proven about its best plan: nothing that fits as well has, with the values
+/// that were searched, a smaller measure of the objective than `bound`. Measures are static:
+/// without contention between different collectives.
+struct Certificate {
+  double bound = 0;
+  double gap = 0;       // 1 - bound / the best plan's figure that ranks
+  bool proven = false;  // `bound` is the best plan's own measure
+};
+/// Nothing without a plan, and where the search was stopped before there was a bound.
+std::optional<Certificate> certificate_of(const PlanAnswer& answer, const Objective& objective);
+
+/// Plans with the same tensor, pipeline and micro-batch sizes that cannot be distinguished from the
+/// best one, of those that were estimated.
+struct PlanClass {
+  const Candidate* best = nullptr;
+  double excess = 0;  // of its best plan's objective over that of the best of all, as a share
+  std::int64_t plans = 0;
+  std::vector<SearchedValues> free;  // other searched fields in which they differ, and the values
+};
+/// The best plan's own class first. `open` receives how many plans that were not estimated cannot
+/// be distinguished, at most.
+std::vector<PlanClass> classes_of(const PlanQuery& query, const PlanAnswer& answer,
+                                  const Objective& objective, std::int64_t& open);
 
 /// The first `top` of an answer's plans.
 std::vector<RankedPlan> compare_best(const PlanQuery& query, const PlanAnswer& answer,

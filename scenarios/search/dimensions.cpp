@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
+#include "models/plan/derived.hpp"
 #include "models/prediction/fused_attention.hpp"
 #include "scenarios/search/plan_values.hpp"
 
@@ -201,7 +203,8 @@ std::vector<Plan> sequence_parallelism(const Plan& plan, const SearchBounds& bou
       plan, bounds.fixed_or<&Plan::sequence_parallel>("sequence", tried));
 }
 
-/// The stack's ZeRO stages in rising order; stages 2 and 3 only without a pipeline.
+/// The stack's ZeRO stages in rising order. In a pipeline stage 2 is stage 1: micro-batches
+/// accumulate whole gradients there.
 std::vector<Plan> shardings(const Plan& plan, const SearchBounds& bounds) {
   if (bounds.states("zero"))
     return with_each<&Plan::sharding, &ShardingChoices::zero>(plan,
@@ -212,11 +215,49 @@ std::vector<Plan> shardings(const Plan& plan, const SearchBounds& bounds) {
   const bool has_one = std::ranges::find(known, Zero::one) != known.end();
   std::vector<Zero> found;
   for (const Zero each : known) {
-    const bool lowered = plan.pipeline == 1 || each == Zero::none || each == Zero::one;
+    const bool whole = plan.pipeline > 1 && (!bounds.full() || each == Zero::two);
+    const bool lowered = !whole || each == Zero::none || each == Zero::one;
     const bool passed_over = !bounds.full() && each == Zero::none && has_one;
     if (lowered && !passed_over) found.push_back(each);
   }
   return with_each<&Plan::sharding, &ShardingChoices::zero>(plan, found);
+}
+
+bool has_sharded_weights(const RunnablePlans& stack) {
+  return std::ranges::find(stack.zero, Zero::three) != stack.zero.end();
+}
+
+/// HSDP: state sharded over all replicas, or over those of a node with copies on the others.
+std::vector<Plan> data_shards(const Plan& plan, const SearchBounds& bounds) {
+  std::vector<std::int64_t> tried{0};
+  const std::int64_t in_node = bounds.query.cluster.node.gpus /
+                               std::gcd(bounds.query.cluster.node.gpus, plan.tensor * plan.context);
+  const bool several = in_node > 1 && plan.data > in_node && plan.data % in_node == 0;
+  if (bounds.full() && plan.sharding.zero == Zero::three && several) tried.push_back(in_node);
+  return with_each<&Plan::sharding, &ShardingChoices::ranks>(
+      plan, bounds.fixed_or<&Plan::sharding, &ShardingChoices::ranks>("data_shard", tried));
+}
+
+/// ZeRO-3: weights gathered again in backward, or kept from forward.
+std::vector<Plan> resharding(const Plan& plan, const SearchBounds& bounds) {
+  std::vector<bool> tried{true};
+  if (bounds.full() && plan.sharding.zero == Zero::three) tried.push_back(false);
+  return with_each<&Plan::sharding, &ShardingChoices::reshard>(
+      plan, bounds.fixed_or<&Plan::sharding, &ShardingChoices::reshard>("reshard", tried));
+}
+
+/// Optimizer state on the host where weights, gradients and state alone do not fit on the GPU:
+/// elsewhere the GPU's update is faster.
+std::vector<Plan> offloads(const Plan& plan, const SearchBounds& bounds) {
+  using models::Offload;
+  std::vector<Offload> tried{Offload::none};
+  const hardware::Gpu& gpu = bounds.query.cluster.gpu();
+  const bool can = bounds.full() && gpu.host_link.count() > 0 && plan.sharding.zero != Zero::none &&
+                   !models::trains_adapters(plan) &&
+                   plan.optimizer.moments == models::Moments::full;
+  if (can && least_memory(bounds.query, plan) > gpu.memory) tried.push_back(Offload::optimizer);
+  return with_each<&Plan::offload, &models::OffloadChoices::state>(
+      plan, bounds.fixed_or<&Plan::offload, &models::OffloadChoices::state>("offload", tried));
 }
 
 /// Expert-parallel degrees: divisors of the experts that divide a stage's ranks; if reduced, powers
@@ -292,7 +333,7 @@ std::vector<Plan> expert_overlaps(const Plan& plan, const SearchBounds& bounds) 
       plan, bounds.fixed_or<&Plan::experts, &ExpertChoices::overlap>("expert_overlap", tried));
 }
 
-constexpr std::array<SearchDimension, 13> dimensions{{
+constexpr std::array<SearchDimension, 16> dimensions{{
     {"tensor", "tensor within a node", tensors, has_tensor},
     {"context", "context of 8,192 tokens and more", contexts, has_context},
     {"pipeline", "pipeline", pipelines, has_pipeline},
@@ -301,8 +342,11 @@ constexpr std::array<SearchDimension, 13> dimensions{{
     {"schedule", "schedule", schedules, has_schedules},
     {"sequence", "sequence parallelism", sequence_parallelism, has_tensor},
     {"zero", "ZeRO", shardings},
+    {"data_shard", "shards inside a node (HSDP)", data_shards, has_sharded_weights},
+    {"reshard", "resharding after forward", resharding, has_sharded_weights},
     {"expert", "experts over ranks", experts},
     {"expert_tensor", "each expert over ranks", expert_cuts},
+    {"offload", "optimizer state on the host", offloads},
     {"recompute", "recomputation", recomputations},
     {"dispatcher", "dispatchers of experts", dispatchers, has_dispatchers, true},
     {"expert_overlap", "overlap of experts' all-to-alls", expert_overlaps, has_expert_overlaps,

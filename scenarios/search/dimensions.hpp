@@ -34,13 +34,12 @@ struct SearchDimension {
   std::vector<models::Plan> (*tries)(const models::Plan& plan, const SearchBounds& bounds);
   /// Whether a stack supports this field. Null: every stack does.
   bool (*runs)(const models::RunnablePlans& stack) = nullptr;
-  /// Its values need the same memory, and Estimate::without_dispatch is a lower bound for all of
-  /// them: a search tries the first, and the others where that bound does not rule them out.
+  /// Tried after the stack's recipes have chosen the other fields. Which values a stack runs
+  /// depends on these.
   bool refines = false;
 };
 
-/// The first row varies slowest. Rows that refine come last, after recomputation: plans that differ
-/// in nothing else are adjacent.
+/// The first row varies slowest. Rows that refine come last.
 std::span<const SearchDimension> search_dimensions();
 
 /// The fields that a search varies, in the order of its dimensions.

@@ -22,13 +22,9 @@ constexpr std::array<PlanKind, 2> plan_kinds{{
      }},
 }};
 
-/// The largest share by which two plans may differ that a report still calls similar.
-double widest_gap() {
-  const models::Ordering& fitted = models::published_errors().fitted;
-  const models::Ordering& unfitted = models::published_errors().unfitted;
-  return std::max({fitted.plan_spread, fitted.gap_of_alike, fitted.gap_of_others,
-                   unfitted.gap_of_alike, unfitted.mean_regret}) /
-         100;
+/// By which share the step of a rival of the best plan may be longer (comparison.hpp).
+double rival_spread() {
+  return models::published_errors().fitted.plan_spread / 100;
 }
 
 }  // namespace
@@ -50,20 +46,41 @@ Incumbents::Incumbents(const PlanQuery& query, Wanted wanted)
       wanted_{wanted},
       of_kind_(plan_kinds.size(), std::numeric_limits<double>::infinity()) {}
 
-void Incumbents::add(const PlacedPlan& placed, double measure, Bytes memory) {
+void Incumbents::add(const PlacedPlan& placed, double measure, double against, Bytes memory) {
   all_.insert({measure, memory});
+  if (wanted_.against != nullptr && !beaten(measure, against)) {
+    const auto worse = [&](const auto& each) {
+      return each.first >= measure && each.second >= against;
+    };
+    std::erase_if(front_, worse);
+    front_.emplace(measure, against);
+  }
+  double& of_cut = of_cut_.try_emplace(cut_of(placed.plan), measure).first->second;
+  of_cut = std::min(of_cut, measure);
   for (std::size_t i = 0; i < plan_kinds.size(); ++i) {
     if (plan_kinds[i].has(query_, placed)) of_kind_[i] = std::min(of_kind_[i], measure);
   }
 }
 
-bool Incumbents::wants(const PlacedPlan& placed, double bound) const {
+bool Incumbents::beaten(double measure, double against) const {
+  const auto after = front_.upper_bound(measure);
+  return after != front_.begin() && std::prev(after)->second <= against;
+}
+
+bool Incumbents::wants(const PlacedPlan& placed, double bound, double against) const {
   if (wanted_.best == Wanted::every || all_.empty()) return true;
   const double best = all_.begin()->first;
   if (wanted_.gap > 0) return bound < best * (1 - wanted_.gap);
   if (all_.size() < wanted_.best) return true;
   const auto last = std::next(all_.begin(), static_cast<std::ptrdiff_t>(wanted_.best) - 1);
-  if (bound <= std::max(last->first, best * (1 + widest_gap()))) return true;
+  if (bound <= last->first) return true;
+  if (wanted_.against != nullptr && !beaten(bound, against)) return true;
+  if (!wanted_.rivals) return false;
+  const double rival = best * (1 + rival_spread());
+  if (bound <= rival) {
+    const auto own = of_cut_.find(cut_of(placed.plan));
+    if (own == of_cut_.end() || own->second > rival) return true;
+  }
   for (std::size_t i = 0; i < plan_kinds.size(); ++i) {
     if (bound <= of_kind_[i] && plan_kinds[i].has(query_, placed)) return true;
   }

@@ -6,6 +6,7 @@
 #include "scenarios/search/plan_report.hpp"
 #include "scenarios/search/plan_values.hpp"
 #include "scenarios/search/unsearched.hpp"
+#include "sim/input/units.hpp"
 #include "sim/output/or_null.hpp"
 
 namespace orrery::scenarios {
@@ -25,7 +26,7 @@ Json plans_json(const std::vector<models::Plan>& plans) {
   return list;
 }
 
-Json plan_json(const RankedPlan& ranked, const PlanQuery& query) {
+Json plan_json(const RankedPlan& ranked, const PlanQuery& query, std::optional<double> tokens) {
   const models::Estimate& estimate = ranked.candidate.figures();
   Json parts = Json::object();
   for (const models::WaterfallPart& part : ranked.against_best) {
@@ -49,6 +50,13 @@ Json plan_json(const RankedPlan& ranked, const PlanQuery& query) {
   json["fit_probability"] = estimate.fit_probability;
   json["cost_usd_per_step"] = estimate.cost ? Json(estimate.cost->count()) : Json(nullptr);
   json["energy_j_per_step"] = estimate.energy.count();
+  if (tokens) {
+    const double days = *tokens / estimate.tokens_per_second / seconds_per_day;
+    json["days"] = days;
+    json["gpu_hours"] = 24 * days * static_cast<double>(ranked.candidate.placed.plan.gpus());
+    const double steps = *tokens / estimate.tokens_per_second / seconds(estimate.step);
+    json["cost_usd"] = estimate.cost ? Json(steps * estimate.cost->count()) : Json(nullptr);
+  }
   json["excess_pct"] = 100 * ranked.excess;
   json["as_good_as_best"] = ranked.as_good;
   json["against_best_s"] = parts;
@@ -106,21 +114,53 @@ Json kind_json(const PlanReport& report, const PlanKind& kind) {
 
 /// The certificate: no plan that fits as well as the best one, with the values that were searched,
 /// has a shorter static step than bound_s. Null for other objectives, and where the search was
-/// stopped.
+/// stopped before there was a bound.
 void add_bound(const PlanReport& report, Json& json) {
-  const PlanAnswer& answer = report.answer;
   json["bound_s"] = json["gap"] = json["proven"] = nullptr;
   const bool timed = report.objective.name == "time";
-  if (!timed || answer.fitting.empty() || answer.stopped) return;
-  double best = std::numeric_limits<double>::infinity();
-  for (const Candidate& each : answer.fitting) {
-    const bool alike = each.estimate.fit == answer.fitting.front().estimate.fit;
-    if (alike) best = std::min(best, seconds(each.estimate.step));
+  const auto certificate = certificate_of(report.answer, report.objective);
+  if (!timed || !certificate) return;
+  json["bound_s"] = certificate->bound;
+  json["gap"] = certificate->gap;
+  json["proven"] = certificate->proven;
+}
+
+Json classes_json(const PlanReport& report) {
+  std::int64_t open = 0;
+  Json list = Json::array();
+  for (const PlanClass& each : classes_of(report.query, report.answer, report.objective, open)) {
+    const models::Plan& plan = each.best->placed.plan;
+    Json free = Json::object();
+    for (const SearchedValues& field : each.free) free[std::string{field.key}] = field.values;
+    list.push_back({{"tensor", plan.tensor},
+                    {"pipeline", plan.pipeline},
+                    {"micro_batch", plan.batch.micro},
+                    {"flag", flag_of(report.query, plan)},
+                    {"plans", each.plans},
+                    {"excess_pct", 100 * each.excess},
+                    {"free", std::move(free)}});
   }
-  const double bound = std::min(best, answer.least_open);
-  json["bound_s"] = bound;
-  json["gap"] = 1 - bound / seconds(answer.fitting.front().figures().step);
-  json["proven"] = answer.least_open >= best;
+  return {{"classes", std::move(list)}, {"at_most_more", open}};
+}
+
+/// The Pareto front by static figures; null where none was asked for.
+Json front_json(const PlanReport& report) {
+  if (report.against == nullptr) return nullptr;
+  Json plans = Json::array();
+  for (const Candidate* each : front_of(report.answer, report.objective, *report.against)) {
+    const models::Estimate& estimate = each->estimate;
+    plans.push_back(
+        {{"plan", models::to_json(each->placed.plan)},
+         {"flag", flag_of(report.query, each->placed.plan)},
+         {"nodes", each->placed.nodes},
+         {"static_step_time_s", seconds(estimate.step)},
+         {"peak_memory_bytes", estimate.memory.count()},
+         {"cost_usd_per_step", estimate.cost ? Json(estimate.cost->count()) : Json(nullptr)},
+         {"energy_j_per_step", estimate.energy.count()}});
+  }
+  return {{"objective", report.objective.name},
+          {"against", report.against->name},
+          {"plans", std::move(plans)}};
 }
 
 Json nearest_miss_json(const std::optional<NearMiss>& miss) {
@@ -157,10 +197,11 @@ Json to_json(const PlanReport& report) {
   json["available_memory_bytes"] = report.query.cluster.gpu().memory.count();
   json["plans"] = Json::array();
   const PlanQuery& query = report.query;
-  for (const RankedPlan& each : report.best) json["plans"].push_back(plan_json(each, query));
+  for (const RankedPlan& each : report.best)
+    json["plans"].push_back(plan_json(each, query, report.tokens));
   json["tight_plans"] = Json::array();
   for (const RankedPlan& each : report.tight_ahead) {
-    json["tight_plans"].push_back(plan_json(each, query));
+    json["tight_plans"].push_back(plan_json(each, query, report.tokens));
   }
   const Indistinguishable gaps = indistinguishable(report.query.software);
   json["indistinguishable_pct"] = 100 * gaps.others;
@@ -177,8 +218,12 @@ Json to_json(const PlanReport& report) {
                     {"too_large", answer.too_large},
                     {"too_large_by_sizes", answer.too_large_by_sizes},
                     {"passed_over", answer.passed_over},
+                    {"too_slow", answer.too_slow},
                     {"conflicting", answer.conflicting}};
   add_bound(report, json);
+  json["tokens"] = report.tokens ? Json(*report.tokens) : Json(nullptr);
+  json["front"] = front_json(report);
+  json["as_good"] = classes_json(report);
   for (const PlanKind& kind : named_kinds()) {
     json[std::string{kind.key}] = kind_json(report, kind);
   }

@@ -33,6 +33,14 @@ std::string with_fixed(const PlanQuery& query) {
 std::string reason_of(const PlanQuery& query, const PlanAnswer& answer) {
   if (!answer.fitting.empty()) return {};
   if (answer.stopped) return "stopped before a plan that fits was found";
+  if (answer.too_slow > 0) {
+    const auto& fastest = answer.fastest_too_slow;
+    return fmt::format("none of {} plans that may fit meets the deadline{}", answer.too_slow,
+                       fastest ? fmt::format("; {} comes nearest: a step of {}",
+                                             models::title_of(fastest->placed.plan),
+                                             format(fastest->estimate.step))
+                               : ", by a lower bound of their step");
+  }
   if (answer.nearest_miss) {
     const models::OutOfMemory& found = answer.nearest_miss->out_of_memory;
     return fmt::format("none of {} plans fits; {} comes nearest: {}", answer.considered,
@@ -194,24 +202,73 @@ std::string table(const PlanReport& report, const ReportOptions& options) {
   return "\n" + shown.text(options.colour) + (any_shared(report) ? "\n" + links_note(options) : "");
 }
 
-std::string ties(const PlanReport& report, const ReportOptions& options) {
-  const Candidate& best = report.answer.fitting.front();
-  const Indistinguishable gaps = indistinguishable(report.query.software);
-  const double least = report.objective.measure(best.estimate);
-  std::size_t as_good = 0;
-  for (const Candidate& each : report.answer.fitting) {
-    const double share = gaps.of(best.placed.plan, each.placed.plan);
-    const bool ties = report.objective.measure(each.estimate) <= least * (1 + share);
-    as_good += ties && each.estimate.fit == best.estimate.fit ? 1 : 0;
+/// "virtual_stages 2, 5; zero 0, 1".
+std::string words_of_free(const PlanClass& own) {
+  std::string text;
+  for (const SearchedValues& field : own.free) {
+    std::string values;
+    for (const Json& value : field.values) {
+      const std::string word = value.is_string() ? value.get<std::string>() : value.dump();
+      values += (values.empty() ? "" : ", ") + word;
+    }
+    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", field.key, values);
   }
-  if (as_good < 2) return {};
-  return "\n" +
-         paragraph(fmt::format("≈ Predictions cannot distinguish {} plans, those within {:.1f} % "
-                               "of the best with its tensor, pipeline and micro-batch sizes and "
-                               "within {:.1f} % with others: {}. Try several of them.",
-                               as_good, 100 * gaps.alike, 100 * gaps.others,
-                               words_of_ties(report.query.software)),
-                   2, options);
+  return text;
+}
+
+/// Which plans cannot be distinguished from the best: a line for each way to cut the model, with
+/// the choices among which there is no difference.
+std::string ties(const PlanReport& report, const ReportOptions& options) {
+  constexpr std::size_t most = 8;
+  std::int64_t open = 0, plans = 0;
+  const std::vector<PlanClass> classes =
+      classes_of(report.query, report.answer, report.objective, open);
+  for (const PlanClass& each : classes) plans += each.plans;
+  if (plans + open < 2) return {};
+  const Indistinguishable gaps = indistinguishable(report.query.software);
+  std::string text =
+      "\n" +
+      paragraph(
+          fmt::format("≈ Predictions cannot distinguish {} plans{}, those within {:.1f} % of the "
+                      "best with its tensor, pipeline and micro-batch sizes and within {:.1f} % "
+                      "with others: {}. Try several of them{}",
+                      plans, open > 0 ? fmt::format(", and up to {} more", open) : "",
+                      100 * gaps.alike, 100 * gaps.others, words_of_ties(report.query.software),
+                      classes.size() > 1 ? ", one of each line:" : ":"),
+          2, options);
+  for (std::size_t i = 0; i < std::min(most, classes.size()); ++i) {
+    const models::Plan& plan = classes[i].best->placed.plan;
+    const std::string free = words_of_free(classes[i]);
+    text += paragraph(
+        fmt::format("TP {} · PP {} · micro-batch {} · {:+.1f} % · {} plan{}{}", plan.tensor,
+                    plan.pipeline, plan.batch.micro, 100 * classes[i].excess, classes[i].plans,
+                    classes[i].plans == 1 ? "" : "s", free.empty() ? "" : ", no matter: " + free),
+        4, options);
+  }
+  if (classes.size() > most) {
+    text += paragraph(fmt::format("and {} more ways to cut the model", classes.size() - most), 4,
+                      options);
+  }
+  return text;
+}
+
+/// What the search has proven about plan 1.
+std::string proof(const PlanReport& report, const ReportOptions& options) {
+  const auto found = certificate_of(report.answer, report.objective);
+  if (!found) return {};
+  const std::string_view better = report.objective.better;
+  const std::string proven =
+      found->proven
+          ? fmt::format(
+                "Proven: no plan of the searched space is {} than the best one of the "
+                "search (before traffic shares links). {} were ruled out by lower bounds; "
+                "what was not searched is listed below.",
+                better, report.answer.passed_over + report.answer.too_large_by_sizes)
+          : fmt::format(
+                "Not proven: another plan of the searched space may be {} by up to {:.1f} % "
+                "(--gap 0 searches until none can).",
+                better, 100 * std::max(0.0, found->gap));
+  return "\n" + paragraph(proven, 2, options);
 }
 
 /// A paragraph on plans that fit tightly and are ranked last: how many there are, and what they
@@ -304,6 +361,30 @@ std::string equals(const PlanReport& report, const ReportOptions& options) {
   return heading("Same step and memory, shown as one", options) + text;
 }
 
+/// The plans of the Pareto front, and what each costs in the other objective.
+std::string front_text(const PlanReport& report, const ReportOptions& options) {
+  if (report.against == nullptr) return {};
+  const auto front = front_of(report.answer, report.objective, *report.against);
+  std::string text = heading(
+      fmt::format("Pareto front: {} against {}", report.objective.name, report.against->name),
+      options);
+  TextTable table{{"step",
+                   "memory",
+                   {std::string{report.objective.heading}, TextTable::Align::right},
+                   "<plan"}};
+  const Time unit =
+      report.answer.fitting.empty() ? Time{} : report.answer.fitting.front().estimate.step;
+  for (const Candidate* each : front) {
+    table.add({step_part(each->estimate.step, unit), format(each->estimate.memory),
+               report.objective.cell(each->estimate),
+               models::title_of(each->placed.plan) +
+                   (each->placed.nodes == report.query.cluster.nodes
+                        ? ""
+                        : fmt::format(" · {} nodes", each->placed.nodes))});
+  }
+  return text + table.text(options.colour);
+}
+
 /// The command line that simulates the best plan.
 std::string next(const PlanReport& report, const ReportOptions& options) {
   return heading("The best one in detail", options) + "  " + report.simulate + "\n";
@@ -323,9 +404,10 @@ std::string text_of(const PlanReport& report, const ReportOptions& options) {
             paragraph(reason_of(report.query, report.answer), 2, options) +
             (report.advice.empty() ? "" : paragraph(text_of(report.advice), 2, options));
   } else {
-    text += table(report, options) + ties(report, options) + best_of_many(report, options) +
-            other_kinds(report, options) + tight(report, options) + sharded(report, options) +
-            reasons(report, options) + equals(report, options) + next(report, options);
+    text += table(report, options) + proof(report, options) + ties(report, options) +
+            best_of_many(report, options) + other_kinds(report, options) + tight(report, options) +
+            sharded(report, options) + front_text(report, options) + reasons(report, options) +
+            equals(report, options) + next(report, options);
   }
   return text + tried_text(report, options) + assumed_section(report.assumptions, options);
 }

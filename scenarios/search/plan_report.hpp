@@ -1,6 +1,7 @@
 #pragma once
 // A plan search as JSON, and as text for people.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct PlanReport {
   std::string cluster;                  // as the user names it
   std::vector<std::string> assumptions;
   std::string simulate;  // the command line that simulates the best plan; empty without one
+  const Objective* against = nullptr;     // of the Pareto front; null: none was asked for
+  std::optional<double> tokens{};         // to train on
+  std::optional<Time> longest_step{};     // that meets the deadline
   std::vector<RankedPlan> tight_ahead{};  // of the answer
   MemoryAdvice advice{};                  // for the nearest miss where nothing fits
 };
@@ -34,6 +38,10 @@ Json to_json(const PlanReport& report);
 /// The best plans in a table, which of them cannot be distinguished, why the others are slower, and
 /// what did not fit.
 std::string text_of(const PlanReport& report, const ReportOptions& options);
+
+/// The Pareto front as a picture in SVG: all plans that were estimated, and a line through those of
+/// the front. Errors  no front was asked for: ContractError
+std::string picture_of(const PlanReport& report);
 
 /// Why there is no plan: nothing fits, or nothing divides the batch. Empty if there is one.
 std::string reason_of(const PlanQuery& query, const PlanAnswer& answer);

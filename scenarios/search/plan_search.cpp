@@ -69,142 +69,116 @@ Bytes lacking(const models::OutOfMemory& found) {
   return found.needed - found.available;
 }
 
-/// A measure that has to be found, or to be ruled out: of a plan that was not estimated, or of the
-/// other refinements of one that was.
-struct OpenPlan {
-  double bound = 0;  // of the objective
-  std::size_t plan = 0;
-  bool estimated = false;
-};
-
 class Search {
  public:
   Search(const PlanQuery& query, const Objective& objective, const Workers& workers, Wanted wanted)
       : query_{query},
         objective_{objective},
         workers_{workers},
-        prunes_{wanted.best != Wanted::every},
+        wanted_{wanted},
         incumbents_{query, wanted},
         estimator_{query, workers.size()} {}
 
   PlanAnswer run() {
-    PlanSpace space = enumerate_plans(query_, objective_.extent);
+    const bool parts = wanted_.against && wanted_.against->extent == Extent::fewer_nodes;
+    PlanSpace space = enumerate_plans(query_, parts ? Extent::fewer_nodes : objective_.extent);
     answer_.conflicting = space.conflicting;
     answer_.searched = std::move(space.searched);
     answer_.ruled_out = std::move(space.ruled_out);
-    for (const PlacedPlan& each : space.plans) answer_.considered += each.refinements;
-    set_aside_by_sizes(std::move(space.plans));
-    estimate_families();
+    answer_.considered = std::ssize(space.plans);
+    bound(std::move(space.plans));
     estimate_open_plans();
-    look_for_nearer_misses();
+    if (answer_.fitting.empty() && !answer_.stopped) look_for_nearer_misses();
     order();
-    if (!answer_.stopped) {
-      answer_.passed_over = answer_.considered - answer_.fits() - answer_.too_large;
-    }
+    answer_.passed_over = std::ssize(answer_.open);
     return std::move(answer_);
   }
 
  private:
-  struct Large {
+  struct Bounded {
     PlacedPlan placed;
-    Bytes least{};
+    double measure = 0;  // lower bound of the objective's
+    double against = 0;  // the same of Wanted::against
+    Bytes memory{};      // lower bound
   };
 
-  void set_aside_by_sizes(std::vector<PlacedPlan> all) {
-    for (PlacedPlan& each : all) {
-      const Bytes least = least_memory(query_, each.plan);
-      if (least > query_.cluster.gpu().memory) {
-        answer_.too_large += each.refinements;
-        large_.push_back({std::move(each), least});
-      } else {
-        plans_.push_back(std::move(each));
+  /// Bounds all plans; those that cannot fit are set aside.
+  void bound(std::vector<PlacedPlan> all) {
+    const std::vector<PlanBound> least = bounds_of(query_, all, workers_);
+    answer_.bounded = least.size() == all.size();
+    answer_.stopped = !answer_.bounded;
+    for (std::size_t i = 0; i < least.size(); ++i) {
+      const bool fits = least[i].memory <= query_.cluster.gpu().memory;
+      if (fits && wanted_.longest_step && least[i].step > *wanted_.longest_step) {
+        ++answer_.too_slow;
+        continue;
       }
+      const double measure = objective_.bound(query_, all[i].nodes, least[i]);
+      const double against =
+          wanted_.against ? wanted_.against->bound(query_, all[i].nodes, least[i]) : 0;
+      (fits ? open_ : large_).push_back({std::move(all[i]), measure, against, least[i].memory});
     }
-    answer_.too_large_by_sizes = answer_.too_large;
-  }
-
-  /// Start indices of families, and the end.
-  std::vector<std::size_t> beginnings() const {
-    std::vector<std::size_t> found;
-    for (std::size_t i = 0; i < plans_.size(); ++i) {
-      if (i == 0 || plans_[i].family != plans_[i - 1].family) found.push_back(i);
-    }
-    found.push_back(plans_.size());
-    return found;
-  }
-
-  /// Estimates the first refinement of each plan, of a family until one fits well.
-  void estimate_families() {
-    const std::vector<std::size_t> begin = beginnings();
-    std::vector<std::optional<Estimate>> found(plans_.size());
-    answer_.stopped = !workers_.work_through(begin.size() - 1, [&](std::size_t g, unsigned member) {
-      for (std::size_t i = begin[g]; i < begin[g + 1]; ++i) {
-        found[i] = estimator_(plans_[i], member);
-        if (prunes_ && found[i]->fit == models::Fit::yes) break;
-      }
-    });
-    double bound = 0;
-    for (std::size_t i = 0; i < plans_.size(); ++i) {
-      if (found[i]) {
-        bound = take_first(i, *found[i]);
-      } else if (!answer_.stopped) {
-        open_.push_back({bound, i, false});
-      }
-    }
-  }
-
-  /// Takes the estimate of a plan's first refinement. Returns a lower bound for all of them.
-  double take_first(std::size_t plan, const Estimate& estimate) {
-    const PlacedPlan& placed = plans_[plan];
-    take(placed, estimate);
-    if (estimate.out_of_memory) {
-      answer_.too_large += placed.refinements - 1;  // which need the same memory
-      return 0;
-    }
-    const double bound =
-        objective_.measure(estimate) * orrery::ratio(estimate.without_dispatch, estimate.step);
-    if (placed.refinements > 1) open_.push_back({bound, plan, true});
-    return bound;
+    std::ranges::stable_sort(open_, {}, &Bounded::measure);
+    answer_.too_large = answer_.too_large_by_sizes = std::ssize(large_);
   }
 
   /// Estimates open plans, those with the smallest bounds first, in batches of a fixed size, so
   /// that the answer does not depend on the number of threads.
   void estimate_open_plans() {
-    constexpr std::size_t batch = 64;
-    std::ranges::stable_sort(open_, {}, &OpenPlan::bound);
-    for (std::size_t done = 0; done < open_.size() && !answer_.stopped; done += batch) {
-      std::vector<PlacedPlan> wanted;
-      const std::size_t end = std::min(open_.size(), done + batch);
-      for (std::size_t i = done; i < end; ++i) add_wanted(open_[i], wanted);
-      if (wanted.empty()) continue;
-      std::vector<std::optional<Estimate>> found(wanted.size());
-      const Progress go_on = [&](std::size_t, std::size_t) {
-        return !workers_.progress || workers_.progress(done, open_.size());
-      };
-      answer_.stopped = !Workers{workers_.threads, go_on}.work_through(
-          wanted.size(), [&](std::size_t i, unsigned m) { found[i] = estimator_(wanted[i], m); });
-      for (std::size_t i = 0; i < wanted.size(); ++i) {
-        if (found[i]) take(wanted[i], *found[i]);
+    const std::size_t batch = wanted_.rivals ? 32 : 8;
+    for (std::size_t next = 0; next < open_.size();) {
+      std::vector<const PlacedPlan*> wanted;
+      const std::size_t begin = next;
+      for (; next < open_.size() && wanted.size() < batch; ++next) {
+        const Bounded& each = open_[next];
+        if (!answer_.stopped && incumbents_.wants(each.placed, each.measure, each.against)) {
+          wanted.push_back(&each.placed);
+        } else {
+          pass_over(each.placed, each.measure);
+        }
       }
+      if (!wanted.empty()) estimate(wanted, begin);
     }
-    const bool ended = !answer_.stopped && !open_.empty();
-    if (ended && workers_.progress) workers_.progress(open_.size(), open_.size());
+    if (!answer_.stopped && !open_.empty() && workers_.progress) {
+      workers_.progress(open_.size(), open_.size());
+    }
   }
 
-  void add_wanted(const OpenPlan& open, std::vector<PlacedPlan>& wanted) {
-    const PlacedPlan& first = plans_[open.plan];
-    if (prunes_ && !incumbents_.wants(first, open.bound)) {
-      answer_.least_open = std::min(answer_.least_open, open.bound);
-      return;
+  void estimate(const std::vector<const PlacedPlan*>& wanted, std::size_t done) {
+    std::vector<std::optional<Estimate>> found(wanted.size());
+    const Progress go_on = [&](std::size_t, std::size_t) {
+      return !workers_.progress || workers_.progress(done, open_.size());
+    };
+    answer_.stopped = !Workers{workers_.threads, go_on}.work_through(
+        wanted.size(), [&](std::size_t i, unsigned m) { found[i] = estimator_(*wanted[i], m); });
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      if (found[i]) {
+        take(*wanted[i], *found[i]);
+      } else {
+        const auto same = std::ranges::find_if(
+            open_, [&](const Bounded& each) { return &each.placed == wanted[i]; });
+        pass_over(same->placed, same->measure);
+      }
     }
-    std::vector<PlacedPlan> all = refinements_of(query_, first);
-    std::move(all.begin() + (open.estimated ? 1 : 0), all.end(), std::back_inserter(wanted));
+  }
+
+  void pass_over(const PlacedPlan& placed, double bound) {
+    answer_.open.push_back({cut_of(placed.plan), bound});
   }
 
   void take(const PlacedPlan& placed, const Estimate& estimate) {
     if (!estimate.out_of_memory) {
+      if (wanted_.longest_step && estimate.step > *wanted_.longest_step) {
+        ++answer_.too_slow;
+        const auto& fastest = answer_.fastest_too_slow;
+        if (!fastest || estimate.step < fastest->estimate.step) {
+          answer_.fastest_too_slow = Candidate{placed, estimate, {}, {}};
+        }
+        return;
+      }
       if (estimate.fit == models::Fit::yes) {
-        incumbents_.add(placed, objective_.measure(estimate), estimate.memory);
+        incumbents_.add(placed, objective_.measure(estimate),
+                        wanted_.against ? wanted_.against->measure(estimate) : 0, estimate.memory);
       }
       answer_.fitting.push_back({placed, estimate, {}, {}});
       return;
@@ -222,15 +196,15 @@ class Search {
   /// A plan that was ruled out by its sizes may lack less memory than those that were estimated:
   /// estimates such plans while their lower bound is below the nearest miss.
   void look_for_nearer_misses() {
-    std::ranges::stable_sort(large_, {}, &Large::least);
+    std::ranges::stable_sort(large_, {}, &Bounded::memory);
     const Bytes available = query_.cluster.gpu().memory;
-    for (const Large& each : large_) {
+    for (const Bounded& each : large_) {
       if (answer_.nearest_miss &&
-          each.least - available >= lacking(answer_.nearest_miss->out_of_memory)) {
+          each.memory - available >= lacking(answer_.nearest_miss->out_of_memory)) {
         break;
       }
       const Estimate estimate = estimator_(each.placed, 0);
-      ensure(estimate.out_of_memory.has_value(), "least_memory is above what a plan needs");
+      ensure(estimate.out_of_memory.has_value(), "memory_floor is above what a plan needs");
       miss(each.placed, *estimate.out_of_memory);
     }
   }
@@ -238,9 +212,10 @@ class Search {
   /// Sorts plans best first, those that fit tightly last; ties by less memory, then in order of
   /// enumeration, plainest first. Plans with equal step and memory are merged into one candidate.
   void order() {
+    std::ranges::stable_sort(answer_.open, {}, &OpenPlan::bound);
     const auto rank = [this](const Candidate& each) {
       return std::tuple{is_tight(each.estimate), objective_.measure(each.estimate),
-                        each.estimate.memory};
+                        each.estimate.memory, each.placed.number};
     };
     std::ranges::stable_sort(answer_.fitting, {}, rank);
     std::vector<Candidate> different;
@@ -262,16 +237,39 @@ class Search {
   const PlanQuery& query_;
   const Objective& objective_;
   const Workers& workers_;
-  bool prunes_;
+  Wanted wanted_;
   Incumbents incumbents_;
   Estimator estimator_;
-  std::vector<PlacedPlan> plans_;
-  std::vector<OpenPlan> open_;
-  std::vector<Large> large_;
+  std::vector<Bounded> open_, large_;
   PlanAnswer answer_;
 };
 
 }  // namespace
+
+std::vector<const Candidate*> front_of(const PlanAnswer& answer, const Objective& objective,
+                                       const Objective& against) {
+  std::vector<const Candidate*> order, front;
+  for (const Candidate& each : answer.fitting) {
+    if (each.estimate.fit == models::Fit::yes) order.push_back(&each);
+  }
+  std::ranges::stable_sort(order, {}, [&](const Candidate* each) {
+    return std::pair{objective.measure(each->estimate), against.measure(each->estimate)};
+  });
+  for (const Candidate* each : order) {
+    const bool better =
+        front.empty() || against.measure(each->estimate) < against.measure(front.back()->estimate);
+    if (better) front.push_back(each);
+  }
+  return front;
+}
+
+ModelCut cut_of(const models::Plan& plan) {
+  return {plan.tensor, plan.pipeline, plan.batch.micro};
+}
+
+double PlanAnswer::least_open() const {
+  return open.empty() ? std::numeric_limits<double>::infinity() : open.front().bound;
+}
 
 PlanAnswer search_plans(const PlanQuery& query, const Objective& objective, const Workers& workers,
                         Wanted wanted) {

@@ -1,7 +1,8 @@
 #pragma once
-// The plan search: estimates the plans of a space and sorts them. Plans that do not fit are
-// counted, and the one that lacks least memory is named. Where only the best are asked for, plans
-// whose lower bound is above them are not estimated.
+// The plan search: branch and bound over the plans of a space. Every plan gets a lower bound of the
+// objective and of its memory (step_bound.hpp); plans are then estimated in the order of their
+// bounds until no other can be among those that are wanted. Plans that do not fit are counted, and
+// the one that lacks least memory is named.
 
 #include <cstdint>
 #include <limits>
@@ -9,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "scenarios/search/objective.hpp"
@@ -17,16 +19,18 @@
 
 namespace orrery::scenarios {
 
-/// How many of the best plans a search must find; it also finds all within the error by which
-/// predictions of two plans differ (comparison.hpp), the best of each of `named_kinds`, and all
-/// that fit tightly and are faster. Two lower bounds rule others out:
-///   more recomputation adds kernels: its step is never below that of the same plan with less
-///   Estimate::without_dispatch, for every dispatcher and overlap of experts
+/// How many of the best plans a search must find. It also finds, of each way to cut the model
+/// (tensor, pipeline, micro-batch) that may be within the spread of errors (comparison.hpp),
+/// whether it is; the best of each of `named_kinds`; and all that fit tightly and are faster.
 struct Wanted {
   static constexpr std::size_t every = std::numeric_limits<std::size_t>::max();
   std::size_t best = every;
   /// Ends the search earlier: when no plan can be faster than the best by more than this share.
   double gap = 0;
+  bool rivals = true;  // false: the best alone, without other ways to cut the model and named kinds
+  /// Also all plans of the Pareto front of the objective and this one.
+  const Objective* against = nullptr;
+  std::optional<Time> longest_step{};  // plans with a longer step are not wanted
 };
 
 /// Plans of which the best is named, too, if the best of all is none of them.
@@ -64,6 +68,16 @@ struct NearMiss {
   models::OutOfMemory out_of_memory;
 };
 
+/// Tensor, pipeline and micro-batch sizes: a way to cut the model.
+using ModelCut = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
+ModelCut cut_of(const models::Plan& plan);
+
+/// A plan that was not estimated, and the lower bound that rules it out.
+struct OpenPlan {
+  ModelCut cut;
+  double bound = 0;  // of the objective
+};
+
 struct PlanAnswer {
   /// Best first, those that fit tightly after all others; equal ones the plainest first.
   std::vector<Candidate> fitting;
@@ -71,16 +85,21 @@ struct PlanAnswer {
   std::int64_t considered = 0;          // plans of the space
   std::int64_t conflicting = 0;         // not in it: the model or the schedule forbids them
   std::int64_t too_large = 0;           // do not fit
-  std::int64_t too_large_by_sizes = 0;  // ... by least_memory alone, without lowering
-  std::int64_t passed_over = 0;         // not estimated: their lower bound is above the best
-  bool stopped = false;                 // before every plan was estimated
+  std::int64_t too_large_by_sizes = 0;  // ... by memory_floor alone, without lowering
+  std::int64_t too_slow = 0;            // longer than Wanted::longest_step; some by their bound
+  std::optional<Candidate> fastest_too_slow;  // of those that were estimated and fit
+  std::int64_t passed_over = 0;               // not estimated: their lower bound is above the best
+  bool stopped = false;                       // before the search ended
   std::vector<SearchedValues> searched;
   std::vector<RuledOut> ruled_out;  // of `conflicting`
-  /// The least lower bound of the objective's measure among plans that were not estimated.
-  double least_open = std::numeric_limits<double>::infinity();
+  /// Lower bounds of the objective's measure of plans that were not estimated, ascending.
+  std::vector<OpenPlan> open;
+  bool bounded = false;  // `open` is known: the search was not stopped before
 
   std::int64_t fits() const;   // plans that fit, including merged equals
   std::int64_t tight() const;  // ... of these, plans that fit tightly
+  /// The least lower bound among plans that were not estimated.
+  double least_open() const;
 };
 
 /// Estimates all plans; the answer is the same for any number of threads.
@@ -95,6 +114,11 @@ PlanAnswer search_plans(const PlanQuery& query, const Objective& objective, cons
 /// evaluation. Returns why; empty: all are simulated.
 std::string share_links(const PlanQuery& query, const Objective& objective, std::size_t top,
                         const Workers& workers, PlanAnswer& answer);
+/// The Pareto front of two objectives among an answer's plans that fit well, the best of the first
+/// one first: each later plan is better in the second. Measures are static.
+std::vector<const Candidate*> front_of(const PlanAnswer& answer, const Objective& objective,
+                                       const Objective& against);
+
 /// The best plan of a kind among those that fit well; null if the best of all is of the kind, or if
 /// there is none.
 const Candidate* best_of_kind(const PlanQuery& query, const PlanAnswer& answer,

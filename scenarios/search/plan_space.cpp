@@ -48,7 +48,6 @@ class Enumerator {
   Enumerator(const PlanQuery& query, int nodes, PlanSpace& space)
       : bounds_{query, std::int64_t{nodes} * query.cluster.node.gpus},
         nodes_{nodes},
-        family_{space.plans.empty() ? 0 : space.plans.back().family + 1},
         question_{question_of(query, {{}, nodes})},
         space_{space} {}
 
@@ -60,8 +59,6 @@ class Enumerator {
       keep(plan);
       return;
     }
-    const bool last = left.size() == 1 || left[1].refines;
-    if (last) ++family_;
     for (const Plan& each : left.front().tries(plan, bounds_)) vary(each, left.subspan(1));
   }
 
@@ -72,11 +69,11 @@ class Enumerator {
     take_recipe(bounds_.query, question_);
     std::vector<Plan> found = refined(question_.plan, bounds_);
     if (found.empty()) return rule_out({"/expert_overlap", why_no_refinement(question_.plan)});
-    for (const Plan& each : found) note_values(each);
-    space_.plans.push_back({.plan = std::move(found.front()),
-                            .nodes = nodes_,
-                            .family = family_,
-                            .refinements = std::ssize(found)});
+    for (Plan& each : found) {
+      note_values(each);
+      space_.plans.push_back(
+          {.plan = std::move(each), .nodes = nodes_, .number = space_.plans.size()});
+    }
   }
 
   void rule_out(const models::Conflict& found) {
@@ -105,7 +102,6 @@ class Enumerator {
 
   SearchBounds bounds_;
   int nodes_;
-  std::int64_t family_;
   models::Question question_;  // of which only the plan changes
   PlanSpace& space_;
 };
@@ -137,15 +133,6 @@ PlanSpace enumerate_plans(const PlanQuery& query, Extent extent) {
     Enumerator{query, nodes, space}.run();
   }
   return space;
-}
-
-std::vector<PlacedPlan> refinements_of(const PlanQuery& query, const PlacedPlan& placed) {
-  const SearchBounds bounds{query, placed.plan.gpus()};
-  std::vector<PlacedPlan> found;
-  for (Plan& each : refined(placed.plan, bounds)) {
-    found.push_back({.plan = std::move(each), .nodes = placed.nodes, .family = placed.family});
-  }
-  return found;
 }
 
 std::optional<models::Conflict> refusal(const PlanQuery& query) {
@@ -211,6 +198,34 @@ std::int64_t least_of_experts(const models::Model& model, const Plan& plan) {
 
 }  // namespace
 
+Bytes least_state(const PlanQuery& query, const Plan& plan, std::int64_t dense,
+                  std::int64_t experts) {
+  const hardware::DType storage = models::storage_dtype(plan.formats.precision);
+  const hardware::DType gradient = models::gradient_dtype(plan, query.software);
+  const bool on_host = plan.offload.state != models::Offload::none;
+  const bool weights_on_host = plan.offload.state == models::Offload::parameters;
+  const std::int64_t master = on_host || storage == models::master_dtype(plan) ? 0 : 4;
+  const bool masters_alone = query.software.memory.masters_alone && !on_host &&
+                             plan.sharding.zero == Zero::three && master > 0;
+  const int stored = masters_alone || weights_on_host ? 0 : hardware::bits(storage);
+  const auto state_of = [&](std::int64_t elements, std::int64_t replicas) {
+    const auto held_from = [&](Zero stage) {
+      return elements / (plan.sharding.zero >= stage ? replicas : 1);
+    };
+    const std::int64_t owned = held_from(Zero::one);
+    Bytes sum{held_from(Zero::three) * stored / 8 +
+              held_from(Zero::two) * hardware::bits(gradient) / 8 + owned * master};
+    if (on_host) return sum;
+    return sum + (plan.optimizer.kind == models::Optimizer::muon
+                      ? models::momentum_bytes(plan, owned)
+                      : models::moments_bytes(plan, owned));
+  };
+  const std::int64_t of_expert =
+      std::max<std::int64_t>(1, plan.tensor * plan.context * plan.data /
+                                    (plan.experts.ranks * models::expert_tensor_of(plan)));
+  return state_of(dense, plan.replicas()) + state_of(experts, of_expert);
+}
+
 Bytes least_memory(const PlanQuery& query, const Plan& plan) {
   const models::Model& model = query.model;
   const std::int64_t layer = least_of_layer(model, plan);
@@ -222,41 +237,19 @@ Bytes least_memory(const PlanQuery& query, const Plan& plan) {
   if (plan.pipeline > 1) held.back() += vocabulary;
   const std::int64_t parameters = *std::ranges::max_element(held);
 
-  const hardware::DType storage = models::storage_dtype(plan.formats.precision);
-  const auto held_from = [&](Zero stage) {
-    return plan.sharding.zero >= stage ? plan.replicas() : 1;
-  };
   const Bytes libraries = query.software.memory.context + query.software.memory.workspace;
   if (models::trains_adapters(plan)) {
-    const int wide = plan.formats.low_precision_gather ? 8 : hardware::bits(storage);
+    const int wide = plan.formats.low_precision_gather
+                         ? 8
+                         : hardware::bits(models::storage_dtype(plan.formats.precision));
     const int bits = plan.task == models::Task::qlora ? 4 : wide;
-    return Bytes{parameters / held_from(Zero::three) * bits / 8} + libraries;
+    const std::int64_t shards = plan.sharding.zero == Zero::three ? plan.replicas() : 1;
+    return Bytes{parameters / shards * bits / 8} + libraries;
   }
-  const std::int64_t master = storage == models::master_dtype(plan) ? 0 : 4;
-  const std::int64_t owned = parameters / held_from(Zero::one);
-  const hardware::DType gradient = models::gradient_dtype(plan, query.software);
-  const bool masters_alone =
-      query.software.memory.masters_alone && plan.sharding.zero == Zero::three && master > 0;
-  const int stored = masters_alone ? 0 : hardware::bits(storage);
-  const Bytes dense{parameters / held_from(Zero::three) * stored / 8 +
-                    parameters / held_from(Zero::two) * hardware::bits(gradient) / 8 +
-                    owned * master};
-  const std::int64_t experts = least_of_experts(model, plan);
-  const std::int64_t replicas =
-      std::max<std::int64_t>(1, plan.tensor * plan.context * plan.data /
-                                    (plan.experts.ranks * models::expert_tensor_of(plan)));
-  const auto experts_from = [&](Zero stage) {
-    return experts / (plan.sharding.zero >= stage ? replicas : 1);
-  };
-  const std::int64_t owned_experts = experts_from(Zero::one);
-  const Bytes of_experts{experts_from(Zero::three) * stored / 8 +
-                         experts_from(Zero::two) * hardware::bits(gradient) / 8 +
-                         owned_experts * master};
-  const auto least_state = [&](std::int64_t elements) {
-    return plan.optimizer.kind == models::Optimizer::muon ? models::momentum_bytes(plan, elements)
-                                                          : models::moments_bytes(plan, elements);
-  };
-  return std::max(dense + least_state(owned), of_experts + least_state(owned_experts)) + libraries;
+  // The stage with most experts may be another one than that with most dense parameters.
+  return std::max(least_state(query, plan, parameters, 0),
+                  least_state(query, plan, 0, least_of_experts(model, plan))) +
+         libraries;
 }
 
 }  // namespace orrery::scenarios

@@ -23,7 +23,9 @@ namespace orrery::scenarios {
 ///            context parallelism in the stack's first form
 /// Both: tensor up to the GPUs of a node and every divisor as pipeline, where the stack has them;
 /// context as powers of two, where a sequence has 8,192 tokens and each rank keeps 2,048 of them;
-/// ZeRO-2 and 3 without a pipeline; all three recomputations.
+/// ZeRO-2 without a pipeline; all three recomputations. Full also tries ZeRO-3 in a pipeline,
+/// inside a node (HSDP) and with weights kept after forward, and optimizer state on the host where
+/// the model's state does not fit otherwise.
 enum class Breadth : std::uint8_t { full, reduced };
 
 /// A value that no plan of a search may have.
@@ -51,10 +53,7 @@ struct PlanQuery {
 struct PlacedPlan {
   models::Plan plan;
   int nodes = 1;
-  /// Plans of one family differ only in recomputation, the least of it first.
-  std::int64_t family = 0;
-  /// Plans that differ only in dimensions that refine, this one included.
-  std::int64_t refinements = 1;
+  std::size_t number = 0;  // in the order of enumeration
 };
 
 /// The values of a field among the plans of a space, as enumerated.
@@ -71,8 +70,7 @@ struct RuledOut {
 };
 
 struct PlanSpace {
-  /// As enumerated: of plans that tie, the plainest comes first. Of those that differ only in
-  /// dimensions that refine, the first.
+  /// As enumerated: of plans that tie, the plainest comes first.
   std::vector<PlacedPlan> plans;
   std::int64_t conflicting = 0;          // combinations that model or schedule forbid
   std::vector<RuledOut> ruled_out;       // by the first conflict of each
@@ -84,9 +82,6 @@ struct PlanSpace {
 /// the nodes, a quarter, and so on.
 enum class Extent : std::uint8_t { all_nodes, fewer_nodes };
 PlanSpace enumerate_plans(const PlanQuery& query, Extent extent = Extent::all_nodes);
-
-/// A plan of the space and all that differ from it only in dimensions that refine.
-std::vector<PlacedPlan> refinements_of(const PlanQuery& query, const PlacedPlan& placed);
 
 /// Why no plan of a query can run: a model whose parameters are only counted, a format that the GPU
 /// lacks, nodes without a network, a sequence longer than the model's positions. Pointers as in
@@ -100,15 +95,21 @@ std::vector<models::RecipeChoice> take_recipe(const PlanQuery& query, models::Qu
 /// The plan that enumeration starts from: the fields that the query holds fixed.
 models::Plan first_plan(const PlanQuery& query);
 
+/// Lower bound of what a rank holds of so many trained parameters: weights, gradients, optimizer
+/// state, each before ZeRO shards it.
+///   bytes(weight) / s3 + bytes(gradient) / s2 + o / s1, of each
+/// s1, s2, s3  data-parallel ranks from that ZeRO stage on, 1 below it; of experts their own
+/// replicas o           12 bytes: fp32 master weight and two moments; 8 where weights are fp32;
+/// moments may
+///             have two bytes or one; 0 where the state is offloaded
+Bytes least_state(const PlanQuery& query, const models::Plan& plan, std::int64_t dense,
+                  std::int64_t experts);
+
 /// Lower bound in bytes of the memory of the fullest rank, from sizes alone: its layers' matrices
 /// and its share of the vocabulary, with gradients and optimizer states, and the libraries' memory.
 /// For frozen matrices, the weights alone.
-///   layers n (bytes(weight) / s3 + bytes(gradient) / s2 + o / s1) + context
-///   n = h (q + 2k + q + g f) / t
+///   n = h (q + 2k + q + g f) / t  parameters of a layer
 /// q, k, g, f, h  as in count_parameters;  t  tensor
-/// s1, s2, s3     data-parallel ranks from that ZeRO stage on, 1 below it
-/// o              12 bytes: fp32 master weight and two moments; 8 where weights are fp32; moments
-///                may have two bytes or one
 /// Never above what `estimate` finds: norms, biases, positions and activations come on top.
 Bytes least_memory(const PlanQuery& query, const models::Plan& plan);
 

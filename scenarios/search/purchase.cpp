@@ -116,7 +116,7 @@ class Survey {
                  Finding& found) const {
     // One thread per search: the survey runs the searches of different clusters in parallel.
     PlanAnswer answer = search_plans(asked, objective_named("time"), {.threads = 1, .progress = {}},
-                                     Wanted{.best = 1});
+                                     Wanted{.best = 1, .rivals = false});
     found.plans += answer.considered;
     if (answer.fitting.empty()) {
       if (found.reason.empty()) found.reason = reason_of(asked, answer);

@@ -36,15 +36,17 @@ std::string tried_text(const PlanReport& report, const ReportOptions& options) {
   const PlanAnswer& answer = report.answer;
   std::string text = heading("What was tried", options);
   const std::string slower =
-      answer.passed_over == 0
-          ? ""
-          : fmt::format(", {} are slower by a lower bound of their step", answer.passed_over);
-  text += paragraph(fmt::format("{} plans: {} fit, {} of them tightly, {} do not ({} by their "
-                                "weights and optimizer states alone){}; {} "
-                                "more combinations are ruled out by model, stack or schedule",
-                                answer.considered, answer.fits(), answer.tight(), answer.too_large,
-                                answer.too_large_by_sizes, slower, answer.conflicting),
-                    2, options);
+      answer.passed_over == 0 ? ""
+                              : fmt::format(", {} are worse by a lower bound", answer.passed_over);
+  text += paragraph(
+      fmt::format(
+          "{} plans: {} fit, {} of them tightly, {} do not ({} by a "
+          "lower bound of their memory){}; {} "
+          "more combinations are ruled out by model, stack or schedule{}",
+          answer.considered, answer.fits(), answer.tight(), answer.too_large,
+          answer.too_large_by_sizes, slower, answer.conflicting,
+          answer.too_slow == 0 ? "" : fmt::format("; {} miss the deadline", answer.too_slow)),
+      2, options);
   text += not_tried(report, options);
   if (answer.nearest_miss && !answer.fitting.empty()) {
     const models::OutOfMemory& found = answer.nearest_miss->out_of_memory;

@@ -14,14 +14,11 @@ namespace {
 
 using Why = Unsearched;
 
-constexpr std::array<UnsearchedRow, 46> left_alone{{
+constexpr std::array<UnsearchedRow, 43> left_alone{{
     {"task", Why::question},
     {"tensor_overlap", Why::stack},
     {"rank_order", Why::open},
-    {"data_shard", Why::open},
-    {"reshard", Why::open},
     {"prefetch", Why::open},
-    {"offload", Why::open},
     {"offload_device", Why::open},
     {"permute_fusion", Why::open},
     {"capacity", Why::result},

@@ -226,6 +226,72 @@ TEST_CASE("orrery plan says how far the best plan may be from the fastest one") 
         "--gap: expected a share below 1 such as 2% or 0.02, found '2x'");
 }
 
+TEST_CASE("orrery plan lists plans that predictions cannot distinguish by how they cut the model") {
+  const std::string asked = std::string{small} + "--seq-len 1024 --network static ";
+  const Json json = parsed(orrery(asked + "--json").out);
+  const Json& classes = json["as_good"]["classes"];
+  REQUIRE(!classes.empty());
+  const Json& best = json["plans"][0]["plan"];
+  CHECK(classes[0]["tensor"] == best["tensor"]);
+  CHECK(classes[0]["pipeline"] == best["pipeline"]);
+  CHECK(classes[0]["micro_batch"] == best["micro_batch"]);
+  CHECK(classes[0]["excess_pct"] == 0);
+  for (const Json& each : classes) {
+    for (const auto& field : each["free"].items()) CHECK(field.value().size() > 1);
+  }
+  const std::string text = unwrapped(orrery(asked).out);
+  CHECK(text.find("Proven: no plan of the searched space is faster") != std::string::npos);
+  CHECK(text.find("no matter: ") != std::string::npos);
+}
+
+TEST_CASE("orrery plan leaves out plans that miss a deadline") {
+  const std::string asked =
+      std::string{small} + "--seq-len 1024 --network static --tokens 100B --json ";
+  const Json all = parsed(orrery(asked).out);
+  const double fastest = all["plans"][0]["days"];
+  // 100e9 tokens at the best plan's rate.
+  CHECK(fastest ==
+        Approx(100e9 / all["plans"][0]["tokens_per_s"].get<double>() / 86400).epsilon(1e-9));
+  const Json some =
+      parsed(orrery(asked + "--deadline " + std::to_string(fastest * 1.05) + "d").out);
+  CHECK(some["plans"][0] == all["plans"][0]);
+  CHECK(some["counts"]["too_slow"].get<int>() > 0);
+  for (const Json& each : some["plans"]) CHECK(each["days"].get<double>() <= fastest * 1.05);
+  const Ran none = orrery(asked + "--deadline " + std::to_string(fastest * 0.9) + "d");
+  CHECK(none.exit_code == 1);
+  CHECK(parsed(none.out)["reason"].get<std::string>().find("meets the deadline") !=
+        std::string::npos);
+  CHECK(refused_line(std::string{small} + "--seq-len 1024 --deadline 3d") ==
+        "--deadline: needs --tokens, which take that long");
+}
+
+TEST_CASE("orrery plan draws the Pareto front of time and memory") {
+  const Scratch scratch;
+  const std::string picture = scratch.path("front.svg");
+  const Json json = parsed(orrery(std::string{small} + "--seq-len 1024 --network static --json " +
+                                  "--picture " + picture)
+                               .out);
+  const Json& front = json["front"];
+  CHECK(front["objective"] == "time");
+  CHECK(front["against"] == "memory");
+  const Json& plans = front["plans"];
+  REQUIRE(plans.size() > 1);
+  CHECK(plans[0]["flag"] == json["plans"][0]["flag"]);
+  for (std::size_t i = 1; i < plans.size(); ++i) {
+    CHECK(plans[i]["static_step_time_s"] > plans[i - 1]["static_step_time_s"]);
+    CHECK(plans[i]["peak_memory_bytes"] < plans[i - 1]["peak_memory_bytes"]);
+  }
+  const std::string svg = scratch.read("front.svg");
+  CHECK(svg.starts_with("<svg"));
+  CHECK(svg.find("memory of the fullest GPU (GiB)") != std::string::npos);
+  // No plan uses less memory than the last one: the same search by that objective.
+  const Json least = parsed(
+      orrery(std::string{small} + "--seq-len 1024 --network static --json --objective memory").out);
+  CHECK(least["plans"][0]["peak_memory_bytes"] == plans.back()["peak_memory_bytes"]);
+  CHECK(refused_line(std::string{small} + "--seq-len 1024 --pareto time") ==
+        "--pareto: is the objective itself, time; name another one");
+}
+
 TEST_CASE("orrery plan leaves a node idle where 33 nodes divide nothing") {
   const std::string asked =
       "plan --model llama2-70b --cluster 'dgx-h100 x 33' --global-batch 256 --seq-len 4096 "
@@ -265,7 +331,7 @@ TEST_CASE("What orrery plan cannot use is reported in one line") {
   CHECK(refused_line(std::string{small} + "--seq-len 1024 --precision fp8") ==
         "--precision: a100-sxm-80gb does not support fp8");
   CHECK(refused_line(std::string{small} + "--seq-len 1024 --objective speed") ==
-        "--objective: expected time, cost or energy, found 'speed'");
+        "--objective: expected time, cost, energy, memory or days, found 'speed'");
   CHECK(refused_line("plan --model gpt2 --cluster hgx-h800 --global-batch 8 --seq-len 1024 "
                      "--objective cost") ==
         "--objective: cost needs a price, and hgx-h800 has no price_per_gpu_hour");

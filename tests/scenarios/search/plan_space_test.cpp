@@ -62,12 +62,13 @@ TEST_CASE("The reduced list has the switches on wherever they apply") {
   }
 }
 
-TEST_CASE("The ZeRO stages of the stack are tried, those that share gradients without a pipeline") {
-  // DP2 alone has data parallelism: four stages instead of two are 6 plans more.
+TEST_CASE("The ZeRO stages of the stack are tried, the second without a pipeline") {
+  // DP2 alone has data parallelism: four stages instead of two are 6 plans more, and 3 keep the
+  // weights that ZeRO-3 gathers.
   PlanQuery query = tiny(Breadth::full);
   query.software.runs.zero = {models::Zero::none, models::Zero::one, models::Zero::two,
                               models::Zero::three};
-  CHECK(enumerate_plans(query).plans.size() == 27 + 6);
+  CHECK(enumerate_plans(query).plans.size() == 27 + 9);
   CHECK(enumerate_plans(query).conflicting == 3);
   query.cluster.node.gpus = 4;
   query.global_batch = 4;
@@ -76,7 +77,7 @@ TEST_CASE("The ZeRO stages of the stack are tried, those that share gradients wi
     const bool sharded = models::shards_gradients(each.plan);
     shares = shares || sharded;
     pipelines = pipelines || (each.plan.pipeline > 1 && each.plan.data > 1);
-    if (sharded) CHECK(each.plan.pipeline == 1);
+    if (sharded && each.plan.pipeline > 1) CHECK(each.plan.sharding.zero == models::Zero::three);
   }
   CHECK((shares && pipelines));
   // FSDP alone: ZeRO-1 is nothing that it has.
@@ -85,6 +86,26 @@ TEST_CASE("The ZeRO stages of the stack are tried, those that share gradients wi
     CHECK(each.plan.sharding.zero ==
           (each.plan.data > 1 ? models::Zero::three : models::Zero::none));
   }
+}
+
+TEST_CASE("FSDP is tried inside nodes, and with state on the host where it does not fit") {
+  // 8 GPUs in nodes of 2 without tensor parallelism: shards over all 8 or 2, copies on the others.
+  PlanQuery query = tiny(Breadth::full);
+  query.software.runs = {.zero = {models::Zero::three}, .tensor = false, .pipeline = false};
+  query.cluster.nodes = 4;
+  query.global_batch = 8;
+  std::set<std::int64_t> shards;
+  for (const PlacedPlan& each : enumerate_plans(query).plans) {
+    shards.insert(each.plan.data_shards());
+    CHECK(each.plan.offload.state == models::Offload::none);
+  }
+  CHECK(shards == std::set<std::int64_t>{2, 8});
+  query.cluster.node.gpu.memory = 1_KiB;
+  std::set<models::Offload> offloads;
+  for (const PlacedPlan& each : enumerate_plans(query).plans) {
+    offloads.insert(each.plan.offload.state);
+  }
+  CHECK(offloads == std::set<models::Offload>{models::Offload::none, models::Offload::optimizer});
 }
 
 TEST_CASE("A stack that cuts no layers and has no pipeline is searched without them") {

@@ -1,0 +1,252 @@
+// Laws of the bounds that a search prunes by: no path is longer than the step that the Program's
+// sweep finds, no floor above the memory that it needs.
+
+#include "scenarios/search/step_bound.hpp"
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <functional>
+
+#include "models/model/counts.hpp"
+#include "scenarios/search/comparison.hpp"
+#include "scenarios/search/objective.hpp"
+#include "tests/models/questions.hpp"
+#include "tests/scenarios/search/lottery.hpp"
+
+namespace orrery::scenarios {
+namespace {
+
+/// Searches of dense models and mixtures, adapters, FSDP, several stacks and GPUs.
+std::vector<PlanQuery> searches() {
+  PlanQuery dpo = query_of("llama3-8b", "dgx-h100", "nemo", 32, 4096);
+  dpo.fixed.task = models::Task::dpo;
+  dpo.stated = {"task"};
+  return {dense(),
+          mixture(),
+          adapters(),
+          dpo,
+          query_of("gpt3-175b", "dgx-a100-80gb x 16", "megatron-lm", 128, 2048),
+          query_of("llama3-8b", "dgx-h100 x 4", "generic", 128, 8192),
+          query_of("llama2-7b", "dgx-a100-80gb x 2", "pytorch-fsdp", 64, 4096),
+          query_of("deepseek-v2", "dgx-h100 x 4", "megatron-core", 64, 4096),
+          query_of("gpt2-xl", "dgx-a100-80gb x 2", "deepspeed", 64, 1024),
+          query_of("bert-large", "dgx-a100-80gb", "nvidia-examples", 64, 512),
+          query_of("gpt-oss-20b", "dgx-h100 x 2", "megatron-core", 64, 8192),
+          query_of("nemotron-h-8b", "dgx-h100 x 2", "nemo", 64, 8192)};
+}
+
+/// A schedule other than the usual one, where it can run.
+void draw_schedule(Plan& plan, std::mt19937& random) {
+  constexpr std::array<const char*, 7> others{"gpipe", "zb-h1",    "zb-h2",    "zb-1p",
+                                              "zb-v",  "dualpipe", "dualpipev"};
+  if (random() % 2 == 0) return;
+  const models::Schedule& row =
+      models::builtin_schedules().at(others[random() % std::size(others)]);
+  const bool one = row.chunks == models::ChunksPerStage::one;
+  if (one != (plan.stages.virtual_stages == 1)) return;
+  for (const char* name : others) {
+    if (&models::builtin_schedules().at(name) == &row) plan.stages.schedule = name;
+  }
+}
+
+/// Calls check(query, plan, estimate) for random legal plans; returns for how many.
+template <class Check>
+int for_random_plans(int draws, unsigned seed, Check check) {
+  int checked = 0;
+  for (const PlanQuery& query : searches()) {
+    Lottery lottery{query, seed++};
+    std::mt19937 random{seed};
+    for (int i = 0; i < draws; ++i) {
+      Plan plan = lottery.draw();
+      Plan other = plan;
+      draw_schedule(other, random);
+      models::Question question = question_of(query, {other, query.cluster.nodes});
+      question.cluster.node.gpu.memory = 1'000'000_GiB;  // so that every plan is timed
+      if (!models::conflicts(question).empty()) question.plan = plan;
+      INFO(query.software.name << " " << query.model.name << " " << models::to_text(question.plan));
+      check(query, question.plan, models::estimate(question));
+      ++checked;
+    }
+  }
+  return checked;
+}
+
+void check_bounds(int draws, unsigned seed) {
+  std::array<int, 8> longest{};
+  const int checked = for_random_plans(
+      draws, seed, [&](const PlanQuery& query, const Plan& plan, const models::Estimate& found) {
+        BlockShape shape{query, {plan, query.cluster.nodes}};
+        const StepPaths paths = paths_of(query, plan, shape);
+        std::size_t row = 0;
+        for (const StepPath& each : step_paths()) {
+          INFO(each.name);
+          CHECK(with_unexplained(paths.*each.length, query.software) <= found.step);
+          longest.at(row++) += paths.*each.length == paths.longest() ? 1 : 0;
+        }
+        const PlanBound least{.step = with_unexplained(paths.longest(), query.software),
+                              .kernels = kernels_of(query, plan, shape),
+                              .memory = memory_floor(query, plan, shape)};
+        CHECK(least.memory <= found.memory);
+        for (const Objective& objective : objectives()) {
+          if (objective.needs_price && !query.cluster.price_per_gpu_hour) continue;
+          INFO(objective.name);
+          CHECK(objective.bound(query, query.cluster.nodes, least) <= objective.measure(found));
+        }
+      });
+  CHECK(checked > 0);
+  for (std::size_t i = 0; i < step_paths().size(); ++i) {
+    INFO(step_paths()[i].name);
+    CHECK(longest.at(i) > 0);  // each path is the longest of some plan
+  }
+}
+
+}  // namespace
+
+TEST_CASE("No path of a bound is longer than the sweep of the plan's own Program") {
+  check_bounds(20, 1);
+}
+
+TEST_CASE("No path of a bound is longer than the sweep, for a hundred thousand plans",
+          "[heavy][slow]") {
+  check_bounds(8400, 1000);
+}
+
+TEST_CASE("The bound of a plan in its usual order is close to its step") {
+  // Megatron-LM's 175B: data parallelism and optimizer are what the paths leave out.
+  const PlanQuery query = query_of("gpt3-175b", "dgx-a100-80gb x 128", "megatron-lm", 1536, 2048);
+  Plan plan = first_plan(query);
+  plan.tensor = 8;
+  plan.sequence_parallel = true;
+  plan.pipeline = 8;
+  plan.data = 16;
+  plan.sharding.zero = models::Zero::one;
+  for (const std::int64_t v : {1, 2, 4}) {
+    plan.stages.virtual_stages = v;
+    plan.stages.schedule = models::default_schedule(v);
+    BlockShape shape{query, {plan, 128}};
+    const Time step = models::estimate(question_of(query, {plan, 128})).step;
+    const Time bound = with_unexplained(paths_of(query, plan, shape).longest(), query.software);
+    INFO(v << ": " << ratio(bound, step));
+    CHECK(bound <= step);
+    CHECK(ratio(bound, step) > 0.92);
+  }
+}
+
+TEST_CASE("A path that is wrong by one block is longer than some plan's step") {
+  // Each mutant bounds another plan than the one whose step it is compared with: the same mistake
+  // as a path that counts one micro-batch or one recomputation too many, a pipeline without its
+  // bubble's order, or a phase that is not cut.
+  struct Mutant {
+    const char* name;
+    void (*plant)(Plan& plan);
+    int caught = 0;
+  };
+  std::array<Mutant, 5> mutants{{
+      {"one micro-batch more",
+       [](Plan& plan) { plan.batch.global += plan.batch.micro * plan.data; }},
+      {"full recomputation where there is none",
+       [](Plan& plan) { plan.recompute.kind = models::Recompute::full; }},
+      {"sharded passes that are not cut",
+       [](Plan& plan) { plan.sharding.zero = models::Zero::none; }},
+      {"the warm-up of GPipe",
+       [](Plan& plan) {
+         if (plan.stages.schedule == "1f1b") plan.stages.schedule = "gpipe";
+       }},
+      {"one stage more before the busiest",
+       [](Plan& plan) {
+         if (plan.pipeline > 1 && plan.stages.layers.empty()) plan.stages.embedding_counts ^= true;
+       }},
+  }};
+  for_random_plans(
+      40, 50, [&](const PlanQuery& query, const Plan& plan, const models::Estimate& found) {
+        for (Mutant& each : mutants) {
+          Plan other = plan;
+          each.plant(other);
+          if (other.stages.virtual_stages > 1 && other.micro_batches() % other.pipeline != 0)
+            continue;
+          BlockShape shape{query, {other, query.cluster.nodes}};
+          const Time bound =
+              with_unexplained(paths_of(query, other, shape).longest(), query.software);
+          each.caught += bound > found.step ? 1 : 0;
+        }
+      });
+  for (const Mutant& each : mutants) {
+    INFO(each.name);
+    CHECK(each.caught > 0);
+  }
+}
+
+TEST_CASE("Plans of one shape have the blocks of one shape") {
+  // What the key leaves out does not change a bound: the shape of another plan of the same key.
+  int shared = 0;
+  for_random_plans(4, 90, [&](const PlanQuery& query, const Plan& plan, const models::Estimate&) {
+    Plan other = plan;
+    other.data = plan.data * plan.pipeline;
+    other.pipeline = 1;
+    other.stages = {};
+    other.sharding.zero = models::Zero::none;
+    const int nodes = query.cluster.nodes;
+    REQUIRE(shape_key(other, nodes) == shape_key(plan, nodes));
+    BlockShape own{query, {plan, nodes}}, of_other{query, {other, nodes}};
+    CHECK(paths_of(query, plan, own).longest() == paths_of(query, plan, of_other).longest());
+    CHECK(memory_floor(query, plan, own) == memory_floor(query, plan, of_other));
+    shared += plan.pipeline > 1 ? 1 : 0;
+  });
+  CHECK(shared > 0);
+}
+
+namespace {
+
+/// A small model on a few GPUs, with memory that some plans do not fit into.
+PlanQuery small_search(std::mt19937& random) {
+  const auto any = [&](auto... values) {
+    const std::array all{values...};
+    return all[random() % all.size()];
+  };
+  PlanQuery query = plan_query("gpt2", "dgx-a100-80gb", any(8, 12, 16), 128, Breadth::full);
+  query.software = models::catalogue_software(any("generic", "megatron-lm", "megatron-core"));
+  query.model.layers.resize(any(4, 6, 8));
+  query.model.parameters = models::count_parameters(query.model);
+  query.cluster.node.gpus = any(2, 4, 8);
+  query.cluster.nodes = any(1, 2);
+  query.cluster.node.nics = std::min(query.cluster.node.nics, query.cluster.node.gpus);
+  query.cluster.node.gpu.memory = Bytes{any(1, 3, 80) * (std::int64_t{1} << 30)};
+  query.headroom = any(0.0, 0.04);
+  return query;
+}
+
+}  // namespace
+
+TEST_CASE("The proven best of 25 small spaces is that of estimating every plan") {
+  std::mt19937 random{25};
+  int pruned = 0, none = 0;
+  for (int space = 0; space < 25; ++space) {
+    const PlanQuery query = small_search(random);
+    for (const Objective& objective : objectives()) {
+      INFO(space << " " << objective.name);
+      std::optional<double> least;
+      for (const PlacedPlan& each : enumerate_plans(query, objective.extent).plans) {
+        const models::Estimate found = models::estimate(question_of(query, each));
+        if (found.fit != models::Fit::yes) continue;
+        least = std::min(least.value_or(objective.measure(found)), objective.measure(found));
+      }
+      const PlanAnswer answer = search_plans(query, objective, {1, {}}, Wanted{.best = 1});
+      const bool fits =
+          !answer.fitting.empty() && answer.fitting.front().estimate.fit == models::Fit::yes;
+      REQUIRE(fits == least.has_value());
+      none += fits ? 0 : 1;
+      if (!fits) continue;
+      CHECK(objective.measure(answer.fitting.front().estimate) == *least);
+      const auto certificate = certificate_of(answer, objective);
+      REQUIRE(certificate);
+      CHECK(certificate->proven);
+      CHECK(certificate->gap == 0);
+      CHECK(certificate->bound == *least);
+      pruned += answer.passed_over > 0 ? 1 : 0;
+    }
+  }
+  CHECK(pruned > 20);
+  CHECK(none > 0);
+}
+
+}  // namespace orrery::scenarios
