@@ -34,7 +34,9 @@ constexpr NamedCommand commands[] = {
      "  orrery simulate llama3-8b-8-h100\n  orrery simulate --model llama3-8b --cluster \"dgx-h100 "
      "x 4\" --plan tensor=4\n  orrery simulate train.sh --cluster \"dgx-h100 x 8\""},
     {"show", add_show, "  orrery show gpus h100\n  orrery show plan-fields"},
-    {"validate", add_validate, "  orrery validate scenarios/validation/runs.csv --by software"},
+    {"validate", add_validate,
+     "  orrery validate scenarios/validation/runs.csv --by software\n  orrery validate "
+     "scenarios/validation/other_simulators.csv"},
     {"plan", add_plan,
      "  orrery plan --model llama3-8b --cluster \"dgx-h100 x 4\" --global-batch 256 --seq-len "
      "8192"},

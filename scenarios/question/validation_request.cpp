@@ -10,6 +10,7 @@
 #include "scenarios/fitting/leave_out_groups.hpp"
 #include "scenarios/fitting/transfer.hpp"
 #include "scenarios/validation/energy.hpp"
+#include "scenarios/validation/other_simulators.hpp"
 #include "scenarios/validation/page.hpp"
 #include "scenarios/validation/ranges.hpp"
 #include "scenarios/validation/storage.hpp"
@@ -153,6 +154,7 @@ ValidationReport validate(const ValidationRequest& request, const Progress& prog
     throw InputError{"--in-sample", "expected a file of kernels or collectives"};
   }
   const std::vector<MeasuredRun> runs = read_runs(table);
+  const std::vector<MeasuredRun> flagged = flagged_runs(table, runs);
   const std::vector<std::string> stacks{"software"};
   const std::vector<Grouping> groupings =
       groupings_of(table, request.by.empty() ? stacks : request.by);
@@ -168,14 +170,20 @@ ValidationReport validate(const ValidationRequest& request, const Progress& prog
     return !stopped;
   };
   const std::vector<RunResult> results = validate(runs, options);
+  const std::vector<RunResult> with_flags =
+      stopped ? std::vector<RunResult>{} : validate(flagged, options);
   if (stopped) return {.json = nullptr, .text = {}, .stopped = true};
   const Scores scores = scores_of(runs, results, groupings);
   if (request.page) write_page(table, request, runs, results, scores);
   if (request.record) write_record(table, request, runs, results, scores);
   Json json = to_json(runs, results, scores);
   json["unread_columns"] = unread_columns(table);
+  const std::vector<SimulatorScores> simulators =
+      scores_by_simulator(table, runs, results, with_flags);
+  if (table.has("simulator")) json["by_simulator"] = to_json(simulators);
   return {.json = std::move(json),
-          .text = words_of_unread(table) + table_of(runs, results, scores, worst_listed(request))};
+          .text = words_of_unread(table) + table_of(runs, results, scores, worst_listed(request)) +
+                  table_of(simulators)};
 }
 
 }  // namespace orrery::scenarios

@@ -6,6 +6,7 @@
 #include <regex>
 
 #include "models/plan/fields.hpp"
+#include "scenarios/validation/other_simulators.hpp"
 #include "sim/errors.hpp"
 #include "sim/input/text.hpp"
 
@@ -132,6 +133,12 @@ void read_integer(const Row& row, const char* column, MeasuredRun& run) {
   run.*member = row.integer(column);
 }
 
+template <std::optional<std::int64_t> MeasuredRun::*member>
+void read_count_or_none(const Row& row, const char* column, MeasuredRun& run) {
+  run.*member = row.integer(column);
+  if (run.*member && *(run.*member) < 0) row.fail_expected(column, "a count of at least 0");
+}
+
 /// No step is shorter than a microsecond: launching one kernel takes longer.
 void read_step_time(const Row& row, const char* column, MeasuredRun& run) {
   run.step_time = within(row, column, 1e-6, 1e7, "seconds of a step, from 1e-6 to 1e7");
@@ -174,6 +181,8 @@ constexpr RunColumn run_columns[] = {
     {"tied", read_tied},
     {"experts", read_integer<&MeasuredRun::experts>},
     {"experts_per_token", read_integer<&MeasuredRun::experts_per_token>},
+    {"dense_layers", read_count_or_none<&MeasuredRun::dense_layers>},
+    {"prediction_layers", read_count_or_none<&MeasuredRun::prediction_layers>},
     {"gpu", read_text<&MeasuredRun::gpu>},
     {"gpus", read_count<&MeasuredRun::gpus>},
     {"gpus_per_node", read_count<&MeasuredRun::gpus_per_node>},
@@ -204,6 +213,9 @@ std::vector<std::string> known_columns(const orrery::Table& table) {
   for (const RunColumn& each : run_columns) known.emplace_back(each.name);
   for (const models::PlanField& field : models::plan_fields()) {
     for (std::string& each : columns_of(field)) known.push_back(std::move(each));
+  }
+  if (table.has("simulator")) {
+    known.insert(known.end(), simulator_columns.begin(), simulator_columns.end());
   }
   return known;
 }

@@ -25,6 +25,8 @@ struct MeasuredRun {
   std::optional<std::int64_t> layers, hidden, heads, gpus;
   std::optional<std::int64_t> kv_heads, ffn_hidden, vocab, gpus_per_node;
   std::optional<std::int64_t> experts, experts_per_token;
+  /// Of a model with experts: first layers without them, and layers that predict further tokens.
+  std::optional<std::int64_t> dense_layers, prediction_layers;
   std::optional<bool> tied;  // the head multiplies by the embedding's weights
   /// Cells of the plan that are not empty, by the field's key: "tensor", "zero".
   std::map<std::string, std::string, std::less<>> plan;

@@ -82,6 +82,34 @@ Model plain_model_of(const MeasuredRun& run) {
   return built(std::move(model));
 }
 
+/// The kind of its layers with experts, or without; null: none.
+const models::Layer* kind_with(const Model& model, bool experts) {
+  const auto found = std::ranges::find_if(model.layers.kinds(), [&](const models::Layer& each) {
+    return (each.experts() != nullptr) == experts;
+  });
+  return found == model.layers.kinds().end() ? nullptr : &*found;
+}
+
+/// Why the stated number of first layers without experts cannot be built; empty if it can.
+std::string missing_of_dense_layers(const MeasuredRun& run, const Architecture* known) {
+  if (run.dense_layers.value_or(0) == 0) return {};
+  if (*run.dense_layers > run.layers.value_or(*run.dense_layers)) {
+    return "dense_layers is above layers";
+  }
+  const bool any = known && kind_with(known->model, false);
+  return any ? "" : "dense_layers is stated for a configuration that has none";
+}
+
+/// The stated number of layers: those without experts first, if the run says how many.
+void cut_layers(const MeasuredRun& run, Model& model) {
+  if (!run.dense_layers) return model.layers.resize(*run.layers);
+  models::LayerList cut;
+  for (std::int64_t i = 0; i < *run.layers; ++i) {
+    cut.push_back(*kind_with(model, i >= *run.dense_layers));
+  }
+  model.layers = std::move(cut);
+}
+
 }  // namespace
 
 bool has_experts(const MeasuredRun& run) {
@@ -97,7 +125,7 @@ std::string missing_of_experts(const MeasuredRun& run) {
   if (!known && run.family == "mla-moe") {
     return "latent attention with sizes of no known configuration";
   }
-  return {};
+  return missing_of_dense_layers(run, known);
 }
 
 Model expert_model_of(const MeasuredRun& run, std::vector<std::string>& assumptions) {
@@ -111,7 +139,8 @@ Model expert_model_of(const MeasuredRun& run, std::vector<std::string>& assumpti
         "/model: not stated; gated experts on every layer and no shared experts assumed");
   }
   model.name = run.model;
-  model.layers.resize(*run.layers);
+  cut_layers(run, model);
+  model.prediction_layers = run.prediction_layers.value_or(model.prediction_layers);
   model.embedding.vocab = run.vocab.value_or(model.embedding.vocab);
   model.embedding.max_positions = *run.count("seq_len");
   model.embedding.tied = run.tied.value_or(model.embedding.tied);

@@ -63,6 +63,7 @@ std::string oversize(const MeasuredRun& run) {
       {"vocab", run.vocab, Limits::vocab},
       {"gpus", run.gpus, models::most_gpus},
       {"gpus_per_node", run.gpus_per_node, models::most_gpus},
+      {"prediction_layers", run.prediction_layers, Limits::layers},
   };
   for (const PlanField& field : models::plan_fields()) {
     if (field.value.count) {
@@ -84,6 +85,8 @@ std::string model_out_of_scope(const MeasuredRun& run) {
   if (has_experts(run)) {
     const std::string missing = missing_of_experts(run);
     if (!missing.empty()) return missing;
+  } else if (run.dense_layers || run.prediction_layers) {
+    return "dense_layers and prediction_layers are stated of models with experts alone";
   } else if (!is_one_of(run.family, {"gpt", "llama", "bert", "electra"})) {
     return fmt::format("family {} is not simulated yet; known: gpt llama bert electra moe mla-moe",
                        run.family);
