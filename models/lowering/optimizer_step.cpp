@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -22,9 +23,8 @@ class StepEnd {
     if (program_.tied == TiedTable::copied && !trains_adapters(inputs_.plan)) tie_embeddings();
     if (program_.copies > 1) sum_copies();
     for (std::uint32_t c = 0; c < program_.classes.size(); ++c) sum_replicated(c);
-    const bool stated = listed_update_block(inputs_, 1).has_value();
-    const std::optional<std::uint32_t> norm =
-        stated ? std::nullopt : std::optional{add_norm()};
+    std::optional<std::uint32_t> norm;
+    if (!listed_update_block(inputs_, 1)) norm = add_norm();
     for (std::uint32_t c = 0; c < program_.classes.size(); ++c) finish_class(c, norm);
   }
 

@@ -21,7 +21,7 @@ namespace orrery::scenarios {
 namespace {
 
 constexpr double small_change = 0.01, large_change = 0.1;
-constexpr std::size_t most_shown = 20, most_drawn = 15;
+constexpr std::size_t most_numbers_shown = 20, most_drawn = 15;
 
 /// Members that say where numbers come from, or how well they are known.
 bool is_about_numbers(const std::string& key) {
@@ -335,7 +335,7 @@ std::string text_of(const CrossingReport& report, bool colour) {
   if (report.stopped) return text + "Stopped before all numbers were tried.\n";
   if (report.numbers.empty()) return text + "  no single number would\n";
   TextTable table{{"<number", "stated", "needed", "change"}};
-  for (std::size_t i = 0; i < std::min(most_shown, report.numbers.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(most_numbers_shown, report.numbers.size()); ++i) {
     const Crossing& each = report.numbers[i];
     table.add(
         {each.pointer, each.value, each.needed, fmt::format("{:+.1f} %", 100 * (each.factor - 1))});
@@ -373,7 +373,7 @@ std::string text_of(const SensitivityReport& report, bool colour) {
   for (const Sensitivity& each : report.numbers) {
     const double most = std::max({std::abs(each.step), std::abs(each.cost.value_or(0)),
                                   std::abs(each.energy), std::abs(each.memory)});
-    if (shown == most_shown || most < 0.001) {
+    if (shown == most_numbers_shown || most < 0.001) {
       ++smaller;
       continue;
     }

@@ -21,9 +21,9 @@ AttentionPart of_v32() {
   return part;
 }
 
-constexpr std::int64_t hidden = 7168;
+constexpr std::int64_t wide_hidden = 7168;
 
-Model sparse_model(const AttentionPart& part, std::int64_t width = hidden) {
+Model sparse_model(const AttentionPart& part, std::int64_t width = wide_hidden) {
   ModelDraft model;
   model.family = Family::llama;
   model.norms.kind = Norm::rms_norm;
@@ -41,7 +41,7 @@ Software fused_software() {
   return software;
 }
 
-const Operation* operation_of(const Block& block, std::string_view name) {
+const Operation* listed_operation_of(const Block& block, std::string_view name) {
   const auto found = std::ranges::find(block.operations, name, &Operation::name);
   return found == block.operations.end() ? nullptr : &*found;
 }
@@ -61,8 +61,8 @@ TEST_CASE("DeepSeek-V3.2's indexer has the parameters and FLOPs that follow from
   const AttentionPart part = of_v32();
   AttentionPart without = part;
   without.indexer.reset();
-  const std::int64_t own = tally_of(Layer{part, NoPart{}}, hidden).total -
-                           tally_of(Layer{without, NoPart{}}, hidden).total;
+  const std::int64_t own = tally_of(Layer{part, NoPart{}}, wide_hidden).total -
+                           tally_of(Layer{without, NoPart{}}, wide_hidden).total;
   CHECK(own == 13'959'424);
   // At 4,096 tokens: 2 I d s / 2, and 2 k H (512 + 64 + 512) with 2,048 - 2,048 * 2,047 / 8,192.
   CHECK(index_flops(*part.indexer, 4096) == 33'554'432);
@@ -82,34 +82,35 @@ TEST_CASE("The core over all tokens runs until selected ones are fewer FLOPs") {
 TEST_CASE("A layer of sparse attention selects in forward and scores again in backward") {
   const Model model = sparse_model(of_v32());
   const BlockPair near = layer_at(model, 4096), far = layer_at(model, 16'384);
-  const Operation* const scores = operation_of(near.forward, "index.scores");
+  const Operation* const scores = listed_operation_of(near.forward, "index.scores");
   REQUIRE(scores != nullptr);
   CHECK(scores->flops.count() == std::int64_t{4096} * 33'554'432);
   std::int64_t projections = 0;
   for (const char* name : {"index_query", "index_key", "index_weight"}) {
-    projections += operation_of(near.forward, name)->flops.count();
+    projections += listed_operation_of(near.forward, name)->flops.count();
   }
   CHECK(projections == std::int64_t{4096} * 27'918'336);
-  CHECK(operation_of(near.forward, "attention")->attention().selected == 0);
-  CHECK(operation_of(far.forward, "attention")->attention().selected == 2048);
-  CHECK(static_cast<double>(operation_of(far.forward, "attention")->flops.count()) ==
+  CHECK(listed_operation_of(near.forward, "attention")->attention().selected == 0);
+  CHECK(listed_operation_of(far.forward, "attention")->attention().selected == 2048);
+  CHECK(static_cast<double>(listed_operation_of(far.forward, "attention")->flops.count()) ==
         16'384 * selected_flops(of_v32(), 16'384));
-  CHECK(operation_of(far.backward, "attention.backward")->flops.count() * 2 ==
-        operation_of(far.forward, "attention")->flops.count() * 5);
-  CHECK(operation_of(near.backward, "index.scores.again")->flops.count() ==
+  CHECK(listed_operation_of(far.backward, "attention.backward")->flops.count() * 2 ==
+        listed_operation_of(far.forward, "attention")->flops.count() * 5);
+  CHECK(listed_operation_of(near.backward, "index.scores.again")->flops.count() ==
         2 * scores->flops.count());
-  CHECK(parameters_of(near.forward) == tally_of(model.layers[0], hidden).total + 2 * hidden);
+  CHECK(parameters_of(near.forward) ==
+        tally_of(model.layers[0], wide_hidden).total + 2 * wide_hidden);
 }
 
 TEST_CASE("Tensor parallelism cuts the core by heads, repeats the scores, and sums their target") {
   const Model model = sparse_model(of_v32());
   const BlockPair one = layer_at(model, 16'384), eight = layer_at(model, 16'384, 8);
-  CHECK(operation_of(eight.forward, "attention")->flops.count() * 8 ==
-        operation_of(one.forward, "attention")->flops.count());
-  CHECK(operation_of(eight.forward, "index.scores")->flops ==
-        operation_of(one.forward, "index.scores")->flops);
-  CHECK(operation_of(one.backward, "index.target") == nullptr);
-  const Operation* const target = operation_of(eight.backward, "index.target");
+  CHECK(listed_operation_of(eight.forward, "attention")->flops.count() * 8 ==
+        listed_operation_of(one.forward, "attention")->flops.count());
+  CHECK(listed_operation_of(eight.forward, "index.scores")->flops ==
+        listed_operation_of(one.forward, "index.scores")->flops);
+  CHECK(listed_operation_of(one.backward, "index.target") == nullptr);
+  const Operation* const target = listed_operation_of(eight.backward, "index.target");
   REQUIRE(target != nullptr);
   CHECK(target->bytes == Bytes{std::int64_t{4} * 16'384 * 2048});
 }
@@ -118,13 +119,13 @@ TEST_CASE("A layer that takes another's selection has no indexer, and the same c
   AttentionPart part = of_v32();
   part.indexer->shared = true;
   const BlockPair shared = layer_at(sparse_model(part), 16'384);
-  CHECK(operation_of(shared.forward, "index.scores") == nullptr);
-  CHECK(operation_of(shared.forward, "attention")->attention().selected == 2048);
+  CHECK(listed_operation_of(shared.forward, "index.scores") == nullptr);
+  CHECK(listed_operation_of(shared.forward, "attention")->attention().selected == 2048);
 }
 
 TEST_CASE("Sparse cores and selections take what was measured on H100") {
-  // ai-dynamo/aiconfigurator, flash_mla_sparse_fwd: 8,192 queries of 64 heads, 3,822 us; top-k of as
-  // many rows 391 us; scores of 32 heads of 128 in fp8 289 us.
+  // ai-dynamo/aiconfigurator, flash_mla_sparse_fwd: 8,192 queries of 64 heads, 3,822 us; top-k of
+  // as many rows 391 us; scores of 32 heads of 128 in fp8 289 us.
   const hardware::Gpu gpu = hardware::named_gpu("h100-sxm-80gb");
   Operation core;
   core.kind = OpKind::attention;
@@ -152,8 +153,8 @@ TEST_CASE("A window on Blackwell is priced by whole tiles") {
   const hardware::Gpu gpu = hardware::named_gpu("gb200");
   Operation op;
   op.kind = OpKind::attention;
-  op.mutable_attention() = {.batch = 2, .seq = 32'768, .heads = 128, .kv_heads = 128,
-                            .head_dim = 64, .window = 128};
+  op.mutable_attention() = {
+      .batch = 2, .seq = 32'768, .heads = 128, .kv_heads = 128, .head_dim = 64, .window = 128};
   op.flops = Flops{1};
   // The longest of five lengths, which one factor for all of them misses most.
   CHECK(seconds(kernel_time(op, gpu, fused_software())) == Approx(2634e-6).epsilon(0.34));
