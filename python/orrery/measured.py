@@ -109,9 +109,9 @@ class RunComparison(Answer):
         """The measured step."""
         return Seconds(self._values["measured_s"])
 
-    def changes(self) -> pandas.DataFrame:
+    def causes(self) -> pandas.DataFrame:
         """The few changes that would explain the difference, each with its effect and prior."""
-        return frames.frame(self._values["changes"])
+        return frames.frame(self._values["causes"])
 
     def collectives(self) -> pandas.DataFrame:
         """Collectives of a step, measured and predicted."""

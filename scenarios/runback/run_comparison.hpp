@@ -86,7 +86,7 @@ struct RunComparison {
 RunComparison compare_run(const Scenario& scenario, const RunRequest& request);
 
 /// `predicted_s, measured_s, difference_s, error_pct, source, steps{...}, ranks[], classes[],
-/// idle{}, collectives[], shapes[], kernels[], changes[], unexplained_s, alternatives, fit, notes`.
+/// idle{}, collectives[], shapes[], kernels[], causes[], unexplained_s, alternatives, fit, notes`.
 Json to_json(const RunComparison& found);
 std::string text_of(const RunComparison& found, int width, bool colour);
 

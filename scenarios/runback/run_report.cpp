@@ -80,7 +80,7 @@ Json idle_json(const RunComparison& found) {
   return idle;
 }
 
-Json changes_json(const RunComparison& found) {
+Json causes_json(const RunComparison& found) {
   const Time all = found.measured - found.prediction.step;
   Json rows = Json::array();
   for (const RunChange& each : found.changes) {
@@ -114,11 +114,6 @@ std::string spelled_size(std::int64_t bytes) {
   return bytes < 0 ? "?" : format(Bytes{bytes});
 }
 
-std::string signed_part(Time time, Time step) {
-  const Time size = time < Time{} ? -time : time;
-  return (time < Time{} ? "-" : "+") + step_part(size, step);
-}
-
 /// The readable report.
 class RunReport {
  public:
@@ -143,7 +138,14 @@ class RunReport {
 
  private:
   void title(const std::string& words) { text_ += "\n" + toned(words, Tone::bold, colour_) + "\n"; }
-  std::string part(Time time) const { return step_part(time, found_.measured); }
+  /// In a unit that fits the longer of the two steps.
+  std::string part(Time time) const {
+    return step_part(time, std::max(found_.measured, found_.prediction.step));
+  }
+
+  std::string difference_of(Time time) const {
+    return time < Time{} ? "-" + part(-time) : "+" + part(time);
+  }
 
   void head() {
     const Time predicted = found_.prediction.step;
@@ -183,12 +185,11 @@ class RunReport {
       if (row.predicted == Time{} && row.measured == Time{}) continue;
       const Time difference = row.measured - row.predicted;
       table.add({std::string{title_of(row.which)}, part(row.predicted), part(row.measured),
-                 signed_part(difference, found_.measured),
-                 all == Time{} ? "" : percent(ratio(difference, all)),
+                 difference_of(difference), all == Time{} ? "" : percent(ratio(difference, all)),
                  row.kernels > 0 ? fmt::format("{:.0f}", row.kernels) : ""});
     }
-    table.add({"step", part(found_.prediction.step), part(found_.measured),
-               signed_part(all, found_.measured), "", ""});
+    table.add(
+        {"step", part(found_.prediction.step), part(found_.measured), difference_of(all), "", ""});
     text_ += table.text(colour_);
   }
 
@@ -201,14 +202,13 @@ class RunReport {
     }
     const Time all = found_.measured - found_.prediction.step;
     for (const RunChange& each : found_.changes) {
-      text_ += fmt::format("  {:>9}  {:>8}  {}\n", signed_part(each.effect, found_.measured),
+      text_ += fmt::format("  {:>9}  {:>8}  {}\n", difference_of(each.effect),
                            all == Time{} ? "" : percent(ratio(each.effect, all)), each.cause);
       const std::string prior = fmt::format("prior {:.2g}: {}", each.prior, each.basis);
       text_ += fmt::format("{:23}{}\n", "", toned(prior, Tone::faint, colour_));
       if (!each.flags.empty()) text_ += fmt::format("{:23}{}\n", "", each.flags);
     }
-    text_ += fmt::format("  {:>9}  {:>8}  not explained\n",
-                         signed_part(found_.unexplained, found_.measured),
+    text_ += fmt::format("  {:>9}  {:>8}  not explained\n", difference_of(found_.unexplained),
                          all == Time{} ? "" : percent(ratio(found_.unexplained, all)));
   }
 
@@ -376,7 +376,7 @@ Json to_json(const RunComparison& found) {
           {"steps", statistics_json(found)},
           {"classes", classes_json(found)},
           {"idle", idle_json(found)},
-          {"changes", changes_json(found)},
+          {"causes", causes_json(found)},
           {"unexplained_s", seconds(found.unexplained)},
           {"alternatives", found.alternatives ? to_json(*found.alternatives) : Json(nullptr)},
           {"collectives", std::move(collectives)},
