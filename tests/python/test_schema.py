@@ -221,6 +221,7 @@ READERS = [
     ROOT / "scenarios/network_request.cpp",
     ROOT / "scenarios/network_jobs.cpp",
     ROOT / "scenarios/scenario.cpp",
+    ROOT / "scenarios/data_section.cpp",
     ROOT / "scenarios/claims/claims.cpp",
 ]
 
