@@ -239,7 +239,7 @@ def _scaling(rows: Sequence[Row], by: str | None, title: str) -> Any:
         colour = colours[i % len(colours)]
         share = [rate / n / (rates[0] / sizes[0]) for rate, n in zip(rates, sizes)]
         figure.add_scatter(
-            name=str(group) if by else "predicted",
+            name=f"{by.rsplit('/', 1)[-1]} {group}" if by else "predicted",
             x=sizes,
             y=rates,
             text=[row["label"] for row in best],
@@ -343,8 +343,9 @@ def roofline(run: Run) -> Any:
     peaks = {name: _quantity(text) for name, text in gpu["dense_peak"].items()}
     used = run.scenario.json["plan"].get("precision", "bf16").split("-")[0]
     shown = [each for each in dict.fromkeys(("bf16", used)) if each in peaks] or [next(iter(peaks))]
-    low = min(point[2] for point in points) / 3
-    high = max(max(point[2] for point in points), peaks[shown[-1]] / bandwidth) * 3
+    knees = [peaks[each] / bandwidth for each in shown]
+    low = min(min(point[2] for point in points), min(knees)) / 10
+    high = max(max(point[2] for point in points), max(knees)) * 3
     for each in shown:
         knee = peaks[each] / bandwidth
         figure.add_scatter(
@@ -367,8 +368,8 @@ def roofline(run: Run) -> Any:
             hovertemplate="<b>%{text}</b><br>%{y:.3s}FLOP/s at %{x:.3g} FLOP/byte<br>"
             "%{customdata:.1%} of the step<extra></extra>",
         )  # fmt: skip
-    figure.update_xaxes(title="FLOPs of a byte moved", type="log")
-    figure.update_yaxes(title="FLOP/s of one GPU", type="log", tickformat=".0s")
+    figure.update_xaxes(title="FLOPs of a byte moved", type="log", tickformat="~s", dtick=1)
+    figure.update_yaxes(title="FLOP/s of one GPU", type="log", tickformat="~s", dtick=1)
     figure.update_layout(legend=_LEGEND, margin=_MARGIN)
     subtitle = f"Kernels of the first rank of each stage on {gpu['name']}; area: time; both axes are logarithmic"
     return styled(figure, title=run.scenario.name, subtitle=subtitle, height=560)

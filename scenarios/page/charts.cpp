@@ -81,6 +81,12 @@ std::optional<AxisUnit> axis_unit(Wording words, double most) {
   return AxisUnit{size, symbol};
 }
 
+/// Words below a tick, which stay inside the picture.
+std::string tick_text(double x, double y, const std::string& label) {
+  const bool at_edge = x + text_width * static_cast<double>(label.size()) / 2 > chart_width;
+  return chart_text(at_edge ? chart_width : x, y, label, "faint", at_edge ? "end" : "middle");
+}
+
 /// An axis from zero: positions, and ticks with their words.
 class ChartAxis {
  public:
@@ -106,7 +112,7 @@ class ChartAxis {
     std::string text;
     for (const auto& [value, label] : ticks(words)) {
       text += chart_line(at(value), top, at(value), bottom, "grid");
-      text += chart_text(at(value), bottom + 15, label, "faint", "middle");
+      text += tick_text(at(value), bottom + 15, label);
     }
     return text;
   }
@@ -507,7 +513,7 @@ std::string timeline_chart(const Node& timeline, double step, double available) 
   }
   for (const auto& [value, label] : time.ticks(time_words)) {
     text += chart_line(time.at(value), 22, time.at(value), y, "over");
-    text += chart_text(time.at(value), y + 14, label, "faint", "middle");
+    text += tick_text(time.at(value), y + 14, label);
   }
   y += 30;
   text += legend_rows(legend, left, y);

@@ -221,7 +221,23 @@ Json model_schema() {
                     {"not", {{"required", Json::array({"format"})}}},
                     {"required", Json::array({"model_type"})}};
   return {{"description", "A model: Orrery's own form, or a config.json"},
-          {"anyOf", Json::array({{{"$ref", "#/$defs/orrery-model"}}, config})}};
+          {"anyOf", Json::array({{{"$ref", "#/$defs/orrery-model"}},
+                                 {{"$ref", "#/$defs/orrery-operations"}},
+                                 config})}};
+}
+
+/// Members beyond these depend on the kind; models/model/README.md has them.
+Json listed_operation_schema() {
+  const Json name{{"type", "string"}};
+  return {{"type", "object"},
+          {"description", "An operation of one kind, or a group of operations"},
+          {"properties",
+           {{"name", name},
+            {"kind", name},
+            {"operations", list_of({{"$ref", "#/$defs/listed_operation"}})}}},
+          {"required", Json::array({"name"})},
+          {"anyOf", Json::array({{{"required", Json::array({"kind"})}},
+                                 {{"required", Json::array({"operations"})}}})}};
 }
 
 /// Schemas that no row of the tables says.
@@ -229,6 +245,7 @@ const std::map<std::string, std::function<Json()>, std::less<>>& coded_schemas()
   static const std::map<std::string, std::function<Json()>, std::less<>> all{
       {"plan", plan_schema},
       {"model", model_schema},
+      {"listed_operation", listed_operation_schema},
       {"claim_quantity", claim_quantities},
       {"perturbation_kind", perturbation_kinds},
       {"sources",
@@ -422,9 +439,9 @@ void add_referred(const Json& schema, Json& definitions) {
 /// Documents that are only parts of others.
 bool is_part(std::string_view name) {
   constexpr std::string_view parts[] = {
-      "orrery-model",  "stage",         "evidence",    "out_of_memory", "advice",
-      "offered_price", "sharded_error", "network",     "range",         "quantiles",
-      "chain",         "variant",       "ranked_plan", "kind_best"};
+      "orrery-model",  "orrery-operations", "stage",    "evidence", "out_of_memory", "advice",
+      "offered_price", "sharded_error",     "network",  "range",    "quantiles",     "chain",
+      "variant",       "ranked_plan",       "kind_best"};
   return std::ranges::find(parts, name) != std::end(parts);
 }
 
@@ -464,8 +481,8 @@ Json schema_named(const std::string& name) {
   }
   Json definitions = Json::object();
   add_referred(own, definitions);
-  if (found->is_input && definitions.contains("orrery-model") && name == "model") {
-    accept_own_schema(definitions["orrery-model"]);
+  for (const char* form : {"orrery-model", "orrery-operations"}) {
+    if (name == "model") accept_own_schema(definitions[form]);
   }
   schema.update(own);
   if (!definitions.empty()) schema["$defs"] = std::move(definitions);

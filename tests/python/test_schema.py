@@ -176,6 +176,9 @@ def answers(tmp_path_factory) -> dict[str, list]:
         ],
         "validate": [of("validate", "runs.csv")],
         "compare": [of("compare", "predicted.json", "measured.json")],
+        "sweep": [
+            of("sweep", small, "--vary", "/plan/micro_batch=1,2", "--store", "f.jsonl"),
+        ],
         "scale": [of("scale", small, "--gpus", "8:16:x2")],
         "import": [of("import", "launch/megatron.sh")],
         "export": [of("export", small, "--to", "megatron,slurm")],
@@ -221,6 +224,7 @@ READERS = [
     ROOT / "scenarios/network_request.cpp",
     ROOT / "scenarios/network_jobs.cpp",
     ROOT / "scenarios/scenario.cpp",
+    ROOT / "scenarios/data_section.cpp",
     ROOT / "scenarios/claims/claims.cpp",
 ]
 

@@ -144,7 +144,8 @@ def test_kineto_files_are_what_analysers_of_the_profiler_read(run, tmp_path):
                 each["args"]
             )
         last = max(each["ts"] + each["dur"] for each in work.values())
-        assert last == pytest.approx(run.step_time * 1e6, rel=1e-6)
+        # The step ends with the last work of any rank, which may be the host's.
+        assert 0.99 * run.step_time * 1e6 < last <= run.step_time * 1e6 * (1 + 1e-6)
         steps = [each for each in trace["traceEvents"] if each["name"].startswith("ProfilerStep")]
         assert [each["cat"] for each in steps] == ["user_annotation"]
 
