@@ -22,6 +22,7 @@ namespace {
 
 constexpr double small_change = 0.01, large_change = 0.1;
 constexpr std::size_t most_shown = 20, most_drawn = 15;
+constexpr int shown_digits = 6;
 
 /// Members that say where numbers come from, or how well they are known.
 bool is_about_numbers(const std::string& key) {
@@ -157,10 +158,11 @@ std::optional<Sensitivity> sensitivity_of(const Changed& changed, const Scenario
 
 }  // namespace
 
-std::optional<Json> scaled_number(const Json& value, double factor) {
+std::optional<Json> scaled_number(const Json& value, double factor, int digits) {
   if (value.is_number()) {
     const auto number = value.get<double>();
-    return number == 0 ? std::nullopt : std::optional{Json(number * factor)};
+    if (number == 0) return std::nullopt;
+    return Json(std::stod(fmt::format("{:.{}g}", number * factor, digits)));
   }
   if (!value.is_string()) return std::nullopt;
   const std::string& text = value.get_ref<const std::string&>();
@@ -170,7 +172,7 @@ std::optional<Json> scaled_number(const Json& value, double factor) {
   if (error != std::errc{} || number == 0) return std::nullopt;
   const std::string_view unit{end, static_cast<std::size_t>(text.data() + text.size() - end)};
   if (begin == 0 && !unit.starts_with(' ')) return std::nullopt;  // "2024-10", "8x"
-  return Json(fmt::format("{}{:.12g}{}", text.substr(0, begin), number * factor, unit));
+  return Json(fmt::format("{}{:.{}g}{}", text.substr(0, begin), number * factor, digits, unit));
 }
 
 SensitivityReport sensitivity(const Scenario& scenario, std::optional<double> headroom,
@@ -292,7 +294,7 @@ CrossingReport crossings(const Scenario& scenario, const Scenario& versus,
     };
     found[i] = Crossing{.pointer = pointers[i],
                         .value = words(value),
-                        .needed = words(*scaled_number(value, factor)),
+                        .needed = words(*scaled_number(value, factor, shown_digits)),
                         .factor = factor,
                         .step = at ? at->step : Time{}};
   });
