@@ -13,7 +13,7 @@ struct RateRow {
   RateGroup group;
 };
 
-constexpr RateRow rates[] = {
+constexpr RateRow rate_rows[] = {
     {"/cluster/fabric/bandwidth", RateGroup::fabric},
     {"/cluster/fabric/latency", RateGroup::fabric},
     {"/cluster/fabric/hop_latency", RateGroup::fabric},
@@ -46,11 +46,11 @@ constexpr RateRow rates[] = {
     {"/cluster/price_per_gpu_hour", RateGroup::price},
 };
 
-constexpr std::string_view head = "/cluster";
+constexpr std::string_view cluster_head = "/cluster";
 
 /// Whether the cluster has a number or a text at a pointer of the scenario.
-bool has_scalar(const Json& cluster, std::string_view pointer) {
-  const Json::json_pointer inside{std::string{pointer.substr(head.size())}};
+bool has_scalar_at(const Json& cluster, std::string_view pointer) {
+  const Json::json_pointer inside{std::string{pointer.substr(cluster_head.size())}};
   if (!cluster.contains(inside)) return false;
   const Json& value = cluster.at(inside);
   return value.is_string() || value.is_number();
@@ -59,9 +59,10 @@ bool has_scalar(const Json& cluster, std::string_view pointer) {
 }  // namespace
 
 std::optional<RateGroup> rate_group(std::string_view pointer, const Json& cluster) {
-  for (const RateRow& row : rates) {
+  for (const RateRow& row : rate_rows) {
     const bool below = row.pointer.back() == '/' && pointer.starts_with(row.pointer) &&
-                       pointer.find('~') == std::string_view::npos && has_scalar(cluster, pointer);
+                       pointer.find('~') == std::string_view::npos &&
+                       has_scalar_at(cluster, pointer);
     if (pointer == row.pointer || below) return row.group;
   }
   return std::nullopt;
@@ -94,8 +95,8 @@ void take_rates(RateGroup group, const hardware::Cluster& from, hardware::Cluste
 }
 
 bool rates_are_apart(const Json& cluster) {
-  // An ideal fabric's collectives take their rates from the node; cores of a host are taken by the
-  // plan.
+  // An ideal fabric's collectives take their rate_rows from the node; cores of a host are taken by
+  // the plan.
   const auto fabric = cluster.find("fabric");
   const bool ideal = fabric != cluster.end() && fabric->is_object() && fabric->contains("ideal");
   const Json::json_pointer kind{"/node/scale_up/kind"};

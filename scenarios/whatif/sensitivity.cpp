@@ -20,8 +20,9 @@ namespace orrery::scenarios {
 
 namespace {
 
-constexpr double small_change = 0.01, large_change = 0.1;
-constexpr std::size_t most_numbers_shown = 20, most_drawn = 15;
+constexpr double one_percent = 0.01, ten_percent = 0.1;
+constexpr std::size_t most_listed_numbers = 20, most_drawn_numbers = 15;
+constexpr int digits_of_needed = 6;
 
 /// Members that say where numbers come from, or how well they are known.
 bool is_about_numbers(const std::string& key) {
@@ -30,7 +31,7 @@ bool is_about_numbers(const std::string& key) {
   return std::ranges::find(keys, key) != std::end(keys);
 }
 
-std::string escaped_step(std::string step) {
+std::string escaped_pointer_step(std::string step) {
   for (std::size_t i = 0; i < step.size(); ++i) {
     if (step[i] != '~' && step[i] != '/') continue;
     step.replace(i, 1, step[i] == '~' ? "~0" : "~1");
@@ -44,7 +45,8 @@ void collect_numbers(const Json& value, const std::string& pointer,
                      std::vector<std::string>& found) {
   if (value.is_object()) {
     for (const auto& [key, member] : value.items()) {
-      if (!is_about_numbers(key)) collect_numbers(member, pointer + "/" + escaped_step(key), found);
+      if (!is_about_numbers(key))
+        collect_numbers(member, pointer + "/" + escaped_pointer_step(key), found);
     }
   } else if (value.is_array()) {
     for (std::size_t i = 0; i < value.size(); ++i) {
@@ -62,9 +64,9 @@ struct SteppedFigures {
 };
 
 /// Predicts a scenario with one number changed.
-class Changed {
+class WithNumberChanged {
  public:
-  Changed(const Scenario& scenario, std::optional<double> headroom)
+  WithNumberChanged(const Scenario& scenario, std::optional<double> headroom)
       : scenario_{scenario}, headroom_{headroom}, question_{question_of(scenario)} {
     if (models::lowers_once(question_)) lowered_ = models::lower_step(question_);
     stated_ = *figures_of(question_, true);
@@ -122,7 +124,7 @@ class Elasticity {
              const std::optional<SteppedFigures>& more)
       : low_{less ? *less : stated},
         high_{more ? *more : stated},
-        width_{(more ? std::log1p(small_change) : 0) - (less ? std::log1p(-small_change) : 0)} {}
+        width_{(more ? std::log1p(one_percent) : 0) - (less ? std::log1p(-one_percent) : 0)} {}
 
   template <class Figure>
   double of(Figure figure) const {
@@ -135,10 +137,11 @@ class Elasticity {
   double width_;
 };
 
-std::optional<Sensitivity> sensitivity_of(const Changed& changed, const Scenario& scenario,
-                                          const std::string& pointer) {
-  const auto less = changed.at(pointer, 1 - small_change);
-  const auto more = changed.at(pointer, 1 + small_change);
+std::optional<Sensitivity> number_sensitivity(const WithNumberChanged& changed,
+                                              const Scenario& scenario,
+                                              const std::string& pointer) {
+  const auto less = changed.at(pointer, 1 - one_percent);
+  const auto more = changed.at(pointer, 1 + one_percent);
   if (!less && !more) return std::nullopt;
   const SteppedFigures& stated = changed.stated();
   const Elasticity elasticity{stated, less, more};
@@ -157,10 +160,11 @@ std::optional<Sensitivity> sensitivity_of(const Changed& changed, const Scenario
 
 }  // namespace
 
-std::optional<Json> scaled_number(const Json& value, double factor) {
+std::optional<Json> scaled_number(const Json& value, double factor, int digits) {
   if (value.is_number()) {
     const auto number = value.get<double>();
-    return number == 0 ? std::nullopt : std::optional{Json(number * factor)};
+    if (number == 0) return std::nullopt;
+    return Json(std::stod(fmt::format("{:.{}g}", number * factor, digits)));
   }
   if (!value.is_string()) return std::nullopt;
   const std::string& text = value.get_ref<const std::string&>();
@@ -170,12 +174,12 @@ std::optional<Json> scaled_number(const Json& value, double factor) {
   if (error != std::errc{} || number == 0) return std::nullopt;
   const std::string_view unit{end, static_cast<std::size_t>(text.data() + text.size() - end)};
   if (begin == 0 && !unit.starts_with(' ')) return std::nullopt;  // "2024-10", "8x"
-  return Json(fmt::format("{}{:.12g}{}", text.substr(0, begin), number * factor, unit));
+  return Json(fmt::format("{}{:.{}g}{}", text.substr(0, begin), number * factor, digits, unit));
 }
 
 SensitivityReport sensitivity(const Scenario& scenario, std::optional<double> headroom,
                               const Workers& workers) {
-  const Changed changed{scenario, headroom};
+  const WithNumberChanged changed{scenario, headroom};
   SensitivityReport report{
       .scenario = scenario.name(), .step = changed.stated().step, .numbers = {}};
   std::vector<std::string> pointers;
@@ -185,7 +189,7 @@ SensitivityReport sensitivity(const Scenario& scenario, std::optional<double> he
   report.tried = pointers.size();
   std::vector<std::optional<Sensitivity>> found(pointers.size());
   report.stopped = !workers.work_through(pointers.size(), [&](std::size_t i, unsigned) {
-    found[i] = sensitivity_of(changed, scenario, pointers[i]);
+    found[i] = number_sensitivity(changed, scenario, pointers[i]);
   });
   for (std::optional<Sensitivity>& each : found) {
     if (each) report.numbers.push_back(*std::move(each));
@@ -197,15 +201,16 @@ SensitivityReport sensitivity(const Scenario& scenario, std::optional<double> he
   });
   if (report.stopped) return report;
   const Workers quiet{.threads = workers.threads, .progress = {}};
-  quiet.work_through(std::min(most_drawn, report.numbers.size()), [&](std::size_t i, unsigned) {
-    Sensitivity& each = report.numbers[i];
-    for (const int more : {0, 1}) {
-      const double factor = 1 + (more == 1 ? large_change : -large_change);
-      if (const auto at = changed.at(each.pointer, factor)) {
-        each.tenth[static_cast<std::size_t>(more)] = at->step;
-      }
-    }
-  });
+  quiet.work_through(std::min(most_drawn_numbers, report.numbers.size()),
+                     [&](std::size_t i, unsigned) {
+                       Sensitivity& each = report.numbers[i];
+                       for (const int more : {0, 1}) {
+                         const double factor = 1 + (more == 1 ? ten_percent : -ten_percent);
+                         if (const auto at = changed.at(each.pointer, factor)) {
+                           each.tenth[static_cast<std::size_t>(more)] = at->step;
+                         }
+                       }
+                     });
   return report;
 }
 
@@ -214,7 +219,8 @@ namespace {
 /// Finds the factor of one number at which two plans take equally long.
 class CrossingSearch {
  public:
-  CrossingSearch(const Changed& slower, const Changed& faster, const std::string& pointer)
+  CrossingSearch(const WithNumberChanged& slower, const WithNumberChanged& faster,
+                 const std::string& pointer)
       : slower_{slower}, faster_{faster}, pointer_{pointer} {}
 
   /// The logarithm of the factor; nothing where there is none within reach.
@@ -248,7 +254,7 @@ class CrossingSearch {
     return std::log(ratio(slower->step, faster->step));
   }
   std::optional<double> first_guess(double stated) const {
-    for (const double tried : {std::log1p(small_change), std::log1p(-small_change)}) {
+    for (const double tried : {std::log1p(one_percent), std::log1p(-one_percent)}) {
       const auto gap = gap_at(tried);
       if (!gap || *gap == stated) continue;
       const double guess = -stated * tried / (*gap - stated);
@@ -257,8 +263,8 @@ class CrossingSearch {
     return std::nullopt;
   }
 
-  const Changed& slower_;
-  const Changed& faster_;
+  const WithNumberChanged& slower_;
+  const WithNumberChanged& faster_;
   const std::string& pointer_;
 };
 
@@ -266,12 +272,12 @@ class CrossingSearch {
 
 CrossingReport crossings(const Scenario& scenario, const Scenario& versus,
                          std::optional<double> headroom, const Workers& workers) {
-  const Changed first{scenario, headroom}, second{versus, headroom};
+  const WithNumberChanged first{scenario, headroom}, second{versus, headroom};
   CrossingReport report;
   report.scenario = scenario.name();
   report.versus_is_faster = second.stated().step < first.stated().step;
-  const Changed& faster = report.versus_is_faster ? second : first;
-  const Changed& slower = report.versus_is_faster ? first : second;
+  const WithNumberChanged& faster = report.versus_is_faster ? second : first;
+  const WithNumberChanged& slower = report.versus_is_faster ? first : second;
   report.faster = faster.degrees();
   report.slower = slower.degrees();
   report.faster_step = faster.stated().step;
@@ -292,7 +298,7 @@ CrossingReport crossings(const Scenario& scenario, const Scenario& versus,
     };
     found[i] = Crossing{.pointer = pointers[i],
                         .value = words(value),
-                        .needed = words(*scaled_number(value, factor)),
+                        .needed = words(*scaled_number(value, factor, digits_of_needed)),
                         .factor = factor,
                         .step = at ? at->step : Time{}};
   });
@@ -335,7 +341,7 @@ std::string text_of(const CrossingReport& report, bool colour) {
   if (report.stopped) return text + "Stopped before all numbers were tried.\n";
   if (report.numbers.empty()) return text + "  no single number would\n";
   TextTable table{{"<number", "stated", "needed", "change"}};
-  for (std::size_t i = 0; i < std::min(most_numbers_shown, report.numbers.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(most_listed_numbers, report.numbers.size()); ++i) {
     const Crossing& each = report.numbers[i];
     table.add(
         {each.pointer, each.value, each.needed, fmt::format("{:+.1f} %", 100 * (each.factor - 1))});
@@ -373,7 +379,7 @@ std::string text_of(const SensitivityReport& report, bool colour) {
   for (const Sensitivity& each : report.numbers) {
     const double most = std::max({std::abs(each.step), std::abs(each.cost.value_or(0)),
                                   std::abs(each.energy), std::abs(each.memory)});
-    if (shown == most_numbers_shown || most < 0.001) {
+    if (shown == most_listed_numbers || most < 0.001) {
       ++smaller;
       continue;
     }
@@ -391,7 +397,7 @@ std::string picture_of(const SensitivityReport& report) {
   std::vector<const Sensitivity*> drawn;
   for (const Sensitivity& each : report.numbers) {
     const bool any = each.tenth[0] || each.tenth[1];
-    if (any && each.step != 0 && drawn.size() < most_drawn) drawn.push_back(&each);
+    if (any && each.step != 0 && drawn.size() < most_drawn_numbers) drawn.push_back(&each);
   }
   constexpr double row = 26, width = 980;
   const SvgBox box{430, 60, 440, row * static_cast<double>(std::max<std::size_t>(1, drawn.size()))};

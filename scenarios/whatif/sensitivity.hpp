@@ -64,8 +64,8 @@ CrossingReport crossings(const Scenario& scenario, const Scenario& versus,
                          std::optional<double> headroom, const Workers& workers);
 
 /// The number of a JSON value times a factor, in the same unit: "3.35 TB/s", "$3.99/h", 0.8;
-/// nothing for 0 and for what begins with no number.
-std::optional<Json> scaled_number(const Json& value, double factor);
+/// nothing for 0 and for what begins with no number. Rounded to significant digits.
+std::optional<Json> scaled_number(const Json& value, double factor, int digits = 12);
 
 /// `[{pointer, value, step, cost, energy, memory, step_time_s: {less, more}}]`
 Json to_json(const SensitivityReport& report);

@@ -16,15 +16,15 @@ namespace orrery::scenarios {
 
 namespace {
 
-std::string with_commas(std::uint64_t number) {
+std::string grouped_digits(std::uint64_t number) {
   std::string text = std::to_string(number);
   for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
   return text;
 }
 
 /// Why the scenario takes none of a list's values, after some changes; nothing: it takes one.
-std::optional<InputError> refusal_of(const Scenario& base, const ValueList& list,
-                                     std::vector<std::pair<std::string, Json>> changes) {
+std::optional<InputError> refusal_of_list(const Scenario& base, const ValueList& list,
+                                          std::vector<std::pair<std::string, Json>> changes) {
   std::optional<InputError> refused;
   changes.emplace_back();
   for (const Json& value : list.values) {
@@ -44,8 +44,8 @@ std::optional<InputError> refusal_of(const Scenario& base, const ValueList& list
 void require_places(const Scenario& base, const std::vector<ValueList>& lists) {
   std::vector<std::pair<std::string, Json>> before;
   for (const ValueList& list : lists) {
-    const auto refused = refusal_of(base, list, before);
-    if (refused && refusal_of(base, list, {})) {
+    const auto refused = refusal_of_list(base, list, before);
+    if (refused && refusal_of_list(base, list, {})) {
       const std::string line = refused->what(), place = fmt::format("--set {}: ", list.pointer);
       throw InputError{fmt::format("--vary {}", list.pointer),
                        line.starts_with(place) ? line.substr(place.size()) : line};
@@ -79,10 +79,10 @@ SweepQuestions sweep_questions(Scenario base, std::vector<ValueList> lists,
   }
   SweepGrid grid{std::move(lists)};
   if (grid.variants() > most) {
-    throw InputError{"--vary",
-                     fmt::format("the lists have {} combinations, more than {}; list "
-                                 "fewer values, or allow them with --limit {}",
-                                 with_commas(grid.variants()), with_commas(most), grid.variants())};
+    throw InputError{"--vary", fmt::format("the lists have {} combinations, more than {}; list "
+                                           "fewer values, or allow them with --limit {}",
+                                           grouped_digits(grid.variants()), grouped_digits(most),
+                                           grid.variants())};
   }
   require_places(base, grid.lists());
   return {.base = std::move(base), .grid = std::move(grid), .request = request};
@@ -251,16 +251,16 @@ SweepReport sweep(const SweepQuestions& questions, const SweepRequest& request,
 
 namespace {
 
-Json shard_json(const SweepShard& shard) {
+Json json_of_shard(const SweepShard& shard) {
   if (shard.whole()) return nullptr;
   return {{"number", shard.number}, {"of", shard.of}};
 }
 
-Json row_or_null(const std::string& line) {
+Json json_of_line(const std::string& line) {
   return line.empty() ? Json(nullptr) : Json::parse(line);
 }
 
-std::string values_of(const Json& row) {
+std::string values_in_row(const Json& row) {
   std::string text;
   for (const auto& [pointer, value] : row["values"].items()) {
     text += fmt::format("{}{}={}", text.empty() ? "" : "  ", pointer,
@@ -269,7 +269,7 @@ std::string values_of(const Json& row) {
   return text;
 }
 
-void add_best(const char* word, const std::string& line, std::string& text) {
+void add_best_row(const char* word, const std::string& line, std::string& text) {
   if (line.empty()) return;
   const Json row = Json::parse(line);
   const double step = row["step_time_s"].get<double>();
@@ -280,7 +280,7 @@ void add_best(const char* word, const std::string& line, std::string& text) {
   }
   if (row["days"].is_number()) text += fmt::format(", {:.4g} days", row["days"].get<double>());
   if (row["cost_usd"].is_number()) text += fmt::format(", ${:.4g}", row["cost_usd"].get<double>());
-  text += fmt::format("\n            {}\n", values_of(row));
+  text += fmt::format("\n            {}\n", values_in_row(row));
 }
 
 }  // namespace
@@ -288,14 +288,14 @@ void add_best(const char* word, const std::string& line, std::string& text) {
 Json to_json(const SweepReport& report) {
   return {{"store", report.store},
           {"scenario", report.scenario},
-          {"shard", shard_json(report.shard)},
+          {"shard", json_of_shard(report.shard)},
           {"variants", report.variants},
           {"rows", report.totals.rows},
           {"rows_before", report.before},
           {"refused", report.totals.refused},
           {"fits", report.totals.fits},
-          {"fastest", row_or_null(report.totals.fastest)},
-          {"cheapest", row_or_null(report.totals.cheapest)},
+          {"fastest", json_of_line(report.totals.fastest)},
+          {"cheapest", json_of_line(report.totals.cheapest)},
           {"complete", !report.stopped}};
 }
 
@@ -306,14 +306,14 @@ std::string text_of(const SweepReport& report, bool colour) {
                            : fmt::format(", shard {}/{}", report.shard.number, report.shard.of);
   std::string text =
       toned(fmt::format("Sweep of {}{}", report.scenario, of_shard), Tone::bold, colour) + "\n\n";
-  text += fmt::format("  {} of {} variants are in {}", with_commas(totals.rows),
-                      with_commas(report.variants), report.store);
-  if (report.before > 0) text += fmt::format(" ({} were before)", with_commas(report.before));
-  text += fmt::format("\n  {} fit, {} do not, {} are impossible\n", with_commas(totals.fits),
-                      with_commas(totals.rows - totals.refused - totals.fits),
-                      with_commas(totals.refused));
-  add_best("fastest", totals.fastest, text);
-  if (totals.cheapest != totals.fastest) add_best("cheapest", totals.cheapest, text);
+  text += fmt::format("  {} of {} variants are in {}", grouped_digits(totals.rows),
+                      grouped_digits(report.variants), report.store);
+  if (report.before > 0) text += fmt::format(" ({} were before)", grouped_digits(report.before));
+  text += fmt::format("\n  {} fit, {} do not, {} are impossible\n", grouped_digits(totals.fits),
+                      grouped_digits(totals.rows - totals.refused - totals.fits),
+                      grouped_digits(totals.refused));
+  add_best_row("fastest", totals.fastest, text);
+  if (totals.cheapest != totals.fastest) add_best_row("cheapest", totals.cheapest, text);
   return text;
 }
 

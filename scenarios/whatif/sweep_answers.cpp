@@ -11,28 +11,29 @@ namespace orrery::scenarios {
 
 namespace {
 
-constexpr std::size_t mib = std::size_t{1} << 20;
+constexpr std::size_t bytes_of_mib = std::size_t{1} << 20;
 
 /// What kept values may occupy: more in a sweep of many variants.
 std::size_t shapes_budget(std::uint64_t variants) {
   constexpr std::uint64_t of_each = 1024;
-  return static_cast<std::size_t>(std::clamp<std::uint64_t>(variants * of_each, 8 * mib, 64 * mib));
+  return static_cast<std::size_t>(
+      std::clamp<std::uint64_t>(variants * of_each, 8 * bytes_of_mib, 64 * bytes_of_mib));
 }
 
-SweepRow refused_row(const InputError& error) {
+SweepRow row_of_refusal(const InputError& error) {
   SweepRow row;
   row.error = error.what();
   return row;
 }
 
-SweepRow faulty_row(const ContractError& error) {
+SweepRow row_of_fault(const ContractError& error) {
   SweepRow row;
   row.error = error.what();
   row.our_fault = true;
   return row;
 }
 
-SweepRow row_of(const models::Prediction& found, std::int64_t gpus) {
+SweepRow answered_row(const models::Prediction& found, std::int64_t gpus) {
   SweepRow row;
   row.figures = found;
   row.uncertainty = found.uncertainty;
@@ -42,7 +43,7 @@ SweepRow row_of(const models::Prediction& found, std::int64_t gpus) {
 }
 
 /// Whether every value is a text or a number.
-bool all_scalars(const ValueList& list) {
+bool lists_scalars(const ValueList& list) {
   return std::ranges::all_of(
       list.values, [](const Json& value) { return value.is_string() || value.is_number(); });
 }
@@ -83,13 +84,13 @@ SweepAnswers::Part SweepAnswers::part_of(const std::string& pointer) const {
 
 SweepAnswers::SweepAnswers(const SweepQuestions& questions)
     : questions_{questions},
-      clusters_{16 * mib},
-      rates_{32 * mib},
+      clusters_{16 * bytes_of_mib},
+      rates_{32 * bytes_of_mib},
       shapes_{shapes_budget(questions.grid.variants())},
-      answers_{32 * mib} {
+      answers_{32 * bytes_of_mib} {
   for (const ValueList& list : questions_.grid.lists()) {
     Part part = part_of(list.pointer);
-    if (part != Part::tokens && part != Part::shape && !all_scalars(list)) part = Part::shape;
+    if (part != Part::tokens && part != Part::shape && !lists_scalars(list)) part = Part::shape;
     part_of_list_.push_back(part);
     const bool cluster = list.pointer == "/cluster" || list.pointer.starts_with("/cluster/");
     in_cluster_shape_.push_back(cluster && part == Part::shape);
@@ -136,13 +137,13 @@ SweepRow SweepAnswers::row_alone(const SweepQuestions& questions, std::uint64_t 
     const Scenario scenario = changes.empty() ? questions.base : questions.base.replace(changes);
     models::Question question = scenario.question();
     if (questions.request.headroom) question.headroom = *questions.request.headroom;
-    SweepRow row = row_of(models::predict(question), question.plan.gpus());
+    SweepRow row = answered_row(models::predict(question), question.plan.gpus());
     row.tokens = questions.request.tokens ? questions.request.tokens : scenario.tokens();
     return row;
   } catch (const InputError& error) {
-    return refused_row(error);
+    return row_of_refusal(error);
   } catch (const ContractError& error) {
-    return faulty_row(error);
+    return row_of_fault(error);
   }
 }
 
@@ -211,9 +212,9 @@ std::pair<SweepAnswers::Shape, std::size_t> SweepAnswers::made_shape(const Digit
     }
     shape.lowered = models::lower_step(shape.question);
   } catch (const InputError& error) {
-    shape.refused = refused_row(error);
+    shape.refused = row_of_refusal(error);
   } catch (const ContractError& error) {
-    shape.refused = faulty_row(error);
+    shape.refused = row_of_fault(error);
   }
   if (!shape.lowered.program) return {std::move(shape), least};
   constexpr std::size_t of_question = 24 * 1024;
@@ -240,17 +241,18 @@ SweepAnswers::Priced SweepAnswers::priced(
   };
   try {
     if (groups.empty()) {
-      return {row_of(models::predict(shape.question, shape.lowered), shape.question.plan.gpus())};
+      return {
+          answered_row(models::predict(shape.question, shape.lowered), shape.question.plan.gpus())};
     }
     models::Question question = shape.question;
     for (std::size_t i = 0; i < groups.size(); ++i) {
       take_rates(group_of(groups[i]), *rates[i], question.cluster);
     }
-    return {row_of(models::predict(question, shape.lowered), question.plan.gpus())};
+    return {answered_row(models::predict(question, shape.lowered), question.plan.gpus())};
   } catch (const InputError& error) {
-    return {refused_row(error)};
+    return {row_of_refusal(error)};
   } catch (const ContractError& error) {
-    return {faulty_row(error)};
+    return {row_of_fault(error)};
   }
 }
 

@@ -13,9 +13,9 @@ namespace orrery::scenarios {
 
 namespace {
 
-constexpr std::string_view fault_prefix = "internal error: ";
+constexpr std::string_view our_fault_prefix = "internal error: ";
 
-std::string text_of_json(const Json& value) {
+std::string text_in_line(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
@@ -41,7 +41,7 @@ class LineMembers {
   std::string& line_;
 };
 
-void add_figures(const SweepRow& row, std::string& line) {
+void add_row_figures(const SweepRow& row, std::string& line) {
   LineMembers members{line};
   const models::StepFigures& found = row.figures;
   members.number("gpus", row.gpus);
@@ -68,14 +68,14 @@ void add_figures(const SweepRow& row, std::string& line) {
                  totals && totals->cost ? std::optional{totals->cost->count()} : std::nullopt);
 }
 
-constexpr std::string_view no_figures =
+constexpr std::string_view null_figures =
     R"(,"gpus":null,"step_time_s":null,"tokens_per_s":null,"mfu":null,"peak_memory_bytes":null,)"
     R"("fits":null,"fit":null,"uncertainty":null,"energy_j_per_step":null,)"
     R"("cost_usd_per_step":null,"days":null,"cost_usd":null)";
 
 /// What follows the last `,"key":` of a line, which is never inside a text: a quote in a text has
 /// a backslash before it.
-std::string_view after_key(std::string_view line, std::string_view key) {
+std::string_view after_last_key(std::string_view line, std::string_view key) {
   const std::string member = fmt::format(",\"{}\":", key);
   const std::size_t at = line.rfind(member);
   ensure(at != std::string_view::npos, "a line of a sweep without one of its figures");
@@ -88,7 +88,7 @@ SweepGrid::SweepGrid(std::vector<ValueList> lists) : lists_{std::move(lists)} {
   for (const ValueList& list : lists_) {
     std::vector<std::string>& members = members_.emplace_back();
     for (const Json& value : list.values) {
-      members.push_back(text_of_json(Json(list.pointer)) + ":" + text_of_json(value));
+      members.push_back(text_in_line(Json(list.pointer)) + ":" + text_in_line(value));
     }
     constexpr std::uint64_t most = std::uint64_t{1} << 62;
     const std::uint64_t count = list.values.size();
@@ -133,31 +133,32 @@ std::string SweepGrid::line(std::uint64_t index, const SweepRow& row) const {
   line += "},\"error\":";
   if (row.error.empty()) {
     line += "null";
-    add_figures(row, line);
+    add_row_figures(row, line);
   } else {
-    line += text_of_json((row.our_fault ? std::string{fault_prefix} : std::string{}) + row.error);
-    line += no_figures;
+    line +=
+        text_in_line((row.our_fault ? std::string{our_fault_prefix} : std::string{}) + row.error);
+    line += null_figures;
   }
   return line += '}';
 }
 
 std::optional<double> figure_in(std::string_view line, std::string_view key) {
-  const std::string_view rest = after_key(line, key);
+  const std::string_view rest = after_last_key(line, key);
   double value = 0;
   const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
   return error == std::errc{} ? std::optional{value} : std::nullopt;
 }
 
 bool is_predicted(std::string_view line) {
-  return after_key(line, "error").starts_with("null");
+  return after_last_key(line, "error").starts_with("null");
 }
 
 bool fits_in(std::string_view line) {
-  return after_key(line, "fits").starts_with("true");
+  return after_last_key(line, "fits").starts_with("true");
 }
 
 bool is_our_fault(std::string_view line) {
-  return after_key(line, "error").starts_with("\"internal error: ");
+  return after_last_key(line, "error").starts_with("\"internal error: ");
 }
 
 }  // namespace orrery::scenarios

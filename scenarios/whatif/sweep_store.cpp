@@ -50,7 +50,7 @@ class TextHash {
   std::uint64_t value_ = 0xcbf29ce484222325U;
 };
 
-std::string hash_of(std::string_view text) {
+std::string text_hash_of(std::string_view text) {
   TextHash hash;
   hash.add(text);
   return hash.text();
@@ -73,16 +73,16 @@ const std::string& catalogue_hash() {
 }
 
 /// In one line; bytes that are no text are replaced.
-std::string line_of(const Json& json) {
+std::string header_text(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-Json number_or_null(const std::optional<double>& value) {
+Json stated_number(const std::optional<double>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
 /// What two headers differ in, in words; empty: nothing.
-std::string difference(const Json& found, const Json& wanted) {
+std::string header_difference(const Json& found, const Json& wanted) {
   constexpr std::array<std::pair<const char*, const char*>, 8> members{
       {{"version", "made by another version of orrery"},
        {"catalogue", "made with other data in the catalogue"},
@@ -98,8 +98,8 @@ std::string difference(const Json& found, const Json& wanted) {
   return found == wanted ? "" : "written in another form";
 }
 
-[[noreturn]] void refuse_other(const std::string& path, const std::string& found,
-                               const std::string& wanted) {
+[[noreturn]] void refuse_other_store(const std::string& path, const std::string& found,
+                                     const std::string& wanted) {
   const std::string advice = "; state another --store, or remove this file";
   Json header;
   try {
@@ -110,9 +110,9 @@ std::string difference(const Json& found, const Json& wanted) {
   if (!header.is_object() || !header.contains(store_key)) {
     throw InputError{path, "expected the store of a sweep, found another file" + advice};
   }
-  throw InputError{path,
-                   fmt::format("is the store of another sweep, {}{}",
-                               difference(header, Document::parse(wanted, path).json()), advice)};
+  throw InputError{
+      path, fmt::format("is the store of another sweep, {}{}",
+                        header_difference(header, Document::parse(wanted, path).json()), advice)};
 }
 
 /// Reads a file line by line, without the end of each; a line without an end is not given.
@@ -133,7 +133,7 @@ class WholeLines {
   std::uint64_t end_ = 0;
 };
 
-bool is_row(std::string_view line, std::uint64_t index) {
+bool is_line_of_variant(std::string_view line, std::uint64_t index) {
   return line.starts_with(SweepGrid::beginning(index)) && line.ends_with('}');
 }
 
@@ -168,7 +168,7 @@ std::string store_header(const SweepQuestions& questions, const SweepShard& shar
   }
   TextHash inputs;
   inputs.add(questions.base.file());
-  inputs.add(line_of(questions.base.json()));
+  inputs.add(header_text(questions.base.json()));
   Json header{{store_key, 1},
               {"id", ""},
               {"version", ORRERY_VERSION},
@@ -176,13 +176,13 @@ std::string store_header(const SweepQuestions& questions, const SweepShard& shar
               {"inputs", inputs.text()},
               {"scenario", questions.base.name()},
               {"vary", std::move(vary)},
-              {"tokens", number_or_null(questions.request.tokens)},
-              {"headroom", number_or_null(questions.request.headroom)},
+              {"tokens", stated_number(questions.request.tokens)},
+              {"headroom", stated_number(questions.request.headroom)},
               {"variants", questions.grid.variants()},
               {"shard", nullptr}};
-  header["id"] = hash_of(line_of(header));
+  header["id"] = text_hash_of(header_text(header));
   if (!shard.whole()) header["shard"] = {{"number", shard.number}, {"of", shard.of}};
-  return line_of(header);
+  return header_text(header);
 }
 
 SweepStore::SweepStore(std::string path, const std::string& header, std::uint64_t begin,
@@ -225,15 +225,15 @@ void SweepStore::read(const std::string& header, std::uint64_t begin, std::uint6
   if (!lines.next(line)) {  // nothing, or the beginning of a first line
     if (size > 0) {
       const std::string torn = read_file(path_, header.size() + 1);
-      if (!header.starts_with(torn)) refuse_other(path_, torn, header);
+      if (!header.starts_with(torn)) refuse_other_store(path_, torn, header);
     }
     if (::ftruncate(descriptor_, 0) != 0) throw OutputError{path_, errno};
     if (!write_all(descriptor_, header + "\n")) throw OutputError{path_, errno};
     return;
   }
-  if (line != header) refuse_other(path_, line, header);
+  if (line != header) refuse_other_store(path_, line, header);
   while (lines.next(line)) {
-    if (next_ == end || !is_row(line, next_)) {
+    if (next_ == end || !is_line_of_variant(line, next_)) {
       throw InputError{path_, fmt::format("line {} is not that of variant {}; remove the file, or "
                                           "all lines from that one on",
                                           next_ - begin + 2, next_)};
@@ -264,7 +264,7 @@ struct StoredShard {
   SweepShard shard;
 };
 
-Json header_of(const std::string& path) {
+Json header_in_store(const std::string& path) {
   WholeLines lines{path};
   std::string line;
   std::ifstream readable{path};
@@ -283,7 +283,7 @@ Json header_of(const std::string& path) {
 }
 
 StoredShard stored_shard(const std::string& path) {
-  StoredShard found{.path = path, .header = header_of(path), .shard = {}};
+  StoredShard found{.path = path, .header = header_in_store(path), .shard = {}};
   Json& shard = found.header["shard"];
   if (shard.is_object()) {
     const Node node{shard, path, "/shard"};
@@ -305,7 +305,7 @@ void require_complete(const StoredShard& stored) {
   lines.next(line);
   std::uint64_t next = begin;
   for (; lines.next(line); ++next) {
-    if (next < end && is_row(line, next)) continue;
+    if (next < end && is_line_of_variant(line, next)) continue;
     throw InputError{stored.path,
                      fmt::format("line {} is not that of variant {}", next - begin + 2, next)};
   }
@@ -319,13 +319,14 @@ void require_complete(const StoredShard& stored) {
 }
 
 /// The stores by number of their shard. Errors  missing, twice, or of different sweeps
-std::map<std::uint64_t, StoredShard> in_order(const std::vector<std::string>& paths) {
+std::map<std::uint64_t, StoredShard> shards_in_order(const std::vector<std::string>& paths) {
   std::map<std::uint64_t, StoredShard> shards;
   for (const std::string& path : paths) {
     StoredShard stored = stored_shard(path);
     if (!shards.empty()) {
       const StoredShard& first = shards.begin()->second;
-      if (const std::string words = difference(stored.header, first.header); !words.empty()) {
+      if (const std::string words = header_difference(stored.header, first.header);
+          !words.empty()) {
         throw InputError{
             path, fmt::format("is the store of another sweep than {}, {}", first.path, words)};
       }
@@ -343,7 +344,7 @@ std::map<std::uint64_t, StoredShard> in_order(const std::vector<std::string>& pa
   return shards;
 }
 
-void require_all(const std::map<std::uint64_t, StoredShard>& shards) {
+void require_all_shards(const std::map<std::uint64_t, StoredShard>& shards) {
   const std::uint64_t of = shards.begin()->second.shard.of;
   std::vector<std::uint64_t> missing;
   constexpr std::size_t most_named = 20;
@@ -362,11 +363,11 @@ void require_all(const std::map<std::uint64_t, StoredShard>& shards) {
 MergedSweep merge_stores(const std::vector<std::string>& paths,
                          const std::function<void(std::string_view)>& put) {
   if (paths.empty()) throw InputError{"merge", "expected the stores of a sweep's shards"};
-  const std::map<std::uint64_t, StoredShard> shards = in_order(paths);
-  require_all(shards);
+  const std::map<std::uint64_t, StoredShard> shards = shards_in_order(paths);
+  require_all_shards(shards);
   for (const auto& [number, stored] : shards) require_complete(stored);
   const Json& header = shards.begin()->second.header;
-  put(line_of(header) + "\n");
+  put(header_text(header) + "\n");
   for (const auto& [number, stored] : shards) {
     WholeLines lines{stored.path};
     std::string line;

@@ -59,11 +59,12 @@ TEST_CASE("The elasticity of a number is the step's change by what-ifs of one pe
 }
 
 TEST_CASE("At the number that a slower plan needs to win, both plans take equally long") {
-  const Scenario scenario = Scenario::load("llama3-8b-8-h100");
-  const Scenario versus = scenario.replace({{"/plan/tensor", 2}});
+  const Scenario scenario = Scenario::load("llama3-70b-64-h100");  // tensor 4, pipeline 8
+  const Scenario versus = scenario.replace({{"/plan/tensor", 8}, {"/plan/pipeline", 4}});
   const CrossingReport report = crossings(scenario, versus, {}, {.threads = 2, .progress = {}});
   CHECK_FALSE(report.versus_is_faster);
   CHECK(report.faster_step < report.slower_step);
+  CHECK(report.numbers.size() >= 3);
   const auto step = [](const Scenario& asked, const Crossing& at) {
     const bool text = at.value.find(' ') != std::string::npos || at.value[0] == '$';
     const Json needed = text ? Json(at.needed) : Json::parse(at.needed);
@@ -98,10 +99,11 @@ TEST_CASE("simulate --sensitivity adds a table, a member and a picture") {
   const Json json = parsed(orrery("simulate llama3-8b-8-h100 --sensitivity --json").out);
   CHECK(json["sensitivity"][0]["pointer"].is_string());
   CHECK(json["sensitivity"][0]["step_time_s"]["less"].is_number());
-  const Json versus = parsed(orrery("simulate llama3-8b-8-h100 --versus tensor=2 --json").out);
+  const Json versus =
+      parsed(orrery("simulate llama3-70b-64-h100 --versus tensor=8,pipeline=4 --json").out);
   CHECK(versus["versus"]["slower"].is_string());
   CHECK(versus["versus"]["faster_step_time_s"] == versus["step_time_s"]);
-  CHECK(orrery("simulate llama3-8b-8-h100 --versus tensor=2")
+  CHECK(orrery("simulate llama3-70b-64-h100 --versus tensor=8,pipeline=4")
             .out.find("\nWhat would have to change for ") != std::string::npos);
   CHECK(refused_line("simulate llama3-8b-8-h100 --svg " + svg) ==
         "--svg: is the picture of --sensitivity; state that, too");
