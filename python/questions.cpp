@@ -37,7 +37,8 @@ constexpr ReportOptions plain{.tokens = {}, .published = {}, .width = 100, .colo
 
 Answered plan(const std::string& model, const std::string& cluster, std::int64_t global_batch,
               std::int64_t seq_len, const Text& software, const std::string& precision,
-              const std::string& fixed, const std::string& objective,
+              const std::string& fixed, const std::string& exclude, const std::string& objective,
+              const Text& pareto, double gap, const Text& tokens, const Text& deadline,
               std::optional<double> headroom, std::size_t top, const std::string& network,
               unsigned threads, const py::object& progress) {
   const auto mode = value_of(models::network_mode_words, network);
@@ -47,11 +48,16 @@ Answered plan(const std::string& model, const std::string& cluster, std::int64_t
                             .software = software,
                             .precision = precision,
                             .fixed = fixed,
+                            .exclude = exclude,
                             .objective = objective,
                             .headroom = headroom,
                             .global_batch = global_batch,
                             .seq_len = seq_len,
                             .top = top,
+                            .gap = gap,
+                            .tokens = tokens,
+                            .deadline = deadline,
+                            .pareto = pareto,
                             .network = *mode,
                             .threads = threads};
   return attended(progress, [&](const Progress& counted) {
@@ -217,7 +223,8 @@ Answered diagnosed(const Texts& files, const std::string& step, std::optional<st
 void bind_questions(py::module_& module) {
   using py::arg;
   module.def("plan", &plan, py::kw_only(), arg("model"), arg("cluster"), arg("global_batch"),
-             arg("seq_len"), arg("software"), arg("precision"), arg("fixed"), arg("objective"),
+             arg("seq_len"), arg("software"), arg("precision"), arg("fixed"), arg("exclude"),
+             arg("objective"), arg("pareto"), arg("gap"), arg("tokens"), arg("deadline"),
              arg("headroom"), arg("top"), arg("network"), arg("threads"), arg("progress"));
   module.def("buy", &buy, py::kw_only(), arg("model"), arg("tokens"), arg("software"),
              arg("precision"), arg("headroom"), arg("deadline"), arg("budget"), arg("confidence"),

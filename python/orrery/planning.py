@@ -130,7 +130,12 @@ def plan(
     software: Part | None = None,
     precision: str = "bf16",
     fixed: str = "",
+    exclude: str = "",
     objective: str = "time",
+    pareto: str | None = None,
+    gap: float = 0.0,
+    tokens: str | None = None,
+    deadline: str | None = None,
     headroom: float | None = None,
     top: int = 10,
     network: str = "auto",
@@ -142,7 +147,12 @@ def plan(
 
     global_batch  sequences of one step, of `seq_len` tokens each
     fixed         fields that every plan has: "task=lora,lora_targets=qkv:projection,moments=int8"
-    objective     "time", "cost" or "energy" of a step
+    exclude       values that no plan has: "zero=3,dispatcher=hybridep"
+    objective     "time", "cost", "energy" or "memory" of a step, or "days"
+    pareto        another objective: also the Pareto front of both, in `["front"]`
+    gap           share by which another plan may be better when the search ends; 0: none is, and
+                  `["proven"]` says so
+    tokens        to train on, "300B"; with a deadline ("30d") plans that take longer are left out
     headroom      share of a GPU's memory to leave free; a plan that leaves less fits tightly
     top           how many plans to list
     network       "auto": evaluate the listed plans with their traffic on links and sort by the
@@ -160,7 +170,12 @@ def plan(
         software=text_of(software),
         precision=precision,
         fixed=fixed,
+        exclude=exclude,
         objective=objective,
+        pareto=pareto,
+        gap=gap,
+        tokens=tokens,
+        deadline=deadline,
         headroom=headroom,
         top=top,
         network=network,

@@ -165,7 +165,11 @@ BlockShape::BlockShape(const PlanQuery& query, const PlacedPlan& placed) {
                       .backward_kernels = kernels_of_block(priced, each.backward),
                       .parameters = each.parameters,
                       .expert_parameters = each.expert_parameters,
-                      .saved = program.blocks[each.backward].bytes(models::Role::saved)});
+                      .saved = program.blocks[each.backward].bytes(models::Role::saved),
+                      .temporaries = program.blocks[each.backward].temporary_peak(),
+                      .weights = models::bytes_in(program.formats.storage,
+                                                  each.parameters - each.expert_parameters),
+                      .is_layer = each.part == models::ModelPart::layer});
     const auto number = static_cast<std::uint32_t>(kinds_.size() - 1);
     if (each.part == models::ModelPart::embedding) embedding_ = number;
     if (each.part == models::ModelPart::head) head_ = number;
@@ -225,6 +229,10 @@ const ChunkCosts& BlockShape::costs(const ChunkLayers& layers) {
     costs.parameters += kind.parameters * run.count;
     costs.expert_parameters += kind.expert_parameters * run.count;
     costs.saved += kind.saved * run.count;
+    costs.temporaries = std::max(costs.temporaries, kind.temporaries);
+    if (!kind.is_layer) continue;
+    costs.largest_layer = std::max(costs.largest_layer, kind.weights);
+    costs.layers += kind.weights * run.count;
   }
   costs.forward = pass_of(runs, &Kind::forward, &Kind::forward_kernels);
   std::ranges::reverse(runs);

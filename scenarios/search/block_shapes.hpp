@@ -46,6 +46,9 @@ struct ChunkCosts {
   std::int64_t parameters = 0;         // trained, before sharding of state
   std::int64_t expert_parameters = 0;  // of these, of experts with replicas of their own
   Bytes saved{};                       // activations of a micro-batch, from forward to backward
+  Bytes temporaries{};                 // of the largest block of backward
+  Bytes largest_layer{};               // weights of the largest layer
+  Bytes layers{};                      // weights of all its layers, without embedding and head
 };
 
 /// Names all of a plan on which its blocks depend.
@@ -67,7 +70,9 @@ class BlockShape {
     models::MaxPlusMap forward, backward;
     std::int64_t forward_kernels = 0, backward_kernels = 0;
     std::int64_t parameters = 0, expert_parameters = 0;
-    Bytes saved{};
+    Bytes saved{}, temporaries{};
+    Bytes weights{};  // trained parameters in the format in which they are stored
+    bool is_layer = false;
   };
   struct Run {
     std::uint32_t kind = 0;

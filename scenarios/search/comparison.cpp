@@ -266,7 +266,7 @@ std::vector<std::string> search_assumptions(const PlanQuery& query) {
   std::vector<std::string> lines{fmt::format("tried: {}, data; schedules {} and {}", tried,
                                              models::default_schedule(1),
                                              models::default_schedule(2))};
-  lines.push_back(fmt::format("ZeRO stages of {}: {}{}; 2 only without a pipeline",
+  lines.push_back(fmt::format("ZeRO stages of {}: {}{}; 2 and 3 (FSDP) only without a pipeline",
                               query.software.name, models::stages_of(runs),
                               runs.source.empty() ? " (its profile states none)" : ""));
   lines.push_back(query.breadth == Breadth::full

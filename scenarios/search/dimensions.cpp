@@ -203,8 +203,7 @@ std::vector<Plan> sequence_parallelism(const Plan& plan, const SearchBounds& bou
       plan, bounds.fixed_or<&Plan::sequence_parallel>("sequence", tried));
 }
 
-/// The stack's ZeRO stages in rising order. In a pipeline stage 2 is stage 1: micro-batches
-/// accumulate whole gradients there.
+/// The stack's ZeRO stages in rising order; stages 2 and 3 only without a pipeline.
 std::vector<Plan> shardings(const Plan& plan, const SearchBounds& bounds) {
   if (bounds.states("zero"))
     return with_each<&Plan::sharding, &ShardingChoices::zero>(plan,
@@ -215,8 +214,7 @@ std::vector<Plan> shardings(const Plan& plan, const SearchBounds& bounds) {
   const bool has_one = std::ranges::find(known, Zero::one) != known.end();
   std::vector<Zero> found;
   for (const Zero each : known) {
-    const bool whole = plan.pipeline > 1 && (!bounds.full() || each == Zero::two);
-    const bool lowered = !whole || each == Zero::none || each == Zero::one;
+    const bool lowered = plan.pipeline == 1 || each == Zero::none || each == Zero::one;
     const bool passed_over = !bounds.full() && each == Zero::none && has_one;
     if (lowered && !passed_over) found.push_back(each);
   }

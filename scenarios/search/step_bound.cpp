@@ -280,20 +280,44 @@ Bytes memory_floor(const PlanQuery& query, const Plan& plan, BlockShape& shape) 
   // A loss that keeps no logits takes them off the last stage's activations.
   const bool keeps_logits = query.software.memory.loss_copies >= 0;
   if (!pipe.known() || !pipe.round() || models::trains_adapters(plan)) return sizes;
-  const Bytes libraries = query.software.memory.context + query.software.memory.workspace;
+  // Where a part of the layers recomputes or offloads, these save less than the shape's.
+  const bool all_alike =
+      plan.recompute.layers == 0 && plan.recompute.every == 1 && plan.offload.layers == 0;
+  const models::MemoryAllowances& allowed = query.software.memory;
+  const Bytes libraries = allowed.context + allowed.workspace;
+  const bool gathers = models::shards_gradients(plan) && plan.sharding.zero == models::Zero::three;
+  const auto fragmented = [](Bytes bytes, double share) {
+    return bytes + Bytes{static_cast<std::int64_t>(static_cast<double>(bytes.count()) * share)};
+  };
   Bytes most = sizes;
-  for (std::int64_t stage = 0; stage < pipe.stages(); ++stage) {
+  const auto stages = static_cast<std::size_t>(pipe.stages());
+  for (std::size_t stage = 0; stage < stages; ++stage) {
     std::int64_t parameters = 0, experts = 0;
-    for (auto c = static_cast<std::size_t>(stage); c < pipe.chunks();
-         c += static_cast<std::size_t>(pipe.stages())) {
+    for (std::size_t c = stage; c < pipe.chunks(); c += stages) {
       parameters += pipe.costs(c).parameters;
       experts += pipe.costs(c).expert_parameters;
     }
-    Bytes held = libraries + least_state(query, plan, parameters - experts, experts);
-    const bool has_head = stage + 1 == pipe.stages();
-    if (keeps_logits || !has_head) {
-      held += pipe.over_warm_up(stage, [&](std::size_t c) { return pipe.costs(c).saved; });
+    const Bytes state = least_state(query, plan, parameters - experts, experts);
+    const bool has_head = stage + 1 == stages;
+    const bool saves = all_alike && (keeps_logits || !has_head);
+    const ChunkCosts& first = pipe.costs(pipe.chunks() - stages + stage);
+    Bytes dynamic{};
+    if (saves) {
+      dynamic = pipe.over_warm_up(static_cast<std::int64_t>(stage),
+                                  [&](std::size_t c) { return pipe.costs(c).saved; });
     }
+    // Of the chunk of the first backward, where that is known. Weights may be gathered for another
+    // block than that with most temporaries.
+    Bytes extra{};
+    if (saves && pipe.order() != SlotOrder::other) {
+      extra = fragmented(first.temporaries, allowed.fragmentation);
+    }
+    if (gathers) {
+      const bool keeps = !plan.sharding.reshard && stages == 1;
+      extra = std::max(extra, keeps ? first.layers : first.largest_layer);
+    }
+    const Bytes held = libraries + fragmented(state, allowed.state_fragmentation) +
+                       fragmented(dynamic, allowed.fragmentation) + extra;
     most = std::max(most, held);
   }
   return most;

@@ -43,8 +43,9 @@ StepPaths paths_of(const PlanQuery& query, const models::Plan& plan, BlockShape&
 /// The time of the kernels of all passes, on the mean rank.
 Time kernels_of(const PlanQuery& query, const models::Plan& plan, BlockShape& shape);
 
-/// Lower bound of the memory of the fullest rank: parameters, gradients and optimizer state of each
-/// stage, the activations that its forwards save before its first backward, and the libraries'.
+/// Lower bound of the memory of the fullest rank: at its first backward a stage holds parameters,
+/// gradients and optimizer state, the activations that its forwards have saved, the largest block's
+/// temporaries or with ZeRO-3 the gathered weights of a layer, and what the libraries take.
 Bytes memory_floor(const PlanQuery& query, const models::Plan& plan, BlockShape& shape);
 
 /// Lower bounds of a plan. `kernels` is the time of kernels on a rank, the mean over stages.

@@ -53,6 +53,17 @@ def test_what_may_be_a_name_may_be_a_document(plans):
     assert [each["flag"] for each in again["plans"]] == [each["flag"] for each in plans["plans"]]
 
 
+def test_a_search_proves_its_best_plan_and_draws_a_front(plans):
+    found = orr.plan(**PLAN, exclude="zero=3", pareto="memory", progress=False)
+    assert found["proven"] is True
+    assert found["bound_s"] == found["plans"][0]["static_step_time_s"] or found["gap"] >= 0
+    steps = [each["static_step_time_s"] for each in found["front"]["plans"]]
+    held = [each["peak_memory_bytes"] for each in found["front"]["plans"]]
+    assert steps == sorted(steps)
+    assert held == sorted(held, reverse=True)
+    assert all(each["plan"]["zero"] != 3 for each in found["plans"])
+
+
 def test_a_search_reports_its_progress_to_the_caller():
     seen = []
     orr.plan(**PLAN, progress=lambda done, of: seen.append((done, of)))
@@ -61,7 +72,7 @@ def test_a_search_reports_its_progress_to_the_caller():
 
 
 def test_a_wrong_argument_is_named():
-    with pytest.raises(orr.InputError, match="^objective: expected time, cost or energy, found"):
+    with pytest.raises(orr.InputError, match="^objective: expected time, cost, energy, memory or days, found"):
         orr.plan(**PLAN, objective="speed", progress=False)
     with pytest.raises(orr.InputError, match="^nodes: unknown node 'x'; known: "):
         orr.buy(model="llama3.1-8b", tokens="10B", nodes="x", progress=False)
