@@ -11,6 +11,7 @@
 #include "models/model/operation_list.hpp"
 #include "models/operations/builder.hpp"
 #include "models/operations/layouts.hpp"
+#include "models/operations/quantisation.hpp"
 #include "models/plan/precision_formats.hpp"
 
 namespace orrery::models {
@@ -39,6 +40,7 @@ class ListedBuilder {
         list_{*part.list},
         operations_{list_.operations(part.kind, sizes_of(inputs))},
         storage_{storage_dtype(inputs.plan.formats.precision)},
+        compute_{multiplied_in(inputs.plan.formats.precision, inputs.software.runs.decodes_blocks)},
         gradients_{gradient_dtype(inputs.plan, inputs.software)},
         block_{list_.kind_name(part.kind) + (pass == Pass::forward ? ".forward" : ".backward"),
                pass, listed_mesh(inputs)} {}
@@ -111,7 +113,10 @@ class ListedBuilder {
   }
   ListedSizes sizes() const { return sizes_of(inputs_); }
 
-  DType format_of(const ListedOperation& op) const { return op.format.value_or(storage_); }
+  /// Products are computed in the plan's format, whatever its numbers are stored in.
+  DType format_of(const ListedOperation& op) const {
+    return op.format.value_or(op.is_matrix() ? compute_ : storage_);
+  }
   double width_of(const ListedOperation& op) const { return bits(format_of(op)) / 8.0; }
   /// Bytes of one element of its traffic.
   double unit_of(const ListedOperation& op) const { return op.in_elements ? width_of(op) : 1; }
@@ -362,7 +367,7 @@ class ListedBuilder {
   const BlockInputs& inputs_;
   const OperationList& list_;
   std::vector<ListedOperation> operations_;
-  DType storage_, gradients_;
+  DType storage_, compute_, gradients_;
   BlockBuilder block_;
   Operation* last_ = nullptr;
 };
