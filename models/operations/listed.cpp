@@ -176,9 +176,7 @@ class ListedBuilder {
     if (of.parameters > 0) op.reads.push_back(block_.parameter(tensor_of(of), storage_));
   }
 
-  void keep(const ListedOperation& of, Operation& op) {
-    op.writes.push_back(saved(of));
-  }
+  void keep(const ListedOperation& of, Operation& op) { op.writes.push_back(saved(of)); }
   OperandId saved(const ListedOperation& of) {
     return block_.operand(of.name + ".saved", Role::saved, DType::uint8,
                           {1, 1, std::max<std::int64_t>(kept_by(of).count(), 1)});
@@ -251,7 +249,8 @@ class ListedBuilder {
     op.mutable_convolution() = {shape, of.convolution.depthwise()};
     op.flops = work_of(of, of.flops);
     const double weights = static_cast<double>(of.convolution.out) * static_cast<double>(of.k);
-    op.bytes = whole_bytes((elements_in(of) + elements_out(of) + weights) * width_of(of) * of.uneven);
+    op.bytes =
+        whole_bytes((elements_in(of) + elements_out(of) + weights) * width_of(of) * of.uneven);
   }
 
   void as_attention(const ListedOperation& of, Operation& op, double factor) const {
@@ -276,8 +275,8 @@ class ListedBuilder {
                const std::vector<OperandId>& waits, OperandId out, const std::string& word) {
     const bool all = list_.ranks_of(of.group, sizes()) == inputs_.plan.gpus();
     const CommunicatorRole role = all ? CommunicatorRole::data : CommunicatorRole::context;
-    Operation& op = block_.collective(value_of(collective_words, word), name, role, waits.front(),
-                                      out);
+    Operation& op =
+        block_.collective(value_of(collective_words, word), name, role, waits.front(), out);
     op.reads = waits;
     op.bytes = whole_bytes(of.bytes * of.uneven);
   }
@@ -397,7 +396,7 @@ Mesh listed_mesh(const BlockInputs& inputs) {
   if (inner.empty()) return mesh_of(inputs.plan);
   const std::int64_t ranks = list.ranks_of(inner, sizes);
   return Mesh{Mesh::Degrees{.context = ranks, .data = inputs.plan.gpus() / ranks}}.with_experts(1,
-                                                                                               1);
+                                                                                                1);
 }
 
 BlockPair listed_blocks(const BlockInputs& inputs, const ListedPart& part) {
