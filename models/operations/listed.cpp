@@ -11,6 +11,7 @@
 #include "models/model/operation_list.hpp"
 #include "models/operations/builder.hpp"
 #include "models/operations/layouts.hpp"
+#include "models/operations/quantisation.hpp"
 #include "models/plan/precision_formats.hpp"
 
 namespace orrery::models {
@@ -39,6 +40,7 @@ class ListedBuilder {
         list_{*part.list},
         operations_{list_.operations(part.kind, sizes_of(inputs))},
         storage_{storage_dtype(inputs.plan.formats.precision)},
+        compute_{multiplied_in(inputs.plan.formats.precision, inputs.software.runs.decodes_blocks)},
         gradients_{gradient_dtype(inputs.plan, inputs.software)},
         block_{list_.kind_name(part.kind) + (pass == Pass::forward ? ".forward" : ".backward"),
                pass, listed_mesh(inputs)} {}
@@ -111,7 +113,10 @@ class ListedBuilder {
   }
   ListedSizes sizes() const { return sizes_of(inputs_); }
 
-  DType format_of(const ListedOperation& op) const { return op.format.value_or(storage_); }
+  /// Products are computed in the plan's format, whatever its numbers are stored in.
+  DType format_of(const ListedOperation& op) const {
+    return op.format.value_or(op.is_matrix() ? compute_ : storage_);
+  }
   double width_of(const ListedOperation& op) const { return bits(format_of(op)) / 8.0; }
   /// Bytes of one element of its traffic.
   double unit_of(const ListedOperation& op) const { return op.in_elements ? width_of(op) : 1; }
@@ -171,9 +176,7 @@ class ListedBuilder {
     if (of.parameters > 0) op.reads.push_back(block_.parameter(tensor_of(of), storage_));
   }
 
-  void keep(const ListedOperation& of, Operation& op) {
-    op.writes.push_back(saved(of));
-  }
+  void keep(const ListedOperation& of, Operation& op) { op.writes.push_back(saved(of)); }
   OperandId saved(const ListedOperation& of) {
     return block_.operand(of.name + ".saved", Role::saved, DType::uint8,
                           {1, 1, std::max<std::int64_t>(kept_by(of).count(), 1)});
@@ -246,7 +249,8 @@ class ListedBuilder {
     op.mutable_convolution() = {shape, of.convolution.depthwise()};
     op.flops = work_of(of, of.flops);
     const double weights = static_cast<double>(of.convolution.out) * static_cast<double>(of.k);
-    op.bytes = whole_bytes((elements_in(of) + elements_out(of) + weights) * width_of(of) * of.uneven);
+    op.bytes =
+        whole_bytes((elements_in(of) + elements_out(of) + weights) * width_of(of) * of.uneven);
   }
 
   void as_attention(const ListedOperation& of, Operation& op, double factor) const {
@@ -271,8 +275,8 @@ class ListedBuilder {
                const std::vector<OperandId>& waits, OperandId out, const std::string& word) {
     const bool all = list_.ranks_of(of.group, sizes()) == inputs_.plan.gpus();
     const CommunicatorRole role = all ? CommunicatorRole::data : CommunicatorRole::context;
-    Operation& op = block_.collective(value_of(collective_words, word), name, role, waits.front(),
-                                      out);
+    Operation& op =
+        block_.collective(value_of(collective_words, word), name, role, waits.front(), out);
     op.reads = waits;
     op.bytes = whole_bytes(of.bytes * of.uneven);
   }
@@ -362,7 +366,7 @@ class ListedBuilder {
   const BlockInputs& inputs_;
   const OperationList& list_;
   std::vector<ListedOperation> operations_;
-  DType storage_, gradients_;
+  DType storage_, compute_, gradients_;
   BlockBuilder block_;
   Operation* last_ = nullptr;
 };
@@ -392,7 +396,7 @@ Mesh listed_mesh(const BlockInputs& inputs) {
   if (inner.empty()) return mesh_of(inputs.plan);
   const std::int64_t ranks = list.ranks_of(inner, sizes);
   return Mesh{Mesh::Degrees{.context = ranks, .data = inputs.plan.gpus() / ranks}}.with_experts(1,
-                                                                                               1);
+                                                                                                1);
 }
 
 BlockPair listed_blocks(const BlockInputs& inputs, const ListedPart& part) {

@@ -78,8 +78,33 @@ std::string latency_class_of(std::string_view text) {
   return {};
 }
 
+namespace {
+
+/// "Management: ... 100Gb/s, Compute: 8x ConnectX-7 Infini": a list of a system's networks that was
+/// cut before the rate of the one that ranks use, which its NICs tell.
+/// Source  NVIDIA's data sheets: ConnectX-6 200, ConnectX-7 400 Gb/s a port
+std::optional<NetworkText> network_of_nics(const std::string& lower) {
+  const std::size_t compute = lower.find("compute:");
+  if (compute == std::string::npos || next_rate(lower, compute)) return std::nullopt;
+  constexpr std::array<std::pair<std::string_view, double>, 2> nics{
+      {{"connectx-7", 400}, {"connectx-6", 200}}};
+  for (const auto& [name, gigabits] : nics) {
+    const std::size_t at = lower.find(name, compute);
+    const int count = at == std::string::npos ? 0 : count_before(lower, at);
+    if (count == 0) continue;
+    const bool infiniband = lower.find("infini", compute) != std::string::npos;
+    return NetworkText{.nics = count,
+                       .gigabits = gigabits,
+                       .latency_class = infiniband ? "infiniband" : latency_class_of(lower)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<NetworkText> read_network(std::string_view text, int gpus_per_node) {
   const std::string lower = lower_case(text);
+  if (const auto cut = network_of_nics(lower)) return cut;
   NetworkText best;
   for (std::size_t from = 0;;) {
     const auto rate = next_rate(lower, from);
