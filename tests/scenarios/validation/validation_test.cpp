@@ -13,7 +13,7 @@ namespace {
 
 // Step times of Korthikanti et al. 2022 (arXiv 2205.05198), table 5: with recomputation, and with
 // sequence parallelism and selective recomputation.
-const std::string published_runs =
+const std::string published_rows =
     "run,source,software,software_year,family,model,layers,hidden,heads,kv_heads,ffn_hidden,vocab,"
     "seq_len,gpu,gpus,gpus_per_node,network,tp,pp,virtual_stages,zero_stage,sequence_parallel,"
     "recompute,precision,micro_batch,global_batch,step_time_s,peak_memory_gb,set_aside\n"
@@ -31,11 +31,11 @@ std::vector<MeasuredRun> runs_of(const std::string& text) {
 }
 
 MeasuredRun first_run() {
-  return runs_of(published_runs).front();
+  return runs_of(published_rows).front();
 }
 
 TEST_CASE("Published steps are predicted within a fifth, and the error is what it says") {
-  const std::vector<MeasuredRun> runs = runs_of(published_runs);
+  const std::vector<MeasuredRun> runs = runs_of(published_rows);
   const std::vector<RunResult> results = validate(runs, {});
   for (std::size_t i = 0; i < 3; ++i) {
     const RunResult& each = results[i];
@@ -48,7 +48,7 @@ TEST_CASE("Published steps are predicted within a fifth, and the error is what i
 }
 
 TEST_CASE("A run set aside is simulated and shown, not scored") {
-  const std::vector<MeasuredRun> runs = runs_of(published_runs);
+  const std::vector<MeasuredRun> runs = runs_of(published_rows);
   const std::vector<RunResult> results = validate(runs, {});
   CHECK(results[3].simulated());
   CHECK_FALSE(results[3].scored());
@@ -74,7 +74,7 @@ TEST_CASE("A run that does not say what it recomputes fits if it does with all r
 }
 
 TEST_CASE("Any number of threads gives the same document") {
-  const std::vector<MeasuredRun> runs = runs_of(published_runs);
+  const std::vector<MeasuredRun> runs = runs_of(published_rows);
   const auto document = [&](unsigned threads) {
     ValidationOptions options;
     options.threads = threads;
@@ -86,7 +86,7 @@ TEST_CASE("Any number of threads gives the same document") {
 
 TEST_CASE("Errors are distinguished by the cells of a column") {
   // Two runs of A and one of B, with errors given: medians 15 and 40.
-  const std::vector<MeasuredRun> runs = runs_of(published_runs);
+  const std::vector<MeasuredRun> runs = runs_of(published_rows);
   std::vector<RunResult> results(3);
   const double errors[] = {10, -20, 40};
   for (std::size_t i = 0; i < 3; ++i) {
@@ -324,7 +324,7 @@ TEST_CASE("A missing column and a cell that is no count are refused with their p
   CHECK_THROWS_WITH(
       read_runs(Table::parse("run,step_time_s,global_batch,layers\na,1,1,1\n", "mine.csv")),
       Catch::StartsWith("mine.csv: column 'software' is missing"));
-  std::string text = published_runs;
+  std::string text = published_rows;
   text.replace(text.find(",96,12288"), 3, ",-1");
   CHECK_THROWS_WITH(runs_of(text),
                     "runs.csv:line 2: column 'layers': expected a count of at least 1, found "
