@@ -39,17 +39,19 @@ void add_phases(Program& program, Chunk& chunk) {
   const LayerKind& embedding = program.kind(ModelPart::embedding);
   const LayerKind& head = program.kind(ModelPart::head);
   Phase forward{"forward" + suffix, {}}, backward{"backward" + suffix, {}};
-  const auto add_end = [&](bool has, std::uint32_t block, Phase& phase) {
-    if (has && !program.blocks[block].operations.empty()) {
-      phase.invocations.push_back({block, -1, 1});
-    }
+  // A list of operations has neither.
+  const auto has_blocks = [&](const LayerKind& end) {
+    return !program.blocks[end.forward].operations.empty() ||
+           !program.blocks[end.backward].operations.empty();
   };
-  add_end(chunk.has_embedding, embedding.forward, forward);
+  const bool embeds = chunk.has_embedding && has_blocks(embedding);
+  const bool ends = chunk.has_head && has_blocks(head);
+  if (embeds) forward.invocations.push_back({embedding.forward, -1, 1});
   add_layers(program, chunk, true, forward);
-  add_end(chunk.has_head, head.forward, forward);
-  add_end(chunk.has_head, head.backward, backward);
+  if (ends) forward.invocations.push_back({head.forward, -1, 1});
+  if (ends) backward.invocations.push_back({head.backward, -1, 1});
   add_layers(program, chunk, false, backward);
-  add_end(chunk.has_embedding, embedding.backward, backward);
+  if (embeds) backward.invocations.push_back({embedding.backward, -1, 1});
   chunk.forward = appended(program.phases, std::move(forward));
   chunk.backward = appended(program.phases, std::move(backward));
 }

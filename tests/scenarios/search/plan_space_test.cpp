@@ -91,7 +91,8 @@ TEST_CASE("The ZeRO stages of the stack are tried, those that share gradients wi
 TEST_CASE("FSDP is tried inside nodes, and with state on the host where it does not fit") {
   // 8 GPUs in nodes of 2 without tensor parallelism: shards over all 8 or 2, copies on the others.
   PlanQuery query = tiny(Breadth::full);
-  query.software.runs = {.zero = {models::Zero::three}, .tensor = false, .pipeline = false};
+  query.software.runs.zero = {models::Zero::three};
+  query.software.runs.tensor = query.software.runs.pipeline = false;
   query.cluster.nodes = 4;
   query.global_batch = 8;
   std::set<std::int64_t> shards;
