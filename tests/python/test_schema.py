@@ -158,7 +158,7 @@ def answers(tmp_path_factory) -> dict[str, list]:
         "simulate": [
             of("simulate", small, "--timeline", "--timing", "--verify", "--measured", "1.2s"),
             of("simulate", small, "--tokens", "1T", "--network", "events"),
-            of("simulate", small, "--plan", "tensor=1,zero=0,micro_batch=8"),
+            of("simulate", small, "--plan", "micro_batch=16"),
             of("simulate", small, "--set", "/network/phases=2", "--network", "events"),
         ],
         "what_if": [of("simulate", small, "--set", "/plan/zero=0,1")],
