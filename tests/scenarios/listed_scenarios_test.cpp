@@ -48,7 +48,7 @@ TEST_CASE(
   const auto report = loop_run(Scenario::load("molecular-dynamics-4-64-a100"), std::nullopt);
   REQUIRE(report);
   double steps = 0;
-  for (const models::RunPhase& each : report->run.phases) steps += each.steps;
+  for (const models::LoopPhase& each : report->run.phases) steps += each.steps;
   CHECK(steps == Approx(50e6));
   REQUIRE(report->alternatives.size() == 3);
   const double four = report->alternatives[0].second.hours;
