@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hardware/catalogue.hpp"
+#include "models/model/operation_list.hpp"
 #include "models/plan/conflicts.hpp"
 #include "models/plan/fields.hpp"
 #include "scenarios/data_section.hpp"
@@ -177,7 +178,8 @@ models::Question Scenario::question() const {
   question.plan = reader.section(Section::plan, [&](const Node& plan) {
     of_plan.clear();
     models::Plan read = models::read_plan(plan, question.model, gpus, of_plan);
-    take_usual(plan, question, read, of_plan);
+    const bool loops = question.model.list && !question.model.list->trains();
+    if (!loops) take_usual(plan, question, read, of_plan);
     return read;
   });
   question.plan_is_assumed = is_assumed(json_.at("plan"));

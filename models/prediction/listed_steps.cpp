@@ -113,9 +113,8 @@ Question with_gpus(const Question& question, std::int64_t gpus) {
   hardware::Cluster& cluster = own.cluster;
   const std::int64_t node = cluster.node.gpus;
   if (gpus > cluster.gpus()) {
-    throw InputError{"/model/run/phases",
-                     fmt::format("a phase needs {} GPUs, the cluster has {}", gpus,
-                                 cluster.gpus())};
+    throw InputError{"/model/run/phases", fmt::format("a phase needs {} GPUs, the cluster has {}",
+                                                      gpus, cluster.gpus())};
   }
   if (gpus % node != 0 && gpus > node) {
     throw InputError{"/model/run/phases",
@@ -160,10 +159,9 @@ ListedRun run_of(const Question& question, std::vector<ListedPhase> phases) {
   for (std::size_t i = 0; i < phases.size() && left > 0; ++i) {
     const Question own = with_gpus(question, phases[i].gpus);
     const Prediction found = predict(own);
-    RunPhase phase{.gpus = phases[i].gpus, .step = found.step};
+    LoopPhase phase{.gpus = phases[i].gpus, .step = found.step};
     if (i > 0) phase.change_hours = hours_of_change(own, list);
-    const double possible =
-        phases[i].hours ? *phases[i].hours * 3600 / seconds(found.step) : left;
+    const double possible = phases[i].hours ? *phases[i].hours * 3600 / seconds(found.step) : left;
     phase.steps = std::min(left, possible);
     phase.hours = phase.steps * seconds(found.step) / 3600;
     phase.busy = found.busy.sm;

@@ -16,16 +16,16 @@ namespace orrery::models {
 Prediction mean_step(const Question& question, Prediction (*one)(const Question&));
 
 /// A part of a run with one number of GPUs.
-struct RunPhase {
+struct LoopPhase {
   std::int64_t gpus = 0;
-  Time step{};             // mean
+  Time step{};  // mean
   double steps = 0, hours = 0;
   double change_hours = 0;  // before it: what the change of GPUs costs
   double busy = 0;          // share of the step in kernels
 };
 
 struct ListedRun {
-  std::vector<RunPhase> phases;
+  std::vector<LoopPhase> phases;
   double steps = 0, hours = 0, gpu_hours = 0;
 };
 

@@ -20,7 +20,7 @@ std::string duration(double hours) {
 
 Json run_json(const models::ListedRun& run) {
   Json phases = Json::array();
-  for (const models::RunPhase& each : run.phases) {
+  for (const models::LoopPhase& each : run.phases) {
     phases.push_back({{"gpus", each.gpus},
                       {"step_time_s", seconds(each.step)},
                       {"steps", each.steps},
@@ -45,7 +45,7 @@ std::optional<LoopRunReport> loop_run(const Scenario& scenario,
                        .alternatives = {},
                        .deadline_hours = deadline_hours};
   std::vector<std::int64_t> sizes;
-  for (const models::RunPhase& each : report.run.phases) sizes.push_back(each.gpus);
+  for (const models::LoopPhase& each : report.run.phases) sizes.push_back(each.gpus);
   std::ranges::sort(sizes);
   sizes.erase(std::ranges::unique(sizes).begin(), sizes.end());
   if (report.run.phases.size() < 2) return report;
@@ -56,12 +56,9 @@ std::optional<LoopRunReport> loop_run(const Scenario& scenario,
 }
 
 Json to_json(const LoopRunReport& report) {
-  Json json{{"command", "train"},
-            {"scenario", report.scenario},
-            {"model", report.model_name},
-            {"cluster", report.cluster},
-            {"software", report.software},
-            {"steps", report.run.steps}};
+  Json json{{"command", "train"},          {"scenario", report.scenario},
+            {"model", report.model_name},  {"cluster", report.cluster},
+            {"software", report.software}, {"steps", report.run.steps}};
   json.update(run_json(report.run));
   json["days"] = report.run.hours / 24;
   Json others = Json::array();
@@ -83,7 +80,7 @@ std::string text_of(const LoopRunReport& report, bool colour) {
   text += fmt::format("\n{:.6g} steps in {}, {:.0f} GPU-hours, without failures\n\n",
                       report.run.steps, duration(report.run.hours), report.run.gpu_hours);
   TextTable table{{"GPUs", "a step", "steps", "time", "change before", "kernels"}};
-  for (const models::RunPhase& each : report.run.phases) {
+  for (const models::LoopPhase& each : report.run.phases) {
     table.add({fmt::format("{}", each.gpus), format(each.step), fmt::format("{:.4g}", each.steps),
                duration(each.hours),
                each.change_hours > 0 ? fmt::format("{:.0f} s", each.change_hours * 3600) : "",

@@ -1,8 +1,8 @@
 // What the shipped scenarios of lists claim: ResNet-50 against MLPerf, where a bird's-eye-view
 // detector waits, a loop on 4 to 64 GPUs; and what ZeRO saves on 1,536 GPUs.
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
+#include <catch2/catch.hpp>
 
 #include "models/model/operation_list.hpp"
 #include "scenarios/validation/run_question.hpp"
@@ -43,11 +43,12 @@ TEST_CASE("The bird's-eye-view detector waits for images to be decoded, and with
   CHECK(storage.step == Time{230'400'000'000});
 }
 
-TEST_CASE("A loop on 4, 64 and 16 GPUs does all its steps, faster than on 4 and slower than on 64") {
+TEST_CASE(
+    "A loop on 4, 64 and 16 GPUs does all its steps, faster than on 4 and slower than on 64") {
   const auto report = loop_run(Scenario::load("molecular-dynamics-4-64-a100"), std::nullopt);
   REQUIRE(report);
   double steps = 0;
-  for (const models::RunPhase& each : report->run.phases) steps += each.steps;
+  for (const models::LoopPhase& each : report->run.phases) steps += each.steps;
   CHECK(steps == Approx(50e6));
   REQUIRE(report->alternatives.size() == 3);
   const double four = report->alternatives[0].second.hours;
@@ -105,8 +106,9 @@ TEST_CASE("A list is shown layer by layer, and simulated by its file") {
   CHECK(orrery("show models resnet-50").out.find("stage3.rest") != std::string::npos);
   const Ran ran = orrery("simulate resnet50-64-h100");
   CHECK(ran.out.find("samples/s per GPU") != std::string::npos);
-  CHECK(orrery("simulate resnet50-64-h100 --plan tensor=2").error.find(
-            "tensor 2 is not simulated for a model that is given as a list of operations") !=
+  CHECK(orrery("simulate resnet50-64-h100 --plan tensor=2")
+            .error.find(
+                "tensor 2 is not simulated for a model that is given as a list of operations") !=
         std::string::npos);
   const Scratch scratch;
   const std::string file = scratch.write("list.json", R"({"format": "orrery-operations",

@@ -3,8 +3,8 @@
 
 #include "models/model/operation_list.hpp"
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
+#include <catch2/catch.hpp>
 
 #include <random>
 
@@ -99,7 +99,8 @@ TEST_CASE("ResNet-50 has its published parameters and multiply-adds") {
   CHECK(model.list->matrix_flops() == 2 * 4'089'184'256.0);
 }
 
-TEST_CASE("Cross-attention, patches and a convolution have the FLOPs that follow from their sizes") {
+TEST_CASE(
+    "Cross-attention, patches and a convolution have the FLOPs that follow from their sizes") {
   const auto named = [](const Model& model, const std::string& layer, const std::string& name) {
     for (std::int64_t i = 0; i < model.list->layers(); ++i) {
       const std::int64_t kind = model.list->kind_of(i);
@@ -122,7 +123,8 @@ TEST_CASE("Cross-attention, patches and a convolution have the FLOPs that follow
         tokens * (67'108'864 + 8'388'608));
   CHECK(of_t5("cross.kv").flops == tokens * 67'108'864);
   // A patch of 16 x 16 x 3 into 1,024 columns with their bias.
-  const ListedOperation patches = named(catalogue_model("vit-l-16"), "patches to positions", "patches");
+  const ListedOperation patches =
+      named(catalogue_model("vit-l-16"), "patches to positions", "patches");
   CHECK(patches.parameters == 787'456);
   CHECK(patches.flops == 32 * 196 * 2.0 * 768 * 1024);
   // 3 x 3, 64 to 64 channels at 56 x 56: 115,605,504 multiply-adds of an image.
@@ -198,8 +200,8 @@ TEST_CASE("What cuts a transformer is refused by name for a list") {
 }
 
 TEST_CASE("A list is refused where it is wrong, in one line") {
-  CHECK(refusal(changed("/forward/0/kind", "convolve")).find(
-            "list.json:/forward/0/kind: expected one of \"gemm\", \"conv\"") == 0);
+  CHECK(refusal(changed("/forward/0/kind", "convolve"))
+            .find("list.json:/forward/0/kind: expected one of \"gemm\", \"conv\"") == 0);
   CHECK(refusal(changed("/forward/0/out", -16)) ==
         "list.json:/forward/0/out: expected a whole number from 1 to 1099511627776, found -16");
   CHECK(refusal(changed("/forward/0/images", "bach")) ==

@@ -63,7 +63,7 @@ TEST_CASE("An unknown model name is answered with the known ones") {
   } catch (const InputError& error) {
     message = error.what();
   }
-  CHECK(message.starts_with("unknown model 'gpt5'; known: bert-base bert-large bloom-176b "));
+  CHECK(message.starts_with("unknown model 'gpt5'; known: bert-base bert-large bird-eye-view "));
   CHECK_THROWS_AS(model_config(""), InputError);
 }
 
