@@ -476,12 +476,13 @@ class Diagnoser {
 
   /// The same call in different groups: the transfer is the shortest time that any member had.
   void groups_of_collectives() {
-    struct Call {
+    struct ComparedCall {
       std::string kind;
       std::int64_t bytes = 0, ranks = 0;
-      auto operator<=>(const Call&) const = default;
+      auto operator<=>(const ComparedCall&) const = default;
     };
-    std::map<Call, std::map<std::string, std::map<std::pair<std::string, std::size_t>, double>>>
+    std::map<ComparedCall,
+             std::map<std::string, std::map<std::pair<std::string, std::size_t>, double>>>
         calls;  // by members, then by step and ordinal
     for (const ProfiledRank& rank : logs_.ranks) {
       for (const ProfiledStep& step : rank.steps) {

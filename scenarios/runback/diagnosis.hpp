@@ -32,13 +32,13 @@ struct BenchmarkLog {
   std::string file, tool;  // "perftest", "nccl-tests"
   std::string device{};    // perftest: the NIC
   std::set<std::string> hosts{};
-  struct Point {
+  struct BenchmarkPoint {
     std::string quantity;  // "rdma_write", "all_reduce"
     std::int64_t bytes = 0, ranks = 0;
     std::optional<Time> time{};
     std::optional<Bandwidth> rate{};
   };
-  std::vector<Point> points{};
+  std::vector<BenchmarkPoint> points{};
 };
 
 /// From what `calibrate::import_log` returns: a template, as this folder includes no importers.
@@ -47,9 +47,10 @@ BenchmarkLog benchmark_log(const Imported& log) {
   BenchmarkLog made{.file = log.file, .tool = std::string{log.format}};
   for (const auto& sample : log.samples) {
     const bool both_ways = sample.detail == "bandwidth_both_ways";
-    BenchmarkLog::Point point{.quantity = sample.quantity + (both_ways ? " both ways" : ""),
-                              .bytes = sample.size ? sample.size->count() : 0,
-                              .ranks = sample.ranks.value_or(0)};
+    BenchmarkLog::BenchmarkPoint point{
+        .quantity = sample.quantity + (both_ways ? " both ways" : ""),
+        .bytes = sample.size ? sample.size->count() : 0,
+        .ranks = sample.ranks.value_or(0)};
     if (const auto* time = std::get_if<Time>(&sample.value)) point.time = *time;
     if (const auto* rate = std::get_if<Bandwidth>(&sample.value)) point.rate = *rate;
     if (point.time || point.rate) made.points.push_back(std::move(point));

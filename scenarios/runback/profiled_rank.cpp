@@ -461,11 +461,11 @@ class ProfileAnalysis {
 
   /// Every moment of the GPU's timeline counts for the first busy lane.
   void attribute() {
-    struct Edge {
+    struct BusyEdge {
       std::int64_t time;
       std::int8_t lane, change;
     };
-    std::vector<Edge> edges;
+    std::vector<BusyEdge> edges;
     edges.reserve(2 * trace_.device.size());
     for (std::size_t i = 0; i < trace_.device.size(); ++i) {
       const auto lane = static_cast<std::int8_t>(busy_lane_of(classes_[i]));
@@ -473,7 +473,7 @@ class ProfileAnalysis {
       edges.push_back({trace_.device[i].begin, lane, 1});
       edges.push_back({trace_.device[i].end, lane, -1});
     }
-    std::ranges::sort(edges, {}, &Edge::time);
+    std::ranges::sort(edges, {}, &BusyEdge::time);
     std::array<std::int64_t, lane_count> active{};
     std::int64_t before = edges_.front();
     const auto until = [&](std::int64_t now) {
@@ -487,7 +487,7 @@ class ProfileAnalysis {
       add_idle(before, now);
       before = now;
     };
-    for (const Edge& each : edges) {
+    for (const BusyEdge& each : edges) {
       until(each.time);
       active[static_cast<std::size_t>(each.lane)] += each.change;
     }

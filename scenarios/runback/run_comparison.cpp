@@ -34,13 +34,13 @@ class PredictedCalls {
     models::walk(program_, rank_class, *this);
   }
 
-  struct Key {
+  struct PredictedCall {
     std::uint16_t communicator = 0;
     models::Collective kind{};
     std::int64_t bytes = 0;
-    auto operator<=>(const Key&) const = default;
+    auto operator<=>(const PredictedCall&) const = default;
   };
-  const std::map<Key, KernelTally>& calls() const { return calls_; }
+  const std::map<PredictedCall, KernelTally>& calls() const { return calls_; }
 
   void phase(models::Token, const models::Instruction& each) {
     for (const models::Invocation& run : program_.phases[each.target].invocations) {
@@ -66,7 +66,7 @@ class PredictedCalls {
   }
 
  private:
-  void add(const Key& key, Time each, std::int64_t count) {
+  void add(const PredictedCall& key, Time each, std::int64_t count) {
     KernelTally& tally = calls_[key];
     tally.count += static_cast<double>(count);
     tally.total += each * count;
@@ -74,7 +74,7 @@ class PredictedCalls {
 
   const models::Prediction& prediction_;
   const models::Program& program_;
-  std::map<Key, KernelTally> calls_;
+  std::map<PredictedCall, KernelTally> calls_;
 };
 
 /// How often each block runs on a rank of one stage.
@@ -298,18 +298,18 @@ class RunComparer {
 
   /// Time of the chosen rank's calls without waiting, where the traces of peers say it.
   std::map<CollectiveKey, Time> transfers(const ProfiledRank& rank) const {
-    struct Joined {
+    struct JoinedCall {
       Time shortest{};
       std::size_t ranks = 0;
     };
     using Instance = std::tuple<std::string, CollectiveKey, std::size_t>;  // step, call, ordinal
-    std::map<Instance, Joined> instances;
+    std::map<Instance, JoinedCall> instances;
     for (const ProfiledRank& each : found_.ranks) {
       for (const ProfiledStep& step : each.steps) {
         std::map<CollectiveKey, std::size_t> ordinals;
         for (const ProfiledCall& call : step.calls) {
           const CollectiveKey& key = each.collectives[call.key];
-          Joined& joined = instances[{step.name, key, ordinals[key]++}];
+          JoinedCall& joined = instances[{step.name, key, ordinals[key]++}];
           joined.shortest =
               joined.ranks == 0 ? call.duration : std::min(joined.shortest, call.duration);
           ++joined.ranks;
@@ -322,7 +322,7 @@ class RunComparer {
       std::map<CollectiveKey, std::size_t> ordinals;
       for (const ProfiledCall& call : step.calls) {
         CollectiveKey key = rank.collectives[call.key];
-        const Joined& joined = instances.at({step.name, key, ordinals[key]++});
+        const JoinedCall& joined = instances.at({step.name, key, ordinals[key]++});
         if (joined.ranks < 2) continue;
         key.members.clear();
         all[key] += joined.shortest;

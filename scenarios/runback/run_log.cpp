@@ -367,7 +367,8 @@ std::vector<double> RunLog::step_seconds(const models::Question* question) const
       continue;
     }
     if (!question) {
-      throw InputError{file, "states rates only: their step times need a scenario"};
+      all.push_back(1 / std::max(each.samples_per_second, each.tokens_per_second_per_gpu));
+      continue;
     }
     const models::BatchSizes& batch = question->plan.batch;
     const auto samples = static_cast<double>(batch.global);

@@ -33,8 +33,8 @@ struct RunLog {
   bool own_time = false;             // a column of time that waits for no other rank
   std::vector<std::string> notes;
 
-  /// Seconds of every step. Rates become times with the question's tokens and GPUs.
-  /// Errors  rates only, and no question: InputError
+  /// Seconds of every step. Rates become times with the question's tokens and GPUs; without a
+  /// question they become those of one sample, or of one token on one GPU.
   std::vector<double> step_seconds(const models::Question* question) const;
 };
 

@@ -153,6 +153,11 @@ def answers(tmp_path_factory) -> dict[str, list]:
     ask("simulate", local, "--trace", "predicted.json", cwd=folder)
     executed = of("execute", local, "--steps", "2", "--trace", "measured.json")
     ask("export", "llama3-70b-64-h100", "--to", "megatron", "--out", "launch", cwd=folder)
+    line = " iteration {}/ 9 | elapsed time per iteration (ms): 1200{}.0 |\n"
+    log, times = "train.log", "times.csv"
+    (folder / log).write_text("".join(line.format(i, i) for i in range(1, 9)))
+    ranks = [f"{step},{rank},{13 if rank == 2 else 10}\n" for step in range(3) for rank in range(4)]
+    (folder / times).write_text("step,rank,compute_ms\n" + "".join(ranks))
     searched = ["--model", "llama3-8b", "--global-batch", "64", "--seq-len", "8192", "--top", "3"]
     return {
         "simulate": [
@@ -179,6 +184,8 @@ def answers(tmp_path_factory) -> dict[str, list]:
         "sweep": [
             of("sweep", small, "--vary", "/plan/micro_batch=1,2", "--store", "f.jsonl"),
         ],
+        "compare_run": [of("compare", small, log, "--fit", "fitted")],
+        "diagnose": [of("diagnose", times)],
         "scale": [of("scale", small, "--gpus", "8:16:x2")],
         "import": [of("import", "launch/megatron.sh")],
         "export": [of("export", small, "--to", "megatron,slurm")],
