@@ -75,9 +75,12 @@ int for_random_plans(int draws, unsigned seed, Check check) {
       draw_savers(other, random);
       models::Question question = question_of(query, {other, query.cluster.nodes});
       question.cluster.node.gpu.memory = 1'000'000_GiB;  // so that every plan is timed
+      question.cluster.node.host_memory.reset();
       if (!models::conflicts(question).empty()) question.plan = plan;
       INFO(query.software.name << " " << query.model.name << " " << models::to_text(question.plan));
-      check(query, question.plan, models::estimate(question));
+      const models::Estimate found = models::estimate(question);
+      REQUIRE(!found.out_of_memory);
+      check(query, question.plan, found);
       ++checked;
     }
   }
@@ -107,9 +110,10 @@ void check_bounds(int draws, unsigned seed) {
         }
       });
   CHECK(checked > 0);
-  for (std::size_t i = 0; i < step_paths().size(); ++i) {
+  // Each is the longest of some plan, but for the work, which the fill contains where it is known.
+  for (std::size_t i = 1; i < step_paths().size(); ++i) {
     INFO(step_paths()[i].name);
-    CHECK(longest.at(i) > 0);  // each path is the longest of some plan
+    CHECK(longest.at(i) > 0);
   }
 }
 
