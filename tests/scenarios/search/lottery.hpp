@@ -10,25 +10,23 @@
 
 namespace orrery::scenarios {
 
-using models::Plan;
-
-inline PlanQuery query_of(const std::string& model, const std::string& cluster,
-                          const std::string& stack, std::int64_t global_batch,
-                          std::int64_t seq_len) {
+inline PlanQuery search_query(const std::string& model, const std::string& cluster,
+                              const std::string& stack, std::int64_t global_batch,
+                              std::int64_t seq_len) {
   PlanQuery query = plan_query(model, cluster, global_batch, seq_len, Breadth::full);
   const Document profile = Document::from(models::software_profile(stack), "profile");
   query.software = models::read_software(profile.root());
   return query;
 }
 
-inline PlanQuery dense() {
-  return query_of("llama3-8b", "dgx-h100 x 2", "megatron-core", 64, 8192);
+inline PlanQuery dense_search() {
+  return search_query("llama3-8b", "dgx-h100 x 2", "megatron-core", 64, 8192);
 }
-inline PlanQuery mixture() {
-  return query_of("qwen3-30b-a3b", "dgx-h100 x 2", "megatron-core", 64, 4096);
+inline PlanQuery mixture_search() {
+  return search_query("qwen3-30b-a3b", "dgx-h100 x 2", "megatron-core", 64, 4096);
 }
-inline PlanQuery adapters() {
-  PlanQuery query = query_of("llama3-8b", "dgx-h100", "nemo", 32, 4096);
+inline PlanQuery adapter_search() {
+  PlanQuery query = search_query("llama3-8b", "dgx-h100", "nemo", 32, 4096);
   query.fixed.task = models::Task::lora;
   query.stated = {"task"};
   return query;
@@ -41,11 +39,11 @@ class Lottery {
   Lottery(const PlanQuery& query, unsigned seed) : query_{query}, random_{seed} {}
 
   /// A legal plan: neither model nor stack nor schedule forbids it.
-  Plan draw() {
+  models::Plan draw() {
     for (;;) {
       models::Question question = question_of(query_, {any(), query_.cluster.nodes});
       take_recipe(query_, question);
-      const Plan& plan = question.plan;
+      const models::Plan& plan = question.plan;
       if (!models::not_run(plan, query_.software.runs, "").empty()) continue;
       if (models::conflicts(question).empty()) return plan;
     }
@@ -65,8 +63,8 @@ class Lottery {
     return one_of(found);
   }
 
-  Plan any() {
-    Plan plan = first_plan(query_);
+  models::Plan any() {
+    models::Plan plan = first_plan(query_);
     const models::Software& stack = query_.software;
     const std::int64_t gpus = query_.cluster.gpus();
     plan.tensor = divisor(gpus, query_.cluster.node.gpus);
@@ -89,7 +87,7 @@ class Lottery {
     return plan;
   }
 
-  void of_experts(Plan& plan) {
+  void of_experts(models::Plan& plan) {
     plan.experts.ranks =
         divisor(usual_experts(query_.model).count, plan.tensor * plan.context * plan.data);
     plan.experts.tensor = random_() % 2 == 0 ? 1 : plan.tensor;

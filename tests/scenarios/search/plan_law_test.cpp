@@ -10,6 +10,8 @@
 namespace orrery::scenarios {
 namespace {
 
+using models::Plan;
+
 /// Of so many random legal plans, those that fit well and are faster than the best one.
 void check_law(const PlanQuery& query, int draws, unsigned seed) {
   const PlanAnswer answer =
@@ -34,21 +36,21 @@ void check_law(const PlanQuery& query, int draws, unsigned seed) {
 }  // namespace
 
 TEST_CASE("Of random legal plans none is faster than the one that a search finds") {
-  check_law(dense(), 40, 1);
-  check_law(mixture(), 40, 2);
-  check_law(adapters(), 40, 3);
+  check_law(dense_search(), 40, 1);
+  check_law(mixture_search(), 40, 2);
+  check_law(adapter_search(), 40, 3);
 }
 
 TEST_CASE("Of two thousand random legal plans none is faster than the one that a search finds",
           "[heavy][slow]") {
-  check_law(dense(), 2000, 4);
-  check_law(mixture(), 2000, 5);
-  check_law(adapters(), 2000, 6);
-  check_law(query_of("mixtral-8x7b", "dgx-h100 x 4", "megatron-core", 128, 4096), 2000, 7);
+  check_law(dense_search(), 2000, 4);
+  check_law(mixture_search(), 2000, 5);
+  check_law(adapter_search(), 2000, 6);
+  check_law(search_query("mixtral-8x7b", "dgx-h100 x 4", "megatron-core", 128, 4096), 2000, 7);
 }
 
 TEST_CASE("A plan with fixed fields is never faster than the best one", "[heavy]") {
-  PlanQuery query = mixture();
+  PlanQuery query = mixture_search();
   query.breadth = Breadth::reduced;
   const auto best = [](const PlanQuery& asked) {
     const PlanAnswer answer =
@@ -81,7 +83,7 @@ TEST_CASE("A plan with fixed fields is never faster than the best one", "[heavy]
 }
 
 TEST_CASE("A search for the best plans leaves out none that trying every one finds", "[heavy]") {
-  PlanQuery query = mixture();
+  PlanQuery query = mixture_search();
   query.breadth = Breadth::reduced;
   query.software.runs.context.clear();
   const Objective& time = objective_named("time");
