@@ -152,6 +152,15 @@ TEST_CASE("MLPerf Storage v1.0: 132 results, given their utilisation and from a 
                     "s.csv:line 2: column 'accelerators': expected a count above 0, found \"0\"");
 }
 
+TEST_CASE("orrery validate reads storage and energy, and refuses flags of steps with them") {
+  const std::string folder = std::string{"validate "} + ORRERY_SOURCE + "/scenarios/validation/";
+  CHECK(parsed(orrery(folder + "storage.csv --json").out)["kind"] == "storage");
+  CHECK(parsed(orrery(folder + "energy.csv --json").out)["kind"] == "energy");
+  CHECK(orrery(folder + "energy.csv").out.find("olmo3-32b") != std::string::npos);
+  CHECK(refused_line(folder + "storage.csv --by system") ==
+        "--by: expected a file of training steps");
+}
+
 TEST_CASE("Energy that somebody measured, with the hours that were published") {
   const Table table = Table::load(std::string{ORRERY_SOURCE} + "/scenarios/validation/energy.csv");
   REQUIRE(holds_energy(table));
