@@ -33,13 +33,13 @@ TEST_CASE("Scenarios that ask a question say their purpose") {
 }
 
 /// A fifth of the tokens, so that the many drops of a market take less time to simulate.
-const std::string shorter = " --tokens 100B";
+const std::string in_short = " --tokens 100B";
 
 // 100B tokens in steps of 512 x 8,192: 23,842 of them on 64 GPUs.
 TEST_CASE("Spot is cheaper and later than reserved, and half of each lies between") {
-  const Json reserved = trained("llama3-8b-reserved-64-h100" + shorter),
-             spot = trained("llama3-8b-spot-64-h100" + shorter),
-             mixed = trained("llama3-8b-mixed-64-h100" + shorter);
+  const Json reserved = trained("llama3-8b-reserved-64-h100" + in_short),
+             spot = trained("llama3-8b-spot-64-h100" + in_short),
+             mixed = trained("llama3-8b-mixed-64-h100" + in_short);
   const double step = reserved["phases"][0]["step_time_s"];
   CHECK(reserved["steps"] == 23'842);
   CHECK(reserved["alone"]["days"].get<double>() == Approx(23'842 * step / 86'400));
@@ -61,10 +61,10 @@ TEST_CASE("Spot is cheaper and later than reserved, and half of each lies betwee
 // 4 bytes x 8.03e9 parameters each way over 12.5 GB/s, and 2 x 1 ms: 2.572 s; at 50 GB/s 0.644 s.
 // At $0.01 a GB 2 x 32.1 GB x 23,842 steps: $15,320.
 TEST_CASE("Two zones: the network between them lengthens the step by a third and costs most") {
-  const Json zones = trained("llama3-8b-two-zones-64-h100" + shorter);
+  const Json zones = trained("llama3-8b-two-zones-64-h100" + in_short);
   const Json faster =
-      trained("llama3-8b-two-zones-64-h100 --set /run/between/bandwidth='400 Gb/s'" + shorter);
-  const double alone = trained("llama3-8b-reserved-64-h100" + shorter)["phases"][0]["step_time_s"];
+      trained("llama3-8b-two-zones-64-h100 --set /run/between/bandwidth='400 Gb/s'" + in_short);
+  const double alone = trained("llama3-8b-reserved-64-h100" + in_short)["phases"][0]["step_time_s"];
   const double slow = zones["phases"][0]["step_time_s"], fast = faster["phases"][0]["step_time_s"];
   CHECK(slow - alone == Approx(2.572).epsilon(0.002));
   CHECK(fast - alone == Approx(0.6445).epsilon(0.002));
