@@ -17,7 +17,7 @@ namespace {
 constexpr Bandwidth usual_read_per_node{1.25e9};
 constexpr double most_rate = 1e12;
 
-double rate_of(const Node& node) {
+double read_rate(const Node& node) {
   return hardware::within(node, 1e-6, most_rate);
 }
 
@@ -80,11 +80,11 @@ class DataReader {
       decode->only({"on", "cores", "per_core", "per_gpu", "gpu_share"});
       request_.decoded_on =
           decode->word_or("on", models::decode_place_words, models::DecodePlace::cpu);
-      if (const auto rate = decode->find("per_core")) request_.per_core = rate_of(*rate);
+      if (const auto rate = decode->find("per_core")) request_.per_core = read_rate(*rate);
     }
     const bool on_gpu = request_.decoded_on == models::DecodePlace::gpu;
     if (on_gpu) {
-      request_.per_gpu = rate_of((*decode)["per_gpu"]);
+      request_.per_gpu = read_rate((*decode)["per_gpu"]);
       if (const auto share = decode->find("gpu_share")) {
         request_.gpu_share = hardware::within(*share, 0, 1);
       }
@@ -106,7 +106,7 @@ class DataReader {
     double times = 0;
     if (augment && augment->is_object()) {
       augment->only({"per_core"});
-      request_.augmented_per_core = rate_of((*augment)["per_core"]);
+      request_.augmented_per_core = read_rate((*augment)["per_core"]);
       return;
     }
     if (augment) {
@@ -208,7 +208,7 @@ class DataReader {
       store.of_node = hardware::positive_if_any<Bandwidth>(*stated, "of_node");
       store.shared_by = stated->integer_or("shared_by", readers, hardware::most_gpus, readers);
       if (const auto rate = stated->find("requests_per_second")) {
-        store.requests_per_second = rate_of(*rate);
+        store.requests_per_second = read_rate(*rate);
       }
       if (const auto latency = stated->find("latency")) {
         store.latency = latency->as<Time>();

@@ -119,6 +119,20 @@ void refuse_with_left_out(const ValidationRequest& request) {
   refuse("--in-sample", request.in_sample);
 }
 
+/// Flags that files of whole trainings, energies and storage do not take.
+void refuse_of_steps(const ValidationRequest& request) {
+  const auto refuse = [](const char* flag, bool given) {
+    if (given) throw InputError{flag, "expected a file of training steps"};
+  };
+  refuse("--page", request.page.has_value());
+  refuse("--record", request.record.has_value());
+  refuse("--leave-out", request.leave_out.has_value());
+  refuse("--by", !request.by.empty());
+  refuse("--worst", request.worst.has_value());
+  refuse("--software", !request.software.empty());
+  refuse("--in-sample", request.in_sample);
+}
+
 ValidationReport report_on_left_out(const orrery::Table& table, const ValidationRequest& request) {
   refuse_with_left_out(request);
   const std::vector<MeasuredRun> runs = read_runs(table);
@@ -135,6 +149,9 @@ ValidationReport validate(const ValidationRequest& request, const Progress& prog
   const orrery::Table table = orrery::Table::load(request.file);
   if (table.size() == 0) throw InputError{request.file, "has a header and no rows below it"};
   if (holds_curves(table)) return report_on_curves(table, request);
+  if (holds_storage(table) || holds_energy(table) || holds_whole_runs(table)) {
+    refuse_of_steps(request);
+  }
   if (holds_storage(table)) {
     StorageReport report = compare_storage(table);
     return {.json = std::move(report.json), .text = std::move(report.text)};

@@ -126,7 +126,7 @@ StorageErrors errors_over(std::vector<double> errors, double close) {
   return found;
 }
 
-Json errors_json(const StorageErrors& errors) {
+Json storage_errors_json(const StorageErrors& errors) {
   return {{"rows", errors.rows},
           {"median_abs_error_pct", errors.median},
           {"p90_abs_error_pct", errors.p90},
@@ -176,8 +176,8 @@ StorageReport compare_storage(const Table& table) {
   StorageReport report;
   report.json = {{"kind", "storage"},
                  {"rows", rows.size()},
-                 {"given_utilisation", errors_json(own)},
-                 {"from_other_rows", errors_json(other)},
+                 {"given_utilisation", storage_errors_json(own)},
+                 {"from_other_rows", storage_errors_json(other)},
                  {"predicted_to_pass_pct", passes},
                  {"runs", std::move(list)}};
   report.text = fmt::format(

@@ -13,10 +13,10 @@ namespace orrery::scenarios {
 
 namespace {
 
-const std::string images =
+const std::string image_step =
     "simulate --model gpt2-medium --cluster dgx-h100 --plan zero=1,micro_batch=4,global_batch=256 ";
 std::string with_data(const std::string& members) {
-  return images + "--set '/data={\"format\": \"jpeg-q90\", " + members + "}' ";
+  return image_step + "--set '/data={\"format\": \"jpeg-q90\", " + members + "}' ";
 }
 
 }  // namespace
@@ -24,7 +24,7 @@ std::string with_data(const std::string& members) {
 // 256 samples on one node of eight GPUs: 256 x 85 kB over 1.25 GB/s (17.4 ms) are read, decoded and
 // augmented at 857 / 2 a core: 256 x 2 / 857 / 4 cores = 149.4 ms; 32 of 562.5 kB go to each GPU.
 TEST_CASE("orrery simulate reports the lane of a step's input, and the step waits for it") {
-  const Json plain = parsed(orrery(images + "--json").out);
+  const Json plain = parsed(orrery(image_step + "--json").out);
   CHECK(!plain.contains("data"));
   CHECK(!plain["breakdown"].contains("data"));
   const double alone = plain["step_time_s"];
@@ -56,7 +56,7 @@ TEST_CASE("orrery simulate reports the lane of a step's input, and the step wait
   CHECK(events.find("the step waits") != std::string::npos);
   // What-ifs by pointer, also where the scenario states nothing of the kind.
   const std::string flags = "--set /data/format=tokens --json ";
-  CHECK(parsed(orrery(images + flags).out)["step_time_s"] == plain["step_time_s"]);
+  CHECK(parsed(orrery(image_step + flags).out)["step_time_s"] == plain["step_time_s"]);
   const Json jitter = parsed(
       orrery(with_data("\"decode\": {\"cores\": 4}, \"jitter\": {\"decode\": 1}") + "--json").out);
   CHECK(jitter["data"]["simulated_steps"] == 4096);
@@ -68,7 +68,7 @@ TEST_CASE("What a scenario's data cannot be is refused where it is written") {
   CHECK(refused("\"prefetch\": 2") ==
         "command line:/data/decode/cores: missing: jpeg-q90 is decoded by 857 a core and second; "
         "state the cores of a node that decode, as in --set /data/decode/cores=16");
-  CHECK(refused_line(images + "--set /data/format=jpg")
+  CHECK(refused_line(image_step + "--set /data/format=jpg")
             .starts_with("command line:/data/format: unknown data format 'jpg'; known: tokens"));
   CHECK(refused("\"decode\": {\"cores\": 4}, \"cache\": {\"hit\": 0.5, \"share\": 0.5}")
             .starts_with("command line:/data/cache: expected either `hit`"));
@@ -82,7 +82,7 @@ TEST_CASE("What a scenario's data cannot be is refused where it is written") {
   CHECK(refused("\"decode\": {\"cores\": 4}, \"background\": false, \"prefetch\": 2")
             .find("/data/prefetch: needs `background`: true") != std::string::npos);
   CHECK(refused("\"sores\": 1").find("/data/sores: unknown key") != std::string::npos);
-  CHECK(refused_line(images + "--set '/data={\"format\": \"tokens\", \"pixels\": 4}'")
+  CHECK(refused_line(image_step + "--set '/data={\"format\": \"tokens\", \"pixels\": 4}'")
             .find("is for images; tokens is none") != std::string::npos);
 }
 
@@ -150,6 +150,15 @@ TEST_CASE("MLPerf Storage v1.0: 132 results, given their utilisation and from a 
       "au_pct,threshold_pct\na,b,c,mlperf-unet3d,h100,0,1,7,0.3,20,90,90\n";
   CHECK_THROWS_WITH(compare_storage(Table::parse(bad, "s.csv")),
                     "s.csv:line 2: column 'accelerators': expected a count above 0, found \"0\"");
+}
+
+TEST_CASE("orrery validate reads storage and energy, and refuses flags of steps with them") {
+  const std::string folder = std::string{"validate "} + ORRERY_SOURCE + "/scenarios/validation/";
+  CHECK(parsed(orrery(folder + "storage.csv --json").out)["kind"] == "storage");
+  CHECK(parsed(orrery(folder + "energy.csv --json").out)["kind"] == "energy");
+  CHECK(orrery(folder + "energy.csv").out.find("olmo3-32b") != std::string::npos);
+  CHECK(refused_line(folder + "storage.csv --by system") ==
+        "--by: expected a file of training steps");
 }
 
 TEST_CASE("Energy that somebody measured, with the hours that were published") {
