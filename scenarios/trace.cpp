@@ -592,7 +592,7 @@ class KinetoWriter {
     const TraceRecord& work = trace_.records()[i];
     const std::int64_t correlation = ++correlations_;
     const bool copy = queue == "copy";
-    const TraceGroup group = groups_.empty() ? TraceGroup{} : groups_[i];
+    const TraceGroup group = i < groups_.size() ? groups_[i] : TraceGroup{};
     Json arguments{{"External id", correlation}, {"device", device_},          {"context", 1},
                    {"stream", stream_of(queue)}, {"correlation", correlation}, {"id", work.id},
                    {"class", work.kind}};

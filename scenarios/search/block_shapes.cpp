@@ -196,10 +196,10 @@ std::vector<BlockShape::Run> BlockShape::runs_of(const ChunkLayers& layers) cons
   return runs;
 }
 
-ChunkPass BlockShape::pass_of(const std::vector<Run>& runs, MaxPlusMap Kind::*map,
+PassCosts BlockShape::pass_of(const std::vector<Run>& runs, MaxPlusMap Kind::*map,
                               std::int64_t Kind::*kernels) const {
   MaxPlusMap whole = MaxPlusMap::identity();
-  ChunkPass pass;
+  PassCosts pass;
   bool first = true;
   for (const Run& run : runs) {
     const Kind& kind = kinds_[run.kind];

@@ -30,7 +30,7 @@ struct PassTimes {
 
 /// A chunk's pass as one phase, and as the phases into which gradient buckets and gathers may cut
 /// it: later phases then wait for the compute lane, but not for an earlier one's output.
-struct ChunkPass {
+struct PassCosts {
   PassTimes whole, cut;
 };
 
@@ -42,7 +42,7 @@ struct ChunkLayers {
 
 /// What a chunk's layers take and hold on one rank.
 struct ChunkCosts {
-  ChunkPass forward, backward;
+  PassCosts forward, backward;
   std::int64_t parameters = 0;         // trained, before sharding of state
   std::int64_t expert_parameters = 0;  // of these, of experts with replicas of their own
   Bytes saved{};                       // activations of a micro-batch, from forward to backward
@@ -80,7 +80,7 @@ class BlockShape {
   };
 
   std::vector<Run> runs_of(const ChunkLayers& layers) const;
-  ChunkPass pass_of(const std::vector<Run>& runs, models::MaxPlusMap Kind::*map,
+  PassCosts pass_of(const std::vector<Run>& runs, models::MaxPlusMap Kind::*map,
                     std::int64_t Kind::*kernels) const;
 
   std::vector<Kind> kinds_;

@@ -194,7 +194,7 @@ std::size_t write_chrome(const Trace& trace, const TraceMarks& marks,
   for (const std::size_t i : sorted(trace)) {
     next();
     append_record(text, trace, trace.records()[i],
-                  marks.groups.empty() ? TraceGroup{} : marks.groups[i]);
+                  i < marks.groups.size() ? marks.groups[i] : TraceGroup{});
     flush();
   }
   for (std::size_t i = 0; i < marks.arrows.size(); ++i) {

@@ -39,7 +39,7 @@ struct TraceGroup {
 struct TraceMarks {
   std::vector<TraceArrow> arrows;
   std::vector<TraceCount> counts;  // of each counter and process in order of time
-  std::vector<TraceGroup> groups;  // by record; may be empty
+  std::vector<TraceGroup> groups;  // by record; records after its end have none
 };
 
 }  // namespace orrery

@@ -162,6 +162,7 @@ TEST_CASE("In no shipped scenario is the step shorter than what a queue or a NIC
   for (const std::string& name : scenario_names()) {
     INFO(name);
     const models::Question asked = Scenario::load(name).question();
+    if (asked.model.list) continue;  // exchanges with neighbours are no messages between two ends
     check_wires(asked, models::predict(asked));
   }
 }

@@ -32,8 +32,8 @@ TEST_CASE("A file that is not there is refused") {
 
 TEST_CASE("Unknown names are refused with those that are known") {
   CHECK(begins(refused_line("simulate nothing"),
-               "unknown scenario 'nothing'; known: bert-dp2 bloom-176b-384-a100") ==
-        "unknown scenario 'nothing'; known: bert-dp2 bloom-176b-384-a100");
+               "unknown scenario 'nothing'; known: bert-dp2 bird-eye-view-32-a100") ==
+        "unknown scenario 'nothing'; known: bert-dp2 bird-eye-view-32-a100");
   const std::string model = refused_line("simulate --model gpt9 --cluster dgx-h100");
   CHECK(begins(model, "--model: unknown model 'gpt9' (did you mean 'gpt2'?); known: ") ==
         "--model: unknown model 'gpt9' (did you mean 'gpt2'?); known: ");

@@ -86,7 +86,7 @@ TEST_CASE("bash completes commands, flags and names") {
   CHECK(completed("orrery simul", 1) == "simulate\n");
   CHECK(completed("orrery simulate --model gpt3", 3) == "gpt3-175b\n");
   CHECK(completed("orrery simulate --expl", 2) == "--explain\n");
-  CHECK(completed("orrery simulate llama3-8b", 2) == "llama3-8b-8-h100\n");
+  CHECK(completed("orrery simulate llama3-8b-8", 2) == "llama3-8b-8-h100\n");
 }
 
 }  // namespace
