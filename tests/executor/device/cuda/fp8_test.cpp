@@ -174,12 +174,12 @@ struct Product {
 
 using Of = Product::Of;
 constexpr Of every_product[] = {Of::output, Of::input_gradient, Of::weight_gradient};
-const models::GemmShape shapes[] = {
+const models::GemmShape fp8_shapes[] = {
     {.m = 16, .n = 16, .k = 16}, {.m = 80, .n = 64, .k = 48}, {.m = 64, .n = 144, .k = 208}};
 
 TEST_CASE("Operands of a product in 8 bits lie with k side by side, however they were stored") {
   for (const Of of : every_product) {
-    for (const models::GemmShape& shape : shapes) {
+    for (const models::GemmShape& shape : fp8_shapes) {
       Product product{of, shape};
       const models::GemmShape& s = product.op.gemm();
       INFO("product " << static_cast<int>(of) << " of " << s.m << " " << s.n << " " << s.k);
@@ -206,7 +206,7 @@ TEST_CASE("Operands of a product in 8 bits lie with k side by side, however they
 }
 
 TEST_CASE("Gradients of biases are the columns' sums, added to what is there") {
-  for (const models::GemmShape& shape : shapes) {
+  for (const models::GemmShape& shape : fp8_shapes) {
     Product product{Of::weight_gradient, shape};
     const models::GemmShape& s = product.op.gemm();
     const DeviceArray<float> gradient{std::vector<float>(static_cast<std::size_t>(s.n), 10.0F)};
