@@ -193,7 +193,7 @@ Evidence memory_evidence_for(const Question& question) {
 std::string words_of(const Evidence& evidence) {
   std::vector<std::string> kinds, steps;
   if (evidence.kinds.empty()) {
-    return fmt::format("{} runs of {} models that are given by lists, seen by no fit",
+    return fmt::format("{} runs of {} models that are given by lists, which it was read from",
                        evidence.rows, evidence.groups);
   }
   for (const RunKind kind : evidence.kinds) kinds.emplace_back(word_of(run_kind_words, kind));
