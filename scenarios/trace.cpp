@@ -596,7 +596,8 @@ class KinetoWriter {
     Json arguments{{"External id", correlation}, {"device", device_},          {"context", 1},
                    {"stream", stream_of(queue)}, {"correlation", correlation}, {"id", work.id},
                    {"class", work.kind}};
-    std::string name = work.name;
+    // Analysers know a kernel's class by its name.
+    std::string name = fmt::format("{}_kernel({})", work.kind, work.name);
     if (copy) name = "Memcpy " + work.name;
     if (copy && work.bytes.count() > 0) arguments["bytes"] = work.bytes.count();
     if (group.ranks > 0) name = add_group(work, group, arguments);

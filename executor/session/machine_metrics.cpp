@@ -285,10 +285,6 @@ std::vector<NamedMetric> GpuMetrics::read() const {
     chosen("nvmlDeviceGetTemperature", 0, "temperature_celsius", "Temperature of the die", 1);
     chosen("nvmlDeviceGetClockInfo", 1, "clock_hertz", "Clock", 1e6, "of=\"sm\"");
     chosen("nvmlDeviceGetClockInfo", 2, "clock_hertz", "Clock", 1e6, "of=\"memory\"");
-    chosen("nvmlDeviceGetPcieThroughput", 0, "pcie_bytes_per_second", "PCIe traffic, mean of 20 ms",
-           1024, "way=\"sent\"");
-    chosen("nvmlDeviceGetPcieThroughput", 1, "pcie_bytes_per_second", "PCIe traffic, mean of 20 ms",
-           1024, "way=\"received\"");
     const auto ecc =
         library_->function<int (*)(NvmlDevice, unsigned, unsigned, unsigned long long*)>(
             "nvmlDeviceGetTotalEccErrors");
@@ -302,9 +298,10 @@ std::vector<NamedMetric> GpuMetrics::read() const {
         "nvmlDeviceGetCurrentClocksThrottleReasons");
     unsigned long long reasons = 0;
     if (reasons_of != nullptr && reasons_of(device, &reasons) == nvml_success) {
-      constexpr unsigned long long idle = 1;  // nvmlClocksThrottleReasonGpuIdle
+      // nvmlClocksThrottleReason: power cap, slowdown of hardware, heat, power brake
+      constexpr unsigned long long slowed = 0x4 | 0x8 | 0x20 | 0x40 | 0x80;
       add("throttled", Kind::gauge, "1 where power, heat or a fault lowers the clock",
-          (reasons & ~idle) != 0 ? 1 : 0);
+          (reasons & slowed) != 0 ? 1 : 0);
     }
   }
   return all;

@@ -87,8 +87,9 @@ void add_plan(CLI::App& application, int& exit_code) {
   command.add_option("--global-batch", request.global_batch, "Sequences of one step")
       ->required()
       ->check(CLI::Range(std::int64_t{1}, most));
-  command.add_option("--seq-len", request.seq_len, "Tokens of one sequence")
-      ->required()
+  command
+      .add_option("--seq-len", request.seq_len,
+                  "Tokens of one sequence; not for a model that is a list of operations")
       ->check(CLI::Range(std::int64_t{1}, most));
   command.add_option(
       "--fixed", request.fixed,

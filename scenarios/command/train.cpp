@@ -24,15 +24,29 @@ struct TrainFlags {
   bool json = false;
 };
 
+/// A loop of steps, such as a simulation of molecules, has no tokens and no failures to draw.
+void refuse_for_loops(const TrainFlags& flags, const Scenario& scenario) {
+  const WholeRunRequest& asked = flags.request;
+  const std::pair<bool, const char*> given[] = {
+      {asked.tokens.has_value(), "--tokens"},     {asked.budget.has_value(), "--budget"},
+      {asked.failures.has_value(), "--failures"}, {asked.all_in, "--all-in"},
+      {flags.svg.has_value(), "--svg"},           {scenario.json().contains("run"), "/run"}};
+  for (const auto& [is_given, flag] : given) {
+    if (is_given) throw InputError{flag, "is of a training; this model is a loop of steps"};
+  }
+}
+
 int train(TrainFlags& flags) {
   flags.request.scenario = flags.question.request();
   const auto days = flags.request.deadline ? parse_days(*flags.request.deadline) : std::nullopt;
   if (flags.request.deadline && !days) {
-    throw InputError{"--deadline", fmt::format("expected {}, found \"{}\"", days_form,
-                                               *flags.request.deadline)};
+    throw InputError{"--deadline",
+                     fmt::format("expected {}, found \"{}\"", days_form, *flags.request.deadline)};
   }
   const auto hours = days ? std::optional{*days * 24} : std::nullopt;
-  if (const auto loop = loop_run(flags.question.load(), hours)) {
+  const Scenario scenario = flags.question.load();
+  if (const auto loop = loop_run(scenario, hours)) {
+    refuse_for_loops(flags, scenario);
     const Terminal shown = terminal();
     fmt::print("{}", flags.json ? to_json(*loop).dump(2) + "\n" : text_of(*loop, shown.colour));
     return loop->meets() ? exit_done : exit_answer_is_no;

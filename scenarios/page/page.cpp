@@ -595,7 +595,7 @@ std::string plan_section(const Node& root) {
        root.value_or("proven", false) ? "proven"
        : gap                          ? fmt::format("{:.1f} %", 100 * *gap)
                                       : "not bounded",
-       root.value_or("proven", false) ? "no searched plan is faster"
+       root.value_or("proven", false) ? "no searched plan is better, before traffic shares links"
        : gap                          ? "at most so much may be left"
                                       : "the search gives no bound"}};
   if (cost) {

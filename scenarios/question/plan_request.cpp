@@ -98,7 +98,8 @@ PlanQuery query_of(const PlanRequest& request) {
   query.cluster = read_cluster_flag(request.cluster);
   query.software = read_software_flag(request.software.value_or(usual_software));
   query.global_batch = request.global_batch;
-  query.seq_len = request.seq_len;
+  query.seq_len = query.model.list && request.seq_len == 0 ? 1 : request.seq_len;
+  if (query.seq_len == 0) throw InputError{"--seq-len", "is missing: tokens of one sequence"};
   query.precision = read_precision_flag(request.precision);
   read_fixed_flag(request.fixed, query);
   if (!request.exclude.empty()) read_exclude_flag(request.exclude, query);

@@ -44,6 +44,11 @@ constexpr KernelPart kernel_parts[] = {
     {"triton_for_", RunClass::memory_bound},
     {"triton_tem_fused_flex", RunClass::attention},
     {"triton_tem_", RunClass::gemm},
+    // Kernels of a trace that `orrery simulate --trace-format kineto` wrote: CLASS_kernel(NAME).
+    {"memory_bound_kernel(", RunClass::memory_bound},
+    {"gemm_kernel(", RunClass::gemm},
+    {"attention_kernel(", RunClass::attention},
+    {"optimizer_kernel(", RunClass::optimizer},
     {"multi_tensor_apply", RunClass::optimizer},
     {"multitensorapply", RunClass::optimizer},
     {"fusedadam", RunClass::optimizer},

@@ -253,7 +253,7 @@ class RunComparer {
     }
     add_collectives(rank);
     add_shapes(rank);
-    add_changes(scenario_, question_, found_);
+    if (!agrees(found_)) add_changes(scenario_, question_, found_);
   }
 
   void add_shapes(const ProfiledRank& rank) {
@@ -412,9 +412,12 @@ class RunComparer {
 }  // namespace
 
 ClassTimes predicted_classes(const models::Prediction& prediction, std::uint32_t rank_class) {
-  if (rank_class == prediction.slowest) return classes_of(prediction.breakdown);
   ClassTimes times =
-      classes_of(models::breakdown_of(prediction.priced, prediction.times, rank_class));
+      rank_class == prediction.slowest
+          ? classes_of(prediction.breakdown)
+          : classes_of(models::breakdown_of(prediction.priced, prediction.times, rank_class));
+  times[RunClass::data_loading] += prediction.data_wait();
+  if (rank_class == prediction.slowest) return times;
   times[RunClass::other] += prediction.step - times.sum();
   return times;
 }

@@ -3,6 +3,7 @@
 // and collective, or logs of which only step times are known; the few changes that would explain
 // the difference; the profile and site that the run suggests.
 
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -80,6 +81,13 @@ struct RunComparison {
   std::vector<std::string> notes;
   std::optional<RunFit> fit;
 };
+
+/// Is the difference below what any two runs of one step differ by? It has no causes then.
+inline bool agrees(const RunComparison& found) {
+  constexpr double noise = 0.005;
+  const double predicted = seconds(found.prediction.step);
+  return std::abs(seconds(found.measured) - predicted) < noise * predicted;
+}
 
 /// Errors  a file of another kind (it names the command that reads it), traces and logs together:
 ///         InputError; fit_out: OutputError

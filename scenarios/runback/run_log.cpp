@@ -151,7 +151,11 @@ class MlLogReader {
   }
 
   void take_block(bool begins, double ms, const Json& metadata) {
+    const bool counts_epochs = !metadata.contains("samples_count");
     const double samples = number_of(metadata, {"samples_count", "first_epoch_num"});
+    // Language models write samples as epoch numbers; a handful of epochs is no number of samples.
+    constexpr double least_samples = 1000;
+    if (counts_epochs && !begins && samples < least_samples) return;
     if (begins) {
       begin_ = ms;
       first_ = samples;
@@ -206,6 +210,16 @@ void read_mlflow(const std::string& path, RunLog& log) {
   constexpr std::string_view times[] = {"step_time",         "iteration_time", "iter_time",
                                         "time_per_step",     "batch_time",     "train_step_timing",
                                         "time_per_iteration"};
+  const std::filesystem::path folder{path};
+  const bool a_run = std::filesystem::exists(folder / "meta.yaml") ||
+                     folder.filename() == "metrics" ||
+                     std::filesystem::is_directory(folder / "metrics") ||
+                     std::filesystem::exists(folder / "0" / "meta.yaml");
+  if (!a_run && std::filesystem::is_directory(folder)) {
+    throw InputError{path,
+                     "is no run of MLflow: it has no meta.yaml; name the files of a folder of "
+                     "traces"};
+  }
   const std::vector<MetricFile> files = metric_files(path);
   const MetricFile* chosen = nullptr;
   for (const std::string_view each : times) {

@@ -56,7 +56,7 @@ Json classes_json(const RunComparison& found) {
          {"predicted_s", seconds(row.predicted)},
          {"measured_s", seconds(row.measured)},
          {"difference_s", seconds(difference)},
-         {"share_of_difference", all == Time{} ? Json(nullptr) : Json(ratio(difference, all))},
+         {"share_of_difference", agrees(found) ? Json(nullptr) : Json(ratio(difference, all))},
          {"kernels", row.kernels}});
   }
   return rows;
@@ -87,7 +87,7 @@ Json causes_json(const RunComparison& found) {
     rows.push_back({{"cause", each.cause},
                     {"flags", or_null(each.flags)},
                     {"effect_s", seconds(each.effect)},
-                    {"share", all == Time{} ? Json(nullptr) : Json(ratio(each.effect, all))},
+                    {"share", agrees(found) ? Json(nullptr) : Json(ratio(each.effect, all))},
                     {"prior", each.prior},
                     {"basis", each.basis}});
   }
@@ -185,7 +185,7 @@ class RunReport {
       if (row.predicted == Time{} && row.measured == Time{}) continue;
       const Time difference = row.measured - row.predicted;
       table.add({std::string{title_of(row.which)}, part(row.predicted), part(row.measured),
-                 difference_of(difference), all == Time{} ? "" : percent(ratio(difference, all)),
+                 difference_of(difference), agrees(found_) ? "" : percent(ratio(difference, all)),
                  row.kernels > 0 ? fmt::format("{:.0f}", row.kernels) : ""});
     }
     table.add(
@@ -196,6 +196,10 @@ class RunReport {
   void changes() {
     if (found_.alternatives) return;
     title("The few changes that would explain the difference");
+    if (agrees(found_)) {
+      text_ += "  nothing is left to explain: the two differ by less than 0.5 %\n";
+      return;
+    }
     if (found_.changes.empty()) {
       text_ += "  none: no change is likelier than the prediction's own error\n";
       return;
@@ -203,13 +207,13 @@ class RunReport {
     const Time all = found_.measured - found_.prediction.step;
     for (const RunChange& each : found_.changes) {
       text_ += fmt::format("  {:>9}  {:>8}  {}\n", difference_of(each.effect),
-                           all == Time{} ? "" : percent(ratio(each.effect, all)), each.cause);
+                           percent(ratio(each.effect, all)), each.cause);
       const std::string prior = fmt::format("prior {:.2g}: {}", each.prior, each.basis);
       text_ += fmt::format("{:23}{}\n", "", toned(prior, Tone::faint, colour_));
       if (!each.flags.empty()) text_ += fmt::format("{:23}{}\n", "", each.flags);
     }
     text_ += fmt::format("  {:>9}  {:>8}  not explained\n", difference_of(found_.unexplained),
-                         all == Time{} ? "" : percent(ratio(found_.unexplained, all)));
+                         percent(ratio(found_.unexplained, all)));
   }
 
   void ranks() {

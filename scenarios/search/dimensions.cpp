@@ -187,8 +187,12 @@ std::vector<Plan> schedules(const Plan& plan, const SearchBounds& bounds) {
 }
 
 std::vector<Plan> micro_batches(const Plan& plan, const SearchBounds& bounds) {
-  std::vector<std::int64_t> sizes = divisors(
-      plan.batch.global / plan.data, bounds.full() ? most_micro_batch : most_micro_batch_reduced);
+  // A sample of a list of operations is one "token": as many as there are may share a kernel.
+  const std::int64_t each_rank = plan.batch.global / plan.data;
+  const std::int64_t most = bounds.query.model.list ? each_rank
+                            : bounds.full()         ? most_micro_batch
+                                                    : most_micro_batch_reduced;
+  std::vector<std::int64_t> sizes = divisors(each_rank, most);
   std::erase_if(sizes, [&](std::int64_t each) { return !bounds.full() && !power_of_two(each); });
   return with_each<&Plan::batch, &BatchSizes::micro>(
       plan, bounds.fixed_or<&Plan::batch, &BatchSizes::micro>("micro_batch", sizes));

@@ -183,7 +183,8 @@ SensitivityReport sensitivity(const Scenario& scenario, std::optional<double> he
   SensitivityReport report{
       .scenario = scenario.name(), .step = changed.stated().step, .numbers = {}};
   std::vector<std::string> pointers;
-  for (const char* section : {"model", "cluster", "plan", "software"}) {
+  for (const char* section : {"model", "cluster", "plan", "software", "data"}) {
+    if (!scenario.json().contains(section)) continue;
     collect_numbers(scenario.json().at(section), fmt::format("/{}", section), pointers);
   }
   report.tried = pointers.size();
@@ -283,7 +284,8 @@ CrossingReport crossings(const Scenario& scenario, const Scenario& versus,
   report.faster_step = faster.stated().step;
   report.slower_step = slower.stated().step;
   std::vector<std::string> pointers;
-  for (const char* section : {"model", "cluster", "software"}) {
+  for (const char* section : {"model", "cluster", "software", "data"}) {
+    if (!scenario.json().contains(section)) continue;
     collect_numbers(scenario.json().at(section), fmt::format("/{}", section), pointers);
   }
   std::vector<std::optional<Crossing>> found(pointers.size());

@@ -134,7 +134,12 @@ class LinesInOrder {
       ++count;
     }
     lock.unlock();
-    put_(lines, count);
+    try {
+      put_(lines, count);
+    } catch (...) {
+      lock.lock();
+      throw;
+    }
     lock.lock();
     next_ += count;
     moved_.notify_all();

@@ -87,15 +87,16 @@ std::string text_of(const LoopRunReport& report, bool colour) {
                fmt::format("{:.0f} %", 100 * each.busy)});
   }
   text += table.text(colour);
-  if (report.alternatives.empty()) return text;
-  text += "\nWith one number of GPUs throughout:\n";
-  TextTable others{{"GPUs", "time", "GPU-hours", "speed-up"}};
-  const double least = report.alternatives.front().second.hours;
-  for (const auto& [gpus, run] : report.alternatives) {
-    others.add({fmt::format("{}", gpus), duration(run.hours), fmt::format("{:.0f}", run.gpu_hours),
-                fmt::format("{:.1f}", least / run.hours)});
+  if (!report.alternatives.empty()) {
+    text += "\nWith one number of GPUs throughout:\n";
+    TextTable others{{"GPUs", "time", "GPU-hours", "speed-up"}};
+    const double least = report.alternatives.front().second.hours;
+    for (const auto& [gpus, run] : report.alternatives) {
+      others.add({fmt::format("{}", gpus), duration(run.hours),
+                  fmt::format("{:.0f}", run.gpu_hours), fmt::format("{:.1f}", least / run.hours)});
+    }
+    text += others.text(colour);
   }
-  text += others.text(colour);
   if (report.deadline_hours) {
     text += fmt::format("\nThe deadline of {} is {}.\n", duration(*report.deadline_hours),
                         report.meets() ? "kept" : "missed");

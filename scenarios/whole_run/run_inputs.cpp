@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/math/special_functions/beta.hpp>
 #include <boost/math/special_functions/gamma.hpp>
 #include <charconv>
 #include <cmath>
@@ -16,6 +17,15 @@ namespace orrery::scenarios {
 
 double RatePrior::at(double share) const {
   return boost::math::gamma_p_inv(shape, share) / exposure;
+}
+
+/// Counts are negative binomial: P(N >= n) = I_p(n, shape) with p = d / (exposure + d).
+bool RatePrior::contradicts(double failures, double node_days) const {
+  constexpr double rare = 1e-3;
+  if (!(shape > 0) || !std::isfinite(exposure) || !(node_days > 0)) return false;
+  const double p = node_days / (exposure + node_days);
+  if (failures > 0 && boost::math::ibeta(failures, shape, p) < rare) return true;
+  return boost::math::ibetac(failures + 1, shape, p) < rare;
 }
 
 RatePrior prior_of(double median, double spread) {
@@ -134,9 +144,12 @@ class RunReader {
     if (failures > 0 && std::isinf(run_.rate.exposure)) {
       throw InputError{"/run/failures/rate", "is 0, but failures were counted"};
     }
+    const bool alone = run_.rate.contradicts(failures, node_days);
     run_.rate = run_.rate.observed(failures, node_days);
-    run_.rate_source +=
-        fmt::format("; {:g} failures counted in {:.4g} node-days", failures, node_days);
+    run_.rate_source += fmt::format(
+        "; {:g} failures counted in {:.4g} node-days{}: {:.3g} per 1000", failures, node_days,
+        alone ? ", which such fleets would hardly see and which stand alone" : "",
+        1000 * run_.rate.mean());
   }
 
   double node_days(double days) const { return days * static_cast<double>(nodes_) * node_size_; }

@@ -14,12 +14,16 @@
 namespace orrery::scenarios {
 
 /// The rate of failures that stop the job, as a gamma variable per node-day; a node has 8 GPUs.
-///   after n failures in d node-days: shape + n, exposure + d
+///   after n failures in d node-days: shape + n, exposure + d; where the fleets behind it would see
+///   such a count less than once in a thousand, the count alone: n + 1/2, d
 struct RatePrior {
   double shape = 4.17;
   double exposure = 824;  // node-days
 
+  /// Would these fleets see so many, or so few, failures at most once in a thousand times?
+  bool contradicts(double failures, double node_days) const;
   RatePrior observed(double failures, double node_days) const {
+    if (contradicts(failures, node_days)) return {failures + 0.5, node_days};
     return {shape + failures, exposure + node_days};
   }
   double mean() const { return shape / exposure; }

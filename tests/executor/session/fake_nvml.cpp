@@ -2,7 +2,6 @@
 // nvmlDeviceGetEnforcedPowerLimit and supports no PCIe counters, as some GPUs do.
 
 namespace {
-constexpr int not_supported = 3;
 int devices[2] = {0, 1};
 int index_of(void* device) {
   return *static_cast<int*>(device);
@@ -49,9 +48,6 @@ int nvmlDeviceGetTemperature(void* device, unsigned, unsigned* celsius) {
 int nvmlDeviceGetClockInfo(void*, unsigned kind, unsigned* mhz) {
   *mhz = kind == 1 ? 1980 : 2619;
   return 0;
-}
-int nvmlDeviceGetPcieThroughput(void*, unsigned, unsigned*) {
-  return not_supported;
 }
 int nvmlDeviceGetTotalEccErrors(void*, unsigned kind, unsigned, unsigned long long* errors) {
   *errors = kind == 0 ? 7 : 2;

@@ -83,9 +83,8 @@ TEST_CASE("A GPU's numbers are NVML's; without the library there are none") {
   CHECK(values.at("orrery_gpu_ecc_errors_total{gpu=\"0\",kind=\"uncorrected\"}") == 2);
   CHECK(values.at("orrery_gpu_throttled{gpu=\"1\"}") == 1);
   CHECK(values.at("orrery_gpu_throttled{gpu=\"0\"}") == 0);  // idle alone
-  // It has no function for the power limit and refuses PCIe traffic.
+  // It has no function for the power limit.
   CHECK_FALSE(values.contains("orrery_gpu_power_limit_watts{gpu=\"0\"}"));
-  CHECK_FALSE(values.contains("orrery_gpu_pcie_bytes_per_second{gpu=\"0\",way=\"sent\"}"));
 }
 
 TEST_CASE("The dashboard asks for metrics that there are") {

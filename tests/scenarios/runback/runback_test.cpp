@@ -414,6 +414,23 @@ TEST_CASE("Step times are read from the logs of training tools", "[runback]") {
   CHECK(found["alternatives"]["explanations"].is_array());
 }
 
+TEST_CASE("The prediction's own trace leaves nothing to explain, class by class", "[runback]") {
+  const Scratch scratch;
+  const std::string trace = scratch.path("own.json");
+  REQUIRE(orrery("simulate gpt-dp2 --trace " + trace + " --trace-format kineto").exit_code == 0);
+  const Ran ran = orrery("compare gpt-dp2 " + trace + " --json");
+  REQUIRE(ran.exit_code == 0);
+  const Json document = parsed(ran.out);
+  CHECK(document["causes"].empty());
+  const double step = document["predicted_s"];
+  for (const Json& row : document["classes"]) {
+    INFO(row.dump());
+    CHECK(row["share_of_difference"].is_null());
+    // Gaps between kernels belong to the kernel before or to the host.
+    CHECK(std::abs(row["difference_s"].get<double>()) < 0.02 * step);
+  }
+}
+
 TEST_CASE("A file of another kind is refused by naming the command that reads it", "[runback]") {
   const Scratch scratch;
   const std::string nic = scratch.write("ib.log", perftest_log("mlx5_0", 100));

@@ -172,6 +172,9 @@ TEST_CASE("Counted failures move the prior of the rate") {
   const RatePrior prior{4.18, 887};
   CHECK(1000 * prior.observed(10, 3000).mean() == Approx(3.65).margin(0.005));
   CHECK(1000 * prior.observed(3, 300).mean() == Approx(6.05).margin(0.01));
+  // Fleets at 4.7 per 1000 would count 14 in 30 node-days once in 1e15: the count stands alone.
+  CHECK(1000 * prior.observed(14, 30).mean() == Approx(1000 * 14.5 / 30));
+  CHECK(prior.observed(0, 30).mean() == Approx(4.18 / 917));
   const RatePrior moments = prior_of(0.00454, 0.46);
   CHECK(moments.shape == Approx(4.24).margin(0.01));
   CHECK(moments.at(0.5) == Approx(0.00454).epsilon(0.04));
