@@ -52,7 +52,7 @@ const KernelRate* find_kernel_rate(std::string_view part, std::string_view pass,
   for (const KernelRate& each : all_rates()) {
     if (each.part != part || (each.pass != pass && !each.pass.empty())) continue;
     const auto lender = std::ranges::find(lenders, each.where) - lenders.begin();
-    const std::ptrdiff_t away = each.where == gpu.name          ? 0
+    const std::ptrdiff_t away = each.where == gpu.name         ? 0
                                 : lender < std::ssize(lenders) ? 1 + lender
                                 : each.where.empty()           ? 1 + std::ssize(lenders)
                                                                : 2 + std::ssize(lenders);

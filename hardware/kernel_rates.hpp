@@ -12,13 +12,13 @@ namespace orrery::hardware {
 
 /// One row.
 struct KernelRate {
-  std::string part, pass, where;  // "delta", "forward", GPU; empty: any
-  Time start{};                   // of one call
-  Time chunk{};                   // of each sequential step
-  FlopRate rate{};                // 0: not stated
-  double share = 0;               // of the dense peak; 0: not stated
-  double factor = 1;              // on the time of the curve that stands for it
-  int rows = 0;                   // it was fitted to
+  std::string part, pass, where;                   // "delta", "forward", GPU; empty: any
+  Time start{};                                    // of one call
+  Time chunk{};                                    // of each sequential step
+  FlopRate rate{};                                 // 0: not stated
+  double share = 0;                                // of the dense peak; 0: not stated
+  double factor = 1;                               // on the time of the curve that stands for it
+  int rows = 0;                                    // it was fitted to
   double median_error_pct = 0, p90_error_pct = 0;  // of rows left out
   std::string source;
 

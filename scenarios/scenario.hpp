@@ -43,8 +43,8 @@ class Scenario {
   static Scenario load(const std::optional<std::string>& path_or_name, const ScenarioParts& parts);
   /// Of a JSON document `{name?, model, cluster, plan, software?, tokens?, published?, notes?,
   /// network?, placement?, perturbations?, jobs?, collectives?, run?, data?}` (network_request.hpp;
-  /// whole_run/run_inputs.hpp; data_section.hpp) whose model, cluster, plan and software may be names, paths relative
-  /// to the file, or objects. name  the file, as errors say it
+  /// whole_run/run_inputs.hpp; data_section.hpp) whose model, cluster, plan and software may be
+  /// names, paths relative to the file, or objects. name  the file, as errors say it
   static Scenario parse(const Json& json, const std::string& name);
 
   /// A copy with the values at JSON pointers replaced (the pointer must exist in the expansion, or

@@ -61,7 +61,7 @@ struct StepBound {
   Time time{};
   std::uint32_t rank_class = 0;       // whose NIC it is
   TimeClass part = TimeClass::other;  // the class of most of its traffic
-  std::string queue{};  // or the queue of Program::ahead that is busy for that long
+  std::string queue{};                // or the queue of Program::ahead that is busy for that long
 };
 
 /// A Program with its prices. Vectors have the indices of the Program's own.

@@ -135,8 +135,8 @@ class Calculation {
       refuse(fmt::format("does not expect '{}'", text_.substr(at_, 1)));
     }
     const std::size_t begin = at_;
-    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 ||
-                                  text_[at_] == '_')) {
+    while (at_ < text_.size() &&
+           (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_')) {
       ++at_;
     }
     const std::string name = text_.substr(begin, at_ - begin);

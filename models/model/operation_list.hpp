@@ -29,8 +29,8 @@ struct ListedTraffic {
 /// by `out / groups` by `in kernel / groups`, for each group.
 struct ListedConvolution {
   std::int64_t images = 1, in = 1, out = 1, groups = 1, stride = 1;
-  std::int64_t taps = 1;     // elements of the kernel: 9 of 3 x 3
-  std::int64_t outputs = 1;  // positions of the output: 112 x 112
+  std::int64_t taps = 1;             // elements of the kernel: 9 of 3 x 3
+  std::int64_t outputs = 1;          // positions of the output: 112 x 112
   std::vector<std::int64_t> size{};  // of the output, by axis
 
   bool depthwise() const { return groups > 1 && groups == in && groups == out; }
@@ -57,8 +57,8 @@ enum class ListedKind : std::uint8_t {
 /// One operation of a list, with the sizes of one rank.
 struct ListedOperation {
   ListedKind kind = ListedKind::memory;
-  std::string name, word;  // "conv1", "conv"
-  std::string place;       // "resnet.json:/forward/3"
+  std::string name, word;                   // "conv1", "conv"
+  std::string place;                        // "resnet.json:/forward/3"
   std::optional<hardware::DType> format{};  // of the arithmetic; none: the plan's
   std::string queue{};                      // that it stands in; empty: the main one
   std::vector<std::size_t> after{};         // earlier operations of its layer

@@ -1,5 +1,5 @@
-// Conflicts of a plan with a model that is given as a list of operations: replicas, micro-batches and
-// ZeRO-1 are simulated, everything that cuts or changes a transformer's layers is refused.
+// Conflicts of a plan with a model that is given as a list of operations: replicas, micro-batches
+// and ZeRO-1 are simulated, everything that cuts or changes a transformer's layers is refused.
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 /// Fields that mean the same for any model.
 constexpr std::array<std::string_view, 11> known{
-    "data",      "zero",    "micro_batch", "global_batch",   "seq_len",   "precision",
+    "data",      "zero",    "micro_batch", "global_batch",   "seq_len", "precision",
     "optimizer", "moments", "overlap",     "overlap_gather", "bucket"};
 constexpr std::array<std::string_view, 4> also{"gradient_dtype", "state_precision", "attention",
                                                "cuda_graphs"};

@@ -79,8 +79,7 @@ void take_from_list(const Node& given, const Model& model, Plan& plan,
     return;
   }
   if (list.batch() > 0) {
-    take("micro_batch", fmt::format("{}", list.batch()),
-         [&] { plan.batch.micro = list.batch(); });
+    take("micro_batch", fmt::format("{}", list.batch()), [&] { plan.batch.micro = list.batch(); });
     take("global_batch", fmt::format("{}, data x micro_batch", plan.data * plan.batch.micro),
          [&] { plan.batch.global = plan.data * plan.batch.micro; });
   }
@@ -94,7 +93,8 @@ void take_from_list(const Node& given, const Model& model, Plan& plan,
     });
   }
   if (sums->bucket > 0) {
-    take("bucket", format(Bytes{sums->bucket}), [&] { plan.sharding.bucket = Bytes{sums->bucket}; });
+    take("bucket", format(Bytes{sums->bucket}),
+         [&] { plan.sharding.bucket = Bytes{sums->bucket}; });
   }
   take("overlap", sums->overlaps ? "true" : "false",
        [&] { plan.overlap.gradients = sums->overlaps; });

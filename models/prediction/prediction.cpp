@@ -139,9 +139,9 @@ void check_list(const Question& question, std::vector<Conflict>& found) {
     for (const ListedOperation& each : list.operations(list.kind_of(layer), sizes)) {
       const bool product = each.is_matrix() && each.format;
       if (product && !cluster.gpu().peak(*each.format)) {
-        found.push_back({"/model", fmt::format("'{}' computes in {}, which {} does not support",
-                                               each.name, hardware::name(*each.format),
-                                               cluster.gpu().name)});
+        found.push_back(
+            {"/model", fmt::format("'{}' computes in {}, which {} does not support", each.name,
+                                   hardware::name(*each.format), cluster.gpu().name)});
         return;
       }
       if (each.ahead > 0 || each.never_waits) continue;

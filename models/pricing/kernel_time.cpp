@@ -161,7 +161,8 @@ Time quantised_gemm_overhead(const Operation& op, const Software& software,
 /// cut over ranks shortens, and the traffic of its convolution and norm. Rates are of forward's
 /// FLOPs (hardware/measured/rates.csv); where backward was not measured on a GPU, its rate is as
 /// much below forward's as where it was.
-///   Mamba-2  a share of the peak, backward at the same share of its own FLOPs; convolution, sums of
+///   Mamba-2  a share of the peak, backward at the same share of its own FLOPs; convolution, sums
+///   of
 ///            steps, states, their passing, products, scan and norm are 7 kernels
 ///   delta    start + chunk * chunks + FLOPs / rate
 Time scan_time(const Operation& op, const hardware::Gpu& gpu, const Software& software) {
@@ -178,8 +179,8 @@ Time scan_time(const Operation& op, const hardware::Gpu& gpu, const Software& so
   }
   const hardware::KernelRate& forward = hardware::kernel_rate("delta", "forward", gpu);
   if (!backward) {
-    return from_seconds(flops / forward.speed(peak)) + traffic +
-           forward.chunk * op.scan().chunks + forward.start;
+    return from_seconds(flops / forward.speed(peak)) + traffic + forward.chunk * op.scan().chunks +
+           forward.start;
   }
   const hardware::KernelRate& own = hardware::kernel_rate("delta", "backward", gpu);
   hardware::Gpu lender = gpu;

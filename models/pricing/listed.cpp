@@ -16,8 +16,7 @@ namespace {
 using Use = AheadWork::Use;
 
 /// The storage's rate for one rank; 0: none is stated.
-Bandwidth rate_of(const AheadWork& work, const Program& program,
-                  const hardware::Cluster& cluster) {
+Bandwidth rate_of(const AheadWork& work, const Program& program, const hardware::Cluster& cluster) {
   const hardware::Storage& storage = cluster.storage;
   const auto ranks = static_cast<double>(program.mesh.ranks());
   if (work.shared.count() > 0) return Bandwidth{work.shared.count() / ranks};
@@ -56,8 +55,8 @@ Time convolution_time(const Operation& op, const hardware::Gpu& gpu, const Softw
     return gpu.memory_time(nearest_count<Bytes>(traffic));
   }
   const Time alone = gpu.gemm_time(op.dtype, op.flops, op.bytes);
-  return scaled(alone, software.gemm_derate(gpu.generation.name) * rate.factor /
-                           gpu.sustained_share);
+  return scaled(alone,
+                software.gemm_derate(gpu.generation.name) * rate.factor / gpu.sustained_share);
 }
 
 Time named_kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& software) {
@@ -81,9 +80,8 @@ Time selected_attention_time(const Operation& op, const hardware::Gpu& gpu) {
   const AttentionShape& of = op.attention();
   const auto k = static_cast<double>(of.selected), s = static_cast<double>(of.seq);
   const double alike = k / (k - k * (k - 1) / (2 * s));
-  return rate.start +
-         from_seconds(static_cast<double>(op.flops.count()) * alike /
-                      rate.speed(gpu.peak(type)->count()));
+  return rate.start + from_seconds(static_cast<double>(op.flops.count()) * alike /
+                                   rate.speed(gpu.peak(type)->count()));
 }
 
 std::optional<Time> window_time(const Operation& op, const hardware::Gpu& gpu,
@@ -131,17 +129,16 @@ void note_listed(const Program& program, const hardware::Cluster& cluster,
   for (const Block& block : program.blocks) {
     for (const Operation& op : block.operations) {
       convolves |= op.kind == OpKind::convolution;
-      const bool measured =
-          op.named().key.empty() ||
-          rate_of(op, cluster.gpu()) != nullptr;
+      const bool measured = op.named().key.empty() || rate_of(op, cluster.gpu()) != nullptr;
       if (!measured) unmeasured.insert(op.named().key);
     }
   }
   for (const std::string& key : unmeasured) {
-    note_once(fmt::format("kernel '{}': no measured rate; priced at the full rate of ordinary cores "
-                          "and of memory, which it will not reach",
-                          key),
-              assumptions);
+    note_once(
+        fmt::format("kernel '{}': no measured rate; priced at the full rate of ordinary cores "
+                    "and of memory, which it will not reach",
+                    key),
+        assumptions);
   }
   if (convolves) {
     const hardware::KernelRate& rate = hardware::kernel_rate("convolution", "", cluster.gpu());
@@ -160,9 +157,9 @@ void note_listed(const Program& program, const hardware::Cluster& cluster,
     }
     const bool copies = each.use == Use::to_gpu || each.use == Use::to_host;
     if (copies && cluster.gpu().host_link.count() <= 0) {
-      note_once(fmt::format("'{}' is not priced: {} states no host_link", each.name,
-                            cluster.gpu().name),
-                assumptions);
+      note_once(
+          fmt::format("'{}' is not priced: {} states no host_link", each.name, cluster.gpu().name),
+          assumptions);
     }
   }
 }

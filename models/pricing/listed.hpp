@@ -26,9 +26,8 @@ Time named_kernel_time(const Operation& op, const hardware::Gpu& gpu, const Soft
 /// Attention of each query to the tokens that an indexer selected for it: as many for every query.
 Time selected_attention_time(const Operation& op, const hardware::Gpu& gpu);
 /// Attention within a window: the keys of whole tiles, at the rate of a sequence as long as these.
-/// In 8 bits backward skips no tile. nullopt: neither the GPU nor one of its generation has rates of
-/// windows for this kernel.
-/// curve  its attention curve, with the kernel's name
+/// In 8 bits backward skips no tile. nullopt: neither the GPU nor one of its generation has rates
+/// of windows for this kernel. curve  its attention curve, with the kernel's name
 std::optional<Time> window_time(const Operation& op, const hardware::Gpu& gpu,
                                 const std::string& curve);
 

@@ -196,9 +196,8 @@ class Pricer {
   /// its steps.
   bool updates() const {
     return std::ranges::any_of(program_.classes, [](const RankClass& ranks) {
-      return std::ranges::any_of(ranks.instructions, [](const Instruction& each) {
-        return each.op == Opcode::optimizer;
-      });
+      return std::ranges::any_of(
+          ranks.instructions, [](const Instruction& each) { return each.op == Opcode::optimizer; });
     });
   }
 

@@ -187,8 +187,8 @@ struct ConvolutionWork {
 
 /// Of a kernel by name.
 struct KernelWork {
-  std::string key;       // "fft"
-  bool gathers = false;  // reads scattered rows
+  std::string key;        // "fft"
+  bool gathers = false;   // reads scattered rows
   std::int64_t rows = 0;  // that it works on one by one (top_k); 0: not counted
 };
 

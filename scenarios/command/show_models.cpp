@@ -92,15 +92,15 @@ std::string list_text(const models::Model& model) {
   };
   line("parameters", fmt::format("{}", model.parameters));
   if (list.trains()) {
-    line("FLOPs per sample", fmt::format("{:.0f} forward ({:.0f} multiply-adds), {:.0f} backward",
-                                         list.matrix_flops(), list.matrix_flops() / 2,
-                                         2 * list.matrix_flops()));
+    line("FLOPs per sample",
+         fmt::format("{:.0f} forward ({:.0f} multiply-adds), {:.0f} backward", list.matrix_flops(),
+                     list.matrix_flops() / 2, 2 * list.matrix_flops()));
     const double others = list.forward_flops() - list.matrix_flops();
     if (others > 0) line("other kernels", fmt::format("{:.5g} FLOPs per sample forward", others));
     line("batch", fmt::format("{} samples on each GPU", list.batch()));
   } else {
-    line("FLOPs per step", fmt::format("{:.5g} on one of {} GPUs", list.forward_flops(),
-                                       list.gpus()));
+    line("FLOPs per step",
+         fmt::format("{:.5g} on one of {} GPUs", list.forward_flops(), list.gpus()));
     if (list.steps() > 0) line("steps", fmt::format("{:.6g}", list.steps()));
   }
   TextTable table{{"<layers", "times", "operations", "parameters", "GFLOPs"}};

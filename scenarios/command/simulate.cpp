@@ -82,14 +82,11 @@ void write_asked_trace(const SimulateFlags& flags, const models::Question& quest
 /// A table of what-ifs, which has no place for the details of one step.
 int simulate_variants(const SimulateFlags& flags, const Scenario& base,
                       const std::vector<ValueList>& lists) {
-  const std::pair<bool, const char*> details[] = {{flags.explain, "--explain"},
-                                                  {flags.timing, "--timing"},
-                                                  {flags.timeline, "--timeline"},
-                                                  {flags.verify, "--verify"},
-                                                  {flags.sensitivity, "--sensitivity"},
-                                                  {flags.versus.has_value(), "--versus"},
-                                                  {flags.trace.has_value(), "--trace"},
-                                                  {flags.measured.has_value(), "--measured"}};
+  const std::pair<bool, const char*> details[] = {
+      {flags.explain, "--explain"},         {flags.timing, "--timing"},
+      {flags.timeline, "--timeline"},       {flags.verify, "--verify"},
+      {flags.sensitivity, "--sensitivity"}, {flags.versus.has_value(), "--versus"},
+      {flags.trace.has_value(), "--trace"}, {flags.measured.has_value(), "--measured"}};
   for (const auto& [given, flag] : details) {
     if (!given) continue;
     throw InputError{flag, fmt::format("is of one step, and --set {} lists {} values",

@@ -255,11 +255,12 @@ std::string summary(const ReportInputs& in) {
   text += data_lines(in);
   const std::string_view unit = models::unit_word(in.question.model);
   const bool loops = unit == "steps";
-  text += line("Throughput", fmt::format("{} {}/s", grouped(p.tokens_per_second), unit),
-               loops ? "" : fmt::format("{} {}/s per GPU", grouped(p.tokens_per_second / gpus), unit));
+  text +=
+      line("Throughput", fmt::format("{} {}/s", grouped(p.tokens_per_second), unit),
+           loops ? "" : fmt::format("{} {}/s per GPU", grouped(p.tokens_per_second / gpus), unit));
   if (!loops)
     text += line("Model FLOPs", fmt::format("{:.1f} TFLOP/s", model_rate_of(in).count() / 1e12),
-               fmt::format("per GPU, MFU {}, HFU {}", percent(p.mfu), percent(p.hfu)));
+                 fmt::format("per GPU, MFU {}, HFU {}", percent(p.mfu), percent(p.hfu)));
   text += memory_lines(in);
   const std::string rate =
       in.question.cluster.price_per_gpu_hour

@@ -39,9 +39,10 @@ bool names_list(const MeasuredRun& run) {
 
 models::Model list_model_of(const MeasuredRun& run) {
   const auto found = known_lists().find(run.model);
-  const Document document = found == known_lists().end()
-                                ? models::load_model(run.model)
-                                : Document::from(models::model_config(found->second), found->second);
+  const Document document =
+      found == known_lists().end()
+          ? models::load_model(run.model)
+          : Document::from(models::model_config(found->second), found->second);
   models::Model model = models::read_model(document.root());
   if (!model.list) {
     throw InputError{run.model, "is no list of operations; rows of other models state their sizes"};
@@ -66,9 +67,10 @@ models::Plan list_plan_of(const MeasuredRun& run, const models::Model& model,
     assumptions.push_back(
         fmt::format("/plan/micro_batch: not stated; {} assumed, one of each GPU", batch / gpus));
   } else {
-    throw InputError{fmt::format("{} GPUs do not divide a batch of {}, and micro_batch is not "
-                                 "stated",
-                                 gpus, batch)};
+    throw InputError{
+        fmt::format("{} GPUs do not divide a batch of {}, and micro_batch is not "
+                    "stated",
+                    gpus, batch)};
   }
   if (const std::string precision = run.stated("precision"); !precision.empty()) {
     plan["precision"] = precision;

@@ -23,8 +23,8 @@ constexpr double most_bytes = 1e18;
 
 /// What an entry may be, besides a group of operations.
 constexpr std::array<std::string_view, 13> kind_words{
-    "gemm",      "conv",       "attention", "memory", "kernel", "norm", "elementwise", "pool",
-    "embedding", "collective", "transfer",  "host",   "file"};
+    "gemm", "conv",      "attention",  "memory",   "kernel", "norm", "elementwise",
+    "pool", "embedding", "collective", "transfer", "host",   "file"};
 
 std::int64_t greatest_of(const std::vector<std::int64_t>& all) {
   std::int64_t product = 1;
@@ -105,7 +105,8 @@ class ListReader {
       node.only({"name", "repeat", "index", "operations", "note"});
       if (node["operations"].elements().empty()) node["operations"].fail_expected("operations");
       for (std::int64_t i = 0; i < times; ++i) {
-        group(node, i, fmt::format("{}{}{}.", prefix, name, times > 1 ? fmt::format(".{}", i) : ""));
+        group(node, i,
+              fmt::format("{}{}{}.", prefix, name, times > 1 ? fmt::format(".{}", i) : ""));
       }
       return;
     }
@@ -158,8 +159,8 @@ class ListReader {
 
   /// Keys that every operation may have, and its own.
   static void only(const Node& node, std::initializer_list<std::string_view> own) {
-    std::vector<std::string_view> keys{"name",   "kind",  "queue", "after",
-                                       "every",  "waits", "repeat", "note"};
+    std::vector<std::string_view> keys{"name",  "kind",  "queue",  "after",
+                                       "every", "waits", "repeat", "note"};
     keys.insert(keys.end(), own.begin(), own.end());
     node.only(keys);
   }
@@ -182,12 +183,12 @@ class ListReader {
       work->only({"max_over_mean", "why"});
       made.uneven = number((*work)["max_over_mean"], 1, 1e6);
     }
-    constexpr void (ListReader::*readers[])(const Node&, ListedOperation&) const = {
-        &ListReader::gemm,      &ListReader::conv,       &ListReader::attention,
-        &ListReader::memory,    &ListReader::kernel,     &ListReader::norm,
-        &ListReader::elementwise, &ListReader::pool,     &ListReader::embedding,
-        &ListReader::collective,  &ListReader::transfer, &ListReader::host,
-        &ListReader::file};
+    constexpr void (ListReader::*readers[])(const Node&, ListedOperation&)
+        const = {&ListReader::gemm,        &ListReader::conv,     &ListReader::attention,
+                 &ListReader::memory,      &ListReader::kernel,   &ListReader::norm,
+                 &ListReader::elementwise, &ListReader::pool,     &ListReader::embedding,
+                 &ListReader::collective,  &ListReader::transfer, &ListReader::host,
+                 &ListReader::file};
     (this->*readers[kind])(node, made);
     if (const auto keeps = node.find("keeps")) {
       made.keeps = number(*keeps);
@@ -201,7 +202,8 @@ class ListReader {
     const auto type = hardware::dtype_named(text);
     if (!type || *type == hardware::DType::int64 || *type == hardware::DType::int32 ||
         *type == hardware::DType::uint8) {
-      node.fail_expected("one of \"fp64\", \"fp32\", \"tf32\", \"fp16\", \"bf16\", \"fp8\", \"fp4\"");
+      node.fail_expected(
+          "one of \"fp64\", \"fp32\", \"tf32\", \"fp16\", \"bf16\", \"fp8\", \"fp4\"");
     }
     return *type;
   }
@@ -235,8 +237,8 @@ class ListReader {
     own.size = sizes(node["size"]);
     const std::vector<std::int64_t> kernel = sizes(node["kernel"]);
     if (kernel.size() != own.size.size()) {
-      node["kernel"].fail(fmt::format("has {} extents, the size has {}", kernel.size(),
-                                      own.size.size()));
+      node["kernel"].fail(
+          fmt::format("has {} extents, the size has {}", kernel.size(), own.size.size()));
     }
     own.taps = greatest_of(kernel);
     own.outputs = greatest_of(own.size);
@@ -269,7 +271,8 @@ class ListReader {
     own.causal = mask && mask->one_of({"none", "causal"}) == 1;
     own.window = whole_or(node, "window", 0, 0);
     if (own.causal && own.keys != own.queries) {
-      node["keys"].fail(fmt::format("a causal mask needs as many keys as queries, {}", own.queries));
+      node["keys"].fail(
+          fmt::format("a causal mask needs as many keys as queries, {}", own.queries));
     }
     if (own.window > 0 && !own.causal) node["window"].fail("a window needs the causal mask");
     const auto q = static_cast<double>(own.queries), s = static_cast<double>(own.keys);
@@ -340,10 +343,11 @@ class ListReader {
     made.reverse_traffic = {2 * made.traffic.read, 2 * made.traffic.write};
   }
 
-  /// Statistics and the normalised values are two passes of a batch norm, one of any other; backward
-  /// reads input and gradient as often. `adds`: tensors that the same kernel adds.
+  /// Statistics and the normalised values are two passes of a batch norm, one of any other;
+  /// backward reads input and gradient as often. `adds`: tensors that the same kernel adds.
   void norm(const Node& node, ListedOperation& made) const {
-    only(node, {"elements", "width", "norm", "adds", "keeps", "parameters", "format", "work", "backward"});
+    only(node, {"elements", "width", "norm", "adds", "keeps", "parameters", "format", "work",
+                "backward"});
     made.kind = ListedKind::memory;
     const double elements = number(node["elements"]);
     const auto which = node.find("norm");
@@ -361,8 +365,8 @@ class ListReader {
   }
 
   void elementwise(const Node& node, ListedOperation& made) const {
-    only(node, {"elements", "inputs", "outputs", "keeps", "parameters", "format", "work",
-                "backward"});
+    only(node,
+         {"elements", "inputs", "outputs", "keeps", "parameters", "format", "work", "backward"});
     made.kind = ListedKind::memory;
     const double elements = number(node["elements"]);
     const auto inputs = static_cast<double>(whole_or(node, "inputs", 1, 0));
@@ -405,8 +409,7 @@ class ListReader {
     made.traffic = {read, written};
     made.sharded = node.value_or("sharded", false);
     // Gradients are read once for each row; the update reads and writes row and state.
-    made.reverse_traffic = {written + (made.sharded ? 2 : 1) * read,
-                            (made.sharded ? 2 : 1) * read};
+    made.reverse_traffic = {written + (made.sharded ? 2 : 1) * read, (made.sharded ? 2 : 1) * read};
     made.reverses = trains_;
     made.keeps = 0;
     const double rows = number(node["rows"], 1);
@@ -418,8 +421,8 @@ class ListReader {
     only(node, {"collective", "group", "bytes", "bucket_bytes", "overlaps", "work"});
     made.kind = ListedKind::collective;
     made.collective = node["collective"].as<std::string>();
-    node["collective"].one_of({"all_reduce", "all_gather", "reduce_scatter", "broadcast",
-                               "all_to_all"});
+    node["collective"].one_of(
+        {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all"});
     made.group = node["group"].as<std::string>();
     made.bytes = number(node["bytes"]);
     made.bucket = static_cast<std::int64_t>(number_or(node, "bucket_bytes", 0));
@@ -504,8 +507,9 @@ class ListReader {
       if (axis >= source.convolution.size.size()) break;
       const std::int64_t in = source.convolution.size[axis], stride = made.convolution.stride;
       if (made.convolution.size[axis] <= (in + stride - 1) / stride) continue;
-      node["size"].at(axis).fail(fmt::format("{} positions do not follow the {} of '{}' at stride {}",
-                                             made.convolution.size[axis], in, text, stride));
+      node["size"].at(axis).fail(
+          fmt::format("{} positions do not follow the {} of '{}' at stride {}",
+                      made.convolution.size[axis], in, text, stride));
     }
   }
 
@@ -555,10 +559,11 @@ std::vector<ListedOperation> in_order(std::vector<ListedOperation> all) {
     if (!next) {
       const auto stuck = std::ranges::find(done, false) - done.begin();
       const ListedOperation& first = all[static_cast<std::size_t>(stuck)];
-      throw InputError{first.place + "/after",
-                       fmt::format("'{}' waits for itself, by `after` or by the order of its queue; "
-                                   "name a queue of its own, or '@-1' for the step before",
-                                   first.name)};
+      throw InputError{
+          first.place + "/after",
+          fmt::format("'{}' waits for itself, by `after` or by the order of its queue; "
+                      "name a queue of its own, or '@-1' for the step before",
+                      first.name)};
     }
     done[*next] = true;
     place[*next] = count;
@@ -598,8 +603,8 @@ bool is_operation_list(const Node& config) {
 OperationList::OperationList(const Node& root)
     : json_(root.json()), file_{root.file()}, prefix_{root.pointer()} {
   const Node own = this->root();
-  own.only({"format", "name", "source", "aliases", "parameters", "groups", "backward", "forward", "update",
-            "step", "checks", "assumed", "run", "storage", "state", "note"});
+  own.only({"format", "name", "source", "aliases", "parameters", "groups", "backward", "forward",
+            "update", "step", "checks", "assumed", "run", "storage", "state", "note"});
   name_ = own["name"].as<std::string>();
   trains_ = own.has("forward");
   if (trains_ == own.has("step")) {
@@ -696,9 +701,9 @@ std::vector<ListedOperation> OperationList::operations(std::int64_t kind,
   reader.resolve();
   for (const auto& [node, text] : reader.open()) {
     const std::vector<Node> all = list.elements();
-    const bool earlier = std::any_of(
-        all.begin(), all.begin() + static_cast<std::ptrdiff_t>(layer.first),
-        [&](const Node& each) { return each["name"].as<std::string>() == text; });
+    const bool earlier =
+        std::any_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(layer.first),
+                    [&](const Node& each) { return each["name"].as<std::string>() == text; });
     if (!earlier) node.fail(fmt::format("no earlier operation is named '{}'", text));
   }
   const auto is_product = [](const ListedOperation& each) {
@@ -729,9 +734,9 @@ std::vector<ListedOperation> OperationList::update(const ListedSizes& sizes) con
   for (const ListedOperation& each : made) {
     const bool reduces = each.kind == ListedKind::collective;
     if (!reduces && each.kind != ListedKind::memory && each.kind != ListedKind::kernel) {
-      throw InputError{each.place + "/kind",
-                       fmt::format("an update has a collective, memory and kernels, found '{}'",
-                                   each.word)};
+      throw InputError{
+          each.place + "/kind",
+          fmt::format("an update has a collective, memory and kernels, found '{}'", each.word)};
     }
     if (!reduces) continue;
     if (++gradients > 1 || each.collective != "all_reduce") {
@@ -806,9 +811,10 @@ std::string OperationList::inner_group(const ListedSizes& sizes) const {
       node.fail(fmt::format("a group of {} ranks does not divide the {} GPUs", ranks, all));
     }
     if (!inner.empty() && ranks_of(inner, sizes) != ranks) {
-      node.fail(fmt::format("groups of two sizes below all GPUs are not simulated: '{}' has {} "
-                            "ranks, '{}' {}",
-                            inner, ranks_of(inner, sizes), name, ranks));
+      node.fail(
+          fmt::format("groups of two sizes below all GPUs are not simulated: '{}' has {} "
+                      "ranks, '{}' {}",
+                      inner, ranks_of(inner, sizes), name, ranks));
     }
     inner = name;
   }
@@ -856,8 +862,7 @@ void OperationList::check_layers() {
   checks->only({"parameters", "forward_macs_per_image", "forward_macs_per_sample"});
   for (const auto& [key, node] : checks->members()) {
     const double stated = number_of(node, values({}));
-    const double found =
-        key == "parameters" ? static_cast<double>(parameters_) : matrix_flops_ / 2;
+    const double found = key == "parameters" ? static_cast<double>(parameters_) : matrix_flops_ / 2;
     if (std::abs(stated - found) > 0.5) {
       node.fail(fmt::format("the operations add up to {:.0f}, not {:.0f}", found, stated));
     }

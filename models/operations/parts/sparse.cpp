@@ -22,7 +22,8 @@ OperandId SparseSelection::query_source(OperandId in) {
 }
 
 OperandId SparseSelection::projected(const LayerMatrix& matrix, Role role) {
-  const std::string name = role == Role::temporary ? matrix.name + ".out.grad" : matrix.name + ".out";
+  const std::string name =
+      role == Role::temporary ? matrix.name + ".out.grad" : matrix.name + ".out";
   return features(name, role, matrix.out, rows_layout(inputs_.plan));
 }
 
@@ -36,7 +37,8 @@ OperandId SparseSelection::chosen() {
 Operation& SparseSelection::score(std::string_view name, double factor, OperandId out) {
   const std::vector<LayerMatrix> all = matrices_of(attention_, hidden());
   Operation& op = block_.add(OpKind::kernel, name, {}, {out});
-  for (const char* each : index_names) op.reads.push_back(projected(matrix_of(all, each), Role::saved));
+  for (const char* each : index_names)
+    op.reads.push_back(projected(matrix_of(all, each), Role::saved));
   op.reads.push_back(parameter(key_norm()));
   op.dtype = DType::fp8;
   op.time_class = TimeClass::attention;
