@@ -130,12 +130,25 @@ class OptionWriter {
     });
   }
 
+  /// A row for the exporter alone may need an option that rows before it have written.
+  bool has_what_it_needs(const Meaning& row) const {
+    if (row.needs.empty() || row.way != Meaning::Way::out) return true;
+    return std::ranges::any_of(plan, [&](const WrittenOption& each) {
+      const bool text = each.value.is_string();
+      const std::string stated =
+          each.option + "=" + (text ? each.value.get<std::string>() : each.value.dump());
+      return std::ranges::any_of(row.needs, [&](const std::string& needed) {
+        return needed == each.option || needed == stated;
+      });
+    });
+  }
+
   void write(const std::string& field) {
     const std::string value = facts_.text(field);
     if (field == "recompute_modules") return write_list(field, value);
     bool written = false, refuses = false;
     for (const Meaning& row : meanings_of(*target_.tool)) {
-      if (row.field != field || row.way == Meaning::Way::in) continue;
+      if (row.field != field || row.way == Meaning::Way::in || !has_what_it_needs(row)) continue;
       if (row.option == "-" && row.states(value)) return;
       refuses = refuses || row.option == "!";
       if (!is_option(row) || !row.states(value)) continue;
@@ -248,6 +261,9 @@ Facts launch_facts(const models::Question& question, const LaunchTarget& target,
            fmt::format("model {}: state model.name and model.flavor", question.model.name)});
     }
   }
+  // A default of plans that is not torchao's.
+  if (tool.table == "accelerate" && !facts.has("low_precision_gather"))
+    facts.set("low_precision_gather", "false");
   const std::string gradient{hardware::name(question.software.gradient)};
   if (gradient == "bf16" || gradient == "fp32") facts.set("software.gradient", gradient);
   facts.set("cluster.nodes", std::to_string(question.cluster.nodes));
