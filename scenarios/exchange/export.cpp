@@ -409,8 +409,9 @@ LaunchText launcher_text(const models::Question& question, const LaunchTarget& t
                          const ExportRequest& request, Exported& result) {
   LaunchJob job = job_of(question, request);
   job.command = {"train.py"};
-  job.comments = {fmt::format("{}: {} nodes of {} GPUs, written by orrery export", target.shown(),
-                              job.nodes, job.gpus_per_node)};
+  job.comments = {fmt::format("{}: {} node{} of {} GPU{}, written by orrery export", target.shown(),
+                              job.nodes, job.nodes == 1 ? "" : "s", job.gpus_per_node,
+                              job.gpus_per_node == 1 ? "" : "s")};
   for (const LaunchText& file : result.files) {
     const std::string_view tool = std::string_view{file.target}.substr(0, file.target.find('@'));
     if (launch_tool(tool).software.empty()) continue;

@@ -6,9 +6,11 @@ is in no package (megatron-core has none), so of megatron.sh only the line of to
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -73,7 +75,11 @@ def parsed_by_torchrun(line: list[str]):
     ("tool", "plan", "starts"),
     [
         ("", "zero=1", ["train.py"]),
-        ("deepspeed", "zero=3", ["train.py", "--deepspeed", "--deepspeed_config", "deepspeed.json"]),
+        (
+            "deepspeed",
+            "zero=3",
+            ["train.py", "--deepspeed", "--deepspeed_config", "deepspeed.json"],
+        ),
         ("torchtitan", "zero=3", ["--job.config_file", "torchtitan.toml"]),
     ],
 )
@@ -117,9 +123,13 @@ def test_ranks_of_two_nodes_meet(tool, tmp_path):
                        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}  # fmt: skip
         nodes.append(
             subprocess.Popen(
-                ["bash", "torchrun.sh", "--steps", "3"], cwd=tmp_path, env=environment, text=True,
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            )  # fmt: skip
+                ["bash", "torchrun.sh", "--steps", "3"],
+                cwd=tmp_path,
+                env=environment,
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
         )
         time.sleep(2)  # accelerate's first node insists on a port that nobody listens at
     for each in nodes:
@@ -401,13 +411,11 @@ def slurm(tmp_path_factory):
     key = folder / "key"
     key.write_bytes(os.urandom(128))
     key.chmod(0o400)
-    host = outcome(["hostname", "-s"]).stdout.strip()
-    user = outcome(["id", "-un"]).stdout.strip()
     (folder / "gres.conf").write_text("NodeName=n[1-8] Name=gpu Count=8\n")
     (folder / "slurm.conf").write_text(
         f"""ClusterName=small
-SlurmctldHost={host}(127.0.0.1)
-SlurmUser={user}
+SlurmctldHost={socket.gethostname().split(".")[0]}(127.0.0.1)
+SlurmUser={getpass.getuser()}
 SlurmctldPort={free_port()}
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge.socket
