@@ -130,12 +130,25 @@ class OptionWriter {
     });
   }
 
+  /// A row for the exporter alone may need an option that rows before it have written.
+  bool has_what_it_needs(const Meaning& row) const {
+    if (row.needs.empty() || row.way != Meaning::Way::out) return true;
+    return std::ranges::any_of(plan, [&](const WrittenOption& each) {
+      const bool text = each.value.is_string();
+      const std::string stated =
+          each.option + "=" + (text ? each.value.get<std::string>() : each.value.dump());
+      return std::ranges::any_of(row.needs, [&](const std::string& needed) {
+        return needed == each.option || needed == stated;
+      });
+    });
+  }
+
   void write(const std::string& field) {
     const std::string value = facts_.text(field);
     if (field == "recompute_modules") return write_list(field, value);
     bool written = false, refuses = false;
     for (const Meaning& row : meanings_of(*target_.tool)) {
-      if (row.field != field || row.way == Meaning::Way::in) continue;
+      if (row.field != field || row.way == Meaning::Way::in || !has_what_it_needs(row)) continue;
       if (row.option == "-" && row.states(value)) return;
       refuses = refuses || row.option == "!";
       if (!is_option(row) || !row.states(value)) continue;
@@ -248,6 +261,9 @@ Facts launch_facts(const models::Question& question, const LaunchTarget& target,
            fmt::format("model {}: state model.name and model.flavor", question.model.name)});
     }
   }
+  // A default of plans that is not torchao's.
+  if (tool.table == "accelerate" && !facts.has("low_precision_gather"))
+    facts.set("low_precision_gather", "false");
   const std::string gradient{hardware::name(question.software.gradient)};
   if (gradient == "bf16" || gradient == "fp32") facts.set("software.gradient", gradient);
   facts.set("cluster.nodes", std::to_string(question.cluster.nodes));
@@ -393,8 +409,9 @@ LaunchText launcher_text(const models::Question& question, const LaunchTarget& t
                          const ExportRequest& request, Exported& result) {
   LaunchJob job = job_of(question, request);
   job.command = {"train.py"};
-  job.comments = {fmt::format("{}: {} nodes of {} GPUs, written by orrery export", target.shown(),
-                              job.nodes, job.gpus_per_node)};
+  job.comments = {fmt::format("{}: {} node{} of {} GPU{}, written by orrery export", target.shown(),
+                              job.nodes, job.nodes == 1 ? "" : "s", job.gpus_per_node,
+                              job.gpus_per_node == 1 ? "" : "s")};
   for (const LaunchText& file : result.files) {
     const std::string_view tool = std::string_view{file.target}.substr(0, file.target.find('@'));
     if (launch_tool(tool).software.empty()) continue;

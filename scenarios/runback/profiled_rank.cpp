@@ -196,26 +196,53 @@ class ProfileAnalysis {
     if (std::regex_search(file, found, numbered)) rank_.rank = std::stoll(found[1].str());
   }
 
-  /// Without a GPU's events the innermost operators of each thread are what runs.
+  /// Without a GPU's events the operators of each thread that compute themselves are what runs:
+  /// innermost ones, and those that spend most of their time outside the operators they call, as
+  /// aten::addmm, which first copies a bias.
   void take_operators() {
     auto& all = trace_.operators;
     std::ranges::sort(all, [](const KinetoSpan& a, const KinetoSpan& b) {
       return std::tuple{a.thread, a.begin, -a.end} < std::tuple{b.thread, b.begin, -b.end};
     });
+    const std::vector<std::int64_t> called = time_in_called(all);
+    const KinetoSpan* taken = nullptr;
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const bool holds_next =
-          i + 1 < all.size() && all[i + 1].thread == all[i].thread && all[i + 1].begin < all[i].end;
-      if (holds_next) continue;
+      const KinetoSpan& own = all[i];
+      if (taken && taken->thread == own.thread && own.begin < taken->end) continue;
+      const bool calls =
+          i + 1 < all.size() && all[i + 1].thread == own.thread && all[i + 1].begin < own.end;
+      const std::string& name = trace_.names[own.name];
+      // Nodes of the graph and functions in Python have no namespace of operators.
+      const bool computes = has_words(name, "::") && !starts_with_words(name, "autograd::") &&
+                            2 * called[i] < own.end - own.begin;
+      if (calls && !computes) continue;
+      taken = &own;
       DeviceEvent made;
-      static_cast<KinetoSpan&>(made) = all[i];
+      static_cast<KinetoSpan&>(made) = own;
       made.correlation = static_cast<std::int64_t>(i);
-      trace_.launches[made.correlation] = all[i];
+      trace_.launches[made.correlation] = own;
       trace_.device.push_back(made);
     }
     if (!trace_.device.empty()) {
       rank_.notes.push_back(
-          "no kernels of a GPU in it: its innermost operators are taken as kernels");
+          "no kernels of a GPU in it: the operators that compute themselves are taken as kernels");
     }
+  }
+
+  /// Of each of these, sorted by thread and begin: the time in operators that it calls itself.
+  static std::vector<std::int64_t> time_in_called(const std::vector<KinetoSpan>& all) {
+    std::vector<std::int64_t> called(all.size());
+    std::vector<std::size_t> open;  // those that hold the present one, outermost first
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const KinetoSpan& own = all[i];
+      while (!open.empty() &&
+             (all[open.back()].thread != own.thread || all[open.back()].end <= own.begin)) {
+        open.pop_back();
+      }
+      if (!open.empty()) called[open.back()] += own.end - own.begin;
+      open.push_back(i);
+    }
+    return called;
   }
 
   void keep_one_device() {

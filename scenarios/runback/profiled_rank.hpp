@@ -1,7 +1,8 @@
 #pragma once
 // What PyTorch's profiler (Kineto) recorded of one rank: steps, where their time went, collectives
 // and GEMM shapes. The trace is read piece by piece: memory grows with its events, about 60 bytes
-// for each, not with its text. A trace without a GPU's kernels is read by its innermost operators.
+// for each, not with its text. A trace without a GPU's kernels is read by the
+// operators that compute themselves.
 // Left out: what the profiler itself costs the host, Python's stacks, memory events.
 //
 // Steps are those of `ProfilerStep#N`, else of an annotation that the user names, else from one

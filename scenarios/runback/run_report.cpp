@@ -278,7 +278,9 @@ class RunReport {
     if (!tally || tally->total == Time{}) return "";
     const double flops = 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
                          static_cast<double>(shape.k) * static_cast<double>(shape.batch);
-    return fmt::format("{:.0f} TFLOP/s", flops * tally->count / seconds(tally->total) / 1e12);
+    const double rate = flops * tally->count / seconds(tally->total);
+    return rate < 1e12 ? fmt::format("{:.0f} GFLOP/s", rate / 1e9)
+                       : fmt::format("{:.0f} TFLOP/s", rate / 1e12);
   }
 
   void kernels() {

@@ -217,6 +217,35 @@ TEST_CASE("What a stack cannot do is refused by name") {
         "cuda_graphs=true: deepspeed@0.19.8 has no option for it");
 }
 
+// With torchao accelerate gathers weights in 8 bits, unless told otherwise.
+TEST_CASE("A default of the tool that the plan does not want is written") {
+  const auto written = [](const std::string& precision) {
+    const models::Question question = models::question(
+        "llama3-8b", "dgx-h100 x 4", "zero=3,precision=" + precision, "huggingface");
+    const Exported exported = export_launch(question, {"accelerate"}, {});
+    return read_launch_file(exported.files.at(0).text, "accelerate.yaml");
+  };
+  const auto gather_of = [](const LaunchFile& file) {
+    const auto found = std::ranges::find(file.options, "fp8_config.enable_fsdp_float8_all_gather",
+                                         &LaunchOption::option);
+    return found == file.options.end() ? Json("unsaid") : found->value;
+  };
+  LaunchFile file = written("fp8-current");
+  CHECK(gather_of(file) == Json(false));
+  CHECK(gather_of(written("fp8-current,low_precision_gather=true")) == Json(true));
+  CHECK(gather_of(written("fp8")) == Json("unsaid"));  // of Transformer Engine: none
+  CHECK(gather_of(written("bf16")) == Json("unsaid"));
+  const auto read = [&] {
+    return import_launch({file}, {.files = {}, .model = "llama3-8b", .cluster = "dgx-h100 x 4"})
+        .plan.value("low_precision_gather", false);
+  };
+  CHECK_FALSE(read());
+  std::erase_if(file.options, [](const LaunchOption& each) {
+    return each.option == "fp8_config.enable_fsdp_float8_all_gather";
+  });
+  CHECK(read());
+}
+
 TEST_CASE("Exported options are in the tool's own list of that version") {
   const models::Question question = models::question(
       "mixtral-8x7b", "dgx-h100 x 4",
