@@ -62,7 +62,8 @@ def run_script(script: Path, environment: dict[str, str]) -> None:
 
 
 def parsed_by_torchrun(line: list[str]):
-    run = pytest.importorskip("torch.distributed.run")
+    from torch.distributed import run
+
     parsed = run.get_args_parser().parse_args(line)
     config, _, script = run.config_from_args(parsed)
     assert (config.min_nodes, config.max_nodes) == (NODES, NODES)
@@ -84,6 +85,7 @@ def parsed_by_torchrun(line: list[str]):
     ],
 )
 def test_torchrun_parses_its_script(tool, plan, starts, tmp_path):
+    pytest.importorskip("torch.distributed.run")
     exported(tmp_path, *filter(None, [tool, "torchrun"]), plan=plan)
     environment = {**with_stand_ins(tmp_path, "torchrun"), "NODE_RANK": "1", "MASTER_ADDR": "head"}
     run_script(tmp_path / "torchrun.sh", environment)
@@ -95,6 +97,7 @@ def test_torchrun_parses_its_script(tool, plan, starts, tmp_path):
 
 
 def test_torchrun_parses_megatrons_script(tmp_path):
+    pytest.importorskip("torch.distributed.run")
     exported(tmp_path, "megatron", plan="tensor=2,sequence=true,pipeline=2,zero=1")
     run_script(tmp_path / "megatron.sh", with_stand_ins(tmp_path, "torchrun"))
     parsed, _, script = parsed_by_torchrun(arguments(tmp_path, "torchrun"))
@@ -146,8 +149,8 @@ def test_ranks_of_two_nodes_meet(tool, tmp_path):
 
 def read_by_accelerate(file: Path, monkeypatch) -> dict[str, str]:
     """What accelerate launch would put into the environment of the ranks."""
-    launch = pytest.importorskip("accelerate.commands.launch")
-    environments = pytest.importorskip("accelerate.utils.launch")
+    import accelerate.utils.launch as environments
+    from accelerate.commands import launch
     from accelerate.commands.config.config_args import load_config_from_file
 
     load_config_from_file(str(file))  # refuses a key that it does not know
@@ -207,6 +210,7 @@ def read_by_accelerate(file: Path, monkeypatch) -> dict[str, str]:
     ],
 )
 def test_accelerate_reads_a_sharded_plan(target, plan, means, tmp_path, monkeypatch):
+    pytest.importorskip("accelerate.commands.launch")
     file = exported(tmp_path, target, plan=plan) / f"{target}.yaml"
     environment = read_by_accelerate(file, monkeypatch)
     usual = {
@@ -234,6 +238,7 @@ def test_accelerate_reads_a_sharded_plan(target, plan, means, tmp_path, monkeypa
 
 
 def test_accelerate_reads_a_plan_without_shards(tmp_path, monkeypatch):
+    pytest.importorskip("accelerate.commands.launch")
     file = exported(tmp_path, "accelerate", plan="zero=0") / "accelerate.yaml"
     environment = read_by_accelerate(file, monkeypatch)
     assert environment["ACCELERATE_MIXED_PRECISION"] == "bf16"
@@ -481,6 +486,7 @@ def test_slurm_refuses_a_job_that_is_too_large(tmp_path, slurm):
 
 
 def test_the_line_of_a_slurm_job_is_torchruns(tmp_path):
+    pytest.importorskip("torch.distributed.run")
     exported(tmp_path, "slurm", plan="zero=1")
     environment = with_stand_ins(tmp_path, "torchrun")
     (tmp_path / "bin" / "srun").write_text('#!/bin/sh\nexec "$@"\n')
