@@ -101,9 +101,21 @@ Evidence evidence_of_own(const RangeRecord& record, const RunTraits& asked, cons
 
 }  // namespace
 
+namespace {
+
+/// The stack that a profile is of: its name, or, for that of one installation, the stack's there.
+const std::string& stack_of(const Software& software) {
+  for (const Scope& each : software.stands_for) {
+    if (!each.site.empty()) return each.stack;
+  }
+  return software.name;
+}
+
+}  // namespace
+
 RunTraits traits_of(const Question& question) {
   return {.kinds = kinds_of_run(question.model, question.plan),
-          .stack = question.software.name,
+          .stack = stack_of(question.software),
           .gpu = question.cluster.gpu().name,
           .year = question.software.year,
           .assumes_attention = assumes_attention(question),
