@@ -380,11 +380,25 @@ LaunchFile of_script(std::string_view text, const std::string& path) {
   LaunchFile file{path, {}, {}};
   add_words(script.batch, 0, script.batch.size(), {"slurm", '_', '-'}, file);
   bool found = !script.batch.empty();
-  for (const auto& command : script.commands) found = add_command(command, file) || found;
+  int trainings = 0;
+  for (const auto& command : script.commands) {
+    const std::size_t before = file.options.size();
+    found = add_command(command, file) || found;
+    const bool trains = std::any_of(
+        file.options.begin() + static_cast<std::ptrdiff_t>(before), file.options.end(),
+        [&](const LaunchOption& each) { return each.tool == file.tool && !file.tool.empty(); });
+    trainings += trains ? 1 : 0;
+  }
   for (const auto& [name, word] : script.environment) {
     if (name.rfind("NCCL_", 0) == 0) file.environment[name] = word.shown();
   }
   file.notes = script.notes;
+  if (trainings > 1) {
+    file.notes.push_back(
+        fmt::format("starts {} trainings; where they differ the last one holds: "
+                    "import one at a time",
+                    trainings));
+  }
   if (!found && file.environment.empty()) {
     throw InputError{
         path,

@@ -356,21 +356,21 @@ class Diagnoser {
     return slow;
   }
 
-  /// Ranks that run the same kernels: of one stage.
+  /// Ranks that run the same kernels, class by class: of one stage. The last one's head and loss
+  /// are a few kernels of hundreds.
   std::vector<std::vector<const ProfiledRank*>> ranks_alike() {
     std::vector<std::vector<const ProfiledRank*>> all;
-    const auto work = [](const ProfiledRank& rank) {
-      double kernels = 0;
-      for (const auto& each : run_class_words) {
-        if (computes(each.value)) kernels += rank.kernels_per_step(each.value);
-      }
-      return kernels;
+    const auto alike = [](const ProfiledRank& one, const ProfiledRank& other) {
+      constexpr double most_apart = 0.01;
+      return std::ranges::all_of(run_class_words, [&](const auto& each) {
+        if (!computes(each.value)) return true;
+        const double a = one.kernels_per_step(each.value), b = other.kernels_per_step(each.value);
+        return std::abs(a - b) <= most_apart * std::max(a, b);
+      });
     };
     for (const ProfiledRank& rank : logs_.ranks) {
-      const auto fits = std::ranges::find_if(all, [&](const auto& group) {
-        const double own = work(rank), first = work(*group.front());
-        return std::abs(own - first) <= 0.02 * std::max(own, first);
-      });
+      const auto fits =
+          std::ranges::find_if(all, [&](const auto& group) { return alike(rank, *group.front()); });
       if (fits == all.end())
         all.push_back({&rank});
       else

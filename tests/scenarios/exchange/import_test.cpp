@@ -170,6 +170,15 @@ TEST_CASE("Slurm's own configuration says nodes and GPUs") {
                     "slurm.conf:line 1: expected hosts such as node[01-16], found \"n[3-1]\"");
 }
 
+TEST_CASE("A script of two trainings says so") {
+  const std::string one = "torchrun --nproc-per-node 8 pretrain_gpt.py --micro-batch-size 1\n";
+  CHECK(imported_text("run.sh", one).notes.empty());
+  const ImportedLaunch both = imported_text("run.sh", one + one);
+  REQUIRE(both.notes.size() == 1);
+  CHECK(both.notes[0] ==
+        "run.sh: starts 2 trainings; where they differ the last one holds: import one at a time");
+}
+
 TEST_CASE("A pipeline layout says layers of chunks") {
   const ImportedLaunch imported = imported_text(
       "run.sh",

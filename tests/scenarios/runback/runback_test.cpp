@@ -468,6 +468,23 @@ TEST_CASE("The prediction's own trace leaves nothing to explain, class by class"
   }
 }
 
+TEST_CASE("A stage of a pipeline is not slow for having the head and the loss", "[runback]") {
+  const Scratch scratch;
+  const std::string folder = scratch.path("stages");
+  REQUIRE(orrery("simulate --model llama3-8b --cluster dgx-h100 --plan pipeline=8,micro_batch=1,"
+                 "global_batch=16,seq_len=4096 --trace " +
+                 folder + " --trace-format kineto")
+              .exit_code == 0);
+  std::string files;
+  for (int rank = 0; rank < 8; ++rank) {
+    files += fmt::format(" {}/rank-{}.json.gz", folder, rank);
+  }
+  const Ran ran = orrery("diagnose" + files + " --json");
+  INFO(ran.error);
+  REQUIRE(ran.exit_code == 0);
+  CHECK(parsed(ran.out)["anything_slow"] == false);
+}
+
 TEST_CASE("A file of another kind is refused by naming the command that reads it", "[runback]") {
   const Scratch scratch;
   const std::string nic = scratch.write("ib.log", perftest_log("mlx5_0", 100));
