@@ -183,6 +183,7 @@ ValidationReport validate(const ValidationRequest& request, const Progress& prog
   }
   bool stopped = false;
   options.progress = [&](std::size_t done, std::size_t of) {
+    if (of == 0) return !stopped;  // no run of another simulator
     stopped = stopped || (progress && !progress(done, of));
     return !stopped;
   };

@@ -699,12 +699,13 @@ std::vector<ListedOperation> OperationList::operations(std::int64_t kind,
     reader.read(list, layer.first, layer.last, "");
   }
   reader.resolve();
-  for (const auto& [node, text] : reader.open()) {
+  for (const auto& open : reader.open()) {
+    const std::string& text = open.second;
     const std::vector<Node> all = list.elements();
     const bool earlier =
         std::any_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(layer.first),
                     [&](const Node& each) { return each["name"].as<std::string>() == text; });
-    if (!earlier) node.fail(fmt::format("no earlier operation is named '{}'", text));
+    if (!earlier) open.first.fail(fmt::format("no earlier operation is named '{}'", text));
   }
   const auto is_product = [](const ListedOperation& each) {
     return each.reverses && (each.kind == ListedKind::gemm || each.kind == ListedKind::conv);
