@@ -48,14 +48,14 @@ double KernelRate::speed(double peak) const {
 const KernelRate* find_kernel_rate(std::string_view part, std::string_view pass, const Gpu& gpu) {
   const KernelRate* best = nullptr;
   std::ptrdiff_t least = 0;
-  const std::vector<std::string>& lenders = gpu.generation.curves_from;
+  const std::vector<std::string>& fallbacks = gpu.generation.curves_from;
   for (const KernelRate& each : all_rates()) {
     if (each.part != part || (each.pass != pass && !each.pass.empty())) continue;
-    const auto lender = std::ranges::find(lenders, each.where) - lenders.begin();
-    const std::ptrdiff_t away = each.where == gpu.name         ? 0
-                                : lender < std::ssize(lenders) ? 1 + lender
-                                : each.where.empty()           ? 1 + std::ssize(lenders)
-                                                               : 2 + std::ssize(lenders);
+    const auto fallback = std::ranges::find(fallbacks, each.where) - fallbacks.begin();
+    const std::ptrdiff_t away = each.where == gpu.name             ? 0
+                                : fallback < std::ssize(fallbacks) ? 1 + fallback
+                                : each.where.empty()               ? 1 + std::ssize(fallbacks)
+                                                                   : 2 + std::ssize(fallbacks);
     if (best != nullptr && away >= least) continue;
     best = &each;
     least = away;

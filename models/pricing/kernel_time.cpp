@@ -183,9 +183,9 @@ Time scan_time(const Operation& op, const hardware::Gpu& gpu, const Software& so
            forward.start;
   }
   const hardware::KernelRate& own = hardware::kernel_rate("delta", "backward", gpu);
-  hardware::Gpu lender = gpu;
-  lender.name = own.where;
-  const double slower = hardware::kernel_rate("delta", "forward", lender).rate.count() /
+  hardware::Gpu measured = gpu;  // the one that the backward row is of
+  measured.name = own.where;
+  const double slower = hardware::kernel_rate("delta", "forward", measured).rate.count() /
                         std::max(1.0, own.rate.count());
   return from_seconds(flops / backward_flops * slower / forward.speed(peak)) + traffic +
          own.chunk * op.scan().chunks + own.start;

@@ -171,8 +171,8 @@ TEST_CASE("Every row of the rates says what it was fitted to and how far it is o
   CHECK(own.median_error_pct < 5);
   CHECK(own.p90_error_pct < 15);
   // A GPU without a row reaches no more of its peak than any that was measured.
-  const hardware::KernelRate& lent = hardware::kernel_rate("delta", "forward", a100);
-  CHECK(lent.speed(a100.peak(DType::bf16)->count()) <= 0.33 * a100.peak(DType::bf16)->count());
+  const hardware::KernelRate& borrowed = hardware::kernel_rate("delta", "forward", a100);
+  CHECK(borrowed.speed(a100.peak(DType::bf16)->count()) <= 0.33 * a100.peak(DType::bf16)->count());
   CHECK(hardware::find_kernel_rate("no such kernel", "forward", a100) == nullptr);
   CHECK(hardware::kernel_rate("mamba2", "", a100).median_error_pct < 5);
 }
