@@ -342,31 +342,6 @@ Question with_cut_stages(const Question& question) {
 
 }  // namespace
 
-namespace {
-
-/// The step with all-to-alls between tokens and experts that take no time and no link.
-Time step_without_dispatch(const Prediction& whole) {
-  const Program& program = *whole.program;
-  PricedProgram priced = whole.priced;
-  bool any = false;
-  for (std::size_t b = 0; b < priced.blocks.size(); ++b) {
-    for (std::size_t i = 0; i < priced.blocks[b].size(); ++i) {
-      const Operation& op = program.blocks[b].operations[i];
-      if (op.kind != OpKind::collective) continue;
-      if (program.role_of(op.communicator()) != CommunicatorRole::expert) continue;
-      priced.blocks[b][i] = {.launch = priced.blocks[b][i].launch};
-      any = true;
-    }
-  }
-  if (!any) return whole.step;
-  const StepBound ahead = priced.bound.queue.empty() ? StepBound{} : priced.bound;
-  priced.bound = bound_of(loads_of(priced));
-  if (ahead.time > priced.bound.time) priced.bound = ahead;
-  return evaluate_maps(priced).step;
-}
-
-}  // namespace
-
 Estimate estimate(const Question& question) {
   refuse_conflicts(question);
   Prediction result;
@@ -378,8 +353,7 @@ Estimate estimate(const Question& question) {
     add_rates(question, result);
     add_costs(question, counts_of(*result.program), result);
   }
-  return {result, result.memory[result.fullest].total,
-          result.out_of_memory ? Time{} : step_without_dispatch(result)};
+  return {result, result.memory[result.fullest].total};
 }
 
 namespace {

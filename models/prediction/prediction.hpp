@@ -136,9 +136,6 @@ Prediction predict(const Question& question);
 /// Where the plan does not fit, its times, rates and costs are 0.
 struct Estimate : StepFigures {
   Bytes memory{};  // of the fullest stage
-  /// The step if tokens reached their experts at once: never above the step of this plan with any
-  /// dispatcher and any expert_overlap. The memory of those plans is the same.
-  Time without_dispatch{};
 };
 
 /// The same numbers as `predict`, without its breakdown, waterfall and assumptions; a plan that

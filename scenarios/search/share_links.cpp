@@ -16,7 +16,7 @@ SharedStep shared_step(const PlanQuery& query, const PlacedPlan& placed) {
   question.network.mode = models::NetworkMode::events;
   models::Prediction found = models::predict(question);
   SharedStep shared;
-  shared.figures = {found, found.memory[found.fullest].total, found.step};
+  shared.figures = {found, found.memory[found.fullest].total};
   shared.contention = found.network.contention;
   shared.evaluation = found.network.evaluation;
   shared.waterfall = std::move(found.waterfall);
