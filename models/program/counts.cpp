@@ -26,4 +26,15 @@ std::vector<TargetCounts> counts_of(const Program& program) {
   return classes;
 }
 
+std::vector<std::int64_t> block_runs(const Program& program, std::uint32_t rank_class) {
+  const std::vector<std::int64_t> phases = counts_of(program, rank_class).phases;
+  std::vector<std::int64_t> runs(program.blocks.size(), 0);
+  for (std::size_t p = 0; p < phases.size(); ++p) {
+    for (const Invocation& run : program.phases[p].invocations) {
+      runs[run.block] += phases[p] * run.count;
+    }
+  }
+  return runs;
+}
+
 }  // namespace orrery::models

@@ -18,5 +18,7 @@ struct TargetCounts {
 TargetCounts counts_of(const Program& program, std::uint32_t rank_class);
 /// By rank class.
 std::vector<TargetCounts> counts_of(const Program& program);
+/// How often each block runs on a rank of the class, by index in Program::blocks.
+std::vector<std::int64_t> block_runs(const Program& program, std::uint32_t rank_class);
 
 }  // namespace orrery::models

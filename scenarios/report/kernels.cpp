@@ -23,21 +23,9 @@ struct KernelCalls {
   Flops flops{};
 };
 
-/// How often each block runs on one rank.
-std::vector<std::int64_t> block_runs(const models::Program& program, std::uint32_t rank_class) {
-  const std::vector<std::int64_t> phases = models::counts_of(program, rank_class).phases;
-  std::vector<std::int64_t> runs(program.blocks.size(), 0);
-  for (std::size_t p = 0; p < phases.size(); ++p) {
-    for (const models::Invocation& run : program.phases[p].invocations) {
-      runs[run.block] += phases[p] * run.count;
-    }
-  }
-  return runs;
-}
-
 std::vector<KernelCalls> calls_of(const models::Prediction& prediction) {
   const models::Program& program = *prediction.program;
-  const std::vector<std::int64_t> runs = block_runs(program, prediction.slowest);
+  const std::vector<std::int64_t> runs = models::block_runs(program, prediction.slowest);
   std::vector<KernelCalls> all;
   for (std::size_t b = 0; b < runs.size(); ++b) {
     const models::Block& block = program.blocks[b];

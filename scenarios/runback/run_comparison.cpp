@@ -77,22 +77,10 @@ class PredictedCalls {
   std::map<PredictedCall, KernelTally> calls_;
 };
 
-/// How often each block runs on a rank of one stage.
-std::vector<std::int64_t> runs_of_blocks(const models::Program& program, std::uint32_t rank_class) {
-  const std::vector<std::int64_t> phases = models::counts_of(program, rank_class).phases;
-  std::vector<std::int64_t> runs(program.blocks.size(), 0);
-  for (std::size_t p = 0; p < phases.size(); ++p) {
-    for (const models::Invocation& run : program.phases[p].invocations) {
-      runs[run.block] += phases[p] * run.count;
-    }
-  }
-  return runs;
-}
-
 std::map<MatrixShape, KernelTally> predicted_shapes(const models::Prediction& prediction,
                                                     std::uint32_t rank_class) {
   const models::Program& program = *prediction.program;
-  const std::vector<std::int64_t> runs = runs_of_blocks(program, rank_class);
+  const std::vector<std::int64_t> runs = models::block_runs(program, rank_class);
   std::map<MatrixShape, KernelTally> shapes;
   for (std::size_t b = 0; b < runs.size(); ++b) {
     for (std::size_t i = 0; i < program.blocks[b].operations.size() && runs[b] > 0; ++i) {
