@@ -11,6 +11,7 @@
 #include "scenarios/report/style.hpp"
 #include "scenarios/scenario.hpp"
 #include "scenarios/tokens.hpp"
+#include "scenarios/whole_run/published.hpp"
 #include "sim/statistics.hpp"
 
 namespace orrery::scenarios {
@@ -38,15 +39,9 @@ EnergyRow read_energy_row(const Row& row) {
   };
   read.measured = above_zero("energy_mwh");
   const double pue = above_zero("pue");
-  const auto tokens = parse_tokens(row.text("tokens"));
-  if (!tokens) row.fail_expected("tokens", tokens_form);
-  const auto part = [&](const char* column) { return std::string{row.text(column)}; };
-  const Scenario scenario = Scenario::load(std::nullopt, {.model = part("model"),
-                                                          .cluster = part("cluster"),
-                                                          .plan = part("plan"),
-                                                          .software = part("software")});
-  const models::Question question = scenario.question();
-  const models::Prediction step = models::predict(question);
+  const RowQuestion asked = question_of(row);
+  const models::Question& question = asked.question;
+  const models::Prediction& step = asked.step;
   const auto gpus = static_cast<double>(question.plan.gpus());
   const Power of_gpu =
       models::gpu_power(question.cluster, question.plan.gpus(), step.energy, step.step);
@@ -54,7 +49,7 @@ EnergyRow read_energy_row(const Row& row) {
       read.scope == "gpu" ? of_gpu.count() : step.energy.count() / seconds(step.step) / gpus;
   const auto hours = row.number("gpu_hours");
   read.hours_published = hours.has_value();
-  read.hours = hours.value_or(*tokens / step.tokens_per_second / 3600 * gpus);
+  read.hours = hours.value_or(asked.tokens / step.tokens_per_second / 3600 * gpus);
   if (!(read.hours > 0)) row.fail_expected("gpu_hours", "hours above 0");
   read.predicted = read.watts * read.hours * pue / 1e6;
   return read;

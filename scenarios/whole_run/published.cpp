@@ -33,16 +33,9 @@ struct PublishedRun {
 /// GPU-hours of the steps, of a row that states its question.
 std::optional<double> hours_alone(const Row& row) {
   if (row.text("model").empty()) return std::nullopt;
-  const auto tokens = parse_tokens(row.text("tokens"));
-  if (!tokens) row.fail_expected("tokens", tokens_form);
-  const auto part = [&](const char* column) { return std::string{row.text(column)}; };
-  const Scenario scenario = Scenario::load(std::nullopt, {.model = part("model"),
-                                                          .cluster = part("cluster"),
-                                                          .plan = part("plan"),
-                                                          .software = part("software")});
-  const models::Question question = scenario.question();
-  const models::Prediction step = models::predict(question);
-  return *tokens / step.tokens_per_second / 3600 * static_cast<double>(question.plan.gpus());
+  const RowQuestion asked = question_of(row);
+  return asked.tokens / asked.step.tokens_per_second / 3600 *
+         static_cast<double>(asked.question.plan.gpus());
 }
 
 PublishedRun read(const Row& row) {
@@ -166,6 +159,19 @@ std::string text_of(const std::vector<PublishedRun>& runs, const Summary& summar
 }
 
 }  // namespace
+
+RowQuestion question_of(const Row& row) {
+  const auto tokens = parse_tokens(row.text("tokens"));
+  if (!tokens) row.fail_expected("tokens", tokens_form);
+  const auto part = [&](const char* column) { return std::string{row.text(column)}; };
+  const Scenario scenario = Scenario::load(std::nullopt, {.model = part("model"),
+                                                          .cluster = part("cluster"),
+                                                          .plan = part("plan"),
+                                                          .software = part("software")});
+  RowQuestion asked{.question = scenario.question(), .step = {}, .tokens = *tokens};
+  asked.step = models::predict(asked.question);
+  return asked;
+}
 
 bool holds_whole_runs(const Table& table) {
   return table.has("gpu_hours") && table.has("alone_gpu_hours");

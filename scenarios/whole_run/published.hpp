@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "models/prediction/prediction.hpp"
 #include "scenarios/search/workers.hpp"
 #include "sim/input/csv.hpp"
 #include "sim/input/document.hpp"
@@ -14,6 +15,15 @@ namespace orrery::scenarios {
 /// predicted when the row was recorded. A row that names model, cluster, software and plan is
 /// predicted again.
 bool holds_whole_runs(const Table& table);
+
+/// What a row asks by model, cluster, plan, software and tokens.
+struct RowQuestion {
+  models::Question question;
+  models::Prediction step;
+  double tokens = 0;
+};
+/// Errors  InputError with file and line
+RowQuestion question_of(const Row& row);
 
 struct PublishedRunsReport {
   Json json;
