@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <filesystem>
 #include <functional>
-#include <numbers>
 
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
@@ -28,22 +28,9 @@ constexpr double mad_to_deviation = 1.4826;
 constexpr std::size_t least_alike = 3;
 
 /// P(t > x) of Student's t.
-///   integral from x to infinity of c (1 + t^2 / f)^(-(f + 1) / 2) dt, by Simpson's rule over 1 / t
 double tail_of_t(double x, double freedom) {
-  const double log_c = std::lgamma((freedom + 1) / 2) - std::lgamma(freedom / 2) -
-                       std::log(freedom * std::numbers::pi) / 2;
-  const auto density = [&](double u) {
-    if (u <= 0) return 0.0;
-    const double t = 1 / u;
-    return std::exp(log_c - (freedom + 1) / 2 * std::log1p(t * t / freedom)) * t * t;
-  };
-  constexpr int steps = 400;
-  const double width = 1 / x / steps;
-  double sum = density(1 / x);
-  // Towards u = 0 the integrand is finite for f = 1 and goes to 0 above.
-  sum += freedom <= 1 ? density(1e-9) : 0;
-  for (int i = 1; i < steps; ++i) sum += (i % 2 == 1 ? 4 : 2) * density(i * width);
-  return sum * width / 3;
+  return boost::math::cdf(
+      boost::math::complement(boost::math::students_t_distribution<>{freedom}, x));
 }
 
 double mad_of(const std::vector<double>& values, double middle) {
@@ -541,7 +528,9 @@ std::vector<Outlier> outliers_of(const std::vector<double>& values, bool rates, 
     const double spread = std::max(mad_to_deviation * mad_of(others, usual), least_spread * unit);
     const double beyond = rates ? usual - values[i] : values[i] - usual;
     if (beyond < least_share * unit || beyond < least_distance * spread) continue;
-    const double chance = count * tail_of_t(beyond / spread, count - 1);
+    // Spread and usual are of the count - 1 others; usual has an error of its own.
+    const double of_usual = std::sqrt(1 + 1 / (count - 1));
+    const double chance = count * tail_of_t(beyond / (spread * of_usual), count - 2);
     found.push_back({.index = i,
                      .usual = usual,
                      .spread = spread,

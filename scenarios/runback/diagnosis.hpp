@@ -6,7 +6,8 @@
 //
 //   usual = median of the others,  spread = max(1.4826 MAD of the others, 1 % of usual)
 //   slow if |value - usual| >= 3.5 spread and >= 5 % of usual, in three or more alike
-//   confidence = 1 - n P(t > |value - usual| / spread),  t with n - 1 degrees of freedom
+//   confidence = 1 - n P(t > |value - usual| / (spread sqrt(1 + 1 / (n - 1)))),  t with n - 2
+//                degrees of freedom: the n - 1 others give usual and spread
 // Source  median and MAD as estimators and 3.5 as the bound: Iglewicz & Hoaglin 1993, "How to
 // detect
 //         and handle outliers"; n: Bonferroni
