@@ -181,7 +181,7 @@ bool sweep_lines(SweepAnswers& answers, const SweepGrid& grid, std::uint64_t beg
 void SweepTotals::add(std::string_view line) {
   ++rows;
   if (!is_predicted(line)) {
-    ++refused;
+    if (refused++ == 0) first_refused = line;
     if (is_our_fault(line)) ++our_faults;
     return;
   }
@@ -317,6 +317,10 @@ std::string text_of(const SweepReport& report, bool colour) {
   text += fmt::format("\n  {} fit, {} do not, {} are impossible\n", grouped_digits(totals.fits),
                       grouped_digits(totals.rows - totals.refused - totals.fits),
                       grouped_digits(totals.refused));
+  if (!totals.first_refused.empty()) {
+    const Json first = Json::parse(totals.first_refused, nullptr, false);
+    text += fmt::format("  the first of these: {}\n", printable(first.value("error", ""), 200));
+  }
   add_best_row("fastest", totals.fastest, text);
   if (totals.cheapest != totals.fastest) add_best_row("cheapest", totals.cheapest, text);
   return text;

@@ -42,6 +42,7 @@ class SweepTotals {
 
   std::uint64_t rows = 0, refused = 0, fits = 0, our_faults = 0;
   std::string fastest, cheapest;  // lines: of what fits, by tokens per second and per dollar
+  std::string first_refused;      // the line of the first impossible variant
 
  private:
   double most_tokens_ = 0, least_cost_ = 0;

@@ -177,6 +177,15 @@ TEST_CASE("A value that several threads ask for is made once, and old ones are f
   CHECK(made == 4);  // 11 was forgotten for 12; 10 was used in between
 }
 
+TEST_CASE("A sweep without an answer says why its first variant has none") {
+  const Scratch scratch;
+  const Ran ran = orrery("sweep llama3-8b-8-h100 --vary /plan/tensor=3,5 --store " +
+                         scratch.path("none.jsonl"));
+  CHECK(ran.exit_code == 1);
+  CHECK(ran.out.find("2 are impossible") != std::string::npos);
+  CHECK(ran.out.find("the first of these: ") != std::string::npos);
+}
+
 TEST_CASE("A shard is a contiguous part, and all shards are the whole") {
   for (const std::uint64_t variants : {0, 1, 7, 100}) {
     for (const std::uint64_t of : {1, 3, 8}) {
