@@ -30,9 +30,8 @@ class Validation(Answer):
         return float(self._values["median_abs_error_pct"]) / 100
 
 
-@final
-class Comparison(Answer):
-    """A predicted and a measured step, joined by operation. Made by `orrery.compare`."""
+class _Compared(Answer):
+    """A predicted and a measured step, by class."""
 
     _rows = "classes"
 
@@ -45,6 +44,11 @@ class Comparison(Answer):
     def measured(self) -> Seconds:
         """The measured step."""
         return Seconds(self._values["measured_s"])
+
+
+@final
+class Comparison(_Compared):
+    """A predicted and a measured step, joined by operation. Made by `orrery.compare`."""
 
 
 def validate(
@@ -94,20 +98,8 @@ def validate(
 
 
 @final
-class RunComparison(Answer):
+class RunComparison(_Compared):
     """A real run next to its prediction, by class. Made by `orrery.compare`."""
-
-    _rows = "classes"
-
-    @property
-    def predicted(self) -> Seconds:
-        """The predicted step."""
-        return Seconds(self._values["predicted_s"])
-
-    @property
-    def measured(self) -> Seconds:
-        """The measured step."""
-        return Seconds(self._values["measured_s"])
 
     def causes(self) -> pandas.DataFrame:
         """The few changes that would explain the difference, each with its effect and prior."""
