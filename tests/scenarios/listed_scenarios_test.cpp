@@ -98,6 +98,28 @@ TEST_CASE("A run of a list is validated by the name that its publisher gave it")
         "8 GPUs do not divide a batch of 3201, and micro_batch is not stated");
 }
 
+TEST_CASE("A search for a list gives a kernel as many samples as there are") {
+  // 3,200 images on eight GPUs: 400 in one micro-batch, where language models stop at 16.
+  const Json found = parsed(
+      orrery(
+          "plan --model resnet-50 --cluster dgx-h100 --global-batch 3200 --network static --json")
+          .out);
+  CHECK(found["plans"][0]["plan"]["micro_batch"] == 400);
+  CHECK(refused_line("plan --model gpt2 --cluster dgx-h100 --global-batch 64") ==
+        "--seq-len: is missing: tokens of one sequence");
+}
+
+TEST_CASE("A loop of steps keeps or misses its deadline, and refuses what is of trainings") {
+  const std::string loop = "train molecular-dynamics-4-64-a100 ";
+  const Ran late = orrery(loop + "--set /model/run/phases=null --deadline 5h");
+  CHECK(late.exit_code == 1);
+  CHECK(late.out.find("The deadline of 5.00 hours is missed.") != std::string::npos);
+  for (const std::string flag : {"--tokens 5", "--budget 1", "--failures 3/1d", "--all-in"}) {
+    CHECK(refused_line(loop + flag) ==
+          flag.substr(0, flag.find(' ')) + ": is of a training; this model is a loop of steps");
+  }
+}
+
 TEST_CASE("A list is shown layer by layer, and simulated by its file") {
   const Json shown = parsed(orrery("show models resnet-50 --json").out);
   CHECK(shown["parameters"] == 25'557'032);

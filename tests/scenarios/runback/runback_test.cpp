@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <filesystem>
 
 #include "scenarios/runback/diagnosis.hpp"
 #include "scenarios/runback/run_comparison.hpp"
@@ -483,6 +484,31 @@ TEST_CASE("A stage of a pipeline is not slow for having the head and the loss", 
   INFO(ran.error);
   REQUIRE(ran.exit_code == 0);
   CHECK(parsed(ran.out)["anything_slow"] == false);
+}
+
+TEST_CASE("A folder is a run of MLflow only with MLflow's structure", "[runback]") {
+  const Scratch scratch;
+  scratch.write("step_time", "1 0.5 1\n");
+  const std::string folder = std::filesystem::path{scratch.path("step_time")}.parent_path();
+  CHECK(refused_line("compare llama3-8b-8-h100 " + folder) ==
+        folder +
+            ": is no run of MLflow: it has no meta.yaml; name the files of a folder of traces");
+}
+
+TEST_CASE("Blocks of an MLPerf log that count epochs are no samples", "[runback]") {
+  const auto block = [](int at, const char* key, const char* what) {
+    return fmt::format(
+        ":::MLLOG {{\"time_ms\": {}, \"event_type\": \"INTERVAL\", \"key\": "
+        "\"{}\", \"value\": null, \"metadata\": {{{}}}}}\n",
+        at, key, what);
+  };
+  const Scratch scratch;
+  const std::string log = scratch.write(
+      "images.log",
+      ":::MLLOG {\"key\": \"global_batch_size\", \"value\": 25600, \"time_ms\": 1}\n" +
+          block(1000, "block_start", "\"first_epoch_num\": 0, \"epoch_count\": 4") +
+          block(91000, "block_stop", "\"first_epoch_num\": 4"));
+  CHECK(orrery("compare resnet50-64-h100 " + log).exit_code == 2);
 }
 
 TEST_CASE("A file of another kind is refused by naming the command that reads it", "[runback]") {

@@ -58,6 +58,19 @@ TEST_CASE("The elasticity of a number is the step's change by what-ifs of one pe
   }
 }
 
+TEST_CASE("Where a step waits for its input, the input's numbers move it") {
+  const Json found =
+      parsed(orrery("simulate vit-huge-32-a100-8k-images --sensitivity --json").out)["sensitivity"];
+  bool cores = false;
+  for (const Json& each : found) {
+    if (each["pointer"] != "/data/decode/cores") continue;
+    cores = true;
+    // Decoding is all of the step: one percent of cores more is one percent of time less.
+    CHECK(each["step"].get<double>() == Approx(-1).margin(0.02));
+  }
+  CHECK(cores);
+}
+
 TEST_CASE("At the number that a slower plan needs to win, both plans take equally long") {
   const Scenario scenario = Scenario::load("llama3-70b-64-h100");  // tensor 4, pipeline 8
   const Scenario versus = scenario.replace({{"/plan/tensor", 8}, {"/plan/pipeline", 4}});
