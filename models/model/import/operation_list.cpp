@@ -26,10 +26,22 @@ constexpr std::array<std::string_view, 13> kind_words{
     "gemm", "conv",      "attention",  "memory",   "kernel", "norm", "elementwise",
     "pool", "embedding", "collective", "transfer", "host",   "file"};
 
-std::int64_t greatest_of(const std::vector<std::int64_t>& all) {
+/// Errors  a product above 2^53, which no memory holds: InputError at the node
+std::int64_t product_of(const Node& node, const std::vector<std::int64_t>& all) {
+  constexpr std::int64_t most = std::int64_t{1} << 53;
   std::int64_t product = 1;
-  for (const std::int64_t each : all) product *= each;
+  for (const std::int64_t each : all) {
+    if (__builtin_mul_overflow(product, each, &product) || product > most) {
+      node.fail("multiplies sizes to more than 2^53");
+    }
+  }
   return product;
+}
+
+/// The same of a number that is not counted yet.
+std::int64_t counted(const Node& node, double number) {
+  if (!(number < 0x1p53)) node.fail("multiplies sizes to more than 2^53");
+  return static_cast<std::int64_t>(std::ceil(number));
 }
 
 /// Reads entries of one layer, with the values of its sizes.
@@ -216,6 +228,9 @@ class ListReader {
     made.n = whole(node["n"]);
     made.k = whole(node["k"]);
     made.products = whole_or(node, "batch", 1);
+    product_of(node, {made.products, made.n, made.k});
+    product_of(node, {made.products, made.m, made.k});
+    product_of(node, {made.products, made.m, made.n});
     made.flops = 2.0 * static_cast<double>(made.m) * static_cast<double>(made.n) *
                  static_cast<double>(made.k) * static_cast<double>(made.products);
     const bool bias = node.value_or("bias", false);
@@ -240,8 +255,11 @@ class ListReader {
       node["kernel"].fail(
           fmt::format("has {} extents, the size has {}", kernel.size(), own.size.size()));
     }
-    own.taps = greatest_of(kernel);
-    own.outputs = greatest_of(own.size);
+    own.taps = product_of(node["kernel"], kernel);
+    own.outputs = product_of(node["size"], own.size);
+    product_of(node, {own.images, own.outputs, own.out});
+    product_of(node, {own.images, own.outputs, own.in, own.taps});
+    product_of(node, {own.out, own.in, own.taps});
     if (own.in % own.groups != 0 || own.out % own.groups != 0) {
       node["groups"].fail(fmt::format("{} does not divide both the {} channels in and the {} out",
                                       own.groups, own.in, own.out));
@@ -267,6 +285,7 @@ class ListReader {
     own.keys = whole_or(node, "keys", own.queries);
     own.heads = whole(node["heads"], 1, Limits::heads);
     own.head_dim = whole(node["head_dim"], 1, Limits::head_dim);
+    product_of(node, {own.sequences, std::max(own.queries, own.keys), own.heads, own.head_dim});
     const auto mask = node.find("mask");
     own.causal = mask && mask->one_of({"none", "causal"}) == 1;
     own.window = whole_or(node, "window", 0, 0);
@@ -383,8 +402,9 @@ class ListReader {
     only(node, {"images", "channels", "size", "stride", "keeps", "format", "work", "backward"});
     made.kind = ListedKind::memory;
     const std::vector<std::int64_t> size = sizes(node["size"]);
-    const double out = static_cast<double>(whole(node["images"]) * whole(node["channels"])) *
-                       static_cast<double>(greatest_of(size));
+    const double out =
+        static_cast<double>(product_of(node, {whole(node["images"]), whole(node["channels"])})) *
+        static_cast<double>(product_of(node["size"], size));
     const auto stride = static_cast<double>(whole_or(node, "stride", 1));
     const double in = out * std::pow(stride, static_cast<double>(size.size()));
     made.in_elements = true;
@@ -414,7 +434,7 @@ class ListReader {
     made.keeps = 0;
     const double rows = number(node["rows"], 1);
     const double ranks = made.sharded && values_.has("gpus") ? values_.at("gpus") : 1;
-    made.parameters = static_cast<std::int64_t>(std::ceil(rows / ranks) * width);
+    made.parameters = counted(node, std::ceil(rows / ranks) * width);
   }
 
   void collective(const Node& node, ListedOperation& made) const {
@@ -451,12 +471,12 @@ class ListReader {
     }
     if (values_.has("gpus")) {
       const auto gpus = static_cast<std::int64_t>(values_.at("gpus"));
-      if (greatest_of(made.grid) != gpus) {
+      if (product_of(node["grid"], made.grid) != gpus) {
         node["grid"].fail(fmt::format(
             "{} is a grid of {} ranks, there are {} GPUs; grid(gpus, {}, 0), grid(gpus, {}, 1), "
             "... are whole factors of any number",
-            fmt::join(made.grid, " x "), greatest_of(made.grid), gpus, made.grid.size(),
-            made.grid.size()));
+            fmt::join(made.grid, " x "), product_of(node["grid"], made.grid), gpus,
+            made.grid.size(), made.grid.size()));
       }
     }
     const auto neighbours = node.find("neighbours");

@@ -204,6 +204,13 @@ TEST_CASE("A list is refused where it is wrong, in one line") {
             .find("list.json:/forward/0/kind: expected one of \"gemm\", \"conv\"") == 0);
   CHECK(refusal(changed("/forward/0/out", -16)) ==
         "list.json:/forward/0/out: expected a whole number from 1 to 1099511627776, found -16");
+  CHECK(refusal(changed("/forward/0/size", {1 << 30, 1 << 30})) ==
+        "list.json:/forward/0/size: multiplies sizes to more than 2^53");
+  CHECK(refusal(changed("/forward/3/n", std::int64_t{1} << 40)) == "accepted");
+  CHECK(refusal(changed("/forward/3/k", std::int64_t{1} << 40)) == "accepted");
+  Json both = changed("/forward/3/k", std::int64_t{1} << 40);
+  both["forward"][3]["n"] = std::int64_t{1} << 40;
+  CHECK(refusal(both) == "list.json:/forward/3: multiplies sizes to more than 2^53");
   CHECK(refusal(changed("/forward/0/images", "bach")) ==
         "list.json:/forward/0/images: expression 'bach' has an unknown name 'bach'; known: batch "
         "gpus side");
