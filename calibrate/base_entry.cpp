@@ -8,7 +8,7 @@
 #include "calibrate/gpu_entry.hpp"
 #include "calibrate/spelled.hpp"
 #include "hardware/catalogue.hpp"
-#include "hardware/recognise.hpp"
+#include "hardware/cluster/recognise.hpp"
 
 namespace orrery::calibrate {
 

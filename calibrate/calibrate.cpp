@@ -7,7 +7,7 @@
 #include "calibrate/output.hpp"
 #include "executor/module/cuda_module.hpp"
 #include "hardware/catalogue.hpp"
-#include "hardware/recognise.hpp"
+#include "hardware/cluster/recognise.hpp"
 #include "models/software/software.hpp"
 #include "sim/errors.hpp"
 #include "sim/input/text.hpp"

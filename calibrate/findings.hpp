@@ -14,7 +14,7 @@
 #include "calibrate/machine.hpp"
 #include "calibrate/sample.hpp"
 #include "executor/device/cuda/attention/fused_attention.hpp"
-#include "hardware/cluster.hpp"
+#include "hardware/cluster/cluster.hpp"
 
 namespace orrery::calibrate {
 

@@ -6,7 +6,7 @@
 #include "calibrate/gpu_entry.hpp"
 #include "calibrate/spelled.hpp"
 #include "hardware/catalogue.hpp"
-#include "hardware/recognise.hpp"
+#include "hardware/cluster/recognise.hpp"
 #include "sim/errors.hpp"
 #include "sim/input/units.hpp"
 #include "sim/statistics.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "hardware/calibration.hpp"
+#include "hardware/curves/calibration.hpp"
 #include "models/program/block.hpp"
 #include "sim/input/document.hpp"
 

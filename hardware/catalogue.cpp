@@ -1,6 +1,6 @@
 #include "hardware/catalogue.hpp"
 
-#include "hardware/expand.hpp"
+#include "hardware/cluster/expand.hpp"
 #include "sim/input/text.hpp"
 
 namespace orrery::hardware {

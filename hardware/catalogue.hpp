@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "hardware/cluster.hpp"
+#include "hardware/cluster/cluster.hpp"
 #include "sim/input/document.hpp"
 
 namespace orrery::hardware {

@@ -13,8 +13,8 @@
 #include "hardware/catalogue.hpp"
 #include "python/attended.hpp"
 #include "python/bindings.hpp"
+#include "scenarios/exchange/sections.hpp"
 #include "scenarios/question/one_gpu_scenarios.hpp"
-#include "scenarios/sections.hpp"
 #include "sim/input/units.hpp"
 
 namespace py = pybind11;

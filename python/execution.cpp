@@ -21,7 +21,7 @@
 #include "python/bindings.hpp"
 #include "scenarios/comparison/recorded.hpp"
 #include "scenarios/question/execution_question.hpp"
-#include "scenarios/result.hpp"
+#include "scenarios/report/result.hpp"
 
 namespace py = pybind11;
 

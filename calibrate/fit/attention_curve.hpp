@@ -1,10 +1,10 @@
 #pragma once
-// Fits the attention curve of hardware/curve.hpp to measured calls of fused attention.
+// Fits the attention curve of hardware/curves/curve.hpp to measured calls of fused attention.
 
 #include <optional>
 #include <vector>
 
-#include "hardware/curve.hpp"
+#include "hardware/curves/curve.hpp"
 
 namespace orrery::calibrate {
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "hardware/calibration.hpp"
-#include "hardware/curve.hpp"
+#include "hardware/curves/calibration.hpp"
+#include "hardware/curves/curve.hpp"
 
 namespace orrery::calibrate {
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "hardware/gpu.hpp"
+#include "hardware/gpu/gpu.hpp"
 #include "models/program/block.hpp"
 
 namespace orrery::calibrate {

@@ -7,7 +7,7 @@
 
 #include "calibrate/findings.hpp"
 #include "hardware/catalogue.hpp"
-#include "hardware/recognise.hpp"
+#include "hardware/cluster/recognise.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::calibrate {

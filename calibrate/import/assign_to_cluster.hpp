@@ -2,7 +2,7 @@
 // Checks a log of another machine against the cluster that it is said to come from.
 
 #include "calibrate/import/import.hpp"
-#include "hardware/cluster.hpp"
+#include "hardware/cluster/cluster.hpp"
 
 namespace orrery::calibrate {
 

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "calibrate/findings.hpp"
-#include "hardware/measured_collectives.hpp"
+#include "hardware/curves/measured_collectives.hpp"
 #include "sim/statistics.hpp"
 
 namespace orrery::calibrate {

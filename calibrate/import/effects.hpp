@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "calibrate/import/import.hpp"
-#include "hardware/cluster.hpp"
+#include "hardware/cluster/cluster.hpp"
 
 namespace orrery::calibrate {
 

@@ -1,7 +1,7 @@
 // A Runner's state for checkpoints.
 
 #include "executor/checkpoint/checkpoint.hpp"
-#include "executor/run/weights.hpp"
+#include "executor/run/weights/weights.hpp"
 
 namespace orrery::executor {
 

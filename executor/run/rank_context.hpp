@@ -10,7 +10,7 @@
 #include "executor/device/token_map.hpp"
 #include "executor/layout/layout.hpp"
 #include "executor/layout/memory_plan.hpp"
-#include "executor/run/fabric_calls.hpp"
+#include "executor/run/reducer/fabric_calls.hpp"
 #include "models/program/program.hpp"
 
 namespace orrery::executor {

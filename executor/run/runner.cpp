@@ -8,11 +8,11 @@
 
 #include "executor/errors.hpp"
 #include "executor/layout/sequences.hpp"
-#include "executor/run/blocks.hpp"
-#include "executor/run/optimizer.hpp"
+#include "executor/run/blocks/blocks.hpp"
 #include "executor/run/pipe.hpp"
 #include "executor/run/refusals.hpp"
 #include "executor/run/send_depth.hpp"
+#include "executor/run/weights/optimizer.hpp"
 #include "models/program/trace_names.hpp"
 #include "models/program/walk.hpp"
 #include "sim/errors.hpp"

@@ -8,8 +8,8 @@
 #include <cmath>
 #include <limits>
 
-#include "executor/run/masks.hpp"
-#include "executor/run/reducer.hpp"
+#include "executor/run/reducer/reducer.hpp"
+#include "executor/run/weights/masks.hpp"
 #include "models/operations/tables.hpp"
 #include "sim/errors.hpp"
 

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "executor/crc32c.hpp"
-#include "executor/run/random.hpp"
 #include "executor/run/settings.hpp"
+#include "executor/run/weights/random.hpp"
 #include "sim/errors.hpp"
 #include "sim/input/text.hpp"
 

@@ -6,8 +6,8 @@
 
 #include "executor/launch/process_name.hpp"
 #include "executor/pretrained/pretrained.hpp"
-#include "executor/run/expert_rows.hpp"
-#include "executor/run/weights.hpp"
+#include "executor/run/blocks/expert_rows.hpp"
+#include "executor/run/weights/weights.hpp"
 #include "executor/session/rank_result.hpp"
 #include "executor/session/rank_session.hpp"
 #include "executor/session/session_checkpoints.hpp"

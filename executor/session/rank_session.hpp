@@ -16,7 +16,7 @@
 #include "executor/fabric/threads/thread_fabric.hpp"
 #include "executor/launch/rendezvous.hpp"
 #include "executor/launch/store.hpp"
-#include "executor/run/instruction_limits.hpp"
+#include "executor/run/blocks/instruction_limits.hpp"
 #include "executor/run/runner.hpp"
 #include "executor/session/devices.hpp"
 #include "executor/session/session.hpp"

@@ -6,7 +6,7 @@
 #include <csignal>
 
 #include "executor/errors.hpp"
-#include "executor/run/weights.hpp"
+#include "executor/run/weights/weights.hpp"
 #include "sim/input/text.hpp"
 
 namespace orrery::executor {

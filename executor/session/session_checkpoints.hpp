@@ -11,7 +11,7 @@
 #include "executor/checkpoint/checkpoint.hpp"
 #include "executor/checkpoint/folder_lock.hpp"
 #include "executor/checkpoint/interval.hpp"
-#include "executor/run/instruction_limits.hpp"
+#include "executor/run/blocks/instruction_limits.hpp"
 #include "executor/session/rank_session.hpp"
 #include "executor/session/session.hpp"
 

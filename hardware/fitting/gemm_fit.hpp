@@ -1,13 +1,13 @@
 #pragma once
-// Fits the GEMM curve of hardware/curve.hpp to measured shapes, and computes its residuals by
-// shape.
+// Fits the GEMM curve of hardware/curves/curve.hpp to measured shapes, and computes its residuals
+// by shape.
 
 #include <optional>
 #include <vector>
 
-#include "hardware/curve.hpp"
+#include "hardware/curves/curve.hpp"
+#include "hardware/curves/shape_residual.hpp"
 #include "hardware/fitting/minimise.hpp"
-#include "hardware/shape_residual.hpp"
 
 namespace orrery::hardware {
 

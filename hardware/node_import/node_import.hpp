@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "hardware/cluster.hpp"
+#include "hardware/cluster/cluster.hpp"
 #include "sim/input/document.hpp"
 
 namespace orrery::hardware {

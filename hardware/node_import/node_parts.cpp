@@ -8,7 +8,7 @@
 
 #include "hardware/catalogue.hpp"
 #include "hardware/entries.hpp"
-#include "hardware/generation.hpp"
+#include "hardware/gpu/generation.hpp"
 #include "hardware/node_import/nccl_elements.hpp"
 #include "hardware/node_import/node_import.hpp"
 #include "sim/errors.hpp"

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "hardware/gpu.hpp"
+#include "hardware/gpu/gpu.hpp"
 #include "models/model/model.hpp"
 #include "models/plan/plan.hpp"
 #include "models/program/block.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "hardware/generation.hpp"
+#include "hardware/gpu/generation.hpp"
 #include "models/plan/derived.hpp"
 
 namespace orrery::models {

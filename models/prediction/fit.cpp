@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "models/prediction/published_errors.hpp"
+#include "models/prediction/error/published_errors.hpp"
 
 namespace orrery::models {
 

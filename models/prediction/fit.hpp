@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "models/prediction/evidence.hpp"
+#include "models/prediction/error/evidence.hpp"
 #include "sim/quantity.hpp"
 
 namespace orrery::models {
@@ -17,7 +17,7 @@ enum class Fit : std::uint8_t { yes, tight, doubtful, no };
 std::string_view name(Fit fit);
 
 /// Default headroom, the share of a GPU's memory that a plan must leave free to count as
-/// `Fit::yes`: the median error of predicted peaks (models/prediction/published_errors.hpp).
+/// `Fit::yes`: the median error of predicted peaks (models/prediction/error/published_errors.hpp).
 double usual_headroom();
 
 /// Peak memory of a plan: predicted, and its bounds.

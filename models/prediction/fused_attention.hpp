@@ -3,8 +3,8 @@
 // and a rank would need those of other ranks' keys. A CPU computes attention head by head, over any
 // number of keys.
 
-#include "hardware/generation.hpp"
-#include "hardware/gpu.hpp"
+#include "hardware/gpu/generation.hpp"
+#include "hardware/gpu/gpu.hpp"
 #include "models/plan/precision_formats.hpp"
 #include "models/software/software.hpp"
 

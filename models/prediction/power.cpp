@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "hardware/gpu_power.hpp"
+#include "hardware/gpu/gpu_power.hpp"
 #include "models/program/counts.hpp"
 #include "models/program/program.hpp"
 

@@ -2,7 +2,7 @@
 // Energy of a step from what each GPU does in it.
 //   E = sum over ranks (waiting step + (math - waiting) t_math + (memory_bound - waiting) t_memory)
 //       + idle step of GPUs without a rank + host_load host_power nodes step
-// idle, waiting, memory_bound, math   what a GPU draws then (hardware/gpu_power.hpp)
+// idle, waiting, memory_bound, math   what a GPU draws then (hardware/gpu/gpu_power.hpp)
 // t_math, t_memory   kernels of the rank, at their priced times: GEMMs and attention; all others
 // Whatever is not a kernel is waiting: bubbles, late hosts, and communication, whose power is near
 // that of waiting (arXiv:2508.14318: compute phases of large training runs draw near the rated
@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "hardware/cluster.hpp"
+#include "hardware/cluster/cluster.hpp"
 #include "models/evaluation/priced.hpp"
 #include "models/program/counts.hpp"
 #include "sim/quantity.hpp"

@@ -10,15 +10,15 @@
 #include <string_view>
 #include <vector>
 
-#include "hardware/cluster.hpp"
+#include "hardware/cluster/cluster.hpp"
 #include "models/data/data_lane.hpp"
 #include "models/evaluation/priced.hpp"
 #include "models/evaluation/step_times.hpp"
 #include "models/plan/conflicts.hpp"
 #include "models/plan/plan.hpp"
+#include "models/prediction/error/uncertainty.hpp"
 #include "models/prediction/fit.hpp"
-#include "models/prediction/network.hpp"
-#include "models/prediction/uncertainty.hpp"
+#include "models/prediction/network/network.hpp"
 #include "models/pricing/rank_load.hpp"
 #include "models/program/memory.hpp"
 #include "models/program/program.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 // Kernels that run concurrently with communication take longer: both use the GPU's multiprocessors
-// and memory. By how much, a calibration measures (hardware/calibration.hpp). Leaves out transfers
-// between stages, and that collectives take longer next to kernels.
+// and memory. By how much, a calibration measures (hardware/curves/calibration.hpp). Leaves out
+// transfers between stages, and that collectives take longer next to kernels.
 
 #include "models/evaluation/priced.hpp"
 

@@ -2,8 +2,8 @@
 // How far a size lies outside the range that a curve was measured on. Its formula, or the slope of
 // its table, answers there all the same.
 
-#include "hardware/curve.hpp"
-#include "hardware/size_table.hpp"
+#include "hardware/curves/curve.hpp"
+#include "hardware/curves/size_table.hpp"
 
 namespace orrery::models {
 

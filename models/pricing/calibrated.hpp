@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "hardware/gpu.hpp"
+#include "hardware/gpu/gpu.hpp"
 #include "models/program/block.hpp"
 
 namespace orrery::models {

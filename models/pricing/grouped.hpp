@@ -2,7 +2,7 @@
 // Grouped GEMMs: the matrix products of a rank's experts in one kernel, with a number of rows of
 // its own for each expert.
 
-#include "hardware/gpu.hpp"
+#include "hardware/gpu/gpu.hpp"
 #include "models/program/block.hpp"
 
 namespace orrery::models {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "hardware/kernel_rates.hpp"
+#include "hardware/gpu/kernel_rates.hpp"
 #include "models/pricing/calibrated.hpp"
 #include "models/pricing/grouped.hpp"
 #include "models/pricing/listed.hpp"

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "hardware/kernel_rates.hpp"
+#include "hardware/gpu/kernel_rates.hpp"
 #include "models/pricing/notes.hpp"
 
 namespace orrery::models {

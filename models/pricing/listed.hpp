@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "hardware/cluster.hpp"
+#include "hardware/cluster/cluster.hpp"
 #include "models/evaluation/priced.hpp"
 #include "models/software/software.hpp"
 

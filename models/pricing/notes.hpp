@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "hardware/cluster.hpp"
-#include "hardware/gpu.hpp"
+#include "hardware/cluster/cluster.hpp"
+#include "hardware/gpu/gpu.hpp"
 #include "models/network/placement.hpp"
 #include "models/pricing/wire.hpp"
 #include "models/program/program.hpp"

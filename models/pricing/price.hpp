@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "hardware/cluster.hpp"
+#include "hardware/cluster/cluster.hpp"
 #include "models/evaluation/priced.hpp"
 #include "models/pricing/wire.hpp"
 #include "models/software/software.hpp"

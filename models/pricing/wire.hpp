@@ -13,7 +13,7 @@
 
 #include <vector>
 
-#include "hardware/cluster.hpp"
+#include "hardware/cluster/cluster.hpp"
 #include "models/evaluation/priced.hpp"
 #include "models/network/collectives/collective.hpp"
 #include "models/network/placement.hpp"

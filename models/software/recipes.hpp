@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "hardware/gpu.hpp"
+#include "hardware/gpu/gpu.hpp"
 #include "models/model/model.hpp"
 #include "models/plan/conflicts.hpp"
 #include "models/plan/plan.hpp"

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "hardware/gpu.hpp"
-#include "hardware/site.hpp"
+#include "hardware/cluster/site.hpp"
+#include "hardware/gpu/gpu.hpp"
 #include "models/plan/plan.hpp"
 #include "models/software/resolved_profile.hpp"
 #include "models/software/runnable.hpp"
@@ -34,7 +34,8 @@ struct FittedPlace {
 };
 
 /// Quantiles of ln(measured / predicted) over runs that were held out of this stack's fit; each
-/// error is divided by the widening for its fallback curves (models/prediction/uncertainty.hpp).
+/// error is divided by the widening for its fallback curves
+/// (models/prediction/error/uncertainty.hpp).
 struct Residuals {
   double p10 = 0, p90 = 0;  // p10 <= 0 <= p90; the median is 0: the prediction itself
   std::int64_t rows = 0;

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "scenarios/report/style.hpp"
-#include "scenarios/tokens.hpp"
+#include "scenarios/scenario/tokens.hpp"
 #include "sim/input/text.hpp"
 
 namespace orrery::scenarios {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "hardware/catalogue.hpp"
-#include "hardware/offer.hpp"
+#include "hardware/prices/offer.hpp"
 #include "scenarios/claims/claims.hpp"
 #include "scenarios/whole_run/run_inputs.hpp"
 #include "sim/input/units.hpp"

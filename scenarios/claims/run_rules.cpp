@@ -7,7 +7,7 @@
 
 #include "hardware/catalogue.hpp"
 #include "scenarios/claims/claims.hpp"
-#include "scenarios/limits.hpp"
+#include "scenarios/scenario/limits.hpp"
 #include "sim/input/units.hpp"
 
 namespace orrery::scenarios {

@@ -8,7 +8,7 @@
 #include "models/network/collectives/nccl_settings.hpp"
 #include "scenarios/collective/collective_sizes.hpp"
 #include "scenarios/collective/explain_measured.hpp"
-#include "scenarios/network_request.hpp"
+#include "scenarios/scenario/network_request.hpp"
 #include "scenarios/search/query.hpp"
 #include "sim/input/text.hpp"
 #include "sim/input/units.hpp"

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "hardware/recognise.hpp"
+#include "hardware/cluster/recognise.hpp"
 #include "models/network/collectives/fitted_line.hpp"
 #include "sim/input/text.hpp"
 #include "sim/statistics.hpp"

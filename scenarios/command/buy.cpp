@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "scenarios/command/commands.hpp"
-#include "scenarios/command/progress.hpp"
 #include "scenarios/command/search_flags.hpp"
+#include "scenarios/command/terminal/progress.hpp"
 #include "scenarios/question/purchase_request.hpp"
 #include "sim/output/durable_file.hpp"
 

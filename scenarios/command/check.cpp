@@ -6,7 +6,7 @@
 
 #include "scenarios/claims/claims.hpp"
 #include "scenarios/command/commands.hpp"
-#include "scenarios/command/terminal.hpp"
+#include "scenarios/command/terminal/terminal.hpp"
 
 namespace orrery::scenarios {
 

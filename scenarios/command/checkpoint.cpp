@@ -9,8 +9,8 @@
 #include "executor/checkpoint/verify.hpp"
 #include "executor/errors.hpp"
 #include "scenarios/command/commands.hpp"
-#include "scenarios/command/ending.hpp"
-#include "scenarios/result.hpp"
+#include "scenarios/command/terminal/ending.hpp"
+#include "scenarios/report/result.hpp"
 #include "sim/input/text.hpp"
 #include "sim/output/or_null.hpp"
 

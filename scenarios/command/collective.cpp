@@ -7,8 +7,8 @@
 #include "calibrate/import/import.hpp"
 #include "scenarios/collective/measured_points.hpp"
 #include "scenarios/command/commands.hpp"
-#include "scenarios/command/repeated.hpp"
-#include "scenarios/command/terminal.hpp"
+#include "scenarios/command/terminal/repeated.hpp"
+#include "scenarios/command/terminal/terminal.hpp"
 
 namespace orrery::scenarios {
 

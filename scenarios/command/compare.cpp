@@ -8,7 +8,7 @@
 
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/question_flags.hpp"
-#include "scenarios/command/terminal.hpp"
+#include "scenarios/command/terminal/terminal.hpp"
 #include "scenarios/comparison/comparison.hpp"
 #include "scenarios/runback/run_comparison.hpp"
 #include "sim/input/unpacked_file.hpp"

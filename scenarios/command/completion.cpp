@@ -9,7 +9,7 @@
 #include "models/plan/fields.hpp"
 #include "models/software/resolved_profile.hpp"
 #include "scenarios/command/commands.hpp"
-#include "scenarios/scenario.hpp"
+#include "scenarios/scenario/scenario.hpp"
 
 namespace orrery::scenarios {
 

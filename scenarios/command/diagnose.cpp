@@ -6,7 +6,7 @@
 
 #include "calibrate/import/import.hpp"
 #include "scenarios/command/commands.hpp"
-#include "scenarios/command/terminal.hpp"
+#include "scenarios/command/terminal/terminal.hpp"
 #include "scenarios/runback/diagnosis.hpp"
 
 namespace orrery::scenarios {

@@ -7,9 +7,9 @@
 #include <optional>
 
 #include "scenarios/command/commands.hpp"
-#include "scenarios/command/launch_output.hpp"
+#include "scenarios/command/execute/launch_output.hpp"
 #include "scenarios/command/question_flags.hpp"
-#include "scenarios/command/repeated.hpp"
+#include "scenarios/command/terminal/repeated.hpp"
 #include "sim/input/text.hpp"
 #include "sim/output/durable_file.hpp"
 

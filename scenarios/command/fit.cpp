@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "scenarios/command/commands.hpp"
-#include "scenarios/fitting/beyond_range.hpp"
-#include "scenarios/fitting/curve_tables.hpp"
+#include "scenarios/fitting/kernels/curve_tables.hpp"
+#include "scenarios/fitting/profile/beyond_range.hpp"
 #include "sim/errors.hpp"
 #include "sim/output/durable_file.hpp"
 

@@ -8,10 +8,10 @@
 #include <memory>
 
 #include "scenarios/command/commands.hpp"
-#include "scenarios/command/progress.hpp"
-#include "scenarios/command/repeated.hpp"
-#include "scenarios/fitting/leave_out_groups.hpp"
-#include "scenarios/fitting/software_fit.hpp"
+#include "scenarios/command/terminal/progress.hpp"
+#include "scenarios/command/terminal/repeated.hpp"
+#include "scenarios/fitting/profile/leave_out_groups.hpp"
+#include "scenarios/fitting/profile/software_fit.hpp"
 #include "sim/errors.hpp"
 #include "sim/output/durable_file.hpp"
 

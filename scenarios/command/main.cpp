@@ -11,9 +11,9 @@
 #include <string_view>
 
 #include "scenarios/command/commands.hpp"
-#include "scenarios/command/ending.hpp"
-#include "scenarios/command/heap.hpp"
-#include "scenarios/command/repeated.hpp"
+#include "scenarios/command/terminal/ending.hpp"
+#include "scenarios/command/terminal/heap.hpp"
+#include "scenarios/command/terminal/repeated.hpp"
 #include "scenarios/exchange/suggestion.hpp"
 #include "scenarios/version.hpp"
 #include "sim/input/text.hpp"

@@ -8,10 +8,10 @@
 #include <string>
 
 #include "scenarios/command/commands.hpp"
-#include "scenarios/command/launch_output.hpp"
-#include "scenarios/command/progress.hpp"
-#include "scenarios/command/repeated.hpp"
+#include "scenarios/command/execute/launch_output.hpp"
 #include "scenarios/command/search_flags.hpp"
+#include "scenarios/command/terminal/progress.hpp"
+#include "scenarios/command/terminal/repeated.hpp"
 #include "scenarios/question/plan_request.hpp"
 #include "sim/output/durable_file.hpp"
 

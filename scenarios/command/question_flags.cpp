@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "scenarios/command/repeated.hpp"
+#include "scenarios/command/terminal/repeated.hpp"
 
 namespace orrery::scenarios {
 

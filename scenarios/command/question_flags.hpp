@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/question/scenario_request.hpp"
+#include "scenarios/scenario/scenario_request.hpp"
 #include "scenarios/whatif/variants.hpp"
 
 namespace orrery::scenarios {

@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "scenarios/command/commands.hpp"
-#include "scenarios/command/progress.hpp"
 #include "scenarios/command/question_flags.hpp"
-#include "scenarios/command/terminal.hpp"
+#include "scenarios/command/terminal/progress.hpp"
+#include "scenarios/command/terminal/terminal.hpp"
 #include "scenarios/scaling/scaling.hpp"
 #include "sim/output/durable_file.hpp"
 

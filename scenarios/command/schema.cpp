@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "scenarios/command/commands.hpp"
-#include "scenarios/command/terminal.hpp"
+#include "scenarios/command/terminal/terminal.hpp"
 
 namespace orrery::scenarios {
 

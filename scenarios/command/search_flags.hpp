@@ -9,8 +9,8 @@
 #include <string>
 
 #include "scenarios/command/commands.hpp"
-#include "scenarios/command/terminal.hpp"
-#include "scenarios/result.hpp"
+#include "scenarios/command/terminal/terminal.hpp"
+#include "scenarios/report/result.hpp"
 #include "scenarios/search/query.hpp"
 
 namespace orrery::scenarios {

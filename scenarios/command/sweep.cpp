@@ -5,10 +5,10 @@
 #include <memory>
 
 #include "scenarios/command/commands.hpp"
-#include "scenarios/command/progress.hpp"
 #include "scenarios/command/question_flags.hpp"
-#include "scenarios/command/repeated.hpp"
-#include "scenarios/command/terminal.hpp"
+#include "scenarios/command/terminal/progress.hpp"
+#include "scenarios/command/terminal/repeated.hpp"
+#include "scenarios/command/terminal/terminal.hpp"
 #include "scenarios/search/query.hpp"
 #include "scenarios/whatif/sweep.hpp"
 #include "sim/output/durable_file.hpp"

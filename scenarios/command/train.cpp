@@ -5,10 +5,10 @@
 #include <memory>
 
 #include "scenarios/command/commands.hpp"
-#include "scenarios/command/progress.hpp"
 #include "scenarios/command/question_flags.hpp"
-#include "scenarios/command/terminal.hpp"
-#include "scenarios/limits.hpp"
+#include "scenarios/command/terminal/progress.hpp"
+#include "scenarios/command/terminal/terminal.hpp"
+#include "scenarios/scenario/limits.hpp"
 #include "scenarios/whole_run/loop_run.hpp"
 #include "scenarios/whole_run/whole_run.hpp"
 #include "sim/output/durable_file.hpp"

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "scenarios/command/commands.hpp"
-#include "scenarios/command/progress.hpp"
-#include "scenarios/command/repeated.hpp"
+#include "scenarios/command/terminal/progress.hpp"
+#include "scenarios/command/terminal/repeated.hpp"
 #include "scenarios/question/validation_request.hpp"
 
 namespace orrery::scenarios {

@@ -1,6 +1,6 @@
 #include "scenarios/comparison/recorded.hpp"
 
-#include "scenarios/result.hpp"
+#include "scenarios/report/result.hpp"
 
 namespace orrery::scenarios {
 

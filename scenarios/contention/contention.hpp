@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "models/prediction/prediction.hpp"
-#include "scenarios/question/scenario_request.hpp"
+#include "scenarios/scenario/scenario_request.hpp"
 #include "scenarios/search/workers.hpp"
 #include "sim/mean_and_spread.hpp"
 

@@ -7,9 +7,9 @@
 
 #include "scenarios/contention/contention.hpp"
 #include "scenarios/drawing/markup.hpp"
+#include "scenarios/report/result.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
-#include "scenarios/result.hpp"
 #include "sim/input/units.hpp"
 #include "sim/output/durable_file.hpp"
 

@@ -13,7 +13,7 @@
 #include "models/software/software.hpp"
 #include "scenarios/exchange/facts.hpp"
 #include "scenarios/exchange/meanings.hpp"
-#include "scenarios/sections.hpp"
+#include "scenarios/exchange/sections.hpp"
 #include "sim/input/text.hpp"
 
 namespace orrery::scenarios {

@@ -2,8 +2,8 @@
 // A fitted curve in the format of a GPU's catalogue file: its entry under /gemm or /attention, with
 // the range that it was fitted to and its error on rows left out of the fit.
 
-#include "scenarios/fitting/curve_report.hpp"
-#include "scenarios/fitting/kernel_curves.hpp"
+#include "scenarios/fitting/kernels/curve_report.hpp"
+#include "scenarios/fitting/kernels/kernel_curves.hpp"
 
 namespace orrery::scenarios {
 

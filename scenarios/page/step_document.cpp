@@ -11,7 +11,7 @@
 #include "models/plan/fields.hpp"
 #include "models/program/memory_course.hpp"
 #include "models/program/trace_names.hpp"
-#include "scenarios/result.hpp"
+#include "scenarios/report/result.hpp"
 
 namespace orrery::scenarios {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "scenarios/scenario.hpp"
+#include "scenarios/scenario/scenario.hpp"
 #include "sim/input/document.hpp"
 
 namespace orrery::scenarios {

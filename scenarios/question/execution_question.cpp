@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "hardware/recognise.hpp"
+#include "hardware/cluster/recognise.hpp"
 #include "sim/input/text.hpp"
 
 namespace orrery::scenarios {

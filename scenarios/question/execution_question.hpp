@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "scenarios/question/scenario_request.hpp"
+#include "scenarios/scenario/scenario_request.hpp"
 
 namespace orrery::scenarios {
 

@@ -1,6 +1,6 @@
 #include "scenarios/question/one_gpu_scenarios.hpp"
 
-#include "scenarios/scenario.hpp"
+#include "scenarios/scenario/scenario.hpp"
 
 namespace orrery::scenarios {
 

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "models/plan/fields.hpp"
-#include "scenarios/limits.hpp"
-#include "scenarios/search/plan_values.hpp"
+#include "scenarios/scenario/limits.hpp"
 #include "scenarios/search/query.hpp"
+#include "scenarios/search/space/plan_values.hpp"
 #include "sim/input/text.hpp"
 #include "sim/input/units.hpp"
 

@@ -9,10 +9,10 @@
 
 #include "hardware/entries.hpp"
 #include "hardware/own_file.hpp"
-#include "scenarios/limits.hpp"
+#include "scenarios/exchange/sections.hpp"
 #include "scenarios/scaling/scaling.hpp"
+#include "scenarios/scenario/limits.hpp"
 #include "scenarios/search/query.hpp"
-#include "scenarios/sections.hpp"
 #include "sim/input/text.hpp"
 
 namespace orrery::scenarios {

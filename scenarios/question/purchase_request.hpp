@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/search/purchase_report.hpp"
+#include "scenarios/purchase/purchase_report.hpp"
 #include "scenarios/search/workers.hpp"
 
 namespace orrery::scenarios {

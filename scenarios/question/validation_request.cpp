@@ -6,14 +6,14 @@
 #include <array>
 #include <filesystem>
 
-#include "scenarios/fitting/curve_tables.hpp"
-#include "scenarios/fitting/leave_out_groups.hpp"
-#include "scenarios/fitting/transfer.hpp"
-#include "scenarios/validation/energy.hpp"
-#include "scenarios/validation/other_simulators.hpp"
-#include "scenarios/validation/page.hpp"
+#include "scenarios/fitting/kernels/curve_tables.hpp"
+#include "scenarios/fitting/profile/leave_out_groups.hpp"
+#include "scenarios/fitting/profile/transfer.hpp"
+#include "scenarios/validation/page/page.hpp"
 #include "scenarios/validation/ranges.hpp"
-#include "scenarios/validation/storage.hpp"
+#include "scenarios/validation/runs/energy.hpp"
+#include "scenarios/validation/runs/other_simulators.hpp"
+#include "scenarios/validation/runs/storage.hpp"
 #include "scenarios/validation/validation.hpp"
 #include "scenarios/whole_run/published.hpp"
 #include "sim/output/durable_file.hpp"

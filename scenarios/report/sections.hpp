@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "scenarios/result.hpp"
+#include "scenarios/report/result.hpp"
 
 namespace orrery::scenarios {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <functional>
 
-#include "scenarios/fitting/profile_numbers.hpp"
+#include "scenarios/fitting/profile/profile_numbers.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/runback/run_comparison.hpp"
 #include "sim/errors.hpp"

@@ -8,7 +8,7 @@
 #include <functional>
 #include <map>
 
-#include "hardware/recognise.hpp"
+#include "hardware/cluster/recognise.hpp"
 #include "models/network/placement.hpp"
 #include "models/prediction/breakdown.hpp"
 #include "models/program/counts.hpp"

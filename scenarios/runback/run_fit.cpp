@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "scenarios/fitting/posterior.hpp"
-#include "scenarios/fitting/profile_numbers.hpp"
-#include "scenarios/fitting/software_fit.hpp"
+#include "scenarios/fitting/profile/posterior.hpp"
+#include "scenarios/fitting/profile/profile_numbers.hpp"
+#include "scenarios/fitting/profile/software_fit.hpp"
 #include "scenarios/runback/run_comparison.hpp"
 #include "sim/errors.hpp"
 #include "sim/input/units.hpp"

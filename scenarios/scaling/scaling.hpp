@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "models/prediction/prediction.hpp"
-#include "scenarios/question/scenario_request.hpp"
+#include "scenarios/scenario/scenario_request.hpp"
 #include "scenarios/search/workers.hpp"
 
 namespace orrery::scenarios {

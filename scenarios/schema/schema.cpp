@@ -7,11 +7,11 @@
 #include <map>
 #include <set>
 
-#include "hardware/cluster.hpp"
+#include "hardware/cluster/cluster.hpp"
 #include "models/model/kinds.hpp"
 #include "models/plan/fields.hpp"
 #include "models/prediction/fit.hpp"
-#include "models/prediction/network.hpp"
+#include "models/prediction/network/network.hpp"
 #include "scenarios/claims/claims.hpp"
 #include "scenarios/embedded.hpp"
 #include "scenarios/exchange/suggestion.hpp"

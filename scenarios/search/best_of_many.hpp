@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "models/prediction/published_errors.hpp"
+#include "models/prediction/error/published_errors.hpp"
 #include "scenarios/search/plan_report.hpp"
 
 namespace orrery::scenarios {

@@ -9,10 +9,10 @@
 #include <set>
 #include <tuple>
 
-#include "models/prediction/published_errors.hpp"
+#include "models/prediction/error/published_errors.hpp"
 #include "scenarios/report/sections.hpp"
-#include "scenarios/search/dimensions.hpp"
-#include "scenarios/search/plan_values.hpp"
+#include "scenarios/search/space/dimensions.hpp"
+#include "scenarios/search/space/plan_values.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::scenarios {

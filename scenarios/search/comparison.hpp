@@ -28,7 +28,7 @@ std::string words_of_ties(const models::Software& software);
 ///   step e^(s m(n)),  m(n) = Phi^-1((n - 0.375) / (n + 0.25))
 /// s    spread of the errors that plans of one model do not share, with fitted profiles; with
 ///      another profile the error of a plan's kind is systematic, and its mean is not known
-///      (models/prediction/published_errors.hpp)
+///      (models/prediction/error/published_errors.hpp)
 /// n    distinct cuts (tensor, pipeline, micro-batch) whose best plan is predicted within s of the
 ///      first
 /// Source  m(n): mean of the largest of n normal errors, Blom 1958, "Statistical Estimates and

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <limits>
 
-#include "models/prediction/published_errors.hpp"
+#include "models/prediction/error/published_errors.hpp"
 
 namespace orrery::scenarios {
 

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "hardware/gpu_power.hpp"
+#include "hardware/gpu/gpu_power.hpp"
 #include "sim/errors.hpp"
 #include "sim/input/text.hpp"
 #include "sim/input/units.hpp"

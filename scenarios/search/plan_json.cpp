@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <limits>
 
-#include "scenarios/plan_words.hpp"
+#include "scenarios/scenario/plan_words.hpp"
 #include "scenarios/search/best_of_many.hpp"
 #include "scenarios/search/plan_report.hpp"
-#include "scenarios/search/plan_values.hpp"
-#include "scenarios/search/unsearched.hpp"
+#include "scenarios/search/space/plan_values.hpp"
+#include "scenarios/search/space/unsearched.hpp"
 #include "sim/input/units.hpp"
 #include "sim/output/or_null.hpp"
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/result.hpp"
+#include "scenarios/report/memory_advice.hpp"
+#include "scenarios/report/result.hpp"
 #include "scenarios/search/comparison.hpp"
-#include "scenarios/whatif/memory_advice.hpp"
 
 namespace orrery::scenarios {
 

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "hardware/rental.hpp"
+#include "hardware/prices/rental.hpp"
 #include "scenarios/search/incumbents.hpp"
 #include "sim/errors.hpp"
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "scenarios/search/objective.hpp"
-#include "scenarios/search/plan_space.hpp"
+#include "scenarios/search/space/plan_space.hpp"
 #include "scenarios/search/workers.hpp"
 
 namespace orrery::scenarios {

@@ -6,8 +6,8 @@
 
 #include "hardware/catalogue.hpp"
 #include "models/prediction/fit.hpp"
-#include "scenarios/sections.hpp"
-#include "scenarios/tokens.hpp"
+#include "scenarios/exchange/sections.hpp"
+#include "scenarios/scenario/tokens.hpp"
 #include "sim/input/text.hpp"
 
 namespace orrery::scenarios {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "hardware/cluster.hpp"
+#include "hardware/cluster/cluster.hpp"
 #include "models/model/model.hpp"
 #include "models/plan/plan.hpp"
 #include "models/software/software.hpp"

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "scenarios/search/block_shapes.hpp"
+#include "scenarios/search/space/block_shapes.hpp"
 #include "scenarios/search/workers.hpp"
 
 namespace orrery::scenarios {

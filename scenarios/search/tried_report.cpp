@@ -7,7 +7,7 @@
 #include "models/plan/fields.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
-#include "scenarios/search/unsearched.hpp"
+#include "scenarios/search/space/unsearched.hpp"
 #include "sim/input/units.hpp"
 
 namespace orrery::scenarios {

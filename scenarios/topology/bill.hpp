@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "hardware/cluster.hpp"
+#include "hardware/cluster/cluster.hpp"
 
 namespace orrery::scenarios {
 

@@ -1,7 +1,7 @@
 #pragma once
 // Positions of boxes and cables in the pictures of a fabric and of a node.
 
-#include "hardware/cluster.hpp"
+#include "hardware/cluster/cluster.hpp"
 #include "models/network/fabric/fabric_graph.hpp"
 #include "models/network/fabric/node_graph.hpp"
 #include "scenarios/topology/picture.hpp"

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "hardware/cluster.hpp"
+#include "hardware/cluster/cluster.hpp"
 #include "sim/input/document.hpp"
 
 namespace orrery::scenarios {

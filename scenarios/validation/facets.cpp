@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "models/plan/fields.hpp"
-#include "scenarios/validation/page.hpp"
+#include "scenarios/validation/page/page.hpp"
 
 namespace orrery::scenarios {
 

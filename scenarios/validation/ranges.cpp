@@ -7,7 +7,7 @@
 #include <optional>
 #include <set>
 
-#include "models/prediction/uncertainty.hpp"
+#include "models/prediction/error/uncertainty.hpp"
 #include "scenarios/validation/statistics.hpp"
 #include "sim/errors.hpp"
 

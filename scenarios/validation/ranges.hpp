@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "models/prediction/evidence.hpp"
+#include "models/prediction/error/evidence.hpp"
 #include "scenarios/validation/validation.hpp"
 
 namespace orrery::scenarios {

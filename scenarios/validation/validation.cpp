@@ -8,10 +8,10 @@
 #include <functional>
 
 #include "models/plan/precision_formats.hpp"
+#include "models/prediction/error/published_errors.hpp"
 #include "models/prediction/prediction.hpp"
-#include "models/prediction/published_errors.hpp"
-#include "scenarios/validation/run_experts.hpp"
-#include "scenarios/validation/run_question.hpp"
+#include "scenarios/validation/runs/run_experts.hpp"
+#include "scenarios/validation/runs/run_question.hpp"
 
 namespace orrery::scenarios {
 

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "models/prediction/evidence.hpp"
+#include "models/prediction/error/evidence.hpp"
 #include "models/prediction/fit.hpp"
 #include "models/software/software.hpp"
 #include "scenarios/search/workers.hpp"
-#include "scenarios/validation/measured_run.hpp"
+#include "scenarios/validation/runs/measured_run.hpp"
 #include "scenarios/validation/statistics.hpp"
 #include "sim/input/document.hpp"
 
@@ -148,7 +148,8 @@ struct RecordInputs {
   const Scores& unfitted;  // of the same runs by the generic profile
   const UnseenErrors& unseen;
 };
-/// The record of models/prediction/published_errors.hpp; `source` is the command that makes it.
+/// The record of models/prediction/error/published_errors.hpp; `source` is the command that makes
+/// it.
 Json record_of(const RecordInputs& inputs, const std::string& source);
 /// The generic profile, applied to the stacks of all runs.
 models::Software generic_for_all(const std::vector<MeasuredRun>& runs);

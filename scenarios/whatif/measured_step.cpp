@@ -12,7 +12,7 @@
 #include "models/software/resolved_profile.hpp"
 #include "models/software/software.hpp"
 #include "scenarios/report/open_questions.hpp"
-#include "scenarios/whatif/changed_plan.hpp"
+#include "scenarios/scenario/changed_plan.hpp"
 #include "sim/errors.hpp"
 #include "sim/input/text.hpp"
 #include "sim/input/units.hpp"

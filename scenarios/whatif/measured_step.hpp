@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/scenario.hpp"
+#include "scenarios/scenario/scenario.hpp"
 
 namespace orrery::scenarios {
 
@@ -48,7 +48,7 @@ struct ExplainedStep {
 };
 
 /// weight = prior x density of ln(measured / step) around 0, with the standard deviation of a run
-/// (0.05, models/prediction/uncertainty.hpp); of `none`, with that of the prediction's range.
+/// (0.05, models/prediction/error/uncertainty.hpp); of `none`, with that of the prediction's range.
 /// Priors:
 ///   a field of the plan that is not stated  the share of the stack's published recipes that give
 ///                                           it this value, with one recipe in ten added for

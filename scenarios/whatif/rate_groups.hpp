@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "hardware/cluster.hpp"
+#include "hardware/cluster/cluster.hpp"
 #include "sim/input/document.hpp"
 
 namespace orrery::scenarios {

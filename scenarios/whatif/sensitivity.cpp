@@ -12,7 +12,7 @@
 #include "scenarios/drawing/svg.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
-#include "scenarios/unpriced.hpp"
+#include "scenarios/scenario/unpriced.hpp"
 #include "scenarios/whatif/rate_groups.hpp"
 #include "sim/errors.hpp"
 

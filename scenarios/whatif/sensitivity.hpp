@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/scenario.hpp"
+#include "scenarios/scenario/scenario.hpp"
 #include "scenarios/search/workers.hpp"
 
 namespace orrery::scenarios {

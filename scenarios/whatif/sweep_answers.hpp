@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "models/prediction/lowered_step.hpp"
-#include "scenarios/scenario.hpp"
+#include "scenarios/scenario/scenario.hpp"
 #include "scenarios/whatif/once_map.hpp"
 #include "scenarios/whatif/sweep_row.hpp"
 

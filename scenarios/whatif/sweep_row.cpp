@@ -5,7 +5,7 @@
 #include <charconv>
 #include <limits>
 
-#include "scenarios/result.hpp"
+#include "scenarios/report/result.hpp"
 #include "sim/errors.hpp"
 #include "sim/input/units.hpp"
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "scenarios/scenario.hpp"
+#include "scenarios/scenario/scenario.hpp"
 #include "scenarios/search/workers.hpp"
 
 namespace orrery::scenarios {

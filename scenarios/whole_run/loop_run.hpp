@@ -7,7 +7,7 @@
 #include <string>
 
 #include "models/prediction/listed_steps.hpp"
-#include "scenarios/scenario.hpp"
+#include "scenarios/scenario/scenario.hpp"
 
 namespace orrery::scenarios {
 

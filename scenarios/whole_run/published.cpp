@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "scenarios/report/style.hpp"
-#include "scenarios/tokens.hpp"
+#include "scenarios/scenario/tokens.hpp"
 #include "scenarios/whole_run/whole_run.hpp"
 #include "sim/mean_and_spread.hpp"
 #include "sim/statistics.hpp"

@@ -8,8 +8,8 @@
 #include <charconv>
 #include <cmath>
 
-#include "scenarios/limits.hpp"
-#include "scenarios/tokens.hpp"
+#include "scenarios/scenario/limits.hpp"
+#include "scenarios/scenario/tokens.hpp"
 #include "sim/input/text.hpp"
 #include "sim/input/units.hpp"
 

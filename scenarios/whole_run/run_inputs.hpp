@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/scenario.hpp"
+#include "scenarios/scenario/scenario.hpp"
 #include "scenarios/whole_run/pool.hpp"
 #include "scenarios/whole_run/renewal.hpp"
 

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "hardware/gpu_power.hpp"
-#include "hardware/rental.hpp"
+#include "hardware/gpu/gpu_power.hpp"
+#include "hardware/prices/rental.hpp"
 #include "models/prediction/power.hpp"
-#include "scenarios/limits.hpp"
-#include "scenarios/price_words.hpp"
+#include "scenarios/scenario/limits.hpp"
+#include "scenarios/scenario/price_words.hpp"
 #include "scenarios/search/query.hpp"
 #include "scenarios/whole_run/whole_run.hpp"
 #include "sim/input/text.hpp"

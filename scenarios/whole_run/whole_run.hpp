@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "scenarios/question/scenario_request.hpp"
+#include "scenarios/scenario/scenario_request.hpp"
 #include "scenarios/search/workers.hpp"
 #include "scenarios/whole_run/run_inputs.hpp"
 

@@ -40,7 +40,7 @@ bool makes_programs(const std::string& included) {
   return included.rfind("models/plan/", 0) == 0 || included.rfind("models/lowering/", 0) == 0;
 }
 
-/// Subfolders of two of the folders, and which others of the same folder each may include. What
+/// Subfolders of three of the folders, and which others of the same folder each may include. What
 /// lies in no subfolder (models/embedded.hpp, executor/errors.hpp) includes no subfolder and is
 /// open to all.
 const std::map<std::string, std::set<std::string>>& subfolders() {
@@ -69,17 +69,42 @@ const std::map<std::string, std::set<std::string>>& subfolders() {
       {"executor/pretrained", {"device", "layout", "run"}},
       {"executor/session",
        {"device", "fabric", "launch", "layout", "run", "checkpoint", "module", "pretrained"}},
+      {"scenarios/drawing", {}},
+      {"scenarios/exchange", {}},
+      {"scenarios/scenario", {"exchange"}},
+      {"scenarios/report", {"scenario", "drawing"}},
+      {"scenarios/search", {"exchange", "scenario", "report", "drawing"}},
+      {"scenarios/topology", {"report", "drawing"}},
+      {"scenarios/collective", {"scenario", "report", "search"}},
+      {"scenarios/comparison", {"report"}},
+      {"scenarios/contention", {"scenario", "report", "drawing", "search"}},
+      {"scenarios/whatif", {"scenario", "report", "drawing", "search"}},
+      {"scenarios/scaling", {"scenario", "report", "drawing", "search"}},
+      {"scenarios/whole_run", {"scenario", "report", "drawing", "search"}},
+      {"scenarios/purchase", {"scenario", "report", "drawing", "search", "topology", "whole_run"}},
+      {"scenarios/claims", {"scenario", "report", "whole_run"}},
+      {"scenarios/validation", {"scenario", "report", "drawing", "search", "whole_run"}},
+      {"scenarios/fitting", {"search", "validation"}},
+      {"scenarios/runback", {"report", "whatif", "fitting"}},
+      {"scenarios/page", {"scenario", "report", "drawing"}},
+      {"scenarios/schema", {"exchange", "report", "search", "claims"}},
+      {"scenarios/question",
+       {"exchange", "scenario", "search", "scaling", "purchase", "validation", "fitting",
+        "whole_run"}},
   };
   return table;
 }
 
-/// "models/plan" of "models/plan/plan.hpp"; empty for what lies in no subfolder.
+/// "models/plan" of "models/plan/plan.hpp"; empty for what lies in no subfolder, and for the
+/// command, which may include all.
 std::string subfolder_of(const std::string& path) {
   const std::size_t first = path.find('/');
   const std::size_t second = path.find('/', first + 1);
   if (first == std::string::npos || second == std::string::npos) return {};
   const std::string subfolder = path.substr(0, second);
-  const bool divided = subfolder.rfind("models/", 0) == 0 || subfolder.rfind("executor/", 0) == 0;
+  const std::string folder = path.substr(0, first);
+  const bool divided = folder == "models" || folder == "executor" ||
+                       (folder == "scenarios" && subfolder != "scenarios/command");
   return divided ? subfolder : std::string{};
 }
 

@@ -46,7 +46,7 @@ TEST_CASE("An include against the table is found with its line") {
   tree.add("sim/a.hpp", "#pragma once\n#include \"models/plan/plan.hpp\"\n");
   tree.add("hardware/b.cpp", "#include \"sim/quantity.hpp\"\n  #  include \"scenarios/x.hpp\"\n");
   tree.add("models/c.cpp",
-           "#include \"hardware/gpu.hpp\"\n#include \"executor/device/device.hpp\"\n");
+           "#include \"hardware/gpu/gpu.hpp\"\n#include \"executor/device/device.hpp\"\n");
   tree.add("calibrate/d.cu", "#include \"scenarios/run.hpp\"\n");
   tree.add("executor/e.cpp", "#include \"scenarios/run.hpp\"\n");
   CHECK(broken_rules(tree.root()) ==

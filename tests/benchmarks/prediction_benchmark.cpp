@@ -9,8 +9,8 @@
 
 #include <string>
 
-#include "scenarios/command/heap.hpp"
-#include "scenarios/scenario.hpp"
+#include "scenarios/command/terminal/heap.hpp"
+#include "scenarios/scenario/scenario.hpp"
 #include "tests/benchmarks/hold.hpp"
 
 namespace orrery::scenarios {

@@ -12,7 +12,7 @@
 
 #include <string>
 
-#include "scenarios/scenario.hpp"
+#include "scenarios/scenario/scenario.hpp"
 
 namespace orrery::scenarios {
 namespace {

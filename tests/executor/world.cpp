@@ -11,7 +11,7 @@
 #include "executor/device/cpu/cpu_device.hpp"
 #include "executor/errors.hpp"
 #include "executor/fabric/threads/thread_fabric.hpp"
-#include "executor/run/weights.hpp"
+#include "executor/run/weights/weights.hpp"
 #include "models/lowering/lower.hpp"
 #include "models/plan/conflicts.hpp"
 #include "models/software/software.hpp"

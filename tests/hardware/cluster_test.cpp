@@ -1,4 +1,4 @@
-#include "hardware/cluster.hpp"
+#include "hardware/cluster/cluster.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

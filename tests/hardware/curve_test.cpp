@@ -1,4 +1,4 @@
-#include "hardware/curve.hpp"
+#include "hardware/curves/curve.hpp"
 
 #include <catch2/catch.hpp>
 

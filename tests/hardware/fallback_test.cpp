@@ -1,12 +1,12 @@
-#include "hardware/fallback.hpp"
+#include "hardware/gpu/fallback.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 
 #include "hardware/catalogue.hpp"
-#include "hardware/gpu_power.hpp"
-#include "hardware/power_limit.hpp"
+#include "hardware/gpu/gpu_power.hpp"
+#include "hardware/gpu/power_limit.hpp"
 
 namespace orrery::hardware {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "hardware/catalogue.hpp"
 #include "hardware/entries.hpp"
-#include "hardware/generation.hpp"
+#include "hardware/gpu/generation.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::hardware {

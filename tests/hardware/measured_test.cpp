@@ -1,4 +1,4 @@
-#include "hardware/measured.hpp"
+#include "hardware/curves/measured.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "hardware/offer.hpp"
+#include "hardware/prices/offer.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

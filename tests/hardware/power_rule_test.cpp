@@ -1,4 +1,4 @@
-#include "hardware/power_rule.hpp"
+#include "hardware/gpu/power_rule.hpp"
 
 #include <catch2/catch.hpp>
 

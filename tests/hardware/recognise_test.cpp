@@ -1,4 +1,4 @@
-#include "hardware/recognise.hpp"
+#include "hardware/cluster/recognise.hpp"
 
 #include <catch2/catch.hpp>
 

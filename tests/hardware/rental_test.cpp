@@ -1,4 +1,4 @@
-#include "hardware/rental.hpp"
+#include "hardware/prices/rental.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

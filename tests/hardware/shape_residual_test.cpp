@@ -1,4 +1,4 @@
-#include "hardware/shape_residual.hpp"
+#include "hardware/curves/shape_residual.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,6 +1,6 @@
 // What a place does to every stack: read, found by its machines, applied to a profile.
 
-#include "hardware/site.hpp"
+#include "hardware/cluster/site.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,10 +1,10 @@
 // Measured tables: between their points, and beyond them.
-#include "hardware/size_table.hpp"
+#include "hardware/curves/size_table.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "hardware/calibration.hpp"
+#include "hardware/curves/calibration.hpp"
 #include "sim/errors.hpp"
 #include "sim/input/document.hpp"
 

@@ -217,21 +217,21 @@ RESOLVED = {"$schema", "like", "aliases", "nic", "fabric", "price_per_gpu_hour",
 ONE_OF_TWO = {"at", "rate", "from", "to", "distribution", "deviation"}
 # Tables of the catalogue that are no document of a user, and readers of other files.
 OTHER_FILES = {
-    "hardware/generation.cpp",
-    "hardware/gpu_power.cpp",
-    "hardware/offer.cpp",
-    "hardware/power_rule.cpp",
+    "hardware/gpu/generation.cpp",
+    "hardware/gpu/gpu_power.cpp",
+    "hardware/prices/offer.cpp",
+    "hardware/gpu/power_rule.cpp",
     "models/software/recipes.cpp",
 }
 READERS = [
-    *ROOT.glob("hardware/*.cpp"),
+    *ROOT.glob("hardware/**/*.cpp"),
     *ROOT.glob("models/software/*.cpp"),
     ROOT / "models/model/import/orrery_model.cpp",
     ROOT / "scenarios/whole_run/run_inputs.cpp",
-    ROOT / "scenarios/network_request.cpp",
-    ROOT / "scenarios/network_jobs.cpp",
-    ROOT / "scenarios/scenario.cpp",
-    ROOT / "scenarios/data_section.cpp",
+    ROOT / "scenarios/scenario/network_request.cpp",
+    ROOT / "scenarios/scenario/network_jobs.cpp",
+    ROOT / "scenarios/scenario/scenario.cpp",
+    ROOT / "scenarios/scenario/data_section.cpp",
     ROOT / "scenarios/claims/claims.cpp",
 ]
 

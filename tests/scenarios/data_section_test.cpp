@@ -4,9 +4,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "scenarios/result.hpp"
-#include "scenarios/validation/energy.hpp"
-#include "scenarios/validation/storage.hpp"
+#include "scenarios/report/result.hpp"
+#include "scenarios/validation/runs/energy.hpp"
+#include "scenarios/validation/runs/storage.hpp"
 #include "tests/scenarios/command.hpp"
 
 namespace orrery::scenarios {

@@ -5,7 +5,7 @@
 
 #include "hardware/catalogue.hpp"
 #include "hardware/sources.hpp"
-#include "scenarios/scenario.hpp"
+#include "scenarios/scenario/scenario.hpp"
 #include "tests/scenarios/command.hpp"
 #include "tests/scenarios/replacements.hpp"
 

@@ -14,7 +14,7 @@
 #include "models/pricing/price.hpp"
 #include "models/pricing/wire.hpp"
 #include "models/program/opcodes.hpp"
-#include "scenarios/scenario.hpp"
+#include "scenarios/scenario/scenario.hpp"
 #include "sim/errors.hpp"
 #include "tests/models/questions.hpp"
 

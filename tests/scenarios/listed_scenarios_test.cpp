@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "models/model/operation_list.hpp"
-#include "scenarios/validation/run_question.hpp"
+#include "scenarios/validation/runs/run_question.hpp"
 #include "scenarios/whole_run/loop_run.hpp"
 #include "tests/scenarios/command.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "models/network/placement.hpp"
 #include "models/program/opcodes.hpp"
-#include "scenarios/scenario.hpp"
+#include "scenarios/scenario/scenario.hpp"
 #include "sim/errors.hpp"
 #include "tests/scenarios/command.hpp"
 

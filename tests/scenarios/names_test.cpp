@@ -4,8 +4,8 @@
 #include <catch2/catch.hpp>
 
 #include "models/prediction/prediction.hpp"
-#include "scenarios/result.hpp"
-#include "scenarios/scenario.hpp"
+#include "scenarios/report/result.hpp"
+#include "scenarios/scenario/scenario.hpp"
 #include "sim/input/printable.hpp"
 #include "sim/input/text.hpp"
 #include "tests/scenarios/command.hpp"

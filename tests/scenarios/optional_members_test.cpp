@@ -7,9 +7,9 @@
 #include <sstream>
 
 #include "hardware/catalogue.hpp"
-#include "scenarios/result.hpp"
+#include "scenarios/report/result.hpp"
+#include "scenarios/scenario/unpriced.hpp"
 #include "scenarios/topology/topology_facts.hpp"
-#include "scenarios/unpriced.hpp"
 
 namespace orrery::scenarios {
 

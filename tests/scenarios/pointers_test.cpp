@@ -7,8 +7,8 @@
 #include <set>
 
 #include "hardware/sources.hpp"
-#include "scenarios/result.hpp"
-#include "scenarios/unpriced.hpp"
+#include "scenarios/report/result.hpp"
+#include "scenarios/scenario/unpriced.hpp"
 #include "tests/scenarios/replacements.hpp"
 
 namespace orrery::scenarios {

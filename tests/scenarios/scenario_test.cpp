@@ -1,11 +1,11 @@
-#include "scenarios/scenario.hpp"
+#include "scenarios/scenario/scenario.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "models/model/model.hpp"
 #include "models/plan/layers_per_chunk.hpp"
-#include "scenarios/result.hpp"
+#include "scenarios/report/result.hpp"
 #include "tests/scenarios/command.hpp"
 
 namespace orrery::scenarios {

@@ -1,7 +1,7 @@
 #include <set>
 
 #include "models/prediction/prediction.hpp"
-#include "scenarios/result.hpp"
+#include "scenarios/report/result.hpp"
 #include "tests/scenarios/command.hpp"
 
 namespace orrery::scenarios {

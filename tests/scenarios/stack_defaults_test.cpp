@@ -1,4 +1,4 @@
-#include "scenarios/stack_defaults.hpp"
+#include "scenarios/scenario/stack_defaults.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include "models/plan/conflicts.hpp"
 #include "models/plan/fields.hpp"
 #include "models/prediction/prediction.hpp"
-#include "scenarios/scenario.hpp"
+#include "scenarios/scenario/scenario.hpp"
 #include "tests/models/questions.hpp"
 #include "tests/scenarios/command.hpp"
 

@@ -1,7 +1,7 @@
 #include <map>
 
 #include "models/program/program.hpp"
-#include "scenarios/result.hpp"
+#include "scenarios/report/result.hpp"
 #include "tests/models/ledger.hpp"
 #include "tests/scenarios/command.hpp"
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "hardware/cluster.hpp"
+#include "hardware/cluster/cluster.hpp"
 #include "models/network/collectives/algorithm.hpp"
 #include "models/network/collectives/group.hpp"
 #include "models/program/ids.hpp"

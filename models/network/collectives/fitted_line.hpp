@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "hardware/size_table.hpp"
+#include "hardware/curves/size_table.hpp"
 
 namespace orrery::models {
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "hardware/cluster.hpp"
+#include "hardware/cluster/cluster.hpp"
 #include "sim/topology/topology.hpp"
 
 namespace orrery::models {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "hardware/cluster.hpp"
+#include "hardware/cluster/cluster.hpp"
 #include "sim/topology/topology.hpp"
 
 namespace orrery::models {

@@ -1,7 +1,7 @@
 #pragma once
 // Builds the topology of a cluster's fabric from its description, with sim/topology/.
 
-#include "hardware/cluster.hpp"
+#include "hardware/cluster/cluster.hpp"
 #include "sim/topology/topology.hpp"
 
 namespace orrery::models {

@@ -11,7 +11,7 @@
 #include "executor/device/cpu/cpu_device.hpp"
 #include "executor/device/fp8_operand.hpp"
 #include "executor/device/half.hpp"
-#include "executor/run/random.hpp"
+#include "executor/run/weights/random.hpp"
 
 namespace orrery::executor {
 namespace {

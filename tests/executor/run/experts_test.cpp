@@ -6,7 +6,7 @@
 
 #include "executor/device/cpu/cpu_device.hpp"
 #include "executor/errors.hpp"
-#include "executor/run/expert_rows.hpp"
+#include "executor/run/blocks/expert_rows.hpp"
 #include "sim/input/document.hpp"
 #include "tests/executor/cuts.hpp"
 

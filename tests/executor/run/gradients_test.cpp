@@ -5,8 +5,8 @@
 
 #include "executor/device/cpu/cpu_device.hpp"
 #include "executor/fabric/threads/thread_fabric.hpp"
-#include "executor/run/random.hpp"
-#include "executor/run/weights.hpp"
+#include "executor/run/weights/random.hpp"
+#include "executor/run/weights/weights.hpp"
 #include "tests/executor/world.hpp"
 
 namespace orrery::executor {

@@ -1,4 +1,4 @@
-#include "executor/run/instruction_limits.hpp"
+#include "executor/run/blocks/instruction_limits.hpp"
 
 #include <catch2/catch.hpp>
 #include <numeric>

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "executor/run/masks.hpp"
+#include "executor/run/weights/masks.hpp"
 #include "tests/executor/cuts.hpp"
 
 namespace orrery::executor {

@@ -4,7 +4,7 @@
 
 #include "executor/device/cpu/cpu_device.hpp"
 #include "executor/device/eight_bits.hpp"
-#include "executor/run/weights.hpp"
+#include "executor/run/weights/weights.hpp"
 #include "models/program/memory.hpp"
 #include "tests/executor/cuts.hpp"
 

@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "executor/device/half.hpp"
-#include "executor/run/random.hpp"
+#include "executor/run/weights/random.hpp"
 #include "tests/executor/cuts.hpp"
 
 namespace orrery::executor {

@@ -1,4 +1,4 @@
-#include "executor/run/random.hpp"
+#include "executor/run/weights/random.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>

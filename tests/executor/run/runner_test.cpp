@@ -10,7 +10,7 @@
 #include "executor/device/cpu/cpu_device.hpp"
 #include "executor/errors.hpp"
 #include "executor/fabric/threads/thread_fabric.hpp"
-#include "executor/run/weights.hpp"
+#include "executor/run/weights/weights.hpp"
 #include "models/model/counts.hpp"
 #include "models/program/memory.hpp"
 #include "tests/executor/world.hpp"

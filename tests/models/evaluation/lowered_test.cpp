@@ -5,7 +5,7 @@
 #include "models/model/counts.hpp"
 #include "models/plan/conflicts.hpp"
 #include "models/pricing/price.hpp"
-#include "models/program/check.hpp"
+#include "models/program/check/check.hpp"
 #include "tests/models/evaluation/operations.hpp"
 #include "tests/models/evaluation/programs.hpp"
 #include "tests/models/questions.hpp"

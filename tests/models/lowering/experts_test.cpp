@@ -7,7 +7,7 @@
 #include "models/model/counts.hpp"
 #include "models/plan/conflicts.hpp"
 #include "models/prediction/prediction.hpp"
-#include "models/program/check.hpp"
+#include "models/program/check/check.hpp"
 #include "models/program/memory.hpp"
 #include "tests/models/questions.hpp"
 

@@ -10,7 +10,7 @@
 
 #include "models/prediction/listed_steps.hpp"
 #include "models/pricing/price.hpp"
-#include "models/program/check.hpp"
+#include "models/program/check/check.hpp"
 #include "tests/models/questions.hpp"
 
 namespace orrery::models {

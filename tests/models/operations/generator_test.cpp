@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "models/model/counts.hpp"
-#include "models/program/check.hpp"
+#include "models/program/check/check.hpp"
 #include "tests/models/questions.hpp"
 
 namespace orrery::models {

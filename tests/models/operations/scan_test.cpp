@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "models/pricing/price.hpp"
-#include "models/program/check.hpp"
+#include "models/program/check/check.hpp"
 #include "tests/models/questions.hpp"
 
 namespace orrery::models {

@@ -3,9 +3,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "hardware/kernel_rates.hpp"
+#include "hardware/gpu/kernel_rates.hpp"
 #include "models/pricing/price.hpp"
-#include "models/program/check.hpp"
+#include "models/program/check/check.hpp"
 #include "tests/models/questions.hpp"
 
 namespace orrery::models {

@@ -1,10 +1,10 @@
-#include "models/prediction/evidence.hpp"
+#include "models/prediction/error/evidence.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "models/prediction/error/published_errors.hpp"
 #include "models/prediction/prediction.hpp"
-#include "models/prediction/published_errors.hpp"
 #include "tests/models/questions.hpp"
 
 namespace orrery::models {

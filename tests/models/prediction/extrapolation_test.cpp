@@ -1,4 +1,4 @@
-#include "models/prediction/extrapolation.hpp"
+#include "models/prediction/error/extrapolation.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>

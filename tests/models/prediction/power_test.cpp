@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "hardware/entries.hpp"
-#include "hardware/gpu_power.hpp"
+#include "hardware/gpu/gpu_power.hpp"
 #include "models/prediction/prediction.hpp"
 #include "tests/models/questions.hpp"
 

@@ -1,4 +1,4 @@
-#include "models/prediction/uncertainty.hpp"
+#include "models/prediction/error/uncertainty.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

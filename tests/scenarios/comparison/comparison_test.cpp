@@ -2,8 +2,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "scenarios/result.hpp"
-#include "scenarios/scenario.hpp"
+#include "scenarios/report/result.hpp"
+#include "scenarios/scenario/scenario.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::scenarios {

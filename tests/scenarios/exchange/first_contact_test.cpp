@@ -2,7 +2,7 @@
 
 #include "models/plan/fields.hpp"
 #include "scenarios/exchange/suggestion.hpp"
-#include "scenarios/scenario.hpp"
+#include "scenarios/scenario/scenario.hpp"
 #include "tests/scenarios/command.hpp"
 
 namespace orrery::scenarios {

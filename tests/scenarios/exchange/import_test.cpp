@@ -5,7 +5,7 @@
 #include <map>
 
 #include "scenarios/exchange/meanings.hpp"
-#include "scenarios/scenario.hpp"
+#include "scenarios/scenario/scenario.hpp"
 #include "sim/input/csv.hpp"
 #include "sim/input/text.hpp"
 #include "tests/scenarios/command.hpp"

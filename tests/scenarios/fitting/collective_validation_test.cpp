@@ -1,4 +1,4 @@
-#include "scenarios/fitting/collective_validation.hpp"
+#include "scenarios/fitting/collectives/collective_validation.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "hardware/measured.hpp"
-#include "scenarios/fitting/collective_fit.hpp"
+#include "hardware/curves/measured.hpp"
+#include "scenarios/fitting/collectives/collective_fit.hpp"
 
 using namespace orrery;
 using namespace orrery::scenarios;

@@ -1,4 +1,4 @@
-#include "scenarios/fitting/kernel_fit.hpp"
+#include "scenarios/fitting/kernels/kernel_fit.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,11 +1,11 @@
-#include "scenarios/fitting/kernel_validation.hpp"
+#include "scenarios/fitting/kernels/kernel_validation.hpp"
 
 #include <catch2/catch.hpp>
 
 #include <string>
 #include <vector>
 
-#include "hardware/measured.hpp"
+#include "hardware/curves/measured.hpp"
 
 using namespace orrery;
 using namespace orrery::scenarios;

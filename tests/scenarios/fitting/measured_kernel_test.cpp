@@ -1,15 +1,15 @@
 // Words and times of tables of kernels and collectives that nothing knows are refused, not taken
 // for something else.
 
-#include "scenarios/fitting/measured_kernel.hpp"
+#include "scenarios/fitting/kernels/measured_kernel.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "scenarios/fitting/beyond_range.hpp"
-#include "scenarios/fitting/kernel_fit.hpp"
-#include "scenarios/fitting/kernel_validation.hpp"
-#include "scenarios/fitting/measured_collective.hpp"
+#include "scenarios/fitting/collectives/measured_collective.hpp"
+#include "scenarios/fitting/kernels/kernel_fit.hpp"
+#include "scenarios/fitting/kernels/kernel_validation.hpp"
+#include "scenarios/fitting/profile/beyond_range.hpp"
 
 namespace orrery::scenarios {
 namespace {

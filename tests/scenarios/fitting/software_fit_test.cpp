@@ -1,4 +1,4 @@
-#include "scenarios/fitting/software_fit.hpp"
+#include "scenarios/fitting/profile/software_fit.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <set>
 
-#include "scenarios/fitting/leave_out_groups.hpp"
+#include "scenarios/fitting/profile/leave_out_groups.hpp"
 #include "scenarios/validation/validation.hpp"
 
 namespace orrery::scenarios {

@@ -1,6 +1,6 @@
 // The parent's numbers, moved no further than the steps say.
 
-#include "scenarios/fitting/stack_fit.hpp"
+#include "scenarios/fitting/profile/stack_fit.hpp"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 #include <cmath>
 #include <sstream>
 
-#include "scenarios/fitting/software_fit.hpp"
-#include "scenarios/fitting/software_rows.hpp"
+#include "scenarios/fitting/profile/software_fit.hpp"
+#include "scenarios/fitting/profile/software_rows.hpp"
 #include "scenarios/validation/validation.hpp"
 #include "tests/scenarios/command.hpp"
 

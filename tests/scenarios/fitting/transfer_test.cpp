@@ -1,14 +1,14 @@
 // Numbers that a stack has from its relatives and from a few of its steps.
 
-#include "scenarios/fitting/transfer.hpp"
+#include "scenarios/fitting/profile/transfer.hpp"
 
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "scenarios/fitting/number_prior.hpp"
-#include "scenarios/fitting/posterior.hpp"
+#include "scenarios/fitting/profile/number_prior.hpp"
+#include "scenarios/fitting/profile/posterior.hpp"
 #include "tests/scenarios/command.hpp"
 
 namespace orrery::scenarios {

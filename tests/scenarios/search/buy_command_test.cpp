@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "scenarios/limits.hpp"
+#include "scenarios/scenario/limits.hpp"
 #include "tests/scenarios/command.hpp"
 
 namespace orrery::scenarios {

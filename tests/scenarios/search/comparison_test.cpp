@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "models/prediction/published_errors.hpp"
+#include "models/prediction/error/published_errors.hpp"
 #include "tests/models/questions.hpp"
 #include "tests/scenarios/search/queries.hpp"
 

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "models/software/runnable.hpp"
-#include "scenarios/search/dimensions.hpp"
+#include "scenarios/search/space/dimensions.hpp"
 #include "tests/scenarios/search/queries.hpp"
 
 namespace orrery::scenarios {

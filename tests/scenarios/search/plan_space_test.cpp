@@ -1,4 +1,4 @@
-#include "scenarios/search/plan_space.hpp"
+#include "scenarios/search/space/plan_space.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

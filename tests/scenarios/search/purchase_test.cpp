@@ -1,11 +1,11 @@
-#include "scenarios/search/purchase.hpp"
+#include "scenarios/purchase/purchase.hpp"
 
 #include <fmt/format.h>
 #include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "models/model/counts.hpp"
-#include "scenarios/search/purchase_report.hpp"
+#include "scenarios/purchase/purchase_report.hpp"
 #include "tests/scenarios/search/queries.hpp"
 
 namespace orrery::scenarios {

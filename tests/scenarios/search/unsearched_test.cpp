@@ -1,10 +1,10 @@
-#include "scenarios/search/unsearched.hpp"
+#include "scenarios/search/space/unsearched.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "models/plan/fields.hpp"
-#include "scenarios/search/dimensions.hpp"
+#include "scenarios/search/space/dimensions.hpp"
 #include "tests/scenarios/search/queries.hpp"
 
 namespace orrery::scenarios {

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "scenarios/fitting/transfer.hpp"
+#include "scenarios/fitting/profile/transfer.hpp"
 #include "scenarios/validation/validation.hpp"
 
 namespace orrery::scenarios {

@@ -1,4 +1,4 @@
-#include "scenarios/validation/network_text.hpp"
+#include "scenarios/validation/page/network_text.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,6 +1,6 @@
 // Other simulators' tables: how far we are from their measured steps, and what the page says of it.
 
-#include "scenarios/validation/other_simulators.hpp"
+#include "scenarios/validation/runs/other_simulators.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "scenarios/question/validation_request.hpp"
-#include "scenarios/validation/run_question.hpp"
+#include "scenarios/validation/runs/run_question.hpp"
 #include "tests/scenarios/command.hpp"
 
 namespace orrery::scenarios {

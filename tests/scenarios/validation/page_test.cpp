@@ -1,4 +1,4 @@
-#include "scenarios/validation/page.hpp"
+#include "scenarios/validation/page/page.hpp"
 
 #include "tests/scenarios/command.hpp"
 

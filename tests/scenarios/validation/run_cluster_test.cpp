@@ -1,4 +1,4 @@
-#include "scenarios/validation/run_cluster.hpp"
+#include "scenarios/validation/runs/run_cluster.hpp"
 
 #include <catch2/catch.hpp>
 

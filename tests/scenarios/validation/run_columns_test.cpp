@@ -6,8 +6,8 @@
 #include <catch2/catch.hpp>
 
 #include "models/plan/fields.hpp"
-#include "scenarios/scenario.hpp"
-#include "scenarios/validation/run_question.hpp"
+#include "scenarios/scenario/scenario.hpp"
+#include "scenarios/validation/runs/run_question.hpp"
 #include "sim/errors.hpp"
 #include "tests/scenarios/command.hpp"
 

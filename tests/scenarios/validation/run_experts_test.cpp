@@ -1,10 +1,10 @@
-#include "scenarios/validation/run_experts.hpp"
+#include "scenarios/validation/runs/run_experts.hpp"
 
 #include <catch2/catch.hpp>
 
 #include <algorithm>
 
-#include "scenarios/validation/run_question.hpp"
+#include "scenarios/validation/runs/run_question.hpp"
 #include "scenarios/validation/validation.hpp"
 
 namespace orrery::scenarios {

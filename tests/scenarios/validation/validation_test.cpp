@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "scenarios/validation/run_question.hpp"
+#include "scenarios/validation/runs/run_question.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::scenarios {

@@ -1,8 +1,8 @@
-#include "scenarios/whatif/memory_advice.hpp"
+#include "scenarios/report/memory_advice.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "scenarios/scenario.hpp"
+#include "scenarios/scenario/scenario.hpp"
 #include "tests/scenarios/command.hpp"
 
 namespace orrery::scenarios {

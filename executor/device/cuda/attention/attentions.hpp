@@ -14,7 +14,7 @@
 
 #include "executor/device/cuda/attention/attention_library.hpp"
 #include "executor/device/cuda/attention/fused_attention.hpp"
-#include "executor/device/cuda/kernels/token_places.hpp"
+#include "executor/device/cuda/kernels/experts/token_places.hpp"
 
 namespace orrery::executor::cuda {
 

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <string>
 
-#include "executor/device/cuda/kernels/token_places.hpp"
+#include "executor/device/cuda/kernels/experts/token_places.hpp"
 #include "executor/device/cuda/stream.hpp"
 #include "executor/device/device.hpp"
 

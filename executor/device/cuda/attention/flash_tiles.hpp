@@ -4,9 +4,9 @@
 // A tile has rows of Dim 16-bit elements: a head's columns, padded with zeros.
 
 #include "executor/device/cuda/attention/flash_shape.hpp"
+#include "executor/device/cuda/kernels/fp8/pack_code.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
 #include "executor/device/cuda/kernels/matrix_code.hpp"
-#include "executor/device/cuda/kernels/pack_code.hpp"
 
 namespace orrery::executor::cuda {
 

@@ -1,10 +1,10 @@
 // Residual sums and biases, element by element. A thread has one pack of an output row.
 
 #include "executor/device/cuda/kernels/call.hpp"
+#include "executor/device/cuda/kernels/fp8/pack_code.hpp"
 #include "executor/device/cuda/kernels/kernels.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
 #include "executor/device/cuda/kernels/number_code.hpp"
-#include "executor/device/cuda/kernels/pack_code.hpp"
 
 namespace orrery::executor::cuda {
 

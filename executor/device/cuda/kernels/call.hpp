@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include "executor/device/cuda/kernels/token_places.hpp"
+#include "executor/device/cuda/kernels/experts/token_places.hpp"
 #include "executor/device/cuda/stream.hpp"
 #include "executor/device/formats.hpp"
 

@@ -2,9 +2,9 @@
 // Column sums of a matrix (over its rows), always in the same order.
 
 #include "executor/device/cuda/kernels/device_code.hpp"
+#include "executor/device/cuda/kernels/fp8/pack_code.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
 #include "executor/device/cuda/kernels/number_code.hpp"
-#include "executor/device/cuda/kernels/pack_code.hpp"
 
 namespace orrery::executor::cuda {
 

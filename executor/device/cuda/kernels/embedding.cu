@@ -1,9 +1,9 @@
 // The embedding: lookups in the token table, and the table's gradient.
 
 #include "executor/device/cuda/kernels/call.hpp"
+#include "executor/device/cuda/kernels/fp8/pack_code.hpp"
 #include "executor/device/cuda/kernels/group_code.hpp"
 #include "executor/device/cuda/kernels/number_code.hpp"
-#include "executor/device/cuda/kernels/pack_code.hpp"
 #include "executor/device/cuda/kernels/rows.hpp"
 
 namespace orrery::executor::cuda {

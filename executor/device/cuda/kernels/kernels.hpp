@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-#include "executor/device/cuda/kernels/token_places.hpp"
+#include "executor/device/cuda/kernels/experts/token_places.hpp"
 #include "executor/device/cuda/stream.hpp"
 #include "executor/device/device.hpp"
 

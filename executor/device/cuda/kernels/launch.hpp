@@ -7,8 +7,8 @@
 #include <tuple>
 
 #include "executor/device/cuda/kernels/device_code.hpp"
+#include "executor/device/cuda/kernels/fp8/pack_code.hpp"
 #include "executor/device/cuda/kernels/number_code.hpp"
-#include "executor/device/cuda/kernels/pack_code.hpp"
 #include "executor/device/cuda/stream.hpp"
 
 namespace orrery::executor::cuda {

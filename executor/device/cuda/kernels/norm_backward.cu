@@ -1,10 +1,10 @@
 // Gradients of norms: of their input row by row, of their weights and biases as sums over rows.
 
 #include "executor/device/cuda/kernels/columns.hpp"
+#include "executor/device/cuda/kernels/fp8/pack_code.hpp"
 #include "executor/device/cuda/kernels/group_code.hpp"
 #include "executor/device/cuda/kernels/norm_rows.hpp"
 #include "executor/device/cuda/kernels/number_code.hpp"
-#include "executor/device/cuda/kernels/pack_code.hpp"
 
 namespace orrery::executor::cuda {
 

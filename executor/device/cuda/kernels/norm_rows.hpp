@@ -3,9 +3,9 @@
 // are normalised.
 
 #include "executor/device/cuda/kernels/call.hpp"
+#include "executor/device/cuda/kernels/fp8/pack_code.hpp"
 #include "executor/device/cuda/kernels/group_code.hpp"
 #include "executor/device/cuda/kernels/number_code.hpp"
-#include "executor/device/cuda/kernels/pack_code.hpp"
 #include "executor/device/cuda/kernels/rows.hpp"
 
 namespace orrery::executor::cuda {

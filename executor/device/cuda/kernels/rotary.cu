@@ -1,9 +1,9 @@
 // Rotary position embeddings, in place.
 
 #include "executor/device/cuda/kernels/call.hpp"
+#include "executor/device/cuda/kernels/fp8/pack_code.hpp"
 #include "executor/device/cuda/kernels/launch.hpp"
 #include "executor/device/cuda/kernels/number_code.hpp"
-#include "executor/device/cuda/kernels/pack_code.hpp"
 #include "executor/device/cuda/kernels/rotations.hpp"
 
 namespace orrery::executor::cuda {

@@ -1,9 +1,9 @@
 // Softmax of attention scores with mask and scale, where attention is not one fused kernel.
 
 #include "executor/device/cuda/kernels/call.hpp"
+#include "executor/device/cuda/kernels/fp8/pack_code.hpp"
 #include "executor/device/cuda/kernels/group_code.hpp"
 #include "executor/device/cuda/kernels/number_code.hpp"
-#include "executor/device/cuda/kernels/pack_code.hpp"
 #include "executor/device/cuda/kernels/rows.hpp"
 
 namespace orrery::executor::cuda {
@@ -129,7 +129,8 @@ void softmax(const Call& call) {
   with_format(call.in(0).dtype, [&]<class T>(Type<T>) {
     const T* from = call.read<T>(0);
     T* to = call.write<T>(0);
-    const RowShare share = share_of_rows(call.operation().attention().seq, per_access<T>, most_lanes);
+    const RowShare share =
+        share_of_rows(call.operation().attention().seq, per_access<T>, most_lanes);
     const SoftmaxScores scores = scores_of<T>(call, share, from, to);
     launch(softmax_rows<T>, {blocks_of(scores.rows.count, share), share.threads}, call.stream,
            scores, from, to);
@@ -141,7 +142,8 @@ void softmax_backward(const Call& call) {
     const T* gradient = call.read<T>(0);
     const T* probability = call.read<T>(1);
     T* to = call.write<T>(0);
-    const RowShare share = share_of_rows(call.operation().attention().seq, per_access<T>, most_lanes);
+    const RowShare share =
+        share_of_rows(call.operation().attention().seq, per_access<T>, most_lanes);
     const SoftmaxScores scores = scores_of<T>(call, share, gradient, probability, to);
     launch(softmax_backward_rows<T>, {blocks_of(scores.rows.count, share), share.threads},
            call.stream, scores, gradient, probability, to);

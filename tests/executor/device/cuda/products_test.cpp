@@ -5,7 +5,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "executor/run/random.hpp"
+#include "executor/run/weights/random.hpp"
 #include "tests/executor/device/cuda/gpu_device.hpp"
 #include "tests/executor/device/cuda/trial.hpp"
 

@@ -9,7 +9,7 @@
 #include "executor/device/cuda/attention/flash.hpp"
 #include "executor/device/cuda/kernels/kernels.hpp"
 #include "executor/device/half.hpp"
-#include "executor/run/random.hpp"
+#include "executor/run/weights/random.hpp"
 #include "tests/executor/device/cuda/device_array.hpp"
 
 namespace orrery::executor::cuda {

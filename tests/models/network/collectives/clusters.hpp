@@ -2,7 +2,7 @@
 // Clusters as the published systems are, with the collective law's constants: 8 x A100 and 8 x H100
 // nodes on InfiniBand, 8 x L40S on PCIe. Constants from fits to public nccl-tests logs.
 
-#include "hardware/cluster.hpp"
+#include "hardware/cluster/cluster.hpp"
 #include "models/network/collectives/collective.hpp"
 
 namespace orrery::models::testing {

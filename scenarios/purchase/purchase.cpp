@@ -1,0 +1,312 @@
+#include "scenarios/purchase/purchase.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <tuple>
+#include <utility>
+
+#include "hardware/catalogue.hpp"
+#include "models/model/counts.hpp"
+#include "models/plan/precision_formats.hpp"
+#include "scenarios/purchase/purchase_ranking.hpp"
+#include "scenarios/search/plan_report.hpp"
+#include "sim/input/units.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+/// One node type at one size.
+struct SoughtCluster {
+  const SoughtNode* node = nullptr;
+  int nodes = 1;
+};
+
+/// The result for one cluster: a choice, or the reason why there is none.
+struct Finding {
+  std::optional<PurchaseChoice> choice;
+  std::string reason;
+  bool misses_limit_at_peak = false;  // even at peak FLOP/s; not searched
+  std::int64_t plans = 0;
+};
+
+/// Whether clusters that cannot meet deadline and budget even at peak FLOP/s are searched.
+enum class MissedLimits : std::uint8_t { skip, search };
+
+std::optional<Money> cost_of(const hardware::Cluster& cluster, double gpus, double days) {
+  if (!cluster.price_per_gpu_hour) return std::nullopt;
+  return Money{cluster.price_per_gpu_hour->count() * gpus * days * 24};
+}
+
+/// GPUs per node to try: all, and if that is no power of two also the largest one below, because a
+/// batch may divide over as many GPUs and not over all.
+std::vector<int> gpus_used(int gpus) {
+  const int even = static_cast<int>(std::bit_floor(static_cast<unsigned>(gpus)));
+  return even == gpus ? std::vector<int>{gpus} : std::vector<int>{gpus, even};
+}
+
+/// The node with only some of its GPUs in use, and a proportional share of the NICs.
+hardware::NodeType part_of(hardware::NodeType node, int gpus) {
+  node.nics = node.nics * gpus / node.gpus;
+  node.gpus = gpus;
+  return node;
+}
+
+/// What interrupts a run. Spot instances are taken as GCP took nodes of A100: 0.0995 a node-hour,
+/// here four at once, and replaced after ten minutes. Source  traces of Bamboo (uclasystem/bamboo,
+/// commit 8080929): single drops of up to 36 of 64 nodes
+/// Of a mix the share on the spot market is taken, and each time the whole job restarts.
+RunInputs run_of(const Payment& payment) {
+  RunInputs run = usual_run();
+  const double taken = payment.spot_share();
+  if (taken <= 0) return run;
+  constexpr double per_node_hour = 0.0995, together = 4;
+  const double failing = taken < 1 ? (1 - taken) * run.rate.at(0.5) : 0;
+  run.rate = prior_of(taken * per_node_hour * 24 / together + failing, 0.5);
+  for (RestartStage& each : run.stages) {
+    if (each.name == "reschedule") each.mean = Seconds{600};
+  }
+  return run;
+}
+
+class Survey {
+ public:
+  explicit Survey(const PurchaseQuery& query) : query_{query} {}
+
+  Finding look(const SoughtCluster& site, MissedLimits missed_limits) const {
+    PlanQuery asked = query_.plan;
+    asked.breadth = Breadth::reduced;
+    asked.cluster = site.node->of_nodes(site.nodes);
+    if (const auto refused = refusal(asked)) return {std::nullopt, refused->problem, false, 0};
+    if (missed_limits == MissedLimits::skip) {
+      std::string reason = why_missed_at_peak(asked);
+      if (!reason.empty()) return {std::nullopt, std::move(reason), true, 0};
+    }
+    Finding found;
+    const int paid = asked.cluster.gpus();
+    for (const int used : gpus_used(asked.cluster.node.gpus)) {
+      asked.cluster.node = part_of(asked.cluster.node, used);
+      take_best(asked, site, paid, found);
+    }
+    return found;
+  }
+
+ private:
+  /// Why the cluster misses a limit even at the GPUs' dense peak; empty if it does not.
+  std::string why_missed_at_peak(const PlanQuery& asked) const {
+    const auto peak = asked.cluster.gpu().peak(models::compute_dtype(asked.precision));
+    const double gpus = asked.cluster.gpus();
+    const double flops =
+        3 * models::forward_flops_per_token(asked.model, asked.seq_len) * query_.tokens;
+    const double days = flops / (peak->count() * gpus) / seconds_per_day;
+    const std::optional<Money> cost = cost_of(asked.cluster, gpus, days);
+    if (query_.deadline_days && days > *query_.deadline_days) {
+      return fmt::format("even at the GPUs' peak it takes {:.1f} days", days);
+    }
+    if (query_.budget && cost && *cost > *query_.budget) {
+      return fmt::format("even at the GPUs' peak it costs {}", format(*cost));
+    }
+    return {};
+  }
+
+  /// Searches one cluster and keeps its plan if it is better than the one found so far.
+  void take_best(const PlanQuery& asked, const SoughtCluster& site, int paid,
+                 Finding& found) const {
+    // One thread per search: the survey runs the searches of different clusters in parallel.
+    PlanAnswer answer = search_plans(asked, objective_named("time"), {.threads = 1, .progress = {}},
+                                     Wanted{.best = 1, .rivals = false});
+    found.plans += answer.considered;
+    if (answer.fitting.empty()) {
+      if (found.reason.empty()) found.reason = reason_of(asked, answer);
+      return;
+    }
+    PurchaseChoice made = choice(asked.cluster, site, paid, std::move(answer.fitting.front()));
+    const auto rank = [](const PurchaseChoice& each) {
+      return std::tuple{each.tight(), -each.plan.estimate.tokens_per_second};
+    };
+    if (found.choice && rank(made) >= rank(*found.choice)) return;
+    models::Question best = question_of(asked, made.plan.placed);
+    if (query_.confidence && !take_whole_run(best, site, made, found)) return;
+
+    for (const models::RecipeChoice& each : take_recipe(asked, best)) {
+      made.taken.push_back(assumption_of(each, asked.software.name));
+    }
+    found.choice = std::move(made);
+  }
+
+  PurchaseChoice choice(const hardware::Cluster& cluster, const SoughtCluster& site, int gpus,
+                        Candidate plan) const {
+    const double days = query_.tokens / plan.estimate.tokens_per_second / seconds_per_day;
+    const std::optional<Money> cost = cost_of(cluster, gpus, days);
+    return {.node = site.node->name,
+            .price = hardware::price_of(cluster),
+            .also = {},
+            .nodes = site.nodes,
+            .gpus = gpus,
+            .plan = std::move(plan),
+            .days = days,
+            .cost = cost,
+            .limit_days = days,
+            .limit_cost = cost,
+            .meets = excess_of(query_, days, cost) <= 1,
+            .pareto = false};
+  }
+
+  /// Days and dollars with failures and restarts.
+  /// found  receives the reason where it has none
+  bool take_whole_run(const models::Question& question, const SoughtCluster& site,
+                      PurchaseChoice& choice, Finding& found) const {
+    constexpr std::size_t runs = 400;
+    WholeRun whole;
+    try {
+      whole = whole_run_of(question, query_.tokens, runs, run_of(site.node->payment));
+    } catch (const InputError& error) {
+      if (found.reason.empty()) found.reason = error.what();
+      return false;
+    }
+    choice.days = whole.days.p50;
+    choice.day_range = whole.days;
+    choice.limit_days = whole.days_within(*query_.confidence);
+    if (choice.price) {
+      // Days of all that is paid, at one price.
+      const double day = 24 * choice.price->per_gpu_hour.count() * choice.gpus;
+      choice.cost = Money{choice.days * day};
+      choice.limit_cost = Money{choice.limit_days * day};
+      const RunRange& days = whole.days;
+      choice.cost_range = RunRange{days.p10 * day, days.p50 * day, days.p90 * day, days.mean * day};
+    }
+    choice.meets = excess_of(query_, choice.limit_days, choice.limit_cost) <= 1;
+    return true;
+  }
+
+  const PurchaseQuery& query_;
+};
+
+}  // namespace
+
+std::int64_t PurchaseAnswer::meeting() const {
+  return std::ranges::count_if(choices, &PurchaseChoice::meets);
+}
+
+Json SoughtNode::stated(int nodes) const {
+  Json stated = cluster;
+  stated["nodes"] = nodes;
+  return stated;
+}
+
+hardware::Cluster SoughtNode::of_nodes(int nodes) const {
+  // Paths in `cluster` start at the working directory; mistakes in a cluster's file are named
+  // there.
+  const std::string flag = "--nodes";
+  const Json as_stated = stated(nodes);
+  const Json whole = hardware::expand_cluster(Node{as_stated, flag, ""});
+  hardware::Cluster read =
+      hardware::read_cluster(Node{whole, cluster.contains("like") ? name : flag, ""});
+  put_price(read, payment, quotes);
+  return read;
+}
+
+std::vector<int> sizes_of(const hardware::NodeType& node) {
+  std::vector<int> sizes;
+  for (int nodes = 1; nodes * node.gpus <= most_gpus_rented; nodes *= 2) {
+    sizes.push_back(nodes);
+  }
+  return sizes;
+}
+
+namespace {
+
+/// All clusters of a query and the results so far.
+class SurveyRun {
+ public:
+  SurveyRun(const PurchaseQuery& query, const Workers& workers)
+      : query_{query}, survey_{query}, workers_{workers} {
+    for (const SoughtNode& each : query.nodes) add_sizes(each);
+    found_.resize(sites_.size());
+  }
+
+  /// Adds a node type's clusters: all, or only those that an offer rents.
+  void add_sizes(const SoughtNode& node) {
+    for (const int nodes : sizes_asked(node.of_nodes(1).node)) {
+      const auto rental = node.every_size ? std::nullopt : hardware::rental_of(node.name, nodes);
+      if (!rental || rental->covers(nodes)) {
+        sites_.push_back({&node, nodes});
+      } else {
+        not_rented_.push_back({node.name, nodes, hardware::why_not_rented(*rental), false});
+      }
+    }
+  }
+
+  bool visit_all() {
+    return workers_.work_through(sites_.size(), [this](std::size_t i, unsigned) {
+      found_[i] = survey_.look(sites_[i], MissedLimits::skip);
+    });
+  }
+
+  bool meets_anywhere() const {
+    return std::ranges::any_of(found_, [](const std::optional<Finding>& each) {
+      return each && each->choice && each->choice->meets;
+    });
+  }
+
+  bool visit_missed() {
+    std::vector<std::size_t> left;
+    for (std::size_t i = 0; i < found_.size(); ++i) {
+      if (found_[i] && found_[i]->misses_limit_at_peak) left.push_back(i);
+    }
+    return workers_.work_through(left.size(), [&](std::size_t i, unsigned) {
+      found_[left[i]] = survey_.look(sites_[left[i]], MissedLimits::search);
+    });
+  }
+
+  PurchaseAnswer answer() && {
+    PurchaseAnswer answer;
+    for (std::size_t i = 0; i < sites_.size(); ++i) {
+      if (!found_[i]) continue;
+      answer.plans += found_[i]->plans;
+      if (found_[i]->choice) {
+        answer.choices.push_back(std::move(*found_[i]->choice));
+      } else {
+        answer.impossible.push_back(
+            {sites_[i].node->name, sites_[i].nodes, std::move(found_[i]->reason), true});
+      }
+    }
+    answer.impossible.insert(answer.impossible.end(), not_rented_.begin(), not_rented_.end());
+    return answer;
+  }
+
+ private:
+  /// Whole nodes that hold the GPUs asked for, or the usual sizes.
+  std::vector<int> sizes_asked(const hardware::NodeType& node) const {
+    if (query_.gpus.empty()) return sizes_of(node);
+    std::vector<int> sizes;
+    for (const std::int64_t gpus : query_.gpus) {
+      sizes.push_back(static_cast<int>((gpus + node.gpus - 1) / node.gpus));
+    }
+    sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+    return sizes;
+  }
+
+  const PurchaseQuery& query_;
+  Survey survey_;
+  const Workers& workers_;
+  std::vector<SoughtCluster> sites_;
+  std::vector<std::optional<Finding>> found_;
+  std::vector<Impossible> not_rented_;
+};
+
+}  // namespace
+
+PurchaseAnswer search_purchases(const PurchaseQuery& query, const Workers& workers) {
+  SurveyRun run{query, workers};
+  bool all = run.visit_all();
+  if (all && !run.meets_anywhere()) all = run.visit_missed();
+  PurchaseAnswer answer = std::move(run).answer();
+  answer.stopped = !all;
+  rank_choices(query, answer.choices);
+  return answer;
+}
+
+}  // namespace orrery::scenarios

@@ -1,0 +1,67 @@
+#include "scenarios/scenario/limits.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "sim/input/text.hpp"
+#include "sim/input/units.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+/// "1,234,567" without its commas; nothing where they do not separate thousands.
+std::optional<std::string> without_commas(std::string_view text) {
+  constexpr std::size_t group = 3;
+  const std::size_t whole = std::min(text.find_first_not_of("0123456789,"), text.size());
+  if (text.substr(0, whole).find(',') == std::string_view::npos) return std::string{text};
+  std::string digits;
+  std::size_t length = 0, groups = 0;
+  const auto closed = [&] { return groups == 0 ? length > 0 && length <= group : length == group; };
+  for (std::size_t i = 0; i < whole; ++i) {
+    if (text[i] != ',') {
+      digits += text[i];
+      ++length;
+      continue;
+    }
+    if (!closed()) return std::nullopt;
+    length = 0;
+    ++groups;
+  }
+  if (!closed()) return std::nullopt;
+  return digits.append(text.substr(whole));
+}
+
+}  // namespace
+
+std::optional<double> parse_days(std::string_view text) {
+  text = trimmed(text);
+  constexpr std::array<std::pair<std::string_view, double>, 4> units{
+      {{"", 1}, {"d", 1}, {"w", 7}, {"weeks", 7}}};
+  double number = 0;
+  const char* last = text.data() + text.size();
+  if (text.find_first_of("0123456789.") != 0) return std::nullopt;
+  const auto [end, error] = std::from_chars(text.data(), last, number);
+  if (error != std::errc{} || !std::isfinite(number) || number <= 0) return std::nullopt;
+  const std::string_view unit = trimmed({end, static_cast<std::size_t>(last - end)});
+  for (const auto& [word, days] : units) {
+    if (unit == word) return number * days;
+  }
+  const std::optional<Time> time = parse_quantity<Time>(text);
+  if (!time || time->count() <= 0) return std::nullopt;
+  return seconds(*time) / seconds_per_day;
+}
+
+std::optional<Money> parse_dollars(std::string_view text) {
+  text = trimmed(text);
+  if (text.starts_with('$')) text = trimmed(text.substr(1));
+  const std::optional<std::string> digits = without_commas(text);
+  if (!digits) return std::nullopt;
+  const std::optional<Money> money = parse_quantity<Money>("$" + *digits);
+  return money && money->count() > 0 ? money : std::nullopt;
+}
+
+}  // namespace orrery::scenarios

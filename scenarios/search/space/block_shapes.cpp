@@ -1,0 +1,243 @@
+#include "scenarios/search/space/block_shapes.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "models/evaluation/chain.hpp"
+#include "models/pricing/price.hpp"
+#include "scenarios/search/plan_search.hpp"
+
+namespace orrery::scenarios {
+
+using models::MaxPlusMap;
+using models::never;
+using models::Plan;
+
+namespace {
+
+/// Bytes that tell plans apart, field by field.
+class KeyWriter {
+ public:
+  template <class... Values>
+  void add(const Values&... values) {
+    (one(values), ...);
+  }
+  std::string take() { return std::move(key_); }
+
+ private:
+  template <class Value>
+  void one(const Value& value) {
+    if constexpr (requires { value.begin(); }) {
+      raw(value.size());
+      for (const auto& each : value) one(each);
+    } else if constexpr (requires { value.count(); }) {
+      raw(value.count());
+    } else {
+      raw(value);
+    }
+  }
+  template <class Value>
+  void raw(const Value& value) {
+    static_assert(std::is_trivially_copyable_v<Value>);
+    key_.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+
+  std::string key_;
+};
+
+/// Maps of a Program's block, and its kernels' time.
+MaxPlusMap map_of_block(const models::PricedProgram& priced, std::uint32_t block) {
+  models::Chain<models::AffineTime> state;
+  for (int i = 0; i < models::chain_states; ++i) state[i].coefficients[i] = 0;
+  std::vector<models::AffineTime> ends;
+  models::run_block(models::ChainBlock{priced, block}, state, ends, [](auto&&...) {});
+  return MaxPlusMap::of(state);
+}
+
+std::int64_t kernels_of_block(const models::PricedProgram& priced, std::uint32_t block) {
+  std::int64_t sum = 0;
+  const std::vector<models::Operation>& operations = priced.program->blocks[block].operations;
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    const models::OpKind kind = operations[i].kind;
+    const bool moves = kind == models::OpKind::collective || kind == models::OpKind::copy;
+    if (operations[i].queue != models::Lane::compute || moves) continue;
+    sum += priced.blocks[block][i].duration.count();
+  }
+  return sum;
+}
+
+/// The plan whose blocks those of all plans of a shape are.
+Plan plan_of_shape(const Plan& plan) {
+  Plan whole = plan;
+  whole.data = plan.data * plan.pipeline;
+  whole.pipeline = 1;
+  whole.stages = {};
+  whole.sharding = {};
+  whole.compression = {};
+  whole.batch.global = whole.batch.micro * whole.data;
+  // Of a part of the layers, which depends on the chunks: as if of none.
+  const bool partly = plan.recompute.layers > 0 || plan.recompute.every > 1;
+  if (partly) whole.recompute = {};
+  whole.offload.layers = 0;
+  return whole;
+}
+
+std::int64_t sum_of_path(std::int64_t one, std::int64_t other) {
+  return one < never / 2 || other < never / 2 ? never : one + other;
+}
+
+constexpr int host = models::state_host, compute = models::state_compute, io = models::state_io;
+
+PassTimes times_of(const MaxPlusMap& map) {
+  const auto path = [&](int from, int to) { return map.columns[from][to]; };
+  return {.compute = path(compute, compute),
+          .leaves = path(compute, io),
+          .arrives = path(io, compute),
+          .through = path(io, io),
+          .host = path(host, host),
+          .launched = path(host, compute),
+          .sent = path(host, io)};
+}
+
+/// One phase after another on the same rank: the second has no input.
+PassTimes then_cut(const PassTimes& one, const PassTimes& next) {
+  const auto after = [&](std::int64_t begun, std::int64_t last) {
+    return sum_of_path(begun, last);
+  };
+  return {.compute = after(one.compute, next.compute),
+          .leaves = after(one.compute, next.leaves),
+          .arrives = after(one.arrives, next.compute),
+          .through = after(one.arrives, next.leaves),
+          .host = after(one.host, next.host),
+          .launched = after(one.launched, next.compute),
+          .sent = after(one.launched, next.leaves),
+          .kernels = one.kernels + next.kernels};
+}
+
+}  // namespace
+
+// Structured bindings: a field that a plan gains does not compile here until it is placed.
+std::string shape_key(const Plan& plan, int nodes) {
+  const auto& [task, adapters, tensor, sequence, context, exchange, pipeline, stages, data,
+               sharding, experts, order, batch, formats, kernels, optimizer, recompute, offload,
+               overlap, compression] = plan;
+  KeyWriter key;
+  key.add(nodes, task, tensor, sequence, context, order);
+  const auto& [rank, targets, dropout] = adapters;
+  key.add(rank, targets, dropout);
+  const auto& [form, heads] = exchange;
+  key.add(form, heads);
+  const auto& [ranks, cut, dispatcher, hidden, fusion, capacity, pad, imbalance, by_layer, room] =
+      experts;
+  key.add(ranks, cut, dispatcher, hidden, fusion, capacity, pad, imbalance, by_layer, room);
+  const auto& [micro, global, length, documents] = batch;
+  key.add(micro, length, documents);
+  const auto& [precision, state, gradient, gather, attention, activation, transpose, hadamard, amax,
+               start, end] = formats;
+  key.add(precision, state, gradient, gather, attention, activation, transpose, hadamard, amax,
+          start, end);
+  const auto& [kernel, fused_loss, graphs] = kernels;
+  key.add(kernel, fused_loss, graphs);
+  const auto& [rule, moments] = optimizer;
+  key.add(rule, moments);
+  const auto& [kind, modules, first, every, elsewhere] = recompute;
+  key.add(kind, modules, first > 0, every > 1, elsewhere);
+  const auto& [offloaded, device, offloading] = offload;
+  key.add(offloaded, device);
+  const auto& [tensor_overlap, gradients, gathers] = overlap;
+  key.add(tensor_overlap);
+  return key.take();
+}
+
+BlockShape::BlockShape(const PlanQuery& query, const PlacedPlan& placed) {
+  models::Question question = question_of(query, {plan_of_shape(placed.plan), placed.nodes});
+  // Slower kernels next to communication depend on how much there is of both.
+  question.cluster.node.gpu.calibration.beside_communication.reset();
+  const models::Program program = models::lower(question);
+  std::vector<std::string> notes;
+  const models::PricedProgram priced = models::price_program(
+      program, question.cluster, question.software, notes,
+      {.order = question.network.order.axes, .nccl = question.network.tuner()});
+  for (const models::LayerKind& each : program.kinds) {
+    kinds_.push_back({.forward = map_of_block(priced, each.forward),
+                      .backward = map_of_block(priced, each.backward),
+                      .forward_kernels = kernels_of_block(priced, each.forward),
+                      .backward_kernels = kernels_of_block(priced, each.backward),
+                      .parameters = each.parameters,
+                      .expert_parameters = each.expert_parameters,
+                      .saved = program.blocks[each.backward].bytes(models::Role::saved),
+                      .temporaries = program.blocks[each.backward].temporary_peak(),
+                      .weights = models::bytes_in(program.formats.storage,
+                                                  each.parameters - each.expert_parameters),
+                      .is_layer = each.part == models::ModelPart::layer});
+    const auto number = static_cast<std::uint32_t>(kinds_.size() - 1);
+    if (each.part == models::ModelPart::embedding) embedding_ = number;
+    if (each.part == models::ModelPart::head) head_ = number;
+  }
+  kind_of_layer_ = program.kind_of_layer;
+  alike_ = std::ranges::adjacent_find(kind_of_layer_, std::not_equal_to{}) == kind_of_layer_.end();
+  step_launch_ = priced.step_launch;
+  transfer_launch_ = priced.transfer_launch;
+}
+
+std::vector<BlockShape::Run> BlockShape::runs_of(const ChunkLayers& layers) const {
+  std::vector<Run> runs;
+  if (layers.has_embedding) runs.push_back({embedding_, 1});
+  for (std::int64_t i = 0; i < layers.count; ++i) {
+    const std::uint32_t kind = kind_of_layer_[static_cast<std::size_t>(layers.first + i)];
+    const bool goes_on = i > 0 && runs.back().kind == kind;
+    if (goes_on) {
+      ++runs.back().count;
+    } else {
+      runs.push_back({kind, 1});
+    }
+  }
+  if (layers.has_head) runs.push_back({head_, 1});
+  return runs;
+}
+
+PassCosts BlockShape::pass_of(const std::vector<Run>& runs, MaxPlusMap Kind::*map,
+                              std::int64_t Kind::*kernels) const {
+  MaxPlusMap whole = MaxPlusMap::identity();
+  PassCosts pass;
+  bool first = true;
+  for (const Run& run : runs) {
+    const Kind& kind = kinds_[run.kind];
+    whole = whole.then(models::power(kind.*map, run.count));
+    PassTimes one = times_of(kind.*map);
+    one.kernels = kind.*kernels;
+    for (std::int64_t i = 0; i < run.count; ++i) {
+      pass.cut = first ? one : then_cut(pass.cut, one);
+      first = false;
+    }
+  }
+  pass.whole = times_of(whole);
+  pass.whole.kernels = pass.cut.kernels;
+  return pass;
+}
+
+const ChunkCosts& BlockShape::costs(const ChunkLayers& layers) {
+  const std::uint64_t first = alike_ ? 0 : static_cast<std::uint64_t>(layers.first);
+  const std::uint64_t key = (first << 32) | (static_cast<std::uint64_t>(layers.count) << 2) |
+                            (layers.has_embedding ? 2U : 0U) | (layers.has_head ? 1U : 0U);
+  const auto [found, fresh] = known_.try_emplace(key);
+  ChunkCosts& costs = found->second;
+  if (!fresh) return costs;
+  std::vector<Run> runs = runs_of(layers);
+  for (const Run& run : runs) {
+    const Kind& kind = kinds_[run.kind];
+    costs.parameters += kind.parameters * run.count;
+    costs.expert_parameters += kind.expert_parameters * run.count;
+    costs.saved += kind.saved * run.count;
+    costs.temporaries = std::max(costs.temporaries, kind.temporaries);
+    if (!kind.is_layer) continue;
+    costs.largest_layer = std::max(costs.largest_layer, kind.weights);
+    costs.layers += kind.weights * run.count;
+  }
+  costs.forward = pass_of(runs, &Kind::forward, &Kind::forward_kernels);
+  std::ranges::reverse(runs);
+  costs.backward = pass_of(runs, &Kind::backward, &Kind::backward_kernels);
+  return costs;
+}
+
+}  // namespace orrery::scenarios
