@@ -11,7 +11,7 @@ namespace orrery::hardware {
 
 namespace {
 
-Generation read_generation(const Node& node) {
+Generation generation_of(const Node& node) {
   const auto name = node.as<std::string>();
   if (!find_entry(EntryKind::generation, name)) {
     node.fail(unknown_entry(EntryKind::generation, name));
@@ -170,7 +170,7 @@ Gpu read_measured(const Node& node) {
   Gpu gpu;
   gpu.name = node["name"].as<std::string>();
   gpu.vendor = node.value_or<std::string>("vendor", "");
-  gpu.generation = read_generation(node["generation"]);
+  gpu.generation = generation_of(node["generation"]);
   read_peaks(node["dense_peak"], gpu);
   gpu.memory = positive<Bytes>(node["memory"]);
   gpu.memory_bandwidth = positive<Bandwidth>(node["memory_bandwidth"]);

@@ -18,15 +18,15 @@ using models::GemmShape;
 
 /// Matrices are transposed in squares of 64, a thread taking 16 bytes of a row and then of a
 /// column.
-constexpr int tile = 64, tile_words = 17;  // words of a row; one more than its bytes need
+constexpr int tile_width = 64, tile_words = 17;  // words of a row; one more than its bytes need
 
 /// The shape of a matrix to transpose: rows and columns are multiples of 16.
 struct Transposition {
   std::int64_t rows, columns;
 
   Grid grid() const {
-    return {{static_cast<unsigned>(quotient_up(columns, tile)),
-             static_cast<unsigned>(quotient_up(rows, tile))},
+    return {{static_cast<unsigned>(quotient_up(columns, tile_width)),
+             static_cast<unsigned>(quotient_up(rows, tile_width))},
             block_threads};
   }
 };
@@ -34,11 +34,11 @@ struct Transposition {
 /// to[column][row] = codes of from[row][column]; `read(index)` gives 16 codes of a row.
 template <class Read>
 __device__ void transpose(const Transposition& of, const Read& read, std::uint8_t* to) {
-  __shared__ std::uint32_t square[tile * tile_words];
+  __shared__ std::uint32_t square[tile_width * tile_words];
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(square);
   const auto line = static_cast<int>(threadIdx.x / 4), part = static_cast<int>(threadIdx.x % 4);
-  const std::int64_t first_row = static_cast<std::int64_t>(blockIdx.y) * tile;
-  const std::int64_t first_column = static_cast<std::int64_t>(blockIdx.x) * tile;
+  const std::int64_t first_row = static_cast<std::int64_t>(blockIdx.y) * tile_width;
+  const std::int64_t first_column = static_cast<std::int64_t>(blockIdx.x) * tile_width;
   const std::int64_t row = first_row + line, column = first_column + part * 16;
   if (row < of.rows && column < of.columns) {
     const Codes codes = read(row * of.columns + column);
