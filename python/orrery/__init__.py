@@ -17,7 +17,7 @@ from orrery._core import __version__
 from orrery.answer import Answer
 from orrery.calibration import Calibration, calibrate
 from orrery.collectives import Collectives, collective
-from orrery.contention import Contention, Network, contention
+from orrery.contention import Contention, contention
 from orrery.errors import InputError, Interrupted, RunFailure
 from orrery.execution import Execution, Step, execute
 from orrery.measured import (
@@ -29,6 +29,7 @@ from orrery.measured import (
     diagnose,
     validate,
 )
+from orrery.network import Network
 from orrery.page import report, schema
 from orrery.planning import (
     Claims,
@@ -43,8 +44,8 @@ from orrery.planning import (
     train,
 )
 from orrery.quantities import Bytes, Seconds
-from orrery.run import OutOfMemory, Range, Run
-from orrery.scenario import Scenario, Sensitivities, load
+from orrery.record import OutOfMemory, Range
+from orrery.scenario import Run, Scenario, Sensitivities, load
 from orrery.stored import StoredSweep, merge
 from orrery.sweep import Point, Sweep, sweep
 from orrery.trace import Trace

@@ -16,7 +16,7 @@ from orrery.measured import Comparison
 from orrery.parts import Part, Paths, mapping_of, path_of, paths_of, text_of
 from orrery.progress import Progress
 from orrery.quantities import Bytes, Seconds
-from orrery.run import OutOfMemory
+from orrery.record import OutOfMemory
 from orrery.scenario import Scenario
 
 _INTERRUPTED = 130  # what the command exits with

@@ -8,7 +8,7 @@ from orrery.pointer import differences, to_json
 from orrery.quantities import Seconds, Text
 
 if TYPE_CHECKING:
-    from orrery.run import Run
+    from orrery.record import StepRecord
 
 Row = tuple[str, str, str, str]  # label, this run, the other, the difference
 _SECTIONS = ("model", "cluster", "plan", "software")
@@ -16,7 +16,7 @@ _MOST_CHANGES = 16
 _WIDEST = 22
 
 
-def comparison(run: Run, versus: Run) -> Text:
+def comparison(run: StepRecord, versus: StepRecord) -> Text:
     """What differs between two runs, as a table; the largest differences come first."""
     rows = [("", "this", "versus", "difference"), *_totals(run, versus)]
     rows += [("", "", "", ""), ("where the step went", "", "", ""), *_parts(run, versus)]
@@ -30,7 +30,7 @@ def _relative(value: float, other: float) -> str:
     return f"{100 * (value / other - 1):+.1f} %" if other else ""
 
 
-def _totals(run: Run, versus: Run) -> list[Row]:
+def _totals(run: StepRecord, versus: StepRecord) -> list[Row]:
     def row(label: str, value: Any, other: Any, form: str = "") -> Row:
         return label, format(value, form), format(other, form), _relative(value, other)
 
@@ -51,7 +51,7 @@ def _totals(run: Run, versus: Run) -> list[Row]:
     return rows
 
 
-def _parts(run: Run, versus: Run) -> list[Row]:
+def _parts(run: StepRecord, versus: StepRecord) -> list[Row]:
     """Times by class, largest difference first; classes without time in both runs are left out."""
     none = dict.fromkeys((*run.breakdown, *versus.breakdown), Seconds(0))  # data: only if stated
     mine, others = {**none, **run.breakdown}, {**none, **versus.breakdown}
@@ -69,8 +69,8 @@ def _signed(difference: float) -> str:
     return ("-" if difference < 0 else "+") + str(Seconds(abs(difference)))
 
 
-def _changes(run: Run, versus: Run) -> list[Row]:
-    left, right = run.scenario.json, versus.scenario.json
+def _changes(run: StepRecord, versus: StepRecord) -> list[Row]:
+    left, right = run.asked.json, versus.asked.json
     found: list[tuple[str, Any, Any]] = []
     for section in _SECTIONS:
         found += differences(left.get(section), right.get(section), f"/{section}")

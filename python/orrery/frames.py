@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas
 
-    from orrery.run import Run
+    from orrery.record import StepRecord
 
 _FIGURES = (
     "fits",
@@ -37,10 +37,10 @@ def _pandas() -> Any:
     return pandas
 
 
-def row(run: Run) -> dict[str, Any]:
+def row(run: StepRecord) -> dict[str, Any]:
     """Scenario, changes, figures, then `breakdown.CLASS_s`, `busy.UNIT` and `memory.KIND_bytes`."""
     values = run._values
-    cells: dict[str, Any] = {"scenario": run.scenario.name, **run.scenario.changes}
+    cells: dict[str, Any] = {"scenario": run.asked.name, **run.asked.changes}
     cells |= {figure: values[figure] for figure in _FIGURES}
     cells |= {f"breakdown.{part}_s": time for part, time in values["breakdown"].items()}
     cells |= {f"busy.{unit}": share for unit, share in values["busy"].items()}
@@ -59,9 +59,9 @@ def flat(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return cells
 
 
-def series(run: Run) -> pandas.Series[Any]:
+def series(run: StepRecord) -> pandas.Series[Any]:
     """One run as a series."""
-    made: pandas.Series[Any] = _pandas().Series(row(run), dtype=object, name=run.scenario.name)
+    made: pandas.Series[Any] = _pandas().Series(row(run), dtype=object, name=run.asked.name)
     return made
 
 

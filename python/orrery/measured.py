@@ -11,11 +11,10 @@ from orrery.answer import Answer, answered
 from orrery.parts import Part, Paths, path_of, paths_of, required, words_of
 from orrery.progress import Progress, progress_callback
 from orrery.quantities import Seconds
+from orrery.scenario import Scenario
 
 if TYPE_CHECKING:
     import pandas
-
-    from orrery.scenario import Scenario
 
 
 @final
@@ -172,12 +171,11 @@ def compare(
     fit        a folder for software.json and cluster.json, the profile and site of this run
     Errors     InputError
     """
-    from orrery.scenario import Scenario
-
     files = paths_of(measured)
-    is_path = isinstance(predicted, (str, os.PathLike))
-    if is_path and len(files) == 1 and _holds_trace(os.fspath(predicted)):
-        return answered(Comparison, _core.compare(os.fspath(predicted), files[0]), "")
+    if isinstance(predicted, (str, os.PathLike)) and len(files) == 1:
+        path = os.fspath(predicted)
+        if _holds_trace(path):
+            return answered(Comparison, _core.compare(path, files[0]), "")
     found = _core.compare_run(
         required(predicted.json if isinstance(predicted, Scenario) else predicted),
         files=files,

@@ -10,9 +10,9 @@ from typing import Any
 from orrery import _core
 from orrery.answer import Answer
 from orrery.parts import kind_of
-from orrery.run import Run
+from orrery.record import StepRecord
 
-Result = Run | Answer | Mapping[str, Any] | str | os.PathLike[str]
+Result = StepRecord | Answer | Mapping[str, Any] | str | os.PathLike[str]
 
 
 def report(path: str | os.PathLike[str], *results: Result) -> None:
@@ -31,10 +31,10 @@ def report(path: str | os.PathLike[str], *results: Result) -> None:
 
 def _document(result: Result, number: int) -> tuple[str, str]:
     """Name and JSON text."""
-    if isinstance(result, Run):
+    if isinstance(result, StepRecord):
         values = result.json
         values["timeline"] = json.loads(result._prediction.timeline())
-        return result.scenario.name, json.dumps(values)
+        return result.asked.name, json.dumps(values)
     if isinstance(result, Answer):
         return f"result {number}", json.dumps(result.json)
     if isinstance(result, Mapping):

@@ -12,8 +12,7 @@ from orrery.answer import Answer, answered
 from orrery.parts import Part, path_of, required, text_of, words_of
 from orrery.plots import Plotted
 from orrery.progress import Progress, progress_callback
-from orrery.run import Run
-from orrery.scenario import Scenario, load
+from orrery.scenario import Run, Scenario, load
 
 
 def _varied(rows: list[dict[str, Any]], keys: Iterable[str]) -> list[str]:

@@ -17,7 +17,7 @@ from orrery.palette import FAINT, GOOD, INK, LOOKS, look
 if TYPE_CHECKING:
     import plotly.graph_objects
 
-    from orrery.run import Run
+    from orrery.record import StepRecord
 
 Row = Mapping[str, Any]
 
@@ -57,7 +57,7 @@ class Plotted:
     def _plot_title(self) -> str:
         raise NotImplementedError
 
-    def _plot_run(self) -> Run:
+    def _plot_run(self) -> StepRecord:
         """The best variant, simulated."""
         raise NotImplementedError
 
@@ -321,10 +321,10 @@ def _tornado(rows: Sequence[Row], factors: Sequence[str], value: str, title: str
     return styled(figure, title=title, subtitle=subtitle, height=170 + 38 * len(bars))
 
 
-def roofline(run: Run) -> Any:
+def roofline(run: StepRecord) -> Any:
     """FLOP/s of kernels against their FLOPs per byte, below the GPU's peaks."""
     go = graph_objects()
-    gpu = run.scenario.json["cluster"]["node"]["gpu"]
+    gpu = run.asked.json["cluster"]["node"]["gpu"]
     kernels: dict[tuple[str, str], list[float]] = {}
     for event in run.trace.events(detail="operations"):
         if event.queue == "compute" and event.flops > 0 and event.bytes > 0 and event.duration > 0:
@@ -341,7 +341,7 @@ def roofline(run: Run) -> Any:
         raise ValueError("the run has no kernel with FLOPs and bytes")
     bandwidth = _quantity(gpu["memory_bandwidth"])
     peaks = {name: _quantity(text) for name, text in gpu["dense_peak"].items()}
-    used = run.scenario.json["plan"].get("precision", "bf16").split("-")[0]
+    used = run.asked.json["plan"].get("precision", "bf16").split("-")[0]
     shown = [each for each in dict.fromkeys(("bf16", used)) if each in peaks] or [next(iter(peaks))]
     knees = [peaks[each] / bandwidth for each in shown]
     low = min(min(point[2] for point in points), min(knees)) / 10
@@ -372,7 +372,7 @@ def roofline(run: Run) -> Any:
     figure.update_yaxes(title="FLOP/s of one GPU", type="log", tickformat="~s", dtick=1)
     figure.update_layout(legend=_LEGEND, margin=_MARGIN)
     subtitle = f"Kernels of the first rank of each stage on {gpu['name']}; area: time; both axes are logarithmic"
-    return styled(figure, title=run.scenario.name, subtitle=subtitle, height=560)
+    return styled(figure, title=run.asked.name, subtitle=subtitle, height=560)
 
 
 def _quantity(text: str) -> float:

@@ -1,4 +1,4 @@
-"""A question: which model, on which cluster, by which plan, with which software."""
+"""A question (which model, on which cluster, by which plan, with which software) and its answer."""
 
 from __future__ import annotations
 
@@ -6,13 +6,20 @@ import json
 import os
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
-from orrery import _core, pointer
+from orrery import _core, frames, page, plots, pointer, show, timeline, waterfall
 from orrery.answer import Answer, answered
+from orrery.explain import comparison
+from orrery.network import Network
 from orrery.parts import kind_of, mapping_of
 from orrery.progress import Progress, progress_callback
-from orrery.run import Run
+from orrery.quantities import Text
+from orrery.record import StepRecord
+
+if TYPE_CHECKING:
+    import pandas
+    import plotly.graph_objects
 
 
 class Sensitivities(Answer):
@@ -125,6 +132,84 @@ class Scenario:
     def __repr__(self) -> str:
         changes = f", {dict(self._changes)!r}" if self._changes else ""
         return f"Scenario({self.name!r}{changes})"
+
+
+@final
+class Run(StepRecord):
+    """The prediction of one training step, with its scenario. Made by `Scenario.simulate`.
+
+    The slowest rank's time is `step_time`; the fullest rank's memory is `peak_memory`.
+    """
+
+    def __init__(self, scenario: Scenario, values: Mapping[str, Any]):
+        super().__init__(scenario, values)
+        self._scenario = scenario
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario that was simulated."""
+        return self._scenario
+
+    @property
+    def network(self) -> Network:
+        """How traffic was evaluated, and what contention cost on which links to which traffic."""
+        return Network(self._values["network"])
+
+    def explain(self, *, versus: Run | None = None) -> Text:
+        """Where each millisecond went; with `versus`, what differs from another run and by how much.
+
+        The result is a str that a prompt shows as it is.
+        """
+        if versus is not None:
+            return comparison(self, versus)
+        return Text(self._prediction.report(explain=True, width=100))
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Writes one page of HTML: the answer with its range, waterfall, timeline, memory, load.
+
+        It needs no network. `orrery.report` writes one page of several answers.
+        Errors  OSError where the file cannot be written
+        """
+        page.report(path, self)
+
+    def to_series(self) -> pandas.Series[Any]:
+        """Every figure under its name in the JSON, units in the names ("step_time_s")."""
+        return frames.series(self)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """The same as a table of one row, for concatenation."""
+        return frames.frame([frames.row(self)])
+
+    def plot_timeline(
+        self, *, stages: list[int] | None = None, host: bool = False, detail: str = "instructions"
+    ) -> plotly.graph_objects.Figure:
+        """A timeline of each queue of each pipeline stage: a bar per instruction or operation.
+
+        stages  which pipeline stages to show; all by default
+        host    whether to show the CPU's launches too
+        detail  "instructions" of the schedule, or all "operations"
+        """
+        return timeline.plot(self, stages=stages, host=host, detail=detail)
+
+    def plot_waterfall(self) -> plotly.graph_objects.Figure:
+        """A waterfall from the ideal machine to this step: a bar per loss."""
+        return waterfall.plot(self)
+
+    def plot_roofline(self) -> plotly.graph_objects.Figure:
+        """FLOP/s of the step's kernels against their FLOPs per byte, below the GPU's peaks."""
+        return plots.roofline(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Run, (self._scenario, self._values)
+
+    def __repr__(self) -> str:
+        return show.line(self)
+
+    def __str__(self) -> str:
+        return show.text(self)
+
+    def _repr_html_(self) -> str:
+        return show.html(self)
 
 
 def _restore(text: str, file: str, changes: dict[str, Any]) -> Scenario:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from orrery.palette import FAINT, FONT, INK, look
 
 if TYPE_CHECKING:
-    from orrery.run import Run
+    from orrery.record import StepRecord
 
 _DOUBTS = {
     "yes": "",
@@ -19,14 +19,14 @@ _DOUBTS = {
 _SEEN = 0.0005  # share of the step from which a class is shown
 
 
-def line(run: Run) -> str:
+def line(run: StepRecord) -> str:
     """The line for `repr`."""
-    changes = "".join(f", {at}={value!r}" for at, value in run.scenario.changes.items())
+    changes = "".join(f", {at}={value!r}" for at, value in run.asked.changes.items())
     doubt = _DOUBTS[run.fit]
-    return f"Run({run.scenario.name}{changes}: {run.step_time}, {run.mfu:.1%} MFU{doubt})"
+    return f"Run({run.asked.name}{changes}: {run.step_time}, {run.mfu:.1%} MFU{doubt})"
 
 
-def figures(run: Run) -> list[tuple[str, str]]:
+def figures(run: StepRecord) -> list[tuple[str, str]]:
     """The main figures, as (label, text)."""
     rows = [
         ("step time", str(run.step_time)),
@@ -44,20 +44,20 @@ def _dollars(amount: float) -> str:
     return f"${amount:,.2f}" if amount >= 1 else f"${amount:.3g}"
 
 
-def text(run: Run) -> str:
+def text(run: StepRecord) -> str:
     """The lines for `str`."""
     rows = figures(run)
     width = max(len(label) for label, _ in rows)
-    head = run.scenario.name + "".join(f"\n{at} = {v}" for at, v in run.scenario.changes.items())
+    head = run.asked.name + "".join(f"\n{at} = {v}" for at, v in run.asked.changes.items())
     return "\n".join([head, *(f"  {label:<{width}}  {figure}" for label, figure in rows)])
 
 
-def html(run: Run) -> str:
+def html(run: StepRecord) -> str:
     """The card for a notebook: the figures above a bar of the breakdown."""
     changes = "".join(
         f"<div style='color:{FAINT};font-size:12px'><code>{escape(at)}</code> = "
         f"{escape(str(value))}</div>"
-        for at, value in run.scenario.changes.items()
+        for at, value in run.asked.changes.items()
     )
     cells = "".join(
         f"<div style='margin:10px 28px 0 0'><div style='color:{FAINT};font-size:11px'>"
@@ -67,12 +67,12 @@ def html(run: Run) -> str:
     return (
         f"<div style='font-family:{FONT};color:{INK};background:#fff;padding:12px 16px;"
         f"border:1px solid #e1e5ea;border-radius:6px;max-width:860px'>"
-        f"<div style='font-weight:600;font-size:16px'>{escape(run.scenario.name)}</div>{changes}"
+        f"<div style='font-weight:600;font-size:16px'>{escape(run.asked.name)}</div>{changes}"
         f"<div style='display:flex;flex-wrap:wrap'>{cells}</div>{_bar(run)}</div>"
     )
 
 
-def _bar(run: Run) -> str:
+def _bar(run: StepRecord) -> str:
     """The step as one bar, a legend under it."""
     shown = [
         (look(kind), time) for kind, time in run.breakdown.items() if time >= _SEEN * run.step_time

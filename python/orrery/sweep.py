@@ -15,8 +15,7 @@ from orrery.errors import InputError, Interrupted
 from orrery.parts import kind_of, mapping_of
 from orrery.plots import Plotted
 from orrery.progress import Progress, progress_callback
-from orrery.run import Run
-from orrery.scenario import Scenario
+from orrery.scenario import Run, Scenario
 from orrery.stored import StoredSweep, stored_sweep
 
 if TYPE_CHECKING:

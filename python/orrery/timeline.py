@@ -9,7 +9,7 @@ from orrery.figure import graph_objects, styled, time_axis
 from orrery.palette import LOOKS, look
 
 if TYPE_CHECKING:
-    from orrery.run import Run
+    from orrery.record import StepRecord
     from orrery.trace import Event
 
 _STAGE = re.compile(r"stage (\d+)")
@@ -57,7 +57,7 @@ def _rank_of_queue(queue: str) -> tuple[int, str]:
     return ({"host": 0, "compute": 1}.get(queue, 2), queue)
 
 
-def plot(run: Run, *, stages: list[int] | None, host: bool, detail: str) -> Any:
+def plot(run: StepRecord, *, stages: list[int] | None, host: bool, detail: str) -> Any:
     """See `Run.plot_timeline`."""
     go = graph_objects()
     events = [
@@ -108,7 +108,7 @@ def plot(run: Run, *, stages: list[int] | None, host: bool, detail: str) -> Any:
     )
     subtitle = f"One step of {run.step_time} · {run.gpus:,} GPUs · one rank of each stage"
     height = max(260, int(170 + _PIXELS * rows.bottom))
-    return styled(figure, title=run.scenario.name, subtitle=subtitle, height=height)
+    return styled(figure, title=run.asked.name, subtitle=subtitle, height=height)
 
 
 def _legend_order(kind: str) -> tuple[int, str]:

@@ -8,7 +8,7 @@ from orrery.figure import graph_objects, styled, time_axis, with_unit
 from orrery.palette import FAINT, GOOD, INK, LOOKS
 
 if TYPE_CHECKING:
-    from orrery.run import Run
+    from orrery.record import StepRecord
 
 _COLOURS = {
     "recomputation": "#5d7fb0",
@@ -33,7 +33,7 @@ _BAR = 0.62
 _SMALLEST = 0.0005  # share of the step that has a row of its own
 
 
-def plot(run: Run) -> Any:
+def plot(run: StepRecord) -> Any:
     """Bars from left to right, top to bottom; a negative part goes to the left."""
     go = graph_objects()
     factor, unit = time_axis(run.step_time)
@@ -91,10 +91,10 @@ def plot(run: Run) -> Any:
     figure.update_layout(showlegend=False, margin={"l": 220, "r": 24, "t": 84, "b": 48})
     subtitle = f"Ideal machine to predicted step on {run.gpus:,} GPUs · MFU {run.mfu:.1%}"
     height = 140 + _ROW_HEIGHT * len(names)
-    return styled(figure, title=run.scenario.name, subtitle=subtitle, height=height)
+    return styled(figure, title=run.asked.name, subtitle=subtitle, height=height)
 
 
-def _worth_a_row(run: Run) -> list[tuple[str, float]]:
+def _worth_a_row(run: StepRecord) -> list[tuple[str, float]]:
     """The parts; those too small to see are summed up in a last one."""
     seen = [part for part in run.waterfall if abs(part[1]) >= _SMALLEST * run.step_time]
     rest = run.step_time - sum(time for _, time in seen)

@@ -17,7 +17,6 @@ import pytest
 from executing import (
     COMMAND,
     DEADLINE,
-    INTERRUPTED,
     OUTPUT_FAILED,
     PEER_FAILED,
     PLAN,

@@ -7,10 +7,9 @@ import os
 import signal
 from pathlib import Path
 
+import orrery as orr
 import pytest
 from executing import DONE, PEER_FAILED, Running, execute, line, losses, needs_execute, outcome
-
-import orrery as orr
 
 pytestmark = needs_execute
 

@@ -1,26 +1,32 @@
-"""The prediction of one training step."""
+"""The figures of one predicted step, without a picture or a word about them."""
 
 from __future__ import annotations
 
 import copy
 import json
-import os
 from collections.abc import Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from orrery import _core, frames, show
-from orrery.contention import Network
-from orrery.explain import comparison
-from orrery.quantities import Bytes, Seconds, Text
+from orrery.quantities import Bytes, Seconds
 from orrery.trace import Trace
 
 if TYPE_CHECKING:
-    import pandas
-    import plotly.graph_objects
+    from orrery import _core as extension
 
-    from orrery.scenario import Scenario
+
+class Asked(Protocol):
+    """What a step was predicted for: a `Scenario`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def changes(self) -> Mapping[str, Any]: ...
+    @property
+    def json(self) -> dict[str, Any]: ...
+    @property
+    def _core(self) -> extension.Scenario: ...
 
 
 class OutOfMemory(NamedTuple):
@@ -39,26 +45,22 @@ class Range(NamedTuple):
     p90: Seconds
 
 
-@final
-class Run:
-    """The prediction of one training step, with its scenario. Made by `Scenario.simulate`.
+class StepRecord:
+    """The figures of one predicted step: what pictures, tables and comparisons are made from."""
 
-    The slowest rank's time is `step_time`; the fullest rank's memory is `peak_memory`.
-    """
-
-    def __init__(self, scenario: Scenario, values: Mapping[str, Any]):
-        self._scenario = scenario
+    def __init__(self, asked: Asked, values: Mapping[str, Any]):
+        self._asked = asked
         self._values = values
 
     @property
-    def scenario(self) -> Scenario:
+    def asked(self) -> Asked:
         """The scenario that was simulated."""
-        return self._scenario
+        return self._asked
 
     @property
     def json(self) -> dict[str, Any]:
         """Everything that `orrery simulate --json` prints; the copy is yours."""
-        heading: dict[str, Any] = json.loads(self._scenario._core.heading())
+        heading: dict[str, Any] = json.loads(self._asked._core.heading())
         return heading | copy.deepcopy(dict(self._values))
 
     @property
@@ -177,11 +179,6 @@ class Run:
         return Seconds(self._values["lower_bound_s"])
 
     @property
-    def network(self) -> Network:
-        """How traffic was evaluated, and what contention cost on which links to which traffic."""
-        return Network(self._values["network"])
-
-    @property
     def cost(self) -> float | None:
         """US dollars for one step; None where the cluster has no price."""
         found = self._values["cost_usd_per_step"]
@@ -202,76 +199,12 @@ class Run:
         """Defaults, and curves used as a fallback or outside their range: confirm these first."""
         return tuple(self._values["assumptions"])
 
-    def explain(self, *, versus: Run | None = None) -> Text:
-        """Where each millisecond went; with `versus`, what differs from another run and by how much.
-
-        The result is a str that a prompt shows as it is.
-        """
-        if versus is not None:
-            return comparison(self, versus)
-        return Text(self._prediction.report(explain=True, width=100))
-
     @property
     def trace(self) -> Trace:
         """The work on every queue, operation by operation."""
         return Trace(self._prediction)
 
-    def report(self, path: str | os.PathLike[str]) -> None:
-        """Writes one page of HTML: the answer with its range, waterfall, timeline, memory, load.
-
-        It needs no network. `orrery.report` writes one page of several answers.
-        Errors  OSError where the file cannot be written
-        """
-        from orrery.page import report
-
-        report(path, self)
-
-    def to_series(self) -> pandas.Series[Any]:
-        """Every figure under its name in the JSON, units in the names ("step_time_s")."""
-        return frames.series(self)
-
-    def to_frame(self) -> pandas.DataFrame:
-        """The same as a table of one row, for concatenation."""
-        return frames.frame([frames.row(self)])
-
-    def plot_timeline(
-        self, *, stages: list[int] | None = None, host: bool = False, detail: str = "instructions"
-    ) -> plotly.graph_objects.Figure:
-        """A timeline of each queue of each pipeline stage: a bar per instruction or operation.
-
-        stages  which pipeline stages to show; all by default
-        host    whether to show the CPU's launches too
-        detail  "instructions" of the schedule, or all "operations"
-        """
-        from orrery import timeline
-
-        return timeline.plot(self, stages=stages, host=host, detail=detail)
-
-    def plot_waterfall(self) -> plotly.graph_objects.Figure:
-        """A waterfall from the ideal machine to this step: a bar per loss."""
-        from orrery import waterfall
-
-        return waterfall.plot(self)
-
-    def plot_roofline(self) -> plotly.graph_objects.Figure:
-        """FLOP/s of the step's kernels against their FLOPs per byte, below the GPU's peaks."""
-        from orrery import plots
-
-        return plots.roofline(self)
-
     @cached_property
-    def _prediction(self) -> _core.Prediction:
+    def _prediction(self) -> extension.Prediction:
         """Simulated again on demand, with identical times, so that runs of a sweep stay small."""
-        return self._scenario._core.predict(headroom=self._values["headroom"])
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Run, (self._scenario, self._values)
-
-    def __repr__(self) -> str:
-        return show.line(self)
-
-    def __str__(self) -> str:
-        return show.text(self)
-
-    def _repr_html_(self) -> str:
-        return show.html(self)
+        return self._asked._core.predict(headroom=self._values["headroom"])
