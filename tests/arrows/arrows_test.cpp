@@ -86,6 +86,8 @@ TEST_CASE("A subfolder includes only what its row names, and subfolders' rows ha
   const Tree tree;
   tree.add("models/schedules/a.hpp", "#include \"models/plan/plan.hpp\"\n");
   tree.add("models/plan/b.cpp", "#include \"models/program/program.hpp\"\n");
+  tree.add("scenarios/report/h.cpp", "#include \"scenarios/search/query.hpp\"\n");
+  tree.add("scenarios/search/i.cpp", "#include \"scenarios/command/commands.hpp\"\n");
   tree.add("executor/launch/c.cpp", "#include \"executor/errors.hpp\"\n");
   tree.add("executor/launch/d.cpp", "#include \"executor/run/runner.hpp\"\n");
   tree.add("executor/e.hpp", "#include \"executor/launch/store.hpp\"\n");
@@ -95,7 +97,9 @@ TEST_CASE("A subfolder includes only what its row names, and subfolders' rows ha
             "executor/e.hpp:1: what lies in no subfolder may not include executor/launch/",
             "executor/launch/d.cpp:1: executor/launch/ may not include executor/run/",
             "executor/new/f.hpp:1: executor/new/ may not include executor/launch/",
-            "models/schedules/a.hpp:1: models/schedules/ may not include models/plan/"});
+            "models/schedules/a.hpp:1: models/schedules/ may not include models/plan/",
+            "scenarios/report/h.cpp:1: scenarios/report/ may not include scenarios/search/",
+            "scenarios/search/i.cpp:1: scenarios/search/ may not include scenarios/command/"});
   CHECK(subfolder_cycle().empty());
 }
 
