@@ -5,7 +5,7 @@
 #include "calibrate/campaign.hpp"
 #include "calibrate/local_rendezvous.hpp"
 #include "calibrate/output.hpp"
-#include "executor/module/cuda_module.hpp"
+#include "executor/module/gpu_vendors.hpp"
 #include "hardware/catalogue.hpp"
 #include "hardware/cluster/recognise.hpp"
 #include "models/software/software.hpp"
@@ -19,18 +19,6 @@ namespace {
 
 constexpr std::int64_t small_models = 1024;  // below: a trial with small sizes
 constexpr std::int64_t narrowest = 128;
-
-Target target_of(const std::string& backend) {
-  if (backend == "cpu") return Target::processor;
-  if (backend == "cuda") return Target::gpu;
-  throw InputError{"--backend", fmt::format("expected cpu or cuda, found '{}'", backend)};
-}
-
-const executor::GpuModule& gpus_of_this_machine() {
-  static const executor::FoundCuda found = executor::find_cuda();
-  if (!found.absence.empty()) throw InputError{"--backend", "cuda: " + printable(found.absence)};
-  return *found.module;
-}
 
 GpuIdentity identity_of(const executor::GpuModule& module) {
   const std::vector<executor::VisibleGpu> gpus = module.gpus();
@@ -78,8 +66,8 @@ CampaignInputs processor_inputs(const CalibrateRequest& request, LocalRendezvous
 }
 
 /// A GPU's clocks show whether it is disturbed; the pace of its host does not.
-CampaignInputs gpu_inputs(const CalibrateRequest& request, LocalRendezvous& rendezvous) {
-  const executor::GpuModule& module = gpus_of_this_machine();
+CampaignInputs gpu_inputs(const CalibrateRequest& request, const executor::GpuModule& module,
+                          LocalRendezvous& rendezvous) {
   const bool trial = request.widest < small_models;
   CampaignInputs inputs;
   inputs.gpu = identity_of(module);
@@ -113,7 +101,7 @@ CampaignInputs gpu_inputs(const CalibrateRequest& request, LocalRendezvous& rend
 }
 
 void check(const CalibrateRequest& request) {
-  if (target_of(request.backend) == Target::gpu && request.widest < narrowest) {
+  if (executor::backend_of(request.backend).has_gpus() && request.widest < narrowest) {
     throw InputError{"--widest",
                      fmt::format("expected {} or more, found {}", narrowest, request.widest)};
   }
@@ -130,7 +118,8 @@ void check(const CalibrateRequest& request) {
 
 /// Puts the request's budget and work into the inputs; the list owns what they point to.
 WorkList work_of(const CalibrateRequest& request, CampaignInputs& inputs, const Document& stack) {
-  WorkQuestion question{.target = target_of(request.backend), .widest = request.widest};
+  WorkQuestion question{.target = inputs.gpu ? Target::gpu : Target::processor,
+                        .widest = request.widest};
   if (inputs.gpu) {
     question.generation = generation_name_of(*inputs.gpu);
     question.plans = request.plans;
@@ -170,15 +159,15 @@ std::optional<CalibratedProfile> written_profile(const Findings& found, const Js
 
 CalibrateAnswer calibrate(const CalibrateRequest& request, const Watcher& progress) {
   check(request);
-  const Target target = target_of(request.backend);
+  const executor::Backend backend = executor::backend_of(request.backend);
   LocalRendezvous rendezvous;
-  CampaignInputs inputs = target == Target::gpu ? gpu_inputs(request, rendezvous)
-                                                : processor_inputs(request, rendezvous);
+  CampaignInputs inputs = backend.has_gpus() ? gpu_inputs(request, backend.module(), rendezvous)
+                                             : processor_inputs(request, rendezvous);
   if (request.out) {
     require_writable(*request.out);
     require_writable(samples_path(*request.out));
   }
-  const std::string name = target == Target::gpu ? "orrery-cuda" : "orrery-cpu";
+  const std::string name{backend.profile()};
   const Json stack = models::software_profile(name);
   const WorkList work = work_of(request, inputs, Document::from(stack, name));
   CalibrateAnswer answer;

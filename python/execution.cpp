@@ -121,8 +121,8 @@ class ThreadedRun {
  private:
   models::Question question_of() {
     ExecutingMachine machine;
-    if (request_.options.backend == executor::Backend::cuda) {
-      const executor::VisibleGpu gpu = executor::gpu_module().gpus().front();
+    if (request_.options.backend.has_gpus()) {
+      const executor::VisibleGpu gpu = request_.options.backend.module().gpus().front();
       machine.gpu = InstalledGpu{gpu.name, gpu.memory};
     }
     ExecutionQuestion found = execution_question(request_.scenario, machine, request_.ranks);

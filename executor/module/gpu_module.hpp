@@ -1,5 +1,6 @@
 #pragma once
-// The interface that liborrery_cuda.so exports, in plain C++: orrery itself uses no CUDA header.
+// The interface that a vendor's module exports (liborrery_cuda.so), in plain C++: orrery itself uses
+// no header of a vendor.
 
 #include <chrono>
 #include <memory>
@@ -49,8 +50,9 @@ class GpuModule {
                                                    std::chrono::milliseconds patience) const = 0;
 };
 
-/// The name of the module's one exported function, whose result is never destroyed.
+/// The name of the CUDA module's one exported function. What such a function returns is never
+/// destroyed.
 inline constexpr const char* cuda_module_symbol = "orrery_cuda_module";
-using CudaModuleFunction = const GpuModule* (*)();
+using GpuModuleFunction = const GpuModule* (*)();
 
 }  // namespace orrery::executor

@@ -13,11 +13,6 @@ namespace orrery::executor {
 
 namespace {
 
-const FoundCuda& found_cuda() {
-  static const FoundCuda found = find_cuda();
-  return found;
-}
-
 /// The attention of one layer on one rank, as lowering asks for it.
 models::Operation attention_of(const models::Question& question) {
   const models::Plan& plan = question.plan;
@@ -39,15 +34,6 @@ models::Operation attention_of(const models::Question& question) {
 
 }  // namespace
 
-Backend backend_of(const std::string& word) {
-  if (word == "cpu") return Backend::cpu;
-  if (word != "cuda") {
-    throw InputError{"--backend", fmt::format("expected cpu or cuda, found '{}'", word)};
-  }
-  gpu_module();
-  return Backend::cuda;
-}
-
 FabricKind fabric_of(const std::string& word) {
   if (word == "tcp") return FabricKind::tcp;
   if (word == "mpi") return FabricKind::mpi;
@@ -56,22 +42,20 @@ FabricKind fabric_of(const std::string& word) {
   throw InputError{"--fabric", fmt::format("expected tcp, mpi, threads or nccl, found '{}'", word)};
 }
 
-const GpuModule& gpu_module() {
-  const FoundCuda& found = found_cuda();
-  if (!found.absence.empty()) throw InputError{"--backend", "cuda: " + printable(found.absence)};
-  return *found.module;
-}
-
 Equipment equipment(Backend backend, const Placement& placed) {
-  if (backend == Backend::cpu) return {std::make_unique<CpuDevice>(), {}};
-  const std::vector<VisibleGpu> gpus = gpu_module().gpus();
+  if (!backend.has_gpus()) return {std::make_unique<CpuDevice>(), {}};
+  const std::vector<VisibleGpu> gpus = backend.module().gpus();
   const auto number = static_cast<std::size_t>(placed.local_rank.value_or(placed.rank));
   const std::size_t ordinal = number % gpus.size();
-  return {gpu_module().make_device(static_cast<int>(ordinal)), gpus[ordinal].unique};
+  return {backend.module().make_device(static_cast<int>(ordinal)), gpus[ordinal].unique};
 }
 
 models::Question fitted(models::Question question, const Device& device) {
-  if (question.software.name != "orrery-cuda") return question;
+  const auto vendors = gpu_vendors();
+  const bool ours = std::any_of(vendors.begin(), vendors.end(), [&](const GpuVendor& each) {
+    return each.profile == question.software.name;
+  });
+  if (!ours) return question;
   models::Operation op = attention_of(question);
   bool refused = !device.refusal(op).empty();
   op.kind = models::OpKind::attention_backward;

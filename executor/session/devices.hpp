@@ -1,28 +1,20 @@
 #pragma once
-// Chooses the device that a rank computes on: a core of this machine, or a GPU through the CUDA
-// module. Reads the words of --backend and --fabric.
+// Chooses the device that a rank computes on: a core of this machine, or a GPU through a
+// vendor's module. Reads the word of --fabric.
 
 #include <memory>
 #include <string>
 
 #include "executor/device/device.hpp"
 #include "executor/launch/environment.hpp"
-#include "executor/module/cuda_module.hpp"
+#include "executor/module/gpu_vendors.hpp"
 #include "executor/session/session.hpp"
 #include "models/prediction/prediction.hpp"
 
 namespace orrery::executor {
 
-/// Reads --backend and checks that all it needs is in place.
-/// Errors  InputError `--backend: expected cpu or cuda, found 'x'`, `--backend: cuda: REASON` as
-///         FoundCuda states it
-Backend backend_of(const std::string& word);
-
 /// Reads --fabric. Errors  InputError `--fabric: expected tcp, mpi, threads or nccl, ...`
 FabricKind fabric_of(const std::string& word);
-
-/// The loaded module. Errors: as backend_of.
-const GpuModule& gpu_module();
 
 /// A rank's device, and the identity of its GPU; empty on a CPU.
 struct Equipment {

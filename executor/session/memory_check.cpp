@@ -52,8 +52,9 @@ std::optional<NoRoom> no_room_on_cores(const models::Prediction& prediction,
   return NoRoom{{.rank = placed.rank, .needed = needed, .available = available}, "this machine"};
 }
 
-std::optional<NoRoom> no_room_on_gpus(const models::Prediction& prediction) {
-  const VisibleGpu gpu = gpu_module().gpus().front();
+std::optional<NoRoom> no_room_on_gpus(const models::Prediction& prediction,
+                                      const GpuModule& module) {
+  const VisibleGpu gpu = module.gpus().front();
   const models::StageMemory& fullest = prediction.memory[prediction.fullest];
   if (fullest.total <= gpu.memory) return std::nullopt;
   const models::Mesh& mesh = prediction.program->mesh;
@@ -67,8 +68,8 @@ std::optional<NoRoom> no_room_on_gpus(const models::Prediction& prediction) {
 std::optional<NoRoom> no_room(const models::Question& question, Backend backend,
                               const Placement& placed) {
   const models::Prediction prediction = models::predict(question);
-  return backend == Backend::cuda ? no_room_on_gpus(prediction)
-                                  : no_room_on_cores(prediction, placed);
+  return backend.has_gpus() ? no_room_on_gpus(prediction, backend.module())
+                            : no_room_on_cores(prediction, placed);
 }
 
 }  // namespace orrery::executor

@@ -96,7 +96,7 @@ void RankSession::living_fabrics(std::vector<Fabric*> fabrics) {
 std::string RankSession::without_nccl(const Equipment& equipment) {
   const auto& asked = session_.options.fabric;
   if (asked && asked != FabricKind::nccl) return "as requested by --fabric";
-  if (!gpu_module().has_nccl()) return "this orrery was built without NCCL";
+  if (!session_.options.backend.module().has_nccl()) return "this orrery was built without NCCL";
   if (asked) return {};  // NCCL itself refuses what it cannot do
   const std::string mine = std::to_string(placed_.rank);
   const bool first = store_->first("gpu/" + equipment.gpu, mine) == mine;
@@ -114,8 +114,8 @@ void RankSession::connect(const Equipment& equipment) {
   const std::string why = needed ? without_nccl(equipment) : "one rank needs none";
   if (nccl && !why.empty()) throw InputError{"--fabric", "nccl: " + why};
   if (why.empty()) {
-    of_device_ = gpu_module().make_nccl_fabric(*equipment.device, *store_, placed_.rank,
-                                               placed_.ranks, to_meet);
+    of_device_ = session_.options.backend.module().make_nccl_fabric(
+        *equipment.device, *store_, placed_.rank, placed_.ranks, to_meet);
   } else {
     of_device_ = std::make_unique<StagedFabric>(*fabric_, *equipment.device);
     if (placed_.rank == 0 && needed) {

@@ -14,18 +14,18 @@
 #include "executor/launch/environment.hpp"
 #include "executor/launch/signals.hpp"
 #include "executor/launch/vital_signs.hpp"
+#include "executor/module/gpu_vendors.hpp"
 #include "executor/run/runner.hpp"
 #include "models/prediction/prediction.hpp"
 #include "sim/trace/trace.hpp"
 
 namespace orrery::executor {
 
-enum class Backend : std::uint8_t { cpu, cuda };
 enum class FabricKind : std::uint8_t { tcp, mpi, threads, nccl };
 
 /// Options of a run.
 struct SessionOptions {
-  Backend backend = Backend::cpu;
+  Backend backend{};
   std::int64_t steps = 10;  // of the whole training: a resumed run continues up to it
   std::uint64_t seed = 1;
   std::optional<std::string> checkpoint{};  // folder

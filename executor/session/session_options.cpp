@@ -30,7 +30,7 @@ TraceDetail detail_of(const SessionWords& words) {
 }
 
 void check(const SessionOptions& options) {
-  if (options.fabric == FabricKind::nccl && options.backend != Backend::cuda) {
+  if (options.fabric == FabricKind::nccl && !options.backend.has_gpus()) {
     throw InputError{"--fabric", "nccl needs --backend cuda"};
   }
   if (options.deadline) check_seconds("--deadline", *options.deadline);
@@ -48,7 +48,10 @@ void check(const SessionOptions& options) {
 
 void complete(SessionOptions& options, const SessionWords& words) {
   if (words.fabric) options.fabric = fabric_of(*words.fabric);
-  if (words.backend) options.backend = backend_of(*words.backend);
+  if (words.backend) {
+    options.backend = backend_of(*words.backend);
+    if (options.backend.has_gpus()) options.backend.module();  // all it needs is in place
+  }
   options.detail = detail_of(words);
   check(options);
   if (words.checkpoint_every) {

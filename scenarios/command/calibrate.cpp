@@ -9,6 +9,7 @@
 
 #include "calibrate/import/import_logs.hpp"
 #include "executor/errors.hpp"
+#include "executor/module/gpu_vendors.hpp"
 #include "hardware/catalogue.hpp"
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/terminal/ending.hpp"
@@ -94,7 +95,8 @@ void add_calibrate(CLI::App& application, int& exit_code) {
   calibrate::CalibrateRequest& asked = flags->asked;
   command.add_option("--import", flags->imported.logs,
                      "Logs: nccl-tests, NCCL, OSU, perftest, fio, BabelStream, STREAM, Kineto");
-  command.add_option("--backend", asked.backend, "What to measure: cpu (default), cuda");
+  command.add_option("--backend", asked.backend,
+                     "What to measure: " + executor::backend_words() + "; cpu by default");
   command.add_option("--budget", flags->budget, "Time for measuring (60s)");
   command.add_option("--ranks", asked.ranks, "Numbers of concurrent ranks to measure with (1,2)")
       ->delimiter(',');

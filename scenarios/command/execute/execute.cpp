@@ -46,8 +46,8 @@ bool prints(const Placement& placed) {
 
 models::Question question_of(const ExecuteFlags& flags, const Placement& placed) {
   ExecutingMachine machine;
-  if (flags.options.backend == executor::Backend::cuda) {
-    const executor::VisibleGpu gpu = executor::gpu_module().gpus().front();
+  if (flags.options.backend.has_gpus()) {
+    const executor::VisibleGpu gpu = flags.options.backend.module().gpus().front();
     machine.gpu = InstalledGpu{gpu.name, gpu.memory};
   }
   if (placed.launcher != Launcher::alone && placed.local_ranks) {
@@ -182,7 +182,8 @@ int execute(ExecuteFlags& flags) {
 }
 
 void add_run_flags(CLI::App& command, executor::SessionOptions& options, ExecuteFlags& flags) {
-  command.add_option("--backend", flags.words.backend, "Device: cpu (default) or cuda");
+  command.add_option("--backend", flags.words.backend,
+                     "Device: " + executor::backend_words() + "; cpu by default");
   command.add_option("--ranks", flags.placement.ranks,
                      "Number of ranks; sets the plan's degree of data parallelism");
   command.add_option("--rank", flags.placement.rank, "This process's rank, without a launcher");

@@ -12,7 +12,7 @@ TEST_CASE("On cores all ranks of a host share its memory, and no others do") {
   const models::Question asked =
       models::question("gpt3-175b", "dgx-h100 x 1", "pipeline=2,global_batch=8,seq_len=2048");
   const auto needed = [&](const Placement& placed) {
-    return no_room(asked, Backend::cpu, placed).value().found.needed;
+    return no_room(asked, Backend{}, placed).value().found.needed;
   };
   const auto one = [&](int rank) {
     return needed({.launcher = Launcher::slurm, .rank = rank, .ranks = 8});

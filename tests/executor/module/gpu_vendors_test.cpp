@@ -1,4 +1,4 @@
-#include "executor/module/cuda_module.hpp"
+#include "executor/module/gpu_vendors.hpp"
 
 #include <dlfcn.h>
 
@@ -10,7 +10,7 @@ namespace orrery::executor {
 namespace {
 
 std::string absence_of(const std::string& file) {
-  const FoundCuda found = find_cuda(load_module(file, Symbols::own));
+  const FoundGpus found = find_gpus(gpu_vendors().front(), load_module(file, Symbols::own));
   CHECK(found.module == nullptr);
   return found.absence;
 }
@@ -34,7 +34,9 @@ TEST_CASE("A module that does not load says which library is to blame, and why")
   std::filesystem::remove(path);
   const std::string other = path_of_library(reinterpret_cast<void*>(&dlopen));
   CHECK(absence_of(other) == "the CUDA module does not load (it is another library)");
-  const auto said = [](const char* why) { return find_cuda({nullptr, true, why}).absence; };
+  const auto said = [](const char* why) {
+    return find_gpus(gpu_vendors().front(), {nullptr, true, why}).absence;
+  };
   CHECK(said("libcublasLt.so.13: cannot open shared object file: No such file or directory") ==
         "the CUDA module does not load: libcublasLt.so.13 (cannot open shared object file: No such "
         "file or directory); put the folder that holds it on LD_LIBRARY_PATH");
@@ -46,9 +48,20 @@ TEST_CASE("A module that does not load says which library is to blame, and why")
         "the owner)");
 }
 
+TEST_CASE("A backend is read by its word, and an unknown word names those there are") {
+  CHECK_FALSE(backend_of("cpu").has_gpus());
+  CHECK(backend_of("cpu").profile() == "orrery-cpu");
+  for (const GpuVendor& each : gpu_vendors()) {
+    CHECK(backend_of(each.word).has_gpus());
+    CHECK(backend_of(each.word).profile() == each.profile);
+  }
+  CHECK_THROWS_WITH(backend_of("tpu"),
+                    Catch::Matchers::Contains("expected cpu or cuda, found 'tpu'"));
+}
+
 // A link that lacks a symbol shows here: everything is bound when the module is loaded.
 TEST_CASE("The CUDA module loads without a GPU and misses the driver") {
-  const FoundCuda found = find_cuda();
+  const FoundGpus found = find_gpus(gpu_vendors().front());
   if (found.absence.starts_with("this orrery was built without CUDA")) {
     WARN("skipped: liborrery_cuda.so was not built");
     return;
