@@ -197,10 +197,10 @@ Answered compared(const std::string& predicted, const std::string& measured) {
 }
 
 Answered run_compared(const std::string& scenario, const Texts& files, const std::string& step,
-                      std::optional<std::size_t> skip, const Text& fit) {
-  const RunComparison found =
-      compare_run(ScenarioRequest{.scenario = scenario}.load(),
-                  {.files = files, .profile = {.step_mark = step, .skip = skip}, .fit_out = fit});
+                      std::optional<std::size_t> skip, const Text& fit, const std::string& run) {
+  const RunComparison found = compare_run(
+      ScenarioRequest{.scenario = scenario}.load(),
+      {.files = files, .profile = {.step_mark = step, .skip = skip}, .fit_out = fit, .run = run});
   Json json = to_json(found);
   json["inputs"] = files;
   return {json.dump(), text_of(found, plain.width, false), true};
@@ -249,7 +249,8 @@ void bind_questions(py::module_& module) {
   module.def("compare", &compared, py::call_guard<py::gil_scoped_release>(), arg("predicted"),
              arg("measured"));
   module.def("compare_run", &run_compared, py::call_guard<py::gil_scoped_release>(),
-             arg("scenario"), py::kw_only(), arg("files"), arg("step"), arg("skip"), arg("fit"));
+             arg("scenario"), py::kw_only(), arg("files"), arg("step"), arg("skip"), arg("fit"),
+             arg("run"));
   module.def("diagnose", &diagnosed, py::call_guard<py::gil_scoped_release>(), py::kw_only(),
              arg("files"), arg("step"), arg("skip"));
 }

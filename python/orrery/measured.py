@@ -142,6 +142,7 @@ def compare(
     step: str = "",
     skip: int | None = None,
     fit: str | os.PathLike[str] | None = None,
+    run: str = "",
 ) -> RunComparison: ...
 @overload
 def compare(
@@ -151,6 +152,7 @@ def compare(
     step: str = "",
     skip: int | None = None,
     fit: str | os.PathLike[str] | None = None,
+    run: str = "",
 ) -> Comparison | RunComparison: ...
 def compare(
     predicted: Scenario | Part,
@@ -159,6 +161,7 @@ def compare(
     step: str = "",
     skip: int | None = None,
     fit: str | os.PathLike[str] | None = None,
+    run: str = "",
 ) -> Comparison | RunComparison:
     """A real run next to its prediction, or two traces of a step: `orrery compare`.
 
@@ -169,7 +172,8 @@ def compare(
     step       traces: the annotation that begins each step, where there is no ProfilerStep#
     skip       steps to leave out at the beginning, as warm-up
     fit        a folder for software.json and cluster.json, the profile and site of this run
-    Errors     InputError
+    run        of a store of MLflow with several runs: the name or id of one
+    Errors     InputError; also logs of different runs. A batch that the logs state is used
     """
     files = paths_of(measured)
     if isinstance(predicted, (str, os.PathLike)) and len(files) == 1:
@@ -182,6 +186,7 @@ def compare(
         step=step,
         skip=skip,
         fit=path_of(fit),
+        run=run,
     )
     return answered(RunComparison, found, "")
 

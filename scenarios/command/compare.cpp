@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "scenarios/command/commands.hpp"
+#include "scenarios/command/document.hpp"
 #include "scenarios/command/question_flags.hpp"
 #include "scenarios/command/terminal/terminal.hpp"
 #include "scenarios/comparison/comparison.hpp"
@@ -21,7 +22,7 @@ namespace {
 struct CompareFlags {
   QuestionFlags question;
   std::vector<std::string> files;
-  std::string step;
+  std::string step, run;
   std::optional<std::size_t> skip;
   std::optional<std::string> fit;
   bool json = false;
@@ -31,7 +32,7 @@ struct CompareFlags {
     return parts.model || parts.cluster || parts.plan || parts.software || parts.year ||
            question.site || !question.changes.empty();
   }
-  bool states_run() const { return !step.empty() || skip || fit; }
+  bool states_run() const { return !step.empty() || !run.empty() || skip || fit; }
 };
 
 /// The beginning of a file; empty of what is none. Pipes are left alone: they are read once.
@@ -91,12 +92,11 @@ int compare_with_scenario(CompareFlags flags) {
   const RunComparison found =
       compare_run(scenario, {.files = files,
                              .profile = {.step_mark = flags.step, .skip = flags.skip},
-                             .fit_out = flags.fit});
+                             .fit_out = flags.fit,
+                             .run = flags.run});
   const Terminal shown = terminal();
   if (flags.json) {
-    Json json = to_json(found);
-    json["inputs"] = files;
-    fmt::print("{}\n", json.dump(2));
+    print_document(to_json(found));
     return exit_done;
   }
   fmt::print("{}", text_of(found, shown.width, shown.colour));
@@ -129,6 +129,8 @@ void add_compare(CLI::App& application, int& exit_code) {
                      "In traces: the annotation that begins each step, where there is no "
                      "ProfilerStep#");
   command.add_option("--skip", flags->skip, "Steps to leave out at the beginning, as warm-up");
+  command.add_option("--run", flags->run,
+                     "Of a store or experiment of MLflow with several runs: the name or id of one");
   command.add_option("--fit", flags->fit,
                      "Folder for the software profile and the cluster that this run suggests: "
                      "software.json and cluster.json, as --software and --cluster take them");
@@ -141,8 +143,10 @@ void add_compare(CLI::App& application, int& exit_code) {
     const std::vector<std::string>& files = flags->files;
     const Comparison comparison =
         compare(read_chrome(files.front()), read_chrome(files.back()), files.back());
-    fmt::print("{}", flags->json ? to_json(comparison).dump(2) + "\n"
-                                 : comparison_report(comparison, terminal().colour));
+    if (flags->json)
+      print_document(to_json(comparison));
+    else
+      fmt::print("{}", comparison_report(comparison, terminal().colour));
     exit_code = exit_done;
   });
 }

@@ -455,10 +455,29 @@ class Diagnoser {
                                    spelled_seconds(median(others)), spelled_seconds(own));
     }
     if (made.kind == "gpu") {
-      made.statement =
-          fmt::format(R"({{"kind": "gpu", "at": "nodeN/gpuM", "rate": {:.2f}}})", 1 / made.factor);
+      made.statement = fmt::format(R"({{"kind": "gpu", "at": "nodeN/gpuM", "rate": {:.3g}}})",
+                                   rate_of_kernels(name, ranks));
     }
     return made;
+  }
+
+  /// The rate of a GPU slows all of its kernels: that which loses what one class of them does.
+  static double rate_of_kernels(const std::string& name,
+                                const std::vector<const ProfiledRank*>& ranks) {
+    std::vector<double> others;
+    double own = 0;
+    for (const ProfiledRank* rank : ranks) {
+      const ClassTimes busy = rank->busy();
+      double kernels = 0;
+      for (const auto& each : run_class_words) {
+        if (computes(each.value)) kernels += seconds(busy[each.value]);
+      }
+      if (rank->name() == name)
+        own = kernels;
+      else
+        others.push_back(kernels);
+    }
+    return others.empty() || own <= 0 ? 1 : std::min(1.0, median(std::move(others)) / own);
   }
 
   /// The same call in different groups: the transfer is the shortest time that any member had.

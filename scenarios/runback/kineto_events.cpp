@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdint>
 #include <istream>
+#include <limits>
 #include <string_view>
 
 #include "sim/errors.hpp"
@@ -248,17 +250,19 @@ class KinetoParser : public nlohmann::json_sax<Json> {
     }
   }
 
-  /// A thread as a number of 32 bits; processes of one trace are few.
-  std::int32_t thread_of(const EventText& event) const {
-    return static_cast<std::int32_t>((event.process * 1000003 + event.thread) & 0x7fffffff);
+  /// A thread as a number of 31 bits; processes of one trace are few.
+  static std::int32_t thread_of(const EventText& event) {
+    const auto process = static_cast<std::uint64_t>(event.process);
+    const auto thread = static_cast<std::uint64_t>(event.thread);
+    return static_cast<std::int32_t>((process * 1000003 + thread) & 0x7fffffff);
   }
 
   void finish() {
     ++into_.events;
     EventText& event = event_;
-    constexpr double longest = 4e18 / 1e3;  // in 64 bits of nanoseconds
-    if (event.phase != "X" || !(std::abs(event.begin) < longest) ||
-        !(event.duration >= 0 && event.duration < longest)) {
+    constexpr double farthest = 4e18 / 1e3;  // half of what 64 bits of nanoseconds tell apart
+    if (event.phase != "X" || !(event.begin > -farthest) || !(event.duration >= 0) ||
+        !(event.begin + event.duration < farthest)) {
       return;
     }
     KinetoSpan span;
@@ -334,6 +338,35 @@ class KinetoParser : public nlohmann::json_sax<Json> {
   bool has_events_ = false;
 };
 
+/// Times from the first event on, as a trace's own clock begins anywhere.
+/// Errors  more days between its events than picoseconds can count: InputError
+void begin_at_zero(KinetoTrace& trace, const std::string& path) {
+  constexpr auto none = std::numeric_limits<std::int64_t>::max();
+  std::int64_t first = none, last = std::numeric_limits<std::int64_t>::min();
+  const auto each_span = [&](const auto& visit) {
+    for (auto& each : trace.device) visit(each);
+    for (auto& [correlation, each] : trace.launches) visit(each);
+    for (auto& each : trace.annotations) visit(each);
+    for (auto& each : trace.products) visit(each);
+    for (auto& each : trace.operators) visit(each);
+  };
+  each_span([&](const KinetoSpan& each) {
+    first = std::min(first, each.begin);
+    last = std::max(last, each.end);
+  });
+  if (first == none) return;
+  constexpr std::int64_t nanoseconds_of_day = 86'400'000'000'000;
+  if ((last - first) / nanoseconds_of_day >= 100) {
+    throw InputError{path, fmt::format("its events are {} days apart: it is damaged, or of "
+                                       "several runs",
+                                       (last - first) / nanoseconds_of_day)};
+  }
+  each_span([&](KinetoSpan& each) {
+    each.begin -= first;
+    each.end -= first;
+  });
+}
+
 }  // namespace
 
 NameId NameTable::id(const std::string& word) {
@@ -350,6 +383,7 @@ KinetoTrace read_kineto_trace(const std::string& path) {
   KinetoParser parser{path, text, trace};
   Json::sax_parse(text, &parser);
   if (!parser.has_events()) throw InputError{path + ":/traceEvents", "missing"};
+  begin_at_zero(trace, path);
   return trace;
 }
 

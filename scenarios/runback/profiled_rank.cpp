@@ -33,7 +33,7 @@ bool has_words(std::string_view text, std::string_view part) {
 }
 
 Time of_nanoseconds(std::int64_t count) {
-  return Time{count * 1000};
+  return Time{1000} * count;
 }
 
 /// Bytes of an element as PyTorch names its type: "c10::BFloat16", "Float", "float".
@@ -204,7 +204,7 @@ class ProfileAnalysis {
     std::ranges::sort(all, [](const KinetoSpan& a, const KinetoSpan& b) {
       return std::tuple{a.thread, a.begin, -a.end} < std::tuple{b.thread, b.begin, -b.end};
     });
-    const std::vector<std::int64_t> called = time_in_called(all);
+    const std::vector<double> called = time_in_called(all);
     const KinetoSpan* taken = nullptr;
     for (std::size_t i = 0; i < all.size(); ++i) {
       const KinetoSpan& own = all[i];
@@ -214,7 +214,7 @@ class ProfileAnalysis {
       const std::string& name = trace_.names[own.name];
       // Nodes of the graph and functions in Python have no namespace of operators.
       const bool computes = has_words(name, "::") && !starts_with_words(name, "autograd::") &&
-                            2 * called[i] < own.end - own.begin;
+                            2 * called[i] < static_cast<double>(own.end - own.begin);
       if (calls && !computes) continue;
       taken = &own;
       DeviceEvent made;
@@ -230,8 +230,8 @@ class ProfileAnalysis {
   }
 
   /// Of each of these, sorted by thread and begin: the time in operators that it calls itself.
-  static std::vector<std::int64_t> time_in_called(const std::vector<KinetoSpan>& all) {
-    std::vector<std::int64_t> called(all.size());
+  static std::vector<double> time_in_called(const std::vector<KinetoSpan>& all) {
+    std::vector<double> called(all.size());
     std::vector<std::size_t> open;  // those that hold the present one, outermost first
     for (std::size_t i = 0; i < all.size(); ++i) {
       const KinetoSpan& own = all[i];
@@ -239,7 +239,7 @@ class ProfileAnalysis {
              (all[open.back()].thread != own.thread || all[open.back()].end <= own.begin)) {
         open.pop_back();
       }
-      if (!open.empty()) called[open.back()] += own.end - own.begin;
+      if (!open.empty()) called[open.back()] += static_cast<double>(own.end - own.begin);
       open.push_back(i);
     }
     return called;
@@ -308,7 +308,7 @@ class ProfileAnalysis {
       key.members = stated.members;
       const auto each = bytes_of_type(stated.type);
       if (each && std::max(stated.in, stated.out) >= 0) {
-        key.bytes = std::max(stated.in, stated.out) * *each;
+        key.bytes = (Bytes{*each} * std::max(stated.in, stated.out)).count();
       }
     } else if (const auto inside =
                    launch ? calls.at(launch->thread, launch->begin) : std::nullopt) {
@@ -317,8 +317,9 @@ class ProfileAnalysis {
       const auto inputs = sizes_in(trace_.names[annotation.sizes]);
       const auto each = bytes_of_type(trace_.names[annotation.types]);
       if (each && !inputs.empty() && !inputs.front().empty()) {
-        key.bytes = *each;
-        for (const std::int64_t size : inputs.front()) key.bytes *= std::max<std::int64_t>(size, 1);
+        Bytes all{*each};
+        for (const std::int64_t size : inputs.front()) all = all * std::max<std::int64_t>(size, 1);
+        key.bytes = all.count();
       }
     }
     if (key.kind == "send" || key.kind == "recv" || key.kind == "coalesced") {
@@ -407,15 +408,15 @@ class ProfileAnalysis {
 
   /// "; it repeats: 'train_step' (12 times)": the annotations that cover most of the trace.
   std::string repeated_annotations() const {
-    std::map<std::string, std::pair<std::int64_t, std::int64_t>> found;
+    std::map<std::string, std::pair<double, std::int64_t>> found;
     for (const HostSpan& each : trace_.annotations) {
       const std::string& name = trace_.names[each.name];
       if (starts_with_words(name, "nccl:")) continue;
       auto& [time, count] = found[name];
-      time += each.end - each.begin;
+      time += static_cast<double>(each.end - each.begin);
       ++count;
     }
-    std::vector<std::tuple<std::int64_t, std::int64_t, std::string>> rows;
+    std::vector<std::tuple<double, std::int64_t, std::string>> rows;
     for (const auto& [name, own] : found) {
       if (own.second > 1) rows.emplace_back(own.first, own.second, name);
     }

@@ -14,6 +14,7 @@
 #include "models/program/counts.hpp"
 #include "models/program/walk.hpp"
 #include "sim/input/text.hpp"
+#include "sim/input/units.hpp"
 #include "sim/input/unpacked_file.hpp"
 #include "sim/output/durable_file.hpp"
 #include "sim/statistics.hpp"
@@ -145,24 +146,92 @@ class RunComparer {
     return is_profile(first_bytes(file, enough));
   }
 
+  /// Errors  logs that cannot be of one run: another batch or length, or a median that is over
+  /// 10 % off (ranks of one job wait for each other)
+  static void require_one_run(const std::vector<RunLog>& logs, const std::vector<double>& medians) {
+    constexpr double most_apart = 1.1;
+    for (std::size_t i = 1; i < logs.size(); ++i) {
+      const RunLog &one = logs[0], &other = logs[i];
+      std::string why;
+      const auto differ = [&](const auto& a, const auto& b, std::string_view what) {
+        if (a && b && *a != *b) why = fmt::format("{} of {} and of {}", what, *a, *b);
+      };
+      differ(one.seq_len, other.seq_len, "sequences");
+      differ(one.global_batch, other.global_batch, "batches");
+      const double apart = std::max(medians[0], medians[i]) / std::min(medians[0], medians[i]);
+      if (why.empty() && apart > most_apart && !one.own_time) {
+        why = fmt::format("medians of {} and {} a step", format(from_seconds(medians[0])),
+                          format(from_seconds(medians[i])));
+      }
+      if (why.empty()) continue;
+      throw InputError{other.file, fmt::format("and {} are of different runs: {}; compare them one "
+                                               "at a time",
+                                               one.file, why)};
+    }
+  }
+
+  /// Takes what the logs state of the plan.
+  /// Errors  a value that the plan cannot have: InputError
+  void take_stated(const RunLog& log) {
+    const models::BatchSizes batch = question_.plan.batch;
+    std::vector<std::pair<std::string, Json>> changes;
+    const auto take = [&](const char* pointer, std::optional<std::int64_t> stated,
+                          std::int64_t own) {
+      if (!stated || *stated == own) return;
+      changes.emplace_back(pointer, *stated);
+      found_.contradictions.push_back({.pointer = pointer, .scenario = own, .log = *stated});
+    };
+    take("/plan/global_batch", log.global_batch, batch.global);
+    const bool sequences = models::unit_word(question_.model) == "tokens";
+    if (sequences) take("/plan/seq_len", log.seq_len, batch.seq_len);
+    if (changes.empty()) return;
+    try {
+      scenario_ = scenario_.replace(changes);
+      question_ = scenario_.question();
+    } catch (const InputError& refused) {
+      throw InputError{
+          log.file,
+          fmt::format("its steps have {} {}, the scenario's {}; and with that: {}",
+                      found_.contradictions.front().log, words_of(found_.contradictions.front()),
+                      found_.contradictions.front().scenario, refused.what())};
+    }
+    for (const StatedByLog& each : found_.contradictions) {
+      found_.notes.push_back(
+          fmt::format("{}: its steps have {} {}, the scenario states {}; predicted with the "
+                      "log's (--set {}={})",
+                      log.file, each.log, words_of(each), each.scenario, each.pointer, each.log));
+    }
+  }
+
+  static std::string_view words_of(const StatedByLog& each) {
+    return each.pointer == "/plan/seq_len" ? "tokens a sequence" : "sequences";
+  }
+
   void read_logs(const std::vector<std::string>& files) {
-    std::vector<double> all;
-    for (const std::string& file : files) {
-      const RunLog log = read_run_log(file);
+    std::vector<RunLog> logs;
+    for (const std::string& file : files) logs.push_back(read_run_log(file, request_.run));
+    for (const RunLog& log : logs) {
       found_.log_format = log.format;
       found_.notes.insert(found_.notes.end(), log.notes.begin(), log.notes.end());
+    }
+    const auto states = [](const RunLog& log) { return log.global_batch || log.seq_len; };
+    const auto stating = std::ranges::find_if(logs, states);
+    if (stating != logs.end()) take_stated(*stating);
+    std::vector<double> all, medians;
+    for (const RunLog& log : logs) {
       const std::vector<double> own = log.step_seconds(&question_);
       const std::size_t skip = request_.profile.skip.value_or(warm_up_of(own));
-      if (files.size() == 1) {
-        found_.steps = statistics_of(own, skip);
-        all = own;
+      const StepStatistics alone = statistics_of(own, skip);
+      medians.push_back(alone.median);
+      if (logs.size() == 1) {
+        found_.steps = alone;
         break;
       }
-      const StepStatistics alone = statistics_of(own, skip);
       found_.steps.left_out += alone.left_out;
       all.insert(all.end(), own.begin() + static_cast<std::ptrdiff_t>(skip), own.end());
     }
-    if (files.size() > 1) {
+    require_one_run(logs, medians);
+    if (logs.size() > 1) {
       const std::size_t left_out = found_.steps.left_out;
       found_.steps = statistics_of(all, 0);
       found_.steps.left_out = left_out;
@@ -391,7 +460,7 @@ class RunComparer {
     write_durably((folder / "cluster.json").string(), found_.fit->cluster.dump(2) + "\n");
   }
 
-  const Scenario& scenario_;
+  Scenario scenario_;  // with what the logs state
   const RunRequest& request_;
   Question question_;
   RunComparison found_;

@@ -18,6 +18,13 @@ struct RunRequest {
   std::vector<std::string> files;        // all traces, or all logs
   ProfileOptions profile{};              // how their steps are found
   std::optional<std::string> fit_out{};  // a folder for software.json and cluster.json
+  std::string run{};                     // of a store of MLflow: the run's name or id
+};
+
+/// A field of the plan of which the run's logs state another value; the prediction is with theirs.
+struct StatedByLog {
+  std::string pointer;  // "/plan/global_batch"
+  std::int64_t scenario = 0, log = 0;
 };
 
 /// Time of a class in one step.
@@ -68,11 +75,12 @@ struct RunComparison {
   std::string log_format;  // of logs; empty: of traces
   Time measured{};         // the step: median of logs, the middle steps of a trace
   StepStatistics steps;
-  double tokens_per_second = 0;       // measured
-  std::vector<ProfiledRank> ranks;    // traces
-  std::size_t chosen = 0;             // the rank that computes longest: classes are of it
-  std::uint32_t rank_class = 0;       // predicted, of the same stage
-  std::vector<RunClassTime> classes;  // add up to both steps
+  std::vector<StatedByLog> contradictions;  // of logs
+  double tokens_per_second = 0;             // measured
+  std::vector<ProfiledRank> ranks;          // traces
+  std::size_t chosen = 0;                   // the rank that computes longest: classes are of it
+  std::uint32_t rank_class = 0;             // predicted, of the same stage
+  std::vector<RunClassTime> classes;        // add up to both steps
   std::vector<RunCollective> collectives;
   std::vector<RunShape> shapes;
   std::vector<RunChange> changes;
@@ -89,11 +97,13 @@ inline bool agrees(const RunComparison& found) {
   return std::abs(seconds(found.measured) - predicted) < noise * predicted;
 }
 
-/// Errors  a file of another kind (it names the command that reads it), traces and logs together:
-///         InputError; fit_out: OutputError
+/// Errors  a file of another kind (it names the command that reads it), traces and logs together,
+///         logs of different runs, a batch of the logs that the plan cannot have: InputError;
+///         fit_out: OutputError
 RunComparison compare_run(const Scenario& scenario, const RunRequest& request);
 
-/// `predicted_s, measured_s, difference_s, error_pct, source, steps{...}, ranks[], classes[],
+/// `predicted_s, measured_s, difference_s, error_pct, source, steps{...}, contradictions[{pointer,
+/// scenario, log}], ranks[], classes[],
 /// idle{}, collectives[], shapes[], kernels[], causes[], unexplained_s, alternatives, fit, notes`.
 Json to_json(const RunComparison& found);
 std::string text_of(const RunComparison& found, int width, bool colour);

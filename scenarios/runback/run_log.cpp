@@ -61,6 +61,11 @@ std::optional<double> number_after(std::string_view line, std::string_view mark)
   return number && std::isfinite(*number) ? number : std::nullopt;
 }
 
+/// A step's number as logs print it; 0 where it is none.
+std::int64_t step_number(double number) {
+  return std::abs(number) < 0x1p53 ? static_cast<std::int64_t>(number) : 0;
+}
+
 /// Reads a log line by line.
 template <class Take>
 void each_line(const std::string& path, const Take& take) {
@@ -78,22 +83,33 @@ void each_line(const std::string& path, const Take& take) {
   }
 }
 
+/// Takes a count that the log states; the last one holds, as batches may be ramped up.
+void take_count(std::optional<double> stated, std::optional<std::int64_t>& count) {
+  if (stated && *stated >= 1 && *stated < 0x1p40) count = static_cast<std::int64_t>(*stated);
+}
+
 void take_megatron(const std::string& line, RunLog& log) {
   const auto milliseconds = number_after(line, megatron_mark);
+  if (milliseconds) take_count(number_after(line, "global batch size:"), log.global_batch);
   const std::size_t at = line.find("iteration");
   if (!milliseconds || *milliseconds <= 0 || at == std::string::npos) return;
   const auto step = number_after(line.substr(at), "iteration");
   log.steps.push_back(
-      {.step = static_cast<std::int64_t>(step.value_or(static_cast<double>(log.steps.size() + 1))),
+      {.step = step_number(step.value_or(static_cast<double>(log.steps.size() + 1))),
        .seconds = *milliseconds / 1e3});
 }
 
+/// Source  torchtitan 0.2.2, train.py: "Trainer is initialized with local batch size ..., global
+///         batch size ..., gradient accumulation steps ..., sequence length ..."
 void take_torchtitan(const std::string& line, RunLog& log) {
+  if (text_holds(line, "Trainer is initialized with")) {
+    take_count(number_after(line, "global batch size "), log.global_batch);
+    take_count(number_after(line, "sequence length "), log.seq_len);
+  }
   const auto rate = number_after(line, "tps:");
   const auto step = number_after(line, "step:");
   if (!rate || !step || *rate <= 0) return;
-  log.steps.push_back(
-      {.step = static_cast<std::int64_t>(*step), .tokens_per_second_per_gpu = *rate});
+  log.steps.push_back({.step = step_number(*step), .tokens_per_second_per_gpu = *rate});
 }
 
 /// MLPerf's log: `tracked_stats` of a step, or blocks of samples between two times.
@@ -113,7 +129,13 @@ class MlLogReader {
     const Json metadata = event.contains("metadata") && event["metadata"].is_object()
                               ? event["metadata"]
                               : Json::object();
-    if (key == "global_batch_size" && value.is_number()) batch_ = value.get<double>();
+    if (key == "global_batch_size" && value.is_number()) {
+      batch_ = value.get<double>();
+      take_count(batch_, log_.global_batch);
+    }
+    if (key == "max_sequence_length" && value.is_number()) {
+      take_count(value.get<double>(), log_.seq_len);
+    }
     if (key == "tracked_stats" && value.is_object()) take_stats(value, metadata);
     const auto time = event.find("time_ms");
     if (key == "block_start" || key == "block_stop") {
@@ -145,8 +167,8 @@ class MlLogReader {
     LoggedStep step;
     step.seconds = number_of(value, {"train_step_time", "step_time", "train_step_timing in s"});
     step.samples_per_second = number_of(value, {"throughput", "samples_per_second"});
-    step.step = static_cast<std::int64_t>(
-        number_of(metadata, {"step", "step_num", "samples_count", "epoch_num"}));
+    step.step =
+        step_number(number_of(metadata, {"step", "step_num", "samples_count", "epoch_num"}));
     if (step.seconds > 0 || step.samples_per_second > 0) log_.steps.push_back(step);
   }
 
@@ -163,8 +185,8 @@ class MlLogReader {
     }
     const double count = samples > first_ ? samples - first_ : samples;
     if (begin_ > 0 && ms > begin_ && count > 0) {
-      blocks_.push_back({.step = static_cast<std::int64_t>(samples),
-                         .samples_per_second = count / (ms - begin_) * 1e3});
+      blocks_.push_back(
+          {.step = step_number(samples), .samples_per_second = count / (ms - begin_) * 1e3});
     }
     begin_ = 0;
   }
@@ -206,21 +228,121 @@ std::vector<MetricFile> metric_files(const fs::path& path) {
   return files;
 }
 
-void read_mlflow(const std::string& path, RunLog& log) {
-  constexpr std::string_view times[] = {"step_time",         "iteration_time", "iter_time",
-                                        "time_per_step",     "batch_time",     "train_step_timing",
-                                        "time_per_iteration"};
-  const std::filesystem::path folder{path};
-  const bool a_run = std::filesystem::exists(folder / "meta.yaml") ||
-                     folder.filename() == "metrics" ||
-                     std::filesystem::is_directory(folder / "metrics") ||
-                     std::filesystem::exists(folder / "0" / "meta.yaml");
-  if (!a_run && std::filesystem::is_directory(folder)) {
+/// A run of MLflow's file store.
+struct StoredRun {
+  fs::path folder;
+  std::string id, name;
+};
+
+/// The value of a key at the beginning of a line of meta.yaml.
+std::string meta_value(const fs::path& file, std::string_view key) {
+  std::string value;
+  each_line(file.string(), [&](const std::string& line, std::size_t) {
+    if (!line.starts_with(key) || line.substr(key.size(), 1) != ":") return;
+    value = std::string{trimmed(std::string_view{line}.substr(key.size() + 1))};
+    std::erase_if(value, [](char letter) { return letter == '\'' || letter == '"'; });
+  });
+  return value;
+}
+
+bool is_run_folder(const fs::path& folder) {
+  return fs::is_directory(folder / "metrics");
+}
+
+/// The runs of a folder: itself, those of an experiment, or those of a store's experiments.
+std::vector<StoredRun> stored_runs(const fs::path& path) {
+  std::vector<fs::path> folders;
+  const auto look = [&](const auto& self, const fs::path& folder, int levels) -> void {
+    if (is_run_folder(folder)) {
+      folders.push_back(folder);
+      return;
+    }
+    if (levels == 0) return;
+    for (const auto& each : fs::directory_iterator{folder}) {
+      if (each.is_directory() && each.path().filename() != ".trash") {
+        self(self, each.path(), levels - 1);
+      }
+    }
+  };
+  constexpr int store_levels = 2;  // experiment, run
+  look(look, path, store_levels);
+  std::ranges::sort(folders);
+  std::vector<StoredRun> runs;
+  for (const fs::path& folder : folders) {
+    StoredRun run{folder, folder.filename().string(), {}};
+    const fs::path meta = folder / "meta.yaml", tag = folder / "tags" / "mlflow.runName";
+    if (fs::is_regular_file(meta)) run.name = meta_value(meta, "run_name");
+    if (run.name.empty() && fs::is_regular_file(tag)) {
+      run.name = std::string{trimmed(first_bytes(tag.string(), 4096))};
+    }
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+std::string listed_runs(const std::vector<StoredRun>& runs) {
+  constexpr std::size_t most = 8;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(runs.size(), most); ++i) {
+    text += fmt::format("{}{}{}", i == 0 ? "" : ", ", printable(runs[i].id, 40),
+                        runs[i].name.empty() ? "" : " (" + printable(runs[i].name, 40) + ")");
+  }
+  return text + (runs.size() > most ? fmt::format(" and {} more", runs.size() - most) : "");
+}
+
+/// Errors  no run, several without a choice, none or several of the name: InputError
+StoredRun chosen_run(const std::string& path, const std::string& wanted) {
+  const std::vector<StoredRun> runs = stored_runs(path);
+  if (runs.empty()) {
     throw InputError{path,
                      "is no run of MLflow: it has no meta.yaml; name the files of a folder of "
                      "traces"};
   }
-  const std::vector<MetricFile> files = metric_files(path);
+  if (wanted.empty() && runs.size() == 1) return runs.front();
+  if (wanted.empty()) {
+    throw InputError{path, fmt::format("holds {} runs; choose one with --run NAME or ID: {}",
+                                       runs.size(), listed_runs(runs))};
+  }
+  std::vector<StoredRun> found;
+  for (const StoredRun& each : runs) {
+    if (each.id == wanted || each.name == wanted) found.push_back(each);
+  }
+  if (found.size() == 1) return found.front();
+  throw InputError{"--run", fmt::format("'{}' is {} of the runs in {}: {}", printable(wanted, 60),
+                                        found.empty() ? "none" : "the name of several", path,
+                                        listed_runs(found.empty() ? runs : found))};
+}
+
+/// Batch and length where a run's parameters name them as trainers do.
+void take_parameters(const fs::path& folder, RunLog& log) {
+  constexpr std::string_view batches[] = {"global_batch_size", "global_batch", "train_batch_size"};
+  constexpr std::string_view lengths[] = {"seq_len", "seq_length", "sequence_len",
+                                          "max_sequence_length"};
+  const auto value_of = [&](std::string_view name) -> std::optional<double> {
+    const fs::path file = folder / "params" / name;
+    if (!fs::is_regular_file(file)) return std::nullopt;
+    return number_in<double>(trimmed(first_bytes(file.string(), 4096)));
+  };
+  for (const std::string_view each : batches) {
+    if (!log.global_batch) take_count(value_of(each), log.global_batch);
+  }
+  for (const std::string_view each : lengths) {
+    if (!log.seq_len) take_count(value_of(each), log.seq_len);
+  }
+}
+
+void read_mlflow(const std::string& path, const std::string& run, RunLog& log) {
+  constexpr std::string_view times[] = {"step_time",         "iteration_time", "iter_time",
+                                        "time_per_step",     "batch_time",     "train_step_timing",
+                                        "time_per_iteration"};
+  fs::path folder{path};
+  if (fs::is_directory(folder) && folder.filename() != "metrics") {
+    folder = chosen_run(path, run).folder;
+    take_parameters(folder, log);
+  } else if (!run.empty()) {
+    throw InputError{"--run", path + " is one run's metrics, not a store"};
+  }
+  const std::vector<MetricFile> files = metric_files(folder);
   const MetricFile* chosen = nullptr;
   for (const std::string_view each : times) {
     for (const MetricFile& file : files) {
@@ -252,7 +374,8 @@ void read_mlflow(const std::string& path, RunLog& log) {
       if (value > 0) log.steps.push_back({.step = step, .seconds = value});
     } else if (last > 0 && step > last_step && at > last) {
       log.steps.push_back(
-          {.step = step, .seconds = (at - last) / static_cast<double>(step - last_step)});
+          {.step = step,
+           .seconds = (at - last) / (static_cast<double>(step) - static_cast<double>(last_step))});
     }
     last = at;
     last_step = step;
@@ -398,7 +521,7 @@ bool is_run_log(const std::string& path, std::string_view beginning) {
   return !format_of(path, beginning).empty();
 }
 
-RunLog read_run_log(const std::string& path) {
+RunLog read_run_log(const std::string& path, const std::string& run) {
   RunLog log;
   log.file = path;
   const std::string beginning = beginning_of(path);
@@ -406,12 +529,15 @@ RunLog read_run_log(const std::string& path) {
   const std::string other = log.format.empty() || log.format == "CSV" ? stranger(beginning) : "";
   if (!other.empty()) throw InputError{path, other};
   if (log.format.empty()) throw no_step_in(path);
+  if (!run.empty() && log.format != "MLflow") {
+    throw InputError{"--run", path + " is no store of MLflow's runs"};
+  }
   static const std::regex numbered{R"(rank[-_ ]?0*(\d{1,7}))", std::regex::icase};
   std::smatch found;
   const std::string name = fs::path{path}.filename().string();
   if (std::regex_search(name, found, numbered)) log.rank = std::stoll(found[1].str());
   if (log.format == "MLflow") {
-    read_mlflow(path, log);
+    read_mlflow(path, run, log);
   } else if (log.format == "CSV") {
     read_steps_csv(path, log);
   } else {
@@ -423,6 +549,12 @@ RunLog read_run_log(const std::string& path) {
     });
     if (log.format == "MLLOG") mllog.finish();
   }
+  constexpr double longest = 1e7;  // seconds; beyond it, or no number, a line is damaged
+  std::erase_if(log.steps, [](const LoggedStep& each) {
+    const double rate = std::max(each.samples_per_second, each.tokens_per_second_per_gpu);
+    const bool timed = each.seconds > 0 && each.seconds < longest;
+    return !timed && !(each.seconds == 0 && rate > 1e-6 && std::isfinite(rate));
+  });
   if (log.steps.empty()) throw no_step_in(path);
   return log;
 }

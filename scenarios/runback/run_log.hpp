@@ -31,6 +31,8 @@ struct RunLog {
   std::optional<std::int64_t> rank;  // by the file's name
   std::string quantity = "step";     // of CSV: the column's name, "compute_ms"
   bool own_time = false;             // a column of time that waits for no other rank
+  /// What the log itself says of a step; empty: nothing.
+  std::optional<std::int64_t> global_batch{}, seq_len{};
   std::vector<std::string> notes;
 
   /// Seconds of every step. Rates become times with the question's tokens and GPUs; without a
@@ -56,8 +58,10 @@ StepStatistics statistics_of(const std::vector<double>& seconds,
 /// Whether a file's beginning is of such a log, or a path a run of MLflow's store.
 bool is_run_log(const std::string& path, std::string_view beginning);
 
-/// Errors  of no such format, without a step: InputError; another tool's file is named
-RunLog read_run_log(const std::string& path);
+/// run     of a store of MLflow with several runs: the name or id of one
+/// Errors  of no such format, without a step, several runs and none chosen: InputError; another
+///         tool's file is named
+RunLog read_run_log(const std::string& path, const std::string& run = "");
 
 /// Another tool's file, recognised: `is a log of nccl-tests; orrery diagnose compares several ...`.
 /// Empty: not known.

@@ -28,6 +28,14 @@ Json statistics_json(const RunComparison& found) {
           {"slow_steps", steps.slow}};
 }
 
+Json contradictions_json(const RunComparison& found) {
+  Json rows = Json::array();
+  for (const StatedByLog& each : found.contradictions) {
+    rows.push_back({{"pointer", each.pointer}, {"scenario", each.scenario}, {"log", each.log}});
+  }
+  return rows;
+}
+
 Json rank_json(const ProfiledRank& rank, bool chosen) {
   const ClassTimes wall = rank.wall(), busy = rank.busy();
   Json times = Json::object(), kernels = Json::object();
@@ -380,6 +388,7 @@ Json to_json(const RunComparison& found) {
           {"error_pct", 100 * (ratio(predicted, found.measured) - 1)},
           {"tokens_per_s", found.tokens_per_second},
           {"steps", statistics_json(found)},
+          {"contradictions", contradictions_json(found)},
           {"classes", classes_json(found)},
           {"idle", idle_json(found)},
           {"causes", causes_json(found)},

@@ -291,6 +291,20 @@ TEST_CASE("A class of kernels that is slow on one rank is named", "[runback]") {
   CHECK(slow.factor == Approx(1.3).epsilon(0.01));
   CHECK(slow.confidence > 0.95);
   CHECK(slow.evidence.find("the others are") != std::string::npos);
+  // Kernels of a step: 8 x 330 + 30 us, on rank 2 8 x 390 + 30: a rate slows all of them.
+  CHECK(slow.statement == R"({"kind": "gpu", "at": "nodeN/gpuM", "rate": 0.848})");
+}
+
+TEST_CASE("The rate of a GPU that is slow in a small part loses what that part does", "[runback]") {
+  FakeJob job;
+  job.ranks.assign(4, {});
+  for (FakeRank& each : job.ranks) each.elementwise = 10;
+  job.ranks[1].elementwise = 60;
+  const SlowPart slow = only(diagnosed(job));
+  CHECK(slow.kind == "gpu");
+  CHECK(slow.what == "memory-bound kernels of a step");
+  // 8 x 290 + 30 against 8 x 340 + 30 us of kernels.
+  CHECK(slow.statement == R"({"kind": "gpu", "at": "nodeN/gpuM", "rate": 0.855})");
 }
 
 TEST_CASE("A rank whose host is late is named, though its kernels are as fast", "[runback]") {
@@ -484,6 +498,111 @@ TEST_CASE("A stage of a pipeline is not slow for having the head and the loss", 
   INFO(ran.error);
   REQUIRE(ran.exit_code == 0);
   CHECK(parsed(ran.out)["anything_slow"] == false);
+}
+
+/// Iteration lines of Megatron-LM of `ms` milliseconds a step.
+std::string megatron_log(double ms, int batch) {
+  std::string text;
+  for (int i = 1; i <= 12; ++i) {
+    text += fmt::format(
+        " iteration {:8}/ 500 | consumed samples: {} | elapsed time per iteration (ms): {:.1f} | "
+        "global batch size: {:5} | lm loss: 1.0E+00 |\n",
+        i, batch * i, ms + i, batch);
+  }
+  return text;
+}
+
+TEST_CASE("The batch that a log states is compared, and a contradiction is said", "[runback]") {
+  const Scratch scratch;
+  const std::int64_t own = Scenario::load("llama3-8b-8-h100").question().plan.batch.global;
+  const std::string same = scratch.write("same.log", megatron_log(9000, static_cast<int>(own)));
+  const std::string twice =
+      scratch.write("twice.log", megatron_log(9000, static_cast<int>(2 * own)));
+  const Json alike = parsed(orrery("compare llama3-8b-8-h100 " + same + " --json").out);
+  CHECK(alike["contradictions"].empty());
+  const Json other = parsed(orrery("compare llama3-8b-8-h100 " + twice + " --json").out);
+  REQUIRE(other["contradictions"].size() == 1);
+  CHECK(other["contradictions"][0]["pointer"] == "/plan/global_batch");
+  CHECK(other["contradictions"][0]["scenario"] == own);
+  CHECK(other["contradictions"][0]["log"] == 2 * own);
+  // Twice as many passes and one optimizer step.
+  CHECK(other["predicted_s"].get<double>() > 1.8 * alike["predicted_s"].get<double>());
+  CHECK(other["tokens_per_s"].get<double>() ==
+        Approx(2 * alike["tokens_per_s"].get<double>()).epsilon(1e-9));
+  const std::string odd = scratch.write("odd.log", megatron_log(9000, 3));
+  CHECK(refused_line("compare llama3-8b-8-h100 " + odd)
+            .rfind(odd + ": its steps have 3 sequences, the scenario's " + std::to_string(own) +
+                       "; and with that: ",
+                   0) == 0);
+}
+
+TEST_CASE("Logs of different runs are not taken together", "[runback]") {
+  const Scratch scratch;
+  const std::string one = scratch.write("one.log", megatron_log(2000, 64));
+  const std::string peer = scratch.write("peer.log", megatron_log(2040, 64));
+  const std::string slow = scratch.write("slow.log", megatron_log(3000, 64));
+  const std::string large = scratch.write("large.log", megatron_log(2000, 128));
+  CHECK(orrery("compare llama3-8b-8-h100 " + one + " " + peer).exit_code == 0);
+  CHECK(refused_line("compare llama3-8b-8-h100 " + one + " " + slow) ==
+        slow + ": and " + one +
+            " are of different runs: medians of 2.01 s and 3.01 s a step; compare them one at a "
+            "time");
+  CHECK(refused_line("compare llama3-8b-8-h100 " + one + " " + large) ==
+        large + ": and " + one +
+            " are of different runs: batches of 64 and of 128; compare them one at a time");
+}
+
+TEST_CASE("Of several runs of MLflow one is chosen by name or id", "[runback]") {
+  const Scratch scratch;
+  const auto add_run = [&](const std::string& id, const std::string& name, double step) {
+    std::filesystem::create_directories(scratch.path("mlruns/7/" + id + "/metrics"));
+    std::filesystem::create_directories(scratch.path("mlruns/7/" + id + "/params"));
+    scratch.write("mlruns/7/" + id + "/meta.yaml", "run_id: " + id + "\nrun_name: " + name + "\n");
+    std::string metric;
+    for (int i = 1; i <= 8; ++i)
+      metric += fmt::format("{} {} {}\n", 1700000000000 + 1000 * i, step, i);
+    scratch.write("mlruns/7/" + id + "/metrics/step_time", metric);
+    scratch.write("mlruns/7/" + id + "/params/global_batch_size", "128");
+  };
+  add_run("aa11", "first", 2.0);
+  const std::string store = scratch.path("mlruns");
+  const auto measured = [&](const std::string& more) {
+    return parsed(orrery("compare llama3-8b-8-h100 " + store + more + " --json").out);
+  };
+  CHECK(measured("")["measured_s"].get<double>() == Approx(2.0));  // the only one
+  add_run("bb22", "second", 3.0);
+  CHECK(refused_line("compare llama3-8b-8-h100 " + store) ==
+        store + ": holds 2 runs; choose one with --run NAME or ID: aa11 (first), bb22 (second)");
+  CHECK(measured(" --run second")["measured_s"].get<double>() == Approx(3.0));
+  CHECK(measured(" --run aa11")["measured_s"].get<double>() == Approx(2.0));
+  CHECK(refused_line("compare llama3-8b-8-h100 " + store + " --run third") ==
+        "--run: 'third' is none of the runs in " + store + ": aa11 (first), bb22 (second)");
+}
+
+TEST_CASE("A damaged trace or log is refused or read, whatever its numbers are", "[runback]") {
+  const Scratch scratch;
+  const auto event = [](const std::string& more) {
+    return R"({"traceEvents":[{"ph":"X","cat":"kernel","name":"gemm","pid":9223372036854775807,)"
+           R"("tid":9223372036854775807,)" +
+           more + R"("args":{"device":0,"stream":7,"correlation":1}}]})";
+  };
+  const std::string wide = scratch.write(
+      "wide.json",
+      R"({"traceEvents":[{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":1,"dur":5,)"
+      R"("args":{}},{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":3e15,"dur":5,)"
+      R"("args":{}}]})");
+  CHECK(refused_line("compare gpt-dp2 " + wide).rfind(wide + ": its events are 34722 days", 0) ==
+        0);
+  const ProfiledRank epoch = read_profiled_rank(
+      scratch.write("epoch.json", event(R"("ts":1690000000000000,"dur":250,)")), {});
+  CHECK(epoch.steps.at(0).duration == 250_us);
+  const RunLog log = read_run_log(
+      scratch.write("huge.log",
+                    " iteration 1e300/ 9 | elapsed time per iteration (ms): 1e300 |\n"
+                    " iteration 1e300/ 9 | elapsed time per iteration (ms): 2000.0 |\n"));
+  REQUIRE(log.steps.size() == 1);
+  CHECK(log.steps[0].seconds == Approx(2));
+  CHECK(log.steps[0].step == 0);
 }
 
 TEST_CASE("A folder is a run of MLflow only with MLflow's structure", "[runback]") {
