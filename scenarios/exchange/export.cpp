@@ -27,7 +27,10 @@ struct LaunchTarget {
   std::string_view list;  // "torchtitan@0.2.2"
 
   bool is_launcher() const { return tool->software.empty(); }
-  std::string shown() const { return std::string{list}; }
+  /// "fsdp@1.15.0", whose list is accelerate's.
+  std::string shown() const {
+    return std::string{tool->name} + std::string{list.substr(list.find('@'))};
+  }
 };
 
 /// Tools that are written; the others are read only.
@@ -100,7 +103,13 @@ class OptionWriter {
       if (seen.insert(row.field).second && facts_.has(row.field)) write(row.field);
     }
     for (const models::PlanField& field : models::plan_fields()) {
-      if (facts_.has(field.key) && !seen.contains(field.key)) unsaid(field.key, false);
+      if (!facts_.has(field.key) || seen.contains(field.key)) continue;
+      const bool lacks = others_say(field.key) && field.is_set(question_.plan);
+      if (lacks) {
+        refuse(field.key, fmt::format("{} has no option for it", target_.shown()));
+      } else {
+        unsaid(field.key, false);
+      }
     }
   }
 
@@ -108,8 +117,10 @@ class OptionWriter {
 
  private:
   /// The tool's name for an option of the table, in this version; empty: it has none.
-  std::string listed(const std::string& option) const {
-    const auto& options = options_in(target_.list);
+  std::string listed(const std::string& option) const { return listed_in(target_.list, option); }
+
+  std::string listed_in(std::string_view list, const std::string& option) const {
+    const auto& options = options_in(list);
     if (options.contains(option)) return option;
     for (const std::string_view section : split(target_.tool->sections, ' ')) {
       std::string name = std::string{section} + "." + option;
@@ -118,15 +129,35 @@ class OptionWriter {
     return {};
   }
 
+  /// Another version of the tool has the option, this one has not.
+  bool is_of_others(const std::string& option) const {
+    if (!listed(option).empty()) return false;
+    return std::ranges::any_of(target_.tool->lists, [&](std::string_view list) {
+      return !listed_in(list, option).empty();
+    });
+  }
+
   bool is_option(const Meaning& row) const {
     return row.option != "-" && row.option != "!" && row.option != "#" &&
-           row.way != Meaning::Way::in;
+           row.way != Meaning::Way::in && row.is_of_version(target_.list);
   }
 
   bool says(std::string_view fact) const {
     return std::ranges::any_of(meanings_of(*target_.tool), [&](const Meaning& row) {
       return row.field == fact && is_option(row) && row.states(facts_.text(fact)) &&
              !listed(row.option).empty();
+    });
+  }
+
+  /// Does another version say the fact that stands for a field?
+  bool others_say(std::string_view field) const {
+    return std::ranges::any_of(replacements(), [&](const Replacement& each) {
+      if (std::ranges::find(each.fields, field) == each.fields.end()) return false;
+      if (!facts_.has(each.fact) || says(each.fact)) return false;
+      return std::ranges::any_of(meanings_of(*target_.tool), [&](const Meaning& row) {
+        return row.field == each.fact && is_option(row) && row.states(facts_.text(each.fact)) &&
+               is_of_others(row.option);
+      });
     });
   }
 
@@ -146,18 +177,70 @@ class OptionWriter {
   void write(const std::string& field) {
     const std::string value = facts_.text(field);
     if (field == "recompute_modules") return write_list(field, value);
-    bool written = false, refuses = false;
+    bool written = false, refuses = false, lacks = false, only_comments = false;
+    Facts said;  // as an importer reads what is written
     for (const Meaning& row : meanings_of(*target_.tool)) {
       if (row.field != field || row.way == Meaning::Way::in || !has_what_it_needs(row)) continue;
       if (row.option == "-" && row.states(value)) return;
       refuses = refuses || row.option == "!";
+      only_comments = only_comments || row.option == "#";
       if (!is_option(row) || !row.states(value)) continue;
       const std::string name = listed(row.option);
+      lacks = lacks || is_of_others(row.option);
       if (name.empty()) continue;
       add(field, {name, json_of(row, value)});
+      if (row.means != std::vector<std::string>{"*"}) said.narrow(field, row.means);
       written = true;
     }
+    const bool ambiguous = said.has(field) && said.text(field) != value;
+    if (lacks && !only_comments && (!written || ambiguous)) return lacked(field);
     if (!written) unsaid(field, refuses);
+  }
+
+  /// This version of the tool cannot do what another one can.
+  void lacked(const std::string& field) {
+    const auto& fields = models::plan_fields();
+    const auto row = std::ranges::find(fields, field, &models::PlanField::key);
+    const bool is_default = row != fields.end() && !row->is_set(question_.plan);
+    if (is_default && !differs_from_tool(field)) return;
+    // A fact that follows from fields of the plan is refused by their names.
+    const bool own =
+        row != fields.end() || field.starts_with("model.") || field.starts_with("software.");
+    if (!own) return;
+    refuse(field, fmt::format("{} has no option for it; {} has", target_.shown(), having(field)));
+  }
+
+  /// Does the tool do something else where nothing is written?
+  bool differs_from_tool(const std::string& field) const {
+    bool known = false, same = false;
+    for (const Meaning& row : meanings_of(*target_.tool)) {
+      if (row.field != field || row.option != "-" || row.means.empty()) continue;
+      known = true;
+      same = same || row.states(facts_.text(field));
+    }
+    return known && !same;
+  }
+
+  /// The version that has an option for a field, the newest.
+  std::string having(const std::string& field) const {
+    for (const std::string_view list : target_.tool->lists) {
+      for (const Meaning& row : meanings_of(*target_.tool)) {
+        if (row.field == field && is_option(row) && row.states(facts_.text(field)) &&
+            is_of_others(row.option) && !listed_in(list, row.option).empty()) {
+          return std::string{list};
+        }
+      }
+    }
+    return "another version";
+  }
+
+  void refuse(std::string_view field, std::string why) {
+    const UnsaidOption made{target_.shown(), fmt::format("{}={}", field, facts_.text(field)),
+                            std::move(why)};
+    const bool known = std::ranges::any_of(result_.refused, [&](const UnsaidOption& each) {
+      return each.target == made.target && each.option.rfind(std::string{field} + "=", 0) == 0;
+    });
+    if (!known) result_.refused.push_back(made);
   }
 
   static Json json_of(const Meaning& row, const std::string& value) {
@@ -183,6 +266,7 @@ class OptionWriter {
       });
       if (row == rows.end()) return unsaid(field, true);
       name = listed(row->option);
+      if (is_of_others(row->option)) return lacked(field);
       list.push_back(row->value);
     }
     if (name.empty()) return unsaid(field, true);
@@ -210,12 +294,14 @@ class OptionWriter {
           return each.field == field && is_option(each) && !listed(each.option).empty();
         });
     if (!row->is_set(question_.plan) && !(refuses && said_by_options)) return;
-    const UnsaidOption made{target_.shown(), fmt::format("{}={}", field, facts_.text(field)),
-                            fmt::format("{} has no option for it", target_.shown())};
+    const std::string why = fmt::format("{} has no option for it", target_.shown());
+    if (refuses) return refuse(field, why);
     const bool known = std::ranges::any_of(result_.refused, [&](const UnsaidOption& each) {
-      return each.target == made.target && each.option.rfind(std::string{field} + "=", 0) == 0;
+      return each.target == target_.shown() && each.option.rfind(std::string{field} + "=", 0) == 0;
     });
-    if (!known) (refuses ? result_.refused : result_.not_said).push_back(made);
+    if (known) return;
+    result_.not_said.push_back(
+        {target_.shown(), fmt::format("{}={}", field, facts_.text(field)), why});
   }
 
   const LaunchTarget& target_;
@@ -229,14 +315,12 @@ double gradient_bytes_of(const models::Question& question) {
   return format == "bf16" || format == "fp16" ? 2 : 4;
 }
 
-/// "llama3" and "8B" of the catalogue's llama3-8b and llama3.1-405b, as torchtitan names them.
+/// Name and flavor of the catalogue's model as torchtitan has them.
 void add_titan_model(const std::string& name, Facts& facts) {
-  const std::size_t dash = name.find('-');
-  if (name.rfind("llama3", 0) != 0 || dash == std::string::npos) return;
-  std::string size = name.substr(dash + 1);
-  std::ranges::transform(size, size.begin(), [](unsigned char c) { return std::toupper(c); });
-  facts.set("model.family", "llama3");
-  facts.set("model.size", size);
+  const ModelFlavor* flavor = flavor_of(name);
+  if (flavor == nullptr) return;
+  facts.set("model.family", std::string{flavor->family});
+  facts.set("model.size", std::string{flavor->flavor});
 }
 
 /// The facts that options are written from.

@@ -65,6 +65,12 @@ std::optional<std::vector<std::int64_t>> layers_of_layout(std::string_view layou
 /// Model facts (model.layers, ...) as Orrery's own JSON for a model, or the name of the catalogue's
 /// model with the same sizes; null: not enough is known.
 Json model_of(const Facts& facts, std::vector<std::string>& notes);
+/// A model of torchtitan: model.name and model.flavor.
+struct ModelFlavor {
+  std::string_view family, flavor, model;  // of the catalogue
+};
+/// null: torchtitan has no flavor of that model. Source  torchtitan 0.2.2, models/*/__init__.py
+const ModelFlavor* flavor_of(std::string_view model);
 /// The name of the catalogue's model that another hub's or tool's name means, such as
 /// "meta-llama/Llama-3.1-8B" or "llama3 8B"; empty: none.
 std::string catalogue_model(std::string_view name);

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "hardware/catalogue.hpp"
+#include "hardware/node_import/node_import.hpp"
 #include "models/model/model_file.hpp"
 #include "models/plan/fields.hpp"
 #include "models/software/software.hpp"
@@ -50,7 +51,10 @@ class LaunchReader {
       }
     }
     for (const LaunchFile& file : files) {
-      for (const LaunchOption& option : file.options) note_set(option);
+      for (const LaunchOption& option : file.options) {
+        note_set(option);
+        if (option.tool == "torchrun") facts.set("cluster.torchrun", "true");
+      }
     }
     for (const LaunchFile& file : files) {
       for (const LaunchOption& option : file.options) add(option);
@@ -85,6 +89,8 @@ class LaunchReader {
     if (key.empty() || text == "false" || text == "None") return;
     set_.insert(key);
     set_.insert(key + "=" + text);
+    if (!option.value.is_array()) return;
+    for (const Json& each : option.value) set_.insert(key + "=" + option_text(each));
   }
 
   bool has_what_it_needs(const Meaning& row) const {
@@ -160,11 +166,31 @@ class LaunchReader {
       known = state(key, lower, tool, texts.size() > 1, lists, says) || known;
     }
     for (const auto& [field, list] : lists) facts.set(field, list);
+    note_contradictions(option, key, tool);
     if (known) return keep(option, ImportedOption::Use::used, says.empty() ? "with others" : says);
     const bool off = texts.size() == 1 && (texts[0] == "false" || texts[0] == "False");
     if (off) return keep(option, ImportedOption::Use::used, "off");
     keep(option, ImportedOption::Use::not_understood,
          fmt::format("no value of a plan says '{}'", printable(option_text(option.value), 40)));
+  }
+
+  /// Launcher and script may say other sizes of the same cluster; the later one counts.
+  void note_contradictions(const LaunchOption& option, const std::string& key,
+                           const LaunchTool& tool) {
+    for (const Meaning& row : meanings_of(tool)) {
+      if (row.option != key || row.way == Meaning::Way::out) continue;
+      if (row.field.rfind("cluster.", 0) != 0) continue;
+      const auto value = facts.integer(row.field);
+      if (!value) continue;
+      SizeStatement made{*value, fmt::format("{} ({})", option.option, option.place)};
+      const auto [before, added] = sizes_.emplace(row.field, made);
+      if (!added && before->second.value != *value) {
+        result_.notes.push_back(fmt::format("{} {} by {}, {} by {}: the latter counts",
+                                            before->second.value, shown_field(row.field),
+                                            before->second.said_by, *value, made.said_by));
+      }
+      before->second = made;
+    }
   }
 
   /// Options of scripts are written without a value where they are switches.
@@ -267,14 +293,75 @@ class LaunchReader {
     } else if (name == "NCCL_IB_HCA" || name == "NCCL_SOCKET_IFNAME") {
       choose_nics(value, option, file);
     } else if (name == "NCCL_TOPO_FILE") {
-      option.use = ImportedOption::Use::not_understood;
-      option.says = fmt::format("it describes the node: --cluster \"{} x NODES\" reads it",
-                                printable(value, 60));
-    } else {
+      read_topology(value, option, file);
+    } else if (is_harmless(name)) {
       option.use = ImportedOption::Use::without_effect;
-      option.says = "no prediction depends on it";
+      option.says = "without effect on time and memory";
+    } else {
+      option.use = ImportedOption::Use::not_understood;
+      option.says = "may change what NCCL does: no field says it";
     }
     result_.options.push_back(std::move(option));
+  }
+
+  /// Variables of logs, errors and addresses.
+  /// Source  NVIDIA, NCCL 2.28 documentation, environment variables
+  static bool is_harmless(std::string_view name) {
+    constexpr std::array<std::string_view, 35> names{"NCCL_DEBUG",
+                                                     "NCCL_DEBUG_SUBSYS",
+                                                     "NCCL_DEBUG_FILE",
+                                                     "NCCL_DEBUG_TIMESTAMP_FORMAT",
+                                                     "NCCL_DEBUG_TIMESTAMP_LEVELS",
+                                                     "NCCL_ASYNC_ERROR_HANDLING",
+                                                     "NCCL_BLOCKING_WAIT",
+                                                     "NCCL_COMM_ID",
+                                                     "NCCL_OOB_NET_ENABLE",
+                                                     "NCCL_OOB_NET_IFNAME",
+                                                     "NCCL_UID_STAGGER_RATE",
+                                                     "NCCL_UID_STAGGER_THRESHOLD",
+                                                     "NCCL_HOSTID",
+                                                     "NCCL_SOCKET_FAMILY",
+                                                     "NCCL_SOCKET_RETRY_CNT",
+                                                     "NCCL_SOCKET_RETRY_SLEEP_MSEC",
+                                                     "NCCL_IB_TIMEOUT",
+                                                     "NCCL_IB_RETRY_CNT",
+                                                     "NCCL_IB_GID_INDEX",
+                                                     "NCCL_IB_ADDR_FAMILY",
+                                                     "NCCL_IB_ADDR_RANGE",
+                                                     "NCCL_IB_ROCE_VERSION_NUM",
+                                                     "NCCL_IB_SL",
+                                                     "NCCL_IB_TC",
+                                                     "NCCL_IB_FIFO_TC",
+                                                     "NCCL_IB_RETURN_ASYNC_EVENTS",
+                                                     "NCCL_IB_WARN_RAIL_LOCAL",
+                                                     "NCCL_CHECK_POINTERS",
+                                                     "NCCL_CHECKS_DISABLE",
+                                                     "NCCL_IGNORE_DISABLED_P2P",
+                                                     "NCCL_TOPO_DUMP_FILE",
+                                                     "NCCL_GRAPH_DUMP_FILE",
+                                                     "NCCL_CONF_FILE",
+                                                     "NCCL_SET_THREAD_NAME",
+                                                     "NCCL_RAS_ENABLE"};
+    return std::ranges::find(names, name) != names.end();
+  }
+
+  /// The topology that NCCL is told instead of finding it: by its path, or next to the script.
+  void read_topology(const std::string& value, ImportedOption& option, const LaunchFile& file) {
+    const std::filesystem::path folder = std::filesystem::path{file.file}.parent_path();
+    const std::filesystem::path given{value};
+    std::error_code unreadable;
+    for (const auto& path : {given, folder / given, folder / given.filename()}) {
+      if (!std::filesystem::is_regular_file(path, unreadable)) continue;
+      const std::string name = path.string();
+      result_.topology = hardware::imported_node(read_file(name, most_launch_bytes), name).json;
+      option.says =
+          fmt::format("cluster node of {} GPUs and {} NICs", result_.topology["gpus"].get<int>(),
+                      result_.topology["nics"].get<int>());
+      return;
+    }
+    option.use = ImportedOption::Use::not_understood;
+    option.says =
+        fmt::format("{} is not there; a copy next to the script is read", printable(value, 60));
   }
 
   /// A list of NICs: `=mlx5_0:1,mlx5_1`; `mlx5` alone means all whose names begin so, `^mlx5_3` all
@@ -324,7 +411,13 @@ class LaunchReader {
     if (tool_->name == "megatron") facts.set("accumulates_once", "true");
   }
 
+  struct SizeStatement {
+    std::int64_t value = 0;
+    std::string said_by;  // "nodes (job.sh:line 3)"
+  };
+
   ImportedLaunch& result_;
+  std::map<std::string, SizeStatement> sizes_;  // of the cluster, by field
   const LaunchTool* tool_ = nullptr;
   std::set<std::string, std::less<>> set_;   // options that are set, and OPTION=VALUE
   std::set<std::string, std::less<>> open_;  // fields that the file leaves to others
@@ -346,14 +439,41 @@ std::optional<std::int64_t> gpus_of_node(const Facts& facts) {
   return orrery::number_in<std::int64_t>(std::string_view{text}.substr(colon + 1));
 }
 
+/// NICs, their rate and which GPU each is near, as NCCL_TOPO_FILE says them. What joins GPUs stays
+/// the cluster's: a provider's file leaves it out.
+bool apply_topology(Json& cluster, const hardware::Cluster& read, ImportedLaunch& result) {
+  if (result.topology.is_null()) return false;
+  if (result.topology["gpus"] != read.node.gpus) {
+    result.notes.push_back(
+        fmt::format("NCCL_TOPO_FILE describes {} GPUs, {} has {} a node: not "
+                    "applied",
+                    result.topology["gpus"].get<int>(), read.node.name, read.node.gpus));
+    return false;
+  }
+  if (result.topology["nics"] == 0) {
+    result.notes.emplace_back("NCCL_TOPO_FILE names no NIC: those of the cluster stay");
+    return false;
+  }
+  Json& node = cluster["node"];
+  node.erase("gpu_nics");
+  for (const char* key : {"nics", "nic_bandwidth", "gpu_nics"}) {
+    if (!result.topology.contains(key)) continue;
+    node[key] = result.topology[key];
+    node["sources"][std::string{"/"} + key] = "NCCL_TOPO_FILE";
+  }
+  return true;
+}
+
 /// What NCCL's environment changes of a named cluster.
 void apply_network(Json cluster, const hardware::Cluster& read, ImportedLaunch& result) {
-  const bool fewer = result.nics && *result.nics < read.node.nics;
-  if (result.nics && !fewer && *result.nics > read.node.nics) {
+  const bool told = apply_topology(cluster, read, result);
+  const std::int64_t all = told ? cluster["node"]["nics"].get<std::int64_t>() : read.node.nics;
+  const bool fewer = result.nics && *result.nics < all;
+  if (result.nics && !fewer && *result.nics > all) {
     result.notes.push_back(fmt::format("NCCL_IB_HCA names {} NICs, {} has {} a node", *result.nics,
-                                       read.node.name, read.node.nics));
+                                       read.node.name, all));
   }
-  if (!fewer && !result.sockets) return;
+  if (!told && !fewer && !result.sockets) return;
   if (fewer) {
     cluster["node"]["nics"] = *result.nics;
     cluster["node"].erase("gpu_nics");  // which of them is nearest is not known
@@ -373,18 +493,126 @@ void apply_network(Json cluster, const hardware::Cluster& read, ImportedLaunch& 
   result.cluster = std::move(cluster);
 }
 
-void settle_cluster(const Facts& facts, const LaunchRequest& request, ImportedLaunch& result) {
+/// Hosts of mpirun: "node1:8,node2:8", or the lines of a file, "node1 slots=8".
+struct HostList {
+  std::set<std::string, std::less<>> hosts;
+  std::int64_t slots = 0;    // of all
+  bool states_slots = true;  // each
+};
+
+HostList hosts_of_list(std::string_view text) {
+  HostList found;
+  for (const std::string_view each : split(text, ',')) {
+    const std::size_t colon = each.find(':');
+    if (trimmed(each).empty()) continue;
+    found.hosts.insert(std::string{trimmed(each.substr(0, colon))});
+    const auto slots = colon == std::string_view::npos
+                           ? std::nullopt
+                           : orrery::number_in<std::int64_t>(each.substr(colon + 1));
+    found.states_slots = found.states_slots && slots.has_value();
+    found.slots += std::clamp<std::int64_t>(slots.value_or(0), 0, 1 << 20);
+  }
+  return found;
+}
+
+HostList hosts_of_file(const std::string& path) {
+  std::string list;
+  const std::string text = read_file(path, most_launch_bytes);
+  for (std::string_view line : split(text, '\n')) {
+    line = trimmed(line.substr(0, line.find('#')));
+    if (line.empty()) continue;
+    const std::size_t slots = line.find("slots=");
+    std::string host{line.substr(0, line.find_first_of(" \t"))};
+    if (slots != std::string_view::npos) {
+      std::string_view count = line.substr(slots + 6);
+      count = count.substr(0, count.find_first_of(" \t"));
+      host = host.substr(0, host.find(':')) + ":" + std::string{count};
+    }
+    list += (list.empty() ? "" : ",") + host;
+  }
+  return hosts_of_list(list);
+}
+
+/// Nodes and processes of a node as mpirun's hosts and mapping say them.
+void settle_hosts(Facts& facts, ImportedLaunch& result) {
+  std::optional<HostList> hosts;
+  if (facts.has("cluster.hosts")) hosts = hosts_of_list(facts.text("cluster.hosts"));
+  if (facts.has("cluster.hostfile")) {
+    const std::string name = facts.text("cluster.hostfile");
+    const std::filesystem::path folder =
+        result.files.empty() ? "" : std::filesystem::path{result.files[0]}.parent_path();
+    const std::string path = from_folder(folder.string(), name);
+    std::error_code unreadable;
+    if (std::filesystem::is_regular_file(path, unreadable)) {
+      hosts = hosts_of_file(path);
+    } else {
+      result.notes.push_back(fmt::format(
+          "{} is not there: the number of nodes is what else says it", printable(name, 80)));
+    }
+  }
+  if (hosts && !hosts->hosts.empty()) {
+    const std::int64_t count = std::ssize(hosts->hosts);
+    if (const auto stated = facts.integer("cluster.nodes"); stated && *stated != count) {
+      result.notes.push_back(
+          fmt::format("{} nodes are stated, and {} hosts: the hosts count", *stated, count));
+    }
+    facts.set("cluster.nodes", std::to_string(count));
+    if (hosts->states_slots && hosts->slots % count == 0 && !facts.has("cluster.tasks_per_node")) {
+      facts.set("cluster.tasks_per_node", std::to_string(hosts->slots / count));
+    }
+  }
+  const std::string map = facts.text("cluster.map");
+  if (map.starts_with("ppr:") && map.find(":node") != std::string::npos) {
+    const auto each = orrery::number_in<std::int64_t>(map.substr(4, map.find(':', 4) - 4));
+    if (each && *each > 0) facts.set("cluster.tasks_per_node", std::to_string(*each));
+  } else if (map == "node") {
+    result.notes.emplace_back(
+        "map-by node: ranks go round the nodes; a plan's ranks fill one node after another");
+  }
+}
+
+/// Nodes, GPUs of a node and GPUs in all, where several statements agree; else a note and the
+/// number of processes that are started.
+void settle_sizes(const Facts& facts, ImportedLaunch& result) {
   result.nodes = stated_nodes(facts);
-  const auto per_node = gpus_of_node(facts);
+  auto per_node = gpus_of_node(facts);
+  // Without torchrun, which starts the processes of a node, each task drives a GPU.
+  const bool torchrun = facts.has("cluster.torchrun");
+  const auto each = torchrun ? std::nullopt : facts.integer("cluster.tasks_per_node");
+  if (each && per_node && *each != *per_node) {
+    result.notes.push_back(
+        fmt::format("{} GPUs and {} processes a node: {} GPUs of each do nothing", *per_node, *each,
+                    std::max<std::int64_t>(0, *per_node - *each)));
+  }
+  if (!per_node) per_node = each;
   constexpr std::int64_t most = 1 << 24;
   if (result.nodes.value_or(0) > most || per_node.value_or(0) > most) {
     throw InputError{fmt::format("{} nodes of {} GPUs: expected at most {} of each",
                                  result.nodes.value_or(1), per_node.value_or(1), most)};
   }
   if (result.nodes && per_node) result.gpus = *result.nodes * *per_node;
-  if (!result.gpus) result.gpus = facts.integer("cluster.gpus");
+  auto started = torchrun ? std::nullopt : facts.integer("cluster.tasks");
+  if (!started) started = facts.integer("cluster.gpus");
+  if (!started || *started < 1) return;
+  if (result.gpus && *result.gpus != *started) {
+    result.notes.push_back(
+        fmt::format("{} nodes of {} GPUs are {}, and {} processes are started: "
+                    "those count",
+                    *result.nodes, *per_node, *result.gpus, *started));
+    if (*per_node > 0 && *started % *per_node == 0) result.nodes = *started / *per_node;
+  }
+  result.gpus = *started;
+  if (!result.nodes && per_node && *per_node > 0 && *started % *per_node == 0) {
+    result.nodes = *started / *per_node;
+  }
+}
+
+void settle_cluster(Facts& facts, const LaunchRequest& request, ImportedLaunch& result) {
+  settle_hosts(facts, result);
+  settle_sizes(facts, result);
+  const auto launched = result.gpus;
   if (request.gpus) result.gpus = request.gpus;
-  if (!request.cluster && (result.nics || result.sockets)) {
+  if (!request.cluster && (result.nics || result.sockets || !result.topology.is_null())) {
     result.notes.emplace_back("NCCL's choice of NICs is applied once --cluster names the cluster");
   }
   if (!request.cluster) return;
@@ -396,6 +624,12 @@ void settle_cluster(const Facts& facts, const LaunchRequest& request, ImportedLa
   const Json expanded_cluster = expanded(Section::cluster, written.root(), "").json;
   const Document cluster = Document::from(expanded_cluster, "--cluster");
   const hardware::Cluster read = hardware::read_cluster(cluster.root());
+  if (launched && *launched != read.gpus()) {
+    result.notes.push_back(
+        fmt::format("the files start {} processes, --cluster {} has {} GPUs: "
+                    "the plan is for those",
+                    *launched, printable(name, 60), read.gpus()));
+  }
   result.gpus = read.gpus();
   result.cluster = name;
   apply_network(expanded_cluster, read, result);
@@ -466,7 +700,7 @@ ImportedLaunch import_launch(const std::vector<LaunchFile>& given, const LaunchR
   ImportedLaunch result;
   for (const LaunchFile& file : files) result.files.push_back(file.file);
   LaunchReader importer{files, result};
-  const Facts& facts = importer.facts;
+  Facts& facts = importer.facts;
   settle_cluster(facts, request, result);
   result.model = request.model ? Json(*request.model) : model_of(facts, result.notes);
   const std::optional<models::Model> read =

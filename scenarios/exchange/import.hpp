@@ -39,6 +39,8 @@ struct ImportedLaunch {
   /// instead of InfiniBand or RoCE.
   std::optional<std::int64_t> nics{};
   bool sockets = false;
+  /// The node of NCCL_TOPO_FILE, as /node of a cluster has it; null: none.
+  Json topology;
   std::vector<ImportedOption> options;
   std::vector<std::string> notes;
 

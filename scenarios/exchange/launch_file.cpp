@@ -139,6 +139,22 @@ void add_primus(const Json& document, LaunchFile& file) {
   }
 }
 
+/// NCCL's variables among the `env` of pods: `[{name, value}]`.
+void take_environment(const Json& part, int level, LaunchFile& file) {
+  constexpr int deepest = 64;
+  if (level > deepest || !part.is_structured()) return;
+  if (part.is_object() && part.contains("env") && part["env"].is_array()) {
+    for (const Json& each : part["env"]) {
+      if (!each.is_object() || !each.contains("name") || !each["name"].is_string()) continue;
+      const auto name = each["name"].get<std::string>();
+      const Json value = each.value("value", Json(nullptr));
+      if (name.rfind("NCCL_", 0) != 0 || value.is_null()) continue;
+      file.environment[name] = value.is_string() ? value.get<std::string>() : value.dump();
+    }
+  }
+  for (const Json& each : part) take_environment(each, level + 1, file);
+}
+
 LaunchFile of_document(const Json& document, const std::string& path) {
   LaunchFile file{path, std::string{tool_of(document)}, {}};
   if (file.tool.empty()) {
@@ -151,6 +167,7 @@ LaunchFile of_document(const Json& document, const std::string& path) {
   } else if (file.tool == "k8s") {
     file.tool.clear();
     Flattened{file, "k8s"}.add(document, "", "");
+    take_environment(document, 0, file);
   } else {
     Flattened{file, file.tool}.add(document, "", "");
   }
@@ -226,6 +243,87 @@ void add_words(const std::vector<ShellWord>& words, std::size_t begin, std::size
   }
 }
 
+/// How many words follow an option of Open MPI's mpirun, which takes - and -- alike.
+/// Source  mpirun(1) of Open MPI 4.1.4
+std::size_t words_after(std::string_view option) {
+  constexpr std::array<std::string_view, 45> alone{"allow-run-as-root",
+                                                   "bind-to-core",
+                                                   "bind-to-socket",
+                                                   "bycore",
+                                                   "bynode",
+                                                   "byslot",
+                                                   "continuous",
+                                                   "d",
+                                                   "debug",
+                                                   "debug-daemons",
+                                                   "debug-daemons-file",
+                                                   "disable-recovery",
+                                                   "display-allocation",
+                                                   "display-devel-allocation",
+                                                   "display-devel-map",
+                                                   "display-diffable-map",
+                                                   "display-map",
+                                                   "display-topo",
+                                                   "do-not-launch",
+                                                   "do-not-resolve",
+                                                   "enable-recovery",
+                                                   "get-stack-traces",
+                                                   "h",
+                                                   "help",
+                                                   "index-argv-by-rank",
+                                                   "leave-session-attached",
+                                                   "merge-stderr-to-stdout",
+                                                   "nolocal",
+                                                   "nooversubscribe",
+                                                   "noprefix",
+                                                   "novm",
+                                                   "output-proctable",
+                                                   "oversubscribe",
+                                                   "pernode",
+                                                   "q",
+                                                   "quiet",
+                                                   "report-bindings",
+                                                   "report-child-jobs-separately",
+                                                   "report-state-on-timeout",
+                                                   "show-progress",
+                                                   "tag-output",
+                                                   "timestamp-output",
+                                                   "use-hwthread-cpus",
+                                                   "v",
+                                                   "verbose"};
+  if (option == "mca" || option == "gmca") return 2;
+  return std::ranges::find(alone, option) == alone.end() ? 1 : 0;
+}
+
+/// mpirun's own words, from the one after its name to the program that it starts. Variables that it
+/// passes on (-x NAME=VALUE) are environment. Returns where the program stands.
+std::size_t add_mpirun_words(const std::vector<ShellWord>& words, std::size_t begin,
+                             LaunchFile& file) {
+  std::size_t i = begin;
+  while (i < words.size() && words[i].text.starts_with('-') && words[i].text.size() > 1) {
+    const std::size_t letter = words[i].text.find_first_not_of('-');
+    if (letter == std::string::npos) break;
+    const std::string name = words[i].text.substr(letter);
+    LaunchOption option{name, nullptr, fmt::format("{}:line {}", file.file, words[i].line),
+                        "mpirun"};
+    std::string value;
+    for (std::size_t left = words_after(name); left > 0 && i + 1 < words.size(); --left) {
+      ++i;
+      value += (value.empty() ? "" : " ") + words[i].text;
+      if (words[i].is_unknown()) option.unknown = words[i].shown();
+    }
+    ++i;
+    const std::size_t equals = value.find('=');
+    if (name == "x" && value.starts_with("NCCL_") && equals != std::string::npos) {
+      file.environment[value.substr(0, equals)] = value.substr(equals + 1);
+      continue;
+    }
+    if (!value.empty()) option.value = scalar_in(value);
+    file.options.push_back(std::move(option));
+  }
+  return i;
+}
+
 /// Which tool options after a training script are of: that whose lists know most of them.
 std::string tool_of_words(const std::vector<ShellWord>& words, std::size_t begin) {
   std::size_t megatron = 0, titan = 0, all = 0;
@@ -272,12 +370,22 @@ bool add_command(const std::vector<ShellWord>& words, LaunchFile& file) {
   const bool torchrun = starts_job(words, "torchrun") || starts_job(words, "deepspeed") ||
                         starts_job(words, "torch.distributed.launch") ||
                         starts_job(words, "torch.distributed.run");
+  constexpr std::array<std::string_view, 3> mpi_names{"mpirun", "mpiexec", "orterun"};
+  const auto mpi = std::ranges::find_if(words, [&](const ShellWord& word) {
+    const std::string_view name = std::string_view{word.text}.substr(word.text.rfind('/') + 1);
+    return std::ranges::find(mpi_names, name) != mpi_names.end();
+  });
   const auto script = script_place(words);
   const std::size_t whole = torchrun || slurm ? words.size() : 0;
   const auto [launcher_end, launched] = script.value_or(ScriptPlace{whole, whole});
   const std::string tool = tool_of_words(words, launched);
-  if (tool.empty() && !slurm && !torchrun) return false;
-  if (slurm) {
+  if (tool.empty() && !slurm && !torchrun && mpi == words.end()) return false;
+  if (mpi != words.end()) {
+    const auto first = static_cast<std::size_t>(mpi - words.begin()) + 1;
+    const std::size_t program = add_mpirun_words(words, first, file);
+    if (torchrun && program < launcher_end)
+      add_words(words, program, launcher_end, {"torchrun", '_', '-'}, file);
+  } else if (slurm) {
     const auto inner = std::ranges::find_if(words, [](const ShellWord& word) {
       return word.text == "torchrun" || word.text.starts_with("python") || word.text == "bash";
     });
@@ -402,7 +510,7 @@ LaunchFile of_script(std::string_view text, const std::string& path) {
   if (!found && file.environment.empty()) {
     throw InputError{
         path,
-        "has no command that trains; expected torchrun, srun, deepspeed or python with "
+        "has no command that trains; expected torchrun, srun, mpirun, deepspeed or python with "
         "options of Megatron-LM or torchtitan, #SBATCH lines or NCCL_ variables"};
   }
   return file;
@@ -444,7 +552,13 @@ LaunchFile read_launch_file(std::string_view text, const std::string& path) {
   const std::string_view plain = without_byte_order_mark(text);
   if (is_slurm_configuration(plain)) return of_slurm_configuration(plain, path);
   if (format_of(plain, path) == FileFormat::shell) return of_script(plain, path);
-  return of_document(json_document(plain, path), path);
+  LaunchFile file = of_document(json_document(plain, path), path);
+  // PyTorch's FSDP is configured in accelerate's file: its first line says which of the two it is.
+  if (file.tool == "accelerate" && plain.starts_with("# fsdp@")) {
+    file.tool = "fsdp";
+    for (LaunchOption& each : file.options) each.tool = "fsdp";
+  }
+  return file;
 }
 
 }  // namespace orrery::scenarios

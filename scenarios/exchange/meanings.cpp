@@ -80,7 +80,15 @@ const Value& kept(std::string_view key, const Make& make) {
 }  // namespace
 
 bool Meaning::is_for(std::string_view tool) const {
-  return tools.empty() || std::ranges::find(tools, tool) != tools.end();
+  return tools.empty() || std::ranges::any_of(tools, [&](std::string_view each) {
+           return each.substr(0, each.find('@')) == tool;
+         });
+}
+
+bool Meaning::is_of_version(std::string_view list) const {
+  return tools.empty() || std::ranges::any_of(tools, [&](std::string_view each) {
+           return each.find('@') == std::string_view::npos || each == list;
+         });
 }
 
 bool Meaning::states(std::string_view text) const {
@@ -113,6 +121,7 @@ std::span<const LaunchTool> launch_tools() {
       {"gpt-neox", "gpt-neox", {"gpt-neox@2026-05", "deepspeed@0.19.8"}, "megatron-deepspeed"},
       {"slurm", "launcher", {"slurm@22.05"}},
       {"torchrun", "launcher", {"torchrun@2.15.0"}},
+      {"mpirun", "launcher", {"mpirun@4.1.4"}},
       {"k8s", "launcher", {"k8s@1.9.4"}}};
   return tools;
 }

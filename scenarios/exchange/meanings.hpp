@@ -25,9 +25,11 @@ struct Meaning {
   std::vector<std::string> means;
   std::vector<std::string> needs;  // options of which one must be set, or OPTION=VALUE; empty: none
   Way way = Way::both;
-  std::vector<std::string> tools;  // empty: all that share the table
+  std::vector<std::string> tools;  // empty: all that share the table; TOOL or TOOL@VERSION
 
   bool is_for(std::string_view tool) const;
+  /// list  of options/, "megatron@0.20": is the row not of another version?
+  bool is_of_version(std::string_view list) const;
   bool states(std::string_view text) const;  // is `text` among `means`?
 };
 

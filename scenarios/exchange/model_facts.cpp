@@ -73,6 +73,23 @@ void copy_flag(const Facts& facts, const char* fact, const char* key, Json& mode
   if (facts.has(fact)) model[key] = facts.is(fact, "true");
 }
 
+/// Of a gated MLP intermediate_size counts gate and value together, and 2/3 of it are taken; the
+/// width of each is rounded up to mlp_multiple_of.
+/// Source  GPT-NeoX, megatron/model/transformer.py, ParallelMLP
+std::int64_t neox_width(const Facts& facts, std::int64_t hidden, bool gated) {
+  constexpr std::int64_t most = std::int64_t{1} << 40;
+  std::int64_t width = facts.integer_or("model.ffn", 0);
+  if (width == 0) {
+    const double factor = std::clamp(facts.number("model.ffn_expansion").value_or(4), 0.0, 1e6);
+    width = static_cast<std::int64_t>(factor * static_cast<double>(hidden));
+  }
+  width = std::clamp<std::int64_t>(width, 0, most);
+  if (gated) width = width * 2 / 3 / 2;
+  const std::int64_t multiple =
+      std::clamp<std::int64_t>(facts.integer_or("model.ffn_multiple", 1), 1, most);
+  return (width + multiple - 1) / multiple * multiple;
+}
+
 void add_stated_sizes(const Facts& facts, Json& model) {
   const std::int64_t hidden = facts.integer_or("model.hidden", 0);
   const bool gated = facts.is("model.gated", "true");
@@ -80,8 +97,7 @@ void add_stated_sizes(const Facts& facts, Json& model) {
   // Megatron-LM, arguments.py: 4 x hidden; with swiglu 8/3 x hidden rounded to 64.
   if (width == 0)
     width = gated ? static_cast<std::int64_t>(4 * hidden * 2 / 3) / 64 * 64 : 4 * hidden;
-  // GPT-NeoX: intermediate_size counts gate and value together.
-  if (gated && facts.has("model.ffn_multiple")) width = width / 3;
+  if (facts.is("model.ffn_rule", "neox")) width = neox_width(facts, hidden, gated);
   copy_integer(facts, "model.layers", "layers", model);
   model["hidden"] = hidden;
   copy_integer(facts, "model.heads", "heads", model);
@@ -151,6 +167,40 @@ Json model_of_sizes_in(const Facts& facts, std::vector<std::string>& notes) {
 
 }  // namespace
 
+namespace {
+
+// Models of one shape have one flavor: the first of the catalogue's is what an import gives.
+constexpr std::array<ModelFlavor, 15> flavors{{{"llama3", "8B", "llama3-8b"},
+                                               {"llama3", "8B", "llama3.1-8b"},
+                                               {"llama3", "70B", "llama3-70b"},
+                                               {"llama3", "70B", "llama3.1-70b"},
+                                               {"llama3", "405B", "llama3.1-405b"},
+                                               {"llama4", "17bx16e", "llama4-scout-109b"},
+                                               {"llama4", "17bx128e", "llama4-maverick-400b"},
+                                               {"qwen3", "8B", "qwen3-8b"},
+                                               {"qwen3", "32B", "qwen3-32b"},
+                                               {"qwen3", "30B-A3B", "qwen3-30b-a3b"},
+                                               {"qwen3", "235B-A22B", "qwen3-235b-a22b"},
+                                               {"deepseek_v3", "236B", "deepseek-v2"},
+                                               {"deepseek_v3", "671B", "deepseek-v3"},
+                                               {"gpt_oss", "20b", "gpt-oss-20b"},
+                                               {"gpt_oss", "120b", "gpt-oss-120b"}}};
+
+std::string model_of_flavor(std::string_view family, std::string_view size) {
+  for (const ModelFlavor& each : flavors) {
+    const bool variant = size.starts_with(each.flavor) && size.substr(each.flavor.size(), 1) == "_";
+    if (each.family == family && (each.flavor == size || variant)) return std::string{each.model};
+  }
+  return {};
+}
+
+}  // namespace
+
+const ModelFlavor* flavor_of(std::string_view model) {
+  const auto* found = std::ranges::find(flavors, model, &ModelFlavor::model);
+  return found == flavors.end() ? nullptr : found;
+}
+
 std::string catalogue_model(std::string_view name) {
   const std::size_t slash = name.rfind('/');
   const std::string whole =
@@ -164,7 +214,11 @@ std::string catalogue_model(std::string_view name) {
 
 Json model_of(const Facts& facts, std::vector<std::string>& notes) {
   std::string name = facts.text("model.name");
-  if (facts.has("model.family")) name = facts.text("model.family") + " " + facts.text("model.size");
+  if (facts.has("model.family")) {
+    const std::string known = model_of_flavor(facts.text("model.family"), facts.text("model.size"));
+    if (!known.empty()) return known;
+    name = facts.text("model.family") + " " + facts.text("model.size");
+  }
   if (!name.empty()) {
     const std::string known = catalogue_model(name);
     if (!known.empty()) return known;

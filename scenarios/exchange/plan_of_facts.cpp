@@ -183,6 +183,12 @@ void settle_batch(Facts& facts, const FactBasis& basis, Notes& notes) {
     facts.set("micro_batch", std::to_string(std::max<std::int64_t>(
                                  1, facts.integer_or("global_batch", 1) / passes)));
   }
+  const auto global = facts.integer("global_batch"), passes = facts.integer("accumulation");
+  if (global && micro && passes && data > 0 && *global != *micro * *passes * data) {
+    notes.push_back(
+        fmt::format("a batch of {} is not {} x {} passes x {} replicas: the batch counts", *global,
+                    *micro, *passes, data));
+  }
   if (facts.has("global_batch")) return;
   if (!facts.has("accumulation") && !facts.is("accumulates_once", "true")) return;
   if (!micro && !facts.has("micro_batch")) return;

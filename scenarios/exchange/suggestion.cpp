@@ -71,7 +71,8 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
   std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
   const std::string* begun = nullptr;  // the shortest name that begins with the word
   for (const std::string& each : known) {
-    const bool begins = lower.size() > 2 && each.rfind(lower, 0) == 0;
+    const bool begins = (lower.size() > 2 && each.rfind(lower, 0) == 0) ||
+                        (letters.size() > 4 && joined_letters(each).rfind(letters, 0) == 0);
     if (begins && (begun == nullptr || each.size() < begun->size())) begun = &each;
   }
   if (begun != nullptr) return *begun;

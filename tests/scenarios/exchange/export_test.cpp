@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <random>
 #include <set>
+#include <sstream>
 
 #include "models/plan/conflicts.hpp"
 #include "models/plan/derived.hpp"
@@ -16,8 +17,9 @@
 namespace orrery::scenarios {
 namespace {
 
-/// Random plans for a tool: of every kind, or of those that FSDP and DeepSpeed run.
-enum class PlanKinds : std::uint8_t { all, sharded };
+/// Random plans for a tool: of every kind, of those that FSDP and DeepSpeed run, or of those of
+/// 2022.
+enum class PlanKinds : std::uint8_t { all, sharded, early };
 
 /// A plan of random fields; nothing if it cannot be lowered.
 std::optional<models::Question> random_question(std::mt19937& random, const std::string& model,
@@ -75,6 +77,22 @@ std::optional<models::Question> random_question(std::mt19937& random, const std:
           "recompute_modules", "overlap_gather", "deferred_head_gradients", "rank_order"}) {
       plan.erase(field);
     }
+  }
+  if (kinds == PlanKinds::early) {
+    const bool sharded_state = plan["zero"] == 1;
+    const Json kept = plan;
+    plan = {{"overlap", false}, {"context", 1}, {"zero", sharded_state ? 1 : 0}};
+    if (sharded_state) plan["overlap_gather"] = false;
+    for (const char* field : {"tensor", "sequence", "pipeline", "virtual_stages", "micro_batch",
+                              "global_batch", "seq_len", "recompute", "recompute_layers"}) {
+      if (kept.contains(field)) plan[field] = kept[field];
+    }
+    plan["precision"] = one_of({"bf16", "fp16", "fp32"});
+    if (sometimes()) plan["attention"] = "flash-2";
+    // Now and then something that came later.
+    if (sometimes() && sometimes()) plan["moments"] = "bf16";
+    if (sometimes() && sometimes()) plan["precision"] = "fp8";
+    if (sometimes() && sometimes()) plan["overlap"] = true;
   }
   models::Question question;
   question.model = models::catalogue_model(model);
@@ -165,7 +183,9 @@ TEST_CASE("Import of an export is the same plan, on random plans") {
   const std::set<std::string> of_fsdp{"attention",    "bucket",     "fused_cross_entropy",
                                       "moments",      "seq_len",    "start_layers_bf16",
                                       "global_batch", "micro_batch"};
+  const std::set<std::string> of_2022{"fused_cross_entropy", "model.vocab"};
   const Target targets[] = {
+      {"megatron@2022-12", "gpt3-175b", "megatron-core", PlanKinds::early, of_2022},
       {"megatron", "llama3-8b", "megatron-core", PlanKinds::all, of_megatron},
       {"megatron", "mixtral-8x7b", "megatron-core", PlanKinds::all, of_megatron},
       {"megatron-bridge", "llama3-8b", "megatron-bridge", PlanKinds::all, of_megatron},
@@ -198,6 +218,95 @@ TEST_CASE("Megatron's options of a model give the same model back") {
         import_launch({read_launch_file(exported.files[0].text, "megatron.sh")}, {});
     CHECK(imported.model == name);
   }
+}
+
+TEST_CASE("What this version of a tool lacks is refused, though another version has it") {
+  const auto refused = [](const std::string& model, const std::string& plan) {
+    const models::Question question =
+        models::question(model, "dgx-h100 x 4", plan, "megatron-core");
+    const Exported exported = export_launch(question, {"megatron@2022-12"}, {});
+    CHECK(exported.files.empty() == !exported.refused.empty());
+    std::string all;
+    for (const UnsaidOption& each : exported.refused) all += each.option + " ";
+    return all;
+  };
+  const std::string plain = "tensor=8,zero=0,overlap=false";
+  CHECK(refused("gpt3-175b", plain) == "");
+  CHECK(refused("gpt3-175b", "tensor=8,zero=0") == "overlap=true ");
+  CHECK(refused("gpt3-175b", plain + ",precision=fp8") == "precision=fp8 ");
+  CHECK(refused("gpt3-175b", plain + ",moments=bf16") == "moments=bf16 ");
+  CHECK(refused("gpt3-175b", plain + ",bucket=40 MB") == "bucket=40000000 B ");
+  CHECK(refused("gpt3-175b", "tensor=8,zero=3,overlap=false,overlap_gather=false")
+            .rfind("zero=3 ", 0) == 0);
+  // Its models have neither grouped queries, nor gates, nor rotary positions.
+  const std::string llama = refused("llama3-8b", plain);
+  for (const char* each : {"model.kv_heads=8", "model.gated=true", "model.positions=rotary",
+                           "model.norm=rms_norm", "model.tied=false", "model.biases=false"}) {
+    INFO(llama);
+    CHECK(llama.find(each) != std::string::npos);
+  }
+  const models::Question question =
+      models::question("gpt3-175b", "dgx-h100 x 4", plain + ",precision=fp8", "megatron-core");
+  CHECK(export_launch(question, {"megatron@2022-12"}, {}).refused[0].why ==
+        "megatron@2022-12 has no option for it; megatron@0.20 has");
+}
+
+TEST_CASE("No export that another version can say is left to a comment, for any tool") {
+  std::istringstream targets{export_targets()};
+  for (std::string target; targets >> target;) {
+    const LaunchTool& tool = launch_tool(target.substr(0, target.find('@')));
+    if (tool.software.empty() || tool.lists.size() < 2) continue;
+    std::mt19937 random{5};
+    int looked_at = 0;
+    for (int i = 0; i < 150; ++i) {
+      const auto question =
+          random_question(random, "llama3-8b", std::string{tool.software}, PlanKinds::all);
+      if (!question) continue;
+      const Exported old = export_launch(*question, {target}, {});
+      const Exported newest = export_launch(*question, {std::string{tool.name}}, {});
+      if (!old.refused.empty() || !newest.refused.empty()) continue;
+      ++looked_at;
+      for (const UnsaidOption& each : old.not_said) {
+        if (each.option.empty()) continue;
+        INFO(target << ": " << each.option << " " << each.why);
+        CHECK(std::ranges::any_of(newest.not_said, [&](const UnsaidOption& other) {
+          return other.option == each.option;
+        }));
+      }
+    }
+    INFO(target << ": " << looked_at);
+  }
+}
+
+TEST_CASE("torchtitan's flavors are named for its models, and read as them") {
+  for (const char* name : {"llama3-8b", "llama3-70b", "llama3.1-405b", "qwen3-32b", "deepseek-v3",
+                           "gpt-oss-20b", "llama4-scout-109b", "qwen3-235b-a22b"}) {
+    INFO(name);
+    const models::Question question =
+        models::question(name, "dgx-h100 x 4", "zero=3,recompute=full", "torchtitan");
+    const Exported exported = export_launch(question, {"torchtitan"}, {});
+    REQUIRE(exported.files.size() == 1);
+    const ImportedLaunch imported =
+        import_launch({read_launch_file(exported.files[0].text, "torchtitan.toml")}, {});
+    CHECK(imported.model == name);
+  }
+  const models::Question other =
+      models::question("mixtral-8x7b", "dgx-h100 x 4", "zero=3,recompute=full", "torchtitan");
+  CHECK(export_launch(other, {"torchtitan"}, {}).not_said[0].why ==
+        "model mixtral-8x7b: state model.name and model.flavor");
+}
+
+TEST_CASE("FSDP's file comes back with PyTorch's profile, accelerate's with Hugging Face's") {
+  const auto back = [](const std::string& target, const std::string& software) {
+    const models::Question question =
+        models::question("llama3-8b", "dgx-h100 x 4", "zero=3,recompute=full", software);
+    const Exported exported = export_launch(question, {target}, {});
+    REQUIRE(exported.files.size() == 1);
+    return import_launch({read_launch_file(exported.files[0].text, exported.files[0].name)}, {})
+        .software;
+  };
+  CHECK(back("fsdp", "pytorch-fsdp") == "pytorch-fsdp");
+  CHECK(back("accelerate", "huggingface") == "huggingface");
 }
 
 TEST_CASE("What a stack cannot do is refused by name") {

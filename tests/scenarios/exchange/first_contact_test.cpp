@@ -38,6 +38,12 @@ TEST_CASE("An unknown command, entry or key is answered with what was meant") {
             .find("(did you mean 'dgx-h100 x 32'?); known: ") != std::string::npos);
   CHECK(refused_line("simulate llama3-8b-h100").find("did you mean 'llama3-8b-8-h100'?") !=
         std::string::npos);
+  CHECK(refused_line("simulate Llama-3-8b").find("did you mean 'llama3-8b-8-h100'?") !=
+        std::string::npos);
+  for (const char* asked : {"--version", "-V", "version"}) {
+    CHECK(orrery(asked).out == orrery("--version").out);
+    CHECK(orrery(asked).out.rfind("orrery ", 0) == 0);
+  }
   CHECK(refused_line("simulate llama3-8b-8-h100 --plan tp=4")
             .rfind("--plan:/tp: unknown key; did you mean 'tensor'?", 0) == 0);
   CHECK(refused_line("show gpu").rfind("show: unknown 'gpu' (did you mean 'gpus'?); known: ", 0) ==

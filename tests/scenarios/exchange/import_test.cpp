@@ -152,6 +152,182 @@ TEST_CASE("NCCL's environment changes the cluster where it chooses NICs") {
   CHECK(step(sockets) > step(two));
 }
 
+/// A note that begins so; a failure if there is none.
+void check_note(const ImportedLaunch& imported, const std::string& begin) {
+  std::string all;
+  for (const std::string& each : imported.notes) all += "\n" + each;
+  INFO("expected: " << begin << "\nfound:" << all);
+  CHECK(all.find("\n" + begin) != std::string::npos);
+}
+
+TEST_CASE("mpirun says processes, hosts and NCCL's environment") {
+  const ImportedLaunch listed = imported_text(
+      "run.sh",
+      "mpirun -np 16 -H node1:8,node2:8 --bind-to none -x NCCL_ALGO=Tree -x PATH --mca "
+      "btl_tcp_if_include eth0 --allow-run-as-root python pretrain_gpt.py --micro-batch-size 1 "
+      "--bf16 --lr 1e-4\n",
+      "dgx-h100");
+  CHECK(listed.cluster == "dgx-h100 x 2");
+  CHECK(listed.gpus == 16);
+  CHECK(listed.plan["micro_batch"] == 1);
+  CHECK(listed.collectives == Json({{"NCCL_ALGO", "Tree"}}));
+  CHECK(listed.notes.empty());
+  using Use = ImportedOption::Use;
+  CHECK(option_named(listed, "np").says == "cluster tasks 16");
+  CHECK(option_named(listed, "H").use == Use::used);
+  CHECK(option_named(listed, "mca").use == Use::without_effect);
+  CHECK(option_named(listed, "allow-run-as-root").use == Use::without_effect);
+  CHECK(option_named(listed, "bind-to").use == Use::not_understood);
+  const ImportedLaunch mapped = imported_text(
+      "run.sh", "/opt/mpi/bin/mpirun -n 32 --map-by ppr:8:node python train.py\n", "dgx-h100");
+  CHECK(mapped.cluster == "dgx-h100 x 4");
+  const Scratch scratch;
+  scratch.write("hosts.txt", "# rack 3\nnode1 slots=8 max_slots=8\nnode2 slots=8\nnode3 slots=8\n");
+  const ImportedLaunch filed = import_launch(
+      {.files = {scratch.write("go.sh", "mpirun --hostfile hosts.txt python train.py\n")},
+       .cluster = "dgx-h100"});
+  CHECK(filed.cluster == "dgx-h100 x 3");
+  check_note(
+      imported_text("run.sh", "mpirun -np 16 --hostfile gone.txt --map-by node python t.py\n"),
+      "gone.txt is not there: the number of nodes is what else says it");
+}
+
+TEST_CASE("Sizes on which launcher and script contradict each other are named") {
+  const std::string head = "#!/bin/bash\n#SBATCH --nodes=4 --gpus-per-node=8\n";
+  const ImportedLaunch nodes = imported_text(
+      "job.sh", head + "srun torchrun --nnodes 2 --nproc-per-node 8 train.py\n", "dgx-h100");
+  check_note(nodes,
+             "4 cluster nodes by nodes (job.sh:line 2), 2 by nnodes (job.sh:line 3): the latter "
+             "counts");
+  CHECK(nodes.cluster == "dgx-h100 x 2");
+  const ImportedLaunch tasks =
+      imported_text("job.sh", head + "mpirun -np 16 python train.py\n", "dgx-h100");
+  check_note(tasks, "4 nodes of 8 GPUs are 32, and 16 processes are started: those count");
+  CHECK(tasks.cluster == "dgx-h100 x 2");
+  const ImportedLaunch few = imported_text(
+      "job.sh", "#SBATCH --nodes=4 --gpus-per-node=8 --ntasks-per-node=4\nsrun python train.py\n",
+      "dgx-h100");
+  check_note(few, "8 GPUs and 4 processes a node: 4 GPUs of each do nothing");
+  check_note(imported_text("job.sh", head + "srun torchrun train.py\n", "dgx-h100 x 8"),
+             "the files start 32 processes, --cluster dgx-h100 x 8 has 64 GPUs: the plan is for "
+             "those");
+  check_note(imported_text("ds.json",
+                           R"({"train_batch_size": 128, "train_micro_batch_size_per_gpu": 2,
+                               "gradient_accumulation_steps": 2})"),
+             "a batch of 128 is not 2 x 2 passes x 16 replicas: the batch counts");
+  // With torchrun a task is a node's launcher, not a GPU's process.
+  CHECK(imported_text("job.sh",
+                      "#SBATCH --nodes=2 --ntasks-per-node=1 --gpus-per-node=8\nsrun torchrun "
+                      "--nproc-per-node 8 train.py\n",
+                      "dgx-h100")
+            .notes.empty());
+}
+
+TEST_CASE("NCCL's variables are harmless, used, or named as what no field says") {
+  using Use = ImportedOption::Use;
+  const ImportedLaunch imported = with_environment(
+      "export NCCL_DEBUG=INFO NCCL_IB_TIMEOUT=22 NCCL_P2P_DISABLE=1 NCCL_NVLS_ENABLE=0 "
+      "NCCL_PROTO=Simple");
+  CHECK(option_named(imported, "NCCL_DEBUG").use == Use::without_effect);
+  CHECK(option_named(imported, "NCCL_IB_TIMEOUT").use == Use::without_effect);
+  CHECK(option_named(imported, "NCCL_P2P_DISABLE").use == Use::not_understood);
+  CHECK(option_named(imported, "NCCL_NVLS_ENABLE").says ==
+        "may change what NCCL does: no field says it");
+  CHECK(option_named(imported, "NCCL_PROTO").use == Use::used);
+  // As a PyTorchJob has them.
+  const ImportedLaunch job = imported_text(
+      "job.yaml",
+      "kind: PyTorchJob\nspec:\n  nprocPerNode: \"8\"\n  pytorchReplicaSpecs:\n    Master:\n"
+      "      replicas: 1\n      template:\n        spec:\n          containers:\n"
+      "            - name: pytorch\n              env:\n"
+      "                - {name: NCCL_ALGO, value: Ring}\n                - {name: A, value: b}\n",
+      "dgx-h100");
+  CHECK(job.collectives == Json({{"NCCL_ALGO", "Ring"}}));
+}
+
+TEST_CASE("NCCL_TOPO_FILE changes a node's NICs, their rate and which GPU each is near") {
+  const auto topology = [](int nics, int gigabits) {
+    std::string text = "<system version=\"1\">\n<cpu numaid=\"0\" arch=\"x86_64\">\n";
+    for (int i = 0; i < 8; ++i) {
+      text += "<pci busid=\"000" + std::to_string(i) +
+              ":00:00.0\" class=\"0x060400\" link_speed=\"32.0 GT/s PCIe\" "
+              "link_width=\"16\">\n<pci busid=\"000" +
+              std::to_string(i) +
+              ":01:00.0\" class=\"0x030200\" link_speed=\"32.0 GT/s PCIe\" "
+              "link_width=\"16\"><gpu dev=\"" +
+              std::to_string(i) + "\" sm=\"90\" rank=\"" + std::to_string(i) + "\"/></pci>\n";
+      if (i < nics) {
+        text += "<pci busid=\"000" + std::to_string(i) +
+                ":02:00.0\" class=\"0x020700\" link_speed=\"32.0 GT/s PCIe\" "
+                "link_width=\"16\"><nic><net name=\"mlx5_" +
+                std::to_string(i) + "\" dev=\"" + std::to_string(i) + "\" speed=\"" +
+                std::to_string(gigabits * 1000) + "\" port=\"1\"/></nic></pci>\n";
+      }
+      text += "</pci>\n";
+    }
+    return text + "</cpu>\n</system>\n";
+  };
+  const Scratch scratch;
+  const auto with_topology = [&](const std::string& text) {
+    scratch.write("topo.xml", text);
+    return import_launch(
+        {.files = {scratch.write("run.sh",
+                                 "export NCCL_TOPO_FILE=/etc/nccl/topo.xml\n"
+                                 "torchrun --nnodes 4 --nproc-per-node 8 train.py\n")},
+         .cluster = "dgx-h100"});
+  };
+  const ImportedLaunch four = with_topology(topology(4, 200));
+  CHECK(option_named(four, "NCCL_TOPO_FILE").says == "cluster node of 8 GPUs and 4 NICs");
+  CHECK(four.cluster["node"]["nics"] == 4);
+  CHECK(four.cluster["node"]["nic_bandwidth"] == "25 GB/s");
+  CHECK(four.cluster["node"]["gpu_nics"].size() == 8);
+  CHECK(four.cluster["node"]["gpu"]["name"] == "h100-sxm-80gb");  // the cluster's
+  CHECK(four.cluster["nodes"] == 4);
+  const auto step = [](const ImportedLaunch& imported) {
+    Json scenario = imported.scenario();
+    scenario["model"] = "llama3-8b";
+    scenario["plan"] = {{"zero", 3}, {"micro_batch", 1}, {"global_batch", 32}, {"seq_len", 4096}};
+    const Scratch own;
+    const Ran ran = orrery("simulate " + own.write("s.json", scenario.dump()) + " --json");
+    INFO(ran.error);
+    REQUIRE(ran.exit_code == 0);
+    return parsed(ran.out)["step_time_s"].get<double>();
+  };
+  CHECK(step(four) > 1.2 * step(with_topology(topology(8, 400))));
+  const ImportedLaunch gone = with_environment("export NCCL_TOPO_FILE=/nowhere/t.xml");
+  CHECK(option_named(gone, "NCCL_TOPO_FILE").use == ImportedOption::Use::not_understood);
+  CHECK(gone.cluster == "dgx-h100 x 4");
+}
+
+TEST_CASE("torchtitan's float8 counts where its converter is named, by either name") {
+  const auto precision = [](const std::string& converters) {
+    return imported_text("t.toml",
+                         "[model]\nname = \"qwen3\"\nflavor = \"32B\"\n" + converters +
+                             "[training]\nmixed_precision_param = \"bfloat16\"\n[parallelism]\n"
+                             "tensor_parallel_degree = 1\n[quantize.linear.float8]\n"
+                             "recipe_name = \"tensorwise\"\n")
+        .plan.value("precision", "");
+  };
+  CHECK(precision("converters = [\"quantize.linear.float8\"]\n") == "fp8-current");
+  CHECK(precision("converters = [\"float8\", \"moe\"]\n") == "fp8-current");
+  CHECK(precision("converters = []\n") == "bf16");
+}
+
+TEST_CASE("The width of GPT-NeoX's gated MLP is 2/3 of what is stated, rounded up") {
+  const auto width = [](const std::string& more) {
+    const ImportedLaunch imported = imported_text(
+        "neox.yml",
+        "{pipe_parallel_size: 1, model_parallel_size: 1, num_layers: 40, hidden_size: "
+        "5120, num_attention_heads: 40, seq_length: 2048, norm: rmsnorm, " +
+            more + "}\n");
+    return imported.model.is_string() ? imported.model : imported.model["ffn_hidden"];
+  };
+  // 40960 x 2/3 / 2 = 13653, to a multiple of 256.
+  CHECK(width("intermediate_size: 40960, activation: swiglu, mlp_multiple_of: 256") == 13824);
+  CHECK(width("activation: swiglu") == 6826);  // 4 x 5120 x 2/3 / 2
+  CHECK(width("expansion_factor: 3, mlp_multiple_of: 100") == 15400);
+}
+
 TEST_CASE("Slurm's own configuration says nodes and GPUs") {
   const std::string text =
       "ClusterName=c\nNodeName=login[1-2] CPUs=8\nNodeName=node[001-014,20-21] CPUs=96 "
