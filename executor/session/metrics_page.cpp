@@ -45,7 +45,7 @@ asio::ip::address parsed(const std::string& host) {
 
 }  // namespace
 
-/// Answers one request with the page, whatever path it names.
+/// Answers one request: GET /metrics with the page, anything else with an error.
 class MetricsPage::Reader : public std::enable_shared_from_this<Reader> {
  public:
   Reader(tcp::socket socket, const std::function<std::string()>& page)
@@ -71,10 +71,18 @@ class MetricsPage::Reader : public std::enable_shared_from_this<Reader> {
   void answer() {
     silent_ = false;
     answer_.version(11);
-    answer_.result(http::status::ok);
+    const auto& asked = request_->get();
+    const auto named = asked.target();
+    const std::string_view target{named.data(), named.size()};
+    const bool known = target.substr(0, target.find('?')) == "/metrics";
+    const bool reads = asked.method() == http::verb::get;
+    answer_.result(!known   ? http::status::not_found
+                   : !reads ? http::status::method_not_allowed
+                            : http::status::ok);
     answer_.set(http::field::content_type, "text/plain; version=0.0.4");
+    if (known && !reads) answer_.set(http::field::allow, "GET");
     answer_.keep_alive(false);
-    answer_.body() = page_();
+    answer_.body() = !known ? "the page is /metrics\n" : !reads ? "GET reads it\n" : page_();
     answer_.prepare_payload();
     http::async_write(stream_, answer_,
                       [self = shared_from_this()](beast::error_code error, std::size_t) {

@@ -78,7 +78,7 @@ void StepLog::show_machine() {
 
 void StepLog::show(const MeasuredStep& step, double rate) {
   using Kind = MetricsPage::Kind;
-  page_->set("orrery_step", Kind::counter, "Steps done", static_cast<double>(step.index + 1));
+  page_->set("orrery_step", Kind::gauge, "Steps done", static_cast<double>(step.index + 1));
   page_->set("orrery_loss", Kind::gauge, "Mean loss of the last step", step.loss);
   page_->set("orrery_gradient_norm", Kind::gauge, "Gradient norm before clipping",
              step.gradient_norm);

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import time
+import urllib.error
 import urllib.request
 
 import pytest
@@ -32,6 +33,23 @@ def test_metrics_are_served_on_the_loopback_alone(model):
     assert len(lines) >= 30
     assert all(each.startswith("orrery_") for each in lines)
     assert page.count("# TYPE orrery_host_cpu_seconds_total counter") == 1
+
+
+def test_only_the_page_of_metrics_is_served(model):
+    port = free_port()
+    run = Running(model, "--metrics-port", str(port))
+    for path in ("/", "/metric", "/metrics/x", "/%2e%2e/etc/passwd", "/favicon.ico"):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5)
+        assert refused.value.code == 404
+        assert refused.value.read() == b"the page is /metrics\n"
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", data=b"x", timeout=5)
+    assert refused.value.code == 405
+    page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics?debug=1", timeout=5)
+    assert b"orrery_loss" in page.read()
+    run.process.send_signal(signal.SIGINT)
+    assert run.end()[0] == INTERRUPTED
 
 
 def test_metrics_are_served_where_they_are_asked_for(model):
