@@ -166,7 +166,11 @@ PYBIND11_MODULE(_core, module) {
       .def_property_readonly("file", &Scenario::file)
       .def(
           "heading",
-          [](const Scenario& self) { return heading_of(self.name(), self.question()).dump(); },
+          [](const Scenario& self) {
+            Json heading{{"orrery", made_with()}};
+            heading.update(heading_of(self.name(), self.question()));
+            return heading.dump();
+          },
           Unlocked())
       .def("replace", &replace, Unlocked(), arg("changes"))
       .def("predict", &predict, Unlocked(), py::kw_only(), arg("headroom"));

@@ -89,9 +89,21 @@ def questions(command: str, plans: int, seed: int) -> list[list[str]]:
     return asked
 
 
+def unnamed(text: str) -> str:
+    """A document without what it was made with."""
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return text
+    for key in ("orrery", "command", "inputs", "changes"):
+        document.pop(key, None)
+    return json.dumps(document, indent=2)
+
+
 def answer(command: str, asked: list[str]) -> str:
     done = subprocess.run([command, *asked], capture_output=True, text=True, cwd=ROOT)
-    return f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    stdout = unnamed(done.stdout) if "--json" in asked else done.stdout
+    return f"exit {done.returncode}\n{stdout}\n{done.stderr}"
 
 
 def first_difference(old: str, new: str) -> str:

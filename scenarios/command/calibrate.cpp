@@ -12,6 +12,7 @@
 #include "executor/module/gpu_vendors.hpp"
 #include "hardware/catalogue.hpp"
 #include "scenarios/command/commands.hpp"
+#include "scenarios/command/terminal/document.hpp"
 #include "scenarios/command/terminal/ending.hpp"
 #include "scenarios/command/terminal/progress.hpp"
 #include "scenarios/command/terminal/whole_number.hpp"
@@ -69,7 +70,10 @@ int measure(CalibrateFlags flags) {
     return InterruptGuard::interrupted() ? InterruptGuard::exit_code()
                                          : static_cast<int>(executor::Exit::local_failure);
   }
-  fmt::print("{}", flags.json ? to_json(flags.asked, answer).dump(2) + "\n" : table_of(answer));
+  if (flags.json)
+    print_document(to_json(flags.asked, answer));
+  else
+    fmt::print("{}", table_of(answer));
   return InterruptGuard::exit_code();
 }
 
@@ -81,8 +85,10 @@ int import(CalibrateFlags flags) {
                                  : hardware::Catalogue::cluster(*flags.cluster);
   }
   const calibrate::ImportAnswer answer = calibrate::import_logs(flags.imported);
-  fmt::print("{}", flags.json ? to_json(flags.imported, answer).dump(2) + "\n"
-                              : table_of(flags.imported, answer));
+  if (flags.json)
+    print_document(to_json(flags.imported, answer));
+  else
+    fmt::print("{}", table_of(flags.imported, answer));
   return exit_done;
 }
 

@@ -6,6 +6,7 @@
 
 #include "scenarios/claims/claims.hpp"
 #include "scenarios/command/commands.hpp"
+#include "scenarios/command/terminal/document.hpp"
 #include "scenarios/command/terminal/terminal.hpp"
 
 namespace orrery::scenarios {
@@ -20,8 +21,10 @@ struct CheckFlags {
 int check(const CheckFlags& flags) {
   const std::vector<JudgedClaim> claims = judge_claims(Document::load(flags.file));
   const Terminal shown = terminal();
-  fmt::print("{}", flags.json ? to_json(claims).dump(2) + "\n"
-                              : text_of(claims, shown.width, shown.colour));
+  if (flags.json)
+    print_document(to_json(claims));
+  else
+    fmt::print("{}", text_of(claims, shown.width, shown.colour));
   for (const JudgedClaim& each : claims) {
     if (each.judgement.verdict == Verdict::impossible) return exit_answer_is_no;
   }

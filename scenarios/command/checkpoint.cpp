@@ -9,6 +9,7 @@
 #include "executor/checkpoint/verify.hpp"
 #include "executor/errors.hpp"
 #include "scenarios/command/commands.hpp"
+#include "scenarios/command/terminal/document.hpp"
 #include "scenarios/command/terminal/ending.hpp"
 #include "scenarios/report/result.hpp"
 #include "sim/input/text.hpp"
@@ -45,7 +46,7 @@ int verify(const VerifyFlags& flags) {
   if (flags.json) {
     Json checkpoints = Json::array();
     for (const auto& each : all) checkpoints.push_back(json_of(each));
-    fmt::print("{}\n", Json{{"checkpoints", std::move(checkpoints)}}.dump(2));
+    print_document({{"checkpoints", std::move(checkpoints)}});
   } else {
     for (const auto& each : all) print(each);
   }

@@ -7,6 +7,7 @@
 #include "calibrate/import/import.hpp"
 #include "scenarios/collective/measured_points.hpp"
 #include "scenarios/command/commands.hpp"
+#include "scenarios/command/terminal/document.hpp"
 #include "scenarios/command/terminal/repeated.hpp"
 #include "scenarios/command/terminal/terminal.hpp"
 
@@ -28,8 +29,10 @@ int collective(CollectiveFlags& flags) {
     }
   }
   const CollectiveReport found = answer(request);
-  fmt::print("{}", flags.json ? to_json(found, flags.timing).dump(2) + "\n"
-                              : text_of(found, flags.timing, terminal().colour));
+  if (flags.json)
+    print_document(to_json(found, flags.timing));
+  else
+    fmt::print("{}", text_of(found, flags.timing, terminal().colour));
   return exit_done;
 }
 

@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "scenarios/command/commands.hpp"
-#include "scenarios/command/document.hpp"
 #include "scenarios/command/question_flags.hpp"
+#include "scenarios/command/terminal/document.hpp"
 #include "scenarios/command/terminal/terminal.hpp"
 #include "scenarios/comparison/comparison.hpp"
 #include "scenarios/runback/run_comparison.hpp"

@@ -6,6 +6,7 @@
 
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/question_flags.hpp"
+#include "scenarios/command/terminal/document.hpp"
 #include "scenarios/command/terminal/progress.hpp"
 #include "scenarios/command/terminal/terminal.hpp"
 #include "scenarios/contention/contention.hpp"
@@ -33,8 +34,10 @@ int contention(const ContentionFlags& flags) {
   const InterruptGuard guard;
   const ContentionReport report = contend(request, watched_progress("cases"));
   if (flags.page) write_page(*flags.page, report);
-  fmt::print("{}",
-             flags.json ? to_json(report).dump(2) + "\n" : text_of(report, terminal().colour));
+  if (flags.json)
+    print_document(to_json(report));
+  else
+    fmt::print("{}", text_of(report, terminal().colour));
   if (report.stopped) return InterruptGuard::exit_code();
   for (const ContentionCase& each : report.cases) {
     if (each.refused.empty()) return exit_done;

@@ -6,6 +6,7 @@
 
 #include "calibrate/import/import.hpp"
 #include "scenarios/command/commands.hpp"
+#include "scenarios/command/terminal/document.hpp"
 #include "scenarios/command/terminal/terminal.hpp"
 #include "scenarios/runback/diagnosis.hpp"
 
@@ -44,9 +45,7 @@ void add_diagnose(CLI::App& application, int& exit_code) {
     const Diagnosis found = diagnose(logs);
     const Terminal shown = terminal();
     if (flags->json) {
-      Json json = to_json(found);
-      json["inputs"] = flags->files;
-      fmt::print("{}\n", json.dump(2));
+      print_document(to_json(found));
     } else {
       fmt::print("{}", text_of(found, shown.width, shown.colour));
     }

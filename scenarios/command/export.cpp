@@ -9,6 +9,7 @@
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/execute/launch_output.hpp"
 #include "scenarios/command/question_flags.hpp"
+#include "scenarios/command/terminal/document.hpp"
 #include "scenarios/command/terminal/repeated.hpp"
 #include "sim/input/text.hpp"
 #include "sim/output/durable_file.hpp"
@@ -39,7 +40,7 @@ int export_files(const ExportFlags& flags) {
                               .collectives = written.value("collectives", Json(nullptr))};
   const Exported exported = export_launch(scenario.question(), launch_targets(flags.to), request);
   if (flags.json) {
-    fmt::print("{}\n", to_json(exported).dump(2));
+    print_document(to_json(exported));
   } else {
     print_unsaid(exported);
     if (!flags.out) print_launch_files(exported);

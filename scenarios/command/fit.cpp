@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "scenarios/command/commands.hpp"
+#include "scenarios/command/terminal/document.hpp"
 #include "scenarios/fitting/kernels/curve_tables.hpp"
 #include "scenarios/fitting/profile/beyond_range.hpp"
 #include "sim/errors.hpp"
@@ -52,16 +53,20 @@ void run_fit(const FitFlags& flags) {
   if (flags.leave_out == "range") {
     if (!flags.out.empty()) throw InputError{"--out", "not with --leave-out range"};
     const auto points = points_beyond_range(orrery::Table::load(flags.from));
-    fmt::print("{}",
-               flags.json ? beyond_range_json(points).dump(2) + "\n" : beyond_range_text(points));
+    if (flags.json)
+      print_document({{"kinds", beyond_range_json(points)}});
+    else
+      fmt::print("{}", beyond_range_text(points));
     return;
   }
   const CurveReport report =
       fit_curves(orrery::Table::load(flags.from), leave_out_named(flags.leave_out),
                  flags.plain ? Residual::none : Residual::nearest);
   if (!flags.out.empty()) write_curves(flags.out, report.cards);
-  fmt::print("{}",
-             flags.json ? to_json(report, {}).dump(2) + "\n" : table_of(report, {}, flags.worst));
+  if (flags.json)
+    print_document(to_json(report, {}));
+  else
+    fmt::print("{}", table_of(report, {}, flags.worst));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "scenarios/command/commands.hpp"
+#include "scenarios/command/terminal/document.hpp"
 #include "scenarios/command/terminal/progress.hpp"
 #include "scenarios/command/terminal/repeated.hpp"
 #include "scenarios/fitting/profile/leave_out_groups.hpp"
@@ -70,7 +71,10 @@ int run(const SoftwareFlags& flags) {
   const SoftwareFits fits = fit_software(table, options);
   if (isatty(STDERR_FILENO) == 1) fmt::print(stderr, "\r\x1b[K");
   if (!flags.out.empty()) write_profiles(flags.out, fits);
-  fmt::print("{}", flags.json ? to_json(table, fits).dump(2) + "\n" : table_of(table, fits));
+  if (flags.json)
+    print_document(to_json(table, fits));
+  else
+    fmt::print("{}", table_of(table, fits));
   return fits.complete ? exit_done : InterruptGuard::exit_code();
 }
 

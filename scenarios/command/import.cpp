@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "scenarios/command/commands.hpp"
+#include "scenarios/command/terminal/document.hpp"
 #include "scenarios/exchange/import.hpp"
 #include "sim/output/durable_file.hpp"
 
@@ -22,7 +23,10 @@ struct ImportFlags {
 int import_files(const ImportFlags& flags) {
   const ImportedLaunch imported = import_launch(flags.request);
   if (flags.out) write_durably(*flags.out, imported.scenario().dump(2) + "\n");
-  fmt::print("{}", flags.json ? to_json(imported).dump(2) + "\n" : text_of(imported));
+  if (flags.json)
+    print_document(to_json(imported));
+  else
+    fmt::print("{}", text_of(imported));
   return exit_done;
 }
 

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "scenarios/command/commands.hpp"
+#include "scenarios/command/terminal/document.hpp"
 #include "scenarios/command/terminal/ending.hpp"
 #include "scenarios/command/terminal/heap.hpp"
 #include "scenarios/command/terminal/repeated.hpp"
@@ -167,13 +168,18 @@ int run(int argc, char** argv) {
       "Orrery predicts what training costs on a cluster: time, memory, energy, "
       "money."};
   application.require_subcommand(1);
-  application.set_version_flag("--version", fmt::format("orrery {}", version_number));
+  application.set_version_flag("-V,--version", fmt::format("orrery {}", version_number));
   application.failure_message(CLI::FailureMessage::simple);
   int exit_code = exit_done;
   if (argc == 1) {
     fmt::print("{}", first_words);
     return exit_code;
   }
+  if (argc == 2 && std::string_view{argv[1]} == "version") {
+    fmt::print("orrery {}\n", version_number);
+    return exit_code;
+  }
+  set_asking(application);
   add_commands(application, argc > 1 ? argv[1] : "", exit_code);
   try {
     application.parse(argc, argv);

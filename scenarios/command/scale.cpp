@@ -6,6 +6,7 @@
 
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/question_flags.hpp"
+#include "scenarios/command/terminal/document.hpp"
 #include "scenarios/command/terminal/progress.hpp"
 #include "scenarios/command/terminal/terminal.hpp"
 #include "scenarios/scaling/scaling.hpp"
@@ -31,8 +32,10 @@ int scale(const ScaleFlags& flags) {
   const InterruptGuard guard;
   const ScalingReport report = scale(request, watched_progress("points"));
   if (flags.svg) write_durably(*flags.svg, picture_of(report));
-  fmt::print("{}",
-             flags.json ? to_json(report).dump(2) + "\n" : text_of(report, terminal().colour));
+  if (flags.json)
+    print_document(to_json(report));
+  else
+    fmt::print("{}", text_of(report, terminal().colour));
   if (report.stopped) return InterruptGuard::exit_code();
   for (const ScalingPoint& each : report.points) {
     if (each.refused.empty() && each.fits) return exit_done;

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "scenarios/command/commands.hpp"
+#include "scenarios/command/terminal/document.hpp"
 #include "scenarios/command/terminal/terminal.hpp"
 #include "scenarios/report/result.hpp"
 #include "scenarios/search/query.hpp"
@@ -53,7 +54,7 @@ struct SearchFlags {
       document.update(more);
       const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - began;
       if (timing) document["wall_time_s"] = wall.count();
-      fmt::print("{}\n", document.dump(2));
+      print_document(document);
       return;
     }
     const Terminal screen = terminal();

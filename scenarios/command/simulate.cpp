@@ -8,6 +8,7 @@
 #include "models/evaluation/verify.hpp"
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/question_flags.hpp"
+#include "scenarios/command/terminal/document.hpp"
 #include "scenarios/command/terminal/progress.hpp"
 #include "scenarios/command/terminal/terminal.hpp"
 #include "scenarios/command/terminal/trace_output.hpp"
@@ -98,7 +99,10 @@ int simulate_variants(const SimulateFlags& flags, const Scenario& base,
   const InterruptGuard guard;
   const WhatIfTable table =
       predict_variants(base, lists, request, {.progress = watched_progress("variants")});
-  fmt::print("{}", flags.json ? to_json(table).dump(2) + "\n" : text_of(table, terminal().colour));
+  if (flags.json)
+    print_document(to_json(table));
+  else
+    fmt::print("{}", text_of(table, terminal().colour));
   if (table.stopped) return InterruptGuard::exit_code();
   for (const WhatIf& row : table.rows) {
     if (row.refused.empty() && row.figures.fit != models::Fit::no) return exit_done;
@@ -215,7 +219,7 @@ int simulate(const SimulateFlags& flags) {
     if (sensitive) json["sensitivity"] = to_json(*sensitive);
     if (versus) json["versus"] = to_json(*versus);
     if (verification) json["verified"] = {{"events", verification->events}};
-    fmt::print("{}\n", json.dump(2));
+    print_document(json);
   } else {
     const Terminal shown = terminal();
     fmt::print(answer, "{}",

@@ -6,6 +6,7 @@
 
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/question_flags.hpp"
+#include "scenarios/command/terminal/document.hpp"
 #include "scenarios/command/terminal/progress.hpp"
 #include "scenarios/command/terminal/repeated.hpp"
 #include "scenarios/command/terminal/terminal.hpp"
@@ -43,8 +44,10 @@ int run_sweep(const SweepFlags& flags) {
   const SweepReport report =
       sweep(questions, {.store = flags.store, .shard = shard, .threads = flags.threads},
             watched_progress("variants"));
-  fmt::print("{}",
-             flags.json ? to_json(report).dump(2) + "\n" : text_of(report, terminal().colour));
+  if (flags.json)
+    print_document(to_json(report));
+  else
+    fmt::print("{}", text_of(report, terminal().colour));
   if (report.totals.our_faults > 0) {
     fmt::print(stderr, "{} variants have an internal error, which their \"error\" in {} states\n",
                report.totals.our_faults, report.store);
@@ -78,11 +81,10 @@ int run_merge(const MergeFlags& flags) {
       merge_stores(flags.files, [&](std::string_view lines) { out.write(lines); });
   out.commit();
   if (flags.json) {
-    const Json json{{"store", *flags.store},
+    print_document({{"store", *flags.store},
                     {"scenario", merged.scenario},
                     {"shards", merged.shards},
-                    {"variants", merged.variants}};
-    fmt::print("{}\n", json.dump(2));
+                    {"variants", merged.variants}});
   } else {
     fmt::print("wrote {}: {} variants of {} in {} shards\n", *flags.store, merged.variants,
                merged.scenario, merged.shards);

@@ -6,6 +6,7 @@
 
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/question_flags.hpp"
+#include "scenarios/command/terminal/document.hpp"
 #include "scenarios/command/terminal/progress.hpp"
 #include "scenarios/command/terminal/terminal.hpp"
 #include "scenarios/scenario/limits.hpp"
@@ -48,7 +49,10 @@ int train(TrainFlags& flags) {
   if (const auto loop = loop_run(scenario, hours)) {
     refuse_for_loops(flags, scenario);
     const Terminal shown = terminal();
-    fmt::print("{}", flags.json ? to_json(*loop).dump(2) + "\n" : text_of(*loop, shown.colour));
+    if (flags.json)
+      print_document(to_json(*loop));
+    else
+      fmt::print("{}", text_of(*loop, shown.colour));
     return loop->meets() ? exit_done : exit_answer_is_no;
   }
   const InterruptGuard guard;
@@ -56,8 +60,10 @@ int train(TrainFlags& flags) {
   if (report.stopped) return InterruptGuard::exit_code();
   if (flags.svg) write_durably(*flags.svg, picture_of(report));
   const Terminal shown = terminal();
-  fmt::print("{}", flags.json ? to_json(report).dump(2) + "\n"
-                              : text_of(report, shown.width, shown.colour));
+  if (flags.json)
+    print_document(to_json(report));
+  else
+    fmt::print("{}", text_of(report, shown.width, shown.colour));
   return report.meets() ? exit_done : exit_answer_is_no;
 }
 

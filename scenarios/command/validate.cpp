@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "scenarios/command/commands.hpp"
+#include "scenarios/command/terminal/document.hpp"
 #include "scenarios/command/terminal/progress.hpp"
 #include "scenarios/command/terminal/repeated.hpp"
 #include "scenarios/question/validation_request.hpp"
@@ -22,7 +23,10 @@ int validate(const ValidateFlags& flags) {
   const InterruptGuard guard;
   const ValidationReport report = validate(flags.request, watched_progress("runs"));
   if (report.stopped) return InterruptGuard::exit_code();
-  fmt::print("{}", flags.json ? report.json.dump(2) + "\n" : report.text);
+  if (flags.json)
+    print_document(report.json);
+  else
+    fmt::print("{}", report.text);
   return exit_done;
 }
 

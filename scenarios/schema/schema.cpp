@@ -401,6 +401,32 @@ class SchemaBuilder {
   Json schema_;
 };
 
+/// What every printed document begins with: named_document of scenarios/command/document.hpp.
+void add_document_head(Json& schema) {
+  const Json text{{"type", "string"}}, text_or_null{{"type", Json::array({"string", "null"})}};
+  const Json made{
+      {"type", "object"},
+      {"description",
+       "What it was made with: version, commit of the sources, hash of "
+       "the data that are built in"},
+      {"properties", {{"version", text}, {"commit", text_or_null}, {"catalogue", text}}},
+      {"required", Json::array({"version", "commit", "catalogue"})}};
+  const Json inputs{{"type", "object"},
+                    {"description", "The flags that were given, by name; true of a switch"}};
+  const Json change{{"type", "object"},
+                    {"properties", {{"pointer", text}, {"value", text}}},
+                    {"required", Json::array({"pointer", "value"})}};
+  Json changes = list_of(change), command = text;
+  changes["description"] = "What --set changed";
+  command["description"] = "The command that made it";
+  Json properties{{"orrery", made}, {"command", command}, {"inputs", inputs}, {"changes", changes}};
+  Json required = Json::array({"orrery", "command", "inputs", "changes"});
+  for (const auto& [key, value] : schema["properties"].items()) properties[key] = value;
+  for (const Json& each : schema["required"]) required.push_back(each);
+  schema["properties"] = std::move(properties);
+  schema["required"] = std::move(required);
+}
+
 Json document_schema(const std::string& name) {
   if (const auto coded = coded_schemas().find(name); coded != coded_schemas().end()) {
     return coded->second();
@@ -439,9 +465,9 @@ void add_referred(const Json& schema, Json& definitions) {
 /// Documents that are only parts of others.
 bool is_part(std::string_view name) {
   constexpr std::string_view parts[] = {
-      "orrery-model",  "orrery-operations", "stage",    "evidence", "out_of_memory", "advice",
-      "offered_price", "sharded_error",     "network",  "range",    "quantiles",     "chain",
-      "variant",       "ranked_plan",       "kind_best"};
+      "orrery-model",  "orrery-operations", "stage",     "evidence",  "out_of_memory", "advice",
+      "offered_price", "sharded_error",     "network",   "range",     "quantiles",     "chain",
+      "variant",       "ranked_plan",       "kind_best", "loop_phase"};
   return std::ranges::find(parts, name) != std::end(parts);
 }
 
@@ -484,6 +510,7 @@ Json schema_named(const std::string& name) {
   for (const char* form : {"orrery-model", "orrery-operations"}) {
     if (name == "model") accept_own_schema(definitions[form]);
   }
+  if (!found->is_input && name != "error") add_document_head(own);
   schema.update(own);
   if (!definitions.empty()) schema["$defs"] = std::move(definitions);
   return schema;

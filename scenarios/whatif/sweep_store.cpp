@@ -16,6 +16,7 @@
 #include "hardware/embedded.hpp"
 #include "models/embedded.hpp"
 #include "scenarios/embedded.hpp"
+#include "scenarios/version.hpp"
 #include "sim/errors.hpp"
 #include "sim/input/parse_json.hpp"
 #include "sim/input/text.hpp"
@@ -56,7 +57,8 @@ std::string text_hash_of(std::string_view text) {
   return hash.text();
 }
 
-/// Of all data that are built in.
+}  // namespace
+
 const std::string& catalogue_hash() {
   static const std::string found = [] {
     TextHash hash;
@@ -71,6 +73,8 @@ const std::string& catalogue_hash() {
   }();
   return found;
 }
+
+namespace {
 
 /// In one line; bytes that are no text are replaced.
 std::string header_text(const Json& json) {

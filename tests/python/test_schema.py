@@ -17,6 +17,7 @@ pytestmark = pytest.mark.skipif(COMMAND is None, reason="there is no orrery")
 
 ROOT = Path(__file__).resolve().parents[2]
 CATALOGUE = ROOT / "hardware" / "catalogue"
+LOGS = ROOT / "tests/fuzz/corpus/log"
 FILES = {
     "scenario": [*ROOT.glob("scenarios/*.json"), *ROOT.glob("scenarios/local/*.json")],
     "model": [*ROOT.glob("models/catalogue/*.json")],
@@ -150,8 +151,15 @@ def answers(tmp_path_factory) -> dict[str, list]:
     small, local = "llama3-8b-8-h100", "gpt-tp2-dp2"
     rows = (ROOT / "scenarios/validation/runs.csv").read_text().splitlines(keepends=True)
     (folder / "runs.csv").write_text("".join(rows[:12]))
+    (folder / "own.csv").write_text("".join(rows[:4]))
+    kernels = (ROOT / "hardware/measured/kernels.csv").read_text().splitlines(keepends=True)
+    (folder / "kernels.csv").write_text("".join(kernels[:60]))
     ask("simulate", local, "--trace", "predicted.json", cwd=folder)
     executed = of("execute", local, "--steps", "2", "--trace", "measured.json")
+    ask("execute", "gpt-1rank", "--steps", "2", "--checkpoint", "saved", cwd=folder)
+    for shard in "12":
+        varied = ["--vary", "/plan/micro_batch=1,2", "--shard", f"{shard}/2"]
+        ask("sweep", small, *varied, "--store", f"shard-{shard}.jsonl", cwd=folder)
     ask("export", "llama3-70b-64-h100", "--to", "megatron", "--out", "launch", cwd=folder)
     line = " iteration {}/ 9 | elapsed time per iteration (ms): 1200{}.0 |\n"
     log, times = "train.log", "times.csv"
@@ -175,6 +183,7 @@ def answers(tmp_path_factory) -> dict[str, list]:
         ],
         "buy": [of("buy", "--model", "llama3-8b", "--tokens", "10B", "--nodes", "p5,hgx-h100")],
         "train": [of("train", small, "--tokens", "1T", "--samples", "40", "--deadline", "90d")],
+        "train_loop": [of("train", "molecular-dynamics-4-64-a100", "--deadline", "90d")],
         "check": [of("check", str(ROOT / "scenarios/claims/articles.json"))],
         "collective": [
             of("collective", "--cluster", "dgx-h100 x 2", "--op", "all_reduce", "--sizes", "1MiB")
@@ -190,6 +199,14 @@ def answers(tmp_path_factory) -> dict[str, list]:
         "import": [of("import", "launch/megatron.sh")],
         "export": [of("export", small, "--to", "megatron,slurm")],
         "execute": [executed],
+        "checkpoints": [of("checkpoint", "verify", "saved")],
+        "merge": [of("merge", "shard-1.jsonl", "shard-2.jsonl", "--store", "merged.jsonl")],
+        "fit_curves": [of("fit", "curves", "--from", "kernels.csv")],
+        "fit_range": [of("fit", "curves", "--from", "kernels.csv", "--leave-out", "range")],
+        "fit_software": [of("fit", "software", "--from", "own.csv")],
+        "contention": [of("contention", small)],
+        "calibrate": [of("calibrate", "--import", str(LOGS / "nccl_tests.txt"))],
+        "does_not_fit": [of("execute", small)],
         "error": [of("simulate", "no-such-scenario")],
     }
 
@@ -201,6 +218,27 @@ def test_what_is_printed_is_as_its_schema_says(schemas, answers):
             assert found == [], (
                 f"{kind} {number}: a new member needs a row in scenarios/schema/answers.csv"
             )
+
+
+def test_every_document_that_is_printed_has_been_held_to_its_schema(schemas, answers):
+    listed = json.loads(ask("schema", "--json"))
+    printed = {each["name"] for each in listed if each["kind"] == "answer"}
+    assert printed == set(answers)
+
+
+def test_a_document_names_itself(answers):
+    document = answers["simulate"][3]
+    assert document["orrery"]["version"] == orr.__version__
+    assert re.fullmatch("[0-9a-f]{16}", document["orrery"]["catalogue"])
+    assert document["orrery"]["commit"] is None or len(document["orrery"]["commit"]) == 40
+    assert document["command"] == "simulate"
+    assert document["inputs"] == {"scenario": "llama3-8b-8-h100", "network": "events"}
+    assert document["changes"] == [{"pointer": "/network/phases", "value": "2"}]
+    assert answers["simulate"][0]["inputs"]["timeline"] is True
+    assert answers["plan_result"][0]["command"] == "plan"
+    assert answers["buy"][0]["inputs"]["nodes"] == ["p5", "hgx-h100"]
+    assert answers["fit_curves"][0]["command"] == "fit curves"
+    assert answers["diagnose"][0]["inputs"] == {"logs": "times.csv"}
 
 
 def test_an_answer_without_a_member_is_refused(schemas, answers):

@@ -14,12 +14,14 @@
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/execute/execute_events.hpp"
 #include "scenarios/command/question_flags.hpp"
+#include "scenarios/command/terminal/document.hpp"
 #include "scenarios/command/terminal/ending.hpp"
 #include "scenarios/command/terminal/whole_number.hpp"
 #include "scenarios/question/execution_question.hpp"
 #include "scenarios/report/result.hpp"
 #include "sim/input/text.hpp"
 #include "sim/input/units.hpp"
+#include "sim/output/durable_file.hpp"
 
 namespace orrery::scenarios {
 
@@ -77,7 +79,7 @@ int report(const executor::NoRoom& found, bool json) {
     const Json out{{"rank", memory.rank},
                    {"needed_bytes", memory.needed.count()},
                    {"available_bytes", memory.available.count()}};
-    fmt::print("{}\n", Json{{"fits", false}, {"out_of_memory", out}}.dump(2));
+    print_document({{"fits", false}, {"out_of_memory", out}});
   }
   fmt::print(stderr, "does not fit: {} needed, {} available on {}\n", format(memory.needed),
              format(memory.available), printable(found.where));
@@ -165,6 +167,7 @@ int execute(ExecuteFlags& flags) {
       return report(*found, flags.output.json);
     }
     require_limits(question, flags.options, threads_here(flags, question));
+    if (flags.output.trace && placed.rank == 0) require_writable(*flags.output.trace);
   }
   executor::StopRequests requests;
   const executor::SignalRequests signals{requests};

@@ -4,6 +4,7 @@
 
 #include "executor/session/execution_json.hpp"
 #include "scenarios/command/execute/execute_events.hpp"
+#include "scenarios/command/terminal/document.hpp"
 #include "scenarios/command/terminal/ending.hpp"
 #include "scenarios/command/terminal/terminal.hpp"
 #include "scenarios/command/terminal/trace_output.hpp"
@@ -93,7 +94,7 @@ void print_execution(const executor::FinishedRun& run, const ExecuteOutput& outp
     if (output.json) {
       Json json = to_json(run);
       if (comparison) json["comparison"] = to_json(*comparison);
-      fmt::print("{}\n", json.dump(2));
+      print_document(json);
     } else {
       print_text(run, comparison);
     }
