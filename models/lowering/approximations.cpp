@@ -66,6 +66,7 @@ std::string of_ends(const Model& model) {
   if (model.embedding.positions == Positions::alibi) return "positions 'alibi'";
   if (model.prediction_layers > 0) return "layers that predict further tokens";
   if (model.generator_hidden > 0) return "an ELECTRA generator";
+  if (model.front) return "an encoder of images";
   if (model.head.task_outputs > 0) return "a question-answering head";
   if (model.embedding.token_types > 0 && position_rows(model) == 0) {
     return "token types without learned positions";
