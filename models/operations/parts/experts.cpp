@@ -58,7 +58,8 @@ class ExpertsBuilder : public ChannelBuilder, private TransformerBuilder {
 
   void forward(OperandId in, OperandId out) override;
   void backward(OperandId saved_in, OperandId gradient_out, OperandId gradient_in) override;
-  bool has_bias() const override { return experts_.mlp.bias; }
+  /// That of the shared experts; the others add theirs in their GEMMs.
+  bool has_bias() const override { return shares() && experts_.mlp.bias; }
 
  private:
   bool shares() const { return experts_.shared_width > 0; }
