@@ -39,9 +39,9 @@ std::vector<double> scanned(const ScanWork& work, std::vector<double> projected,
   const View reads[] = {rows_view(projected, 2), rows_view(taps, rows_of_taps),
                         rows_view(numbers, rows_of_numbers), rows_view(weights, 1)};
   const View writes[] = {rows_view(out, 2)};
-  Kernel kernel{.operation = &op, .reads = reads, .writes = writes};
-  kernel.place.sequence = 2;
-  CpuDevice{}.run(kernel);
+  CpuDevice device;
+  device.run(
+      {.operation = &op, .reads = reads, .writes = writes, .place = {.sequence = 2}, .adam = {}});
   return out;
 }
 
