@@ -38,15 +38,15 @@ std::int64_t HeadProducts::row(HeadMatrix of) const {
   const std::int64_t value = shape.value_width();
   if (of == HeadMatrix::square) return shape.seq;
   if (of == HeadMatrix::context) return shape.heads * value;
-  return shape.heads * shape.head_dim + shape.kv_heads * (shape.head_dim + value);
+  return shape.query_columns() + shape.kv_heads * (shape.head_dim + value);
 }
 
 std::int64_t HeadProducts::offset(HeadMatrix of, std::int64_t sequence, std::int64_t head) const {
   const std::int64_t first = sequence * shape.seq * row(of), value = shape.value_width();
-  const std::int64_t keys = shape.heads * shape.head_dim, shared = head / group;
+  const std::int64_t keys = shape.query_columns(), shared = head / group;
   switch (of) {
     case HeadMatrix::query:
-      return first + head * shape.head_dim;
+      return first + head * shape.query_step();
     case HeadMatrix::key:
       return first + keys + shared * shape.head_dim;
     case HeadMatrix::value:

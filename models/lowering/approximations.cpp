@@ -25,9 +25,13 @@ std::string of_latents(const AttentionPart& attention, const BlockInputs& inputs
 
 std::string of_attention(const AttentionPart& attention, const BlockInputs& inputs) {
   if (attention.indexer) return "sparse attention";
-  if (attention.sinks) return "attention sinks";
-  if (attention.gated) return "a gate of attention's output";
-  if (attention.chunk > 0) return "attention within chunks";
+  if (context_split(inputs.plan).heads > 1) {  // heads' numbers and gates stay where they are
+    if (attention.sinks) return "attention sinks of heads that ranks exchange for tokens";
+    if (attention.gated) return "a gate of the output of heads that ranks exchange for tokens";
+  }
+  if (attention.gated && attention.value_width() != attention.head_dim) {
+    return "a gate of values that are not as wide as keys";
+  }
   if (inputs.plan.tensor > attention.kv_heads) {
     return fmt::format("more tensor ranks ({}) than key-value heads ({})", inputs.plan.tensor,
                        attention.kv_heads);
@@ -39,25 +43,17 @@ std::string of_attention(const AttentionPart& attention, const BlockInputs& inpu
   return attention.latents ? of_latents(attention, inputs) : "";
 }
 
-/// Are there layers that attend to a window and layers that do not?
-bool mixes_windows(const Model& model) {
-  const std::int64_t narrow = model.layers.count_if(
-      [](const Layer& layer) { return layer.attention() && layer.attention()->window > 0; });
-  return narrow > 0 && narrow < model.layers.size();
-}
-
 std::string of_layers(const BlockInputs& inputs) {
-  if (mixes_windows(inputs.model)) return "attention windows on some layers only";
   for (const Layer& kind : inputs.model.layers.kinds()) {
     if (const AttentionPart* const own = kind.attention()) {
       if (std::string why = of_attention(*own, inputs); !why.empty()) return why;
     }
-    if (std::holds_alternative<Mamba2Part>(kind.mixer)) return "Mamba-2";
-    if (std::holds_alternative<DeltaPart>(kind.mixer)) return "gated delta rules";
-    if (kind.parts() == 1) return "layers of a single part";
-    if (kind.experts() != nullptr && kind.experts()->narrow > 0)
-      return "experts of narrowed tokens";
-    if (kind.experts() != nullptr && kind.experts()->shared_gate) return "a gate of shared experts";
+    if (recurs(kind) && !inputs.plan.batch.documents.empty()) {
+      return "recurrences over packed documents";
+    }
+    if (const MlpPart* const mlp = kind.mlp(); mlp != nullptr && mlp->clamped && !mlp->gated) {
+      return "a clamped activation without a gate";
+    }
   }
   return {};
 }
@@ -70,6 +66,7 @@ std::string of_ends(const Model& model) {
   if (model.embedding.positions == Positions::alibi) return "positions 'alibi'";
   if (model.prediction_layers > 0) return "layers that predict further tokens";
   if (model.generator_hidden > 0) return "an ELECTRA generator";
+  if (model.front) return "an encoder of images";
   if (model.head.task_outputs > 0) return "a question-answering head";
   if (model.embedding.token_types > 0 && position_rows(model) == 0) {
     return "token types without learned positions";

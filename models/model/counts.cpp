@@ -100,14 +100,30 @@ Tally tally_of_generator(const Model& model) {
   return sum;
 }
 
+/// Patches' matrix with its bias, their positions, the encoder's layers and last norm, and the
+/// projector. Not one by one of each token.
+///   c p p e + e + P e + layers + norm  +  m e j + j + j h + h
+Tally tally_of_front(const Model& model) {
+  Tally sum;
+  if (!model.front) return sum;
+  const FrontEncoder& front = *model.front;
+  const Model& encoder = *front.encoder;
+  const std::int64_t e = encoder.hidden, j = front.projector;
+  sum.vector(front.patch_columns * e + e + position_rows(encoder) * e);
+  sum.vector(tally_of_layers(encoder).total + norm_width(encoder));
+  sum.vector(front.merged * e * j + j + j * model.hidden + model.hidden);
+  return sum;
+}
+
 Tally tally_of_all(const Model& model) {
   if (model.list) {
     const std::int64_t all = model.list->parameters();
     return {all, all, std::llround(model.list->matrix_flops() / 2)};
   }
   Tally sum = model.further;
-  for (const Tally& part : {tally_of_embedding(model), tally_of_layers(model), tally_of_head(model),
-                            tally_of_prediction(model), tally_of_generator(model)}) {
+  for (const Tally& part :
+       {tally_of_embedding(model), tally_of_layers(model), tally_of_head(model),
+        tally_of_prediction(model), tally_of_generator(model), tally_of_front(model)}) {
     sum.add(part);
   }
   return sum;
@@ -196,6 +212,7 @@ std::string parameter_formula(const Model& model) {
   if (model.prediction_layers > 0) all += " + D(layer + 2hh + norms)";
   if (model.generator_hidden > 0) all += " + generator";
   if (model.head.transform) all += " + hh+h+" + norm;
+  if (model.front) all += " + image encoder + projector";
   if (model.head.task_outputs > 0) return all + " + ha+a";
   if (!model.embedding.tied) all += " + " + words;
   if (model.head.bias) all += " + V";
@@ -271,6 +288,18 @@ double forward_flops_per_token(const Model& model, std::int64_t seq_len) {
   }
   if (model.generator_hidden == 0) return flops;
   return flops + attention_flops_per_token(generator_model(model), seq_len);
+}
+
+FrontFlops front_flops(const FrontEncoder& front, std::int64_t hidden) {
+  const Model& encoder = *front.encoder;
+  const double of_patch = 2 * static_cast<double>(front.patch_columns * encoder.hidden) +
+                          layers_flops_per_token(encoder, front.patches);
+  const auto product = [&](std::int64_t in, std::int64_t out) {
+    return 2 * static_cast<double>(front.rows()) * static_cast<double>(in * out);
+  };
+  return {of_patch * static_cast<double>(front.images * front.patches),
+          product(front.merged * encoder.hidden, front.projector),
+          product(front.projector, hidden)};
 }
 
 double layers_flops_per_token(const Model& model, std::int64_t seq_len) {

@@ -45,6 +45,14 @@ double forward_flops_per_token(const Model& model, std::int64_t seq_len);
 /// there are chunks.
 double attended_tokens(const AttentionPart& attention, bool causal, std::int64_t seq_len);
 
+/// Forward FLOPs of a sequence's images in front of a language model: of the frozen encoder with
+/// its patches' matrix, and of the projector's two matrices. They are in none of the counts for
+/// each token.
+struct FrontFlops {
+  double encoder = 0, project_up = 0, project_down = 0;
+};
+FrontFlops front_flops(const FrontEncoder& front, std::int64_t hidden);
+
 /// The part of forward_flops_per_token in the layers, without those that predict further tokens.
 double layers_flops_per_token(const Model& model, std::int64_t seq_len);
 

@@ -141,6 +141,7 @@ struct MlpPart {
   bool bias = true;
   Activation activation = Activation::gelu;
   bool clamped = false;  // gate and value are clamped before the activation (gpt-oss)
+  double limit = 7;      // at which they are. Source  swiglu_limit of gpt-oss's config
 
   friend bool operator==(const MlpPart&, const MlpPart&) = default;
 };

@@ -109,12 +109,15 @@ std::string text_of(const Model& model) {
   const MlpPart& mlp = usual_mlp(model);
   return fmt::format(
       "model {} layers={} hidden={} heads={} kv_heads={} head_dim={} ffn={} vocab={} positions={} "
-      "parameters={} norm={} position={} activation={}{}{}\n",
+      "parameters={} norm={} position={} activation={}{}{}{}\n",
       model.name, model.layers.size(), model.hidden, attention.heads, attention.kv_heads,
       attention.head_dim, mlp.width, model.embedding.vocab, model.embedding.max_positions,
       model.parameters, word_of(norm_words, model.norms.kind),
       word_of(position_words, model.embedding.positions), name(mlp.activation),
-      mlp.gated ? " gated" : "", model.embedding.tied ? " tied" : "");
+      mlp.gated ? " gated" : "", model.embedding.tied ? " tied" : "",
+      model.front ? fmt::format(" images={} patches={} merged={}", model.front->images,
+                                model.front->patches, model.front->merged)
+                  : "");
 }
 
 }  // namespace orrery::models

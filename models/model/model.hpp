@@ -50,6 +50,25 @@ struct HeadPart {
   std::int64_t task_outputs = 0;
 };
 
+struct Model;
+
+/// A frozen encoder in front of a language model. Patches of a sequence's images pass through it
+/// without backward; groups of `merged` patches become one row each, which a trained projector of
+/// two matrices leads to the model's width, in the places of as many tokens of the sequence.
+/// Source  Liu et al. 2023, "Visual instruction tuning", arXiv 2304.08485, section 4.1, with the
+///         projector of arXiv 2310.03744, section 3.3; merged patches: Qwen2-VL, arXiv 2409.12191
+struct FrontEncoder {
+  std::shared_ptr<const Model> encoder;  // its layers and its last norm; no table, no head
+  std::int64_t images = 1;               // of a sequence
+  std::int64_t patches = 0;              // of an image; they attend to each other
+  std::int64_t patch_columns = 0;        // numbers of one patch: channels * side * side
+  std::int64_t merged = 1;               // patches that become one row
+  std::int64_t projector = 0;            // width between the projector's matrices
+
+  /// Rows of a sequence's images in the language model.
+  std::int64_t rows() const { return images * patches / merged; }
+};
+
 /// A decoder or encoder, dense or with experts. Biases are counted where they exist.
 struct Model {
   std::string name;
@@ -73,6 +92,8 @@ struct Model {
   /// tokens; this model then tells which tokens were replaced. 0: none Source  Clark et al. 2020,
   /// "ELECTRA", arXiv 2003.10555
   std::int64_t generator_hidden = 0;
+
+  std::optional<FrontEncoder> front{};  // of images; frozen
 
   /// Of a model that is no transformer: its operations, of which `layers` are parts. A sample is
   /// then a sequence of one token.

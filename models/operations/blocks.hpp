@@ -78,6 +78,10 @@ void add_mtp_modules(const BlockInputs& inputs, Block& forward, Block& backward)
 /// computed.
 BlockPair with_generator(const BlockInputs& inputs, const BlockPair& embedding);
 
+/// Puts a frozen encoder of images and its projector before an embedding (FrontEncoder of
+/// models/model/model.hpp), and the projector's backward after it.
+BlockPair with_front(const BlockInputs& inputs, const BlockPair& embedding);
+
 /// Sum of squares of this rank's `elements` gradients, before the sum over ranks.
 Block gradient_norm_block(const BlockInputs& inputs, std::int64_t elements);
 /// AdamW on the `elements` parameters that this rank updates: master weights in fp32 (fp64),

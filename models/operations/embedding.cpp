@@ -145,7 +145,8 @@ class EmbeddingBuilder : private BlockScope, private TransformerBuilder {
 BlockPair embedding_blocks(const BlockInputs& inputs) {
   BlockPair pair{EmbeddingBuilder{inputs, Pass::forward}.forward(),
                  EmbeddingBuilder{inputs, Pass::backward}.backward()};
-  return inputs.model.generator_hidden > 0 ? with_generator(inputs, pair) : std::move(pair);
+  if (inputs.model.generator_hidden > 0) return with_generator(inputs, pair);
+  return inputs.model.front ? with_front(inputs, pair) : std::move(pair);
 }
 
 }  // namespace orrery::models

@@ -62,6 +62,7 @@ class MtpJoinBuilder : private BlockScope, private TransformerBuilder {
 /// The model whose embedding and head the modules use.
 Model without_prediction(Model model) {
   model.prediction_layers = 0;
+  model.front.reset();
   return model;
 }
 

@@ -42,6 +42,20 @@ class Checker : private ConflictChecks {
     if (model_.not_simulated) {
       add("", fmt::format("the model cannot be simulated: {}", *model_.not_simulated));
     }
+    if (model_.front) images(*model_.front);
+  }
+
+  void images(const FrontEncoder& front) {
+    if (front.rows() > plan_.batch.seq_len) {
+      add("/seq_len", fmt::format("seq_len {} is shorter than the {} rows of a sequence's images",
+                                  plan_.batch.seq_len, front.rows()));
+    }
+    if (plan_.task != Task::pretrain) {
+      add("/task", "with an encoder of images only the task pretrain is simulated");
+    }
+    if (plan_.context > 1) {
+      add("/context", "context parallelism with an encoder of images is not simulated");
+    }
   }
 
   void gpus() {

@@ -29,16 +29,20 @@ class AxisChecks : private ConflictChecks {
   }
 
   void tensor() {
+    cuts_of_layers(model_.layers, "model");
+    if (model_.front) cuts_of_layers(model_.front->encoder->layers, "image encoder");
+  }
+
+  void cuts_of_layers(const LayerList& layers, const char* whose) {
     std::set<std::string> named;
-    for (const Layer& kind : model_.layers.kinds()) {
+    for (const Layer& kind : layers.kinds()) {
       for (const PartCut& each : cuts_of(kind)) {
         if (is_cut(each) || !named.insert(each.what).second) continue;
-        add("/tensor",
-            each.shared
-                ? fmt::format("tensor {} neither divides the model's {} nor is a "
-                              "multiple of them",
-                              plan_.tensor, each.what)
-                : fmt::format("tensor {} does not divide the model's {}", plan_.tensor, each.what));
+        add("/tensor", each.shared ? fmt::format("tensor {} neither divides the {}'s {} nor is a "
+                                                 "multiple of them",
+                                                 plan_.tensor, whose, each.what)
+                                   : fmt::format("tensor {} does not divide the {}'s {}",
+                                                 plan_.tensor, whose, each.what));
       }
     }
   }

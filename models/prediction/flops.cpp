@@ -108,10 +108,23 @@ double recomputed_flops_per_token(const Model& model, const Plan& plan) {
          (1 - share) * modules_recomputed(model, plan, plan.recompute.elsewhere);
 }
 
+namespace {
+
+/// FLOPs of a sequence's images, spread over its tokens: the encoder forward only, the projector
+/// with its weight gradients, and with the input gradient of its second matrix.
+double front_flops_per_token(const Model& model, const Plan& plan) {
+  if (!model.front) return 0;
+  const FrontFlops of_images = front_flops(*model.front, model.hidden);
+  const double trained = 2 * of_images.project_up + 3 * of_images.project_down;
+  return (of_images.encoder + trained) / of(plan.batch.seq_len);
+}
+
+}  // namespace
+
 double training_flops_per_token(const Model& model, const Plan& plan) {
   const double forward = forward_flops_per_token(model, attended_length(plan));
   if (plan.task == Task::dpo) return 4 * forward;
-  if (!trains_adapters(plan)) return 3 * forward;
+  if (!trains_adapters(plan)) return 3 * forward + front_flops_per_token(model, plan);
   // Frozen weights multiply forward and for the input's gradient, adapters a third time.
   const double weights = 2 * of(count_gemm_parameters(model));
   return 3 * forward - weights + 6 * adapter_parameters(model, plan);

@@ -16,9 +16,15 @@ struct AttentionShape {
   std::int64_t value_dim = 0;  // width of a value head; 0: head_dim
   std::int64_t selected = 0;   // tokens that each query attends to, chosen by an indexer; 0: all
   double score_factor = 1;     // multiplies scores, on top of 1 / sqrt(head_dim)
+  std::int64_t chunk = 0;      // a query attends within its chunk of so many tokens; 0: no chunks
+  bool gated = false;          // after each query head come as many columns of its output's gate
+  bool sinks = false;          // reads a learned logit per head, which backward has a gradient of
 
   double score_scale() const { return score_factor / std::sqrt(static_cast<double>(head_dim)); }
   std::int64_t value_width() const { return value_dim > 0 ? value_dim : head_dim; }
+  /// Columns from one query head to the next, and of all of them.
+  std::int64_t query_step() const { return gated ? 2 * head_dim : head_dim; }
+  std::int64_t query_columns() const { return heads * query_step(); }
 };
 
 /// Under context parallelism: the part of the sequence that an operation works on.

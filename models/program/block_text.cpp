@@ -69,12 +69,18 @@ void put_shape(TextBuffer& text, const Operation& op, const Program& program) {
     put(text, " product={}", name(op.attention_gemm()));
   if (op.kind == OpKind::activation || op.kind == OpKind::activation_backward) {
     put(text, " function={}", name(op.activation()));
+    if (op.clamp() > 0) put(text, " clamp={}", op.clamp());
+    if (op.gates() == GatedColumns::heads) put(text, " gates=heads");
+    if (op.gates() == GatedColumns::rows) put(text, " gates=rows");
   }
   if (op.attention().seq > 0) {
     const AttentionShape& shape = op.attention();
     put(text, " b={} s={} heads={} kv_heads={} d={}{}", shape.batch, shape.seq, shape.heads,
         shape.kv_heads, shape.head_dim, shape.causal ? " causal" : "");
     if (shape.window > 0) put(text, " window={}", shape.window);
+    if (shape.chunk > 0) put(text, " chunk={}", shape.chunk);
+    if (shape.gated) put(text, " gated");
+    if (shape.sinks) put(text, " sinks");
   }
   if (op.kind == OpKind::collective) {
     put(text, " {} comm={}", name(op.collective()), program.communicators[op.communicator()].name);
@@ -93,7 +99,11 @@ void put_shape(TextBuffer& text, const Operation& op, const Program& program) {
   }
   if (op.is<KernelWork>()) put(text, " key={}", op.named().key);
   if (op.is<HostWork>()) put(text, " time={}", op.host_time().count());
-  if (op.scan().chunks > 0) put(text, " chunks={}", op.scan().chunks);
+  if (op.scan().chunks > 0) {
+    const ScanWork& of = op.scan();
+    put(text, " chunks={} of {} taps={} heads={} by {} groups={} by {}", of.chunks, of.chunk,
+        of.taps, of.heads, of.value_dim, of.groups, of.state);
+  }
   if (op.epsilon() > 0) put(text, " epsilon={}", op.epsilon());
   if (!op.frequencies().empty()) {
     put(text, " pairs={} slowest={:.6g}", op.frequencies().size(), op.frequencies().back());
@@ -113,6 +123,7 @@ void put_operation(TextBuffer& text, std::size_t index, const Operation& op, con
     put(text, " queries={} keys={} width={}", op.heads().queries, op.heads().keys, op.heads().dim);
   }
   if (op.by_position()) put(text, " by_position");
+  if (op.gates_row()) put(text, " gated");
   if (op.moves() != RowMove::none) put(text, " moves={}", name(op.moves()));
   if (op.source_ranks() > 1) put(text, " senders={}", op.source_ranks());
   if (op.drops()) put(text, " drops");

@@ -2,6 +2,7 @@
 // Operations: one kernel, collective or copy each, with every attribute that an executor or a cost
 // model needs. How long an operation takes is left out.
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -59,7 +60,17 @@ std::string_view name(RowMove move);
 /// The columns after them are values.
 struct HeadColumns {
   std::int64_t queries = 0, keys = 0, dim = 0;
+  bool gated = false;  // after each query head come `dim` columns of its output's gate
+
+  /// Where the columns of a head begin, those of queries first.
+  std::int64_t column(std::int64_t head) const {
+    return (head + (gated ? std::min(head, queries) : 0)) * dim;
+  }
 };
+
+/// What an activation multiplies by a gate's sigmoid: a head's output by as many columns next to
+/// its queries, or a token's row by one number.
+enum class GatedColumns : std::uint8_t { none, heads, rows };
 
 /// How the rows of an all-to-all of experts travel, and those of the operations that make them.
 struct TokenExchange {
@@ -153,11 +164,16 @@ struct RotaryWork {
 /// Of activation and activation_backward.
 struct ActivationWork {
   Activation activation = Activation::gelu;
+  /// Of a gated MLP: gates and values are clamped at this limit, as GPT-OSS does; 0: they are not.
+  double clamp = 0;
+  GatedColumns gates = GatedColumns::none;
+  HeadColumns heads;  // of GatedColumns::heads
 };
 
 /// Of an add.
 struct AddWork {
   bool by_position = false;  // reads[1] is a table with a row for each position
+  bool gated = false;        // reads[2] is the logit of each row's gate of reads[1]
 };
 
 /// Of route and route_backward.
@@ -177,6 +193,12 @@ struct LossWork {
 struct ScanWork {
   ScanRule rule = ScanRule::mamba2;
   std::int64_t chunks = 0;  // of the longest sequence, one after the other
+  std::int64_t chunk = 0;   // tokens of one
+  std::int64_t taps = 0;    // of the convolution
+  /// Heads on this rank and the width of their values; groups of Mamba-2 or key heads of the delta
+  /// rule, and the width of what leads into the state.
+  std::int64_t heads = 0, value_dim = 0, groups = 0, state = 0;
+  double epsilon = 0;  // of the gated norm
 };
 
 /// Of a convolution: the GEMM that it is, of which each of `batch` groups of channels has one.
@@ -258,6 +280,12 @@ struct Operation {
   auto& mutable_magnitude() { return part<RotaryWork>().magnitude; }
   const auto& activation() const { return part<ActivationWork>().activation; }
   auto& mutable_activation() { return part<ActivationWork>().activation; }
+  const auto& clamp() const { return part<ActivationWork>().clamp; }
+  auto& mutable_clamp() { return part<ActivationWork>().clamp; }
+  const auto& gates() const { return part<ActivationWork>().gates; }
+  auto& mutable_gates() { return part<ActivationWork>().gates; }
+  const auto& gates_row() const { return part<AddWork>().gated; }
+  auto& mutable_gates_row() { return part<AddWork>().gated; }
   const auto& by_position() const { return part<AddWork>().by_position; }
   auto& mutable_by_position() { return part<AddWork>().by_position; }
   const auto& routing() const { return part<RouteWork>().routing; }
@@ -295,9 +323,11 @@ struct Operation {
     return is<RowWork>() ? part<RowWork>().exchange : part<CollectiveWork>().exchange;
   }
   const auto& heads() const {
+    if (is<ActivationWork>()) return part<ActivationWork>().heads;
     return is<NormWork>() ? part<NormWork>().heads : part<RotaryWork>().heads;
   }
   auto& mutable_heads() {
+    if (is<ActivationWork>()) return part<ActivationWork>().heads;
     const bool norms = kind == OpKind::norm || kind == OpKind::norm_backward;
     return norms ? part<NormWork>().heads : part<RotaryWork>().heads;
   }

@@ -76,7 +76,7 @@ struct Program {
   /// Work of the loader and of writers that nothing in the step waits for: each queue runs next to
   /// the step, which is no shorter than the longest of them.
   std::vector<AheadWork> ahead{};
-  /// A feature that the blocks only approximate, such as "attention sinks": enough for a price, but
+  /// A feature that the blocks only approximate, such as "sparse attention": enough for a price, but
   /// an executor refuses the Program. Empty: none.
   std::string inexact_feature;
 

@@ -261,6 +261,60 @@ models::Model small_deepseek(std::int64_t layers) {
   return built(std::move(model));
 }
 
+models::Model small_gpt_oss(std::int64_t layers) {
+  models::ModelDraft model = draft_of(with_experts(small_llama(layers)));
+  model.name = "small-gpt-oss";
+  model.attention.sinks = model.attention.qkv_bias = model.attention.output_bias = true;
+  model.attention.window = 3;
+  model.full = models::every_nth(layers, 2);
+  model.experts.router_bias = model.mlp.bias = model.mlp.clamped = true;
+  model.mlp.limit = 0.002;  // some of the first step's gates and values are beyond it
+  return built(std::move(model));
+}
+
+models::Model small_delta(std::int64_t layers) {
+  models::ModelDraft model = draft_of(with_experts(small_llama(layers)));
+  model.name = "small-delta";
+  model.attention.gated = model.attention.qk_norm = true;
+  model.experts.shared_width = 8;
+  model.experts.shared_gate = true;
+  model.experts.mlp = model.mlp;
+  const models::DeltaPart delta{
+      .key_heads = 4, .key_dim = 3, .value_heads = 8, .value_dim = 2, .taps = 3};
+  for (std::int64_t i = 0; i < layers; ++i) {
+    models::Layer layer{delta, model.experts};
+    if (i % 2 == 1) layer.mixer = model.attention;
+    model.layers.push_back(layer);
+  }
+  return built(std::move(model));
+}
+
+models::Model small_mamba(std::int64_t layers) {
+  models::ModelDraft model = draft_of(with_experts(small_llama(layers)));
+  model.name = "small-mamba";
+  model.mlp.gated = false;
+  model.experts.mlp = model.mlp;
+  model.experts.narrow = 6;
+  model.experts.shared_width = 8;
+  // Chunks of 3: the last of a sequence is shorter.
+  const models::Mamba2Part mamba{
+      .heads = 8, .head_dim = 3, .groups = 4, .state = 5, .taps = 3, .chunk = 3};
+  const models::Layer all[] = {{mamba, models::NoPart{}},
+                               {models::NoPart{}, model.experts},
+                               {model.attention, models::NoPart{}},
+                               {models::NoPart{}, model.mlp}};
+  for (std::int64_t i = 0; i < layers; ++i) model.layers.push_back(all[i % 4]);
+  return built(std::move(model));
+}
+
+models::Model small_chunked(std::int64_t layers) {
+  models::ModelDraft model = draft_of(small_llama(layers));
+  model.name = "small-chunked";
+  model.attention.chunk = 3;
+  model.full = models::every_nth(layers, 2);
+  return built(std::move(model));
+}
+
 models::Model with_experts(const models::Model& plain) {
   models::ModelDraft model = draft_of(plain);
   model.name += "-experts";

@@ -75,6 +75,16 @@ models::Model small_llama(std::int64_t layers = 2);
 models::Model small_bert(std::int64_t layers = 2);
 /// With latent attention.
 models::Model small_deepseek(std::int64_t layers = 2);
+/// As GPT-OSS: attention sinks, windows on every other layer, experts with biases and clamped
+/// gates.
+models::Model small_gpt_oss(std::int64_t layers = 2);
+/// As Qwen3-Next: the gated delta rule, gated attention on every other layer, experts of which the
+/// shared ones have a gate.
+models::Model small_delta(std::int64_t layers = 2);
+/// As Nemotron-H: Mamba-2, attention, experts of narrowed tokens, an MLP, each a layer of its own.
+models::Model small_mamba(std::int64_t layers = 4);
+/// As Llama 4: attention within chunks on every other layer.
+models::Model small_chunked(std::int64_t layers = 2);
 /// Either of them with four experts, of which a token meets two.
 models::Model with_experts(const models::Model& plain);
 /// Sequences of 8 in a global batch of `samples`, in fp64, on one rank; of experts with room

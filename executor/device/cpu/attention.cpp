@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "executor/device/cpu/attention_places.hpp"
 #include "executor/device/cpu/call.hpp"
 #include "executor/device/cpu/exponential.hpp"
 #include "executor/device/cpu/rotations.hpp"
@@ -21,25 +22,28 @@ Seen attended_by(const AttentionShape& shape, const TokenMap* tokens, std::int64
   const auto place = static_cast<std::size_t>(i);
   const std::int64_t begin = tokens == nullptr ? 0 : tokens->begins[place];
   const std::int64_t end = tokens == nullptr ? shape.seq : tokens->ends[place];
-  const std::int64_t first = shape.window > 0 ? std::max(begin, i - shape.window + 1) : begin;
-  return {first, shape.causal ? i + 1 : end};
+  const auto [first, last] = attended_places(shape, i, begin, end);
+  return {first, last};
 }
 
+/// `sink` of the head's further logit, if it has one.
 template <class T>
-void softmax_row(const T* scores, T* out, Seen seen, T scale) {
+void softmax_row(const T* scores, T* out, Seen seen, T scale, const T* sink) {
   T largest = scores[seen.first];
   for (std::int64_t j = seen.first; j < seen.last; ++j) largest = std::max(largest, scores[j]);
+  if (sink != nullptr) largest = std::max(largest, *sink / scale);
   for (std::int64_t j = seen.first; j < seen.last; ++j) {
     out[j] = exponential((scores[j] - largest) * scale);
   }
   T sum{};
+  if (sink != nullptr) sum = exponential(*sink - largest * scale);
   for (std::int64_t j = seen.first; j < seen.last; ++j) sum += out[j];
   const T share = T(1) / sum;
   for (std::int64_t j = seen.first; j < seen.last; ++j) out[j] *= share;
 }
 
-/// Calls `row(first element, seen)` for every query of every head; zeroes the keys that it does not
-/// see.
+/// Calls `row(first element, seen, head, query)` for every query of every head; zeroes the keys
+/// that it does not see.
 template <class T, class Row>
 void for_each_query(const Call<T>& call, T* out, Row row) {
   const AttentionShape& shape = call.operation().attention();
@@ -47,46 +51,54 @@ void for_each_query(const Call<T>& call, T* out, Row row) {
     for (std::int64_t i = 0; i < shape.seq; ++i) {
       const std::int64_t at = (h * shape.seq + i) * shape.seq;
       const Seen seen = attended_by(shape, call.kernel.place.tokens, i);
-      row(at, seen);
+      row(at, seen, h % shape.heads, i);
       std::fill(out + at, out + at + seen.first, T{});
       std::fill(out + at + seen.last, out + at + shape.seq, T{});
     }
   }
 }
 
-/// p = softmax(score * scale) over the keys that a query sees, 0 elsewhere. In the ring p
-/// is the score.
+/// p = softmax(score * scale) over the keys that a query sees, 0 elsewhere; a head's sink is one
+/// more logit, of a key without a value. In the ring p is the score, and a sink is added to that of
+/// a query's own key.
 template <class T>
 void softmax(const Call<T>& call) {
   const AttentionShape& shape = call.operation().attention();
   const T* scores = call.reads[0];
+  const T* sinks = shape.sinks ? call.reads[1] : nullptr;
   T* out = call.writes[0];
-  for_each_query(call, out, [&](std::int64_t at, Seen seen) {
+  for_each_query(call, out, [&](std::int64_t at, Seen seen, std::int64_t head, std::int64_t i) {
     if constexpr (in_ring<T>) {
       std::copy(scores + at + seen.first, scores + at + seen.last, out + at + seen.first);
+      if (sinks != nullptr) out[at + i] += sinks[head];
     } else {
       const auto scale = static_cast<T>(shape.score_scale());
-      softmax_row(scores + at, out + at, seen, scale);
+      const T* const sink = sinks == nullptr ? nullptr : sinks + head;
+      softmax_row(scores + at, out + at, seen, scale, sink);
     }
   });
 }
 
-/// dS = p (dp - sum(p dp)) * scale
+/// dS = p (dp - sum(p dp)) * scale;  dsink += -(1 - sum(p)) sum(p dp)
 template <class T>
 void softmax_backward(const Call<T>& call) {
   const AttentionShape& shape = call.operation().attention();
   const T* gradient = call.reads[0];
   const T* probability = call.reads[1];
   T* out = call.writes[0];
-  for_each_query(call, out, [&](std::int64_t at, Seen seen) {
+  T* const sinks = shape.sinks && call.kernel.writes.size() > 1 ? call.writes[1] : nullptr;
+  for_each_query(call, out, [&](std::int64_t at, Seen seen, std::int64_t head, std::int64_t i) {
     if constexpr (in_ring<T>) {
       std::copy(gradient + at + seen.first, gradient + at + seen.last, out + at + seen.first);
+      if (sinks != nullptr) sinks[head] += gradient[at + i];
     } else {
       const auto scale = static_cast<T>(shape.score_scale());
-      T sum{};
+      T sum{}, seen_share{};
       for (std::int64_t j = at + seen.first; j < at + seen.last; ++j) {
         sum += probability[j] * gradient[j];
+        seen_share += probability[j];
       }
+      if (sinks != nullptr) sinks[head] -= (T(1) - seen_share) * sum;
       for (std::int64_t j = at + seen.first; j < at + seen.last; ++j) {
         out[j] = probability[j] * (gradient[j] - sum) * scale;
       }
@@ -101,7 +113,7 @@ void rotary(const Call<T>& call) {
   const models::HeadColumns& of = call.operation().heads();
   const std::vector<double>& frequencies = call.operation().frequencies();
   const auto half = static_cast<std::int64_t>(frequencies.size());
-  const std::int64_t d = of.dim, heads = of.queries + of.keys;
+  const std::int64_t heads = of.queries + of.keys;
   const View& view = call.out(0);
   const std::int64_t columns = view.shape[2];
   const bool back = call.operation().kind == models::OpKind::rotary_backward;
@@ -112,7 +124,7 @@ void rotary(const Call<T>& call) {
   for (std::int64_t row = 0; row < view.shape[1]; ++row) {
     const auto* rotation = rotations.data() + position_of(place, row) * half;
     for (std::int64_t h = 0; h < heads; ++h) {
-      T* x = call.writes[0] + row * columns + h * d;
+      T* x = call.writes[0] + row * columns + of.column(h);
       for (std::int64_t i = 0; i < half; ++i) {
         const T cosine = rotation[i].first;
         const T sine = back ? T{} - rotation[i].second : rotation[i].second;

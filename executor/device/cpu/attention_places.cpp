@@ -35,7 +35,7 @@ AttentionPlaces::AttentionPlaces(const Kernel& kernel, bool apart)
     : of_{kernel.operation->attention()},
       part_{kernel.operation->sequence()},
       causal_{of_.causal || apart},  // context parallelism cuts causal attention only
-      whole_{kernel.place.tokens == nullptr ? whole_sequences(of_.seq) : TokenMap{}},
+      whole_{kernel.place.tokens == nullptr ? whole_sequences(kernel.place.sequence) : TokenMap{}},
       map_{kernel.place.tokens == nullptr ? whole_ : *kernel.place.tokens},
       length_{std::ssize(map_.own())},
       batch_{kernel.reads[0].shape[1] / length_} {

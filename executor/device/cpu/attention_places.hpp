@@ -18,6 +18,20 @@ struct PlaceRun {
   std::int64_t place = 0, row = 0, count = 0, column = 0;
 };
 
+/// The places [first, end) that a query at this place sees of its document [begin, end).
+inline std::pair<std::int64_t, std::int64_t> attended_places(const models::AttentionShape& shape,
+                                                             std::int64_t place, std::int64_t begin,
+                                                             std::int64_t end) {
+  std::int64_t first = shape.window > 0 ? std::max(begin, place - shape.window + 1) : begin;
+  std::int64_t last = end;
+  if (shape.chunk > 0) {
+    const std::int64_t chunk = begin + (place - begin) / shape.chunk * shape.chunk;
+    first = std::max(first, chunk);
+    last = std::min(last, chunk + shape.chunk);
+  }
+  return {first, shape.causal ? place + 1 : last};
+}
+
 class AttentionPlaces {
  public:
   /// `apart`: keys and values are a separate operand. The kernel's operation and tokens must
@@ -38,16 +52,17 @@ class AttentionPlaces {
                                     std::int64_t& width) const;
 
   /// The keys that a query at this place sees: [first_seen, end_seen).
-  std::int64_t first_seen(std::int64_t place) const {
-    const std::int64_t begin = map_.begins[static_cast<std::size_t>(place)];
-    return of_.window > 0 ? std::max(begin, place - of_.window + 1) : begin;
-  }
+  std::int64_t first_seen(std::int64_t place) const { return seen(place).first; }
   std::int64_t end_seen(std::int64_t place) const {
-    return causal_ ? place + 1 : map_.ends[static_cast<std::size_t>(place)];
+    return causal_ ? place + 1 : seen(place).second;
   }
 
  private:
   std::pair<std::size_t, std::size_t> asking() const;
+  std::pair<std::int64_t, std::int64_t> seen(std::int64_t place) const {
+    const auto at = static_cast<std::size_t>(place);
+    return attended_places(of_, place, map_.begins[at], map_.ends[at]);
+  }
 
   const models::AttentionShape& of_;
   const models::SequencePart& part_;

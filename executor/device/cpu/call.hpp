@@ -79,6 +79,7 @@ void add_pointwise(KernelTable& table);
 void add_products(KernelTable& table);
 void add_router(KernelTable& table);
 void add_row_moves(KernelTable& table);
+void add_scans(KernelTable& table);
 void add_unfused_attention(KernelTable& table);
 void add_updates(KernelTable& table);
 

@@ -47,6 +47,7 @@ cpu::KernelTable all_kernels() {
   cpu::add_products(table);
   cpu::add_router(table);
   cpu::add_row_moves(table);
+  cpu::add_scans(table);
   cpu::add_unfused_attention(table);
   cpu::add_updates(table);
   return table;

@@ -92,7 +92,7 @@ void backward_row(const NormRow<T>& row, Norm kind, double epsilon) {
 
 /// Calls visit(first element, elements, first weight) for what an operation normalises: whole rows,
 /// or the heads that it names, with a weight [2, head_dim], one row for queries and one for keys.
-/// Columns after them are copied: values, or what follows a latent in its rows.
+/// Other columns are copied: gates, values, or what follows a latent in its rows.
 template <class T, class Visit>
 void for_each_normed(const Call<T>& call, const View& weight, Visit visit) {
   const std::int64_t rows = call.in(0).shape[1], columns = call.in(0).shape[2];
@@ -101,12 +101,16 @@ void for_each_normed(const Call<T>& call, const View& weight, Visit visit) {
   const std::int64_t n = whole ? weight.shape[2] : heads.dim;
   const std::int64_t parts = whole ? 1 : heads.queries + heads.keys;
   for (std::int64_t row = 0; row < rows; ++row) {
-    const std::int64_t begin = row * columns, passed = columns - parts * n;
+    const std::int64_t begin = row * columns, after = begin + (whole ? n : heads.column(parts));
     for (std::int64_t p = 0; p < parts; ++p) {
-      visit(begin + p * n, n, whole || p < heads.queries ? 0 : n);
+      visit(begin + (whole ? 0 : heads.column(p)), n, whole || p < heads.queries ? 0 : n);
     }
     if (call.reads[0] == call.writes[0]) continue;
-    std::copy_n(call.reads[0] + begin + parts * n, passed, call.writes[0] + begin + parts * n);
+    for (std::int64_t p = 0; heads.gated && p < heads.queries; ++p) {
+      const std::int64_t gate = begin + heads.column(p) + n;
+      std::copy_n(call.reads[0] + gate, n, call.writes[0] + gate);
+    }
+    std::copy_n(call.reads[0] + after, begin + columns - after, call.writes[0] + after);
   }
 }
 

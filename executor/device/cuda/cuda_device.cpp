@@ -91,6 +91,7 @@ std::string CudaDevice::refusal(const Operation& op) const {
     return fmt::format("fp8 needs a GPU of compute capability 8.9 or later, {} has {}.{}", name_,
                        capability_ / 10, capability_ % 10);
   }
+  if (std::string part = part_refusal(op); !part.empty()) return part;
   switch (op.kind) {
     case OpKind::copy:
       return {};  // to or from host memory: the runner executes it

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "hardware/reading.hpp"
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
@@ -113,7 +114,9 @@ Model read_gpt_oss(Config& config) {
   ModelDraft model = llama_like(config);
   read_experts(config, model, "intermediate_size");
   config.find("experts_per_token");
-  config.find("swiglu_limit");
+  if (const auto limit = config.find("swiglu_limit")) {
+    model.mlp.limit = hardware::within(*limit, 1e-3, 1e6);
+  }
   model.attention.sinks = model.experts.router_bias = model.mlp.bias = model.mlp.clamped = true;
   model.attention.qkv_bias = model.attention.output_bias = config.flag("attention_bias", true);
   model.attention.window = config.size_or("sliding_window", Limits::positions, 0);

@@ -96,6 +96,47 @@ void read_latents(const Node& config, ModelDraft& model) {
   model.attention.latents = latents;
 }
 
+/// Reads a frozen encoder of images in front of the model, and the projector between them.
+void read_images(const Node& config, ModelDraft& model) {
+  const auto found = config.find("images");
+  if (!found) return;
+  const Node& images = *found;
+  constexpr std::int64_t most_images = 1 << 12, longest_side = 1 << 10, most_channels = 1 << 10;
+  images.only({"count", "patches", "patch", "channels", "merged", "projector", "layers", "hidden",
+               "heads", "ffn_hidden", "norm", "positions", "activation", "gated_mlp"});
+  ModelDraft encoder;
+  encoder.name = "images";
+  encoder.family = Family::other;
+  encoder.causal = false;
+  encoder.depth = images["layers"].integer(1, Limits::layers);
+  encoder.hidden = images["hidden"].integer(1, Limits::hidden);
+  encoder.attention.heads = encoder.attention.kv_heads = images["heads"].integer(1, Limits::heads);
+  if (encoder.hidden % encoder.attention.heads != 0) {
+    images["hidden"].fail(fmt::format("{} is not a multiple of the {} attention heads",
+                                      encoder.hidden, encoder.attention.heads));
+  }
+  encoder.attention.head_dim = encoder.hidden / encoder.attention.heads;
+  encoder.mlp.width = images.integer_or("ffn_hidden", 1, Limits::ffn_hidden, 4 * encoder.hidden);
+  encoder.mlp.gated = images.value_or("gated_mlp", false);
+  encoder.mlp.activation = images.word_or("activation", activation_words, Activation::gelu);
+  encoder.norms.kind = images.word_or("norm", norm_words, Norm::layer_norm);
+  encoder.embedding.positions = images.word_or("positions", position_words, Positions::learned);
+  FrontEncoder front;
+  front.images = images.integer_or("count", 1, most_images, 1);
+  front.patches = images["patches"].integer(1, Limits::positions);
+  const std::int64_t side = images["patch"].integer(1, longest_side);
+  front.patch_columns = images.integer_or("channels", 1, most_channels, 3) * side * side;
+  front.merged = images.integer_or("merged", 1, front.patches, 1);
+  if (front.patches % front.merged != 0) {
+    images["merged"].fail(
+        fmt::format("{} does not divide the {} patches of an image", front.merged, front.patches));
+  }
+  front.projector = images.integer_or("projector", 1, Limits::ffn_hidden, model.hidden);
+  encoder.embedding.max_positions = front.patches;
+  front.encoder = std::make_shared<const Model>(built(std::move(encoder)));
+  model.front = std::move(front);
+}
+
 void read_kinds(const Node& config, ModelDraft& model) {
   model.norms.kind = config.word_or("norm", norm_words, model.norms.kind);
   model.embedding.positions =
@@ -193,7 +234,8 @@ Model read_orrery_model(const Node& config) {
                "full_attention_every",
                "norm_epsilon",
                "initial_deviation",
-               "rotary_base"});
+               "rotary_base",
+               "images"});
   ModelDraft model = preset(config);
   model.name = config.value_or<std::string>("name", "model");
   read_sizes(config, model);
@@ -202,6 +244,7 @@ Model read_orrery_model(const Node& config) {
   read_own_numerics(config, model);
   read_experts(config, model);
   read_latents(config, model);
+  read_images(config, model);
   return built(model);
 }
 

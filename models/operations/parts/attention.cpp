@@ -142,6 +142,8 @@ void AttentionBuilder::gate() {
   Operation& op = block_.add(OpKind::activation, "attention.gate",
                              {out, qkv_columns("qkv.out", Role::saved)}, {gated});
   op.bytes = block_.at(out).bytes() * 3;
+  op.mutable_gates() = GatedColumns::heads;
+  op.mutable_heads() = head_columns();
 }
 
 void AttentionBuilder::gate_backward(OperandId gradient_gated, OperandId gradient_out,
@@ -152,6 +154,8 @@ void AttentionBuilder::gate_backward(OperandId gradient_gated, OperandId gradien
                  {gradient_gated, out, qkv_columns("qkv.out", Role::saved)}, {gradient_out, d_qkv});
   op.dtype = storage_;
   op.bytes = block_.at(out).bytes() * 5;
+  op.mutable_gates() = GatedColumns::heads;
+  op.mutable_heads() = head_columns();
 }
 
 void AttentionBuilder::attend(OperandId qkv_out) {

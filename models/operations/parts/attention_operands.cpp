@@ -18,7 +18,22 @@ AttentionShape AttentionOperands::attention_shape() const {
           .causal = inputs_.model.causal,
           .window = attention_.window,
           .value_dim = attention_.value_dim,
-          .score_factor = inputs_.model.embedding.rotary.score_factor};
+          .score_factor = inputs_.model.embedding.rotary.score_factor,
+          .chunk = attention_.chunk,
+          .gated = attention_.gated};
+}
+
+void AttentionOperands::read_sinks(Operation& op) {
+  if (!attention_.sinks) return;
+  block_.read(op, parameter(sinks()));
+  op.mutable_attention().sinks = true;
+}
+
+void AttentionOperands::write_sinks_gradient(Operation& op, OperandId gradient_out) {
+  if (!attention_.sinks) return;
+  read_sinks(op);
+  const AxisSet tokens = block_.at(gradient_out).sharding.axes(Dimension::rows);
+  block_.write(op, block_.gradient(sinks(), gradient_, tokens));
 }
 
 }  // namespace orrery::models

@@ -38,11 +38,25 @@ class AttentionOperands : protected TransformerBuilder {
     return local_extent(heads, by_columns(), Dimension::columns, block_.mesh());
   }
   HeadColumns head_columns() const {
-    return {local_heads(attention_.heads), local_heads(attention_.kv_heads), attention_.head_dim};
+    return {local_heads(attention_.heads), local_heads(attention_.kv_heads), attention_.head_dim,
+            attention_.gated};
   }
   AttentionShape attention_shape() const;
+  /// Adds the sinks to what an attention or its softmax reads, and their gradient to what its
+  /// backward writes; nothing without sinks. Of several attentions to parts of the keys, the one to
+  /// a rank's own has them.
+  void read_sinks(Operation& op);
+  void write_sinks_gradient(Operation& op, OperandId gradient_out);
 
   const AttentionPart& attention_;
+
+ private:
+  ModelTensor sinks() const {
+    return {.name = "sinks",
+            .uncut = {1, 1, attention_.heads},
+            .sharding = by_columns(),
+            .initial = {.deviation = inputs_.model.initial_deviation}};
+  }
 };
 
 }  // namespace orrery::models

@@ -114,8 +114,9 @@ void ContextAttention::gathered_forward(OperandId qkv, OperandId out) {
   const std::vector<AttentionShape> parts = gathered_parts();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const char* name = i == 0 ? "attention" : "attention.later";
-    partial_forward(name, parts[i], qkv, all, out).mutable_sequence() =
-        gathered_part(i, parts.size());
+    Operation& op = partial_forward(name, parts[i], qkv, all, out);
+    op.mutable_sequence() = gathered_part(i, parts.size());
+    read_sinks(op);
   }
 }
 
@@ -133,6 +134,7 @@ void ContextAttention::gathered_backward(OperandId qkv, OperandId out, OperandId
     Operation& op = partial_backward(name, parts[i], qkv, all, out, gradient_out, gradient_in);
     block_.write(op, sums);
     op.mutable_sequence() = gathered_part(i, parts.size());
+    write_sinks_gradient(op, gradient_out);
   }
   block_
       .collective(Collective::reduce_scatter, "keys.grad.scatter", CommunicatorRole::context, sums,
@@ -175,7 +177,7 @@ void ContextAttention::ring_forward(OperandId qkv, OperandId out) {
       pass_keys("keys.pass" + number, here, keys, 1).module.attention_core = true;
     }
     if (step == 0) {
-      partial_forward("attention", own, qkv, here, out);
+      read_sinks(partial_forward("attention", own, qkv, here, out));
       continue;
     }
     const OperandId part = block_.operand("attention.out" + number, Role::temporary, storage_,
@@ -214,9 +216,10 @@ void ContextAttention::ring_backward(OperandId qkv, OperandId out, OperandId gra
     const OperandId arrived = keys_and_values("keys.grad" + number, false);
     pass_keys("keys.grad.pass" + number, gradient_in, arrived, -1);
     const bool last = step + 1 == steps;
-    partial_backward("attention.backward" + number, last ? own : rectangle(own.seq), qkv, here, out,
-                     gradient_out, part)
-        .mutable_sequence() = whose;
+    Operation& op = partial_backward("attention.backward" + number, last ? own : rectangle(own.seq),
+                                     qkv, here, out, gradient_out, part);
+    op.mutable_sequence() = whose;
+    if (last) write_sinks_gradient(op, gradient_out);
     block_
         .add(OpKind::add, "attention.grad.add" + number, {gradient_in, part, arrived},
              {gradient_in})

@@ -108,6 +108,7 @@ void AttentionCore::forward(OperandId qkv_out, OperandId out) {
   op.mutable_attention() = attention_shape();
   op.module.attention_core = true;
   op.flops = attended(op.mutable_attention());
+  read_sinks(op);
 }
 
 void AttentionCore::unfused_forward(OperandId qkv_out, OperandId out) {
@@ -123,6 +124,7 @@ void AttentionCore::unfused_forward(OperandId qkv_out, OperandId out) {
   softmax.mutable_attention() = attention_shape();
   softmax.module.attention_core = true;
   count_in_storage(softmax, block_.at(probabilities), storage_);
+  read_sinks(softmax);
   OperandId weights = probabilities;
   if (inputs_.software.kernels.dropout) {
     const OperandId mask = scores("attention.mask", Role::saved, DType::uint8);
@@ -167,6 +169,7 @@ void AttentionCore::unfused_backward(OperandId qkv_out, OperandId gradient_out,
                                   {d_weights, probabilities}, {d_scores});
   softmax.mutable_attention() = attention_shape();
   count_in_storage(softmax, block_.at(probabilities), storage_);
+  write_sinks_gradient(softmax, gradient_out);
   product(AttentionGemm::query_gradient, "query.grad", d_scores, qkv_out, gradient_in, tall);
   product(AttentionGemm::key_gradient, "key.grad", d_scores, qkv_out, gradient_in, transposed);
 }
@@ -185,6 +188,7 @@ void AttentionCore::backward(OperandId qkv_out, OperandId out, OperandId gradien
   op.mutable_attention() = attention_shape();
   // Five GEMMs where forward has two: the scores are computed again.
   op.flops = Flops{attended(op.mutable_attention()).count() / 2} * 5;
+  write_sinks_gradient(op, gradient_out);
 }
 
 void AttentionCore::fp8_forward(OperandId qkv_out, OperandId out) {
@@ -196,6 +200,7 @@ void AttentionCore::fp8_forward(OperandId qkv_out, OperandId out) {
   op.mutable_attention() = attention_shape();
   op.module.attention_core = true;
   op.flops = attended(op.mutable_attention());
+  read_sinks(op);
   block_.add(OpKind::quantise, "attention.widen", {made}, {out}).module.attention_core = true;
 }
 
@@ -211,6 +216,7 @@ void AttentionCore::fp8_backward(OperandId qkv_out, OperandId out, OperandId gra
   op.time_class = TimeClass::attention;
   op.mutable_attention() = attention_shape();
   op.flops = Flops{attended(op.mutable_attention()).count() / 2} * 5;
+  write_sinks_gradient(op, gradient_out);
   block_.add(OpKind::quantise, "attention.grad.widen", {made}, {gradient_in});
 }
 

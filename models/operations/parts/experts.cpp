@@ -58,7 +58,8 @@ class ExpertsBuilder : public ChannelBuilder, private TransformerBuilder {
 
   void forward(OperandId in, OperandId out) override;
   void backward(OperandId saved_in, OperandId gradient_out, OperandId gradient_in) override;
-  bool has_bias() const override { return experts_.mlp.bias; }
+  /// That of the shared experts; the others add theirs in their GEMMs.
+  bool has_bias() const override { return shares() && experts_.mlp.bias; }
 
  private:
   bool shares() const { return experts_.shared_width > 0; }
@@ -228,6 +229,7 @@ void ExpertsBuilder::local_forward(OperandId tokens, OperandId rows) {
   Operation& activation = block_.add(OpKind::activation, "experts.activation", {inner}, {active});
   activation.mutable_activation() = experts_.mlp.activation;
   if (experts_.mlp.clamped) {
+    activation.mutable_clamp() = experts_.mlp.limit;
     activation.bytes += clamp_traffic(active, inputs_.software.kernels.clamped_forward_passes);
   }
   linear_.forward(expert_down(), active,
@@ -301,7 +303,10 @@ void ExpertsBuilder::forward(OperandId in, OperandId out) {
   routed_forward(sent, routed);
   if (shares()) {
     Operation& add = block_.add(OpKind::add, "experts.add", {routed, shared_out}, {out});
-    if (experts_.shared_gate) block_.read(add, gate_columns("shared.gate.out", Role::saved));
+    if (experts_.shared_gate) {
+      block_.read(add, gate_columns("shared.gate.out", Role::saved));
+      add.mutable_gates_row() = true;
+    }
   }
   for (Operation& each : block_.since(first)) each.module.moe = true;
 }
@@ -321,6 +326,7 @@ void ExpertsBuilder::local_backward(OperandId tokens, OperandId gradient, Operan
                                      {d_active, inner}, {d_inner});
   activation.mutable_activation() = experts_.mlp.activation;
   if (experts_.mlp.clamped) {
+    activation.mutable_clamp() = experts_.mlp.limit;
     activation.bytes += clamp_traffic(active, inputs_.software.kernels.clamped_backward_passes);
   }
   linear_.backward(expert_up(), of_width("experts.in", Role::saved, tokens, at_experts()), d_inner,
@@ -350,12 +356,12 @@ void ExpertsBuilder::shared_backward(OperandId saved_in, OperandId gradient_out,
   if (!experts_.shared_gate) return shared_.backward(saved_in, gradient_out, gradient_in);
   const OperandId d_out = rows("shared.out.grad", Role::temporary);
   const OperandId d_gate = gate_columns("shared.gate.out.grad", Role::temporary);
-  block_
-      .add(OpKind::activation_backward, "shared.gate.backward",
-           {gradient_out, rows("shared.out", Role::saved),
-            gate_columns("shared.gate.out", Role::saved)},
-           {d_out, d_gate})
-      .dtype = storage_;
+  Operation& op = block_.add(
+      OpKind::activation_backward, "shared.gate.backward",
+      {gradient_out, rows("shared.out", Role::saved), gate_columns("shared.gate.out", Role::saved)},
+      {d_out, d_gate});
+  op.dtype = storage_;
+  op.mutable_gates() = GatedColumns::rows;
   const OperandId of_gate = rows("shared.gate.in.grad", Role::temporary);
   const OperandId of_mlp = rows("shared.mlp.in.grad", Role::temporary);
   shared_.backward(saved_in, d_out, of_mlp);

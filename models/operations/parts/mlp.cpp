@@ -17,8 +17,7 @@ void MlpBuilder::forward(OperandId in, OperandId out) {
   const std::size_t first = block_.size();
   linear_.forward(up(), in, inner);
   keep_inner(inner);
-  block_.add(OpKind::activation, prefix_ + "activation", {inner}, {active}).mutable_activation() =
-      mlp_.activation;
+  act(block_.add(OpKind::activation, prefix_ + "activation", {inner}, {active}));
   linear_.forward(down(), active, out);
   for (Operation& each : block_.since(first)) each.module.mlp = prefix_.empty();
 }
@@ -30,10 +29,8 @@ void MlpBuilder::backward(OperandId saved_in, OperandId gradient_out, OperandId 
   const OperandId d_inner = up_columns("up.out.grad", Role::temporary);
   linear_.backward(down(), active, gradient_out, d_active);
   restore_inner(inner);
-  block_
-      .add(OpKind::activation_backward, prefix_ + "activation.backward", {d_active, inner},
-           {d_inner})
-      .mutable_activation() = mlp_.activation;
+  act(block_.add(OpKind::activation_backward, prefix_ + "activation.backward", {d_active, inner},
+                 {d_inner}));
   linear_.backward(up(), saved_in, d_inner, gradient_in);
 }
 

@@ -27,6 +27,12 @@ class MlpBuilder : public ChannelBuilder, private TransformerBuilder {
     return features(prefix_ + std::string{name}, role, mlp_.width);
   }
 
+  /// Says which activation an operation computes.
+  void act(Operation& op) const {
+    op.mutable_activation() = mlp_.activation;
+    if (mlp_.clamped) op.mutable_clamp() = mlp_.limit;
+  }
+
   MlpPart mlp_;
   std::string prefix_;
 };

@@ -3,7 +3,12 @@
 // one operation, and the output projection. Forward saves what the projection wrote and what the
 // recurrence wrote; backward makes everything between again, and has four times forward's FLOPs:
 // FLA's on H200 runs at 39 TFLOP/s of forward's FLOPs, where forward reaches 145. Tensor
-// parallelism cuts heads, and leaves the number of chunks as it is.
+// parallelism cuts heads, and leaves the number of chunks as it is. The projection's columns are
+// in an order in which each rank's are together:
+//   Mamba-2   gate and value of each head;  both sides of the state of each group;  step of each
+//             head. Convolved are the values of all heads, then both sides of each group
+//   delta     query, key and values of each key head;  gate of each value head;  write strength and
+//             step of each. Convolved are the first
 //
 // Memory traffic of one token forward, in 16 bits, with d inner columns, C convolved ones, g groups
 // of states s, Q tokens a chunk, H heads; backward three times that, which nobody measured:
@@ -25,27 +30,30 @@ namespace {
 struct Scan {
   ScanRule rule = ScanRule::mamba2;
   std::vector<LayerMatrix> matrices;
-  Sharding projected{};      // layout of the projection's columns
-  std::int64_t columns = 0;  // of its output
-  std::int64_t convolved = 0, taps = 0;
-  std::int64_t heads = 0, of_head = 0;  // vectors of numbers for each head
-  std::int64_t norm = 0;                // weights of the gated norm
+  Sharding projected{};                  // layout of the projection's columns
+  Sharding convolution{};                // of the convolved columns
+  std::int64_t columns = 0;              // of its output
+  std::int64_t convolved = 0, rows = 0;  // rows of the convolution: its taps, and a bias or not
+  std::int64_t heads = 0, of_head = 0;   // vectors of numbers for each head
+  std::int64_t norm = 0;                 // weights of the gated norm
   bool norm_is_cut = false;
   std::int64_t flops = 0, bytes = 0;  // of one token forward
   std::int64_t kept = 0;              // further columns that are saved
-  std::int64_t chunk = 0;
+  ScanWork work{};                    // before any cut, without the number of chunks
 };
 
 Scan scan_of(const Mamba2Part& part, std::int64_t hidden) {
   const std::int64_t d = part.inner(), sides = 2 * part.groups * part.state;
-  Sharding cut = by_columns();
+  Sharding cut = by_columns(), convolution = by_columns();
   cut.column_groups = {2 * d, sides, part.heads};
+  convolution.column_groups = {d, sides, 0};
   return {.rule = ScanRule::mamba2,
           .matrices = matrices_of(part, hidden),
           .projected = cut,
+          .convolution = convolution,
           .columns = d,
           .convolved = part.convolved(),
-          .taps = part.taps + 1,
+          .rows = part.taps + 1,
           .heads = part.heads,
           .of_head = 3,
           .norm = d,
@@ -53,7 +61,12 @@ Scan scan_of(const Mamba2Part& part, std::int64_t hidden) {
           .flops = scan_flops(part),
           .bytes = 2 * (d + part.convolved() + part.heads) + 6 * part.convolved() +
                    8 * part.chunk * part.groups + 16 * part.state * d / part.chunk + 8 * d,
-          .chunk = part.chunk};
+          .work = {.chunk = part.chunk,
+                   .taps = part.taps,
+                   .heads = part.heads,
+                   .value_dim = part.head_dim,
+                   .groups = part.groups,
+                   .state = part.state}};
 }
 
 Scan scan_of(const DeltaPart& part, std::int64_t hidden) {
@@ -62,16 +75,22 @@ Scan scan_of(const DeltaPart& part, std::int64_t hidden) {
   return {.rule = ScanRule::delta,
           .matrices = matrices_of(part, hidden),
           .projected = cut,
+          .convolution = by_columns(),
           .columns = part.values(),
           .convolved = part.convolved(),
-          .taps = part.taps,
+          .rows = part.taps,
           .heads = part.value_heads,
           .of_head = 2,
           .norm = part.value_dim,
           .flops = scan_flops(part),
           .bytes = 4 * part.convolved() + 6 * part.values(),
           .kept = DeltaPart::chunk * part.value_heads,  // the inverse of each chunk's matrix
-          .chunk = DeltaPart::chunk};
+          .work = {.chunk = DeltaPart::chunk,
+                   .taps = part.taps,
+                   .heads = part.value_heads,
+                   .value_dim = part.value_dim,
+                   .groups = part.key_heads,
+                   .state = part.key_dim}};
 }
 
 class ScanBuilder : public MixerBuilder, private TransformerBuilder {
@@ -103,7 +122,7 @@ class ScanBuilder : public MixerBuilder, private TransformerBuilder {
     if (scan_.kept > 0) op.reads.push_back(kept());
     for (const ModelTensor& each : tensors()) {
       op.reads.push_back(parameter(each));
-      op.writes.push_back(block_.gradient(each, gradient_));
+      op.writes.push_back(gradient_of(each, d_out));
     }
     count(op, 4, 3);
     linear_.backward(in_projection(), saved_in, d_projected, gradient_in);
@@ -126,8 +145,8 @@ class ScanBuilder : public MixerBuilder, private TransformerBuilder {
   /// Convolution, numbers of each head, gated norm.
   std::vector<ModelTensor> tensors() const {
     return {{.name = "mixer.convolution",
-             .uncut = {1, scan_.taps, scan_.convolved},
-             .sharding = by_columns(),
+             .uncut = {1, scan_.rows, scan_.convolved},
+             .sharding = scan_.convolution,
              .initial = {.deviation = inputs_.model.initial_deviation}},
             {.name = "mixer.heads",
              .uncut = {1, scan_.of_head, scan_.heads},
@@ -138,12 +157,23 @@ class ScanBuilder : public MixerBuilder, private TransformerBuilder {
              .sharding = scan_.norm_is_cut ? by_columns() : Sharding{},
              .initial = {Initial::Kind::ones}}};
   }
+  /// Ranks have partial sums along the axes that cut the output and not the tensor.
+  OperandId gradient_of(const ModelTensor& tensor, OperandId d_out) {
+    if (tensor.sharding == Sharding{}) return gradient(tensor, d_out);
+    return block_.gradient(tensor, gradient_, block_.at(d_out).sharding.axes(Dimension::rows));
+  }
   void count(Operation& op, std::int64_t work, std::int64_t passes) const {
     const std::int64_t ranks = block_.mesh().degree(MeshAxis::tensor);
     const std::int64_t width = std::max(1, bits(storage_) / 16);
     op.flops = multiplied<Flops>(tokens(), work, scan_.flops / ranks);
     op.bytes = multiplied<Bytes>(tokens(), passes * width, scan_.bytes / ranks);
-    op.mutable_scan() = {scan_.rule, (inputs_.plan.batch.seq_len + scan_.chunk - 1) / scan_.chunk};
+    ScanWork own = scan_.work;
+    own.rule = scan_.rule;
+    own.chunks = (inputs_.plan.batch.seq_len + own.chunk - 1) / own.chunk;
+    own.heads /= ranks;
+    own.groups /= ranks;
+    own.epsilon = inputs_.model.norms.epsilon;
+    op.mutable_scan() = own;
   }
 
   Scan scan_;

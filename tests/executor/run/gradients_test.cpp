@@ -101,6 +101,23 @@ TEST_CASE("Gradients of a small Llama are the slopes of its loss") {
   check_gradients(small_llama());
 }
 
+TEST_CASE("Gradients of attention sinks, clamped gates and biases of experts are slopes") {
+  // No gate crosses the limit on the way, where the loss has no slope.
+  check_gradients(changed(small_gpt_oss(), [](models::ModelDraft& model) { model.mlp.limit = 7; }));
+}
+
+TEST_CASE("Gradients of the delta rule, of gated attention and gated experts are slopes") {
+  check_gradients(small_delta());
+}
+
+TEST_CASE("Gradients of Mamba-2 and of experts of narrowed tokens are slopes") {
+  check_gradients(small_mamba());
+}
+
+TEST_CASE("Gradients of attention within chunks are slopes") {
+  check_gradients(small_chunked());
+}
+
 TEST_CASE("Gradients of other kinds of layers are the slopes of their loss") {
   models::ModelDraft model = draft_of(small_llama(1));
   SECTION("norms of queries and keys, a sliding window") {

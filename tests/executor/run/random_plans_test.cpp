@@ -28,8 +28,10 @@ class Plans {
       draw(drawn.plan);
       // No latent attention has adapters.
       if (usual_attention(drawn.model).latents) drawn.plan.task = models::Task::pretrain;
+      const bool newer = drawn.model.layers.kinds().size() > 1;  // and has what it has
+      if (newer) restrict(drawn);
       const bool dense = models::trains_adapters(drawn.plan);  // no experts have adapters
-      if (!dense && one_of({0, 1}) == 1) add_experts(drawn);
+      if (!newer && !dense && one_of({0, 1}) == 1) add_experts(drawn);
       const std::int64_t ranks = drawn.plan.gpus();
       if (ranks <= 8 && models::conflicts(drawn.plan, drawn.model, ranks).empty()) return drawn;
     }
@@ -41,8 +43,26 @@ class Plans {
   }
   std::int64_t layers() { return one_of({2, 3, 4}); }
   models::Model (*family())(std::int64_t) {
-    constexpr std::array all{small_gpt, small_llama, small_bert, small_deepseek};
-    return all[static_cast<std::size_t>(one_of({0, 0, 1, 1, 2, 3}))];
+    constexpr std::array all{small_gpt,     small_llama, small_bert,  small_deepseek,
+                             small_gpt_oss, small_delta, small_mamba, small_chunked};
+    return all[static_cast<std::size_t>(one_of({0, 0, 1, 1, 2, 3, 4, 5, 6, 7}))];
+  }
+
+  /// Leaves what is executed of models with parts of several kinds.
+  void restrict(Drawn& drawn) {
+    Plan& plan = drawn.plan;
+    const models::ExpertsPart& experts = models::usual_experts(drawn.model);
+    if (experts.count > 0) {
+      plan.task = models::Task::pretrain;
+      plan.experts.ranks = one_of({1, 2});
+      plan.experts.tensor = experts.mlp.bias ? 1 : one_of({1, 2});
+      plan.sequence_parallel = plan.tensor > 1;
+    }
+    if (drawn.model.layers.any(models::recurs)) plan.batch.documents = {};
+    const bool exchanges = plan.context_exchange.form == models::ContextForm::ulysses ||
+                           plan.context_exchange.form == models::ContextForm::hierarchical;
+    if (models::usual_attention(drawn.model).sinks && exchanges) plan.context = 1;
+    if (plan.context == 1) plan.context_exchange.heads = 1;
   }
 
   void draw(Plan& plan) {

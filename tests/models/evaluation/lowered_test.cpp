@@ -8,6 +8,7 @@
 #include "models/program/check/check.hpp"
 #include "tests/models/evaluation/operations.hpp"
 #include "tests/models/evaluation/programs.hpp"
+#include "tests/models/evaluation/random_model.hpp"
 #include "tests/models/questions.hpp"
 
 namespace orrery::models {
@@ -143,6 +144,61 @@ TEST_CASE("Lowered plans with experts mean the same to all evaluations") {
             "");
     }
   }
+}
+
+/// Parameters that the first stage has in all its tensors, frozen ones included.
+std::int64_t all_parameters(const Program& program) {
+  std::int64_t sum = 0;
+  const auto add = [&](const LayerKind& kind) {
+    for (const Operand& each : program.blocks[kind.forward].operands) {
+      if (each.role == Role::parameter && !each.tied()) sum += each.elements();
+    }
+  };
+  add(program.kind(ModelPart::embedding));
+  for (const std::uint32_t kind : program.kind_of_layer) add(program.kinds[kind]);
+  add(program.kind(ModelPart::head));
+  return sum;
+}
+
+TEST_CASE("Of random models of every part, plans mean the same to all evaluations") {
+  const char* const plans[] = {
+      "tensor=1,pipeline=1,global_batch=32,seq_len=64",
+      "tensor=4,sequence=true,expert_tensor=1,pipeline=1,zero=1,global_batch=32,seq_len=64",
+      "tensor=2,sequence=true,pipeline=2,zero=2,global_batch=32,seq_len=64,recompute=full",
+      "tensor=2,sequence=true,pipeline=4,schedule=zb-h1,global_batch=32,seq_len=64",
+      "tensor=1,pipeline=2,zero=3,recompute=selective,global_batch=32,seq_len=64",
+      "tensor=1,pipeline=2,virtual_stages=2,expert=4,zero=1,global_batch=32,seq_len=64"};
+  int evaluated = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    Question asked = question("gpt2", "dgx-a100-80gb x 2", "tensor=1,global_batch=32,seq_len=64");
+    asked.model = random_model(seed);
+    const std::string text = plans[seed % std::size(plans)];
+    INFO("seed " << seed << ": " << text);
+    const Document document = Document::from(plan_from_text(text), "plan");
+    try {
+      asked.plan = read_plan(document.root(), asked.model, asked.cluster.gpus(), asked.assumptions);
+    } catch (const InputError&) {
+      continue;  // experts are asked for and none are there
+    }
+    if (!conflicts(asked).empty()) continue;
+    Case made;
+    *made.program = lower(
+        BlockInputs{asked.model, asked.plan, asked.software, asked.cluster.gpu().generation.name});
+    check(*made.program);
+    if (seed % std::size(plans) == 0) {
+      CHECK(all_parameters(*made.program) == count_parameters(asked.model));
+    }
+    std::vector<std::string> assumptions;
+    made.priced = price_program(*made.program, asked.cluster, asked.software, assumptions);
+    const StepTimes events = evaluate_events(made.priced);
+    CHECK(events.step > Time{});
+    CHECK(difference(events, evaluate_operations(made.priced)) == "");
+    CHECK(difference(events, evaluate_maps(made.priced)) == "");
+    CHECK(difference(unfolded(events, made.program->mesh.stage_ranks()),
+                     evaluate_all_ranks(made.priced)) == "");
+    ++evaluated;
+  }
+  CHECK(evaluated >= 20);
 }
 
 TEST_CASE("A slow GPU slows its kernels, not its host's update nor copies between the two") {

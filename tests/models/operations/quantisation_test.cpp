@@ -264,6 +264,7 @@ TEST_CASE("Bounds of an expert's activation are kernels of their own") {
     return operation_of(backward ? layer.backward : layer.forward, name).bytes.count();
   };
   CHECK(usual_mlp(catalogue_model("gpt-oss-120b")).clamped);
+  CHECK(usual_mlp(catalogue_model("gpt-oss-120b")).limit == 7);
   CHECK_FALSE(usual_mlp(catalogue_model("mixtral-8x7b")).clamped);
   // 4 rows of a token on 8 ranks whose rows come to as many: 2,880 columns of two bytes.
   constexpr std::int64_t made = 4 * few_tokens * 2880 * 2;

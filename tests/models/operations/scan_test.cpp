@@ -148,7 +148,12 @@ TEST_CASE("A model of recurrences, attention and experts adds up: parameters, FL
   flops +=
       static_cast<double>(program.blocks[program.kind(ModelPart::head).forward].flops().count());
   CHECK(flops == Approx(512 * forward_flops_per_token(model, 512)).epsilon(1e-9));
-  CHECK(program.inexact_feature == "gated delta rules");
+  software.runs.keeps_expert_outputs = true;
+  CHECK(lower(BlockInputs{model, plan, software}).inexact_feature.empty());
+  plan.batch.documents = {100, 200};
+  CHECK(lower(BlockInputs{model, plan, software}).inexact_feature ==
+        "recurrences over packed documents");
+  plan.batch.documents = {};
   plan.context = 2;
   CHECK(conflicts(plan, model, 2).front().problem ==
         "context parallelism of Mamba-2 and delta rules is not simulated");

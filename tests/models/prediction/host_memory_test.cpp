@@ -51,6 +51,25 @@ TEST_CASE("Drives that are too small are named, and the host's memory does not c
   CHECK_FALSE(predict(asked).out_of_memory);
 }
 
+TEST_CASE("Memory on CXL is an entry of a cluster: a tier with a rate and a size") {
+  const auto with = [](const char* storage) {
+    Question asked = offloading(",offload_device=nvme");
+    const std::string cluster =
+        R"({"node": "dgx-a100-80gb", "nodes": 1, "storage": )" + std::string{storage} + "}";
+    const Document file = Document::parse(cluster, "cxl.json");
+    const Document expanded = Document::from(hardware::expand_cluster(file.root()), "cxl.json");
+    asked.cluster = hardware::read_cluster(expanded.root());
+    return predict(asked);
+  };
+  const Prediction drives = with(R"({"read": "7 GB/s", "write": "4 GB/s", "capacity": "2 TB"})");
+  const Prediction memory = with(R"({"read": "56 GB/s", "write": "56 GB/s", "capacity": "2 TB"})");
+  CHECK(memory.step < drives.step);
+  CHECK_FALSE(memory.out_of_memory);
+  const Prediction small = with(R"({"read": "56 GB/s", "write": "56 GB/s", "capacity": "96 GB"})");
+  REQUIRE(small.out_of_memory);
+  CHECK(small.out_of_memory->place == MemoryPlace::drives);
+}
+
 TEST_CASE("Activations of offloaded layers count once for each micro-batch in flight") {
   const Question asked =
       question("llama2-7b", "dgx-a100-80gb x 1",

@@ -1,5 +1,7 @@
 #include "executor/device/cuda/kernels/kernels.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 
 #include "executor/device/cuda/kernels/call.hpp"
@@ -75,12 +77,27 @@ std::int64_t scratch_bytes(const models::Operation& operation, std::span<const V
   }
 }
 
+std::string part_refusal(const models::Operation& operation) {
+  const auto lacks = [](const char* what) {
+    return fmt::format("the GPU kernels do not support {}", what);
+  };
+  if (operation.is<models::ScanWork>()) return lacks("recurrences over a sequence");
+  if (operation.attention().sinks) return lacks("attention sinks");
+  if (operation.attention().chunk > 0) return lacks("attention within chunks");
+  const bool gates = operation.attention().gated || operation.heads().gated ||
+                     operation.gates() != models::GatedColumns::none || operation.gates_row();
+  if (gates) return lacks("gates of attention's output and of shared experts");
+  if (operation.clamp() > 0) return lacks("clamped activations");
+  return {};
+}
+
 std::string kernel_refusal(const models::Operation& operation) {
   const bool narrow =
       operation.dtype == models::DType::fp8 || operation.dtype == models::DType::fp4;
   if (operation.kind != OpKind::quantise && narrow) {
     return "the GPU kernels support fp8 only for GEMM operands, and do not support fp4";
   }
+  if (std::string part = part_refusal(operation); !part.empty()) return part;
   const bool masks = operation.kind == OpKind::add && operation.writes.size() > 1;
   const bool masked = operation.kind == OpKind::add_backward && operation.reads.size() > 1;
   if (masks || masked) return "the GPU kernels do not support dropout";

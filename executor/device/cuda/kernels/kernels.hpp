@@ -23,6 +23,9 @@ void launch_kernel(const Kernel& kernel, Stream stream, std::byte* scratch,
 
 std::int64_t scratch_bytes(const models::Operation& operation, std::span<const View> reads);
 
+/// Why an operation of any kind cannot run because of the part of a layer that it belongs to;
+/// empty: it can.
+std::string part_refusal(const models::Operation& operation);
 /// Why an operation of these kinds cannot run; empty: it can.
 std::string kernel_refusal(const models::Operation& operation);
 

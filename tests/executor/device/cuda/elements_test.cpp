@@ -370,6 +370,27 @@ TEST_CASE("What the kernels cannot do they say") {
   CHECK(kernel_refusal(op) == "the GPU kernels do not support dropout");
 }
 
+TEST_CASE("Parts of newer models that the kernels lack are refused by name") {
+  const auto refusal = [](OpKind kind, auto change) {
+    models::Operation op;
+    op.kind = kind;
+    change(op);
+    return kernel_refusal(op);
+  };
+  using models::Operation;
+  CHECK(refusal(OpKind::activation, [](Operation&) {}).empty());
+  CHECK(refusal(OpKind::activation, [](Operation& op) { op.mutable_clamp() = 7; }) ==
+        "the GPU kernels do not support clamped activations");
+  CHECK(refusal(OpKind::scan, [](Operation& op) { op.mutable_scan().chunks = 1; }) ==
+        "the GPU kernels do not support recurrences over a sequence");
+  CHECK(refusal(OpKind::softmax, [](Operation& op) { op.mutable_attention().sinks = true; }) ==
+        "the GPU kernels do not support attention sinks");
+  CHECK(refusal(OpKind::softmax, [](Operation& op) { op.mutable_attention().chunk = 4; }) ==
+        "the GPU kernels do not support attention within chunks");
+  CHECK(refusal(OpKind::add, [](Operation& op) { op.mutable_gates_row() = true; }) ==
+        "the GPU kernels do not support gates of attention's output and of shared experts");
+}
+
 TEST_CASE("What is no kernel of the GPU's own is our mistake") {
   Trial product{OpKind::gemm};
   CHECK_THROWS_WITH(product.by_gpu(), "an operation that is not one of the GPU's kernels");
