@@ -21,6 +21,7 @@
 #include "models/prediction/host_memory.hpp"
 #include "models/prediction/limits.hpp"
 #include "models/prediction/listed_steps.hpp"
+#include "models/prediction/lower_bound.hpp"
 #include "models/prediction/lowered_step.hpp"
 #include "models/prediction/memory_report.hpp"
 #include "models/prediction/power.hpp"
@@ -354,6 +355,16 @@ Estimate estimate(const Question& question) {
     add_costs(question, counts_of(*result.program), result);
   }
   return {result, result.memory[result.fullest].total};
+}
+
+Time step_without_sharing(const Question& question) {
+  refuse_conflicts(question);
+  Prediction result;
+  result.program = std::make_shared<const Program>(lower(question));
+  add_lower_bound(question, result);
+  result.step = with_unexplained(result.network.lower_bound, question.software);
+  add_data(question, result);
+  return result.step;
 }
 
 namespace {

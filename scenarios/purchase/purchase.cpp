@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
+#include <map>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -11,6 +14,7 @@
 #include "models/model/counts.hpp"
 #include "models/plan/precision_formats.hpp"
 #include "scenarios/purchase/purchase_ranking.hpp"
+#include "scenarios/search/space/block_shapes.hpp"
 #include "scenarios/search/plan_report.hpp"
 #include "sim/input/units.hpp"
 
@@ -75,7 +79,9 @@ class Survey {
  public:
   explicit Survey(const PurchaseQuery& query) : query_{query} {}
 
-  Finding look(const SoughtCluster& site, MissedLimits missed_limits) const {
+  /// shapes  of clusters of the same nodes, by the GPUs in use of each
+  Finding look(const SoughtCluster& site, MissedLimits missed_limits,
+               std::map<int, BlockShapes>& shapes) const {
     PlanQuery asked = query_.plan;
     asked.breadth = Breadth::reduced;
     asked.cluster = site.node->of_nodes(site.nodes);
@@ -88,7 +94,7 @@ class Survey {
     const int paid = asked.cluster.gpus();
     for (const int used : gpus_used(asked.cluster.node.gpus)) {
       asked.cluster.node = part_of(asked.cluster.node, used);
-      take_best(asked, site, paid, found);
+      take_best(asked, site, paid, shapes[used], found);
     }
     return found;
   }
@@ -112,11 +118,11 @@ class Survey {
   }
 
   /// Searches one cluster and keeps its plan if it is better than the one found so far.
-  void take_best(const PlanQuery& asked, const SoughtCluster& site, int paid,
+  void take_best(const PlanQuery& asked, const SoughtCluster& site, int paid, BlockShapes& shapes,
                  Finding& found) const {
-    // One thread per search: the survey runs the searches of different clusters in parallel.
+    // One thread per search: the survey runs the searches of different nodes in parallel.
     PlanAnswer answer = search_plans(asked, objective_named("time"), {.threads = 1, .progress = {}},
-                                     Wanted{.best = 1, .rivals = false});
+                                     Wanted{.best = 1, .rivals = false, .shapes = &shapes});
     found.plans += answer.considered;
     if (answer.fitting.empty()) {
       if (found.reason.empty()) found.reason = reason_of(asked, answer);
@@ -240,9 +246,9 @@ class SurveyRun {
   }
 
   bool visit_all() {
-    return workers_.work_through(sites_.size(), [this](std::size_t i, unsigned) {
-      found_[i] = survey_.look(sites_[i], MissedLimits::skip);
-    });
+    std::vector<std::size_t> all(sites_.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    return visit(all, MissedLimits::skip);
   }
 
   bool meets_anywhere() const {
@@ -256,9 +262,7 @@ class SurveyRun {
     for (std::size_t i = 0; i < found_.size(); ++i) {
       if (found_[i] && found_[i]->misses_limit_at_peak) left.push_back(i);
     }
-    return workers_.work_through(left.size(), [&](std::size_t i, unsigned) {
-      found_[left[i]] = survey_.look(sites_[left[i]], MissedLimits::search);
-    });
+    return visit(left, MissedLimits::search);
   }
 
   PurchaseAnswer answer() && {
@@ -278,6 +282,34 @@ class SurveyRun {
   }
 
  private:
+  /// Looks at clusters: those of one node type one after the other, which share their shapes.
+  /// Returns whether none was left out.
+  bool visit(const std::vector<std::size_t>& sites, MissedLimits missed_limits) {
+    std::vector<std::vector<std::size_t>> of_node;
+    for (const std::size_t i : sites) {
+      const bool same = !of_node.empty() && sites_[of_node.back().front()].node == sites_[i].node;
+      if (!same) of_node.emplace_back();
+      of_node.back().push_back(i);
+    }
+    std::atomic<std::size_t> done{0};
+    std::atomic<bool> stopped{false};
+    const Workers watched{.threads = workers_.threads, .progress = [&](std::size_t, std::size_t) {
+                            const bool go_on =
+                                !workers_.progress || workers_.progress(done, sites.size());
+                            if (!go_on) stopped = true;
+                            return go_on;
+                          }};
+    watched.work_through(of_node.size(), [&](std::size_t n, unsigned) {
+      std::map<int, BlockShapes> shapes;
+      for (const std::size_t i : of_node[n]) {
+        if (stopped) return;
+        found_[i] = survey_.look(sites_[i], missed_limits, shapes);
+        ++done;
+      }
+    });
+    return done == sites.size();
+  }
+
   /// Whole nodes that hold the GPUs asked for, or the usual sizes.
   std::vector<int> sizes_asked(const hardware::NodeType& node) const {
     if (query_.gpus.empty()) return sizes_of(node);

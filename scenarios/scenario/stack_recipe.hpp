@@ -15,4 +15,9 @@ namespace orrery::scenarios {
 std::vector<models::RecipeChoice> take_stack_recipe(
     models::Question& question, const std::function<bool(std::string_view)>& stated);
 
+/// Whether the recipes set any field that is not stated, conflicts aside. That depends on the
+/// plan's task, precision, degrees, recomputation, ZeRO, GPUs and batch.
+bool has_stack_recipe(const models::Question& question,
+                      const std::function<bool(std::string_view)>& stated);
+
 }  // namespace orrery::scenarios

@@ -38,21 +38,14 @@ std::vector<models::WaterfallPart> difference(std::vector<models::WaterfallPart>
 
 }  // namespace
 
-namespace {
-
-/// Is this plan's step what it is on shared links? On one node nothing leaves it.
-bool is_on_links(const Candidate& plan) {
-  return plan.shared || plan.placed.nodes == 1;
-}
-
-/// By which share the objective of a plan is above the best plan's: on shared links if both were
-/// evaluated there, else as both were searched.
 double excess_over(const Candidate& best, const Candidate& plan, const Objective& objective) {
   if (is_on_links(best) && is_on_links(plan)) {
     return measure_of(objective, plan) / measure_of(objective, best) - 1;
   }
   return objective.measure(plan.estimate) / objective.measure(best.estimate) - 1;
 }
+
+namespace {
 
 /// Ranks candidates relative to the best one of an answer.
 std::vector<RankedPlan> against_best(const PlanQuery& query, const Candidate& best,
@@ -110,15 +103,21 @@ ExpectedStep expected_of(const PlanAnswer& answer, const Objective& objective) {
 std::optional<Certificate> certificate_of(const PlanAnswer& answer, const Objective& objective) {
   if (answer.fitting.empty() || !answer.bounded) return std::nullopt;
   const Candidate& front = answer.fitting.front();
-  double best = objective.measure(front.estimate);
+  const bool on_links = front.shared.has_value();
+  double searched = objective.measure(front.estimate);
+  double bound = measure_of(objective, front);
   for (const Candidate& each : answer.fitting) {
     if (each.estimate.fit != front.estimate.fit) continue;
-    best = std::min(best, objective.measure(each.estimate));
+    searched = std::min(searched, objective.measure(each.estimate));
+    const double least = each.least_shared.value_or(measure_of(objective, each));
+    bound = std::min(bound, on_links ? least : objective.measure(each.estimate));
   }
-  const double bound = std::min(best, answer.least_open());
+  bound = std::min(bound, answer.least_open());
+  const double best = measure_of(objective, front);
   return Certificate{.bound = bound,
-                     .gap = 1 - bound / measure_of(objective, front),
-                     .proven = answer.least_open() >= best};
+                     .gap = 1 - bound / best,
+                     .proven = bound >= best,
+                     .searched = answer.least_open() >= searched};
 }
 
 namespace {
@@ -149,11 +148,10 @@ std::vector<PlanClass> classes_of(const PlanQuery& query, const PlanAnswer& answ
   if (answer.fitting.empty()) return {};
   const Candidate& best = answer.fitting.front();
   const Indistinguishable gaps = indistinguishable(query.software);
-  const double least = objective.measure(best.estimate);
   std::vector<PlanClass> classes;
   std::vector<std::vector<const models::Plan*>> members;
   for (const Candidate& each : answer.fitting) {
-    const double excess = objective.measure(each.estimate) / least - 1;
+    const double excess = excess_over(best, each, objective);
     const bool alike = each.estimate.fit == best.estimate.fit;
     if (!alike || excess > gaps.of(best.placed.plan, each.placed.plan)) continue;
     const ModelCut cut = cut_of(each.placed.plan);
@@ -172,6 +170,7 @@ std::vector<PlanClass> classes_of(const PlanQuery& query, const PlanAnswer& answ
   for (std::size_t i = 0; i < classes.size(); ++i) {
     classes[i].free = free_choices(query, members[i]);
   }
+  const double least = objective.measure(best.estimate);
   for (const OpenPlan& each : answer.open) {
     const double gap = each.cut == cut_of(best.placed.plan) ? gaps.alike : gaps.others;
     open += each.bound <= least * (1 + gap) ? 1 : 0;

@@ -39,6 +39,10 @@ struct ExpectedStep {
 };
 ExpectedStep expected_of(const PlanAnswer& answer, const Objective& objective);
 
+/// By which share the objective of a plan is above the best plan's: on shared links if both were
+/// evaluated there, else as both were searched.
+double excess_over(const Candidate& best, const Candidate& plan, const Objective& objective);
+
 /// One of the best plans.
 struct RankedPlan {
   Candidate candidate;
@@ -52,12 +56,13 @@ struct RankedPlan {
 };
 
 /// What a search has proven about its best plan: nothing that fits as well has, with the values
-/// that were searched, a smaller measure of the objective than `bound`. Measures are static:
-/// without contention between different collectives.
+/// that were searched, a smaller measure of the objective than `bound`. All are of the figure that
+/// ranks: with traffic on links where plans were evaluated so.
 struct Certificate {
   double bound = 0;
-  double gap = 0;       // 1 - bound / the best plan's figure that ranks
-  bool proven = false;  // `bound` is the best plan's own measure
+  double gap = 0;         // 1 - bound / the best plan's measure
+  bool proven = false;    // `bound` is the best plan's own measure
+  bool searched = false;  // no plan is better than the best one of the search, by static figures
 };
 /// Nothing without a plan, and where the search was stopped before there was a bound.
 std::optional<Certificate> certificate_of(const PlanAnswer& answer, const Objective& objective);

@@ -99,30 +99,31 @@ Json excluded_json(const PlanQuery& query) {
   return list;
 }
 
-/// The best plan of a kind, as the search found it; null if the best of all is of that kind.
+/// The best plan of a kind, by the figures that rank; null if the best of all is of that kind.
 Json kind_json(const PlanReport& report, const PlanKind& kind) {
   const Candidate* found = best_of_kind(report.query, report.answer, kind);
   if (found == nullptr) return nullptr;
   const Candidate& best = report.answer.fitting.front();
-  const double measure = report.objective.measure(found->estimate);
   return {{"plan", models::to_json(found->placed.plan)},
           {"flag", flag_of(report.query, found->placed.plan)},
           {"nodes", found->placed.nodes},
+          {"step_time_s", seconds(found->figures().step)},
           {"static_step_time_s", seconds(found->estimate.step)},
-          {"excess_pct", 100 * (measure / report.objective.measure(best.estimate) - 1)}};
+          {"excess_pct", 100 * excess_over(best, *found, report.objective)}};
 }
 
 /// The certificate: no plan that fits as well as the best one, with the values that were searched,
-/// has a shorter static step than bound_s. Null for other objectives, and where the search was
+/// has a shorter step than bound_s, by the figure that ranks. Null for other objectives, and where the search was
 /// stopped before there was a bound.
 void add_bound(const PlanReport& report, Json& json) {
-  json["bound_s"] = json["gap"] = json["proven"] = nullptr;
+  json["bound_s"] = json["gap"] = json["proven"] = json["proven_static"] = nullptr;
   const bool timed = report.objective.name == "time";
   const auto certificate = certificate_of(report.answer, report.objective);
   if (!timed || !certificate) return;
   json["bound_s"] = certificate->bound;
   json["gap"] = certificate->gap;
   json["proven"] = certificate->proven;
+  json["proven_static"] = certificate->searched;
 }
 
 Json classes_json(const PlanReport& report) {

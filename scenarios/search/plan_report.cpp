@@ -257,17 +257,22 @@ std::string proof(const PlanReport& report, const ReportOptions& options) {
   const auto found = certificate_of(report.answer, report.objective);
   if (!found) return {};
   const std::string_view better = report.objective.better;
+  const double gap = 100 * std::max(0.0, found->gap);
+  const std::string ruled_out =
+      fmt::format("{} were ruled out by lower bounds; what was not searched is listed below.",
+                  report.answer.passed_over + report.answer.too_large_by_sizes);
   const std::string proven =
-      found->proven
+      found->proven ? fmt::format("Proven: no plan of the searched space is {} than plan 1. {}",
+                                  better, ruled_out)
+      : found->searched
           ? fmt::format(
-                "Proven: no plan of the searched space is {} than the best one of the "
-                "search (before traffic shares links). {} were ruled out by lower bounds; "
-                "what was not searched is listed below.",
-                better, report.answer.passed_over + report.answer.too_large_by_sizes)
-          : fmt::format(
-                "Not proven: another plan of the searched space may be {} by up to {:.1f} % "
-                "(--gap 0 searches until none can).",
-                better, 100 * std::max(0.0, found->gap));
+                "Proven before traffic shares links: no plan of the searched space is {} than the "
+                "best one of the search. With traffic, one that was not evaluated so may be {} "
+                "than plan 1 by up to {:.1f} %. {}",
+                better, better, gap, ruled_out)
+          : fmt::format("Not proven: another plan of the searched space may be {} by up to {:.1f} "
+                        "% (--gap 0 searches until none can).",
+                        better, gap);
   return "\n" + paragraph(proven, 2, options);
 }
 
@@ -325,12 +330,10 @@ std::string other_kinds(const PlanReport& report, const ReportOptions& options) 
   for (const PlanKind& kind : named_kinds()) {
     const Candidate* other = best_of_kind(report.query, report.answer, kind);
     if (other == nullptr) continue;
-    const double more =
-        report.objective.measure(other->estimate) / report.objective.measure(best.estimate);
     text += paragraph(
-        fmt::format("Best {}: {} · {} in the search, {:+.1f} %", kind.name,
-                    models::title_of(other->placed.plan),
-                    step_part(other->estimate.step, best.figures().step), 100 * (more - 1)),
+        fmt::format("Best {}: {} · {}, {:+.1f} %", kind.name, models::title_of(other->placed.plan),
+                    step_part(other->figures().step, best.figures().step),
+                    100 * excess_over(best, *other, report.objective)),
         2, options);
   }
   return text.empty() ? text : "\n" + text;

@@ -6,7 +6,12 @@
 #include <tuple>
 #include <utility>
 
+<<<<<<< HEAD
 #include "hardware/prices/rental.hpp"
+=======
+#include "hardware/rental.hpp"
+#include "scenarios/search/block_shapes.hpp"
+>>>>>>> ff7f836e (search: shapes shared over nodes; figures with traffic rank and bound)
 #include "scenarios/search/incumbents.hpp"
 #include "sim/errors.hpp"
 
@@ -104,7 +109,9 @@ class Search {
 
   /// Bounds all plans; those that cannot fit are set aside.
   void bound(std::vector<PlacedPlan> all) {
-    const std::vector<PlanBound> least = bounds_of(query_, all, workers_);
+    BlockShapes own;
+    const std::vector<PlanBound> least =
+        bounds_of(query_, all, workers_, wanted_.shapes ? *wanted_.shapes : own);
     answer_.bounded = least.size() == all.size();
     answer_.stopped = !answer_.bounded;
     for (std::size_t i = 0; i < least.size(); ++i) {
@@ -125,7 +132,8 @@ class Search {
   /// Estimates open plans, those with the smallest bounds first, in batches of a fixed size, so
   /// that the answer does not depend on the number of threads.
   void estimate_open_plans() {
-    const std::size_t batch = wanted_.rivals ? 32 : 8;
+    // Of the best alone, on one thread each, every estimate may spare the next.
+    const std::size_t batch = wanted_.rivals ? 32 : 1;
     for (std::size_t next = 0; next < open_.size();) {
       std::vector<const PlacedPlan*> wanted;
       const std::size_t begin = next;

@@ -19,6 +19,8 @@
 
 namespace orrery::scenarios {
 
+class BlockShapes;
+
 /// How many of the best plans a search must find. It also finds, of each way to cut the model
 /// (tensor, pipeline, micro-batch) that may be within the spread of errors (comparison.hpp),
 /// whether it is; the best of each of `named_kinds`; and all that fit tightly and are faster.
@@ -31,6 +33,7 @@ struct Wanted {
   /// Also all plans of the Pareto front of the objective and this one.
   const Objective* against = nullptr;
   std::optional<Time> longest_step{};  // plans with a longer step are not wanted
+  BlockShapes* shapes = nullptr;       // of searches before on such nodes; receives this one's
 };
 
 /// Plans of which the best is named, too, if the best of all is none of them.
@@ -54,6 +57,9 @@ struct Candidate {
   PlacedPlan placed;
   models::Estimate estimate;         // static: without contention between different collectives
   std::optional<SharedStep> shared;  // for the plans shown, all or none of those on several nodes
+  /// Of plans on several nodes that were not evaluated so: a lower bound of the objective's measure
+  /// with traffic on links, by the step in which nothing shares one.
+  std::optional<double> least_shared;
   /// Other plans on as many nodes with the same step to the picosecond and the same memory to the
   /// byte, of which this is the plainest.
   std::vector<models::Plan> equals;
@@ -108,12 +114,17 @@ struct PlanAnswer {
 PlanAnswer search_plans(const PlanQuery& query, const Objective& objective, const Workers& workers,
                         Wanted wanted = {});
 
-/// Evaluates the first `top` plans with their traffic on links and sorts them by the result; plans
-/// that fit tightly stay last. Nothing leaves one node, so its plans keep the search's figures. If
-/// the traffic of any plan cannot be simulated, all keep them, so that all are compared by one
+/// Evaluates with their traffic on links the plans that a report shows: the first `top`, the best of
+/// each way to cut the model that cannot be distinguished from the first, and of each named kind.
+/// Then those that may be better than the best of these, by the step in which nothing shares a link,
+/// until there is none or `most_further` were evaluated. Sorts all of them by the result; plans that
+/// fit tightly stay last. Nothing leaves one node, so its plans keep the search's figures. If the
+/// traffic of any plan cannot be simulated, all keep them, so that all are compared by one
 /// evaluation. Returns why; empty: all are simulated.
 std::string share_links(const PlanQuery& query, const Objective& objective, std::size_t top,
                         const Workers& workers, PlanAnswer& answer);
+inline constexpr std::size_t most_further = 32;
+
 /// The Pareto front of two objectives among an answer's plans that fit well, the best of the first
 /// one first: each later plan is better in the second. Measures are static.
 std::vector<const Candidate*> front_of(const PlanAnswer& answer, const Objective& objective,
@@ -126,6 +137,8 @@ const Candidate* best_of_kind(const PlanQuery& query, const PlanAnswer& answer,
 
 /// The objective's measure by the figures that rank a plan.
 double measure_of(const Objective& objective, const Candidate& candidate);
+/// Whether its figures are those with traffic on links: on one node nothing leaves it.
+bool is_on_links(const Candidate& plan);
 
 /// The question for one plan of a query, on the nodes that it uses.
 models::Question question_of(const PlanQuery& query, const PlacedPlan& placed);

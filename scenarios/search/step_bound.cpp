@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <unordered_map>
 #include <utility>
 
 #include "models/plan/derived.hpp"
@@ -323,25 +325,66 @@ Bytes memory_floor(const PlanQuery& query, const Plan& plan, BlockShape& shape) 
   return most;
 }
 
+namespace {
+
+/// Bounds plans of one shape; what two plans in a row share is found once.
+class ShapeBounds {
+ public:
+  ShapeBounds(const PlanQuery& query, BlockShape& shape) : query_{query}, shape_{shape} {}
+
+  PlanBound operator()(const Plan& plan) {
+    if (!last_ || !same_paths(*last_, plan)) {
+      paths_.step = with_unexplained(paths_of(query_, plan, shape_).longest(), query_.software);
+      paths_.kernels = kernels_of(query_, plan, shape_);
+      last_ = &plan;
+    }
+    PlanBound bound = paths_;
+    bound.memory = memory_floor(query_, plan, shape_);
+    return bound;
+  }
+
+ private:
+  /// Of two plans of the shape: whether their chunks, orders and phases are the same.
+  static bool same_paths(const Plan& a, const Plan& b) {
+    return a.pipeline == b.pipeline && a.stages.virtual_stages == b.stages.virtual_stages &&
+           a.stages.schedule == b.stages.schedule && a.stages.layers == b.stages.layers &&
+           a.stages.embedding_counts == b.stages.embedding_counts &&
+           a.stages.by_time == b.stages.by_time && a.stages.table.empty() &&
+           b.stages.table.empty() &&
+           a.stages.deferred_head_gradients == b.stages.deferred_head_gradients &&
+           a.micro_batches() == b.micro_batches() &&
+           models::shards_gradients(a) == models::shards_gradients(b);
+  }
+
+  const PlanQuery& query_;
+  BlockShape& shape_;
+  const Plan* last_ = nullptr;
+  PlanBound paths_;
+};
+
+}  // namespace
+
 std::vector<PlanBound> bounds_of(const PlanQuery& query, const std::vector<PlacedPlan>& plans,
-                                 const Workers& workers) {
-  std::unordered_map<std::string, std::size_t> known;
-  std::vector<std::vector<std::size_t>> groups;
+                                 const Workers& workers, BlockShapes& shapes) {
+  struct Group {
+    BlockShapes::Slot* slot = nullptr;
+    std::vector<std::size_t> plans;
+  };
+  std::unordered_map<BlockShapes::Slot*, std::size_t> known;
+  std::vector<Group> groups;
   for (std::size_t i = 0; i < plans.size(); ++i) {
-    const auto [found, fresh] =
-        known.try_emplace(shape_key(plans[i].plan, plans[i].nodes), groups.size());
-    if (fresh) groups.emplace_back();
-    groups[found->second].push_back(i);
+    BlockShapes::Slot& slot = shapes.slot(shape_key(plans[i].plan, query.cluster.node.gpus));
+    const auto [found, fresh] = known.try_emplace(&slot, groups.size());
+    if (fresh) groups.push_back({&slot, {}});
+    groups[found->second].plans.push_back(i);
   }
   std::vector<PlanBound> bounds(plans.size());
   const bool all = workers.work_through(groups.size(), [&](std::size_t g, unsigned) {
-    BlockShape shape{query, plans[groups[g].front()]};
-    for (const std::size_t i : groups[g]) {
-      const Plan& plan = plans[i].plan;
-      bounds[i].step = with_unexplained(paths_of(query, plan, shape).longest(), query.software);
-      bounds[i].kernels = kernels_of(query, plan, shape);
-      bounds[i].memory = memory_floor(query, plan, shape);
-    }
+    BlockShapes::Slot& slot = *groups[g].slot;
+    const PlacedPlan& first = plans[groups[g].plans.front()];
+    if (!slot) slot = std::make_unique<BlockShape>(query, first);
+    ShapeBounds bound{query, *slot};
+    for (const std::size_t i : groups[g].plans) bounds[i] = bound(plans[i].plan);
   });
   if (!all) bounds.clear();
   return bounds;

@@ -54,8 +54,9 @@ struct PlanBound {
   Bytes memory{};
 };
 
-/// The bounds of all plans, in their order; each shape is lowered once. Empty if `workers` stopped.
+/// The bounds of all plans, in their order; each shape is made once, or taken from `shapes`. Empty
+/// if `workers` stopped.
 std::vector<PlanBound> bounds_of(const PlanQuery& query, const std::vector<PlacedPlan>& plans,
-                                 const Workers& workers);
+                                 const Workers& workers, BlockShapes& shapes);
 
 }  // namespace orrery::scenarios

@@ -1,9 +1,11 @@
 #include "scenarios/search/space/block_shapes.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "models/evaluation/chain.hpp"
+#include "models/plan/derived.hpp"
 #include "models/pricing/price.hpp"
 #include "scenarios/search/plan_search.hpp"
 
@@ -66,10 +68,21 @@ std::int64_t kernels_of_block(const models::PricedProgram& priced, std::uint32_t
   return sum;
 }
 
-/// The plan whose blocks those of all plans of a shape are.
-Plan plan_of_shape(const Plan& plan) {
+/// GPUs of the fewest nodes that hold whole groups of tensor, context and expert ranks; all of the
+/// plan's, if these are no whole number of such nodes.
+std::int64_t gpus_of_shape(const Plan& plan, int node_gpus) {
+  const std::int64_t dense = plan.tensor * plan.context;
+  const std::int64_t experts = plan.experts.ranks * models::expert_tensor_of(plan);
+  const std::int64_t gpus = std::lcm(std::lcm(dense, experts), std::int64_t{node_gpus});
+  return plan.gpus() % gpus == 0 ? gpus : plan.gpus();
+}
+
+/// The plan whose blocks those of all plans of a shape are, on the fewest nodes that hold whole
+/// groups of its tensor, context and expert ranks.
+PlacedPlan plan_of_shape(const Plan& plan, int node_gpus) {
+  const std::int64_t gpus = gpus_of_shape(plan, node_gpus);
   Plan whole = plan;
-  whole.data = plan.data * plan.pipeline;
+  whole.data = gpus / (plan.tensor * plan.context);
   whole.pipeline = 1;
   whole.stages = {};
   whole.sharding = {};
@@ -79,7 +92,7 @@ Plan plan_of_shape(const Plan& plan) {
   const bool partly = plan.recompute.layers > 0 || plan.recompute.every > 1;
   if (partly) whole.recompute = {};
   whole.offload.layers = 0;
-  return whole;
+  return {.plan = std::move(whole), .nodes = static_cast<int>((gpus - 1) / node_gpus + 1)};
 }
 
 std::int64_t sum_of_path(std::int64_t one, std::int64_t other) {
@@ -117,12 +130,12 @@ PassTimes then_cut(const PassTimes& one, const PassTimes& next) {
 }  // namespace
 
 // Structured bindings: a field that a plan gains does not compile here until it is placed.
-std::string shape_key(const Plan& plan, int nodes) {
+std::string shape_key(const Plan& plan, int node_gpus) {
   const auto& [task, adapters, tensor, sequence, context, exchange, pipeline, stages, data,
                sharding, experts, order, batch, formats, kernels, optimizer, recompute, offload,
                overlap, compression] = plan;
   KeyWriter key;
-  key.add(nodes, task, tensor, sequence, context, order);
+  key.add(gpus_of_shape(plan, node_gpus), task, tensor, sequence, context, order);
   const auto& [rank, targets, dropout] = adapters;
   key.add(rank, targets, dropout);
   const auto& [form, heads] = exchange;
@@ -150,14 +163,17 @@ std::string shape_key(const Plan& plan, int nodes) {
 }
 
 BlockShape::BlockShape(const PlanQuery& query, const PlacedPlan& placed) {
-  models::Question question = question_of(query, {plan_of_shape(placed.plan), placed.nodes});
+  models::Question question =
+      question_of(query, plan_of_shape(placed.plan, query.cluster.node.gpus));
   // Slower kernels next to communication depend on how much there is of both.
   question.cluster.node.gpu.calibration.beside_communication.reset();
   const models::Program program = models::lower(question);
   std::vector<std::string> notes;
   const models::PricedProgram priced = models::price_program(
       program, question.cluster, question.software, notes,
-      {.order = question.network.order.axes, .nccl = question.network.tuner()});
+      {.sharing = models::LinkSharing::alone,
+       .order = question.network.order.axes,
+       .nccl = question.network.tuner()});
   for (const models::LayerKind& each : program.kinds) {
     kinds_.push_back({.forward = map_of_block(priced, each.forward),
                       .backward = map_of_block(priced, each.backward),

@@ -1,11 +1,13 @@
 #pragma once
 // What plans of one shape share: the blocks of their layers, lowered and priced once. Two plans
 // have one shape if they differ only in how layers, micro-batches and state are spread over ranks:
-// pipeline, virtual stages, schedule, data, ZeRO, batch. Their blocks are those of a plan without a
-// pipeline on as many GPUs, with one micro-batch. Leaves out what only lengthens blocks: kernels
-// that are slower next to communication, and the recomputation and offload of a part of the layers.
+// pipeline, virtual stages, schedule, data, ZeRO, batch, nodes. Their blocks are those of a plan
+// without a pipeline on the fewest nodes that hold its groups, with one micro-batch. Leaves out what only lengthens blocks: kernels
+// that are slower next to communication, collectives that share links with their siblings, and the
+// recomputation and offload of a part of the layers.
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -51,8 +53,8 @@ struct ChunkCosts {
   Bytes layers{};                      // weights of all its layers, without embedding and head
 };
 
-/// Names all of a plan on which its blocks depend.
-std::string shape_key(const models::Plan& plan, int nodes);
+/// Names all of a plan on which its blocks depend, on nodes of so many GPUs.
+std::string shape_key(const models::Plan& plan, int node_gpus);
 
 class BlockShape {
  public:
@@ -89,6 +91,19 @@ class BlockShape {
   bool alike_ = false;  // all layers are of one kind
   Time step_launch_{}, transfer_launch_{};
   std::unordered_map<std::uint64_t, ChunkCosts> known_;
+};
+
+/// The shapes of several searches for one model and stack on nodes of one type, in any numbers:
+/// each is lowered and priced once. Not to be used by two searches at once.
+class BlockShapes {
+ public:
+  /// A shape that is made when it is first needed.
+  using Slot = std::unique_ptr<BlockShape>;
+  /// Stays where it is.
+  Slot& slot(const std::string& key) { return known_[key]; }
+
+ private:
+  std::unordered_map<std::string, Slot> known_;
 };
 
 }  // namespace orrery::scenarios

@@ -1,7 +1,9 @@
 #include "scenarios/search/space/plan_space.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "models/operations/blocks.hpp"
@@ -19,28 +21,51 @@ using models::Zero;
 
 namespace {
 
-/// Whether model, schedule and stack allow a plan, and the query does not exclude it.
-bool is_tried(const Plan& plan, const SearchBounds& bounds) {
+/// The values of the dimensions that refine, one dimension after the other, that stack, model and
+/// schedule allow and the query does not exclude.
+/// legal  model and schedule allow the plan itself
+std::vector<Plan> refined(const Plan& plan, const SearchBounds& bounds, bool legal) {
   const PlanQuery& query = bounds.query;
-  return !is_excluded(query, plan) && models::runs_experts(plan, query.software.runs) &&
-         models::conflicts(plan, query.model, bounds.gpus).empty();
-}
-
-/// The values of the dimensions that refine, one dimension after the other.
-std::vector<Plan> refined(const Plan& plan, const SearchBounds& bounds) {
   std::vector<Plan> plans{plan};
   for (const SearchDimension& each : search_dimensions()) {
-    if (!each.refines || usual_experts(bounds.query.model).count == 0) continue;
-    if (!each.runs(bounds.query.software.runs) && !bounds.states(each.key)) continue;
+    if (!each.refines || usual_experts(query.model).count == 0) continue;
+    if (!each.runs(query.software.runs) && !bounds.states(each.key)) continue;
     std::vector<Plan> further;
     for (const Plan& one : plans) {
       std::ranges::move(each.tries(one, bounds), std::back_inserter(further));
     }
     plans = std::move(further);
+    legal = false;
   }
-  std::erase_if(plans, [&](const Plan& each) { return !is_tried(each, bounds); });
+  std::erase_if(plans, [&](const Plan& each) {
+    const bool runs = !is_excluded(query, each) && models::runs_experts(each, query.software.runs);
+    return !runs || (!legal && !models::conflicts(each, query.model, bounds.gpus).empty());
+  });
   return plans;
 }
+
+/// Whether the stack has recipes for plans with the same values of the few fields that decide it:
+/// looking them up for each plan is slower than enumerating it.
+class RecipeMemory {
+ public:
+  explicit RecipeMemory(const PlanQuery& query) : query_{query} {}
+
+  bool has(const models::Question& question) {
+    const Plan& plan = question.plan;
+    const models::RecipeDegrees degrees = models::recipe_degrees(plan);
+    const auto [known, fresh] = has_.try_emplace(
+        {degrees.tensor, degrees.pipeline, degrees.virtual_stages, degrees.context, degrees.expert,
+         static_cast<std::int64_t>(plan.recompute.kind),
+         static_cast<std::int64_t>(plan.sharding.zero)},
+        false);
+    if (fresh) known->second = has_recipe(query_, question);
+    return known->second;
+  }
+
+ private:
+  const PlanQuery& query_;
+  std::map<std::array<std::int64_t, 7>, bool> has_;
+};
 
 /// All plans of one number of nodes, dimension by dimension.
 class Enumerator {
@@ -49,6 +74,7 @@ class Enumerator {
       : bounds_{query, std::int64_t{nodes} * query.cluster.node.gpus},
         nodes_{nodes},
         question_{question_of(query, {{}, nodes})},
+        recipes_{query},
         space_{space} {}
 
   void run() { vary(first_plan(bounds_.query), search_dimensions()); }
@@ -66,8 +92,9 @@ class Enumerator {
     const auto conflicts = models::conflicts(plan, bounds_.query.model, bounds_.gpus);
     if (!conflicts.empty()) return rule_out(conflicts.front());
     question_.plan = plan;
-    take_recipe(bounds_.query, question_);
-    std::vector<Plan> found = refined(question_.plan, bounds_);
+    const bool taken = recipes_.has(question_);
+    if (taken) take_recipe(bounds_.query, question_);
+    std::vector<Plan> found = refined(question_.plan, bounds_, !taken);
     if (found.empty()) return rule_out({"/expert_overlap", why_no_refinement(question_.plan)});
     for (Plan& each : found) {
       note_values(each);
@@ -103,6 +130,7 @@ class Enumerator {
   SearchBounds bounds_;
   int nodes_;
   models::Question question_;  // of which only the plan changes
+  RecipeMemory recipes_;
   PlanSpace& space_;
 };
 

@@ -92,6 +92,9 @@ std::optional<models::Conflict> refusal(const PlanQuery& query);
 /// gave, unless they conflict with the rest of the plan. Returns those that were applied.
 std::vector<models::RecipeChoice> take_recipe(const PlanQuery& query, models::Question& question);
 
+/// Whether the recipes have such settings, conflicts aside.
+bool has_recipe(const PlanQuery& query, const models::Question& question);
+
 /// The plan that enumeration starts from: the fields that the query holds fixed.
 models::Plan first_plan(const PlanQuery& query);
 
