@@ -14,8 +14,8 @@
 #include "models/model/counts.hpp"
 #include "models/plan/precision_formats.hpp"
 #include "scenarios/purchase/purchase_ranking.hpp"
-#include "scenarios/search/space/block_shapes.hpp"
 #include "scenarios/search/plan_report.hpp"
+#include "scenarios/search/space/block_shapes.hpp"
 #include "sim/input/units.hpp"
 
 namespace orrery::scenarios {

@@ -103,7 +103,8 @@ ExpectedStep expected_of(const PlanAnswer& answer, const Objective& objective) {
 std::optional<Certificate> certificate_of(const PlanAnswer& answer, const Objective& objective) {
   if (answer.fitting.empty() || !answer.bounded) return std::nullopt;
   const Candidate& front = answer.fitting.front();
-  const bool on_links = front.shared.has_value();
+  const bool on_links = std::ranges::any_of(
+      answer.fitting, [](const Candidate& each) { return each.shared.has_value(); });
   double searched = objective.measure(front.estimate);
   double bound = measure_of(objective, front);
   for (const Candidate& each : answer.fitting) {
@@ -265,9 +266,11 @@ std::vector<std::string> search_assumptions(const PlanQuery& query) {
   std::vector<std::string> lines{fmt::format("tried: {}, data; schedules {} and {}", tried,
                                              models::default_schedule(1),
                                              models::default_schedule(2))};
-  lines.push_back(fmt::format("ZeRO stages of {}: {}{}; 2 and 3 (FSDP) only without a pipeline",
-                              query.software.name, models::stages_of(runs),
-                              runs.source.empty() ? " (its profile states none)" : ""));
+  const bool in_pipelines = query.breadth == Breadth::full && shards_in_pipelines(query.software);
+  lines.push_back(fmt::format("ZeRO stages of {}: {}{}{}", query.software.name,
+                              models::stages_of(runs),
+                              runs.source.empty() ? " (its profile states none)" : "",
+                              in_pipelines ? "" : "; 2 and 3 (FSDP) only without a pipeline"));
   lines.push_back(query.breadth == Breadth::full
                       ? "micro-batches are divisors up to 16; virtual stages up to 8 that cut the "
                         "layers evenly, embedding and head counted as a layer each or not"

@@ -113,8 +113,8 @@ Json kind_json(const PlanReport& report, const PlanKind& kind) {
 }
 
 /// The certificate: no plan that fits as well as the best one, with the values that were searched,
-/// has a shorter step than bound_s, by the figure that ranks. Null for other objectives, and where the search was
-/// stopped before there was a bound.
+/// has a shorter step than bound_s, by the figure that ranks. Null for other objectives, and where
+/// the search was stopped before there was a bound.
 void add_bound(const PlanReport& report, Json& json) {
   json["bound_s"] = json["gap"] = json["proven"] = json["proven_static"] = nullptr;
   const bool timed = report.objective.name == "time";

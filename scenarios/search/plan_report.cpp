@@ -270,9 +270,10 @@ std::string proof(const PlanReport& report, const ReportOptions& options) {
                 "best one of the search. With traffic, one that was not evaluated so may be {} "
                 "than plan 1 by up to {:.1f} %. {}",
                 better, better, gap, ruled_out)
-          : fmt::format("Not proven: another plan of the searched space may be {} by up to {:.1f} "
-                        "% (--gap 0 searches until none can).",
-                        better, gap);
+          : fmt::format(
+                "Not proven: another plan of the searched space may be {} by up to {:.1f} "
+                "% (--gap 0 searches until none can).",
+                better, gap);
   return "\n" + paragraph(proven, 2, options);
 }
 

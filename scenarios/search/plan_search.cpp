@@ -6,13 +6,9 @@
 #include <tuple>
 #include <utility>
 
-<<<<<<< HEAD
 #include "hardware/prices/rental.hpp"
-=======
-#include "hardware/rental.hpp"
-#include "scenarios/search/block_shapes.hpp"
->>>>>>> ff7f836e (search: shapes shared over nodes; figures with traffic rank and bound)
 #include "scenarios/search/incumbents.hpp"
+#include "scenarios/search/space/block_shapes.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::scenarios {
@@ -180,7 +176,7 @@ class Search {
         ++answer_.too_slow;
         const auto& fastest = answer_.fastest_too_slow;
         if (!fastest || estimate.step < fastest->estimate.step) {
-          answer_.fastest_too_slow = Candidate{placed, estimate, {}, {}};
+          answer_.fastest_too_slow = Candidate{placed, estimate, {}, {}, {}};
         }
         return;
       }
@@ -188,7 +184,7 @@ class Search {
         incumbents_.add(placed, objective_.measure(estimate),
                         wanted_.against ? wanted_.against->measure(estimate) : 0, estimate.memory);
       }
-      answer_.fitting.push_back({placed, estimate, {}, {}});
+      answer_.fitting.push_back({placed, estimate, {}, {}, {}});
       return;
     }
     ++answer_.too_large;

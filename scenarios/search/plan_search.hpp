@@ -114,13 +114,13 @@ struct PlanAnswer {
 PlanAnswer search_plans(const PlanQuery& query, const Objective& objective, const Workers& workers,
                         Wanted wanted = {});
 
-/// Evaluates with their traffic on links the plans that a report shows: the first `top`, the best of
-/// each way to cut the model that cannot be distinguished from the first, and of each named kind.
-/// Then those that may be better than the best of these, by the step in which nothing shares a link,
-/// until there is none or `most_further` were evaluated. Sorts all of them by the result; plans that
-/// fit tightly stay last. Nothing leaves one node, so its plans keep the search's figures. If the
-/// traffic of any plan cannot be simulated, all keep them, so that all are compared by one
-/// evaluation. Returns why; empty: all are simulated.
+/// Evaluates with their traffic on links the plans that a report shows: the first `top`, the best
+/// of each way to cut the model that cannot be distinguished from the first, and of each named
+/// kind. Then those that may be better than the best of these, by the step in which nothing shares
+/// a link, until there is none or `most_further` were evaluated. Sorts all of them by the result;
+/// plans that fit tightly stay last. Nothing leaves one node, so its plans keep the search's
+/// figures. If the traffic of any plan cannot be simulated, all keep them, so that all are compared
+/// by one evaluation. Returns why; empty: all are simulated.
 std::string share_links(const PlanQuery& query, const Objective& objective, std::size_t top,
                         const Workers& workers, PlanAnswer& answer);
 inline constexpr std::size_t most_further = 32;

@@ -108,9 +108,8 @@ class Sharing {
     workers_.work_through(rivals.size(), [&](std::size_t i, unsigned) {
       Candidate& each = *rivals[i];
       const Time step = models::step_without_sharing(question_of(query_, each.placed));
-      each.least_shared =
-          objective_.bound(query_, each.placed.nodes,
-                           {.step = step, .kernels = {}, .memory = each.estimate.memory});
+      each.least_shared = objective_.bound(
+          query_, each.placed.nodes, {.step = step, .kernels = {}, .memory = each.estimate.memory});
     });
     std::ranges::stable_sort(rivals, {}, [](const Candidate* each) { return *each->least_shared; });
     return rivals;

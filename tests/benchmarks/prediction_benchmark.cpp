@@ -2,6 +2,7 @@
 // (exponential, 10,000 pending) takes 67 ns per event:
 //   lower_and_simulate   gpt-1t-512-a100 4 ms, gpt3-175b-1024-a100 1.5 ms, deepseek-v3-2048-h800
 //                        10 ms, without the check
+//   whole_prediction     gpt-1t-512-a100 5 ms, gpt3-175b-1024-a100 2 ms, with the check
 //   long_plan_of_a_search  gpt3-175b-1024-a100, one of the longest lists of its search, 0.5 ms; the
 //                        mean plan is in search_benchmark.cpp
 
@@ -35,6 +36,13 @@ void lower_and_simulate(benchmark::State& state, double limit, const std::string
   state.counters["check"] = benchmark::Counter(check, benchmark::Counter::kAvgIterations);
 }
 
+/// All of `predict`, which checks the Program, too.
+void whole_prediction(benchmark::State& state, double limit, const std::string& name) {
+  const models::Question question = question_of(name);
+  for (auto each : state) benchmark::DoNotOptimize(models::predict(question));
+  state.counters["limit_ms"] = limit;
+}
+
 void long_plan_of_a_search(benchmark::State& state) {
   const models::Question question = question_of("gpt3-175b-1024-a100");
   for (auto each : state) benchmark::DoNotOptimize(models::estimate(question));
@@ -51,6 +59,8 @@ BENCHMARK_CAPTURE(lower_and_simulate, 175b, 1.5, "gpt3-175b-1024-a100")
 BENCHMARK_CAPTURE(lower_and_simulate, experts, 10, "deepseek-v3-2048-h800")
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(whole_prediction, trillion, 5, "gpt-1t-512-a100")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(whole_prediction, 175b, 2, "gpt3-175b-1024-a100")->Unit(benchmark::kMillisecond);
 BENCHMARK(long_plan_of_a_search)->Unit(benchmark::kMillisecond);
 
 }  // namespace

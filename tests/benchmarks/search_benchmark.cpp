@@ -1,12 +1,14 @@
 // Plans of a search per second, on all threads and on one, if every plan is estimated: GPT-3 175B
 // on 1,024 A100. lowered_plan is the mean of what the plans take that memory_floor does not rule
 // out (lower, bound, evaluate), 0.5 ms at most where the heap (exponential, 10,000 pending) takes
-// 67 ns per event. `proven` finds the ten best plans and proves the best, on one thread.
+// 67 ns per event. `proven` finds the ten best plans and proves the best, `survey` the best plan on
+// every cluster that can be rented, both on one thread.
 
 #include <benchmark/benchmark.h>
 
 #include <chrono>
 
+#include "scenarios/question/purchase_request.hpp"
 #include "scenarios/search/comparison.hpp"
 #include "tests/scenarios/search/queries.hpp"
 
@@ -76,6 +78,17 @@ void proven(benchmark::State& state) {
   state.counters["limit_ms"] = asked.limit_ms;
 }
 
+void survey_of_offers(benchmark::State& state) {
+  PurchaseRequest request;
+  request.model = "llama3-8b";
+  request.tokens = "1T";
+  request.threads = 1;
+  std::int64_t plans = 0;
+  for (auto each : state) plans = survey(request, {}).answer.plans;
+  count(state, plans);
+  state.counters["limit_ms"] = 3000;
+}
+
 void enumerate(benchmark::State& state) {
   const PlanQuery query = gpt3();
   std::size_t plans = 0;
@@ -86,6 +99,7 @@ void enumerate(benchmark::State& state) {
 BENCHMARK(search)->Arg(1)->Arg(2)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(lowered_plan)->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);
 BENCHMARK(proven)->DenseRange(0, 4)->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);
+BENCHMARK(survey_of_offers)->Iterations(1)->Unit(benchmark::kMillisecond);
 BENCHMARK(enumerate)->Unit(benchmark::kMillisecond);
 
 }  // namespace

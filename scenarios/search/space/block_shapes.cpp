@@ -169,11 +169,11 @@ BlockShape::BlockShape(const PlanQuery& query, const PlacedPlan& placed) {
   question.cluster.node.gpu.calibration.beside_communication.reset();
   const models::Program program = models::lower(question);
   std::vector<std::string> notes;
-  const models::PricedProgram priced = models::price_program(
-      program, question.cluster, question.software, notes,
-      {.sharing = models::LinkSharing::alone,
-       .order = question.network.order.axes,
-       .nccl = question.network.tuner()});
+  const models::PricedProgram priced =
+      models::price_program(program, question.cluster, question.software, notes,
+                            {.sharing = models::LinkSharing::alone,
+                             .order = question.network.order.axes,
+                             .nccl = question.network.tuner()});
   for (const models::LayerKind& each : program.kinds) {
     kinds_.push_back({.forward = map_of_block(priced, each.forward),
                       .backward = map_of_block(priced, each.backward),

@@ -2,9 +2,9 @@
 // What plans of one shape share: the blocks of their layers, lowered and priced once. Two plans
 // have one shape if they differ only in how layers, micro-batches and state are spread over ranks:
 // pipeline, virtual stages, schedule, data, ZeRO, batch, nodes. Their blocks are those of a plan
-// without a pipeline on the fewest nodes that hold its groups, with one micro-batch. Leaves out what only lengthens blocks: kernels
-// that are slower next to communication, collectives that share links with their siblings, and the
-// recomputation and offload of a part of the layers.
+// without a pipeline on the fewest nodes that hold its groups, with one micro-batch. Leaves out
+// what only lengthens blocks: kernels that are slower next to communication, collectives that share
+// links with their siblings, and the recomputation and offload of a part of the layers.
 
 #include <cstdint>
 #include <memory>

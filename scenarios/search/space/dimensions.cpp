@@ -207,7 +207,16 @@ std::vector<Plan> sequence_parallelism(const Plan& plan, const SearchBounds& bou
       plan, bounds.fixed_or<&Plan::sequence_parallel>("sequence", tried));
 }
 
-/// The stack's ZeRO stages in rising order; stages 2 and 3 only without a pipeline.
+/// Stacks that shard gradients and parameters in a pipeline, too. Others are not known to:
+/// Megatron-FSDP names tensor, expert and context parallelism as compatible, DeepSpeed's pipeline
+/// engine and ColossalAI's hybrid plugin take ZeRO 0 and 1.
+/// Source  torchtitan/distributed/pipeline_parallel.py: each stage's model is wrapped by FSDP2;
+///         torch.distributed.pipelining for what PyTorch has of its own (generic); the executor
+constexpr std::array<std::string_view, 4> shard_in_pipelines{"generic", "orrery-cpu", "orrery-cuda",
+                                                             "torchtitan"};
+
+/// The stack's ZeRO stages in rising order; stages 2 and 3 in a pipeline only where the stack has
+/// them there.
 std::vector<Plan> shardings(const Plan& plan, const SearchBounds& bounds) {
   if (bounds.states("zero"))
     return with_each<&Plan::sharding, &ShardingChoices::zero>(plan,
@@ -216,9 +225,11 @@ std::vector<Plan> shardings(const Plan& plan, const SearchBounds& bounds) {
     return with_each<&Plan::sharding, &ShardingChoices::zero>(plan, {Zero::none});
   const std::vector<Zero>& known = bounds.query.software.runs.zero;
   const bool has_one = std::ranges::find(known, Zero::one) != known.end();
+  const bool sharded_pipelines = bounds.full() && shards_in_pipelines(bounds.query.software);
   std::vector<Zero> found;
   for (const Zero each : known) {
-    const bool lowered = plan.pipeline == 1 || each == Zero::none || each == Zero::one;
+    const bool lowered =
+        plan.pipeline == 1 || sharded_pipelines || each == Zero::none || each == Zero::one;
     const bool passed_over = !bounds.full() && each == Zero::none && has_one;
     if (lowered && !passed_over) found.push_back(each);
   }
@@ -248,8 +259,9 @@ std::vector<Plan> resharding(const Plan& plan, const SearchBounds& bounds) {
       plan, bounds.fixed_or<&Plan::sharding, &ShardingChoices::reshard>("reshard", tried));
 }
 
-/// Optimizer state on the host where weights, gradients and state alone do not fit on the GPU:
-/// elsewhere the GPU's update is faster.
+/// Optimizer state on the host where weights, gradients and state alone do not fit on the GPU, and
+/// under ZeRO-3 also the shards of parameters where the rest does not either: elsewhere the GPU's
+/// update is faster, and weights need no copies.
 std::vector<Plan> offloads(const Plan& plan, const SearchBounds& bounds) {
   using models::Offload;
   std::vector<Offload> tried{Offload::none};
@@ -257,7 +269,13 @@ std::vector<Plan> offloads(const Plan& plan, const SearchBounds& bounds) {
   const bool can = bounds.full() && gpu.host_link.count() > 0 && plan.sharding.zero != Zero::none &&
                    !models::trains_adapters(plan) &&
                    plan.optimizer.moments == models::Moments::full;
-  if (can && least_memory(bounds.query, plan) > gpu.memory) tried.push_back(Offload::optimizer);
+  if (can && least_memory(bounds.query, plan) > gpu.memory) {
+    tried.push_back(Offload::optimizer);
+    Plan on_host = plan;
+    on_host.offload.state = Offload::optimizer;
+    const bool more = least_memory(bounds.query, on_host) > gpu.memory;
+    if (more && plan.sharding.zero == Zero::three) tried.push_back(Offload::parameters);
+  }
   return with_each<&Plan::offload, &models::OffloadChoices::state>(
       plan, bounds.fixed_or<&Plan::offload, &models::OffloadChoices::state>("offload", tried));
 }
@@ -348,7 +366,7 @@ constexpr std::array<SearchDimension, 16> dimensions{{
     {"reshard", "resharding after forward", resharding, has_sharded_weights},
     {"expert", "experts over ranks", experts},
     {"expert_tensor", "each expert over ranks", expert_cuts},
-    {"offload", "optimizer state on the host", offloads},
+    {"offload", "state on the host", offloads},
     {"recompute", "recomputation", recomputations},
     {"dispatcher", "dispatchers of experts", dispatchers, has_dispatchers, true},
     {"expert_overlap", "overlap of experts' all-to-alls", expert_overlaps, has_expert_overlaps,
@@ -356,6 +374,10 @@ constexpr std::array<SearchDimension, 16> dimensions{{
 }};
 
 }  // namespace
+
+bool shards_in_pipelines(const models::Software& stack) {
+  return std::ranges::find(shard_in_pipelines, stack.name) != shard_in_pipelines.end();
+}
 
 std::span<const SearchDimension> search_dimensions() {
   return dimensions;

@@ -53,11 +53,11 @@ class RecipeMemory {
   bool has(const models::Question& question) {
     const Plan& plan = question.plan;
     const models::RecipeDegrees degrees = models::recipe_degrees(plan);
-    const auto [known, fresh] = has_.try_emplace(
-        {degrees.tensor, degrees.pipeline, degrees.virtual_stages, degrees.context, degrees.expert,
-         static_cast<std::int64_t>(plan.recompute.kind),
-         static_cast<std::int64_t>(plan.sharding.zero)},
-        false);
+    const auto [known, fresh] =
+        has_.try_emplace({degrees.tensor, degrees.pipeline, degrees.virtual_stages, degrees.context,
+                          degrees.expert, static_cast<std::int64_t>(plan.recompute.kind),
+                          static_cast<std::int64_t>(plan.sharding.zero)},
+                         false);
     if (fresh) known->second = has_recipe(query_, question);
     return known->second;
   }

@@ -23,9 +23,10 @@ namespace orrery::scenarios {
 ///            context parallelism in the stack's first form
 /// Both: tensor up to the GPUs of a node and every divisor as pipeline, where the stack has them;
 /// context as powers of two, where a sequence has 8,192 tokens and each rank keeps 2,048 of them;
-/// ZeRO-2 and 3 without a pipeline; all three recomputations. Full also tries ZeRO-3 inside a node
-/// (HSDP) and with weights kept after forward, and optimizer state on the host where the model's
-/// state does not fit otherwise.
+/// ZeRO-2 and 3 without a pipeline; all three recomputations. Full also tries ZeRO-2 and 3 in a
+/// pipeline where the stack has them there, ZeRO-3 inside a node (HSDP) and with weights kept after
+/// forward, and optimizer state and parameters on the host where the model's state does not fit
+/// otherwise.
 enum class Breadth : std::uint8_t { full, reduced };
 
 /// A value that no plan of a search may have.

@@ -5,6 +5,7 @@
 
 #include "models/plan/fields.hpp"
 #include "scenarios/search/plan_report.hpp"
+#include "scenarios/search/space/block_shapes.hpp"
 #include "tests/scenarios/search/queries.hpp"
 
 namespace orrery::scenarios {
@@ -53,6 +54,24 @@ TEST_CASE("The best plan is that of predicting every one", "[heavy]") {
   CHECK(answer.fitting.back().estimate.step == all.back().prediction.step);
   for (std::size_t i = 1; i < answer.fitting.size(); ++i) {
     CHECK(answer.fitting[i - 1].estimate.step <= answer.fitting[i].estimate.step);
+  }
+}
+
+TEST_CASE("A search that takes the shapes of one on fewer nodes finds the same") {
+  BlockShapes shapes;
+  const Objective& time = objective_named("time");
+  for (const char* cluster : {"dgx-a100-80gb", "dgx-a100-80gb x 2", "dgx-a100-80gb x 4"}) {
+    const PlanQuery query = plan_query("gpt2", cluster, 64, 1024, Breadth::reduced);
+    const auto found = [&](BlockShapes* kept) {
+      const PlanAnswer answer =
+          search_plans(query, time, {1, {}}, Wanted{.best = 5, .shapes = kept});
+      return to_json(
+                 PlanReport{
+                     query, time, answer, compare_best(query, answer, time, 5), "cluster", {}, ""})
+          .dump();
+    };
+    INFO(cluster);
+    CHECK(found(&shapes) == found(nullptr));
   }
 }
 

@@ -88,6 +88,27 @@ TEST_CASE("The ZeRO stages of the stack are tried, those that share gradients wi
   }
 }
 
+TEST_CASE("Gradients and parameters are sharded in a pipeline where the stack does so") {
+  PlanQuery query = tiny(Breadth::full);
+  query.software.runs.zero = {models::Zero::none, models::Zero::one, models::Zero::two,
+                              models::Zero::three};
+  query.cluster.node.gpus = 4;
+  query.global_batch = 4;
+  const auto sharded_stages = [&] {
+    std::set<models::Zero> found;
+    for (const PlacedPlan& each : enumerate_plans(query).plans) {
+      if (each.plan.pipeline > 1) found.insert(each.plan.sharding.zero);
+    }
+    return found;
+  };
+  CHECK(sharded_stages() == std::set<models::Zero>{models::Zero::none, models::Zero::one});
+  query.software.name = "torchtitan";
+  CHECK(sharded_stages() == std::set<models::Zero>{models::Zero::none, models::Zero::one,
+                                                   models::Zero::two, models::Zero::three});
+  query.breadth = Breadth::reduced;
+  CHECK(sharded_stages() == std::set<models::Zero>{models::Zero::none, models::Zero::one});
+}
+
 TEST_CASE("FSDP is tried inside nodes, and with state on the host where it does not fit") {
   // 8 GPUs in nodes of 2 without tensor parallelism: shards over all 8 or 2, copies on the others.
   PlanQuery query = tiny(Breadth::full);
@@ -106,7 +127,9 @@ TEST_CASE("FSDP is tried inside nodes, and with state on the host where it does 
   for (const PlacedPlan& each : enumerate_plans(query).plans) {
     offloads.insert(each.plan.offload.state);
   }
-  CHECK(offloads == std::set<models::Offload>{models::Offload::none, models::Offload::optimizer});
+  // Without the state, the shards of weights do not fit either.
+  CHECK(offloads == std::set<models::Offload>{models::Offload::none, models::Offload::optimizer,
+                                              models::Offload::parameters});
 }
 
 TEST_CASE("A stack that cuts no layers and has no pipeline is searched without them") {

@@ -7,7 +7,9 @@
 #include <catch2/catch.hpp>
 #include <map>
 
+#include "hardware/prices/rental.hpp"
 #include "models/model/counts.hpp"
+#include "models/prediction/lower_bound.hpp"
 #include "scenarios/search/comparison.hpp"
 #include "scenarios/search/objective.hpp"
 #include "tests/models/questions.hpp"
@@ -59,6 +61,7 @@ void draw_savers(Plan& plan, std::mt19937& random) {
   if (random() % 4 == 0) plan.offload.layers = few;
   if (random() % 4 == 0) plan.offload.state = models::Offload::optimizer;
   if (plan.sharding.zero != models::Zero::three) return;
+  if (random() % 4 == 0) plan.offload.state = models::Offload::parameters;
   plan.sharding.reshard = random() % 2 == 0;
   if (plan.data > 2 && plan.data % 2 == 0 && random() % 2 == 0) plan.sharding.ranks = 2;
 }
@@ -105,6 +108,8 @@ void check_bounds(int draws, unsigned seed) {
                               .kernels = kernels_of(query, plan, shape),
                               .memory = memory_floor(query, plan, shape)};
         CHECK(least.memory <= found.memory);
+        const models::Question asked = question_of(query, {plan, query.cluster.nodes});
+        CHECK(least.step <= models::step_without_sharing(asked));
         for (const Objective& objective : objectives()) {
           if (objective.needs_price && !query.cluster.price_per_gpu_hour) continue;
           INFO(objective.name);
@@ -206,14 +211,57 @@ TEST_CASE("Plans of one shape have the blocks of one shape") {
     other.pipeline = 1;
     other.stages = {};
     other.sharding.zero = models::Zero::none;
-    const int nodes = query.cluster.nodes;
-    REQUIRE(shape_key(other, nodes) == shape_key(plan, nodes));
+    const int nodes = query.cluster.nodes, gpus = query.cluster.node.gpus;
+    REQUIRE(shape_key(other, gpus) == shape_key(plan, gpus));
     BlockShape own{query, {plan, nodes}}, of_other{query, {other, nodes}};
     CHECK(paths_of(query, plan, own).longest() == paths_of(query, plan, of_other).longest());
     CHECK(memory_floor(query, plan, own) == memory_floor(query, plan, of_other));
     shared += plan.pipeline > 1 ? 1 : 0;
   });
   CHECK(shared > 0);
+}
+
+TEST_CASE("On more nodes of a type the blocks of a plan are the same") {
+  // Four times the nodes and the replicas: what a search finds for the shape on the smaller cluster
+  // bounds the plan on the larger one.
+  int checked = 0;
+  for_random_plans(6, 130, [&](const PlanQuery& query, const Plan& plan, const models::Estimate&) {
+    PlanQuery larger = query;
+    hardware::set_nodes(larger.cluster, 4 * query.cluster.nodes);
+    Plan wide = plan;
+    wide.data *= 4;
+    wide.batch.global *= 4;
+    const int gpus = query.cluster.node.gpus;
+    REQUIRE(shape_key(wide, gpus) == shape_key(plan, gpus));
+    BlockShape on_larger{larger, {wide, larger.cluster.nodes}};
+    BlockShape on_smaller{query, {plan, query.cluster.nodes}};
+    const bool longer = wide.sharding.zero != models::Zero::none && plan.replicas() == 1;
+    if (longer) return;  // what has no replicas shards nothing
+    CHECK(paths_of(larger, wide, on_larger).longest() ==
+          paths_of(larger, wide, on_smaller).longest());
+    CHECK(memory_floor(larger, wide, on_larger) == memory_floor(larger, wide, on_smaller));
+    ++checked;
+  });
+  CHECK(checked > 30);
+}
+
+TEST_CASE("The search's estimate of a plan is its prediction, to the picosecond") {
+  int timed = 0;
+  for_random_plans(6, 170,
+                   [&](const PlanQuery& query, const Plan& plan, const models::Estimate& found) {
+                     models::Question question = question_of(query, {plan, query.cluster.nodes});
+                     question.cluster.node.gpu.memory = 1'000'000_GiB;  // as it was estimated
+                     question.cluster.node.host_memory.reset();
+                     const models::Prediction whole = models::predict(question);
+                     CHECK(found.step == whole.step);
+                     CHECK(found.memory == whole.memory[whole.fullest].total);
+                     CHECK(found.tokens_per_second == whole.tokens_per_second);
+                     CHECK(found.mfu == whole.mfu);
+                     CHECK(found.energy.count() == whole.energy.count());
+                     CHECK(found.cost == whole.cost);
+                     ++timed;
+                   });
+  CHECK(timed > 60);
 }
 
 namespace {
