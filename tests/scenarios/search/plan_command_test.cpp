@@ -54,7 +54,7 @@ TEST_CASE("The plans shown are evaluated with their traffic on links, and in tha
       "plan --model gpt3-175b --cluster 'dgx-a100-80gb x 16' --global-batch 128 --seq-len 2048 "
       "--json ";
   const Json with = parsed(orrery(asked + "--top 4").out),
-             without = parsed(orrery(asked + "--network static --top 60").out);
+             without = parsed(orrery(asked + "--network static --top 12").out);
   double before = 0;
   for (const Json& each : with["plans"]) {
     const double shared = each["network_step_time_s"];
@@ -374,7 +374,7 @@ TEST_CASE(
     "The least energy is not the least cost: a GPU that waits costs as much, and draws less") {
   const std::string asked =
       "plan --model llama3-8b --cluster 'dgx-h100 x 4' --global-batch 64 --seq-len 4096 --json "
-      "--network static --top 60 --objective ";
+      "--network static --top 12 --objective ";
   const Json plans = parsed(orrery(asked + "energy").out)["plans"];
   REQUIRE(plans.size() > 20);
   double least = 1e300, most = 0, last = 0;
