@@ -161,79 +161,52 @@ void WireShares::choose_row(std::uint32_t id) {
   chosen_rows_.push_back(id);
 }
 
-void WireShares::fill() {
-  begin_filling();
-  for (std::size_t next = 0; next < open_.size();) {
-    const WireRate reached = level();
-    const std::size_t before = next;
-    while (next < open_.size() && full(open_[next]) < reached) freeze(open_[next++], any_rate);
-    if (next > before) continue;
-    stop_at(reached);
-    while (next < open_.size() && !items_[open_[next]].open) ++next;
-  }
-}
+/// The chosen templates, for the filling.
+struct WireShares::OpenTemplates {
+  WireShares& shares;
 
-void WireShares::begin_filling() {
+  bool open(std::uint32_t id) const { return shares.items_[id].open; }
+  void stop(std::uint32_t id, WireRate rate) {
+    shares.items_[id].open = false;
+    shares.items_[id].next = rate;
+  }
+  void stop(std::uint32_t id, WireRate rate, std::uint32_t row) {
+    stop(id, rate);
+    shares.items_[id].limit = row;
+  }
+  template <class Visit>
+  void each_on(std::uint32_t row, Visit visit) const {
+    for (const RowUse& use : shares.rows_[row].active) visit(use.row);
+  }
+  template <class Visit>
+  void each_crossing(std::uint32_t id, Visit visit) const {
+    for (const RowUse& use : shares.traffic_.templates[id].rows) visit(use.row, use.flows);
+  }
+};
+
+/// Finds the rates of the chosen templates; the others keep theirs.
+void WireShares::fill() {
+  filling_.begin(rows_.size());
   for (const std::uint32_t id : chosen_rows_) {
-    SharedRow& row = rows_[id];
-    row.left = row.capacity;
-    row.open = 0;
+    const SharedRow& row = rows_[id];
     if (!row.overloaded()) continue;  // it cannot be filled
+    WireRate left = row.capacity;
+    std::uint64_t flows = 0;
     for (const RowUse& use : row.active) {
       if (items_[use.row].chosen) {
-        row.open += use.flows;
+        flows += use.flows;
       } else {
-        row.left -= use.flows * items_[use.row].rate;
+        left -= use.flows * items_[use.row].rate;
       }
     }
+    if (flows > 0) filling_.add_link(id, left, flows);
   }
-  open_ = chosen_;
-  for (const std::uint32_t id : open_) items_[id].open = true;
-  std::ranges::sort(open_, [&](std::uint32_t a, std::uint32_t b) {
-    return full(a) != full(b) ? full(a) < full(b) : a < b;
-  });
-}
-
-/// Freezes every template that is limited at this rate, by a row or by `full`, in whatever order
-/// they are.
-void WireShares::stop_at(WireRate reached) {
-  stopped_.clear();
-  for (const std::uint32_t id : chosen_rows_) {
-    const SharedRow& row = rows_[id];
-    if (row.open == 0 || row.left / row.open != reached) continue;
-    for (const RowUse& use : row.active) {
-      if (!items_[use.row].open) continue;
-      items_[use.row].limit = id;
-      stopped_.push_back(use.row);
-    }
+  for (const std::uint32_t id : chosen_) {
+    items_[id].open = true;
+    filling_.add_cap(id, full(id));
   }
-  for (const std::uint32_t id : open_) {
-    if (full(id) > reached) break;
-    stopped_.push_back(id);
-  }
-  for (const std::uint32_t id : stopped_) freeze(id, reached);
-}
-
-WireRate WireShares::level() const {
-  WireRate least = any_rate;
-  for (const std::uint32_t id : chosen_rows_) {
-    const SharedRow& row = rows_[id];
-    if (row.open > 0) least = std::min(least, row.left / row.open);
-  }
-  return least;
-}
-
-/// Fixes a template's rate at the one reached, but not above its rate alone.
-void WireShares::freeze(std::uint32_t id, WireRate reached) {
-  Item& item = items_[id];
-  if (!item.open) return;
-  item.open = false;
-  item.next = std::min(reached, full(id));
-  for (const RowUse& use : traffic_.templates[id].rows) {
-    SharedRow& row = rows_[use.row];
-    if (!row.chosen || row.open == 0) continue;
-    row.left -= use.flows * item.next;
-    row.open -= use.flows;
+  OpenTemplates templates{*this};
+  while (filling_.rise(templates) > 0) {
   }
 }
 

@@ -12,6 +12,7 @@
 #include "models/evaluation/traffic/early.hpp"
 #include "models/evaluation/traffic/losses.hpp"
 #include "models/evaluation/traffic/traffic.hpp"
+#include "sim/flows/max_min.hpp"
 
 namespace orrery::models::traffic {
 
@@ -60,10 +61,9 @@ class WireShares {
     Time lost{};
   };
   struct SharedRow {
-    WireRate capacity = 0, left = 0;
+    WireRate capacity = 0;
     Amount load = 0;             // demand of its active templates at `full`
     std::vector<RowUse> active;  // active templates (in `row`) and their flows
-    std::uint64_t open = 0;
     bool touched = false, was_over = false, chosen = false;
     std::int64_t over_since = 0, over = 0;
 
@@ -78,12 +78,8 @@ class WireShares {
   void find_base();
   void choose();
   void choose_row(std::uint32_t row);
-  /// Progressive filling: raises one rate for all chosen templates, until each is limited.
+  struct OpenTemplates;
   void fill();
-  void begin_filling();
-  void stop_at(WireRate reached);
-  WireRate level() const;
-  void freeze(std::uint32_t id, WireRate reached);
   void note_loss(std::uint32_t id, std::int64_t now);
   WireRate full(std::uint32_t id) const { return traffic_.templates[id].full; }
   void schedule_end(std::uint32_t id);
@@ -95,7 +91,8 @@ class WireShares {
   std::vector<Item> items_;
   std::vector<SharedRow> rows_;
   std::vector<std::uint32_t> touched_, fresh_;
-  std::vector<std::uint32_t> chosen_, chosen_rows_, open_, stopped_;
+  std::vector<std::uint32_t> chosen_, chosen_rows_;
+  MaxMinFilling filling_{ShareTies::exact};
   LossLedger losses_;
   WireRate base_ = 0;
   std::uint64_t solves_ = 0;
