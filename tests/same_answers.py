@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Do two builds answer alike, byte for byte? For changes that must not move a prediction.
 
-Both commands are asked the same questions: every shipped scenario (the answer and the Program),
-every published run, and random plans, a fifth of which are legal. Refusals are compared word for
-word.
+Both commands are asked the same questions: every shipped scenario (the answer, the answer with
+shared links and the Program), collectives on shared links, every published run, and random plans, a
+fifth of which are legal. Refusals are compared word for word.
 
     tests/same_answers.py OLD/orrery build/orrery [--plans 1500] [--seed 1]
 
@@ -60,6 +60,7 @@ FIELDS = {
     "start_layers_bf16": (4, [1]),
 }
 CLUSTERS = ["dgx-h100 x 2", "dgx-h100 x 8", "dgx-a100-80gb x 4", "mi300x-8x x 2", "dgx-b200 x 4"]
+COLLECTIVES = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "send_receive"]
 
 
 def names(command: str, what: str) -> list[str]:
@@ -71,7 +72,13 @@ def questions(command: str, plans: int, seed: int) -> list[list[str]]:
     asked = [["validate", str(RUNS), "--json"]]
     for scenario in names(command, "scenario"):
         asked.append(["simulate", scenario, "--json"])
+        asked.append(["simulate", scenario, "--network", "events", "--json"])
         asked.append(["show", "program", scenario])
+    for cluster in CLUSTERS:
+        for operation in COLLECTIVES:
+            for network in ("events", "steps"):
+                asked.append(["collective", "--cluster", cluster, "--op", operation])
+                asked[-1] += ["--sizes", "1MiB,1GiB", "--network", network, "--json"]
     draw = random.Random(seed)
     models, stacks = names(command, "models"), names(command, "software")
     for _ in range(plans):
@@ -84,7 +91,9 @@ def questions(command: str, plans: int, seed: int) -> list[list[str]]:
         parts += ["--software", draw.choice(stacks)]
         if plan:
             parts += ["--plan", ",".join(f"{key}={value}" for key, value in plan.items())]
-        what = draw.choice([["simulate", "--json"], ["show", "program"]])
+        what = draw.choice(
+            [["simulate", "--json"], ["simulate", "--network", "events", "--json"], ["show", "program"]]
+        )
         asked.append(what + parts)
     return asked
 

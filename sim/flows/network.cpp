@@ -1,11 +1,10 @@
-// Life cycle of a flow: sent, joined to its links, ended. Rates are computed in settle.cpp.
-
 #include "sim/flows/network.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "sim/errors.hpp"
 
@@ -25,6 +24,10 @@ Bandwidth bandwidth_of(std::uint64_t capacity) {
   return Bandwidth{static_cast<double>(capacity) / units_per_byte_per_second};
 }
 
+Int128 divided_up(Int128 amount, std::uint64_t rate) {
+  return (amount + rate - 1) / rate;
+}
+
 }  // namespace
 
 LinkId Network::add_link(Bandwidth bandwidth, Time latency) {
@@ -34,7 +37,6 @@ LinkId Network::add_link(Bandwidth bandwidth, Time latency) {
   link.capacity = capacity_of(bandwidth);
   link.latency = latency;
   links_.push_back(std::move(link));
-  fill_states_.emplace_back();
   return LinkId{static_cast<std::uint32_t>(links_.size() - 1)};
 }
 
@@ -163,7 +165,7 @@ bool Network::run_alone(std::uint32_t index) {
   FlowState& flow = flows_[index];
   std::uint64_t rate = std::numeric_limits<std::uint64_t>::max();
   for (const FlowHop hop : path(index)) rate = std::min(rate, links_[hop.link].capacity);
-  const Int128 left = (flow.remaining + rate - 1) / rate;
+  const Int128 left = divided_up(flow.remaining, rate);
   if (left > std::numeric_limits<std::int64_t>::max() - engine_.now().count()) return false;
   flow.rate = rate;
   flow.component = new_component();
@@ -202,7 +204,7 @@ void Network::finish(std::uint32_t flow) {
 
 Bytes Network::memory() const {
   const auto held = [](const auto& all) { return all.capacity() * sizeof(all.front()); };
-  std::size_t bytes = held(links_) + held(fill_states_) + held(flows_) + held(messages_) +
+  std::size_t bytes = held(links_) + filling_.memory() + held(flows_) + held(messages_) +
                       held(hops_) + held(done_) + held(components_) + held(free_flows_) +
                       held(retired_flows_);
   for (const FlowLink& link : links_) bytes += held(link.flows);
@@ -252,6 +254,185 @@ void Network::end_next(std::uint32_t index) {
   }
   for (const std::uint32_t flow : ending_) leave(flow);
   for (const std::uint32_t flow : ending_) finish(flow);
+}
+
+// Rates, once per instant, starting from the links that the instant touched: finds the current
+// components (flows that started merge them, flows that ended split them), computes the rates of
+// each and schedules its next flow end.
+
+void Network::settle() {
+  settling_ = false;
+  ++settlement_;
+  count_touched();
+  std::uint64_t settled = 0;
+  for (const std::uint32_t link : touched_) {
+    if (links_[link].settled == settlement_ || links_[link].flows.empty()) continue;
+    const std::uint32_t index = new_component();
+    if (!reuse_component(link, index)) collect(link, index);
+    FlowComponent& component = components_[index];
+    settled += component.flows.size();
+    component.since = engine_.now();
+    component.end = engine_.after(fill(component.links), [this, index] { end_next(index); });
+  }
+  for (const std::uint32_t link : touched_) links_[link].touched = false;
+  touched_.clear();
+  ensure(settled == unsettled_, "flows were lost or counted twice when links were settled");
+  unsettled_ = 0;
+  joined_ = false;
+
+  for (const std::uint32_t flow : retired_flows_) {
+    flows_[flow].rate = 0;
+    flows_[flow].component = no_number;
+    free_flows_.push_back(flow);
+  }
+  retired_flows_.clear();
+  for (const std::uint32_t component : dissolved_) {
+    components_[component].flows.clear();
+    components_[component].touched = 0;
+    free_components_.push_back(component);
+  }
+  dissolved_.clear();
+}
+
+/// Counts the touched links of each component, for `inherit`. Skipped if a flow has started,
+/// because links are then collected from scratch.
+void Network::count_touched() {
+  if (joined_) return;
+  for (const std::uint32_t link : touched_) {
+    if (links_[link].flows.empty()) continue;
+    ++components_[flows_[links_[link].flows.front().flow].component].touched;
+  }
+}
+
+std::uint32_t Network::new_component() {
+  if (free_components_.empty()) {
+    components_.emplace_back();
+    return static_cast<std::uint32_t>(components_.size() - 1);
+  }
+  const std::uint32_t component = free_components_.back();
+  free_components_.pop_back();
+  components_[component].dissolved = false;
+  return component;
+}
+
+/// Cancels the component's event; its flows must be assigned again, to one component or several.
+void Network::dissolve(std::uint32_t component) {
+  engine_.cancel(components_[component].end);
+  components_[component].dissolved = true;
+  unsettled_ += components_[component].flows.size();
+  dissolved_.push_back(component);
+}
+
+/// Fast path of the common case: flows have ended, none has started, and the remaining links are
+/// still connected. The new component `heir` then takes over flows and links without a search.
+bool Network::reuse_component(std::uint32_t first, std::uint32_t heir) {
+  const std::uint32_t old = flows_[links_[first].flows.front().flow].component;
+  if (joined_ || old == no_number || !components_[old].dissolved) return false;
+  if (!still_connected(first, components_[old].touched)) return false;
+  FlowComponent& component = components_[heir];
+  component.flows.swap(components_[old].flows);
+  component.links.swap(components_[old].links);
+  for (const std::uint32_t flow : component.flows) {
+    flows_[flow].component = heir;
+    flows_[flow].rate = 0;
+  }
+  std::erase_if(component.links, [this](std::uint32_t link) { return links_[link].flows.empty(); });
+  for (const std::uint32_t link : component.links) links_[link].settled = settlement_;
+  return true;
+}
+
+/// True if flows still connect all the links that ended flows were on. The whole component is then
+/// still connected, because an ended flow connected only links that it was on.
+bool Network::still_connected(std::uint32_t first, std::size_t wanted) {
+  reached_.assign(1, first);
+  links_[first].settled = settlement_;
+  std::size_t found = 1;
+  for (std::size_t next = 0; next < reached_.size() && found < wanted; ++next) {
+    for (const FlowCrossing crossing : links_[reached_[next]].flows) {
+      const std::size_t before = reached_.size();
+      spread(crossing.flow);
+      for (std::size_t i = before; i < reached_.size(); ++i) found += links_[reached_[i]].touched;
+      if (found == wanted) break;
+    }
+  }
+  for (const std::uint32_t link : reached_) links_[link].settled = 0;
+  return found == wanted;
+}
+
+/// Collects into the component all links that flows connect with `first`, and those flows.
+void Network::collect(std::uint32_t first, std::uint32_t component) {
+  reached_.assign(1, first);
+  links_[first].settled = settlement_;
+  for (std::size_t next = 0; next < reached_.size(); ++next) {
+    for (const FlowCrossing crossing : links_[reached_[next]].flows) {
+      if (flows_[crossing.flow].component == component) continue;
+      adopt(crossing.flow, component);
+      spread(crossing.flow);
+    }
+  }
+  components_[component].links = reached_;
+}
+
+void Network::adopt(std::uint32_t index, std::uint32_t component) {
+  FlowState& flow = flows_[index];
+  if (flow.component != no_number) {
+    if (!components_[flow.component].dissolved) dissolve(flow.component);
+    const Time elapsed = engine_.now() - components_[flow.component].since;
+    flow.remaining -= Int128{elapsed.count()} * flow.rate;
+    ensure(flow.remaining > 0, "a flow has carried all its bytes and has not ended");
+  }
+  flow.component = component;
+  flow.rate = 0;
+  components_[component].flows.push_back(index);
+}
+
+void Network::spread(std::uint32_t flow) {
+  for (const FlowHop hop : path(flow)) {
+    if (links_[hop.link].settled == settlement_) continue;
+    links_[hop.link].settled = settlement_;
+    reached_.push_back(hop.link);
+  }
+}
+
+/// The flows of a component, none of which has a rate yet, for the filling.
+struct Network::OpenFlows {
+  Network& network;
+  Int128 least = std::numeric_limits<Int128>::max();  // `remaining` of those that stop
+
+  bool open(std::uint32_t flow) const { return network.flows_[flow].rate == 0; }
+  void stop(std::uint32_t flow, std::uint64_t rate, std::uint32_t = 0) {
+    network.flows_[flow].rate = rate;
+    least = std::min(least, network.flows_[flow].remaining);
+  }
+  template <class Visit>
+  void each_on(std::uint32_t link, Visit visit) const {
+    for (const FlowCrossing crossing : network.links_[link].flows) visit(crossing.flow);
+  }
+  template <class Visit>
+  void each_crossing(std::uint32_t flow, Visit visit) const {
+    for (const FlowHop hop : network.path(flow)) visit(hop.link, 1);
+  }
+};
+
+/// Sets the rates of a component's flows. Returns the time to the first flow end:
+///   min over levels of ceil(least remaining of the flows at the level / level)
+Time Network::fill(const std::vector<std::uint32_t>& links) {
+  filling_.begin(links_.size());
+  for (const std::uint32_t link : links) {
+    filling_.add_link(link, links_[link].capacity, links_[link].flows.size());
+  }
+  Int128 first_end = std::numeric_limits<std::int64_t>::max() - engine_.now().count();
+  bool ends = false;
+  OpenFlows flows{*this};
+  while (const std::uint64_t level = filling_.rise(flows)) {
+    const Int128 least = std::exchange(flows.least, std::numeric_limits<Int128>::max());
+    const Int128 end = divided_up(least, level);
+    if (end > first_end) continue;
+    first_end = end;
+    ends = true;
+  }
+  ensure(ends, "a flow would last longer than 106 days, the longest time that can be simulated");
+  return Time{static_cast<std::int64_t>(first_end)};
 }
 
 }  // namespace orrery

@@ -6,9 +6,7 @@
 //   start of flow on its links = send + sum of its links' latencies
 //   end                        = first picosecond at which its last byte has crossed
 // Rates are whole multiples of 2^-20 byte/s and what remains is counted in 2^-20 byte * ps, so a
-// lone flow ends exactly at ceil(size / bandwidth), shares never add up to more than a link, and
-// no result depends on the order of links or flows.
-// Source  Bertsekas & Gallager 1992, "Data Networks", section 6.5.2 (progressive filling)
+// lone flow ends exactly at ceil(size / bandwidth). max_min.hpp computes the rates.
 
 #include <cstdint>
 #include <initializer_list>
@@ -17,11 +15,61 @@
 #include <vector>
 
 #include "sim/engine.hpp"
-#include "sim/flows/flow_state.hpp"
 #include "sim/flows/link.hpp"
+#include "sim/flows/max_min.hpp"
 #include "sim/quantity.hpp"
 
 namespace orrery {
+
+// State of `Network`: links, flows and components, in arrays, referring to each other by index.
+
+inline constexpr std::uint32_t no_number = 0xffff'ffff;  // index of no link, flow or component
+
+/// A link of a flow's route.
+struct FlowHop {
+  std::uint32_t link;
+  std::uint32_t place;  // index in the link's list of flows
+};
+
+/// A flow on a link, and which of the flow's hops the link is.
+struct FlowCrossing {
+  std::uint32_t flow;
+  std::uint32_t hop;
+};
+
+struct FlowLink {
+  std::uint64_t capacity = 0;  // 2^-20 byte/s
+  Time latency{};
+  Bytes carried{};
+  std::vector<FlowCrossing> flows;
+  std::uint64_t settled = 0;  // number of the last settlement that visited it
+  bool touched = false;
+};
+
+/// The part of a flow that the rate computation reads.
+struct FlowState {
+  Int128 remaining = 0;    // 2^-20 byte * ps
+  std::uint64_t rate = 0;  // 2^-20 byte/s
+  std::uint32_t component = no_number;
+  std::uint32_t hops = 0;
+};
+
+/// The part of a flow that the rate computation does not read.
+struct FlowMessage {
+  std::uint64_t serial = 0;  // 0: no flow
+  Bytes size{};
+};
+
+/// A connected component: flows that share links, directly or through other flows. It has one
+/// pending event, the next end of one of its flows.
+struct FlowComponent {
+  std::vector<std::uint32_t> flows;
+  std::vector<std::uint32_t> links;  // of its flows, including flows that have ended since
+  std::size_t touched = 0;           // links with flows that this instant touched
+  Time since{};                      // the time for which its flows' `remaining` holds
+  Event end;
+  bool dissolved = false;
+};
 
 /// Handle of one flow, valid until the flow ends.
 struct FlowId {
@@ -96,16 +144,12 @@ class Network {
   void collect(std::uint32_t first, std::uint32_t component);
   void adopt(std::uint32_t flow, std::uint32_t component);
   void spread(std::uint32_t flow);
+  struct OpenFlows;
   Time fill(const std::vector<std::uint32_t>& links);
-  std::uint64_t fill_lowest();
-  std::uint64_t lowest_share();
-  void sink_first();
-  Int128 freeze(std::uint32_t link, std::uint64_t level);
 
   Engine& engine_;
   Engine::Kind start_;
   std::vector<FlowLink> links_;
-  std::vector<FillState> fill_states_;  // by link
   std::vector<FlowState> flows_;
   std::vector<FlowMessage> messages_;  // by flow
   std::vector<Engine::Handler> done_;  // by flow, up to the last flow that had a handler
@@ -122,9 +166,8 @@ class Network {
   std::vector<std::uint32_t> dissolved_;
   std::vector<std::uint32_t> ending_;   // flows, in the order sent
   std::vector<std::uint32_t> reached_;  // links, in breadth-first order
-  std::vector<LinkShare> shares_;       // of the links being filled: a min-heap
-  std::vector<std::uint32_t> full_;     // links that saturate at the current level
-  std::uint64_t unsettled_ = 0;         // flows that the settlement must assign to a component
+  MaxMinFilling filling_{ShareTies::rounded};
+  std::uint64_t unsettled_ = 0;  // flows that the settlement must assign to a component
   std::uint64_t settlement_ = 0;
   bool joined_ = false;    // a flow has started in this instant
   bool settling_ = false;  // a settlement runs at the end of this instant

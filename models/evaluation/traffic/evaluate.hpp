@@ -25,18 +25,19 @@ struct NetworkTimes {
   std::vector<std::vector<Time>> transfers;  // ends, by folded channel
   /// By joint collective, for each of its folded groups in order.
   std::vector<std::vector<Time>> collective_starts, collective_ends;
-  std::vector<Time> overloaded;  // by row: how long its traffic demanded more than its capacity
-  std::vector<Time> lost;        // by template: time of all its instances beyond that alone
-  /// By template: which other templates caused that loss, as shares of 1. All 0 where it was alone
-  /// on its row.
+  std::vector<Time> overloaded;  // by link class: how long it was overloaded
+  std::vector<Time> lost;        // by flow class: time beyond that at its cap
+  /// By flow class: which others caused that loss, as shares of 1. All 0 where it was alone on its
+  /// link.
   std::vector<std::vector<std::pair<std::uint32_t, double>>> lost_to;
-  std::uint64_t items = 0, solves = 0;  // instances of shared traffic; how often rates were solved
+  std::uint64_t transmissions = 0;  // collectives and transfers on contended links
+  std::uint64_t solves = 0;         // how often rates were solved
   /// By other job of the Traffic: the ends of its steps that are no later than ours.
   std::vector<std::vector<Time>> other_steps;
 };
 
 /// delays  of each transfer and collective between nodes, added to its latency
-/// Errors  a schedule that cannot proceed, traffic ready in the past, traffic that is certified:
+/// Errors  a schedule that cannot proceed, traffic ready in the past, traffic whose maps are exact:
 ///         ContractError
 NetworkTimes evaluate_network(const Traffic& traffic, const LaunchDelays& delays = {});
 

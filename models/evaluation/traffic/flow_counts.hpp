@@ -21,10 +21,6 @@
 
 namespace orrery::models::traffic {
 
-struct LinkFlows {
-  std::uint32_t link = 0, flows = 0;
-};
-
 /// Flows from one of a group's nodes to another; `from` and `to` are positions in its order of
 /// nodes.
 struct NodeEdge {
@@ -44,8 +40,8 @@ class FlowCounter {
   struct End {
     std::uint32_t node = 0, port = 0, gpu = 0;
   };
-  /// Counts the flows of one template; `tag` tells it apart from others where routes are chosen by
-  /// hash. No flow crosses a link where all members are on one node.
+  /// Counts the flows of one channel or group; `tag` tells it apart from others where routes are
+  /// chosen by hash. No flow crosses a link where all members are on one node.
   void count(std::span<const End> members, TrafficPattern pattern, std::uint32_t flows,
              std::uint64_t tag);
 

@@ -1,18 +1,17 @@
 #pragma once
-// Folds equal ranks, templates and links: the coarsest equitable partition, in which all members of
-// a class have the same number of neighbours in every class. In such a partition equal states stay
-// equal: the sharing of links depends only on the capacity left on a link and on the number of
-// flows that still rise on it, which are the same on all links of a class. Colour refinement by
-// hashes finds the partition, and exact counts verify it, so that a collision of hashes is an error
-// and never a wrong result.
+// Folds equal ranks, channels, groups and links: the coarsest equitable partition, in which all
+// members of a class have the same number of neighbours in every class. In such a partition equal
+// states stay equal: the sharing of links depends only on the capacity left on a link and on the
+// number of flows that still rise on it, which are the same on all links of a class. Colour
+// refinement by hashes finds the partition, and exact counts verify it: a collision of hashes is an
+// error and never a wrong result.
 // Source  Berkholz, Bonsma & Grohe 2017, "Tight lower and upper bounds for the complexity of
 //         canonical colour refinement"
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
-#include "models/evaluation/traffic/all_sources.hpp"
+#include "models/evaluation/traffic/sources.hpp"
 #include "models/evaluation/traffic/traffic.hpp"
 
 namespace orrery::models::traffic {
@@ -36,24 +35,16 @@ inline constexpr std::uint32_t no_contended_link = 0xffffffff;
 /// collectives do not distinguish ranks.
 enum class FoldSpan : std::uint8_t { whole_step, before_joints };
 
+/// The graph that is folded: ranks are members of sources, whose flows cross contended links.
 struct FoldInput {
   const AllSources& all;
   const std::vector<ContendedLink>& contended_links;
   const std::vector<std::uint32_t>& contended_of_link;  // no_contended_link: none
   FoldSpan span = FoldSpan::whole_step;
-  const std::vector<std::uint32_t>* of_whole_step = nullptr;  // for a part: the whole step's
 
   /// Does this source take part in the span?
   bool counts(const JobSources& job, const TrafficSource& each) const {
     return span == FoldSpan::whole_step || &job != all.jobs.data() || !job.joint(each);
-  }
-  /// Does it cross a link that could be overloaded at some time of the step?
-  bool shared(const JobSources& job, const TrafficSource& each) const {
-    const auto& contended_by_link = of_whole_step ? *of_whole_step : contended_of_link;
-    const auto flows = job.flows_of(each);
-    return std::ranges::any_of(flows, [&](const LinkFlows& one) {
-      return contended_by_link[one.link] != no_contended_link;
-    });
   }
   /// Calls `add` with each source of the span, each of its ranks, and 0; 1 and 2 for the ends of a
   /// channel, which are ordered. Sources and ranks are numbered over all jobs.
@@ -95,8 +86,8 @@ Partition partition_of(const FoldInput& input);
 /// The partition in which every class has one member.
 Partition unfolded_partition(const FoldInput& input);
 
-/// Fills `traffic` from a partition; templates, rows and ranks are those of each class's first
-/// member. Returns the row of each class of contended links.
+/// Fills `traffic` from a partition; the ranks, flow classes and link classes are those of each
+/// class's first member. Returns the link class of each class of contended links.
 /// Errors  two members of one class that differ: ContractError
 std::vector<std::uint32_t> fill(const FoldInput& input, const Partition& partition,
                                 Traffic& traffic);

@@ -20,7 +20,7 @@ Time LaunchDelays::of(const LaunchSource& source, std::uint64_t k) const {
   if (mean == Time{}) return Time{};
   std::uint64_t state = split_mix(seed, sample);
   state = split_mix(state, std::uint64_t{source.job} << 32 | source.id);
-  state = split_mix(state, std::uint64_t{source.unit} << 1 | (source.group ? 1 : 0));
+  state = split_mix(state, std::uint64_t{source.tensor_group} << 1 | (source.group ? 1 : 0));
   state = split_mix(state, k);
   const double uniform = (static_cast<double>(state >> 11) + 0.5) * 0x1p-53;  // within 0 and 1
   return scaled(mean, -std::log(uniform));

@@ -19,9 +19,9 @@ namespace orrery::models {
 struct LaunchSource {
   std::uint32_t job = 0;  // 0: ours
   bool group = false;
-  std::uint32_t id = 0;  // channel, or structure of a group
-  std::uint32_t unit =
-      0;  // number in its stage of the sender's, or the first member's, tensor group
+  std::uint32_t id = 0;  // channel, or split of a group
+  /// Number in its stage of the sender's, or the first member's, tensor group.
+  std::uint32_t tensor_group = 0;
 };
 
 struct LaunchDelays {

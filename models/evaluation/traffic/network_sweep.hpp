@@ -7,8 +7,9 @@
 
 #include "models/evaluation/step_times.hpp"
 #include "models/evaluation/traffic/evaluate.hpp"
+#include "models/evaluation/traffic/phase_runner.hpp"
 #include "models/evaluation/traffic/sweep_state.hpp"
-#include "models/evaluation/traffic/wires.hpp"
+#include "models/evaluation/traffic/traffic_events.hpp"
 
 namespace orrery::models::traffic {
 
@@ -20,8 +21,8 @@ struct JobDelays {
 
 class NetworkSweep {
  public:
-  NetworkSweep(const JobTraffic& job, const std::vector<TrafficTemplate>& templates, Wires& wires,
-               const JobDelays& delays);
+  NetworkSweep(const JobTraffic& job, const std::vector<FlowClass>& flow_classes,
+               TrafficEvents& events, const JobDelays& delays);
   NetworkSweep(const NetworkSweep&) = delete;
   NetworkSweep& operator=(const NetworkSweep&) = delete;
 
@@ -30,13 +31,13 @@ class NetworkSweep {
   bool at_joint() const { return at_joint_; }
   /// Continues from `before`, which stopped there, whose ranks stand for those here, and which
   /// outlives this. Nothing has begun here yet.
-  void go_on(const NetworkSweep& before, const EarlyJob& early);
+  void resume(const NetworkSweep& before, const JobPrefix& prefix);
   /// Advances all ranks as far as they can go.
   void wake_all();
 
   /// Begins the step and runs it until it needs the end of active traffic.
   void begin_step(std::int64_t at);
-  /// The active instance of a template of this job has ended.
+  /// What a flow class of this job was sending has ended.
   void traffic_ended(std::uint32_t id, std::int64_t now);
 
   /// Are all ends of its ranks and transfers known?
@@ -67,13 +68,13 @@ class NetworkSweep {
   bool run_phase(std::uint32_t rank);
   bool run_phase_together(std::uint32_t rank, const Instruction& each);
 
-  // Collectives inside blocks: network_sweep_inside.cpp.
-  void find_inside();
-  bool meets_inside(std::uint32_t rank, std::uint32_t phase) const;
+  // Collectives inside blocks.
+  void find_block_collectives();
+  bool has_traffic_inside(std::uint32_t rank, std::uint32_t phase) const;
   bool run_inside(std::uint32_t rank, const Instruction& each);
   bool await_inside(std::uint32_t rank);
   std::int64_t run_inside_block(std::uint32_t rank, std::uint32_t block);
-  std::uint32_t inside_group(std::uint32_t rank, std::uint32_t block, std::size_t operation) const;
+  std::uint32_t block_group(std::uint32_t rank, std::uint32_t block, std::size_t operation) const;
   void meet(std::uint32_t rank, std::uint32_t group, std::uint32_t block, std::size_t operation,
             std::int64_t start);
   void inside_ended(std::uint32_t group, std::int64_t end);
@@ -85,14 +86,14 @@ class NetworkSweep {
   void try_channel(std::uint32_t channel);
   void try_joint(std::uint32_t rank);
   std::uint32_t instance(std::uint32_t rank, std::uint32_t joint) const;
-  /// Templates are numbered within the job: channels, then groups.
-  std::uint32_t template_of(std::uint32_t group) const {
+  /// Flow classes are numbered within the job here: channels, then groups.
+  std::uint32_t flow_class_of(std::uint32_t group) const {
     return static_cast<std::uint32_t>(traffic_.channels.size()) + group;
   }
   std::int64_t alone(std::uint32_t id, Time fluid) const;
 
-  /// Begins an instance of a template. The k-th of its channel, or of its group, by the number of
-  /// the joint collective or of the collective inside blocks.
+  /// Begins what a flow class sends: the k-th of its channel, or of its group, by the number of the
+  /// joint collective or of the collective inside blocks.
   struct Launch {
     std::uint64_t k = 0;
     std::int64_t start = 0;
@@ -104,11 +105,11 @@ class NetworkSweep {
   void transfer_ended(std::uint32_t channel, std::int64_t end);
   void joint_ended(std::uint32_t group, std::int64_t end);
 
-  // Of an early part: network_sweep_early.cpp.
+  // After a prefix.
   std::vector<Token> oldest_needed() const;
   RankTrack track_after(const RankTrack& before, Token first, std::uint32_t rank) const;
-  void go_on_with_joints();
-  void go_on_inside();
+  void resume_joints();
+  void resume_block_collectives();
   InsideTimes inside_of(std::uint32_t rank) const;
 
   StepTimes replica(std::uint32_t number) const;
@@ -117,8 +118,8 @@ class NetworkSweep {
   const PricedProgram& priced_;
   const Program& program_;
   const JobTraffic& traffic_;
-  const std::vector<TrafficTemplate>& templates_;
-  Wires& wires_;
+  const std::vector<FlowClass>& flow_classes_;
+  TrafficEvents& events_;
   JobDelays delays_;
   std::vector<double> speeds_;
   PhaseRunner phases_;
@@ -126,19 +127,19 @@ class NetworkSweep {
   std::vector<ChannelTrack> channels_;
   std::vector<JointTrack> joints_;
   std::vector<std::uint32_t> first_instance_;  // by joint collective
-  std::vector<std::uint32_t> place_of_group_;  // its position among those of its structure
-  std::vector<std::vector<std::uint32_t>> groups_of_structure_;
-  std::vector<std::uint32_t> joint_of_group_;  // the one that the group runs
-  std::vector<InsideTrack> inside_;            // by group
-  std::vector<char> group_is_inside_;
-  std::vector<std::uint32_t> inside_groups_;  // at rank x kinds + kind; no_inside: as priced
+  std::vector<std::uint32_t> place_of_group_;  // its position among those of its split
+  std::vector<std::vector<std::uint32_t>> groups_of_split_;
+  std::vector<std::uint32_t> joint_of_group_;       // the one that the group runs
+  std::vector<BlockCollectiveTrack> block_tracks_;  // by group
+  std::vector<char> group_is_in_blocks_;
+  std::vector<std::uint32_t> block_groups_;  // at rank x kinds + kind; no_kind: as priced
   std::vector<std::vector<std::uint32_t>> kinds_of_phase_;  // of collectives inside it
   std::vector<Time> fluid_of_channel_;
-  std::vector<char> one_speed_;                       // by unit
-  std::vector<std::vector<UnitEntry>> unit_entries_;  // by unit
-  std::vector<RankTrack*> together_;                  // members of a unit
-  const NetworkSweep* before_ = nullptr;              // stood for this one, as `early_` says
-  EarlyJob early_;
+  std::vector<char> one_speed_;                               // by tensor group
+  std::vector<std::vector<UnitEntry>> tensor_group_entries_;  // by tensor group
+  std::vector<RankTrack*> together_;                          // members of a tensor group
+  const NetworkSweep* before_ = nullptr;  // stood for this one, as `prefix_` says
+  JobPrefix prefix_;
   std::vector<std::uint32_t> runnable_;
   std::uint32_t rank_ = 0;  // the one whose host advances
   std::int64_t begun_ = 0;

@@ -2,15 +2,12 @@
 // State of an evaluation with traffic: its ranks, channels and groups.
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "models/evaluation/chain.hpp"
 #include "models/evaluation/chain_times.hpp"
-#include "models/evaluation/phase_maps.hpp"
 #include "models/evaluation/step_times.hpp"
 #include "models/evaluation/traffic/traffic.hpp"
-#include "models/evaluation/traffic/unit_maps.hpp"
 #include "models/program/walk.hpp"
 
 namespace orrery::models::traffic {
@@ -39,7 +36,7 @@ struct InsideRun {
 };
 
 /// The collective inside a block that a group is running.
-struct InsideTrack {
+struct BlockCollectiveTrack {
   std::size_t arrived = 0, operation = 0;
   std::uint64_t run = 0;  // how many have begun in this step
   std::int64_t start = 0;
@@ -115,36 +112,6 @@ struct ChannelTrack {
 struct JointTrack {
   std::size_t arrived = 0;
   std::int64_t start = 0, end = unknown;
-};
-
-/// Runs phases: by maps where a rank waits for no other or its tensor group has one speed,
-/// operation by operation together with the other members where their speeds differ.
-class PhaseRunner {
- public:
-  PhaseRunner(const PricedProgram& priced, const std::vector<double>& speeds);
-
-  bool meets(std::uint32_t phase) const { return meets_[phase]; }
-  bool host_waits(std::uint32_t phase) const { return host_waits_[phase]; }
-  std::int64_t launches(std::uint32_t phase) const { return launches_[phase]; }
-  void run(std::uint32_t phase, RankTrack& rank) const { maps_[rank.speed].run(phase, rank.state); }
-  void run_together(std::uint32_t phase, const std::vector<RankTrack*>& members);
-  /// The same where all members have one speed. Returns the latest of their times before the phase.
-  Chain<NumberTime> run_unit(std::uint32_t phase, const std::vector<RankTrack*>& members);
-  const ChainBlock& block(const RankTrack& rank, std::uint32_t id) const {
-    return blocks_[rank.speed][id];
-  }
-
- private:
-  void run_block_together(std::uint32_t block, const std::vector<RankTrack*>& members);
-
-  const Program& program_;
-  std::vector<PhaseMaps> maps_;                  // by speed
-  std::vector<std::vector<ChainBlock>> blocks_;  // by speed
-  std::vector<char> meets_, host_waits_;
-  std::vector<std::int64_t> launches_;
-  std::vector<std::vector<NumberTime>> ends_;         // by member
-  std::vector<std::unique_ptr<UnitMaps>> unit_maps_;  // by speed, once needed
-  std::vector<Chain<NumberTime>*> states_;            // by member
 };
 
 }  // namespace orrery::models::traffic

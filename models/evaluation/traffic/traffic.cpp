@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 
-#include "models/evaluation/traffic/early.hpp"
+#include "models/evaluation/traffic/block_collectives.hpp"
 #include "models/evaluation/traffic/fold.hpp"
-#include "models/evaluation/traffic/inside_kinds.hpp"
+#include "models/evaluation/traffic/prefix.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::models {
@@ -23,11 +23,11 @@ std::uint32_t found_in(const std::vector<std::pair<std::uint32_t, std::uint32_t>
 using traffic::AllSources;
 using traffic::ContendedLink;
 using traffic::JobSources;
-using traffic::LinkFlows;
 using traffic::TrafficSource;
 using Load = Int128;
 
-/// Finds the links that could be overloaded, and the rate that each template reaches alone.
+/// Finds the links that could be overloaded, and the rate that the flows of each channel and group
+/// reach with all else idle.
 class ContendedLinkSearch {
  public:
   ContendedLinkSearch(const NetworkSite& site, AllSources& all) : site_{site}, all_{all} {
@@ -49,14 +49,14 @@ class ContendedLinkSearch {
   /// First with each flow at its wire rate, then at the rate that it reaches alone.
   void run() {
     for (JobSources& job : all_.jobs) {
-      for (TrafficSource& each : job.all) each.full = each.wire;
+      for (TrafficSource& each : job.all) each.cap = each.wire;
     }
     drop();
     if (contended_links.empty()) return;
     for (JobSources& job : all_.jobs) {
       for (TrafficSource& each : job.all) {
         for (const LinkFlows& flows : job.flows_of(each)) {
-          each.full = std::min<WireRate>(each.full, widest_[flows.link] / flows.flows);
+          each.cap = std::min<WireRate>(each.cap, widest_[flows.link] / flows.flows);
         }
       }
     }
@@ -67,6 +67,17 @@ class ContendedLinkSearch {
   void drop_all() {
     contended_links.clear();
     contended_of_link.assign(all_.links.size(), traffic::no_contended_link);
+  }
+
+  /// Tells sources whether they cross contended links.
+  void mark_sources() {
+    for (JobSources& job : all_.jobs) {
+      for (TrafficSource& each : job.all) {
+        each.contended = std::ranges::any_of(job.flows_of(each), [&](const LinkFlows& flows) {
+          return contended_of_link[flows.link] != traffic::no_contended_link;
+        });
+      }
+    }
   }
 
   /// By job: can it delay the first one, over a shared link or through others?
@@ -110,11 +121,11 @@ class ContendedLinkSearch {
   void add_loads(const JobSources& job, std::vector<Load>& loads) const {
     std::vector<Load> groups(loads.size(), 0), everyone = groups;
     for (const TrafficSource& each : job.all) {
-      const bool joint = each.group && !job.structures[each.id].inside;
-      const bool whole = joint && job.structures[each.id].everyone;
+      const bool joint = job.joint(each);
+      const bool whole = joint && job.splits[each.id].everyone;
       std::vector<Load>& sums = whole ? everyone : joint ? groups : loads;
       for (const LinkFlows& flows : job.flows_of(each)) {
-        const Load more = Load{flows.flows} * each.full;
+        const Load more = Load{flows.flows} * each.cap;
         sums[flows.link] = whole ? std::max(sums[flows.link], more) : sums[flows.link] + more;
       }
     }
@@ -159,8 +170,8 @@ std::uint32_t FoldedRank::channel(std::uint32_t id) const {
   return found_in(channels, id);
 }
 
-std::uint32_t FoldedRank::group(std::uint32_t structure) const {
-  return found_in(groups, structure);
+std::uint32_t FoldedRank::group(std::uint32_t split) const {
+  return found_in(groups, split);
 }
 
 std::optional<std::string> not_simulated(const PricedProgram& priced, const NetworkSite& site) {
@@ -169,8 +180,8 @@ std::optional<std::string> not_simulated(const PricedProgram& priced, const Netw
       if (op.queue == Lane::data) return "blocks have operations on comm:dp";
     }
   }
-  if (!traffic::meets_inside(priced, site)) return std::nullopt;
-  return traffic::unordered_inside(*priced.program);
+  if (!traffic::block_collectives_differ(priced, site)) return std::nullopt;
+  return traffic::unordered_block_collectives(*priced.program);
 }
 
 namespace {
@@ -209,20 +220,21 @@ class TrafficMaker {
       const auto refused = not_simulated(*each.priced, *each.site);
       if (refused) throw ContractError{"traffic is not simulated: " + *refused};
     }
-    AllSources all = all_entities();
+    AllSources all = all_sources();
     ContendedLinkSearch search{site_, all};
     search.run();
     if (use == LinkUse::alone) search.drop_all();
+    search.mark_sources();
     if (keep(search.connected())) return run(use);
     found_.links = site_.links.size();
     found_.contended_links = search.contended_links.size() * found_.rails;
     const std::vector<TrafficSource>& own = all.jobs[0].all;
-    found_.lossless =
+    found_.as_priced =
         uniform(site_.speeds) &&
-        std::ranges::all_of(own, [](const TrafficSource& each) { return each.full == each.wire; });
-    found_.certified = search.contended_links.empty() && found_.lossless;
+        std::ranges::all_of(own, [](const TrafficSource& each) { return each.cap == each.wire; });
+    found_.maps_exact = search.contended_links.empty() && found_.as_priced;
     found_.priced = jobs_[0].priced;
-    if (found_.certified && folding_ == Folding::classes) return std::move(found_);
+    if (found_.maps_exact && folding_ == Folding::classes) return std::move(found_);
     for (std::size_t j = 1; j < jobs_.size(); ++j) {
       found_.others.emplace_back().priced = jobs_[j].priced;
     }
@@ -232,16 +244,16 @@ class TrafficMaker {
       return std::move(found_);
     }
     const traffic::Partition partition = partition_of(input);
-    const std::vector<std::uint32_t> rows = fill(input, partition, found_);
-    found_.early = traffic::early_traffic(input, partition, rows, found_);
+    const std::vector<std::uint32_t> link_classes = fill(input, partition, found_);
+    found_.prefix = traffic::prefix_traffic(input, partition, link_classes, found_);
     return std::move(found_);
   }
 
  private:
-  AllSources all_entities() {
+  AllSources all_sources() {
     found_.rails = folding_ == Folding::none ? 1 : rails_of_all(jobs_);
     AllSources all;
-    all.units_apart = folding_ == Folding::always;
+    all.tensor_groups_apart = folding_ == Folding::always;
     for (const JobSite& each : jobs_) {
       std::vector<double> speeds;
       for (std::size_t r = 0; r < each.site->speeds.size(); r += found_.rails) {
@@ -252,7 +264,7 @@ class TrafficMaker {
     return all;
   }
 
-  /// Keeps only these jobs; true if any is dropped.
+  /// Keeps only these jobs; true if any is dropped. Without the others fewer links are contended.
   bool keep(const std::vector<char>& kept) {
     const std::size_t before = jobs_.size();
     for (std::size_t j = before; j-- > 1;) {

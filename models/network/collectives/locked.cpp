@@ -2,12 +2,16 @@
 // that of its most constrained flow, so that flows are counted per link instead of listed.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
+#include <tuple>
 
 #include "models/network/collectives/rank_network.hpp"
 #include "models/network/collectives/steps.hpp"
+#include "sim/flows/max_min.hpp"
 
 namespace orrery::models {
 namespace {
@@ -25,47 +29,51 @@ struct LockedPart {
 /// A class of equal links: the capacity of each, and how many flows of each part cross it.
 struct LockedLink {
   double capacity = 0;
-  std::array<double, 2> flows{};
+  std::array<std::uint64_t, 2> flows{};
 };
 
 using Parts = std::vector<LockedPart>;
 using Rows = std::vector<LockedLink>;
 
-/// Max-min fair rates, one per part: raises the rates of all parts together and fixes those of
-/// parts that cross a full link.
-std::array<double, 2> rates_of(const Parts& parts, const Rows& rows,
-                               const std::array<bool, 2>& active) {
-  std::array<double, 2> rates{};
-  std::array<bool, 2> open = active;
-  while (open[0] || open[1]) {
-    constexpr double unlimited = std::numeric_limits<double>::infinity();
-    const auto share_of = [&](const LockedLink& row) {  // of each open flow
-      double left = row.capacity, flows = 0;
-      for (std::size_t p = 0; p < parts.size(); ++p) {
-        if (active[p] && !open[p]) left -= row.flows[p] * rates[p];
-        if (open[p]) flows += row.flows[p];
-      }
-      return flows > 0 ? left / flows : unlimited;
-    };
-    double level = unlimited;
-    for (std::size_t p = 0; p < parts.size(); ++p) {
-      if (open[p]) level = std::min(level, parts[p].fastest);
-    }
-    for (const LockedLink& row : rows) level = std::min(level, share_of(row));
-    std::array<bool, 2> stops{};
-    for (std::size_t p = 0; p < parts.size(); ++p) stops[p] = open[p] && parts[p].fastest <= level;
-    for (const LockedLink& row : rows) {
-      if (share_of(row) > level * (1 + 1e-12)) continue;
-      for (std::size_t p = 0; p < parts.size(); ++p)
-        stops[p] = stops[p] || (open[p] && row.flows[p] > 0);
-    }
-    for (std::size_t p = 0; p < parts.size(); ++p) {
-      if (!stops[p]) continue;
-      rates[p] = level;
-      open[p] = false;
+/// The parts whose flows use links now, for the filling; its rates are in 2^-12 byte/s.
+struct OpenParts {
+  const Rows& rows;
+  std::array<bool, 2> moving{};
+  std::array<MaxMinFilling::Rate, 2> rates{};
+
+  bool open(std::uint32_t part) const { return moving[part] && rates[part] == 0; }
+  void stop(std::uint32_t part, MaxMinFilling::Rate rate, std::uint32_t = 0) { rates[part] = rate; }
+  template <class Visit>
+  void each_on(std::uint32_t row, Visit visit) const {
+    for (std::uint32_t part = 0; part < 2; ++part) {
+      if (rows[row].flows[part] > 0) visit(part);
     }
   }
-  return rates;
+  template <class Visit>
+  void each_crossing(std::uint32_t part, Visit visit) const {
+    for (std::uint32_t row = 0; row < rows.size(); ++row) visit(row, rows[row].flows[part]);
+  }
+};
+
+/// The rate of one flow of each part, in bytes per second.
+std::array<double, 2> rates_of(const Parts& parts, const Rows& rows,
+                               const std::array<bool, 2>& active) {
+  const auto counted = [](double rate) { return static_cast<MaxMinFilling::Rate>(rate * 0x1p12); };
+  OpenParts open{rows, active};
+  MaxMinFilling filling{ShareTies::exact};
+  filling.begin(rows.size());
+  for (std::uint32_t row = 0; row < rows.size(); ++row) {
+    std::uint64_t flows = 0;
+    for (std::size_t p = 0; p < parts.size(); ++p) flows += active[p] ? rows[row].flows[p] : 0;
+    if (flows > 0) filling.add_link(row, counted(rows[row].capacity), flows);
+  }
+  for (std::uint32_t p = 0; p < parts.size(); ++p) {
+    if (active[p] && std::isfinite(parts[p].fastest)) filling.add_cap(p, counted(parts[p].fastest));
+  }
+  while (filling.rise(open) > 0) {
+  }
+  return {static_cast<double>(open.rates[0]) * 0x1p-12,
+          static_cast<double>(open.rates[1]) * 0x1p-12};
 }
 
 /// Runs the parts to the end: the time at which the last one ends, and how often rates changed.
@@ -106,20 +114,22 @@ class FlowCounts {
  public:
   explicit FlowCounts(const FabricGraph& fabric) : fabric_{fabric}, counts_(fabric.links()) {}
 
-  void add(const Route& route, std::size_t part, double flows) {
+  void add(const Route& route, std::size_t part, std::uint64_t flows) {
     for (const LinkId link : route) counts_[index(link)][part] += flows;
   }
-  void add(LinkId link, std::size_t part, double flows) { counts_[index(link)][part] += flows; }
+  void add(LinkId link, std::size_t part, std::uint64_t flows) {
+    counts_[index(link)][part] += flows;
+  }
 
   /// One row per class of links with equal capacity and flows.
   Rows rows() const {
-    std::map<std::array<double, 3>, bool> seen;
+    std::set<std::tuple<double, std::uint64_t, std::uint64_t>> seen;
     Rows rows;
     for (std::size_t i = 0; i < counts_.size(); ++i) {
       const auto& flows = counts_[i];
       if (flows[0] == 0 && flows[1] == 0) continue;
       const double capacity = fabric_.capacity(LinkId{static_cast<std::uint32_t>(i)}).count();
-      if (!seen.emplace(std::array{capacity, flows[0], flows[1]}, true).second) continue;
+      if (!seen.emplace(capacity, flows[0], flows[1]).second) continue;
       rows.push_back({.capacity = capacity, .flows = flows});
     }
     return rows;
@@ -127,7 +137,7 @@ class FlowCounts {
 
  private:
   const FabricGraph& fabric_;
-  std::vector<std::array<double, 2>> counts_;
+  std::vector<std::array<std::uint64_t, 2>> counts_;
 };
 
 /// Bytes of one flow: the price's transfer time at the rate that the flow occupies.
@@ -148,7 +158,8 @@ NetworkRun run_edges(const RankNetwork& ranks, const CollectiveTime& alone, bool
   const int nodes = ranks.nodes();
   for (int node = 0; node < (one_message ? 1 : nodes); ++node) {
     for (int nic = 0; nic < used; ++nic) {
-      counts.add(ranks.rail(node, (node + 1) % nodes, nic), 0, alone.flows);
+      counts.add(ranks.rail(node, (node + 1) % nodes, nic), 0,
+                 static_cast<std::uint64_t>(alone.flows));
     }
   }
   return run_parts({{.begin = alone.latency,
@@ -159,11 +170,11 @@ NetworkRun run_edges(const RankNetwork& ranks, const CollectiveTime& alone, bool
 
 /// Flows of a uniform all-to-all on each link: part 0 between ports of one leaf, part 1 between
 /// leaves. Counted for each destination port, leaf by leaf, since routes depend on these only.
-Rows pair_rows(const RankNetwork& ranks, double flows) {
+Rows pair_rows(const RankNetwork& ranks, int flows) {
   const FabricGraph& fabric = ranks.fabric();
   FlowCounts counts{fabric};
-  std::vector<double> at_port(fabric.ports()), on_leaf(fabric.leaves());
-  std::map<std::pair<std::size_t, int>, double> of_node;  // ranks by leaf and node
+  std::vector<std::uint64_t> at_port(fabric.ports()), on_leaf(fabric.leaves());
+  std::map<std::pair<std::size_t, int>, std::uint64_t> of_node;  // ranks by leaf and node
   for (int rank = 0; rank < ranks.ranks(); ++rank) {
     const std::size_t port = ranks.port_of(rank);
     ++at_port[port];
@@ -172,7 +183,7 @@ Rows pair_rows(const RankNetwork& ranks, double flows) {
   }
   const auto own = [&](std::size_t leaf, int node) {
     const auto found = of_node.find({leaf, node});
-    return found == of_node.end() ? 0.0 : found->second;
+    return found == of_node.end() ? std::uint64_t{0} : found->second;
   };
   Route route;
   std::vector<char> counted(fabric.ports());
@@ -181,12 +192,13 @@ Rows pair_rows(const RankNetwork& ranks, double flows) {
     if (counted[port]) continue;
     counted[port] = 1;
     for (std::size_t leaf = 0; leaf < fabric.leaves(); ++leaf) {
-      const double senders = on_leaf[leaf] - own(leaf, ranks.node_of(rank));
-      if (senders <= 0) continue;
+      const std::uint64_t senders = on_leaf[leaf] - own(leaf, ranks.node_of(rank));
+      if (senders == 0) continue;
+      const std::uint64_t all = senders * at_port[port] * static_cast<std::uint64_t>(flows);
       const std::size_t part = leaf == fabric.leaf_of(port) ? 0 : 1;
       fabric.route_from_leaf(leaf, port, route);
-      counts.add(route, part, senders * at_port[port] * flows);
-      counts.add(fabric.out_of(port), part, senders * at_port[port] * flows);
+      counts.add(route, part, all);
+      counts.add(fabric.out_of(port), part, all);
     }
   }
   return counts.rows();

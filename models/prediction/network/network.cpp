@@ -35,7 +35,7 @@ std::optional<std::string> no_events(const Question& question) {
 
 /// Time of the step as if nothing shared a link.
 Time alone_step(const Traffic& traffic, const NetworkSite& site) {
-  if (traffic.lossless) return evaluate_maps(*traffic.priced).step;
+  if (traffic.as_priced) return evaluate_maps(*traffic.priced).step;
   return evaluate_network(traffic_alone(*traffic.priced, site)).times.step;
 }
 
@@ -43,7 +43,7 @@ Time alone_step(const Traffic& traffic, const NetworkSite& site) {
 Time step_without_jobs(const PricedProgram& priced, NetworkSite site) {
   site.others.clear();
   const Traffic traffic = traffic_of(priced, site);
-  return traffic.certified ? evaluate_maps(priced).step : evaluate_network(traffic).times.step;
+  return traffic.maps_exact ? evaluate_maps(priced).step : evaluate_network(traffic).times.step;
 }
 
 /// Adds to the prices what ranks wait because kernel times vary.
@@ -116,7 +116,7 @@ void evaluate_traffic(const Question& question, const NamedLinks& named, const N
   const Folding folding = phases.count > 0 ? Folding::always : Folding::classes;
   const Traffic traffic = traffic_of(result.priced, site, folding);
   NetworkAnswer& found = result.network;
-  if (traffic.certified && phases.count == 0) {
+  if (traffic.maps_exact && phases.count == 0) {
     result.times = evaluate_maps(result.priced);
     found.evaluation = "maps";
     found.why = fmt::format("none of {} links can be saturated", traffic.links);
@@ -131,7 +131,8 @@ void evaluate_traffic(const Question& question, const NamedLinks& named, const N
   result.times = times.times;
   found.evaluation = "events";
   found.why = fmt::format("{} of {} links can be saturated ({} kinds); {} transfers shared them",
-                          traffic.contended_links, traffic.links, traffic.rows.size(), times.items);
+                          traffic.contended_links, traffic.links, traffic.link_classes.size(),
+                          times.transmissions);
   found.links = links_of(named, traffic, times);
   found.losses = losses_of(traffic, times);
   found.rank_classes = traffic.ranks.size();

@@ -36,7 +36,7 @@ std::vector<PricedJob> priced_jobs(const Question& question) {
 Time step_alone(const NetworkSite& site, std::size_t other) {
   const PricedProgram& priced = *site.others[other].priced;
   const Traffic traffic = traffic_of(priced, site_of_other(site, other));
-  return traffic.certified ? evaluate_maps(priced).step : evaluate_network(traffic).times.step;
+  return traffic.maps_exact ? evaluate_maps(priced).step : evaluate_network(traffic).times.step;
 }
 
 std::vector<JobAnswer> answers_of_jobs(const Question& question, const NetworkSite& site,

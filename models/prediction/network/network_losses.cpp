@@ -9,7 +9,7 @@ namespace orrery::models {
 
 namespace {
 
-std::string template_name(const JobTraffic& job, std::uint32_t id) {
+std::string traffic_name(const JobTraffic& job, std::uint32_t id) {
   const Program& program = *job.priced->program;
   if (id < job.channels.size()) {
     const Channel& channel = program.channels[job.channels[id].channel];
@@ -26,18 +26,18 @@ std::string template_name(const JobTraffic& job, std::uint32_t id) {
   return fmt::format("{} of stage {}", name, program.classes[first].stage);
 }
 
-/// Name of a template of any job; of another job it is "dp of stage 3 of /jobs/0".
+/// Name of a flow class of any job; of another job it is "dp of stage 3 of /jobs/0".
 std::string name_of(const Traffic& traffic, std::uint32_t id) {
   for (std::size_t i = traffic.others.size(); i-- > 0;) {
     const JobTraffic& job = traffic.others[i];
-    if (id < job.first_template) continue;
-    return fmt::format("{} of /jobs/{}", template_name(job, id - job.first_template),
+    if (id < job.first_flow_class) continue;
+    return fmt::format("{} of /jobs/{}", traffic_name(job, id - job.first_flow_class),
                        traffic.other_of_site[i]);
   }
-  return template_name(traffic, id);
+  return traffic_name(traffic, id);
 }
 
-/// To which other traffic a template lost time, by name, largest share first.
+/// To which other traffic a flow class lost time, by name, largest share first.
 std::vector<std::pair<std::string, double>> lost_to(
     const Traffic& traffic, const std::vector<std::pair<std::uint32_t, double>>& others) {
   std::map<std::string, double> shares;
@@ -55,7 +55,7 @@ std::vector<TrafficLoss> losses_of(const Traffic& traffic, const NetworkTimes& t
   const auto own = static_cast<std::uint32_t>(traffic.channels.size() + traffic.groups.size());
   for (std::uint32_t id = 0; id < own; ++id) {
     if (times.lost[id] == Time{}) continue;
-    const auto [at, fresh] = worst.try_emplace(template_name(traffic, id), id);
+    const auto [at, fresh] = worst.try_emplace(traffic_name(traffic, id), id);
     if (!fresh && times.lost[at->second] < times.lost[id]) at->second = id;
   }
   std::vector<TrafficLoss> losses;
@@ -70,10 +70,10 @@ std::vector<TrafficLoss> losses_of(const Traffic& traffic, const NetworkTimes& t
 std::vector<FullLinks> links_of(const NamedLinks& named, const Traffic& traffic,
                                 const NetworkTimes& times) {
   std::vector<FullLinks> links;
-  for (std::size_t row = 0; row < traffic.rows.size(); ++row) {
-    if (times.overloaded[row] == Time{}) continue;
-    links.push_back(
-        {named.name(traffic.rows[row].link), traffic.rows[row].alike, times.overloaded[row]});
+  for (std::size_t link = 0; link < traffic.link_classes.size(); ++link) {
+    if (times.overloaded[link] == Time{}) continue;
+    links.push_back({named.name(traffic.link_classes[link].link), traffic.link_classes[link].size,
+                     times.overloaded[link]});
   }
   std::ranges::stable_sort(
       links, [](const FullLinks& a, const FullLinks& b) { return a.overloaded > b.overloaded; });

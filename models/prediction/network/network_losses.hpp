@@ -22,7 +22,8 @@ struct NamedLinks {
 std::vector<FullLinks> links_of(const NamedLinks& named, const Traffic& traffic,
                                 const NetworkTimes& times);
 
-/// Losses of our job's traffic, most first: of all templates of one name, the one that lost most.
+/// Losses of our job's traffic, most first: of all flow classes of one name, the one that lost
+/// most.
 std::vector<TrafficLoss> losses_of(const Traffic& traffic, const NetworkTimes& times);
 
 }  // namespace orrery::models

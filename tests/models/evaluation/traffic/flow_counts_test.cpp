@@ -10,7 +10,6 @@ namespace {
 
 using traffic::edges_of;
 using traffic::FlowCounter;
-using traffic::LinkFlows;
 
 /// A switch that nothing fills: link 2p leaves port p, link 2p + 1 enters it.
 NetworkSite one_switch(std::uint32_t nodes, std::uint32_t ports) {

@@ -6,14 +6,13 @@
 
 #include "models/evaluation/chain.hpp"
 #include "models/evaluation/chain_times.hpp"
-#include "models/evaluation/traffic/templates.hpp"
+#include "models/evaluation/traffic/sources.hpp"
 #include "models/program/opcodes.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::models {
 namespace {
 
-using traffic::LinkFlows;
 using traffic::TrafficSource;
 
 constexpr std::int64_t infinite = std::int64_t{1} << 58;
@@ -25,7 +24,7 @@ struct OracleRank {
   Chain<NumberTime> state{};
   std::vector<InstructionTimes> made;
   std::vector<std::size_t> sent, received;  // by channel
-  std::vector<std::size_t> met;             // by structure of collectives inside blocks
+  std::vector<std::size_t> met;             // by split of collectives inside blocks
 };
 
 struct OracleItem {
@@ -177,7 +176,7 @@ class JobOracle {
       rank.state[state_data].value += priced_.carried_by(r / sources_.replicas).count();
       rank.sent.resize(program_.channels.size());
       rank.received.resize(program_.channels.size());
-      rank.met.resize(sources_.structures.size());
+      rank.met.resize(sources_.splits.size());
       units_[r / sources_.tensor].ranks.push_back(rank);
     }
   }
@@ -235,9 +234,9 @@ class JobOracle {
       std::vector<NumberTime> starts;
       NumberTime last{0};
       for (auto& run : runs) starts.push_back(run.start(i)), last.raise(starts.back());
-      if (const std::uint32_t structure = structure_of(first, id, i); structure != no_inside) {
+      if (const std::uint32_t split = split_of(first, id, i); split != no_kind) {
         for (std::uint32_t t = 0; t < runs.size(); ++t) {
-          const std::int64_t end = meet_inside(first + t, structure, id, i, starts[t].value);
+          const std::int64_t end = meet_inside(first + t, split, id, i, starts[t].value);
           runs[t].end_at(i, starts[t], {end}, [](auto&&...) {});
         }
         continue;
@@ -250,17 +249,17 @@ class JobOracle {
     for (auto& run : runs) run.finish();
   }
 
-  std::uint32_t structure_of(std::uint32_t r, std::uint32_t id, std::size_t i) const {
-    if (sources_.inside.kinds == 0) return no_inside;
-    const std::uint32_t kind = sources_.inside.kind(id, i);
-    if (kind == no_inside) return no_inside;
-    return sources_.inside.structure(r / sources_.replicas, kind);
+  std::uint32_t split_of(std::uint32_t r, std::uint32_t id, std::size_t i) const {
+    if (sources_.block_collectives.kinds == 0) return no_kind;
+    const std::uint32_t kind = sources_.block_collectives.kind(id, i);
+    if (kind == no_kind) return no_kind;
+    return sources_.block_collectives.split(r / sources_.replicas, kind);
   }
 
-  std::int64_t meet_inside(std::uint32_t r, std::uint32_t structure, std::uint32_t id,
-                           std::size_t i, std::int64_t ready) {
-    const std::size_t k = ranks_[r].met[structure]++;
-    const Key key{group_of_[r].at(structure), inside_key};
+  std::int64_t meet_inside(std::uint32_t r, std::uint32_t split, std::uint32_t id, std::size_t i,
+                           std::int64_t ready) {
+    const std::size_t k = ranks_[r].met[split]++;
+    const Key key{group_of_[r].at(split), inside_key};
     std::vector<const PricedOperation*>& prices = items_[key].prices;
     prices.resize(std::max(prices.size(), k + 1));
     prices[k] = &priced_.blocks[id][i];
@@ -287,7 +286,7 @@ class JobOracle {
       host += price.launch.count();
       const std::int64_t ready = std::max(
           {host, made(r, each.input).end, rank.state[state_data].value + price.lead.count()});
-      const std::size_t e = group_of_[r].at(sources_.structure_of_joint[each.target]);
+      const std::size_t e = group_of_[r].at(sources_.split_of_joint[each.target]);
       const std::int64_t end = part({e, each.target}, 0, r, ready);
       rank.state[state_data].value = end;
       rank.made.push_back({end, end});
@@ -328,7 +327,7 @@ class JobOracle {
       end(e, item, start + whole.count());
       return true;
     }
-    ensure(active_[e].fluid == Time{}, "two instances of one template in the oracle");
+    ensure(active_[e].fluid == Time{}, "two at once of one flow class in the oracle");
     active_[e].fluid = fluid;
     active_[e].begin = start + (whole - fluid).count();
     active_[e].remaining = Int128{fluid.count()} * each.wire;
@@ -347,7 +346,7 @@ class JobOracle {
   const NetworkSite& site_;
   traffic::JobSources sources_;
   std::map<double, std::vector<ChainBlock>> blocks_;            // by speed
-  std::vector<std::map<std::uint32_t, std::size_t>> group_of_;  // by rank and structure
+  std::vector<std::map<std::uint32_t, std::size_t>> group_of_;  // by rank and split
   std::vector<OracleUnit> units_;
   std::vector<OracleRank> ranks_;
   std::map<Key, OracleItem> items_;

@@ -17,7 +17,7 @@ struct OracleTimes {
   std::vector<std::vector<Time>> starts, ends;
   /// By other job, until our step has ended.
   std::vector<std::vector<Time>> other_steps;
-  int contended = 0;  // instants with a rate below a template's own
+  int contended = 0;  // instants with a rate below a flow's cap
 };
 
 OracleTimes oracle_times(const PricedProgram& priced, const NetworkSite& site);

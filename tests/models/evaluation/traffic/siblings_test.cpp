@@ -78,7 +78,8 @@ Time network_time(const hardware::Cluster& cluster, const GroupShape& shape, Lin
 
 Time step_of(const Case& made, const NetworkSite& site) {
   const Traffic traffic = traffic_of(made.priced, site);
-  return traffic.certified ? evaluate_maps(made.priced).step : evaluate_network(traffic).times.step;
+  return traffic.maps_exact ? evaluate_maps(made.priced).step
+                            : evaluate_network(traffic).times.step;
 }
 
 TEST_CASE("All rings of an axis at once get the share that the cost model gives siblings") {
@@ -141,7 +142,7 @@ TEST_CASE("Oversubscribed leaves send an r-th of what their nodes do, and one fl
 TEST_CASE("A trunk wider than all that could fill it is a link like others") {
   NetworkSite site = site_on(tree_of_nodes(4, {1, 1, 1, hardware::Routing::spray}), 4 * 8);
   for (Bandwidth& each : site.links) each = std::max(each, Bandwidth{3.2768e15});
-  CHECK(traffic_of(all_reduce(8, 4, 1_ms).priced, site).certified);
+  CHECK(traffic_of(all_reduce(8, 4, 1_ms).priced, site).maps_exact);
 }
 
 TEST_CASE("A ring alone ends at the picosecond of its price") {
@@ -159,8 +160,8 @@ TEST_CASE("A ring whose flows collide on its own takes as long as the fabric let
   cluster.node.gpus = 4;
   const Case made = all_reduce(1, 16, 1_ms);
   const Traffic traffic = traffic_of(made.priced, site_on(cluster, 16));
-  CHECK_FALSE(traffic.certified);
-  CHECK(traffic.rows.empty());  // what it can have alone fills no link
+  CHECK_FALSE(traffic.maps_exact);
+  CHECK(traffic.link_classes.empty());  // what it can have alone fills no link
   CHECK(evaluate_network(traffic).times.step == 2_ms);
 }
 
@@ -185,7 +186,7 @@ TEST_CASE("Two GPUs behind one PCIe switch share its uplink as they would share 
   const NetworkSite narrow = site_on(behind_one_switch(nic), 8);
   CHECK(step_of(made, narrow) == 2_ms);
   CHECK(step_of(made, site_on(behind_one_switch(nic * 2.0), 8)) == 1_ms);
-  CHECK(traffic_of(made.priced, site_on(behind_one_switch(nic * 2.0), 8)).certified);
+  CHECK(traffic_of(made.priced, site_on(behind_one_switch(nic * 2.0), 8)).maps_exact);
   // One ring over both GPUs of every node has a flow on each NIC, and meets itself.
   CHECK(step_of(all_reduce(1, 8, 1_ms), narrow) == 2_ms);
   // Efficiency is lost between nodes: inside, the same bytes are the smaller part of a link.

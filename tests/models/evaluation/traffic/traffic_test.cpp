@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "models/evaluation/replay.hpp"
-#include "models/evaluation/traffic/early.hpp"
 #include "models/evaluation/traffic/evaluate.hpp"
+#include "models/evaluation/traffic/prefix.hpp"
 #include "tests/models/evaluation/traffic/network_oracle.hpp"
 #include "tests/models/evaluation/traffic/random_site.hpp"
 #include "tests/slow_build.hpp"
@@ -31,13 +31,12 @@ std::string difference(const PricedProgram& priced, const Traffic& traffic,
   }
   std::vector<std::uint32_t> place;
   std::vector<std::uint32_t> next(traffic.groups.size(), 0);
-  for (const FoldedGroup& group : traffic.groups) place.push_back(next[group.structure]++);
+  for (const FoldedGroup& group : traffic.groups) place.push_back(next[group.split]++);
   for (std::size_t j = 0; j < oracle.starts.size(); ++j) {
     for (const std::uint32_t c : program.collectives[j].classes) {
       for (std::size_t replica = 0; replica < replicas; ++replica) {
         const std::size_t r = c * replicas + replica;
-        const std::uint32_t g =
-            traffic.ranks[traffic.folded[r]].group(traffic.structure_of_joint[j]);
+        const std::uint32_t g = traffic.ranks[traffic.folded[r]].group(traffic.split_of_joint[j]);
         const bool same = found.collective_starts[j][place[g]] == oracle.starts[j][r] &&
                           found.collective_ends[j][place[g]] == oracle.ends[j][r];
         if (!same) return "collective " + std::to_string(j) + " of rank " + std::to_string(r);
@@ -69,8 +68,8 @@ bool same_other_steps(const Traffic& traffic, const NetworkTimes& found,
 }
 
 struct Tally {
-  int ranks = 0, contended = 0, folded = 0, certified = 0, railed = 0, inside = 0, joined = 0,
-      repeated = 0, early = 0, early_inside = 0, early_joined = 0, cabled = 0;
+  int ranks = 0, contended = 0, folded = 0, maps_exact = 0, railed = 0, inside = 0, joined = 0,
+      repeated = 0, prefix = 0, prefix_inside = 0, prefix_joined = 0, cabled = 0;
 };
 
 /// Folded ranks of all jobs.
@@ -81,12 +80,12 @@ std::size_t distinct_ranks(const Traffic& traffic) {
 }
 
 /// Reports too are those of a step that is never folded further than the whole of it allows.
-void require_same_without_early(Traffic folded, const NetworkTimes& found, Tally& tally) {
-  ++tally.early;
-  tally.early_inside += folded.inside.kinds > 0 ? 1 : 0;
-  tally.early_joined += folded.others.empty() ? 0 : 1;
-  REQUIRE(distinct_ranks(folded.early->traffic) < distinct_ranks(folded));
-  folded.early = nullptr;
+void require_same_without_prefix(Traffic folded, const NetworkTimes& found, Tally& tally) {
+  ++tally.prefix;
+  tally.prefix_inside += folded.block_collectives.kinds > 0 ? 1 : 0;
+  tally.prefix_joined += folded.others.empty() ? 0 : 1;
+  REQUIRE(distinct_ranks(folded.prefix->traffic) < distinct_ranks(folded));
+  folded.prefix = nullptr;
   const NetworkTimes whole = evaluate_network(folded);
   REQUIRE(found.times.step == whole.times.step);
   REQUIRE(found.lost == whole.lost);
@@ -109,8 +108,8 @@ void require_exact(const NetworkWorld& world, Tally& tally) {
   tally.ranks += static_cast<int>(oracle.ranks.size());
   tally.contended += oracle.contended > 0 ? 1 : 0;
   tally.cabled += world.site.inside.empty() ? 0 : 1;
-  if (folded.certified) {
-    ++tally.certified;
+  if (folded.maps_exact) {
+    ++tally.maps_exact;
     const StepTimes maps = evaluate_maps(priced);
     const std::size_t replicas = oracle.ranks.size() / maps.ranks.size();
     for (std::size_t r = 0; r < oracle.ranks.size(); ++r) {
@@ -120,14 +119,14 @@ void require_exact(const NetworkWorld& world, Tally& tally) {
   }
   tally.folded += folded.ranks.size() < oracle.ranks.size() ? 1 : 0;
   tally.railed += folded.rails > 1 ? 1 : 0;
-  tally.inside += folded.inside.kinds > 0 ? 1 : 0;
+  tally.inside += folded.block_collectives.kinds > 0 ? 1 : 0;
   const NetworkTimes found = evaluate_network(folded);
   REQUIRE(difference(priced, folded, found, oracle) == "");
   REQUIRE(same_other_steps(folded, found, oracle));
   tally.joined += folded.others.empty() ? 0 : 1;
   for (const auto& ends : found.other_steps) tally.repeated += ends.size() > 1 ? 1 : 0;
   REQUIRE(replayed(priced, found.times) == found.times.ranks);
-  if (folded.early) require_same_without_early(folded, found, tally);
+  if (folded.prefix) require_same_without_prefix(folded, found, tally);
 }
 
 void require_exact(std::uint64_t seed, Tally& tally) {
@@ -142,12 +141,12 @@ TEST_CASE("Traffic of random worlds: folded, unfolded and the oracle agree to th
   const int share = static_cast<int>(seeds) / 10;
   CHECK(tally.contended > share);
   CHECK(tally.folded > share);
-  CHECK(tally.certified > 0);
+  CHECK(tally.maps_exact > 0);
   CHECK(tally.railed > 0);
   CHECK(tally.inside > 0);
   CHECK(tally.joined > 0);
   CHECK(tally.repeated > 0);
-  CHECK(tally.early > 0);
+  CHECK(tally.prefix > 0);
   CHECK(tally.cabled > 0);
 }
 
@@ -155,16 +154,16 @@ TEST_CASE(
     "Until our first joint collective fewer ranks are distinguished, next to other jobs and "
     "experts") {
   Tally tally;
-  const auto few = [&] { return tally.early_inside == 0 || tally.early_joined == 0; };
+  const auto few = [&] { return tally.prefix_inside == 0 || tally.prefix_joined == 0; };
   for (std::uint64_t seed = 0; few() && seed < 2'000; ++seed) {
     const NetworkWorld world = random_world(seed);
     const Traffic folded = traffic_of(world.made.priced, world.site);
-    if (!folded.early || (folded.others.empty() && folded.inside.kinds == 0)) continue;
+    if (!folded.prefix || (folded.others.empty() && folded.block_collectives.kinds == 0)) continue;
     INFO("seed " << seed);
     require_exact(world, tally);
   }
-  CHECK(tally.early_inside > 0);
-  CHECK(tally.early_joined > 0);
+  CHECK(tally.prefix_inside > 0);
+  CHECK(tally.prefix_joined > 0);
 }
 
 TEST_CASE("Replicas of experts that hold parts of tensor groups keep rails from standing for all") {
@@ -186,7 +185,7 @@ TEST_CASE("A host that waits inside a phase leaves it before its last collective
         each.host_waits = std::exchange(first, false);
       }
     }
-    if (traffic_of(world.made.priced, world.site).inside.kinds == 0) continue;
+    if (traffic_of(world.made.priced, world.site).block_collectives.kinds == 0) continue;
     INFO("seed " << seed);
     require_exact(world, tally);
   }
@@ -204,9 +203,9 @@ TEST_CASE("Traffic is exact on 10,000 more random worlds", "[slow]") {
                        << tally.folded << " folded, " << tally.railed << " by one rail, "
                        << tally.inside << " with collectives inside blocks, " << tally.joined
                        << " next to other jobs, " << tally.repeated
-                       << " of which took several steps, " << tally.early
+                       << " of which took several steps, " << tally.prefix
                        << " folded further before joint collectives, " << tally.cabled
-                       << " with PCIe trees inside nodes, " << tally.certified << " certified");
+                       << " with PCIe trees inside nodes, " << tally.maps_exact << " maps_exact");
     }
   }
 }

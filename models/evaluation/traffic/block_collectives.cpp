@@ -1,4 +1,4 @@
-#include "models/evaluation/traffic/inside_kinds.hpp"
+#include "models/evaluation/traffic/block_collectives.hpp"
 
 #include <algorithm>
 
@@ -13,10 +13,11 @@ bool has_group(const Program& program, const Operation& op) {
          program.mesh.degree(program.communicators.at(op.communicator()).axes) > 1;
 }
 
-std::uint32_t kind_of(InsideKinds& kinds, const Operation& op, const PricedOperation& price) {
+std::uint32_t kind_of(BlockCollectiveKinds& kinds, const Operation& op,
+                      const PricedOperation& price) {
   const FlowShape shape{price.pattern, price.flows,
                         price.fluid > Time{} ? wire_of(price.links).share : 0};
-  const auto same = [&](const InsideKind& each) {
+  const auto same = [&](const BlockCollectiveKind& each) {
     return each.communicator == op.communicator() && each.queue == op.queue &&
            each.shape.pattern == shape.pattern && each.shape.flows == shape.flows;
   };
@@ -27,13 +28,13 @@ std::uint32_t kind_of(InsideKinds& kinds, const Operation& op, const PricedOpera
 }
 
 /// Kinds of the blocks that a class runs, each once.
-void add_used(const Program& program, std::uint32_t rank_class, InsideKinds& kinds) {
+void add_used(const Program& program, std::uint32_t rank_class, BlockCollectiveKinds& kinds) {
   std::vector<char> seen(kinds.all.size(), 0);
   for (const Instruction& each : program.classes[rank_class].instructions) {
     if (!runs_phase(each)) continue;
     for (const Invocation& run : program.phases[each.target].invocations) {
       for (const std::uint32_t kind : kinds.of_operations.of_block[run.block]) {
-        if (kind == no_inside || seen[kind]++ != 0) continue;
+        if (kind == no_kind || seen[kind]++ != 0) continue;
         kinds.used.emplace_back(rank_class, kind);
       }
     }
@@ -79,15 +80,15 @@ PhaseKind kind_of_phase(const Program& program, const Phase& phase) {
 
 }  // namespace
 
-InsideKinds inside_kinds_of(const PricedProgram& priced) {
+BlockCollectiveKinds block_collective_kinds(const PricedProgram& priced) {
   const Program& program = *priced.program;
-  InsideKinds kinds;
+  BlockCollectiveKinds kinds;
   for (std::size_t b = 0; b < program.blocks.size(); ++b) {
     const std::vector<Operation>& operations = program.blocks[b].operations;
     std::vector<std::uint32_t>& of = kinds.of_operations.of_block.emplace_back();
     for (std::size_t i = 0; i < operations.size(); ++i) {
       if (!has_group(program, operations[i])) continue;
-      of.resize(operations.size(), no_inside);
+      of.resize(operations.size(), no_kind);
       of[i] = kind_of(kinds, operations[i], priced.blocks[b][i]);
     }
   }
@@ -96,7 +97,7 @@ InsideKinds inside_kinds_of(const PricedProgram& priced) {
   return kinds;
 }
 
-std::optional<std::string> unordered_inside(const Program& program) {
+std::optional<std::string> unordered_block_collectives(const Program& program) {
   std::optional<Lane> queue;
   for (const Block& block : program.blocks) {
     for (const Operation& op : block.operations) {
@@ -120,7 +121,7 @@ std::optional<std::string> unordered_inside(const Program& program) {
   return std::nullopt;
 }
 
-bool meets_inside(const PricedProgram& priced, const NetworkSite& site) {
+bool block_collectives_differ(const PricedProgram& priced, const NetworkSite& site) {
   const Program& program = *priced.program;
   const auto tensor = static_cast<std::size_t>(program.mesh.degree(MeshAxis::tensor));
   bool crosses = false;

@@ -1,8 +1,9 @@
-#include "models/evaluation/traffic/templates.hpp"
+#include "models/evaluation/traffic/sources.hpp"
 
 #include <algorithm>
+#include <utility>
 
-#include "models/evaluation/traffic/inside_kinds.hpp"
+#include "models/evaluation/traffic/block_collectives.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::models {
@@ -39,9 +40,9 @@ FluidWire wire_of(LinkTimes links) {
 
 namespace {
 
-class EntityMaker {
+class SourceMaker {
  public:
-  EntityMaker(const PricedProgram& priced, const NetworkSite& site, std::uint32_t rails)
+  SourceMaker(const PricedProgram& priced, const NetworkSite& site, std::uint32_t rails)
       : priced_{priced},
         program_{*priced.program},
         site_{site},
@@ -59,9 +60,9 @@ class EntityMaker {
   JobSources run() {
     for (std::uint32_t c = 0; c < program_.channels.size(); ++c) add_channel(c);
     found_.channels = found_.all.size();
-    add_structures();
-    if (meets_inside(priced_, site_)) add_inside();
-    for (std::uint32_t s = 0; s < found_.structures.size(); ++s) add_groups(s);
+    add_splits();
+    if (block_collectives_differ(priced_, site_)) add_inside();
+    for (std::uint32_t s = 0; s < found_.splits.size(); ++s) add_groups(s);
     return std::move(found_);
   }
 
@@ -91,29 +92,28 @@ class EntityMaker {
     }
   }
 
-  void add_structures() {
+  void add_splits() {
     for (std::size_t j = 0; j < program_.collectives.size(); ++j) {
       const JointCollective& joint = program_.collectives[j];
       const PricedOperation& price = priced_.collectives[j];
-      GroupStructure made;
+      CommunicatorSplit made;
       made.communicator = joint.communicator;
       made.classes = joint.classes;
       std::ranges::sort(made.classes);
-      const auto same = [&](const GroupStructure& each) {
+      const auto same = [&](const CommunicatorSplit& each) {
         return each.communicator == made.communicator && each.classes == made.classes;
       };
-      auto at = std::ranges::find_if(found_.structures, same);
-      if (at == found_.structures.end()) at = found_.structures.insert(at, made);
+      auto at = std::ranges::find_if(found_.splits, same);
+      if (at == found_.splits.end()) at = found_.splits.insert(at, made);
       if (price.fluid > Time{}) widen(at->shape, price);
       // Norm reductions are a few bytes over all stages: a tree would only make equal ranks differ.
       const AxisSet axes = program_.communicators.at(joint.communicator).axes;
       if (axes.has(MeshAxis::pipeline)) at->shape.pattern = TrafficPattern::ring;
-      found_.structure_of_joint.push_back(
-          static_cast<std::uint32_t>(at - found_.structures.begin()));
+      found_.split_of_joint.push_back(static_cast<std::uint32_t>(at - found_.splits.begin()));
     }
   }
 
-  /// Where collectives of one structure differ, the one that uses the largest share of its ports
+  /// Where collectives of one split differ, the one that uses the largest share of its ports
   /// counts.
   static void widen(FlowShape& shape, const PricedOperation& price) {
     const double share = wire_of(price.links).share;
@@ -122,28 +122,28 @@ class EntityMaker {
   }
 
   void add_inside() {
-    const InsideKinds kinds = inside_kinds_of(priced_);
-    found_.inside = kinds.of_operations;
+    const BlockCollectiveKinds kinds = block_collective_kinds(priced_);
+    found_.block_collectives = kinds.of_operations;
     const auto count = kinds.all.size();
-    found_.inside.structures.assign(program_.classes.size() * count, no_inside);
+    found_.block_collectives.splits.assign(program_.classes.size() * count, no_kind);
     for (const auto& [c, kind] : kinds.used) {
-      found_.inside.structures[c * count + kind] =
-          static_cast<std::uint32_t>(found_.structures.size());
-      found_.structures.push_back({kinds.all[kind].communicator, {c}, true, kinds.all[kind].shape});
+      found_.block_collectives.splits[c * count + kind] =
+          static_cast<std::uint32_t>(found_.splits.size());
+      found_.splits.push_back({kinds.all[kind].communicator, {c}, true, kinds.all[kind].shape});
     }
   }
 
   void add_groups(std::uint32_t s) {
-    GroupStructure& structure = found_.structures[s];
-    const auto& groups = groups_along(program_.communicators.at(structure.communicator).axes);
-    structure.everyone = groups.size() == 1 && structure.classes.size() == program_.classes.size();
+    CommunicatorSplit& split = found_.splits[s];
+    const auto& groups = groups_along(program_.communicators.at(split.communicator).axes);
+    split.everyone = groups.size() == 1 && split.classes.size() == program_.classes.size();
     for (const std::vector<std::uint32_t>& group : groups) {
       std::vector<std::uint32_t> members;
-      for (const std::uint32_t c : structure.classes) {
+      for (const std::uint32_t c : split.classes) {
         for (const std::uint32_t each : group) members.push_back(c * found_.replicas + each);
       }
       begin({.id = s, .group = true}, members);
-      finish(structure.shape);
+      finish(split.shape);
     }
   }
 
@@ -238,7 +238,7 @@ std::uint32_t rails_of(const PricedProgram& priced, const NetworkSite& site) {
   const Mesh& mesh = priced.program->mesh;
   if (!site.rails_alike || !site.changes.empty() || placement.gpus_per_node != rails) return 1;
   if (!site.inside.empty()) return 1;
-  if (mesh.degree(MeshAxis::tensor) != rails || meets_inside(priced, site)) return 1;
+  if (mesh.degree(MeshAxis::tensor) != rails || block_collectives_differ(priced, site)) return 1;
   if (!groups_keep_to_rails(*priced.program)) return 1;
   for (std::uint32_t gpu = 0; gpu < site.nearest.size(); ++gpu) {
     if (site.nearest[gpu] != gpu) return 1;
@@ -252,8 +252,25 @@ std::uint32_t rails_of(const PricedProgram& priced, const NetworkSite& site) {
   return rails;
 }
 
+void AllSources::add(JobSources job, std::vector<double> speeds_of_job) {
+  for (LinkFlows& flows : job.flows) {
+    const std::uint32_t link = job.links[flows.link];
+    if (number_of_link_.size() <= link) number_of_link_.resize(std::size_t{link} + 1, 0);
+    std::uint32_t& number = number_of_link_[link];
+    if (number == 0) {
+      links.push_back(link);
+      number = static_cast<std::uint32_t>(links.size());
+    }
+    flows.link = number - 1;
+  }
+  first_rank.push_back(first_rank.back() + job.ranks);
+  first_source.push_back(first_source.back() + static_cast<std::uint32_t>(job.all.size()));
+  jobs.push_back(std::move(job));
+  speeds.push_back(std::move(speeds_of_job));
+}
+
 JobSources sources_of(const PricedProgram& priced, const NetworkSite& site, std::uint32_t rails) {
-  return EntityMaker{priced, site, rails}.run();
+  return SourceMaker{priced, site, rails}.run();
 }
 
 }  // namespace traffic
