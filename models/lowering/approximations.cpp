@@ -48,6 +48,8 @@ std::string of_layers(const BlockInputs& inputs) {
     if (const AttentionPart* const own = kind.attention()) {
       if (std::string why = of_attention(*own, inputs); !why.empty()) return why;
     }
+    const auto* const delta = std::get_if<DeltaPart>(&kind.mixer);
+    if (delta != nullptr && delta->gate_rank > 0) return "delta rules with a gate for each channel";
     if (recurs(kind) && !inputs.plan.batch.documents.empty()) {
       return "recurrences over packed documents";
     }

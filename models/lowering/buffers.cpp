@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "models/lowering/lower.hpp"
+#include "models/operations/listed.hpp"
 #include "models/plan/derived.hpp"
 #include "models/program/opcodes.hpp"
 #include "models/program/walk.hpp"
@@ -27,6 +28,26 @@ class Pool {
   std::vector<std::uint32_t> free_;
   std::uint32_t next_ = 0;
 };
+
+/// What a list of operations keeps between steps; of a loop, whose steps no update follows, the
+/// parameters of all its operations, too, whichever of them are due.
+void add_listed_state(const Program& program, RankClass& ranks, const BlockInputs& inputs) {
+  if (!inputs.model.list) return;
+  const OperationList& list = *inputs.model.list;
+  const ListedSizes sizes = listed_sizes(inputs);
+  for (const ListedState& each : list.state(sizes)) {
+    ranks.persistent.push_back({"state." + each.name, BufferKind::activation, Bytes{each.bytes}});
+  }
+  if (list.trains()) return;
+  std::int64_t parameters = 0;
+  for (std::int64_t layer = 0; layer < list.layers(); ++layer) {
+    for (const ListedOperation& each : list.operations(list.kind_of(layer), sizes)) {
+      parameters += each.parameters;
+    }
+  }
+  ranks.persistent.push_back(
+      {"loop_parameters", BufferKind::parameter, bytes_in(program.formats.storage, parameters)});
+}
 
 /// Bytes that a chunk keeps of a micro-batch, by when they are freed.
 struct KeptBytes {
@@ -277,6 +298,7 @@ Program bind_buffers(Program program, const BlockInputs& inputs) {
   for (RankClass& ranks : program.classes) {
     add_types(program, ranks, inputs.software);
     add_persistent(program, ranks, inputs);
+    add_listed_state(program, ranks, inputs);
     Binder binder{program, chunks, ranks};
     for (Token i = 0; i < ranks.instructions.size(); ++i) visit(i, ranks.instructions[i], binder);
   }

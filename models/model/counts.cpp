@@ -72,18 +72,19 @@ Tally tally_of_head(const Model& model) {
   return sum;
 }
 
-/// Layers that predict further tokens: each like the last layer, with three norms and the matrix
-/// that joins its two inputs. The head multiplies once more in each.
+/// Modules that predict further tokens: their layers, three norms and the matrix that joins their
+/// two inputs. The head multiplies once more in each.
 Tally tally_of_prediction(const Model& model) {
   Tally sum;
   if (model.prediction_layers == 0) return sum;
-  sum.add(tally_with_norms(model, model.layers.back()));
+  for (const Layer& each : prediction_module(model)) sum.add(tally_with_norms(model, each));
   sum.matrix(2 * model.hidden * model.hidden);
   sum.vector((model.norms.final ? 3 : 2) * norm_width(model));
   sum.gemm += model.head.task_outputs > 0 ? model.head.task_outputs * model.hidden
                                           : model.embedding.vocab * embedding_width(model);
   Tally all;
   all.add(sum, model.prediction_layers);
+  if (model.prediction_shared) return {sum.total, sum.touched, all.gemm};
   return all;
 }
 
@@ -263,13 +264,16 @@ double attention_flops_per_token(const Model& model, std::int64_t seq_len) {
 
 namespace {
 
+std::int64_t scan_flops_of(const Layer& layer) {
+  if (const auto* const mixer = std::get_if<Mamba2Part>(&layer.mixer)) return scan_flops(*mixer);
+  if (const auto* const mixer = std::get_if<DeltaPart>(&layer.mixer)) return scan_flops(*mixer);
+  return 0;
+}
+
 double scan_flops_per_token(const Model& model) {
   std::int64_t sum = 0;
   for (const Layer& kind : model.layers.kinds()) {
-    std::int64_t own = 0;
-    if (const auto* const mixer = std::get_if<Mamba2Part>(&kind.mixer)) own = scan_flops(*mixer);
-    if (const auto* const mixer = std::get_if<DeltaPart>(&kind.mixer)) own = scan_flops(*mixer);
-    sum += own * model.layers.count(kind);
+    sum += scan_flops_of(kind) * model.layers.count(kind);
   }
   return static_cast<double>(sum);
 }
@@ -282,9 +286,12 @@ double forward_flops_per_token(const Model& model, std::int64_t seq_len) {
   }
   double flops = 2.0 * static_cast<double>(count_gemm_parameters(model)) +
                  attention_flops_per_token(model, seq_len) + scan_flops_per_token(model);
-  if (model.prediction_layers > 0) {
+  const std::vector<Layer> module =
+      model.prediction_layers > 0 ? prediction_module(model) : std::vector<Layer>{};
+  for (const Layer& each : module) {
     flops += static_cast<double>(model.prediction_layers) *
-             attention_flops_of(model.layers.back(), model.causal, seq_len);
+             (attention_flops_of(each, model.causal, seq_len) +
+              static_cast<double>(scan_flops_of(each)));
   }
   if (model.generator_hidden == 0) return flops;
   return flops + attention_flops_per_token(generator_model(model), seq_len);

@@ -84,12 +84,25 @@ std::vector<LayerMatrix> matrices_of(const Mamba2Part& mamba, std::int64_t hidde
 }
 
 std::vector<LayerMatrix> matrices_of(const DeltaPart& delta, std::int64_t hidden) {
-  return {
-      {.name = "mixer.in",
-       .in = hidden,
-       .out = delta.convolved() + delta.values() + 2 * delta.value_heads,
-       .target = LoraTarget::qkv},
-      {.name = "mixer.out", .in = delta.values(), .out = hidden, .target = LoraTarget::projection}};
+  const LayerMatrix out{
+      .name = "mixer.out", .in = delta.values(), .out = hidden, .target = LoraTarget::projection};
+  if (delta.gate_rank > 0) {
+    std::vector<LayerMatrix> all{{.name = "mixer.in",
+                                  .in = hidden,
+                                  .out = delta.convolved() + delta.value_heads,
+                                  .target = LoraTarget::qkv}};
+    for (const std::string gate : {"mixer.decay", "mixer.gate"}) {
+      all.push_back({.name = gate + "_down", .in = hidden, .out = delta.gate_rank});
+      all.push_back({.name = gate + "_up", .in = delta.gate_rank, .out = delta.values()});
+    }
+    all.push_back(out);
+    return all;
+  }
+  return {{.name = "mixer.in",
+           .in = hidden,
+           .out = delta.convolved() + delta.values() + 2 * delta.value_heads,
+           .target = LoraTarget::qkv},
+          out};
 }
 
 double selected_tokens(const Indexer& indexer, std::int64_t seq_len) {
@@ -217,9 +230,10 @@ std::int64_t vectors_of(const Mamba2Part& mamba) {
   return mamba.convolved() * (mamba.taps + 1) + 3 * mamba.heads + mamba.inner();
 }
 
-/// Convolution; decay and step of each head; the gated norm over one.
+/// Convolution; decay and step of each head, Kimi's of each channel; the gated norm over one head.
 std::int64_t vectors_of(const DeltaPart& delta) {
-  return delta.convolved() * delta.taps + 2 * delta.value_heads + delta.value_dim;
+  const std::int64_t steps = delta.gate_rank > 0 ? delta.values() : delta.value_heads;
+  return delta.convolved() * delta.taps + delta.value_heads + steps + delta.value_dim;
 }
 
 /// Sinks, norms of heads and norms of latents.

@@ -122,11 +122,14 @@ struct Mamba2Part {
 
 /// Gated delta rule: linear attention whose state forgets by a gate and corrects what it holds,
 /// with a convolution before it and a gated norm after. Source  Yang et al. 2024, arXiv 2412.06464;
-/// Qwen3NextGatedDeltaNet of the transformers library
+/// Qwen3NextGatedDeltaNet of the transformers library. Kimi's forgets by a gate for each channel of
+/// its keys; that and the gate of the output come from the input through `gate_rank` columns each.
+/// Source  Kimi Team 2025, arXiv 2510.26692; KimiDeltaAttention of the transformers library
 struct DeltaPart {
   std::int64_t key_heads = 0, key_dim = 0;
   std::int64_t value_heads = 0, value_dim = 0;
   std::int64_t taps = 4;
+  std::int64_t gate_rank = 0;  // 0: one gate a head, and an output gate of full rank
   static constexpr std::int64_t chunk = 64;
 
   std::int64_t values() const { return value_heads * value_dim; }
@@ -207,7 +210,8 @@ bool recurs(const Layer& layer);
 /// The matrices of a layer's parts in a model of width `hidden`; those of a part that is only
 /// counted are not known one by one.
 ///   attention         qkv (and gate), projection; with latents down- and up-projections for qkv
-///   Mamba-2, delta    mixer.in, mixer.out
+///   Mamba-2, delta    mixer.in, mixer.out, and of Kimi's mixer.decay_down, mixer.decay_up,
+///                     mixer.gate_down, mixer.gate_up
 ///   MLP               up (gate and up), down
 ///   experts           router, experts.up, experts.down, shared.up, shared.down, shared.gate, and
 ///                     experts.narrow and experts.widen around them

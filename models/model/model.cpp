@@ -52,6 +52,11 @@ std::int64_t longest_chunk(const Model& model) {
   return longest;
 }
 
+std::vector<Layer> prediction_module(const Model& model) {
+  if (model.prediction_module.empty()) return {model.layers.back()};
+  return model.prediction_module;
+}
+
 std::int64_t expert_layers(const Model& model) {
   return model.layers.count_if([](const Layer& layer) { return layer.experts() != nullptr; });
 }

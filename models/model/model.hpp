@@ -88,6 +88,11 @@ struct Model {
   /// embedding and head. Used in training, dropped for inference. Source  DeepSeek-AI 2024,
   /// "DeepSeek-V3", arXiv 2412.19437, section 2.2
   std::int64_t prediction_layers = 0;
+  /// Layers of one such module, in order; empty: one like the last. Nemotron 3: attention, experts.
+  std::vector<Layer> prediction_module{};
+  /// Are the modules one and the same, run again?  Source  NVIDIA-NeMo/Megatron-Bridge v0.4.0,
+  /// recipes/nemotronh/nemotron_3_super.py (mtp_num_layers 2, mtp_use_repeated_layer)
+  bool prediction_shared = false;
   /// Width of ELECTRA's generator, a narrower encoder of as many layers that fills in masked
   /// tokens; this model then tells which tokens were replaced. 0: none Source  Clark et al. 2020,
   /// "ELECTRA", arXiv 2003.10555
@@ -126,6 +131,8 @@ const ExpertsPart& usual_experts(const Model& model);
 const MlpPart& usual_mlp(const Model& model);
 /// The longest chunk within which layers attend; 0 without.
 std::int64_t longest_chunk(const Model& model);
+/// The layers of a module that predicts a further token.
+std::vector<Layer> prediction_module(const Model& model);
 /// Layers with experts.
 std::int64_t expert_layers(const Model& model);
 /// Flags for layers of which every n-th is chosen; none if n is 0.

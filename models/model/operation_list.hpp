@@ -105,6 +105,13 @@ struct ListedSizes {
   std::int64_t batch = 0, gpus = 0;  // 0: as the list says
 };
 
+/// What a rank keeps from one step to the next besides its parameters: features of the frame
+/// before.
+struct ListedState {
+  std::string name;
+  std::int64_t bytes = 0;
+};
+
 /// A change of the number of GPUs during a run without training.
 struct ListedPhase {
   std::int64_t gpus = 0;
@@ -157,6 +164,9 @@ class OperationList {
     bool overlaps = false;
   };
   std::optional<GradientSums> gradient_sums() const;
+  /// What one rank keeps between steps, rounded up to bytes.
+  /// Errors  a size below 0 or above 1e18: InputError
+  std::vector<ListedState> state(const ListedSizes& sizes = {}) const;
   /// How often operations of a loop run, ascending, without 1.
   std::vector<std::int64_t> periods() const;
 

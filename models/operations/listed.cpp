@@ -18,10 +18,6 @@ namespace orrery::models {
 
 namespace {
 
-ListedSizes sizes_of(const BlockInputs& inputs) {
-  return {.batch = inputs.plan.batch.micro, .gpus = inputs.plan.gpus()};
-}
-
 Bytes whole_bytes(double count) {
   return nearest_count<Bytes>(count);
 }
@@ -38,7 +34,7 @@ class ListedBuilder {
   ListedBuilder(const BlockInputs& inputs, const ListedPart& part, Pass pass)
       : inputs_{inputs},
         list_{*part.list},
-        operations_{list_.operations(part.kind, sizes_of(inputs))},
+        operations_{list_.operations(part.kind, listed_sizes(inputs))},
         storage_{storage_dtype(inputs.plan.formats.precision)},
         compute_{multiplied_in(inputs.plan.formats.precision, inputs.software.runs.decodes_blocks)},
         gradients_{gradient_dtype(inputs.plan, inputs.software)},
@@ -111,7 +107,7 @@ class ListedBuilder {
     if (op.kind == ListedKind::collective) return list_.ranks_of(op.group, sizes()) == 1;
     return op.to == "neighbours" && inputs_.plan.gpus() == 1;
   }
-  ListedSizes sizes() const { return sizes_of(inputs_); }
+  ListedSizes sizes() const { return listed_sizes(inputs_); }
 
   /// Products are computed in the plan's format, whatever its numbers are stored in.
   DType format_of(const ListedOperation& op) const {
@@ -389,9 +385,13 @@ std::int64_t trained_parameters(const OperationList& list) {
 
 }  // namespace
 
+ListedSizes listed_sizes(const BlockInputs& inputs) {
+  return {.batch = inputs.plan.batch.micro, .gpus = inputs.plan.gpus()};
+}
+
 Mesh listed_mesh(const BlockInputs& inputs) {
   const OperationList& list = *inputs.model.list;
-  const ListedSizes sizes = sizes_of(inputs);
+  const ListedSizes sizes = listed_sizes(inputs);
   const std::string inner = list.inner_group(sizes);
   if (inner.empty()) return mesh_of(inputs.plan);
   const std::int64_t ranks = list.ranks_of(inner, sizes);
@@ -419,7 +419,7 @@ std::optional<Block> listed_update_block(const BlockInputs& inputs, std::int64_t
                        static_cast<double>(std::max<std::int64_t>(1, trained_parameters(list)));
   const OperandId gradients = block.operand(
       "gradients", Role::input, gradient_dtype(inputs.plan, inputs.software), {1, 1, elements});
-  for (const ListedOperation& each : list.update(sizes_of(inputs))) {
+  for (const ListedOperation& each : list.update(listed_sizes(inputs))) {
     if (each.kind == ListedKind::collective) continue;
     const OperandId out = block.operand(each.name, Role::temporary, DType::uint8, {1, 1, 1});
     Operation& op = block.add(OpKind::kernel, each.name, {gradients}, {out});
@@ -439,7 +439,7 @@ std::vector<AheadWork> ahead_of(const BlockInputs& inputs) {
   const OperationList& list = *inputs.model.list;
   const double times = static_cast<double>(inputs.plan.micro_batches());
   for (std::int64_t layer = 0; layer < list.layers(); ++layer) {
-    for (const ListedOperation& each : list.operations(list.kind_of(layer), sizes_of(inputs))) {
+    for (const ListedOperation& each : list.operations(list.kind_of(layer), listed_sizes(inputs))) {
       if (each.ahead == 0 && !each.never_waits) continue;
       using Use = AheadWork::Use;
       AheadWork work{.name = each.name, .queue = each.queue.empty() ? each.word : each.queue};

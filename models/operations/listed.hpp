@@ -6,10 +6,14 @@
 #include <optional>
 #include <vector>
 
+#include "models/model/operation_list.hpp"
 #include "models/operations/blocks.hpp"
 #include "models/program/program.hpp"
 
 namespace orrery::models {
+
+/// What decides about the sizes of one rank of a list.
+ListedSizes listed_sizes(const BlockInputs& inputs);
 
 /// Ranks of a list: all of them replicas; where a group of fewer ranks communicates, that is the
 /// context axis.

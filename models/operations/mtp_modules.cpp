@@ -6,7 +6,9 @@
 // parallelism, and to all rows without.
 // Source  DeepSeek-AI 2024, "DeepSeek-V3", arXiv 2412.19437, section 2.2, equations 21 to 23
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "models/operations/nested.hpp"
 #include "models/operations/tables.hpp"
@@ -72,34 +74,43 @@ class MtpModule {
   MtpModule(const BlockInputs& inputs, std::int64_t number)
       : model_{without_prediction(inputs.model)},
         inputs_{inputs.of(model_)},
-        prefix_{"predict" + std::to_string(number) + "."},
+        prefix_{prefix_of(number)},
+        weights_{prefix_of(model_.prediction_shared ? 1 : number)},
         below_{number == 1 ? "x" : "predict" + std::to_string(number - 1) + ".y"},
         embedding_{embedding_blocks(inputs_)},
-        layer_{layer_blocks(inputs_, model_.layers.back())},
-        head_{head_blocks(inputs_)} {}
+        head_{head_blocks(inputs_)} {
+    for (const Layer& each : prediction_module(model_)) {
+      layers_.push_back(layer_blocks(inputs_, each));
+    }
+  }
 
   void add_forward(Block& into) const {
     nest(into, embedding_.forward, prefix_, with_tables({{"y", own("embedded")}}));
     const Block join = MtpJoinBuilder{inputs_, Pass::forward}.forward();
-    nest(into, join, prefix_, {{"x", below_}, {"embedded", own("embedded")}, {"y", own("joined")}});
-    nest(into, layer_.forward, prefix_, {{"x", own("joined")}, {"y", own("y")}});
-    nest(into, head_.forward, own("head."), with_tables({{"x", own("y")}}));
+    nest_own(into, join, "", {{"x", below_}, {"embedded", own("embedded")}, {"y", own("joined")}});
+    for (std::size_t i = 0; i < layers_.size(); ++i) {
+      nest_own(into, layers_[i].forward, of_layer(i), {{"x", before(i)}, {"y", before(i + 1)}});
+    }
+    nest_own(into, head_.forward, "head.", with_tables({{"x", own("y")}}));
   }
 
   /// `later`: a module follows, whose gradient of this one's output is added.
   void add_backward(Block& into, bool later) const {
     const std::string dy = own("y.grad");
-    nest(into, head_.backward, own("head."), with_tables({{"x", own("y")}, {"x.grad", dy}}));
+    nest_own(into, head_.backward, "head.", with_tables({{"x", own("y")}, {"x.grad", dy}}));
     if (later) add_to(into, dy);
-    nest(into, layer_.backward, prefix_,
-         {{"x", own("joined")}, {"y.grad", dy}, {"x.grad", own("joined.grad")}});
+    for (std::size_t i = layers_.size(); i-- > 0;) {
+      nest_own(
+          into, layers_[i].backward, of_layer(i),
+          {{"x", before(i)}, {"y.grad", before(i + 1) + ".grad"}, {"x.grad", before(i) + ".grad"}});
+    }
     const Block join = MtpJoinBuilder{inputs_, Pass::backward}.backward();
-    nest(into, join, prefix_,
-         {{"x", below_},
-          {"embedded", own("embedded")},
-          {"y.grad", own("joined.grad")},
-          {"x.grad", "below.grad"},
-          {"embedded.grad", own("embedded.grad")}});
+    nest_own(into, join, "",
+             {{"x", below_},
+              {"embedded", own("embedded")},
+              {"y.grad", own("joined.grad")},
+              {"x.grad", "below.grad"},
+              {"embedded.grad", own("embedded.grad")}});
     nest(into, embedding_.backward, prefix_, with_tables({{"y.grad", own("embedded.grad")}}));
   }
 
@@ -121,6 +132,34 @@ class MtpModule {
  private:
   std::string own(const std::string& name) const { return prefix_ + name; }
 
+  static std::string prefix_of(std::int64_t number) {
+    return "predict" + std::to_string(number) + ".";
+  }
+
+  /// The first layer's operands stand under the module's prefix, as where it is the only one.
+  static std::string of_layer(std::size_t i) {
+    return i == 0 ? std::string{} : "layer" + std::to_string(i + 1) + ".";
+  }
+
+  /// Nests a part of the module, whose weights are the first module's where all are the same.
+  void nest_own(Block& into, const Block& part, const std::string& name,
+                std::vector<Joined> joined) const {
+    if (weights_ != prefix_) {
+      for (const Operand& each : part.operands) {
+        const bool weight = each.role == Role::parameter || each.role == Role::gradient;
+        const bool known = std::ranges::find(joined, each.name, &Joined::part) != joined.end();
+        if (weight && !known)
+          joined.push_back({each.name, weights_ + name + each.name, weights_ + name});
+      }
+    }
+    nest(into, part, prefix_ + name, joined);
+  }
+  /// What layer i reads, and the one before it wrote.
+  std::string before(std::size_t i) const {
+    if (i == 0) return own("joined");
+    return i == layers_.size() ? own("y") : own("between" + std::to_string(i));
+  }
+
   /// Identifies the module's tables with the model's (or the copy on the last stage) and the
   /// head's.
   std::vector<Joined> with_tables(std::vector<Joined> all) const {
@@ -134,8 +173,9 @@ class MtpModule {
 
   Model model_;
   BlockInputs inputs_;
-  std::string prefix_, below_;
-  BlockPair embedding_, layer_, head_;
+  std::string prefix_, weights_, below_;
+  BlockPair embedding_, head_;
+  std::vector<BlockPair> layers_;
 };
 
 }  // namespace

@@ -27,10 +27,10 @@ class Nesting {
   }
 
   /// Puts the prefix before a model tensor's name; a tied operand keeps the name that it aliases.
-  void rename_tensor(Operand& copy) const {
+  static void rename_tensor(Operand& copy, const std::string& prefix) {
     const bool weight = copy.role == Role::parameter && copy.tensor == copy.name;
     const bool gradient = copy.role == Role::gradient && copy.tensor + ".grad" == copy.name;
-    if (weight || gradient) copy.tensor = prefix_ + copy.tensor;
+    if (weight || gradient) copy.tensor = prefix + copy.tensor;
   }
 
   OperandId moved(const Operand& operand, Pass pass) {
@@ -38,10 +38,13 @@ class Nesting {
     const Joined* const same = joined(operand.name);
     const bool shared = operand.role == Role::tokens || operand.role == Role::labels;
     if (same == nullptr && !shared) {
-      rename_tensor(copy);
+      rename_tensor(copy, prefix_);
       copy.name = prefix_ + operand.name;
     }
-    if (same != nullptr) copy.name = same->whole;
+    if (same != nullptr) {
+      if (!same->copy.empty()) rename_tensor(copy, same->copy);
+      copy.name = same->whole;
+    }
     const bool edge = copy.role == Role::input || copy.role == Role::output;
     if (edge && !prefix_.empty()) {
       copy.role = pass == Pass::forward ? Role::saved : Role::temporary;

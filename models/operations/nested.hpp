@@ -11,9 +11,11 @@
 
 namespace orrery::models {
 
-/// An operand of the part, and the operand of the whole that it is identified with.
+/// An operand of the part, and the operand of the whole that it is identified with. If that is a
+/// weight of an earlier copy of the part, or its gradient: the prefix of that copy.
 struct Joined {
   std::string part, whole;
+  std::string copy{};
 };
 
 /// Appends `part` to `whole`. Tokens and labels are shared with the whole. The part's input and

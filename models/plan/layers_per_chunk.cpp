@@ -10,7 +10,8 @@ std::vector<std::int64_t> layers_per_chunk(const Plan& plan, const Model& model)
   ensure(chunks >= 1, "a plan has at least one chunk");
   const std::int64_t ends = plan.stages.embedding_counts ? 2 : 0;
   // A layer that predicts further tokens (MTP) takes as long as a layer and is on the last chunk.
-  std::int64_t ahead = chunks > 1 ? model.prediction_layers : 0;
+  std::int64_t ahead =
+      chunks > 1 ? model.prediction_layers * std::ssize(prediction_module(model)) : 0;
   if ((model.layers.size() + ahead + ends) / chunks < ahead + ends / 2) ahead = 0;
   const std::int64_t slots = model.layers.size() + ahead + ends;
   std::vector<std::int64_t> layers(static_cast<std::size_t>(chunks), slots / chunks);

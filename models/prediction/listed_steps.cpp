@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "models/model/operation_list.hpp"
 #include "models/prediction/flops.hpp"
@@ -45,6 +47,20 @@ DueSteps due_steps(const OperationList& list) {
   return due;
 }
 
+/// Memory, and whether it fits, of a step that needs more.
+void take_memory(Prediction&& larger, Prediction& into) {
+  into.memory = std::move(larger.memory);
+  into.fullest = larger.fullest;
+  into.memory_evidence = std::move(larger.memory_evidence);
+  into.out_of_memory = std::move(larger.out_of_memory);
+  into.fit = larger.fit;
+  into.fit_probability = larger.fit_probability;
+}
+
+Bytes peak_of(const Prediction& prediction) {
+  return prediction.memory.at(prediction.fullest).total;
+}
+
 }  // namespace
 
 Prediction mean_step(const Question& question, Prediction (*one)(const Question&)) {
@@ -65,6 +81,7 @@ Prediction mean_step(const Question& question, Prediction (*one)(const Question&
   if (list.trains()) return one(each);
   const DueSteps due = due_steps(list);
   Prediction usual;
+  std::optional<Prediction> largest;
   std::int64_t most = 0;
   double step = 0, energy = 0, cost = 0, low = 0, high = 0;
   std::array<double, time_class_count> parts{};
@@ -78,11 +95,13 @@ Prediction mean_step(const Question& question, Prediction (*one)(const Question&
     low += share * seconds(found.uncertainty.p10);
     high += share * seconds(found.uncertainty.p90);
     for (std::size_t i = 0; i < parts.size(); ++i) parts[i] += share * seconds(found.breakdown[i]);
+    if (due.sets.size() > 1 && (!largest || peak_of(found) > peak_of(*largest))) largest = found;
     if (times.first > most) {
       most = times.first;
       usual = std::move(found);
     }
   }
+  if (largest) take_memory(std::move(*largest), usual);
   if (due.sets.size() > 1) {
     usual.assumptions.push_back(fmt::format(
         "/model/step: the mean of {} kinds of steps; {:.3g} % of them take {} and run nothing that "

@@ -11,8 +11,9 @@
 namespace orrery::models {
 
 /// The prediction of the step that occurs most, with the times, breakdown and energy of the mean
-/// step. Each set of operations that come due together is predicted once, by `one`.
-/// Errors  periods whose least common multiple is above a million: InputError
+/// step, and the memory of the one that needs most. Each set of operations that come due together
+/// is predicted once, by `one`. Errors  periods whose least common multiple is above a million:
+/// InputError
 Prediction mean_step(const Question& question, Prediction (*one)(const Question&));
 
 /// A part of a run with one number of GPUs.

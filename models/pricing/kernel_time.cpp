@@ -157,13 +157,21 @@ Time quantised_gemm_overhead(const Operation& op, const Software& software,
   return software.quantised_gemm_overhead(generation) * products;
 }
 
+/// The convolution along the sequence: at the share of the memory's rate that was measured, once
+/// for each time that it runs or is run again. Source  hardware/measured/rates.csv,
+/// causal_conv1d_fn of H100, B200 and GB300
+Time convolution_of_scan(const Operation& op, const hardware::Gpu& gpu) {
+  const hardware::KernelRate& rate = hardware::kernel_rate("conv1d", "forward", gpu);
+  return op.scan().convolved / Bandwidth{rate.share * gpu.memory_bandwidth.count()} + rate.start;
+}
+
 /// Time of a recurrence: its arithmetic at a rate, a time for each chunk of the sequence, which no
-/// cut over ranks shortens, and the traffic of its convolution and norm. Rates are of forward's
-/// FLOPs (hardware/measured/rates.csv); where backward was not measured on a GPU, its rate is as
-/// much below forward's as where it was.
-///   Mamba-2  a share of the peak, backward at the same share of its own FLOPs; convolution, sums
-///   of
-///            steps, states, their passing, products, scan and norm are 7 kernels
+/// cut over ranks shortens, its convolution, and the traffic of its norm and of what its kernels
+/// pass on. Rates are of forward's FLOPs (hardware/measured/rates.csv); where backward was not
+/// measured on a GPU, its rate is as much below forward's as where it was. Kimi's backward was
+/// nowhere: it is as much slower than its forward as the other delta rule's.
+///   Mamba-2  backward at the same rate of its own FLOPs; convolution, sums of steps, states, their
+///            passing, products, scan and norm are 7 kernels
 ///   delta    start + chunk * chunks + FLOPs / rate
 Time scan_time(const Operation& op, const hardware::Gpu& gpu, const Software& software) {
   constexpr int mamba_kernels = 7;
@@ -171,13 +179,16 @@ Time scan_time(const Operation& op, const hardware::Gpu& gpu, const Software& so
   const bool backward = op.kind == OpKind::scan_backward;
   const auto peak_type = gpu.peak(op.dtype) ? op.dtype : hardware::DType::fp32;
   const double peak = gpu.peak(peak_type)->count();
-  const Time traffic = gpu.memory_time(scaled_bytes(op.bytes, memory_derate(op, software)));
+  const Bytes rest = op.bytes - op.scan().convolved;
+  const Time traffic = gpu.memory_time(scaled_bytes(rest, memory_derate(op, software))) +
+                       convolution_of_scan(op, gpu);
   const auto flops = static_cast<double>(op.flops.count());
   if (op.scan().rule == ScanRule::mamba2) {
     const double speed = hardware::kernel_rate("mamba2", "", gpu).speed(peak);
     return from_seconds(flops / speed) + traffic + gpu.memory_bound.overhead * (mamba_kernels - 1);
   }
-  const hardware::KernelRate& forward = hardware::kernel_rate("delta", "forward", gpu);
+  const char* part = op.scan().rule == ScanRule::kimi ? "kimi" : "delta";
+  const hardware::KernelRate& forward = hardware::kernel_rate(part, "forward", gpu);
   if (!backward) {
     return from_seconds(flops / forward.speed(peak)) + traffic + forward.chunk * op.scan().chunks +
            forward.start;
@@ -228,7 +239,7 @@ Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& 
       return scaled(attention_time(op, gpu, software), software.kernels.attention_derate);
     case OpKind::scan:
     case OpKind::scan_backward:
-      return scan_time(op, gpu, software);
+      return scaled(scan_time(op, gpu, software), software.kernels.scan_derate);
     case OpKind::convolution:
       return convolution_time(op, gpu, software);
     case OpKind::kernel:

@@ -89,7 +89,7 @@ struct OperandUse {
 enum class Pass : std::uint8_t { forward, backward, recompute, step };
 
 /// What a scan computes.
-enum class ScanRule : std::uint8_t { mamba2, delta };
+enum class ScanRule : std::uint8_t { mamba2, delta, kimi };
 
 /// Whether a copy continues between host memory and files on its node's storage, and which way.
 enum class FileUse : std::uint8_t { none, read, write };
@@ -199,6 +199,7 @@ struct ScanWork {
   /// rule, and the width of what leads into the state.
   std::int64_t heads = 0, value_dim = 0, groups = 0, state = 0;
   double epsilon = 0;  // of the gated norm
+  Bytes convolved{};        // traffic of its convolution along the sequence, a kernel of its own
 };
 
 /// Of a convolution: the GEMM that it is, of which each of `batch` groups of channels has one.

@@ -45,7 +45,7 @@ double number(const Node& parent, std::string_view key, double otherwise, double
 HostCosts read_host(const Node& node) {
   node.only({"forward_launch", "backward_launch", "communication_launch", "graph_launch",
              "expert_layer", "expert_launch", "sharded_adapter", "jitter", "step", "synchronous",
-             "blocking_receive", "communication", "waits_for_tensor"});
+             "blocking_receive", "communication", "waits_for_tensor", "waits_for_rows"});
   const auto graph = node.find("graph_launch");
   return {
       .forward_launch = node["forward_launch"].as<Time>(),
@@ -60,12 +60,13 @@ HostCosts read_host(const Node& node) {
       .synchronous = node.value_or("synchronous", false),
       .blocking_receive = node.value_or("blocking_receive", false),
       .communication = node.word_or("communication", communication_words, Communication::itself),
-      .waits_for_tensor = node.value_or("waits_for_tensor", false)};
+      .waits_for_tensor = node.value_or("waits_for_tensor", false),
+      .waits_for_rows = node.value_or("waits_for_rows", false)};
 }
 
 KernelChoices read_kernels(const Node& node) {
   node.only({"gemm_derate", "quantised_derate", "fp4_derate", "quantised_start", "memory_derate",
-             "mixed_derate", "attention", "attention_derate", "loss_forward_bytes",
+             "mixed_derate", "attention", "attention_derate", "scan_derate", "loss_forward_bytes",
              "loss_backward_bytes", "predicted_share", "dropout", "accumulate_derate",
              "accumulate_exposed", "softmax_in_fours", "clamped_forward_passes",
              "clamped_backward_passes"});
@@ -95,6 +96,7 @@ KernelChoices read_kernels(const Node& node) {
   kernels.memory_derate = number(node, "memory_derate", 1, 0.2, 20);
   kernels.mixed_derate = number(node, "mixed_derate", 1, 0.2, 20);
   kernels.attention_derate = number(node, "attention_derate", 1, 0.2, 20);
+  kernels.scan_derate = number(node, "scan_derate", 1, 0.2, 20);
   kernels.loss_forward_bytes = number(node, "loss_forward_bytes", 32, 0, 1000);
   kernels.loss_backward_bytes = number(node, "loss_backward_bytes", 24, 0, 1000);
   kernels.predicted_share = number(node, "predicted_share", 1, 0.001, 1);

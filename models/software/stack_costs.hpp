@@ -51,6 +51,9 @@ struct HostCosts {
   bool blocking_receive = false;
   Communication communication = Communication::itself;
   bool waits_for_tensor = false;  // in forward the host waits for tensor-parallel collectives
+  /// In forward the host waits until the rows of experts have arrived: it launches the products of
+  /// experts with the number of rows of each.
+  bool waits_for_rows = false;
 };
 
 /// Which kernels the stack has, and factors on their time. Derates are factors: 1.2 is 20 % slower.
@@ -75,6 +78,9 @@ struct KernelChoices {
   std::map<std::string, std::string> attention;
   /// Attention time relative to that kernel's curve.
   double attention_derate = 1.0;
+  /// Time of recurrences relative to their rates, which are of kernels alone
+  /// (hardware/measured/rates.csv).
+  double scan_derate = 1.0;
   double loss_forward_bytes = 32;   // per logit
   double loss_backward_bytes = 24;  // per logit
   double predicted_share = 1.0;     // share of an encoder's tokens that reach the vocabulary head

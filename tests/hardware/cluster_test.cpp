@@ -158,7 +158,8 @@ TEST_CASE("The collective constants follow the links that they were measured on"
   CHECK(h100.collectives.half_size == 95_us);
   CHECK(h100.collectives.half_size_growth == 88_us);
   CHECK(named_cluster("dgx-a100 x 2").collectives.switch_rate.count() == 0);
-  const auto rates = named_cluster("l40s-8x").collectives.group_rates;
+  const auto rates = read(R"({"node": {"like": "l40s-8x", "scale_up": "pcie4-l40s"}, "nodes": 1})")
+                         .collectives.group_rates;
   REQUIRE(rates.size() == 3);
   CHECK(rates[1].ranks == 4);
   CHECK(rates[1].ring.count() == 5.1e9);

@@ -44,35 +44,52 @@ void refuse_biases(Config& config, std::initializer_list<std::string_view> keys)
   }
 }
 
-/// A letter for each layer: M Mamba, * attention, - MLP, E experts. Older files have the letters,
-/// newer ones a list of words; release 5 of the transformers library calls Mamba linear attention.
+constexpr std::string_view layer_letters = "M*-E";
+
+/// Layers as letters: M Mamba, * attention, - MLP, E experts.
+std::string read_letters(const Node& letters) {
+  std::string text = letters.as<std::string>();
+  if (text.find_first_not_of(layer_letters) != std::string::npos) {
+    letters.fail_expected("a string of the letters M, *, - and E");
+  }
+  return text;
+}
+
+/// The same from words; release 5 of the transformers library calls Mamba linear attention.
+std::string read_words(const Node& words) {
+  constexpr std::string_view letter_of_word = "M*-EM*";
+  std::string text;
+  for (const Node& each : words.elements()) {
+    text += letter_of_word[each.one_of(
+        {"mamba", "attention", "mlp", "moe", "linear_attention", "full_attention"})];
+  }
+  return text;
+}
+
+/// A letter for each layer. Older files have the letters, newer ones a list of words.
 /// Errors: neither, or another number of layers than the file states.
 std::string read_pattern(Config& config, std::int64_t layers) {
-  constexpr std::string_view known = "M*-E", letter_of_word = "M*-EM*";
   const auto words = config.find("layers_block_type");
   const auto letters = config.find("hybrid_override_pattern");
   if (!words && !letters) {
     config.fail("hybrid_override_pattern",
                 "hybrid_override_pattern or layers_block_type is missing");
   }
-  std::string text;
-  if (words) {
-    for (const Node& each : words->elements()) {
-      text += letter_of_word[each.one_of(
-          {"mamba", "attention", "mlp", "moe", "linear_attention", "full_attention"})];
-    }
-  } else {
-    text = letters->as<std::string>();
-    if (text.find_first_not_of(known) != std::string::npos) {
-      letters->fail_expected("a string of the letters M, *, - and E");
-    }
-  }
+  std::string text = words ? read_words(*words) : read_letters(*letters);
   if (std::ssize(text) != layers) {
     (words ? words : letters)
         ->fail(fmt::format("has {} {} for {} layers", text.size(), words ? "entries" : "letters",
                            layers));
   }
   return text;
+}
+
+/// Letters of the layers that predict a further token; none if the file states none.
+std::string read_module_pattern(Config& config) {
+  const auto words = config.find("mtp_layers_block_type");
+  const auto letters = config.find("mtp_hybrid_override_pattern");
+  if (words && words->is_array()) return read_words(*words);
+  return letters && letters->is_string() ? read_letters(*letters) : std::string{};
 }
 
 /// Ungated experts, besides shared ones of full width; some models narrow the experts' input by a
@@ -128,7 +145,8 @@ Model read_qwen3_next(Config& config) {
   return built(model);
 }
 
-/// Each layer is a Mamba, attention, MLP or expert layer after one norm, in the order of a pattern.
+/// Each layer is a Mamba, attention, MLP or expert layer after one norm, in the order of a pattern;
+/// so are those of a module that predicts a further token.
 Model read_nemotron_h(Config& config) {
   ModelDraft model = llama_like(config);
   model.mlp.gated = false;
@@ -142,19 +160,28 @@ Model read_nemotron_h(Config& config) {
   model.mlp.width = config.size("intermediate_size", Limits::ffn_hidden);
   model.attention.window = config.size_or("sliding_window", Limits::positions, 0);
   const std::string pattern = read_pattern(config, model.depth);
-  const auto has = [&](char letter) { return pattern.find(letter) != std::string::npos; };
+  const std::string module = read_module_pattern(config);
+  if (!module.empty()) {
+    model.prediction_layers = config.size_or("num_nextn_predict_layers", Limits::layers, 0);
+    model.prediction_shared = config.flag("mtp_use_repeated_layer", false);
+  }
+  const auto has = [&](char letter) {
+    return (pattern + module).find(letter) != std::string::npos;
+  };
   Layer mamba, experts;
   if (has('M')) mamba.mixer = read_mamba(config);
   if (has('E')) experts.channel = read_ungated_experts(config, model);
-  for (const char letter : pattern) {
-    if (letter == 'M') model.layers.push_back(mamba);
-    if (letter == '*') model.layers.push_back({model.attention, NoPart{}});
-    if (letter == '-') model.layers.push_back({NoPart{}, model.mlp});
-    if (letter == 'E') model.layers.push_back(experts);
-  }
+  const auto layer_of = [&](char letter) -> Layer {
+    if (letter == 'M') return mamba;
+    if (letter == '*') return {model.attention, NoPart{}};
+    return letter == 'E' ? experts : Layer{NoPart{}, model.mlp};
+  };
+  for (const char letter : pattern) model.layers.push_back(layer_of(letter));
+  for (const char letter : module) model.prediction_module.push_back(layer_of(letter));
   model.formula =
       "2Vh + L h + attention layers*h(2q+2k) + MLP layers*2hf + Mamba layers + expert layers*(hE + "
-      "2hl + E*2lf + shared) + h, without MTP";
+      "2hl + E*2lf + shared) + h";
+  if (model.prediction_layers > 0) model.formula += " + D(module + 2hh + norms)";
   return built(model);
 }
 

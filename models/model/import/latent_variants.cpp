@@ -38,22 +38,24 @@ namespace {
 
 /// Delta rule with a gate for each channel; H heads of width d, a of all heads, c taps.
 ///   h (3 a + H + 2 d) + 2 d a + a h  +  3 a c + a + H + d
-CountedPart read_kimi_delta(Config& config, std::int64_t h) {
+DeltaPart read_kimi_delta(Config& config) {
   const auto nested = config.find("linear_attn_config");
   const auto of = [&](const char* inner, const char* key, std::int64_t high) {
     const auto found = nested ? nested->find(inner) : std::nullopt;
     return found ? found->integer(1, high) : config.size(key, high);
   };
   const std::int64_t d = of("head_dim", "linear_head_dim", Limits::head_dim);
-  const std::int64_t heads = of("num_heads", "linear_num_heads", Limits::heads), a = heads * d;
+  const std::int64_t heads = of("num_heads", "linear_num_heads", Limits::heads);
   const std::int64_t taps = of("short_conv_kernel_size", "linear_conv_kernel_dim", most_taps);
   for (const char* key : {"linear_head_dim", "linear_num_heads", "linear_conv_kernel_dim"}) {
     config.find(key);
   }
-  CountedPart part{"Kimi delta attention"};
-  part.count.matrix(h * (3 * a + heads + 2 * d) + 2 * d * a + a * h);
-  part.count.vector(3 * a * taps + a + heads + d);
-  return part;
+  return {.key_heads = heads,
+          .key_dim = d,
+          .value_heads = heads,
+          .value_dim = d,
+          .taps = taps,
+          .gate_rank = d};
 }
 
 /// Layers with latent attention: by `layer_types`, by `linear_attn_config`, or every fourth.
@@ -107,7 +109,7 @@ Model read_kimi_linear(Config& config) {
   model.experts.shared_width =
       model.experts.mlp.width *
       config.size({"num_shared_experts", "n_shared_experts"}, Limits::experts);
-  const CountedPart delta = read_kimi_delta(config, model.hidden);
+  const DeltaPart delta = read_kimi_delta(config);
   const std::vector<bool> latent = latent_layers(config, model.depth);
   const std::vector<bool> dense = dense_kimi_layers(config, model.depth);
   for (std::size_t i = 0; i < latent.size(); ++i) {
@@ -119,7 +121,6 @@ Model read_kimi_linear(Config& config) {
     model.layers.push_back(layer);
   }
   model.embedding.tied = false;  // whatever the file says
-  model.not_simulated = "Kimi delta attention is counted, not yet simulated";
   return built(model);
 }
 

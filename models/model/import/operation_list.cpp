@@ -647,6 +647,7 @@ OperationList::OperationList(const Node& root)
   if (entries().elements().empty()) entries().fail_expected("operations");
   find_layers(values);
   check_layers();
+  state();
   read_run();
 }
 
@@ -789,6 +790,20 @@ std::vector<std::int64_t> OperationList::periods() const {
   for (const ListedOperation& each : operations(0)) all.insert(each.every);
   all.erase(1);
   return {all.begin(), all.end()};
+}
+
+std::vector<ListedState> OperationList::state(const ListedSizes& sizes) const {
+  const Node own = root();
+  const auto stated = own.find("state");
+  if (!stated) return {};
+  std::vector<ListedState> kept;
+  const NamedValues values = this->values(sizes);
+  for (const auto& [name, bytes] : stated->members()) {
+    const double size = number_of(bytes, values);
+    if (!(size >= 0 && size <= most_bytes)) bytes.fail_expected("bytes from 0 to 1e18");
+    kept.push_back({name, static_cast<std::int64_t>(std::ceil(size))});
+  }
+  return kept;
 }
 
 Bandwidth OperationList::storage_rate(const std::string& storage, bool write) const {

@@ -10,13 +10,17 @@
 //   delta     query, key and values of each key head;  gate of each value head;  write strength and
 //             step of each. Convolved are the first
 //
+// Kimi's delta rule reads a decay for each channel and the gate of its output as well, each from
+// the input through two matrices with few columns between them.
+//
 // Memory traffic of one token forward, in 16 bits, with d inner columns, C convolved ones, g groups
 // of states s, Q tokens a chunk, H heads; backward three times that, which nobody measured:
-//   Mamba-2   2 (d + C + H)  projected;  6 C  convolved, written once and read twice;  8 Q g  the
-//             product of both sides of the state, and 16 s d / Q the states, in fp32;  8 d  the
-//             output and its norm
-//   delta     4 C  convolution;  6 v  norm of the values. The scan's own traffic is in its measured
-//             time (pricing/kernel_time.cpp)
+//   convolution  4 C  read and written once, by a kernel of its own
+//   Mamba-2      2 (d + H)  projected;  4 C  convolved, read twice;  8 Q g  the product of both
+//                sides of the state, and 16 s d / Q the states, in fp32;  8 d  the output and norm
+//                with several sequences a micro-batch, Megatron's copies besides (reordered)
+//   delta        6 v  norm of the values. The scan's own traffic is in its measured time
+//                (pricing/kernel_time.cpp)
 // Source  state-spaces/mamba v2.2, ssd_combined.py (mamba_split_conv1d_scan_combined);
 //         fla-org/flash-linear-attention, ops/gated_delta_rule/chunk.py
 
@@ -37,9 +41,10 @@ struct Scan {
   std::int64_t heads = 0, of_head = 0;   // vectors of numbers for each head
   std::int64_t norm = 0;                 // weights of the gated norm
   bool norm_is_cut = false;
-  std::int64_t flops = 0, bytes = 0;  // of one token forward
+  std::int64_t flops = 0, bytes = 0;  // of one token forward, bytes without the convolution's
   std::int64_t kept = 0;              // further columns that are saved
   ScanWork work{};                    // before any cut, without the number of chunks
+  bool gates = false;                 // the decay and the output's gate have own matrices
 };
 
 Scan scan_of(const Mamba2Part& part, std::int64_t hidden) {
@@ -59,8 +64,8 @@ Scan scan_of(const Mamba2Part& part, std::int64_t hidden) {
           .norm = d,
           .norm_is_cut = true,
           .flops = scan_flops(part),
-          .bytes = 2 * (d + part.convolved() + part.heads) + 6 * part.convolved() +
-                   8 * part.chunk * part.groups + 16 * part.state * d / part.chunk + 8 * d,
+          .bytes = 2 * (d + part.heads) + 4 * part.convolved() + 8 * part.chunk * part.groups +
+                   16 * part.state * d / part.chunk + 8 * d,
           .work = {.chunk = part.chunk,
                    .taps = part.taps,
                    .heads = part.heads,
@@ -70,9 +75,11 @@ Scan scan_of(const Mamba2Part& part, std::int64_t hidden) {
 }
 
 Scan scan_of(const DeltaPart& part, std::int64_t hidden) {
+  const bool kimi = part.gate_rank > 0;
   Sharding cut = by_columns();
-  cut.column_groups = {part.convolved(), part.values(), 2 * part.value_heads};
-  return {.rule = ScanRule::delta,
+  cut.column_groups = {part.convolved(), kimi ? 0 : part.values(),
+                       (kimi ? 1 : 2) * part.value_heads};
+  return {.rule = kimi ? ScanRule::kimi : ScanRule::delta,
           .matrices = matrices_of(part, hidden),
           .projected = cut,
           .convolution = by_columns(),
@@ -80,17 +87,18 @@ Scan scan_of(const DeltaPart& part, std::int64_t hidden) {
           .convolved = part.convolved(),
           .rows = part.taps,
           .heads = part.value_heads,
-          .of_head = 2,
+          .of_head = kimi ? part.key_dim + 1 : 2,
           .norm = part.value_dim,
           .flops = scan_flops(part),
-          .bytes = 4 * part.convolved() + 6 * part.values(),
+          .bytes = 6 * part.values(),
           .kept = DeltaPart::chunk * part.value_heads,  // the inverse of each chunk's matrix
           .work = {.chunk = DeltaPart::chunk,
                    .taps = part.taps,
                    .heads = part.value_heads,
                    .value_dim = part.value_dim,
                    .groups = part.key_heads,
-                   .state = part.key_dim}};
+                   .state = part.key_dim},
+          .gates = kimi};
 }
 
 class ScanBuilder : public MixerBuilder, private TransformerBuilder {
@@ -100,8 +108,13 @@ class ScanBuilder : public MixerBuilder, private TransformerBuilder {
   void mix(OperandId in) override {
     const OperandId projected = columns("mixer.in.out", Role::saved);
     linear_.forward(in_projection(), in, projected);
+    for (const char* gate : gates()) {
+      linear_.forward(down(gate), in, narrow(gate, Role::saved));
+      linear_.forward(up(gate), narrow(gate, Role::saved), wide(gate, Role::saved));
+    }
     Operation& op = block_.add(OpKind::scan, "mixer.scan", {projected},
                                {output("mixer.scan.out", Role::saved)});
+    for (const char* gate : gates()) block_.read(op, wide(gate, Role::saved));
     for (const ModelTensor& each : tensors()) op.reads.push_back(parameter(each));
     if (scan_.kept > 0) op.writes.push_back(kept());
     count(op, 1, 1);
@@ -120,12 +133,29 @@ class ScanBuilder : public MixerBuilder, private TransformerBuilder {
                                {d_out, columns("mixer.in.out", Role::saved), out}, {d_projected});
     op.dtype = storage_;
     if (scan_.kept > 0) op.reads.push_back(kept());
+    for (const char* gate : gates()) {
+      block_.read(op, wide(gate, Role::saved));
+      block_.write(op, wide_gradient(gate));
+    }
     for (const ModelTensor& each : tensors()) {
       op.reads.push_back(parameter(each));
       op.writes.push_back(gradient_of(each, d_out));
     }
     count(op, 4, 3);
-    linear_.backward(in_projection(), saved_in, d_projected, gradient_in);
+    if (!scan_.gates) {
+      return linear_.backward(in_projection(), saved_in, d_projected, gradient_in);
+    }
+    const OperandId d_in = rows("mixer.in.grad", Role::temporary);
+    linear_.backward(in_projection(), saved_in, d_projected, d_in);
+    std::vector<OperandId> parts{d_in};
+    for (const char* gate : gates()) {
+      const OperandId d_narrow = features(named(gate, "_down.out.grad"), Role::temporary,
+                                          down(gate).out, rows_layout(inputs_.plan));
+      linear_.backward(up(gate), narrow(gate, Role::saved), wide_gradient(gate), d_narrow);
+      parts.push_back(rows(named(gate, "_down.in.grad"), Role::temporary));
+      linear_.backward(down(gate), saved_in, d_narrow, parts.back());
+    }
+    block_.add(OpKind::add, "mixer.in.add", {parts[0], parts[1], parts[2]}, {gradient_in});
   }
 
   bool has_bias() const override { return false; }
@@ -135,6 +165,29 @@ class ScanBuilder : public MixerBuilder, private TransformerBuilder {
     return features(name, role, in_projection().out, scan_.projected);
   }
   OperandId output(std::string_view name, Role role) { return features(name, role, scan_.columns); }
+
+  // Kimi's decay and gate of the output.
+  std::vector<const char*> gates() const {
+    return scan_.gates ? std::vector<const char*>{"decay", "gate"} : std::vector<const char*>{};
+  }
+  static std::string named(const char* gate, const char* suffix) {
+    return "mixer." + std::string{gate} + suffix;
+  }
+  Linear down(const char* gate) const {
+    return linear_of(matrix_of(scan_.matrices, named(gate, "_down")), {});
+  }
+  Linear up(const char* gate) const {
+    return linear_of(matrix_of(scan_.matrices, named(gate, "_up")), by_columns());
+  }
+  OperandId narrow(const char* gate, Role role) {
+    return features(named(gate, "_down.out"), role, down(gate).out, rows_layout(inputs_.plan));
+  }
+  OperandId wide(const char* gate, Role role) {
+    return features(named(gate, "_up.out"), role, scan_.columns);
+  }
+  OperandId wide_gradient(const char* gate) {
+    return features(named(gate, "_up.out.grad"), Role::temporary, scan_.columns);
+  }
   OperandId kept() { return features("mixer.scan.kept", Role::saved, scan_.kept); }
   Linear in_projection() const {
     return linear_of(matrix_of(scan_.matrices, "mixer.in"), scan_.projected);
@@ -162,6 +215,15 @@ class ScanBuilder : public MixerBuilder, private TransformerBuilder {
     if (tensor.sharding == Sharding{}) return gradient(tensor, d_out);
     return block_.gradient(tensor, gradient_, block_.at(d_out).sharding.axes(Dimension::rows));
   }
+  /// Bytes of a token's columns that are copied into another order, in either direction: Megatron
+  /// keeps a position's sequences together, Mamba-2's kernels a sequence's positions.
+  /// Source  NVIDIA/Megatron-LM, megatron/core/ssm/mamba_mixer.py (_ssm_training: rearrange and
+  ///         contiguous, of what the kernels read and of what they write)
+  std::int64_t reordered() const {
+    const bool apart = inputs_.software.lineage == "megatron" && inputs_.plan.batch.micro > 1;
+    if (!apart || scan_.rule != ScanRule::mamba2) return 0;
+    return 4 * (in_projection().out + scan_.columns);
+  }
   void count(Operation& op, std::int64_t work, std::int64_t passes) const {
     const std::int64_t ranks = block_.mesh().degree(MeshAxis::tensor);
     const std::int64_t width = std::max(1, bits(storage_) / 16);
@@ -173,7 +235,9 @@ class ScanBuilder : public MixerBuilder, private TransformerBuilder {
     own.heads /= ranks;
     own.groups /= ranks;
     own.epsilon = inputs_.model.norms.epsilon;
+    own.convolved = multiplied<Bytes>(tokens(), passes * width, 4 * scan_.convolved / ranks);
     op.mutable_scan() = own;
+    op.bytes += own.convolved + multiplied<Bytes>(tokens(), width, reordered() / ranks);
   }
 
   Scan scan_;

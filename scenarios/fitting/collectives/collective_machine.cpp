@@ -44,7 +44,7 @@ constexpr std::array<UsualNode, 32> usual_nodes{{
     {"mi325x", "", "mi325x-8x", ""},
     {"mi350x", "", "mi350x-8x", ""},
     {"mi355x", "", "mi355x-8x", ""},
-    {"l40s", "", "l40s-8x", ""},
+    {"l40s", "", "l40s-8x", "", "pcie4-l40s"},
     {"rtx-pro-6000", "", "rtx-pro-6000-8x", ""},
     {"rtx-5090", "", "rtx-5090-8x", ""},
     {"rtx-4090", "no P2P", "rtx-4090-8x", ""},  // must precede P2P, a part of it

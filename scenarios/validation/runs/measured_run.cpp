@@ -96,6 +96,15 @@ void read_hybrid_shards(MeasuredRun& run) {
   run.plan["data_shard"] = std::to_string(*run.gpus_per_node);
 }
 
+/// "selective:layernorm:moe" names the modules that selective recomputation runs again.
+void read_recomputed_modules(MeasuredRun& run) {
+  const std::string cell = run.stated("recompute");
+  const std::string_view selective = "selective:";
+  if (!cell.starts_with(selective)) return;
+  run.plan["recompute"] = "selective";
+  run.plan.emplace("recompute_modules", cell.substr(selective.size()));
+}
+
 /// The last calendar version in a text: "25.04.02" of "README.md (v25.02..v25.04.02)".
 std::string release_in(const std::string& text) {
   static const std::regex calendar{
@@ -201,6 +210,7 @@ MeasuredRun read_run(const Row& row, const char* named_by) {
   for (const RunColumn& each : run_columns) each.read(row, each.name, run);
   read_plan_cells(row, run);
   read_hybrid_shards(run);
+  read_recomputed_modules(run);
   return run;
 }
 

@@ -294,6 +294,39 @@ TEST_CASE("A loop's step is the mean of those with and without what is rarely du
   CHECK(unit_word(question.model) == "steps");
 }
 
+TEST_CASE("A loop needs the memory of its largest step, however rare") {
+  // 1e9 parameters that only each tenth step reads are in memory all the same: 2 GB in bf16.
+  Json json = loop_json();
+  const auto peak = [](const Json& list) {
+    const Prediction found = predict(asked(list, "dgx-a100-80gb x 1"));
+    return found.memory.at(found.fullest).total.count();
+  };
+  const std::int64_t without = peak(json);
+  json["step"][2]["parameters"] = 1'000'000'000;
+  const std::int64_t rare = peak(json);
+  json["step"][2]["every"] = 1;
+  CHECK(rare == peak(json));
+  CHECK(rare - without >= 2'000'000'000);
+  CHECK(rare - without <= 2'200'000'000);  // fragmentation
+}
+
+TEST_CASE("What a list keeps between steps is held in memory") {
+  // batch x side^2 x 16 x 2 = 4 x 64 x 16 x 2 = 8,192 bytes, and 1.5 rounded up to 2.
+  const auto held = [](const Json& list) {
+    Bytes sum{};
+    const Question question = asked(list, "dgx-a100-80gb x 1", {{"data", 8}, {"micro_batch", 4}});
+    for (const auto& each : predict(question).program->classes.front().persistent) {
+      sum += each.bytes;
+    }
+    return sum;
+  };
+  const Json with = changed("/state", {{"frame", "batch*side**2*16*2"}, {"half", 1.5}});
+  CHECK(held(with) == held(Json::parse(two_convolutions)) + Bytes{8'194});
+  CHECK(refusal(changed("/state", {{"frame", "-batch"}})) ==
+        "list.json:/state/frame: expected bytes from 0 to 1e18, found \"-batch\"");
+  CHECK(refusal(changed("/state", {{"frame", "size"}})).starts_with("list.json:/state/frame: "));
+}
+
 TEST_CASE("grid gives whole factors that are as equal as can be") {
   const auto factor = [](int n, int d, int i) {
     const Json json = fmt::format("grid({}, {}, {})", n, d, i);

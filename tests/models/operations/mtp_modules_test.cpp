@@ -137,6 +137,43 @@ TEST_CASE("ZeRO-3, recomputation, split backwards and adapters go through such a
   CHECK(held(lowered(model, adapters)) == 4 * (32 + 16));
 }
 
+TEST_CASE("A module of several layers runs them in turn, and modules may share their weights") {
+  // A layer of attention alone, 4 x 8 x 8 + 8, and one of an MLP alone, 3 x 8 x 16 + 8: together
+  // the layer above, 656. Joining matrix and norms: 128 + 24.
+  const auto model = [](std::int64_t modules, bool shared) {
+    ModelDraft draft = draft_of(predicting(modules));
+    const Layer both = predicting(modules).layers.back();
+    draft.prediction_module = {{both.mixer, NoPart{}}, {NoPart{}, both.channel}};
+    draft.prediction_shared = shared;
+    return built(std::move(draft));
+  };
+  const std::int64_t module = 656 + 128 + 24, none = predicting(0).parameters;
+  for (const std::int64_t modules : {1, 2, 3}) {
+    const Model apart = model(modules, false), shared = model(modules, true);
+    CHECK(apart.parameters == none + modules * module);
+    CHECK(shared.parameters == none + module);
+    for (const Model& each : {apart, shared}) {
+      CHECK(held(lowered(each, plan_of(1))) == each.parameters);
+      CHECK(head_flops(each) == head_flops(predicting(modules)));
+      CHECK(forward_flops_per_token(each, 8) ==
+            Approx(forward_flops_per_token(predicting(modules), 8)));
+    }
+  }
+}
+
+TEST_CASE("Nemotron 3 Super predicts two further tokens with one module") {
+  // Attention 4096 x (32 + 4 + 32) x 128; router, latents, 512 experts and the shared one:
+  // 4096 x 512 + 2 x 4096 x 1024 + 512 x 2 x 1024 x 2688 + 2 x 4096 x 5376; joining matrix
+  // 2 x 4096^2; norms of both layers and three more.
+  const std::int64_t h = 4096;
+  const std::int64_t module = h * 68 * 128 + h * 512 + 2 * h * 1024 +
+                              std::int64_t{512} * 2 * 1024 * 2688 + 2 * h * 5376 + 2 * h * h +
+                              5 * h;
+  const Model model = catalogue_model("nemotron-3-super-120b-a12b");
+  CHECK(model.prediction_layers == 2);
+  CHECK(model.parameters == 120'668'687'360 + module);
+}
+
 TEST_CASE("DeepSeek-V3 has one such module, 11.6 billion of its parameters") {
   // Its publication counts 671 B without: 671,026,404,352. The module: latent attention
   // 187,107,328, 257 experts of 3 x 7168 x 2048, router 7168 x 256, joining matrix

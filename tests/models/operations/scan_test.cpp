@@ -87,6 +87,61 @@ TEST_CASE("Qwen3-Next's delta rule multiplies what its authors count") {
   CHECK(tally_of(one.model.layers[0], 2048).total == 33'718'464);
 }
 
+/// Kimi Linear's: 32 heads of 128 in a model of width 2304.
+constexpr DeltaPart kimi{
+    .key_heads = 32, .key_dim = 128, .value_heads = 32, .value_dim = 128, .gate_rank = 128};
+
+TEST_CASE("Kimi's delta rule has its decay and its gate through narrow matrices") {
+  // h (3 a + H + 2 d) + 2 d a + a h, a = 4096 of all heads; 3 a c + a + H + d.
+  const std::int64_t h = 2304, a = 4096, heads = 32, d = 128, taps = 4;
+  const OneLayer one = of_one_layer(h, {kimi, NoPart{}}, 1024);
+  const BlockPair layer = one.layer();
+  const std::int64_t matrices = h * (3 * a + heads + 2 * d) + 2 * d * a + a * h;
+  CHECK(gemms_per_token(layer.forward, 1024) == 2 * matrices);
+  CHECK(gemms_per_token(layer.backward, 1024) == 4 * matrices);
+  CHECK(tally_of(one.model.layers[0], h).total == matrices + 3 * a * taps + a + heads + d);
+  for (const std::int64_t tensor : {1, 2}) {
+    OneLayer cut = of_one_layer(h, {kimi, NoPart{}}, 1024, tensor);
+    cut.plan.sequence_parallel = tensor > 1;
+    const Program program = lower(BlockInputs{cut.model, cut.plan, cut.software});
+    CHECK_NOTHROW(check(program));
+    if (tensor == 1) CHECK(program.classes.front().parameters == cut.model.parameters);
+  }
+}
+
+TEST_CASE("Kimi's delta rule takes the time of its own kernels") {
+  // FLA's on H100: 48.6 us, 1.04 us a chunk, 40.6 TFLOP/s of the core's FLOPs, next to the
+  // convolution and the norm of the values.
+  const OneLayer one = of_one_layer(2304, {kimi, NoPart{}}, 32'768);
+  const Block forward = one.layer().forward;
+  const Operation& scan = operation_named(forward, "mixer.scan");
+  const hardware::Gpu gpu = hardware::named_cluster("dgx-h100 x 1").gpu();
+  const double core =
+      48.58e-6 + 512 * 1.044e-6 + static_cast<double>(scan.flops.count()) / 40.58e12;
+  const double convolution = 32'768.0 * 4 * 3 * 4096 / (0.7317 * 3.35e12) + 3.7e-6;
+  const double norm = 32'768.0 * 6 * 4096 / 3.35e12;
+  const double time = seconds(kernel_time(scan, gpu, plain_software(), 1));
+  CHECK(time > core + convolution + norm);
+  CHECK(time < core + convolution + 1.4 * norm);
+}
+
+TEST_CASE("Triton's scans are no faster on Blackwell, and its convolution is far from its memory") {
+  const OneLayer one = of_one_layer(2688, {nano, NoPart{}}, 8192);
+  Operation scan = operation_named(one.layer().forward, "mixer.scan");
+  const auto time = [&](const char* cluster) {
+    return seconds(kernel_time(scan, hardware::named_cluster(cluster).gpu(), plain_software(), 1));
+  };
+  // 2.93 MFLOP a token at 132.8 TFLOP/s on each of them: 181 us.
+  const double work = static_cast<double>(scan.flops.count()) / 132.8e12;
+  CHECK(time("dgx-h100 x 1") > work);
+  CHECK(time("dgx-b200 x 1") > work);
+  // 4 x 6144 bytes a token at 0.437 of 7.7 TB/s.
+  const double all = time("dgx-b200 x 1");
+  scan.bytes -= scan.scan().convolved;
+  scan.mutable_scan().convolved = Bytes{};
+  CHECK(all - time("dgx-b200 x 1") == Approx(8192 * 4 * 6144 / (0.4366 * 7.7e12)).epsilon(0.05));
+}
+
 TEST_CASE("Tensor parallelism divides a recurrence's work, and not its chunks") {
   for (const Layer& layer : {Layer{nano, NoPart{}}, Layer{next, NoPart{}}}) {
     const Block whole = of_one_layer(2048, layer, 4096).layer().forward;

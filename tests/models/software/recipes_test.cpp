@@ -99,8 +99,9 @@ TEST_CASE("A published recipe is found by sizes, GPU, degrees and release") {
   const std::size_t choices = recipe_of(asked).size();
   model.name = "another";
   CHECK(recipe_of(asked).size() == choices);
+  // Other sizes: what the stack does where no recipe says so.
   model = changed(model, [](ModelDraft& draft) { draft.mlp.width += 128; });
-  CHECK(recipe_choice(asked, "dispatcher").is_null());
+  CHECK(recipe_of(asked).size() == 2);
 }
 
 TEST_CASE("Fine-tuning in 16 bits has no masters where nothing is sharded") {
@@ -263,6 +264,30 @@ TEST_CASE("Reductions and gathers overlap as the recipe of a release says") {
     CHECK(choices("llama3-70b", "gb200-nvl72 x 1", {2, 4, 5, 1, 1}, Precision::mxfp8, release) ==
           std::pair{Json(), gathers});
   }
+}
+
+TEST_CASE("Megatron-Bridge sends tokens by HybridEP on Blackwell since 2026") {
+  const Model super = catalogue_model("nemotron-3-super-120b-a12b");
+  Model other = super;
+  other.hidden = 3072;
+  const auto dispatcher = [](const Model& model, const char* cluster, int year,
+                             const char* stack = "megatron-bridge") {
+    const hardware::Cluster on = hardware::named_cluster(cluster);
+    return recipe_choice({.stack = stack,
+                          .year = year,
+                          .model = model,
+                          .gpu = on.gpu(),
+                          .precision = Precision::mxfp8,
+                          .degrees = {1, 1, 1, 1, 64},
+                          .release = last_release_of(year)},
+                         "dispatcher");
+  };
+  CHECK(dispatcher(super, "dgx-b200 x 8", 2026) == "hybridep");
+  CHECK(dispatcher(other, "dgx-b200 x 8", 2026) == "hybridep");
+  CHECK(dispatcher(other, "gb300-nvl72 x 1", 2026) == "hybridep");
+  CHECK(dispatcher(other, "gb300-nvl72 x 1", 2025).is_null());
+  CHECK(dispatcher(other, "dgx-h100 x 8", 2026).is_null());
+  CHECK(dispatcher(other, "dgx-b200 x 8", 2026, "nemo").is_null());
 }
 
 TEST_CASE("torchtitan's nvfp4 keeps the last 15 % of the layers in bf16") {

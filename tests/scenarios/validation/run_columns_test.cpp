@@ -91,6 +91,22 @@ TEST_CASE("Two columns that state one field differently are refused, and a flag 
                     "\"maybe\"");
 }
 
+TEST_CASE("The cell of recomputation may name its modules") {
+  const MeasuredRun run =
+      read_runs(orrery::Table::parse(usual + "\n" +
+                                         std::string{cells}.replace(cells.find(",full,"), 6,
+                                                                    ",selective:layernorm:mlp,"),
+                                     "runs.csv"))
+          .at(0);
+  Questions questions;
+  auto asked = questions.of(run);
+  REQUIRE(std::holds_alternative<models::Question>(asked));
+  const models::RecomputeChoices& chosen = std::get<models::Question>(asked).plan.recompute;
+  CHECK(chosen.kind == models::Recompute::selective);
+  CHECK(chosen.modules == models::WordSet<models::RecomputeModule>{
+                              models::RecomputeModule::layernorm, models::RecomputeModule::mlp});
+}
+
 TEST_CASE("A time that no step can have spoils no mean: it is refused") {
   std::string text = usual + "\n" + cells + "\n";
   text.replace(text.rfind("3.697"), 5, "1e-320");
