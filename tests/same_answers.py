@@ -60,7 +60,7 @@ FIELDS = {
     "start_layers_bf16": (4, [1]),
 }
 CLUSTERS = ["dgx-h100 x 2", "dgx-h100 x 8", "dgx-a100-80gb x 4", "mi300x-8x x 2", "dgx-b200 x 4"]
-COLLECTIVES = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "send_receive"]
+COLLECTIVES = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all"]
 
 
 def names(command: str, what: str) -> list[str]:
@@ -91,9 +91,8 @@ def questions(command: str, plans: int, seed: int) -> list[list[str]]:
         parts += ["--software", draw.choice(stacks)]
         if plan:
             parts += ["--plan", ",".join(f"{key}={value}" for key, value in plan.items())]
-        what = draw.choice(
-            [["simulate", "--json"], ["simulate", "--network", "events", "--json"], ["show", "program"]]
-        )
+        simulate = ["simulate", "--json"]
+        what = draw.choice([simulate, [*simulate, "--network", "events"], ["show", "program"]])
         asked.append(what + parts)
     return asked
 
