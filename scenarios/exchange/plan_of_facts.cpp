@@ -507,6 +507,7 @@ Facts facts_of(const models::Plan& plan, const FactBasis& basis) {
   }
   facts.set("overlap_gather", plan.overlap.with_forward() ? "true" : "false");
   facts.set("expert_tensor", std::to_string(models::expert_tensor_of(plan)));
+  facts.set("expert_gemms", std::string{word_of(models::expert_gemms_words, plan.experts.gemms)});
   if (usual_experts(*basis.model).count == 0) {
     drop_experts(facts);
     facts.erase("expert");

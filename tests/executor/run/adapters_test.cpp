@@ -136,8 +136,8 @@ TEST_CASE("An adapter of queries has the parameters of queries alone") {
     CHECK(name.find("qkv.q_proj.lora") != std::string::npos);
     queries += std::ssize(values);
   }
-  // Two layers, rank 2: h in, h out.
-  CHECK(queries == 2 * 2 * 2 * model.hidden);
+  // Two layers, rank 2: hidden columns in, those of queries out.
+  CHECK(queries == 2 * 2 * (model.hidden + usual_attention(model).query_columns()));
 }
 
 TEST_CASE("Adapters alone are trained, and begin with a model that they do not change") {
