@@ -265,15 +265,16 @@ void add_persistent(const Program& program, RankClass& ranks, const BlockInputs&
   // State that is offloaded to the host takes no device memory; gradient accumulators stay.
   // Master weights are the parameters themselves where both have the same format.
   const bool here = !sharding.optimizer_on_host;
+  const std::int64_t updated = ranks.owned - sharding.on_host(ranks.owned);  // on the GPU
   const bool cast_when_gathered = software.memory.masters_alone && sharding.parameters && here;
   const bool is_master = storage == state || cast_when_gathered;
-  const std::int64_t master = is_master || !here ? 0 : ranks.owned * bits(state) / 8;
+  const std::int64_t master = is_master ? 0 : updated * bits(state) / 8;
   const DType stored = cast_when_gathered ? state : storage;
   const std::vector<PersistentBuffer> held{
       {"parameters", BufferKind::parameter, bytes_in(stored, weights)},
       {"gradients", BufferKind::gradient, bytes_in(gradient, sums)},
       {"optimizer", BufferKind::optimizer,
-       Bytes{master} + moments_bytes(inputs.plan, here ? ranks.owned - ranks.matrices : 0) +
+       Bytes{master} + moments_bytes(inputs.plan, updated - ranks.matrices) +
            momentum_bytes(inputs.plan, ranks.matrices)}};
   ranks.persistent.insert(ranks.persistent.begin(), held.begin(), held.end());
   const bool shared_out = sharding.parameters && keeps_most_weights(inputs.plan);

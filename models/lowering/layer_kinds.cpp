@@ -125,8 +125,8 @@ std::uint32_t add_layer_kinds(Program& program, const BlockInputs& inputs) {
   return program.kind_of_layer.front();
 }
 
-/// With adapters, nothing below those of the first layer is trained: its backward ends at the
-/// lowest of them, so it is a kind of its own.
+/// With adapters, nothing below those of the first layer is trained, unless the embedding has one:
+/// its backward ends at the lowest of them, so it is a kind of its own.
 void add_lowest_layer(Program& program, const BlockInputs& inputs) {
   BlockPair pair = layer_blocks(inputs, run_layer(inputs.model, 0, inputs.plan));
   pair.forward.name = "lowest_layer.forward";
@@ -172,7 +172,8 @@ void add_kinds(Program& program, const BlockInputs& inputs) {
            listed ? empty_end("embedding") : embedding_blocks(inputs), false);
   const std::uint32_t head = add_kind(program, plan, "head", ModelPart::head,
                                       listed ? empty_end("head") : head_blocks(inputs));
-  if (trains_adapters(plan)) add_lowest_layer(program, inputs);
+  const bool below = plan.adapters.targets.has(LoraTarget::embedding);
+  if (trains_adapters(plan) && !below) add_lowest_layer(program, inputs);
   mark_recomputed(program, inputs);
   mark_offloaded(program, inputs);
   program.activation_bytes = boundary_of(program.blocks[program.kinds[layer].forward]);

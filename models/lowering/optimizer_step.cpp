@@ -202,6 +202,19 @@ class StepEnd {
     return stated ? std::move(*stated) : adam_block(inputs, elements);
   }
 
+  /// Updates that many elements. Of an optimizer that is partly on the host the GPU updates its
+  /// part first, then the host.
+  /// Source  Megatron-Core, optimizer/cpu_offloading/hybrid_optimizer.py: one optimizer after the
+  ///         other, unless overlap_cpu_optimizer_d2h_h2d is set
+  void update(std::vector<Instruction>& list, std::int64_t elements) {
+    const std::int64_t there = program_.sharding.on_host(elements);
+    if (there > 0 && there < elements) {
+      list.push_back(step(Opcode::optimizer, phase_of(elements - there, adam_on_gpu_block)));
+      elements = there;
+    }
+    list.push_back(step(Opcode::optimizer, phase_of(elements, update_block)));
+  }
+
   /// norm  of the gradients, by which they are clipped; none where the update is stated
   void finish_class(std::uint32_t c, std::optional<std::uint32_t> norm) {
     RankClass& ranks = program_.classes[c];
@@ -220,7 +233,7 @@ class StepEnd {
       list.push_back(step(Opcode::optimizer, muon(ranks)));
     }
     if (owned > ranks.matrices) {
-      list.push_back(step(Opcode::optimizer, phase_of(owned - ranks.matrices, update_block)));
+      update(list, owned - ranks.matrices);
     }
     if (!sharded() || program_.sharding.parameters) return;
     if (shards() > 1) gather(c, "parameters", CommunicatorRole::data, dense);

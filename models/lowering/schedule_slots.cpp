@@ -206,6 +206,7 @@ StateSharding sharding_of(const Program& program, const Plan& plan) {
           .over = over,
           .optimizer_on_host = plan.offload.state != Offload::none,
           .parameters_on_host = plan.offload.state == Offload::parameters && several,
+          .host_share = plan.offload.share,
           .in_files =
               plan.offload.state != Offload::none && plan.offload.device == OffloadDevice::nvme};
 }
@@ -227,7 +228,8 @@ void state_facts(Program& program, const BlockInputs& inputs) {
       .compute = multiplied_in(plan.formats.precision, inputs.software.runs.decodes_blocks),
       .storage = storage_dtype(plan.formats.precision),
       .gradient = gradient_dtype(plan, inputs.software),
-      .state = state_dtype(plan.formats.precision)};
+      .state = state_dtype(plan.formats.precision),
+      .master = master_dtype(plan)};
   program.sharding = sharding_of(program, plan);
   program.sharding.ahead = overlaps_gathers(inputs) && plan.sharding.prefetch > 0;
   program.graphs = plan.kernels.graphs;
@@ -238,6 +240,7 @@ void state_facts(Program& program, const BlockInputs& inputs) {
   program.overlaps_data = plan.overlap.gradients;
   program.overlaps_gathers = plan.overlap.with_forward();
   program.overlaps_tensor = plan.overlap.tensor;
+  program.awaits_transfers = !plan.overlap.transfers.value_or(true);
   program.vocabulary = inputs.model.embedding.vocab;
   program.ahead = ahead_of(inputs);
   program.inexact_feature = inexact_feature(inputs);

@@ -20,6 +20,16 @@ void Tally::add(const Tally& other, std::int64_t times) {
   gemm += times * other.gemm;
 }
 
+std::int64_t adapter_columns(const LayerMatrix& matrix, const WordSet<LoraTarget>& targets) {
+  if (!matrix.target) return 0;
+  if (targets.has(*matrix.target)) return matrix.in + matrix.out;
+  std::int64_t sum = 0;
+  for (const MatrixPart& each : matrix.parts) {
+    if (targets.has(each.target)) sum += matrix.in + each.columns;
+  }
+  return sum;
+}
+
 MlpPart ExpertsPart::shared() const {
   MlpPart all = mlp;
   all.width = shared_width;
@@ -65,6 +75,9 @@ std::vector<LayerMatrix> matrices_of(const AttentionPart& attention, std::int64_
         "qkv", hidden,
         queries * (attention.gated ? 2 : 1) + attention.key_columns() + attention.value_columns());
     all.back().bias = attention.qkv_bias;
+    all.back().parts = {{LoraTarget::query, queries * (attention.gated ? 2 : 1)},
+                        {LoraTarget::key, attention.key_columns()},
+                        {LoraTarget::value, attention.value_columns()}};
   }
   all.push_back({.name = "projection",
                  .in = attention.heads * attention.value_width(),
@@ -141,11 +154,15 @@ std::int64_t scan_flops(const DeltaPart& delta) {
 
 std::vector<LayerMatrix> matrices_of(const MlpPart& mlp, std::int64_t hidden,
                                      const std::string& prefix) {
+  std::vector<MatrixPart> parts;
+  if (mlp.gated) parts.push_back({LoraTarget::gate_part, mlp.width});
+  parts.push_back({LoraTarget::up_part, mlp.width});
   return {{.name = prefix + "up",
            .in = hidden,
            .out = mlp.width * (mlp.gated ? 2 : 1),
            .bias = mlp.bias,
-           .target = LoraTarget::up},
+           .target = LoraTarget::up,
+           .parts = std::move(parts)},
           {.name = prefix + "down",
            .in = mlp.width,
            .out = hidden,

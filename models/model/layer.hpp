@@ -17,13 +17,42 @@
 
 namespace orrery::models {
 
-/// Matrices of a layer that may have an adapter.
-/// Source  Hu et al. 2021, "LoRA", arXiv 2106.09685
-enum class LoraTarget : std::uint8_t { qkv, projection, up, down };
-inline constexpr Words<LoraTarget, 4> lora_target_words{{{LoraTarget::qkv, "qkv"},
-                                                         {LoraTarget::projection, "projection"},
-                                                         {LoraTarget::up, "up"},
-                                                         {LoraTarget::down, "down"}}};
+/// Matrices that may have an adapter: those of a layer as one GEMM multiplies them; the parts of
+/// those that other stacks keep as matrices of their own, each with an adapter of its own; the
+/// embedding table and the vocabulary head. All but the first have the words of Hugging Face's
+/// modules.
+/// Source  Hu et al. 2021, "LoRA", arXiv 2106.09685; target_modules of LoraConfig, Hugging Face's
+///         PEFT 0.14
+enum class LoraTarget : std::uint8_t {
+  qkv,
+  projection,
+  up,
+  down,
+  query,
+  key,
+  value,
+  gate_part,
+  up_part,
+  embedding,
+  head
+};
+inline constexpr Words<LoraTarget, 11> lora_target_words{{{LoraTarget::qkv, "qkv"},
+                                                          {LoraTarget::projection, "projection"},
+                                                          {LoraTarget::up, "up"},
+                                                          {LoraTarget::down, "down"},
+                                                          {LoraTarget::query, "q_proj"},
+                                                          {LoraTarget::key, "k_proj"},
+                                                          {LoraTarget::value, "v_proj"},
+                                                          {LoraTarget::gate_part, "gate_proj"},
+                                                          {LoraTarget::up_part, "up_proj"},
+                                                          {LoraTarget::embedding, "embed_tokens"},
+                                                          {LoraTarget::head, "lm_head"}}};
+
+/// Neighbouring output columns of a matrix that may have an adapter of their own.
+struct MatrixPart {
+  LoraTarget target{};
+  std::int64_t columns = 0;
+};
 
 /// Equal matrices [in, out] of a part, one after the other or, with experts, next to each other.
 struct LayerMatrix {
@@ -33,7 +62,12 @@ struct LayerMatrix {
   std::int64_t copies = 1;  // how many a layer has: of experts, one each
   std::int64_t met = 1;     // how many of them multiply a token
   std::optional<LoraTarget> target{};
+  std::vector<MatrixPart> parts{};  // in order, all columns; empty: it is one module everywhere
 };
+
+/// Number of weights of an adapter's two matrices, over its rank, next to one such matrix: in + out
+/// of the whole, or of each part that is a target.
+std::int64_t adapter_columns(const LayerMatrix& matrix, const WordSet<LoraTarget>& targets);
 
 /// Parameters: all, those that one token uses, and those that multiply it in GEMMs.
 struct Tally {

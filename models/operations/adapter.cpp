@@ -5,12 +5,15 @@
 // return no gathered input: the adapter gathers its own, which nothing hides, and A's rank is cut,
 // too. It is gathered again for A's gradient; that stands for the gather which NeMo's adapter makes
 // of its output next to a layer whose inputs are cut.
-// Each expert has an adapter of its own. Dropout, scale and both additions are separate kernels:
-// for n input and m output elements, forward moves 5 n + 10 m bytes on top of the GEMMs, backward
-// 11 n + 4 m.
+// Each expert has an adapter of its own. Where parts of a layer's columns are targets (queries,
+// keys or values; gate or up), each part has an adapter of its own, with an A of its own, which
+// adds to those columns alone. Dropout, scale and both additions are separate kernels: for n input
+// and m output elements, forward moves 5 n + 10 m bytes on top of the GEMMs, backward 11 n + 4 m.
 //
 // Source  Hu et al. 2021, "LoRA", arXiv 2106.09685; ParallelLinearAdapter of NVIDIA NeMo,
 //         nemo/collections/llm/peft/utils.py
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <span>
@@ -83,9 +86,24 @@ Linear matrix_b(const Linear& layer, std::int64_t rank) {
 
 }  // namespace
 
-bool LinearBuilder::adapts(const Linear& layer) const {
-  const Plan& plan = inputs_.plan;
-  return trains_adapters(plan) && layer.target && plan.adapters.targets.has(*layer.target);
+std::vector<LinearBuilder::AdaptedColumns> LinearBuilder::adapted(const Linear& layer) const {
+  const WordSet<LoraTarget>& targets = inputs_.plan.adapters.targets;
+  if (!trains_adapters(inputs_.plan) || !layer.target) return {};
+  std::vector<AdaptedColumns> found;
+  if (targets.has(*layer.target)) {
+    found.push_back({.layer = layer});
+    return found;
+  }
+  std::int64_t first = 0;
+  for (const MatrixPart& each : layer.parts) {
+    Linear part = layer;
+    part.name = fmt::format("{}.{}", layer.name, word_of(lora_target_words, each.target));
+    part.out = each.columns;
+    part.sharding.column_groups = {};
+    if (targets.has(each.target)) found.push_back({.layer = part, .first = first});
+    first += local_extent(each.columns, part.sharding, Dimension::columns, block_.mesh());
+  }
+  return found;
 }
 
 /// The operand that A multiplies: the layer's input, or its copy after dropout.
@@ -109,6 +127,20 @@ OperandId LinearBuilder::adapter_rows(const Linear& layer, std::string_view suff
   return rows;
 }
 
+/// [T, columns] of what the adapter adds to, in the layout of `like`, whose columns these are.
+OperandId LinearBuilder::adapter_columns(const AdaptedColumns& columns, std::string_view suffix,
+                                         OperandId like) {
+  if (!columns.first) return adapter_copy(columns.layer, suffix, like, Role::temporary, storage());
+  const Operand whole = block_.at(like);
+  Sharding sharding = whole.sharding;
+  sharding.column_groups = {};
+  const OperandId part =
+      block_.operand(columns.layer.name + std::string{suffix}, Role::temporary, storage(),
+                     {whole.uncut[0], whole.uncut[1], columns.layer.out}, sharding);
+  block_.fill(part, whole.filled);
+  return part;
+}
+
 /// Another tensor of the same shape and layout.
 OperandId LinearBuilder::adapter_copy(const Linear& layer, std::string_view suffix, OperandId like,
                                       Role role, DType dtype) {
@@ -119,7 +151,9 @@ OperandId LinearBuilder::adapter_copy(const Linear& layer, std::string_view suff
   return copy;
 }
 
-void LinearBuilder::adapter_forward(const Linear& layer, OperandId input, OperandId output) {
+void LinearBuilder::adapter_forward(const AdaptedColumns& columns, OperandId input,
+                                    OperandId output) {
+  const Linear& layer = columns.layer;
   const std::int64_t rank = inputs_.plan.adapters.rank;
   const std::size_t first = block_.size();
   const OperandId source = adapter_input(layer, input);
@@ -128,26 +162,35 @@ void LinearBuilder::adapter_forward(const Linear& layer, OperandId input, Operan
     block_.add(OpKind::add, layer.name + ".lora_dropout", {input}, {source, mask});
   }
   const OperandId middle = adapter_rows(layer, ".lora_middle", input, Role::saved);
-  const OperandId out = adapter_copy(layer, ".lora_out", output, Role::temporary, storage());
+  const OperandId out = adapter_columns(columns, ".lora_out", output);
   forward(matrix_a(layer, inputs_), source, middle);
   forward(matrix_b(layer, rank), middle, out);
   block_.add(OpKind::cast, layer.name + ".lora_scale", {out}, {out});
-  block_.add(OpKind::add, layer.name + ".lora_add", {output, out}, {output});
+  Operation& sum = block_.add(OpKind::add, layer.name + ".lora_add", {output, out}, {output});
+  if (columns.first) {
+    sum.mutable_first_column() = *columns.first;
+    sum.bytes = block_.at(out).moved() * 3;
+  }
   mark(block_.since(first), layer);
 }
 
-void LinearBuilder::adapter_backward(const Linear& layer, OperandId input,
+void LinearBuilder::adapter_backward(const AdaptedColumns& columns, OperandId input,
                                      OperandId output_gradient, OperandId input_gradient) {
+  const Linear& layer = columns.layer;
   const std::int64_t rank = inputs_.plan.adapters.rank;
   const std::size_t first = block_.size();
   const OperandId source = adapter_input(layer, input);
-  const OperandId d_out =
-      adapter_copy(layer, ".lora_out.grad", output_gradient, Role::temporary, storage());
+  const OperandId d_out = adapter_columns(columns, ".lora_out.grad", output_gradient);
   const OperandId d_in =
       adapter_copy(layer, ".lora_in.grad", input_gradient, Role::temporary, storage());
   const OperandId middle = adapter_rows(layer, ".lora_middle", input, Role::saved);
   const OperandId d_middle = adapter_rows(layer, ".lora_middle.grad", input, Role::temporary);
-  block_.add(OpKind::cast, layer.name + ".lora_scale.backward", {output_gradient}, {d_out});
+  Operation& scale =
+      block_.add(OpKind::cast, layer.name + ".lora_scale.backward", {output_gradient}, {d_out});
+  if (columns.first) {
+    scale.mutable_first_column() = *columns.first;
+    scale.bytes = block_.at(d_out).moved() * 2;
+  }
   backward(matrix_b(layer, rank), middle, d_out, d_middle);
   backward(matrix_a(layer, inputs_), source, d_middle, d_in);
   if (source != input) {

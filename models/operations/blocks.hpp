@@ -87,6 +87,8 @@ Block gradient_norm_block(const BlockInputs& inputs, std::int64_t elements);
 /// AdamW on the `elements` parameters that this rank updates: master weights in fp32 (fp64),
 /// moments in the plan's format, working copy in the storage format.
 Block adam_block(const BlockInputs& inputs, std::int64_t elements);
+/// The same of elements whose state the GPU has even where others are offloaded.
+Block adam_on_gpu_block(const BlockInputs& inputs, std::int64_t elements);
 
 /// Muon on one matrix of `rows` x `columns` that this rank updates. Five steps of a Newton-Schulz
 /// iteration in the storage format make its columns, or its rows if those are fewer, orthonormal:

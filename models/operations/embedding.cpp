@@ -24,6 +24,7 @@ class EmbeddingBuilder : private BlockScope, private TransformerBuilder {
     const OperandId out = model.norms.embedding ? rows("embedding.out", Role::saved) : y;
     const OperandId looked_up = adds_rows() ? rows("words", Role::temporary) : out;
     look_up(batch, words, looked_up);
+    if (adapts()) adapter_forward(batch, looked_up);
     if (adds_rows()) add_rows(looked_up, out);
     if (model.norms.embedding) norm("embedding_norm", out, y);
     return block_.finish();
@@ -48,6 +49,7 @@ class EmbeddingBuilder : private BlockScope, private TransformerBuilder {
     // whole dense gradient.
     op.bytes = all_rows(block_.at(found).dtype) + all_rows(block_.at(fresh).dtype) * 2;
     if (adds_rows()) gradients_of_rows(dy);
+    if (adapts()) adapter_backward(batch, found);
     if (separate()) {
       block_.add(OpKind::accumulate, "embedding.accumulate", {fresh, words}, {words});
     }
@@ -93,6 +95,69 @@ class EmbeddingBuilder : private BlockScope, private TransformerBuilder {
             .in = embedding_width(inputs_.model),
             .out = inputs_.model.hidden,
             .low_precision = false};
+  }
+
+  // An adapter of the table: y += scale * A[token] B, with A [V, rank], which begins as zeros, and
+  // B [rank, h]. Source  class Embedding of peft/tuners/lora/layer.py, Hugging Face's PEFT 0.14
+  bool adapts() const {
+    return trains_adapters(inputs_.plan) &&
+           inputs_.plan.adapters.targets.has(LoraTarget::embedding);
+  }
+  ModelTensor adapter_table() const {
+    ModelTensor table = embedding_table(inputs_.model);
+    table.name = "embedding.lora_a.weight";
+    table.uncut[2] = inputs_.plan.adapters.rank;
+    table.initial = {Initial::Kind::zeros};
+    table.adapter = true;
+    return table;
+  }
+  Linear adapter_out() const {
+    return {.name = "embedding.lora_b",
+            .in = inputs_.plan.adapters.rank,
+            .out = inputs_.model.hidden,
+            .low_precision = false,
+            .adapter = true};
+  }
+  OperandId adapter_rows(std::string_view name, Role role) {
+    return features(name, role, inputs_.plan.adapters.rank, rows_layout(inputs_.plan));
+  }
+  /// Rows of A for every token, read and written once, or read and written twice for its gradient.
+  Bytes adapter_bytes(DType dtype, std::int64_t times) const {
+    return Bytes{multiplied<Bytes>(tokens() / inputs_.plan.context * times,
+                                   inputs_.plan.adapters.rank, bits(dtype))
+                     .count() /
+                 8};
+  }
+
+  void adapter_forward(OperandId batch, OperandId out) {
+    const std::size_t first = block_.size();
+    const OperandId table = parameter(adapter_table());
+    const OperandId middle = adapter_rows("embedding.lora_middle", Role::saved);
+    Operation& op = block_.add(OpKind::embedding, "embedding.lora_a", {batch, table}, {middle});
+    Sharding made = of_tokens({});
+    made.partial = MeshAxis::tensor;
+    block_.make(op, middle, made);
+    op.bytes = adapter_bytes(storage_, 2) + block_.at(batch).bytes();
+    const OperandId wide = rows("embedding.lora_out", Role::temporary);
+    linear_.forward(adapter_out(), middle, wide);
+    block_.add(OpKind::cast, "embedding.lora_scale", {wide}, {wide});
+    block_.add(OpKind::add, "embedding.lora_add", {out, wide}, {out});
+    for (Operation& each : block_.since(first)) each.module.adapter = true;
+  }
+
+  void adapter_backward(OperandId batch, OperandId dy) {
+    const std::size_t first = block_.size();
+    const OperandId scaled = rows("embedding.lora_out.grad", Role::temporary);
+    const OperandId d_middle = adapter_rows("embedding.lora_middle.grad", Role::temporary);
+    const OperandId sums = block_.gradient(adapter_table(), gradient_, context_axes);
+    block_.add(OpKind::cast, "embedding.lora_scale.backward", {dy}, {scaled});
+    linear_.backward(adapter_out(), adapter_rows("embedding.lora_middle", Role::saved), scaled,
+                     d_middle);
+    Operation& op = block_.add(OpKind::embedding_backward, "embedding.lora_a.backward",
+                               {batch, d_middle}, {sums});
+    block_.need(op, d_middle, of_tokens({}));
+    op.bytes = adapter_bytes(storage_, 1) + adapter_bytes(gradient_, 2);
+    for (Operation& each : block_.since(first)) each.module.adapter = true;
   }
 
   /// Looks up the tokens' rows and projects them to the layers' width. A rank has the rows of its

@@ -89,7 +89,8 @@ class HeadBuilder : private BlockScope, private PoolerBuilder {
             .sharding = by_columns(vocabulary_unit),
             .low_precision = false,
             .stored_transposed = true,
-            .tied_to = model.embedding.tied ? embedding_table(model).name : ""};
+            .tied_to = model.embedding.tied ? embedding_table(model).name : "",
+            .target = LoraTarget::head};
   }
   Linear dense() const { return whole("transform", inputs_.model.hidden); }
   OperandId logits(std::string_view name, Role role, DType dtype) {

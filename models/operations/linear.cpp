@@ -169,11 +169,15 @@ bool LinearBuilder::kept_in_8_bits(const Linear& layer) const {
          how != nullptr && how->dtype == DType::fp8 && !how->both_ways();
 }
 
-/// The weight as GEMMs read it. One stored in 4 bits (QLoRA) is dequantised to 16 bits before each.
+/// The weight as GEMMs read it. One stored in 4 bits (QLoRA) is dequantised to 16 bits before each;
+/// the vocabulary head is not stored so.
+/// Source  bitsandbytes' replace_with_bnb_linear in Hugging Face's transformers: lm_head is left
+/// out
 OperandId LinearBuilder::weight(const Linear& layer) {
   ModelTensor tensor = weight_of(layer, inputs_.model);
   if (kept_in_8_bits(layer)) return block_.parameter(tensor, DType::fp8);
-  if (inputs_.plan.task != Task::qlora || !layer.target) return block_.parameter(tensor, storage());
+  const bool narrow = layer.target && layer.target != LoraTarget::head;
+  if (inputs_.plan.task != Task::qlora || !narrow) return block_.parameter(tensor, storage());
   const OperandId wide = block_.operand(layer.name + ".weight.wide", Role::temporary, storage(),
                                         tensor.uncut, tensor.sharding);
   const OperandId stored = block_.parameter(tensor, DType::fp4);
@@ -224,7 +228,7 @@ void LinearBuilder::forward(const Linear& layer, OperandId input, OperandId outp
               written_by(block_.at(output).sharding, layer.sharding, Dimension::columns));
   if (scales) block_.read(op, *scales);
   if (adds_bias(layer)) block_.read(op, block_.parameter(bias_of(layer), storage()));
-  if (adapts(layer)) adapter_forward(layer, input, output);
+  for (const AdaptedColumns& each : adapted(layer)) adapter_forward(each, input, output);
 }
 
 void LinearBuilder::backward(const Linear& layer, OperandId input, OperandId output_gradient,
@@ -245,7 +249,9 @@ void LinearBuilder::backward(const Linear& layer, OperandId input, OperandId out
   if (scales) block_.read(op, *scales);
   const Quantised dy_columns = quantised(layer, output_gradient, Role::temporary, Along::columns);
   weight_gradient(layer, x, dy_columns);
-  if (adapts(layer)) adapter_backward(layer, input, output_gradient, input_gradient);
+  for (const AdaptedColumns& each : adapted(layer)) {
+    adapter_backward(each, input, output_gradient, input_gradient);
+  }
 }
 
 /// Ranks that read different rows of the input hold partial sums of the weight gradient.

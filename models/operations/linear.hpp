@@ -28,6 +28,7 @@ struct Linear {
   std::string tied_to{};     // name of the tensor that the weight aliases
   std::int64_t experts = 0;  // each has a matrix and rows of its own, [experts, rows, in]; 0: none
   std::optional<LoraTarget> target{};  // which LoRA target it is, if any
+  std::vector<MatrixPart> parts{};     // of its columns, in order: parts that may be targets
   bool adapter = false;                // one of an adapter's two matrices
   bool begins_zero = false;            // an adapter's B: zeros at first, so outputs do not change
 };
@@ -39,7 +40,8 @@ inline Linear linear_of(const LayerMatrix& matrix, const Sharding& sharding) {
           .out = matrix.out,
           .bias = matrix.bias,
           .sharding = sharding,
-          .target = matrix.target};
+          .target = matrix.target,
+          .parts = matrix.parts};
 }
 
 /// Writes linear layers into a block.
@@ -80,14 +82,20 @@ class LinearBuilder {
   Operation& product(const Linear& layer, std::string_view suffix, OperandId a, OperandId b,
                      OperandId out, GemmShape shape);
 
-  // An adapter (adapter.cpp).
-  bool adapts(const Linear& layer) const;
+  // Adapters (adapter.cpp).
+  /// Columns of a layer's output that one adapter adds to: all of them, or a part's.
+  struct AdaptedColumns {
+    Linear layer;                         // as if these were all of its columns
+    std::optional<std::int64_t> first{};  // on one rank; none: all columns
+  };
+  std::vector<AdaptedColumns> adapted(const Linear& layer) const;
   OperandId adapter_input(const Linear& layer, OperandId input);
   OperandId adapter_rows(const Linear& layer, std::string_view suffix, OperandId like, Role role);
+  OperandId adapter_columns(const AdaptedColumns& columns, std::string_view suffix, OperandId like);
   OperandId adapter_copy(const Linear& layer, std::string_view suffix, OperandId like, Role role,
                          DType dtype);
-  void adapter_forward(const Linear& layer, OperandId input, OperandId output);
-  void adapter_backward(const Linear& layer, OperandId input, OperandId output_gradient,
+  void adapter_forward(const AdaptedColumns& columns, OperandId input, OperandId output);
+  void adapter_backward(const AdaptedColumns& columns, OperandId input, OperandId output_gradient,
                         OperandId input_gradient);
 
   BlockBuilder& block_;

@@ -83,7 +83,7 @@ Block adam_on_host(const BlockInputs& inputs, std::int64_t elements) {
                             {master, first, second, leaving});
   op.queue = Lane::host;
   op.time_class = TimeClass::optimizer;
-  op.dtype = state_dtype(inputs.plan.formats.precision);
+  op.dtype = state;
   if (in_files) file("state.to_files", FileUse::write, state_operands, state_operands);
   if (in_files && inputs.plan.offload.state == Offload::parameters) {
     file("parameters.to_files", FileUse::write, {leaving}, {parameters});
@@ -158,7 +158,11 @@ Block muon_block(const BlockInputs& inputs, std::int64_t rows, std::int64_t colu
 }
 
 Block adam_block(const BlockInputs& inputs, std::int64_t elements) {
-  if (inputs.plan.offload.state != Offload::none) return adam_on_host(inputs, elements);
+  return inputs.plan.offload.state != Offload::none ? adam_on_host(inputs, elements)
+                                                    : adam_on_gpu_block(inputs, elements);
+}
+
+Block adam_on_gpu_block(const BlockInputs& inputs, std::int64_t elements) {
   BlockBuilder block{"adam", Pass::step};
   const std::array<std::int64_t, 3> shape{1, 1, elements};
   const DType storage = storage_dtype(inputs.plan.formats.precision);
@@ -172,7 +176,7 @@ Block adam_block(const BlockInputs& inputs, std::int64_t elements) {
   Operation& op = block.add(OpKind::adam, "adam", {gradients, master, first, second},
                             {master, first, second, gradients});
   op.time_class = TimeClass::optimizer;
-  op.dtype = state_dtype(inputs.plan.formats.precision);
+  op.dtype = state;
   if (storage != state) {
     const OperandId working = block.operand("parameters", Role::parameter, storage, shape);
     op.writes.push_back(working);  // and the gradients are zeroed in the same pass

@@ -137,6 +137,16 @@ inline constexpr Words<Dispatcher, 3> dispatcher_words{{{Dispatcher::all_to_all,
                                                         {Dispatcher::deepep, "deepep"},
                                                         {Dispatcher::hybridep, "hybridep"}}};
 
+/// How a rank's experts are multiplied: all in one grouped GEMM; one after another, each with its
+/// own kernels (sequential); or in a loop that finds, selects and adds up each expert's rows
+/// (loop). Source  TEGroupedMLP and SequentialMLP of Megatron-Core (--moe-grouped-gemm); eager
+/// experts of
+///         Hugging Face's transformers
+enum class ExpertGemms : std::uint8_t { grouped, sequential, loop };
+inline constexpr Words<ExpertGemms, 3> expert_gemms_words{{{ExpertGemms::grouped, "grouped"},
+                                                           {ExpertGemms::sequential, "sequential"},
+                                                           {ExpertGemms::loop, "loop"}}};
+
 /// What overlaps with the all-to-alls of experts: nothing, the shared experts, or the opposite pass
 /// (backward or forward) of another micro-batch.
 enum class ExpertOverlap : std::uint8_t { none, shared, micro_batches };

@@ -138,6 +138,11 @@ class AxisChecks : private ConflictChecks {
       if (plan_.experts.tensor > 1 && plan_.experts.tensor != plan_.tensor) {
         add("/expert_tensor", "expert_tensor needs a model with experts");
       }
+      for (const PlanField& each : plan_fields()) {
+        const bool degree = each.key == "expert" || each.key == "expert_tensor";
+        if (each.group != PlanField::Group::experts || degree || !each.is_set(plan_)) continue;
+        add(fmt::format("/{}", each.key), "has no effect: the model has no experts");
+      }
       return;
     }
     if (experts.count % ep != 0) {
@@ -172,6 +177,14 @@ class AxisChecks : private ConflictChecks {
     }
     if (plan_.experts.overlap == ExpertOverlap::shared && experts.shared_width == 0) {
       add("/expert_overlap", "expert_overlap shared needs a model with shared experts");
+    }
+    if (plan_.experts.gemms == ExpertGemms::loop && (ep > 1 || etp > 1)) {
+      add("/expert_gemms",
+          "loop is simulated with expert 1 and expert_tensor 1, where a rank has "
+          "all experts");
+    }
+    if (plan_.experts.gemms == ExpertGemms::loop && plan_.experts.permute_fusion) {
+      add("/permute_fusion", "has no effect: expert_gemms loop does not permute rows");
     }
     if (etp > 1 && adapts_mlps(plan_)) {
       add("/lora_targets", "adapters of experts are not simulated with expert_tensor above 1");

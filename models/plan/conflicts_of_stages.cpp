@@ -16,6 +16,9 @@ class StageChecks : private ConflictChecks {
   explicit StageChecks(const ConflictChecks& checks) : ConflictChecks{checks} {}
 
   void all() {
+    if (plan_.overlap.transfers && plan_.pipeline == 1) {
+      add("/overlap_p2p", "has no effect: pipeline is 1");
+    }
     schedule();
     layers();
   }

@@ -33,6 +33,15 @@ class StateChecks : private ConflictChecks {
     if (plan_.offload.state != Offload::none && plan_.sharding.zero == Zero::none) {
       add("/offload", "offload needs zero above 0, where each rank updates its own shard");
     }
+    if (plan_.offload.share < 1 && plan_.offload.state != Offload::optimizer) {
+      add("/optimizer_offload_fraction",
+          fmt::format("applies only to offload optimizer; offload is {}",
+                      word_of(offload_words, plan_.offload.state)));
+    }
+    if (plan_.optimizer.paged && plan_.offload.state != Offload::none) {
+      add("/paged_optimizer", fmt::format("has no effect: offload {} keeps that state on the host",
+                                          word_of(offload_words, plan_.offload.state)));
+    }
     const bool in_files = plan_.offload.device == OffloadDevice::nvme;
     if (in_files && plan_.offload.state == Offload::none && plan_.offload.layers == 0) {
       add("/offload_device", "offload_device nvme needs offload or offload_layers");
@@ -63,7 +72,47 @@ class StateChecks : private ConflictChecks {
     }
   }
 
+  /// Adapters' targets: which the model has, and which of them are simulated together.
+  void targets() {
+    const WordSet<LoraTarget>& listed = plan_.adapters.targets;
+    WordSet<LoraTarget> present;
+    if (model_.head.task_outputs == 0 && !model_.list) present.add(LoraTarget::head);
+    if (!model_.list && !projects_embeddings(model_)) present.add(LoraTarget::embedding);
+    for (const Layer& kind : model_.layers.kinds()) {
+      for (const LayerMatrix& each : matrices_of(kind, model_.hidden)) {
+        if (each.target) present.add(*each.target);
+        for (const MatrixPart& part : each.parts) {
+          present.add(part.target);
+          if (!listed.has(part.target) || !listed.has(*each.target)) continue;
+          add("/lora_targets",
+              fmt::format("{} is a part of {}", word(part.target), word(*each.target)));
+        }
+      }
+    }
+    for (const auto& [target, text] : lora_target_words) {
+      if (!listed.has(target) || present.has(target)) continue;
+      add("/lora_targets", fmt::format("the model has no matrix {}", text));
+    }
+    const bool shares_keys = usual_attention(model_).kv_heads % plan_.tensor != 0;
+    if (shares_keys && (listed.has(LoraTarget::key) || listed.has(LoraTarget::value))) {
+      add("/lora_targets", fmt::format("adapters of keys or values are not simulated where tensor "
+                                       "ranks ({}) share the model's {} key-value heads",
+                                       plan_.tensor, usual_attention(model_).kv_heads));
+    }
+    if (listed.has(LoraTarget::head) && plan_.kernels.fused_cross_entropy) {
+      add("/lora_targets", "an adapter of lm_head is not simulated with fused_cross_entropy");
+    }
+    WordSet<LoraTarget> ends{LoraTarget::embedding, LoraTarget::head};
+    if ((listed.bits & ~ends.bits) == 0) {
+      add("/lora_targets",
+          "adapters of embed_tokens and lm_head are simulated next to adapters of "
+          "layers only");
+    }
+  }
+  static std::string_view word(LoraTarget target) { return word_of(lora_target_words, target); }
+
   void task() {
+    if (trains_adapters(plan_)) targets();
     if (plan_.task == Task::qlora && hardware::bits(compute_dtype(plan_.formats.precision)) != 16) {
       add("/task",
           fmt::format("qlora computes in 16 bits; precision is {}", name(plan_.formats.precision)));
@@ -113,6 +162,7 @@ class StateChecks : private ConflictChecks {
                                          name(plan_.formats.precision)));
     }
     if (plan_.optimizer.kind == Optimizer::muon) muon();
+    tiles();
     low_precision_attention();
     wide_layers();
     if (recomputes) modules("/recompute_modules", plan_.recompute.modules);
@@ -133,6 +183,35 @@ class StateChecks : private ConflictChecks {
     if (plan_.formats.hadamard_pass && plan_.formats.precision != Precision::nvfp4) {
       add("/hadamard_pass", fmt::format("transforms what nvfp4 quantises; precision is {}",
                                         name(plan_.formats.precision)));
+    }
+  }
+
+  /// An MLP in tiles.
+  void tiles() {
+    if (plan_.kernels.mlp_tiles == 1) return;
+    const auto refuse = [&](std::string_view what) {
+      add("/tiled_mlp", fmt::format("is not simulated with {}", what));
+    };
+    const bool dense = model_.layers.any(
+        [](const Layer& layer) { return layer.experts() == nullptr && layer.mlp() != nullptr; });
+    if (!dense) add("/tiled_mlp", "has no effect: the model has no layer with a plain MLP");
+    const std::int64_t tokens = plan_.batch.micro * plan_.batch.seq_len / plan_.context;
+    if (plan_.kernels.mlp_tiles > tokens) {
+      add("/tiled_mlp",
+          fmt::format("{} tiles are more than the {} tokens of a micro-batch on a rank",
+                      plan_.kernels.mlp_tiles, tokens));
+    }
+    if (plan_.tensor > 1) refuse("tensor above 1, which cuts the MLP itself");
+    if (adapts_mlps(plan_)) refuse("adapters of MLPs");
+    if (hardware::bits(compute_dtype(plan_.formats.precision)) < 16) {
+      refuse(fmt::format("precision {}", name(plan_.formats.precision)));
+    }
+    const auto again = [](const WordSet<RecomputeModule>& listed) {
+      return listed.has(RecomputeModule::activation) || listed.has(RecomputeModule::mlp);
+    };
+    const bool selective = plan_.recompute.kind == Recompute::selective;
+    if ((selective && again(plan_.recompute.modules)) || again(plan_.recompute.elsewhere)) {
+      refuse("recomputed MLPs or activations: tiles are computed again already");
     }
   }
 

@@ -45,8 +45,9 @@ inline bool trains_adapters(const Plan& plan) {
 
 /// Do MLPs, those of experts too, have adapters?
 inline bool adapts_mlps(const Plan& plan) {
-  return trains_adapters(plan) &&
-         (plan.adapters.targets.has(LoraTarget::up) || plan.adapters.targets.has(LoraTarget::down));
+  const auto has = [&](LoraTarget each) { return plan.adapters.targets.has(each); };
+  return trains_adapters(plan) && (has(LoraTarget::up) || has(LoraTarget::down) ||
+                                   has(LoraTarget::gate_part) || has(LoraTarget::up_part));
 }
 
 /// Are most weights frozen: those next to adapters, or those of a DPO reference? Replicas shard

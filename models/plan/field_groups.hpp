@@ -19,6 +19,7 @@ std::span<const PlanField> fields_of_gradients();
 
 inline constexpr std::int64_t most_layers = 1 << 12;     // and so most stages and chunks
 inline constexpr std::int64_t most_lora_rank = 1 << 14;  // also of PowerSGD's factors
+inline constexpr std::int64_t most_mlp_tiles = 1 << 12;
 inline constexpr std::int64_t most_seq_len = std::int64_t{1} << 30;
 
 template <const auto& array>

@@ -172,6 +172,10 @@ std::string expert_overlap_not_executed(const Plan& plan, const Model& model) {
   return two ? "experts' all-to-alls overlapped with another micro-batch" : "";
 }
 
+std::string expert_gemms_not_executed(const Plan& plan, const Model&) {
+  return plan.experts.gemms == ExpertGemms::grouped ? "" : "experts multiplied one by one";
+}
+
 constexpr PlanField expert_rows[] = {
     {.key = "expert",
      .name = "expert",
@@ -220,6 +224,17 @@ constexpr PlanField expert_rows[] = {
          "One kernel sorts tokens by expert and one restores their order, instead of several",
      .value = flag_at<&Plan::experts, &ExpertChoices::permute_fusion>(),
      .derive = derive_permute_fusion},
+    {.key = "expert_gemms",
+     .name = "experts' GEMMs",
+     .group = Group::experts,
+     .not_executed_if = expert_gemms_not_executed,
+     .meaning =
+         "How a rank's experts are multiplied: in one grouped GEMM, one after another, or in "
+         "a loop that selects and adds up each expert's rows (eager transformers)",
+     .value = word_at<expert_gemms_words, &Plan::experts, &ExpertChoices::gemms>(),
+     .title = Title::addition,
+     .title_label = "experts",
+     .stack = PlanField::Stack::has_default},
     {.key = "capacity",
      .name = "capacity",
      .group = Group::experts,

@@ -98,6 +98,19 @@ constexpr PlanField gradient_rows[] = {
      .value = {.kind = Kind::flag},
      .read = read_overlap_gather,
      .write = write_overlap_gather},
+    {.key = "overlap_p2p",
+     .name = "overlap between stages",
+     .group = Group::communication,
+     .recipe = Recipe::of_one_plan,
+     .meaning = "Transfers between pipeline stages overlap with kernels; false: the host waits for "
+                "each to arrive before it launches more",
+     .default_words = "the stack's",
+     .value = {.kind = Kind::flag},
+     .read = [](const Node& value, Plan& plan) { plan.overlap.transfers = value.as<bool>(); },
+     .write =
+         [](const Plan& plan) {
+           return plan.overlap.transfers ? Json(*plan.overlap.transfers) : Json();
+         }},
     {.key = "deferred_head_gradients",
      .name = "deferred head gradients",
      .group = Group::communication,

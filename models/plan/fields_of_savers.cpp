@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <utility>
+
 #include "models/plan/derived.hpp"
 #include "models/plan/field_groups.hpp"
+#include "models/plan/precision_formats.hpp"
 
 namespace orrery::models {
 namespace {
@@ -12,6 +16,42 @@ using Default = PlanField::Default;
 using Group = PlanField::Group;
 using Recipe = PlanField::Recipe;
 using Summary = PlanField::Summary;
+
+void require_adapters(const Node& given, const Plan& plan) {
+  if (!trains_adapters(plan)) given.fail("applies only to tasks lora and qlora");
+}
+
+void read_lora_rank(const Node& rank, Plan& plan) {
+  require_adapters(rank, plan);
+  plan.adapters.rank = rank.integer(1, most_lora_rank);
+}
+
+void read_lora_dropout(const Node& drops, Plan& plan) {
+  require_adapters(drops, plan);
+  plan.adapters.dropout = drops.as<bool>();
+}
+
+/// Hugging Face's words for matrices that are modules of their own here, too.
+constexpr std::array<std::pair<std::string_view, LoraTarget>, 2> other_target_words{
+    {{"o_proj", LoraTarget::projection}, {"down_proj", LoraTarget::down}}};
+
+LoraTarget target_of(const Node& word) {
+  for (const auto& [text, target] : other_target_words) {
+    if (word.json() == text) return target;
+  }
+  return word.word(lora_target_words);
+}
+
+void read_lora_targets(const Node& list, Plan& plan) {
+  require_adapters(list, plan);
+  plan.adapters.targets = {};
+  for (const Node& each : list.elements()) {
+    const LoraTarget target = target_of(each);
+    if (plan.adapters.targets.has(target)) each.fail("is listed twice");
+    plan.adapters.targets.add(target);
+  }
+  if (plan.adapters.targets.empty()) list.fail("is empty; leave it out to use the default");
+}
 
 std::string derive_lora_rank(Plan& plan, const PlanBasis&) {
   return trains_adapters(plan) ? fmt::format("not stated; {} assumed", plan.adapters.rank) : "";
@@ -52,6 +92,21 @@ Json write_sequence_lengths(const Plan& plan) {
   return plan.batch.documents;
 }
 
+void read_offload_share(const Node& share, Plan& plan) {
+  plan.offload.share = share.as<double>();
+  if (!(plan.offload.share > 0 && plan.offload.share <= 1)) {
+    share.fail_expected("a number above 0, at most 1");
+  }
+}
+
+std::string state_precision_not_executed(const Plan& plan, const Model&) {
+  if (plan.formats.state != StatePrecision::pure) return {};
+  if (storage_dtype(plan.formats.precision) == hardware::DType::fp16) {
+    return "fp16 weights without masters";
+  }
+  return plan.optimizer.moments == Moments::int8 ? "8-bit moments without masters" : "";
+}
+
 std::string lora_dropout_not_executed(const Plan& plan, const Model&) {
   const bool drops = plan.task == Task::lora && plan.adapters.dropout;
   return drops ? "dropout before adapters" : "";
@@ -71,15 +126,21 @@ constexpr PlanField saver_rows[] = {
      .meaning = "Rank of the adapters, of task lora and qlora",
      .value = count_at<&Plan::adapters, &AdapterChoices::rank>(1, most_lora_rank),
      .by_default = Default::silent,
+     .read = read_lora_rank,
      .write = write_lora_rank,
      .derive = derive_lora_rank},
     {.key = "lora_targets",
      .name = "adapters' targets",
      .group = Group::task,
      .summary = Summary::stated,
-     .meaning = "Matrices of a layer that have an adapter",
+     .meaning =
+         "Matrices that have an adapter: of a layer, one for queries, keys and values together "
+         "(qkv) or one for each of them that is listed, and alike for gate and up (up); the "
+         "embedding table; the vocabulary head",
+     .other_values = "; o_proj is projection, down_proj is down",
      .value = words_at<lora_target_words, &Plan::adapters, &AdapterChoices::targets>(),
      .by_default = Default::silent,
+     .read = read_lora_targets,
      .write = write_lora_targets,
      .derive = derive_lora_targets},
     {.key = "lora_dropout",
@@ -89,6 +150,7 @@ constexpr PlanField saver_rows[] = {
      .meaning = "Dropout on the adapters' input",
      .value = flag_at<&Plan::adapters, &AdapterChoices::dropout>(),
      .by_default = Default::silent,
+     .read = read_lora_dropout,
      .write = write_lora_dropout},
     {.key = "sequence_lengths",
      .name = "packed lengths",
@@ -117,12 +179,33 @@ constexpr PlanField saver_rows[] = {
      .meaning = "Format of Adam's moments: that of the master weights (full), bf16, or 8 bits",
      .value = word_at<moments_words, &Plan::optimizer, &OptimizerChoices::moments>(),
      .column = "moments"},
+    {.key = "paged_optimizer",
+     .name = "paged optimizer",
+     .group = Group::state,
+     .summary = Summary::stated,
+     .recipe = Recipe::of_one_plan,
+     .not_executed = "a paged optimizer",
+     .meaning =
+         "Optimizer state is in unified memory: what does not fit on the GPU is on the host, "
+         "and crosses the host_link twice in every step",
+     .value = flag_at<&Plan::optimizer, &OptimizerChoices::paged>()},
+    {.key = "optimizer_offload_fraction",
+     .name = "share of the optimizer on the host",
+     .group = Group::state,
+     .summary = Summary::stated,
+     .recipe = Recipe::of_one_plan,
+     .not_executed = "an optimizer that is partly on the host",
+     .meaning = "With offload=optimizer: share of the parameters whose state is on the host, which "
+                "updates them after the GPU has updated the others",
+     .value = {.kind = PlanValue::Kind::share,
+               .write = [](const Plan& plan) { return Json(plan.offload.share); }},
+     .read = read_offload_share},
     {.key = "state_precision",
      .name = "state precision",
      .group = Group::state,
      .summary = Summary::stated,
      .recipe = Recipe::of_one_plan,
-     .not_executed = "16-bit weights without masters",
+     .not_executed_if = state_precision_not_executed,
      .meaning = "Master weights and full moments: fp32 (full), or 16-bit weights are their own "
                 "masters (pure)",
      .value = word_at<state_precision_words, &Plan::formats, &FormatChoices::state>(),
@@ -143,6 +226,16 @@ constexpr PlanField saver_rows[] = {
      .meaning = "Head and loss are computed piece by piece, so that no logits are kept",
      .value = flag_at<&Plan::kernels, &PlanKernels::fused_cross_entropy>(),
      .column = "fused_cross_entropy"},
+    {.key = "tiled_mlp",
+     .name = "tiles of the MLP",
+     .group = Group::activations,
+     .summary = Summary::stated,
+     .recipe = Recipe::of_one_plan,
+     .not_executed = "an MLP computed in tiles",
+     .meaning =
+         "Tiles of its tokens that the MLP computes one after another; backward computes each "
+         "again, so that only the MLP's input is kept",
+     .value = count_at<&Plan::kernels, &PlanKernels::mlp_tiles>(1, most_mlp_tiles)},
     {.key = "low_precision_gather",
      .name = "gather in 8 bits",
      .group = Group::state,

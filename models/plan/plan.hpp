@@ -51,6 +51,7 @@ struct ExpertChoices {
   std::vector<double> layer_imbalance;  // of each layer with experts; empty: all alike
   double room = 1;  // of dropless routing: slots of each expert over its mean rows, or `imbalance`
                     // if that is more
+  ExpertGemms gemms = ExpertGemms::grouped;
 };
 
 /// What one step is fed.
@@ -83,6 +84,7 @@ struct PlanKernels {
   AttentionKernel attention = AttentionKernel::of_stack;
   bool fused_cross_entropy = false;  // head GEMMs and loss piece by piece: no logits are kept
   bool graphs = false;               // kernels of a block are launched as CUDA graphs
+  std::int64_t mlp_tiles = 1;        // pieces of its tokens that the MLP computes one after another
 };
 
 /// Which activations are computed again in backward.
@@ -99,11 +101,13 @@ struct OffloadChoices {
   Offload state = Offload::none;
   OffloadDevice device = OffloadDevice::cpu;
   std::int64_t layers = 0;  // first layers of each chunk whose activations are offloaded
+  double share = 1;         // of the optimizer state, where that alone is offloaded
 };
 
 struct OptimizerChoices {
   Optimizer kind = Optimizer::adam;
   Moments moments = Moments::full;
+  bool paged = false;  // state in unified memory: what does not fit on the GPU is on the host
 };
 
 /// Adapters next to frozen matrices, of the tasks that train them.
@@ -134,9 +138,10 @@ struct CompressionChoices {
 
 /// What runs concurrently.
 struct OverlapChoices {
-  bool tensor = true;           // tensor-parallel collectives with GEMMs, if the stack can
-  bool gradients = true;        // data-parallel reduction with backward
-  std::optional<bool> gathers;  // of parameters with forward; nullopt: as reductions
+  bool tensor = true;               // tensor-parallel collectives with GEMMs, if the stack can
+  bool gradients = true;            // data-parallel reduction with backward
+  std::optional<bool> gathers;      // of parameters with forward; nullopt: as reductions
+  std::optional<bool> transfers{};  // between stages, with kernels; nullopt: the stack's
 
   bool with_forward() const { return gathers.value_or(gradients); }
 };

@@ -90,21 +90,27 @@ double all_layers_recomputed(const Model& model, const Plan& plan) {
 
 /// Number of adapter weights that multiply each token: of the experts, those of its own.
 double adapter_parameters(const Model& model, const Plan& plan) {
-  return of(plan.adapters.rank) *
-         over_matrices(
-             model,
-             [&](const LayerMatrix& matrix, const Layer&) {
-               return matrix.target && plan.adapters.targets.has(*matrix.target);
-             },
-             [](const LayerMatrix& matrix) { return of(matrix.met * (matrix.in + matrix.out)); });
+  const WordSet<LoraTarget>& targets = plan.adapters.targets;
+  double ends = 0;
+  if (targets.has(LoraTarget::head)) ends += of(embedding_width(model) + model.embedding.vocab);
+  if (targets.has(LoraTarget::embedding))
+    ends += of(model.hidden);  // its first factor is looked up
+  return of(plan.adapters.rank) * ends +
+         of(plan.adapters.rank) * over_matrices(
+                                      model, [](const LayerMatrix&, const Layer&) { return true; },
+                                      [&](const LayerMatrix& matrix) {
+                                        return of(matrix.met * adapter_columns(matrix, targets));
+                                      });
 }
 
 }  // namespace
 
 double recomputed_flops_per_token(const Model& model, const Plan& plan) {
-  if (plan.recompute.kind == Recompute::none) return 0;
+  const double of_tiles =
+      plan.kernels.mlp_tiles > 1 ? modules_recomputed(model, plan, {RecomputeModule::mlp}) : 0;
+  if (plan.recompute.kind == Recompute::none) return of_tiles;
   const double share = recomputing_share(model, plan);
-  return share * all_layers_recomputed(model, plan) +
+  return of_tiles + share * all_layers_recomputed(model, plan) +
          (1 - share) * modules_recomputed(model, plan, plan.recompute.elsewhere);
 }
 

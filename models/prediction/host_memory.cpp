@@ -15,10 +15,10 @@ namespace {
 Bytes offloaded_state(const Question& question, const Program& program, const RankClass& ranks) {
   if (!program.sharding.optimizer_on_host) return {};
   const DType storage = program.formats.storage, gradient = program.formats.gradient;
-  const std::int64_t matrices = ranks.matrices;
-  const Bytes trained = bytes_in(master_dtype(question.plan), ranks.owned) +
-                        moments_bytes(question.plan, ranks.owned - matrices) +
-                        bytes_in(gradient, ranks.owned) + bytes_in(storage, ranks.owned);
+  const std::int64_t there = program.sharding.on_host(ranks.owned);
+  const Bytes trained = bytes_in(master_dtype(question.plan), there) +
+                        moments_bytes(question.plan, there) + bytes_in(gradient, there) +
+                        bytes_in(storage, there);
   return program.sharding.parameters_on_host ? trained + program.shard_of(ranks.frozen) : trained;
 }
 
@@ -45,7 +45,7 @@ Bytes offloaded_activations(const Program& program, const RankClass& ranks) {
 }
 
 bool offloads(const Plan& plan) {
-  return plan.offload.state != Offload::none || plan.offload.layers > 0;
+  return plan.offload.state != Offload::none || plan.offload.layers > 0 || plan.optimizer.paged;
 }
 
 MemoryPlace place_of(const Plan& plan) {
@@ -64,13 +64,16 @@ Bytes kept_outside(const Question& question, const Program& program, const RankC
   return offloaded_state(question, program, ranks) + offloaded_activations(program, ranks);
 }
 
-std::optional<OutOfMemory> host_shortage(const Question& question, const Program& program) {
+std::optional<OutOfMemory> host_shortage(const Question& question, const Program& program,
+                                         const std::vector<StageMemory>& memory) {
   const auto available = size_of(question);
   if (!offloads(question.plan) || !available) return std::nullopt;
   std::vector<Bytes> of_stage;
-  for (const RankClass& ranks : program.classes) {
+  for (std::size_t c = 0; c < program.classes.size(); ++c) {
+    const RankClass& ranks = program.classes[c];
     of_stage.resize(std::max<std::size_t>(of_stage.size(), ranks.stage + 1));
-    of_stage[ranks.stage] = std::max(of_stage[ranks.stage], kept_outside(question, program, ranks));
+    of_stage[ranks.stage] =
+        std::max(of_stage[ranks.stage], kept_outside(question, program, ranks) + memory[c].paged);
   }
   // Ranks of a stage are neighbours, and a node has the ranks of one stage or of several.
   const std::int64_t all = program.mesh.ranks(), here = question.cluster.node.gpus;

@@ -21,7 +21,9 @@ Bytes kept_outside(const Question& question, const Program& program, const RankC
 
 /// The node's host memory, or drives, where its ranks keep more there than it has. Nothing where
 /// the plan offloads nothing or the size is not stated.
-std::optional<OutOfMemory> host_shortage(const Question& question, const Program& program);
+/// memory  by rank class: what a paged optimizer keeps there
+std::optional<OutOfMemory> host_shortage(const Question& question, const Program& program,
+                                         const std::vector<StageMemory>& memory);
 
 /// The assumption to report where a plan offloads and the host's size is not stated; else empty.
 std::string host_note(const Question& question);

@@ -44,6 +44,10 @@ void add_loss_copies(const Question& question, const Program& program, const Ran
   bytes = std::max(Bytes{}, bytes + share(logits, copies / 8 / static_cast<double>(plan.tensor)));
 }
 
+Bytes optimizer_of(const StageMemory& stage) {
+  return stage.program[static_cast<std::size_t>(BufferKind::optimizer)];
+}
+
 }  // namespace
 
 Bytes StageMemory::held() const {
@@ -59,6 +63,7 @@ void add_memory(const Question& question, const std::vector<MemoryPeak>& peaks,
                 Prediction& prediction) {
   const MemoryAllowances& allowed = question.software.memory;
   const Program& program = *prediction.program;
+  const Bytes available = question.cluster.gpu().memory;
   for (std::uint32_t c = 0; c < program.classes.size(); ++c) {
     StageMemory stage;
     stage.stage = program.classes[c].stage;
@@ -70,21 +75,23 @@ void add_memory(const Question& question, const std::vector<MemoryPeak>& peaks,
     stage.fragmentation = share(dynamic, allowed.fragmentation) +
                           share(stage.held() - stage.context, allowed.state_fragmentation);
     stage.total = total(stage.program) + stage.context + stage.fragmentation;
+    const Bytes pageable = question.plan.optimizer.paged ? optimizer_of(stage) : Bytes{};
+    stage.paged = std::clamp(stage.total - available, Bytes{}, pageable);
+    stage.total = stage.total - stage.paged;
     const bool all = allowed.reported == ReportedMemory::device;
     stage.reported = all ? stage.total : stage.total - (stage.context - allowed.workspace);
-    stage.need = memory_need(stage.held(), dynamic + stage.fragmentation);
+    stage.need = memory_need(stage.held() - pageable, dynamic + stage.fragmentation);
     prediction.memory.push_back(stage);
     if (stage.total > prediction.memory[prediction.fullest].total) prediction.fullest = c;
   }
   const StageMemory& fullest = prediction.memory.at(prediction.fullest);
   const MemoryNeed& need = fullest.need;
-  const Bytes available = question.cluster.gpu().memory;
   if (fullest.total > available) {
     prediction.out_of_memory =
         OutOfMemory{program.mesh.first_rank(fullest.stage), fullest.total, available};
   }
   prediction.fit = fit_of(need, available, question.headroom);
-  const auto short_of = host_shortage(question, program);
+  const auto short_of = host_shortage(question, program, prediction.memory);
   if (short_of && prediction.fit != Fit::no) {
     prediction.out_of_memory = short_of;
     prediction.fit = Fit::no;
@@ -93,6 +100,13 @@ void add_memory(const Question& question, const std::vector<MemoryPeak>& peaks,
   prediction.memory_evidence = memory_evidence_for(question);
   prediction.fit_probability =
       short_of ? 0 : fit_probability(need.predicted, available, prediction.memory_evidence);
+}
+
+Time paging_time(const Question& question, const Prediction& prediction) {
+  if (!question.plan.optimizer.paged) return Time{};
+  Bytes most{};
+  for (const StageMemory& each : prediction.memory) most = std::max(most, each.paged);
+  return most * 2 / question.cluster.gpu().host_link;
 }
 
 std::string words_of(const OutOfMemory& found) {

@@ -112,6 +112,11 @@ void check_offload(const Question& question, std::vector<Conflict>& found) {
     found.push_back({"/plan/offload",
                      fmt::format("offload needs a host_link, which {} does not state", gpu.name)});
   }
+  if (question.plan.optimizer.paged && gpu.host_link.count() <= 0) {
+    found.push_back(
+        {"/plan/paged_optimizer",
+         fmt::format("paged_optimizer needs a host_link, which {} does not state", gpu.name)});
+  }
   if (question.plan.offload.layers > 0 && gpu.host_link.count() <= 0) {
     found.push_back(
         {"/plan/offload_layers",
@@ -220,7 +225,11 @@ double seconds_since(Clock::time_point start) {
 void add_times(const Question& question, Prediction& result) {
   add_network_times(question, result);
   result.step = with_unexplained(result.times.step, question.software);
-  for (Time& each : result.network.phases.steps) each = with_unexplained(each, question.software);
+  const Time paging = paging_time(question, result);
+  result.step += paging;
+  for (Time& each : result.network.phases.steps) {
+    each = with_unexplained(each, question.software) + paging;
+  }
 }
 
 /// The step waits for what of its input is not ready; so does each of its quantiles, next to a lane
@@ -383,6 +392,7 @@ Prediction predict_one(const Question& question) {
   check(*result.program);
   result.check_seconds = seconds_since(lowered);
   const Clock::time_point checked = Clock::now();
+  add_memory(question, result);
   add_times(question, result);
   add_lower_bound(question, result);
   result.slowest = slowest_of(result);
@@ -401,7 +411,6 @@ Prediction predict_one(const Question& question) {
       busy_of(load_of(result.priced, result.slowest), std::max(result.times.step, result.step));
   add_rates(question, result);
   add_costs(question, counts, result);
-  add_memory(question, result);
   result.waterfall = waterfall_of(question, result);
   result.ranks = question.plan.gpus();
   result.ranks_simulated = static_cast<std::int64_t>(result.network.rank_classes);
@@ -454,12 +463,12 @@ LoweredStep lower_step(const Question& question) {
 Prediction predict(const Question& question, const LoweredStep& lowered) {
   Prediction result;
   result.program = lowered.program;
+  add_memory(question, lowered.peaks, result);
   add_times(question, result);
   result.slowest = slowest_of(result);
   add_uncertainty(question, lowered.counts[result.slowest], result);
   add_rates(question, result);
   add_costs(question, lowered.counts, result);
-  add_memory(question, lowered.peaks, result);
   result.ranks = question.plan.gpus();
   result.ranks_simulated = static_cast<std::int64_t>(result.network.rank_classes);
   return result;

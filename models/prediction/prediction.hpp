@@ -58,6 +58,7 @@ struct StageMemory {
   Bytes context{};         // CUDA context, libraries, communicators
   Bytes fragmentation{};
   Bytes total{};
+  Bytes paged{};     // optimizer state that a paged optimizer keeps on the host; not in `total`
   MemoryNeed need;   // total, within its bounds
   Bytes reported{};  // the part of total that the stack's log prints
 

@@ -42,7 +42,7 @@ Time one_after_another(const Operation& op, const hardware::Gpu& gpu) {
 }  // namespace
 
 Time grouped_time(const Operation& op, const hardware::Gpu& gpu) {
-  if (gpu.generation.host_cores) return one_after_another(op, gpu);
+  if (gpu.generation.host_cores || op.module.kernels > 1) return one_after_another(op, gpu);
   const std::int64_t tile = op.gemm().transpose_a ? tile_depth : tile_rows;
   std::int64_t rows = 0;
   for (const std::int64_t each : op.group_rows()) rows += filled_up(rows_in(each, op), tile);

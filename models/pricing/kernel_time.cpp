@@ -60,6 +60,18 @@ Time without_hidden_start(Time alone, Time start) {
   return start > queued_start ? alone - (start - queued_start) : alone;
 }
 
+/// The same of each further GEMM of experts that are multiplied one by one.
+Time hidden_starts(const Operation& op, Time start) {
+  if (op.module.kernels == 1 || start <= queued_start) return Time{};
+  return (start - queued_start) * (std::ssize(op.group_rows()) - 1);
+}
+
+/// Start-up time, as far as it is exposed in a queue, of the kernels of an operation after its
+/// first.
+Time further_starts(const Operation& op, Time start) {
+  return std::min(start, queued_start) * (op.module.kernels - 1);
+}
+
 /// Operations that automatic mixed precision computes in fp32 between casts; all others follow
 /// their operands.
 /// Source  "CUDA Ops that can autocast to float32", PyTorch's documentation of torch.amp; the clear
@@ -229,7 +241,8 @@ Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& 
              accumulation_time(op, gpu, software) +
              quantised_gemm_overhead(op, software, generation);
     case OpKind::grouped_gemm:
-      return scaled(without_hidden_start(grouped_time(op, gpu), gpu.gemm.at(op.dtype).overhead),
+      return scaled(without_hidden_start(grouped_time(op, gpu), gpu.gemm.at(op.dtype).overhead) -
+                        hidden_starts(op, gpu.gemm.at(op.dtype).overhead),
                     gemm_derate(op, software, generation) / gpu.sustained_share) +
              accumulation_time(op, gpu, software) +
              quantised_gemm_overhead(op, software, generation);
@@ -246,8 +259,9 @@ Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& 
       return named_kernel_time(op, gpu, software);
     default:
       return without_hidden_start(
-          gpu.memory_time(scaled_bytes(op.bytes, memory_derate(op, software))),
-          gpu.memory_bound.overhead);
+                 gpu.memory_time(scaled_bytes(op.bytes, memory_derate(op, software))),
+                 gpu.memory_bound.overhead) +
+             further_starts(op, gpu.memory_bound.overhead);
   }
 }
 
@@ -262,7 +276,7 @@ Time launch_time(const Operation& op, const Software& software, int ranks) {
   if (op.kind == OpKind::host_work) return Time{};
   if (op.kind == OpKind::collective) return host.communication_launch + host.jitter * ranks;
   const bool python = op.pass == Pass::forward || op.pass == Pass::recompute;
-  const Time one = python ? host.forward_launch : host.backward_launch;
+  const Time one = (python ? host.forward_launch : host.backward_launch) * op.module.kernels;
   const bool routes = op.kind == OpKind::route || op.kind == OpKind::route_backward;
   if (routes) return one + scaled(host.expert_layer, 0.5);
   return is_unfused_softmax(op, software) ? one * softmax_pieces : one;

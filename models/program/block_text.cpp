@@ -124,6 +124,7 @@ void put_operation(TextBuffer& text, std::size_t index, const Operation& op, con
   }
   if (op.by_position()) put(text, " by_position");
   if (op.gates_row()) put(text, " gated");
+  if (op.first_column()) put(text, " first_column={}", *op.first_column());
   if (op.moves() != RowMove::none) put(text, " moves={}", name(op.moves()));
   if (op.source_ranks() > 1) put(text, " senders={}", op.source_ranks());
   if (op.drops()) put(text, " drops");

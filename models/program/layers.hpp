@@ -3,6 +3,7 @@
 // and the number formats and sharding of its state. What a layer computes is in its blocks
 // (block.hpp).
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -106,7 +107,8 @@ struct Formats {
   hardware::DType compute = hardware::DType::bf16;
   hardware::DType storage = hardware::DType::bf16;   // activations and working weights
   hardware::DType gradient = hardware::DType::fp32;  // gradient accumulators and their reduction
-  hardware::DType state = hardware::DType::fp32;     // master weights, moments, the loss
+  hardware::DType state = hardware::DType::fp32;     // the update's arithmetic, norm and loss
+  hardware::DType master = hardware::DType::fp32;  // master weights: the state's, or the storage's
 };
 
 /// Which state is sharded over the ranks along `over` instead of replicated.
@@ -118,7 +120,14 @@ struct StateSharding {
   AxisSet over = MeshAxis::data;
   bool ahead = false;  // parameters are prefetched: gathered before use, next to compute
   bool optimizer_on_host = false, parameters_on_host = false;
+  double host_share = 1;  // of the optimizer's elements, where the host has it
   bool in_files = false;  // offloaded state is in files on the node's drives
+
+  /// Those of a rank's elements whose optimizer state the host has, rounded up.
+  std::int64_t on_host(std::int64_t elements) const {
+    if (!optimizer_on_host) return 0;
+    return static_cast<std::int64_t>(std::ceil(host_share * static_cast<double>(elements)));
+  }
 };
 
 /// A head that uses the embedding's table. shared: one table on one stage; copied: one table on

@@ -104,6 +104,8 @@ struct OperationModule {
   /// Adapters that stand for this one where a stack keeps the parts of a fused matrix (query, key
   /// and value; gate and up) apart, each with an adapter of its own.
   std::int8_t adapters = 1;
+  /// Kernels that it is launched as, one after another: of experts or tiles one by one.
+  std::int16_t kernels = 1;
 };
 
 // What an operation has besides what all have, by what it computes. A kind of operation with
@@ -170,10 +172,14 @@ struct ActivationWork {
   HeadColumns heads;  // of GatedColumns::heads
 };
 
-/// Of an add.
+/// Of an add, and of a cast of some columns.
 struct AddWork {
   bool by_position = false;  // reads[1] is a table with a row for each position
   bool gated = false;        // reads[2] is the logit of each row's gate of reads[1]
+  /// Of an add: the column of reads[0] and writes[0] from which on the narrower reads[1] is added;
+  /// other columns of writes[0], which is reads[0], stay. Of a cast: the column of reads[0] from
+  /// which on the narrower writes[0] is copied.
+  std::optional<std::int64_t> first_column{};
 };
 
 /// Of route and route_backward.
@@ -289,6 +295,8 @@ struct Operation {
   auto& mutable_gates_row() { return part<AddWork>().gated; }
   const auto& by_position() const { return part<AddWork>().by_position; }
   auto& mutable_by_position() { return part<AddWork>().by_position; }
+  const auto& first_column() const { return part<AddWork>().first_column; }
+  auto& mutable_first_column() { return part<AddWork>().first_column; }
   const auto& routing() const { return part<RouteWork>().routing; }
   auto& mutable_routing() { return part<RouteWork>().routing; }
   const auto& vocabulary() const { return part<LossWork>().vocabulary; }

@@ -224,7 +224,9 @@ class LaunchReader {
     return known;
   }
 
-  static bool is_list_field(std::string_view field) { return field == "recompute_modules"; }
+  static bool is_list_field(std::string_view field) {
+    return field == "recompute_modules" || field == "lora_targets";
+  }
 
   static std::string shown_field(const std::string& field) {
     std::string shown = field.rfind("x.", 0) == 0 ? field.substr(2) : field;

@@ -216,12 +216,30 @@ void settle_recompute(Facts& facts, Notes& notes) {
   }
 }
 
+/// As many tiles as the tool derives where their number is not stated: each as long as a row is
+/// wide. Source  axolotl, monkeypatch/tiled_mlp: ceil(sequence / hidden)
+void settle_tiles(Facts& facts, const FactBasis& basis, Notes& notes) {
+  if (!facts.is("tiles_mlp", "true") || facts.has("tiled_mlp")) return;
+  const auto length = facts.integer("seq_len");
+  if (basis.model == nullptr || !length) {
+    notes.emplace_back("an MLP in tiles: tiled_mlp needs the model and seq_len");
+    return;
+  }
+  const std::int64_t own = *length / std::max<std::int64_t>(1, facts.integer_or("context", 1));
+  const std::int64_t width = basis.model->hidden;
+  facts.set("tiled_mlp", std::to_string(std::max<std::int64_t>(1, (own + width - 1) / width)));
+}
+
 void settle_offload(Facts& facts, const FactBasis& basis, Notes& notes) {
   const bool parameters = facts.has("offload_param");
   if (parameters || facts.has("offload_optimizer")) {
     facts.set("offload", parameters ? "parameters" : "optimizer");
     const std::string device = facts.text(parameters ? "offload_param" : "offload_optimizer");
     facts.set("offload_device", device);
+  }
+  if (facts.number("optimizer_offload_fraction").value_or(1) <= 0) {
+    facts.erase("optimizer_offload_fraction");
+    if (facts.is("offload", "optimizer")) facts.set("offload", "none");
   }
   if (!facts.is("all_layers_offloaded", "true")) return;
   if (basis.model == nullptr) {
@@ -286,10 +304,20 @@ constexpr std::array<Irrelevance, 24> irrelevant{
      {"recompute_elsewhere", "recompute", "none", true},
      {"recompute_modules", "recompute", "selective", false},
      {"offload_device", "offload", "none", true},
+     {"optimizer_offload_fraction", "offload", "optimizer", false},
+     {"overlap_p2p", "pipeline", "1", true},
      {"compression_share", "compression", "top-k", false},
-     {"compression_rank", "compression", "power-sgd", false},
-     {"lora_rank", "task", "pretrain", true},
-     {"lora_targets", "task", "pretrain", true}}};
+     {"compression_rank", "compression", "power-sgd", false}}};
+
+/// What says nothing of a model without experts. Degrees stay: there they are a mistake.
+void drop_experts(Facts& facts) {
+  for (const models::PlanField& each : models::plan_fields()) {
+    const bool degree = each.key == "expert" || each.key == "expert_tensor";
+    if (each.group == models::PlanField::Group::experts && !degree) {
+      facts.erase(std::string{each.key});
+    }
+  }
+}
 
 void drop_irrelevant(Facts& facts) {
   const models::Plan plain;
@@ -303,6 +331,8 @@ void drop_irrelevant(Facts& facts) {
     if ((other == each.value) == each.equal) facts.erase(std::string{each.field});
   }
   if (!facts.has("capacity")) facts.erase("pad_to_capacity");
+  if (facts.is("task", "lora") || facts.is("task", "qlora")) return;
+  for (const char* field : {"lora_rank", "lora_targets", "lora_dropout"}) facts.erase(field);
 }
 
 }  // namespace
@@ -380,12 +410,14 @@ Json plan_of(Facts facts, const FactBasis& basis, std::vector<std::string>& note
   settle_batch(facts, basis, notes);
   settle_recompute(facts, notes);
   settle_offload(facts, basis, notes);
+  settle_tiles(facts, basis, notes);
   settle_communication(facts, basis, notes);
   if (facts.is("reshard_by_pipeline", "true") && !facts.has("reshard")) {
     facts.set("reshard", facts.integer_or("pipeline", 1) > 1 ? "false" : "true");
   }
   if (const auto capacity = facts.number("capacity"); capacity && *capacity <= 0)
     facts.erase("capacity");
+  if (basis.model != nullptr && usual_experts(*basis.model).count == 0) drop_experts(facts);
   drop_irrelevant(facts);
   Json plan = Json::object();
   for (const models::PlanField& field : models::plan_fields()) {
@@ -475,11 +507,11 @@ Facts facts_of(const models::Plan& plan, const FactBasis& basis) {
   }
   facts.set("overlap_gather", plan.overlap.with_forward() ? "true" : "false");
   facts.set("expert_tensor", std::to_string(models::expert_tensor_of(plan)));
+  facts.set("expert_gemms", std::string{word_of(models::expert_gemms_words, plan.experts.gemms)});
   if (usual_experts(*basis.model).count == 0) {
-    for (const char* field : {"expert", "expert_tensor", "dispatcher", "expert_overlap", "capacity",
-                              "permute_fusion", "pad_to_capacity", "imbalance", "expert_room"}) {
-      facts.erase(field);
-    }
+    drop_experts(facts);
+    facts.erase("expert");
+    facts.erase("expert_tensor");
   }
   drop_irrelevant(facts);
   add_export_facts(plan, basis, facts);

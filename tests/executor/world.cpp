@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "executor/device/cpu/cpu_device.hpp"
+#include "executor/device/formats.hpp"
 #include "executor/errors.hpp"
 #include "executor/fabric/threads/thread_fabric.hpp"
 #include "executor/run/weights/weights.hpp"
@@ -39,13 +40,11 @@ class Gathering {
       if (whose == Whose::writer && !run.writer) continue;
       std::vector<double>& to = into[runner.layout().tensors()[run.tensor].name];
       double* first = to.data() + run.offset;
-      if (bits(format) == 64) {
-        runner.weights().read_state(kind, run.local, run.count, first);
-      } else {
-        std::vector<float> narrow(static_cast<std::size_t>(run.count));
-        runner.weights().read_state(kind, run.local, run.count, narrow.data());
-        std::copy(narrow.begin(), narrow.end(), first);
-      }
+      with_format(format, [&]<class T>(Type<T>) {
+        std::vector<T> stored(static_cast<std::size_t>(run.count));
+        runner.weights().read_state(kind, run.local, run.count, stored.data());
+        convert(stored.data(), run.count, first);
+      });
     }
   }
 
@@ -123,11 +122,12 @@ models::Program lowered(const models::Model& model, const models::Plan& plan,
 }
 
 Outcome run(const Job& job) {
-  const auto conflicts = models::conflicts(job.plan, job.model, job.plan.gpus());
+  const models::Plan plan = plan_for(job.model, job.plan);
+  const auto conflicts = models::conflicts(plan, job.model, plan.gpus());
   INFO((conflicts.empty() ? std::string{} : conflicts.front().problem));
   REQUIRE(conflicts.empty());
   const models::Software software = job.software.value_or(cpu_software());
-  models::Program program = lowered(job.model, job.plan, software);
+  models::Program program = lowered(job.model, plan, software);
   if (job.tamper) job.tamper(program);
   const auto ranks = static_cast<std::size_t>(program.mesh.ranks());
   Outcome outcome;
@@ -329,6 +329,11 @@ models::Plan small_plan(std::int64_t samples) {
   plan.batch.seq_len = 8;
   plan.formats.precision = models::Precision::fp64;
   plan.experts.imbalance = 2;
+  return plan;
+}
+
+models::Plan plan_for(const models::Model& model, models::Plan plan) {
+  if (usual_experts(model).count == 0) plan.experts.imbalance = 1;
   return plan;
 }
 

@@ -90,5 +90,7 @@ models::Model with_experts(const models::Model& plain);
 /// Sequences of 8 in a global batch of `samples`, in fp64, on one rank; of experts with room
 /// for all tokens to choose the same ones.
 models::Plan small_plan(std::int64_t samples = 4);
+/// The same without what is said of experts, if the model has none.
+models::Plan plan_for(const models::Model& model, models::Plan plan);
 
 }  // namespace orrery::executor

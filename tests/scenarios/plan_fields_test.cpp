@@ -65,7 +65,9 @@ TEST_CASE("Values and defaults of a plan's fields are what their members hold") 
   const auto usual = [](const char* key) { return models::plan_field(key).default_text(); };
   CHECK(values("virtual_stages") == "1 to 4096");
   CHECK(values("recompute") == "none, selective or full");
-  CHECK(values("lora_targets") == "some of qkv, projection, up, down");
+  CHECK(values("lora_targets") ==
+        "some of qkv, projection, up, down, q_proj, k_proj, v_proj, gate_proj, up_proj, "
+        "embed_tokens, lm_head; o_proj is projection, down_proj is down");
   CHECK(values("capacity") == "a number above 0");
   CHECK(usual("tensor") == "1");
   CHECK(usual("overlap") == "true");

@@ -84,12 +84,22 @@ void split_heads(const Call<T>& call) {
   }
 }
 
+/// Some columns of each row.
+template <class T>
+void copy_columns(const Call<T>& call) {
+  const std::int64_t wide = call.in(0).shape[2], n = call.out(0).shape[2];
+  const std::int64_t rows = call.out(0).elements() / n;
+  const T* const from = call.reads[0] + *call.operation().first_column();
+  for (std::int64_t i = 0; i < rows; ++i) std::copy_n(from + i * wide, n, call.writes[0] + i * n);
+}
+
 /// Copies to another format, without the padding of the source. With rotary frequencies it joins or
 /// splits the heads of latent attention instead.
 template <class T>
 void cast(const Call<T>& call) {
   const bool rotates = !call.operation().frequencies().empty();
   if (rotates) return call.kernel.reads.size() > 1 ? join_heads(call) : split_heads(call);
+  if (call.operation().first_column()) return copy_columns(call);
   if (call.reads[0] == call.writes[0]) return;
   std::copy_n(call.reads[0], call.out(0).elements(), call.writes[0]);
 }

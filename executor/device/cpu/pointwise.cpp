@@ -253,12 +253,24 @@ void add_gated(const Call<T>& call) {
   }
 }
 
+/// Adds to some columns of each row.
+template <class T>
+void add_columns(const Call<T>& call) {
+  const std::int64_t wide = call.out(0).shape[2], n = call.in(1).shape[2];
+  const std::int64_t rows = call.in(1).elements() / n;
+  T* const to = call.writes[0] + *call.operation().first_column();
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) to[i * wide + j] += call.reads[1][i * n + j];
+  }
+}
+
 /// out = a + b [+ bias, or c], or a + the position table's row of each token [+ the first row of
 /// the segment table, as all tokens are in the first segment].
 template <class T>
 void add(const Call<T>& call) {
   if (call.operation().sequence().merges) return merge(call);
   if (call.operation().gates_row()) return add_gated(call);
+  if (call.operation().first_column()) return add_columns(call);
   const std::int64_t rows = call.out(0).shape[1], n = call.out(0).shape[2];
   const Place& place = call.kernel.place;
   const bool table = call.operation().by_position();

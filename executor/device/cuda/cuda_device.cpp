@@ -92,12 +92,15 @@ std::string CudaDevice::refusal(const Operation& op) const {
                        capability_ / 10, capability_ % 10);
   }
   if (std::string part = part_refusal(op); !part.empty()) return part;
+  if (op.first_column()) return "the CUDA backend does not add to some columns of a tensor";
   switch (op.kind) {
     case OpKind::copy:
       return {};  // to or from host memory: the runner executes it
     case OpKind::adam:
       if (op.queue == Lane::host)
         return "the CUDA backend does not support optimizer updates in host memory";
+      if (op.dtype == DType::bf16 || op.dtype == DType::fp16)
+        return "the CUDA backend does not support updates of 16-bit masters";
       return kernel_refusal(op);
     case OpKind::gemm:
     case OpKind::batched_gemm:

@@ -176,7 +176,7 @@ void Optimizer::update(const models::Operation& op, const AdamStep& numbers, con
   };
   const View sums = on_host ? row_of(weights_.arrived(local), formats.gradient, count)
                             : view(StateKind::gradient, formats.gradient);
-  const View master = view(StateKind::parameter, formats.state);
+  const View master = view(StateKind::parameter, formats.master);
   const OptimizerMoments& moments = weights_.moments();
   const View first = moments.numbers(StateKind::first_moment, local, count);
   const View second = moments.numbers(StateKind::second_moment, local, count);

@@ -168,6 +168,7 @@ void Weights::draw_trained() {
   const std::int64_t width = width_of(formats().state), all = rank_.layout.owned();
   std::vector<std::byte> host(static_cast<std::size_t>(std::min(at_once, all) * width));
   std::vector<Slice> slices;
+  const std::int64_t stored = width_of(formats().master);
   std::byte* to = nullptr;  // destination of the first slice
   std::int64_t gathered = 0, drawn = 0;
   const auto write = [&] {
@@ -176,7 +177,7 @@ void Weights::draw_trained() {
     } else {
       width == 8 ? fill<double>(slices, host.data()) : fill<float>(slices, host.data());
     }
-    rank_.device.write(host.data(), to, Bytes{gathered * width});
+    write_masters(host.data(), to, gathered);
     drawn += gathered;
     if (settings.drawn) settings.drawn(drawn, all);
     slices.clear();
@@ -186,9 +187,9 @@ void Weights::draw_trained() {
     std::byte* const begin = state(StateKind::parameter, run.local);
     for (std::int64_t i = 0; i < run.count; i += of_thread) {
       const std::int64_t count = std::min(of_thread, run.count - i);
-      const bool follows = begin + i * width == to + gathered * width;
+      const bool follows = begin + i * stored == to + gathered * stored;
       if (gathered > 0 && (!follows || gathered + count > at_once)) write();
-      if (gathered == 0) to = begin + i * width;
+      if (gathered == 0) to = begin + i * stored;
       slices.push_back({&initials[run.tensor], run.offset + i, count, gathered});
       gathered += count;
     }

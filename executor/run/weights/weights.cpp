@@ -44,7 +44,7 @@ Weights::Weights(const RankContext& rank, HeldMemory& memory)
 /// for updated working copies.
 void Weights::hold_state(HeldMemory& memory) {
   const std::int64_t owned = rank_.layout.owned();
-  const std::int64_t masters = separate_master() ? owned * width_of(formats().state) : 0;
+  const std::int64_t masters = separate_master() ? owned * width_of(formats().master) : 0;
   const std::int64_t bytes = masters + moments_.bytes();
   masters_ = sharding_.optimizer_on_host ? memory.hold_on_host(bytes)
                                          : memory.hold(BufferKind::optimizer, bytes);
@@ -102,15 +102,23 @@ std::byte* Weights::owned(std::byte* buffer, bool sharded, std::int64_t local,
 }
 
 std::byte* Weights::state(StateKind kind, std::int64_t local) const {
-  const std::int64_t width = width_of_state(kind);
-  if (kind == StateKind::gradient) return owned(gradients_, sharding_.gradients, local, width);
+  if (kind == StateKind::gradient) {
+    return owned(gradients_, sharding_.gradients, local, width_of_state(kind));
+  }
   ensure(kind == StateKind::parameter, "moments have a place of their own");
-  return separate_master() ? masters_ + local * width : working(local);
+  return separate_master() ? masters_ + local * width_of(formats().master) : working(local);
 }
 
 void Weights::read_state(StateKind kind, std::int64_t local, std::int64_t count, void* to) const {
   const bool moment = kind == StateKind::first_moment || kind == StateKind::second_moment;
   if (moment) return moments_.read(kind, local, count, to);
+  if (kind == StateKind::parameter && formats().master != formats().state) {
+    return with_format(formats().master, [&]<class T>(Type<T>) {
+      std::vector<T> stored(static_cast<std::size_t>(count));
+      rank_.device.read(state(kind, local), stored.data(), Bytes{count * std::int64_t{sizeof(T)}});
+      convert(stored.data(), count, static_cast<float*>(to));
+    });
+  }
   rank_.device.read(state(kind, local), to, Bytes{count * width_of_state(kind)});
 }
 
@@ -126,7 +134,19 @@ void Weights::read_frozen(std::int64_t local, std::span<double> to) const {
 void Weights::load_state(StateKind kind, std::int64_t local, std::int64_t count, const void* from) {
   const bool moment = kind == StateKind::first_moment || kind == StateKind::second_moment;
   if (moment) return moments_.load(kind, local, count, from);
+  if (kind == StateKind::parameter) return write_masters(from, state(kind, local), count);
   rank_.device.write(from, state(kind, local), Bytes{count * width_of_state(kind)});
+}
+
+void Weights::write_masters(const void* from, std::byte* to, std::int64_t count) const {
+  if (formats().master == formats().state) {
+    return rank_.device.write(from, to, Bytes{count * width_of(formats().state)});
+  }
+  with_format(formats().master, [&]<class T>(Type<T>) {
+    std::vector<T> stored(static_cast<std::size_t>(count));
+    convert(static_cast<const float*>(from), count, stored.data());
+    rank_.device.write(stored.data(), to, Bytes{count * std::int64_t{sizeof(T)}});
+  });
 }
 
 void Weights::bind_filled(std::uint32_t collective) {
@@ -149,7 +169,7 @@ void Weights::follow_masters() {
   for (const Bucket& bucket : rank_.layout.buckets()) {
     for (std::int64_t i = 0; i < bucket.piece; i += narrowed) {
       const std::int64_t local = bucket.owned + i, count = std::min(narrowed, bucket.piece - i);
-      const View wide = row_of(state(StateKind::parameter, local), formats().state, count);
+      const View wide = row_of(state(StateKind::parameter, local), formats().master, count);
       const View narrow = row_of(working(local), formats().storage, count);
       run_on(rank_.device, narrow_, {&wide, 1}, {&narrow, 1});
     }

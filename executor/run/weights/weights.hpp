@@ -32,7 +32,7 @@ class Weights {
   const models::Formats& formats() const { return rank_.program.formats; }
   /// Does the optimizer keep master parameters, separate from the working ones?
   bool separate_master() const {
-    return formats().storage != formats().state || sharding_.optimizer_on_host;
+    return formats().storage != formats().master || sharding_.optimizer_on_host;
   }
 
   /// Addresses of an element for the running block.
@@ -58,7 +58,8 @@ class Weights {
   /// Address of a gradient or a parameter as the optimizer reads it; not of moments.
   std::byte* state(StateKind kind, std::int64_t local) const;
   const OptimizerMoments& moments() const { return moments_; }
-  /// Copy `count` elements from `local` on, in the state's format, gradients in their own.
+  /// Copy `count` elements from `local` on, in the state's format whatever the format of masters,
+  /// gradients in their own.
   void read_state(StateKind kind, std::int64_t local, std::int64_t count, void* to) const;
   void load_state(StateKind kind, std::int64_t local, std::int64_t count, const void* from);
   void finish_loading() { moments_.finish_loading(); }
@@ -84,6 +85,8 @@ class Weights {
   void bind_gathered(std::size_t bucket, std::byte* at) { gathered_[bucket] = at; }
 
  private:
+  /// Writes parameters that are given in the state's format.
+  void write_masters(const void* from, std::byte* to, std::int64_t count) const;
   std::byte* in_bucket(bool sharded, const std::vector<std::byte*>& buckets, std::byte* whole,
                        models::DType type, std::int64_t element) const;
   std::byte* owned(std::byte* buffer, bool sharded, std::int64_t local, std::int64_t width) const;

@@ -23,6 +23,18 @@
 //               concatenation forward, 8 times the bytes of the activation's 16-bit output;
 //               backward comparisons to bytes, two selections and a concatenation, 15 times; more
 //               where a profile says that the activation is not fused either
+// Experts one by one (expert_gemms): each has kernels of its own for its GEMMs and activation.
+//   sequential  the rows are permuted and sent as above
+//   loop        eager transformers: for each expert its tokens are found (`where`, three kernels
+//               around a wait of the host) and selected; gate and up are GEMMs of their own;
+//               silu and product are; outputs are multiplied by selected weights and added up. In
+//               16 bits forward moves 2 passes over the rows to select and 5 to weigh and add,
+//               backward 6 to spread; and backward of each selection clears a gradient of all
+//               tokens, which is added to that of the other experts: 4 passes over the tokens for
+//               each expert.
+// Source  SequentialMLP of Megatron-Core, transformer/moe/experts.py; MixtralSparseMoeBlock of
+//         Hugging Face's transformers 4.40, models/mixtral/modeling_mixtral.py; index_backward of
+//         PyTorch's derivatives.yaml: index_put_ on new zeros
 // Source  Megatron-Core 0.12, transformer/moe/moe_utils.py, token_dispatcher.py, and experts.py
 //         (TEGroupedMLP._apply_bias), and from 0.14 fusions/fused_bias_geglu.py
 //         (weighted_bias_quick_geglu_impl, clamp_value); Transformer Engine 2.1,
@@ -91,6 +103,9 @@ class ExpertsBuilder : public ChannelBuilder, private TransformerBuilder {
   OperandId expert_rows(std::string_view name, Role role, OperandId tokens, std::int64_t columns,
                         const Sharding& layout);
   OperandId kept_outputs(OperandId tokens);
+  ExpertGemms gemms() const { return inputs_.plan.experts.gemms; }
+  bool loops() const { return gemms() == ExpertGemms::loop; }
+  void launch_one_by_one(std::size_t first);
   bool keeps_outputs() const { return inputs_.software.runs.keeps_expert_outputs; }
   Linear of_experts(std::string_view name, const Sharding& sharding) const;
   Linear expert_up() const { return of_experts("experts.up", expert_up_layout()); }
@@ -207,6 +222,39 @@ Operation& ExpertsBuilder::permute(RowMove move, const std::string& name, Operan
   return op;
 }
 
+/// Kernels of a loop over experts, for each expert.
+std::int64_t kernels_in_loop(const Operation& op) {
+  switch (op.kind) {
+    case OpKind::permute:  // finds tokens in three kernels, and selects; backward of a sum
+      return op.pass == Pass::forward ? 4 : 3;
+    case OpKind::unpermute:  // selects weights, multiplies, adds; backward of a selection
+      return 3;
+    case OpKind::activation:
+    case OpKind::activation_backward:  // silu, and the product with up
+      return 2;
+    default:
+      return 1;
+  }
+}
+
+/// Marks what runs expert by expert among the operations from `first` on.
+void ExpertsBuilder::launch_one_by_one(std::size_t first) {
+  if (gemms() == ExpertGemms::grouped) return;
+  const std::int64_t here = experts_.count / block_.mesh().degree(MeshAxis::expert);
+  for (Operation& op : block_.since(first)) {
+    const bool moves = op.kind == OpKind::permute || op.kind == OpKind::unpermute;
+    const bool multiplies = op.kind == OpKind::grouped_gemm;
+    const bool acts = (op.kind == OpKind::activation || op.kind == OpKind::activation_backward) &&
+                      op.name.starts_with("experts.");
+    if (!(multiplies || acts || (moves && loops()))) continue;
+    const bool halves = loops() && multiplies && experts_.mlp.gated &&
+                        op.name.starts_with("experts.up");  // gate and up
+    const std::int64_t each = (loops() ? kernels_in_loop(op) : 1) * (halves ? 2 : 1);
+    op.module.kernels = static_cast<std::int16_t>(std::min<std::int64_t>(here * each, 1 << 14));
+    op.host_waits = op.host_waits || (loops() && op.moves() == RowMove::dispatch);
+  }
+}
+
 /// Sorts rows from the order of their source ranks to that of local experts, or back.
 void ExpertsBuilder::sort(RowMove move, const std::string& name, OperandId in, OperandId out) {
   Operation& op = permute(move, name, in, out);
@@ -240,7 +288,7 @@ void ExpertsBuilder::combine(OperandId tokens, OperandId back, OperandId routed)
   Operation& sum = permute(RowMove::combine, "unpermute", back, routed);
   block_.need(sum, back, at_senders());
   const std::int64_t biases = experts_.mlp.bias ? 6 : 0;
-  sum.bytes = (passes(9, 1) + biases) * rows_sent(back) + block_.at(routed).bytes();
+  sum.bytes = (passes(loops() ? 5 : 9, 1) + biases) * rows_sent(back) + block_.at(routed).bytes();
   block_.read(sum, weights());
   block_.read(sum, chosen());
   if (keeps_outputs()) block_.write(sum, kept_outputs(tokens));
@@ -309,6 +357,7 @@ void ExpertsBuilder::forward(OperandId in, OperandId out) {
     }
   }
   for (Operation& each : block_.since(first)) each.module.moe = true;
+  launch_one_by_one(first);
 }
 
 void ExpertsBuilder::local_backward(OperandId tokens, OperandId gradient, OperandId rows_gradient) {
@@ -341,7 +390,7 @@ void ExpertsBuilder::combine_backward(OperandId tokens, OperandId gradient,
       permute(RowMove::combine_backward, "unpermute.backward", gradient, rows_gradient);
   block_.make(spread, rows_gradient, at_senders());
   const std::int64_t biases = experts_.mlp.bias ? 8 : 0;
-  spread.bytes = (passes(11, 2) + biases) * rows_sent(rows_gradient);
+  spread.bytes = (passes(loops() ? 6 : 11, 2) + biases) * rows_sent(rows_gradient);
   if (inputs_.plan.experts.permute_fusion) spread.bytes += block_.at(gradient).bytes();
   block_.read(spread, weights());
   if (!keeps_outputs()) return;
@@ -387,6 +436,7 @@ void ExpertsBuilder::dispatch_backward(OperandId saved_in, OperandId up_gradient
   Operation& sum = permute(RowMove::dispatch_backward, "permute.backward", up_gradient, d_sent);
   block_.need(sum, up_gradient, at_senders());
   sum.bytes = passes(3, 1) * rows_sent(up_gradient) + block_.at(d_sent).bytes();
+  if (loops()) sum.bytes += block_.at(d_sent).bytes() * 4 * experts_.count;
   block_.read(sum, chosen());
   if (narrow) linear_.backward(whole("experts.narrow"), saved_in, d_sent, d_tokens);
 }
@@ -395,6 +445,7 @@ void ExpertsBuilder::backward(OperandId saved_in, OperandId gradient_out, Operan
   const auto named = [&](std::string_view name, const Sharding& layout) {
     return of_width(name, Role::temporary, saved_in, layout);
   };
+  const std::size_t first = block_.size();
   const OperandId d_sum = sum_gradient(gradient_out);
   OperandId down_gradient = named(sorts() ? "returned.grad" : "experts.out.grad", at_experts());
   combine_backward(saved_in, d_sum, down_gradient);
@@ -418,6 +469,7 @@ void ExpertsBuilder::backward(OperandId saved_in, OperandId gradient_out, Operan
   route_backward(saved_in, d_router);
   Operation& add = block_.add(OpKind::add, "experts.in.add", {d_rows, d_router}, {gradient_in});
   if (shares()) block_.read(add, d_shared);
+  launch_one_by_one(first);
 }
 
 /// [T, k]: indices or weights of the experts that each token is sent to.

@@ -21,11 +21,16 @@ class MlpBuilder : public ChannelBuilder, private TransformerBuilder {
   Linear up() const;
   Linear down() const;
   OperandId up_columns(std::string_view name, Role role) {  // gate and up, or up
-    return features(prefix_ + std::string{name}, role, up().out, mlp_layout(mlp_));
+    return of_tile(name, role, up().out, mlp_layout(mlp_));
   }
   OperandId inner_columns(std::string_view name, Role role) {
-    return features(prefix_ + std::string{name}, role, mlp_.width);
+    return of_tile(name, role, mlp_.width, by_columns());
   }
+  OperandId of_tile(std::string_view name, Role role, std::int64_t columns, const Sharding& layout);
+  std::int64_t tiles() const;
+  void compute(OperandId in, OperandId out);
+  /// whole  operands with a row for every token; all others are tiles, or weights
+  void count_tiles(std::size_t first, Operands whole);
 
   /// Says which activation an operation computes.
   void act(Operation& op) const {

@@ -45,6 +45,22 @@ std::optional<double> distance(const MeasuredCollective& run, const MeasuredColl
   return 2 + std::abs(std::log2(static_cast<double>(run.domains()) / row.domains()));
 }
 
+/// What decides how much a network's software costs: whether messages go through sockets of the
+/// host, and the library, which is AMD's on its GPUs.
+struct NetworkKind {
+  bool sockets = false, rccl = false;
+
+  /// How alike two are: the transport counts more than the library.
+  int alike(const NetworkKind& other) const {
+    return (sockets == other.sockets ? 2 : 0) + (rccl == other.rccl ? 1 : 0);
+  }
+};
+
+NetworkKind kind_of(const MeasuredCollective& row) {
+  return {.sockets = row.link.find("TCP") != std::string::npos,
+          .rccl = row.gpu.starts_with("mi") || row.gpu.starts_with("MI")};
+}
+
 double log_size(const MeasuredCollective& row) {
   return std::log2(static_cast<double>(std::max<std::int64_t>(row.size.count(), 1)));
 }
@@ -104,19 +120,25 @@ const CollectiveSystem& CollectiveCurves::system(const MeasuredCollective& row,
   return fits_.emplace(key, fabric).first->second;
 }
 
-/// The geometric mean of other networks' constants: the shipped ones may be fitted to the very run
-/// that is left out.
+/// The geometric mean of the constants of those other networks that are most alike: the shipped
+/// ones may be fitted to the very run that is left out.
 CollectiveSystem CollectiveCurves::network_of_others(const MeasuredCollective& row,
                                                      const std::string& without,
                                                      CollectiveSystem domain) {
   const std::string own = system_of(row);
   const std::string kind = own.substr(own.rfind('|'));
   double network = 0, half_size = 0, growth = 0, efficiency = 0;
-  int count = 0;
+  int count = 0, nearest = 0;
+  std::vector<std::pair<int, CollectiveSystem>> others;
   for (const auto& [name, rows] : systems_) {
     if (name == own || name.rfind(kind) == std::string::npos) continue;
-    const CollectiveSystem other = fit_fabric(samples_of(name, without), domain);
+    CollectiveSystem other = fit_fabric(samples_of(name, without), domain);
     if (!other.network || !other.efficiency) continue;
+    others.emplace_back(kind_of(*rows.front()).alike(kind_of(row)), std::move(other));
+    nearest = std::max(nearest, others.back().first);
+  }
+  for (const auto& [alike, other] : others) {
+    if (alike < nearest) continue;
     network += std::log(*other.network);
     half_size += other.half_size ? std::log(*other.half_size) : 0;
     growth += other.growth ? std::log(*other.growth) : 0;

@@ -140,24 +140,24 @@ std::string shape_key(const Plan& plan, int node_gpus) {
   key.add(rank, targets, dropout);
   const auto& [form, heads] = exchange;
   key.add(form, heads);
-  const auto& [ranks, cut, dispatcher, hidden, fusion, capacity, pad, imbalance, by_layer, room] =
-      experts;
-  key.add(ranks, cut, dispatcher, hidden, fusion, capacity, pad, imbalance, by_layer, room);
+  const auto& [ranks, cut, dispatcher, hidden, fusion, capacity, pad, imbalance, by_layer, room,
+               gemms] = experts;
+  key.add(ranks, cut, dispatcher, hidden, fusion, capacity, pad, imbalance, by_layer, room, gemms);
   const auto& [micro, global, length, documents] = batch;
   key.add(micro, length, documents);
   const auto& [precision, state, gradient, gather, attention, activation, transpose, hadamard, amax,
                start, end] = formats;
   key.add(precision, state, gradient, gather, attention, activation, transpose, hadamard, amax,
           start, end);
-  const auto& [kernel, fused_loss, graphs] = kernels;
-  key.add(kernel, fused_loss, graphs);
-  const auto& [rule, moments] = optimizer;
+  const auto& [kernel, fused_loss, graphs, tiles] = kernels;
+  key.add(kernel, fused_loss, graphs, tiles);
+  const auto& [rule, moments, paged] = optimizer;
   key.add(rule, moments);
   const auto& [kind, modules, first, every, elsewhere] = recompute;
   key.add(kind, modules, first > 0, every > 1, elsewhere);
-  const auto& [offloaded, device, offloading] = offload;
+  const auto& [offloaded, device, offloading, host_share] = offload;
   key.add(offloaded, device);
-  const auto& [tensor_overlap, gradients, gathers] = overlap;
+  const auto& [tensor_overlap, gradients, gathers, transfers] = overlap;
   key.add(tensor_overlap);
   return key.take();
 }

@@ -14,13 +14,14 @@ namespace {
 
 using Why = Unsearched;
 
-constexpr std::array<UnsearchedRow, 43> left_alone{{
+constexpr std::array<UnsearchedRow, 48> left_alone{{
     {"task", Why::question},
     {"tensor_overlap", Why::stack},
     {"rank_order", Why::open},
     {"prefetch", Why::open},
     {"offload_device", Why::open},
     {"permute_fusion", Why::open},
+    {"expert_gemms", Why::stack},
     {"capacity", Why::result},
     {"pad_to_capacity", Why::result},
     {"imbalance", Why::question},
@@ -36,6 +37,9 @@ constexpr std::array<UnsearchedRow, 43> left_alone{{
     {"sequence_lengths", Why::question},
     {"optimizer", Why::result},
     {"moments", Why::result},
+    {"paged_optimizer", Why::open},
+    {"optimizer_offload_fraction", Why::open},
+    {"tiled_mlp", Why::open},
     {"state_precision", Why::result},
     {"gradient_dtype", Why::result},
     {"fused_cross_entropy", Why::open},
@@ -50,6 +54,7 @@ constexpr std::array<UnsearchedRow, 43> left_alone{{
     {"end_layers_bf16", Why::result},
     {"overlap", Why::stack},
     {"overlap_gather", Why::stack},
+    {"overlap_p2p", Why::stack},
     {"deferred_head_gradients", Why::open},
     {"bucket", Why::stack},
     {"compression", Why::result},
@@ -64,13 +69,15 @@ constexpr std::array<UnsearchedRow, 43> left_alone{{
 bool applies(std::string_view key, const PlanQuery& query, const models::Plan& plan) {
   constexpr std::string_view of_experts[] = {"permute_fusion", "capacity",    "pad_to_capacity",
                                              "imbalance",      "expert_room", "dispatcher",
-                                             "expert_overlap"};
+                                             "expert_overlap", "expert_gemms"};
   constexpr std::string_view of_compression[] = {"compression_share", "compression_rank"};
   const auto among = [&](const auto& keys) {
     return std::ranges::find(keys, key) != std::end(keys);
   };
   if (key.starts_with("lora_")) return models::trains_adapters(plan);
   if (among(of_compression)) return plan.compression.kind != models::Compression::none;
+  if (key == "optimizer_offload_fraction") return plan.offload.state == models::Offload::optimizer;
+  if (key == "overlap_p2p") return plan.pipeline > 1;
   if (key == "pad_to_capacity") return plan.experts.capacity > 0;
   return usual_experts(query.model).count > 0 || !among(of_experts);
 }

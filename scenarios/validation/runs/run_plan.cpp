@@ -78,9 +78,11 @@ struct Unstated {
   }
 
   std::string fill_from_stack(const PlanField& field, Plan& plan) const {
-    const bool applies = field.key != "sequence" || plan.tensor > 1;
-    if (!applies) return {};
+    const bool of_experts = field.group == PlanField::Group::experts;
+    if (of_experts && usual_experts(model).count == 0) return {};
+    if (field.key == "sequence" && plan.tensor == 1) return {};
     const Json value = field.json(defaults.plan);
+    if (value.is_null()) return {};  // the field's own default
     field.read_value(Node{value, run.run, ""}, plan);
     return std::string{default_of_stack};
   }

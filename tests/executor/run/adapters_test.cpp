@@ -50,6 +50,27 @@ std::vector<Cut> adapted_cuts() {
     });
     add("the host keeps activations", [](Plan& p) { p.offload.layers = 2; });
   }
+  for (const Model& model : {small_gpt(), small_llama()}) {
+    const bool gated = model.name == small_llama().name;
+    const auto add = [&](const char* name, auto change) {
+      all.push_back({std::string{name} + ", single matrices of " + model.name, model, adapting()});
+      all.back().plan.adapters.targets = {LoraTarget::query,     LoraTarget::value,
+                                          LoraTarget::up_part,   LoraTarget::down,
+                                          LoraTarget::embedding, LoraTarget::head};
+      if (gated) all.back().plan.adapters.targets.add(LoraTarget::gate_part);
+      change(all.back().plan);
+    };
+    add("tensor, sequence, data", [](Plan& p) {
+      p.tensor = p.data = 2;
+      p.sequence_parallel = true;
+      p.sharding.zero = models::Zero::one;
+    });
+    add("2 stages, all recomputed", [](Plan& p) {
+      p.pipeline = p.data = 2;
+      p.recompute.kind = models::Recompute::full;
+    });
+    add("a ring of 2", [](Plan& p) { p.context = 2; });
+  }
   for (const Model& plain : {with_experts(small_gpt()), with_experts(small_llama())}) {
     for (const bool staged : {false, true}) {
       const Model model =
@@ -101,6 +122,22 @@ TEST_CASE("Adapters whose rank is cut over the tensor group are refused, and oth
   CHECK(refused(LoraTarget::qkv) ==
         "shards of rows that layer.forward/qkv.lora_middle.gather joins");
   CHECK(refused(LoraTarget::projection).empty());
+}
+
+TEST_CASE("An adapter of queries has the parameters of queries alone") {
+  const Model model = small_llama();
+  const auto parameters_of = [&](WordSet<LoraTarget> targets) {
+    Plan plan = adapting();
+    plan.adapters.targets = targets;
+    return adapted(model, plan, Arithmetic::real).parameters;
+  };
+  std::int64_t queries = 0;
+  for (const auto& [name, values] : parameters_of({LoraTarget::query})) {
+    CHECK(name.find("qkv.q_proj.lora") != std::string::npos);
+    queries += std::ssize(values);
+  }
+  // Two layers, rank 2: hidden columns in, those of queries out.
+  CHECK(queries == 2 * 2 * (model.hidden + usual_attention(model).query_columns()));
 }
 
 TEST_CASE("Adapters alone are trained, and begin with a model that they do not change") {

@@ -27,6 +27,16 @@ class Loss {
     }
   }
 
+  /// Moves tensors of zeros, next to which others have no gradient.
+  void fill_zeros() {
+    for (std::size_t t = 0; t < values_.size(); ++t) {
+      const RandomStream random{11, t};
+      for (std::size_t i = 0; i < values_[t].size(); ++i) {
+        if (values_[t][i] == 0) values_[t][i] = 0.05 * random.normal(i);
+      }
+    }
+  }
+
   /// With tensor `which` moved by `by` along `way`.
   double at_distance(std::size_t which, const std::vector<double>& way, double by) {
     std::vector<std::vector<double>> moved = values_;
@@ -71,8 +81,9 @@ class Loss {
 
 /// Along a random direction u of each tensor: (loss(+h) - loss(-h)) / 2h = gradient . u. With
 /// h = 1e-5, next to weights of 0.02, the third derivative leaves 1e-6 and rounding 1e-10.
-void check_gradients(const models::Model& model) {
-  Loss loss{model, small_plan(2)};
+void check_gradients(const models::Model& model, const models::Plan& plan = small_plan(2)) {
+  Loss loss{model, plan};
+  loss.fill_zeros();
   const double h = 1e-5;
   const std::vector<double> nowhere;
   loss.at_distance(0, nowhere, 0);
@@ -147,6 +158,21 @@ TEST_CASE("Gradients of other kinds of layers are the slopes of their loss") {
     model.norms.embedding = true;
   }
   check_gradients(built(model));
+}
+
+TEST_CASE("Gradients of adapters of single matrices are the slopes of the loss") {
+  using models::LoraTarget;
+  models::Plan plan = small_plan(2);
+  plan.task = models::Task::lora;
+  plan.adapters.rank = 2;
+  SECTION("queries and values, up, embedding and head") {
+    plan.adapters.targets = {LoraTarget::query, LoraTarget::value, LoraTarget::up_part,
+                             LoraTarget::embedding, LoraTarget::head};
+  }
+  SECTION("keys and gates") {
+    plan.adapters.targets = {LoraTarget::key, LoraTarget::gate_part};
+  }
+  check_gradients(small_llama(), plan);
 }
 
 }  // namespace

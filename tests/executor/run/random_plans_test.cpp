@@ -32,6 +32,7 @@ class Plans {
       if (newer) restrict(drawn);
       const bool dense = models::trains_adapters(drawn.plan);  // no experts have adapters
       if (!newer && !dense && one_of({0, 1}) == 1) add_experts(drawn);
+      drawn.plan = plan_for(drawn.model, drawn.plan);
       const std::int64_t ranks = drawn.plan.gpus();
       if (ranks <= 8 && models::conflicts(drawn.plan, drawn.model, ranks).empty()) return drawn;
     }

@@ -78,6 +78,59 @@ TEST_CASE("Backward of a frozen matrix is its input gradient alone, an adapter's
   CHECK(backward.find("norm1.out"));
 }
 
+// 16 (4096 + 4096) of queries and 16 (4096 + 1024) of values, in 32 layers: the 6,815,744 trainable
+// parameters that PEFT prints of Llama 3 8B with its default targets and rank 16.
+TEST_CASE("Adapters of single matrices have what PEFT counts, and work on their columns alone") {
+  const Program program =
+      lower(llama("task=lora,lora_targets=q_proj:v_proj,data=8,global_batch=8"));
+  CHECK(program.classes.front().parameters == 6'815'744);
+  const Block& forward = block_named(program, "layer.forward");
+  const auto operation = [&](const std::string& name) {
+    const auto found = std::ranges::find(forward.operations, name, &Operation::name);
+    REQUIRE(found != forward.operations.end());
+    return *found;
+  };
+  // Columns: 4096 of queries, 1024 of keys, 1024 of values; 2 bytes, read twice, written once.
+  CHECK(operation("qkv.q_proj.lora_add").first_column() == 0);
+  CHECK(operation("qkv.v_proj.lora_add").first_column() == 4096 + 1024);
+  CHECK(operation("qkv.v_proj.lora_add").bytes.count() == 3 * 2 * 1024 * 1024);
+  CHECK(operation("qkv.v_proj.lora_b").gemm().n == 1024);
+  CHECK_FALSE(has_operation(forward, "qkv.k_proj.lora_a"));
+  check(program);
+}
+
+TEST_CASE("Adapters of all parts of a matrix count as PEFT counts them") {
+  const auto trained_by = [](const std::string& targets) {
+    return lower(llama("task=lora,data=8,global_batch=8,lora_targets=" + targets))
+        .classes.front()
+        .parameters;
+  };
+  // Three A's instead of one; gate and up alike.
+  CHECK(trained_by("q_proj:k_proj:v_proj:o_proj") ==
+        trained_by("qkv:projection") + 32 * 16 * 2 * 4096);
+  CHECK(trained_by("gate_proj:up_proj:down_proj") == 32 * 16 * (3 * (4096 + 14336)));
+  CHECK(trained_by("o_proj:embed_tokens") - trained_by("o_proj") == 16 * (128256 + 4096));
+  CHECK(trained_by("o_proj:lm_head") - trained_by("o_proj") == 16 * (128256 + 4096));
+}
+
+TEST_CASE("Targets that a model or a plan does not have are refused by name") {
+  const auto refused = [](const std::string& plan) {
+    const auto found = conflicts(llama("data=8,global_batch=8," + plan));
+    return found.empty() ? std::string{} : found.front().pointer + ": " + found.front().problem;
+  };
+  CHECK(refused("task=lora,lora_targets=q_proj:k_proj").empty());
+  CHECK(refused("task=lora,lora_targets=qkv:q_proj") ==
+        "/plan/lora_targets: q_proj is a part of qkv");
+  CHECK(refused("task=lora,lora_targets=lm_head").find("next to adapters of layers only") !=
+        std::string::npos);
+  CHECK(refused("task=lora,lora_targets=qkv:lm_head,fused_cross_entropy=true") ==
+        "/plan/lora_targets: an adapter of lm_head is not simulated with fused_cross_entropy");
+  CHECK_THROWS_WITH(llama("lora_rank=8"),
+                    Catch::Contains("/lora_rank: applies only to tasks lora and qlora"));
+  CHECK_THROWS_WITH(llama("lora_targets=qkv"),
+                    Catch::Contains("/lora_targets: applies only to tasks lora and qlora"));
+}
+
 TEST_CASE("An adapter of a layer cut by columns gathers its own input, and nothing hides that") {
   Question asked = llama("task=lora,lora_targets=qkv,lora_dropout=true,tensor=4,sequence=true");
   asked.software.overlap.tensor_exposed = 0.3;

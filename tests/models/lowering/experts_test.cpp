@@ -480,5 +480,47 @@ TEST_CASE("Layers of different imbalance are priced and held apart") {
   CHECK(experts_program(plan, model).kind_of_layer == std::vector<std::uint32_t>{0, 0});
 }
 
+Question mixtral(const std::string& plan) {
+  return question("mixtral-8x7b", "dgx-h100 x 1",
+                  "data=8,zero=3,global_batch=8,micro_batch=1,seq_len=4096," + plan, "generic");
+}
+
+// 8 experts on every rank. Up is gate and up, two GEMMs in a loop; the kernels of each are those of
+// MixtralSparseMoeBlock.
+TEST_CASE("Experts one by one are launched one by one") {
+  const auto kernels = [](const std::string& how, const std::string& operation) {
+    const Program program = lower(mixtral("expert_gemms=" + how));
+    const LayerKind& kind = program.kind(ModelPart::layer);
+    return int{named(program.blocks[kind.forward], operation).module.kernels};
+  };
+  CHECK(kernels("grouped", "experts.up") == 1);
+  CHECK(kernels("sequential", "experts.up") == 8);
+  CHECK(kernels("sequential", "experts.activation") == 8);
+  CHECK(kernels("sequential", "permute") == 1);
+  CHECK(kernels("loop", "experts.up") == 16);
+  CHECK(kernels("loop", "experts.down") == 8);
+  CHECK(kernels("loop", "experts.activation") == 16);
+  CHECK(kernels("loop", "permute") == 32);
+  CHECK(kernels("loop", "unpermute") == 24);
+  const Program looping = lower(mixtral("expert_gemms=loop"));
+  CHECK(named(looping.blocks[looping.kind(ModelPart::layer).forward], "permute").host_waits);
+}
+
+TEST_CASE("Experts one by one take longer than in one grouped GEMM, a loop longest") {
+  const auto step = [](const std::string& how) {
+    return predict(mixtral("expert_gemms=" + how)).step;
+  };
+  const Time grouped = step("grouped"), sequential = step("sequential"), loop = step("loop");
+  CHECK(grouped < sequential);
+  CHECK(sequential < loop);
+  CHECK(step("grouped") == predict(mixtral("recompute=none")).step);
+}
+
+TEST_CASE("A loop over experts has all of them on each rank") {
+  const auto found = conflicts(mixtral("expert=8,expert_gemms=loop"));
+  REQUIRE(found.size() == 1);
+  CHECK(found.front().pointer == "/plan/expert_gemms");
+}
+
 }  // namespace
 }  // namespace orrery::models

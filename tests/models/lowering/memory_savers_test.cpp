@@ -70,6 +70,113 @@ TEST_CASE("A stated format of gradients is that of their buffer and of their red
           .empty());
 }
 
+// Three numbers of 4 bytes for each parameter that a rank updates: a quarter of them on the host.
+TEST_CASE(
+    "A share of the optimizer on the host takes that share of its state there, in two updates") {
+  const std::string some = "zero=1,offload=optimizer,optimizer_offload_fraction=0.25";
+  const Program program = savers_program(some);
+  const std::int64_t owned = program.classes.front().owned;
+  CHECK(optimizer_bytes(some) == 12 * (owned - (owned + 3) / 4));
+  CHECK(optimizer_bytes("zero=1,offload=optimizer") == 0);
+  std::vector<std::string> updates;
+  for (const Instruction& each : program.classes.front().instructions) {
+    if (each.op != Opcode::optimizer) continue;
+    for (const Invocation& run : program.phases[each.target].invocations) {
+      for (const Operation& op : program.blocks[run.block].operations) {
+        if (op.kind == OpKind::adam) updates.push_back(std::string{name(op.queue)});
+      }
+    }
+  }
+  CHECK(updates ==
+        std::vector<std::string>{std::string{name(Lane::compute)}, std::string{name(Lane::host)}});
+}
+
+// The host updates as much less as it has; the GPU's own update of the rest is some milliseconds.
+TEST_CASE("A smaller share on the host makes the step shorter, and more memory is needed") {
+  const auto predicted = [](const std::string& plan) {
+    return predict(question("llama3-8b", "dgx-h100 x 1",
+                            "data=8,global_batch=8,micro_batch=1,seq_len=1024,zero=1," + plan,
+                            "generic"));
+  };
+  const Prediction all = predicted("offload=optimizer"), none = predicted("offload=none");
+  const Prediction half = predicted("offload=optimizer,optimizer_offload_fraction=0.5");
+  CHECK(half.step < all.step);
+  CHECK(none.step < half.step);
+  CHECK(seconds(all.step - half.step) == Approx(0.5 * seconds(all.step - none.step)).epsilon(0.05));
+  CHECK(half.memory[0].total > all.memory[0].total);
+  CHECK(half.memory[0].total < none.memory[0].total);
+}
+
+// What does not fit crosses a link of 63 GB/s twice in each step.
+TEST_CASE("A paged optimizer keeps on the host what does not fit, for the time of its copies") {
+  const auto asked = [](Bytes memory, bool paged) {
+    Question of = question("llama3-8b", "dgx-h100 x 1",
+                           "data=8,global_batch=8,micro_batch=1,seq_len=1024,zero=1", "generic");
+    of.plan.optimizer.paged = paged;
+    of.cluster.node.gpu.memory = memory;
+    return of;
+  };
+  const Prediction roomy = predict(asked(Bytes{400'000'000'000}, true));
+  const Bytes needed = roomy.memory[0].total;
+  CHECK(roomy.memory[0].paged == Bytes{});
+  const Bytes missing{3'000'000'000};
+  const Question narrow = asked(needed - missing, true);
+  const Prediction paged = predict(narrow);
+  CHECK(predict(asked(needed - missing, false)).out_of_memory);
+  CHECK_FALSE(paged.out_of_memory);
+  CHECK(paged.memory[0].paged == missing);
+  CHECK(paged.memory[0].total == needed - missing);
+  CHECK(paged.step - roomy.step == missing * 2 / narrow.cluster.gpu().host_link);
+  // Weights and activations are not paged.
+  const auto state = roomy.memory[0].program[static_cast<std::size_t>(BufferKind::optimizer)];
+  CHECK(predict(asked(needed - state - missing, true)).out_of_memory);
+}
+
+TEST_CASE("Transfers that the host waits for make a pipeline's step longer") {
+  const auto step = [](const std::string& plan) {
+    return predict(question("llama3-8b", "dgx-h100 x 1",
+                            "pipeline=8,data=1,global_batch=16,micro_batch=1,seq_len=1024" + plan,
+                            "generic"))
+        .step;
+  };
+  CHECK(step(",overlap_p2p=true") == step(""));
+  CHECK(step(",overlap_p2p=false") > step(""));
+}
+
+// A layer's MLP keeps its input of [1024, 4096] alone: gate, up and their product are gone.
+TEST_CASE("Tiles of an MLP keep nothing but its input, and compute it again") {
+  const std::int64_t whole = layer_saved("recompute=none"),
+                     tiled = layer_saved("recompute=none,tiled_mlp=8");
+  CHECK(whole - tiled == 3 * savers_tokens * savers_mlp * 2);
+  const auto flops = [](const std::string& plan, bool backward) {
+    const Program program = savers_program("recompute=none," + plan);
+    const LayerKind& kind = program.kind(ModelPart::layer);
+    return program.blocks[backward ? kind.backward : kind.forward].flops().count();
+  };
+  const double mlp = 2.0 * savers_tokens * 3 * savers_hidden * savers_mlp;
+  CHECK(flops("tiled_mlp=8", false) == flops("tiled_mlp=1", false));
+  CHECK(flops("tiled_mlp=8", true) == flops("tiled_mlp=1", true) + mlp);
+  // Each tile launches its own kernels, and reads the weights again.
+  const Program program = savers_program("recompute=none,tiled_mlp=8");
+  const Block& forward = program.blocks[program.kind(ModelPart::layer).forward];
+  const auto up = std::ranges::find(forward.operations, "up", &Operation::name);
+  REQUIRE(up != forward.operations.end());
+  CHECK(up->module.kernels == 8);
+  CHECK(up->bytes.count() ==
+        2 * (savers_tokens * savers_hidden + 8 * 2 * savers_hidden * savers_mlp +
+             2 * savers_tokens * savers_mlp));
+  // The peak of backward shrinks to an eighth of the MLP's temporaries, and the rest.
+  const auto peak = [](const std::string& plan) {
+    const Program of = savers_program("recompute=none," + plan);
+    return of.blocks[of.kind(ModelPart::layer).backward].temporary_peak();
+  };
+  CHECK(peak("tiled_mlp=8") < peak("tiled_mlp=1"));
+  const Question asked = question("llama3-8b", "dgx-h100 x 1",
+                                  "data=8,global_batch=8,seq_len=1024,recompute=none,tiled_mlp=8");
+  CHECK(recomputed_flops_per_token(asked.model, asked.plan) ==
+        Approx(32 * 2.0 * 3 * savers_hidden * savers_mlp));
+}
+
 TEST_CASE("Each listed module drops what it makes again") {
   const std::int64_t none = layer_saved("recompute=none");
   // Two norms' outputs of [1024, 4096] in two bytes, though products read them.

@@ -350,4 +350,51 @@ TEST_CASE("Attention's chunks are whole on a rank, or its pieces are exchanged f
   CHECK(conflicts_of(plan, chunked, 2).empty());
 }
 
+TEST_CASE("What is said of experts has no effect on a model without them, and conflicts") {
+  Plan plan = good_plan();
+  plan.experts.dispatcher = Dispatcher::deepep;
+  plan.experts.capacity = 1.25;
+  CHECK(conflicts_of(plan, small_gpt()) ==
+        Lines{"/dispatcher: has no effect: the model has no experts",
+              "/capacity: has no effect: the model has no experts"});
+}
+
+TEST_CASE("What a paged or partly offloaded optimizer contradicts conflicts") {
+  Plan plan = good_plan();
+  plan.sharding.zero = Zero::one;
+  plan.offload.share = 0.5;
+  CHECK(conflicts_of(plan, small_gpt()) ==
+        Lines{"/optimizer_offload_fraction: applies only to offload optimizer; offload is none"});
+  plan.offload.state = Offload::optimizer;
+  CHECK(conflicts_of(plan, small_gpt()).empty());
+  plan.optimizer.paged = true;
+  CHECK(conflicts_of(plan, small_gpt()) ==
+        Lines{"/paged_optimizer: has no effect: offload optimizer keeps that state on the host"});
+}
+
+TEST_CASE("Tiles of an MLP conflict with what they cannot be combined with") {
+  Plan plan = good_plan();
+  plan.kernels.mlp_tiles = 4;
+  CHECK(conflicts_of(plan, small_gpt()) ==
+        Lines{"/tiled_mlp: is not simulated with tensor above 1, which cuts the MLP itself"});
+  plan.tensor = 1;
+  plan.data = 16;
+  CHECK(conflicts_of(plan, small_gpt()).empty());
+  plan.recompute.kind = Recompute::selective;
+  plan.recompute.modules = {RecomputeModule::mlp};
+  CHECK(
+      conflicts_of(plan, small_gpt()) ==
+      Lines{"/tiled_mlp: is not simulated with recomputed MLPs or activations: tiles are computed "
+            "again already"});
+}
+
+TEST_CASE("A stated overlap of transfers has no effect without a pipeline") {
+  Plan plan = good_plan();
+  plan.overlap.transfers = false;
+  CHECK(conflicts_of(plan, small_gpt()).empty());
+  plan.pipeline = 1;
+  plan.data = 16;
+  CHECK(conflicts_of(plan, small_gpt()) == Lines{"/overlap_p2p: has no effect: pipeline is 1"});
+}
+
 }  // namespace orrery::models

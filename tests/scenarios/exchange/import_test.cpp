@@ -372,6 +372,47 @@ TEST_CASE("Sequence parallelism without tensor parallelism is dropped with a not
         "sequence parallelism needs tensor parallelism; dropped, as Megatron does");
 }
 
+TEST_CASE("Adapters, a paged optimizer and tiles of an MLP are read as their tool names them") {
+  const std::string axolotl =
+      "base_model: meta-llama/Meta-Llama-3-8B\nadapter: lora\nlora_r: 8\nsequence_len: 16384\n"
+      "micro_batch_size: 1\ngradient_accumulation_steps: 1\noptimizer: paged_adamw_8bit\n"
+      "tiled_mlp: true\n";
+  const Json single =
+      imported_text("run.yaml", axolotl + "lora_target_modules: [q_proj, v_proj, o_proj]\n").plan;
+  CHECK(single["lora_targets"] == Json({"q_proj", "v_proj", "projection"}));
+  CHECK(single["lora_rank"] == 8);
+  CHECK(single["moments"] == "int8");
+  CHECK(single["paged_optimizer"] == true);
+  CHECK(single["tiled_mlp"] == 4);  // 16,384 tokens in tiles of 4,096, the width of a row
+  const Json stated = imported_text("run.yaml", axolotl + "tiled_mlp_num_shards: 2\n").plan;
+  CHECK(stated["tiled_mlp"] == 2);
+  // Without an adapter its rank says nothing.
+  std::string full = axolotl;
+  full.replace(full.find("adapter: lora\n"), 14, "");
+  CHECK_FALSE(imported_text("run.yaml", full).plan.contains("lora_rank"));
+}
+
+TEST_CASE("Megatron's experts, offload and transfers are read as it means them") {
+  const std::string script =
+      "torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py --num-layers 8 --hidden-size 1024 "
+      "--num-attention-heads 16 --micro-batch-size 1 --bf16 --seq-length 2048 "
+      "--max-position-embeddings 2048 --vocab-size 32000 --swiglu ";
+  const auto plan = [&](const std::string& more) {
+    return imported_text("run.sh", script + more).plan;
+  };
+  const std::string experts = "--num-experts 8 --moe-router-topk 2 --moe-ffn-hidden-size 512 ";
+  CHECK(plan(experts)["expert_gemms"] == "sequential");  // without its flag
+  CHECK(plan(experts + "--moe-grouped-gemm")["expert_gemms"] == "grouped");
+  CHECK_FALSE(plan("--moe-grouped-gemm").contains("expert_gemms"));
+  CHECK_FALSE(plan("--moe-permute-fusion").contains("permute_fusion"));
+  const std::string offload = "--use-distributed-optimizer --optimizer-cpu-offload ";
+  CHECK(plan(offload + "--optimizer-offload-fraction 0.5")["optimizer_offload_fraction"] == 0.5);
+  CHECK_FALSE(plan("--optimizer-offload-fraction 0.5").contains("optimizer_offload_fraction"));
+  const std::string stages = "--pipeline-model-parallel-size 4 ";
+  CHECK(plan(stages + "--no-overlap-p2p-communication")["overlap_p2p"] == false);
+  CHECK_FALSE(plan("--no-overlap-p2p-communication").contains("overlap_p2p"));
+}
+
 TEST_CASE("A file of no known tool is refused by what is known") {
   CHECK_THROWS_WITH(
       read_launch_file("a: 1\n", "x.yaml"),
