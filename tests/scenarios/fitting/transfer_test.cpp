@@ -9,7 +9,6 @@
 
 #include "scenarios/fitting/profile/number_prior.hpp"
 #include "scenarios/fitting/profile/posterior.hpp"
-#include "scenarios/fitting/profile/software_rows.hpp"
 #include "scenarios/fitting/profile/stack_fit.hpp"
 #include "tests/scenarios/command.hpp"
 
@@ -121,25 +120,6 @@ TEST_CASE("Half of what one cell leaves is its stack's, more of what several lea
   CHECK(left_to_stack({0.05, 0.1, 0.9}, {4, 4, 4}) == Approx(0.05));
   CHECK(left_to_stack({0.1, 0.3, 0.1, 0.1}, {4, 7, 4, 4}) == Approx(0.4 / 3));
   CHECK(left_to_stack({0.1, -0.1}, {0, 1}) == Approx(0).margin(1e-12));
-}
-
-TEST_CASE("A shipped profile of few runs states what they leave to the stack, if that shows") {
-  const auto table =
-      orrery::Table::load(std::string{ORRERY_SOURCE} + "/scenarios/validation/runs.csv");
-  SoftwareRows found = software_rows(
-      read_runs(table),
-      {"pytorch-compile", "pytorch-eager", "deepspeed", "fms", "pytorch-fsdp", "maxtext"}, {},
-      Apart::held);
-  REQUIRE(found.by_profile.size() == 6);
-  for (auto& [name, rows] : found.by_profile) {
-    CAPTURE(name);
-    REQUIRE(rows.size() <= few_runs);
-    for (BenchRow& each : rows) each.question.software.unexplained = 1;
-    const StackFit fit{std::move(rows), profile_named(name), Trials{1, {}}};
-    const double left = fit.left_to_stack(all_rows(fit), coordinates_of(fit.profile()));
-    const double stated = std::log(fit.profile().unexplained);
-    CHECK(stated == Approx(std::abs(left) < spread_of_rows ? 0 : left).margin(0.001));
-  }
 }
 
 TEST_CASE("Profiles of one line are a family, those that share code a lineage") {
