@@ -10,7 +10,7 @@ namespace orrery::scenarios {
 namespace {
 
 constexpr double half_life = 3;  // years
-constexpr double weight_of_usual = 1;
+constexpr double weight_of_usual = 0.5;
 
 double weight_of(const models::Software& stack, const models::Software& relative) {
   constexpr double by_kinship[] = {1, 0.5, 0.1};
@@ -48,7 +48,7 @@ Eigen::VectorXd prior_of(const models::Software& stack, const std::vector<Relati
     double sum = weight_of_usual * number.coordinate(number.usual);
     double weights = weight_of_usual;
     for (const Relative& each : relatives) {
-      if (!number.matters(*each.stack)) continue;
+      if (!number.matters(*each.stack) || !number.alike(stack, *each.stack)) continue;
       const double weight = weight_of(stack, *each.stack);
       sum += weight * each.coordinates[i];
       weights += weight;

@@ -178,6 +178,10 @@ std::vector<ProfileNumber> overlap_numbers() {
                .spread = 0.35,
                .steps = "the same model with half the tensor-parallel ranks",
                .matters = [](const auto& s) { return s.runs.tensor; },
+               .alike =
+                   [](const auto& a, const auto& b) {
+                     return a.overlap.tensor_backward == b.overlap.tensor_backward;
+                   },
                .site_key = "tensor"}),
       overlap(&Overlap::data_efficiency, {.pointer = "/overlap/data_efficiency",
                                           .low = 0.05,

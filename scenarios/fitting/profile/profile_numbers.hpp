@@ -29,6 +29,10 @@ struct ProfileNumber {
   std::function<void(models::Software&, double)> set{};
   /// Whether the number applies to the stack.
   std::function<bool(const models::Software&)> matters = [](const auto&) { return true; };
+  /// Whether it means the same in two stacks: with what they overlap, the number that says how much
+  /// is still exposed differs.
+  std::function<bool(const models::Software&, const models::Software&)> alike =
+      [](const auto&, const auto&) { return true; };
   bool is_time = false;
   bool lowered = false;      // the lowering reads it: a Program is lowered for one value of it
   std::string generation{};  // of GPUs that it applies to; empty: all

@@ -9,6 +9,7 @@
 
 #include "scenarios/fitting/profile/step_alone.hpp"
 #include "scenarios/search/workers.hpp"
+#include "scenarios/validation/statistics.hpp"
 
 namespace orrery::scenarios {
 
@@ -211,6 +212,23 @@ FittedStack StackFit::fit(const std::vector<std::size_t>& seen, const VectorXd& 
           .coordinates = prior + best.moves,
           .covariance = std::move(best.covariance),
           .factors = std::move(best.factors)};
+}
+
+double StackFit::left_to_stack(const std::vector<std::size_t>& seen,
+                               const VectorXd& coordinates) const {
+  if (seen.empty() || seen.size() > few_runs) return 0;
+  const VectorXd logs = errors(seen, coordinates);
+  std::vector<std::size_t> cells;
+  for (const std::size_t each : seen) cells.push_back(rows_[each].cell);
+  return scenarios::left_to_stack({logs.begin(), logs.end()}, cells);
+}
+
+double left_to_stack(const std::vector<double>& errors, const std::vector<std::size_t>& cells) {
+  std::map<std::size_t, std::vector<double>> by_cell;
+  for (std::size_t i = 0; i < errors.size(); ++i) by_cell[cells[i]].push_back(errors[i]);
+  double sum = 0;
+  for (const auto& [cell, found] : by_cell) sum += quantile(found, 0.5);
+  return sum / (static_cast<double>(by_cell.size()) + 1);
 }
 
 std::vector<std::size_t> all_rows(const StackFit& fit) {

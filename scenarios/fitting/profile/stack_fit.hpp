@@ -53,6 +53,11 @@ class StackFit {
   /// Errors  FitStopped
   FittedStack fit(const std::vector<std::size_t>& seen, const Eigen::VectorXd& prior) const;
 
+  /// ln(measured / predicted) that these numbers leave to the stack as a whole (`left_to_stack`),
+  /// of at most `few_runs` rows; 0 of none, or of more, whose level the numbers take.
+  double left_to_stack(const std::vector<std::size_t>& seen,
+                       const Eigen::VectorXd& coordinates) const;
+
   /// Linearises the rows seen around these numbers.
   LinearRows rows_at(const std::vector<std::size_t>& seen, const Eigen::VectorXd& there) const;
   /// The same, of all rows and kept: fits with each group of rows left out begin at one prior.
@@ -89,6 +94,14 @@ class StackFit {
 
 /// Every row of a fit.
 std::vector<std::size_t> all_rows(const StackFit& fit);
+
+/// The part of ln(measured / predicted) that holds for the stack at any site, of C cells' errors:
+///   the mean of the cells' medians, times C / (C + 1)
+/// A stack and a cell of it are off by as much (half of the variance of `spread_of_cells` each), so
+/// that of one cell half is the stack's.
+/// Source  the mean of a random-effects model, shrunk (Gelman et al. 2013, Bayesian Data Analysis,
+///         section 5.4)
+double left_to_stack(const std::vector<double>& errors, const std::vector<std::size_t>& cells);
 
 /// What a profile states as `unexplained` for rows with these ln(measured / predicted): their
 /// median, shrunk towards 1 the fewer rows there are; to three digits. With many rows, 1 unless

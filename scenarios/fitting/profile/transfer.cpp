@@ -57,6 +57,7 @@ class LeavingOut {
     SoftwareRows found = software_rows(runs_, {}, {}, Apart::held);
     for (auto& [name, rows] : found.by_profile) {
       models::Software profile = profile_of(name, rows.front());
+      for (BenchRow& each : rows) each.question.software.unexplained = 1;  // found again here
       stacks_.push_back(
           std::make_unique<StackFit>(std::move(rows), std::move(profile), Trials{threads, {}}));
     }
@@ -129,12 +130,13 @@ class LeavingOut {
     return relatives;
   }
 
-  Baseline baseline_of(const BenchRow& row) const {
-    const StepAlone shipped = step_of(row.question);
+  Baseline baseline_of(const StackFit& fit, const BenchRow& row) const {
+    models::Question question = row.question;
+    question.software.unexplained = fit.profile().unexplained;
+    const StepAlone shipped = step_of(question);
     Baseline found{.shipped = std::log(shipped.seconds / row.measured),
                    .wider = models::widening(shipped.fallback_curves)};
     if (row.held) return found;  // the generic profile may not run its strategy
-    models::Question question = row.question;
     question.software = generic_of(static_cast<int>(runs_[row.row].year.value_or(0)));
     found.generic = std::log(step_of(question).seconds / row.measured);
     return found;
@@ -148,7 +150,7 @@ class LeavingOut {
     found.resize(fit.size());
     const Workers workers{.threads = threads_, .progress = {}};
     workers.work_through(fit.size(),
-                         [&](std::size_t i, unsigned) { found[i] = baseline_of(fit[i]); });
+                         [&](std::size_t i, unsigned) { found[i] = baseline_of(fit, fit[i]); });
     return found;
   }
 
@@ -177,7 +179,7 @@ class LeavingOut {
     if (own_ > 0 && in.size() <= own_) return {};
     FittedStack numbers = fit.fit(seen, prior_of(fit.profile(), relatives_of(stack, group)));
     const auto [known, rest] = own_of(in);
-    double unexplained = 0;
+    double unexplained = fit.left_to_stack(seen, numbers.coordinates);
     if (own_ > 0) {
       numbers = fit.fit(known, numbers.coordinates);
       const Eigen::VectorXd errors = fit.errors(known, numbers.coordinates);

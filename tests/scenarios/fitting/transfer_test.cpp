@@ -9,6 +9,7 @@
 
 #include "scenarios/fitting/profile/number_prior.hpp"
 #include "scenarios/fitting/profile/posterior.hpp"
+#include "scenarios/fitting/profile/stack_fit.hpp"
 #include "tests/scenarios/command.hpp"
 
 namespace orrery::scenarios {
@@ -76,8 +77,8 @@ TEST_CASE("A row that is far off pulls by its distance, not by its square") {
 }
 
 TEST_CASE("A stack's number before any run lies between the usual one and its relatives'") {
-  // Of one lineage and year: weight 0.5 against 1 of the usual 1.3. In logarithms
-  //   (ln 1.3 + 0.5 ln 2.6) / 1.5 = ln 1.3 + ln 2 / 3
+  // Of one lineage and year: weight 0.5, as of the usual 1.3. In logarithms
+  //   (0.5 ln 1.3 + 0.5 ln 2.6) / 1 = ln 1.3 + ln 2 / 2
   models::Software stack, relative;
   stack.name = "a";
   relative.name = "b";
@@ -87,17 +88,45 @@ TEST_CASE("A stack's number before any run lies between the usual one and its re
   stack.kernels.gemm_derate["default"] = relative.kernels.gemm_derate["default"] = 1;
   const std::size_t memory = number_at("/kernels/memory_derate");
   const std::vector<Relative> relatives{{&relative, coordinates_of(relative)}};
-  CHECK(prior_of(stack, relatives)[memory] == Approx(std::log(1.3) + std::log(2.0) / 3));
-  // Three years apart it weighs half: (ln 1.3 + 0.25 ln 2.6) / 1.25.
+  CHECK(prior_of(stack, relatives)[memory] == Approx(std::log(1.3) + std::log(2.0) / 2));
+  // Three years apart it weighs half: (0.5 ln 1.3 + 0.25 ln 2.6) / 0.75.
   relative.year = 2021;
-  CHECK(prior_of(stack, relatives)[memory] == Approx(std::log(1.3) + std::log(2.0) / 5));
+  CHECK(prior_of(stack, relatives)[memory] == Approx(std::log(1.3) + std::log(2.0) / 3));
   CHECK(prior_of(stack, {})[memory] == Approx(std::log(1.3)));
+}
+
+TEST_CASE("What tensor parallelism exposes is no evidence for a stack that overlaps nothing") {
+  models::Software stack, relative;
+  stack.name = "a";
+  relative.name = "b";
+  stack.lineage = relative.lineage = "one";
+  stack.year = relative.year = 2024;
+  stack.runs.tensor = relative.runs.tensor = true;
+  stack.kernels.gemm_derate["default"] = relative.kernels.gemm_derate["default"] = 1;
+  relative.overlap.tensor_exposed = 0.25;
+  relative.kernels.memory_derate = 2.6;
+  const std::size_t exposed = number_at("/overlap/tensor_exposed");
+  const std::size_t memory = number_at("/kernels/memory_derate");
+  stack.overlap.tensor_backward = relative.overlap.tensor_backward = true;
+  const std::vector<Relative> relatives{{&relative, coordinates_of(relative)}};
+  CHECK(prior_of(stack, relatives)[exposed] == Approx(std::log(0.25) / 2));
+  stack.overlap.tensor_backward = false;
+  CHECK(prior_of(stack, relatives)[exposed] == 0);
+  CHECK(prior_of(stack, relatives)[memory] > std::log(1.3));
+}
+
+TEST_CASE("Half of what one cell leaves is its stack's, more of what several leave") {
+  // Medians 0.1; and 0.1 and 0.3, of which two thirds of the mean 0.2.
+  CHECK(left_to_stack({0.05, 0.1, 0.9}, {4, 4, 4}) == Approx(0.05));
+  CHECK(left_to_stack({0.1, 0.3, 0.1, 0.1}, {4, 7, 4, 4}) == Approx(0.4 / 3));
+  CHECK(left_to_stack({0.1, -0.1}, {0, 1}) == Approx(0).margin(1e-12));
 }
 
 TEST_CASE("Profiles of one line are a family, those that share code a lineage") {
   CHECK(kinship_of(profile_named("nemo"), profile_named("megatron-bridge")) == Kinship::family);
   CHECK(kinship_of(profile_named("megatron-lm"), profile_named("nemo")) == Kinship::lineage);
   CHECK(kinship_of(profile_named("megatron-lm"), profile_named("nanotron")) == Kinship::none);
+  CHECK(kinship_of(profile_named("internevo"), profile_named("nanotron")) == Kinship::lineage);
 }
 
 TEST_CASE("A number that an era changes keeps what the era changed") {
