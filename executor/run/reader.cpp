@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "executor/run/masks.hpp"
+#include "executor/run/weights/masks.hpp"
 
 namespace orrery::executor {
 

@@ -13,7 +13,6 @@
 
 #include "executor/crc32c.hpp"
 #include "executor/errors.hpp"
-#include "executor/run/weights/random.hpp"
 #include "executor/run/settings.hpp"
 #include "executor/run/weights/random.hpp"
 #include "sim/errors.hpp"

@@ -8,11 +8,9 @@
 
 #include "hardware/entries.hpp"
 #include "models/plan/fields.hpp"
-#include "scenarios/scenario/data_section.hpp"
-#include "scenarios/scenario/plan_words.hpp"
-#include "scenarios/scenario/price_words.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
+#include "scenarios/scenario/data_section.hpp"
 #include "scenarios/scenario/plan_words.hpp"
 #include "scenarios/scenario/price_words.hpp"
 #include "scenarios/search/comparison.hpp"

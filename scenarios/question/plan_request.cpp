@@ -9,7 +9,6 @@
 #include "models/plan/fields.hpp"
 #include "scenarios/scenario/data_section.hpp"
 #include "scenarios/scenario/limits.hpp"
-#include "scenarios/search/space/plan_values.hpp"
 #include "scenarios/search/query.hpp"
 #include "scenarios/search/space/plan_values.hpp"
 #include "sim/input/text.hpp"

@@ -13,7 +13,6 @@
 #include "scenarios/scenario/stack_defaults.hpp"
 #include "scenarios/scenario/stack_recipe.hpp"
 #include "scenarios/scenario/tokens.hpp"
-#include "scenarios/sections.hpp"
 #include "scenarios/whole_run/run_inputs.hpp"
 
 namespace orrery::scenarios {

@@ -6,10 +6,9 @@
 
 #include "models/plan/fields.hpp"
 #include "models/prediction/memory_report.hpp"
-#include "scenarios/scenario/data_section.hpp"
-#include "scenarios/scenario/plan_words.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
+#include "scenarios/scenario/data_section.hpp"
 #include "scenarios/scenario/plan_words.hpp"
 #include "scenarios/search/best_of_many.hpp"
 #include "scenarios/search/space/plan_values.hpp"

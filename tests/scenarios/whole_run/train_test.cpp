@@ -193,8 +193,8 @@ TEST_CASE("Llama 3's interruptions lie in the range of fleets that are not its o
   CHECK(prior.at(0.9) * node_days > 419);
 }
 
-// Model card: 30.84M GPU-hours on 16,384 GPUs. No number of the model is taken from this run but its
-// rate of failures, one of the seven of the prior.
+// Model card: 30.84M GPU-hours on 16,384 GPUs. No number of the model is taken from this run but
+// its rate of failures, one of the seven of the prior.
 TEST_CASE("Llama 3.1 405B's published hours lie in the range of its stated plan") {
   const Json run = parsed(
       orrery("train --model llama3.1-405b --cluster 'dgx-h100 x 2048' --software megatron-core "
