@@ -62,9 +62,9 @@ Picture synthetic_picture(int width, int height, std::uint64_t seed) {
   for (int y = 0; y < height; ++y) {
     for (int x = 0; x < width; ++x) {
       double light[4] = {};
-      double strength = 110;
+      constexpr double strength = 18;  // of every octave
       std::uint64_t octave = 0;
-      for (double cell = width; cell >= 1; cell /= 2, strength /= 2, ++octave) {
+      for (double cell = width; cell >= 1; cell /= 2, ++octave) {
         for (std::uint64_t c = 0; c < 4; ++c) {
           light[c] += strength * smooth_noise(x, y, cell, seed * 64 + octave * 4 + c);
         }
@@ -101,12 +101,28 @@ void DecodingSubject::prepare() {
   }
 }
 
+namespace {
+
+/// Made once: every codec gets the same.
+const std::vector<Picture>& timed_pictures() {
+  static const std::vector<Picture> made = [] {
+    std::vector<Picture> pictures;
+    for (int i = 0; i < DecodingSubject::pictures; ++i) {
+      pictures.push_back(synthetic_picture(DecodingSubject::width, DecodingSubject::height,
+                                           static_cast<std::uint64_t>(i) + 1));
+    }
+    return pictures;
+  }();
+  return made;
+}
+
+}  // namespace
+
 void DecodingSubject::encode_all() {
   constexpr double least_decibels = 20;
   encoded_.clear();
   bytes_ = 0;
-  for (int i = 0; i < pictures; ++i) {
-    const Picture picture = synthetic_picture(width, height, static_cast<std::uint64_t>(i) + 1);
+  for (const Picture& picture : timed_pictures()) {
     encoded_.push_back(codec_.encode(picture));
     bytes_ += static_cast<double>(encoded_.back().size()) / pictures;
     codec_.decode(encoded_.back(), decoded_);

@@ -24,7 +24,8 @@ struct Picture {
 };
 
 /// A picture whose amplitudes fall as 1 / frequency, as those of photographs do: noise of every
-/// octave from the whole picture down to two pixels, half as strong as the octave before.
+/// octave from the whole picture down to two pixels, all of them as strong, as an octave of a plane
+/// has four times the frequencies of the one before.
 /// Source  Field 1987, "Relations between the statistics of natural images and the response
 ///         properties of cortical cells": amplitude spectra fall as 1/f
 Picture synthetic_picture(int width, int height, std::uint64_t seed);
