@@ -8,6 +8,7 @@
 
 #include "models/plan/derived.hpp"
 #include "models/plan/layers_per_chunk.hpp"
+#include "scenarios/search/plan_search.hpp"
 
 namespace orrery::scenarios {
 
