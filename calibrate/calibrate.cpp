@@ -8,6 +8,7 @@
 #include "executor/module/gpu_vendors.hpp"
 #include "hardware/catalogue.hpp"
 #include "hardware/cluster/recognise.hpp"
+#include "models/data/data_lane.hpp"
 #include "models/software/software.hpp"
 #include "sim/errors.hpp"
 #include "sim/input/text.hpp"
@@ -110,6 +111,11 @@ void check(const CalibrateRequest& request) {
       throw InputError{"--ranks", fmt::format("expected counts from 1 to 64, found {}", each)};
     }
   }
+  std::error_code ignored;
+  if (request.storage && !std::filesystem::is_directory(*request.storage, ignored)) {
+    throw InputError{"--storage",
+                     fmt::format("expected a folder, found '{}'", printable(*request.storage, 60))};
+  }
   if (request.budget < 1_s) {
     throw InputError{"--budget", fmt::format("expected a time of 1 s or more, found {}",
                                              orrery::format(request.budget))};
@@ -131,6 +137,21 @@ WorkList work_of(const CalibrateRequest& request, CampaignInputs& inputs, const 
   inputs.rules.budget = request.budget;
   inputs.seed = request.seed;
   return work;
+}
+
+/// The formats of pictures that no codec decodes, in one sentence.
+std::vector<std::string> not_decoded(const CampaignInputs& inputs, const std::string& absence) {
+  if (inputs.folder.empty()) return {"storage and decoding: state a folder with --storage"};
+  std::string names;
+  for (const models::DataFormat& each : models::data_formats()) {
+    const bool known = std::ranges::any_of(
+        inputs.codecs, [&](const auto& codec) { return codec->format() == each.name; });
+    if (each.kind != "image" || each.per_core <= 0 || known) continue;
+    names += (names.empty() ? "" : ", ") + each.name;
+  }
+  if (names.empty()) return {};
+  return {fmt::format("decoding of {}: {}", names,
+                      absence.empty() ? "this orrery was built without its library" : absence)};
 }
 
 Json samples_json(const Findings& found) {
@@ -163,6 +184,10 @@ CalibrateAnswer calibrate(const CalibrateRequest& request, const Watcher& progre
   LocalRendezvous rendezvous;
   CampaignInputs inputs = backend.has_gpus() ? gpu_inputs(request, backend.module(), rendezvous)
                                              : processor_inputs(request, rendezvous);
+  if (request.storage) inputs.folder = *request.storage;
+  ImageCodecs codecs = image_codecs();
+  inputs.codecs = std::move(codecs.codecs);
+  const std::vector<std::string> unknown = not_decoded(inputs, codecs.absence);
   if (request.out) {
     require_writable(*request.out);
     require_writable(samples_path(*request.out));
@@ -182,6 +207,7 @@ CalibrateAnswer calibrate(const CalibrateRequest& request, const Watcher& progre
   }
   const auto clock = machine_clock();
   answer.findings = run_campaign(std::move(inputs), *clock);
+  answer.findings.missing.insert(answer.findings.missing.end(), unknown.begin(), unknown.end());
   answer.profile = written_profile(answer.findings, stack, request.out);
   if (answer.profile) lines.remove();
   return answer;

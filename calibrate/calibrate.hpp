@@ -14,14 +14,15 @@
 namespace orrery::calibrate {
 
 struct CalibrateRequest {
-  std::string backend = "cpu";         // or "cuda"
-  Time budget = 60_s;                  // time to spend on measuring
-  std::vector<int> ranks{1, 2};        // cpu: numbers of concurrent ranks, from 1 to 64
-  std::string fabric = "tcp";          // cpu: how they reach each other; or "threads"
-  std::int64_t widest = 16384;         // cuda: hidden size of the widest model measured
-  std::vector<PlanToMeasure> plans{};  // cuda: that will run on this machine, measured first
-  std::optional<std::string> out{};    // profile to write; its samples go next to it
-  std::uint64_t seed = 1;              // of the order of points
+  std::string backend = "cpu";           // or "cuda"
+  Time budget = 60_s;                    // time to spend on measuring
+  std::vector<int> ranks{1, 2};          // cpu: numbers of concurrent ranks, from 1 to 64
+  std::string fabric = "tcp";            // cpu: how they reach each other; or "threads"
+  std::optional<std::string> storage{};  // folder whose storage is measured; cpu: that of `out`
+  std::int64_t widest = 16384;           // cuda: hidden size of the widest model measured
+  std::vector<PlanToMeasure> plans{};    // cuda: that will run on this machine, measured first
+  std::optional<std::string> out{};      // profile to write; its samples go next to it
+  std::uint64_t seed = 1;                // of the order of points
 };
 
 struct CalibrateAnswer {

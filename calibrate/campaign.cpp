@@ -114,6 +114,7 @@ Findings run_campaign(CampaignInputs inputs, Clock& clock) {
   CampaignState campaign{inputs, clock};
   measure_alone(campaign);
   campaign.part("storage", [&] { measure_storage(campaign); });
+  campaign.part("decoding", [&] { measure_decoding(campaign); });
   for (std::size_t i = 0; i < inputs.sets.size(); ++i) {
     const double share = 1.0 / static_cast<double>(inputs.sets.size() - i);
     campaign.part("several ranks", [&] {

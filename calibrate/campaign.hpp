@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "calibrate/bench/decoding.hpp"
 #include "calibrate/findings.hpp"
 
 namespace orrery::calibrate {
@@ -23,7 +24,7 @@ enum class Disturbed : std::uint8_t { kept, discarded };
 /// How the budget is shared among parts, each a share of what is left when it begins.
 struct BudgetShares {
   double launches = 0.05, graphs = 0.03, first = 0.4, bursts = 0.05, points = 0.75;
-  double copies = 0.4, storage = 0.05;
+  double copies = 0.4, storage = 0.05, decoding = 0.1;
   double loads = 0.1;  // of the whole budget
 };
 
@@ -37,12 +38,13 @@ struct CampaignInputs {
   std::vector<Bytes> host_copies;    // ... and between it and the host
   std::vector<Bytes> messages;       // sizes of every collective
   std::filesystem::path folder{};    // on the storage to measure; empty: storage is not measured
-  Bytes most_memory = 8_GiB;         // limit of one point's operands
-  Time load_time = 3_s;              // of each load
-  RankSet::Make alone;               // makes a rank without a fabric
-  RankSet::Make rank{};              // ... and one with a fabric
-  std::vector<int> sets{};           // numbers of such ranks measured concurrently
-  std::string why_no_collectives{};  // the reason, if no set has two ranks
+  std::vector<std::unique_ptr<ImageCodec>> codecs{};  // of pictures that are decoded
+  Bytes most_memory = 8_GiB;                          // limit of one point's operands
+  Time load_time = 3_s;                               // of each load
+  RankSet::Make alone;                                // makes a rank without a fabric
+  RankSet::Make rank{};                               // ... and one with a fabric
+  std::vector<int> sets{};                            // numbers of such ranks measured concurrently
+  std::string why_no_collectives{};                   // the reason, if no set has two ranks
   std::unique_ptr<Telemetry> telemetry{};
   std::function<std::vector<std::string>(const executor::Device&)> notes{};
   std::function<executor::FusedAttention(const executor::Device&)> fused{};

@@ -101,6 +101,8 @@ void measure_loads(CampaignState& campaign, RankSet& alone);
 /// Overlap of two queues on a single rank.
 void measure_overlaps(CampaignState& campaign, Bench& bench);
 void measure_storage(CampaignState& campaign);
+/// Decoding of samples on one core.
+void measure_decoding(CampaignState& campaign);
 /// Concurrent ranks: their blocks, their collectives, the host's cost of launching one, and compute
 /// that overlaps one. For one rank only the launch is measured.
 void measure_together(CampaignState& campaign, RankSet& together, double share);

@@ -7,6 +7,7 @@
 
 #include "calibrate/bench/collectives.hpp"
 #include "calibrate/bench/copies.hpp"
+#include "calibrate/bench/decoding.hpp"
 #include "calibrate/bench/storage.hpp"
 #include "calibrate/campaign_state.hpp"
 #include "calibrate/spelled.hpp"
@@ -179,9 +180,41 @@ void measure_storage(CampaignState& campaign) {
       return Bandwidth{static_cast<double>(stored.count()) / seconds(found.median(part))};
     };
     campaign.found().storage = {.read = rate(1), .write = rate(0), .capacity = {}};
+    campaign.found().random_read = Time{found.median(2).count() / StorageSubject::random_reads};
+    constexpr Bytes random{StorageSubject::random_reads * StorageSubject::random_bytes};
     campaign.keep(found, {},
                   Json::array({part_json("write", stored, found.parts[0]),
-                               part_json("read", stored, found.parts[1])}));
+                               part_json("read", stored, found.parts[1]),
+                               part_json("read at random places", random, found.parts[2])}));
+  });
+}
+
+void measure_decoding(CampaignState& campaign) {
+  const CampaignInputs& inputs = campaign.inputs();
+  if (inputs.folder.empty()) return;
+  std::vector<std::unique_ptr<DecodingSubject>> pictures;
+  for (const auto& each : inputs.codecs) {
+    pictures.push_back(std::make_unique<DecodingSubject>(*each, campaign.clock()));
+  }
+  TextDecodingSubject text{inputs.folder};
+  std::vector<Subject*> subjects = pointers_to(pictures);
+  subjects.push_back(&text);
+  campaign.measure(subjects, inputs.shares.decoding, [&](const Measurement& found) {
+    const DecodingSubject* picture = named(pictures, found.name);
+    const double count =
+        picture != nullptr
+            ? DecodingSubject::pictures
+            : static_cast<double>(TextDecodingSubject::samples * TextDecodingSubject::sequence);
+    DecodingRate rate{.format = picture != nullptr ? picture->codec().format() : "text-bytes",
+                      .per_core = count / seconds(found.median(0))};
+    if (picture != nullptr) {
+      rate.pixels = DecodingSubject::width * DecodingSubject::height;
+      rate.bytes = picture->bytes();
+      rate.library = picture->codec().library();
+    }
+    const auto bytes = nearest_count<Bytes>(picture != nullptr ? count * rate.bytes : count);
+    campaign.keep(found, {}, Json::array({part_json(found.name, bytes, found.parts[0])}));
+    campaign.found().decoding.push_back(std::move(rate));
   });
 }
 

@@ -62,6 +62,15 @@ struct SustainedLoad {
   double share() const { return ratio(isolated, sustained); }
 };
 
+/// How fast one core decodes samples of a format.
+struct DecodingRate {
+  std::string format;     // of models/data/formats.csv
+  double per_core = 0;    // in a second: pictures, or tokens of text
+  double pixels = 0;      // of a picture; 0: text
+  double bytes = 0;       // of an encoded picture, mean
+  std::string library{};  // that decoded it; empty: the executor itself
+};
+
 struct Findings {
   Machine machine;
   std::optional<GpuIdentity> gpu;  // nothing: the machine's processor was measured
@@ -80,6 +89,8 @@ struct Findings {
   std::vector<SustainedLoad> loads;
   std::vector<hardware::CollectiveTable> collectives;
   hardware::Storage storage;
+  std::optional<Time> random_read;  // of 4 KiB, one at a time
+  std::vector<DecodingRate> decoding;
   Json raw = Json::array();           // every run of every point, as measured
   std::vector<std::string> notes;     // of the device: its own choices
   std::vector<std::string> missing;   // what was not measured, and why

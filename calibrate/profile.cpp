@@ -90,6 +90,20 @@ Json storage_json(const hardware::Storage& storage) {
   return json;
 }
 
+Json decoding_json(const std::vector<DecodingRate>& decoding) {
+  Json list = Json::array();
+  for (const DecodingRate& each : decoding) {
+    Json entry{{"format", each.format}, {"per_core", calibrate::digits(each.per_core)}};
+    if (each.pixels > 0) entry["pixels"] = each.pixels;
+    if (!each.library.empty()) {
+      entry["source"] =
+          fmt::format("{}, {:.0f} bytes a picture of 1/f noise", each.library, each.bytes);
+    }
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
 }  // namespace
 
 std::string_view name(CopyPath path) {
@@ -146,8 +160,10 @@ CalibratedProfile make_profile(const Findings& findings, Json software) {
   if (!findings.collectives.empty()) {
     cluster["measured_collectives"] = to_json(findings.collectives);
   }
-  const Json storage = storage_json(findings.storage);
+  Json storage = storage_json(findings.storage);
+  if (findings.random_read) storage["random_read"] = spelled(*findings.random_read);
   if (!storage.empty()) cluster["storage"] = storage;
+  if (!findings.decoding.empty()) cluster["decoding"] = decoding_json(findings.decoding);
   cluster["software"] = measured_stack(std::move(software), findings, source);
   cluster["sources"] = {{"", source}};
   std::string notes = "not measured:";

@@ -60,6 +60,23 @@ std::string launches_text(const LaunchCosts& launch) {
                             known(launch.small_on_queue), format(launch.mark));
 }
 
+std::string storage_text(const Findings& found) {
+  std::string text;
+  if (found.storage.read && found.storage.write && found.random_read) {
+    text += fmt::format("  storage: read {}, write {}, a read of 4 KiB at a random place {}\n",
+                        format(*found.storage.read), format(*found.storage.write),
+                        format(*found.random_read));
+  }
+  for (const DecodingRate& each : found.decoding) {
+    text += each.pixels > 0
+                ? fmt::format("  a core decodes {:.0f} {} a second ({:.0f} bytes, {})\n",
+                              each.per_core, each.format, each.bytes, each.library)
+                : fmt::format("  a core decodes {:.3g} tokens of {} a second\n", each.per_core,
+                              each.format);
+  }
+  return text;
+}
+
 std::string counts_text(const Findings& found) {
   std::string text;
   const auto add = [&](int count, const char* what) {
@@ -70,6 +87,17 @@ std::string counts_text(const Findings& found) {
   add(found.disturbed_points, "points kept though disturbed");
   add(found.points_left_out, "points left out by the budget");
   return text.empty() ? text : text + "\n";
+}
+
+Json decoding_rates(const Findings& found) {
+  Json rates = Json::array();
+  for (const DecodingRate& each : found.decoding) {
+    rates.push_back({{"format", each.format},
+                     {"per_core", each.per_core},
+                     {"bytes", each.bytes > 0 ? Json(each.bytes) : Json(nullptr)},
+                     {"library", or_null(each.library)}});
+  }
+  return rates;
 }
 
 }  // namespace
@@ -90,6 +118,7 @@ Json to_json(const CalibrateRequest& request, const CalibrateAnswer& answer) {
             {"samples", medians(found.raw)},
             {"curves", answer.profile ? to_json(answer.profile->curves) : Json::array()},
             {"machine", to_json(found.machine)},
+            {"decoding", decoding_rates(found)},
             {"missing", found.missing},
             {"failures", found.failures},
             {"discarded_runs", found.discarded_runs},
@@ -122,6 +151,7 @@ std::string table_of(const CalibrateAnswer& answer) {
     text +=
         "  " + answer.profile->cluster.at("node").at("gpu").at("notes").get<std::string>() + "\n";
   }
+  text += storage_text(found);
   for (const std::string& each : found.missing) text += "  not measured: " + each + "\n";
   for (const SustainedLoad& each : found.loads) {
     text += fmt::format("  {}: {} isolated, {} under sustained load\n", each.what,

@@ -39,8 +39,8 @@ Answered plan(const std::string& model, const std::string& cluster, std::int64_t
               std::int64_t seq_len, const Text& software, const std::string& precision,
               const std::string& fixed, const std::string& exclude, const std::string& objective,
               const Text& pareto, double gap, const Text& tokens, const Text& deadline,
-              std::optional<double> headroom, std::size_t top, const std::string& network,
-              unsigned threads, const py::object& progress) {
+              const Text& data, std::optional<double> headroom, std::size_t top,
+              const std::string& network, unsigned threads, const py::object& progress) {
   const auto mode = value_of(models::network_mode_words, network);
   if (!mode) throw InputError{"network", "expected auto or static, found '" + network + "'"};
   const PlanRequest request{.model = model,
@@ -58,6 +58,7 @@ Answered plan(const std::string& model, const std::string& cluster, std::int64_t
                             .tokens = tokens,
                             .deadline = deadline,
                             .pareto = pareto,
+                            .data = data,
                             .network = *mode,
                             .threads = threads};
   return attended(progress, [&](const Progress& counted) {
@@ -71,8 +72,8 @@ Answered buy(const std::string& model, const std::string& tokens, const Text& so
              const std::string& precision, std::optional<double> headroom, const Text& deadline,
              const Text& budget, double confidence, const std::string& term, const Texts& quotes,
              const Text& gpus, std::optional<std::int64_t> global_batch,
-             std::optional<std::int64_t> seq_len, const Texts& nodes, std::size_t top,
-             unsigned threads, const py::object& progress) {
+             std::optional<std::int64_t> seq_len, const Text& data, const Text& between,
+             const Texts& nodes, std::size_t top, unsigned threads, const py::object& progress) {
   const PurchaseRequest request{.model = model,
                                 .tokens = tokens,
                                 .software = software,
@@ -86,6 +87,8 @@ Answered buy(const std::string& model, const std::string& tokens, const Text& so
                                 .gpus = gpus,
                                 .global_batch = global_batch,
                                 .seq_len = seq_len,
+                                .data = data,
+                                .between = between,
                                 .nodes = nodes,
                                 .top = top,
                                 .threads = threads};
@@ -225,11 +228,13 @@ void bind_questions(py::module_& module) {
   module.def("plan", &plan, py::kw_only(), arg("model"), arg("cluster"), arg("global_batch"),
              arg("seq_len"), arg("software"), arg("precision"), arg("fixed"), arg("exclude"),
              arg("objective"), arg("pareto"), arg("gap"), arg("tokens"), arg("deadline"),
-             arg("headroom"), arg("top"), arg("network"), arg("threads"), arg("progress"));
+             arg("data"), arg("headroom"), arg("top"), arg("network"), arg("threads"),
+             arg("progress"));
   module.def("buy", &buy, py::kw_only(), arg("model"), arg("tokens"), arg("software"),
              arg("precision"), arg("headroom"), arg("deadline"), arg("budget"), arg("confidence"),
              arg("term"), arg("quote"), arg("gpus"), arg("global_batch"), arg("seq_len"),
-             arg("nodes"), arg("top"), arg("threads"), arg("progress"));
+             arg("data"), arg("between"), arg("nodes"), arg("top"), arg("threads"),
+             arg("progress"));
   module.def("train", &trained, arg("scenario"), py::kw_only(), arg("tokens"), arg("deadline"),
              arg("budget"), arg("confidence"), arg("failures"), arg("all_in"), arg("samples"),
              arg("seed"), arg("svg"), arg("threads"), arg("progress"));

@@ -41,9 +41,17 @@ class OpenFile {
       fail_storage(file_);
     }
   }
+  void read_at(std::vector<char>& piece, std::uint64_t place) {
+    if (::pread(number_, piece.data(), piece.size(), static_cast<off_t>(place)) !=
+        static_cast<ssize_t>(piece.size())) {
+      fail_storage(file_);
+    }
+  }
   void to_disk() {
     if (::fsync(number_) != 0) fail_storage(file_);
   }
+  /// What is read next is not what comes after it.
+  void read_randomly() { ::posix_fadvise(number_, 0, 0, POSIX_FADV_RANDOM); }
   /// Drops the file from the page cache, if the system can.
   void forget() { ::posix_fadvise(number_, 0, 0, POSIX_FADV_DONTNEED); }
 
@@ -79,6 +87,16 @@ bool StorageSubject::run(std::vector<Time>& times) {
   OpenFile file{file_, O_RDONLY};
   for (std::int64_t i = 0; i < blocks; ++i) file.read(block_);
   times[1] = clock_.now() - begin;
+  file.forget();
+  file.read_randomly();
+  std::vector<char> piece(random_bytes);
+  const auto pieces = static_cast<std::uint64_t>(size_.count()) / random_bytes;
+  begin = clock_.now();
+  for (int i = 0; i < random_reads; ++i) {
+    place_ = place_ * 6364136223846793005U + 1442695040888963407U;  // Knuth's MMIX
+    file.read_at(piece, (place_ >> 33U) % pieces * random_bytes);
+  }
+  times[2] = clock_.now() - begin;
   return true;
 }
 

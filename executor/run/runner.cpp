@@ -156,8 +156,8 @@ StepOutcome Runner::Parts::step(std::int64_t index) {
   StepOutcome outcome;
   outcome.loss_scale = optimizer.loss_scale().value();
   blocks.begin_step(samples.weight() * outcome.loss_scale);
-  samples.load(index);
   const Mark begin = device.mark(models::Lane::compute);
+  samples.load(index);
   const auto count = static_cast<Token>(rank.ranks.instructions.size());
   for (Token i = 0; i < count; ++i) {
     at.instruction.store(i, std::memory_order_relaxed);
@@ -173,6 +173,7 @@ StepOutcome Runner::Parts::step(std::int64_t index) {
   at.instruction.store(count, std::memory_order_relaxed);
   recording.resolve(begin);
   outcome.wall = device.time_of(end) - device.time_of(begin);
+  outcome.input = samples.times();
   optimizer.report(outcome);
   samples.report(reducer, outcome);
   return outcome;

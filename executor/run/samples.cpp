@@ -1,10 +1,11 @@
-// Loads a step's tokens, and computes its loss from the softmax statistics that the head leaves for
-// its backward.
+// Takes a step's tokens to the device, and computes its loss from the softmax statistics that the
+// head leaves for its backward.
 
 #include "executor/run/samples.hpp"
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -78,6 +79,7 @@ Samples::Samples(const RankContext& rank, HeldMemory& memory)
   fills_in_ = head_forward.find(models::masked_labels).has_value();
   if (has_embedding || has_head) {
     batch_ = memory.hold(models::BufferKind::staging, 2 * micro_batches * tokens() * 8);
+    reader_ = std::make_unique<Reader>(source_, shape(), rank_.settings.ahead);
   }
   if (!has_head) return;
   const models::LayerKind& head = program.kind(models::ModelPart::head);
@@ -99,36 +101,30 @@ std::int64_t Samples::labelled() const {
   return fills_in_ ? masked_tokens(all) : all;
 }
 
-void Samples::load(std::int64_t step) {
-  if (batch_ == nullptr) return;
+BatchShape Samples::shape() const {
   const models::StepShape& of = rank_.program.step;
-  const std::int64_t samples = of.micro_batches * of.sequences, s = std::ssize(rank_.tokens.places);
   const models::Mesh& mesh = rank_.program.mesh;
+  const std::int64_t samples = of.micro_batches * of.sequences;
   const std::int64_t replica =
       mesh.coordinate(rank_.rank, models::MeshAxis::data) +
       mesh.coordinate(rank_.rank, models::MeshAxis::replica) * mesh.degree(models::MeshAxis::data);
-  std::vector<std::int64_t> sample(static_cast<std::size_t>(of.seq_len + 1));
-  std::vector<std::int64_t> labels(sample.size());
-  std::vector<std::int64_t> both(static_cast<std::size_t>(2 * samples * s));
-  for (std::int64_t i = 0; i < samples; ++i) {
-    source_.fill(step, replica * samples + i, sample);
-    if (rank_.settings.alive) rank_.settings.alive();
-    std::rotate_copy(sample.begin(), sample.begin() + 1, sample.end(), labels.begin());
-    if (fills_in_) {
-      mask({.seed = rank_.settings.seed,
-            .step = step,
-            .sample = replica * samples + i,
-            .vocabulary = rank_.program.vocabulary},
-           std::span{sample}.first(sample.size() - 1), labels);
-    }
-    for (std::int64_t token = 0; token < s; ++token) {
-      const auto here =
-          static_cast<std::size_t>(rank_.tokens.places[static_cast<std::size_t>(token)]);
-      both[static_cast<std::size_t>(i * s + token)] = sample[here];
-      both[static_cast<std::size_t>((samples + i) * s + token)] = labels[here];
-    }
-  }
-  rank_.device.write(both.data(), batch_, Bytes{std::ssize(both) * 8});
+  return {.samples = samples,
+          .first = replica * samples,
+          .seq_len = of.seq_len,
+          .places = rank_.tokens.places,
+          .masked = fills_in_,
+          .seed = rank_.settings.seed,
+          .vocabulary = rank_.program.vocabulary};
+}
+
+void Samples::load(std::int64_t step) {
+  if (!reader_) return;
+  const Batch& batch = reader_->take(step, rank_.settings.alive);
+  times_ = batch.times;
+  const auto begin = std::chrono::steady_clock::now();
+  rank_.device.write(batch.values.data(), batch_, Bytes{std::ssize(batch.values) * 8});
+  times_.copy =
+      from_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
 }
 
 /// Copies the statistics aside, because the loss is computed only when the step has ended.

@@ -1,6 +1,6 @@
 #pragma once
-// The samples of a step on one rank: loads their tokens and labels, and computes the loss when the
-// step has ended. Tokens come from a TokenSource (settings.hpp).
+// The samples of a step on one rank: takes their tokens and labels from the rank's reader
+// (reader.hpp) to the device, and computes the loss when the step has ended.
 
 #include <memory>
 #include <optional>
@@ -8,6 +8,7 @@
 
 #include "executor/run/held_memory.hpp"
 #include "executor/run/rank_context.hpp"
+#include "executor/run/reader.hpp"
 
 namespace orrery::executor {
 
@@ -18,8 +19,10 @@ class Samples {
  public:
   Samples(const RankContext& rank, HeldMemory& memory);
 
-  /// Copies the micro-batches of this data rank to the device.
+  /// Copies the micro-batches of this data rank to the device, once they are read.
   void load(std::int64_t step);
+  /// What the last load took and waited for.
+  const InputTimes& times() const { return times_; }
   /// Device addresses; null where this rank has neither embedding nor head.
   std::byte* tokens(std::int64_t micro_batch) const { return part(micro_batch); }
   std::byte* labels(std::int64_t micro_batch) const {
@@ -38,6 +41,7 @@ class Samples {
   std::byte* part(std::int64_t number) const {
     return batch_ == nullptr ? nullptr : batch_ + number * tokens() * 8;
   }
+  BatchShape shape() const;
   /// Tokens of a sequence that have a label.
   std::int64_t labelled() const;
   /// This rank's part of the loss, over its micro-batches: the bits of a double, or in ring
@@ -51,6 +55,8 @@ class Samples {
   const RankContext& rank_;
   std::unique_ptr<TokenSource> own_;
   const TokenSource& source_;
+  std::unique_ptr<Reader> reader_;  // null where this rank reads nothing
+  InputTimes times_;
   std::byte *batch_ = nullptr, *statistics_ = nullptr;
   bool fills_in_ = false;               // predicts masked tokens, not each next one
   std::optional<std::size_t> operand_;  // the head's operand that holds the statistics

@@ -23,8 +23,10 @@ class TokenSource {
  public:
   virtual ~TokenSource() = default;
   /// tokens.size() consecutive tokens of one sample of the global batch, each in [0, vocab). The
-  /// label of a token is the next one. `step` counts from 0.
-  virtual void fill(std::int64_t step, std::int64_t sample,
+  /// label of a token is the next one. `step` counts from 0. Called by any thread. Returns how long
+  /// reading from storage took; 0 where nothing is read.
+  /// Errors  RunFailure{local_failure}: what was there before can no longer be read
+  virtual Time fill(std::int64_t step, std::int64_t sample,
                     std::span<std::int64_t> tokens) const = 0;
   /// Identifies the tokens by content, whatever their files are called: "crc32c 1a2b3c4d of 5678
   /// bytes". Empty: tokens have no digest, and a change of them is not noticed.
@@ -34,7 +36,7 @@ class TokenSource {
 /// Tokens that are a function of (seed, step, sample, position) and nothing else.
 std::unique_ptr<TokenSource> synthetic_tokens(std::uint64_t seed, std::int64_t vocab);
 /// The bytes of text files, one after another and then from the beginning again; samples do not
-/// overlap.
+/// overlap. Files are read sample by sample, pipes as a whole.
 /// Errors  a file that cannot be read, no bytes in all of them, a vocabulary below 256: InputError
 std::unique_ptr<TokenSource> text_tokens(const std::vector<std::string>& files, std::int64_t vocab,
                                          std::int64_t global_batch);
@@ -62,6 +64,18 @@ class ParameterSource {
   virtual void fill(const StateTensor& tensor, std::int64_t first, std::span<double> to) const = 0;
 };
 
+/// How many batches a rank reads ahead of its step, as member `data` of a scenario states it.
+struct ReadAhead {
+  std::int64_t batches = 2;  // that may be ready before a step
+  bool background = true;    // false: a step's batch is read when the step begins
+};
+
+/// The batch of one step: what reading it, making tokens and labels of it and copying it to the
+/// device took, and how long the step waited for it.
+struct InputTimes {
+  Time read{}, decode{}, copy{}, wait{};
+};
+
 /// What freed memory is filled with: nothing, or NaN, so that a use after free shows.
 enum class Freed : std::uint8_t { left, poisoned };
 
@@ -74,7 +88,8 @@ struct RunSettings {
   /// Initial value of the dynamic loss scale; nullopt: 2^16 in fp16, no scale in other formats.
   std::optional<double> loss_scale = {};
   const TokenSource* tokens = nullptr;  // outlives the run; null: synthetic from `seed`
-  ParameterSource* initial = nullptr;   // outlives Runner's constructor; null: drawn from `seed`
+  ReadAhead ahead = {};
+  ParameterSource* initial = nullptr;  // outlives Runner's constructor; null: drawn from `seed`
   TraceDetail trace = TraceDetail::operations;
   Freed freed = Freed::left;
   /// Called as parameters are drawn, every few million elements: how many so far, and of how many.
@@ -92,7 +107,9 @@ struct StepOutcome {
   double gradient_norm = 0;  // before clipping, without the loss scale
   double loss_scale = 1;     // that backward was run with
   std::int64_t skipped = 0;  // updates skipped so far, because gradients were not finite
-  Time wall{};               // of this rank, from its first instruction to the end of its last
+  Time wall{};               // of this rank, from its wait for data to the end of its last
+                             // instruction
+  InputTimes input{};        // 0 on ranks that read nothing
   /// In ring arithmetic: instead of `loss` and `gradient_norm`.
   std::uint64_t ring_loss = 0, ring_norm = 0;
 };

@@ -1,7 +1,9 @@
 #include "executor/session/execution_json.hpp"
 
 #include <algorithm>
+#include <cmath>
 
+#include "executor/session/rank_result.hpp"
 #include "sim/statistics.hpp"
 
 namespace orrery::executor {
@@ -46,6 +48,40 @@ double median_seconds(const std::vector<MeasuredStep>& steps) {
   return seconds.empty() ? 0 : median(seconds);
 }
 
+InputTimes median_input(const std::vector<MeasuredStep>& steps) {
+  InputTimes medians;
+  for (const auto part : input_parts) {
+    std::vector<double> times;
+    for (std::size_t i = steps.size() > 1 ? 1 : 0; i < steps.size(); ++i) {
+      times.push_back(static_cast<double>((steps[i].input.*part).count()));
+    }
+    if (!times.empty()) medians.*part = Time{std::llround(median(times))};
+  }
+  return medians;
+}
+
+namespace {
+
+/// The median step's input; what is predicted of it where the scenario states its data.
+Json input_json(const FinishedRun& run) {
+  const InputTimes times = median_input(run.execution.steps);
+  Json json{
+      {"prefetch", run.execution.ahead.batches}, {"background", run.execution.ahead.background},
+      {"read_s", seconds(times.read)},           {"decode_s", seconds(times.decode)},
+      {"copy_s", seconds(times.copy)},           {"wait_s", seconds(times.wait)}};
+  const auto& lane = run.prediction.data;
+  json["predicted"] = nullptr;
+  if (!lane) return json;
+  Json predicted{{"wait_s", seconds(lane->wait())}};
+  for (const models::DataStage& each : lane->stages) {
+    predicted[each.name + "_s"] = seconds(each.time);
+  }
+  json["predicted"] = std::move(predicted);
+  return json;
+}
+
+}  // namespace
+
 Bytes predicted_peak(const models::Prediction& prediction) {
   Bytes peak{};
   for (const models::StageMemory& each : prediction.memory) {
@@ -68,6 +104,7 @@ Json to_json(const FinishedRun& run) {
             {"peak_memory_bytes", any ? Json(execution.peak.count()) : Json(nullptr)},
             {"predicted_peak_memory_bytes", predicted_peak(run.prediction).count()},
             {"resident_memory_bytes", any ? Json(execution.resident.count()) : Json(nullptr)}};
+  if (any) json["input"] = input_json(run);
   if (run.question.plan.kernels.graphs) json["cuda_graphs"] = json_of(execution.graphs);
   if (execution.host > Bytes{}) json["offloaded_bytes"] = execution.host.count();
   if (execution.routed.slots > 0) json["expert_all_to_all"] = routed_json(execution);

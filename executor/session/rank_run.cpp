@@ -13,6 +13,7 @@
 #include "executor/session/session_checkpoints.hpp"
 #include "executor/session/step_log.hpp"
 #include "executor/session/trace_merge.hpp"
+#include "models/data/lane_names.hpp"
 #include "models/plan/derived.hpp"
 #include "sim/output/durable_file.hpp"
 
@@ -23,6 +24,23 @@ namespace {
 constexpr std::chrono::minutes for_results{5};
 constexpr std::chrono::minutes to_export{30};
 constexpr std::chrono::minutes to_begin{10};  // the first step, which builds kernels
+
+/// The lane of a step's input, as a predicted trace has it: what the stages of its batch took,
+/// whenever they ran, and what the step waited before its first instruction.
+void add_input(const InputTimes& times, Trace& trace) {
+  const std::pair<const char*, Time> stages[] = {
+      {"read", times.read}, {"decode", times.decode}, {"copy", times.copy}, {"wait", times.wait}};
+  for (const auto& [name, time] : stages) {
+    if (time <= Time{} || trace.processes().empty()) continue;
+    const bool waits = std::string_view{name} == "wait";
+    trace.add({.track = trace.add_track(trace.processes().front(), std::string{"input: "} + name),
+               .start = {},
+               .duration = time,
+               .name = waits ? "the step waits" : std::string{name} + " of its batch",
+               .id = models::trace_input_id(name),
+               .kind = "data"});
+  }
+}
 
 class RankRun {
  public:
@@ -86,11 +104,16 @@ class RankRun {
                     .resident = runner_.memory().resident,
                     .host = runner_.memory().host,
                     .routed = runner_.routed()};
-    for (const MeasuredStep& each : steps_) mine.seconds.push_back(each.seconds);
+    for (const MeasuredStep& each : steps_) {
+      mine.seconds.push_back(each.seconds);
+      mine.input.push_back(each.input);
+    }
     Store& store = session_.store();
     store.set(key("result", rank_), packed(mine));
     if (traces()) {
-      store.set(key("trace", rank_), packed(runner_.trace(), begun_ + store.clock_offset()));
+      Trace trace = runner_.trace();
+      add_input(recorded_, trace);
+      store.set(key("trace", rank_), packed(trace, begun_ + store.clock_offset()));
     }
     if (rank_ == 0) finish();
     if (log_) log_->finish();
@@ -155,7 +178,7 @@ class RankRun {
   void record_one_more() {
     runner_.record(options_.detail);
     begun_ = Clock::now();
-    runner_.step(options_.steps);
+    recorded_ = runner_.step(options_.steps).input;
   }
 
   void take_steps() {
@@ -171,7 +194,8 @@ class RankRun {
                         .loss = outcome.loss,
                         .gradient_norm = outcome.gradient_norm,
                         .loss_scale = outcome.loss_scale,
-                        .skipped = outcome.skipped});
+                        .skipped = outcome.skipped,
+                        .input = outcome.input});
       if (log_) log_->add(steps_.back());
       if (rank_ == 0 && session_.events().step) session_.events().step(steps_.back());
       checkpoints_.after_step(runner_, limits_, index + 1);
@@ -182,11 +206,16 @@ class RankRun {
     RunSettings chosen;
     chosen.seed = options_.seed;
     chosen.tokens = tokens_.get();
+    chosen.ahead = ahead();
     chosen.initial = initial_.get();
     chosen.trace = TraceDetail::none;
     chosen.drawn = [this](std::int64_t, std::int64_t) { session_.watchdog().alive(); };
     chosen.alive = [this] { session_.watchdog().alive(); };
     return chosen;
+  }
+  ReadAhead ahead() const {
+    if (!question_.data) return {};
+    return {.batches = question_.data->prefetch, .background = question_.data->background};
   }
   static InstructionLimits::Bounds bounds(const SessionOptions& options) {
     const std::chrono::milliseconds least{static_cast<std::int64_t>(options.stall * 1000)};
@@ -209,6 +238,9 @@ class RankRun {
       routed.push_back(theirs.routed);
       for (std::size_t i = 0; i < all.steps.size(); ++i) {
         all.steps[i].seconds = std::max(all.steps[i].seconds, theirs.seconds[i]);
+        for (const auto part : input_parts) {
+          all.steps[i].input.*part = std::max(all.steps[i].input.*part, theirs.input[i].*part);
+        }
       }
       if (!traces()) continue;
       traces_of_ranks.push_back(session_.store().get(key("trace", rank), for_results));
@@ -226,6 +258,7 @@ class RankRun {
                   .device = device_.description(),
                   .steps = steps_,
                   .graphs = runner_.graphs(),
+                  .ahead = ahead(),
                   .host_waits = session_.fabric().host_waits()};
     gather(all);
     if (session_.events().done) session_.events().done({question_, prediction_, all});
@@ -248,7 +281,8 @@ class RankRun {
   std::int64_t first_ = 0;
   std::vector<MeasuredStep> steps_;
   std::unique_ptr<PretrainedExport> export_;
-  Deadline begun_{};  // when the recorded step began
+  Deadline begun_{};       // when the recorded step began
+  InputTimes recorded_{};  // of its batch
 };
 
 /// The exit code for what was thrown in a rank.

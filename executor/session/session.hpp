@@ -64,6 +64,7 @@ struct MeasuredStep {
   double gradient_norm = 0;
   double loss_scale = 1;     // of backward, in fp16
   std::int64_t skipped = 0;  // updates skipped so far
+  InputTimes input{};        // of the rank for which each took longest
 };
 
 /// The results of a run, as rank 0 collects them.
@@ -77,6 +78,7 @@ struct Execution {
   GraphCounts graphs{};                   // of rank 0
   RoutedBytes routed{};                   // of all ranks
   double imbalance = 1;                   // of experts in the last step, as a plan states it
+  ReadAhead ahead{};                      // of every rank that reads
   std::optional<HostWaits> host_waits{};  // of rank 0's fabric
   std::optional<Trace> trace{};           // of the recorded step, all ranks
 };

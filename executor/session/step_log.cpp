@@ -54,6 +54,7 @@ void StepLog::add(const MeasuredStep& step) {
                     {"loss_scale", step.loss_scale},
                     {"skipped_updates", step.skipped},
                     {"step_time_s", step.seconds},
+                    {"input_wait_s", seconds(step.input.wait)},
                     {"tokens_per_s", rate}};
     file_->add(line.dump());
   }
@@ -83,6 +84,8 @@ void StepLog::show(const MeasuredStep& step, double rate) {
   page_->set("orrery_gradient_norm", Kind::gauge, "Gradient norm before clipping",
              step.gradient_norm);
   page_->set("orrery_step_time_seconds", Kind::gauge, "Duration of the last step", step.seconds);
+  page_->set("orrery_input_wait_seconds", Kind::gauge,
+             "Time that the last step waited for its batch", seconds(step.input.wait));
   page_->set("orrery_tokens_total", Kind::counter, "Tokens trained on by this run", trained_);
   page_->set("orrery_tokens_per_second", Kind::gauge, "Tokens per second in the last step", rate);
   page_->set("orrery_tokens_per_second_per_rank", Kind::gauge, "The same for each rank",

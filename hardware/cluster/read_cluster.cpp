@@ -145,10 +145,21 @@ NodeType read_node(const Node& node, CollectiveConstants& constants) {
 }
 
 Storage read_storage(const Node& node) {
-  node.only({"read", "write", "capacity", "notes", "sources"});
+  node.only({"read", "write", "capacity", "random_read", "notes", "sources"});
+  positive_if_any<Time>(node, "random_read");  // of a step's data, which is read elsewhere
   return {.read = positive_if_any<Bandwidth>(node, "read"),
           .write = positive_if_any<Bandwidth>(node, "write"),
           .capacity = positive_if_any<Bytes>(node, "capacity")};
+}
+
+/// Rates of decoding are read where a step's data is; here only their form.
+void check_decoding(const Node& list) {
+  for (const Node& each : list.elements()) {
+    each.only({"format", "per_core", "pixels", "source"});
+    each["format"].as<std::string>();
+    within(each["per_core"], 1e-6, 1e12);
+    if (const auto pixels = each.find("pixels")) within(*pixels, 1, 1e12);
+  }
 }
 
 void check_reach(const Node& node, const Cluster& cluster) {
@@ -190,7 +201,7 @@ void report_fallbacks(Cluster& cluster) {
 
 Cluster read_cluster(const Node& node) {
   node.only({"name", "node", "nodes", "fabric", "price_per_gpu_hour", "measured_collectives",
-             "storage", "site", "software", "assumptions", "notes", "sources"});
+             "storage", "decoding", "site", "software", "assumptions", "notes", "sources"});
   Cluster cluster;
   cluster.node = read_node(node["node"], cluster.collectives);
   cluster.name = node.value_or<std::string>("name", cluster.node.name);
@@ -203,6 +214,7 @@ Cluster read_cluster(const Node& node) {
   }
   if (const auto site = node.find("site")) cluster.site = read_site(*site);
   if (const auto storage = node.find("storage")) cluster.storage = read_storage(*storage);
+  if (const auto decoding = node.find("decoding")) check_decoding(*decoding);
   if (const auto price = node.find("price_per_gpu_hour")) {
     cluster.price_per_gpu_hour = positive<Price>(*price);
     cluster.price_source = source_of(node.json(), "/price_per_gpu_hour");

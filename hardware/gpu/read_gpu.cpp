@@ -3,6 +3,7 @@
 #include "hardware/catalogue.hpp"
 #include "hardware/entries.hpp"
 #include "hardware/gpu/fallback.hpp"
+#include "hardware/gpu/gpu_power.hpp"
 #include "hardware/gpu/power_limit.hpp"
 #include "hardware/reading.hpp"
 #include "hardware/sources.hpp"
@@ -145,8 +146,13 @@ void read_power(const Node& node, Gpu& gpu) {
   if (!limit) return;
   gpu.power_limit = positive<Power>(*limit);
   if (gpu.board_power.count() <= 0) limit->fail("a limit needs the board_power that it lowers");
-  if (gpu.power_limit <= gpu.board_power) return;
-  limit->fail_expected(fmt::format("at most the board power of {}", format(gpu.board_power)));
+  if (gpu.power_limit > gpu.board_power) {
+    limit->fail_expected(fmt::format("at most the board power of {}", format(gpu.board_power)));
+  }
+  const Power least = gpu.board_power * power_states(gpu.generation).idle;
+  if (gpu.power_limit >= least) return;
+  limit->fail_expected(
+      fmt::format("at least {}, which {} draws when it is idle", format(least), gpu.name));
 }
 
 void read_silicon(const Node& node, Gpu& gpu) {

@@ -135,6 +135,7 @@ def plan(
     gap: float = 0.0,
     tokens: str | None = None,
     deadline: str | None = None,
+    data: Part | None = None,
     headroom: float | None = None,
     top: int = 10,
     network: str = "auto",
@@ -152,6 +153,7 @@ def plan(
     gap           share by which another plan may be better when the search ends; 0: none is, and
                   `["proven"]` says so
     tokens        to train on, "300B"; with a deadline ("30d") plans that take longer are left out
+    data          what steps read: member `data` of a scenario, or a file with it
     headroom      share of a GPU's memory to leave free; a plan that leaves less fits tightly
     top           how many plans to list
     network       "auto": evaluate the listed plans with their traffic on links and sort by the
@@ -175,6 +177,7 @@ def plan(
         gap=gap,
         tokens=tokens,
         deadline=deadline,
+        data=text_of(data),
         headroom=headroom,
         top=top,
         network=network,
@@ -200,6 +203,8 @@ def buy(
     gpus: str | int | None = None,
     global_batch: int | None = None,
     seq_len: int | None = None,
+    data: Part | None = None,
+    between: dict[str, Any] | str | None = None,
     nodes: str | Iterable[str] = (),
     top: int = 10,
     threads: int | None = None,
@@ -213,6 +218,9 @@ def buy(
     term      "on-demand", "1y", "3y" (reserved), "spot", "own", "mix" or "3y=0.6,spot=0.4"
     quote     prices of a GPU-hour: "2.10/h", "p5=2.10/h"
     gpus      sizes: 512, "96,768", "64:1024:x2"; by default powers of two of nodes
+    data      what steps read, as `orrery.plan` takes it
+    between   zones and the network between them: {"zones": 2, "bandwidth": "100 Gb/s",
+              "dollars_per_gb": 0.01}
     nodes     node types to consider; by default all that are rented
     top       how many choices the report shows; the JSON has all
     The other arguments are those of `orrery.plan`. Errors: InputError; on Ctrl-C
@@ -232,6 +240,8 @@ def buy(
         gpus=None if gpus is None else str(gpus),
         global_batch=global_batch,
         seq_len=seq_len,
+        data=text_of(data),
+        between=text_of(between),
         nodes=words_of(nodes),
         top=top,
         threads=threads or 0,

@@ -62,6 +62,13 @@ void add_buy(CLI::App& application, int& exit_code) {
       .add_option("--seq-len", request.seq_len,
                   "Tokens of one sequence (the model's longest up to 8192)")
       ->check(CLI::Range(std::int64_t{1}, most));
+  command.add_option(
+      "--data", request.data,
+      "What steps read: member data of a scenario as JSON, such as "
+      "'{\"format\": \"jpeg-q90\", \"decode\": {\"cores\": 16}}', or a file with it");
+  command.add_option("--between", request.between,
+                     "Nodes in several zones and the network between them, such as '{\"zones\": 2, "
+                     "\"bandwidth\": \"100 Gb/s\", \"dollars_per_gb\": 0.01}'");
   command
       .add_option("--nodes", request.nodes,
                   "Node types to consider: p5,own.json, names or files of nodes or clusters (all "

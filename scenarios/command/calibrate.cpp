@@ -108,6 +108,9 @@ void add_calibrate(CLI::App& application, int& exit_code) {
       ->delimiter(',');
   command.add_option("--fabric", asked.fabric, "How ranks communicate: tcp (default), threads");
   command.add_option("--cluster", flags->cluster, "With --import: the cluster that was measured");
+  command.add_option("--storage", asked.storage,
+                     "Folder on the storage to measure, such as that of the data set (the folder "
+                     "of --out; with --backend cuda none)");
   command.add_option("--widest", asked.widest,
                      "With --backend cuda: hidden size of the widest model measured (16384)");
   command.add_option("--out", flags->imported.out, "Profile to write; its samples go next to it");

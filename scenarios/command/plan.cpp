@@ -37,6 +37,7 @@ models::Question question_of_best(const PlanRequest& request, const PlanSearch& 
   if (best.nodes != found.query.cluster.nodes) {
     scenario = scenario.replace({{"/cluster/nodes", best.nodes}, {"/plan/data", nullptr}});
   }
+  if (found.query.data) scenario = scenario.replace({{"/data", *found.query.data}});
   return scenario.question();
 }
 
@@ -110,6 +111,10 @@ void add_plan(CLI::App& application, int& exit_code) {
                      "Also the Pareto front of --objective and this one, such as memory");
   command.add_option("--picture", flags->picture,
                      "SVG file for the Pareto front (of --objective and memory)");
+  command.add_option(
+      "--data", request.data,
+      "What steps read: member data of a scenario as JSON, such as "
+      "'{\"format\": \"jpeg-q90\", \"decode\": {\"cores\": 16}}', or a file with it");
   command
       .add_option("--network", flags->network,
                   "auto: the plans shown are evaluated with their traffic sharing links, and "

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "models/data/lane_names.hpp"
 #include "scenarios/comparison/joined.hpp"
 
 namespace orrery::scenarios {
@@ -147,6 +148,25 @@ void join(const std::vector<JoinedRecord>& predicted, const std::vector<JoinedRe
   into.largest = sums.largest(10);
 }
 
+/// Of the rank for which a stage took longest; nothing without the stage.
+std::optional<Time> input_stage(const Trace& trace, std::string_view stage) {
+  std::optional<Time> longest;
+  const std::string id = models::trace_input_id(stage);
+  for (const TraceRecord& each : trace.records()) {
+    if (each.id == id) longest = std::max(longest.value_or(Time{}), each.duration);
+  }
+  return longest;
+}
+
+std::vector<InputComparison> compare_input(const Trace& predicted, const Trace& measured) {
+  std::vector<InputComparison> stages;
+  for (const char* name : {"read", "decode", "augment", "copy", "wait"}) {
+    const auto there = input_stage(predicted, name), here = input_stage(measured, name);
+    if (there || here) stages.push_back({name, there, here});
+  }
+  return stages;
+}
+
 }  // namespace
 
 Comparison compare(const Trace& predicted, const Trace& measured,
@@ -164,6 +184,7 @@ Comparison compare(const Trace& predicted, const Trace& measured,
   result.ranks = ranks_in(here);
   result.waiting = take_out_waiting(here);
   join(there, here, result);
+  result.input = compare_input(predicted, measured);
   result.predicted_path = critical_path(there);
   result.measured_path = critical_path(here);
   const auto& [parts, chain] = result.measured_path;

@@ -44,11 +44,19 @@ struct CriticalPath {
   std::vector<std::string> chain;  // paths without the rank, first to last
 };
 
+/// A stage of the lane of the step's input, of the rank for which it took longest; "wait" is what
+/// the step waited.
+struct InputComparison {
+  std::string name;  // "read", "decode", "copy", "wait"
+  std::optional<Time> predicted, measured;
+};
+
 struct Comparison {
   Time predicted{}, measured{};  // of the step: first start to last end
   std::int64_t ranks = 0;        // measured
   std::vector<ClassComparison> classes;
   Time waiting{};                            // measured, over all ranks
+  std::vector<InputComparison> input;        // empty: neither trace has a lane of input
   std::vector<OperationComparison> largest;  // differences |measured - predicted|, at most ten
   std::vector<std::string> only_predicted, only_measured;  // ids without a partner
   CriticalPath predicted_path, measured_path;

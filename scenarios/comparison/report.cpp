@@ -55,6 +55,19 @@ std::string largest_table(const Comparison& comparison, bool colour) {
   return table.text(colour);
 }
 
+std::string input_table(const Comparison& comparison, bool colour) {
+  TextTable table{{"<stage", "predicted", "measured", "ratio"}};
+  const auto shown = [](const std::optional<Time>& time) {
+    return time ? milliseconds(*time) : std::string{"-"};
+  };
+  for (const InputComparison& each : comparison.input) {
+    table.add(
+        {each.name, shown(each.predicted), shown(each.measured),
+         each.predicted && each.measured ? ratio_text(*each.predicted, *each.measured) : "-"});
+  }
+  return table.text(colour);
+}
+
 std::string path_line(std::string_view name, const CriticalPath& path) {
   std::string line = fmt::format("  {:<10}", name);
   for (const CriticalPath::Share& part : path.parts) {
@@ -105,12 +118,20 @@ Json to_json(const Comparison& comparison) {
                        {"measured_s", seconds(each.measured)},
                        {"ratio", or_null(ratio(each.predicted, each.measured))}});
   }
+  Json input = Json::array();
+  for (const InputComparison& each : comparison.input) {
+    input.push_back(
+        {{"stage", each.name},
+         {"predicted_s", each.predicted ? Json(seconds(*each.predicted)) : Json(nullptr)},
+         {"measured_s", each.measured ? Json(seconds(*each.measured)) : Json(nullptr)}});
+  }
   return {{"predicted_s", seconds(comparison.predicted)},
           {"measured_s", seconds(comparison.measured)},
           {"ratio", or_null(ratio(comparison.predicted, comparison.measured))},
           {"ranks", comparison.ranks},
           {"classes", std::move(classes)},
           {"waiting_s", seconds(comparison.waiting)},
+          {"input", std::move(input)},
           {"largest_differences", std::move(largest)},
           {"critical_path",
            {{"predicted", json_of(comparison.predicted_path)},
@@ -130,6 +151,11 @@ std::string comparison_report(const Comparison& comparison, bool colour) {
   text += memory_line(comparison);
   text += fmt::format("\n{}\n", toned("By class, on one rank", Tone::bold, colour));
   text += classes_table(comparison, colour);
+  if (!comparison.input.empty()) {
+    text +=
+        fmt::format("\n{}\n", toned("Input, on the rank that took longest", Tone::bold, colour));
+    text += input_table(comparison, colour);
+  }
   text += fmt::format("\n{}\n", toned("Largest differences", Tone::bold, colour));
   text += largest_table(comparison, colour);
   text += fmt::format("\n{}\n", toned("Critical paths", Tone::bold, colour));

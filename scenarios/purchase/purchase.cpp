@@ -134,6 +134,8 @@ class Survey {
     };
     if (found.choice && rank(made) >= rank(*found.choice)) return;
     models::Question best = question_of(asked, made.plan.placed);
+    made.data_assumptions = best.assumptions;
+    made.lane = lane_of(asked, made.plan.placed);
     if (query_.confidence && !take_whole_run(best, site, made, found)) return;
 
     for (const models::RecipeChoice& each : take_recipe(asked, best)) {
@@ -160,6 +162,21 @@ class Survey {
             .pareto = false};
   }
 
+  /// The run with its nodes in equal zones. Errors  fewer nodes than zones: InputError
+  RunInputs in_zones(RunInputs run, const SoughtCluster& site) const {
+    if (!query_.zones) return run;
+    const std::int64_t zones = query_.zones->zones;
+    if (site.nodes % zones != 0) {
+      throw InputError{"--between",
+                       fmt::format("{} nodes do not make {} equal zones", site.nodes, zones)};
+    }
+    for (std::int64_t i = 0; i < zones; ++i) {
+      run.pools.push_back({.name = fmt::format("zone {}", i + 1), .nodes = site.nodes / zones});
+    }
+    run.between = query_.zones->between;
+    return run;
+  }
+
   /// Days and dollars with failures and restarts.
   /// found  receives the reason where it has none
   bool take_whole_run(const models::Question& question, const SoughtCluster& site,
@@ -167,7 +184,8 @@ class Survey {
     constexpr std::size_t runs = 400;
     WholeRun whole;
     try {
-      whole = whole_run_of(question, query_.tokens, runs, run_of(site.node->payment));
+      whole =
+          whole_run_of(question, query_.tokens, runs, in_zones(run_of(site.node->payment), site));
     } catch (const InputError& error) {
       if (found.reason.empty()) found.reason = error.what();
       return false;
@@ -175,13 +193,17 @@ class Survey {
     choice.days = whole.days.p50;
     choice.day_range = whole.days;
     choice.limit_days = whole.days_within(*query_.confidence);
+    choice.transfer = whole.model.between_pools;
+    choice.transfer_gb = whole.model.sent_between_pools;
     if (choice.price) {
       // Days of all that is paid, at one price.
       const double day = 24 * choice.price->per_gpu_hour.count() * choice.gpus;
-      choice.cost = Money{choice.days * day};
-      choice.limit_cost = Money{choice.limit_days * day};
+      const double sent = choice.transfer.count();
+      choice.cost = Money{choice.days * day + sent};
+      choice.limit_cost = Money{choice.limit_days * day + sent};
       const RunRange& days = whole.days;
-      choice.cost_range = RunRange{days.p10 * day, days.p50 * day, days.p90 * day, days.mean * day};
+      choice.cost_range = RunRange{days.p10 * day + sent, days.p50 * day + sent,
+                                   days.p90 * day + sent, days.mean * day + sent};
     }
     choice.meets = excess_of(query_, choice.limit_days, choice.limit_cost) <= 1;
     return true;
@@ -191,6 +213,16 @@ class Survey {
 };
 
 }  // namespace
+
+Zones read_zones_flag(const std::string& text) {
+  const Document document = Document::parse(text, "--between");
+  const Node node = document.root();
+  node.only({"zones", "bandwidth", "latency", "gradient_bytes", "dollars_per_gb", "every"});
+  Json without = node.json();
+  without.erase("zones");
+  return {.zones = node["zones"].integer(2, 64),
+          .between = read_between(Node{without, document.name(), ""})};
+}
 
 std::int64_t PurchaseAnswer::meeting() const {
   return std::ranges::count_if(choices, &PurchaseChoice::meets);

@@ -29,6 +29,15 @@ struct SoughtNode {
   hardware::Cluster of_nodes(int nodes) const;
 };
 
+/// Nodes in several places, equally many in each, and the network between them.
+struct Zones {
+  std::int64_t zones = 2;
+  BetweenPools between{};
+};
+/// `{"zones": 2, "bandwidth": "100 Gb/s", ...}`: the members of /run/between, and how many zones.
+/// Errors  `--between:/POINTER: PROBLEM`
+Zones read_zones_flag(const std::string& text);
+
 struct PurchaseQuery {
   PlanQuery plan;  // searched on each cluster; states neither that nor the breadth
   double tokens = 0;
@@ -38,6 +47,7 @@ struct PurchaseQuery {
   /// after each other, never interrupted.
   std::optional<double> confidence;
   std::vector<std::int64_t> gpus;  // sizes; empty: sizes_of each node type
+  std::optional<Zones> zones;      // nothing: in one place
   std::vector<SoughtNode> nodes;
 };
 
@@ -54,9 +64,13 @@ struct PurchaseChoice {
   std::optional<RunRange> day_range{}, cost_range{};  // of the whole run
   double limit_days = 0;                              // kept with the confidence asked for
   std::optional<Money> limit_cost{};
+  Money transfer{};                  // of the cost, for what crosses from zone to zone
+  double transfer_gb = 0;            // ... its gigabytes
   bool meets = false;                // deadline and budget
   bool pareto = false;               // no other choice at such a price is faster and cheaper
   std::vector<std::string> taken{};  // recipe settings, as assumptions
+  std::optional<models::DataAnswer> lane{};  // of its input, where data is stated
+  std::vector<std::string> data_assumptions{};
 
   /// GPUs that are paid for but idle: a batch that is a power of two divides over 64 of the 72 GPUs
   /// of a rack.

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/purchase/purchase_report.hpp"
+#include "scenarios/scenario/data_section.hpp"
 #include "scenarios/scenario/plan_words.hpp"
 #include "scenarios/scenario/price_words.hpp"
 #include "scenarios/search/comparison.hpp"
@@ -28,6 +29,10 @@ Json choice_json(const PurchaseQuery& query, const PurchaseChoice& choice) {
   const RunRange cost = choice.cost_range.value_or(RunRange{dollars, dollars, dollars, 0});
   json["cost_usd"] =
       choice.cost ? Json{{"p10", cost.p10}, {"p50", cost.p50}, {"p90", cost.p90}} : Json(nullptr);
+  if (choice.transfer_gb > 0) {
+    json["between_zones"] = {{"gb", choice.transfer_gb}, {"cost_usd", choice.transfer.count()}};
+  }
+  if (choice.lane) json["data"] = wait_json(*choice.lane);
   json["meets"] = choice.meets;
   json["pareto"] = choice.pareto;
   json["price"] = price_json(choice.price);

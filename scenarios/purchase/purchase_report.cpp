@@ -10,6 +10,7 @@
 #include "models/plan/fields.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
+#include "scenarios/scenario/data_section.hpp"
 #include "scenarios/scenario/plan_words.hpp"
 #include "scenarios/scenario/price_words.hpp"
 #include "scenarios/search/comparison.hpp"
@@ -211,6 +212,15 @@ std::string cautions(const PurchaseReport& report, const ReportOptions& options)
   return text;
 }
 
+/// "$12,000 of the cost for 1,200 TB between zones".
+std::string transfer_words(const PurchaseChoice& choice) {
+  const std::string amount =
+      fmt::format("{:.4g} TB cross from zone to zone", choice.transfer_gb / 1e3);
+  if (choice.transfer.count() <= 0) return amount + ": state dollars_per_gb in --between";
+  return fmt::format("{}: {}{}", amount, format(choice.transfer),
+                     choice.cost ? " of the cost" : "");
+}
+
 std::string plans(const PurchaseReport& report, const ReportOptions& options) {
   std::string text = heading("Plans and prices", options);
   for (std::size_t i = 0; i < rows_of(report); ++i) {
@@ -221,6 +231,9 @@ std::string plans(const PurchaseReport& report, const ReportOptions& options) {
                                                        source_words(*each.price))
                                          : why_no_price(report.query, each);
     text += paragraph(toned(price, Tone::faint, options.colour), 7, options);
+    const std::string waits = each.lane ? wait_words(*each.lane) : std::string{};
+    if (!waits.empty()) text += paragraph(waits, 7, options);
+    if (each.transfer_gb > 0) text += paragraph(transfer_words(each), 7, options);
   }
   return text;
 }

@@ -85,6 +85,16 @@ std::int64_t ranks_of(const Json& plan, std::optional<std::int64_t> asked, Chang
   return *asked;
 }
 
+/// Runs read text byte by byte; a lane of anything else would be another run's.
+void require_read_format(const Scenario& scenario) {
+  constexpr const char* read = "text-bytes";
+  const Json format = member_at(scenario, "/data/format");
+  if (format.is_null() || format == Json(read)) return;
+  throw InputError{
+      scenario.file() + ":/data/format",
+      fmt::format("expected {}, which orrery execute reads, found {}", read, shortened(format))};
+}
+
 }  // namespace
 
 ExecutionQuestion execution_question(const ScenarioRequest& request,
@@ -105,7 +115,15 @@ ExecutionQuestion execution_question(const ScenarioRequest& request,
     changes.insert(changes.end(), found.changes.begin(), found.changes.end());
     reason = found.reason;
   }
-  return {asked.load().replace(changes).question(), reason};
+  const Scenario stated = asked.load();
+  if (stated.json().contains("data") && member_at(stated, "/data/decode/cores").is_null()) {
+    const std::int64_t readers = ranks / member_or_1(stated.json().at("plan"), "tensor") /
+                                 member_or_1(stated.json().at("plan"), "pipeline");
+    changes.emplace_back("/data/decode/cores", std::max<std::int64_t>(1, readers));
+  }
+  const Scenario scenario = stated.replace(changes);
+  require_read_format(scenario);
+  return {scenario.question(), reason};
 }
 
 }  // namespace orrery::scenarios

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "models/plan/fields.hpp"
+#include "scenarios/scenario/data_section.hpp"
 #include "scenarios/scenario/limits.hpp"
 #include "scenarios/search/query.hpp"
 #include "scenarios/search/space/plan_values.hpp"
@@ -104,6 +105,10 @@ PlanQuery query_of(const PlanRequest& request) {
   read_fixed_flag(request.fixed, query);
   if (!request.exclude.empty()) read_exclude_flag(request.exclude, query);
   if (request.headroom) query.headroom = *request.headroom;
+  if (request.data) {
+    query.data = data_from_flag("--data", *request.data, expanded_cluster(request.cluster),
+                                query.seq_len, query.data_assumptions);
+  }
   return query;
 }
 
@@ -112,11 +117,13 @@ std::string simulate_line(const PlanRequest& request, const PlanQuery& query,
   if (best.empty()) return {};
   const PlacedPlan& placed = best.front().candidate.placed;
   return fmt::format(
-      "orrery simulate --model {} --cluster '{}'{}{} --plan {}{}", request.model, request.cluster,
+      "orrery simulate --model {} --cluster '{}'{}{} --plan {}{}{}", request.model, request.cluster,
       request.software ? fmt::format(" --software {}", *request.software) : "",
       placed.nodes == query.cluster.nodes ? ""
                                           : fmt::format(" --set /cluster/nodes={}", placed.nodes),
-      flag_of(query, placed.plan), best.front().candidate.shared ? " --network events" : "");
+      flag_of(query, placed.plan),
+      query.data ? fmt::format(" --set '/data={}'", query.data->dump()) : "",
+      best.front().candidate.shared ? " --network events" : "");
 }
 
 }  // namespace
@@ -176,6 +183,11 @@ PlanSearch search(const PlanRequest& request, const Progress& progress) {
     for (const models::RecipeChoice& each : take_recipe(query, best)) {
       found.assumptions.push_back("best plan: " + assumption_of(each, query.software.name));
     }
+    const std::vector<std::string>& of_data =
+        question_of(query, found.best.front().candidate.placed).assumptions;
+    found.assumptions.insert(found.assumptions.end(), query.data_assumptions.begin(),
+                             query.data_assumptions.end());
+    found.assumptions.insert(found.assumptions.end(), of_data.begin(), of_data.end());
   }
   if (!found.not_shared.empty()) found.assumptions.push_back(found.not_shared);
   found.simulate = simulate_line(request, query, found.best);

@@ -25,6 +25,7 @@ struct PlanRequest {
   std::optional<std::string> tokens{};    // to train on: "300B"
   std::optional<std::string> deadline{};  // for these, by steps alone: "30d"
   std::optional<std::string> pareto{};    // the other objective of a Pareto front: "memory"
+  std::optional<std::string> data{};      // member `data` of a scenario: JSON or a path
   /// auto or events: the plans shown are evaluated with their traffic on links; static: they are
   /// not.
   models::NetworkMode network = models::NetworkMode::automatic;

@@ -11,9 +11,11 @@
 #include "hardware/own_file.hpp"
 #include "scenarios/exchange/sections.hpp"
 #include "scenarios/scaling/scaling.hpp"
+#include "scenarios/scenario/data_section.hpp"
 #include "scenarios/scenario/limits.hpp"
 #include "scenarios/search/query.hpp"
 #include "sim/input/text.hpp"
+#include "sim/input/units.hpp"
 
 namespace orrery::scenarios {
 
@@ -141,6 +143,12 @@ PurchaseQuery query_of(const PurchaseRequest& request, std::string& defaults) {
   if (!request.software) defaults += fmt::format("--software {}, ", usual_software);
   if (!defaults.empty()) defaults.erase(defaults.size() - 2);
   query.nodes = nodes_of(request);
+  if (request.data) {
+    // Nodes to rent were not measured.
+    query.plan.data = data_from_flag("--data", *request.data, Json::object(), query.plan.seq_len,
+                                     query.plan.data_assumptions);
+  }
+  if (request.between) query.zones = read_zones_flag(*request.between);
   take_prices(request, query);
   return query;
 }
@@ -183,12 +191,22 @@ PurchaseSurvey survey(const PurchaseRequest& request, const Progress& progress) 
   for (const std::string& text : request.quotes) {
     if (const auto asked = doubt(parse_quote(text))) made.assumptions.push_back(*asked);
   }
+  if (made.query.zones) {
+    made.assumptions.push_back(fmt::format(
+        "--between: nodes in {} equal zones; gradients cross at {} after backward of every step, "
+        "and plans are chosen without it",
+        made.query.zones->zones, format(made.query.zones->between.bandwidth)));
+  }
   if (request.term == word_of(term_words, Term::mix)) {
     made.assumptions.push_back(
         fmt::format("--term mix: {} assumed ({})", words_of(parse_term(request.term)), usual_mix));
   }
   made.answer = search_purchases(made.query, {request.threads, progress});
   add_recipes_taken(made);
+  if (made.query.plan.data && !made.answer.choices.empty()) {
+    const std::vector<std::string>& of_data = made.answer.choices.front().data_assumptions;
+    made.assumptions.insert(made.assumptions.end(), of_data.begin(), of_data.end());
+  }
   return made;
 }
 

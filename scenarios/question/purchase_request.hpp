@@ -25,9 +25,11 @@ struct PurchaseRequest {
   std::vector<std::string> quotes{};                // "p5=2.10/h"
   std::optional<std::string> gpus{};                // sizes: "512", "96:768:x2"
   std::optional<std::int64_t> global_batch{}, seq_len{};
-  std::vector<std::string> nodes{};  // names or files of node types; empty: all that are rented
-  std::size_t top = 10;              // choices that the text shows
-  unsigned threads = 0;              // 0: as many as the machine has
+  std::optional<std::string> data{};     // member `data` of a scenario: JSON or a path
+  std::optional<std::string> between{};  // "{zones, bandwidth, latency, dollars_per_gb}"
+  std::vector<std::string> nodes{};      // names or files of node types; empty: all that are rented
+  std::size_t top = 10;                  // choices that the text shows
+  unsigned threads = 0;                  // 0: as many as the machine has
 };
 
 struct PurchaseSurvey {

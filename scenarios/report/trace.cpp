@@ -5,6 +5,7 @@
 #include <map>
 
 #include "hardware/gpu/gpu_power.hpp"
+#include "models/data/lane_names.hpp"
 #include "models/evaluation/replay.hpp"
 #include "models/program/memory_course.hpp"
 #include "models/program/opcodes.hpp"
@@ -412,7 +413,7 @@ void add_data_lane(const models::DataAnswer& data, Trace& trace) {
                .start = start,
                .duration = duration,
                .name = name,
-               .id = "data/" + thread,
+               .id = models::trace_input_id(thread),
                .kind = "data"});
   };
   for (const models::DataStage& each : data.stages) {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "hardware/reading.hpp"
+#include "sim/input/text.hpp"
 #include "sim/input/units.hpp"
 
 namespace orrery::scenarios {
@@ -92,6 +93,11 @@ class DataReader {
     read_augmenting(node, on_gpu);
     const bool on_cores = (request_.per_core > 0 && !on_gpu) || request_.augmented_per_core > 0;
     if (!on_cores) return;
+    if ((!decode || !decode->has("cores")) && format_.kind == "text") {
+      request_.cores = 1;
+      assume("/data/decode/cores: 1 assumed, as text is read by a thread");
+      return;
+    }
     if (!decode || !decode->has("cores")) {
       throw InputError{node.place() + "/decode/cores",
                        fmt::format("missing: {} is decoded by {:.4g} a core and second; state the "
@@ -311,6 +317,74 @@ std::string data_words(const models::DataRequest& request, const models::DataAns
     words += fmt::format("; without waiting the step is {}", time_words(answer.compute));
   }
   return words;
+}
+
+Json with_measured_data(const Node& data, const Json& cluster, std::int64_t seq_len,
+                        std::vector<std::string>& assumptions) {
+  Json filled = data.json();
+  const auto named = data.find("format");
+  if (!named || !named->is_string()) return filled;  // its reader says what it lacks
+  const auto& formats = models::data_formats();
+  const auto format =
+      std::ranges::find(formats, named->as<std::string>(), &models::DataFormat::name);
+  if (format == formats.end()) return filled;
+  const bool text = format->kind == "text";
+  const auto states = [&](const char* part, const char* key) {
+    const auto found = data.find(part);
+    return found && found->is_object() && found->has(key);
+  };
+  for (const Json& each : cluster.value("decoding", Json::array())) {
+    const std::string of = each.at("format").get<std::string>();
+    if (std::ranges::count(formats, of, &models::DataFormat::name) == 0) {
+      throw InputError{"/cluster/decoding", "unknown data format '" + of + "'"};
+    }
+    if (of != format->name || states("decode", "per_core")) continue;
+    double rate = each.at("per_core").get<double>();
+    if (text) rate /= static_cast<double>(seq_len);
+    if (const double timed = each.value("pixels", format->pixels); timed > 0) {
+      rate *= timed / (data.has("pixels") ? data["pixels"].as<double>() : format->pixels);
+    }
+    filled["decode"]["per_core"] = rate;
+    assumptions.push_back(fmt::format(
+        "/data/decode/per_core: {:.4g} samples a second as measured (/cluster/decoding)", rate));
+  }
+  const Json random = cluster.value("storage", Json::object()).value("random_read", Json{});
+  const bool stated = states("store", "latency") || states("store", "bandwidth");
+  if (random.is_string() && !text && !stated) {
+    // Samples lie anywhere on the node's own storage.
+    const double cores = states("decode", "cores") ? data["decode"]["cores"].as<double>() : 1;
+    const auto reads = std::max<std::int64_t>(1, static_cast<std::int64_t>(cores));
+    filled["store"]["latency"] = random;
+    filled["store"]["in_flight"] = reads;
+    assumptions.push_back(fmt::format(
+        "/data/store/latency: {} as measured (/cluster/storage/random_read), {} reads at a time, "
+        "as many as cores decode",
+        random.get<std::string>(), reads));
+  }
+  return filled;
+}
+
+Json data_from_flag(const std::string& flag, const std::string& text, const Json& cluster,
+                    std::int64_t seq_len, std::vector<std::string>& assumptions) {
+  const bool inline_text = trimmed(text).starts_with('{');
+  Document read = inline_text ? Document::parse(text, flag) : Document::load(text);
+  if (!read.root().is_object()) {
+    throw InputError{flag,
+                     "expected an object such as '{\"format\": \"jpeg-q90\", ...}', or the "
+                     "path of a file with one"};
+  }
+  const Json data = read.json().contains("data") ? read.json()["data"] : read.json();
+  return with_measured_data(Node{data, flag, ""}, cluster, seq_len, assumptions);
+}
+
+std::string wait_words(const models::DataAnswer& lane) {
+  if (lane.wait() <= Time{}) return {};
+  return fmt::format("waits {} of each step ({:.0f} %) for its input: {} takes longest",
+                     format(lane.wait()), 100 * (1 - lane.utilisation()), lane.slowest());
+}
+
+Json wait_json(const models::DataAnswer& lane) {
+  return {{"wait_s", seconds(lane.wait())}, {"slowest", lane.slowest()}};
 }
 
 }  // namespace orrery::scenarios

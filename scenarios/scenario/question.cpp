@@ -13,6 +13,7 @@
 #include "scenarios/scenario/stack_defaults.hpp"
 #include "scenarios/scenario/stack_recipe.hpp"
 #include "scenarios/scenario/tokens.hpp"
+#include "scenarios/whole_run/run_inputs.hpp"
 
 namespace orrery::scenarios {
 
@@ -163,6 +164,7 @@ models::Question Scenario::question() const {
   question.model = reader.section(Section::model, models::read_model);
   question.cluster =
       cluster_ ? *cluster_ : reader.section(Section::cluster, hardware::read_cluster);
+  if (const auto run = root.find("run")) take_run_price(*run, question.cluster);
   question.software = reader.section(Section::software, models::read_software);
   for (const std::string& each : question.cluster.assumptions) {
     question.assumptions.push_back("/cluster: " + each);
@@ -193,7 +195,9 @@ models::Question Scenario::question() const {
   const std::vector<models::Conflict> found = models::conflicts(question);
   if (!found.empty()) reader.refuse(found.front());
   if (const auto data = root.find("data")) {
-    question.data = read_data(*data, question, question.assumptions);
+    const Json filled = with_measured_data(*data, json_.at("cluster"), question.plan.batch.seq_len,
+                                           question.assumptions);
+    question.data = read_data(Node{filled, file_, "/data"}, question, question.assumptions);
   }
   published();
   tokens();

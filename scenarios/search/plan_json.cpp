@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "scenarios/scenario/data_section.hpp"
 #include "scenarios/scenario/plan_words.hpp"
 #include "scenarios/search/best_of_many.hpp"
 #include "scenarios/search/plan_report.hpp"
@@ -50,6 +51,7 @@ Json plan_json(const RankedPlan& ranked, const PlanQuery& query, std::optional<d
   json["fit_probability"] = estimate.fit_probability;
   json["cost_usd_per_step"] = estimate.cost ? Json(estimate.cost->count()) : Json(nullptr);
   json["energy_j_per_step"] = estimate.energy.count();
+  if (const auto lane = lane_of(query, ranked.candidate.placed)) json["data"] = wait_json(*lane);
   if (tokens) {
     const double days = *tokens / estimate.tokens_per_second / seconds_per_day;
     json["days"] = days;

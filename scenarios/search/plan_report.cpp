@@ -8,6 +8,7 @@
 #include "models/prediction/memory_report.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
+#include "scenarios/scenario/data_section.hpp"
 #include "scenarios/scenario/plan_words.hpp"
 #include "scenarios/search/best_of_many.hpp"
 #include "scenarios/search/space/plan_values.hpp"
@@ -252,6 +253,23 @@ std::string ties(const PlanReport& report, const ReportOptions& options) {
   return text;
 }
 
+/// What the plans shown wait for their input.
+std::string data_text(const PlanReport& report, const ReportOptions& options) {
+  if (!report.query.data) return {};
+  std::vector<models::DataAnswer> lanes;
+  for (const RankedPlan& each : report.best) {
+    lanes.push_back(*lane_of(report.query, each.candidate.placed));
+  }
+  const auto waits = std::ranges::count_if(
+      lanes, [](const models::DataAnswer& each) { return each.wait() > Time{}; });
+  const std::string words = wait_words(lanes.front());
+  std::string text = words.empty() ? "Plan 1 waits for no data" : fmt::format("Plan 1 {}", words);
+  text += fmt::format("; {} of the {} plans shown wait", waits, report.best.size());
+  const models::Question question = question_of(report.query, report.best.front().candidate.placed);
+  return "\n" + paragraph(text, 2, options) +
+         paragraph(data_words(*question.data, lanes.front()), 2, options);
+}
+
 /// What the search has proven about plan 1.
 std::string proof(const PlanReport& report, const ReportOptions& options) {
   const auto found = certificate_of(report.answer, report.objective);
@@ -408,10 +426,10 @@ std::string text_of(const PlanReport& report, const ReportOptions& options) {
             paragraph(reason_of(report.query, report.answer), 2, options) +
             (report.advice.empty() ? "" : paragraph(text_of(report.advice), 2, options));
   } else {
-    text += table(report, options) + proof(report, options) + ties(report, options) +
-            best_of_many(report, options) + other_kinds(report, options) + tight(report, options) +
-            sharded(report, options) + front_text(report, options) + reasons(report, options) +
-            equals(report, options) + next(report, options);
+    text += table(report, options) + data_text(report, options) + proof(report, options) +
+            ties(report, options) + best_of_many(report, options) + other_kinds(report, options) +
+            tight(report, options) + sharded(report, options) + front_text(report, options) +
+            reasons(report, options) + equals(report, options) + next(report, options);
   }
   return text + tried_text(report, options) + assumed_section(report.assumptions, options);
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "hardware/prices/rental.hpp"
+#include "scenarios/scenario/data_section.hpp"
 #include "scenarios/search/incumbents.hpp"
 #include "scenarios/search/space/block_shapes.hpp"
 #include "sim/errors.hpp"
@@ -19,7 +20,19 @@ models::Question question_of(const PlanQuery& query, const PlacedPlan& placed) {
   models::Question question{query.model,    placed.plan, query.cluster,
                             query.software, {},          query.headroom};
   hardware::set_nodes(question.cluster, placed.nodes);
+  take_data(query, question);
   return question;
+}
+
+void take_data(const PlanQuery& query, models::Question& question) {
+  if (!query.data) return;
+  const std::string flag = "--data";
+  question.data = read_data(Node{*query.data, flag, ""}, question, question.assumptions);
+}
+
+std::optional<models::DataAnswer> lane_of(const PlanQuery& query, const PlacedPlan& placed) {
+  if (!query.data) return std::nullopt;
+  return models::predict(question_of(query, placed)).data;
 }
 
 namespace {
@@ -53,16 +66,19 @@ namespace {
 class Estimator {
  public:
   Estimator(const PlanQuery& query, unsigned members)
-      : questions_(members, question_of(query, {{}, query.cluster.nodes})) {}
+      : query_{query}, questions_(members, question_of(query, {{}, query.cluster.nodes})) {}
 
   Estimate operator()(const PlacedPlan& placed, unsigned member) {
     models::Question& question = questions_[member];
     question.plan = placed.plan;
     hardware::set_nodes(question.cluster, placed.nodes);
+    question.assumptions.clear();
+    take_data(query_, question);
     return models::estimate(question);
   }
 
  private:
+  const PlanQuery& query_;
   std::vector<models::Question> questions_;
 };
 

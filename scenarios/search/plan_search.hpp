@@ -140,7 +140,13 @@ double measure_of(const Objective& objective, const Candidate& candidate);
 /// Whether its figures are those with traffic on links: on one node nothing leaves it.
 bool is_on_links(const Candidate& plan);
 
-/// The question for one plan of a query, on the nodes that it uses.
+/// The question for one plan of a query, on the nodes that it uses; what its data assumes is among
+/// its assumptions.
 models::Question question_of(const PlanQuery& query, const PlacedPlan& placed);
+/// The lane of a plan's input next to its step; nothing where the query states no data.
+std::optional<models::DataAnswer> lane_of(const PlanQuery& query, const PlacedPlan& placed);
+/// Reads the query's data for the plan and the cluster of a question: how many nodes read depends
+/// on them. Errors  InputError `--data:/POINTER: PROBLEM`
+void take_data(const PlanQuery& query, models::Question& question);
 
 }  // namespace orrery::scenarios

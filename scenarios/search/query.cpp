@@ -31,6 +31,14 @@ models::Model read_model_flag(const std::string& text) {
 hardware::Cluster read_cluster_flag(const std::string& text) {
   return read_flag(Section::cluster, text, hardware::read_cluster);
 }
+Json expanded_cluster(const std::string& text) {
+  Json found;
+  read_flag(Section::cluster, text, [&](const Node& node) {
+    found = node.json();
+    return 0;
+  });
+  return found;
+}
 models::Software read_software_flag(const std::string& text) {
   return read_flag(Section::software, text, models::read_software);
 }

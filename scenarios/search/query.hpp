@@ -19,6 +19,8 @@ inline constexpr const char* usual_software = "generic";
 models::Model read_model_flag(const std::string& text);
 hardware::Cluster read_cluster_flag(const std::string& text);
 models::Software read_software_flag(const std::string& text);
+/// A cluster as its file states it, with everything that it names.
+Json expanded_cluster(const std::string& text);
 
 /// Errors  `--precision: expected one of fp32 tf32 ... nvfp4, found 'x'`
 models::Precision read_precision_flag(const std::string& text);

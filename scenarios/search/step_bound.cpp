@@ -8,6 +8,7 @@
 
 #include "models/plan/derived.hpp"
 #include "models/plan/layers_per_chunk.hpp"
+#include "scenarios/search/plan_search.hpp"
 
 namespace orrery::scenarios {
 
@@ -362,6 +363,19 @@ class ShapeBounds {
   PlanBound paths_;
 };
 
+/// A step waits for its input; one that varies takes no less than its mean.
+Time bound_with_data(const PlanQuery& query, const PlacedPlan& placed, Time step,
+                     models::Question& question) {
+  question.plan = placed.plan;
+  question.assumptions.clear();
+  take_data(query, question);
+  models::DataRequest request = *question.data;
+  request.jitter = {};
+  return models::data_lane(
+             request, models::demand_of(request, placed.plan, question.cluster.node.gpus), step)
+      .step;
+}
+
 }  // namespace
 
 std::vector<PlanBound> bounds_of(const PlanQuery& query, const std::vector<PlacedPlan>& plans,
@@ -384,7 +398,12 @@ std::vector<PlanBound> bounds_of(const PlanQuery& query, const std::vector<Place
     const PlacedPlan& first = plans[groups[g].plans.front()];
     if (!slot) slot = std::make_unique<BlockShape>(query, first);
     ShapeBounds bound{query, *slot};
-    for (const std::size_t i : groups[g].plans) bounds[i] = bound(plans[i].plan);
+    std::optional<models::Question> reading;
+    if (query.data) reading = question_of(query, first);
+    for (const std::size_t i : groups[g].plans) {
+      bounds[i] = bound(plans[i].plan);
+      if (reading) bounds[i].step = bound_with_data(query, plans[i], bounds[i].step, *reading);
+    }
   });
   if (!all) bounds.clear();
   return bounds;

@@ -196,6 +196,10 @@ Json to_json(const WholeRunReport& report) {
                                      {"source", model.price_source}}
                               : Json(nullptr);
   if (!model.pools.empty()) json["pools"] = pools_json(run);
+  if (model.sent_between_pools > 0) {
+    json["between_pools"] = {{"gb", model.sent_between_pools},
+                             {"cost_usd", model.between_pools.count()}};
+  }
   json["energy_mwh"] = range_json(run.energy_mwh);
   json["co2_t"] = range_json(run.co2_t);
   json["ettr"] = range_json(run.ettr);
@@ -276,6 +280,14 @@ std::string text_of(const WholeRunReport& report, int width, bool colour) {
     text += run_line(i == 0 ? "Pools" : "", pool.name.substr(0, 17),
                      fmt::format("{} nodes{}, there {:.0f} % of the time, {}", pool.nodes,
                                  pool.spot ? " on spot" : "", 100 * there, hours_words(hours)));
+  }
+  if (model.sent_between_pools > 0) {
+    text += run_line(
+        "Between pools", model.between_pools.count() > 0 ? format(model.between_pools) : "no price",
+        fmt::format("for {:.4g} TB that leave a pool{}", model.sent_between_pools / 1e3,
+                    model.between_pools.count() <= 0 ? ": state /run/between/dollars_per_gb"
+                    : run.cost                       ? ", in the cost"
+                                                     : ""));
   }
   const char* energy = run.energy_mwh.p90 < 1000 ? "{:.4g}" : "{:.0f}";
   text += run_line("Energy",

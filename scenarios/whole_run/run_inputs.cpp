@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "hardware/reading.hpp"
 #include "scenarios/scenario/limits.hpp"
 #include "scenarios/scenario/tokens.hpp"
 #include "sim/input/text.hpp"
@@ -75,6 +76,29 @@ double number_or(const Node& node, std::string_view key, double otherwise, doubl
   return value;
 }
 
+double pue_or(const Node& energy, double otherwise) {
+  return number_or(energy, "pue", otherwise, 1, 5);
+}
+
+OwnedGpu read_owned(const Node& node, double pue) {
+  node.only({"capex", "life", "residual_value", "wacc", "kilowatts", "load", "pue", "power_price",
+             "colocation", "staff", "maintenance", "used"});
+  OwnedGpu own;
+  own.capex = node.value_or("capex", own.capex);
+  own.life_years = number_or(node, "life", own.life_years, 0.25, 50);
+  own.residual = number_or(node, "residual_value", own.residual, 0, 1);
+  own.wacc = number_or(node, "wacc", own.wacc, 0, 1);
+  own.kilowatts = number_or(node, "kilowatts", own.kilowatts, 0.01, 100);
+  own.load = number_or(node, "load", own.load, 0, 1);
+  own.pue = pue_or(node, pue);
+  own.power_price = number_or(node, "power_price", own.power_price, 0, 10);
+  own.colocation = number_or(node, "colocation", 0, 0, 10'000);
+  own.staff = node.value_or("staff", own.staff);
+  own.maintenance = number_or(node, "maintenance", own.maintenance, 0, 1);
+  own.used = number_or(node, "used", own.used, 0.01, 1);
+  return own;
+}
+
 double count_of_tokens(const Node& node) {
   const std::string text = node.is_string() ? node.as<std::string>() : node.json().dump();
   const auto tokens = parse_tokens(text);
@@ -117,7 +141,7 @@ class RunReader {
     if (const auto replicas = node.find("replicas")) read_replicas(*replicas);
     if (const auto spot = node.find("spot")) run_.spot = spot_of(*spot, nodes_);
     if (const auto pools = node.find("pools")) read_pools(node, *pools);
-    if (const auto between = node.find("between")) read_between(node, *between);
+    if (const auto between = node.find("between")) take_between(node, *between);
     if (const auto sizes = node.find("sizes")) read_sizes(*sizes);
     if (const auto storage = node.find("storage")) {
       storage->only({"read", "write"});
@@ -132,12 +156,12 @@ class RunReader {
     }
     if (const auto energy = node.find("energy")) {
       energy->only({"pue", "co2_kg_per_kwh"});
-      run_.pue = number_or(*energy, "pue", run_.pue, 1, 5);
+      run_.pue = pue_or(*energy, run_.pue);
       run_.co2_kg_per_kwh = number_or(*energy, "co2_kg_per_kwh", run_.co2_kg_per_kwh, 0, 5);
     }
-    if (const auto own = node.find("own")) read_own(*own);
+    if (const auto own = node.find("own")) run_.own = read_owned(*own, run_.pue);
     say_unused(node);
-    if (const auto price = node.find("price")) run_.price = price->as<Price>();
+    if (const auto price = node.find("price")) run_.price = hardware::positive<Price>(*price);
   }
 
   void observe(double failures, double node_days) {
@@ -372,7 +396,7 @@ class RunReader {
       each.only({"name", "nodes", "price", "spot"});
       NodePool pool{.name = each["name"].as<std::string>(),
                     .nodes = each["nodes"].integer(1, most_count)};
-      if (const auto price = each.find("price")) pool.price = price->as<Price>();
+      if (const auto price = each.find("price")) pool.price = hardware::positive<Price>(*price);
       if (const auto spot = each.find("spot")) {
         pool.spot = any_spot = true;
         const SpotInputs read = spot_of(*spot, pool.nodes);
@@ -394,15 +418,9 @@ class RunReader {
     }
   }
 
-  void read_between(const Node& run, const Node& node) {
+  void take_between(const Node& run, const Node& node) {
     if (!run.has("pools")) node.fail("is the network between /run/pools, and none are stated");
-    node.only({"bandwidth", "latency", "gradient_bytes", "dollars_per_gb"});
-    BetweenPools between{.bandwidth = node["bandwidth"].as<Bandwidth>(),
-                         .latency = seconds_if(node, "latency").value_or(Seconds{})};
-    if (!(between.bandwidth.count() > 0)) node["bandwidth"].fail_expected("a rate above 0");
-    between.gradient_bytes = number_or(node, "gradient_bytes", between.gradient_bytes, 0.1, 16);
-    between.dollars_per_gb = number_or(node, "dollars_per_gb", 0, 0, 100);
-    run_.between = between;
+    run_.between = read_between(node);
   }
 
   void read_sizes(const Node& node) {
@@ -415,25 +433,6 @@ class RunReader {
     take("unit", run_.sizes.unit);
     run_.sizes.reconfigure = run_time_or(node, "reconfigure", Seconds{300});
     run_.sizes.hold = run_time_or(node, "hold", Seconds{600});
-  }
-
-  void read_own(const Node& node) {
-    node.only({"capex", "life", "residual_value", "wacc", "kilowatts", "load", "pue", "power_price",
-               "colocation", "staff", "maintenance", "used"});
-    OwnedGpu own;
-    own.capex = node.value_or("capex", own.capex);
-    own.life_years = number_or(node, "life", own.life_years, 0.25, 50);
-    own.residual = number_or(node, "residual_value", own.residual, 0, 1);
-    own.wacc = number_or(node, "wacc", own.wacc, 0, 1);
-    own.kilowatts = number_or(node, "kilowatts", own.kilowatts, 0.01, 100);
-    own.load = number_or(node, "load", own.load, 0, 1);
-    own.pue = number_or(node, "pue", run_.pue, 1, 5);
-    own.power_price = number_or(node, "power_price", own.power_price, 0, 10);
-    own.colocation = number_or(node, "colocation", 0, 0, 10'000);
-    own.staff = node.value_or("staff", own.staff);
-    own.maintenance = number_or(node, "maintenance", own.maintenance, 0, 1);
-    own.used = number_or(node, "used", own.used, 0.01, 1);
-    run_.own = own;
   }
 
   RunInputs& run_;
@@ -451,6 +450,44 @@ std::vector<RestartStage> usual_stages() {
 }
 
 }  // namespace
+
+void take_run_price(const Node& run, hardware::Cluster& cluster) {
+  const auto take = [&](Price price, const char* source) {
+    cluster.price_per_gpu_hour = price;
+    cluster.price_source = source;
+    std::erase_if(cluster.assumptions,
+                  [](const std::string& each) { return each.starts_with("price_per_gpu_hour"); });
+  };
+  if (const auto pools = run.find("pools")) {
+    double dollars = 0, nodes = 0;
+    for (const Node& each : pools->elements()) {
+      const auto price = each.find("price");
+      if (!price) return;  // read_run refuses prices of some
+      const auto count = static_cast<double>(each["nodes"].integer(1, most_count));
+      dollars += count * hardware::positive<Price>(*price).count();
+      nodes += count;
+    }
+    if (nodes > 0) take(Price{dollars / nodes}, "the mean over /run/pools");
+  } else if (const auto price = run.find("price")) {
+    take(hardware::positive<Price>(*price), "/run/price");
+  } else if (const auto own = run.find("own")) {
+    const auto energy = run.find("energy");
+    const double usual = OwnedGpu{}.pue;
+    take(hourly_price(read_owned(*own, energy ? pue_or(*energy, usual) : usual)),
+         "owned (/run/own)");
+  }
+}
+
+BetweenPools read_between(const Node& node) {
+  node.only({"bandwidth", "latency", "gradient_bytes", "dollars_per_gb", "every"});
+  BetweenPools between{.bandwidth = node["bandwidth"].as<Bandwidth>(),
+                       .latency = seconds_if(node, "latency").value_or(Seconds{})};
+  if (!(between.bandwidth.count() > 0)) node["bandwidth"].fail_expected("a rate above 0");
+  between.gradient_bytes = number_or(node, "gradient_bytes", between.gradient_bytes, 0.1, 16);
+  between.dollars_per_gb = number_or(node, "dollars_per_gb", 0, 0, 100);
+  between.every = node.integer_or("every", 1, 1'000'000, 1);
+  return between;
+}
 
 RunInputs usual_run() {
   RunInputs run;

@@ -82,14 +82,23 @@ struct NodePool {
   bool spot = false;                              // nodes are taken
 };
 /// The network between pools in different places: gradients cross it once a step, reduced within
-/// each place before.
-///   2 (z - 1) / z  gradient_bytes parameters / bandwidth + 2 (z - 1) latency,  z places
+/// each place before, or after `every` steps that each place took by itself, what its parameters
+/// changed by.
+///   (2 (z - 1) / z  gradient_bytes parameters / bandwidth + 2 (z - 1) latency) / every,  z places
+/// Source  local steps with an outer update: McMahan et al. 2017, arXiv 1602.05629 (federated
+///         averaging); Douillard et al. 2023, arXiv 2311.08105 (DiLoCo: 500 steps, eight places)
+/// Leaves out how many more tokens such a training needs, and that an outer update could overlap
+/// with steps.
 struct BetweenPools {
   Bandwidth bandwidth{};  // of all nodes together, per direction
   Seconds latency{};
   double gradient_bytes = 4;  // of a parameter
   double dollars_per_gb = 0;  // that leaves a place
+  std::int64_t every = 1;     // steps between two exchanges
 };
+
+/// Errors  InputError with the place of the member
+BetweenPools read_between(const Node& node);
 
 struct SpotInputs {
   std::optional<std::vector<NodeEvent>> trace{};  // repeated until the work is done
@@ -131,6 +140,10 @@ struct RunInputs {
   std::optional<Price> price;  // of a GPU-hour, instead of the cluster's
   std::vector<std::string> assumptions;
 };
+
+/// Gives a cluster the price of a GPU-hour that `run` states, if it does: `price`; of `own` what
+/// owning costs; of `pools` the mean over their nodes.
+void take_run_price(const Node& run, hardware::Cluster& cluster);
 
 /// Every default.
 RunInputs usual_run();

@@ -359,20 +359,30 @@ void exchange_between(const std::vector<PredictedPhase>& phases, RunInputs& run,
                                    "is {}",
                                    run.pools.size(), question.plan.data)};
     }
-    const double bytes =
+    const double exchanged =
         once * link.gradient_bytes * static_cast<double>(question.model.parameters);
-    const Seconds time =
-        Seconds{bytes / link.bandwidth.count()} + link.latency * (2 * (places - 1));
+    const Seconds exchange =
+        Seconds{exchanged / link.bandwidth.count()} + link.latency * (2 * (places - 1));
+    const double share = 1 / static_cast<double>(link.every);
+    const double bytes = exchanged * share;  // of a step, as all below
+    const Seconds time = exchange * share;
     PlannedPhase& planned = model.phases[i];
     const double factor = ratio(planned.step + time, planned.step);
     planned.step = planned.step + time;
     planned.mfu /= factor;
     planned.data_wait /= factor;
-    model.between_pools +=
-        Money{link.dollars_per_gb * bytes * places / 1e9 * static_cast<double>(planned.steps)};
-    run.assumptions.push_back(fmt::format(
-        "/run/between: {:.4g} GB of gradients leave each pool in a step, {:.3g} s after backward",
-        bytes / 1e9, time.count()));
+    const double sent = bytes * places / 1e9 * static_cast<double>(planned.steps);
+    model.sent_between_pools += sent;
+    model.between_pools += Money{link.dollars_per_gb * sent};
+    run.assumptions.push_back(
+        link.every == 1
+            ? fmt::format("/run/between: {:.4g} GB of gradients leave each pool in a step, {:.3g} "
+                          "s after backward",
+                          exchanged / 1e9, exchange.count())
+            : fmt::format("/run/between: {:.4g} GB leave each pool after every {} steps that it "
+                          "took by itself, in {:.3g} s; as many tokens as with an exchange in "
+                          "every step assumed",
+                          exchanged / 1e9, link.every, exchange.count()));
   }
 }
 

@@ -50,8 +50,9 @@ struct RunModel {
   double residual_median = 1, residual_spread = 0;
   std::optional<Recurring> evaluation, maintenance;
   std::optional<SpotInputs> spot;
-  std::vector<NodePool> pools;  // that the job's nodes are of; empty: of one
-  Money between_pools{};        // for what crosses the network between them
+  std::vector<NodePool> pools;    // that the job's nodes are of; empty: of one
+  double sent_between_pools = 0;  // GB that leave one of them for another
+  Money between_pools{};          // what these cost
   SizeInputs sizes;
   /// Instead of the step's range: the whole run over the time of steps alone, in logarithms.
   std::optional<std::pair<double, double>> all_in;

@@ -114,6 +114,15 @@ TEST_CASE("A power limit lowers clocks and energy, and not memory or idle power"
         bf16_share(named_gpu("rtx-4090")));
 }
 
+TEST_CASE("A power limit below what an idle GPU draws is refused") {
+  // Hopper idles at 0.1 of its board power: 70 W of 700.
+  CHECK(error_of("h100", {{"power_limit", "1 W"}}) ==
+        "mine.json:/power_limit: expected at least 70 W, which h100-sxm-80gb draws when it is "
+        "idle, found \"1 W\"");
+  CHECK(changed("h100", {{"power_limit", "70 W"}}).power_limit == Power{70});
+  CHECK(changed("cpu-core", {{"power_limit", "10 W"}}).power_limit == Power{10});
+}
+
 TEST_CASE("A limit above the board power and a share of a measured format are refused") {
   CHECK(error_of("h100", {{"power_limit", "800 W"}}) ==
         "mine.json:/power_limit: expected at most the board power of 700 W, found \"800 W\"");

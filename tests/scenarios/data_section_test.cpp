@@ -168,6 +168,79 @@ TEST_CASE("Energy that somebody measured, with the hours that were published") {
   INFO(report.text);
   CHECK(report.json["scored"] == 3);
   CHECK(report.json["worst_abs_error_pct"].get<double>() < 15);
+  // Where hours are not published, the measured energy takes hours beyond steps as published runs
+  // needed, and even at the board power more than those of steps.
+  for (const Json& each : report.json["runs"]) {
+    INFO(each.dump());
+    CHECK(each["like_published_runs"] == true);
+    if (each["scored"] == true) continue;
+    CHECK(each["hours_over_steps"].get<double>() ==
+          Approx(each["measured_mwh"].get<double>() / each["predicted_mwh"].get<double>()));
+    CHECK(each["least_hours_over_steps"].get<double>() < each["hours_over_steps"].get<double>());
+    CHECK(each["least_hours_over_steps"].get<double>() > 1.1);
+  }
+}
+
+// 2 x 500 a core and second for a picture of twice the pixels; eight cores read one at a time.
+TEST_CASE("What calibrate measured of storage and decoding is what a step's data takes") {
+  const Scratch scratch;
+  Json cluster{{"like", "dgx-h100"},
+               {"storage", {{"read", "2 GB/s"}, {"random_read", "5 ms"}}},
+               {"decoding",
+                {{{"format", "jpeg-q90"}, {"per_core", 500}, {"pixels", 375'000}},
+                 {{"format", "text-bytes"}, {"per_core", 1e6}}}}};
+  const std::string file = scratch.write("mine.json", cluster.dump());
+  const std::string step = "simulate --model gpt2-medium --cluster " + file +
+                           " --plan zero=1,micro_batch=4,global_batch=256 --json ";
+  const Json jpeg =
+      parsed(orrery(step + "--set '/data={\"format\":\"jpeg-q90\",\"decode\":{\"cores\":8},"
+                           "\"augment\":0}'")
+                 .out);
+  const auto stage = [](const Json& json, const char* name) {
+    for (const Json& each : json["data"]["stages"]) {
+      if (each["name"] == name) return each["time_s"].get<double>();
+    }
+    return 0.0;
+  };
+  CHECK(stage(jpeg, "decode") == Approx(256 / 1000.0 / 8));
+  CHECK(jpeg["data"]["read_limited_by"] == "latency");
+  CHECK(stage(jpeg, "read") == Approx(256 * 5e-3 / 8));
+  // Text is read in order, by one thread: 256 x 1,024 bytes over 2 GB/s, a million tokens a second.
+  const Json text = parsed(orrery(step + "--set /data/format=text-bytes").out);
+  CHECK(stage(text, "read") == Approx(256 * 1024 / 2e9).epsilon(1e-6));
+  CHECK(stage(text, "decode") == Approx(256 * 1024 / 1e6));
+  // What a scenario states stands.
+  const Json stated = parsed(orrery(step + "--set '/data={\"format\":\"jpeg-q90\",\"augment\":0,"
+                                           "\"decode\":{\"cores\":8,\"per_core\":100},"
+                                           "\"store\":{\"bandwidth\":\"10 GB/s\"}}'")
+                                 .out);
+  CHECK(stage(stated, "decode") == Approx(256 / 100.0 / 8));
+  CHECK(stated["data"]["read_limited_by"] == "bandwidth");
+  cluster["decoding"][0]["format"] = "jpg";
+  scratch.write("mine.json", cluster.dump());
+  CHECK(refused_line(step + "--set /data/format=tokens") ==
+        "/cluster/decoding: unknown data format 'jpg'");
+}
+
+// A thousand steps' worth: a GPU-hour at $2 is the cluster's cost of a step by its price.
+TEST_CASE("orrery simulate pays what the run states, as orrery train does") {
+  const std::string step = "simulate llama3-8b-8-h100 --json ";
+  const auto cost = [&](const std::string& flags) {
+    return parsed(orrery(step + flags).out)["cost_usd_per_step"].get<double>();
+  };
+  const double seconds = parsed(orrery(step).out)["step_time_s"].get<double>();
+  CHECK(cost("--set /run/price='$2/h'") == Approx(8 * 2 * seconds / 3600));
+  CHECK(cost("--set /run/price='$4/h' --set /cluster/price_per_gpu_hour='$1/h'") ==
+        Approx(8 * 4 * seconds / 3600));
+  // $49,248 and the other defaults: what train pays an hour.
+  const Json owned = parsed(
+      orrery("train llama3-8b-8-h100 --tokens 1B --samples 20 --set /run/own={} --json").out);
+  CHECK(cost("--set /run/own={}") ==
+        Approx(8 * owned["price"]["usd_per_gpu_hour"].get<double>() * seconds / 3600));
+  CHECK(orrery("simulate llama3-8b-8-h100 --set /run/price='$2/h'").out.find("/run/price") !=
+        std::string::npos);
+  CHECK(refused_line("simulate llama3-8b-8-h100 --set /run/price='$-2/h'").find("/run/price: ") !=
+        std::string::npos);
 }
 
 }  // namespace orrery::scenarios

@@ -59,7 +59,7 @@ const std::set<std::string> words_and_tables = {
     "name",     "notes",   "sources",     "assumptions", "software",
     "aliases",  "vendor",  "curves_from", "measured",    "measured_collectives",
     "gpu_nics", "storage", "cables",      "group_rates", "fp8_along_k",
-    "silicon",  "pcie"};
+    "silicon",  "pcie",    "decoding"};
 
 /// Members that the expansion moves elsewhere, or that only other kinds of fabric have.
 const std::map<std::string, Json> moved = {

@@ -41,6 +41,28 @@ void print_counts(const executor::FinishedRun& run) {
   }
 }
 
+/// The median step's wait for its batch, next to the predicted one where the scenario states data.
+void print_input(const executor::FinishedRun& run) {
+  const executor::InputTimes times = executor::median_input(run.execution.steps);
+  const executor::ReadAhead& ahead = run.execution.ahead;
+  const auto& lane = run.prediction.data;
+  fmt::print("  waits for data     {:>10.4g} s   {}\n", seconds(times.wait),
+             lane ? fmt::format("predicted {:.4g} s", seconds(lane->wait()))
+                  : std::string{"not predicted: no /data is stated"});
+  fmt::print(
+      "    its lane                        read {:.4g} s, decode {:.4g} s, copy {:.4g} s{}\n",
+      seconds(times.read), seconds(times.decode), seconds(times.copy),
+      ahead.background ? fmt::format(", {} batches ahead", ahead.batches)
+                       : std::string{", read when a step asks for it"});
+  if (!lane) return;
+  std::string stages;
+  for (const models::DataStage& each : lane->stages) {
+    stages +=
+        fmt::format("{}{} {:.4g} s", stages.empty() ? "" : ", ", each.name, seconds(each.time));
+  }
+  fmt::print("    predicted                       {}\n", stages);
+}
+
 void print_figures(const executor::FinishedRun& run) {
   constexpr double mib = 1 << 20;
   const Execution& execution = run.execution;
@@ -58,6 +80,7 @@ void print_figures(const executor::FinishedRun& run) {
   fmt::print("  step, median       {:>10.4g} s   predicted {:.4g} s\n", measured,
              seconds(run.prediction.step));
   fmt::print("  tokens per second  {:>12.4g}\n", tokens / measured);
+  print_input(run);
   fmt::print("  peak memory        {:>8.1f} MiB   predicted {:.1f} MiB\n",
              static_cast<double>(execution.peak.count()) / mib,
              static_cast<double>(executor::predicted_peak(run.prediction).count()) / mib);

@@ -48,6 +48,8 @@ struct PlanQuery {
   std::vector<ExcludedValue> excluded{};
   Breadth breadth = Breadth::full;
   double headroom = models::usual_headroom();
+  std::optional<Json> data{};  // member `data` of a scenario; nothing: every batch is ready
+  std::vector<std::string> data_assumptions{};  // of what was measured of it
 };
 
 /// A plan and the number of the cluster's nodes that it uses.

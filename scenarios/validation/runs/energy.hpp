@@ -20,8 +20,9 @@ struct EnergyReport {
 bool holds_energy(const Table& table);
 ///   predicted = power of a step, of the GPUs alone (scope gpu) or with their hosts (node)
 ///               x hours x PUE
-/// Hours are the published ones, so that power alone is judged; rows without are predicted in all,
-/// listed and not scored.
+/// Hours are the published ones, so that power alone is judged. Rows without are predicted by hours
+/// of steps alone, listed and not scored: the hours that their energy takes at the predicted power
+/// are compared with what published runs needed beyond steps.
 /// Errors  InputError with file, line and column
 EnergyReport compare_energy(const Table& table, const Workers& workers);
 

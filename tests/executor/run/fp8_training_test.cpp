@@ -40,10 +40,11 @@ TEST_CASE("In fp8 gradients and losses are those of bf16 but for the format's ro
 /// The same samples in every step.
 class Same final : public TokenSource {
  public:
-  void fill(std::int64_t, std::int64_t sample, std::span<std::int64_t> to) const override {
+  Time fill(std::int64_t, std::int64_t sample, std::span<std::int64_t> to) const override {
     for (std::size_t i = 0; i < to.size(); ++i) {
       to[i] = (5 * sample + static_cast<std::int64_t>(i * i)) % 37;
     }
+    return {};
   }
 };
 

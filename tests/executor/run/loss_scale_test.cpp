@@ -113,8 +113,8 @@ TEST_CASE("A power of two as scale changes no bit of what is computed without ov
 class Steps final : public TokenSource {
  public:
   explicit Steps(std::vector<std::int64_t> order) : order_{std::move(order)} {}
-  void fill(std::int64_t step, std::int64_t sample, std::span<std::int64_t> to) const override {
-    tokens_->fill(order_.at(static_cast<std::size_t>(step)), sample, to);
+  Time fill(std::int64_t step, std::int64_t sample, std::span<std::int64_t> to) const override {
+    return tokens_->fill(order_.at(static_cast<std::size_t>(step)), sample, to);
   }
 
  private:

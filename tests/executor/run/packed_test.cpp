@@ -10,12 +10,13 @@ namespace {
 /// One stream of tokens, cut into samples that follow each other and share their edge.
 class Stream final : public TokenSource {
  public:
-  void fill(std::int64_t step, std::int64_t sample, std::span<std::int64_t> to) const override {
+  Time fill(std::int64_t step, std::int64_t sample, std::span<std::int64_t> to) const override {
     const auto length = static_cast<std::int64_t>(to.size()) - 1;
     for (std::int64_t i = 0; i <= length; ++i) {
       const std::int64_t at = step * 32 + sample * length + i;
       to[static_cast<std::size_t>(i)] = (at * at + 5 * at) % 37;
     }
+    return {};
   }
 };
 

@@ -48,10 +48,11 @@ TEST_CASE("The loss of nothing learned is the logarithm of the vocabulary, and f
   job.settings.adam.learning_rate = 1e-2;
   const auto same = [] {  // the same samples in every step
     class Same final : public TokenSource {
-      void fill(std::int64_t, std::int64_t sample, std::span<std::int64_t> to) const override {
+      Time fill(std::int64_t, std::int64_t sample, std::span<std::int64_t> to) const override {
         for (std::size_t i = 0; i < to.size(); ++i) {
           to[i] = (sample * 5 + static_cast<std::int64_t>(i) * 3) % 37;
         }
+        return {};
       }
     };
     return std::make_unique<Same>();

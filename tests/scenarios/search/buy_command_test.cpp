@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <set>
 
 #include "scenarios/scenario/limits.hpp"
@@ -345,6 +346,57 @@ TEST_CASE("An old price is marked, in text and in JSON") {
   const Json newer = parsed(
       orrery("simulate --model gpt2 --cluster dgx-h100 --plan zero=1,global_batch=64 --json").out);
   CHECK(newer["price"]["outdated"] == false);
+}
+
+// 64 sequences a step, a picture each: 857 / 2 a core and second (decoding, augmenting), on one
+// core of a node: 64 x 2 / 857 / nodes seconds, longer than any step of GPT-2 here.
+TEST_CASE("orrery buy: clusters whose steps wait for data are priced by that wait") {
+  const std::string asked = std::string{small_purchase} + "--gpus 8,16 ";
+  const Json free = parsed(orrery(asked + "--json").out);
+  const std::string data = "--data '{\"format\": \"jpeg-q90\", \"decode\": {\"cores\": 1}}' ";
+  const Json waits = parsed(orrery(asked + data + "--json").out);
+  REQUIRE(waits["choices"].size() == free["choices"].size());
+  for (const Json& each : waits["choices"]) {
+    const double decoding = 64 * 2 / 857.0 / each["nodes"].get<double>();
+    CHECK(each["step_time_s"].get<double>() == Approx(decoding).epsilon(1e-6));
+    CHECK(each["data"]["slowest"] == "decode");
+    CHECK(each["data"]["wait_s"].get<double>() > 0);
+  }
+  CHECK(!free["choices"][0].contains("data"));
+  // The same lane on every cluster: the cheapest node wins, not the fastest GPU.
+  CHECK(waits["choices"][0]["node"] == "dgx-a100-80gb");
+  const std::string text = unwrapped(orrery(asked + data).out);
+  CHECK(text.find("for its input: decode takes longest") != std::string::npos);
+  CHECK(text.find("/data/augment: 1 assumed") != std::string::npos);
+  CHECK(refused_line(asked + "--data '{\"format\": \"jpeg-q90\"}'")
+            .starts_with("--data:/decode/cores: missing"));
+  CHECK(refused_line(asked + "--data nowhere.json").starts_with("nowhere.json: cannot be read"));
+}
+
+// GPT-2's 124M parameters of 4 bytes cross once a step from each of two zones.
+TEST_CASE("orrery buy: nodes in two zones, and dollars of what crosses between them") {
+  const Json here = parsed(orrery("buy --model gpt2 --tokens 10B --global-batch 64 --gpus 16 "
+                                  "--nodes dgx-h100 --json")
+                               .out);
+  const std::string zones =
+      "buy --model gpt2 --tokens 10B --global-batch 64 --gpus 16 --nodes "
+      "dgx-h100 --between '{\"zones\": 2, \"bandwidth\": \"100 Gb/s\", "
+      "\"dollars_per_gb\": 0.02}' ";
+  const Json apart = parsed(orrery(zones + "--json").out);
+  const Json& choice = apart["choices"][0];
+  const double steps = 10e9 / (64 * 1024);
+  const double sent = choice["between_zones"]["gb"].get<double>();
+  CHECK(sent == Approx(2 * 4 * 0.124 * std::ceil(steps)).epsilon(0.01));
+  CHECK(choice["between_zones"]["cost_usd"].get<double>() == Approx(0.02 * sent));
+  CHECK(choice["cost_usd"]["p50"].get<double>() ==
+        Approx(choice["days"]["p50"].get<double>() * 24 * 16 *
+                   choice["price"]["usd_per_gpu_hour"].get<double>() +
+               0.02 * sent));
+  CHECK(choice["days"]["p50"] > here["choices"][0]["days"]["p50"]);
+  CHECK(!here["choices"][0].contains("between_zones"));
+  CHECK(unwrapped(orrery(zones).out).find("TB cross from zone to zone: $") != std::string::npos);
+  CHECK(refused_line(std::string{small_purchase} + "--between '{\"zones\": 1}'") ==
+        "--between:/zones: expected an integer from 2 to 64, found 1");
 }
 
 }  // namespace orrery::scenarios

@@ -395,4 +395,41 @@ TEST_CASE(
   CHECK(!same_order);
 }
 
+// 16 pictures a step on one node: decoded and augmented by half a core, 16 x 2 / 857 / 0.5 s. No
+// plan is faster, so the search ends at once, and ties go to the plan with least memory.
+TEST_CASE("orrery plan: steps that wait for data are ranked with their wait, and it says so") {
+  const std::string asked = std::string{small} + "--seq-len 1024 --top 3 ";
+  const std::string data = "--data '{\"format\": \"jpeg-q90\", \"decode\": {\"cores\": 0.5}}' ";
+  const Json json = parsed(orrery(asked + data + "--json").out);
+  for (const Json& each : json["plans"]) {
+    CHECK(each["step_time_s"].get<double>() == Approx(16 * 2 / 857.0 / 0.5).epsilon(1e-6));
+    CHECK(each["data"]["slowest"] == "decode");
+  }
+  CHECK(json["proven"] == true);
+  CHECK(json["bound_s"].get<double>() == Approx(16 * 2 / 857.0 / 0.5).epsilon(1e-6));
+  const std::string text = unwrapped(orrery(asked + data).out);
+  CHECK(text.find("Plan 1 waits ") != std::string::npos);
+  CHECK(text.find("for its input: decode takes longest; 3 of the 3 plans shown wait") !=
+        std::string::npos);
+  // The command that it names predicts the same.
+  const std::size_t at = text.find("orrery simulate ");
+  REQUIRE(at != std::string::npos);
+  std::string line = text.substr(at + 7);
+  line = line.substr(0, line.find("'", line.find("/data=")) + 1);
+  CHECK(parsed(orrery(line + " --json").out)["step_time_s"] == json["plans"][0]["step_time_s"]);
+  // Data that is ready in time changes nothing.
+  const Json free = parsed(orrery(asked + "--json").out);
+  const Json ready = parsed(
+      orrery(asked + "--data '{\"format\": \"jpeg-q90\", \"decode\": {\"cores\": 512}}' --json")
+          .out);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(ready["plans"][i]["flag"] == free["plans"][i]["flag"]);
+    CHECK(ready["plans"][i]["step_time_s"] == free["plans"][i]["step_time_s"]);
+    CHECK(ready["plans"][i]["data"]["wait_s"] == 0);
+  }
+  CHECK(!free["plans"][0].contains("data"));
+  CHECK(refused_line(asked + "--data '{\"format\": \"jpg\"}'")
+            .starts_with("--data:/format: unknown data format 'jpg'"));
+}
+
 }  // namespace orrery::scenarios

@@ -193,6 +193,21 @@ TEST_CASE("Llama 3's interruptions lie in the range of fleets that are not its o
   CHECK(prior.at(0.9) * node_days > 419);
 }
 
+// Model card: 30.84M GPU-hours on 16,384 GPUs. No number of the model is taken from this run but
+// its rate of failures, one of the seven of the prior.
+TEST_CASE("Llama 3.1 405B's published hours lie in the range of its stated plan") {
+  const Json run = parsed(
+      orrery("train --model llama3.1-405b --cluster 'dgx-h100 x 2048' --software megatron-core "
+             "--plan tensor=8,sequence=true,pipeline=16,virtual_stages=7,data=128,zero=1,"
+             "micro_batch=1,global_batch=2048,seq_len=8192 --tokens 15.6T --samples 400 --json")
+          .out);
+  INFO(run["days"].dump());
+  const double published = 30.84e6 / 16'384 / 24;
+  CHECK(run["days"]["p10"].get<double>() < published);
+  CHECK(run["days"]["p90"].get<double>() > published);
+  CHECK(run["days"]["p90"].get<double>() / run["days"]["p10"].get<double>() < 1.6);
+}
+
 // Worked values of ownership: a hall of one's own, colocation, and a straight line over five years.
 TEST_CASE("What an owned GPU-hour costs") {
   OwnedGpu own;

@@ -137,6 +137,27 @@ TEST_CASE("Gradients cross the network between zones once a step") {
                  .out);
   CHECK(paid["cost_usd"]["p50"].get<double>() - apart["cost_usd"]["p50"].get<double>() ==
         Approx(2 * 4 * 8.03 * 0.01 * paid["steps"].get<double>()).epsilon(1e-3));
+  // 2 x 32.1 GB a step leave the two zones.
+  CHECK(paid["between_pools"]["gb"].get<double>() ==
+        Approx(2 * 4 * 8.03 * paid["steps"].get<double>()).epsilon(1e-3));
+  CHECK(paid["between_pools"]["cost_usd"].get<double>() ==
+        Approx(0.01 * paid["between_pools"]["gb"].get<double>()));
+  CHECK(apart["between_pools"]["cost_usd"] == 0);
+  CHECK(!here.contains("between_pools"));
+  const std::string text = unwrapped(orrery("train llama3-8b-two-zones-64-h100 --samples 30").out);
+  CHECK(text.find("that leave a pool, in the cost") != std::string::npos);
+  // An exchange after every 100 local steps: a hundredth of its time, bytes and dollars.
+  const Json local =
+      parsed(orrery(base + zones +
+                    "--set '/run/between={\"bandwidth\":\"100 Gb/s\",\"latency\":\"1 ms\","
+                    "\"dollars_per_gb\":0.01,\"every\":100}'")
+                 .out);
+  CHECK(local["phases"][0]["step_time_s"].get<double>() -
+            alone["phases"][0]["step_time_s"].get<double>() ==
+        Approx(extra / 100).epsilon(1e-3));
+  CHECK(local["between_pools"]["cost_usd"].get<double>() ==
+        Approx(paid["between_pools"]["cost_usd"].get<double>() / 100));
+  CHECK(local["days"]["p50"] < paid["days"]["p50"]);
   const std::string bad = "train llama3-8b-reserved-64-h100 ";
   CHECK(refused_line(bad + "--set '/run/pools=[{\"name\":\"a\",\"nodes\":4}]'")
             .find("/run/price: not with /run/pools") != std::string::npos);
