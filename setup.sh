@@ -14,7 +14,8 @@ export CC=${CC:-cc} CXX=${CXX:-c++}
 
 build_packages=(cmake ninja-build g++ ccache pkg-config libboost-dev nlohmann-json3-dev libcli11-dev
   libfmt-dev libnlopt-cxx-dev libeigen3-dev zlib1g-dev libsodium-dev libopenblas-dev libopenmpi-dev
-  openmpi-bin libyaml-cpp-dev libtomlplusplus-dev)
+  openmpi-bin libyaml-cpp-dev libtomlplusplus-dev
+  libjpeg62-turbo-dev libwebp-dev libpng-dev libopenjp2-7-dev)
 python_packages=(python3-venv python3-dev)
 test_packages=(catch2 iproute2 strace clang-14 libclang-rt-14-dev clang-format-14)
 
