@@ -49,9 +49,10 @@ struct Rule {
 };
 
 /// Parses every value as the plan field that it names, so that a mistake is found at the start.
-void check_choices(const Node& choices) {
+void check_choices(const Node& choices, std::optional<Task> task) {
   for (const auto& [key, value] : choices.members()) {
     Plan plan;
+    plan.task = task.value_or(plan.task);
     plan_field(key).read_value(value, plan);
   }
 }
@@ -66,8 +67,8 @@ Rule read_rule(const Node& node) {
   rule.generation = node.value_or("generation", std::string{});
   rule.source = node["source"].as<std::string>();
   rule.plan = node["plan"].json();
-  check_choices(node["plan"]);
   if (const auto task = node.find("task")) rule.task = task->word(task_words);
+  check_choices(node["plan"], rule.task);
   if (const auto each = node.find("precision")) rule.precision = each->word(precision_words);
   if (const auto each = node.find("recompute")) rule.recompute = each->word(recompute_words);
   if (const auto each = node.find("zero")) rule.zero = static_cast<Zero>(each->integer(0, 3));

@@ -480,7 +480,7 @@ TEST_CASE("Layers of different imbalance are priced and held apart") {
   CHECK(experts_program(plan, model).kind_of_layer == std::vector<std::uint32_t>{0, 0});
 }
 
-Question mixtral(const std::string& plan) {
+Question sharded_mixtral(const std::string& plan) {
   return question("mixtral-8x7b", "dgx-h100 x 1",
                   "data=8,zero=3,global_batch=8,micro_batch=1,seq_len=4096," + plan, "generic");
 }
@@ -489,7 +489,7 @@ Question mixtral(const std::string& plan) {
 // MixtralSparseMoeBlock.
 TEST_CASE("Experts one by one are launched one by one") {
   const auto kernels = [](const std::string& how, const std::string& operation) {
-    const Program program = lower(mixtral("expert_gemms=" + how));
+    const Program program = lower(sharded_mixtral("expert_gemms=" + how));
     const LayerKind& kind = program.kind(ModelPart::layer);
     return int{named(program.blocks[kind.forward], operation).module.kernels};
   };
@@ -502,22 +502,22 @@ TEST_CASE("Experts one by one are launched one by one") {
   CHECK(kernels("loop", "experts.activation") == 16);
   CHECK(kernels("loop", "permute") == 32);
   CHECK(kernels("loop", "unpermute") == 24);
-  const Program looping = lower(mixtral("expert_gemms=loop"));
+  const Program looping = lower(sharded_mixtral("expert_gemms=loop"));
   CHECK(named(looping.blocks[looping.kind(ModelPart::layer).forward], "permute").host_waits);
 }
 
 TEST_CASE("Experts one by one take longer than in one grouped GEMM, a loop longest") {
   const auto step = [](const std::string& how) {
-    return predict(mixtral("expert_gemms=" + how)).step;
+    return predict(sharded_mixtral("expert_gemms=" + how)).step;
   };
   const Time grouped = step("grouped"), sequential = step("sequential"), loop = step("loop");
   CHECK(grouped < sequential);
   CHECK(sequential < loop);
-  CHECK(step("grouped") == predict(mixtral("recompute=none")).step);
+  CHECK(step("grouped") == predict(sharded_mixtral("recompute=none")).step);
 }
 
 TEST_CASE("A loop over experts has all of them on each rank") {
-  const auto found = conflicts(mixtral("expert=8,expert_gemms=loop"));
+  const auto found = conflicts(sharded_mixtral("expert=8,expert_gemms=loop"));
   REQUIRE(found.size() == 1);
   CHECK(found.front().pointer == "/plan/expert_gemms");
 }
