@@ -167,7 +167,7 @@ PYBIND11_MODULE(_core, module) {
       .def(
           "heading",
           [](const Scenario& self) {
-            Json heading{{"orrery", made_with()}};
+            orrery::Json heading{{"orrery", made_with()}};
             heading.update(heading_of(self.name(), self.question()));
             return heading.dump();
           },

@@ -204,9 +204,7 @@ Answered run_compared(const std::string& scenario, const Texts& files, const std
   const RunComparison found = compare_run(
       ScenarioRequest{.scenario = scenario}.load(),
       {.files = files, .profile = {.step_mark = step, .skip = skip}, .fit_out = fit, .run = run});
-  Json json = to_json(found);
-  json["inputs"] = files;
-  return {json.dump(), text_of(found, plain.width, false), true};
+  return {to_json(found).dump(), text_of(found, plain.width, false), true};
 }
 
 Answered diagnosed(const Texts& files, const std::string& step, std::optional<std::size_t> skip) {
@@ -216,9 +214,7 @@ Answered diagnosed(const Texts& files, const std::string& step, std::optional<st
     logs.benchmarks.push_back(benchmark_log(calibrate::import_log(file)));
   }
   const Diagnosis found = diagnose(logs);
-  Json json = to_json(found);
-  json["inputs"] = files;
-  return {json.dump(), text_of(found, plain.width, false), true};
+  return {to_json(found).dump(), text_of(found, plain.width, false), true};
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ double smooth_noise(double x, double y, double cell, std::uint64_t seed) {
   return above * (1 - fy) + below * fy;
 }
 
-double peak_signal_to_noise(const Picture& one, const Picture& other) {
+double peak_signal_to_noise(const RgbPicture& one, const RgbPicture& other) {
   double squares = 0;
   for (std::size_t i = 0; i < one.rgb.size(); ++i) {
     const double difference = static_cast<double>(one.rgb[i]) - static_cast<double>(other.rgb[i]);
@@ -55,8 +55,8 @@ double peak_signal_to_noise(const Picture& one, const Picture& other) {
 
 }  // namespace
 
-Picture synthetic_picture(int width, int height, std::uint64_t seed) {
-  Picture picture{.width = width, .height = height, .rgb = {}};
+RgbPicture synthetic_picture(int width, int height, std::uint64_t seed) {
+  RgbPicture picture{.width = width, .height = height, .rgb = {}};
   picture.rgb.resize(3 * picture.pixels());
   constexpr double of_colour = 0.3;  // channels share most of their light
   for (int y = 0; y < height; ++y) {
@@ -90,6 +90,7 @@ ImageCodecs image_codecs() {
     return found;
   }
   reinterpret_cast<void (*)(std::vector<std::unique_ptr<ImageCodec>>&)>(made)(found.codecs);
+  if (found.codecs.empty()) found.absence = "this orrery was built without libraries of images";
   return found;
 }
 
@@ -104,9 +105,9 @@ void DecodingSubject::prepare() {
 namespace {
 
 /// Made once: every codec gets the same.
-const std::vector<Picture>& timed_pictures() {
-  static const std::vector<Picture> made = [] {
-    std::vector<Picture> pictures;
+const std::vector<RgbPicture>& timed_pictures() {
+  static const std::vector<RgbPicture> made = [] {
+    std::vector<RgbPicture> pictures;
     for (int i = 0; i < DecodingSubject::pictures; ++i) {
       pictures.push_back(synthetic_picture(DecodingSubject::width, DecodingSubject::height,
                                            static_cast<std::uint64_t>(i) + 1));
@@ -122,7 +123,7 @@ void DecodingSubject::encode_all() {
   constexpr double least_decibels = 20;
   encoded_.clear();
   bytes_ = 0;
-  for (const Picture& picture : timed_pictures()) {
+  for (const RgbPicture& picture : timed_pictures()) {
     encoded_.push_back(codec_.encode(picture));
     bytes_ += static_cast<double>(encoded_.back().size()) / pictures;
     codec_.decode(encoded_.back(), decoded_);
@@ -153,7 +154,7 @@ struct TextDecodingSubject::Reading {
   std::int64_t step = 0;
 };
 
-void TextDecodingSubject::Release::operator()(Reading* reading) const {
+void TextDecodingSubject::EndReading::operator()(Reading* reading) const {
   delete reading;
 }
 

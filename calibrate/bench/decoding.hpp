@@ -14,7 +14,7 @@
 namespace orrery::calibrate {
 
 /// Pixels of three bytes, row by row.
-struct Picture {
+struct RgbPicture {
   int width = 0, height = 0;
   std::vector<std::uint8_t> rgb;
 
@@ -28,7 +28,7 @@ struct Picture {
 /// has four times the frequencies of the one before.
 /// Source  Field 1987, "Relations between the statistics of natural images and the response
 ///         properties of cortical cells": amplitude spectra fall as 1/f
-Picture synthetic_picture(int width, int height, std::uint64_t seed);
+RgbPicture synthetic_picture(int width, int height, std::uint64_t seed);
 
 /// A library's way to write and read one format.
 class ImageCodec {
@@ -37,9 +37,9 @@ class ImageCodec {
   virtual std::string format() const = 0;   // a row of models/data/formats.csv: "jpeg-q90"
   virtual std::string library() const = 0;  // with its version: "libjpeg-turbo 2.1.5"
   virtual bool lossless() const = 0;
-  /// Errors  RunFailure{local_failure} of the library
-  virtual std::vector<std::uint8_t> encode(const Picture& picture) const = 0;
-  virtual void decode(const std::vector<std::uint8_t>& bytes, Picture& to) const = 0;
+  /// Errors  the library fails: std::runtime_error
+  virtual std::vector<std::uint8_t> encode(const RgbPicture& picture) const = 0;
+  virtual void decode(const std::vector<std::uint8_t>& bytes, RgbPicture& to) const = 0;
 };
 
 /// The codecs of the module that has them, and why there are none.
@@ -61,7 +61,8 @@ class DecodingSubject : public Subject {
   std::size_t parts() const override { return 1; }
   /// Mean size of an encoded picture, once prepared.
   double bytes() const { return bytes_; }
-  /// Errors  pictures that come back otherwise than they were: RunFailure
+  /// Errors  the library fails, or pictures come back otherwise than they were:
+  ///         RunFailure{local_failure}
   void prepare() override;
   bool run(std::vector<Time>& times) override;
   void finish() override;
@@ -72,7 +73,7 @@ class DecodingSubject : public Subject {
   const ImageCodec& codec_;
   Clock& clock_;
   std::vector<std::vector<std::uint8_t>> encoded_;
-  Picture decoded_;
+  RgbPicture decoded_;
   double bytes_ = 0;
 };
 
@@ -91,12 +92,12 @@ class TextDecodingSubject : public Subject {
 
  private:
   struct Reading;
-  struct Release {
+  struct EndReading {
     void operator()(Reading* reading) const;
   };
 
   std::filesystem::path file_;
-  std::unique_ptr<Reading, Release> reading_;
+  std::unique_ptr<Reading, EndReading> reading_;
 };
 
 }  // namespace orrery::calibrate

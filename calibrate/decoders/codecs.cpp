@@ -30,7 +30,7 @@ namespace orrery::calibrate {
 
 namespace {
 
-void make_room(Picture& picture, int width, int height) {
+[[maybe_unused]] void make_room(RgbPicture& picture, int width, int height) {
   picture.width = width;
   picture.height = height;
   picture.rgb.resize(3 * picture.pixels());
@@ -55,12 +55,15 @@ class JpegCodec final : public ImageCodec {
   }
 
   /// Chroma of half the width and height, as the library and Pillow have it by default.
-  std::vector<std::uint8_t> encode(const Picture& picture) const override {
+  std::vector<std::uint8_t> encode(const RgbPicture& picture) const override {
     jpeg_compress_struct state{};
+    const std::unique_ptr<jpeg_compress_struct, void (*)(j_compress_ptr)> ended{
+        &state, jpeg_destroy_compress};
     JpegErrors errors;
     state.err = failing(errors);
-    unsigned char* bytes = nullptr;
-    unsigned long size = 0;
+    std::vector<std::uint8_t> made(most_bytes(picture));
+    unsigned char* bytes = made.data();
+    auto size = static_cast<unsigned long>(made.size());
     if (setjmp(errors.back) != 0) fail_codec("libjpeg", errors.text);
     jpeg_create_compress(&state);
     jpeg_mem_dest(&state, &bytes, &size);
@@ -77,14 +80,19 @@ class JpegCodec final : public ImageCodec {
       jpeg_write_scanlines(&state, &row, 1);
     }
     jpeg_finish_compress(&state);
-    std::vector<std::uint8_t> made(bytes, bytes + size);
-    jpeg_destroy_compress(&state);
-    std::free(bytes);
+    if (bytes == made.data()) {
+      made.resize(size);
+    } else {  // the library made room of its own
+      made.assign(bytes, bytes + size);
+      std::free(bytes);
+    }
     return made;
   }
 
-  void decode(const std::vector<std::uint8_t>& bytes, Picture& to) const override {
+  void decode(const std::vector<std::uint8_t>& bytes, RgbPicture& to) const override {
     jpeg_decompress_struct state{};
+    const std::unique_ptr<jpeg_decompress_struct, void (*)(j_decompress_ptr)> ended{
+        &state, jpeg_destroy_decompress};
     JpegErrors errors;
     state.err = failing(errors);
     if (setjmp(errors.back) != 0) fail_codec("libjpeg", errors.text);
@@ -98,7 +106,6 @@ class JpegCodec final : public ImageCodec {
       jpeg_read_scanlines(&state, &row, 1);
     }
     jpeg_finish_decompress(&state);
-    jpeg_destroy_decompress(&state);
   }
 
  private:
@@ -107,13 +114,18 @@ class JpegCodec final : public ImageCodec {
     std::jmp_buf back{};
     char text[JMSG_LENGTH_MAX]{};
   };
+  /// Bytes that no picture exceeds with chroma of half the width and height: the library need not
+  /// make room that a failure would leave behind. Source  tjBufSize of libjpeg-turbo
+  static std::size_t most_bytes(const RgbPicture& picture) {
+    const auto padded = [](int side) { return (static_cast<std::size_t>(side) + 15) / 16 * 16; };
+    return padded(picture.width) * padded(picture.height) * 3 + 2048;
+  }
   /// The library's own handler ends the process; C code cannot be unwound.
   static jpeg_error_mgr* failing(JpegErrors& errors) {
     jpeg_error_mgr* made = jpeg_std_error(&errors.manager);
     made->error_exit = [](j_common_ptr state) {
       auto* failed = reinterpret_cast<JpegErrors*>(state->err);
       state->err->format_message(state, failed->text);
-      jpeg_destroy(state);
       std::longjmp(failed->back, 1);
     };
     return made;
@@ -136,7 +148,7 @@ class WebpCodec final : public ImageCodec {
   std::string library() const override { return "libwebp " ORRERY_WEBP; }
   bool lossless() const override { return quality_ == 0; }
 
-  std::vector<std::uint8_t> encode(const Picture& picture) const override {
+  std::vector<std::uint8_t> encode(const RgbPicture& picture) const override {
     const int stride = 3 * picture.width;
     std::uint8_t* bytes = nullptr;
     const std::size_t size = lossless()
@@ -150,7 +162,7 @@ class WebpCodec final : public ImageCodec {
     return made;
   }
 
-  void decode(const std::vector<std::uint8_t>& bytes, Picture& to) const override {
+  void decode(const std::vector<std::uint8_t>& bytes, RgbPicture& to) const override {
     int width = 0, height = 0;
     if (WebPGetInfo(bytes.data(), bytes.size(), &width, &height) == 0) {
       fail_codec("libwebp", "cannot read a header");
@@ -174,7 +186,7 @@ class PngCodec final : public ImageCodec {
   std::string library() const override { return "libpng " PNG_LIBPNG_VER_STRING; }
   bool lossless() const override { return true; }
 
-  std::vector<std::uint8_t> encode(const Picture& picture) const override {
+  std::vector<std::uint8_t> encode(const RgbPicture& picture) const override {
     png_image image = header();
     image.width = static_cast<png_uint_32>(picture.width);
     image.height = static_cast<png_uint_32>(picture.height);
@@ -192,8 +204,9 @@ class PngCodec final : public ImageCodec {
     return made;
   }
 
-  void decode(const std::vector<std::uint8_t>& bytes, Picture& to) const override {
+  void decode(const std::vector<std::uint8_t>& bytes, RgbPicture& to) const override {
     png_image image = header();
+    const std::unique_ptr<png_image, void (*)(png_imagep)> ended{&image, png_image_free};
     if (png_image_begin_read_from_memory(&image, bytes.data(), bytes.size()) == 0) {
       fail_codec("libpng", image.message);
     }

@@ -79,7 +79,7 @@ class Jpeg2000Codec final : public ImageCodec {
   std::string library() const override { return std::string{"OpenJPEG "} + opj_version(); }
   bool lossless() const override { return ratio_ == 0; }
 
-  std::vector<std::uint8_t> encode(const Picture& picture) const override {
+  std::vector<std::uint8_t> encode(const RgbPicture& picture) const override {
     const ImagePointer image = planes_of(picture);
     opj_cparameters_t parameters;
     opj_set_default_encoder_parameters(&parameters);
@@ -100,7 +100,7 @@ class Jpeg2000Codec final : public ImageCodec {
     return made;
   }
 
-  void decode(const std::vector<std::uint8_t>& bytes, Picture& to) const override {
+  void decode(const std::vector<std::uint8_t>& bytes, RgbPicture& to) const override {
     opj_dparameters_t parameters;
     opj_set_default_decoder_parameters(&parameters);
     const CodecPointer codec{opj_create_decompress(OPJ_CODEC_J2K), &opj_destroy_codec};
@@ -124,7 +124,7 @@ class Jpeg2000Codec final : public ImageCodec {
   }
 
  private:
-  static ImagePointer planes_of(const Picture& picture) {
+  static ImagePointer planes_of(const RgbPicture& picture) {
     opj_image_cmptparm_t planes[3]{};
     for (opj_image_cmptparm_t& each : planes) {
       each.dx = each.dy = 1;

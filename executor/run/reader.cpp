@@ -53,14 +53,7 @@ Reader::Reader(const TokenSource& source, BatchShape shape, ReadAhead ahead)
     : source_{source},
       shape_{shape},
       ahead_{ahead},
-      slots_(ahead.background ? static_cast<std::size_t>(ahead.batches) + 2 : 1) {
-  // All room is made here: the thread allocates nothing.
-  for (Batch& each : slots_) {
-    each.values.resize(shape_.values());
-    each.sample.resize(static_cast<std::size_t>(shape_.seq_len) + 1);
-    each.labels.resize(each.sample.size());
-  }
-}
+      slots_(ahead.background ? static_cast<std::size_t>(ahead.batches) + 2 : 1) {}
 
 Reader::~Reader() {
   {

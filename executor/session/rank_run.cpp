@@ -207,6 +207,8 @@ class RankRun {
     chosen.seed = options_.seed;
     chosen.tokens = tokens_.get();
     chosen.ahead = ahead();
+    // No more than the run's steps: there is room for every batch that is read ahead.
+    chosen.ahead.batches = std::min(chosen.ahead.batches, options_.steps);
     chosen.initial = initial_.get();
     chosen.trace = TraceDetail::none;
     chosen.drawn = [this](std::int64_t, std::int64_t) { session_.watchdog().alive(); };

@@ -154,9 +154,14 @@ Storage read_storage(const Node& node) {
 
 /// Rates of decoding are read where a step's data is; here only their form.
 void check_decoding(const Node& list) {
+  std::vector<std::string> formats;
   for (const Node& each : list.elements()) {
     each.only({"format", "per_core", "pixels", "source"});
-    each["format"].as<std::string>();
+    const auto format = each["format"].as<std::string>();
+    if (std::ranges::find(formats, format) != formats.end()) {
+      each["format"].fail("'" + format + "' is stated twice");
+    }
+    formats.push_back(format);
     within(each["per_core"], 1e-6, 1e12);
     if (const auto pixels = each.find("pixels")) within(*pixels, 1, 1e12);
   }

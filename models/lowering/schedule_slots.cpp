@@ -240,7 +240,7 @@ void state_facts(Program& program, const BlockInputs& inputs) {
   program.overlaps_data = plan.overlap.gradients;
   program.overlaps_gathers = plan.overlap.with_forward();
   program.overlaps_tensor = plan.overlap.tensor;
-  program.awaits_transfers = !plan.overlap.transfers.value_or(true);
+  if (plan.overlap.transfers) program.awaits_transfers = !*plan.overlap.transfers;
   program.vocabulary = inputs.model.embedding.vocab;
   program.ahead = ahead_of(inputs);
   program.inexact_feature = inexact_feature(inputs);

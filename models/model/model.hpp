@@ -113,6 +113,7 @@ struct Model {
   std::string inexact;  // what the executor computes differently from the config; empty: nothing
   std::optional<std::string> not_simulated;  // why ("mixture of experts ..."), when only counted
   std::vector<std::string> ignored_keys;     // of the config, neither used nor known-irrelevant
+  std::vector<std::string> assumptions;      // `/KEY: VALUE assumed` of what it leaves open
 };
 
 /// What a step processes: "tokens"; of a list of operations "samples", or without training "steps".

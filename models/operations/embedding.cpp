@@ -4,6 +4,7 @@
 
 #include "models/operations/tables.hpp"
 #include "models/operations/transformer.hpp"
+#include "sim/errors.hpp"
 
 namespace orrery::models {
 
@@ -210,7 +211,10 @@ class EmbeddingBuilder : private BlockScope, private TransformerBuilder {
 BlockPair embedding_blocks(const BlockInputs& inputs) {
   BlockPair pair{EmbeddingBuilder{inputs, Pass::forward}.forward(),
                  EmbeddingBuilder{inputs, Pass::backward}.backward()};
-  if (inputs.model.generator_hidden > 0) return with_generator(inputs, pair);
+  if (inputs.model.generator_hidden > 0) {
+    ensure(!inputs.model.front, "a generator's model has no encoder in front");
+    return with_generator(inputs, pair);
+  }
   return inputs.model.front ? with_front(inputs, pair) : std::move(pair);
 }
 

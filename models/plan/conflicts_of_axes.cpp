@@ -183,6 +183,9 @@ class AxisChecks : private ConflictChecks {
           "loop is simulated with expert 1 and expert_tensor 1, where a rank has "
           "all experts");
     }
+    if (plan_.experts.gemms == ExpertGemms::loop && plan_.kernels.graphs) {
+      add("/cuda_graphs", "expert_gemms loop waits for the host, which a graph cannot");
+    }
     if (plan_.experts.gemms == ExpertGemms::loop && plan_.experts.permute_fusion) {
       add("/permute_fusion", "has no effect: expert_gemms loop does not permute rows");
     }

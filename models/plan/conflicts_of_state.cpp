@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <set>
+#include <utility>
+
 #include "models/plan/conflict_checks.hpp"
 #include "models/plan/derived.hpp"
 #include "models/plan/precision_formats.hpp"
@@ -76,6 +79,7 @@ class StateChecks : private ConflictChecks {
   void targets() {
     const WordSet<LoraTarget>& listed = plan_.adapters.targets;
     WordSet<LoraTarget> present;
+    std::set<std::pair<LoraTarget, LoraTarget>> overlaps;  // a part and its whole
     if (model_.head.task_outputs == 0 && !model_.list) present.add(LoraTarget::head);
     if (!model_.list && !projects_embeddings(model_)) present.add(LoraTarget::embedding);
     for (const Layer& kind : model_.layers.kinds()) {
@@ -84,6 +88,7 @@ class StateChecks : private ConflictChecks {
         for (const MatrixPart& part : each.parts) {
           present.add(part.target);
           if (!listed.has(part.target) || !listed.has(*each.target)) continue;
+          if (!overlaps.emplace(part.target, *each.target).second) continue;
           add("/lora_targets",
               fmt::format("{} is a part of {}", word(part.target), word(*each.target)));
         }

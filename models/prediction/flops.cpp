@@ -50,8 +50,9 @@ double weights_met(const LayerMatrix& matrix) {
 /// Source  Megatron-Core, --recompute-modules; mla_up_proj is the up-projections of latents to
 /// heads
 bool is_module(RecomputeModule module, const LayerMatrix& matrix, const Layer& layer) {
-  const bool of_attention =
-      matrix.target == LoraTarget::qkv || matrix.target == LoraTarget::projection;
+  const bool of_attention = matrix.target == LoraTarget::qkv ||
+                            matrix.target == LoraTarget::projection ||
+                            matrix.name.starts_with("mixer.") || matrix.name.starts_with("index_");
   switch (module) {
     case RecomputeModule::mlp:
       return !of_attention && layer.experts() == nullptr;

@@ -44,8 +44,20 @@ void add_loss_copies(const Question& question, const Program& program, const Ran
   bytes = std::max(Bytes{}, bytes + share(logits, copies / 8 / static_cast<double>(plan.tensor)));
 }
 
-Bytes optimizer_of(const StageMemory& stage) {
+/// What a paged optimizer may keep on the host.
+Bytes pageable(const Question& question, const StageMemory& stage) {
+  if (!question.plan.optimizer.paged) return Bytes{};
   return stage.program[static_cast<std::size_t>(BufferKind::optimizer)];
+}
+
+/// What of a stage is allocated as the step goes.
+Bytes dynamic_of(const StageMemory& stage) {
+  return total(stage.program) + stage.context - stage.held();
+}
+
+/// Memory that the GPU needs while so much of the optimizer's state is on the host.
+MemoryNeed need_of(const StageMemory& stage, Bytes paged) {
+  return memory_need(stage.held() - paged, dynamic_of(stage) + stage.fragmentation);
 }
 
 }  // namespace
@@ -71,21 +83,20 @@ void add_memory(const Question& question, const std::vector<MemoryPeak>& peaks,
     stage.context = allowed.context + allowed.workspace +
                     allowed.per_communicator * communicators_of(question.plan);
     add_loss_copies(question, program, program.classes[c], stage.program);
-    const Bytes dynamic = total(stage.program) + stage.context - stage.held();
-    stage.fragmentation = share(dynamic, allowed.fragmentation) +
+    stage.fragmentation = share(dynamic_of(stage), allowed.fragmentation) +
                           share(stage.held() - stage.context, allowed.state_fragmentation);
     stage.total = total(stage.program) + stage.context + stage.fragmentation;
-    const Bytes pageable = question.plan.optimizer.paged ? optimizer_of(stage) : Bytes{};
-    stage.paged = std::clamp(stage.total - available, Bytes{}, pageable);
+    stage.paged = std::clamp(stage.total - available, Bytes{}, pageable(question, stage));
     stage.total = stage.total - stage.paged;
     const bool all = allowed.reported == ReportedMemory::device;
     stage.reported = all ? stage.total : stage.total - (stage.context - allowed.workspace);
-    stage.need = memory_need(stage.held() - pageable, dynamic + stage.fragmentation);
+    stage.need = need_of(stage, stage.paged);
     prediction.memory.push_back(stage);
     if (stage.total > prediction.memory[prediction.fullest].total) prediction.fullest = c;
   }
   const StageMemory& fullest = prediction.memory.at(prediction.fullest);
-  const MemoryNeed& need = fullest.need;
+  // It fits if it does with all on the host that may be there.
+  const MemoryNeed need = need_of(fullest, pageable(question, fullest));
   if (fullest.total > available) {
     prediction.out_of_memory =
         OutOfMemory{program.mesh.first_rank(fullest.stage), fullest.total, available};

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "models/pricing/grouped.hpp"
@@ -16,13 +17,20 @@ using hardware::KernelClass;
 double ratio_at(const std::map<DType, hardware::ShapeResidual>& ratios, const Operation& op) {
   const auto found = ratios.find(op.dtype);
   if (found == ratios.end()) return 1;
-  return std::exp(found->second.log_ratio({op.gemm().m, op.gemm().n, op.gemm().k}));
+  hardware::GemmSize size{op.gemm().m, op.gemm().n, op.gemm().k};
+  std::int64_t& tokens = op.gemm().transpose_a ? size.k : size.m;
+  tokens = std::max<std::int64_t>(1, tokens / op.module.kernels);
+  return std::exp(found->second.log_ratio(size));
 }
 
+/// Of an MLP's tiles one after another: each an equal part of the GEMM.
 std::optional<Time> product_time(const Operation& op, const hardware::Gpu& gpu) {
   const Calibration& measured = gpu.calibration;
   if (measured.gemm.count(op.dtype) == 0) return std::nullopt;
-  return scaled(gpu.gemm_time(op.dtype, op.flops, op.bytes), ratio_at(measured.gemm, op));
+  const std::int64_t tiles = op.module.kernels;
+  const Flops flops{op.flops.count() / tiles};
+  const Bytes bytes{op.bytes.count() / tiles};
+  return scaled(gpu.gemm_time(op.dtype, flops, bytes) * tiles, ratio_at(measured.gemm, op));
 }
 
 std::optional<Time> batched_time(const Operation& op, const hardware::Gpu& gpu) {

@@ -49,6 +49,11 @@ Time grouped_time(const Operation& op, const hardware::Gpu& gpu) {
   return gpu.gemm_time(op.dtype, Flops{row_flops(op.gemm()) * rows}, op.bytes);
 }
 
+std::int64_t experts_with_rows(const Operation& op) {
+  return std::ranges::count_if(op.group_rows(),
+                               [&](std::int64_t slots) { return rows_in(slots, op) > 0; });
+}
+
 hardware::GemmSize mean_product(const Operation& op) {
   const auto experts = static_cast<std::int64_t>(op.group_rows().size());
   const auto mean = [&](std::int64_t rows) {

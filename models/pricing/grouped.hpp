@@ -17,6 +17,9 @@ namespace orrery::models {
 /// Errors   a format without a peak: InputError
 Time grouped_time(const Operation& op, const hardware::Gpu& gpu);
 
+/// Number of the experts that have rows: those without are not multiplied.
+std::int64_t experts_with_rows(const Operation& op);
+
 /// Shape of the mean expert's GEMM, by which measured ratios are looked up.
 hardware::GemmSize mean_product(const Operation& op);
 

@@ -60,10 +60,23 @@ Time without_hidden_start(Time alone, Time start) {
   return start > queued_start ? alone - (start - queued_start) : alone;
 }
 
-/// The same of each further GEMM of experts that are multiplied one by one.
-Time hidden_starts(const Operation& op, Time start) {
-  if (op.module.kernels == 1 || start <= queued_start) return Time{};
-  return (start - queued_start) * (std::ssize(op.group_rows()) - 1);
+/// The same of the GEMMs of experts: of one, or of each that has rows where they are multiplied one
+/// by one.
+Time experts_without_hidden_starts(const Operation& op, const hardware::Gpu& gpu) {
+  const Time start = gpu.gemm.at(op.dtype).overhead;
+  const Time alone = grouped_time(op, gpu);
+  if (op.module.kernels == 1 || start <= queued_start) return without_hidden_start(alone, start);
+  return alone - (start - queued_start) * experts_with_rows(op);
+}
+
+/// Time of a GEMM, or of those of an MLP's tiles one after another, each an equal part of it.
+Time queued_gemm_time(const Operation& op, const hardware::Gpu& gpu) {
+  const std::int64_t tiles = op.module.kernels;
+  const Flops flops{op.flops.count() / tiles};
+  const Bytes bytes{op.bytes.count() / tiles};
+  return without_hidden_start(gpu.gemm_time(op.dtype, flops, bytes),
+                              gpu.gemm.at(op.dtype).overhead) *
+         tiles;
 }
 
 /// Start-up time, as far as it is exposed in a queue, of the kernels of an operation after its
@@ -234,15 +247,13 @@ Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& 
   switch (op.kind) {
     case OpKind::gemm:
     case OpKind::batched_gemm:
-      return scaled(without_hidden_start(gpu.gemm_time(op.dtype, op.flops, op.bytes),
-                                         gpu.gemm.at(op.dtype).overhead),
-                    gemm_derate(op, software, generation) * alignment_derate(op, gpu.generation) /
-                        gpu.sustained_share) +
+      return scaled(queued_gemm_time(op, gpu), gemm_derate(op, software, generation) *
+                                                   alignment_derate(op, gpu.generation) /
+                                                   gpu.sustained_share) +
              accumulation_time(op, gpu, software) +
              quantised_gemm_overhead(op, software, generation);
     case OpKind::grouped_gemm:
-      return scaled(without_hidden_start(grouped_time(op, gpu), gpu.gemm.at(op.dtype).overhead) -
-                        hidden_starts(op, gpu.gemm.at(op.dtype).overhead),
+      return scaled(experts_without_hidden_starts(op, gpu),
                     gemm_derate(op, software, generation) / gpu.sustained_share) +
              accumulation_time(op, gpu, software) +
              quantised_gemm_overhead(op, software, generation);

@@ -53,7 +53,7 @@ class Pricer {
     priced.transfer_launch = software_.host.communication_launch;
     priced.step_launch = updates() ? software_.host.step : Time{};
     priced.synchronous = software_.host.synchronous;
-    priced.blocking_receive = software_.host.blocking_receive || program_.awaits_transfers;
+    priced.blocking_receive = program_.awaits_transfers.value_or(software_.host.blocking_receive);
     priced.blocking_communication = software_.host.communication == Communication::blocking;
     priced.bound = with_ahead(bound_of(loads_of(priced)), program_, cluster_);
     return priced;

@@ -205,7 +205,7 @@ struct ScanWork {
   /// rule, and the width of what leads into the state.
   std::int64_t heads = 0, value_dim = 0, groups = 0, state = 0;
   double epsilon = 0;  // of the gated norm
-  Bytes convolved{};        // traffic of its convolution along the sequence, a kernel of its own
+  Bytes convolved{};   // traffic of its convolution along the sequence, a kernel of its own
 };
 
 /// Of a convolution: the GEMM that it is, of which each of `batch` groups of channels has one.

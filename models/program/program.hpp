@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -64,21 +65,22 @@ struct Program {
   Formats formats;
   StateSharding sharding;
   TiedTable tied = TiedTable::none;
-  Bytes activation_bytes{};       // activation between two layers, of one micro-batch on one rank
-  Bytes reference_bytes{};        // the same of a frozen reference model that runs next to it (DPO)
-  std::int64_t vocabulary = 0;    // token ids are below it
-  bool graphs = false;            // kernels of the model's blocks are launched as CUDA graphs
-  std::string rank_order{};       // of the plan, "tp-cp-ep-pp-dp"; empty: as Mesh numbers ranks
-  std::string attention{};        // kernel that the plan chooses; empty: the stack's own
-  bool overlaps_data = true;      // data-parallel reductions overlap, if the stack can
-  bool overlaps_gathers = true;   // gathers of parameters overlap, if the stack can
-  bool awaits_transfers = false;  // the host waits for every transfer between stages
+  Bytes activation_bytes{};      // activation between two layers, of one micro-batch on one rank
+  Bytes reference_bytes{};       // the same of a frozen reference model that runs next to it (DPO)
+  std::int64_t vocabulary = 0;   // token ids are below it
+  bool graphs = false;           // kernels of the model's blocks are launched as CUDA graphs
+  std::string rank_order{};      // of the plan, "tp-cp-ep-pp-dp"; empty: as Mesh numbers ranks
+  std::string attention{};       // kernel that the plan chooses; empty: the stack's own
+  bool overlaps_data = true;     // data-parallel reductions overlap, if the stack can
+  bool overlaps_gathers = true;  // gathers of parameters overlap, if the stack can
+  /// The host waits for every transfer between stages, as the plan says; else as the stack does.
+  std::optional<bool> awaits_transfers{};
   bool overlaps_tensor = true;  // tensor-parallel collectives overlap with GEMMs, if the stack can
   /// Work of the loader and of writers that nothing in the step waits for: each queue runs next to
   /// the step, which is no shorter than the longest of them.
   std::vector<AheadWork> ahead{};
-  /// A feature that the blocks only approximate, such as "sparse attention": enough for a price, but
-  /// an executor refuses the Program. Empty: none.
+  /// A feature that the blocks only approximate, such as "sparse attention": enough for a price,
+  /// but an executor refuses the Program. Empty: none.
   std::string inexact_feature;
 
   /// Index of the communicator with this role.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, final, overload
 
 from orrery import _core, frames
 from orrery.answer import Answer, answered
+from orrery.errors import InputError
 from orrery.parts import Part, Paths, path_of, paths_of, required, words_of
 from orrery.progress import Progress, progress_callback
 from orrery.quantities import Seconds
@@ -179,6 +180,8 @@ def compare(
     if isinstance(predicted, (str, os.PathLike)) and len(files) == 1:
         path = os.fspath(predicted)
         if _holds_trace(path):
+            if run:
+                raise InputError("run: is for MLflow's stores, not for traces")
             return answered(Comparison, _core.compare(path, files[0]), "")
     found = _core.compare_run(
         required(predicted.json if isinstance(predicted, Scenario) else predicted),

@@ -142,6 +142,7 @@ Scenario with_best_plan(const Scenario& scenario, const ScenarioParts& parts) {
                       .seq_len = question.plan.batch.seq_len,
                       .top = 1,
                       .network = models::NetworkMode::fixed};
+  if (scenario.json().contains("data")) request.data = scenario.json()["data"].dump();
   if (!request.software) request.software = question.software.name;
   const InterruptGuard guard;
   PlanSearch found;

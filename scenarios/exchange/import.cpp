@@ -578,13 +578,19 @@ void settle_hosts(Facts& facts, ImportedLaunch& result) {
 void settle_sizes(const Facts& facts, ImportedLaunch& result) {
   result.nodes = stated_nodes(facts);
   auto per_node = gpus_of_node(facts);
-  // Without torchrun, which starts the processes of a node, each task drives a GPU.
-  const bool torchrun = facts.has("cluster.torchrun");
-  const auto each = torchrun ? std::nullopt : facts.integer("cluster.tasks_per_node");
-  if (each && per_node && *each != *per_node) {
+  // Each task drives a GPU, but for a node's only one, which starts or is the process of all.
+  const bool one_a_node =
+      facts.integer("cluster.tasks_per_node") == 1 ||
+      (result.nodes.has_value() && facts.integer("cluster.tasks") == result.nodes);
+  const bool launches = facts.has("cluster.torchrun") || (one_a_node && per_node.value_or(1) > 1);
+  const auto each = launches ? std::nullopt : facts.integer("cluster.tasks_per_node");
+  if (each && *each > 0 && per_node && *each != *per_node) {
+    const std::string what = *each < *per_node
+                                 ? fmt::format("{} GPUs of each do nothing", *per_node - *each)
+                                 : "several share a GPU; the plan has one on each";
     result.notes.push_back(
-        fmt::format("{} GPUs and {} processes a node: {} GPUs of each do nothing", *per_node, *each,
-                    std::max<std::int64_t>(0, *per_node - *each)));
+        fmt::format("{} GPUs and {} processes a node: {}", *per_node, *each, what));
+    per_node = std::min(*each, *per_node);
   }
   if (!per_node) per_node = each;
   constexpr std::int64_t most = 1 << 24;
@@ -593,7 +599,7 @@ void settle_sizes(const Facts& facts, ImportedLaunch& result) {
                                  result.nodes.value_or(1), per_node.value_or(1), most)};
   }
   if (result.nodes && per_node) result.gpus = *result.nodes * *per_node;
-  auto started = torchrun ? std::nullopt : facts.integer("cluster.tasks");
+  auto started = launches ? std::nullopt : facts.integer("cluster.tasks");
   if (!started) started = facts.integer("cluster.gpus");
   if (!started || *started < 1) return;
   if (result.gpus && *result.gpus != *started) {

@@ -595,9 +595,10 @@ std::string plan_section(const Node& root) {
        root.value_or("proven", false) ? "proven"
        : gap                          ? fmt::format("{:.1f} %", 100 * *gap)
                                       : "not bounded",
-       root.value_or("proven", false) ? "no searched plan is better, before traffic shares links"
-       : gap                          ? "at most so much may be left"
-                                      : "the search gives no bound"}};
+       root.value_or("proven", false)          ? "no searched plan is better"
+       : root.value_or("proven_static", false) ? "proven before traffic shares links"
+       : gap                                   ? "at most so much may be left"
+                                               : "the search gives no bound"}};
   if (cost) {
     all.push_back({"cost of a step", dollar_words(*cost),
                    fmt::format("{} GPUs", count_words(figure(best, "gpus")))});

@@ -258,25 +258,29 @@ std::string simulate_line(const PurchaseReport& report, const PurchaseChoice& be
                           const ReportOptions& options) {
   const hardware::NodeType node = sought(report, best).of_nodes(best.nodes).node;
   const std::int64_t used = best.plan.placed.plan.gpus() / best.nodes;
+  const auto& data = report.query.plan.data;
   return heading("The best one in detail", options) +
          fmt::format(
              "  orrery simulate --model {} --cluster {} --set /cluster/node/gpus={} --set "
-             "/cluster/node/nics={} --plan {}{}\n",
+             "/cluster/node/nics={} --plan {}{}{}\n",
              report.model, cluster_flag(report, best), used, node.nics * used / node.gpus,
              models::to_text(best.plan.placed.plan),
-             report.software.empty() ? "" : " --software " + report.software);
+             report.software.empty() ? "" : " --software " + report.software,
+             data ? fmt::format(" --set '/data={}'", data->dump()) : "");
 }
 
 std::string next(const PurchaseReport& report, const ReportOptions& options) {
   const PurchaseChoice& best = report.answer.choices.front();
   if (best.idle() > 0) return simulate_line(report, best, options);
+  const auto& data = report.query.plan.data;
   return heading("All plans for the first choice", options) +
          fmt::format(
              "  orrery plan --model {} --cluster {} --global-batch {} --seq-len {}"
-             " --precision {}{}\n",
+             " --precision {}{}{}\n",
              report.model, cluster_flag(report, best), report.query.plan.global_batch,
              report.query.plan.seq_len, models::name(report.query.plan.precision),
-             report.software.empty() ? "" : " --software " + report.software);
+             report.software.empty() ? "" : " --software " + report.software,
+             data ? fmt::format(" --data '{}'", data->dump()) : "");
 }
 
 /// Node types of which no size works, each with the reason at its largest size.

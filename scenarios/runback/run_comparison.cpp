@@ -120,6 +120,9 @@ class RunComparer {
       throw InputError{logs.front(), "is a log of steps and " + traces.front() +
                                          " a trace; accepted: files of one kind"};
     }
+    if (!traces.empty() && !request_.run.empty()) {
+      throw InputError{"--run", "is for MLflow's stores, not for traces"};
+    }
     if (!traces.empty()) read_traces(traces);
     if (!logs.empty()) read_logs(logs);
     found_.prediction = models::predict(question_);

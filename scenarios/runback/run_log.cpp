@@ -219,7 +219,8 @@ std::vector<MetricFile> metric_files(const fs::path& path) {
   std::vector<MetricFile> files;
   if (!fs::is_directory(path)) return {{path, path.filename().string()}};
   const fs::path folder = fs::is_directory(path / "metrics") ? path / "metrics" : path;
-  for (const auto& each : fs::recursive_directory_iterator{folder}) {
+  for (const auto& each :
+       fs::recursive_directory_iterator{folder, fs::directory_options::skip_permission_denied}) {
     if (each.is_regular_file()) {
       files.push_back({each.path(), fs::relative(each.path(), folder).generic_string()});
     }
@@ -246,10 +247,12 @@ std::string meta_value(const fs::path& file, std::string_view key) {
 }
 
 bool is_run_folder(const fs::path& folder) {
-  return fs::is_directory(folder / "metrics");
+  std::error_code unknown;
+  return fs::is_directory(folder / "metrics", unknown);
 }
 
-/// The runs of a folder: itself, those of an experiment, or those of a store's experiments.
+/// The runs of a folder: itself, those of an experiment, or those of a store's experiments. What
+/// may not be read is no run.
 std::vector<StoredRun> stored_runs(const fs::path& path) {
   std::vector<fs::path> folders;
   const auto look = [&](const auto& self, const fs::path& folder, int levels) -> void {
@@ -258,9 +261,11 @@ std::vector<StoredRun> stored_runs(const fs::path& path) {
       return;
     }
     if (levels == 0) return;
-    for (const auto& each : fs::directory_iterator{folder}) {
-      if (each.is_directory() && each.path().filename() != ".trash") {
-        self(self, each.path(), levels - 1);
+    std::error_code end, unknown;
+    fs::directory_iterator each{folder, fs::directory_options::skip_permission_denied, end};
+    for (; !end && each != fs::directory_iterator{}; each.increment(end)) {
+      if (each->is_directory(unknown) && each->path().filename() != ".trash") {
+        self(self, each->path(), levels - 1);
       }
     }
   };
@@ -271,8 +276,9 @@ std::vector<StoredRun> stored_runs(const fs::path& path) {
   for (const fs::path& folder : folders) {
     StoredRun run{folder, folder.filename().string(), {}};
     const fs::path meta = folder / "meta.yaml", tag = folder / "tags" / "mlflow.runName";
-    if (fs::is_regular_file(meta)) run.name = meta_value(meta, "run_name");
-    if (run.name.empty() && fs::is_regular_file(tag)) {
+    std::error_code unknown;
+    if (fs::is_regular_file(meta, unknown)) run.name = meta_value(meta, "run_name");
+    if (run.name.empty() && fs::is_regular_file(tag, unknown)) {
       run.name = std::string{trimmed(first_bytes(tag.string(), 4096))};
     }
     runs.push_back(std::move(run));
@@ -313,9 +319,10 @@ StoredRun chosen_run(const std::string& path, const std::string& wanted) {
                                         listed_runs(found.empty() ? runs : found))};
 }
 
-/// Batch and length where a run's parameters name them as trainers do.
+/// Batch and length where a run's parameters name them as trainers do. `train_batch_size` is the
+/// global batch of DeepSpeed's configuration, but one process's in Hugging Face's arguments.
 void take_parameters(const fs::path& folder, RunLog& log) {
-  constexpr std::string_view batches[] = {"global_batch_size", "global_batch", "train_batch_size"};
+  constexpr std::string_view batches[] = {"global_batch_size", "global_batch"};
   constexpr std::string_view lengths[] = {"seq_len", "seq_length", "sequence_len",
                                           "max_sequence_length"};
   const auto value_of = [&](std::string_view name) -> std::optional<double> {
@@ -325,6 +332,9 @@ void take_parameters(const fs::path& folder, RunLog& log) {
   };
   for (const std::string_view each : batches) {
     if (!log.global_batch) take_count(value_of(each), log.global_batch);
+  }
+  if (!log.global_batch && value_of("train_micro_batch_size_per_gpu")) {
+    take_count(value_of("train_batch_size"), log.global_batch);
   }
   for (const std::string_view each : lengths) {
     if (!log.seq_len) take_count(value_of(each), log.seq_len);

@@ -333,12 +333,17 @@ Json with_measured_data(const Node& data, const Json& cluster, std::int64_t seq_
     const auto found = data.find(part);
     return found && found->is_object() && found->has(key);
   };
+  // What is no object is left for its reader to refuse.
+  const auto fillable = [&](const char* part) {
+    const auto found = filled.find(part);
+    return found == filled.end() || found->is_null() || found->is_object();
+  };
   for (const Json& each : cluster.value("decoding", Json::array())) {
     const std::string of = each.at("format").get<std::string>();
     if (std::ranges::count(formats, of, &models::DataFormat::name) == 0) {
       throw InputError{"/cluster/decoding", "unknown data format '" + of + "'"};
     }
-    if (of != format->name || states("decode", "per_core")) continue;
+    if (of != format->name || states("decode", "per_core") || !fillable("decode")) continue;
     double rate = each.at("per_core").get<double>();
     if (text) rate /= static_cast<double>(seq_len);
     if (const double timed = each.value("pixels", format->pixels); timed > 0) {
@@ -349,17 +354,21 @@ Json with_measured_data(const Node& data, const Json& cluster, std::int64_t seq_
         "/data/decode/per_core: {:.4g} samples a second as measured (/cluster/decoding)", rate));
   }
   const Json random = cluster.value("storage", Json::object()).value("random_read", Json{});
-  const bool stated = states("store", "latency") || states("store", "bandwidth");
-  if (random.is_string() && !text && !stated) {
+  const bool stated = states("store", "latency") || states("store", "bandwidth") ||
+                      states("store", "of_node") || states("store", "requests_per_second");
+  if (random.is_string() && !text && !stated && fillable("store")) {
     // Samples lie anywhere on the node's own storage.
     const double cores = states("decode", "cores") ? data["decode"]["cores"].as<double>() : 1;
-    const auto reads = std::max<std::int64_t>(1, static_cast<std::int64_t>(cores));
+    const auto reads = static_cast<std::int64_t>(std::clamp(cores, 1.0, 1e5));
     filled["store"]["latency"] = random;
-    filled["store"]["in_flight"] = reads;
-    assumptions.push_back(fmt::format(
-        "/data/store/latency: {} as measured (/cluster/storage/random_read), {} reads at a time, "
-        "as many as cores decode",
-        random.get<std::string>(), reads));
+    std::string at_a_time;
+    if (!states("store", "in_flight")) {
+      filled["store"]["in_flight"] = reads;
+      at_a_time = fmt::format(", {} reads at a time, as many as cores decode", reads);
+    }
+    assumptions.push_back(
+        fmt::format("/data/store/latency: {} as measured (/cluster/storage/random_read){}",
+                    random.get<std::string>(), at_a_time));
   }
   return filled;
 }

@@ -9,20 +9,20 @@
 #include "scenarios/exchange/sections.hpp"
 #include "scenarios/scenario/data_section.hpp"
 #include "scenarios/scenario/network_request.hpp"
+#include "scenarios/scenario/run_price.hpp"
 #include "scenarios/scenario/scenario.hpp"
 #include "scenarios/scenario/stack_defaults.hpp"
 #include "scenarios/scenario/stack_recipe.hpp"
 #include "scenarios/scenario/tokens.hpp"
-#include "scenarios/whole_run/run_inputs.hpp"
 
 namespace orrery::scenarios {
 
 namespace {
 
 /// Reads the sections of one scenario.
-class Reader {
+class ScenarioReader {
  public:
-  Reader(const Json& json, const std::string& file, const Origins& origins)
+  ScenarioReader(const Json& json, const std::string& file, const Origins& origins)
       : json_{json}, file_{file}, origins_{origins} {}
 
   /// Applies `read` to a section. Mistakes are reported where the user wrote them: in the section's
@@ -114,7 +114,8 @@ void take_cores(const Json& plan, models::Question& question) {
 }
 
 /// Takes the settings of the stack's recipes, then the stack's own defaults, for plan fields that
-/// the user left open, unless they conflict with the rest of the plan.
+/// the user left open, unless they conflict with the rest of the plan. A default that does is among
+/// the assumptions.
 void take_usual(const Node& stated, const models::Question& question, models::Plan& plan,
                 std::vector<std::string>& assumptions) {
   models::Question tried = question;
@@ -135,12 +136,20 @@ void take_usual(const Node& stated, const models::Question& question, models::Pl
     if (each.key == "embedding_counts") drop("stage_layers");  // no even cut then
     assumptions.push_back(assumption_of(each, question.software.name));
   }
-  for (const models::RecipeChoice& each : defaults) {
+  for (const models::RecipeChoice& each : defaults.taken) {
     drop(each.key);
     if (each.key == "virtual_stages") drop("schedule");
     const models::PlanField& field = models::plan_field(each.key);
     assumptions.push_back(fmt::format("/plan/{}: not stated; {} assumed, {}'s default", each.key,
                                       field.text(plan), question.software.name));
+  }
+  for (const models::RecipeChoice& each : defaults.conflicting) {
+    drop(each.key);
+    const std::string value =
+        each.value.is_string() ? each.value.get<std::string>() : each.value.dump();
+    assumptions.push_back(fmt::format("/plan/{}: not stated; {} assumed, not {}'s default {}: {}",
+                                      each.key, models::plan_field(each.key).text(plan),
+                                      question.software.name, value, each.source));
   }
 }
 
@@ -153,7 +162,7 @@ bool is_assumed(const Json& plan) {
 }  // namespace
 
 models::Question Scenario::question() const {
-  const Reader reader{json_, file_, origins_};
+  const ScenarioReader reader{json_, file_, origins_};
   models::Question question;
   const Node root{json_, file_, ""};
   if (const auto noted = root.find("assumptions")) {
@@ -168,6 +177,9 @@ models::Question Scenario::question() const {
   question.software = reader.section(Section::software, models::read_software);
   for (const std::string& each : question.cluster.assumptions) {
     question.assumptions.push_back("/cluster: " + each);
+  }
+  for (const std::string& each : question.model.assumptions) {
+    question.assumptions.push_back("/model" + each);
   }
   for (const std::string& key : question.model.ignored_keys) {
     question.assumptions.push_back(fmt::format("/model/{}: not used", key));
@@ -207,7 +219,7 @@ models::Question Scenario::question() const {
 Scenario Scenario::with_cluster_read() const {
   Scenario read = *this;
   read.cluster_ = std::make_shared<const hardware::Cluster>(
-      Reader{json_, file_, origins_}.section(Section::cluster, hardware::read_cluster));
+      ScenarioReader{json_, file_, origins_}.section(Section::cluster, hardware::read_cluster));
   return read;
 }
 

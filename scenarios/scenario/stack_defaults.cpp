@@ -17,14 +17,18 @@ namespace {
 constexpr std::string_view of_the_stack = "the stack's default";
 
 /// Does the default concern this plan at all?
-bool concerns(const PlanField& field, const Plan& plan) {
+bool concerns(const PlanField& field, const models::Question& question) {
+  const Plan& plan = question.plan;
+  if (field.group == PlanField::Group::experts && usual_experts(question.model).count == 0) {
+    return false;
+  }
   if (field.key == "precision") return false;
   if (field.key == "zero") return plan.data > 1;
   return field.key != "sequence" || plan.tensor > 1;
 }
 
-/// Takes a changed plan unless it has a conflict that the plan had not before.
-bool take(models::Question& question, const Plan& changed) {
+/// Takes a changed plan unless it has a conflict that the plan had not before, and returns that.
+std::optional<models::Conflict> take(models::Question& question, const Plan& changed) {
   const std::vector<models::Conflict> already = models::conflicts(question);
   const auto is_new = [&](const models::Conflict& each) {
     return std::ranges::none_of(already, [&](const models::Conflict& old) {
@@ -33,9 +37,11 @@ bool take(models::Question& question, const Plan& changed) {
   };
   const Plan before = question.plan;
   question.plan = changed;
-  if (std::ranges::none_of(models::conflicts(question), is_new)) return true;
+  const std::vector<models::Conflict> now = models::conflicts(question);
+  const auto found = std::ranges::find_if(now, is_new);
+  if (found == now.end()) return std::nullopt;
   question.plan = before;
-  return false;
+  return *found;
 }
 
 /// Cuts a pipeline into as many chunks as the stack does.
@@ -50,7 +56,7 @@ void take_chunks(models::Question& question, const std::function<bool(std::strin
       usual_virtual_stages(changed, question.model, question.software.defaults.layers_per_chunk);
   if (changed.stages.virtual_stages == 1) return;
   changed.stages.schedule = models::default_schedule(changed.stages.virtual_stages);
-  if (!take(question, changed)) return;
+  if (take(question, changed)) return;
   taken.push_back({"virtual_stages", changed.stages.virtual_stages, std::string{of_the_stack}});
 }
 
@@ -83,26 +89,30 @@ std::int64_t usual_virtual_stages(const Plan& plan, const models::Model& model,
   return best;
 }
 
-std::vector<models::RecipeChoice> take_stack_defaults(
-    models::Question& question, const std::function<bool(std::string_view)>& stated) {
-  std::vector<models::RecipeChoice> taken;
+StackDefaults take_stack_defaults(models::Question& question,
+                                  const std::function<bool(std::string_view)>& stated) {
+  StackDefaults found;
   for (const std::string& key : question.software.defaults.stated) {
     const PlanField& field = models::plan_field(key);
-    if (stated(key) || !concerns(field, question.plan)) continue;
+    if (stated(key) || !concerns(field, question)) continue;
     Plan changed = question.plan;
     const Json value = field.json(question.software.defaults.plan);
     field.read_value(Node{value, question.software.name, "/defaults/" + key}, changed);
     if (field.json(changed) == field.json(question.plan)) continue;
-    if (take(question, changed)) taken.push_back({key, value, std::string{of_the_stack}});
+    if (const auto conflict = take(question, changed)) {
+      found.conflicting.push_back({key, value, conflict->problem});
+    } else {
+      found.taken.push_back({key, value, std::string{of_the_stack}});
+    }
   }
-  take_chunks(question, stated, taken);
+  take_chunks(question, stated, found.taken);
   const auto kernel = kernel_with_sinks(question.model, question.cluster.gpu(), question.software);
   if (kernel && !stated("attention")) {
     question.plan.kernels.attention = *kernel;
-    taken.push_back({"attention", models::plan_field("attention").json(question.plan),
-                     std::string{of_the_stack}});
+    found.taken.push_back({"attention", models::plan_field("attention").json(question.plan),
+                           std::string{of_the_stack}});
   }
-  return taken;
+  return found;
 }
 
 }  // namespace orrery::scenarios

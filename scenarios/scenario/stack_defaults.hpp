@@ -25,11 +25,17 @@ std::optional<models::AttentionKernel> kernel_with_sinks(const models::Model& mo
                                                          const hardware::Gpu& gpu,
                                                          const models::Software& software);
 
+/// Which of a stack's defaults a plan has taken.
+struct StackDefaults {
+  std::vector<models::RecipeChoice> taken;
+  /// Those that conflict with the rest of the plan, and why; chunks of a pipeline are not listed.
+  std::vector<models::RecipeChoice> conflicting;
+};
+
 /// Sets what the profile states as its defaults: recomputation, sharding of replicas, sequence
 /// parallelism of tensor groups, chunks of a pipeline; and a kernel for attention sinks. Precision
-/// is left out: it is the run's own choice. So is a default that conflicts with the rest of the
-/// plan. Returns those that were set.
-std::vector<models::RecipeChoice> take_stack_defaults(
-    models::Question& question, const std::function<bool(std::string_view)>& stated);
+/// is left out: it is the run's own choice.
+StackDefaults take_stack_defaults(models::Question& question,
+                                  const std::function<bool(std::string_view)>& stated);
 
 }  // namespace orrery::scenarios

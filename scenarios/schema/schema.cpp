@@ -401,7 +401,8 @@ class SchemaBuilder {
   Json schema_;
 };
 
-/// What every printed document begins with: named_document of scenarios/command/document.hpp.
+/// What every printed document begins with: named_document of
+/// scenarios/command/terminal/document.hpp.
 void add_document_head(Json& schema) {
   const Json text{{"type", "string"}}, text_or_null{{"type", Json::array({"string", "null"})}};
   const Json made{

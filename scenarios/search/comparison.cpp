@@ -39,8 +39,9 @@ std::vector<models::WaterfallPart> difference(std::vector<models::WaterfallPart>
 }  // namespace
 
 double excess_over(const Candidate& best, const Candidate& plan, const Objective& objective) {
-  if (is_on_links(best) && is_on_links(plan)) {
-    return measure_of(objective, plan) / measure_of(objective, best) - 1;
+  if (is_on_links(best) && (is_on_links(plan) || plan.least_shared)) {
+    const double measure = is_on_links(plan) ? measure_of(objective, plan) : *plan.least_shared;
+    return measure / measure_of(objective, best) - 1;
   }
   return objective.measure(plan.estimate) / objective.measure(best.estimate) - 1;
 }

@@ -380,12 +380,12 @@ Time bound_with_data(const PlanQuery& query, const PlacedPlan& placed, Time step
 
 std::vector<PlanBound> bounds_of(const PlanQuery& query, const std::vector<PlacedPlan>& plans,
                                  const Workers& workers, BlockShapes& shapes) {
-  struct Group {
+  struct BoundGroup {
     BlockShapes::Slot* slot = nullptr;
     std::vector<std::size_t> plans;
   };
   std::unordered_map<BlockShapes::Slot*, std::size_t> known;
-  std::vector<Group> groups;
+  std::vector<BoundGroup> groups;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     BlockShapes::Slot& slot = shapes.slot(shape_key(plans[i].plan, query.cluster.node.gpus));
     const auto [found, fresh] = known.try_emplace(&slot, groups.size());

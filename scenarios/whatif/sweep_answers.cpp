@@ -64,6 +64,13 @@ struct SweepAnswers::Priced {
   SweepRow row;
 };
 
+bool SweepAnswers::states_run() const {
+  return questions_.base.json().contains("run") ||
+         std::ranges::any_of(questions_.grid.lists(), [](const ValueList& list) {
+           return list.pointer == "/run" || list.pointer.starts_with("/run/");
+         });
+}
+
 SweepAnswers::Part SweepAnswers::part_of(const std::string& pointer) const {
   if (pointer == "/tokens") return Part::tokens;
   const Json& cluster = questions_.base.json().at("cluster");
@@ -77,7 +84,7 @@ SweepAnswers::Part SweepAnswers::part_of(const std::string& pointer) const {
     case RateGroup::site:
       return Part::site;
     case RateGroup::price:
-      return Part::price;
+      return states_run() ? Part::shape : Part::price;  // a run's own price replaces the cluster's
   }
   throw ContractError{"a group outside its enumeration"};
 }

@@ -51,6 +51,8 @@ class SweepAnswers {
   static constexpr std::size_t parts = 6;
 
   Part part_of(const std::string& pointer) const;
+  /// Whether variants may have a member `run`, whose price is not the cluster's.
+  bool states_run() const;
   /// The digits of the lists that `among` holds for, as one number.
   template <class Among>
   std::uint64_t key_of(const Digits& digits, const Among& among) const;

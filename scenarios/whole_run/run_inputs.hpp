@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/scenario/run_price.hpp"
 #include "scenarios/scenario/scenario.hpp"
 #include "scenarios/whole_run/pool.hpp"
 #include "scenarios/whole_run/renewal.hpp"
@@ -51,26 +52,6 @@ struct CheckpointInputs {
 struct Recurring {
   Seconds every{}, time{};
 };
-
-/// What it costs to own a GPU with its share of everything else.
-///   annuity = (C - s C / (1+w)^n) w / (1 - (1+w)^-n)
-///   per year = annuity + kW load PUE $/kWh 8766 + staff + maintenance C
-struct OwnedGpu {
-  Money capex{49'248};  // node, network, hall, per GPU
-  double life_years = 4;
-  double residual = 0.1;     // share of the capital at its end
-  double wacc = 0.1;         // cost of capital a year
-  double kilowatts = 1.275;  // nameplate, with the share of the host
-  double load = 0.75;        // of nameplate
-  double pue = 1.25;
-  double power_price = 0.08;  // $/kWh
-  double colocation = 0;      // $ per kW-month; energy is then in it
-  Money staff{500};           // a year
-  double maintenance = 0.02;  // of the capital, a year
-  double used = 1;            // share of the hours
-};
-/// Dollars per used GPU-hour. Source  tco_params: H100 cost sheet of 2024-08, Epoch AI
-Price hourly_price(const OwnedGpu& owned);
 
 /// Nodes that are paid for alike, in one place: a zone, a reservation, a spot market.
 struct NodePool {
@@ -140,10 +121,6 @@ struct RunInputs {
   std::optional<Price> price;  // of a GPU-hour, instead of the cluster's
   std::vector<std::string> assumptions;
 };
-
-/// Gives a cluster the price of a GPU-hour that `run` states, if it does: `price`; of `own` what
-/// owning costs; of `pools` the mean over their nodes.
-void take_run_price(const Node& run, hardware::Cluster& cluster);
 
 /// Every default.
 RunInputs usual_run();

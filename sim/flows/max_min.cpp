@@ -32,8 +32,8 @@ void MaxMinFilling::order() {
 /// the heap's front. Entries that are out of date are computed anew on the way.
 MaxMinFilling::Rate MaxMinFilling::lowest_share() {
   while (!shares_.empty()) {
-    Share& first = shares_.front();
-    const Filling& link = links_[first.link];
+    LinkLevel& first = shares_.front();
+    const FillingLink& link = links_[first.link];
     if (link.open == first.open) return first.least;
     if (link.open > 0) {
       first.least = link.left / link.open;
@@ -49,7 +49,7 @@ MaxMinFilling::Rate MaxMinFilling::lowest_share() {
 
 /// Sifts down the heap's first entry, whose share has grown.
 void MaxMinFilling::sink_first() {
-  const Share sunk = shares_.front();
+  const LinkLevel sunk = shares_.front();
   std::size_t at = 0;
   for (std::size_t child = 1; child < shares_.size(); child = 2 * at + 1) {
     if (child + 1 < shares_.size() && shares_[child] > shares_[child + 1]) ++child;
@@ -70,7 +70,7 @@ void MaxMinFilling::take_full(Rate lowest) {
     full_.push_back(shares_.back());
     shares_.pop_back();
   }
-  if (ties_ == ShareTies::exact) std::ranges::sort(full_, std::greater<>{}, &Share::number);
+  if (ties_ == ShareTies::exact) std::ranges::sort(full_, std::greater<>{}, &LinkLevel::number);
 }
 
 std::size_t MaxMinFilling::memory() const {

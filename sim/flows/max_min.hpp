@@ -43,6 +43,7 @@ class MaxMinFilling {
   ///           void stop(flow_class, rate)   stops at its cap
   ///           void stop(flow_class, rate, link)   or by a link that is full: of several with
   ///                                               exactly the same share, the one added last
+  ///                                               (ShareTies::exact)
   ///           void each_on(link, visit)     calls visit(flow_class), stopped ones included
   ///           void each_crossing(flow_class, visit)   calls visit(link, multiplicity)
   /// Errors  a link with more flows than rate to share: ContractError
@@ -60,7 +61,7 @@ class MaxMinFilling {
     }
     if (lowest == no_link) return 0;
     take_full(lowest);
-    for (const Share& full : full_) {
+    for (const LinkLevel& full : full_) {
       flows.each_on(full.link, [&](std::uint32_t flow_class) {
         if (!flows.open(flow_class)) return;
         flows.stop(flow_class, lowest, full.link);
@@ -81,18 +82,18 @@ class MaxMinFilling {
  private:
   static constexpr Rate no_link = std::numeric_limits<Rate>::max();
 
-  struct Filling {
+  struct FillingLink {
     Rate left = 0;
     std::uint64_t open = 0;  // flows that have not stopped
   };
   /// A link's share when it was last computed. Shares only grow, so the share now is no less.
-  struct Share {
+  struct LinkLevel {
     Rate least = 0;
     std::uint64_t open = 0;  // at that time
     std::uint32_t link = 0;
     std::uint32_t number = 0;  // of the link, in the order added
 
-    friend bool operator>(const Share& a, const Share& b) { return a.least > b.least; }
+    friend bool operator>(const LinkLevel& a, const LinkLevel& b) { return a.least > b.least; }
   };
   struct Cap {
     Rate rate = 0;
@@ -114,11 +115,11 @@ class MaxMinFilling {
 
   ShareTies ties_;
   bool ordered_ = false;
-  std::vector<Filling> links_;
-  std::vector<Share> shares_;  // a min-heap
-  std::vector<Cap> caps_;      // ascending
+  std::vector<FillingLink> links_;
+  std::vector<LinkLevel> shares_;  // a min-heap
+  std::vector<Cap> caps_;          // ascending
   std::size_t next_cap_ = 0;
-  std::vector<Share> full_;  // links at the present level
+  std::vector<LinkLevel> full_;  // links at the present level
 };
 
 }  // namespace orrery

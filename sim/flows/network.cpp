@@ -294,8 +294,8 @@ void Network::settle() {
   dissolved_.clear();
 }
 
-/// Counts the touched links of each component, for `inherit`. Skipped if a flow has started,
-/// because links are then collected from scratch.
+/// Counts the touched links of each component, for `reuse_component`. Skipped if a flow has
+/// started, because links are then collected from scratch.
 void Network::count_touched() {
   if (joined_) return;
   for (const std::uint32_t link : touched_) {

@@ -62,9 +62,9 @@ TEST_CASE("A campaign finds kernels, ranks at once, collectives, memory and file
   CHECK(found.collectives[0].times.covers(16_MiB));
   CHECK(found.machine.library.find("1 thread") != std::string::npos);
 
-  // Every run of every point is kept: the block alone and next to another, the copy, the files, and
-  // 6 times 9 messages.
-  CHECK(found.raw.size() == 2 + 1 + 1 + 54);
+  // Every run of every point is kept: the block alone and next to another, the copy, the files,
+  // decoding of text, and 6 times 9 messages.
+  CHECK(found.raw.size() == 2 + 1 + 1 + 1 + 54);
   for (const Json& point : found.raw) {
     for (const Json& part : point["parts"]) CHECK_FALSE(part["us"].empty());
   }

@@ -184,8 +184,8 @@ TEST_CASE("Mistakes in a cluster file are reported with their place") {
   CHECK(
       cluster_error(R"({"node": "dgx-h100", "nodes": 2, "fabrik": 1})") ==
       "mine.json:/fabrik: unknown key; did you mean 'fabric'? accepted: name, node, nodes, fabric, "
-      "price_per_gpu_hour, measured_collectives, storage, site, software, assumptions, notes, "
-      "sources");
+      "price_per_gpu_hour, measured_collectives, storage, decoding, site, software, assumptions, "
+      "notes, sources");
   CHECK(cluster_error(R"({"node": {"like": "dgx-h100", "gpu": "h101"}})")
             .rfind("mine.json:/node/gpu: unknown GPU 'h101'; known: ", 0) == 0);
   CHECK(cluster_error(R"({"node": "dgx-h101"})")

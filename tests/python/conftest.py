@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
+from typing import Any
 
 import orrery as orr
 import pytest
@@ -14,6 +15,12 @@ SMALL = "llama3-8b-8-h100"
 # A shell starts what runs in its background with SIGINT ignored, and a child inherits that: a run
 # that a test wants to interrupt would never end.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def unnamed(document: dict[str, Any]) -> dict[str, Any]:
+    """A document without its head: what it was made with, and what was asked."""
+    head = {"orrery", "command", "inputs", "changes"}
+    return {key: value for key, value in document.items() if key not in head}
 
 
 @pytest.fixture(scope="session")

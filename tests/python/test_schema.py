@@ -166,6 +166,8 @@ def answers(tmp_path_factory) -> dict[str, list]:
     (folder / log).write_text("".join(line.format(i, i) for i in range(1, 9)))
     ranks = [f"{step},{rank},{13 if rank == 2 else 10}\n" for step in range(3) for rank in range(4)]
     (folder / times).write_text("step,rank,compute_ms\n" + "".join(ranks))
+    # Of one rank, terabytes: no machine has them.
+    alone = "tensor=1,pipeline=1,zero=0,micro_batch=1,global_batch=1,seq_len=2048"
     searched = ["--model", "llama3-8b", "--global-batch", "64", "--seq-len", "8192", "--top", "3"]
     return {
         "simulate": [
@@ -206,7 +208,7 @@ def answers(tmp_path_factory) -> dict[str, list]:
         "fit_software": [of("fit", "software", "--from", "own.csv")],
         "contention": [of("contention", small)],
         "calibrate": [of("calibrate", "--import", str(LOGS / "nccl_tests.txt"))],
-        "does_not_fit": [of("execute", small)],
+        "does_not_fit": [of("execute", "--model", "llama3.1-405b", "--plan", alone)],
         "error": [of("simulate", "no-such-scenario")],
     }
 

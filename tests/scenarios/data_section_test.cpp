@@ -184,7 +184,8 @@ TEST_CASE("Energy that somebody measured, with the hours that were published") {
 // 2 x 500 a core and second for a picture of twice the pixels; eight cores read one at a time.
 TEST_CASE("What calibrate measured of storage and decoding is what a step's data takes") {
   const Scratch scratch;
-  Json cluster{{"like", "dgx-h100"},
+  Json cluster{{"node", "dgx-h100"},
+               {"nodes", 1},
                {"storage", {{"read", "2 GB/s"}, {"random_read", "5 ms"}}},
                {"decoding",
                 {{{"format", "jpeg-q90"}, {"per_core", 500}, {"pixels", 375'000}},

@@ -95,7 +95,7 @@ std::map<std::string, bool> moved_pointers(const std::vector<Scenario>& scenario
 
 /// Numbers that other scenarios are moved by: of degrees, nodes and GPUs whose product must stay,
 /// of fabrics that nodes of several leaves share, of heads of 128, of memory that is nearly full,
-/// of models with experts and clamped gates, of plans that state no sharding, of another generation
+/// of models with experts, scans and clamped gates, of plans that state no sharding, of another generation
 /// of GPUs, of years before a stack's first runs.
 bool counts_elsewhere(const std::string& pointer) {
   static const std::set<std::string> known = {"/plan/data",
@@ -115,6 +115,7 @@ bool counts_elsewhere(const std::string& pointer) {
                                               "/software/kernels/clamped_forward_passes",
                                               "/software/kernels/fp4_derate/blackwell",
                                               "/software/kernels/gemm_derate/blackwell",
+                                              "/software/kernels/scan_derate",
                                               "/software/uncertainty/p10",
                                               "/software/uncertainty/p90",
                                               "/software/uncertainty/years/0",

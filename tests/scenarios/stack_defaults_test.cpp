@@ -75,6 +75,24 @@ TEST_CASE("No plan is refused for what its stack does by default") {
   }
 }
 
+TEST_CASE("A stack's default that conflicts with the plan is named, unless it concerns no part") {
+  const std::string field = "/plan/expert_gemms: not stated; ";
+  const auto notes = [&](const Json& plan, const std::string& model) {
+    const models::Question question = asked_of("huggingface", plan, model);
+    std::vector<std::string> found;
+    std::ranges::copy_if(question.assumptions, std::back_inserter(found),
+                         [&](const std::string& each) { return each.starts_with(field); });
+    return found;
+  };
+  using Notes = std::vector<std::string>;
+  CHECK(notes(Json::object(), "mixtral-8x7b") ==
+        Notes{field + "loop assumed, huggingface's default"});
+  CHECK(notes({{"expert", 8}}, "mixtral-8x7b") ==
+        Notes{field + "grouped assumed, not huggingface's default loop: loop is simulated with "
+                      "expert 1 and expert_tensor 1, where a rank has all experts"});
+  CHECK(notes(Json::object(), "llama3-8b").empty());
+}
+
 TEST_CASE("A plan that is printed asks the same question of the same stack") {
   for (const char* stack : {"torchtitan", "megatron-core"}) {
     for (const Json& plan : {Json{{"zero", 0}}, Json{{"tensor", 8}, {"sequence", false}}}) {

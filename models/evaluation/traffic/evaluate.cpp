@@ -77,7 +77,7 @@ class ConcurrentJobs {
     events_.settle();
   }
 
-  void handle(const TrafficEvents::Event& each, std::int64_t now) {
+  void handle(const TrafficEvents::Occurrence& each, std::int64_t now) {
     if (each.kind == TrafficEvents::Kind::step) return begin_step(each.id, now);
     if (each.kind != TrafficEvents::Kind::end) return;
     const std::uint32_t job = job_of_class_[each.id];

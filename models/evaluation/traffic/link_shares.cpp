@@ -121,7 +121,7 @@ void LinkShares::end(std::uint32_t id, std::int64_t now) {
     SharedLink& link = links_[crossed.link];
     if (link.was_over) lower_base(sending.rate);
     link.load -= Amount{crossed.flows} * flows.cap;
-    const auto at = std::ranges::find(link.active, id, &Crossing::flow_class);
+    const auto at = std::ranges::find(link.active, id, &LinkCrossing::flow_class);
     *at = link.active.back();
     link.active.pop_back();
   }
@@ -165,7 +165,7 @@ void LinkShares::find_base() {
       const SharedLink& link = links_[crossed.link];
       if (!link.overloaded()) continue;
       std::uint64_t flows = 0;
-      for (const Crossing& each : link.active) flows += each.flows;
+      for (const LinkCrossing& each : link.active) flows += each.flows;
       lower_base(link.capacity / flows);
     }
   }
@@ -177,7 +177,7 @@ void LinkShares::find_affected() {
     if (links_[id].was_over || links_[id].overloaded()) affect(id);
   }
   for (std::size_t next = 0; next < affected_links_.size(); ++next) {
-    for (const Crossing& each : links_[affected_links_[next]].active) {
+    for (const LinkCrossing& each : links_[affected_links_[next]].active) {
       Sending& sending = classes_[each.flow_class];
       if (sending.affected || (!sending.fresh && sending.rate < base_)) continue;
       sending.affected = true;
@@ -210,7 +210,7 @@ struct LinkShares::AffectedFlows {
   }
   template <class Visit>
   void each_on(std::uint32_t link, Visit visit) const {
-    for (const Crossing& each : shares.links_[link].active) visit(each.flow_class);
+    for (const LinkCrossing& each : shares.links_[link].active) visit(each.flow_class);
   }
   template <class Visit>
   void each_crossing(std::uint32_t id, Visit visit) const {
@@ -228,7 +228,7 @@ void LinkShares::fill() {
     if (!link.overloaded()) continue;  // it cannot be filled
     WireRate left = link.capacity;
     std::uint64_t flows = 0;
-    for (const Crossing& each : link.active) {
+    for (const LinkCrossing& each : link.active) {
       const Sending& sending = classes_[each.flow_class];
       sending.affected ? flows += each.flows : left -= each.flows * sending.rate;
     }
@@ -266,7 +266,7 @@ void LinkShares::note_loss(std::uint32_t id, std::int64_t now) {
   const Sending& sending = classes_[id];
   std::vector<LossLedger::Other> others;
   if (sending.rate < cap(id)) {
-    for (const Crossing& each : links_[sending.limit].active) {
+    for (const LinkCrossing& each : links_[sending.limit].active) {
       // The rates of all are known: what is not affected keeps its own.
       const Sending& other = classes_[each.flow_class];
       const WireRate rate = other.affected ? other.next : other.rate;

@@ -105,13 +105,13 @@ class LinkShares {
     std::uint32_t serial = 0;
     Time lost{};
   };
-  struct Crossing {
+  struct LinkCrossing {
     std::uint32_t flow_class = 0, flows = 0;
   };
   struct SharedLink {
     WireRate capacity = 0;
     Amount load = 0;               // demand of its active classes at their caps
-    std::vector<Crossing> active;  // flow classes that send over it
+    std::vector<LinkCrossing> active;  // flow classes that send over it
     bool touched = false, was_over = false, affected = false;
     std::int64_t over_since = 0, over = 0;
 

@@ -42,7 +42,7 @@ TrafficEvents::TrafficEvents(const Traffic& traffic, const PrefixTraffic& prefix
   shares_.resume(before.shares_, prefix, now_);
 }
 
-TrafficEvents::Event TrafficEvents::event(std::uint64_t payload) {
+TrafficEvents::Occurrence TrafficEvents::event(std::uint64_t payload) {
   return {static_cast<Kind>(payload >> 62),
           static_cast<std::uint32_t>(payload >> 32) & 0x3fffffffU};
 }
@@ -64,7 +64,7 @@ void TrafficEvents::push(Kind kind, std::uint32_t id, std::uint32_t serial, std:
   queue_.push({at, tag});
 }
 
-TrafficEvents::Event TrafficEvents::next() {
+TrafficEvents::Occurrence TrafficEvents::next() {
   const std::uint64_t payload = queue_.pop().payload;
   const auto [kind, id] = event(payload);
   const auto serial = static_cast<std::uint32_t>(payload);

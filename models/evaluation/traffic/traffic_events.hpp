@@ -15,7 +15,7 @@ class TrafficEvents {
   /// `end` (of what a flow class sends) and `step` (a job begins its next one) are for the jobs;
   /// `start` of a fluid part and `change` of a link concern none of them.
   enum class Kind : std::uint8_t { start, end, change, step };
-  struct Event {
+  struct Occurrence {
     Kind kind = Kind::change;
     std::uint32_t id = 0;  // flow class, or job
   };
@@ -40,7 +40,7 @@ class TrafficEvents {
   bool ready() const { return queue_.ready(); }
   /// The next event of the current instant. An end that was scheduled anew since is returned as
   /// `Kind::change`.
-  Event next();
+  Occurrence next();
   /// Ends the current instant.
   void settle() { shares_.settle(now_); }
 
@@ -50,7 +50,7 @@ class TrafficEvents {
   std::vector<Time> overloaded() const { return shares_.overloaded(now_); }
 
  private:
-  static Event event(std::uint64_t payload);
+  static Occurrence event(std::uint64_t payload);
   void push(Kind kind, std::uint32_t id, std::uint32_t serial, std::int64_t at);
 
   const Traffic& traffic_;

@@ -158,6 +158,18 @@ void read_own_numerics(const Node& config, ModelDraft& model) {
     model.embedding.rotary.base = hardware::within(*base, 1e-6, 1e12);
 }
 
+/// Gates and values that are clamped, and at which limit.
+void read_clamp(const Node& config, ModelDraft& model) {
+  model.mlp.clamped = config.value_or("clamped_activation", model.mlp.clamped);
+  const auto limit = config.find("activation_limit");
+  if (limit && !model.mlp.clamped) limit->fail("has no effect: clamped_activation is false");
+  if (limit) model.mlp.limit = hardware::within(*limit, 1e-3, 1e6);
+  if (model.mlp.clamped && !limit) {
+    model.assumptions.push_back(
+        fmt::format("/activation_limit: not stated; {:g} assumed, as GPT-OSS", model.mlp.limit));
+  }
+}
+
 void read_flags(const Node& config, ModelDraft& model) {
   const auto read = [&](std::string_view key, bool& flag) { flag = config.value_or(key, flag); };
   read("causal", model.causal);
@@ -176,7 +188,6 @@ void read_flags(const Node& config, ModelDraft& model) {
   read("head_bias", model.head.bias);
   read("pooler", model.head.pooler);
   read("attention_sinks", model.attention.sinks);
-  read("clamped_activation", model.mlp.clamped);
 }
 
 }  // namespace
@@ -230,6 +241,7 @@ Model read_orrery_model(const Node& config) {
                "value_dim",
                "attention_sinks",
                "clamped_activation",
+               "activation_limit",
                "attention_chunk",
                "full_attention_every",
                "norm_epsilon",
@@ -241,6 +253,7 @@ Model read_orrery_model(const Node& config) {
   read_sizes(config, model);
   read_kinds(config, model);
   read_flags(config, model);
+  read_clamp(config, model);
   read_own_numerics(config, model);
   read_experts(config, model);
   read_latents(config, model);

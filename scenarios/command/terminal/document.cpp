@@ -67,7 +67,7 @@ Json named_document(const Json& document) {
 }
 
 void print_document(const Json& document) {
-  fmt::print("{}\n", named_document(document).dump(2));
+  fmt::print("{}\n", named_document(document).dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
 }  // namespace orrery::scenarios

@@ -20,7 +20,7 @@ models::Question two_ranks() {
   Json cluster = hardware::expand_cluster(Document::from("cpu-host x 1", "cluster").root());
   cluster["node"]["gpus"] = 2;
   const Document document = Document::from(cluster, "cluster");
-  models::Plan plan = small_plan();
+  models::Plan plan = plan_for(small_gpt(), small_plan());
   plan.data = 2;
   return {.model = small_gpt(),
           .plan = plan,

@@ -522,5 +522,13 @@ TEST_CASE("A loop over experts has all of them on each rank") {
   CHECK(found.front().pointer == "/plan/expert_gemms");
 }
 
+TEST_CASE("A loop over experts is not captured in a graph") {
+  CHECK(conflicts(sharded_mixtral("expert_gemms=sequential,cuda_graphs=true")).empty());
+  const auto found = conflicts(sharded_mixtral("expert_gemms=loop,cuda_graphs=true"));
+  REQUIRE(found.size() == 1);
+  CHECK(found.front().pointer == "/plan/cuda_graphs");
+  CHECK(found.front().problem == "expert_gemms loop waits for the host, which a graph cannot");
+}
+
 }  // namespace
 }  // namespace orrery::models

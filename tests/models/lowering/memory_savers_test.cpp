@@ -126,6 +126,11 @@ TEST_CASE("A paged optimizer keeps on the host what does not fit, for the time o
   CHECK_FALSE(paged.out_of_memory);
   CHECK(paged.memory[0].paged == missing);
   CHECK(paged.memory[0].total == needed - missing);
+  // What is needed is what stays on the GPU, of which a part is uncertain.
+  CHECK(paged.memory[0].need.least <= paged.memory[0].total);
+  CHECK(paged.memory[0].total <= paged.memory[0].need.most);
+  CHECK(roomy.memory[0].need.least <= roomy.memory[0].total);
+  CHECK(roomy.memory[0].total <= roomy.memory[0].need.most);
   CHECK(paged.step - roomy.step == missing * 2 / narrow.cluster.gpu().host_link);
   // Weights and activations are not paged.
   const auto state = roomy.memory[0].program[static_cast<std::size_t>(BufferKind::optimizer)];
@@ -141,6 +146,17 @@ TEST_CASE("Transfers that the host waits for make a pipeline's step longer") {
   };
   CHECK(step(",overlap_p2p=true") == step(""));
   CHECK(step(",overlap_p2p=false") > step(""));
+}
+
+TEST_CASE("A plan whose transfers overlap does not wait for them on a stack that does") {
+  const auto step = [](const std::string& plan) {
+    return predict(question("llama3-8b", "dgx-h100 x 1",
+                            "pipeline=8,data=1,global_batch=16,micro_batch=1,seq_len=1024" + plan,
+                            "megatron-deepspeed"))
+        .step;
+  };
+  CHECK(step(",overlap_p2p=false") == step(""));
+  CHECK(step(",overlap_p2p=true") < step(""));
 }
 
 // A layer's MLP keeps its input of [1024, 4096] alone: gate, up and their product are gone.

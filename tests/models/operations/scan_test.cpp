@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "models/prediction/flops.hpp"
 #include "models/pricing/price.hpp"
 #include "models/program/check/check.hpp"
 #include "tests/models/questions.hpp"
@@ -107,6 +108,13 @@ TEST_CASE("Kimi's delta rule has its decay and its gate through narrow matrices"
     CHECK_NOTHROW(check(program));
     if (tensor == 1) CHECK(program.classes.front().parameters == cut.model.parameters);
   }
+}
+
+TEST_CASE("Kimi's narrow matrices are not made again with an MLP") {
+  OneLayer one = of_one_layer(2304, {kimi, NoPart{}}, 1024);
+  one.plan.recompute.kind = Recompute::selective;
+  one.plan.recompute.modules = {RecomputeModule::mlp};
+  CHECK(recomputed_flops_per_token(one.model, one.plan) == 0);
 }
 
 TEST_CASE("Kimi's delta rule takes the time of its own kernels") {

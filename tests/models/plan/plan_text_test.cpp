@@ -75,6 +75,7 @@ void with_every_value(Check check) {
         if (needs_power_sgd && plan.compression.kind != Compression::power_sgd) continue;
         const bool needs_context = field.key.substr(0, 8) == "context_";
         if (needs_context && plan.context == 1) continue;
+        if (field.key.starts_with("lora_")) plan.task = Task::lora;
         field.read_value(document.root(), plan);
         check(field, value, plan);
       }

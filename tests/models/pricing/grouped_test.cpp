@@ -52,6 +52,36 @@ TEST_CASE("A processor takes one expert after another") {
   CHECK(grouped_time(experts({100, 0, 50}, ExpertsProduct::forward), gpu) == 2_us + 10_ns * 150);
 }
 
+// Of a start of 10 us a queue exposes 4, once for each product that is begun.
+TEST_CASE("Experts one by one begin a product for each that has rows") {
+  hardware::Gpu gpu = plain_gpu();
+  gpu.gemm[DType::bf16].overhead = 10_us;
+  const auto time = [&](std::vector<std::int64_t> rows) {
+    Operation op = experts(std::move(rows), ExpertsProduct::forward);
+    op.module.kernels = static_cast<std::int16_t>(op.group_rows().size());
+    return kernel_time(op, gpu, plain_software());
+  };
+  CHECK(time({100, 50}) == 4_us * 2 + 10_ns * 150);
+  CHECK(time({100, 0, 50, 0, 0, 0}) == time({100, 50}));
+  CHECK(time({0, 0}) == Time{});
+}
+
+TEST_CASE("Tiles of an MLP are products one after another") {
+  hardware::Gpu gpu = plain_gpu();
+  gpu.gemm[DType::bf16].overhead = 10_us;
+  Operation op;
+  op.kind = OpKind::gemm;
+  op.dtype = DType::bf16;
+  op.mutable_gemm() = {.m = 4096, .n = 500, .k = 1000};
+  op.flops = Flops{4'096'000'000};
+  CHECK(kernel_time(op, gpu, plain_software()) == 4_us + 10_ns * 4096);
+  op.module.kernels = 256;
+  CHECK(kernel_time(op, gpu, plain_software()) == 4_us * 256 + 10_ns * 4096);
+  gpu.calibration.gemm[DType::bf16] =
+      hardware::ShapeResidual{{{.shape = {16, 500, 1000}, .log_ratio = std::log(2.0)}}};
+  CHECK(kernel_time(op, gpu, plain_software()) == (10_us * 256 + 10_ns * 4096) * 2);
+}
+
 TEST_CASE("What was measured of experts scales their rule, by the mean expert's product") {
   hardware::Gpu gpu = plain_gpu();
   const Operation op = experts({300, 84}, ExpertsProduct::forward);

@@ -421,6 +421,7 @@ TEST_CASE("What a plan states stays, what it leaves open is taken with its sourc
   const RecipeQuestion asked{
       .stack = "nemo-mlperf", .model = model, .gpu = cluster.gpu(), .task = Task::lora};
   Plan plan;
+  plan.task = Task::lora;
   plan.adapters.rank = 64;
   const auto taken = take_recipe(
       asked, [](std::string_view key) { return key == "lora_rank"; }, plan);

@@ -1,5 +1,6 @@
 #include "scenarios/exchange/import.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <map>
@@ -208,6 +209,28 @@ TEST_CASE("Sizes on which launcher and script contradict each other are named") 
       "job.sh", "#SBATCH --nodes=4 --gpus-per-node=8 --ntasks-per-node=4\nsrun python train.py\n",
       "dgx-h100");
   check_note(few, "8 GPUs and 4 processes a node: 4 GPUs of each do nothing");
+  const auto of_tasks = [](const std::string& tasks, const std::string& line) {
+    const std::string text = "#!/bin/bash\n#SBATCH --nodes=4 --gpus-per-node=8 ";
+    return import_launch({read_launch_file(text + tasks + "\nsrun " + line + "\n", "job.sh")},
+                         {.files = {}, .cluster = {}});
+  };
+  CHECK(of_tasks("--ntasks-per-node=4", "python train.py").gpus == 16);
+  const ImportedLaunch many = of_tasks("--ntasks-per-node=16", "python train.py");
+  CHECK(many.gpus == 32);
+  check_note(many, "8 GPUs and 16 processes a node: several share a GPU; the plan has one on each");
+  // A node's only task starts the processes of its GPUs, or is one process for all.
+  for (const char* tasks : {"--ntasks-per-node=1", "--ntasks=4"}) {
+    for (const char* line :
+         {"accelerate launch train.py", "torchrun train.py", "python train.py"}) {
+      INFO(tasks << " " << line);
+      const ImportedLaunch single = of_tasks(tasks, line);
+      CHECK(single.gpus == 32);
+      CHECK(single.nodes == 4);
+      CHECK(std::ranges::none_of(single.notes, [](const std::string& note) {
+        return note.find("processes") != std::string::npos;
+      }));
+    }
+  }
   check_note(imported_text("job.sh", head + "srun torchrun train.py\n", "dgx-h100 x 8"),
              "the files start 32 processes, --cluster dgx-h100 x 8 has 64 GPUs: the plan is for "
              "those");

@@ -579,6 +579,28 @@ TEST_CASE("Of several runs of MLflow one is chosen by name or id", "[runback]") 
         "--run: 'third' is none of the runs in " + store + ": aa11 (first), bb22 (second)");
 }
 
+TEST_CASE("A run's train_batch_size is the whole batch in DeepSpeed's parameters only",
+          "[runback]") {
+  const Scratch scratch;
+  std::filesystem::create_directories(scratch.path("run/metrics"));
+  std::filesystem::create_directories(scratch.path("run/params"));
+  scratch.write("run/meta.yaml", "run_id: aa11\n");
+  scratch.write("run/metrics/step_time", "1700000001000 2.0 1\n1700000003000 2.0 2\n");
+  scratch.write("run/params/train_batch_size", "8");
+  CHECK_FALSE(read_run_log(scratch.path("run")).global_batch);
+  scratch.write("run/params/train_micro_batch_size_per_gpu", "1");
+  CHECK(read_run_log(scratch.path("run")).global_batch == 8);
+}
+
+TEST_CASE("--run is refused where traces are compared", "[runback]") {
+  const Scratch scratch;
+  FakeJob job;
+  job.ranks.assign(1, {});
+  const std::string trace = scratch.write("t.json", job.traces().front());
+  CHECK(refused_line("compare llama3-8b-8-h100 " + trace + " --run first") ==
+        "--run: is for MLflow's stores, not for traces");
+}
+
 TEST_CASE("A damaged trace or log is refused or read, whatever its numbers are", "[runback]") {
   const Scratch scratch;
   const auto event = [](const std::string& more) {

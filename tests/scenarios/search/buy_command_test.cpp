@@ -369,7 +369,7 @@ TEST_CASE("orrery buy: clusters whose steps wait for data are priced by that wai
   CHECK(text.find("for its input: decode takes longest") != std::string::npos);
   CHECK(text.find("/data/augment: 1 assumed") != std::string::npos);
   CHECK(refused_line(asked + "--data '{\"format\": \"jpeg-q90\"}'")
-            .starts_with("--data:/decode/cores: missing"));
+            .starts_with("--data/decode/cores: missing"));
   CHECK(refused_line(asked + "--data nowhere.json").starts_with("nowhere.json: cannot be read"));
 }
 

@@ -374,7 +374,7 @@ TEST_CASE(
     "The least energy is not the least cost: a GPU that waits costs as much, and draws less") {
   const std::string asked =
       "plan --model llama3-8b --cluster 'dgx-h100 x 4' --global-batch 64 --seq-len 4096 --json "
-      "--network static --top 12 --objective ";
+      "--network static --top 60 --objective ";
   const Json plans = parsed(orrery(asked + "energy").out)["plans"];
   REQUIRE(plans.size() > 20);
   double least = 1e300, most = 0, last = 0;

@@ -72,7 +72,8 @@ TEST_CASE("What a line states of kernels, overlap and memory is in the plan that
   CHECK(asked_with("attention", "flash-2").plan.kernels.attention ==
         models::AttentionKernel::flash_2);
   CHECK_FALSE(asked_with("tensor_overlap", "no").plan.overlap.tensor);
-  CHECK(asked_with("imbalance", "1.5").plan.experts.imbalance == 1.5);
+  CHECK_THROWS_WITH(asked_with("imbalance", "1.5"),
+                    Catch::Matchers::Contains("the model has no experts"));
   CHECK(asked_with("fused_cross_entropy", "yes").plan.kernels.fused_cross_entropy);
   CHECK(asked_with("tied", "no").model.embedding.tied == false);
   CHECK(asked_with("tied", "yes").model.embedding.tied);

@@ -99,6 +99,28 @@ TEST_CASE("A variant of a sweep is the same bytes as that variant simulated alon
   }
 }
 
+TEST_CASE("A run's own price holds in a sweep as alone, whatever the cluster's is") {
+  const std::string price = "/cluster/price_per_gpu_hour=$1/h,$9/h";
+  const auto cost = [](const SweepQuestions& questions, std::uint64_t index) {
+    SweepAnswers answers{questions};
+    const std::string shared = questions.grid.line(index, answers.row(index));
+    CHECK(shared == questions.grid.line(index, SweepAnswers::row_alone(questions, index)));
+    return answers.row(index).figures.cost.value().count();
+  };
+  const Scenario base = Scenario::load("llama3-8b-8-h100");
+  for (const char* run : {R"({"price": "$2/h"})", R"({"own": {"capex": "$31k"}})",
+                          R"({"pools": [{"name": "a", "nodes": 1, "price": "$3/h"}]})"}) {
+    INFO(run);
+    const SweepQuestions questions =
+        sweep_questions(base.replace({{"/run", Json::parse(run)}}), {parse_varied(price)}, {});
+    CHECK(cost(questions, 0) == cost(questions, 1));
+  }
+  const SweepQuestions varied =
+      sweep_questions(base, {parse_varied(price), parse_varied("/run/price=$2/h,$4/h")}, {});
+  CHECK(cost(varied, 1) == Approx(2 * cost(varied, 0)));
+  CHECK(cost(varied, 2) == cost(varied, 0));
+}
+
 TEST_CASE("A sweep is the same bytes for any number of threads") {
   const SweepQuestions questions =
       asked("llama3-8b-8-h100",

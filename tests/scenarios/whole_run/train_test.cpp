@@ -260,7 +260,9 @@ TEST_CASE("orrery train: a report, JSON with a ledger that closes, a picture and
   CHECK(json["deadline"]["probability"] == 1);
   CHECK(json["compared"]["runs"] == 46);
   CHECK(scratch.read("run.svg").starts_with("<svg"));
-  CHECK(orrery(call + "--json --deadline 60d").out == ran.out);
+  Json again = parsed(orrery(call + "--json --deadline 60d").out), without = json;
+  for (Json* each : {&again, &without}) each->erase("inputs");  // one names its picture
+  CHECK(again == without);
   CHECK(orrery(call + "--deadline 10d").exit_code == 1);
   CHECK(orrery(call + "--budget 1000").exit_code == 1);
   CHECK(orrery(call + "--budget 100M").exit_code == 0);

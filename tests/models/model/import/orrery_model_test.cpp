@@ -51,6 +51,24 @@ TEST_CASE("A GPT needs no more than its sizes") {
   CHECK(model.parameters == 108'544);
 }
 
+TEST_CASE("A clamped activation has a limit, stated or assumed") {
+  const auto with = [](const std::string& members) {
+    return R"({"format": "orrery-model", "layers": 2, "hidden": 64, "heads": 4, "vocab": 100,
+      "max_positions": 32, "gated_mlp": true)" +
+           members + "}";
+  };
+  const Model stated = read(with(R"(, "clamped_activation": true, "activation_limit": 5)"));
+  CHECK(usual_mlp(stated).limit == 5);
+  CHECK(stated.assumptions.empty());
+  const Model open = read(with(R"(, "clamped_activation": true)"));
+  CHECK(usual_mlp(open).limit == 7);
+  REQUIRE(open.assumptions.size() == 1);
+  CHECK(open.assumptions[0] == "/activation_limit: not stated; 7 assumed, as GPT-OSS");
+  CHECK(read(with("")).assumptions.empty());
+  CHECK(refusal(with(R"(, "activation_limit": 5)")).find("/activation_limit: has no effect") !=
+        std::string::npos);
+}
+
 TEST_CASE("A mistake in Orrery's own JSON is reported with its place") {
   CHECK(refusal(R"({"format": "json"})") ==
         "model.json:/format: expected one of \"orrery-model\", found \"json\"");
