@@ -70,7 +70,7 @@ Json input_json(const FinishedRun& run) {
       {"read_s", seconds(times.read)},           {"decode_s", seconds(times.decode)},
       {"copy_s", seconds(times.copy)},           {"wait_s", seconds(times.wait)}};
   const auto& lane = run.prediction.data;
-  json["predicted"] = nullptr;
+  json["predicted"] = Json::object();
   if (!lane) return json;
   Json predicted{{"wait_s", seconds(lane->wait())}};
   for (const models::DataStage& each : lane->stages) {

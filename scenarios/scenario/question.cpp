@@ -147,9 +147,8 @@ void take_usual(const Node& stated, const models::Question& question, models::Pl
     drop(each.key);
     const std::string value =
         each.value.is_string() ? each.value.get<std::string>() : each.value.dump();
-    assumptions.push_back(fmt::format("/plan/{}: not stated; {} assumed, not {}'s default {}: {}",
-                                      each.key, models::plan_field(each.key).text(plan),
-                                      question.software.name, value, each.source));
+    assumptions.push_back(fmt::format("/plan/{}: not stated; {}'s default {} is not taken: {}",
+                                      each.key, question.software.name, value, each.source));
   }
 }
 

@@ -466,9 +466,9 @@ void add_referred(const Json& schema, Json& definitions) {
 /// Documents that are only parts of others.
 bool is_part(std::string_view name) {
   constexpr std::string_view parts[] = {
-      "orrery-model",  "orrery-operations", "stage",     "evidence",  "out_of_memory", "advice",
-      "offered_price", "sharded_error",     "network",   "range",     "quantiles",     "chain",
-      "variant",       "ranked_plan",       "kind_best", "loop_phase"};
+      "orrery-model",  "orrery-operations", "stage",     "evidence",   "out_of_memory", "advice",
+      "offered_price", "sharded_error",     "network",   "range",      "quantiles",     "chain",
+      "variant",       "ranked_plan",       "kind_best", "loop_phase", "tally"};
   return std::ranges::find(parts, name) != std::end(parts);
 }
 

@@ -252,7 +252,7 @@ def test_traces_and_logs(model, tmp_path):
     assert len(ran["steps"]) == 3
     events = json.loads(trace.read_text())["traceEvents"]
     ranks = {event["args"]["id"].split("/")[0] for event in events if event["ph"] == "X"}
-    assert ranks == {"0", "1"}
+    assert ranks == {"0", "1", "data"}  # ... and reads of the input
     assert [json.loads(each)["step"] for each in log.read_text().splitlines()] == [1, 2, 3]
 
 

@@ -88,8 +88,9 @@ TEST_CASE("A stack's default that conflicts with the plan is named, unless it co
   CHECK(notes(Json::object(), "mixtral-8x7b") ==
         Notes{field + "loop assumed, huggingface's default"});
   CHECK(notes({{"expert", 8}}, "mixtral-8x7b") ==
-        Notes{field + "grouped assumed, not huggingface's default loop: loop is simulated with "
-                      "expert 1 and expert_tensor 1, where a rank has all experts"});
+        Notes{field +
+              "huggingface's default loop is not taken: loop is simulated with expert 1 and "
+              "expert_tensor 1, where a rank has all experts"});
   CHECK(notes(Json::object(), "llama3-8b").empty());
 }
 
