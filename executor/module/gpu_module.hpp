@@ -1,6 +1,6 @@
 #pragma once
-// The interface that a vendor's module exports (liborrery_cuda.so), in plain C++: orrery itself uses
-// no header of a vendor.
+// The interface that a vendor's module exports (liborrery_cuda.so), in plain C++: orrery itself
+// uses no header of a vendor.
 
 #include <chrono>
 #include <memory>
