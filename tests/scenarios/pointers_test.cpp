@@ -95,8 +95,8 @@ std::map<std::string, bool> moved_pointers(const std::vector<Scenario>& scenario
 
 /// Numbers that other scenarios are moved by: of degrees, nodes and GPUs whose product must stay,
 /// of fabrics that nodes of several leaves share, of heads of 128, of memory that is nearly full,
-/// of models with experts, scans and clamped gates, of plans that state no sharding, of another generation
-/// of GPUs, of years before a stack's first runs.
+/// of models with experts, scans and clamped gates, of plans that state no sharding, of another
+/// generation of GPUs, of years before a stack's first runs.
 bool counts_elsewhere(const std::string& pointer) {
   static const std::set<std::string> known = {"/plan/data",
                                               "/plan/tensor",

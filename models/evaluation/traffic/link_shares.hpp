@@ -110,7 +110,7 @@ class LinkShares {
   };
   struct SharedLink {
     WireRate capacity = 0;
-    Amount load = 0;               // demand of its active classes at their caps
+    Amount load = 0;                   // demand of its active classes at their caps
     std::vector<LinkCrossing> active;  // flow classes that send over it
     bool touched = false, was_over = false, affected = false;
     std::int64_t over_since = 0, over = 0;
