@@ -328,8 +328,7 @@ class JobFiller {
   };
   JobFiller(const FoldInput& input, const Partition& partition, std::size_t job, Classes before,
             JobTraffic& made)
-      : input_{input},
-        all_{input.all},
+      : all_{input.all},
         own_{input.all.jobs[job]},
         partition_{partition},
         job_{job},
@@ -416,7 +415,6 @@ class JobFiller {
     for (const std::uint32_t c : group.members) made_.ranks[c].groups.emplace_back(each.id, number);
   }
 
-  const FoldInput& input_;
   const AllSources& all_;
   const JobSources& own_;
   const Partition& partition_;
