@@ -124,7 +124,9 @@ class MlLogReader {
     const Json event = parse_json(trimmed(std::string_view{line}.substr(at + mllog_mark.size())),
                                   place, {.python_numbers = true, .repeatable = every_key});
     if (!event.is_object()) throw InputError{place, "expected an object after :::MLLOG"};
-    const std::string key = event.value("key", "");
+    const auto named = event.find("key");
+    if (named == event.end() || !named->is_string()) return;  // says nothing that is read here
+    const std::string key = named->get<std::string>();
     const Json value = event.contains("value") ? event["value"] : Json{};
     const Json metadata = event.contains("metadata") && event["metadata"].is_object()
                               ? event["metadata"]
