@@ -219,7 +219,8 @@ TEST_CASE("What calibrate measured of storage and decoding is what a step's data
   CHECK(stated["data"]["read_limited_by"] == "bandwidth");
   cluster["decoding"][0]["format"] = "jpg";
   scratch.write("mine.json", cluster.dump());
-  CHECK(refused_line(step + "--set /data/format=tokens") ==
+  CHECK(refused_line("simulate --model gpt2-medium --cluster " + file +
+                     " --plan zero=1,micro_batch=4,global_batch=256 --set /data/format=tokens") ==
         "/cluster/decoding: unknown data format 'jpg'");
 }
 
