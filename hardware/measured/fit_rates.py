@@ -160,7 +160,7 @@ TERMS = {
 }
 
 
-def lenders(gpu):
+def fallbacks(gpu):
     """The GPU itself, and those whose curves its generation borrows."""
     own = json.loads((PEAKS / f"{gpu}.json").read_text())["generation"]
     generation = json.loads((PEAKS.parent / "generations.json").read_text()).get(own, {})
@@ -169,7 +169,7 @@ def lenders(gpu):
 
 def other_sources(rows, gpu):
     """The rows of the nearest GPU that has five, or all rows."""
-    for name in lenders(gpu):
+    for name in fallbacks(gpu):
         near = [row for row in rows if row["gpu"] == name]
         if len(near) >= 5:
             return near

@@ -347,7 +347,8 @@ class LaunchReader {
     return std::ranges::find(names, name) != names.end();
   }
 
-  /// The topology that NCCL is told instead of finding it: by its path, or next to the script.
+  /// The topology file that NCCL reads instead of detecting the machine: by its path, or next to
+  /// the script.
   void read_topology(const std::string& value, ImportedOption& option, const LaunchFile& file) {
     const std::filesystem::path folder = std::filesystem::path{file.file}.parent_path();
     const std::filesystem::path given{value};
@@ -468,14 +469,14 @@ bool apply_topology(Json& cluster, const hardware::Cluster& read, ImportedLaunch
 
 /// What NCCL's environment changes of a named cluster.
 void apply_network(Json cluster, const hardware::Cluster& read, ImportedLaunch& result) {
-  const bool told = apply_topology(cluster, read, result);
-  const std::int64_t all = told ? cluster["node"]["nics"].get<std::int64_t>() : read.node.nics;
+  const bool topology = apply_topology(cluster, read, result);
+  const std::int64_t all = topology ? cluster["node"]["nics"].get<std::int64_t>() : read.node.nics;
   const bool fewer = result.nics && *result.nics < all;
   if (result.nics && !fewer && *result.nics > all) {
     result.notes.push_back(fmt::format("NCCL_IB_HCA names {} NICs, {} has {} a node", *result.nics,
                                        read.node.name, all));
   }
-  if (!told && !fewer && !result.sockets) return;
+  if (!topology && !fewer && !result.sockets) return;
   if (fewer) {
     cluster["node"]["nics"] = *result.nics;
     cluster["node"].erase("gpu_nics");  // which of them is nearest is not known

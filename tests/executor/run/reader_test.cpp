@@ -66,7 +66,7 @@ TEST_CASE("A batch is the tokens of its samples and then their labels, however i
 
 // The batch in use, those that wait, and one that is finished and stays with the reader: what the
 // lane of a prediction has.
-TEST_CASE("A reader is as many batches ahead as it is told, and one that it holds") {
+TEST_CASE("A reader is ahead by its prefetch depth and the batch that it holds") {
   for (const std::int64_t ahead : {0, 2, 5}) {
     const CountedTokens tokens;
     Reader reader{tokens, shape_of_two(), {.batches = ahead}};

@@ -326,7 +326,7 @@ TEST_CASE("What a stack cannot do is refused by name") {
         "cuda_graphs=true: deepspeed@0.19.8 has no option for it");
 }
 
-// With torchao accelerate gathers weights in 8 bits, unless told otherwise.
+// With torchao accelerate gathers weights in 8 bits, unless its file says otherwise.
 TEST_CASE("A default of the tool that the plan does not want is written") {
   const auto written = [](const std::string& precision) {
     const models::Question question = models::question(
