@@ -314,7 +314,8 @@ class SurveyRun {
   }
 
  private:
-  /// Looks at clusters: those of one node type one after the other, which share their shapes.
+  /// Looks at clusters: those of one node type one after the other, which share their shapes; where
+  /// there are fewer types than threads, in several such rows.
   /// Returns whether none was left out.
   bool visit(const std::vector<std::size_t>& sites, MissedLimits missed_limits) {
     std::vector<std::vector<std::size_t>> of_node;
@@ -323,6 +324,7 @@ class SurveyRun {
       if (!same) of_node.emplace_back();
       of_node.back().push_back(i);
     }
+    of_node = divided(std::move(of_node), workers_.size());
     std::atomic<std::size_t> done{0};
     std::atomic<bool> stopped{false};
     const Workers watched{.threads = workers_.threads, .progress = [&](std::size_t, std::size_t) {
@@ -340,6 +342,22 @@ class SurveyRun {
       }
     });
     return done == sites.size();
+  }
+
+  /// Every row dealt out over as many rows as leave no thread without one.
+  static std::vector<std::vector<std::size_t>> divided(std::vector<std::vector<std::size_t>> rows,
+                                                       std::size_t threads) {
+    const std::size_t pieces = rows.empty() ? 1 : (threads + rows.size() - 1) / rows.size();
+    if (pieces == 1) return rows;
+    std::vector<std::vector<std::size_t>> dealt;
+    for (const std::vector<std::size_t>& row : rows) {
+      const std::size_t first = dealt.size();
+      dealt.resize(first + std::min(pieces, row.size()));
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        dealt[first + i % (dealt.size() - first)].push_back(row[i]);
+      }
+    }
+    return dealt;
   }
 
   /// Whole nodes that hold the GPUs asked for, or the usual sizes.
