@@ -23,8 +23,8 @@ auto read_words(const Node& node, std::string_view key, const Words& words) {
 }  // namespace
 
 RunnablePlans read_runnable(const Node& node) {
-  node.only({"zero", "tensor", "pipeline", "context", "schedules", "dispatchers", "expert_overlaps",
-             "keeps_expert_outputs", "decodes_blocks", "source"});
+  node.only({"zero", "tensor", "pipeline", "shards_in_pipelines", "context", "schedules", "dispatchers",
+             "expert_overlaps", "keeps_expert_outputs", "decodes_blocks", "source"});
   RunnablePlans plans;
   plans.zero.clear();
   for (const Node& stage : node["zero"].elements()) {
@@ -37,6 +37,7 @@ RunnablePlans read_runnable(const Node& node) {
   if (plans.zero.empty()) node["zero"].fail_expected("ZeRO stages from 0 to 3");
   plans.tensor = node.value_or("tensor", true);
   plans.pipeline = node.value_or("pipeline", true);
+  plans.shards_in_pipelines = node.value_or("shards_in_pipelines", false);
   plans.context = read_words(node, "context", context_form_words);
   plans.dispatchers = read_words(node, "dispatchers", dispatcher_words);
   plans.expert_overlaps = read_words(node, "expert_overlaps", expert_overlap_words);

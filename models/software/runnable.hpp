@@ -15,6 +15,8 @@ namespace orrery::models {
 struct RunnablePlans {
   std::vector<Zero> zero{Zero::none, Zero::one};  // in ascending order
   bool tensor = true, pipeline = true;
+  /// ZeRO-2 and ZeRO-3 in a pipeline, too: a search tries them there.
+  bool shards_in_pipelines = false;
   std::vector<ContextForm> context;    // the default first; empty: no context parallelism
   std::vector<std::string> schedules;  // pipeline schedules that a search tries besides the usual
   /// How tokens may reach their experts, and what may overlap with that besides nothing. Empty: the
@@ -30,7 +32,7 @@ struct RunnablePlans {
   std::string source;  // empty: the profile does not say; the defaults above hold
 };
 
-/// `{"zero": [0, 1], "tensor": true, "pipeline": true, "context": ["ring"], "schedules": ["zb-v"],
+/// `{"zero": [0, 1], "tensor": true, "pipeline": true, "shards_in_pipelines": true, "context": ["ring"], "schedules": ["zb-v"],
 /// "dispatchers": ["alltoall", "deepep"], "expert_overlaps": ["shared"],
 /// "keeps_expert_outputs": true, "decodes_blocks": true, "source": TEXT}`. Absent tensor and
 /// pipeline are true; absent lists are empty, absent flags false.

@@ -207,14 +207,6 @@ std::vector<Plan> sequence_parallelism(const Plan& plan, const SearchBounds& bou
       plan, bounds.fixed_or<&Plan::sequence_parallel>("sequence", tried));
 }
 
-/// Stacks that shard gradients and parameters in a pipeline, too. Others are not known to:
-/// Megatron-FSDP names tensor, expert and context parallelism as compatible, DeepSpeed's pipeline
-/// engine and ColossalAI's hybrid plugin take ZeRO 0 and 1.
-/// Source  torchtitan/distributed/pipeline_parallel.py: each stage's model is wrapped by FSDP2;
-///         torch.distributed.pipelining for what PyTorch has of its own (generic); the executor
-constexpr std::array<std::string_view, 4> shard_in_pipelines{"generic", "orrery-cpu", "orrery-cuda",
-                                                             "torchtitan"};
-
 /// The stack's ZeRO stages in rising order; stages 2 and 3 in a pipeline only where the stack has
 /// them there.
 std::vector<Plan> shardings(const Plan& plan, const SearchBounds& bounds) {
@@ -225,7 +217,7 @@ std::vector<Plan> shardings(const Plan& plan, const SearchBounds& bounds) {
     return with_each<&Plan::sharding, &ShardingChoices::zero>(plan, {Zero::none});
   const std::vector<Zero>& known = bounds.query.software.runs.zero;
   const bool has_one = std::ranges::find(known, Zero::one) != known.end();
-  const bool sharded_pipelines = bounds.full() && shards_in_pipelines(bounds.query.software);
+  const bool sharded_pipelines = bounds.full() && bounds.query.software.runs.shards_in_pipelines;
   std::vector<Zero> found;
   for (const Zero each : known) {
     const bool lowered =
@@ -374,10 +366,6 @@ constexpr std::array<SearchDimension, 16> dimensions{{
 }};
 
 }  // namespace
-
-bool shards_in_pipelines(const models::Software& stack) {
-  return std::ranges::find(shard_in_pipelines, stack.name) != shard_in_pipelines.end();
-}
 
 std::span<const SearchDimension> search_dimensions() {
   return dimensions;

@@ -45,9 +45,6 @@ std::span<const SearchDimension> search_dimensions();
 /// The fields that a search varies, in the order of its dimensions.
 std::vector<std::string_view> searched_keys(const PlanQuery& query);
 
-/// Whether the stack has ZeRO-2 and 3 next to a pipeline.
-bool shards_in_pipelines(const models::Software& stack);
-
 /// Whether a search for this stack chooses a field, or the field has a flag of its own.
 bool is_searched(std::string_view key, const models::Software& software);
 
