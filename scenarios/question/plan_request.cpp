@@ -166,7 +166,7 @@ PlanSearch search(const PlanRequest& request, const Progress& progress) {
                                      .longest_step = found.longest_step});
   if (request.network != models::NetworkMode::fixed && !found.answer.stopped) {
     found.not_shared = share_links(query, found.objective, request.top,
-                                   {.threads = request.threads, .progress = {}}, found.answer);
+                                   {request.threads, progress}, found.answer);
   }
   found.best = compare_best(query, found.answer, found.objective, request.top);
   found.tight_ahead = tight_ahead(query, found.answer, found.objective, most_tight);

@@ -120,7 +120,8 @@ PlanAnswer search_plans(const PlanQuery& query, const Objective& objective, cons
 /// a link, until there is none or `most_further` were evaluated. Sorts all of them by the result;
 /// plans that fit tightly stay last. Nothing leaves one node, so its plans keep the search's
 /// figures. If the traffic of any plan cannot be simulated, all keep them, so that all are compared
-/// by one evaluation. Returns why; empty: all are simulated.
+/// by one evaluation; likewise, and `stopped`, if the workers' progress asks to stop. Returns why;
+/// empty: all are simulated.
 std::string share_links(const PlanQuery& query, const Objective& objective, std::size_t top,
                         const Workers& workers, PlanAnswer& answer);
 inline constexpr std::size_t most_further = 32;

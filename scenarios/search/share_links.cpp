@@ -50,7 +50,7 @@ class Sharing {
   std::string evaluate(const std::vector<Candidate*>& plans) {
     std::string refused;
     std::mutex writing;
-    workers_.work_through(plans.size(), [&](std::size_t i, unsigned) {
+    const bool whole = workers_.work_through(plans.size(), [&](std::size_t i, unsigned) {
       Candidate& each = *plans[i];
       if (is_on_links(each)) return;
       try {
@@ -60,13 +60,14 @@ class Sharing {
         if (refused.empty() || error.what() < refused) refused = error.what();
       }
     });
-    return refused;
+    return whole ? refused : stop();
   }
 
   /// Evaluates the plans that may be better than the best one, a batch at a time.
   std::string evaluate_rivals() {
     constexpr std::size_t batch = 8;
     std::vector<Candidate*> rivals = bounded_rivals();
+    if (answer_.stopped) return stop();
     std::size_t next = 0;
     while (next < std::min(rivals.size(), most_further)) {
       const double best = best_measure();
@@ -85,6 +86,11 @@ class Sharing {
   }
 
  private:
+  std::string stop() {
+    answer_.stopped = true;
+    return "interrupted before the traffic of all plans shown was simulated";
+  }
+
   bool ranks_with_first(const Candidate& each) const {
     return each.estimate.fit == answer_.fitting.front().estimate.fit;
   }
@@ -105,12 +111,13 @@ class Sharing {
     for (Candidate& each : answer_.fitting) {
       if (ranks_with_first(each) && !is_on_links(each)) rivals.push_back(&each);
     }
-    workers_.work_through(rivals.size(), [&](std::size_t i, unsigned) {
+    answer_.stopped = !workers_.work_through(rivals.size(), [&](std::size_t i, unsigned) {
       Candidate& each = *rivals[i];
       const Time step = models::step_without_sharing(question_of(query_, each.placed));
       each.least_shared = objective_.bound(
           query_, each.placed.nodes, {.step = step, .kernels = {}, .memory = each.estimate.memory});
     });
+    if (answer_.stopped) return {};
     std::ranges::stable_sort(rivals, {}, [](const Candidate* each) { return *each->least_shared; });
     return rivals;
   }
