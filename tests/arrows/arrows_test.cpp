@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 #include <fstream>
+#include <map>
 
 #include "tests/arrows/type_names.hpp"
 
@@ -35,6 +36,23 @@ class Tree {
 
 TEST_CASE("Every include of the project points the way of the folder table") {
   CHECK(broken_rules(ORRERY_SOURCE) == std::vector<std::string>{});
+}
+
+TEST_CASE("No folder holds more sources than a reader takes in: forty") {
+  std::map<std::string, int> sources;
+  for (const char* folder :
+       {"sim", "hardware", "models", "scenarios", "executor", "calibrate", "python"}) {
+    for (const auto& entry : fs::recursive_directory_iterator{fs::path{ORRERY_SOURCE} / folder}) {
+      const std::string end = entry.path().extension().string();
+      const bool source = end == ".cpp" || end == ".hpp" || end == ".cu" || end == ".py";
+      if (source) ++sources[entry.path().parent_path().string()];
+    }
+  }
+  REQUIRE(sources.size() > 50);
+  for (const auto& [folder, count] : sources) {
+    INFO(folder);
+    CHECK(count <= 40);
+  }
 }
 
 TEST_CASE("The project's own sources are what is read") {
