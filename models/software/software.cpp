@@ -45,7 +45,7 @@ double number(const Node& parent, std::string_view key, double otherwise, double
 HostCosts read_host(const Node& node) {
   node.only({"forward_launch", "backward_launch", "communication_launch", "graph_launch",
              "expert_layer", "expert_launch", "sharded_adapter", "jitter", "step", "synchronous",
-             "blocking_receive", "communication", "waits_for_tensor", "waits_for_rows"});
+             "blocking_receive", "communication", "waits_for_tensor"});
   const auto graph = node.find("graph_launch");
   return {
       .forward_launch = node["forward_launch"].as<Time>(),
@@ -60,8 +60,7 @@ HostCosts read_host(const Node& node) {
       .synchronous = node.value_or("synchronous", false),
       .blocking_receive = node.value_or("blocking_receive", false),
       .communication = node.word_or("communication", communication_words, Communication::itself),
-      .waits_for_tensor = node.value_or("waits_for_tensor", false),
-      .waits_for_rows = node.value_or("waits_for_rows", false)};
+      .waits_for_tensor = node.value_or("waits_for_tensor", false)};
 }
 
 KernelChoices read_kernels(const Node& node) {

@@ -51,9 +51,6 @@ struct HostCosts {
   bool blocking_receive = false;
   Communication communication = Communication::itself;
   bool waits_for_tensor = false;  // in forward the host waits for tensor-parallel collectives
-  /// In forward the host waits until the rows of experts have arrived: it launches the products of
-  /// experts with the number of rows of each.
-  bool waits_for_rows = false;
 };
 
 /// Which kernels the stack has, and factors on their time. Derates are factors: 1.2 is 20 % slower.

@@ -59,44 +59,6 @@ TEST_CASE("Hosts that meet at tensor collectives wait in forward and recomputati
         std::vector<Pass>{Pass::forward, Pass::forward, Pass::recompute, Pass::recompute});
 }
 
-/// The operation after each for which the host waits, and its pass.
-std::vector<std::pair<OpKind, Pass>> awaited(const Program& program) {
-  std::vector<std::pair<OpKind, Pass>> found;
-  for (const Block& block : program.blocks) {
-    for (std::size_t i = 0; i + 1 < block.operations.size(); ++i) {
-      const Operation& next = block.operations[i + 1];
-      if (block.operations[i].host_waits) found.emplace_back(next.kind, next.pass);
-    }
-  }
-  return found;
-}
-
-TEST_CASE("The host waits for the rows of experts before their first kernel, not in backward") {
-  Question asked = question("mixtral-8x7b", "dgx-h100 x 1",
-                            "expert=4,data=8,micro_batch=1,global_batch=8,seq_len=4096,"
-                            "recompute=full");
-  asked.software.host.waits_for_tensor = asked.software.host.waits_for_rows = false;
-  CHECK(awaited(lower(asked)).empty());
-  asked.software.host.waits_for_rows = true;
-  // Two experts a rank: rows are sorted first. Backward runs the forward again.
-  CHECK(awaited(lower(asked)) ==
-        std::vector<std::pair<OpKind, Pass>>{{OpKind::permute, Pass::forward},
-                                             {OpKind::permute, Pass::recompute}});
-  // One expert a rank, in 8 bits: rows are quantised first.
-  asked.plan.experts.ranks = 8;
-  asked.plan.recompute.kind = Recompute::none;
-  asked.plan.formats.precision = Precision::fp8;
-  CHECK(awaited(lower(asked)) ==
-        std::vector<std::pair<OpKind, Pass>>{{OpKind::quantise, Pass::forward}});
-  // Nobody need ask where every expert has as many rows, and a graph cannot wait.
-  asked.plan.kernels.graphs = true;
-  CHECK(awaited(lower(asked)).empty());
-  asked.plan.kernels.graphs = false;
-  asked.plan.experts.capacity = 1;
-  asked.plan.experts.pad_to_capacity = true;
-  CHECK(awaited(lower(asked)).empty());
-}
-
 Bytes replicated_sum(const std::string& plan) {
   const Program program = lower(question("gpt3-175b", "dgx-a100-80gb x 1", plan));
   Bytes sum{};
