@@ -23,8 +23,8 @@ auto read_words(const Node& node, std::string_view key, const Words& words) {
 }  // namespace
 
 RunnablePlans read_runnable(const Node& node) {
-  node.only({"zero", "tensor", "pipeline", "shards_in_pipelines", "context", "schedules", "dispatchers",
-             "expert_overlaps", "keeps_expert_outputs", "decodes_blocks", "source"});
+  node.only({"zero", "tensor", "pipeline", "shards_in_pipelines", "context", "schedules",
+             "dispatchers", "expert_overlaps", "keeps_expert_outputs", "decodes_blocks", "source"});
   RunnablePlans plans;
   plans.zero.clear();
   for (const Node& stage : node["zero"].elements()) {

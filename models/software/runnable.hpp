@@ -32,11 +32,11 @@ struct RunnablePlans {
   std::string source;  // empty: the profile does not say; the defaults above hold
 };
 
-/// `{"zero": [0, 1], "tensor": true, "pipeline": true, "shards_in_pipelines": true, "context": ["ring"], "schedules": ["zb-v"],
-/// "dispatchers": ["alltoall", "deepep"], "expert_overlaps": ["shared"],
-/// "keeps_expert_outputs": true, "decodes_blocks": true, "source": TEXT}`. Absent tensor and
-/// pipeline are true; absent lists are empty, absent flags false.
-/// Errors  stages that do not ascend, a stage above 3, an unknown schedule, no source
+/// `{"zero": [0, 1], "tensor": true, "pipeline": true, "shards_in_pipelines": true, "context":
+/// ["ring"], "schedules": ["zb-v"], "dispatchers": ["alltoall", "deepep"], "expert_overlaps":
+/// ["shared"], "keeps_expert_outputs": true, "decodes_blocks": true, "source": TEXT}`. Absent
+/// tensor and pipeline are true; absent lists are empty, absent flags false. Errors  stages that do
+/// not ascend, a stage above 3, an unknown schedule, no source
 RunnablePlans read_runnable(const Node& node);
 
 /// The ZeRO stages as text: "0, 1".

@@ -165,8 +165,8 @@ PlanSearch search(const PlanRequest& request, const Progress& progress) {
                                      .against = found.against ? &*found.against : nullptr,
                                      .longest_step = found.longest_step});
   if (request.network != models::NetworkMode::fixed && !found.answer.stopped) {
-    found.not_shared = share_links(query, found.objective, request.top,
-                                   {request.threads, progress}, found.answer);
+    found.not_shared =
+        share_links(query, found.objective, request.top, {request.threads, progress}, found.answer);
   }
   found.best = compare_best(query, found.answer, found.objective, request.top);
   found.tight_ahead = tight_ahead(query, found.answer, found.objective, most_tight);

@@ -267,7 +267,8 @@ std::vector<std::string> search_assumptions(const PlanQuery& query) {
   std::vector<std::string> lines{fmt::format("tried: {}, data; schedules {} and {}", tried,
                                              models::default_schedule(1),
                                              models::default_schedule(2))};
-  const bool in_pipelines = query.breadth == Breadth::full && query.software.runs.shards_in_pipelines;
+  const bool in_pipelines =
+      query.breadth == Breadth::full && query.software.runs.shards_in_pipelines;
   lines.push_back(fmt::format("ZeRO stages of {}: {}{}{}", query.software.name,
                               models::stages_of(runs),
                               runs.source.empty() ? " (its profile states none)" : "",

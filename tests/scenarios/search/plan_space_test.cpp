@@ -102,7 +102,7 @@ TEST_CASE("Gradients and parameters are sharded in a pipeline where the stack do
     return found;
   };
   CHECK(sharded_stages() == std::set<models::Zero>{models::Zero::none, models::Zero::one});
-  query.software.name = "torchtitan";
+  query.software.runs.shards_in_pipelines = true;
   CHECK(sharded_stages() == std::set<models::Zero>{models::Zero::none, models::Zero::one,
                                                    models::Zero::two, models::Zero::three});
   query.breadth = Breadth::reduced;
