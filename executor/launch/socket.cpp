@@ -25,7 +25,7 @@ namespace {
 
 constexpr int backlog = 1024;  // ranks that connect at once
 constexpr std::chrono::milliseconds between_attempts{50};
-constexpr std::chrono::seconds between_looks{1};  // the longest poll within a wait
+constexpr std::chrono::seconds poll_slice{1};  // the longest poll within a wait
 
 /// Where a socket listens or connects.
 struct Endpoint {
@@ -82,12 +82,12 @@ Socket socket_for(const Endpoint& end) {
 bool wait_until_ready(const Socket& socket, short events, Deadline deadline) {
   for (;;) {
     pollfd waited[] = {{socket.descriptor(), events, 0}, {interruption(), POLLIN, 0}};
-    const Deadline look = std::min(deadline, Clock::now() + between_looks);
+    const Deadline look = std::min(deadline, Clock::now() + poll_slice);
     const int ready = ::poll(waited, 2, poll_timeout(look));
     refuse_if_interrupted();
     if (ready > 0) return true;
     const auto late = Clock::now() - look;
-    if (late > between_looks) deadline = std::max(deadline + late, Clock::now() + between_looks);
+    if (late > poll_slice) deadline = std::max(deadline + late, Clock::now() + poll_slice);
     if (ready == 0 && Clock::now() >= deadline) return false;
   }
 }

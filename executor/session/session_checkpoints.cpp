@@ -13,7 +13,7 @@ namespace orrery::executor {
 
 namespace {
 
-constexpr std::chrono::minutes for_an_answer{5};
+constexpr std::chrono::minutes for_a_rank{5};
 constexpr std::chrono::minutes to_save{30};  // or to read what was saved, without progress
 
 /// What a rank has been asked for, as numbers that can be summed over ranks.
@@ -105,7 +105,7 @@ std::int64_t SessionCheckpoints::resume(Runner& runner) {
       if (!found && !damage.empty()) throw InputError{damage};
       store.set(key, std::to_string(found ? found->steps : 0));
     }
-    const std::int64_t steps = store.get_number(key, for_an_answer);
+    const std::int64_t steps = store.get_number(key, for_a_rank);
     if (steps == 0) return 0;
     const std::string own = restored(runner, steps);
     if (!own.empty()) store.first("damage " + key, own);
@@ -118,7 +118,7 @@ std::int64_t SessionCheckpoints::resume(Runner& runner) {
       if (first_) session_.note(fmt::format("resuming from step {}", steps));
       return steps;
     }
-    damage = store.get("damage " + key, for_an_answer);
+    damage = store.get("damage " + key, for_a_rank);
     if (first_) session_.note(printable(damage));
     before = steps;
   }

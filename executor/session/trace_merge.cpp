@@ -23,8 +23,8 @@ std::int64_t signed_number(FrameReader& reader) {
 }
 
 constexpr std::int64_t picoseconds_per_nanosecond = 1000;
-constexpr std::int64_t longest = std::int64_t{1}
-                                 << 50;  // nanoseconds: 13 days, so no sum overflows
+constexpr std::int64_t latest_ns = std::int64_t{1}
+                                   << 50;  // nanoseconds: 13 days, so no sum overflows
 
 /// When a rank began, on rank 0's clock.
 std::int64_t begin_of(FrameReader& reader) {
@@ -36,10 +36,10 @@ std::int64_t begin_of(FrameReader& reader) {
                    fmt::format("rank {} sent a trace that cannot be read", rank)};
 }
 
-/// Reads a time; nullopt where it exceeds `longest`, so that the bytes are no trace.
+/// Reads a time; nullopt where it exceeds `latest_ns`, so that the bytes are no trace.
 std::optional<Time> time_of(FrameReader& reader) {
   const std::int64_t picoseconds = signed_number(reader);
-  if (std::abs(picoseconds / picoseconds_per_nanosecond) > longest) return std::nullopt;
+  if (std::abs(picoseconds / picoseconds_per_nanosecond) > latest_ns) return std::nullopt;
   return Time{picoseconds};
 }
 
@@ -66,7 +66,7 @@ void unpack(const std::string& bytes, std::size_t rank, std::int64_t first_nanos
             Trace& merged) {
   FrameReader reader{bytes};
   const std::int64_t late = begin_of(reader) - first_nanosecond;
-  if (late > longest) unreadable(rank);
+  if (late > latest_ns) unreadable(rank);
   std::vector<Track> tracks;
   for (std::uint64_t left = reader.number(4); left > 0; --left) {
     const std::string process = reader.text(), name = reader.text();

@@ -12,7 +12,7 @@ namespace {
 /// Counts by elements, rows and columns.
 using Counts = std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, std::int64_t>;
 
-std::vector<EqualMatrices> listed(const Counts& counts) {
+std::vector<EqualMatrices> as_list(const Counts& counts) {
   std::vector<EqualMatrices> all;
   for (const auto& [size, count] : counts) {
     all.push_back({.rows = std::get<1>(size), .columns = std::get<2>(size), .count = count});
@@ -50,7 +50,7 @@ LayerMatrices matrices_of(const Program& program, const RankClass& ranks, std::i
       }
     }
   }
-  return {.dense = listed(dense), .experts = listed(experts)};
+  return {.dense = as_list(dense), .experts = as_list(experts)};
 }
 
 std::int64_t elements_of(const std::vector<EqualMatrices>& all) {
@@ -73,7 +73,7 @@ std::vector<EqualMatrices> of_busiest(const std::vector<EqualMatrices>& all, std
       work[rank] += work_of(each);
     }
   }
-  return listed(hands[static_cast<std::size_t>(std::ranges::max_element(work) - work.begin())]);
+  return as_list(hands[static_cast<std::size_t>(std::ranges::max_element(work) - work.begin())]);
 }
 
 }  // namespace orrery::models

@@ -13,7 +13,7 @@ namespace orrery::models {
 
 namespace {
 
-constexpr std::size_t most_bytes = std::size_t{64} << 20;
+constexpr std::size_t largest_counts = std::size_t{64} << 20;
 constexpr std::int64_t most_tokens = std::int64_t{1} << 48;
 
 bool is_json(std::string_view name) {
@@ -112,7 +112,7 @@ std::vector<double> ExpertCounts::imbalances(std::int64_t ranks) const {
 }
 
 ExpertCounts load_expert_counts(const std::string& path) {
-  return parse_expert_counts(read_file(path, most_bytes), path);
+  return parse_expert_counts(read_file(path, largest_counts), path);
 }
 
 ExpertCounts parse_expert_counts(std::string_view text, const std::string& name) {

@@ -16,7 +16,7 @@ namespace orrery::models {
 
 namespace {
 
-constexpr std::size_t most_bytes = std::size_t{64} << 20;
+constexpr std::size_t largest_table = std::size_t{64} << 20;
 constexpr std::int64_t most_chunks = std::int64_t{1} << 16;
 constexpr std::int64_t most_of_step = std::int64_t{1} << 16;  // micro-batches of a step
 constexpr std::size_t most_ranks = std::size_t{1} << 16;
@@ -200,7 +200,7 @@ std::vector<std::int64_t> ScheduleTable::stages() const {
 }
 
 ScheduleTable load_schedule(const std::string& path) {
-  return parse_schedule(read_file(path, most_bytes), path);
+  return parse_schedule(read_file(path, largest_table), path);
 }
 
 ScheduleTable parse_schedule(std::string_view text, const std::string& name) {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <optional>
 #include <set>
 #include <sstream>
 
@@ -17,27 +17,20 @@ namespace {
 constexpr std::size_t most_sizes = 1000;
 constexpr std::size_t largest_file = std::size_t{64} << 20;
 
-[[noreturn]] void refuse_size(const std::string& text) {
+[[noreturn]] void refuse_size(std::string_view text) {
   throw InputError{"--sizes", fmt::format("expected sizes such as 1MiB, 1MiB,4MiB or 8B:1GiB:2, "
                                           "found '{}'",
                                           printable(text, 60))};
 }
 
-std::vector<std::string> split(const std::string& text, char at) {
-  std::vector<std::string> parts;
-  std::istringstream stream{text};
-  for (std::string part; std::getline(stream, part, at);) parts.push_back(part);
-  return parts;
-}
-
-Bytes size_named(const std::string& text, const std::string& whole) {
+Bytes size_named(std::string_view text, std::string_view whole) {
   const auto size = parse_quantity<Bytes>(text);
   if (!size || size->count() < 1) refuse_size(whole);
   return *size;
 }
 
-void add_range(const std::string& text, std::vector<Bytes>& sizes) {
-  const std::vector<std::string> parts = split(text, ':');
+void add_range(std::string_view text, std::vector<Bytes>& sizes) {
+  const std::vector<std::string_view> parts = split(text, ':');
   if (parts.size() == 1) {
     sizes.push_back(size_named(parts[0], text));
     return;
@@ -46,9 +39,9 @@ void add_range(const std::string& text, std::vector<Bytes>& sizes) {
   const Bytes first = size_named(parts[0], text), last = size_named(parts[1], text);
   double factor = 2;
   if (parts.size() == 3) {
-    const char* const end = parts[2].data() + parts[2].size();
-    const auto [stop, error] = std::from_chars(parts[2].data(), end, factor);
-    if (error != std::errc{} || stop != end) refuse_size(text);
+    const std::optional<double> stated = number_in<double>(parts[2]);
+    if (!stated) refuse_size(text);
+    factor = *stated;
   }
   if (!(factor >= 1.01 && factor <= 1e6) || last < first) refuse_size(text);
   for (auto size = static_cast<double>(first.count()); size <= static_cast<double>(last.count());
@@ -60,16 +53,14 @@ void add_range(const std::string& text, std::vector<Bytes>& sizes) {
 
 std::vector<std::int64_t> counts_of(const std::string& line, const std::string& place, int ranks) {
   std::vector<std::int64_t> counts;
-  for (const std::string& cell : split(line, ',')) {
+  for (const std::string_view cell : split(line, ',')) {
     const std::string_view text = trimmed(cell);
-    std::int64_t count = -1;
-    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-    const bool whole = error == std::errc{} && stop == text.data() + text.size();
-    if (!whole || count < 0 || count > (std::int64_t{1} << 50)) {
+    const std::optional<std::int64_t> count = number_in<std::int64_t>(text);
+    if (!count || *count < 0 || *count > (std::int64_t{1} << 50)) {
       throw InputError{place, fmt::format("expected a count of bytes up to 2^50, found '{}'",
                                           printable(text, 60))};
     }
-    counts.push_back(count);
+    counts.push_back(*count);
   }
   if (counts.size() != static_cast<std::size_t>(ranks)) {
     throw InputError{place, fmt::format("expected {} counts, one for each receiver, found {}",
@@ -98,7 +89,7 @@ Bytes busiest_of(const std::vector<Bytes>& bytes, std::size_t ranks) {
 std::vector<Bytes> sizes_of(const CollectiveRequest& request, models::Collective operation) {
   std::vector<Bytes> sizes;
   for (const std::string& list : request.sizes) {
-    for (const std::string& each : split(list, ',')) add_range(each, sizes);
+    for (const std::string_view each : split(list, ',')) add_range(each, sizes);
   }
   if (!sizes.empty()) return sizes;
   std::set<Bytes> measured;

@@ -78,7 +78,7 @@ constexpr NamedCommand commands[] = {
 };
 
 /// What `orrery` alone prints.
-constexpr const char* first_words =
+constexpr const char* greeting =
     R"(Orrery predicts what training costs on a cluster: time, memory, energy, money.
 
 Try
@@ -172,7 +172,7 @@ int run(int argc, char** argv) {
   application.failure_message(CLI::FailureMessage::simple);
   int exit_code = exit_done;
   if (argc == 1) {
-    fmt::print("{}", first_words);
+    fmt::print("{}", greeting);
     return exit_code;
   }
   if (argc == 2 && std::string_view{argv[1]} == "version") {

@@ -10,7 +10,7 @@ namespace orrery::scenarios {
 
 namespace {
 
-std::optional<std::int64_t> number_in(std::string_view text) {
+std::optional<std::int64_t> leading_number(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || value < 0) return std::nullopt;
@@ -22,7 +22,7 @@ std::int64_t stage_in(std::string_view process) {
   constexpr std::string_view word = "(stage ";
   const std::size_t at = process.find(word);
   if (at == std::string_view::npos) return 0;
-  return number_in(process.substr(at + word.size())).value_or(0);
+  return leading_number(process.substr(at + word.size())).value_or(0);
 }
 
 /// "12/layer.forward.3/qkv" names a block "layer.forward" and an operation "qkv".
@@ -38,7 +38,7 @@ void name_operation(JoinedRecord& each) {
   if (second == std::string_view::npos) return;
   std::string_view block = rest.substr(first + 1, second - first - 1);
   const std::size_t dot = block.rfind('.');
-  if (dot != std::string_view::npos && number_in(block.substr(dot + 1)))
+  if (dot != std::string_view::npos && leading_number(block.substr(dot + 1)))
     block = block.substr(0, dot);
   each.block = block;
   each.operation = rest.substr(second + 1);
@@ -128,7 +128,7 @@ std::vector<JoinedRecord> records_of(const Trace& trace) {
   for (const TraceRecord& record : trace.records()) {
     const std::string_view id = record.id;
     const std::size_t slash = id.find('/');
-    const auto rank = number_in(id.substr(0, slash));
+    const auto rank = leading_number(id.substr(0, slash));
     if (!rank || slash == std::string_view::npos) continue;
     JoinedRecord each;
     each.record = &record;

@@ -13,9 +13,6 @@
 #include <fstream>
 #include <map>
 
-#include "hardware/embedded.hpp"
-#include "models/embedded.hpp"
-#include "scenarios/embedded.hpp"
 #include "scenarios/version.hpp"
 #include "sim/errors.hpp"
 #include "sim/input/parse_json.hpp"
@@ -28,53 +25,11 @@ namespace {
 
 constexpr std::string_view store_key = "orrery_sweep";
 
-/// Source  Fowler, Noll & Vo, FNV-1a, 64 bits; here over words of 8 bytes, the last one padded
-class TextHash {
- public:
-  void add(std::string_view text) {
-    add_word(text.size());
-    for (std::size_t at = 0; at < text.size(); at += 8) {
-      std::uint64_t word = 0;
-      for (std::size_t i = at; i < std::min(at + 8, text.size()); ++i) {
-        word |= std::uint64_t{static_cast<unsigned char>(text[i])} << (8 * (i - at));
-      }
-      add_word(word);
-    }
-  }
-  std::string text() const { return fmt::format("{:016x}", value_); }
-
- private:
-  void add_word(std::uint64_t word) {
-    value_ = (value_ ^ word) * 0x100000001b3U;
-    value_ ^= value_ >> 29;  // high bits of a word reach the low ones
-  }
-  std::uint64_t value_ = 0xcbf29ce484222325U;
-};
-
 std::string text_hash_of(std::string_view text) {
   TextHash hash;
   hash.add(text);
   return hash.text();
 }
-
-}  // namespace
-
-const std::string& catalogue_hash() {
-  static const std::string found = [] {
-    TextHash hash;
-    for (const auto& files :
-         {hardware::embedded_files(), models::embedded_files(), scenarios::embedded_files()}) {
-      for (const EmbeddedFile& file : files) {
-        hash.add(file.path);
-        hash.add(file.text);
-      }
-    }
-    return hash.text();
-  }();
-  return found;
-}
-
-namespace {
 
 /// In one line; bytes that are no text are replaced.
 std::string header_text(const Json& json) {
@@ -175,7 +130,7 @@ std::string store_header(const SweepQuestions& questions, const SweepShard& shar
   inputs.add(header_text(questions.base.json()));
   Json header{{store_key, 1},
               {"id", ""},
-              {"version", ORRERY_VERSION},
+              {"version", version_number},
               {"catalogue", catalogue_hash()},
               {"inputs", inputs.text()},
               {"scenario", questions.base.name()},

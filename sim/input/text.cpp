@@ -254,4 +254,24 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   return parts;
 }
 
+void TextHash::add(std::string_view text) {
+  add_word(text.size());
+  for (std::size_t at = 0; at < text.size(); at += 8) {
+    std::uint64_t word = 0;
+    for (std::size_t i = at; i < std::min(at + 8, text.size()); ++i) {
+      word |= std::uint64_t{static_cast<unsigned char>(text[i])} << (8 * (i - at));
+    }
+    add_word(word);
+  }
+}
+
+std::string TextHash::text() const {
+  return fmt::format("{:016x}", value_);
+}
+
+void TextHash::add_word(std::uint64_t word) {
+  value_ = (value_ ^ word) * 0x100000001b3U;
+  value_ ^= value_ >> 29;  // high bits of a word reach the low ones
+}
+
 }  // namespace orrery

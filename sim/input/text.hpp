@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -48,5 +49,17 @@ std::optional<T> number_in(std::string_view text) {
   const bool whole = error == std::errc{} && end == text.data() + text.size();
   return whole ? std::optional{value} : std::nullopt;
 }
+
+/// A hash of texts one after the other.
+/// Source  Fowler, Noll & Vo, FNV-1a, 64 bits; here over words of 8 bytes, the last one padded
+class TextHash {
+ public:
+  void add(std::string_view text);
+  std::string text() const;  // 16 hexadecimal digits
+
+ private:
+  void add_word(std::uint64_t word);
+  std::uint64_t value_ = 0xcbf29ce484222325U;
+};
 
 }  // namespace orrery

@@ -57,6 +57,13 @@ inline Software plain_software() {
   return software;
 }
 
+/// A stack whose fused kernel takes attention sinks, too: it computes no masked score.
+inline Software fused_software() {
+  Software software = plain_software();
+  software.kernels.attention["default"] = "cudnn";
+  return software;
+}
+
 /// A Program of the tiny model; the plan's degrees are given, its sequences are 8 tokens long.
 inline Program tiny_program(Plan plan, std::int64_t layers,
                             const Software& software = plain_software()) {

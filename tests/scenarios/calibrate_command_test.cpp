@@ -4,7 +4,7 @@
 namespace orrery::scenarios {
 namespace {
 
-const std::string log_text =
+const std::string sample_log =
     "# nccl-tests version 2.18.2 nccl-headers=23007 nccl-library=23007\n"
     "# Collective test starting: all_reduce_perf\n"
     "#  Rank  0 Group  0 Pid   1 on node-a device  0 [0000:1b:00] NVIDIA H100 80GB HBM3\n"
@@ -20,7 +20,7 @@ const std::string small_model =
 
 TEST_CASE("Imported logs are reported with what was not understood") {
   const Scratch scratch;
-  const std::string log = scratch.write("a.log", log_text);
+  const std::string log = scratch.write("a.log", sample_log);
   const Ran ran = orrery("calibrate --import " + log + " --json");
   REQUIRE(ran.exit_code == 0);
   const Json answer = Json::parse(ran.out);
@@ -35,7 +35,7 @@ TEST_CASE("Imported logs are reported with what was not understood") {
 
 TEST_CASE("An import laid over its cluster prices what was measured there") {
   const Scratch scratch;
-  const std::string log = scratch.write("a.log", log_text);
+  const std::string log = scratch.write("a.log", sample_log);
   const std::string profile = scratch.path("profile.json");
   REQUIRE(orrery("calibrate --import " + log + " --cluster dgx-h100 --out " + profile).exit_code ==
           0);
@@ -49,7 +49,7 @@ TEST_CASE("An import laid over its cluster prices what was measured there") {
 
 TEST_CASE("A log of other GPUs than the cluster's is refused") {
   const Scratch scratch;
-  const std::string log = scratch.write("a.log", log_text);
+  const std::string log = scratch.write("a.log", sample_log);
   CHECK(refused_line("calibrate --import " + log + " --cluster dgx-a100-80gb") ==
         log +
             ": measured on NVIDIA H100 80GB HBM3 (h100-sxm-80gb), the cluster has a100-sxm-80gb; "
@@ -119,7 +119,7 @@ TEST_CASE("A log without a measurement writes no profile") {
   const Scratch scratch;
   const std::string log = scratch.write("a.log", "n:1:1 [0] NCCL INFO Using network IB\n");
   const std::string profile = scratch.path("profile.json");
-  const std::string good = scratch.write("good.log", log_text);
+  const std::string good = scratch.write("good.log", sample_log);
   CHECK(refused_line("calibrate --import " + good + " " + log + " --out " + profile)
             .find("no measurement found") != std::string::npos);
   CHECK_FALSE(std::filesystem::exists(profile));
@@ -142,7 +142,7 @@ TEST_CASE("An imported table that prices nothing of a plan says so") {
   // Of one size, which tells other collectives nothing.
   const Scratch scratch;
   const std::string log =
-      scratch.write("a.log", std::string{log_text}.erase(log_text.find("4194304 ")));
+      scratch.write("a.log", std::string{sample_log}.erase(sample_log.find("4194304 ")));
   const std::string profile = scratch.path("profile.json"), model = scratch.path("model.json");
   REQUIRE(orrery("calibrate --import " + log + " --cluster dgx-h100 --out " + profile).exit_code ==
           0);

@@ -11,7 +11,7 @@
 namespace orrery::scenarios {
 namespace {
 
-const std::string asked =
+const std::string two_jobs =
     "contention --model gpt3-175b --cluster 'dgx-a100-80gb x 16' "
     "--plan tensor=8,pipeline=4,data=4,micro_batch=1,global_batch=32 "
     "--set /cluster/fabric/oversubscription=4 --set /cluster/fabric/nodes_per_leaf=4 --phases 4 ";
@@ -23,7 +23,7 @@ std::string text_at(const std::filesystem::path& path) {
 }
 
 TEST_CASE("Contention compares placements, a second job and a slow NIC, with overlap and without") {
-  const Ran ran = orrery(asked + "--json");
+  const Ran ran = orrery(two_jobs + "--json");
   INFO(ran.error);
   REQUIRE(ran.exit_code == 0);
   const Json json = parsed(ran.out);
@@ -57,7 +57,7 @@ TEST_CASE("Contention compares placements, a second job and a slow NIC, with ove
 TEST_CASE("Contention writes a page with a picture and the command that makes it") {
   const auto folder = std::filesystem::temp_directory_path() / "orrery_contention_page";
   std::filesystem::remove_all(folder);
-  const Ran ran = orrery(asked + "--page " + folder.string());
+  const Ran ran = orrery(two_jobs + "--page " + folder.string());
   CHECK(ran.exit_code == 0);
   const std::string page = text_at(folder / "contention.md");
   CHECK(page.find("![Steps by placement](contention.svg)") != std::string::npos);
@@ -69,9 +69,9 @@ TEST_CASE("Contention writes a page with a picture and the command that makes it
 }
 
 TEST_CASE("Contention has the same bytes in every run, and other phases with another seed") {
-  const std::string first = orrery(asked + "--json").out;
-  CHECK(orrery(asked + "--json").out == first);
-  CHECK(parsed(orrery(asked + "--json --seed 2").out)["cases"] != parsed(first)["cases"]);
+  const std::string first = orrery(two_jobs + "--json").out;
+  CHECK(orrery(two_jobs + "--json").out == first);
+  CHECK(parsed(orrery(two_jobs + "--json --seed 2").out)["cases"] != parsed(first)["cases"]);
 }
 
 TEST_CASE("A small effect looks small: bars are differences, over an axis of at least a percent") {
@@ -90,11 +90,11 @@ TEST_CASE("A small effect looks small: bars are differences, over an axis of at 
 }
 
 TEST_CASE("Contention refuses what it varies, and a cluster without a network") {
-  const Ran placed = orrery(asked + "--set '/placement={\"scattered\": 3}'");
+  const Ran placed = orrery(two_jobs + "--set '/placement={\"scattered\": 3}'");
   CHECK(placed.exit_code == 2);
   CHECK(placed.error.find("command line:/placement: orrery contention sets this itself") !=
         std::string::npos);
-  const Ran job = orrery(asked + "--set /network=events");
+  const Ran job = orrery(two_jobs + "--set /network=events");
   CHECK(job.exit_code == 2);
 }
 

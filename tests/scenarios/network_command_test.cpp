@@ -7,10 +7,10 @@
 namespace orrery::scenarios {
 namespace {
 
-const std::string question = "simulate gpt3-175b-1024-a100 ";
+const std::string gpt3_question = "simulate gpt3-175b-1024-a100 ";
 
 Json network_of(const std::string& flags) {
-  const Ran run = orrery(question + flags + " --json");
+  const Ran run = orrery(gpt3_question + flags + " --json");
   INFO(run.error);
   REQUIRE(run.exit_code == 0);
   return parsed(run.out).at("network");
@@ -29,24 +29,25 @@ TEST_CASE("--network events names the links over capacity and who lost time") {
   REQUIRE(!network.at("links").empty());
   CHECK(network.at("links")[0].at("over_capacity_s").get<double>() > 0);
   REQUIRE(!network.at("losses").empty());
-  const std::string report = orrery(question + "--network events").out;
+  const std::string report = orrery(gpt3_question + "--network events").out;
   CHECK(report.find("contention ") != std::string::npos);
   CHECK(report.find("over capacity: ") != std::string::npos);
 }
 
 TEST_CASE("Placement and perturbations have pointers") {
-  const Ran usual = orrery(question + "--network events --json");
-  const Ran slow = orrery(
-      question + R"(--set '/perturbations=[{"kind": "node", "at": "node5", "rate": 0.5}]' --json)");
+  const Ran usual = orrery(gpt3_question + "--network events --json");
+  const Ran slow =
+      orrery(gpt3_question +
+             R"(--set '/perturbations=[{"kind": "node", "at": "node5", "rate": 0.5}]' --json)");
   const double step = parsed(usual.out).at("step_time_s");
   CHECK(parsed(slow.out).at("step_time_s").get<double>() > 1.2 * step);
-  const Ran scattered = orrery(question + R"(--set '/placement={"scattered": 3}' --json)");
+  const Ran scattered = orrery(gpt3_question + R"(--set '/placement={"scattered": 3}' --json)");
   CHECK(parsed(scattered.out).at("network").at("evaluation") == "events");
 }
 
 TEST_CASE("A part is named by its number or by its name") {
   const auto step_with = [](const std::string& kind, const std::string& at) {
-    const Ran run = orrery(question + R"(--set '/perturbations=[{"kind": ")" + kind +
+    const Ran run = orrery(gpt3_question + R"(--set '/perturbations=[{"kind": ")" + kind +
                            R"(", "at": )" + at + R"(, "rate": 0.5}]' --json)");
     INFO(run.error);
     REQUIRE(run.exit_code == 0);
@@ -59,7 +60,7 @@ TEST_CASE("A part is named by its number or by its name") {
 
 TEST_CASE("A step's collectives run as NCCL's tuner would, within what its environment allows") {
   const auto step_with = [](const std::string& flags) {
-    const Ran run = orrery(question + flags + " --json");
+    const Ran run = orrery(gpt3_question + flags + " --json");
     INFO(run.error);
     REQUIRE(run.exit_code == 0);
     return parsed(run.out).at("step_time_s").get<double>();
@@ -70,10 +71,11 @@ TEST_CASE("A step's collectives run as NCCL's tuner would, within what its envir
   CHECK(step_with("--set /collectives/NCCL_PROTO=LL --network events") > usual);
   CHECK(step_with(R"(--set '/collectives={"NCCL_ALGO": "allreduce:Tree"}')") >= usual);
   CHECK(step_with(R"(--set '/collectives={"choice": "fastest"}')") == usual);
-  const std::string report = orrery(question + "--explain --set /collectives/NCCL_PROTO=LL").out;
+  const std::string report =
+      orrery(gpt3_question + "--explain --set /collectives/NCCL_PROTO=LL").out;
   CHECK(report.find("ring/ll ") != std::string::npos);
   CHECK(report.find("ring/ll128") == std::string::npos);
-  const auto refused = [](const std::string& flags) { return orrery(question + flags).error; };
+  const auto refused = [](const std::string& flags) { return orrery(gpt3_question + flags).error; };
   CHECK(refused("--set /collectives/NCCL_ALGO=Tree").find("/collectives: no allowed algorithm") !=
         std::string::npos);
   CHECK(refused("--set /collectives/NCCL_DEBUG=1").find("/collectives/NCCL_DEBUG: unknown key") !=
@@ -82,7 +84,7 @@ TEST_CASE("A step's collectives run as NCCL's tuner would, within what its envir
 
 TEST_CASE("A network that does not exist is refused") {
   const auto refused = [](const std::string& flags) {
-    const Ran run = orrery(question + flags);
+    const Ran run = orrery(gpt3_question + flags);
     CHECK(run.exit_code == 2);
     return run.error;
   };
@@ -249,14 +251,15 @@ TEST_CASE("Phases are asked for under /network, and their mean and spread are sh
 
 TEST_CASE("The step if nothing shared a link is reported, where it says something") {
   const Json fixed =
-      parsed(orrery(question + "--set /cluster/fabric/oversubscription=16 --json").out);
+      parsed(orrery(gpt3_question + "--set /cluster/fabric/oversubscription=16 --json").out);
   const Json traffic = parsed(
-      orrery(question + "--set /cluster/fabric/oversubscription=16 --network events --json").out);
+      orrery(gpt3_question + "--set /cluster/fabric/oversubscription=16 --network events --json")
+          .out);
   CHECK(traffic.at("step_time_s") < fixed.at("step_time_s"));
   CHECK(fixed.at("lower_bound_s") <= traffic.at("step_time_s"));
   CHECK(fixed.at("lower_bound_s") == traffic.at("lower_bound_s"));
-  CHECK(orrery(question + "--set /cluster/fabric/oversubscription=16").out.find("lower bound ") !=
-        std::string::npos);
+  CHECK(orrery(gpt3_question + "--set /cluster/fabric/oversubscription=16")
+            .out.find("lower bound ") != std::string::npos);
 }
 
 TEST_CASE("Kernels vary where no network joins nodes, and the report says why no link is shared") {

@@ -10,7 +10,7 @@ namespace orrery::executor {
 namespace {
 
 constexpr double times_predicted = 20;
-constexpr double longest = 1e12;  // milliseconds
+constexpr double longest_limit = 1e12;  // milliseconds
 
 Time work_of(const models::PricedProgram& priced, const models::Phase& phase) {
   Time all{};
@@ -58,7 +58,7 @@ std::chrono::milliseconds InstructionLimits::at(const Progress& progress) const 
   const double limit = times_predicted * static_cast<double>(predicted.count()) /
                        picoseconds_per_millisecond * std::max(1.0, slower);
   const auto least = slower > 0 ? bounds_.least : std::max(bounds_.least, bounds_.first);
-  return std::max(least, std::chrono::milliseconds{std::llround(std::min(limit, longest))});
+  return std::max(least, std::chrono::milliseconds{std::llround(std::min(limit, longest_limit))});
 }
 
 }  // namespace orrery::executor

@@ -15,7 +15,7 @@ namespace orrery::models {
 
 namespace {
 
-constexpr int most_channels = 64;
+constexpr int channel_limit = 64;
 
 template <class Value>
 using NcclNames = std::vector<std::pair<std::string_view, Value>>;
@@ -117,8 +117,8 @@ const std::vector<Value>* list_of(const std::vector<NcclList<Value>>& lists,
 
 int channels_of_text(const NcclValue& value) {
   const auto channels = number_in<int>(value.text);
-  if (channels && *channels >= 1 && *channels <= most_channels) return *channels;
-  value.refuse(fmt::format("1 to {}", most_channels), value.text);
+  if (channels && *channels >= 1 && *channels <= channel_limit) return *channels;
+  value.refuse(fmt::format("1 to {}", channel_limit), value.text);
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ void take_recordable(ExecuteFlags& flags, const models::Plan& plan, const Placem
              "instruction by instruction\n");
 }
 
-int report(const executor::NoRoom& found, bool json) {
+int report_no_room(const executor::NoRoom& found, bool json) {
   const models::OutOfMemory& memory = found.found;
   if (json) {
     const Json out{{"rank", memory.rank},
@@ -164,7 +164,7 @@ int execute(ExecuteFlags& flags) {
   take_recordable(flags, question.plan, placed);
   if (placed.launcher != Launcher::orrery) {  // else the parent process has checked
     if (const auto found = no_room(question, flags.options.backend, placed)) {
-      return report(*found, flags.output.json);
+      return report_no_room(*found, flags.output.json);
     }
     require_limits(question, flags.options, threads_here(flags, question));
     if (flags.output.trace && placed.rank == 0) require_writable(*flags.output.trace);

@@ -59,7 +59,7 @@ void for_each_cut(const std::vector<const Measured*>& rows,
 
 using KernelSize = std::function<std::int64_t(const MeasuredKernel&)>;
 
-std::vector<KernelSize> sizes_of(KernelForm form) {
+std::vector<KernelSize> kernel_sizes(KernelForm form) {
   const KernelSize m = [](const MeasuredKernel& row) { return row.m; };
   const KernelSize n = [](const MeasuredKernel& row) { return row.n; };
   const KernelSize k = [](const MeasuredKernel& row) { return row.k; };
@@ -73,7 +73,7 @@ void add_kernels(const std::vector<MeasuredKernel>& all, std::vector<BeyondPoint
     if (curve.form == KernelForm::stream) continue;
     std::vector<const MeasuredKernel*> rows;
     for (const KernelSample& each : curve.samples) rows.push_back(each.row);
-    for (const KernelSize& size : sizes_of(curve.form)) {
+    for (const KernelSize& size : kernel_sizes(curve.form)) {
       for_each_cut<MeasuredKernel>(
           rows, size, [&](const auto& inside, const auto& outside, const auto& factor) {
             std::vector<MeasuredKernel> seen;

@@ -23,7 +23,7 @@ View row_of(std::vector<double>& numbers) {
           {1, 1, static_cast<std::int64_t>(numbers.size())}};
 }
 
-void run(const Operation& op, const std::vector<View>& reads, const std::vector<View>& writes) {
+void run_gate(const Operation& op, const std::vector<View>& reads, const std::vector<View>& writes) {
   CpuDevice device;
   device.run({.operation = &op, .reads = reads, .writes = writes, .place = {}, .adam = {}});
 }
@@ -36,10 +36,10 @@ TEST_CASE("Beyond the limit a gate is the limit and has no gradient, and so has 
   Operation op;
   op.kind = OpKind::activation;
   op.mutable_clamp() = 7;
-  run(op, {row_of(in)}, {row_of(out)});
+  run_gate(op, {row_of(in)}, {row_of(out)});
   const double gates[] = {0.5, 7, -9, 1, 1}, values[] = {0.25, 2, 3, 7, -7};
   op.kind = OpKind::activation_backward;
-  run(op, {row_of(dy), row_of(in)}, {row_of(d_in)});
+  run_gate(op, {row_of(dy), row_of(in)}, {row_of(d_in)});
   for (std::size_t i = 0; i < 5; ++i) {
     const double g = gates[i], s = logistic_of(1.702 * g);
     CHECK(out[i] == Approx((values[i] + 1) * g * s).epsilon(1e-12));
@@ -57,9 +57,9 @@ TEST_CASE("A head's output is multiplied by the sigmoid of the columns after its
   op.kind = OpKind::activation;
   op.mutable_gates() = GatedColumns::heads;
   op.mutable_heads() = {.queries = 2, .keys = 1, .dim = 1, .gated = true};
-  run(op, {row_of(out), row_of(qkv)}, {row_of(gated)});
+  run_gate(op, {row_of(out), row_of(qkv)}, {row_of(gated)});
   op.kind = OpKind::activation_backward;
-  run(op, {row_of(dy), row_of(out), row_of(qkv)}, {row_of(d_out), row_of(d_qkv)});
+  run_gate(op, {row_of(dy), row_of(out), row_of(qkv)}, {row_of(d_out), row_of(d_qkv)});
   const double s[] = {logistic_of(0.7), logistic_of(-0.4)};
   for (std::size_t h = 0; h < 2; ++h) {
     CHECK(gated[h] == Approx(out[h] * s[h]).epsilon(1e-12));

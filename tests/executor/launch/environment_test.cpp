@@ -43,7 +43,7 @@ Environment torchrun_rank_5_of_8() {
           {"TORCHELASTIC_RESTART_COUNT", "2"}};
 }
 
-std::string refusal(const Environment& environment, const PlacementFlags& flags = {}) {
+std::string refused_environment(const Environment& environment, const PlacementFlags& flags = {}) {
   try {
     placement(environment, flags);
   } catch (const InputError& error) {
@@ -159,18 +159,20 @@ TEST_CASE("A step of one task is no launcher: the shell of an allocation has one
 }
 
 TEST_CASE("Variables that cannot be are refused by name") {
-  CHECK(refusal({{"RANK", "4"}, {"WORLD_SIZE", "4"}}) ==
+  CHECK(refused_environment({{"RANK", "4"}, {"WORLD_SIZE", "4"}}) ==
         "RANK: expected a rank below WORLD_SIZE = 4, found 4");
-  CHECK(refusal({{"RANK", "x"}, {"WORLD_SIZE", "4"}}) == "RANK: expected a number, found 'x'");
-  CHECK(refusal({{"OMPI_COMM_WORLD_RANK", "0"}}) == "OMPI_COMM_WORLD_SIZE: missing");
-  CHECK(refusal({{"PET_NODE_RANK", "0"}, {"PET_NNODES", "2"}, {"PET_N_PROC_PER_NODE", "8"}}) ==
+  CHECK(refused_environment({{"RANK", "x"}, {"WORLD_SIZE", "4"}}) ==
+        "RANK: expected a number, found 'x'");
+  CHECK(refused_environment({{"OMPI_COMM_WORLD_RANK", "0"}}) == "OMPI_COMM_WORLD_SIZE: missing");
+  CHECK(refused_environment(
+            {{"PET_NODE_RANK", "0"}, {"PET_NNODES", "2"}, {"PET_N_PROC_PER_NODE", "8"}}) ==
         "PET_NPROC_PER_NODE: expected 1, found '8': several ranks of one pod are started by "
         "torchrun");
-  CHECK(refusal({}, {.rank = 1}) ==
+  CHECK(refused_environment({}, {.rank = 1}) ==
         "--rank: needs --ranks N and --address HOST:PORT, where rank 0 listens");
-  CHECK(refusal({}, {.rank = 0, .ranks = 2, .address = std::string{"here"}}) ==
+  CHECK(refused_environment({}, {.rank = 0, .ranks = 2, .address = std::string{"here"}}) ==
         "--address: expected HOST:PORT, found 'here'");
-  CHECK(refusal(
+  CHECK(refused_environment(
             {{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "70000"}}) ==
         "MASTER_PORT: expected a port, found '70000'");
 }

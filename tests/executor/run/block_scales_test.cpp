@@ -40,11 +40,12 @@ TEST_CASE("A block of mxfp8 has the least power of two under which its largest n
 }
 
 /// An operand of one kernel call, with room for what lies after it.
-struct Held {
+struct ScaledValues {
   std::vector<float> memory;
   View view;
 
-  Held(DType dtype, std::int64_t rows, std::int64_t columns, const std::vector<float>& values = {})
+  ScaledValues(DType dtype, std::int64_t rows, std::int64_t columns,
+               const std::vector<float>& values = {})
       : memory(static_cast<std::size_t>(2 * (rows + 32) * (columns + 1) + 64)),
         view{reinterpret_cast<std::byte*>(memory.data()), dtype, {1, rows, columns}} {
     std::copy(values.begin(), values.end(), memory.begin());
@@ -58,7 +59,8 @@ Operation of_kind(OpKind kind, DType dtype) {
   return op;
 }
 
-void perform(const Operation& op, const std::vector<View>& reads, const std::vector<View>& writes) {
+void perform_scaled(const Operation& op, const std::vector<View>& reads,
+                    const std::vector<View>& writes) {
   Kernel kernel;
   kernel.operation = &op;
   kernel.reads = reads;
@@ -75,16 +77,16 @@ TEST_CASE("mxfp8 multiplies what the blocks mean") {
   x[1] = 3.3F;
   x[32] = 7;
   x[33] = 3.3F;
-  const Held from{DType::fp32, 1, 64, x};
-  Held codes{DType::fp8, 1, 64}, scales{DType::uint8, 1, 2};
-  perform(of_kind(OpKind::quantise, DType::fp8), {from.view}, {codes.view, scales.view});
+  const ScaledValues from{DType::fp32, 1, 64, x};
+  ScaledValues codes{DType::fp8, 1, 64}, scales{DType::uint8, 1, 2};
+  perform_scaled(of_kind(OpKind::quantise, DType::fp8), {from.view}, {codes.view, scales.view});
   CHECK(static_cast<int>(scales.view.data[0]) == 127);
   CHECK(static_cast<int>(scales.view.data[1]) == 121);
   Operation product = of_kind(OpKind::gemm, DType::fp8);
   product.mutable_gemm() = {.m = 1, .n = 1, .k = 64};
-  const Held weight{DType::fp32, 64, 1, ones}, bias{DType::fp32, 1, 1, {0.5F}};
-  Held out{DType::fp32, 1, 1};
-  perform(product, {codes.view, weight.view, scales.view, bias.view}, {out.view});
+  const ScaledValues weight{DType::fp32, 64, 1, ones}, bias{DType::fp32, 1, 1, {0.5F}};
+  ScaledValues out{DType::fp32, 1, 1};
+  perform_scaled(product, {codes.view, weight.view, scales.view, bias.view}, {out.view});
   CHECK(out.memory[0] == 448 + 3.25F + 30 + 7 + 3.25F + 30 + 0.5F);
 }
 
@@ -97,21 +99,22 @@ TEST_CASE("nvfp4 scales blocks of 16 down columns, in units of the tensor's scal
   x[2] = 500;
   x[1] = 4;
   x[3] = 3;
-  const Held from{DType::fp32, 16, 2, x};
-  Held rows{DType::fp4, 16, 2}, row_scales{DType::uint8, 16, 1};
-  Held columns{DType::fp4, 16, 2}, column_scales{DType::uint8, 16, 1};
-  perform(of_kind(OpKind::quantise, DType::fp4), {from.view},
-          {rows.view, row_scales.view, columns.view, column_scales.view});
+  const ScaledValues from{DType::fp32, 16, 2, x};
+  ScaledValues rows{DType::fp4, 16, 2}, row_scales{DType::uint8, 16, 1};
+  ScaledValues columns{DType::fp4, 16, 2}, column_scales{DType::uint8, 16, 1};
+  perform_scaled(of_kind(OpKind::quantise, DType::fp4), {from.view},
+                 {rows.view, row_scales.view, columns.view, column_scales.view});
   CHECK(*tensor_scale_of(column_scales.view) == 1);
   Operation product = of_kind(OpKind::gemm, DType::fp4);
   product.mutable_gemm() = {.m = 2, .n = 1, .k = 16, .transpose_a = true};
-  Held ones{DType::fp4, 16, 1}, one_scales{DType::uint8, 16, 1};
-  const Held all{DType::fp32, 16, 1, std::vector<float>(16, 6.0F)};
-  Held unused{DType::fp4, 16, 1}, unused_scales{DType::uint8, 16, 1};
-  perform(of_kind(OpKind::quantise, DType::fp4), {all.view},
-          {unused.view, unused_scales.view, ones.view, one_scales.view});
-  Held out{DType::fp32, 2, 1};
-  perform(product, {columns.view, ones.view, column_scales.view, one_scales.view}, {out.view});
+  ScaledValues ones{DType::fp4, 16, 1}, one_scales{DType::uint8, 16, 1};
+  const ScaledValues all{DType::fp32, 16, 1, std::vector<float>(16, 6.0F)};
+  ScaledValues unused{DType::fp4, 16, 1}, unused_scales{DType::uint8, 16, 1};
+  perform_scaled(of_kind(OpKind::quantise, DType::fp4), {all.view},
+                 {unused.view, unused_scales.view, ones.view, one_scales.view});
+  ScaledValues out{DType::fp32, 2, 1};
+  perform_scaled(product, {columns.view, ones.view, column_scales.view, one_scales.view},
+                 {out.view});
   const float six = 6.0F / 2688 * 448 * 6;  // as fp32 rounds it
   CHECK(out.memory[0] == Approx(six * (2688 + 448)));
   CHECK(out.memory[1] == Approx(six * (0.6875 * 6 + 0.6875 * 4)));

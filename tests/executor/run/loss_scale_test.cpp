@@ -18,12 +18,12 @@ using models::Plan;
 using models::Precision;
 using models::Zero;
 
-constexpr double infinite = std::numeric_limits<double>::infinity();
+constexpr double infinity = std::numeric_limits<double>::infinity();
 
 TEST_CASE("The scale is halved where gradients overflow and doubled after 2000 updates") {
   LossScale scale{first_loss_scale};
   CHECK(scale.value() == 65536);
-  CHECK_FALSE(scale.accept(infinite));
+  CHECK_FALSE(scale.accept(infinity));
   CHECK_FALSE(scale.accept(std::nan("")));
   CHECK(scale.value() == 16384);
   CHECK(scale.state().skipped == 2);
@@ -32,11 +32,11 @@ TEST_CASE("The scale is halved where gradients overflow and doubled after 2000 u
   CHECK(scale.accept(1.0));
   CHECK(scale.value() == 32768);
   for (int i = 0; i < 1999; ++i) scale.accept(1.0);
-  CHECK_FALSE(scale.accept(infinite));  // counts from the beginning again
+  CHECK_FALSE(scale.accept(infinity));  // counts from the beginning again
   CHECK(scale.value() == 16384);
   CHECK(scale.accept(1.0));
   CHECK(scale.value() == 16384);
-  for (int i = 0; i < 20; ++i) scale.accept(infinite);
+  for (int i = 0; i < 20; ++i) scale.accept(infinity);
   CHECK(scale.value() == 1);
 }
 
@@ -44,7 +44,7 @@ TEST_CASE("Without a scale an update that is not finite is left out and counted 
   LossScale none;
   CHECK_FALSE(none.counts());
   CHECK(none.accept(1.0));
-  CHECK_FALSE(none.accept(infinite));
+  CHECK_FALSE(none.accept(infinity));
   CHECK_FALSE(none.accept(std::nan("")));
   CHECK(none.value() == 1);
   CHECK(none.state().skipped == 2);
@@ -56,7 +56,7 @@ TEST_CASE("Without a scale an update that is not finite is left out and counted 
 
 TEST_CASE("Ten steps in a row that no smaller scale can help have diverged") {
   const auto left_out = [](LossScale scale, int times) {
-    for (int i = 0; i < times; ++i) scale.accept(infinite);
+    for (int i = 0; i < times; ++i) scale.accept(infinity);
     return scale.diverged();
   };
   CHECK_FALSE(left_out(LossScale{}, 9));
@@ -64,7 +64,7 @@ TEST_CASE("Ten steps in a row that no smaller scale can help have diverged") {
   CHECK_FALSE(left_out(LossScale{first_loss_scale}, 16 + 9));  // 65536 is halved 16 times
   CHECK(left_out(LossScale{first_loss_scale}, 16 + 10));
   LossScale interrupted;
-  for (int i = 0; i < 9; ++i) interrupted.accept(infinite);
+  for (int i = 0; i < 9; ++i) interrupted.accept(infinity);
   interrupted.accept(1.0);
   CHECK_FALSE(left_out(interrupted, 9));
 }
@@ -139,7 +139,7 @@ TEST_CASE("A step whose gradients overflow is as if it had not been, at half the
     job.disturb = [](Kernel& kernel) {
       if (kernel.operation->kind != models::OpKind::cross_entropy_backward) return;
       constexpr int micro_batches = 2;  // of a rank, in a step
-      if (backwards++ / micro_batches == 1) kernel.place.loss_scale = infinite;
+      if (backwards++ / micro_batches == 1) kernel.place.loss_scale = infinity;
     };
     const Outcome overflown = run(job);
     CHECK(overflown.steps[0].skipped == 0);

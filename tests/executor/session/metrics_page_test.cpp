@@ -14,7 +14,7 @@ namespace orrery::executor {
 namespace {
 
 /// A port of the loopback that nothing listens on at the moment.
-std::uint16_t free_port() {
+std::uint16_t unused_port() {
   const int probe = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in where{};
   where.sin_family = AF_INET;
@@ -53,7 +53,7 @@ std::string page_at(std::uint16_t port) {
 }  // namespace
 
 TEST_CASE("Connections that never ask do not keep the page from one that does") {
-  const std::uint16_t port = free_port();
+  const std::uint16_t port = unused_port();
   MetricsPage page{{.host = "127.0.0.1", .port = port}};
   page.set("orrery_ranks", MetricsPage::Kind::gauge, "Ranks of the run", 2);
   std::vector<int> silent;

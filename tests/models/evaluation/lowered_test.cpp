@@ -147,7 +147,7 @@ TEST_CASE("Lowered plans with experts mean the same to all evaluations") {
 }
 
 /// Parameters that the first stage has in all its tensors, frozen ones included.
-std::int64_t all_parameters(const Program& program) {
+std::int64_t parameters_held(const Program& program) {
   std::int64_t sum = 0;
   const auto add = [&](const LayerKind& kind) {
     for (const Operand& each : program.blocks[kind.forward].operands) {
@@ -186,7 +186,7 @@ TEST_CASE("Of random models of every part, plans mean the same to all evaluation
         BlockInputs{asked.model, asked.plan, asked.software, asked.cluster.gpu().generation.name});
     check(*made.program);
     if (seed % std::size(plans) == 0) {
-      CHECK(all_parameters(*made.program) == count_parameters(asked.model));
+      CHECK(parameters_held(*made.program) == count_parameters(asked.model));
     }
     std::vector<std::string> assumptions;
     made.priced = price_program(*made.program, asked.cluster, asked.software, assumptions);

@@ -64,7 +64,7 @@ Json loop_json() {
       {"name": "rare", "kind": "memory", "read": 2e10, "write": 0, "every": 10}]})json");
 }
 
-std::string refusal(const Json& json) {
+std::string refused_list(const Json& json) {
   try {
     model_of_list(json);
   } catch (const InputError& error) {
@@ -200,41 +200,42 @@ TEST_CASE("What cuts a transformer is refused by name for a list") {
 }
 
 TEST_CASE("A list is refused where it is wrong, in one line") {
-  CHECK(refusal(changed("/forward/0/kind", "convolve"))
+  CHECK(refused_list(changed("/forward/0/kind", "convolve"))
             .find("list.json:/forward/0/kind: expected one of \"gemm\", \"conv\"") == 0);
-  CHECK(refusal(changed("/forward/0/out", -16)) ==
+  CHECK(refused_list(changed("/forward/0/out", -16)) ==
         "list.json:/forward/0/out: expected a whole number from 1 to 1099511627776, found -16");
-  CHECK(refusal(changed("/forward/0/size", {1 << 30, 1 << 30})) ==
+  CHECK(refused_list(changed("/forward/0/size", {1 << 30, 1 << 30})) ==
         "list.json:/forward/0/size: multiplies sizes to more than 2^53");
-  CHECK(refusal(changed("/forward/3/n", std::int64_t{1} << 40)) == "accepted");
-  CHECK(refusal(changed("/forward/3/k", std::int64_t{1} << 40)) == "accepted");
+  CHECK(refused_list(changed("/forward/3/n", std::int64_t{1} << 40)) == "accepted");
+  CHECK(refused_list(changed("/forward/3/k", std::int64_t{1} << 40)) == "accepted");
   Json both = changed("/forward/3/k", std::int64_t{1} << 40);
   both["forward"][3]["n"] = std::int64_t{1} << 40;
-  CHECK(refusal(both) == "list.json:/forward/3: multiplies sizes to more than 2^53");
-  CHECK(refusal(changed("/forward/0/images", "bach")) ==
+  CHECK(refused_list(both) == "list.json:/forward/3: multiplies sizes to more than 2^53");
+  CHECK(refused_list(changed("/forward/0/images", "bach")) ==
         "list.json:/forward/0/images: expression 'bach' has an unknown name 'bach'; known: batch "
         "gpus side");
-  CHECK(refusal(changed("/parameters/side", "side+1")) ==
+  CHECK(refused_list(changed("/parameters/side", "side+1")) ==
         "list.json:/parameters/side: 'side' depends on itself");
-  CHECK(refusal(changed("/update/0/bytes", "3*all_parameters")) ==
+  CHECK(refused_list(changed("/update/0/bytes", "3*all_parameters")) ==
         "list.json:/update/0/bytes: expected 2 or 4 bytes for each of 11226 parameters, found 3");
   Json chained = Json::parse(two_convolutions);
   chained["forward"].insert(chained["forward"].begin() + 1,
                             Json::parse(R"({"name": "c", "kind": "conv", "images": "batch",
       "in": 32, "out": 8, "kernel": [1, 1], "size": [8, 8], "input": "a"})"));
-  CHECK(refusal(chained) == "list.json:/forward/1/in: 32 channels do not follow the 16 of 'a'");
+  CHECK(refused_list(chained) ==
+        "list.json:/forward/1/in: 32 channels do not follow the 16 of 'a'");
   Json totals = Json::parse(two_convolutions);
   totals["checks"] = {{"parameters", 11'227}};
-  CHECK(refusal(totals) ==
+  CHECK(refused_list(totals) ==
         "list.json:/checks/parameters: the operations add up to 11226, not 11227");
   Json cycle = loop_json();
   cycle["step"][1]["after"] = {"work"};
-  CHECK(refusal(cycle) ==
+  CHECK(refused_list(cycle) ==
         "list.json:/step/0/after: 'work' waits for itself, by `after` or by the order of its "
         "queue; name a queue of its own, or '@-1' for the step before");
   Json grid = loop_json();
   grid["parameters"]["px"] = 3;
-  CHECK(refusal(grid) ==
+  CHECK(refused_list(grid) ==
         "list.json:/step/1/grid: 3 x 2 x 2 is a grid of 12 ranks, there are 8 GPUs; grid(gpus, 3, "
         "0), grid(gpus, 3, 1), ... are whole factors of any number");
 }
@@ -321,9 +322,10 @@ TEST_CASE("What a list keeps between steps is held in memory") {
   };
   const Json with = changed("/state", {{"frame", "batch*side**2*16*2"}, {"half", 1.5}});
   CHECK(held(with) == held(Json::parse(two_convolutions)) + Bytes{8'194});
-  CHECK(refusal(changed("/state", {{"frame", "-batch"}})) ==
+  CHECK(refused_list(changed("/state", {{"frame", "-batch"}})) ==
         "list.json:/state/frame: expected bytes from 0 to 1e18, found \"-batch\"");
-  CHECK(refusal(changed("/state", {{"frame", "size"}})).starts_with("list.json:/state/frame: "));
+  CHECK(
+      refused_list(changed("/state", {{"frame", "size"}})).starts_with("list.json:/state/frame: "));
 }
 
 TEST_CASE("grid gives whole factors that are as equal as can be") {

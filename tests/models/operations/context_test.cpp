@@ -37,7 +37,7 @@ const Block& layer(const Program& program, bool forward) {
 }
 
 /// Payload of one kind of collective on the context lane.
-std::int64_t sent(const Block& block, Collective kind) {
+std::int64_t sent_on_context(const Block& block, Collective kind) {
   Bytes sum{};
   for (const Operation& op : block.operations) {
     const bool counts = op.kind == OpKind::collective && op.collective() == kind;
@@ -64,34 +64,34 @@ TEST_CASE("Keys and values go round a ring once forward, and with their gradient
   // twice.
   const Program program = lowered(plan_of(ContextForm::ring, 4));
   const std::int64_t own = 2048 * 2 * keys * 2;
-  CHECK(sent(layer(program, true), Collective::send_receive) == 3 * own);
-  CHECK(sent(layer(program, false), Collective::send_receive) == 2 * 3 * own);
+  CHECK(sent_on_context(layer(program, true), Collective::send_receive) == 3 * own);
+  CHECK(sent_on_context(layer(program, false), Collective::send_receive) == 2 * 3 * own);
 }
 
 TEST_CASE("Gathered keys and values are those of all ranks, and their gradients are scattered") {
   // nccl-tests count the gathered size: 8192 tokens, of which a rank receives three quarters.
   const Program program = lowered(plan_of(ContextForm::all_gather, 4));
   const std::int64_t all = 8192 * 2 * keys * 2;
-  CHECK(sent(layer(program, true), Collective::all_gather) == all);
-  CHECK(sent(layer(program, false), Collective::all_gather) == all);
-  CHECK(sent(layer(program, false), Collective::reduce_scatter) == all);
+  CHECK(sent_on_context(layer(program, true), Collective::all_gather) == all);
+  CHECK(sent_on_context(layer(program, false), Collective::all_gather) == all);
+  CHECK(sent_on_context(layer(program, false), Collective::reduce_scatter) == all);
 }
 
 TEST_CASE("Ulysses trades a rank's tokens for heads before attention and back after it") {
   // A rank's 2048 tokens of 4096 + 2 x 1024 columns there, of 4096 back; backward the same.
   const Program program = lowered(plan_of(ContextForm::ulysses, 4));
   const std::int64_t both = 2048 * (hidden + 2 * keys + hidden) * 2;
-  CHECK(sent(layer(program, true), Collective::all_to_all) == both);
-  CHECK(sent(layer(program, false), Collective::all_to_all) == both);
-  CHECK(sent(layer(program, true), Collective::send_receive) == 0);
+  CHECK(sent_on_context(layer(program, true), Collective::all_to_all) == both);
+  CHECK(sent_on_context(layer(program, false), Collective::all_to_all) == both);
+  CHECK(sent_on_context(layer(program, true), Collective::send_receive) == 0);
 }
 
 TEST_CASE("A hierarchy trades heads inside its groups, whose keys go round between them") {
   // 4 ranks in 2 groups: each has 4096 tokens of half the heads in attention.
   const Program program = lowered(plan_of(ContextForm::hierarchical, 4, 2));
-  CHECK(sent(layer(program, true), Collective::all_to_all) ==
+  CHECK(sent_on_context(layer(program, true), Collective::all_to_all) ==
         2048 * (hidden + 2 * keys + hidden) * 2);
-  CHECK(sent(layer(program, true), Collective::send_receive) == 4096 * keys * 2);
+  CHECK(sent_on_context(layer(program, true), Collective::send_receive) == 4096 * keys * 2);
 }
 
 TEST_CASE("Each rank has its share of attention's and of the products' FLOPs, in every form") {
@@ -114,7 +114,7 @@ TEST_CASE("Of contiguous pieces the last rank's attention is what all wait for")
   const Program last = lowered(plan_of(ContextForm::contiguous, 4));
   CHECK(attention_of(layer(last, true)).count() * 4 ==
         Approx(1.75 * attention_of(layer(alone, true)).count()));
-  CHECK(sent(layer(last, true), Collective::all_gather) == 8192 * 2 * keys * 2);
+  CHECK(sent_on_context(layer(last, true), Collective::all_gather) == 8192 * 2 * keys * 2);
   CHECK_NOTHROW(check(last));
 }
 

@@ -15,7 +15,7 @@ Flops flops_of(const Block& block, OpKind kind) {
   return sum;
 }
 
-const Operation& operation(const Block& block, const std::string& name) {
+const Operation& layer_operation(const Block& block, const std::string& name) {
   for (const Operation& op : block.operations) {
     if (op.name == name) return op;
   }
@@ -54,11 +54,11 @@ TEST_CASE("Tokens' rows narrower than the layers are projected in, and out befor
   const Made made = narrow(512);
   const BlockInputs inputs = made.inputs();
   const BlockPair embedding = embedding_blocks(inputs), head = head_blocks(inputs);
-  const Operation& in = operation(embedding.forward, "project_in");
+  const Operation& in = layer_operation(embedding.forward, "project_in");
   CHECK((in.gemm().m == 512 && in.gemm().k == 512 && in.gemm().n == 1024));
-  const Operation& out = operation(head.forward, "project_out");
+  const Operation& out = layer_operation(head.forward, "project_out");
   CHECK((out.gemm().m == 512 && out.gemm().k == 1024 && out.gemm().n == 512));
-  CHECK(operation(head.forward, "head").gemm().k == 512);
+  CHECK(layer_operation(head.forward, "head").gemm().k == 512);
   const std::int64_t table = made.model.embedding.vocab * 512;
   CHECK(parameters_of(embedding.forward) + parameters_of(head.forward) - table +
             made.model.layers.size() * parameters_of(layer_blocks(inputs, made.layer()).forward) ==
@@ -94,11 +94,12 @@ TEST_CASE("A GPT-3 175B layer multiplies what its matrices say, forward once and
 
 TEST_CASE("An activation says its function, forward and backward") {
   const Made gpt = made_of("gpt3-175b", 2048), llama = made_of("llama3-8b", 2048);
-  CHECK(operation(layer_blocks(gpt.inputs(), gpt.layer()).forward, "activation").activation() ==
-        Activation::gelu);
+  CHECK(
+      layer_operation(layer_blocks(gpt.inputs(), gpt.layer()).forward, "activation").activation() ==
+      Activation::gelu);
   const BlockPair layer = layer_blocks(llama.inputs(), llama.layer());
-  CHECK(operation(layer.forward, "activation").activation() == Activation::silu);
-  CHECK(operation(layer.backward, "activation.backward").activation() == Activation::silu);
+  CHECK(layer_operation(layer.forward, "activation").activation() == Activation::silu);
+  CHECK(layer_operation(layer.backward, "activation.backward").activation() == Activation::silu);
 }
 
 TEST_CASE("A Llama 3 8B layer multiplies with fewer keys and three matrices in its MLP") {
@@ -147,16 +148,16 @@ TEST_CASE("Unfused attention multiplies the whole square, per head, and moves ea
   const BlockPair layer = layer_blocks(made.inputs(), made.layer());
   const std::int64_t square = 12 * 1024 * 1024;
   for (const char* name : {"scores", "context"}) {
-    const Operation& op = operation(layer.forward, name);
+    const Operation& op = layer_operation(layer.forward, name);
     CHECK(op.flops.count() == 2 * square * 64);
     CHECK(op.bytes.count() == 2 * (square + 2 * 1024 * 768));
   }
   for (const char* name : {"context.dgrad", "value.grad", "query.grad", "key.grad"}) {
-    const Operation& op = operation(layer.backward, name);
+    const Operation& op = layer_operation(layer.backward, name);
     CHECK(op.flops.count() == 2 * square * 64);
     CHECK(op.bytes.count() == 2 * (square + 2 * 1024 * 768));
   }
-  CHECK(operation(layer.forward, "softmax").bytes.count() == 2 * 2 * square);
+  CHECK(layer_operation(layer.forward, "softmax").bytes.count() == 2 * 2 * square);
 }
 
 TEST_CASE(
@@ -176,10 +177,11 @@ TEST_CASE(
     CHECK(mixed.forward.bytes(Role::saved).count() ==
           plain.forward.bytes(Role::saved).count() + (dropout ? 2 : 4) * square);
     for (const char* name : {"softmax", "context"}) {
-      CHECK(operation(mixed.forward, name).bytes == operation(plain.forward, name).bytes);
+      CHECK(layer_operation(mixed.forward, name).bytes ==
+            layer_operation(plain.forward, name).bytes);
     }
-    CHECK(operation(mixed.backward, "softmax.backward").bytes ==
-          operation(plain.backward, "softmax.backward").bytes);
+    CHECK(layer_operation(mixed.backward, "softmax.backward").bytes ==
+          layer_operation(plain.backward, "softmax.backward").bytes);
   }
 }
 
@@ -188,7 +190,7 @@ TEST_CASE("Keys and values that heads share are read once") {
   Made made = made_of("llama3-8b", 128);
   made.software.kernels.attention["default"] = "unfused";
   const Block forward = layer_blocks(made.inputs(), made.layer()).forward;
-  CHECK(operation(forward, "scores").bytes.count() == 2 * (32 * 128 * 128 + 128 * 5120));
+  CHECK(layer_operation(forward, "scores").bytes.count() == 2 * (32 * 128 * 128 + 128 * 5120));
 }
 
 TEST_CASE("A GEMM moves its three matrices, and an accumulator twice") {
@@ -196,11 +198,11 @@ TEST_CASE("A GEMM moves its three matrices, and an accumulator twice") {
   // gradient adds to fp32.
   const Made made = made_of("gpt2", 1024);
   const BlockPair layer = layer_blocks(made.inputs(), made.layer());
-  CHECK(operation(layer.forward, "up").bytes.count() ==
+  CHECK(layer_operation(layer.forward, "up").bytes.count() ==
         2 * (1024 * 768 + 768 * 3072 + 1024 * 3072 + 3072));
-  CHECK(operation(layer.backward, "up.dgrad").bytes.count() ==
+  CHECK(layer_operation(layer.backward, "up.dgrad").bytes.count() ==
         2 * (1024 * 3072 + 768 * 3072 + 1024 * 768));
-  CHECK(operation(layer.backward, "up.wgrad").bytes.count() ==
+  CHECK(layer_operation(layer.backward, "up.wgrad").bytes.count() ==
         2 * (1024 * 768 + 1024 * 3072) + 4 * (2 * 768 * 3072 + 3072));
 }
 
@@ -208,8 +210,8 @@ TEST_CASE("Stacks without fused accumulation add a kernel that reads, reads and 
   Made made = made_of("gpt2", 1024);
   made.software.accumulation = Accumulation::separate;
   const Block backward = layer_blocks(made.inputs(), made.layer()).backward;
-  CHECK(operation(backward, "up.accumulate").bytes.count() == (2 + 4 + 4) * 768 * 3072);
-  CHECK_FALSE(operation(backward, "up.wgrad").gemm().accumulate);
+  CHECK(layer_operation(backward, "up.accumulate").bytes.count() == (2 + 4 + 4) * 768 * 3072);
+  CHECK_FALSE(layer_operation(backward, "up.wgrad").gemm().accumulate);
 }
 
 TEST_CASE("Every parameter of a forward block has one gradient, of its size, in backward") {
@@ -265,7 +267,7 @@ TEST_CASE("More ranks than key-value heads repeat them") {
   Made made = made_of("llama3-8b", 8192);
   made.plan.tensor = 16;
   const Block forward = layer_blocks(made.inputs(), made.layer()).forward;
-  CHECK(operation(forward, "qkv").gemm().n == 2 * 128 + 2 * 128);
+  CHECK(layer_operation(forward, "qkv").gemm().n == 2 * 128 + 2 * 128);
 }
 
 TEST_CASE("A padded vocabulary is a multiple of 128 for each tensor rank") {
@@ -286,11 +288,11 @@ TEST_CASE("Eight-bit training quantises what its products read and keeps the hea
   Made made = made_of("llama3-8b", 1024);
   made.plan.formats.precision = Precision::fp8;
   const BlockPair layer = layer_blocks(made.inputs(), made.layer());
-  CHECK(operation(layer.forward, "qkv").dtype == DType::fp8);
-  CHECK(operation(layer.forward, "norm1.out.fp8").kind == OpKind::quantise);
+  CHECK(layer_operation(layer.forward, "qkv").dtype == DType::fp8);
+  CHECK(layer_operation(layer.forward, "norm1.out.fp8").kind == OpKind::quantise);
   // bf16 read, fp8 written.
-  CHECK(operation(layer.forward, "norm1.out.fp8").bytes.count() == 3 * 1024 * 4096);
-  CHECK(operation(head_blocks(made.inputs()).forward, "head").dtype == DType::bf16);
+  CHECK(layer_operation(layer.forward, "norm1.out.fp8").bytes.count() == 3 * 1024 * 4096);
+  CHECK(layer_operation(head_blocks(made.inputs()).forward, "head").dtype == DType::bf16);
   // Kept in fp8: two norms' outputs, context, activation; in bf16 what other kernels read: x and
   // middle, queries, keys and values (4096 + 2 x 1024), context, gate and up; fp32 log-sum-exp.
   const std::int64_t eight = 2 * 4096 + 4096 + 14336;
@@ -330,9 +332,9 @@ TEST_CASE("A product of unfused attention says which of its operands' heads it m
       {"query.grad", AttentionGemm::query_gradient},
       {"key.grad", AttentionGemm::key_gradient}};
   for (const auto& [name, which] : forward)
-    CHECK(operation(layer.forward, name).attention_gemm() == which);
+    CHECK(layer_operation(layer.forward, name).attention_gemm() == which);
   for (const auto& [name, which] : backward) {
-    CHECK(operation(layer.backward, name).attention_gemm() == which);
+    CHECK(layer_operation(layer.backward, name).attention_gemm() == which);
   }
   for (const Operation& op : layer.backward.operations) {
     CHECK((op.kind == OpKind::batched_gemm) == (op.attention_gemm() != AttentionGemm::none));
@@ -343,14 +345,14 @@ TEST_CASE("A loss leaves exponentials and three numbers per token for its backwa
   // The largest logit, the sum of exponentials and the label's logit, in fp32.
   const Made made = made_of("gpt2", 512);
   const BlockPair head = head_blocks(made.inputs());
-  const Operation& loss = operation(head.forward, "loss");
+  const Operation& loss = layer_operation(head.forward, "loss");
   REQUIRE(loss.writes.size() == 2);
   const Operand& statistics = head.forward.operands[loss.writes[1]];
   CHECK(statistics.name == "loss.statistics");
   CHECK(statistics.role == Role::saved);
   CHECK(statistics.dtype == DType::fp32);
   CHECK(statistics.shape == std::array<std::int64_t, 3>{1, 512, 3});
-  const Operation& back = operation(head.backward, "loss.backward");
+  const Operation& back = layer_operation(head.backward, "loss.backward");
   CHECK(head.backward.operands[back.reads[2]].name == "loss.statistics");
 }
 
@@ -360,15 +362,15 @@ TEST_CASE("An embedding reads one row per token, and adds positions after the to
   Made made = made_of("gpt2", 512);
   made.plan.batch.micro = 2;
   const BlockPair embedding = embedding_blocks(made.inputs());
-  const Operation& words = operation(embedding.forward, "embedding");
+  const Operation& words = layer_operation(embedding.forward, "embedding");
   CHECK(words.makes.empty());
   CHECK(words.bytes.count() == 2 * 2 * 1024 * 768 + 8 * 1024);
-  const Operation& positions = operation(embedding.forward, "positions");
+  const Operation& positions = layer_operation(embedding.forward, "positions");
   CHECK(positions.by_position());
   CHECK(positions.bytes.count() == 2 * (2 * 1024 + 512) * 768);
-  CHECK(operation(embedding.backward, "embedding.backward").bytes.count() ==
+  CHECK(layer_operation(embedding.backward, "embedding.backward").bytes.count() ==
         2 * 1024 * 768 + 2 * 4 * 1024 * 768);
-  CHECK(operation(embedding.backward, "positions.backward").bytes.count() ==
+  CHECK(layer_operation(embedding.backward, "positions.backward").bytes.count() ==
         2 * 1024 * 768 + 2 * 4 * 512 * 768);
   // Llama turns queries and keys instead.
   CHECK(embedding_blocks(made_of("llama3-8b", 512).inputs()).forward.operations.size() == 1);

@@ -35,12 +35,6 @@ Model sparse_model(const AttentionPart& part, std::int64_t width = wide_hidden) 
   return built(std::move(model));
 }
 
-Software fused_software() {
-  Software software = plain_software();
-  software.kernels.attention["default"] = "cudnn";
-  return software;
-}
-
 const Operation* listed_operation_of(const Block& block, std::string_view name) {
   const auto found = std::ranges::find(block.operations, name, &Operation::name);
   return found == block.operations.end() ? nullptr : &*found;

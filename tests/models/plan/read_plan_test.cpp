@@ -30,7 +30,7 @@ Plan read(const std::string& text) {
   return read(text, assumptions);
 }
 
-std::string refusal(const std::string& text) {
+std::string refused_plan(const std::string& text) {
   try {
     read(text);
   } catch (const InputError& error) {
@@ -150,14 +150,14 @@ TEST_CASE("Ranks that share a sequence leave fewer for data, and state their for
   CHECK(plan.data == 8);
   CHECK(degrees_of(plan) == "TP 2 · CP 4 by hierarchical in groups of 2 · PP 1 · DP 8");
   CHECK(degrees_of(read(R"({"context": 2})")) == "TP 1 · CP 2 by ring · PP 1 · DP 32");
-  CHECK(refusal(R"({"context_form": "ring"})") ==
+  CHECK(refused_plan(R"({"context_form": "ring"})") ==
         "run.json:/plan/context_form: applies only to context above 1");
-  CHECK(refusal(R"({"context": 2, "context_heads": 2})") ==
+  CHECK(refused_plan(R"({"context": 2, "context_heads": 2})") ==
         "run.json:/plan/context_heads: applies only to context_form hierarchical");
 }
 
 TEST_CASE("What is not simulated yet is refused by name") {
-  CHECK(refusal(R"({"imbalance": 0.5})") ==
+  CHECK(refused_plan(R"({"imbalance": 0.5})") ==
         "run.json:/plan/imbalance: expected a number from 1, at most 10000, found 0.5");
 }
 
@@ -183,14 +183,14 @@ TEST_CASE("A plan may compress gradients") {
   CHECK(factors.compression.kind == Compression::power_sgd);
   CHECK(factors.compression.rank == 2);
   CHECK(to_json(factors)["compression_rank"] == 2);
-  CHECK(refusal(R"({"compression": "fp8"})") ==
+  CHECK(refused_plan(R"({"compression": "fp8"})") ==
         "run.json:/plan/compression: expected one of \"none\", \"fp16\", \"top-k\", "
         "\"power-sgd\", \"int8\", found \"fp8\"");
-  CHECK(refusal(R"({"compression": "top-k", "compression_rank": 2})") ==
+  CHECK(refused_plan(R"({"compression": "top-k", "compression_rank": 2})") ==
         "run.json:/plan/compression_rank: applies only to compression power-sgd");
-  CHECK(refusal(R"({"compression": "fp16", "compression_share": 0.1})") ==
+  CHECK(refused_plan(R"({"compression": "fp16", "compression_share": 0.1})") ==
         "run.json:/plan/compression_share: applies only to compression top-k");
-  CHECK(refusal(R"({"compression": "top-k", "compression_share": 0})") ==
+  CHECK(refused_plan(R"({"compression": "top-k", "compression_share": 0})") ==
         "run.json:/plan/compression_share: expected a number above 0, at most 1, found 0");
 }
 
@@ -207,21 +207,21 @@ TEST_CASE("A plan may launch kernels as CUDA graphs") {
   CHECK(to_json(read(R"({"cuda_graphs": true})"))["cuda_graphs"] == true);
   CHECK_FALSE(to_json(read("{}")).contains("cuda_graphs"));
   CHECK(plan_from_text("cuda_graphs=true") == Json({{"cuda_graphs", true}}));
-  CHECK(refusal(R"({"cuda_graphs": 1})") ==
+  CHECK(refused_plan(R"({"cuda_graphs": 1})") ==
         "run.json:/plan/cuda_graphs: expected true or false, found 1");
 }
 
 TEST_CASE("A mistake in a plan is reported with its place") {
-  CHECK(refusal(R"({"tensr": 4})")
+  CHECK(refused_plan(R"({"tensr": 4})")
             .starts_with("run.json:/plan/tensr: unknown key; did you mean 'tensor'?"));
-  CHECK(refusal(R"({"tensor": "4"})") ==
+  CHECK(refused_plan(R"({"tensor": "4"})") ==
         "run.json:/plan/tensor: expected an integer from 1 to 1048576, found \"4\"");
-  CHECK(refusal(R"({"precision": "int8"})") ==
+  CHECK(refused_plan(R"({"precision": "int8"})") ==
         "run.json:/plan/precision: expected one of \"fp32\", \"tf32\", \"fp16\", \"bf16\", "
         "\"fp8\", \"fp64\", \"fp8-current\", \"fp8-block\", \"mxfp8\", \"nvfp4\", found \"int8\"");
-  CHECK(refusal(R"({"zero": 4})") ==
+  CHECK(refused_plan(R"({"zero": 4})") ==
         "run.json:/plan/zero: expected an integer from 0 to 3, found 4");
-  CHECK(refusal(R"({"stage_layers": []})") ==
+  CHECK(refused_plan(R"({"stage_layers": []})") ==
         "run.json:/plan/stage_layers: is empty; leave it out for an even split");
 }
 

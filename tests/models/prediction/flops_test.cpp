@@ -10,13 +10,6 @@
 namespace orrery::models {
 namespace {
 
-/// A stack whose fused kernel takes attention sinks, too: it computes no masked score.
-Software fused_software() {
-  Software software = plain_software();
-  software.kernels.attention["default"] = "cudnn";
-  return software;
-}
-
 Program on_one_gpu(const Model& model, std::int64_t seq_len) {
   Plan plan;
   plan.batch.seq_len = seq_len;

@@ -56,7 +56,7 @@ Ledger counted(const Prediction& prediction, std::uint32_t rank_class) {
 
 /// Prices: 1 s for a layer's first forward operation, 2 s for its first backward one, a repeated
 /// forward 1 s more; everything else takes no time.
-Time step_of_seconds(const Program& program) {
+Time step_of_repeats(const Program& program) {
   PricedProgram priced;
   priced.program = &program;
   for (std::size_t b = 0; b < program.blocks.size(); ++b) {
@@ -74,7 +74,7 @@ Time step_of_seconds(const Program& program) {
   return evaluate_maps(priced).step;
 }
 
-Plan pipeline_of(std::int64_t stages, std::int64_t micro_batches, const std::string& schedule,
+Plan pipeline_with(std::int64_t stages, std::int64_t micro_batches, const std::string& schedule,
                  std::int64_t virtual_stages = 1) {
   Plan plan;
   plan.pipeline = stages;
@@ -196,24 +196,24 @@ TEST_CASE("The same question has the same answer, bit for bit") {
 
 TEST_CASE("1F1B and GPipe take m + p - 1 turns of a forward and a backward") {
   // One layer per stage: 1 s forward, 2 s backward; p = 4, m = 8: 11 turns of 3 s, 9 s of bubble.
-  CHECK(step_of_seconds(tiny_program(pipeline_of(4, 8, "1f1b"), 4)) == 33_s);
-  CHECK(step_of_seconds(tiny_program(pipeline_of(4, 8, "gpipe"), 4)) == 33_s);
+  CHECK(step_of_repeats(tiny_program(pipeline_with(4, 8, "1f1b"), 4)) == 33_s);
+  CHECK(step_of_repeats(tiny_program(pipeline_with(4, 8, "gpipe"), 4)) == 33_s);
   // One at a time: every micro-batch goes down and up all stages, 8 * 4 * 3 s.
-  CHECK(step_of_seconds(tiny_program(pipeline_of(4, 8, "naive"), 4)) == 96_s);
+  CHECK(step_of_repeats(tiny_program(pipeline_with(4, 8, "naive"), 4)) == 96_s);
 }
 
 TEST_CASE("Interleaving divides the bubble by the chunks of a stage") {
   // Two layers per stage, as one chunk and as two; the work is 8 * 6 s, the bubble (p - 1) times a
   // stage's 6 s, or half of it (Narayanan et al. 2021).
-  CHECK(step_of_seconds(tiny_program(pipeline_of(4, 8, "1f1b"), 8)) == 66_s);
-  CHECK(step_of_seconds(tiny_program(pipeline_of(4, 8, "interleaved-1f1b", 2), 8)) == 57_s);
+  CHECK(step_of_repeats(tiny_program(pipeline_with(4, 8, "1f1b"), 8)) == 66_s);
+  CHECK(step_of_repeats(tiny_program(pipeline_with(4, 8, "interleaved-1f1b", 2), 8)) == 57_s);
 }
 
 TEST_CASE("Recomputation is part of backward, in the bubble too") {
   // 1 s forward, 1 + 2 s backward: 11 turns of 4 s.
-  Plan plan = pipeline_of(4, 8, "1f1b");
+  Plan plan = pipeline_with(4, 8, "1f1b");
   plan.recompute.kind = Recompute::full;
-  CHECK(step_of_seconds(tiny_program(plan, 4)) == 44_s);
+  CHECK(step_of_repeats(tiny_program(plan, 4)) == 44_s);
 }
 
 TEST_CASE("A long pipeline's predicted bubble is near (p - 1) / (m + p - 1)") {

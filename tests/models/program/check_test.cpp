@@ -20,7 +20,7 @@ Program two_stage_program() {
 
 /// What `check` says after `plant` has broken the Program.
 template <class Plant>
-std::string fault(Plant plant) {
+std::string fault_of_check(Plant plant) {
   Program program = two_stage_program();
   plant(program);
   return refusal([&] { check(program); });
@@ -84,7 +84,7 @@ TEST_CASE("Whatever the lowering makes passes its own checks") {
 }
 
 TEST_CASE("Two receives in the wrong order are found with both their ends") {
-  CHECK(fault([](Program& program) {
+  CHECK(fault_of_check([](Program& program) {
           list(program, 0)[4].micro_batch = list(program, 0)[5].micro_batch = 1;
           list(program, 0)[6].micro_batch = list(program, 0)[7].micro_batch = 0;
           std::swap(list(program, 0)[5].bindings, list(program, 0)[7].bindings);
@@ -94,9 +94,9 @@ TEST_CASE("Two receives in the wrong order are found with both their ends") {
 }
 
 TEST_CASE("A transfer that its peer lacks is found") {
-  CHECK(fault([](Program& program) { drop(list(program, 1), 3); }) ==
+  CHECK(fault_of_check([](Program& program) { drop(list(program, 1), 3); }) ==
         "stage 1 i5 backward c1 mb1: gradient_out.c1[0] is still held by mb0");
-  CHECK(fault([](Program& program) {
+  CHECK(fault_of_check([](Program& program) {
           Instruction& gone = list(program, 1)[7];
           list(program, 1)[6].frees |= bit(slot_out);
           gone.op = Opcode::optimizer;
@@ -104,7 +104,7 @@ TEST_CASE("A transfer that its peer lacks is found") {
           gone.frees = 0;
           gone.input = no_token;
         }) == "stage 0 i6 receive c0 mb1: stage 1 sends only 1 transfers");
-  CHECK(fault([](Program& program) {
+  CHECK(fault_of_check([](Program& program) {
           Instruction extra = list(program, 0)[3];
           extra.frees = 0;
           insert(list(program, 0), 3, extra);
@@ -112,54 +112,54 @@ TEST_CASE("A transfer that its peer lacks is found") {
 }
 
 TEST_CASE("A send on a channel of other stages is refused") {
-  CHECK(fault([](Program& program) {
+  CHECK(fault_of_check([](Program& program) {
           program.channels[0] = {1, 0, true, program.channels[0].bytes};
         }) == "stage 0 i1 send c0 mb0: its channel is from stage 1 to stage 0");
 }
 
 TEST_CASE("A channel carries what the buffers at its ends hold") {
   // A boundary is 8 tokens of 8 values in bf16: 128 bytes.
-  CHECK(fault([](Program& program) { program.channels[0].bytes = Bytes{64}; }) ==
+  CHECK(fault_of_check([](Program& program) { program.channels[0].bytes = Bytes{64}; }) ==
         "stage 0 i1 send c0 mb0: out.c0 holds 128 bytes, its channel to stage 1 carries 64");
-  CHECK(fault([](Program& program) { program.channels[3].bytes = Bytes{64}; }) ==
+  CHECK(fault_of_check([](Program& program) { program.channels[3].bytes = Bytes{64}; }) ==
         "stage 0 i4 receive c0 mb0: gradient_in.c0 holds 128 bytes, its channel from stage 1 "
         "carries 64");
 }
 
 TEST_CASE("A buffer that is never freed is found where it was bound") {
-  CHECK(fault([](Program& program) { list(program, 0)[7].frees = bit(slot_in); }) ==
+  CHECK(fault_of_check([](Program& program) { list(program, 0)[7].frees = bit(slot_in); }) ==
         "stage 0 i2 forward c0 mb1: binds saved.c0[1], which is never freed");
 }
 
 TEST_CASE("A buffer freed twice is found where it was freed first") {
-  CHECK(fault([](Program& program) { list(program, 0)[2].frees = bit(slot_out); }) ==
+  CHECK(fault_of_check([](Program& program) { list(program, 0)[2].frees = bit(slot_out); }) ==
         "stage 0 i3 send c0 mb1: out.c0[0] was freed at stage 0 i2 forward c0 mb1");
 }
 
 TEST_CASE("A buffer is bound before it is used and by the same micro-batch") {
-  CHECK(fault([](Program& program) { list(program, 0)[5].bindings[slot_saved] = 1; }) ==
+  CHECK(fault_of_check([](Program& program) { list(program, 0)[5].bindings[slot_saved] = 1; }) ==
         "stage 0 i5 backward c0 mb0: saved.c0[1] is held by mb1");
-  CHECK(fault([](Program& program) { list(program, 0)[2].bindings[slot_saved] = 0; }) ==
+  CHECK(fault_of_check([](Program& program) { list(program, 0)[2].bindings[slot_saved] = 0; }) ==
         "stage 0 i2 forward c0 mb1: saved.c0[0] is still held by mb0");
-  CHECK(fault([](Program& program) { list(program, 0)[5].bindings[slot_in] = 1; }) ==
+  CHECK(fault_of_check([](Program& program) { list(program, 0)[5].bindings[slot_in] = 1; }) ==
         "stage 0 i5 backward c0 mb0: gradient_in.c0[1] is used before it is bound");
-  CHECK(fault([](Program& program) { list(program, 0)[0].bindings[slot_saved] = no_binding; }) ==
+  CHECK(fault_of_check([](Program& program) { list(program, 0)[0].bindings[slot_saved] = no_binding; }) ==
         "stage 0 i0 forward c0 mb0: binds no saved.c0");
 }
 
 TEST_CASE("A joint collective is reached once by each of its members") {
   // Collectives: two reductions, the tie, the norm.
-  CHECK(fault([](Program& program) { program.collectives[3].classes = {0}; }) ==
+  CHECK(fault_of_check([](Program& program) { program.collectives[3].classes = {0}; }) ==
         "stage 1 i11 norm 'gradient norm': is not one of its members");
-  CHECK(fault([](Program& program) { drop(list(program, 1), 9); }) ==
+  CHECK(fault_of_check([](Program& program) { drop(list(program, 1), 9); }) ==
         "collective 'tied embedding': stage 1 never calls it");
-  CHECK(fault([](Program& program) {
+  CHECK(fault_of_check([](Program& program) {
           insert(list(program, 0), 9, Instruction{list(program, 0)[9]});
         }) == "stage 0 i10 tie 'tied embedding': is called a second time");
 }
 
 TEST_CASE("Members meet their collectives in one order") {
-  CHECK(fault([](Program& program) {
+  CHECK(fault_of_check([](Program& program) {
           std::swap(list(program, 1)[9], list(program, 1)[11]);
           list(program, 1)[9].input = 6;
         }) ==
@@ -168,86 +168,86 @@ TEST_CASE("Members meet their collectives in one order") {
 }
 
 TEST_CASE("What an instruction awaits is made earlier, by the right kind of instruction") {
-  CHECK(fault([](Program& program) { list(program, 1)[1].input = 4; }) ==
+  CHECK(fault_of_check([](Program& program) { list(program, 1)[1].input = 4; }) ==
         "stage 1 i1 forward c1 mb0: awaits an instruction that is not earlier in its list");
-  CHECK(fault([](Program& program) { list(program, 1)[5].input = 0; }) ==
+  CHECK(fault_of_check([](Program& program) { list(program, 1)[5].input = 0; }) ==
         "stage 1 i5 forward c1 mb1: input is of another chunk or micro-batch");
-  CHECK(fault([](Program& program) { list(program, 1)[5].input = no_token; }) ==
+  CHECK(fault_of_check([](Program& program) { list(program, 1)[5].input = no_token; }) ==
         "stage 1 i4 receive c1 mb1: no instruction uses what it receives");
-  CHECK(fault([](Program& program) { list(program, 1)[6].input = 4; }) ==
+  CHECK(fault_of_check([](Program& program) { list(program, 1)[6].input = 4; }) ==
         "stage 1 i6 backward c1 mb1: input was already consumed by stage 1 i5 forward c1 mb1");
-  CHECK(fault([](Program& program) { list(program, 1)[7].input = 2; }) ==
+  CHECK(fault_of_check([](Program& program) { list(program, 1)[7].input = 2; }) ==
         "stage 1 i7 send c1 mb1: sends the output of another chunk or micro-batch");
-  CHECK(fault([](Program& program) { list(program, 1)[8].input = 7; }) ==
+  CHECK(fault_of_check([](Program& program) { list(program, 1)[8].input = 7; }) ==
         "stage 1 i8 reduce_gradient 'gradients.c1': waits for an instruction that runs no phase");
 }
 
 TEST_CASE("Every gradient is reduced once, over the replicas, when it is complete") {
-  CHECK(fault([](Program& program) { drop(list(program, 0), 8); }) ==
+  CHECK(fault_of_check([](Program& program) { drop(list(program, 0), 8); }) ==
         "collective 'gradients.c0': stage 0 never calls it");
-  CHECK(fault([](Program& program) {
+  CHECK(fault_of_check([](Program& program) {
           drop(list(program, 0), 8);
           program.collectives[0].classes.clear();
         }) == "stage 0: gradients of layer 0 are never reduced");
-  CHECK(fault([](Program& program) {
+  CHECK(fault_of_check([](Program& program) {
           program.collectives.push_back(program.collectives[0]);
           Instruction again = list(program, 0)[8];
           again.target = static_cast<std::uint32_t>(program.collectives.size() - 1);
           insert(list(program, 0), 9, again);
         }) == "stage 0 i9 reduce_gradient 'gradients.c0': layer 0 is reduced twice");
-  CHECK(fault([](Program& program) {
+  CHECK(fault_of_check([](Program& program) {
           std::swap(list(program, 0)[7], list(program, 0)[8]);
           list(program, 0)[7].input = 5;
           list(program, 0)[9].input = 8;
         }) ==
         "stage 0 i7 reduce_gradient 'gradients.c0': layer 0 gets another gradient at stage 0 i8 "
         "backward c0 mb1");
-  CHECK(fault([](Program& program) { program.collectives[0].communicator = model_group; }) ==
+  CHECK(fault_of_check([](Program& program) { program.collectives[0].communicator = model_group; }) ==
         "stage 0 i8 reduce_gradient 'gradients.c0': communicator model does not span data-parallel "
         "replicas");
   // Stage 0: tables (16 + 8) 8 = 192; two layers of 192 + 24 + 64 + 8 + 256 + 32 + 256 + 8 and two
   // norms of 16: 872 each. 1936 parameters in fp32.
-  CHECK(fault([](Program& program) { program.collectives[0].bytes = Bytes{7740}; }) ==
+  CHECK(fault_of_check([](Program& program) { program.collectives[0].bytes = Bytes{7740}; }) ==
         "stage 0 i8 reduce_gradient 'gradients.c0': 7740 bytes for 1936 gradients, which have "
         "7744");
 }
 
 TEST_CASE("Each chunk runs forward once, then backward once") {
-  CHECK(fault([](Program& program) { list(program, 0)[2].micro_batch = 0; }) ==
+  CHECK(fault_of_check([](Program& program) { list(program, 0)[2].micro_batch = 0; }) ==
         "stage 0 i2 forward c0 mb0: runs forward a second time");
-  CHECK(fault([](Program& program) { list(program, 0)[7].micro_batch = 0; }) ==
+  CHECK(fault_of_check([](Program& program) { list(program, 0)[7].micro_batch = 0; }) ==
         "stage 0 i7 backward c0 mb0: runs backward a second time");
-  CHECK(fault([](Program& program) { std::swap(list(program, 1)[1], list(program, 1)[2]); }) ==
+  CHECK(fault_of_check([](Program& program) { std::swap(list(program, 1)[1], list(program, 1)[2]); }) ==
         "stage 1 i1 backward c1 mb0: runs backward before forward");
-  CHECK(fault([](Program& program) { drop(list(program, 1), 6); }) ==
+  CHECK(fault_of_check([](Program& program) { drop(list(program, 1), 6); }) ==
         "stage 1: c1 mb1 never runs all of backward");
-  CHECK(fault([](Program& program) { list(program, 1)[1].target = forward_phase(0); }) ==
+  CHECK(fault_of_check([](Program& program) { list(program, 1)[1].target = forward_phase(0); }) ==
         "stage 1 i1 forward c1 mb0: runs another chunk's phase");
-  CHECK(fault([](Program& program) { list(program, 1)[1].micro_batch = 2; }) ==
+  CHECK(fault_of_check([](Program& program) { list(program, 1)[1].micro_batch = 2; }) ==
         "stage 1 i1 forward c1 mb2: there is no such micro-batch");
 }
 
 TEST_CASE("Chunks cover the model's layers") {
-  CHECK(fault([](Program& program) {
+  CHECK(fault_of_check([](Program& program) {
           program.phases[forward_phase(1)].invocations.front().first_layer = 3;
         }) == "c1 begins at layer 3, the chunk before ends at 2");
-  CHECK(fault([](Program& program) { program.kind_of_layer.resize(5); }) ==
+  CHECK(fault_of_check([](Program& program) { program.kind_of_layer.resize(5); }) ==
         "the chunks run 4 layers, the model has 5");
 }
 
 TEST_CASE("Targets exist and chunks are at home") {
-  CHECK(fault([](Program& program) { list(program, 0)[1].target = 99; }) ==
+  CHECK(fault_of_check([](Program& program) { list(program, 0)[1].target = 99; }) ==
         "stage 0 i1 send c0 mb0: there is no target 99");
-  CHECK(fault([](Program& program) { list(program, 0)[0].chunk = 1; }) ==
+  CHECK(fault_of_check([](Program& program) { list(program, 0)[0].chunk = 1; }) ==
         "stage 0 i0 forward c1 mb0: the chunk is not of this stage");
-  CHECK(fault([](Program& program) { program.phases[0].invocations[0].block = 77; }) ==
+  CHECK(fault_of_check([](Program& program) { program.phases[0].invocations[0].block = 77; }) ==
         "phase forward.c0 runs block 77, there are " +
             std::to_string(two_stage_program().blocks.size()));
 }
 
 TEST_CASE("Stages that wait for each other are named in a circle") {
   // Stage 0 wants the gradient of micro-batch 0 before it has sent its activation.
-  CHECK(fault([](Program& program) {
+  CHECK(fault_of_check([](Program& program) {
           Instruction send = list(program, 0)[1];
           drop(list(program, 0), 1);  // FWD0 FWD1 SEND1 RECV ...
           insert(list(program, 0), 4, send);
@@ -263,15 +263,15 @@ TEST_CASE("Stages that wait for each other are named in a circle") {
 }
 
 TEST_CASE("A block's operations wait for earlier ones and read what is written") {
-  CHECK(fault([](Program& program) {
+  CHECK(fault_of_check([](Program& program) {
           program.blocks[layer_forward].operations[1].after.push_back(1);
         }) == "block layer.forward operation qkv waits for operation 1, which is not earlier");
-  CHECK(fault([](Program& program) {
+  CHECK(fault_of_check([](Program& program) {
           Block& block = program.blocks[layer_forward];
           std::swap(block.operations[2], block.operations[3]);
           for (Operation& op : block.operations) op.after.clear();
         }) == "block layer.forward operation softmax reads scores before it is written");
-  CHECK(fault([](Program& program) {
+  CHECK(fault_of_check([](Program& program) {
           program.blocks[layer_forward].operations[0].reads[0] = 999;
         }) == "block layer.forward operation norm1 uses operand 999, there are " +
                   std::to_string(two_stage_program().blocks[layer_forward].operands.size()));
@@ -282,11 +282,11 @@ TEST_CASE("Backward finds saved what forward has kept, in its shape") {
     Block& forward = program.blocks[layer_forward];
     return forward.operands[*forward.find("norm2.out")];
   };
-  CHECK(fault([&](Program& program) { saved(program).role = Role::temporary; }) ==
+  CHECK(fault_of_check([&](Program& program) { saved(program).role = Role::temporary; }) ==
         "block layer.backward: saved norm2.out is not saved by layer.forward");
-  CHECK(fault([&](Program& program) { saved(program).name = "else"; }) ==
+  CHECK(fault_of_check([&](Program& program) { saved(program).name = "else"; }) ==
         "block layer.backward: saved norm2.out is unknown to layer.forward");
-  CHECK(fault([&](Program& program) { saved(program).shape[1] = 4; }) ==
+  CHECK(fault_of_check([&](Program& program) { saved(program).shape[1] = 4; }) ==
         "block layer.backward: saved norm2.out has another shape in layer.forward");
 }
 

@@ -7,7 +7,7 @@
 namespace orrery::models {
 namespace {
 
-RunnablePlans read(const std::string& text) {
+RunnablePlans read_runs(const std::string& text) {
   const Document document = Document::parse(text, "mine.json");
   return read_runnable(document.root());
 }
@@ -26,12 +26,12 @@ TEST_CASE("Every shipped profile says with a source which ZeRO stages its stack 
 }
 
 TEST_CASE("Stages rise, and have a source") {
-  CHECK(stages_of(read(R"({"zero": [0, 3], "source": "its manual"})")) == "0, 3");
-  CHECK_THROWS_WITH(read(R"({"zero": [1, 0], "source": "its manual"})"),
+  CHECK(stages_of(read_runs(R"({"zero": [0, 3], "source": "its manual"})")) == "0, 3");
+  CHECK_THROWS_WITH(read_runs(R"({"zero": [1, 0], "source": "its manual"})"),
                     "mine.json:/zero/1: stages must rise");
-  CHECK_THROWS_WITH(read(R"({"zero": [], "source": "its manual"})"),
+  CHECK_THROWS_WITH(read_runs(R"({"zero": [], "source": "its manual"})"),
                     "mine.json:/zero: expected ZeRO stages from 0 to 3, found []");
-  CHECK_THROWS_WITH(read(R"({"zero": [0]})"), "mine.json:/source: missing");
+  CHECK_THROWS_WITH(read_runs(R"({"zero": [0]})"), "mine.json:/source: missing");
 }
 
 TEST_CASE("What a stack does not run of a plan is reported, and nothing of one that says nothing") {
@@ -41,7 +41,7 @@ TEST_CASE("What a stack does not run of a plan is reported, and nothing of one t
   plan.pipeline = 2;
   plan.sharding.zero = Zero::three;
   const RunnablePlans plans =
-      read(R"({"zero": [0, 1], "tensor": false, "pipeline": false, "source": "its manual"})");
+      read_runs(R"({"zero": [0, 1], "tensor": false, "pipeline": false, "source": "its manual"})");
   CHECK(
       not_run(plan, plans, "mine") ==
       std::vector<std::string>{"/plan/zero: ZeRO stage 3 is not supported by mine; supported: 0, 1",
@@ -51,7 +51,7 @@ TEST_CASE("What a stack does not run of a plan is reported, and nothing of one t
 }
 
 TEST_CASE("What a stack lacks to send tokens to experts, or to overlap that, is reported") {
-  const RunnablePlans plans = read(R"({"zero": [0, 1], "dispatchers": ["alltoall", "deepep"],
+  const RunnablePlans plans = read_runs(R"({"zero": [0, 1], "dispatchers": ["alltoall", "deepep"],
                "expert_overlaps": ["shared", "micro-batches"], "source": "its manual"})");
   Plan plan;
   plan.experts.ranks = 8;

@@ -6,12 +6,12 @@ namespace orrery::scenarios {
 
 namespace {
 
-constexpr const char* small = "plan --model gpt2 --cluster dgx-a100-80gb --global-batch 16 ";
+constexpr const char* small_plan = "plan --model gpt2 --cluster dgx-a100-80gb --global-batch 16 ";
 
 }  // namespace
 
 TEST_CASE("orrery plan prints one JSON document with the best plans") {
-  const Ran ran = orrery(std::string{small} + "--seq-len 1024 --top 3 --json");
+  const Ran ran = orrery(std::string{small_plan} + "--seq-len 1024 --top 3 --json");
   CHECK(ran.exit_code == 0);
   CHECK(ran.error.empty());
   const Json json = parsed(ran.out);
@@ -40,7 +40,7 @@ TEST_CASE("orrery plan prints one JSON document with the best plans") {
 
 TEST_CASE("orrery simulate predicts the best plan as orrery plan does") {
   const Json best =
-      parsed(orrery(std::string{small} + "--seq-len 1024 --top 1 --json").out)["plans"][0];
+      parsed(orrery(std::string{small_plan} + "--seq-len 1024 --top 1 --json").out)["plans"][0];
   const Json simulated = parsed(orrery("simulate --model gpt2 --cluster dgx-a100-80gb --plan " +
                                        best["flag"].get<std::string>() + " --json")
                                     .out);
@@ -122,7 +122,7 @@ TEST_CASE("A batch that no plan on these GPUs divides is reported with exit code
 }
 
 TEST_CASE("The text of orrery plan shows ties, reasons and how to go on") {
-  const Ran ran = orrery(std::string{small} + "--seq-len 1024");
+  const Ran ran = orrery(std::string{small_plan} + "--seq-len 1024");
   CHECK(ran.exit_code == 0);
   for (const char* part :
        {"Plans for gpt2 on dgx-a100-80gb", "against 1", "≈", "cannot distinguish",
@@ -185,7 +185,7 @@ TEST_CASE("orrery plan puts what fits tightly last, unless --headroom says other
 }
 
 TEST_CASE("orrery plan keeps to fixed and excluded values, and lists what it did not vary") {
-  const std::string asked = std::string{small} + "--seq-len 1024 --network static --json ";
+  const std::string asked = std::string{small_plan} + "--seq-len 1024 --network static --json ";
   const Json fixed = parsed(orrery(asked + "--fixed zero=1,tensor=2,micro_batch=1").out);
   REQUIRE(!fixed["plans"].empty());
   for (const Json& each : fixed["plans"]) {
@@ -212,7 +212,7 @@ TEST_CASE("orrery plan keeps to fixed and excluded values, and lists what it did
 }
 
 TEST_CASE("orrery plan says how far the best plan may be from the fastest one") {
-  const std::string asked = std::string{small} + "--seq-len 1024 --network static --json ";
+  const std::string asked = std::string{small_plan} + "--seq-len 1024 --network static --json ";
   const Json whole = parsed(orrery(asked).out);
   CHECK(whole["bound_s"] == whole["plans"][0]["step_time_s"]);
   CHECK(whole["gap"] == 0);
@@ -223,7 +223,7 @@ TEST_CASE("orrery plan says how far the best plan may be from the fastest one") 
     CHECK(near["bound_s"].get<double>() <= whole["bound_s"].get<double>());
     CHECK(near["plans"][0]["step_time_s"].get<double>() <= whole["bound_s"].get<double>() / 0.95);
   }
-  CHECK(refused_line(std::string{small} + "--seq-len 1024 --gap 2x") ==
+  CHECK(refused_line(std::string{small_plan} + "--seq-len 1024 --gap 2x") ==
         "--gap: expected a share below 1 such as 2% or 0.02, found '2x'");
 }
 
@@ -258,7 +258,7 @@ TEST_CASE("All that orrery plan lists is compared by the figure that ranks") {
 }
 
 TEST_CASE("orrery plan lists plans that predictions cannot distinguish by how they cut the model") {
-  const std::string asked = std::string{small} + "--seq-len 1024 --network static ";
+  const std::string asked = std::string{small_plan} + "--seq-len 1024 --network static ";
   const Json json = parsed(orrery(asked + "--json").out);
   const Json& classes = json["as_good"]["classes"];
   REQUIRE(!classes.empty());
@@ -277,7 +277,7 @@ TEST_CASE("orrery plan lists plans that predictions cannot distinguish by how th
 
 TEST_CASE("orrery plan leaves out plans that miss a deadline") {
   const std::string asked =
-      std::string{small} + "--seq-len 1024 --network static --tokens 100B --json ";
+      std::string{small_plan} + "--seq-len 1024 --network static --tokens 100B --json ";
   const Json all = parsed(orrery(asked).out);
   const double fastest = all["plans"][0]["days"];
   // 100e9 tokens at the best plan's rate.
@@ -292,16 +292,17 @@ TEST_CASE("orrery plan leaves out plans that miss a deadline") {
   CHECK(none.exit_code == 1);
   CHECK(parsed(none.out)["reason"].get<std::string>().find("meets the deadline") !=
         std::string::npos);
-  CHECK(refused_line(std::string{small} + "--seq-len 1024 --deadline 3d") ==
+  CHECK(refused_line(std::string{small_plan} + "--seq-len 1024 --deadline 3d") ==
         "--deadline: needs --tokens, which take that long");
 }
 
 TEST_CASE("orrery plan draws the Pareto front of time and memory") {
   const Scratch scratch;
   const std::string picture = scratch.path("front.svg");
-  const Json json = parsed(orrery(std::string{small} + "--seq-len 1024 --network static --json " +
-                                  "--picture " + picture)
-                               .out);
+  const Json json =
+      parsed(orrery(std::string{small_plan} + "--seq-len 1024 --network static --json " +
+                    "--picture " + picture)
+                 .out);
   const Json& front = json["front"];
   CHECK(front["objective"] == "time");
   CHECK(front["against"] == "memory");
@@ -317,9 +318,10 @@ TEST_CASE("orrery plan draws the Pareto front of time and memory") {
   CHECK(svg.find("memory of the fullest GPU (GiB)") != std::string::npos);
   // No plan uses less memory than the last one: the same search by that objective.
   const Json least = parsed(
-      orrery(std::string{small} + "--seq-len 1024 --network static --json --objective memory").out);
+      orrery(std::string{small_plan} + "--seq-len 1024 --network static --json --objective memory")
+          .out);
   CHECK(least["plans"][0]["peak_memory_bytes"] == plans.back()["peak_memory_bytes"]);
-  CHECK(refused_line(std::string{small} + "--seq-len 1024 --pareto time") ==
+  CHECK(refused_line(std::string{small_plan} + "--seq-len 1024 --pareto time") ==
         "--pareto: is the objective itself, time; name another one");
 }
 
@@ -340,7 +342,8 @@ TEST_CASE("orrery plan leaves a node idle where 33 nodes divide nothing") {
 }
 
 TEST_CASE("Where fixed fields rule out every plan, orrery plan says which") {
-  const Ran ran = orrery(std::string{small} + "--seq-len 1024 --fixed prefetch=2,zero=1 --json");
+  const Ran ran =
+      orrery(std::string{small_plan} + "--seq-len 1024 --fixed prefetch=2,zero=1 --json");
   CHECK(ran.exit_code == 1);
   const std::string reason = parsed(ran.out)["reason"];
   CHECK(
@@ -349,19 +352,19 @@ TEST_CASE("Where fixed fields rule out every plan, orrery plan says which") {
 }
 
 TEST_CASE("What orrery plan cannot use is reported in one line") {
-  CHECK(refused_line(std::string{small} + "--seq-len 1024 --fixed seq_len=512") ==
+  CHECK(refused_line(std::string{small_plan} + "--seq-len 1024 --fixed seq_len=512") ==
         "--fixed:/seq_len: is that of --seq-len");
-  CHECK(refused_line(std::string{small} + "--seq-len 1024 --headroom 6") ==
+  CHECK(refused_line(std::string{small_plan} + "--seq-len 1024 --headroom 6") ==
         "--headroom: expected a percentage from 0% to 99% such as 6%, found '6'");
-  CHECK(refused_line(std::string{small} + "--seq-len 4096") ==
+  CHECK(refused_line(std::string{small_plan} + "--seq-len 4096") ==
         "--seq-len: seq_len 4096 is longer than the model's 1024 learned positions");
-  CHECK(refused_line(std::string{small} + "--seq-len 1024 --precision int8") ==
+  CHECK(refused_line(std::string{small_plan} + "--seq-len 1024 --precision int8") ==
         "--precision: expected one of fp32 tf32 fp16 bf16 fp8 fp64 fp8-current fp8-block mxfp8 "
         "nvfp4, "
         "found 'int8'");
-  CHECK(refused_line(std::string{small} + "--seq-len 1024 --precision fp8") ==
+  CHECK(refused_line(std::string{small_plan} + "--seq-len 1024 --precision fp8") ==
         "--precision: a100-sxm-80gb does not support fp8");
-  CHECK(refused_line(std::string{small} + "--seq-len 1024 --objective speed") ==
+  CHECK(refused_line(std::string{small_plan} + "--seq-len 1024 --objective speed") ==
         "--objective: expected time, cost, energy, memory or days, found 'speed'");
   CHECK(refused_line("plan --model gpt2 --cluster hgx-h800 --global-batch 8 --seq-len 1024 "
                      "--objective cost") ==
@@ -398,7 +401,7 @@ TEST_CASE(
 // 16 pictures a step on one node: decoded and augmented by half a core, 16 x 2 / 857 / 0.5 s. No
 // plan is faster, so the search ends at once, and ties go to the plan with least memory.
 TEST_CASE("orrery plan: steps that wait for data are ranked with their wait, and it says so") {
-  const std::string asked = std::string{small} + "--seq-len 1024 --top 3 ";
+  const std::string asked = std::string{small_plan} + "--seq-len 1024 --top 3 ";
   const std::string data = "--data '{\"format\": \"jpeg-q90\", \"decode\": {\"cores\": 0.5}}' ";
   const Json json = parsed(orrery(asked + data + "--json").out);
   for (const Json& each : json["plans"]) {

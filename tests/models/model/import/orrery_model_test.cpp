@@ -8,14 +8,14 @@
 namespace orrery::models {
 namespace {
 
-Model read(const std::string& text) {
+Model read_orrery(const std::string& text) {
   const auto document = Document::parse(text, "model.json");
   return read_model(document.root());
 }
 
-std::string refusal(const std::string& text) {
+std::string refused_model(const std::string& text) {
   try {
-    read(text);
+    read_orrery(text);
   } catch (const InputError& error) {
     return error.what();
   }
@@ -25,10 +25,10 @@ std::string refusal(const std::string& text) {
 }  // namespace
 
 TEST_CASE("Orrery's own JSON and config.json describe the same model") {
-  const Model own = read(R"({"format": "orrery-model", "family": "llama", "layers": 32,
+  const Model own = read_orrery(R"({"format": "orrery-model", "family": "llama", "layers": 32,
     "hidden": 4096, "heads": 32, "kv_heads": 8, "ffn_hidden": 14336, "vocab": 128256,
     "max_positions": 8192})");
-  const Model imported = read(R"({"model_type": "llama", "num_hidden_layers": 32,
+  const Model imported = read_orrery(R"({"model_type": "llama", "num_hidden_layers": 32,
     "hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8,
     "intermediate_size": 14336, "vocab_size": 128256, "max_position_embeddings": 8192})");
   CHECK(own.parameters == 8'030'261'248);
@@ -40,7 +40,7 @@ TEST_CASE("Orrery's own JSON and config.json describe the same model") {
 }
 
 TEST_CASE("A GPT needs no more than its sizes") {
-  const Model model = read(R"({"format": "orrery-model", "name": "small", "layers": 2,
+  const Model model = read_orrery(R"({"format": "orrery-model", "name": "small", "layers": 2,
     "hidden": 64, "heads": 4, "vocab": 100, "max_positions": 32})");
   CHECK(model.name == "small");
   CHECK(model.family == Family::gpt);
@@ -57,31 +57,32 @@ TEST_CASE("A clamped activation has a limit, stated or assumed") {
       "max_positions": 32, "gated_mlp": true)" +
            members + "}";
   };
-  const Model stated = read(with(R"(, "clamped_activation": true, "activation_limit": 5)"));
+  const Model stated = read_orrery(with(R"(, "clamped_activation": true, "activation_limit": 5)"));
   CHECK(usual_mlp(stated).limit == 5);
   CHECK(stated.assumptions.empty());
-  const Model open = read(with(R"(, "clamped_activation": true)"));
+  const Model open = read_orrery(with(R"(, "clamped_activation": true)"));
   CHECK(usual_mlp(open).limit == 7);
   REQUIRE(open.assumptions.size() == 1);
   CHECK(open.assumptions[0] == "/activation_limit: not stated; 7 assumed, as GPT-OSS");
-  CHECK(read(with("")).assumptions.empty());
-  CHECK(refusal(with(R"(, "activation_limit": 5)")).find("/activation_limit: has no effect") !=
-        std::string::npos);
+  CHECK(read_orrery(with("")).assumptions.empty());
+  CHECK(
+      refused_model(with(R"(, "activation_limit": 5)")).find("/activation_limit: has no effect") !=
+      std::string::npos);
 }
 
 TEST_CASE("A mistake in Orrery's own JSON is reported with its place") {
-  CHECK(refusal(R"({"format": "json"})") ==
+  CHECK(refused_model(R"({"format": "json"})") ==
         "model.json:/format: expected one of \"orrery-model\", found \"json\"");
-  CHECK(refusal(R"({"format": "orrery-model"})") == "model.json:/layers: missing");
-  CHECK(refusal(R"({"format": "orrery-model", "layers": 2, "hidden": 64, "heads": 4,
+  CHECK(refused_model(R"({"format": "orrery-model"})") == "model.json:/layers: missing");
+  CHECK(refused_model(R"({"format": "orrery-model", "layers": 2, "hidden": 64, "heads": 4,
     "vocab": 100})") == "model.json:/max_positions: missing");
-  CHECK(refusal(R"({"format": "orrery-model", "layers": 2, "hidden": 64, "heads": 3,
+  CHECK(refused_model(R"({"format": "orrery-model", "layers": 2, "hidden": 64, "heads": 3,
     "vocab": 100, "max_positions": 32})") ==
         "model.json:/hidden: 64 is not a multiple of the 3 attention heads");
-  CHECK(refusal(R"({"format": "orrery-model", "layers": 2, "hidden": 64, "heads": 4,
+  CHECK(refused_model(R"({"format": "orrery-model", "layers": 2, "hidden": 64, "heads": 4,
     "kv_heads": 3, "vocab": 100, "max_positions": 32})") ==
         "model.json:/kv_heads: 3 key-value heads do not divide the 4 attention heads");
-  CHECK(refusal(R"({"format": "orrery-model", "layer": 2})")
+  CHECK(refused_model(R"({"format": "orrery-model", "layer": 2})")
             .starts_with("model.json:/layer: unknown key; did you mean 'layers'?"));
 }
 
