@@ -159,14 +159,23 @@ PlanSearch search(const PlanRequest& request, const Progress& progress) {
   if (const auto refused = refusal(query)) {
     throw InputError{flag_of_pointer(refused->pointer), refused->problem};
   }
-  found.answer = search_plans(query, found.objective, {request.threads, progress},
+  std::size_t searched = 0, all = 0;  // which the traffic, a further step, leaves as they are
+  const Progress counted = [&](std::size_t done, std::size_t of) {
+    searched = done;
+    all = of;
+    return !progress || progress(done, of);
+  };
+  const Progress held = [&](std::size_t, std::size_t) {
+    return !progress || progress(searched, all);
+  };
+  found.answer = search_plans(query, found.objective, {request.threads, counted},
                               Wanted{.best = request.top,
                                      .gap = request.gap,
                                      .against = found.against ? &*found.against : nullptr,
                                      .longest_step = found.longest_step});
   if (request.network != models::NetworkMode::fixed && !found.answer.stopped) {
     found.not_shared =
-        share_links(query, found.objective, request.top, {request.threads, progress}, found.answer);
+        share_links(query, found.objective, request.top, {request.threads, held}, found.answer);
   }
   found.best = compare_best(query, found.answer, found.objective, request.top);
   found.tight_ahead = tight_ahead(query, found.answer, found.objective, most_tight);
