@@ -382,8 +382,8 @@ Prediction predict_one(const Question& question) {
   Prediction result;
   result.assumptions = question.assumptions;
   note_chunks(question, result.assumptions);
-  if (const std::string note = host_note(question); !note.empty()) {
-    result.assumptions.push_back(note);
+  for (const std::string& note : {host_note(question), host_adam_note(question)}) {
+    if (!note.empty()) result.assumptions.push_back(note);
   }
   const Clock::time_point begin = Clock::now();
   result.program = std::make_shared<const Program>(lower(question));
