@@ -101,6 +101,15 @@ void read_offload_share(const Node& share, Plan& plan) {
   }
 }
 
+std::string kbit_upcast_conflict(const Plan& plan, const Model&) {
+  if (plan.task != Task::qlora) {
+    return fmt::format("needs frozen weights in 4 bits, task qlora; task is {}",
+                       word_of(task_words, plan.task));
+  }
+  if (plan.tensor > 1) return "is not simulated with tensor above 1";
+  return plan.kernels.mlp_tiles > 1 ? "is not simulated with tiled_mlp" : "";
+}
+
 std::string state_precision_not_executed(const Plan& plan, const Model&) {
   if (plan.formats.state != StatePrecision::pure) return {};
   if (storage_dtype(plan.formats.precision) == hardware::DType::fp16) {
@@ -233,6 +242,19 @@ constexpr PlanField saver_rows[] = {
      .meaning = "Format in which gradients are accumulated and reduced, if not the stack's",
      .value = word_at<gradient_format_words, &Plan::formats, &FormatChoices::gradient>(),
      .column = "gradient_dtype"},
+    {.key = "kbit_upcast",
+     .name = "upcast next to 4-bit weights",
+     .group = Group::task,
+     .search = Search::result,
+     .summary = Summary::stated,
+     .recipe = Recipe::of_one_plan,
+     .not_executed = "fp32 next to 4-bit weights",
+     .meaning = "Of task qlora: parameters that are not in 4 bits (norms, embeddings, head) are in "
+                "fp32, and so the activations between matrices, as peft's "
+                "prepare_model_for_kbit_training leaves them",
+     .value = flag_at<&Plan::formats, &FormatChoices::kbit_upcast>(),
+     .column = "kbit_upcast",
+     .conflict = kbit_upcast_conflict},
     {.key = "fused_cross_entropy",
      .name = "fused cross-entropy",
      .group = Group::precision,

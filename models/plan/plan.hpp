@@ -69,6 +69,7 @@ struct FormatChoices {
   Precision precision = Precision::bf16;
   StatePrecision state = StatePrecision::full;
   GradientFormat gradient = GradientFormat::of_stack;
+  bool kbit_upcast = false;  // next to 4-bit weights: other parameters and activations in fp32
   bool low_precision_gather = false;      // ZeRO gathers weights in the 8 bits of the GEMMs
   bool low_precision_attention = false;   // attention's GEMMs in fp8, one scale for each tensor
   bool low_precision_activation = false;  // inputs of gated SiLU are kept in 8 bits for backward
