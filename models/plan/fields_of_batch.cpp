@@ -66,6 +66,17 @@ Json write_recompute_elsewhere(const Plan& plan) {
   return words_of_set<recompute_module_words, &Plan::recompute, &RecomputeChoices::elsewhere>(plan);
 }
 
+std::string partial_recompute_conflict(const Plan& plan, const Model&) {
+  const RecomputeChoices& again = plan.recompute;
+  if (again.kind == Recompute::none || (again.layers == 0 && again.every == 1)) {
+    return "needs recompute_layers or recompute_every, the part that these micro-batches recompute";
+  }
+  if (plan.pipeline == 1) return "has no effect: without a pipeline one micro-batch is in flight";
+  if (!again.elsewhere.empty()) return "is not simulated with recompute_elsewhere";
+  if (plan.offload.layers > 0) return "is not simulated with offload_layers";
+  return plan.task == Task::dpo ? "is not simulated with task dpo" : "";
+}
+
 std::string offload_layers_not_executed(const Plan& plan, const Model&) {
   const bool staged = plan.offload.layers > 0 && plan.pipeline > 1;
   return staged ? "offloaded activations in a pipeline" : "";
@@ -167,6 +178,18 @@ constexpr PlanField batch_rows[] = {
      .value = words_at<recompute_module_words, &Plan::recompute, &RecomputeChoices::elsewhere>(),
      .by_default = Default::silent,
      .write = write_recompute_elsewhere},
+    {.key = "partial_recompute_micro_batches",
+     .name = "micro-batches that recompute in part",
+     .group = Group::activations,
+     .blocks = Blocks::same,
+     .summary = Summary::stated,
+     .recipe = Recipe::of_one_plan,
+     .not_executed = "micro-batches that recompute less than others",
+     .meaning = "Of the micro-batches in flight on a stage, those of which only recompute_layers "
+                "and recompute_every recompute; the others recompute all layers (Megatron-Core's "
+                "num_microbatches_with_partial_activation_checkpoints); 0: all alike",
+     .value = count_at<&Plan::recompute, &RecomputeChoices::partial_micro_batches>(0, most_batch),
+     .conflict = partial_recompute_conflict},
     {.key = "offload_layers",
      .name = "offloaded layers",
      .group = Group::activations,

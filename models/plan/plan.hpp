@@ -92,9 +92,10 @@ struct PlanKernels {
 struct RecomputeChoices {
   Recompute kind = Recompute::none;
   WordSet<RecomputeModule> modules{RecomputeModule::core_attn};  // of selective
-  std::int64_t layers = 0;             // first layers of each chunk that recompute; 0: all
-  std::int64_t every = 1;              // of those layers, one in every so many recomputes
-  WordSet<RecomputeModule> elsewhere;  // modules that the other layers recompute
+  std::int64_t layers = 0;                 // first layers of each chunk that recompute; 0: all
+  std::int64_t every = 1;                  // of those layers, one in every so many recomputes
+  WordSet<RecomputeModule> elsewhere;      // modules that the other layers recompute
+  std::int64_t partial_micro_batches = 0;  // of those in flight: the rest recomputes all layers
 };
 
 /// What leaves the GPU's memory.
