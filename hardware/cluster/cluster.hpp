@@ -47,7 +47,9 @@ struct NodeType {
   std::vector<NodeCable> cables;           // empty: not known
   Power host_power{};                      // node without its GPUs, under load
   std::optional<Bytes> host_memory;        // of the host; nothing: not stated
-  std::optional<Money> purchase_price;     // of the node with its GPUs and NICs
+  std::optional<Bandwidth> host_memory_bandwidth;  // of its processors together
+  std::optional<Bandwidth> host_adam;   // memory traffic of Adam on the host, of all ranks together
+  std::optional<Money> purchase_price;  // of the node with its GPUs and NICs
 };
 
 /// Bandwidth of a ring by group size inside one domain, where it depends on the size: PCIe trees

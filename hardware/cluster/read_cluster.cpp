@@ -127,7 +127,8 @@ Bandwidth slot_rate(const Node& slot) {
 
 NodeType read_node(const Node& node, CollectiveConstants& constants) {
   node.only({"name", "gpu", "gpus", "scale_up", "nics", "nic_bandwidth", "gpu_nics", "cables",
-             "host_power", "host_memory", "pcie", "purchase_price", "notes", "sources"});
+             "host_power", "host_memory", "host_memory_bandwidth", "host_adam", "pcie",
+             "purchase_price", "notes", "sources"});
   NodeType type;
   type.name = node["name"].as<std::string>();
   type.gpu = read_gpu(node["gpu"]);
@@ -140,6 +141,8 @@ NodeType read_node(const Node& node, CollectiveConstants& constants) {
   if (const auto cables = node.find("cables")) type.cables = read_cables(*cables, type);
   type.host_power = node.value_or("host_power", Power{});
   type.host_memory = positive_if_any<Bytes>(node, "host_memory");
+  type.host_memory_bandwidth = positive_if_any<Bandwidth>(node, "host_memory_bandwidth");
+  type.host_adam = positive_if_any<Bandwidth>(node, "host_adam");
   type.purchase_price = positive_if_any<Money>(node, "purchase_price");
   return type;
 }

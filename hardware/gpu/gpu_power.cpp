@@ -5,6 +5,7 @@
 #include <string>
 
 #include "hardware/entries.hpp"
+#include "hardware/gpu/kernel_rates.hpp"
 #include "hardware/reading.hpp"
 
 namespace orrery::hardware {
@@ -50,7 +51,7 @@ PowerDraw power_draw(const Gpu& gpu) {
 }
 
 Power host_share(const NodeType& node) {
-  return node.host_power * (host_load / node.gpus);
+  return node.host_power * (kernel_rate("host_power", "", node.gpu).factor / node.gpus);
 }
 
 }  // namespace orrery::hardware

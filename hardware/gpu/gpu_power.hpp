@@ -25,12 +25,9 @@ struct PowerDraw {
 };
 PowerDraw power_draw(const Gpu& gpu);
 
-/// A node without its GPUs under load, as a share of NodeType::host_power, which is what the server
-/// is rated at beyond its GPUs: the most that an HGX H100 of 10.2 kW drew while its eight GPUs of
-/// 700 W were near full utilisation is 8.4 kW (arXiv:2412.08602).
-inline constexpr double host_load = (8.4 - 8 * 0.7) / (10.2 - 8 * 0.7);
-
-/// The part of a node that every one of its GPUs carries: its share of the host under load.
+/// The part of a node that every one of its GPUs carries: its share of the host under load, which
+/// is that of NodeType::host_power which a measured server drew (`host_power` of
+/// hardware/measured/rates.csv).
 Power host_share(const NodeType& node);
 
 }  // namespace orrery::hardware

@@ -1,7 +1,8 @@
 #pragma once
 // Rates of kernels that have no curve of their own in a GPU's file: scans, sparse attention,
-// windows, convolutions. Rows of hardware/measured/rates.csv, which fit_rates.py next to it fits
-// to measured kernels; hardware/measured/README.md says what each row means.
+// windows, convolutions; and other constants that one machine showed. Rows of
+// hardware/measured/rates.csv, of which fit_rates.py next to it fits the kernels';
+// hardware/measured/README.md says what each row means.
 
 #include <string>
 #include <string_view>

@@ -293,7 +293,7 @@ def main():
                     len(own), own[0]["source"])
 
     kept = [row for row in csv.DictReader((FOLDER / "rates.csv").open())
-            if row["part"] == "convolution"]
+            if row["part"] in ("convolution", "host_adam", "host_power", "queued_gemm", "deduplicated")]
     with (FOLDER / "rates.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, made[0].keys(), lineterminator="\n")
         writer.writeheader()

@@ -229,13 +229,18 @@ class Binder {
   std::uint64_t parts_of_ = ~std::uint64_t{0}, forward_of_ = ~std::uint64_t{0};
 };
 
-void add_types(const Program& program, RankClass& ranks, const Software& software) {
+/// Types of the buffers of each chunk; `again`: of micro-batches that recompute all layers.
+std::vector<ChunkBuffers> add_types(const Program& program, RankClass& ranks,
+                                    const Software& software, bool again) {
   const Bytes edge = program.activation_bytes, reference = program.reference_bytes;
+  std::vector<ChunkBuffers> made;
   for (const std::uint32_t id : ranks.chunks) {
     const Chunk& chunk = program.chunks[id];
-    const std::string suffix = ".c" + std::to_string(id);
+    const std::string suffix = (again ? ".recomputing.c" : ".c") + std::to_string(id);
     const auto first = static_cast<std::uint16_t>(ranks.types.size());
-    const auto [saved, kept, delayed] = kept_bytes(program, program.phases[chunk.backward]);
+    const Phase& backward = program.phases[chunk.backward];
+    const auto [saved, kept, delayed] =
+        kept_bytes(program, again ? recomputing(program, backward) : backward);
     const Bytes sent = software.memory.sent_kept && !chunk.has_head ? edge : Bytes{};
     // A reference model's activation arrives in the same buffer; it is not kept for backward.
     const Bytes arrives = chunk.has_embedding ? Bytes{} : reference;
@@ -243,15 +248,15 @@ void add_types(const Program& program, RankClass& ranks, const Software& softwar
     ranks.types.push_back({"out" + suffix, BufferKind::staging, edge + reference});
     ranks.types.push_back({"gradient_in" + suffix, BufferKind::staging, edge});
     ranks.types.push_back({"gradient_out" + suffix, BufferKind::staging, edge});
-    ranks.chunk_buffers.push_back({first, static_cast<std::uint16_t>(first + 1),
-                                   static_cast<std::uint16_t>(first + 2),
-                                   static_cast<std::uint16_t>(first + 3)});
+    made.push_back({first, static_cast<std::uint16_t>(first + 1),
+                    static_cast<std::uint16_t>(first + 2), static_cast<std::uint16_t>(first + 3)});
     if (!splits_backward(chunk)) continue;
-    ranks.chunk_buffers.back().kept = static_cast<std::uint16_t>(first + 4);
-    ranks.chunk_buffers.back().delayed = static_cast<std::uint16_t>(first + 5);
+    made.back().kept = static_cast<std::uint16_t>(first + 4);
+    made.back().delayed = static_cast<std::uint16_t>(first + 5);
     ranks.types.push_back({"kept" + suffix, BufferKind::activation, kept});
     ranks.types.push_back({"delayed" + suffix, BufferKind::activation, delayed});
   }
+  return made;
 }
 
 void add_persistent(const Program& program, RankClass& ranks, const BlockInputs& inputs) {
@@ -297,7 +302,10 @@ void add_persistent(const Program& program, RankClass& ranks, const BlockInputs&
 Program bind_buffers(Program program, const BlockInputs& inputs) {
   const std::vector<ChunkFacts> chunks = facts_of(program);
   for (RankClass& ranks : program.classes) {
-    add_types(program, ranks, inputs.software);
+    ranks.chunk_buffers = add_types(program, ranks, inputs.software, false);
+    if (!ranks.recomputes.empty()) {
+      ranks.recomputing_buffers = add_types(program, ranks, inputs.software, true);
+    }
     add_persistent(program, ranks, inputs);
     add_listed_state(program, ranks, inputs);
     Binder binder{program, chunks, ranks};

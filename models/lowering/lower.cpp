@@ -23,6 +23,7 @@ Program lower(const BlockInputs& inputs) {
     program = insert_shards(std::move(program), inputs);
     program = insert_optimizer(std::move(program), inputs);
   }
+  program = recompute_by_micro_batch(std::move(program), inputs.plan);
   program = bind_buffers(std::move(program), inputs);
   program = mark_unpaired_passes(std::move(program), inputs);
   return name_tokens(std::move(program));

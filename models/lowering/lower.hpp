@@ -6,6 +6,7 @@
 // (models/schedules/schedule.hpp). Left out: how long anything takes.
 
 #include <functional>
+#include <map>
 #include <string>
 
 #include "models/operations/blocks.hpp"
@@ -31,9 +32,12 @@ struct ChosenLayers {
   std::function<bool(std::int64_t)> among;  // by index in the chunk
   void (*mark)(LayerKind& copy);
 };
-void copy_kinds(Program& program, const BlockInputs& inputs, const ChosenLayers& chosen);
+/// Returns the copy of each kind that has chosen layers.
+std::map<std::uint32_t, std::uint32_t> copy_kinds(Program& program, const BlockInputs& inputs,
+                                                  const ChosenLayers& chosen);
 /// Marks the kinds of layers that recompute. Where only some layers do, they become kinds of their
-/// own. Called by pass 0.
+/// own; where only some micro-batches recompute in part, so do the other layers, for the rest of
+/// the micro-batches. Called by pass 0.
 void mark_recomputed(Program& program, const BlockInputs& inputs);
 /// 1. Recomputation: backward blocks repeat forward operations, whose outputs are then not saved.
 Program insert_recompute(Program program, const Plan& plan);
@@ -74,6 +78,11 @@ Program insert_shards(Program program, const BlockInputs& inputs);
 /// 5. The end of the step: sums of tied and replicated gradients, gradient norm, optimizer, and the
 /// parameter gather of ZeRO-1 and 2.
 Program insert_optimizer(Program program, const BlockInputs& inputs);
+/// 5b. Where micro-batches differ in what they recompute: those that recompute all layers run
+/// phases of their own.
+Program recompute_by_micro_batch(Program program, const Plan& plan);
+/// The phase as such a micro-batch runs it.
+Phase recomputing(const Program& program, const Phase& phase);
 /// 6. Buffers: their types and sizes, and which instruction binds and frees each.
 Program bind_buffers(Program program, const BlockInputs& inputs);
 /// 6b. Where experts' all-to-alls overlap with another micro-batch: forwards and backwards next to

@@ -4,6 +4,7 @@
 // Source  recompute_method block and recompute_num_layers of Megatron-Core
 
 #include <map>
+#include <set>
 
 #include "models/lowering/lower.hpp"
 #include "models/plan/layers_per_chunk.hpp"
@@ -25,7 +26,8 @@ std::uint32_t copy_kind(Program& program, std::uint32_t of, const std::string& w
 
 }  // namespace
 
-void copy_kinds(Program& program, const BlockInputs& inputs, const ChosenLayers& chosen) {
+std::map<std::uint32_t, std::uint32_t> copy_kinds(Program& program, const BlockInputs& inputs,
+                                                  const ChosenLayers& chosen) {
   std::map<std::uint32_t, std::uint32_t> copies;
   std::size_t layer = 0;
   for (const std::int64_t on_chunk : layers_per_chunk(inputs.plan, inputs.model)) {
@@ -40,6 +42,7 @@ void copy_kinds(Program& program, const BlockInputs& inputs, const ChosenLayers&
       kind = known->second;
     }
   }
+  return copies;
 }
 
 void mark_recomputed(Program& program, const BlockInputs& inputs) {
@@ -56,10 +59,23 @@ void mark_recomputed(Program& program, const BlockInputs& inputs) {
     const bool early = plan.recompute.layers == 0 || i < plan.recompute.layers;
     return early && i % plan.recompute.every == 0;
   };
-  copy_kinds(program, inputs, {"recomputed", among, [](LayerKind& kind) {
-                                 kind.recomputes = true;
-                                 kind.recomputes_elsewhere = false;
-                               }});
+  const auto recompute = [](LayerKind& kind) {
+    kind.recomputes = true;
+    kind.recomputes_elsewhere = false;
+  };
+  std::map<std::uint32_t, std::uint32_t> copies =
+      copy_kinds(program, inputs, {"recomputed", among, recompute});
+  if (plan.recompute.partial_micro_batches == 0) return;
+  const std::set<std::uint32_t> used(program.kind_of_layer.begin(), program.kind_of_layer.end());
+  for (const std::uint32_t kind : used) {
+    if (program.kinds[kind].recomputes) continue;
+    const auto [known, fresh] = copies.try_emplace(kind, 0);
+    if (fresh) {
+      known->second = copy_kind(program, kind, "recomputed");
+      recompute(program.kinds[known->second]);
+    }
+    program.kinds[kind].recomputing = known->second;
+  }
 }
 
 }  // namespace orrery::models

@@ -32,7 +32,7 @@ class HeadBuilder : private BlockScope, private PoolerBuilder {
     if (picks()) in = pick(in);
     if (model.head.transform) in = transform(in);
     if (projects_embeddings(model)) in = narrowed(in);
-    const OperandId out = logits("logits", Role::temporary, storage_);
+    const OperandId out = logits("logits", Role::temporary, product_);
     const std::size_t first = block_.size();
     linear_.forward(vocabulary(), in, out);
     Operation& loss =
@@ -52,7 +52,7 @@ class HeadBuilder : private BlockScope, private PoolerBuilder {
   Block backward() {
     const Model& model = inputs_.model;
     if (fuses()) return backward_of_norm();
-    const OperandId d_logits = logits("logits.grad", Role::temporary, storage_);
+    const OperandId d_logits = logits("logits.grad", Role::temporary, product_);
     Operation& loss = block_.add(OpKind::cross_entropy_backward, "loss.backward",
                                  {exponentials(), labels(), statistics()}, {d_logits});
     loss.mutable_vocabulary() =
@@ -142,8 +142,8 @@ class HeadBuilder : private BlockScope, private PoolerBuilder {
   /// Memory traffic of the loss: the stack's bytes per logit; the statistics are negligible. In
   /// fp64 each number is twice as wide.
   Bytes loss_bytes(double per_logit) {
-    const double width = storage_ == DType::fp64 ? 2 : 1;
-    const OperandId one = logits("logits", Role::temporary, storage_);
+    const double width = product_ == DType::fp64 ? 2 : 1;
+    const OperandId one = logits("logits", Role::temporary, product_);
     const auto count = static_cast<double>(block_.at(one).elements() / piece() * predicted());
     return nearest_count<Bytes>(count * per_logit * width);
   }
@@ -166,7 +166,7 @@ class HeadBuilder : private BlockScope, private PoolerBuilder {
   /// A fused loss computes the head's gradients in forward, piece by piece; backward reads the
   /// saved input gradient.
   void gradient_of_loss(OperandId in) {
-    const OperandId d_logits = logits("logits.grad", Role::temporary, storage_);
+    const OperandId d_logits = logits("logits.grad", Role::temporary, product_);
     Operation& loss = block_.add(OpKind::cross_entropy_backward, "loss.backward",
                                  {exponentials(), labels(), statistics()}, {d_logits});
     loss.mutable_vocabulary() = inputs_.model.embedding.vocab;
@@ -265,6 +265,8 @@ class HeadBuilder : private BlockScope, private PoolerBuilder {
     linear_.backward(vocabulary(), predicted_narrow_rows("narrow", Role::saved), d_logits, d_out);
     linear_.backward(project_out(), in, d_out, d_in);
   }
+
+  const DType product_ = storage_dtype(inputs_.plan.formats.precision);  // what a GEMM writes
 };
 
 }  // namespace

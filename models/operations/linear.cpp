@@ -146,7 +146,7 @@ void LinearBuilder::quantise(const Quantisation& how, OperandId source, Role rol
 LinearBuilder::Quantised LinearBuilder::quantised(const Linear& layer, OperandId source, Role role,
                                                   Along along) {
   const Quantisation* how = quantisation(layer);
-  if (how == nullptr) return {source, {}};
+  if (how == nullptr) return {narrowed(source, role), {}};
   const std::string name = fmt::format("{}.{}", block_.at(source).name, hardware::name(how->dtype));
   if (!block_.find(name)) {
     const bool known = layer.experts == 0 && finds_largest(source);
@@ -155,10 +155,39 @@ LinearBuilder::Quantised LinearBuilder::quantised(const Linear& layer, OperandId
   return copy_of(*how, source, role, along);
 }
 
+OperandId LinearBuilder::narrow_copy(OperandId source, Role role) {
+  const Operand wide = block_.at(source);
+  if (!inputs_.plan.formats.kbit_upcast || wide.dtype == storage()) return source;
+  const OperandId copy = block_.operand(fmt::format("{}.{}", wide.name, hardware::name(storage())),
+                                        role, storage(), wide.uncut, wide.sharding);
+  block_.fill(copy, wide.filled);
+  return copy;
+}
+
+/// A tensor that two layers read is cast once.
+/// Source  Linear4bit.forward of bitsandbytes: the input is cast to compute_dtype, the output back
+///         to the input's format; LoRA's layers cast theirs likewise (peft/tuners/lora/layer.py)
+OperandId LinearBuilder::narrowed(OperandId source, Role role) {
+  const OperandId copy = narrow_copy(source, role);
+  if (copy != source && block_.writer(copy) == nullptr) {
+    block_.add(OpKind::cast, block_.at(copy).name, {source}, {copy});
+  }
+  return copy;
+}
+
+void LinearBuilder::widen(const Linear& layer, std::string_view suffix, OperandId written) {
+  const Operand& wide = block_.at(written);
+  if (!inputs_.plan.formats.kbit_upcast || wide.dtype == storage()) return;
+  Operation& cast =
+      block_.add(OpKind::cast, fmt::format("{}{}.widen", layer.name, suffix), {written}, {written});
+  cast.bytes = wide.moved() + bytes_in(storage(), wide.elements());
+}
+
 /// The copy of the input that forward saved for the weight gradient.
 LinearBuilder::Quantised LinearBuilder::kept(const Linear& layer, OperandId input) {
   const Quantisation* how = quantisation(layer);
-  return how == nullptr ? Quantised{input, {}} : copy_of(*how, input, Role::saved, Along::columns);
+  return how == nullptr ? Quantised{narrow_copy(input, Role::saved), {}}
+                        : copy_of(*how, input, Role::saved, Along::columns);
 }
 
 /// Is the weight stored in 8 bits? A frozen matrix is, if only fp8 GEMMs with one scale per tensor
@@ -177,7 +206,10 @@ OperandId LinearBuilder::weight(const Linear& layer) {
   ModelTensor tensor = weight_of(layer, inputs_.model);
   if (kept_in_8_bits(layer)) return block_.parameter(tensor, DType::fp8);
   const bool narrow = layer.target && layer.target != LoraTarget::head;
-  if (inputs_.plan.task != Task::qlora || !narrow) return block_.parameter(tensor, storage());
+  if (inputs_.plan.task != Task::qlora || !narrow) {
+    const DType held = layer.adapter ? storage() : activation_dtype(inputs_.plan);
+    return narrowed(block_.parameter(tensor, held), Role::temporary);
+  }
   const OperandId wide = block_.operand(layer.name + ".weight.wide", Role::temporary, storage(),
                                         tensor.uncut, tensor.sharding);
   const OperandId stored = block_.parameter(tensor, DType::fp4);
@@ -228,6 +260,7 @@ void LinearBuilder::forward(const Linear& layer, OperandId input, OperandId outp
               written_by(block_.at(output).sharding, layer.sharding, Dimension::columns));
   if (scales) block_.read(op, *scales);
   if (adds_bias(layer)) block_.read(op, block_.parameter(bias_of(layer), storage()));
+  widen(layer, "", output);
   for (const AdaptedColumns& each : adapted(layer)) adapter_forward(each, input, output);
 }
 
@@ -247,6 +280,7 @@ void LinearBuilder::backward(const Linear& layer, OperandId input, OperandId out
   block_.make(op, input_gradient,
               written_by(block_.at(input_gradient).sharding, layer.sharding, Dimension::rows));
   if (scales) block_.read(op, *scales);
+  widen(layer, ".dgrad", input_gradient);
   const Quantised dy_columns = quantised(layer, output_gradient, Role::temporary, Along::columns);
   weight_gradient(layer, x, dy_columns);
   for (const AdaptedColumns& each : adapted(layer)) {

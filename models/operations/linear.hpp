@@ -72,6 +72,11 @@ class LinearBuilder {
   void quantise(const Quantisation& how, OperandId source, Role role, bool with_largest);
   Quantised quantised(const Linear& layer, OperandId source, Role role, Along along);
   Quantised kept(const Linear& layer, OperandId input);
+  /// Tensors in fp32 next to 4-bit weights (Plan's kbit_upcast): the copy that a GEMM reads, and
+  /// the cast of what it has written.
+  OperandId narrow_copy(OperandId source, Role role);
+  OperandId narrowed(OperandId source, Role role);
+  void widen(const Linear& layer, std::string_view suffix, OperandId written);
   bool kept_in_8_bits(const Linear& layer) const;
   OperandId weight(const Linear& layer);
   OperandId weight_for_dgrad(const Linear& layer);

@@ -1,12 +1,12 @@
 #include "models/operations/transformer.hpp"
 
-#include "models/plan/precision_formats.hpp"
+#include "models/plan/derived.hpp"
 
 namespace orrery::models {
 
 BlockScope::BlockScope(const BlockInputs& of, std::string name, Pass pass)
     : inputs{of},
-      storage{storage_dtype(of.plan.formats.precision)},
+      storage{activation_dtype(of.plan)},
       gradients{gradient_dtype(of.plan, of.software)},
       block{std::move(name), pass, mesh_of(of.plan)},
       linear{block, inputs} {}

@@ -96,6 +96,11 @@ std::vector<Conflict> conflicts(const Plan& plan, const Model& model, std::int64
                                 const Registry<Schedule>& schedules) {
   std::vector<Conflict> found;
   Checker{plan, model, gpus, schedules, found}.all();
+  for (const PlanField& field : plan_fields()) {
+    if (field.conflict == nullptr || !field.is_set(plan)) continue;
+    std::string problem = field.conflict(plan, model);
+    if (!problem.empty()) found.push_back({fmt::format("/{}", field.key), std::move(problem)});
+  }
   return found;
 }
 

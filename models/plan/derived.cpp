@@ -3,7 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/plan/precision_formats.hpp"
+
 namespace orrery::models {
+
+hardware::DType activation_dtype(const Plan& plan) {
+  return plan.formats.kbit_upcast ? hardware::DType::fp32 : storage_dtype(plan.formats.precision);
+}
 
 ContextSplit context_split(const Plan& plan) {
   const bool grouped = plan.context_exchange.form == ContextForm::hierarchical;

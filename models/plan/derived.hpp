@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "hardware/dtype.hpp"
 #include "models/plan/plan.hpp"
 
 namespace orrery::models {
@@ -42,6 +43,9 @@ std::int64_t piece_length(const Plan& plan);
 inline bool trains_adapters(const Plan& plan) {
   return plan.task == Task::lora || plan.task == Task::qlora;
 }
+
+/// Format of activations between matrices, and of parameters that no matrix of a layer has.
+hardware::DType activation_dtype(const Plan& plan);
 
 /// Do MLPs, those of experts too, have adapters?
 inline bool adapts_mlps(const Plan& plan) {

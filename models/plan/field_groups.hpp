@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "models/plan/fields.hpp"
@@ -28,6 +29,22 @@ std::vector<std::string> words_in() {
   return {all.begin(), all.end()};
 }
 
+/// Appends the bytes of a value, of a list with its size.
+template <class Value>
+void add_bytes(const Value& value, std::string& bytes) {
+  if constexpr (requires { value.begin(); }) {
+    add_bytes(value.size(), bytes);
+    for (const auto& each : value) add_bytes(each, bytes);
+  } else {
+    static_assert(std::is_trivially_copyable_v<Value>);
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+}
+template <auto... path>
+void key_of(const Plan& plan, std::string& bytes) {
+  add_bytes(member_at<path...>(plan), bytes);
+}
+
 /// A member that is an integer from `least` to `most`.
 template <auto... path>
 constexpr PlanValue count_at(std::int64_t least, std::int64_t most) {
@@ -38,7 +55,8 @@ constexpr PlanValue count_at(std::int64_t least, std::int64_t most) {
               [](const Node& value, Plan& plan, const PlanValue& own) {
                 member_at<path...>(plan) = value.integer(own.least, own.most);
               },
-          .write = [](const Plan& plan) { return Json(member_at<path...>(plan)); }};
+          .write = [](const Plan& plan) { return Json(member_at<path...>(plan)); },
+          .key = key_of<path...>};
 }
 /// A member that is true or false.
 template <auto... path>
@@ -46,7 +64,8 @@ constexpr PlanValue flag_at() {
   return {.kind = PlanValue::Kind::flag,
           .read = [](const Node& value, Plan& plan,
                      const PlanValue&) { member_at<path...>(plan) = value.as<bool>(); },
-          .write = [](const Plan& plan) { return Json(member_at<path...>(plan)); }};
+          .write = [](const Plan& plan) { return Json(member_at<path...>(plan)); },
+          .key = key_of<path...>};
 }
 /// A member of an enumeration, read and written as its words.
 template <const auto& array, auto... path>
@@ -55,7 +74,8 @@ constexpr PlanValue word_at() {
           .words = words_in<array>,
           .read = [](const Node& value, Plan& plan,
                      const PlanValue&) { member_at<path...>(plan) = value.word(array); },
-          .write = [](const Plan& plan) { return Json(word_of(array, member_at<path...>(plan))); }};
+          .write = [](const Plan& plan) { return Json(word_of(array, member_at<path...>(plan))); },
+          .key = key_of<path...>};
 }
 
 /// Reads a list of words without repetition.
@@ -85,7 +105,8 @@ constexpr PlanValue words_at() {
   return {.kind = PlanValue::Kind::word_list,
           .words = words_in<array>,
           .read = read_some<array, path...>,
-          .write = words_of_set<array, path...>};
+          .write = words_of_set<array, path...>,
+          .key = key_of<path...>};
 }
 
 }  // namespace orrery::models

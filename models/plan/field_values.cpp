@@ -47,6 +47,17 @@ bool PlanField::is_set(const Plan& plan) const {
   return own(plan) != own(usual);
 }
 
+void PlanField::add_to_key(const Plan& plan, std::string& bytes) const {
+  if (blocks == Blocks::same) return;
+  if (blocks == Blocks::differ_where_set) {
+    bytes.push_back(is_set(plan) ? '1' : '0');
+  } else if (value.key != nullptr) {
+    value.key(plan, bytes);
+  } else {
+    bytes += (write ? write : value.write)(plan).dump();
+  }
+}
+
 Json PlanField::json(const Plan& plan) const {
   if (by_default == Default::omitted && !is_set(plan)) return nullptr;
   return write ? write(plan) : value.write(plan);

@@ -33,6 +33,8 @@ struct PlanValue {
   std::vector<std::string> (*words)() = nullptr;      // of Kind::word and word_list
   void (*read)(const Node& value, Plan& plan, const PlanValue& own) = nullptr;
   Json (*write)(const Plan& plan) = nullptr;
+  /// Appends the member's bytes; null: its JSON tells values apart.
+  void (*key)(const Plan& plan, std::string& bytes) = nullptr;
 };
 
 /// One row of the table.
@@ -53,6 +55,16 @@ struct PlanField {
   /// Does a published recipe choose it for any plan of its model, or for its own degrees, GPU and
   /// precision alone?
   enum class Recipe : std::uint8_t { of_any_plan, of_one_plan };
+  /// Does a search choose it, by a row of scenarios/search/space/dimensions.cpp or as a degree that
+  /// follows, or why does it leave the field alone?
+  ///   open      a plain choice that is not tried; another value may be faster or need less memory
+  ///   question  part of what is asked: what is trained, and on which data
+  ///   result    changes what is computed, or in which format
+  ///   stack     as the stack and its recipes have it
+  enum class Search : std::uint8_t { open, tried, question, result, stack };
+  /// Does a layer's block depend on it? A search prices blocks once for plans whose values of such
+  /// fields are the same; `differ_where_set`: all values but the default alike.
+  enum class Blocks : std::uint8_t { differ, differ_where_set, same };
   /// What a field is about: `orrery show plan-fields` lists fields by it.
   enum class Group : std::uint8_t {
     parallelism,
@@ -68,6 +80,8 @@ struct PlanField {
   std::string_view key;   // in JSON and in --plan
   std::string_view name;  // in a sentence of a report
   Group group;
+  Search search = Search::open;
+  Blocks blocks = Blocks::differ;
   Summary summary = Summary::silent;
   Recipe recipe = Recipe::of_any_plan;
   std::string_view not_executed = {};  // what the executor lacks wherever it is not the default
@@ -94,12 +108,16 @@ struct PlanField {
   std::string (*derive)(Plan& plan, const PlanBasis& basis) = nullptr;
   /// Returns an assumption about a value, whether given or derived; empty: none.
   std::string (*remark)(const Plan& plan, const PlanBasis& basis) = nullptr;
+  /// Why a value that is not the default cannot be (conflicts.hpp); empty: it can.
+  std::string (*conflict)(const Plan& plan, const Model& model) = nullptr;
 
   bool is_degree() const { return title == Title::degree || title == Title::degree_where_used; }
   void read_value(const Node& given, Plan& plan) const;
   /// Does the plan differ from a new Plan in this field?
   bool is_set(const Plan& plan) const;
   Json json(const Plan& plan) const;
+  /// Appends bytes that tell values apart, as `blocks` says.
+  void add_to_key(const Plan& plan, std::string& bytes) const;
   /// The value alone: "8", "true", "25 MB".
   std::string text(const Plan& plan) const;
   /// The field in a title: "TP 8", "+ SP", "ZeRO-1"; empty if it is not shown.

@@ -10,7 +10,9 @@ namespace {
 
 using Title = PlanField::Title;
 using Default = PlanField::Default;
+using Blocks = PlanField::Blocks;
 using Group = PlanField::Group;
+using Search = PlanField::Search;
 using Recipe = PlanField::Recipe;
 using Summary = PlanField::Summary;
 using Flag = PlanField::Flag;
@@ -64,6 +66,17 @@ Json write_recompute_elsewhere(const Plan& plan) {
   return words_of_set<recompute_module_words, &Plan::recompute, &RecomputeChoices::elsewhere>(plan);
 }
 
+std::string partial_recompute_conflict(const Plan& plan, const Model&) {
+  const RecomputeChoices& again = plan.recompute;
+  if (again.kind == Recompute::none || (again.layers == 0 && again.every == 1)) {
+    return "needs recompute_layers or recompute_every, the part that these micro-batches recompute";
+  }
+  if (plan.pipeline == 1) return "has no effect: without a pipeline one micro-batch is in flight";
+  if (!again.elsewhere.empty()) return "is not simulated with recompute_elsewhere";
+  if (plan.offload.layers > 0) return "is not simulated with offload_layers";
+  return plan.task == Task::dpo ? "is not simulated with task dpo" : "";
+}
+
 std::string offload_layers_not_executed(const Plan& plan, const Model&) {
   const bool staged = plan.offload.layers > 0 && plan.pipeline > 1;
   return staged ? "offloaded activations in a pipeline" : "";
@@ -73,6 +86,7 @@ constexpr PlanField batch_rows[] = {
     {.key = "micro_batch",
      .name = "micro-batch",
      .group = Group::batch,
+     .search = Search::tried,
      .meaning = "Sequences that a replica computes at once",
      .value = count_at<&Plan::batch, &BatchSizes::micro>(1, most_gpus),
      .column = "micro_batch",
@@ -84,6 +98,8 @@ constexpr PlanField batch_rows[] = {
     {.key = "global_batch",
      .name = "batch",
      .group = Group::batch,
+     .search = Search::tried,
+     .blocks = Blocks::same,
      .meaning = "Sequences of one step, over all replicas",
      .default_words = "data x micro_batch x pipeline",
      .value = count_at<&Plan::batch, &BatchSizes::global>(1, most_batch),
@@ -94,6 +110,7 @@ constexpr PlanField batch_rows[] = {
     {.key = "seq_len",
      .name = "sequence length",
      .group = Group::batch,
+     .search = Search::tried,
      .meaning = "Tokens of a sequence",
      .default_words = "the model's longest sequence",
      .value = count_at<&Plan::batch, &BatchSizes::seq_len>(1, most_seq_len),
@@ -105,6 +122,7 @@ constexpr PlanField batch_rows[] = {
     {.key = "precision",
      .name = "precision",
      .group = Group::precision,
+     .search = Search::tried,
      .meaning = "Format of GEMMs and storage; the 8 and 4 bit formats are Transformer Engine's "
                 "recipes, with their quantisation kernels",
      .default_words = "bf16",
@@ -116,6 +134,7 @@ constexpr PlanField batch_rows[] = {
     {.key = "recompute",
      .name = "recompute",
      .group = Group::activations,
+     .search = Search::tried,
      .recipe = Recipe::of_one_plan,
      .meaning = "Activations that backward computes again: none, those of recompute_modules "
                 "(selective), or all but each layer's input (full)",
@@ -138,6 +157,7 @@ constexpr PlanField batch_rows[] = {
     {.key = "recompute_layers",
      .name = "recomputed layers",
      .group = Group::activations,
+     .blocks = Blocks::differ_where_set,
      .summary = Summary::stated,
      .recipe = Recipe::of_one_plan,
      .meaning = "First layers of each chunk that recompute; 0: all",
@@ -146,6 +166,7 @@ constexpr PlanField batch_rows[] = {
     {.key = "recompute_every",
      .name = "recomputed every",
      .group = Group::activations,
+     .blocks = Blocks::differ_where_set,
      .summary = Summary::stated,
      .meaning = "Of those layers, one in every so many recomputes",
      .value = count_at<&Plan::recompute, &RecomputeChoices::every>(1, most_layers)},
@@ -157,9 +178,22 @@ constexpr PlanField batch_rows[] = {
      .value = words_at<recompute_module_words, &Plan::recompute, &RecomputeChoices::elsewhere>(),
      .by_default = Default::silent,
      .write = write_recompute_elsewhere},
+    {.key = "partial_recompute_micro_batches",
+     .name = "micro-batches that recompute in part",
+     .group = Group::activations,
+     .blocks = Blocks::same,
+     .summary = Summary::stated,
+     .recipe = Recipe::of_one_plan,
+     .not_executed = "micro-batches that recompute less than others",
+     .meaning = "Of the micro-batches in flight on a stage, those of which only recompute_layers "
+                "and recompute_every recompute; the others recompute all layers (Megatron-Core's "
+                "num_microbatches_with_partial_activation_checkpoints); 0: all alike",
+     .value = count_at<&Plan::recompute, &RecomputeChoices::partial_micro_batches>(0, most_batch),
+     .conflict = partial_recompute_conflict},
     {.key = "offload_layers",
      .name = "offloaded layers",
      .group = Group::activations,
+     .blocks = Blocks::same,
      .summary = Summary::stated,
      .recipe = Recipe::of_one_plan,
      .not_executed_if = offload_layers_not_executed,

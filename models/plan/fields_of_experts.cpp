@@ -15,7 +15,9 @@ namespace {
 using Kind = PlanValue::Kind;
 using Title = PlanField::Title;
 using Default = PlanField::Default;
+using Blocks = PlanField::Blocks;
 using Group = PlanField::Group;
+using Search = PlanField::Search;
 
 constexpr double most_factor = 1e4;
 
@@ -137,6 +139,11 @@ Json write_imbalance(const Plan& plan) {
   return plan.experts.imbalance > 1 ? Json(plan.experts.imbalance) : Json(nullptr);
 }
 
+void key_of_imbalance(const Plan& plan, std::string& bytes) {
+  add_bytes(plan.experts.imbalance, bytes);
+  add_bytes(plan.experts.layer_imbalance, bytes);
+}
+
 std::string derive_imbalance(Plan& plan, const PlanBasis& basis) {
   const bool free = usual_experts(basis.model).count > 0 && plan.experts.capacity == 0;
   return free ? "not stated; 1 assumed: all experts get equally many tokens" : "";
@@ -180,6 +187,7 @@ constexpr PlanField expert_rows[] = {
     {.key = "expert",
      .name = "expert",
      .group = Group::experts,
+     .search = Search::tried,
      .meaning = "Ranks of a stage over which a layer's experts are distributed",
      .value = count_at<&Plan::experts, &ExpertChoices::ranks>(1, most_gpus),
      .column = "ep",
@@ -189,10 +197,11 @@ constexpr PlanField expert_rows[] = {
     {.key = "expert_tensor",
      .name = "expert tensor",
      .group = Group::experts,
+     .search = Search::tried,
      .not_executed_if = expert_tensor_not_executed,
      .meaning = "Ranks that share the matrices of each expert",
      .default_words = "as tensor",
-     .value = {.most = most_gpus},
+     .value = {.most = most_gpus, .key = key_of<&Plan::experts, &ExpertChoices::tensor>},
      .title = Title::addition,
      .title_label = "ETP",
      .read = read_expert_tensor,
@@ -201,6 +210,7 @@ constexpr PlanField expert_rows[] = {
     {.key = "dispatcher",
      .name = "dispatcher",
      .group = Group::experts,
+     .search = Search::tried,
      .not_executed_if = dispatcher_not_executed,
      .meaning = "How tokens reach their experts: every copy in an all-to-all, or once to each node "
                 "that has any of their experts (deepep, hybridep)",
@@ -211,6 +221,7 @@ constexpr PlanField expert_rows[] = {
     {.key = "expert_overlap",
      .name = "expert overlap",
      .group = Group::experts,
+     .search = Search::tried,
      .not_executed_if = expert_overlap_not_executed,
      .meaning = "What overlaps with the experts' all-to-alls: nothing, the shared expert, or "
                 "another micro-batch",
@@ -227,6 +238,7 @@ constexpr PlanField expert_rows[] = {
     {.key = "expert_gemms",
      .name = "experts' GEMMs",
      .group = Group::experts,
+     .search = Search::stack,
      .not_executed_if = expert_gemms_not_executed,
      .meaning =
          "How a rank's experts are multiplied: in one grouped GEMM, one after another, or in "
@@ -238,11 +250,12 @@ constexpr PlanField expert_rows[] = {
     {.key = "capacity",
      .name = "capacity",
      .group = Group::experts,
+     .search = Search::result,
      .meaning =
          "Capacity factor: rows that an expert takes, over the mean; tokens beyond it are dropped",
      .other_values = " above 0",
      .default_words = "no limit",
-     .value = {Kind::factor},
+     .value = {.kind = Kind::factor, .key = key_of<&Plan::experts, &ExpertChoices::capacity>},
      .by_default = Default::silent,
      .read = read_capacity,
      .write = write_capacity,
@@ -250,17 +263,20 @@ constexpr PlanField expert_rows[] = {
     {.key = "pad_to_capacity",
      .name = "padding to capacity",
      .group = Group::experts,
+     .search = Search::result,
      .meaning = "With a capacity: slots without a token are sent and multiplied as well",
      .value = flag_at<&Plan::experts, &ExpertChoices::pad_to_capacity>()},
     {.key = "imbalance",
      .name = "imbalance",
      .group = Group::experts,
+     .search = Search::question,
      .not_executed_if = imbalance_not_executed,
      .meaning = "Without a capacity: rows of the busiest rank's experts, over the mean",
      .other_values = " from 1; one for each layer with experts; or a file of tokens counted by "
                      "expert and layer (.csv, .json)",
      .value = {.kind = Kind::factor,
-               .write = [](const Plan& plan) { return Json(plan.experts.imbalance); }},
+               .write = [](const Plan& plan) { return Json(plan.experts.imbalance); },
+               .key = key_of_imbalance},
      .by_default = Default::silent,
      .read = read_imbalance,
      .write = write_imbalance,
@@ -269,10 +285,12 @@ constexpr PlanField expert_rows[] = {
     {.key = "expert_room",
      .name = "room for experts",
      .group = Group::experts,
+     .search = Search::stack,
      .meaning = "Without a capacity: rows for which an expert has memory, over the mean",
      .other_values = " from 1",
      .value = {.kind = Kind::factor,
-               .write = [](const Plan& plan) { return Json(plan.experts.room); }},
+               .write = [](const Plan& plan) { return Json(plan.experts.room); },
+               .key = key_of<&Plan::experts, &ExpertChoices::room>},
      .by_default = Default::silent,
      .read = read_expert_room,
      .write = write_expert_room},

@@ -13,7 +13,9 @@ namespace orrery::models {
 namespace {
 
 using Default = PlanField::Default;
+using Blocks = PlanField::Blocks;
 using Group = PlanField::Group;
+using Search = PlanField::Search;
 using Recipe = PlanField::Recipe;
 using Summary = PlanField::Summary;
 
@@ -99,6 +101,15 @@ void read_offload_share(const Node& share, Plan& plan) {
   }
 }
 
+std::string kbit_upcast_conflict(const Plan& plan, const Model&) {
+  if (plan.task != Task::qlora) {
+    return fmt::format("needs frozen weights in 4 bits, task qlora; task is {}",
+                       word_of(task_words, plan.task));
+  }
+  if (plan.tensor > 1) return "is not simulated with tensor above 1";
+  return plan.kernels.mlp_tiles > 1 ? "is not simulated with tiled_mlp" : "";
+}
+
 std::string state_precision_not_executed(const Plan& plan, const Model&) {
   if (plan.formats.state != StatePrecision::pure) return {};
   if (storage_dtype(plan.formats.precision) == hardware::DType::fp16) {
@@ -122,6 +133,7 @@ constexpr PlanField saver_rows[] = {
     {.key = "lora_rank",
      .name = "adapters' rank",
      .group = Group::task,
+     .search = Search::result,
      .summary = Summary::stated,
      .meaning = "Rank of the adapters, of task lora and qlora",
      .value = count_at<&Plan::adapters, &AdapterChoices::rank>(1, most_lora_rank),
@@ -132,6 +144,7 @@ constexpr PlanField saver_rows[] = {
     {.key = "lora_targets",
      .name = "adapters' targets",
      .group = Group::task,
+     .search = Search::result,
      .summary = Summary::stated,
      .meaning =
          "Matrices that have an adapter: of a layer, one for queries, keys and values together "
@@ -146,6 +159,7 @@ constexpr PlanField saver_rows[] = {
     {.key = "lora_dropout",
      .name = "adapters' dropout",
      .group = Group::task,
+     .search = Search::result,
      .not_executed_if = lora_dropout_not_executed,
      .meaning = "Dropout on the adapters' input",
      .value = flag_at<&Plan::adapters, &AdapterChoices::dropout>(),
@@ -155,17 +169,22 @@ constexpr PlanField saver_rows[] = {
     {.key = "sequence_lengths",
      .name = "packed lengths",
      .group = Group::task,
+     .search = Search::question,
      .summary = Summary::stated,
      .meaning = "Lengths of the documents that are packed into each sequence, equally frequent; a "
                 "token attends only to its own document",
      .default_words = "one document as long as the sequence",
-     .value = {PlanValue::Kind::counts, 1, most_seq_len},
+     .value = {.kind = PlanValue::Kind::counts,
+               .least = 1,
+               .most = most_seq_len,
+               .key = key_of<&Plan::batch, &BatchSizes::documents>},
      .by_default = Default::silent,
      .read = read_sequence_lengths,
      .write = write_sequence_lengths},
     {.key = "optimizer",
      .name = "optimizer",
      .group = Group::state,
+     .search = Search::result,
      .summary = Summary::stated,
      .not_executed = "the optimizer Muon",
      .meaning = "adam: AdamW for all parameters; muon: Muon for the matrices of layers, AdamW for "
@@ -174,6 +193,7 @@ constexpr PlanField saver_rows[] = {
     {.key = "moments",
      .name = "moments",
      .group = Group::state,
+     .search = Search::result,
      .summary = Summary::stated,
      .recipe = Recipe::of_one_plan,
      .meaning = "Format of Adam's moments: that of the master weights (full), bf16, or 8 bits",
@@ -182,6 +202,7 @@ constexpr PlanField saver_rows[] = {
     {.key = "paged_optimizer",
      .name = "paged optimizer",
      .group = Group::state,
+     .blocks = Blocks::same,
      .summary = Summary::stated,
      .recipe = Recipe::of_one_plan,
      .not_executed = "a paged optimizer",
@@ -192,6 +213,7 @@ constexpr PlanField saver_rows[] = {
     {.key = "optimizer_offload_fraction",
      .name = "share of the optimizer on the host",
      .group = Group::state,
+     .blocks = Blocks::same,
      .summary = Summary::stated,
      .recipe = Recipe::of_one_plan,
      .not_executed = "an optimizer that is partly on the host",
@@ -203,6 +225,7 @@ constexpr PlanField saver_rows[] = {
     {.key = "state_precision",
      .name = "state precision",
      .group = Group::state,
+     .search = Search::result,
      .summary = Summary::stated,
      .recipe = Recipe::of_one_plan,
      .not_executed_if = state_precision_not_executed,
@@ -213,11 +236,25 @@ constexpr PlanField saver_rows[] = {
     {.key = "gradient_dtype",
      .name = "gradients",
      .group = Group::state,
+     .search = Search::result,
      .summary = Summary::stated,
      .recipe = Recipe::of_one_plan,
      .meaning = "Format in which gradients are accumulated and reduced, if not the stack's",
      .value = word_at<gradient_format_words, &Plan::formats, &FormatChoices::gradient>(),
      .column = "gradient_dtype"},
+    {.key = "kbit_upcast",
+     .name = "upcast next to 4-bit weights",
+     .group = Group::task,
+     .search = Search::result,
+     .summary = Summary::stated,
+     .recipe = Recipe::of_one_plan,
+     .not_executed = "fp32 next to 4-bit weights",
+     .meaning = "Of task qlora: parameters that are not in 4 bits (norms, embeddings, head) are in "
+                "fp32, and so the activations between matrices, as peft's "
+                "prepare_model_for_kbit_training leaves them",
+     .value = flag_at<&Plan::formats, &FormatChoices::kbit_upcast>(),
+     .column = "kbit_upcast",
+     .conflict = kbit_upcast_conflict},
     {.key = "fused_cross_entropy",
      .name = "fused cross-entropy",
      .group = Group::precision,
@@ -239,6 +276,7 @@ constexpr PlanField saver_rows[] = {
     {.key = "low_precision_gather",
      .name = "gather in 8 bits",
      .group = Group::state,
+     .search = Search::result,
      .summary = Summary::stated,
      .recipe = Recipe::of_one_plan,
      .not_executed = "weights gathered in 8 bits",
@@ -248,12 +286,14 @@ constexpr PlanField saver_rows[] = {
     {.key = "attention",
      .name = "attention",
      .group = Group::precision,
+     .search = Search::stack,
      .summary = Summary::stated,
      .meaning = "Attention kernel, if not the one that the stack has on this GPU",
      .value = word_at<attention_kernel_words, &Plan::kernels, &PlanKernels::attention>()},
     {.key = "low_precision_attention",
      .name = "attention in 8 bits",
      .group = Group::precision,
+     .search = Search::result,
      .summary = Summary::stated,
      .recipe = Recipe::of_one_plan,
      .not_executed = "attention in 8 bits",
@@ -262,6 +302,7 @@ constexpr PlanField saver_rows[] = {
     {.key = "low_precision_activation",
      .name = "activation inputs kept in 8 bits",
      .group = Group::precision,
+     .search = Search::result,
      .summary = Summary::stated,
      .recipe = Recipe::of_one_plan,
      .not_executed = "activation inputs kept in 8 bits",
@@ -278,6 +319,7 @@ constexpr PlanField saver_rows[] = {
     {.key = "hadamard_pass",
      .name = "Hadamard transform in its own pass",
      .group = Group::precision,
+     .search = Search::stack,
      .summary = Summary::stated,
      .not_executed = "the random Hadamard transform",
      .meaning = "nvfp4: the random Hadamard transform is a pass of its own, as up to Transformer "
@@ -286,6 +328,7 @@ constexpr PlanField saver_rows[] = {
     {.key = "fused_amax",
      .name = "amax found by",
      .group = Group::precision,
+     .search = Search::stack,
      .summary = Summary::stated,
      .recipe = Recipe::of_one_plan,
      .not_executed = "amax found by norms and activations",
@@ -297,6 +340,7 @@ constexpr PlanField saver_rows[] = {
     {.key = "start_layers_bf16",
      .name = "first layers in bf16",
      .group = Group::precision,
+     .search = Search::result,
      .summary = Summary::stated,
      .not_executed = "layers left in bf16",
      .meaning = "First layers of the model that stay in bf16",
@@ -304,6 +348,7 @@ constexpr PlanField saver_rows[] = {
     {.key = "end_layers_bf16",
      .name = "last layers in bf16",
      .group = Group::precision,
+     .search = Search::result,
      .summary = Summary::stated,
      .recipe = Recipe::of_one_plan,
      .not_executed = "layers left in bf16",

@@ -69,6 +69,7 @@ struct FormatChoices {
   Precision precision = Precision::bf16;
   StatePrecision state = StatePrecision::full;
   GradientFormat gradient = GradientFormat::of_stack;
+  bool kbit_upcast = false;  // next to 4-bit weights: other parameters and activations in fp32
   bool low_precision_gather = false;      // ZeRO gathers weights in the 8 bits of the GEMMs
   bool low_precision_attention = false;   // attention's GEMMs in fp8, one scale for each tensor
   bool low_precision_activation = false;  // inputs of gated SiLU are kept in 8 bits for backward
@@ -91,9 +92,10 @@ struct PlanKernels {
 struct RecomputeChoices {
   Recompute kind = Recompute::none;
   WordSet<RecomputeModule> modules{RecomputeModule::core_attn};  // of selective
-  std::int64_t layers = 0;             // first layers of each chunk that recompute; 0: all
-  std::int64_t every = 1;              // of those layers, one in every so many recomputes
-  WordSet<RecomputeModule> elsewhere;  // modules that the other layers recompute
+  std::int64_t layers = 0;                 // first layers of each chunk that recompute; 0: all
+  std::int64_t every = 1;                  // of those layers, one in every so many recomputes
+  WordSet<RecomputeModule> elsewhere;      // modules that the other layers recompute
+  std::int64_t partial_micro_batches = 0;  // of those in flight: the rest recomputes all layers
 };
 
 /// What leaves the GPU's memory.

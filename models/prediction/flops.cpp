@@ -106,11 +106,20 @@ double adapter_parameters(const Model& model, const Plan& plan) {
 
 }  // namespace
 
-double recomputed_flops_per_token(const Model& model, const Plan& plan) {
+double recomputing_micro_batches(const Program& program) {
+  double all = 0, some = 0;
+  for (const RankClass& ranks : program.classes) {
+    all += of(std::ssize(ranks.recomputes));
+    some += of(std::count(ranks.recomputes.begin(), ranks.recomputes.end(), true));
+  }
+  return all > 0 ? some / all : 0;
+}
+
+double recomputed_flops_per_token(const Model& model, const Plan& plan, double all) {
   const double of_tiles =
       plan.kernels.mlp_tiles > 1 ? modules_recomputed(model, plan, {RecomputeModule::mlp}) : 0;
   if (plan.recompute.kind == Recompute::none) return of_tiles;
-  const double share = recomputing_share(model, plan);
+  const double share = all + (1 - all) * recomputing_share(model, plan);
   return of_tiles + share * all_layers_recomputed(model, plan) +
          (1 - share) * modules_recomputed(model, plan, plan.recompute.elsewhere);
 }

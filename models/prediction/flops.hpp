@@ -8,7 +8,10 @@ namespace orrery::models {
 
 /// FLOPs per token that recomputation adds, by the convention of `forward_flops_per_token`: the
 /// layers' forward again (full), or only its listed modules (selective).
-double recomputed_flops_per_token(const Model& model, const Plan& plan);
+/// all  share of the micro-batches of which all layers recompute, whatever part the others do
+double recomputed_flops_per_token(const Model& model, const Plan& plan, double all = 0);
+/// That share, over all stages.
+double recomputing_micro_batches(const Program& program);
 
 /// FLOPs per token of forward and backward: 3 x forward. Frozen weights have no weight gradient,
 /// adapters come on top, a frozen reference adds one forward.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "models/operations/blocks.hpp"
+#include "models/pricing/price.hpp"
 #include "models/program/opcodes.hpp"
 
 namespace orrery::models {
@@ -98,6 +99,20 @@ std::string host_note(const Question& question) {
   const bool drives = place_of(question.plan) == MemoryPlace::drives;
   return fmt::format("{}: not stated; whether what is offloaded fits there is not checked",
                      drives ? "/cluster/storage/capacity" : "/cluster/node/host_memory");
+}
+
+std::string host_adam_note(const Question& question) {
+  const hardware::NodeType& node = question.cluster.node;
+  const bool measured =
+      node.host_adam || (node.gpu.generation.host_cores && node.gpu.calibration.kernel("adam"));
+  if (question.plan.offload.state == Offload::none || measured) return {};
+  Operation adam;
+  adam.kind = OpKind::adam;
+  adam.bytes = 1_GB;
+  return fmt::format(
+      "/cluster/node/host_adam: not stated; {:.0f} GB/s assumed, as measured on a "
+      "DGX-2's two Xeon",
+      1 / seconds(host_adam_time(adam, node, 1)));
 }
 
 }  // namespace orrery::models

@@ -27,5 +27,7 @@ std::optional<OutOfMemory> host_shortage(const Question& question, const Program
 
 /// The assumption to report where a plan offloads and the host's size is not stated; else empty.
 std::string host_note(const Question& question);
+/// The same for the rate of Adam on the host, where another machine's is taken.
+std::string host_adam_note(const Question& question);
 
 }  // namespace orrery::models

@@ -1,7 +1,7 @@
 #pragma once
 // Energy of a step from what each GPU does in it.
 //   E = sum over ranks (waiting step + (math - waiting) t_math + (memory_bound - waiting) t_memory)
-//       + idle step of GPUs without a rank + host_load host_power nodes step
+//       + idle step of GPUs without a rank + load host_power nodes step
 // idle, waiting, memory_bound, math   what a GPU draws then (hardware/gpu/gpu_power.hpp)
 // t_math, t_memory   kernels of the rank, at their priced times: GEMMs and attention; all others
 // Whatever is not a kernel is waiting: bubbles, late hosts, and communication, whose power is near

@@ -269,7 +269,9 @@ void add_rates(const Question& question, Prediction& result) {
   }
   result.tokens_per_second = tokens / step;
   result.model_flops = training_flops_per_token(question.model, plan) * tokens;
-  result.recomputed_flops = recomputed_flops_per_token(question.model, plan) * tokens;
+  result.recomputed_flops =
+      recomputed_flops_per_token(question.model, plan, recomputing_micro_batches(*result.program)) *
+      tokens;
   const FlopRate peak = *question.cluster.gpu().peak(
       multiplied_in(plan.formats.precision, question.software.runs.decodes_blocks));
   const double ideal_rate = peak.count() * static_cast<double>(plan.gpus());
@@ -382,8 +384,8 @@ Prediction predict_one(const Question& question) {
   Prediction result;
   result.assumptions = question.assumptions;
   note_chunks(question, result.assumptions);
-  if (const std::string note = host_note(question); !note.empty()) {
-    result.assumptions.push_back(note);
+  for (const std::string& note : {host_note(question), host_adam_note(question)}) {
+    if (!note.empty()) result.assumptions.push_back(note);
   }
   const Clock::time_point begin = Clock::now();
   result.program = std::make_shared<const Program>(lower(question));

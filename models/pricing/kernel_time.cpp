@@ -53,11 +53,14 @@ Time accumulation_time(const Operation& op, const hardware::Gpu& gpu, const Soft
 
 /// A kernel that runs alone exposes its whole start-up time; in a queue, part of that overlaps the
 /// kernel before it, so that at most this much is exposed.
-/// Source  a 22B layer of Korthikanti et al. 2022 (arXiv 2205.05198, table 4), kernel by kernel
-constexpr Time queued_start = 4_us;
+Time queued_start(const hardware::Gpu& gpu) {
+  static const Time measured = hardware::kernel_rate("queued_gemm", "", gpu).start;
+  return measured;
+}
 
-Time without_hidden_start(Time alone, Time start) {
-  return start > queued_start ? alone - (start - queued_start) : alone;
+Time without_hidden_start(Time alone, Time start, const hardware::Gpu& gpu) {
+  const Time shown = queued_start(gpu);
+  return start > shown ? alone - (start - shown) : alone;
 }
 
 /// The same of the GEMMs of experts: of one, or of each that has rows where they are multiplied one
@@ -65,8 +68,10 @@ Time without_hidden_start(Time alone, Time start) {
 Time experts_without_hidden_starts(const Operation& op, const hardware::Gpu& gpu) {
   const Time start = gpu.gemm.at(op.dtype).overhead;
   const Time alone = grouped_time(op, gpu);
-  if (op.module.kernels == 1 || start <= queued_start) return without_hidden_start(alone, start);
-  return alone - (start - queued_start) * experts_with_rows(op);
+  if (op.module.kernels == 1 || start <= queued_start(gpu)) {
+    return without_hidden_start(alone, start, gpu);
+  }
+  return alone - (start - queued_start(gpu)) * experts_with_rows(op);
 }
 
 /// Time of a GEMM, or of those of an MLP's tiles one after another, each an equal part of it.
@@ -74,15 +79,15 @@ Time queued_gemm_time(const Operation& op, const hardware::Gpu& gpu) {
   const std::int64_t tiles = op.module.kernels;
   const Flops flops{op.flops.count() / tiles};
   const Bytes bytes{op.bytes.count() / tiles};
-  return without_hidden_start(gpu.gemm_time(op.dtype, flops, bytes),
-                              gpu.gemm.at(op.dtype).overhead) *
+  return without_hidden_start(gpu.gemm_time(op.dtype, flops, bytes), gpu.gemm.at(op.dtype).overhead,
+                              gpu) *
          tiles;
 }
 
 /// Start-up time, as far as it is exposed in a queue, of the kernels of an operation after its
 /// first.
-Time further_starts(const Operation& op, Time start) {
-  return std::min(start, queued_start) * (op.module.kernels - 1);
+Time further_starts(const Operation& op, Time start, const hardware::Gpu& gpu) {
+  return std::min(start, queued_start(gpu)) * (op.module.kernels - 1);
 }
 
 /// Operations that automatic mixed precision computes in fp32 between casts; all others follow
@@ -149,17 +154,10 @@ Time unfused_time(const Operation& op, const hardware::Gpu& gpu, const Software&
          gpu.memory_time(scaled_bytes(passes, memory_derate(op, software)));
 }
 
-/// Memory traffic of the host's Adam, of all ranks of a machine together: 28 bytes and a 16-bit
-/// gradient for each parameter.
-/// Source  Ren et al. 2021, "ZeRO-Offload", arXiv 2101.06840, table 4: CPU-Adam takes 2.57 s for
-///         10 billion parameters on a DGX-2's two Xeon 8168
-constexpr Bandwidth host_adam_rate{10e9 * 30 / 2.57};
-
 /// Time of copies and of work of the host; nullopt for kernels of the GPU.
-std::optional<Time> host_time(const Operation& op, const hardware::Gpu& gpu, int at_once) {
+std::optional<Time> host_time(const Operation& op, const hardware::Gpu& gpu) {
   if (op.kind == OpKind::copy) return op.bytes / gpu.host_link;
   if (op.kind == OpKind::host_work) return op.host_time();
-  if (op.queue == Lane::host && op.kind == OpKind::adam) return op.bytes * at_once / host_adam_rate;
   return std::nullopt;
 }
 
@@ -237,9 +235,22 @@ Time attention_time(const Operation& op, const hardware::Gpu& gpu, const Softwar
 
 }  // namespace
 
+Time host_adam_time(const Operation& op, const hardware::NodeType& node, int at_once) {
+  const hardware::Gpu& gpu = node.gpu;
+  if (node.host_adam) return op.bytes * at_once / *node.host_adam;
+  const auto measured = calibrated_time(op, gpu);
+  if (measured && gpu.generation.host_cores) {
+    return scaled(*measured, slowdown_of(op, gpu, at_once));
+  }
+  const hardware::KernelRate& known = hardware::kernel_rate("host_adam", "", gpu);
+  double rate = known.rate.count();
+  if (node.host_memory_bandwidth) rate = known.speed(node.host_memory_bandwidth->count());
+  return op.bytes * at_once / Bandwidth{rate};
+}
+
 Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& software,
                  int at_once) {
-  if (const auto there = host_time(op, gpu, at_once)) return *there;
+  if (const auto there = host_time(op, gpu)) return *there;
   if (const auto measured = calibrated_time(op, gpu)) {
     return scaled(*measured, measured_derate(op, gpu, software) * slowdown_of(op, gpu, at_once));
   }
@@ -271,8 +282,8 @@ Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& 
     default:
       return without_hidden_start(
                  gpu.memory_time(scaled_bytes(op.bytes, memory_derate(op, software))),
-                 gpu.memory_bound.overhead) +
-             further_starts(op, gpu.memory_bound.overhead);
+                 gpu.memory_bound.overhead, gpu) +
+             further_starts(op, gpu.memory_bound.overhead, gpu);
   }
 }
 

@@ -67,6 +67,8 @@ class Pricer {
       PricedOperation& price = prices.emplace_back();
       if (op.kind == OpKind::collective) {
         price = wires_.in_block(op);
+      } else if (op.queue == Lane::host && op.kind == OpKind::adam) {
+        price.duration = host_adam_time(op, cluster_.node, at_once());
       } else {
         price.duration = kernel_time(op, cluster_.gpu(), software_, at_once());
       }

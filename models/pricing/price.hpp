@@ -19,6 +19,16 @@ namespace orrery::models {
 Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& software,
                  int at_once = 1);
 
+/// Time of Adam on the host, whose memory bounds it: as a node states it, as a processor was
+/// calibrated, or at the rate of the machine that was measured, and no more than that share of the
+/// host's memory bandwidth where a node states it.
+///   t = bytes * at_once / min(rate, share * host_memory_bandwidth)
+/// at_once  ranks of one machine
+/// Source   `host_adam` of hardware/measured/rates.csv. Faster memory is not taken to be faster:
+///          ZeRO-3 with the optimizer on the hosts of eight B200, of 2.8 times that bandwidth, is
+///          predicted 7 to 12 % slow at that rate, a third fast at the share
+Time host_adam_time(const Operation& op, const hardware::NodeType& node, int at_once);
+
 /// Name of the curve that prices an attention kernel in this format: "cudnn", in 8 bits
 /// "cudnn-fp8".
 std::string attention_curve(std::string_view kernel, hardware::DType type);

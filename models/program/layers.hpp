@@ -31,6 +31,8 @@ struct LayerKind {
   /// Variants of these blocks for passes whose all-to-alls overlap with no pass of another
   /// micro-batch (models/lowering/unpaired_passes.cpp).
   std::optional<std::uint32_t> forward_unpaired = std::nullopt, backward_unpaired = std::nullopt;
+  /// The kind of the same layers that recomputes, for micro-batches of which all layers do.
+  std::optional<std::uint32_t> recomputing = std::nullopt;
   /// Trained parameters (elements) that one rank holds of one such layer. A tied head on the
   /// embedding's stage does not count the shared table, which is the embedding's.
   std::int64_t parameters = 0;

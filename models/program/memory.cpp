@@ -72,18 +72,18 @@ class MemoryWalk {
   MemoryWalk(const Program& program, const RankClass& ranks, const std::vector<Bytes>& workspace)
       : program_{program}, ranks_{ranks}, workspace_{workspace} {
     const auto bytes = [&](std::uint16_t type) { return ranks.types[type].bytes; };
-    sums_.reserve(ranks.chunks.size());
-    for (std::size_t place = 0; place < ranks.chunks.size(); ++place) {
-      const ChunkBuffers& each = ranks.chunk_buffers[place];
-      std::array<Bytes, slot_count> by_slot{};
-      by_slot[slot_saved] = bytes(each.saved);
-      by_slot[slot_in] = bytes(each.gradient_in);
-      by_slot[slot_kept] = bytes(each.kept);
-      by_slot[slot_delayed] = bytes(each.delayed);
-      DirectionSums& sums = sums_.emplace_back();
-      for (const bool up : {false, true}) {
-        by_slot[slot_out] = bytes(up ? each.out : each.gradient_out);
-        sums[up ? 1 : 0] = sums_of(by_slot);
+    for (const auto* buffers : {&ranks.chunk_buffers, &ranks.recomputing_buffers}) {
+      for (const ChunkBuffers& each : *buffers) {
+        std::array<Bytes, slot_count> by_slot{};
+        by_slot[slot_saved] = bytes(each.saved);
+        by_slot[slot_in] = bytes(each.gradient_in);
+        by_slot[slot_kept] = bytes(each.kept);
+        by_slot[slot_delayed] = bytes(each.delayed);
+        DirectionSums& sums = sums_.emplace_back();
+        for (const bool up : {false, true}) {
+          by_slot[slot_out] = bytes(up ? each.out : each.gradient_out);
+          sums[up ? 1 : 0] = sums_of(by_slot);
+        }
       }
     }
   }
@@ -135,7 +135,8 @@ class MemoryWalk {
       for_each_weights(each, [&](const BufferType& type) { sum += type.bytes; });
       slots -= bit(slot_weights);
     }
-    const std::uint32_t place = program_.chunks[each.chunk].place;
+    std::size_t place = program_.chunks[each.chunk].place;
+    if (recomputes_all(program_, ranks_, each)) place += ranks_.chunk_buffers.size();
     return sum + sums_[place][ascends(program_, each) ? 1 : 0][slots];
   }
 
@@ -182,7 +183,7 @@ class MemoryWalk {
   const Program& program_;
   const RankClass& ranks_;
   const std::vector<Bytes>& workspace_;  // by phase
-  std::vector<DirectionSums> sums_;      // by chunk of the class
+  std::vector<DirectionSums> sums_;      // by chunk of the class; then those that recompute all
 };
 
 }  // namespace

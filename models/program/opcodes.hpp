@@ -68,6 +68,14 @@ inline Token first_gather(const Program& program, const RankClass& ranks, Token 
   return two ? gather - 1 : gather;
 }
 
+/// Is it of a micro-batch of which all layers recompute, while others recompute in part?
+inline bool recomputes_all(const Program& program, const RankClass& ranks,
+                           const Instruction& each) {
+  if (ranks.recomputes.empty()) return false;
+  const auto micro_batches = static_cast<std::size_t>(program.step.micro_batches);
+  return ranks.recomputes[program.chunks[each.chunk].place * micro_batches + each.micro_batch];
+}
+
 /// The type of the buffer that an instruction binds, uses or frees in a slot: an index into
 /// RankClass::types. Of weights that two gathers fill, the second one's.
 inline std::uint16_t buffer_type(const Program& program, const RankClass& ranks,
@@ -76,7 +84,9 @@ inline std::uint16_t buffer_type(const Program& program, const RankClass& ranks,
     const Instruction& gather = each.op == Opcode::unshard ? each : ranks.instructions[each.awaits];
     return program.collectives[gather.target].buffer;
   }
-  const ChunkBuffers& buffers = ranks.chunk_buffers[program.chunks[each.chunk].place];
+  const bool again = recomputes_all(program, ranks, each);
+  const ChunkBuffers& buffers =
+      (again ? ranks.recomputing_buffers : ranks.chunk_buffers)[program.chunks[each.chunk].place];
   if (slot == slot_saved) return buffers.saved;
   if (slot == slot_in) return buffers.gradient_in;
   if (slot == slot_kept) return buffers.kept;

@@ -96,6 +96,10 @@ struct RankClass {
   std::vector<BufferType> types;
   std::vector<std::uint32_t> chunks;        // in model order
   std::vector<ChunkBuffers> chunk_buffers;  // of each
+  /// Where micro-batches differ in what they recompute: the buffers of those that recompute all
+  /// layers, of each chunk, and which they are, by chunk of the class and micro-batch. Else empty.
+  std::vector<ChunkBuffers> recomputing_buffers;
+  std::vector<bool> recomputes;
   // Of its stage on one rank, before state sharding: trained parameters, and bytes of frozen ones.
   std::int64_t parameters = 0;
   Bytes frozen{};

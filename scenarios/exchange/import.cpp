@@ -702,6 +702,26 @@ std::vector<LaunchFile> with_named_files(std::vector<LaunchFile> files) {
   return files;
 }
 
+/// Intervals of evaluations and checkpoints, in steps; null: none is stated.
+Json run_of(const Facts& facts, std::vector<std::string>& notes) {
+  Json run;
+  if (const auto steps = facts.integer("run.save_steps"); steps && *steps > 0) {
+    run["checkpoint"] = {{"every_steps", *steps}};
+  }
+  const auto every = facts.integer("run.evaluation_steps");
+  const auto batches = facts.integer("run.evaluation_iterations");
+  if (!every || *every <= 0 || batches == 0) return run;
+  if (batches && *batches > 0) {
+    run["evaluation"] = {{"every_steps", *every}, {"iterations", *batches}};
+  } else {
+    notes.push_back(
+        fmt::format("evaluation every {} steps over a whole set: how long it takes is "
+                    "not stated; /run/evaluation left out",
+                    *every));
+  }
+  return run;
+}
+
 }  // namespace
 
 ImportedLaunch import_launch(const std::vector<LaunchFile>& given, const LaunchRequest& request) {
@@ -721,6 +741,7 @@ ImportedLaunch import_launch(const std::vector<LaunchFile>& given, const LaunchR
                         .gpus = result.gpus.value_or(0),
                         .gradient_bytes = bytes_of_gradient(facts, tool)};
   result.plan = plan_of(facts, basis, result.notes);
+  result.run = run_of(facts, result.notes);
   return result;
 }
 
@@ -739,6 +760,7 @@ Json ImportedLaunch::scenario() const {
   scenario["plan"] = plan;
   if (!software.is_null()) scenario["software"] = software;
   if (!collectives.is_null()) scenario["collectives"] = collectives;
+  if (!run.is_null()) scenario["run"] = run;
   return scenario;
 }
 

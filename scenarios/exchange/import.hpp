@@ -33,6 +33,7 @@ struct ImportedLaunch {
   std::vector<std::string> files;
   std::string tool;  // whose plan it is; empty: only launchers'
   Json model, cluster, software, collectives;
+  Json run;  // evaluations and checkpoints, as `orrery train` reads them
   Json plan = Json::object();
   std::optional<std::int64_t> nodes, gpus;
   /// What NCCL's environment says of the network: NICs of a node that it uses, TCP through the host

@@ -207,6 +207,11 @@ void settle_recompute(Facts& facts, Notes& notes) {
                                   facts.text("selective_option")));
     }
   }
+  if (facts.integer_or("partial_recompute_micro_batches", 0) == 0 ||
+      facts.integer_or("pipeline", 1) == 1 ||
+      !(facts.is("recompute_method", "block") || facts.has("recompute_every"))) {
+    facts.erase("partial_recompute_micro_batches");
+  }
   if (!facts.is("recompute", "full")) return;
   const std::int64_t number = facts.integer_or("recompute_number", 1);
   if (facts.is("recompute_method", "block")) facts.set("recompute_layers", std::to_string(number));

@@ -20,6 +20,8 @@ constexpr UnpricedPointer unpriced[] = {
     {"/cluster/node/cables/**", inside_node},
     {"/cluster/node/gpu/host_link", "used only by plans that offload"},
     {"/cluster/node/host_memory", "limits only plans that offload"},
+    {"/cluster/node/host_memory_bandwidth", "used only by plans that offload the optimizer"},
+    {"/cluster/node/host_adam", "used only by plans that offload the optimizer"},
     {"/cluster/storage/*",
      "used only by plans that offload to nvme, a scenario's data and orrery train"},
     {"/cluster/node/gpu/attention/*/measured/rows", of_curve},

@@ -85,7 +85,7 @@ class RunReader {
     if (const auto restart = node.find("restart")) read_restart(*restart);
     if (const auto checkpoint = node.find("checkpoint")) read_checkpoint(*checkpoint);
     if (const auto spares = node.find("spares")) read_spares(*spares);
-    run_.evaluation = recurring(node, "evaluation");
+    if (const auto evaluation = node.find("evaluation")) read_evaluation(*evaluation);
     run_.maintenance = recurring(node, "maintenance");
     if (const auto replicas = node.find("replicas")) read_replicas(*replicas);
     if (const auto spot = node.find("spot")) run_.spot = spot_of(*spot, nodes_);
@@ -268,9 +268,12 @@ class RunReader {
   }
 
   void read_checkpoint(const Node& node) {
-    node.only({"every", "bytes", "stall", "write", "load", "asynchronous", "durable_every"});
+    node.only({"every", "every_steps", "bytes", "stall", "write", "load", "asynchronous",
+               "durable_every"});
     CheckpointInputs& asked = run_.checkpoint;
     asked.every = seconds_if(node, "every");
+    asked.every_steps = steps_if(node, "every_steps");
+    if (asked.every && asked.every_steps) node["every_steps"].fail("stated twice: `every` says it");
     asked.stall = seconds_if(node, "stall");
     asked.write = seconds_if(node, "write");
     asked.load = seconds_if(node, "load");
@@ -278,6 +281,30 @@ class RunReader {
     asked.asynchronous = node.value_or("asynchronous", true);
     asked.durable_every = node.integer_or("durable_every", 1, 1'000'000, 1);
     if (asked.every && asked.every->count() <= 0) node["every"].fail_expected("a time above 0");
+  }
+
+  static std::optional<std::int64_t> steps_if(const Node& node, std::string_view key) {
+    const auto given = node.find(key);
+    return given ? std::optional{given->integer(1, std::int64_t{1} << 40)} : std::nullopt;
+  }
+
+  void read_evaluation(const Node& node) {
+    node.only({"every", "time", "every_steps", "iterations"});
+    Evaluations read{.every = seconds_if(node, "every"),
+                     .time = seconds_if(node, "time"),
+                     .every_steps = steps_if(node, "every_steps"),
+                     .iterations = steps_if(node, "iterations")};
+    if (read.every.has_value() == read.every_steps.has_value()) {
+      node.fail("needs one of every, a time, and every_steps");
+    }
+    if (read.time.has_value() == read.iterations.has_value()) {
+      node.fail("needs one of time and iterations, batches that run forward");
+    }
+    const bool shorter = read.every && read.time && *read.every < *read.time;
+    if (read.every && (read.every->count() < 1 || shorter)) {
+      node["every"].fail_expected("a second or more, and not less than `time`");
+    }
+    run_.evaluation = read;
   }
 
   void read_spares(const Node& node) {

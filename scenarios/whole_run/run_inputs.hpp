@@ -43,6 +43,7 @@ struct RunPhase {
 /// Values that depend on the plan and are filled in with it where they are not stated.
 struct CheckpointInputs {
   std::optional<Seconds> every{}, stall{}, write{}, load{};
+  std::optional<std::int64_t> every_steps{};  // instead of `every`
   std::optional<Bytes> bytes{};
   bool asynchronous = true;
   std::int64_t durable_every = 1;  // two levels: every n-th leaves the nodes
@@ -51,6 +52,13 @@ struct CheckpointInputs {
 /// Something that is done every so often.
 struct Recurring {
   Seconds every{}, time{};
+};
+
+/// Evaluations as training tools state them: every so many steps, over so many batches of a step's
+/// size, of which each runs forward.
+struct Evaluations {
+  std::optional<Seconds> every{}, time{};                   // of what is stated as a time
+  std::optional<std::int64_t> every_steps{}, iterations{};  // else
 };
 
 /// Nodes that are paid for alike, in one place: a zone, a reservation, a spot market.
@@ -107,7 +115,8 @@ struct RunInputs {
   Seconds human{3 * 3600.0};
   CheckpointInputs checkpoint;
   std::optional<Spares> spares;
-  std::optional<Recurring> evaluation, maintenance;
+  std::optional<Evaluations> evaluation;
+  std::optional<Recurring> maintenance;
   std::optional<Replicas> replicas;
   std::optional<SpotInputs> spot;
   std::vector<NodePool> pools;  // empty: all nodes are of one

@@ -8,6 +8,8 @@
 
 #include "hardware/gpu/gpu_power.hpp"
 #include "hardware/prices/rental.hpp"
+#include "models/model/counts.hpp"
+#include "models/plan/derived.hpp"
 #include "models/prediction/power.hpp"
 #include "scenarios/scenario/limits.hpp"
 #include "scenarios/scenario/price_words.hpp"
@@ -96,6 +98,7 @@ class ModelMaker {
       : phase_{phase}, run_{run}, model_{model} {}
 
   void make() {
+    evaluations();
     checkpoints();
     share_store();
     recovery();
@@ -224,6 +227,31 @@ class ModelMaker {
     model_.restart_spread = run_.restart_spread;
   }
 
+  /// Evaluations that are counted in steps and batches take as long as steps of the longest phase:
+  /// a batch the share of a step's FLOPs that forward has.
+  void evaluations() {
+    if (!run_.evaluation) return;
+    const Evaluations& asked = *run_.evaluation;
+    const models::Prediction& step = phase_.prediction;
+    const models::Plan& plan = phase_.question.plan;
+    Recurring made{asked.every.value_or(phase_.planned.step *
+                                        static_cast<double>(asked.every_steps.value_or(0))),
+                   asked.time.value_or(Seconds{})};
+    if (asked.iterations) {
+      const double tokens = static_cast<double>(plan.batch.global * plan.batch.seq_len);
+      const double forward = tokens * models::forward_flops_per_token(
+                                          phase_.question.model, models::attended_length(plan));
+      const double all = step.model_flops + step.recomputed_flops;
+      const double share = all > 0 ? std::min(1.0, forward / all) : 1;
+      made.time = phase_.planned.step * (share * static_cast<double>(*asked.iterations));
+      assume(
+          fmt::format("/run/evaluation/iterations: {} batches forward, each {:.0f} % of a step, "
+                      "its share of the FLOPs: {:.3g} s",
+                      *asked.iterations, 100 * share, made.time.count()));
+    }
+    model_.evaluation = made;
+  }
+
   /// Chosen from the prior's median: nobody knows the rate beforehand.
   void interval() {
     const double per_day = run_.rate.at(0.5) * nodes() * model_.node_size + taken_per_day();
@@ -231,6 +259,10 @@ class ModelMaker {
         model_.stall + model_.durable_stall * (1 / static_cast<double>(model_.durable_every));
     const Seconds between{per_day > 0 ? seconds_per_day / per_day : HUGE_VAL};
     model_.optimum = std::isfinite(between.count()) ? best_interval(between, stall) : between;
+    if (run_.checkpoint.every_steps) {
+      run_.checkpoint.every =
+          phase_.planned.step * static_cast<double>(*run_.checkpoint.every_steps);
+    }
     // A whole number of steps; not shorter than a write that goes on behind them.
     const Seconds wanted = run_.checkpoint.every.value_or(std::max(model_.optimum, model_.write));
     const double steps = std::max(1.0, std::round(wanted.count() / phase_.planned.step.count()));
@@ -441,7 +473,6 @@ RunModel model_of(std::vector<PredictedPhase> phases, RunInputs& run) {
   for (std::size_t i = 0; i < phases.size(); ++i) slow_reads(phases[i], model, model.phases[i]);
   take_pool(*longest, run, model);
   model.intervals = run.intervals;
-  model.evaluation = run.evaluation;
   model.maintenance = run.maintenance;
   model.residual_median = run.residual_median;
   model.residual_spread = run.residual_spread;

@@ -5,16 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hardware/gpu/kernel_rates.hpp"
 #include "models/network/collectives/terms.hpp"
 
 namespace orrery::models::collectives {
 
 namespace {
-
-/// Share of a NIC's rate that is reached.
-/// Source  deepseek-ai/DeepEP, README: 43 GB/s of 50 between two nodes, "normal kernels with NVLink
-///         and RDMA forwarding" (more nodes are listed with what NVLink moves: 51 to 58)
-constexpr double wire_share = 0.86;
 
 /// Chance that exactly `of_node` of a node's `here` groups are among the `kept` of all `groups`.
 double chance_of_kept(std::int64_t of_node, std::int64_t here, const TokenCopies& copies) {
@@ -71,6 +67,8 @@ std::vector<CollectiveTime> deduplicating(const CostCall& call) {
   const auto& protocols = call.protocols();
   const double k = static_cast<double>(std::max<std::int64_t>(1, call.copies.each));
   const double reached = (nodes - 1) * chance_of_node(nodes, call.copies);
+  const double wire_share =
+      hardware::kernel_rate("deduplicated", "", call.cluster.gpu()).share;  // of a NIC's rate
   const double on_wire =
       inside * call.bytes() / k * reached / (wire_share * network_share_all_pairs(call));
   const double on_links =

@@ -32,7 +32,7 @@ double ll_bytes_per_second(const CostCall& call) {
 
 /// Ring of n ranks inside one node, bus bytes V, l = a + h * rounds * (n-1):
 ///   LL      l + min(V / 0.021 R, 0.108 l) + V / 0.282 R
-///   LL128   2.43 l + V / 0.715 R + own       (over NVLink only)
+///   LL128   2.43 l + V / 0.715 R + own       (over NVLink, and xGMI)
 ///   Simple  2.92 l + V / 0.976 ring + own
 /// own     size / n / 1.49 R, the copy of a rank's own shard; 0 in a broadcast or reduce, and over
 ///         PCIe, where the link is slower than any copy inside a GPU
@@ -42,7 +42,8 @@ double ll_bytes_per_second(const CostCall& call) {
 ///         (ProtocolConstants), common to A100, Hopper and Blackwell: least |log error| of the
 ///         smallest candidate over 1,415 rows of public nccl-tests runs (2, 4, 8 GPUs, 512 B to
 ///         512 MiB, mostly NVIDIA aiconfigurator's tables): 3.7 % median, 3.9 % on curves held out
-///         of the fit (four folds); base and step as fitted on all
+///         of the fit (four folds); base and step as fitted on all. LL128 over xGMI: RCCL takes it
+///         for all-reduces of 1 to 9 MiB (ROCm/rccl src/graph/tuning.cc, llProtoRanges)
 std::vector<CollectiveTime> ring_in_node(const CostCall& call) {
   const auto& constants = call.cluster.collectives;
   const auto& protocols = call.protocols();
@@ -53,7 +54,8 @@ std::vector<CollectiveTime> ring_in_node(const CostCall& call) {
   const double r = link_rate(call.cluster);
   const auto links = call.cluster.node.scale_up;
   const bool pcie = links == hardware::ScaleUp::pcie;
-  const bool nvlink = links == hardware::ScaleUp::nvswitch || links == hardware::ScaleUp::mesh;
+  const bool has_ll128 = links == hardware::ScaleUp::nvswitch || links == hardware::ScaleUp::mesh ||
+                         links == hardware::ScaleUp::xgmi;
   const double own = has_shards(call.collective) && !pcie
                          ? call.bytes() / ranks / (protocols.own_shard_rate * r)
                          : 0;
@@ -65,7 +67,7 @@ std::vector<CollectiveTime> ring_in_node(const CostCall& call) {
               .ramp = std::min(v / (protocols.ll_ramp_rate * r), protocols.ll_ramp_limit * l),
               .scale_up = v / ll_bytes_per_second(call)},
              Protocol::ll));
-  if (nvlink) {
+  if (has_ll128) {
     times.push_back(
         finish(call,
                {.latency = protocols.ll128_latency * l,

@@ -10,7 +10,9 @@ namespace orrery::models {
 class AttentionOperands : protected TransformerBuilder {
  public:
   AttentionOperands(BlockScope& scope, const AttentionPart& attention)
-      : TransformerBuilder{scope}, attention_{attention} {}
+      : TransformerBuilder{scope}, attention_{attention} {
+    storage_ = storage_dtype(inputs_.plan.formats.precision);  // what its kernels read
+  }
 
  protected:
   /// [T, queries, keys and values]

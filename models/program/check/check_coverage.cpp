@@ -44,11 +44,14 @@ std::vector<Work> due_of_chunks(const Program& program) {
   return all;
 }
 
-/// Do two blocks run the same kind of layer in the same direction?
+/// Does a block run the same kind of layer as another, or the one that recomputes for it, in the
+/// same direction?
 bool alike(const Program& program, std::uint32_t one, std::uint32_t other) {
   if (one == other) return true;
   const BlockUse a = program.use_of(one), b = program.use_of(other);
-  return a.kind != nullptr && a.kind == b.kind && a.direction == b.direction;
+  if (a.kind == nullptr || b.kind == nullptr || a.direction != b.direction) return false;
+  return a.kind == b.kind ||
+         (b.kind->recomputing && a.kind == &program.kinds[*b.kind->recomputing]);
 }
 
 /// Does `part` continue the forward phase `whole` after its first `done` layers?

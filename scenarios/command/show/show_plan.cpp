@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 #include <vector>
 
 #include "models/data/data_lane.hpp"
@@ -20,7 +21,7 @@ namespace {
 using models::PlanField;
 using PlanFields = std::vector<const PlanField*>;
 
-constexpr std::size_t key_columns = 26;  // of a line: the longest key, and blanks
+constexpr std::size_t key_columns = 26;  // of a line: a key, and blanks; a longer one has its own
 
 /// All fields, or the one of that name.
 PlanFields plan_fields_named(const std::optional<std::string>& name) {
@@ -47,6 +48,7 @@ std::string lines_of(const PlanField& field, const Terminal& shown) {
       std::max<std::size_t>(static_cast<std::size_t>(shown.width), 2 * key_columns) - key_columns;
   const std::string values = fmt::format("{}; default {}", field.accepted(), field.default_text());
   std::string text, key{field.key};
+  if (key.size() + 2 >= key_columns) text = fmt::format("  {}\n", std::exchange(key, {}));
   const auto add = [&](std::string_view sentence, Tone tone) {
     for (const std::string& line : wrapped(sentence, width)) {
       text += fmt::format("  {:<{}}{}\n", key, key_columns - 2, toned(line, tone, shown.colour));

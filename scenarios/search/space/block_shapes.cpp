@@ -6,6 +6,7 @@
 
 #include "models/evaluation/chain.hpp"
 #include "models/plan/derived.hpp"
+#include "models/plan/fields.hpp"
 #include "models/pricing/price.hpp"
 #include "scenarios/search/plan_search.hpp"
 
@@ -16,36 +17,6 @@ using models::never;
 using models::Plan;
 
 namespace {
-
-/// Bytes that tell plans apart, field by field.
-class KeyWriter {
- public:
-  template <class... Values>
-  void add(const Values&... values) {
-    (one(values), ...);
-  }
-  std::string take() { return std::move(key_); }
-
- private:
-  template <class Value>
-  void one(const Value& value) {
-    if constexpr (requires { value.begin(); }) {
-      raw(value.size());
-      for (const auto& each : value) one(each);
-    } else if constexpr (requires { value.count(); }) {
-      raw(value.count());
-    } else {
-      raw(value);
-    }
-  }
-  template <class Value>
-  void raw(const Value& value) {
-    static_assert(std::is_trivially_copyable_v<Value>);
-    key_.append(reinterpret_cast<const char*>(&value), sizeof value);
-  }
-
-  std::string key_;
-};
 
 /// Maps of a Program's block, and its kernels' time.
 MaxPlusMap map_of_block(const models::PricedProgram& priced, std::uint32_t block) {
@@ -129,37 +100,11 @@ PassTimes then_cut(const PassTimes& one, const PassTimes& next) {
 
 }  // namespace
 
-// Structured bindings: a field that a plan gains does not compile here until it is placed.
 std::string shape_key(const Plan& plan, int node_gpus) {
-  const auto& [task, adapters, tensor, sequence, context, exchange, pipeline, stages, data,
-               sharding, experts, order, batch, formats, kernels, optimizer, recompute, offload,
-               overlap, compression] = plan;
-  KeyWriter key;
-  key.add(gpus_of_shape(plan, node_gpus), task, tensor, sequence, context, order);
-  const auto& [rank, targets, dropout] = adapters;
-  key.add(rank, targets, dropout);
-  const auto& [form, heads] = exchange;
-  key.add(form, heads);
-  const auto& [ranks, cut, dispatcher, hidden, fusion, capacity, pad, imbalance, by_layer, room,
-               gemms] = experts;
-  key.add(ranks, cut, dispatcher, hidden, fusion, capacity, pad, imbalance, by_layer, room, gemms);
-  const auto& [micro, global, length, documents] = batch;
-  key.add(micro, length, documents);
-  const auto& [precision, state, gradient, gather, attention, activation, transpose, hadamard, amax,
-               start, end] = formats;
-  key.add(precision, state, gradient, gather, attention, activation, transpose, hadamard, amax,
-          start, end);
-  const auto& [kernel, fused_loss, graphs, tiles] = kernels;
-  key.add(kernel, fused_loss, graphs, tiles);
-  const auto& [rule, moments, paged] = optimizer;
-  key.add(rule, moments);
-  const auto& [kind, modules, first, every, elsewhere] = recompute;
-  key.add(kind, modules, first > 0, every > 1, elsewhere);
-  const auto& [offloaded, device, offloading, host_share] = offload;
-  key.add(offloaded, device);
-  const auto& [tensor_overlap, gradients, gathers, transfers] = overlap;
-  key.add(tensor_overlap);
-  return key.take();
+  const std::int64_t gpus = gpus_of_shape(plan, node_gpus);
+  std::string key(reinterpret_cast<const char*>(&gpus), sizeof gpus);
+  for (const models::PlanField& field : models::plan_fields()) field.add_to_key(plan, key);
+  return key;
 }
 
 BlockShape::BlockShape(const PlanQuery& query, const PlacedPlan& placed) {

@@ -389,15 +389,13 @@ bool SearchBounds::states(std::string_view key) const {
 }
 
 bool is_searched(std::string_view key, const models::Software& software) {
-  // The rest of the mesh, flags, and what recipes must not decide.
-  constexpr std::string_view others[] = {"data",         "context_form",    "context_heads",
-                                         "global_batch", "seq_len",         "precision",
-                                         "stage_layers", "embedding_counts"};
+  // What recipes must not decide.
+  if (key == "stage_layers" || key == "embedding_counts") return true;
   const auto dimensions = search_dimensions();
-  return std::ranges::find(others, key) != std::end(others) ||
-         std::ranges::any_of(dimensions, [&](const SearchDimension& each) {
-           return each.key == key && (!each.refines || each.runs(software.runs));
-         });
+  const auto row = std::ranges::find(dimensions, key, &SearchDimension::key);
+  if (row != dimensions.end()) return !row->refines || row->runs(software.runs);
+  // The rest of the mesh, and flags.
+  return models::plan_field(key).search == models::PlanField::Search::tried;
 }
 
 }  // namespace orrery::scenarios

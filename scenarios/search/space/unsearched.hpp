@@ -1,7 +1,6 @@
 #pragma once
 // The fields of a plan that a search leaves as they are, and why: what a report lists as not tried.
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,21 +9,10 @@
 
 namespace orrery::scenarios {
 
-/// Why a search leaves a field alone.
-///   question  part of what is asked: what is trained, and on which data
-///   result    changes what is computed, or in which format
-///   stack     as the stack and its recipes have it
-///   open      plain choices that are not tried; another value may be faster or need less memory
-///   lacking   the stack's profile lists no values of it
+/// Why a search leaves a field alone: what its row says (PlanField::Search), or that the stack's
+/// profile lists no values of it (lacking).
 enum class Unsearched : std::uint8_t { question, result, stack, open, lacking };
 std::string_view words_of(Unsearched why);
-
-/// A row per field that no search varies.
-struct UnsearchedRow {
-  std::string_view key;
-  Unsearched why;
-};
-std::span<const UnsearchedRow> unsearched_rows();
 
 /// A field that this search did not vary, and the value that every plan has.
 struct UnsearchedField {

@@ -281,6 +281,57 @@ TEST_CASE("Each expert has adapters of its own, reduced over the ranks that hold
   CHECK(reduced(both) == both.classes.front().parameters);
 }
 
+TEST_CASE(
+    "Upcast next to 4-bit weights, norms, tables and what lies between matrices are in fp32") {
+  const std::string plan = "task=qlora,data=8,global_batch=8";
+  const Program narrow = lower(llama(plan)), wide = lower(llama(plan + ",kbit_upcast=true"));
+  check(wide);
+  const std::int64_t matrices = 32 * std::int64_t{218'103'808};
+  CHECK(persistent_bytes(wide, "frozen_parameters") -
+            persistent_bytes(narrow, "frozen_parameters") ==
+        Bytes{2 * (all_parameters - matrices)});
+  CHECK(persistent_bytes(wide, "optimizer") == persistent_bytes(narrow, "optimizer"));
+  const auto named = [](const Program& program, const std::string& block, const std::string& name) {
+    const Block& in = block_named(program, block);
+    const auto found = std::ranges::find(in.operations, name, &Operation::name);
+    REQUIRE(found != in.operations.end());
+    return *found;
+  };
+  // [1024, 4096] read and written, and 4096 weights: twice the bytes. Products stay in 16 bits,
+  // with a cast of their input and of their output.
+  const std::int64_t rows = std::int64_t{1024} * 4096;
+  CHECK(named(narrow, "layer.forward", "norm1").bytes == Bytes{2 * 2 * rows + 2 * 4096});
+  CHECK(named(wide, "layer.forward", "norm1").bytes == Bytes{4 * 2 * rows + 4 * 4096});
+  CHECK(named(wide, "layer.forward", "norm1.out.bf16").bytes == Bytes{(4 + 2) * rows});
+  CHECK(named(wide, "layer.forward", "down.widen").bytes == Bytes{(2 + 4) * rows});
+  CHECK(named(wide, "layer.forward", "down").dtype == hardware::DType::bf16);
+  CHECK_FALSE(has_operation(block_named(narrow, "layer.forward"), "norm1.out.bf16"));
+  // The head's weight is cast to 16 bits before its product; logits stay as they are.
+  CHECK(has_operation(block_named(wide, "head.forward"), "head.weight.bf16"));
+  CHECK(named(wide, "head.forward", "loss").bytes == named(narrow, "head.forward", "loss").bytes);
+  // Longer, and more memory: a layer's input is kept in fp32 where it recomputes.
+  const auto predicted = [&](const std::string& more) {
+    return predict(llama(plan + ",recompute=full" + more));
+  };
+  const Prediction before = predicted(""), after = predicted(",kbit_upcast=true");
+  CHECK(after.step > before.step);
+  CHECK(after.memory[0].total - before.memory[0].total >
+        Bytes{2 * (all_parameters - matrices) + 32 * 2 * rows});
+}
+
+TEST_CASE("Nothing is upcast where no weights are in 4 bits") {
+  const auto refused = [](const std::string& plan) {
+    const Question asked = llama(plan);
+    const auto found = conflicts(asked.plan, asked.model, 8);
+    return found.empty() ? "" : found.front().pointer + " " + found.front().problem;
+  };
+  CHECK(refused("task=lora,data=8,global_batch=8,kbit_upcast=true") ==
+        "/kbit_upcast needs frozen weights in 4 bits, task qlora; task is lora");
+  CHECK(refused("task=qlora,tensor=2,data=4,global_batch=8,kbit_upcast=true") ==
+        "/kbit_upcast is not simulated with tensor above 1");
+  CHECK(refused("task=qlora,data=8,global_batch=8,kbit_upcast=true").empty());
+}
+
 TEST_CASE("QLoRA stores experts in 4 bits, with adapters or without") {
   const std::int64_t cut = 32 * (std::int64_t{4096} * 6144 + 4096 * 4096) / 2;
   const std::int64_t matrices = cut + 32 * std::int64_t{2} * 3 * 4096 * 14'336;

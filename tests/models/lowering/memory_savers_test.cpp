@@ -6,6 +6,7 @@
 #include "models/plan/conflicts.hpp"
 #include "models/prediction/flops.hpp"
 #include "models/prediction/prediction.hpp"
+#include "models/program/opcodes.hpp"
 #include "tests/models/questions.hpp"
 
 namespace orrery::models {
@@ -360,6 +361,67 @@ TEST_CASE("The first layers of each chunk recompute, or every second of them") {
   // A layer that recomputes keeps its input alone.
   CHECK(kept_by(every, "recomputed layer") == savers_tokens * savers_hidden * 2);
   CHECK(kept_by(every, "layer") == layer_saved("recompute=none"));
+}
+
+// Of a stage's micro-batches in flight, as many as stated recompute the part; of 1F1B on 4 stages
+// stage s has 4 - s in flight, so that of 8 micro-batches 2 of every 4 recompute all on stage 0,
+// 1 of every 3 on stage 1, none on stages 2 and 3.
+TEST_CASE("Of the micro-batches in flight some recompute in part, the others all layers") {
+  const std::string plan =
+      "pipeline=4,data=2,global_batch=16,micro_batch=1,seq_len=1024,recompute=full,";
+  const auto asked = [&](const std::string& more) {
+    return question("llama3-8b", "dgx-h100 x 1", plan + more, "generic");
+  };
+  const std::string some = "recompute_layers=2,partial_recompute_micro_batches=";
+  const Program program = lower(asked(some + "2"));
+  check(program);
+  const auto of_stage = [&](std::size_t stage) {
+    std::vector<std::uint32_t> all;
+    for (const Instruction& each : program.classes[stage].instructions) {
+      if (each.op == Opcode::forward && recomputes_all(program, program.classes[stage], each)) {
+        all.push_back(each.micro_batch);
+      }
+    }
+    return all;
+  };
+  CHECK(of_stage(0) == std::vector<std::uint32_t>{2, 3, 6, 7});
+  CHECK(of_stage(1) == std::vector<std::uint32_t>{2, 5});
+  CHECK(of_stage(2).empty());
+  CHECK(of_stage(3).empty());
+  // As many as there are in flight: as if nothing was stated. Fewer: longer, with less memory.
+  const Prediction part = predict(asked("recompute_layers=2")), four = predict(asked(some + "4")),
+                   two = predict(asked(some + "2")), all = predict(asked("recompute_layers=0"));
+  CHECK(four.step == part.step);
+  CHECK(four.memory[0].total == part.memory[0].total);
+  CHECK(part.step < two.step);
+  CHECK(two.step < all.step);
+  CHECK(all.memory[0].total < two.memory[0].total);
+  CHECK(two.memory[0].total < part.memory[0].total);
+  // Two of four hold 2 + 0 of 8 layers' activations, two their inputs alone.
+  const auto held = [&](const Prediction& of) {
+    return of.memory[0].program[static_cast<std::size_t>(BufferKind::activation)].count();
+  };
+  CHECK(held(two) == (held(part) + held(all)) / 2);
+  CHECK(two.recomputed_flops > part.recomputed_flops);
+  CHECK(two.recomputed_flops < all.recomputed_flops);
+}
+
+TEST_CASE("Micro-batches recompute in part only in a pipeline, and where there is a part") {
+  const auto refused = [](const std::string& plan) {
+    const Question asked =
+        question("llama3-8b", "dgx-h100 x 1",
+                 plan + ",partial_recompute_micro_batches=1,seq_len=1024", "generic");
+    const auto found = conflicts(asked.plan, asked.model, 8);
+    return found.empty() ? "" : found.front().pointer + " " + found.front().problem;
+  };
+  const std::string field = "/partial_recompute_micro_batches ";
+  CHECK(refused("pipeline=4,data=2,global_batch=16,recompute=full") ==
+        field +
+            "needs recompute_layers or recompute_every, the part that these micro-batches "
+            "recompute");
+  CHECK(refused("data=8,global_batch=8,recompute=full,recompute_layers=2") ==
+        field + "has no effect: without a pipeline one micro-batch is in flight");
+  CHECK(refused("pipeline=4,data=2,global_batch=16,recompute=full,recompute_layers=2").empty());
 }
 
 TEST_CASE("Layers that recomputation leaves out may run modules of their own again") {

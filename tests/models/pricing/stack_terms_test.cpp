@@ -286,13 +286,36 @@ TEST_CASE("Reductions overlap with backward and gathers with forward, each by it
   CHECK(data_parallel_times(asked) == std::pair{gathers.first, reductions.second});
 }
 
+TEST_CASE("A calibrated processor's own Adam is its host's") {
+  hardware::NodeType node;
+  node.gpu = a100();
+  node.gpu.calibration.kernels["adam"] = {.table = {}, .overhead = 1_ms, .rate = 1_GBps};
+  Operation adam;
+  adam.kind = OpKind::adam;
+  adam.queue = Lane::host;
+  adam.bytes = 30_MB;
+  CHECK(host_adam_time(adam, node, 1) < 1_ms);  // a GPU's kernel is not its host's
+  node.gpu.generation.host_cores = true;
+  CHECK(host_adam_time(adam, node, 1) == 31_ms);
+}
+
 TEST_CASE("The host's Adam takes as long as published, the ranks of a machine together") {
   // 10 billion parameters on one machine: 2.57 s, with 30 bytes of traffic each.
   Operation adam;
   adam.kind = OpKind::adam;
   adam.queue = Lane::host;
   adam.bytes = Bytes{30'000'000'000};
-  CHECK(seconds(kernel_time(adam, a100(), plain_software(), 10)) == Approx(2.57).epsilon(1e-6));
+  hardware::NodeType node = hardware::named_cluster("dgx-2").node;
+  const auto time = [&] { return seconds(host_adam_time(adam, node, 10)); };
+  CHECK(time() == Approx(2.57).epsilon(1e-6));
+  // Faster memory is not known to be faster; slower memory is slower.
+  node.host_memory_bandwidth = 1000_GBps;
+  CHECK(time() == Approx(2.57).epsilon(1e-6));
+  node.host_memory_bandwidth = 128_GBps;
+  CHECK(time() == Approx(2 * 2.57).epsilon(1e-6));
+  // A measurement of the machine itself comes before.
+  node.host_adam = 300_GBps;
+  CHECK(time() == Approx(1).epsilon(1e-9));
   Operation copy;
   copy.kind = OpKind::copy;
   copy.queue = Lane::copy;

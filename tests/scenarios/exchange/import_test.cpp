@@ -436,6 +436,52 @@ TEST_CASE("Megatron's experts, offload and transfers are read as it means them")
   CHECK_FALSE(plan("--no-overlap-p2p-communication").contains("overlap_p2p"));
 }
 
+TEST_CASE("Intervals of evaluations and checkpoints are read in steps") {
+  const std::string script =
+      "torchrun --nnodes 2 --nproc-per-node 8 pretrain_gpt.py --num-layers 8 --hidden-size 1024 "
+      "--num-attention-heads 16 --micro-batch-size 1 --bf16 --seq-length 2048 "
+      "--max-position-embeddings 2048 --vocab-size 32000 --swiglu ";
+  const auto run = [&](const std::string& more) {
+    return imported_text("run.sh", script + more).run;
+  };
+  CHECK(run("").is_null());
+  CHECK(run("--eval-interval 500 --eval-iters 20 --save-interval 1000") ==
+        Json{{"checkpoint", {{"every_steps", 1000}}},
+             {"evaluation", {{"every_steps", 500}, {"iterations", 20}}}});
+  CHECK(run("--eval-interval 500")["evaluation"]["iterations"] == 100);  // Megatron's default
+  CHECK(run("--eval-interval 500 --eval-iters 0").is_null());
+  // Transformers evaluates on the whole set, whose size no file states.
+  const ImportedLaunch whole = imported_text(
+      "run.yaml",
+      "base_model: meta-llama/Meta-Llama-3-8B\nsequence_len: 4096\nmicro_batch_size: 1\n"
+      "gradient_accumulation_steps: 1\neval_steps: 50\nsave_steps: 200\n");
+  CHECK(whole.run == Json{{"checkpoint", {{"every_steps", 200}}}});
+  CHECK(whole.notes.back().find("/run/evaluation left out") != std::string::npos);
+}
+
+TEST_CASE("Micro-batches that recompute in part are read where there is a part") {
+  const std::string config =
+      "model:\n  num_layers: 8\n  hidden_size: 1024\n  num_attention_heads: 16\n  seq_length: "
+      "2048\n"
+      "  vocab_size: 32000\n  pipeline_model_parallel_size: 4\n  recompute_granularity: full\n"
+      "  num_microbatches_with_partial_activation_checkpoints: 2\n  recompute_num_layers: 1\n"
+      "train:\n  micro_batch_size: 1\n  global_batch_size: 16\n";
+  const ImportedLaunch block =
+      imported_text("bridge.yaml", std::string{config}.insert(7, "  recompute_method: block\n"));
+  CHECK(block.plan["partial_recompute_micro_batches"] == 2);
+  CHECK(block.plan["recompute_layers"] == 1);
+  const ImportedLaunch uniform =
+      imported_text("bridge.yaml", std::string{config}.insert(7, "  recompute_method: uniform\n"));
+  CHECK_FALSE(uniform.plan.contains("partial_recompute_micro_batches"));
+}
+
+TEST_CASE("axolotl casts what peft upcast next to 4-bit weights back") {
+  const std::string yaml =
+      "base_model: meta-llama/Meta-Llama-3-8B\nadapter: qlora\nload_in_4bit: true\n"
+      "sequence_len: 4096\nmicro_batch_size: 1\ngradient_accumulation_steps: 1\n";
+  CHECK(imported_text("run.yaml", yaml).plan["kbit_upcast"] == false);
+}
+
 TEST_CASE("A file of no known tool is refused by what is known") {
   CHECK_THROWS_WITH(
       read_launch_file("a: 1\n", "x.yaml"),

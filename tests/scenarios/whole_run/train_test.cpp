@@ -287,6 +287,28 @@ TEST_CASE("orrery train: a report, JSON with a ledger that closes, a picture and
         std::string::npos);
 }
 
+TEST_CASE("Evaluations and checkpoints may be counted in steps") {
+  const std::string call = "train llama3-8b-8-h100 --samples 50 --json --tokens 100B ";
+  const auto run = [&](const std::string& set) { return parsed(orrery(call + set).out); };
+  // A forward pass is a third of a step's FLOPs without recomputation: 30 of them every 100 steps
+  // are a tenth of the time of steps.
+  const Json counted =
+      run("--set '/run/evaluation={\"every_steps\":100,\"iterations\":30}' "
+          "--set /plan/recompute=none");
+  const auto share = [](const Json& of, const char* part) {
+    return of["ledger"][part].get<double>();
+  };
+  CHECK(share(counted, "evaluation") / share(counted, "useful") == Approx(0.1).epsilon(0.02));
+  const double step = counted["phases"][0]["step_time_s"].get<double>();
+  const Json saved = run("--set /run/checkpoint/every_steps=500");
+  CHECK(saved["checkpoint"]["interval_s"].get<double>() == Approx(500 * step).epsilon(0.01));
+  const std::string plain = "train llama3-8b-8-h100 --tokens 100B --set ";
+  CHECK(refused_line(plain + "'/run/evaluation={\"every_steps\":100}'") ==
+        "/run/evaluation: needs one of time and iterations, batches that run forward");
+  CHECK(refused_line(plain + "'/run/checkpoint={\"every\":\"1 h\",\"every_steps\":5}'") ==
+        "/run/checkpoint/every_steps: stated twice: `every` says it");
+}
+
 TEST_CASE("Phases, spares, own price and checkpoints are stated in /run") {
   const std::string call = "train llama3-8b-8-h100 --samples 50 --json --tokens 100B ";
   const Json phases =
