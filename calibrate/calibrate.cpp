@@ -116,6 +116,12 @@ void check(const CalibrateRequest& request) {
     throw InputError{"--storage",
                      fmt::format("expected a folder, found '{}'", printable(*request.storage, 60))};
   }
+  if (request.cluster && !request.storage) {
+    throw InputError{
+        "--cluster",
+        "is for --import, whose logs were measured on it, or for --storage, the folder "
+        "whose rates it gets"};
+  }
   if (request.budget < 1_s) {
     throw InputError{"--budget", fmt::format("expected a time of 1 s or more, found {}",
                                              orrery::format(request.budget))};
@@ -176,15 +182,59 @@ std::optional<CalibratedProfile> written_profile(const Findings& found, const Js
   return profile;
 }
 
+/// The request's cluster with the storage and decoding that were measured, written to `out`;
+/// nothing without a measured storage.
+std::optional<CalibratedProfile> written_files_profile(const Findings& found,
+                                                       const CalibrateRequest& request) {
+  if (!found.storage.read) return std::nullopt;
+  CalibratedProfile profile{.cluster = with_measured_files(*request.cluster, found), .curves = {}};
+  if (request.out) {
+    write_json(*request.out, profile.cluster);
+    write_json(samples_path(*request.out), samples_json(found));
+  }
+  return profile;
+}
+
+/// What a folder's storage and a core's decoders do, in seconds.
+CalibrateAnswer calibrate_files(const CalibrateRequest& request, const Watcher& progress) {
+  CampaignInputs inputs;
+  inputs.folder = *request.storage;
+  inputs.files_first = true;
+  inputs.shares.storage = inputs.shares.decoding = 0.5;
+  inputs.rules.budget = request.budget;
+  inputs.seed = request.seed;
+  ImageCodecs codecs = image_codecs();
+  inputs.codecs = std::move(codecs.codecs);
+  const std::vector<std::string> unknown = not_decoded(inputs, codecs.absence);
+  if (request.out) {
+    require_writable(*request.out);
+    require_writable(samples_path(*request.out));
+  }
+  CalibrateAnswer answer;
+  inputs.watcher = [&](std::size_t done, std::size_t all) {
+    if (progress && !progress(done, all)) answer.stopped = true;
+    return !answer.stopped;
+  };
+  const auto clock = machine_clock();
+  answer.findings = run_files_campaign(std::move(inputs), *clock);
+  answer.findings.missing.insert(answer.findings.missing.end(), unknown.begin(), unknown.end());
+  answer.profile = written_files_profile(answer.findings, request);
+  return answer;
+}
+
 }  // namespace
 
 CalibrateAnswer calibrate(const CalibrateRequest& request, const Watcher& progress) {
   check(request);
+  if (request.cluster) return calibrate_files(request, progress);
   const executor::Backend backend = executor::backend_of(request.backend);
   LocalRendezvous rendezvous;
   CampaignInputs inputs = backend.has_gpus() ? gpu_inputs(request, backend.module(), rendezvous)
                                              : processor_inputs(request, rendezvous);
-  if (request.storage) inputs.folder = *request.storage;
+  if (request.storage) {
+    inputs.folder = *request.storage;
+    inputs.files_first = true;
+  }
   ImageCodecs codecs = image_codecs();
   inputs.codecs = std::move(codecs.codecs);
   const std::vector<std::string> unknown = not_decoded(inputs, codecs.absence);

@@ -19,15 +19,17 @@ struct CalibrateRequest {
   std::vector<int> ranks{1, 2};          // cpu: numbers of concurrent ranks, from 1 to 64
   std::string fabric = "tcp";            // cpu: how they reach each other; or "threads"
   std::optional<std::string> storage{};  // folder whose storage is measured; cpu: that of `out`
-  std::int64_t widest = 16384;           // cuda: hidden size of the widest model measured
-  std::vector<PlanToMeasure> plans{};    // cuda: that will run on this machine, measured first
-  std::optional<std::string> out{};      // profile to write; its samples go next to it
-  std::uint64_t seed = 1;                // of the order of points
+  /// Expanded: storage and decoding alone are measured, and the profile is this cluster with them.
+  std::optional<Json> cluster{};
+  std::int64_t widest = 16384;         // cuda: hidden size of the widest model measured
+  std::vector<PlanToMeasure> plans{};  // cuda: that will run on this machine, measured first
+  std::optional<std::string> out{};    // profile to write; its samples go next to it
+  std::uint64_t seed = 1;              // of the order of points
 };
 
 struct CalibrateAnswer {
   Findings findings;
-  std::optional<CalibratedProfile> profile;  // nothing: no GEMM was measured
+  std::optional<CalibratedProfile> profile;  // nothing: no GEMM, or no storage, was measured
   bool stopped = false;                      // by `progress`
 };
 

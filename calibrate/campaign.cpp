@@ -82,6 +82,12 @@ void ask_for_fp8(CampaignState& campaign, const executor::Device& device) {
   if (!why.empty()) campaign.found().missing.push_back(why);
 }
 
+/// Storage, and decoding of what lies on it.
+void measure_files(CampaignState& campaign) {
+  campaign.part("storage", [&] { measure_storage(campaign); });
+  campaign.part("decoding", [&] { measure_decoding(campaign); });
+}
+
 /// Measures the parts that need a single rank, and records what its device chose by itself.
 void measure_alone(CampaignState& campaign) {
   const CampaignInputs& inputs = campaign.inputs();
@@ -100,6 +106,7 @@ void measure_alone(CampaignState& campaign) {
   if (inputs.gpu) ask_for_fp8(campaign, bench.device());
   const BudgetShares& shares = inputs.shares;
   campaign.start();
+  if (inputs.files_first) measure_files(campaign);
   part("launches", [&] { measure_launches(campaign, bench); });
   part("first points", [&] { measure_points(campaign, alone, true, shares.first); });
   part("loads", [&] { measure_loads(campaign, alone); });
@@ -113,8 +120,7 @@ void measure_alone(CampaignState& campaign) {
 Findings run_campaign(CampaignInputs inputs, Clock& clock) {
   CampaignState campaign{inputs, clock};
   measure_alone(campaign);
-  campaign.part("storage", [&] { measure_storage(campaign); });
-  campaign.part("decoding", [&] { measure_decoding(campaign); });
+  if (!inputs.files_first) measure_files(campaign);
   for (std::size_t i = 0; i < inputs.sets.size(); ++i) {
     const double share = 1.0 / static_cast<double>(inputs.sets.size() - i);
     campaign.part("several ranks", [&] {
@@ -122,6 +128,14 @@ Findings run_campaign(CampaignInputs inputs, Clock& clock) {
       measure_together(campaign, together, share);
     });
   }
+  return campaign.finish();
+}
+
+Findings run_files_campaign(CampaignInputs inputs, Clock& clock) {
+  CampaignState campaign{inputs, clock};
+  campaign.found().machine = this_machine("storage and decoding alone");
+  campaign.start();
+  measure_files(campaign);
   return campaign.finish();
 }
 

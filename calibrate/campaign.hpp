@@ -38,6 +38,7 @@ struct CampaignInputs {
   std::vector<Bytes> host_copies;    // ... and between it and the host
   std::vector<Bytes> messages;       // sizes of every collective
   std::filesystem::path folder{};    // on the storage to measure; empty: storage is not measured
+  bool files_first = false;          // before anything else: the user asked for them by name
   std::vector<std::unique_ptr<ImageCodec>> codecs{};  // of pictures that are decoded
   Bytes most_memory = 8_GiB;                          // limit of one point's operands
   Time load_time = 3_s;                               // of each load
@@ -61,5 +62,7 @@ struct CampaignInputs {
 /// Errors  no device, no room for a bench; unless the rules go on after a failure, a kernel or
 ///         collective that computes wrongly: RunFailure
 Findings run_campaign(CampaignInputs inputs, Clock& clock);
+/// Storage and decoding alone.
+Findings run_files_campaign(CampaignInputs inputs, Clock& clock);
 
 }  // namespace orrery::calibrate

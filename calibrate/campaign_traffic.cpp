@@ -28,6 +28,13 @@ void take_copy(CampaignState& campaign, CopyPath path, Bytes size, Time time) {
   campaign.found().copies.push_back({path, size, time});
 }
 
+/// Says what the budget did not reach, or what failed.
+void left_out(CampaignState& campaign, const std::string& what) {
+  if (campaign.stopped()) return;
+  campaign.found().missing.push_back(what +
+                                     ": the budget was spent before; state a longer --budget");
+}
+
 /// Records a copy there and one back.
 template <class Copy>
 void take_ways(CampaignState& campaign, const Measurement& found, const Copy& of, CopyPath there,
@@ -187,6 +194,7 @@ void measure_storage(CampaignState& campaign) {
                                part_json("read", stored, found.parts[1]),
                                part_json("read at random places", random, found.parts[2])}));
   });
+  if (!campaign.found().storage.read) left_out(campaign, "storage");
 }
 
 void measure_decoding(CampaignState& campaign) {
@@ -216,6 +224,14 @@ void measure_decoding(CampaignState& campaign) {
     campaign.keep(found, {}, Json::array({part_json(found.name, bytes, found.parts[0])}));
     campaign.found().decoding.push_back(std::move(rate));
   });
+  std::string names;
+  for (const Subject* each : subjects) {
+    const std::string format = each->name().substr(std::string_view{"decode "}.size());
+    const bool known = std::ranges::any_of(
+        campaign.found().decoding, [&](const DecodingRate& rate) { return rate.format == format; });
+    if (!known) names += (names.empty() ? "" : ", ") + format;
+  }
+  if (!names.empty()) left_out(campaign, "decoding of " + names);
 }
 
 void measure_together(CampaignState& campaign, RankSet& together, double share) {

@@ -132,6 +132,9 @@ struct CalibratedProfile {
 ///           curve of the kernels that ran: "cudnn" if all were cuDNN's, else "orrery"
 /// Errors  no GEMM measured: ContractError
 CalibratedProfile make_profile(const Findings& findings, Json software);
+/// `cluster` with the storage and the decoding that were measured in place of its own, and their
+/// source. A store's rate is that of one node.
+Json with_measured_files(Json cluster, const Findings& findings);
 
 /// Whether a sample is a point of a table of collectives: an out-of-place time of an operation that
 /// plans use, with its size and number of ranks.

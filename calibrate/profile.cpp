@@ -104,7 +104,24 @@ Json decoding_json(const std::vector<DecodingRate>& decoding) {
   return list;
 }
 
+void put_files(const Findings& findings, Json& cluster) {
+  Json storage = storage_json(findings.storage);
+  if (findings.random_read) storage["random_read"] = spelled(*findings.random_read);
+  if (!storage.empty()) cluster["storage"] = storage;
+  if (!findings.decoding.empty()) cluster["decoding"] = decoding_json(findings.decoding);
+}
+
 }  // namespace
+
+Json with_measured_files(Json cluster, const Findings& findings) {
+  Json measured = Json::object();
+  put_files(findings, measured);
+  cluster.merge_patch(measured);
+  const std::string source = source_line(findings.machine);
+  cluster["sources"]["/storage"] = source;
+  if (cluster.contains("decoding")) cluster["sources"]["/decoding"] = source;
+  return cluster;
+}
 
 std::string_view name(CopyPath path) {
   constexpr std::string_view names[] = {"on the device", "to the device", "from the device",
@@ -160,10 +177,7 @@ CalibratedProfile make_profile(const Findings& findings, Json software) {
   if (!findings.collectives.empty()) {
     cluster["measured_collectives"] = to_json(findings.collectives);
   }
-  Json storage = storage_json(findings.storage);
-  if (findings.random_read) storage["random_read"] = spelled(*findings.random_read);
-  if (!storage.empty()) cluster["storage"] = storage;
-  if (!findings.decoding.empty()) cluster["decoding"] = decoding_json(findings.decoding);
+  put_files(findings, cluster);
   cluster["software"] = measured_stack(std::move(software), findings, source);
   cluster["sources"] = {{"", source}};
   std::string notes = "not measured:";

@@ -140,7 +140,9 @@ std::string table_of(const CalibrateAnswer& answer) {
                                        printable(found.gpu->versions))
                          : source_line(found.machine);
   text += "\n";
-  if (answer.profile) text += curves_table(answer.profile->curves);
+  if (answer.profile && !answer.profile->curves.empty()) {
+    text += curves_table(answer.profile->curves);
+  }
   for (const hardware::Concurrency& each : found.concurrency) {
     text += fmt::format(
         "  {} concurrent ranks: GEMMs take {:.2f} times as long, other kernels {:.2f}\n",

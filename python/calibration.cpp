@@ -31,17 +31,26 @@ Time budget_of(const std::string& text) {
   throw InputError{"budget", fmt::format("expected a time of 1 s or more, found '{}'", text)};
 }
 
+Json expanded_cluster(const std::string& text) {
+  return is_path(text) ? hardware::expand_cluster(Document::load(text).root())
+                       : hardware::Catalogue::cluster(text);
+}
+
 Answered calibrated(const std::string& backend, const std::string& budget,
-                    const std::vector<int>& ranks, const std::string& fabric, std::int64_t widest,
-                    const Text& out, std::uint64_t seed, const py::object& progress) {
+                    const std::vector<int>& ranks, const std::string& fabric, const Text& storage,
+                    const Text& cluster, std::int64_t widest, const Text& out, std::uint64_t seed,
+                    const py::object& progress) {
   calibrate::CalibrateRequest request{.backend = backend,
                                       .budget = budget_of(budget),
                                       .ranks = ranks,
                                       .fabric = fabric,
+                                      .storage = storage,
+                                      .cluster = {},
                                       .widest = widest,
                                       .plans = {},
                                       .out = out,
                                       .seed = seed};
+  if (cluster) request.cluster = expanded_cluster(*cluster);
   for (const NamedQuestion& each : one_gpu_scenarios()) {
     request.plans.push_back({each.name, each.question.model, each.question.plan});
   }
@@ -55,8 +64,7 @@ Answered calibrated(const std::string& backend, const std::string& budget,
 Answered imported(const std::vector<std::string>& logs, const Text& cluster, const Text& out) {
   calibrate::ImportRequest request{.logs = logs, .cluster_name = cluster.value_or(""), .out = out};
   if (cluster) {
-    request.cluster = is_path(*cluster) ? hardware::expand_cluster(Document::load(*cluster).root())
-                                        : hardware::Catalogue::cluster(*cluster);
+    request.cluster = expanded_cluster(*cluster);
   }
   const calibrate::ImportAnswer answer = calibrate::import_logs(request);
   return {to_json(request, answer).dump(), table_of(request, answer), true};
@@ -67,7 +75,8 @@ Answered imported(const std::vector<std::string>& logs, const Text& cluster, con
 void bind_calibration(py::module_& module) {
   using py::arg;
   module.def("calibrate", &calibrated, py::kw_only(), arg("backend"), arg("budget"), arg("ranks"),
-             arg("fabric"), arg("widest"), arg("out"), arg("seed"), arg("progress"));
+             arg("fabric"), arg("storage"), arg("cluster"), arg("widest"), arg("out"), arg("seed"),
+             arg("progress"));
   module.def("import_logs", &imported, py::call_guard<py::gil_scoped_release>(), py::kw_only(),
              arg("logs"), arg("cluster"), arg("out"));
 }

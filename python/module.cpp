@@ -166,11 +166,7 @@ PYBIND11_MODULE(_core, module) {
       .def_property_readonly("file", &Scenario::file)
       .def(
           "heading",
-          [](const Scenario& self) {
-            orrery::Json heading{{"orrery", made_with()}};
-            heading.update(heading_of(self.name(), self.question()));
-            return heading.dump();
-          },
+          [](const Scenario& self) { return heading_of(self.name(), self.question()).dump(); },
           Unlocked())
       .def("replace", &replace, Unlocked(), arg("changes"))
       .def("predict", &predict, Unlocked(), py::kw_only(), arg("headroom"));
@@ -191,6 +187,7 @@ PYBIND11_MODULE(_core, module) {
   module.def("page", &page, Unlocked(), arg("documents"));
   module.def(
       "schema", [](const std::string& name) { return schema_named(name).dump(); }, arg("name"));
+  module.def("made_with", [] { return made_with().dump(); });
   module.attr("__version__") = version_number;
   bind_questions(module);
   bind_execution(module);

@@ -15,6 +15,7 @@
 #include "scenarios/collective/measured_points.hpp"
 #include "scenarios/comparison/comparison.hpp"
 #include "scenarios/contention/contention.hpp"
+#include "scenarios/exchange/export.hpp"
 #include "scenarios/question/plan_request.hpp"
 #include "scenarios/question/purchase_request.hpp"
 #include "scenarios/question/validation_request.hpp"
@@ -97,6 +98,21 @@ Answered buy(const std::string& model, const std::string& tokens, const Text& so
     const PurchaseReport report = found.report();
     return Answered{to_json(report).dump(), text_of(report, plain), !found.answer.stopped};
   });
+}
+
+/// The report is the files, and what the tool refuses.
+Answered exported(const std::string& scenario, const Texts& to) {
+  const Scenario loaded = Scenario::load(scenario);
+  const ExportRequest request{.job = loaded.name(),
+                              .cluster = {},
+                              .collectives = loaded.json().value("collectives", Json(nullptr))};
+  const Exported found = export_launch(loaded.question(), to, request);
+  std::string text;
+  for (const LaunchText& each : found.files) text += "==> " + each.name + " <==\n" + each.text;
+  for (const UnsaidOption& each : found.refused) {
+    text += "refused: " + each.option + ": " + each.why + "\n";
+  }
+  return {to_json(found).dump(), text, true};
 }
 
 Answered trained(const std::string& scenario, const Text& tokens, const Text& deadline,
@@ -221,6 +237,8 @@ Answered diagnosed(const Texts& files, const std::string& step, std::optional<st
 
 void bind_questions(py::module_& module) {
   using py::arg;
+  module.def("export_launch", &exported, py::call_guard<py::gil_scoped_release>(), arg("scenario"),
+             py::kw_only(), arg("to"));
   module.def("plan", &plan, py::kw_only(), arg("model"), arg("cluster"), arg("global_batch"),
              arg("seq_len"), arg("software"), arg("precision"), arg("fixed"), arg("exclude"),
              arg("objective"), arg("pareto"), arg("gap"), arg("tokens"), arg("deadline"),

@@ -65,7 +65,10 @@ COLLECTIVES = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_t
 
 def names(command: str, what: str) -> list[str]:
     shown = subprocess.run([command, "show", what, "--json"], capture_output=True, text=True)
-    return [each["name"] if isinstance(each, dict) else each for each in json.loads(shown.stdout)]
+    shown = json.loads(shown.stdout)
+    if isinstance(shown, dict):  # one of a version that names its documents
+        shown = shown[f"{what}s" if what == "scenario" else what]
+    return [each["name"] if isinstance(each, dict) else each for each in shown]
 
 
 def questions(command: str, plans: int, seed: int) -> list[list[str]]:

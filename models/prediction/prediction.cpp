@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "models/lowering/lower.hpp"
 #include "models/model/operation_list.hpp"
+#include "models/operations/listed.hpp"
 #include "models/operations/quantisation.hpp"
 #include "models/plan/conflicts.hpp"
 #include "models/plan/derived.hpp"
@@ -198,6 +200,22 @@ std::vector<Conflict> conflicts(const Question& question) {
   return found;
 }
 
+namespace {
+
+/// A stated lane of the input stands for the loader of the model's own list.
+void drop_loader(const BlockInputs& inputs, Program& program) {
+  const OperationList& list = *inputs.model.list;
+  std::set<std::string> loads;
+  for (std::int64_t layer = 0; layer < list.layers(); ++layer) {
+    for (const ListedOperation& each : list.operations(list.kind_of(layer), listed_sizes(inputs))) {
+      if (each.ahead > 0) loads.insert(each.name);
+    }
+  }
+  std::erase_if(program.ahead, [&](const AheadWork& each) { return loads.contains(each.name); });
+}
+
+}  // namespace
+
 Program lower(const Question& question) {
   if (question.plan.stages.by_time) {
     Question cut = question;
@@ -211,7 +229,9 @@ Program lower(const Question& question) {
                            question.cluster.gpu().generation.name,
                            question.cluster.node.gpus,
                            question.schedules};
-  return lower(inputs);
+  Program program = lower(inputs);
+  if (question.data && question.model.list) drop_loader(inputs, program);
+  return program;
 }
 
 namespace {
@@ -396,13 +416,19 @@ Prediction predict_one(const Question& question) {
   const Clock::time_point checked = Clock::now();
   add_memory(question, result);
   add_times(question, result);
+  const Time paging = result.step - with_unexplained(result.times.step, question.software);
   add_lower_bound(question, result);
+  Time& bound = result.network.lower_bound;
+  bound = with_unexplained(bound, question.software) + paging;
   result.slowest = slowest_of(result);
   if (result.times.scheduled() < result.times.step) {
     result.assumptions.push_back(bound_note(result));
   }
   if (question.software.unexplained != 1) {
     result.assumptions.push_back(unexplained_note(question.software));
+  }
+  if (question.data && question.model.list) {
+    result.assumptions.push_back("/data: in place of what the model's own list loads");
   }
   result.breakdown = breakdown_of(result.priced, result.times, result.slowest);
   result.breakdown[static_cast<std::size_t>(TimeClass::other)] += result.step - result.times.step;

@@ -8,8 +8,8 @@
 
 Three nouns: a `Scenario` asks, a `Run` answers, a `Sweep` answers many times. None of them changes.
 The command's other questions are functions with the same arguments, each with its `Answer`: `plan`,
-`buy`, `train`, `check`, `scale`, `contention`, `collective`, `validate`, `calibrate`, `execute`, `compare` and
-`diagnose`. `report` writes one page of HTML of answers, `schema` gives the JSON Schema of a document.
+`buy`, `train`, `check`, `scale`, `contention`, `collective`, `validate`, `calibrate`, `execute`, `compare`,
+`diagnose` and `export`. `report` writes one page of HTML of answers, `schema` gives the JSON Schema of a document.
 """
 
 from orrery import catalogue
@@ -20,6 +20,7 @@ from orrery.collectives import Collectives, collective
 from orrery.contention import Contention, contention
 from orrery.errors import InputError, Interrupted, RunFailure
 from orrery.execution import Execution, Step, execute
+from orrery.launch import Launch, export
 from orrery.measured import (
     Comparison,
     Diagnosis,
@@ -62,6 +63,7 @@ __all__ = [
     "Execution",
     "InputError",
     "Interrupted",
+    "Launch",
     "Network",
     "OutOfMemory",
     "Plans",
@@ -91,6 +93,7 @@ __all__ = [
     "contention",
     "diagnose",
     "execute",
+    "export",
     "load",
     "merge",
     "plan",

@@ -32,11 +32,18 @@ class Answer:
         self._text = text
         self._complete = complete
         self._asked = asked or {}  # the parts of a scenario that the question named
+        self._head: Mapping[str, Any] = {}
 
     @property
     def json(self) -> dict[str, Any]:
-        """Everything that the command prints with `--json`; the copy is yours."""
-        return copy.deepcopy(dict(self._values))
+        """Everything that the command prints with `--json`; the copy is yours.
+
+        `inputs` are the arguments that were given, by name.
+        """
+        return copy.deepcopy({**self._head, **self._values})
+
+    def _name(self, head: Mapping[str, Any]) -> None:
+        self._head = head
 
     @property
     def report(self) -> Text:
@@ -50,7 +57,7 @@ class Answer:
 
     def __getitem__(self, key: str) -> Any:
         """A member of the JSON: `answer["fits"]`. Errors: KeyError."""
-        return copy.deepcopy(self._values[key])
+        return copy.deepcopy(self._values[key] if key in self._values else self._head[key])
 
     def to_frame(self) -> pandas.DataFrame:
         """The rows of the answer as a table; nested members become columns `outer.inner`."""

@@ -9,6 +9,7 @@ from typing import final
 from orrery import _core
 from orrery.answer import Answer, answered
 from orrery.errors import RunFailure
+from orrery.heading import named
 from orrery.parts import Paths, path_of, paths_of
 from orrery.progress import Progress, progress_callback
 
@@ -22,6 +23,7 @@ class Calibration(Answer):
     _rows = "curves"
 
 
+@named("calibrate")
 def calibrate(
     *,
     logs: Paths = (),
@@ -30,6 +32,7 @@ def calibrate(
     budget: str = "60 s",
     ranks: int | Iterable[int] = (1, 2),
     fabric: str = "tcp",
+    storage: str | os.PathLike[str] | None = None,
     widest: int = 16384,
     out: str | os.PathLike[str] | None = None,
     seed: int = 1,
@@ -44,6 +47,9 @@ def calibrate(
     budget          the time that measuring takes
     ranks, fabric   on the CPU: numbers of concurrent ranks, and "tcp" or "threads" between them;
                     all ranks are threads of this process
+    storage         folder on the storage to measure, such as that of the data set; with `cluster`
+                    nothing but it and decoding is measured, and the profile is that cluster with
+                    their rates (seconds instead of minutes)
     widest          on GPUs: the hidden size of the widest model measured
     out             the profile to write, as `orrery.load(cluster=...)` takes it; its samples go
                     next to it
@@ -63,6 +69,8 @@ def calibrate(
         budget=budget,
         ranks=[ranks] if isinstance(ranks, int) else list(ranks),
         fabric=fabric,
+        storage=path_of(storage),
+        cluster=path_of(cluster),
         widest=widest,
         out=path_of(out),
         seed=seed,
@@ -71,5 +79,6 @@ def calibrate(
     if found[0] == "null":
         if not found[2]:
             raise KeyboardInterrupt
-        raise RunFailure("no GEMM was measured, so there is no profile", _MACHINE_FAILED)
+        missing = "no GEMM" if cluster is None else "no storage"
+        raise RunFailure(f"{missing} was measured, so there is no profile", _MACHINE_FAILED)
     return answered(Calibration, found, "the profile of the points", partial=partial)

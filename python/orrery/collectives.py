@@ -8,6 +8,7 @@ from typing import final
 
 from orrery import _core
 from orrery.answer import Answer, answered
+from orrery.heading import named
 from orrery.parts import Part, Paths, path_of, paths_of, required, words_of
 
 
@@ -16,6 +17,7 @@ class Collectives(Answer):
     """One collective by size. Made by `orrery.collective`."""
 
 
+@named("collective")
 def collective(
     *,
     cluster: Part,

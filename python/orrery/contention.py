@@ -7,6 +7,7 @@ from typing import final
 
 from orrery import _core
 from orrery.answer import Answer, answered
+from orrery.heading import named
 from orrery.parts import Part, path_of, required
 from orrery.progress import Progress, progress_callback
 from orrery.scenario import Scenario
@@ -24,6 +25,7 @@ class Contention(Answer):
         return str(self._values["sentence"])
 
 
+@named("contention")
 def contention(
     scenario: Scenario | Part,
     *,

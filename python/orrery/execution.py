@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, final
 from orrery import _core, pointer
 from orrery.answer import Answer
 from orrery.errors import Interrupted
+from orrery.heading import named
 from orrery.measured import Comparison
 from orrery.parts import Part, Paths, mapping_of, path_of, paths_of, text_of
 from orrery.progress import Progress
@@ -95,6 +96,7 @@ class Execution(Answer):
         return None if found is None else Comparison(found, self._comparison)
 
 
+@named("execute")
 def execute(
     scenario: Scenario | Part | None = None,
     *,

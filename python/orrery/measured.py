@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, final, overload
 from orrery import _core, frames
 from orrery.answer import Answer, answered
 from orrery.errors import InputError
+from orrery.heading import named
 from orrery.parts import Part, Paths, path_of, paths_of, required, words_of
 from orrery.progress import Progress, progress_callback
 from orrery.quantities import Seconds
@@ -51,6 +52,7 @@ class Comparison(_Compared):
     """A predicted and a measured step, joined by operation. Made by `orrery.compare`."""
 
 
+@named("validate")
 def validate(
     file: str | os.PathLike[str],
     *,
@@ -155,6 +157,7 @@ def compare(
     fit: str | os.PathLike[str] | None = None,
     run: str = "",
 ) -> Comparison | RunComparison: ...
+@named("compare")
 def compare(
     predicted: Scenario | Part,
     measured: Paths,
@@ -194,6 +197,7 @@ def compare(
     return answered(RunComparison, found, "")
 
 
+@named("diagnose")
 def diagnose(logs: Paths, *, step: str = "", skip: int | None = None) -> Diagnosis:
     """Names the NIC, node, GPU, rank or link that is slow: `orrery diagnose`.
 

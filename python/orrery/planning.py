@@ -9,6 +9,7 @@ from typing import Any, final
 
 from orrery import _core
 from orrery.answer import Answer, answered
+from orrery.heading import named
 from orrery.parts import Part, path_of, required, text_of, words_of
 from orrery.plots import Plotted
 from orrery.progress import Progress, progress_callback
@@ -120,6 +121,7 @@ class Scales(Answer):
     _rows = "points"
 
 
+@named("plan")
 def plan(
     *,
     model: Part,
@@ -188,6 +190,7 @@ def plan(
     return answered(Plans, found, "the best plans", partial=partial, asked=asked)
 
 
+@named("buy")
 def buy(
     *,
     model: Part,
@@ -251,6 +254,7 @@ def buy(
     return answered(Purchases, found, "the clusters", partial=partial, asked=asked)
 
 
+@named("train")
 def train(
     scenario: Scenario | Part,
     *,
@@ -292,6 +296,7 @@ def train(
     return answered(Training, found, "the runs")
 
 
+@named("check")
 def check(claims: str | os.PathLike[str] | Iterable[dict[str, Any]]) -> Claims:
     """Claims judged against bounds of physics and dated prices: `orrery check`.
 
@@ -307,6 +312,7 @@ def check(claims: str | os.PathLike[str] | Iterable[dict[str, Any]]) -> Claims:
     return answered(Claims, _core.check(text, name), "the claims")
 
 
+@named("scale")
 def scale(
     scenario: Scenario | Part,
     *,

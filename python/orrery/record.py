@@ -9,6 +9,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from orrery.heading import heading
 from orrery.quantities import Bytes, Seconds
 from orrery.trace import Trace
 
@@ -60,8 +61,10 @@ class StepRecord:
     @property
     def json(self) -> dict[str, Any]:
         """Everything that `orrery simulate --json` prints; the copy is yours."""
-        heading: dict[str, Any] = json.loads(self._asked._core.heading())
-        return heading | copy.deepcopy(dict(self._values))
+        given = {"scenario": self._asked.name}
+        head = heading("simulate", given, self._asked.changes)
+        names: dict[str, Any] = json.loads(self._asked._core.heading())
+        return head | names | copy.deepcopy(dict(self._values))
 
     @property
     def step_time(self) -> Seconds:

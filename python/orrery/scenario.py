@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 from orrery import _core, frames, page, plots, pointer, show, timeline, waterfall
 from orrery.answer import Answer, answered
 from orrery.explain import comparison
+from orrery.heading import heading
 from orrery.network import Network
 from orrery.parts import kind_of, mapping_of
 from orrery.progress import Progress, progress_callback
@@ -112,7 +113,9 @@ class Scenario:
             threads=threads or 0,
             progress=progress_callback(progress, "numbers"),
         )
-        return answered(Sensitivities, found, "the numbers", partial=partial)
+        answer = answered(Sensitivities, found, "the numbers", partial=partial)
+        answer._name(heading("simulate", {"scenario": self.name, "sensitivity": True}, self.changes))
+        return answer
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the scenario as a file that `orrery simulate` and `orrery.load` take."""

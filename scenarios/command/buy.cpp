@@ -7,6 +7,7 @@
 #include "scenarios/command/search_flags.hpp"
 #include "scenarios/command/terminal/progress.hpp"
 #include "scenarios/question/purchase_request.hpp"
+#include "scenarios/scenario/limits.hpp"
 #include "sim/output/durable_file.hpp"
 
 namespace orrery::scenarios {
@@ -15,12 +16,13 @@ namespace {
 
 struct BuyFlags : SearchFlags {
   PurchaseRequest request;
-  std::optional<std::string> picture;
+  std::optional<std::string> picture, confidence;
 };
 
 int buy(BuyFlags& flags) {
   const auto begin = std::chrono::steady_clock::now();
   flags.complete(flags.request);
+  if (flags.confidence) flags.request.confidence = read_confidence_flag(*flags.confidence);
   const InterruptGuard guard;
   const PurchaseSurvey found = survey(flags.request, watched_progress("clusters"));
   if (flags.picture) write_durably(*flags.picture, picture_of(found.report()));
@@ -41,9 +43,9 @@ void add_buy(CLI::App& application, int& exit_code) {
   command.add_option("--tokens", request.tokens, "Tokens to train on, such as 300B")->required();
   command.add_option("--deadline", request.deadline, "Longest time, such as 30d, 8w or 30 (days)");
   command.add_option("--budget", request.budget, "Largest cost, such as 5M or $5,000,000");
-  command.add_option("--confidence", request.confidence,
+  command.add_option("--confidence", flags->confidence,
                      "Probability with which deadline and budget are kept, with failures and "
-                     "restarts (0.8)");
+                     "restarts, such as 0.9 or 90% (0.8)");
   command.add_option("--term", request.term,
                      "How it is paid for: on-demand (default), 1y, 3y (reserved), spot, own, or a "
                      "mix such as 3y=0.6,spot=0.4");

@@ -51,8 +51,23 @@ Time budget_of(const std::string& text) {
   return *budget;
 }
 
+Json expanded_cluster(const std::string& text) {
+  return is_path(text) ? hardware::expand_cluster(Document::load(text).root())
+                       : hardware::Catalogue::cluster(text);
+}
+
+/// What is missing from an answer without a profile.
+std::string no_profile(const calibrate::CalibrateRequest& asked, const calibrate::Findings& found) {
+  if (asked.cluster) return "the storage was not measured, so there is no profile";
+  return fmt::format(
+      "no GEMM was measured, so there is no profile: {} points failed, {} were discarded as "
+      "disturbed, {} left out by the budget; try a longer --budget",
+      found.failures.size(), found.discarded_points, found.points_left_out);
+}
+
 int measure(CalibrateFlags flags) {
   flags.asked.budget = budget_of(flags.budget);
+  if (flags.cluster) flags.asked.cluster = expanded_cluster(*flags.cluster);
   flags.asked.out = flags.imported.out;
   flags.asked.plans = plans_of_one_gpu();
   const InterruptGuard guard;
@@ -62,11 +77,7 @@ int measure(CalibrateFlags flags) {
     fmt::print(stderr, "left out: {}\n", printable(each));
   }
   if (!answer.profile) {
-    fmt::print(stderr,
-               "no GEMM was measured, so there is no profile: {} points failed, {} were discarded "
-               "as disturbed, {} left out by the budget; try a longer --budget\n",
-               answer.findings.failures.size(), answer.findings.discarded_points,
-               answer.findings.points_left_out);
+    fmt::print(stderr, "{}\n", no_profile(flags.asked, answer.findings));
     return InterruptGuard::interrupted() ? InterruptGuard::exit_code()
                                          : static_cast<int>(executor::Exit::local_failure);
   }
@@ -80,9 +91,7 @@ int measure(CalibrateFlags flags) {
 int import(CalibrateFlags flags) {
   if (flags.cluster) {
     flags.imported.cluster_name = *flags.cluster;
-    flags.imported.cluster = is_path(*flags.cluster)
-                                 ? hardware::expand_cluster(Document::load(*flags.cluster).root())
-                                 : hardware::Catalogue::cluster(*flags.cluster);
+    flags.imported.cluster = expanded_cluster(*flags.cluster);
   }
   const calibrate::ImportAnswer answer = calibrate::import_logs(flags.imported);
   if (flags.json)
@@ -107,7 +116,9 @@ void add_calibrate(CLI::App& application, int& exit_code) {
   command.add_option("--ranks", asked.ranks, "Numbers of concurrent ranks to measure with (1,2)")
       ->delimiter(',');
   command.add_option("--fabric", asked.fabric, "How ranks communicate: tcp (default), threads");
-  command.add_option("--cluster", flags->cluster, "With --import: the cluster that was measured");
+  command.add_option("--cluster", flags->cluster,
+                     "With --import: the cluster that was measured; with --storage: the cluster "
+                     "that gets the storage's and decoders' rates, and nothing else is measured");
   command.add_option("--storage", asked.storage,
                      "Folder on the storage to measure, such as that of the data set (the folder "
                      "of --out; with --backend cuda none)");

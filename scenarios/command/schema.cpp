@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "scenarios/command/commands.hpp"
+#include "scenarios/command/terminal/document.hpp"
 #include "scenarios/command/terminal/terminal.hpp"
 
 namespace orrery::scenarios {
@@ -44,7 +45,7 @@ void add_schema(CLI::App& application, int& exit_code) {
     if (flags->name) {
       fmt::print("{}\n", schema_named(*flags->name).dump(2));
     } else if (flags->json) {
-      fmt::print("{}\n", schema_list_json().dump(2));
+      print_document({{"schemas", schema_list_json()}});
     } else {
       const Terminal shown = terminal();
       fmt::print("{}", schema_list_text(shown.width, shown.colour));

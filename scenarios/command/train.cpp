@@ -21,7 +21,7 @@ namespace {
 struct TrainFlags {
   QuestionFlags question;
   WholeRunRequest request;
-  std::optional<std::string> svg;
+  std::optional<std::string> svg, confidence;
   bool json = false;
 };
 
@@ -39,6 +39,7 @@ void refuse_for_loops(const TrainFlags& flags, const Scenario& scenario) {
 
 int train(TrainFlags& flags) {
   flags.request.scenario = flags.question.request();
+  if (flags.confidence) flags.request.confidence = read_confidence_flag(*flags.confidence);
   const auto days = flags.request.deadline ? parse_days(*flags.request.deadline) : std::nullopt;
   if (flags.request.deadline && !days) {
     throw InputError{"--deadline",
@@ -79,8 +80,9 @@ void add_train(CLI::App& application, int& exit_code) {
                      "Tokens to train on, such as 15.6T (the scenario's)");
   command.add_option("--deadline", request.deadline, "Longest time, such as 90d or 8w");
   command.add_option("--budget", request.budget, "Largest cost, such as 5M");
-  command.add_option("--confidence", request.confidence,
-                     "Probability with which deadline and budget must be kept (0.8)");
+  command.add_option("--confidence", flags->confidence,
+                     "Probability with which deadline and budget must be kept, such as 0.9 or 90% "
+                     "(0.8)");
   command.add_flag("--all-in", request.all_in,
                    "As published runs: their hours over those of the steps alone, instead of the "
                    "range of the step");

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <set>
+#include <span>
 
 #include "models/plan/derived.hpp"
 #include "models/plan/fields.hpp"
@@ -34,9 +36,13 @@ struct LaunchTarget {
 };
 
 /// Tools that are written; the others are read only.
-constexpr std::array<std::string_view, 9> written_tools{
-    "megatron",   "megatron-bridge", "deepspeed", "torchtitan", "fsdp",
-    "accelerate", "slurm",           "k8s",       "torchrun"};
+constexpr std::array<std::string_view, 13> written_tools{
+    "megatron", "megatron-bridge", "deepspeed", "torchtitan", "fsdp",     "accelerate", "axolotl",
+    "primus",   "maxtext",         "slurm",     "k8s",        "torchrun", "skypilot"};
+
+std::span<const std::string_view> versions_of(const LaunchTool& tool) {
+  return std::span{tool.lists}.first(tool.wraps ? 1 : tool.lists.size());
+}
 
 LaunchTarget target_of(const std::string& text) {
   const std::size_t at = text.find('@');
@@ -49,12 +55,12 @@ LaunchTarget target_of(const std::string& text) {
                                          export_targets())};
   }
   const LaunchTool& tool = launch_tool(name);
-  for (const std::string_view list : tool.lists) {
+  for (const std::string_view list : versions_of(tool)) {
     if (at == std::string::npos || list.substr(list.find('@')) == text.substr(at))
       return {&tool, list};
   }
   throw InputError{"--to", fmt::format("unknown version '{}'; known: {}", printable(text, 40),
-                                       fmt::join(tool.lists, " "))};
+                                       fmt::join(versions_of(tool), " "))};
 }
 
 /// A fact that says what fields of a plan say, where a tool has an option for it.
@@ -72,6 +78,7 @@ const std::vector<Replacement>& replacements() {
       {"shard_copies", {"data_shard"}},
       {"shard_degree", {"data_shard"}},
       {"bucket_elements", {"bucket"}},
+      {"bucket_mib", {"bucket"}},
       {"context_sizes", {"context_heads"}},
       {"prefetch_elements", {"prefetch"}},
       {"local_batch", {"micro_batch"}},
@@ -117,7 +124,14 @@ class OptionWriter {
 
  private:
   /// The tool's name for an option of the table, in this version; empty: it has none.
-  std::string listed(const std::string& option) const { return listed_in(target_.list, option); }
+  std::string listed(const std::string& option) const {
+    std::string name = listed_in(target_.list, option);
+    if (!name.empty() || !target_.tool->wraps) return name;
+    for (const std::string_view list : target_.tool->lists) {
+      if (name.empty()) name = listed_in(list, option);
+    }
+    return name;
+  }
 
   std::string listed_in(std::string_view list, const std::string& option) const {
     const auto& options = options_in(list);
@@ -176,7 +190,7 @@ class OptionWriter {
 
   void write(const std::string& field) {
     const std::string value = facts_.text(field);
-    if (field == "recompute_modules") return write_list(field, value);
+    if (field == "recompute_modules" || field == "lora_targets") return write_list(field, value);
     bool written = false, refuses = false, lacks = false, only_comments = false;
     Facts said;  // as an importer reads what is written
     for (const Meaning& row : meanings_of(*target_.tool)) {
@@ -244,7 +258,9 @@ class OptionWriter {
   }
 
   static Json json_of(const Meaning& row, const std::string& value) {
-    if (row.option == "model.converters") return Json::array({row.value});
+    if (row.option == "model.converters" || row.option == "plugins") {
+      return Json::array({row.value});
+    }
     if (row.field == "selective_option") return value;  // torchtitan reads digits from text
     if (row.value != "*") return value_of_text(row.value);
     if (value.find(':') == std::string::npos || row.field.rfind("model.name", 0) == 0) {
@@ -260,14 +276,15 @@ class OptionWriter {
     Json list = Json::array();
     std::string name;
     for (const std::string_view element : split(value, ':')) {
-      const auto& rows = meanings_of(*target_.tool);
-      const auto row = std::ranges::find_if(rows, [&](const Meaning& each) {
-        return each.field == field && is_option(each) && each.means[0] == element;
-      });
-      if (row == rows.end()) return unsaid(field, true);
-      name = listed(row->option);
-      if (is_of_others(row->option)) return lacked(field);
-      list.push_back(row->value);
+      bool said = false;
+      for (const Meaning& row : meanings_of(*target_.tool)) {
+        if (row.field != field || !is_option(row) || row.means[0] != element) continue;
+        if (is_of_others(row.option)) return lacked(field);
+        name = listed(row.option);
+        if (std::ranges::find(list, Json(row.value)) == list.end()) list.push_back(row.value);
+        said = true;
+      }
+      if (!said) return unsaid(field, true);
     }
     if (name.empty()) return unsaid(field, true);
     add(field, {name, list});
@@ -323,6 +340,29 @@ void add_titan_model(const std::string& name, Facts& facts) {
   facts.set("model.size", std::string{flavor->flavor});
 }
 
+/// MaxText's axes, each cut into devices of one node and nodes: those that communicate most take
+/// the devices of a node first.
+/// Source  MaxText, configs/base.yml: products of ici_ axes are the devices of a slice, those of
+///         dcn_ axes the slices
+void add_mesh_axes(const models::Question& question, Facts& facts) {
+  const models::Plan& plan = question.plan;
+  const bool shards = plan.sharding.zero == models::Zero::three;
+  const std::int64_t fsdp = shards ? plan.data_shards() : 1;
+  const std::pair<const char*, std::int64_t> axes[] = {{"tensor", plan.tensor},
+                                                       {"context", plan.context},
+                                                       {"fsdp", fsdp},
+                                                       {"data", plan.data / fsdp}};
+  std::int64_t devices = std::min<std::int64_t>(question.cluster.node.gpus, plan.gpus());
+  for (const auto& [axis, degree] : axes) {
+    const std::int64_t inside = std::gcd(degree, devices);
+    facts.set(fmt::format("ici.{}", axis), std::to_string(inside));
+    facts.set(fmt::format("dcn.{}", axis), std::to_string(degree / inside));
+    devices /= inside;
+  }
+  const double rows = static_cast<double>(plan.batch.micro * plan.data);
+  facts.set("per_device_batch", fmt::format("{}", rows / static_cast<double>(plan.gpus())));
+}
+
 /// The facts that options are written from.
 Facts launch_facts(const models::Question& question, const LaunchTarget& target, Exported& result) {
   const LaunchTool& tool = *target.tool;
@@ -337,6 +377,7 @@ Facts launch_facts(const models::Question& question, const LaunchTarget& target,
       result.not_said.push_back({target.shown(), "", std::move(each)});
     }
     for (const std::string& each : model.fields()) facts.set(each, model.text(each));
+    if (tool.name == "primus") facts.erase("model.name");  // which preset is stated apart
   } else if (tool.name == "torchtitan") {
     add_titan_model(question.model.name, facts);
     if (!facts.has("model.family")) {
@@ -345,6 +386,10 @@ Facts launch_facts(const models::Question& question, const LaunchTarget& target,
            fmt::format("model {}: state model.name and model.flavor", question.model.name)});
     }
   }
+  if (tool.name == "axolotl" || tool.name == "maxtext") {
+    facts.set("model.name", question.model.name);
+  }
+  if (tool.name == "maxtext") add_mesh_axes(question, facts);
   // A default of plans that is not torchao's.
   if (tool.table == "accelerate" && !facts.has("low_precision_gather"))
     facts.set("low_precision_gather", "false");
@@ -423,6 +468,24 @@ std::vector<WrittenOption> accelerate_head() {
           {"main_training_function", "main"},       {"rdzv_backend", "c10d"}, {"use_cpu", false}};
 }
 
+/// Primus: Megatron-LM's options as overrides of a preset, whose model's sizes are among them.
+std::string primus_text(const std::string& model, const std::vector<WrittenOption>& options,
+                        LaunchJob job) {
+  const std::string name = plain_name(model, false);
+  const Json module{{"framework", "megatron"},
+                    {"config", "pre_trainer.yaml"},
+                    {"model", name + ".yaml"},
+                    {"overrides", nested_options(options)}};
+  job.comments.push_back(
+      "model is to be one of Primus's presets; the sizes below stand before it.");
+  return yaml_text({{"work_group", "orrery"},
+                    {"user_name", "orrery"},
+                    {"exp_name", plain_name(job.name, false)},
+                    {"workspace", "./output"},
+                    {"modules", {{"pre_trainer", module}}}},
+                   job.comments);
+}
+
 LaunchText tool_text(const models::Question& question, const LaunchTarget& target,
                      const ExportRequest& request, Exported& result) {
   const std::string name{target.tool->name};
@@ -441,6 +504,15 @@ LaunchText tool_text(const models::Question& question, const LaunchTarget& targe
     Json document{{"_orrery", job.comments}};  // JSON has no comments; DeepSpeed ignores the key
     document.update(nested_options(all));
     return {target.shown(), "deepspeed.json", document.dump(2) + "\n"};
+  }
+  if (name == "primus") {
+    return {target.shown(), "primus.yaml", primus_text(question.model.name, all, std::move(job))};
+  }
+  if (name == "maxtext") {
+    const std::vector<WrittenOption> head{{"base_config", "base.yml"},
+                                          {"run_name", plain_name(job.name, false)},
+                                          {"hardware", "gpu_multiprocess"}};
+    all.insert(all.begin(), head.begin(), head.end());
   }
   if (target.tool->table == "accelerate") {
     std::vector<WrittenOption> head = accelerate_head();
@@ -485,8 +557,35 @@ void check_read_back(const models::Question& question, const LaunchText& text, E
 
 std::vector<std::string> command_of(const std::string& tool_file, std::string_view tool) {
   if (tool == "torchtitan") return {"-m", "torchtitan.train", "--job.config_file", tool_file};
+  // Source  Primus, examples/run_pretrain.sh
+  if (tool == "primus") return {"primus/cli/main.py", "train", "pretrain", "--config", tool_file};
+  if (tool == "axolotl") return {"-m", "axolotl.cli.train", tool_file};
   if (tool == "deepspeed") return {"train.py", "--deepspeed", "--deepspeed_config", tool_file};
   return {"train.py"};
+}
+
+/// What SkyPilot calls a GPU of the catalogue; empty: not known.
+/// Source  SkyPilot 0.14.1, `sky show-gpus`
+std::string skypilot_name(std::string_view gpu) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 16> names{
+      {{"h100-sxm-80gb", "H100"},
+       {"h200-sxm-141gb", "H200"},
+       {"b200-sxm", "B200"},
+       {"b300-sxm", "B300"},
+       {"gb200", "GB200"},
+       {"a100-sxm-80gb", "A100-80GB"},
+       {"a100-pcie-80gb", "A100-80GB"},
+       {"a100-sxm-40gb", "A100"},
+       {"a100-pcie-40gb", "A100"},
+       {"v100-sxm-16gb", "V100"},
+       {"v100-sxm-32gb", "V100-32GB"},
+       {"l40s", "L40S"},
+       {"l4", "L4"},
+       {"a10", "A10"},
+       {"a10g", "A10G"},
+       {"mi300x", "MI300X"}}};
+  const auto* found = std::ranges::find(names, gpu, [](const auto& each) { return each.first; });
+  return found == names.end() ? std::string{} : std::string{found->second};
 }
 
 LaunchText launcher_text(const models::Question& question, const LaunchTarget& target,
@@ -505,12 +604,28 @@ LaunchText launcher_text(const models::Question& question, const LaunchTarget& t
       job.command = command_of(file.name, tool);
     if (tool == "accelerate" || tool == "fsdp") job.accelerate_file = file.name;
   }
+  const bool starts_jax = std::ranges::any_of(
+      result.files, [](const LaunchText& file) { return file.target.starts_with("maxtext@"); });
+  if (starts_jax) {
+    result.refused.push_back(
+        {target.shown(), "", "starts torchrun, and MaxText is a program of JAX"});
+  }
   if (target.tool->name == "k8s" && !job.accelerate_file.empty()) {
     result.refused.push_back(
         {target.shown(), "", "starts torchrun, which does not read " + job.accelerate_file});
   }
-  if (job.script.empty())
+  if (job.script.empty() && job.command.front() == "train.py")
     job.comments.emplace_back("train.py is to be replaced by the training script.");
+  if (target.tool->name == "skypilot") {
+    const std::string gpu = question.cluster.gpu().name, known = skypilot_name(gpu);
+    job.accelerator = known.empty() ? plain_name(gpu, false) : known;
+    if (known.empty()) {
+      result.not_said.push_back({target.shown(), "resources.accelerators",
+                                 fmt::format("{}: state the name that SkyPilot has for it", gpu)});
+      job.comments.emplace_back("accelerators: state the name that SkyPilot has for this GPU.");
+    }
+    return {target.shown(), "skypilot.yaml", skypilot_task(job)};
+  }
   if (target.tool->name == "slurm") return {target.shown(), "job.sbatch", slurm_script(job)};
   if (target.tool->name == "k8s") return {target.shown(), "pytorchjob.yaml", pytorch_job(job)};
   return {target.shown(), "torchrun.sh", torchrun_script(job)};
@@ -521,7 +636,7 @@ LaunchText launcher_text(const models::Question& question, const LaunchTarget& t
 std::string export_targets() {
   std::string text;
   for (const std::string_view name : written_tools) {
-    for (const std::string_view list : launch_tool(name).lists) {
+    for (const std::string_view list : versions_of(launch_tool(name))) {
       text +=
           fmt::format("{}{}@{}", text.empty() ? "" : " ", name, list.substr(list.find('@') + 1));
     }

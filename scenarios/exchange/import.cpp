@@ -433,7 +433,7 @@ std::optional<std::int64_t> stated_nodes(const Facts& facts) {
   return facts.integer("cluster.nodes");
 }
 
-/// GPUs of a node in Slurm's gres: "gpu:8", "gpu:h100:8".
+/// GPUs of a node in Slurm's gres, "gpu:8", "gpu:h100:8", or SkyPilot's accelerators, "H100:8".
 std::optional<std::int64_t> gpus_of_node(const Facts& facts) {
   if (const auto stated = facts.integer("cluster.gpus_per_node")) return stated;
   const std::string text = facts.text("cluster.gres") + facts.text("cluster.gpus_per_node");
@@ -574,10 +574,18 @@ void settle_hosts(Facts& facts, ImportedLaunch& result) {
   }
 }
 
+/// All processes over those of one node, as Slurm allocates nodes that nobody states.
+std::optional<std::int64_t> nodes_of_tasks(const Facts& facts) {
+  const auto all = facts.integer("cluster.tasks"), each = facts.integer("cluster.tasks_per_node");
+  if (!all || !each || *all < 1 || *each < 1 || *all % *each != 0) return std::nullopt;
+  return *all / *each;
+}
+
 /// Nodes, GPUs of a node and GPUs in all, where several statements agree; else a note and the
 /// number of processes that are started.
 void settle_sizes(const Facts& facts, ImportedLaunch& result) {
   result.nodes = stated_nodes(facts);
+  if (!result.nodes) result.nodes = nodes_of_tasks(facts);
   auto per_node = gpus_of_node(facts);
   // Each task drives a GPU, but for a node's only one, which starts or is the process of all.
   const bool one_a_node =

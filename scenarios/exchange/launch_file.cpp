@@ -33,7 +33,7 @@ FileFormat format_of(std::string_view text, const std::string& path) {
 struct KnownBy {
   std::string_view keys, tool;
 };
-constexpr std::array<KnownBy, 22> known_by{{{"modules", "primus"},
+constexpr std::array<KnownBy, 24> known_by{{{"modules", "primus"},
                                             {"compute_environment", "accelerate"},
                                             {"distributed_type", "accelerate"},
                                             {"parallelism_config", "accelerate"},
@@ -54,6 +54,8 @@ constexpr std::array<KnownBy, 22> known_by{{{"modules", "primus"},
                                             {"parallelism", "torchtitan"},
                                             {"training+model", "torchtitan"},
                                             {"spec+kind", "k8s"},
+                                            {"resources+run", "skypilot"},
+                                            {"resources+num_nodes", "skypilot"},
                                             {"bf16+optimizer", "deepspeed"}}};
 
 std::string_view tool_of(const Json& document) {
@@ -155,6 +157,44 @@ void take_environment(const Json& part, int level, LaunchFile& file) {
   for (const Json& each : part) take_environment(each, level + 1, file);
 }
 
+LaunchFile of_script(std::string_view text, const std::string& path);
+
+/// A task of SkyPilot: its sizes, its variables, and what its `run` starts.
+void add_skypilot(Json document, LaunchFile& file) {
+  Json& resources = document["resources"];
+  if (resources.is_object() && resources.contains("accelerators")) {
+    Json& stated = resources["accelerators"];
+    if (stated.is_object() && stated.size() == 1) {  // {H100: 8} is H100:8
+      stated = fmt::format("{}:{}", stated.begin().key(), stated.begin()->dump());
+    }
+  }
+  if (document.contains("envs") && document["envs"].is_object()) {
+    for (const auto& [name, value] : document["envs"].items()) {
+      if (name.rfind("NCCL_", 0) != 0 || value.is_null()) continue;
+      file.environment[name] = value.is_string() ? value.get<std::string>() : value.dump();
+    }
+  }
+  const Json run = document.value("run", Json(nullptr));
+  for (const char* key : {"envs", "run", "setup", "name"}) document.erase(key);
+  Flattened{file, "skypilot"}.add(document, "", "");
+  if (!run.is_string()) return;
+  try {
+    LaunchFile started = of_script(run.get<std::string>(), file.file + ":/run");
+    // Its own variables say what num_nodes and accelerators do.
+    std::erase_if(started.options, [](const LaunchOption& each) {
+      return each.unknown.find("SKYPILOT_") != std::string::npos ||
+             each.unknown.find("NNODES") != std::string::npos ||
+             each.unknown.find("NODE_RANK") != std::string::npos;
+    });
+    file.tool = started.tool;
+    std::ranges::move(started.options, std::back_inserter(file.options));
+    std::ranges::move(started.notes, std::back_inserter(file.notes));
+    file.environment.merge(started.environment);
+  } catch (const InputError&) {
+    file.notes.emplace_back("/run: starts no training that is known here");
+  }
+}
+
 LaunchFile of_document(const Json& document, const std::string& path) {
   LaunchFile file{path, std::string{tool_of(document)}, {}};
   if (file.tool.empty()) {
@@ -168,6 +208,9 @@ LaunchFile of_document(const Json& document, const std::string& path) {
     file.tool.clear();
     Flattened{file, "k8s"}.add(document, "", "");
     take_environment(document, 0, file);
+  } else if (file.tool == "skypilot") {
+    file.tool.clear();
+    add_skypilot(document, file);
   } else {
     Flattened{file, file.tool}.add(document, "", "");
   }

@@ -110,7 +110,7 @@ std::span<const LaunchTool> launch_tools() {
        {"nemo@2", "nemo@1", "megatron-bridge@0.7", "megatron@0.20"},
        "nemo",
        false},
-      {"primus", "megatron", {"primus@2026-08", "megatron@0.20"}, "megatron-core", false},
+      {"primus", "megatron", {"primus@2026-08", "megatron@0.20"}, "megatron-core", false, "", true},
       {"primus-titan", "torchtitan", {"primus@2026-08", "torchtitan@0.2.2"}, "torchtitan", false},
       {"deepspeed", "deepspeed", {"deepspeed@0.19.8"}, "deepspeed"},
       {"torchtitan", "torchtitan", {"torchtitan@0.2.2"}, "torchtitan"},
@@ -122,7 +122,8 @@ std::span<const LaunchTool> launch_tools() {
       {"slurm", "launcher", {"slurm@22.05"}},
       {"torchrun", "launcher", {"torchrun@2.15.0"}},
       {"mpirun", "launcher", {"mpirun@4.1.4"}},
-      {"k8s", "launcher", {"k8s@1.9.4"}}};
+      {"k8s", "launcher", {"k8s@1.9.4"}},
+      {"skypilot", "launcher", {"skypilot@0.14.1"}}};
   return tools;
 }
 

@@ -46,6 +46,9 @@ struct LaunchTool {
   /// Does an option that is not written have the tool's default? Else a recipe may state it.
   bool complete = true;
   std::string_view sections{};  // of nested files: preferred sections of an option, the first first
+  /// Its files take the options of all its lists: the lists after the first are those of the tools
+  /// that it wraps, not versions of it.
+  bool wraps = false;
 };
 
 std::span<const LaunchTool> launch_tools();

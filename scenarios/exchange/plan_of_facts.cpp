@@ -486,6 +486,12 @@ void add_export_facts(const models::Plan& plan, const FactBasis& basis, Facts& f
       set("selective_option", plan.recompute.every);
     }
   }
+  constexpr std::int64_t mebibyte = 1 << 20;
+  const bool reduces_buckets = plan.sharding.zero == models::Zero::none;
+  if (reduces_buckets && plan.sharding.bucket.count() > 0 &&
+      plan.sharding.bucket.count() % mebibyte == 0) {
+    set("bucket_mib", plan.sharding.bucket.count() / mebibyte);
+  }
   if (plan.sharding.bucket.count() > 0) {
     set("bucket_elements",
         std::llround(static_cast<double>(plan.sharding.bucket.count()) / basis.gradient_bytes));

@@ -265,6 +265,27 @@ std::string pytorch_job(const LaunchJob& job) {
   return yaml_text(document, comments);
 }
 
+/// Source  SkyPilot, "Distributed Multi-Node Jobs": SKYPILOT_NODE_IPS, _NODE_RANK, _NUM_NODES
+std::string skypilot_task(const LaunchJob& job) {
+  Json resources{{"accelerators", fmt::format("{}:{}", job.accelerator, job.gpus_per_node)}};
+  if (job.nodes > 1) resources["network_tier"] = "best";
+  Json document{
+      {"name", plain_name(job.name, true)}, {"num_nodes", job.nodes}, {"resources", resources}};
+  for (const auto& [name, value] : job.environment) document["envs"][name] = value;
+  LaunchJob script = job;
+  script.environment.clear();
+  script.comments.clear();
+  std::string lines =
+      "export MASTER_ADDR=$(echo \"$SKYPILOT_NODE_IPS\" | head -n 1)\n"
+      "export NNODES=\"$SKYPILOT_NUM_NODES\" NODE_RANK=\"$SKYPILOT_NODE_RANK\"\n" +
+      torchrun_script(script).substr(std::string_view{script_head}.size());
+  std::string run = "run: |\n";
+  for (const std::string_view line :
+       split(std::string_view{lines}.substr(0, lines.size() - 1), '\n'))
+    run += fmt::format("  {}\n", line);
+  return yaml_text(document, job.comments) + run;
+}
+
 std::string plain_name(std::string_view text, bool lower) {
   std::string name;
   for (const char c : text) {

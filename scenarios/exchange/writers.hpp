@@ -23,6 +23,7 @@ struct LaunchJob {
   std::vector<std::string> command;  // of every node's torchrun
   std::string script{};              // a script that runs torchrun itself
   std::string accelerate_file{};     // a file that only `accelerate launch` reads
+  std::string accelerator{};         // the GPU's name in SkyPilot's catalogue
   std::vector<std::pair<std::string, std::string>>
       environment{};  // names are checked by the caller
   std::vector<std::string> comments{};
@@ -44,6 +45,8 @@ std::string torchrun_script(const LaunchJob& job);
 std::string slurm_script(const LaunchJob& job);
 /// A Kubeflow PyTorchJob.
 std::string pytorch_job(const LaunchJob& job);
+/// A task of SkyPilot, whose nodes find each other by its variables.
+std::string skypilot_task(const LaunchJob& job);
 
 /// `text` with everything but letters, digits, - and . replaced; in lower case where `lower`.
 std::string plain_name(std::string_view text, bool lower);

@@ -388,6 +388,7 @@ std::string scatter_chart(const ScatterChart& chart) {
                        "end");
   }
   std::vector<SvgBox> labels;  // those of the best that are placed; others only have hints
+  std::string words;           // above all points
   for (const ScatterPoint& each : chart.points) {
     const double px = x.at(each.x.p50), py = y.at(each.y.p50);
     const std::string_view css = each.best ? "best" : "other";
@@ -411,9 +412,9 @@ std::string scatter_chart(const ScatterChart& chart) {
     for (int i = 0; i < 8 && std::ranges::any_of(labels, overlaps); ++i) own.top += 14;
     if (std::ranges::any_of(labels, overlaps)) continue;
     labels.push_back(own);
-    text += chart_text(own.left, own.top + 11, each.label, "ink halo");
+    words += chart_text(own.left, own.top + 11, each.label, "ink halo");
   }
-  return text + "</svg></div>\n";
+  return text + words + "</svg></div>\n";
 }
 
 namespace {

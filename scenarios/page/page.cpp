@@ -61,7 +61,7 @@ th{text-align:left;font-weight:600;color:var(--faint);border-bottom:1px solid va
 padding:6px 10px 6px 0;vertical-align:bottom}
 td{border-bottom:1px solid var(--line);padding:6px 10px 6px 0;vertical-align:top}
 td.n,th.n{text-align:right;white-space:nowrap}
-td:first-child{min-width:110px}
+td:first-child{min-width:150px}td.n:first-child{min-width:0;width:1%}
 td code{font-size:12px;overflow-wrap:anywhere}
 .field{white-space:nowrap}
 code{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
@@ -79,7 +79,7 @@ footer{margin-top:44px;color:var(--faint);font-size:12.5px}
 main{max-width:none;padding:0}details{display:none}.wide{overflow:visible}
 section{break-before:page;border-top:0;margin-top:0;padding-top:0}section:first-of-type{break-before:auto;margin-top:18px}
 h3{break-after:avoid}svg,.card,tr{break-inside:avoid}.cards{grid-template-columns:repeat(3,1fr)}
-body{font-size:12.5px}table{font-size:11px}@page{margin:14mm}}
+body{font-size:12.5px}table{font-size:11px}.bar{min-width:90px}@page{margin:14mm}}
 )css";
 
 /// Variables of the colours of classes; print takes the light ones.
@@ -658,11 +658,26 @@ std::string train_cards(const Node& root) {
   }
   all.push_back({"GPU-hours", hours_text(hours.p50),
                  fmt::format("{} to {}", hours_text(hours.p10), hours_text(hours.p90))});
+  const double often = figure(root["interruptions"], "p50");
   all.push_back({"uptime", share_text(uptime.p50),
-                 fmt::format("about {} interruptions",
-                             count_words(std::round(figure(root["interruptions"], "p50"))))});
-  all.push_back({"energy", fmt::format("{:.4g} MWh", energy.p50),
-                 fmt::format("{:.3g} t of CO2", figure(root["co2_t"], "p50"))});
+                 often < 0.5
+                     ? fmt::format("{:.2g} interruptions to be expected",
+                                   figure(root["interruptions"], "mean"))
+                     : fmt::format("about {} interruptions", count_words(std::round(often)))});
+  const bool large = energy.p50 >= 1e4;
+  const double co2 = figure(root["co2_t"], "p50");
+  all.push_back({"energy",
+                 fmt::format("{:.4g} {}", energy.p50 / (large ? 1000 : 1), large ? "GWh" : "MWh"),
+                 co2 >= 1000 ? count_words(std::round(co2)) + " t of CO2"
+                             : fmt::format("{:.3g} t of CO2", co2)});
+  const std::string fit = words(root, "fit", "yes");
+  if (fit == "doubtful" || fit == "no") {
+    const auto [answer, css] = fit_answer(fit);
+    all.push_back({"memory", answer,
+                   fmt::format("{:.0f} % of measured peaks would fit",
+                               100 * root.value_or("fit_probability", 0.0)),
+                   css});
+  }
   return cards(all);
 }
 
@@ -678,11 +693,14 @@ std::vector<ChartBar> ledger_parts(const Node& ledger) {
       same->value += share.as<double>();
     }
   }
-  const char* colours[] = {"gemm", "tp", "dp", "pp", "optimizer", "ep", "cp", "other_comm", "host"};
+  std::erase_if(parts, [](const ChartBar& each) { return each.value < 5e-4; });
+  const char* colours[] = {"gemm", "tp",         "dp",        "pp",   "optimizer", "ep",
+                           "cp",   "other_comm", "attention", "norm", "other",     "host"};
   std::size_t next = 0;
   for (ChartBar& each : parts) {
-    each.colour =
-        each.label == "useful" ? "var(--good)" : colour_of(colours[next++ % std::size(colours)]);
+    each.colour = each.label == "useful"        ? "var(--good)"
+                  : each.label == "unexplained" ? "var(--unlisted)"
+                                                : colour_of(colours[next++ % std::size(colours)]);
   }
   return parts;
 }
@@ -718,7 +736,6 @@ std::string train_section(const Node& root) {
     }
   }
   StackedChart ledger{.parts = ledger_parts(root["ledger"]), .words = share_text};
-  std::erase_if(ledger.parts, [](const ChartBar& each) { return each.value < 5e-4; });
   text += tag("h3", "Where the time goes") + stacked_chart(ledger);
   std::vector<ChartBar> inputs;
   for (const Node& each : root["sensitivity"].elements()) {
@@ -797,6 +814,7 @@ std::string buy_section(const Node& root) {
   chart.most_y = budget;
   HtmlTable table{{"cluster", ">GPUs", ">days", ">8 of 10", ">cost", ">8 of 10 ", ">$ a GPU-hour",
                    ">MFU", "meets", "price"}};
+  bool indications = false;
   for (const Node& each : choices) {
     const ChartRange days = range_of(each["days"], "");
     const auto cost = each.find("cost_usd");
@@ -808,12 +826,16 @@ std::string buy_section(const Node& root) {
     }
     std::string source = price ? words(*price, "source") : words(each, "why_no_price");
     if (price && price->value_or("outdated", false)) source += " (old)";
+    const std::string indication = price ? words(*price, "indicative") : "";
+    const std::string about = indication.empty() ? "" : "~";
+    if (!indication.empty()) source += fmt::format("; {}: an indication", indication);
+    indications = indications || !indication.empty();
     table.add(
         {markup(words(each, "cluster")), count_words(figure(each, "gpus")),
          fmt::format("{:.1f}", days.p50), fmt::format("{:.1f} to {:.1f}", days.p10, days.p90),
-         cost ? dollar_words(dollars.p50) : "",
+         cost ? about + dollar_words(dollars.p50) : "",
          cost ? fmt::format("{} to {}", dollar_words(dollars.p10), dollar_words(dollars.p90)) : "",
-         price ? format(Money{figure(*price, "usd_per_gpu_hour")}) : "",
+         price ? about + format(Money{figure(*price, "usd_per_gpu_hour")}) : "",
          share_text(figure(each, "mfu")),
          each.value_or("meets", false) ? "<span class='good'>yes</span>"
                                        : "<span class='bad'>no</span>",
@@ -822,8 +844,9 @@ std::string buy_section(const Node& root) {
   if (!chart.points.empty()) {
     text += tag("h3", "Days against dollars") + scatter_chart(chart);
     text += tag("p",
-                "Crosses hold 8 of 10 cases, with failures and restarts. Green: no other is both "
-                "faster and cheaper.",
+                fmt::format("Crosses hold 8 of 10 cases, with failures and restarts. Green: no "
+                            "other is both faster and cheaper{}.",
+                            indications ? ", but for prices that are an indication (~)" : ""),
                 "class='note'");
   }
   if (!choices.empty()) text += tag("h3", "Clusters") + table.html();

@@ -148,7 +148,8 @@ std::string ranking(const PurchaseReport& report, const ReportOptions& options) 
   const std::int64_t meeting = report.answer.meeting();
   const bool limited = report.query.deadline_days || report.query.budget;
   std::string text =
-      heading(!limited       ? fmt::format("{} clusters, cheapest first", choices.size())
+      heading(!limited       ? fmt::format("{} cluster{}, cheapest first", choices.size(),
+                                     choices.size() == 1 ? "" : "s")
               : meeting == 0 ? "No cluster meets the limits; these come closest"
                              : fmt::format("{} of {} clusters meet the limits, {} first", meeting,
                                            choices.size() + report.answer.impossible.size(),

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -103,17 +104,27 @@ std::string take_sizes(const PurchaseRequest& request, PurchaseQuery& query) {
   return taken;
 }
 
+/// The node type that a quote names: as it is listed, or by its file without folder and ending.
+/// Errors  `--quote: 'x' is none of the node types considered: ...`
+std::string sought_name(const std::string& name, const std::vector<SoughtNode>& nodes) {
+  std::string known;
+  for (const SoughtNode& each : nodes) {
+    const bool by_file = is_path(each.name) && std::filesystem::path{each.name}.stem() == name;
+    if (each.name == name || by_file) return each.name;
+    known += (known.empty() ? "" : " ") + each.name;
+  }
+  throw InputError{"--quote", fmt::format("'{}' is none of the node types considered: {}",
+                                          printable(name, 60), known)};
+}
+
 /// How clusters are paid for.
 void take_prices(const PurchaseRequest& request, PurchaseQuery& query) {
   const Payment payment = parse_term(request.term);
   std::vector<Quote> quotes;
   for (const std::string& text : request.quotes) {
     quotes.push_back(parse_quote(text));
-    const std::string& name = quotes.back().node;
-    const bool sought =
-        name.empty() || std::ranges::count(query.nodes, name, &SoughtNode::name) > 0;
-    if (!sought)
-      throw InputError{"--quote", fmt::format("'{}' is none of the node types considered", name)};
+    std::string& name = quotes.back().node;
+    if (!name.empty()) name = sought_name(name, query.nodes);
   }
   for (SoughtNode& each : query.nodes) {
     each.payment = payment;

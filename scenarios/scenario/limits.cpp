@@ -1,11 +1,14 @@
 #include "scenarios/scenario/limits.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <string>
 #include <utility>
 
+#include "sim/errors.hpp"
 #include "sim/input/text.hpp"
 #include "sim/input/units.hpp"
 
@@ -39,8 +42,16 @@ std::optional<std::string> without_commas(std::string_view text) {
 
 std::optional<double> parse_days(std::string_view text) {
   text = trimmed(text);
-  constexpr std::array<std::pair<std::string_view, double>, 4> units{
-      {{"", 1}, {"d", 1}, {"w", 7}, {"weeks", 7}}};
+  constexpr double year = 365.25;
+  constexpr std::array<std::pair<std::string_view, double>, 9> units{{{"", 1},
+                                                                      {"d", 1},
+                                                                      {"w", 7},
+                                                                      {"week", 7},
+                                                                      {"weeks", 7},
+                                                                      {"month", year / 12},
+                                                                      {"months", year / 12},
+                                                                      {"year", year},
+                                                                      {"years", year}}};
   double number = 0;
   const char* last = text.data() + text.size();
   if (text.find_first_of("0123456789.") != 0) return std::nullopt;
@@ -62,6 +73,19 @@ std::optional<Money> parse_dollars(std::string_view text) {
   if (!digits) return std::nullopt;
   const std::optional<Money> money = parse_quantity<Money>("$" + *digits);
   return money && money->count() > 0 ? money : std::nullopt;
+}
+
+double read_confidence_flag(const std::string& text) {
+  const std::string_view form = trimmed(text);
+  const std::string_view digits = form.substr(0, form.find_last_not_of("% ") + 1);
+  const auto number = number_in<double>(digits);
+  const bool percentage = form.ends_with('%') || number.value_or(0) > 1;
+  const double share = number.value_or(0) / (percentage ? 100 : 1);
+  if (number && share > 0 && share < 1) return share;
+  throw InputError{
+      "--confidence",
+      fmt::format("expected a probability between 0 and 1 such as 0.8 or 80%, found '{}'",
+                  printable(text, 60))};
 }
 
 }  // namespace orrery::scenarios

@@ -27,6 +27,10 @@ std::string hours_words(double hours) {
   return fmt::format("{:.0f} GPU-hours", hours);
 }
 
+std::string tonnes_words(double tonnes) {
+  return tonnes >= 1000 ? fmt::format("{:.0f}", tonnes) : fmt::format("{:.3g}", tonnes);
+}
+
 std::string count_words(double count) {
   return count >= 10 ? fmt::format("{:.0f}", count) : fmt::format("{:.1f}", count);
 }
@@ -38,6 +42,21 @@ std::string tokens_words(double tokens) {
 
 std::string run_line(std::string_view label, std::string_view value, std::string_view rest) {
   return fmt::format("  {:<15}{:<18}{}\n", label, value, rest);
+}
+
+/// "70 to 101", in the unit of `days_words` for their middle.
+std::string days_range(const RunRange& days) {
+  const bool hours = days.p50 < 1;
+  const double unit = hours ? 24 : 1;
+  const int digits = days.p90 * unit < 30 ? 1 : 0;
+  return fmt::format("{:.{}f} to {:.{}f}{}", unit * days.p10, digits, unit * days.p90, digits,
+                     hours ? " hours" : "");
+}
+
+/// "93 %"; what is nearly all has another digit.
+std::string percent_of(double share) {
+  return share > 0.985 && share < 1 ? fmt::format("{:.2f}", 100 * share)
+                                    : fmt::format("{:.0f}", 100 * share);
 }
 
 /// "70 to 101".
@@ -104,12 +123,41 @@ std::string deadline_lines(const WholeRunReport& report, bool colour) {
   return text;
 }
 
-/// "one in 2.7 h".
-std::string one_in(const WholeRun& run) {
-  if (run.interruptions.p50 < 0.5) return "none expected";
+/// "about 720 interruptions, one in 2.7 h".
+std::string interruptions_words(const WholeRun& run) {
+  if (run.interruptions.p50 < 0.5) {
+    return fmt::format("{:.2g} interruptions to be expected", run.interruptions.mean);
+  }
   const double hours = run.days.p50 * 24 / run.interruptions.p50;
-  return hours < 48 ? fmt::format("one in {:.1f} h", hours)
-                    : fmt::format("one in {:.1f} days", hours / 24);
+  return fmt::format(
+      "about {} interruptions, one in {}", count_words(run.interruptions.p50),
+      hours < 48 ? fmt::format("{:.1f} h", hours) : fmt::format("{:.1f} days", hours / 24));
+}
+
+/// A row for each phase, if there are several.
+std::string phases_table(const RunModel& model, bool colour) {
+  if (model.phases.size() < 2) return {};
+  TextTable table{{"phase", "tokens", "length", "sequences", "GPUs", "step", "MFU", "alone"}};
+  for (std::size_t i = 0; i < model.phases.size(); ++i) {
+    const PlannedPhase& each = model.phases[i];
+    table.add({fmt::format("{}", i + 1), tokens_words(each.tokens), fmt::format("{}", each.seq_len),
+               fmt::format("{}", each.global_batch), fmt::format("{}", each.gpus),
+               fmt::format("{:.4g} s", each.step.count()), fmt::format("{:.1f} %", 100 * each.mfu),
+               days_words(each.alone().count() / seconds_per_day)});
+  }
+  return table.text(colour) + "\n";
+}
+
+std::string fit_line(const RunModel& model, bool colour) {
+  if (!model.fits) {
+    return toned("  The plan does not fit in memory: orrery simulate says why\n\n", Tone::bad,
+                 colour);
+  }
+  if (model.fit != models::Fit::doubtful) return {};
+  return toned(fmt::format("  The plan may not fit in memory: {:.0f} % of measured peaks would fit "
+                           "(orrery simulate)\n\n",
+                           100 * model.fit_probability),
+               Tone::bad, colour);
 }
 
 /// What steps wait for their input, and what checkpoints add to it.
@@ -176,11 +224,17 @@ std::string in_one_line(const WholeRun& run) {
 Json to_json(const WholeRunReport& report) {
   const WholeRun& run = report.run;
   const RunModel& model = run.model;
-  Json json{{"command", "train"},          {"scenario", report.scenario},
-            {"model", report.model_name},  {"cluster", report.cluster},
-            {"software", report.software}, {"tokens", report.tokens},
-            {"samples", run.samples},      {"seed", run.seed},
-            {"fits", model.fits}};
+  Json json{{"command", "train"},
+            {"scenario", report.scenario},
+            {"model", report.model_name},
+            {"cluster", report.cluster},
+            {"software", report.software},
+            {"tokens", report.tokens},
+            {"samples", run.samples},
+            {"seed", run.seed},
+            {"fits", model.fits},
+            {"fit", models::name(model.fit)},
+            {"fit_probability", model.fit_probability}};
   std::int64_t steps = 0;
   for (const PlannedPhase& each : model.phases) steps += each.steps;
   json["steps"] = steps;
@@ -251,17 +305,15 @@ std::string text_of(const WholeRunReport& report, int width, bool colour) {
                            Tone::bold, colour) +
                      fmt::format("\n{} · {} GPUs · {} runs simulated\n\n", report.software,
                                  first.gpus, run.samples);
-  if (!model.fits) {
-    text +=
-        toned("  The plan does not fit in memory: orrery simulate says why\n\n", Tone::bad, colour);
-  }
+  text += fit_line(model, colour) + phases_table(model, colour);
   const double alone = model.alone().count() / seconds_per_day;
-  const char* form = run.days.p90 < 10 ? "{:.2f}" : "{:.0f}";
-  text += run_line("Alone", days_words(alone),
-                   fmt::format("{} at {:.4g} s a step, never interrupted",
-                               hours_words(model.gpu_hours_alone()), first.step.count()));
+  text += run_line(
+      "Alone", days_words(alone),
+      fmt::format(
+          "{}{}, never interrupted", hours_words(model.gpu_hours_alone()),
+          model.phases.size() > 1 ? "" : fmt::format(" at {:.4g} s a step", first.step.count())));
   text += run_line("Whole run", days_words(run.days.p50),
-                   fmt::format("{} in 8 of 10 cases{}", from_to(run.days, form),
+                   fmt::format("{} in 8 of 10 cases{}", days_range(run.days),
                                report.all_in ? ", as published runs needed" : ""));
   text += run_line(
       "GPU-hours", hours_words(run.gpu_hours.p50),
@@ -292,12 +344,11 @@ std::string text_of(const WholeRunReport& report, int width, bool colour) {
   const char* energy = run.energy_mwh.p90 < 1000 ? "{:.4g}" : "{:.0f}";
   text += run_line("Energy",
                    fmt::format("{} MWh", fmt::format(fmt::runtime(energy), run.energy_mwh.p50)),
-                   fmt::format("{} with PUE {:g}; {:.3g} t of CO2", from_to(run.energy_mwh, energy),
-                               model.pue, run.co2_t.p50));
-  text +=
-      run_line("Uptime", fmt::format("{:.0f} %", 100 * run.ettr.p50),
-               fmt::format("{:.0f} to {:.0f}; about {} interruptions, {}", 100 * run.ettr.p10,
-                           100 * run.ettr.p90, count_words(run.interruptions.p50), one_in(run)));
+                   fmt::format("{} with PUE {:g}; {} t of CO2", from_to(run.energy_mwh, energy),
+                               model.pue, tonnes_words(run.co2_t.p50)));
+  text += run_line("Uptime", percent_of(run.ettr.p50) + " %",
+                   fmt::format("{} to {}; {}", percent_of(run.ettr.p10), percent_of(run.ettr.p90),
+                               interruptions_words(run)));
   text += run_line("Goodput", fmt::format("{:.1f} %", 100 * run.goodput.p50),
                    "model FLOPs of the whole run over the GPUs' peak");
   text += run_line("Where it goes", where_it_goes(run), "");

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "hardware/reading.hpp"
+#include "models/plan/fields.hpp"
 #include "scenarios/scenario/limits.hpp"
 #include "scenarios/scenario/tokens.hpp"
 #include "sim/input/text.hpp"
@@ -145,7 +146,7 @@ class RunReader {
 
   void read_phases(const Node& phases) {
     for (const Node& each : phases.elements()) {
-      each.only({"tokens", "seq_len", "global_batch", "nodes"});
+      each.only({"tokens", "seq_len", "global_batch", "nodes", "plan"});
       RunPhase phase{.tokens = count_of_tokens(each["tokens"])};
       const auto take = [&](const char* key, std::optional<std::int64_t>& value) {
         if (const auto member = each.find(key)) value = member->integer(1, most_count);
@@ -153,9 +154,22 @@ class RunReader {
       take("seq_len", phase.seq_len);
       take("global_batch", phase.global_batch);
       take("nodes", phase.nodes);
-      run_.phases.push_back(phase);
+      if (const auto plan = each.find("plan")) phase.plan = fields_of(*plan);
+      run_.phases.push_back(std::move(phase));
     }
     if (run_.phases.empty()) phases.fail_expected("at least one phase");
+  }
+
+  /// A length and a batch are members of the phase itself.
+  static std::vector<std::pair<std::string, Json>> fields_of(const Node& plan) {
+    std::vector<std::string_view> known;
+    for (const models::PlanField& each : models::plan_fields()) {
+      if (each.key != "seq_len" && each.key != "global_batch") known.push_back(each.key);
+    }
+    plan.only(known);
+    std::vector<std::pair<std::string, Json>> fields;
+    for (const auto& [key, value] : plan.members()) fields.emplace_back(key, value.json());
+    return fields;
   }
 
   void read_failures(const Node& node) {

@@ -34,10 +34,12 @@ struct RatePrior {
 RatePrior prior_of(double median, double spread);
 inline constexpr int usual_node_gpus = 8;  // of the fleets behind the rate
 
-/// A part of the run with a length of sequences, a batch or a number of nodes of its own.
+/// A part of the run with a length of sequences, a batch, a number of nodes or other fields of the
+/// plan of its own.
 struct RunPhase {
   double tokens = 0;
   std::optional<std::int64_t> seq_len{}, global_batch{}, nodes{};
+  std::vector<std::pair<std::string, Json>> plan{};  // {"context", 16}: fields by their keys
 };
 
 /// Values that depend on the plan and are filled in with it where they are not stated.

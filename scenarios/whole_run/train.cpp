@@ -69,6 +69,7 @@ PredictedPhase predicted(models::Question question, double tokens) {
 
 Scenario of_phase(const Scenario& scenario, const RunPhase& phase) {
   std::vector<std::pair<std::string, Json>> changes;
+  for (const auto& [key, value] : phase.plan) changes.emplace_back("/plan/" + key, value);
   if (phase.seq_len) changes.emplace_back("/plan/seq_len", *phase.seq_len);
   if (phase.global_batch) changes.emplace_back("/plan/global_batch", *phase.global_batch);
   if (phase.nodes) changes.emplace_back("/cluster/nodes", *phase.nodes);
@@ -461,6 +462,8 @@ RunModel model_of(std::vector<PredictedPhase> phases, RunInputs& run) {
   for (PredictedPhase& phase : phases) {
     phase.planned.paid_gpus = (phase.planned.nodes + spares) * phase.question.cluster.node.gpus;
     model.fits = model.fits && phase.prediction.fit != models::Fit::no;
+    model.fit = std::max(model.fit, phase.prediction.fit);
+    model.fit_probability = std::min(model.fit_probability, phase.prediction.fit_probability);
     const double slower = straggling(run.jitter, static_cast<double>(phase.planned.gpus));
     phase.planned.step = phase.planned.step * slower;
     phase.planned.mfu /= slower;

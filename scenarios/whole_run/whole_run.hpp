@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/prediction/fit.hpp"
 #include "scenarios/scenario/scenario_request.hpp"
 #include "scenarios/search/workers.hpp"
 #include "scenarios/whole_run/run_inputs.hpp"
@@ -56,8 +57,10 @@ struct RunModel {
   SizeInputs sizes;
   /// Instead of the step's range: the whole run over the time of steps alone, in logarithms.
   std::optional<std::pair<double, double>> all_in;
-  std::int64_t paid_gpus = 0;  // of the longest phase
-  bool fits = true;            // in memory, in every phase
+  std::int64_t paid_gpus = 0;          // of the longest phase
+  bool fits = true;                    // in memory, in every phase
+  models::Fit fit = models::Fit::yes;  // of the phase that fits worst
+  double fit_probability = 1;          // least share of measured peaks by which a phase would fit
   std::optional<Price> price;
   std::string price_source;
   Power running{}, pausing{};  // of the whole job

@@ -180,11 +180,19 @@ std::string pointer_step(std::string_view key) {
 
 namespace {
 
-/// Editors find the schema of a file by it; no reader has it.
-Json without_schema(Json json) {
-  if (json.is_object() && json.contains("$schema") && json["$schema"].is_string()) {
-    json.erase("$schema");
-  }
+/// An entry of the catalogue as `orrery show NAME --json` printed it.
+bool is_shown_entry(const Json& json) {
+  const auto command = json.find("command");
+  return json.contains("orrery") && command != json.end() && *command == "show";
+}
+
+/// Editors find the schema of a file by it, and an entry that was printed names itself; no reader
+/// has either.
+Json without_head(Json json) {
+  if (!json.is_object()) return json;
+  if (json.contains("$schema") && json["$schema"].is_string()) json.erase("$schema");
+  if (!is_shown_entry(json)) return json;
+  for (const char* key : {"orrery", "command", "inputs", "changes"}) json.erase(key);
   return json;
 }
 
@@ -197,7 +205,7 @@ Json parse_json(std::string_view text, const std::string& name, const JsonLenien
   if (trimmed(text).empty()) throw InputError{name, "is empty"};
   require_text(text, name);
   TreeBuilder tree{leniency};
-  if (Json::sax_parse(text, &tree)) return without_schema(tree.take());
+  if (Json::sax_parse(text, &tree)) return without_head(tree.take());
   if (!tree.problem().text.empty()) {
     const std::string& pointer = tree.problem().pointer;
     throw InputError{pointer.empty() ? name : name + ":" + printable(pointer, 200),

@@ -70,6 +70,24 @@ TEST_CASE("A campaign finds kernels, ranks at once, collectives, memory and file
   }
 }
 
+TEST_CASE("A folder that was asked for is measured first, however short the budget") {
+  const models::Block block = small_block();
+  LocalRendezvous rendezvous;
+  const auto clock = machine_clock();
+  CampaignInputs inputs = small_campaign(block, rendezvous);
+  inputs.rules.budget = 1_ms;  // spent by the first of them
+  inputs.files_first = true;
+  const Findings found = run_campaign(std::move(inputs), *clock);
+  CHECK(found.storage.read);
+  CHECK(found.products.empty());
+  inputs = small_campaign(block, rendezvous);
+  inputs.rules.budget = 1_ms;
+  const Findings without = run_campaign(std::move(inputs), *clock);
+  CHECK_FALSE(without.storage.read);
+  REQUIRE_FALSE(without.missing.empty());
+  CHECK(without.missing.front() == "storage: the budget was spent before; state a longer --budget");
+}
+
 TEST_CASE("A campaign that is stopped keeps what it has") {
   const models::Block block = small_block();
   LocalRendezvous rendezvous;

@@ -28,6 +28,19 @@ def test_a_machine_is_measured_into_a_profile_that_predicts(tmp_path):
     assert run.step_time > 0
 
 
+def test_a_folders_storage_is_measured_for_a_cluster(tmp_path):
+    profile = tmp_path / "mine.json"
+    measured = orr.calibrate(
+        storage=tmp_path, cluster="dgx-h100 x 2", budget="3 s", out=profile
+    )
+    assert measured["curves"] == []
+    cluster = json.loads(profile.read_text())
+    assert cluster["nodes"] == 2
+    assert cluster["storage"]["read"].endswith("B/s")
+    run = orr.load("llama3-8b-8-h100", cluster=profile).replace({"/plan/data": None})
+    assert run.replace({"/data": {"format": "text-bytes"}}).simulate().step_time > 0
+
+
 def test_an_interrupted_calibration_without_a_profile_is_a_keyboard_interrupt():
     def interrupt(done: int, of: int) -> None:
         raise KeyboardInterrupt

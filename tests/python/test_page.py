@@ -125,6 +125,23 @@ def test_bars_begin_at_zero_and_add_up(piped, tmp_path):
             assert drawn[0][1] / whole == pytest.approx(time / piped.step_time, abs=0.002)
 
 
+def test_a_training_has_a_colour_for_each_cause_and_words_for_large_figures(tmp_path):
+    trained = orr.train(
+        "llama3-405b-whole-run-16384-h100", samples=40, progress=False
+    )
+    text, page = page_of(tmp_path / "train.html", trained)
+    chart = text[text.index("Where the time goes") :]
+    chart = chart[: chart.index("</svg>")]
+    drawn = {
+        re.sub(r" [\d.]+ %$", "", hint): colour
+        for colour, hint in re.findall(r"style='fill:([^']+)'[^>]*><title>([^<]*)</title>", chart)
+    }
+    assert len(drawn) > 4
+    assert len(set(drawn.values())) == len(drawn), drawn
+    assert "GWh" in page.text and "e+0" not in page.text
+    assert "may not fit" in page.text
+
+
 def test_every_kind_of_result_has_a_page(results, tmp_path):
     for kind, result in results.items():
         text, page = page_of(tmp_path / f"{kind}.html", result)

@@ -41,7 +41,7 @@ def ask(*arguments: str, cwd: Path | None = None) -> str:
 
 @pytest.fixture(scope="module")
 def schemas() -> dict[str, dict]:
-    names = [each["name"] for each in json.loads(ask("schema", "--json"))]
+    names = [each["name"] for each in json.loads(ask("schema", "--json"))["schemas"]]
     return {name: json.loads(ask("schema", name)) for name in names}
 
 
@@ -140,6 +140,10 @@ def test_every_unit_that_is_read_is_accepted(schemas):
     assert mistakes(schemas["run"], {"own": {"capex": "$31k"}}) == []
 
 
+LISTS = ("gpus", "nodes", "clusters", "sites", "models", "software", "schedules", "collectives")
+LISTS += ("data-formats", "plan-fields", "scenario")
+
+
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory) -> dict[str, list]:
     """Real answers of every command that has a schema."""
@@ -209,6 +213,8 @@ def answers(tmp_path_factory) -> dict[str, list]:
         "contention": [of("contention", small)],
         "calibrate": [of("calibrate", "--import", str(LOGS / "nccl_tests.txt"))],
         "does_not_fit": [of("execute", "--model", "llama3.1-405b", "--plan", alone)],
+        "show": [of("show", kind) for kind in LISTS],
+        "schemas": [of("schema")],
         "error": [of("simulate", "no-such-scenario")],
     }
 
@@ -223,7 +229,7 @@ def test_what_is_printed_is_as_its_schema_says(schemas, answers):
 
 
 def test_every_document_that_is_printed_has_been_held_to_its_schema(schemas, answers):
-    listed = json.loads(ask("schema", "--json"))
+    listed = json.loads(ask("schema", "--json"))["schemas"]
     printed = {each["name"] for each in listed if each["kind"] == "answer"}
     assert printed == set(answers)
 
@@ -241,6 +247,9 @@ def test_a_document_names_itself(answers):
     assert answers["buy"][0]["inputs"]["nodes"] == ["p5", "hgx-h100"]
     assert answers["fit_curves"][0]["command"] == "fit curves"
     assert answers["diagnose"][0]["inputs"] == {"logs": "times.csv"}
+    for kind, documents in answers.items():
+        for each in documents:
+            assert kind == "error" or list(each)[:4] == ["orrery", "command", "inputs", "changes"]
 
 
 def test_an_answer_without_a_member_is_refused(schemas, answers):
@@ -310,7 +319,7 @@ def test_every_key_that_a_reader_accepts_has_a_row(schemas):
 
 
 def test_the_schema_of_a_plan_has_the_fields_that_are_read(schemas):
-    shown = json.loads(ask("show", "plan-fields", "--json"))
+    shown = json.loads(ask("show", "plan-fields", "--json"))["plan_fields"]
     assert set(schemas["plan"]["properties"]) - {"$schema"} == {each["field"] for each in shown}
     assert "8" not in schemas["plan"]["properties"]["tensor"]  # a number has a number's schema
 

@@ -47,6 +47,31 @@ TEST_CASE("An import laid over its cluster prices what was measured there") {
   CHECK(Json::parse(ran.out)["step_time_s"] > 0);
 }
 
+TEST_CASE("A folder's storage is measured for a cluster, whose steps and checkpoints then use it") {
+  const Scratch scratch;
+  const std::string profile = scratch.path("mine.json"), folder = scratch.path("");
+  const Ran ran = orrery("calibrate --storage " + folder +
+                         " --cluster 'dgx-h100 x 2' --budget 3s --out " + profile + " --json");
+  REQUIRE(ran.exit_code == 0);
+  const Json answer = Json::parse(ran.out), cluster = Json::parse(scratch.read("mine.json"));
+  CHECK(answer["curves"].empty());
+  CHECK(cluster["nodes"] == 2);
+  CHECK(cluster["node"]["gpu"]["name"] == "h100-sxm-80gb");
+  CHECK(cluster["sources"]["/storage"].get<std::string>().starts_with("calibrated "));
+  const std::string read = cluster["storage"]["read"];
+  const std::string call =
+      "llama3-8b-8-h100 --cluster " + profile + " --set /plan/data=null --json ";
+  const Json step = parsed(orrery("simulate " + call + "--set /data/format=text-bytes").out);
+  CHECK(step["assumptions"].dump().find("/cluster/storage/read") != std::string::npos);
+  const Json run = parsed(orrery("train " + call + "--tokens 10B --samples 50").out);
+  const std::string assumed = run["assumptions"].dump();
+  CHECK(assumed.find("/run/storage/read") == std::string::npos);  // known, not assumed
+  CHECK(assumed.find("/run/restart") != std::string::npos);
+  CHECK(refused_line("calibrate --cluster dgx-h100 --budget 3s") ==
+        "--cluster: is for --import, whose logs were measured on it, or for --storage, the folder "
+        "whose rates it gets");
+}
+
 TEST_CASE("A log of other GPUs than the cluster's is refused") {
   const Scratch scratch;
   const std::string log = scratch.write("a.log", sample_log);

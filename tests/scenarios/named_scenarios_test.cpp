@@ -26,10 +26,35 @@ TEST_CASE("Scenarios that ask a question say their purpose") {
   for (const char* name :
        {"llama3-8b-spot-64-h100", "llama3-8b-reserved-64-h100", "llama3-8b-mixed-64-h100",
         "llama3-8b-two-zones-64-h100", "gpt3-175b-stopped-for-checkpoints",
+        "gpt3-175b-asynchronous-checkpoints", "llama3-405b-whole-run-16384-h100",
         "llama2-13b-32-a100-hdr100", "llama2-13b-32-a100-ndr", "vit-huge-32-a100-8k-images"}) {
     INFO(name);
     CHECK(Scenario::load(name).json()["notes"].get<std::string>().starts_with("Purpose: "));
   }
+}
+
+// Model card: 30.84 million GPU-hours. The sketch behind the model gave 70 to 101 days; no number
+// of this run but its failures, one of seven fleets, is in the prediction. 14.8T and 0.8T tokens in
+// steps of 2,048 x 8,192 = 128 x 131,072 tokens: 882,149 and 47,684.
+TEST_CASE("Llama 3.1 405B's published hours lie in the range of the shipped run") {
+  const double published = 30.84e6 / 16'384 / 24;  // 78.4 days
+  for (const char* name : {"llama3-405b-whole-run-16384-h100", "llama3-405b-16384-h100"}) {
+    const Json run = trained(name);
+    INFO(name << run["days"].dump());
+    CHECK(run["days"]["p10"].get<double>() < published);
+    CHECK(run["days"]["p90"].get<double>() > published);
+    CHECK(run["days"]["p90"].get<double>() / run["days"]["p10"].get<double>() < 1.6);
+    CHECK(run["fit"] == "doubtful");
+  }
+  const Json run = trained("llama3-405b-whole-run-16384-h100");
+  REQUIRE(run["phases"].size() == 2);
+  CHECK(run["phases"][0]["steps"] == 882'149);
+  CHECK(run["phases"][1]["steps"] == 47'684);
+  CHECK(run["phases"][1]["step_time_s"] ==
+        trained("llama3-405b-131k-16384-h100")["phases"][0]["step_time_s"]);
+  const std::string text = orrery("train llama3-405b-whole-run-16384-h100 --samples 50").out;
+  CHECK(text.find("The plan may not fit in memory") != std::string::npos);
+  CHECK(text.find("    131072        128") != std::string::npos);
 }
 
 /// A fifth of the tokens, so that the many drops of a market take less time to simulate.
@@ -87,7 +112,7 @@ TEST_CASE(
     "Asynchronous checkpoints: failures cost a tenth of the work that synchronous ones lose") {
   const std::string name = "gpt3-175b-stopped-for-checkpoints";
   const Json stopped = trained(name);
-  const Json going = trained(name + " --set /run/checkpoint/asynchronous=true");
+  const Json going = trained("gpt3-175b-asynchronous-checkpoints");
   CHECK(stopped["checkpoint"]["stall_s"].get<double>() == Approx(191).epsilon(0.01));
   CHECK(going["checkpoint"]["stall_s"].get<double>() == Approx(0.543).epsilon(0.01));
   const double between = stopped["checkpoint"]["interval_s"],

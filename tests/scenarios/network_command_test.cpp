@@ -249,6 +249,16 @@ TEST_CASE("Phases are asked for under /network, and their mean and spread are sh
         std::string::npos);
 }
 
+TEST_CASE("What no number of the stack explains is in the bound of its step, too") {
+  const std::string asked = "simulate llama3-8b-8-h100 --json ";
+  const Json usual = parsed(orrery(asked).out);
+  const Json slower = parsed(orrery(asked + "--set /software/unexplained=1.25").out);
+  CHECK(usual.at("lower_bound_s").get<double>() <= usual.at("step_time_s").get<double>());
+  CHECK(slower.at("lower_bound_s").get<double>() ==
+        Approx(1.25 * usual.at("lower_bound_s").get<double>()).epsilon(1e-9));
+  CHECK(slower.at("lower_bound_s").get<double>() <= slower.at("step_time_s").get<double>());
+}
+
 TEST_CASE("The step if nothing shared a link is reported, where it says something") {
   const Json fixed =
       parsed(orrery(gpt3_question + "--set /cluster/fabric/oversubscription=16 --json").out);

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "scenarios/command/commands.hpp"
 #include "scenarios/command/question_flags.hpp"
 #include "scenarios/command/show/catalogue_tables.hpp"
 #include "scenarios/command/show/show_topology.hpp"
+#include "scenarios/command/terminal/document.hpp"
 #include "scenarios/command/terminal/terminal.hpp"
 #include "scenarios/report/style.hpp"
 #include "scenarios/scenario/unpriced.hpp"
@@ -85,6 +87,14 @@ Shown shown(const ShowFlags& flags) {
                   flags.what)};
 }
 
+/// An entry as it is; a list under the name of its kind: `{"gpus": [...]}`.
+Json document_of(const std::string& what, Json shown) {
+  if (shown.is_object()) return shown;
+  std::string kind = what == "scenario" ? "scenarios" : what;
+  std::ranges::replace(kind, '-', '_');
+  return {{kind, std::move(shown)}};
+}
+
 }  // namespace
 
 void add_show(CLI::App& application, int& exit_code) {
@@ -118,7 +128,11 @@ void add_show(CLI::App& application, int& exit_code) {
   command.add_flag("--json", flags->json, "JSON instead of text");
   command.callback([flags, &exit_code] {
     const Shown result = shown(*flags);
-    fmt::print("{}", flags->json ? result.json.dump(2) + "\n" : result.text);
+    if (flags->json) {
+      print_document(document_of(flags->what, result.json));
+    } else {
+      fmt::print("{}", result.text);
+    }
     exit_code = exit_done;
   });
 }

@@ -184,6 +184,10 @@ TEST_CASE("Import of an export is the same plan, on random plans") {
                                       "moments",      "seq_len",    "start_layers_bf16",
                                       "global_batch", "micro_batch"};
   const std::set<std::string> of_2022{"fused_cross_entropy", "model.vocab"};
+  const std::set<std::string> of_axolotl{"attention", "bucket", "prefetch", "start_layers_bf16",
+                                         "tensor_overlap"};
+  const std::set<std::string> of_maxtext{
+      "attention", "bucket", "prefetch", "reshard", "start_layers_bf16", "tensor_overlap"};
   const Target targets[] = {
       {"megatron@2022-12", "gpt3-175b", "megatron-core", PlanKinds::early, of_2022},
       {"megatron", "llama3-8b", "megatron-core", PlanKinds::all, of_megatron},
@@ -193,7 +197,11 @@ TEST_CASE("Import of an export is the same plan, on random plans") {
       {"deepspeed", "llama3-8b", "deepspeed", PlanKinds::sharded, of_deepspeed},
       {"torchtitan", "llama3-8b", "torchtitan", PlanKinds::sharded, of_torchtitan},
       {"fsdp", "llama3-8b", "pytorch-fsdp", PlanKinds::sharded, of_fsdp},
-      {"accelerate", "llama3-8b", "huggingface", PlanKinds::sharded, of_fsdp}};
+      {"accelerate", "llama3-8b", "huggingface", PlanKinds::sharded, of_fsdp},
+      {"axolotl", "llama3-8b", "huggingface", PlanKinds::sharded, of_axolotl},
+      {"primus", "llama3-8b", "megatron-core", PlanKinds::all, of_megatron},
+      {"primus", "mixtral-8x7b", "megatron-core", PlanKinds::all, of_megatron},
+      {"maxtext", "llama3-8b", "maxtext", PlanKinds::sharded, of_maxtext}};
   for (const Target& each : targets) {
     const Trips trips = round_trips(each.tool, each.model, each.software, each.kinds);
     std::string unsaid;
@@ -371,6 +379,125 @@ TEST_CASE("Exported options are in the tool's own list of that version") {
   CHECK(options > 20);
 }
 
+TEST_CASE("Adapters of axolotl come back, and its 8-bit optimizer") {
+  const std::string plan =
+      "zero=0,task=lora,lora_rank=16,lora_targets=q_proj:v_proj:projection,moments=int8,"
+      "micro_batch=2,global_batch=128,seq_len=4096,recompute=full,fused_cross_entropy=true";
+  const models::Question question =
+      models::question("llama3-8b", "dgx-h100 x 4", plan, "huggingface");
+  const Exported exported = export_launch(question, {"axolotl"}, {});
+  REQUIRE(exported.files.size() == 1);
+  const std::string& text = exported.files[0].text;
+  INFO(text);
+  for (const char* line :
+       {"base_model: \"llama3-8b\"", "adapter: \"lora\"", "lora_r: 16", "- \"o_proj\"",
+        "optimizer: \"adamw_torch_8bit\"", "gradient_accumulation_steps: 2",
+        "gradient_checkpointing: true", "cut_cross_entropy: true"}) {
+    INFO(line);
+    CHECK(text.find(line) != std::string::npos);
+  }
+  const ImportedLaunch back =
+      import_launch({read_launch_file(text, "axolotl.yaml")},
+                    {.files = {}, .model = "llama3-8b", .cluster = "dgx-h100 x 4"});
+  CHECK(back.model == "llama3-8b");
+  CHECK(back.plan["lora_targets"] == Json({"q_proj", "v_proj", "projection"}));
+  CHECK(back.plan["moments"] == "int8");
+  CHECK(back.plan["global_batch"] == 128);
+  const auto refused = [](const std::string& stated) {
+    const Exported found = export_launch(
+        models::question("llama3-8b", "dgx-h100 x 4", stated, "huggingface"), {"axolotl"}, {});
+    REQUIRE_FALSE(found.refused.empty());
+    return found.refused[0].option;
+  };
+  CHECK(refused("zero=0,recompute=selective") == "recompute=selective");
+  CHECK(refused("zero=0,pipeline=4") == "pipeline=4");
+}
+
+TEST_CASE("MaxText's axes are cut at the nodes, and batches counted by device") {
+  // 32 GPUs in nodes of 8, tensor 4 and 8 replicas: 2 of a node's devices and 4 nodes shard.
+  const models::Question question =
+      models::question("llama3-8b", "dgx-h100 x 4",
+                       "tensor=4,zero=3,micro_batch=2,global_batch=64,recompute=full", "maxtext");
+  const Exported exported = export_launch(question, {"maxtext"}, {});
+  REQUIRE(exported.files.size() == 1);
+  const std::string& text = exported.files[0].text;
+  INFO(text);
+  for (const char* line :
+       {"base_config: \"base.yml\"", "ici_tensor_parallelism: 4", "dcn_tensor_parallelism: 1",
+        "ici_fsdp_parallelism: 2", "dcn_fsdp_parallelism: 4", "per_device_batch_size: 0.5",
+        "gradient_accumulation_steps: 4", "remat_policy: \"full\""}) {
+    INFO(line);
+    CHECK(text.find(line) != std::string::npos);
+  }
+  const Exported launched = export_launch(question, {"maxtext", "slurm"}, {});
+  REQUIRE(launched.refused.size() == 1);
+  CHECK(launched.refused[0].why == "starts torchrun, and MaxText is a program of JAX");
+}
+
+TEST_CASE("Primus has Megatron-LM's options as overrides, and starts by its own program") {
+  const models::Question question = models::question(
+      "mixtral-8x7b", "dgx-h100 x 4", "tensor=2,sequence=true,expert=4,zero=1,dispatcher=alltoall",
+      "megatron-core");
+  const Exported exported = export_launch(question, {"primus", "slurm"}, {});
+  REQUIRE(exported.files.size() == 2);
+  const LaunchFile file = read_launch_file(exported.files[0].text, "primus.yaml");
+  CHECK(file.tool == "primus");
+  int options = 0;
+  for (const LaunchOption& each : file.options) {
+    if (each.option == "model") continue;
+    INFO(each.option);
+    CHECK((options_in("primus@2026-08").contains(each.option) ||
+           options_in("megatron@0.20").contains(each.option)));
+    ++options;
+  }
+  CHECK(options > 20);
+  CHECK(exported.files[1].text.find("primus/cli/main.py train pretrain --config primus.yaml") !=
+        std::string::npos);
+  CHECK(export_targets().find("primus@0.20") == std::string::npos);
+}
+
+TEST_CASE("A task of SkyPilot says nodes, GPUs and what they start, and comes back") {
+  const models::Question question = models::question(
+      "llama3-8b", "dgx-h100 x 4", "tensor=2,sequence=true,zero=1,recompute=full", "megatron-core");
+  const ExportRequest request{
+      .job = "my run", .cluster = "dgx-h100 x 4", .collectives = {{"NCCL_ALGO", "Ring"}}};
+  const Exported exported = export_launch(question, {"megatron", "skypilot"}, request);
+  REQUIRE(exported.files.size() == 2);
+  const std::string& text = exported.files[1].text;
+  INFO(text);
+  CHECK(exported.files[1].name == "skypilot.yaml");
+  for (const char* line : {"name: \"my-run\"", "num_nodes: 4", "accelerators: \"H100:8\"",
+                           "network_tier: \"best\"", "NCCL_ALGO: \"Ring\"", "  bash megatron.sh"}) {
+    INFO(line);
+    CHECK(text.find(line) != std::string::npos);
+  }
+  const ImportedLaunch back =
+      import_launch({read_launch_file(exported.files[0].text, "megatron.sh"),
+                     read_launch_file(text, "skypilot.yaml")},
+                    {.files = {}, .cluster = "dgx-h100"});
+  CHECK(back.nodes == 4);
+  CHECK(back.gpus == 32);
+  CHECK(back.cluster == "dgx-h100 x 4");
+  // Written by hand: accelerators as a map, and a training that SkyPilot's variables start.
+  const ImportedLaunch own = import_launch(
+      {read_launch_file("resources:\n  accelerators: {H200: 8}\nnum_nodes: 2\nrun: |\n"
+                        "  torchrun --nnodes=$SKYPILOT_NUM_NODES --nproc_per_node="
+                        "$SKYPILOT_NUM_GPUS_PER_NODE \\\n    pretrain_gpt.py "
+                        "--tensor-model-parallel-size 4 --micro-batch-size 1\n",
+                        "task.yaml")},
+      {.files = {}, .cluster = "dgx-h200"});
+  CHECK(own.gpus == 16);
+  CHECK(own.plan["tensor"] == 4);
+  CHECK(std::ranges::none_of(own.options, [](const ImportedOption& each) {
+    return each.use == ImportedOption::Use::not_understood;
+  }));
+  const models::Question unknown =
+      models::question("llama3-8b", "l20-8x x 1", "zero=3,recompute=full", "pytorch-fsdp");
+  const Exported other = export_launch(unknown, {"fsdp", "skypilot"}, {});
+  REQUIRE_FALSE(other.not_said.empty());
+  CHECK(other.not_said.back().option == "resources.accelerators");
+}
+
 TEST_CASE("Nothing that a user typed escapes from a launch file") {
   const Scratch scratch;
   const std::string mark = scratch.path("escaped"), touch = ": > " + mark;
@@ -383,8 +510,9 @@ TEST_CASE("Nothing that a user typed escapes from a launch file") {
                               .cluster = hostile,
                               .collectives = {{"NCCL_ALGO", hostile}, {"NCCL_X;" + touch, "1"}}};
   // A PyTorchJob starts torchrun, which cannot read accelerate's file.
-  const std::vector<std::string> most{"megatron",        "deepspeed", "fsdp",    "accelerate",
-                                      "megatron-bridge", "slurm",     "torchrun"};
+  const std::vector<std::string> most{
+      "megatron", "deepspeed",       "fsdp",  "accelerate", "axolotl",
+      "primus",   "megatron-bridge", "slurm", "torchrun",   "skypilot"};
   const Exported with_job = export_launch(question, {"accelerate", "k8s"}, request);
   REQUIRE(with_job.refused.size() == 1);
   CHECK(with_job.refused[0].why.find("starts torchrun, which does not read") == 0);

@@ -231,6 +231,21 @@ TEST_CASE("Sizes on which launcher and script contradict each other are named") 
       }));
     }
   }
+  // Nobody states nodes: all tasks over those of a node.
+  const auto without_nodes = [](const std::string& sizes, const std::string& line) {
+    return import_launch(
+        {read_launch_file("#!/bin/bash\n#SBATCH " + sizes + "\nsrun " + line + "\n", "job.sh")},
+        {.files = {}, .cluster = "dgx-h100"});
+  };
+  const ImportedLaunch one_each = without_nodes("--ntasks=4 --ntasks-per-node=1 --gpus-per-node=8",
+                                                "torchrun --nproc-per-node 8 train.py");
+  CHECK(one_each.nodes == 4);
+  CHECK(one_each.gpus == 32);
+  CHECK(one_each.cluster == "dgx-h100 x 4");
+  const ImportedLaunch one_gpu =
+      without_nodes("--ntasks=16 --ntasks-per-node=8 --gpus-per-node=8", "python train.py");
+  CHECK(one_gpu.nodes == 2);
+  CHECK(one_gpu.gpus == 16);
   check_note(imported_text("job.sh", head + "srun torchrun train.py\n", "dgx-h100 x 8"),
              "the files start 32 processes, --cluster dgx-h100 x 8 has 64 GPUs: the plan is for "
              "those");

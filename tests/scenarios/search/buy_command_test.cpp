@@ -217,7 +217,29 @@ TEST_CASE("orrery buy at a price that was quoted, on sizes that are asked for") 
   CHECK(refused_line("buy --model gpt2 --tokens 1B --quote cheap") ==
         "--quote: expected a price of a GPU-hour such as 2.10/h or p5=2.10/h, found 'cheap'");
   CHECK(refused_line("buy --model gpt2 --tokens 1B --nodes p5 --quote p4d=2/h") ==
-        "--quote: 'p4d' is none of the node types considered");
+        "--quote: 'p4d' is none of the node types considered: p5");
+}
+
+TEST_CASE("A node of one's own is quoted by its file's name, and a confidence is a percentage") {
+  const Scratch scratch;
+  const std::string own = scratch.write("own.json", R"({"like": "dgx-h100"})");
+  const std::string call =
+      "buy --model gpt2 --tokens 10B --global-batch 64 --gpus 8 --nodes " + own;
+  const Json json = parsed(orrery(call + " --quote own=2.10/h --json").out);
+  CHECK(json["choices"].at(0)["price"]["usd_per_gpu_hour"] == 2.1);
+  const std::string limited =
+      "buy --model gpt2 --tokens 10B --global-batch 64 --gpus 8 --nodes "
+      "dgx-h100 --deadline '2 months' --json ";
+  Json percent = parsed(orrery(limited + "--confidence 90%").out),
+       share = parsed(orrery(limited + "--confidence 0.9").out);
+  for (Json* each : {&percent, &share}) each->erase("inputs");
+  CHECK(percent == share);
+  CHECK(refused_line(limited + "--confidence sure").find("a probability between 0 and 1") !=
+        std::string::npos);
+  CHECK(orrery("train llama3-8b-8-h100 --tokens 1B --samples 20 --deadline '1 week' "
+               "--confidence 95%")
+            .out.find("95 wanted") != std::string::npos);
+  CHECK(orrery(call).out.find("1 cluster, cheapest first") != std::string::npos);
 }
 
 TEST_CASE("orrery buy by term: reserved, spot and owned") {

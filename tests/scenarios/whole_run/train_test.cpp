@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <regex>
 
 #include "scenarios/whole_run/whole_run.hpp"
 #include "tests/scenarios/command.hpp"
@@ -309,6 +310,15 @@ TEST_CASE("Evaluations and checkpoints may be counted in steps") {
         "/run/checkpoint/every_steps: stated twice: `every` says it");
 }
 
+TEST_CASE("Short runs are said in hours throughout, long ones in days") {
+  const std::string brief = orrery("train llama3-8b-8-h100 --tokens 1B --samples 50").out;
+  CHECK(std::regex_search(brief,
+                          std::regex{"Whole run +[0-9.]+ hours +[0-9.]+ to [0-9.]+ hours in"}));
+  CHECK(brief.find("interruptions to be expected") != std::string::npos);
+  const std::string extended = orrery("train llama3-8b-8-h100 --tokens 1T --samples 50").out;
+  CHECK(std::regex_search(extended, std::regex{"Whole run +[0-9.]+ days +[0-9]+ to [0-9]+ in 8"}));
+}
+
 TEST_CASE("Phases, spares, own price and checkpoints are stated in /run") {
   const std::string call = "train llama3-8b-8-h100 --samples 50 --json --tokens 100B ";
   const Json phases =
@@ -317,6 +327,16 @@ TEST_CASE("Phases, spares, own price and checkpoints are stated in /run") {
                  .out);
   REQUIRE(phases["phases"].size() == 2);
   CHECK(phases["phases"][1]["step_time_s"] > phases["phases"][0]["step_time_s"]);
+  // A field of the plan for one phase alone; a length is the phase's own member.
+  const std::string recomputed = "'/run/phases=[{\"tokens\":\"60B\"},{\"tokens\":\"40B\",\"plan\":";
+  const Json planned =
+      parsed(orrery(call + "--set " + recomputed + "{\"recompute\":\"full\"}}]'").out);
+  CHECK(planned["phases"][0]["step_time_s"] == phases["phases"][0]["step_time_s"]);
+  CHECK(planned["phases"][1]["step_time_s"].get<double>() >
+        1.15 * planned["phases"][0]["step_time_s"].get<double>());
+  const std::string wrong = refused_line(call + "--set " + recomputed + "{\"tp\":8}}]'");
+  CHECK(wrong.find("/run/phases/1/plan") != std::string::npos);
+  CHECK(wrong.find("tp") != std::string::npos);
   CHECK(refused_line(
             "train llama3-8b-8-h100 --tokens 100B --set '/run/phases=[{\"tokens\":\"60B\"}]'")
             .find("/run/phases") == 0);
