@@ -41,6 +41,7 @@ class HeadBuilder : private BlockScope, private PoolerBuilder {
     block_.make(loss, statistics(), of_tokens({MeshAxis::tensor, Dimension::matrices}));
     loss.mutable_vocabulary() =
         model.head.task_outputs > 0 ? model.head.task_outputs : model.embedding.vocab;
+    if (copies() > 0) block_.write(loss, copied_logits());
     loss.bytes = loss_bytes(inputs_.software.kernels.loss_forward_bytes);
     if (fuses()) {
       gradient_of_loss(in);
@@ -104,6 +105,18 @@ class HeadBuilder : private BlockScope, private PoolerBuilder {
   OperandId exponentials() {
     const Role role = fuses() ? Role::temporary : Role::saved;
     return logits("softmax", role, state_dtype(inputs_.plan.formats.precision));
+  }
+  /// Copies of the logits in fp32 that the stack's loss makes, as its kernels each write their own.
+  /// Autograd's backward makes as many, of gradients.
+  std::int64_t copies() const {
+    const bool whole = inputs_.model.causal && inputs_.model.head.task_outputs == 0 && !fuses();
+    return whole ? std::llround(inputs_.software.memory.loss_copies) : 0;
+  }
+  OperandId copied_logits() {
+    return block_.operand("logits.copies", Role::temporary,
+                          state_dtype(inputs_.plan.formats.precision),
+                          {copies(), predicted(), inputs_.model.embedding.vocab},
+                          of_tokens(by_columns(vocabulary_unit)));
   }
   /// For each row and each shard of the columns: the largest logit, the sum of exponentials, and
   /// the label's logit (minus infinity where the label is in another rank's shard).

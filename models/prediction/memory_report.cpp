@@ -24,23 +24,22 @@ std::int64_t communicators_of(const Plan& plan) {
          (plan.pipeline > 1 ? 2 : 0) + (plan.experts.ranks > 1 ? 2 : 0) + (cuts_experts ? 1 : 0);
 }
 
-/// Adds the copies that the stack's loss makes of a micro-batch's fp32 logits on one rank. A
-/// negative number of copies is taken off the saved activations.
-void add_loss_copies(const Question& question, const Program& program, const RankClass& ranks,
-                     MemoryByKind& held) {
+/// Takes the saved fp32 logits of a micro-batch off one rank's activations, where the stack's loss
+/// writes their gradient over them.
+void drop_overwritten_logits(const Question& question, const Program& program,
+                             const RankClass& ranks, MemoryByKind& held) {
   const Plan& plan = question.plan;
   const Model& model = question.model;
   const bool has_head = std::ranges::any_of(
       ranks.chunks, [&](std::uint32_t id) { return program.chunks[id].has_head; });
   const bool whole =
       model.causal && model.head.task_outputs == 0 && !plan.kernels.fused_cross_entropy;
-  if (!has_head || !whole) return;
+  const double copies = question.software.memory.loss_copies;
+  if (!has_head || !whole || copies >= 0) return;
   const std::int64_t tokens = plan.batch.micro * plan.batch.seq_len / plan.context;
   const Bytes logits =
       multiplied<Bytes>(tokens, model.embedding.vocab, bits(state_dtype(plan.formats.precision)));
-  const double copies = question.software.memory.loss_copies;
-  const BufferKind kind = copies < 0 ? BufferKind::activation : BufferKind::workspace;
-  Bytes& bytes = held[static_cast<std::size_t>(kind)];
+  Bytes& bytes = held[static_cast<std::size_t>(BufferKind::activation)];
   bytes = std::max(Bytes{}, bytes + share(logits, copies / 8 / static_cast<double>(plan.tensor)));
 }
 
@@ -82,7 +81,7 @@ void add_memory(const Question& question, const std::vector<MemoryPeak>& peaks,
     stage.program = peaks[c].by_kind;
     stage.context = allowed.context + allowed.workspace +
                     allowed.per_communicator * communicators_of(question.plan);
-    add_loss_copies(question, program, program.classes[c], stage.program);
+    drop_overwritten_logits(question, program, program.classes[c], stage.program);
     stage.fragmentation = share(dynamic_of(stage), allowed.fragmentation) +
                           share(stage.held() - stage.context, allowed.state_fragmentation);
     stage.total = total(stage.program) + stage.context + stage.fragmentation;

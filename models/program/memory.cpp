@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <optional>
 
 #include "models/program/memory_course.hpp"
 #include "models/program/opcodes.hpp"
@@ -30,27 +31,69 @@ Bytes passed_gradient(const Program& program, std::uint32_t id) {
   return program.blocks[id].bytes(Role::output);
 }
 
+/// Scratch memory of a phase where it needs most, and what of the saved activations is free by
+/// then.
+struct Workspace {
+  Bytes scratch{}, freed{};
+
+  Bytes total() const { return scratch - freed; }
+};
+
+/// Does the phase run the head?
+bool runs_head(const Program& program, const Phase& phase) {
+  return std::ranges::any_of(phase.invocations, [&](const Invocation& run) {
+    return program.use_of(run.block).of(ModelPart::head);
+  });
+}
+
+/// Is the loss made by kernels of autograd, with copies of the logits next to those that it saves?
+bool copies_logits(const Block& head) {
+  return std::ranges::any_of(head.operations, [&](const Operation& op) {
+    if (op.kind != OpKind::cross_entropy) return false;
+    const auto writes = [&](Role role) {
+      return std::ranges::any_of(op.writes,
+                                 [&](OperandId id) { return head.operands[id].role == role; });
+    };
+    return writes(Role::temporary) && writes(Role::saved);
+  });
+}
+
+/// Saved activations of the head that autograd frees when its backward has ended, before the
+/// layers' backward.
+Bytes freed_by_head(const Program& program) {
+  const auto head = std::ranges::find(program.kinds, ModelPart::head, &LayerKind::part);
+  if (head == program.kinds.end() || head->weight_gradient) return {};
+  if (!copies_logits(program.blocks[head->forward])) return {};
+  return program.blocks[head->backward].bytes(Role::saved);
+}
+
 /// Temporaries of a phase: those of its largest block, and two gradients passed between layers
 /// where backward runs several; likewise where each layer is a phase of its own.
-Bytes workspace_of(const Program& program, const Phase& phase,
-                   const std::vector<Bytes>& block_peaks) {
-  Bytes peak{};
+Workspace workspace_of(const Program& program, const Phase& phase,
+                       const std::vector<Bytes>& block_peaks, Bytes saved_by_head) {
+  std::optional<Workspace> peak;
+  Bytes freed{};
   for (const Invocation& run : phase.invocations) {
     const bool several = phase.invocations.size() + static_cast<std::size_t>(run.count) > 2;
-    Bytes each = block_peaks[run.block];
+    Workspace each{block_peaks[run.block], freed};
     const bool by_unit = program.sharding.gradients || program.sharding.parameters;
-    if (several || by_unit) each += passed_gradient(program, run.block) * 2;
-    peak = std::max(peak, each);
+    if (several || by_unit) each.scratch += passed_gradient(program, run.block) * 2;
+    const BlockUse use = program.use_of(run.block);
+    const bool backward = use.direction == Direction::backward;
+    if (backward && use.of(ModelPart::head)) freed = saved_by_head;
+    if (!peak || each.total() > peak->total()) peak = each;
   }
-  return peak;
+  return peak.value_or(Workspace{});
 }
 
 /// The workspace of every phase.
-std::vector<Bytes> workspaces_of(const Program& program) {
-  std::vector<Bytes> blocks, phases;
+std::vector<Workspace> workspaces_of(const Program& program) {
+  std::vector<Bytes> blocks;
+  std::vector<Workspace> phases;
+  const Bytes freed = freed_by_head(program);
   for (const Block& block : program.blocks) blocks.push_back(block.temporary_peak());
   for (const Phase& phase : program.phases) {
-    phases.push_back(workspace_of(program, phase, blocks));
+    phases.push_back(workspace_of(program, phase, blocks, freed));
   }
   return phases;
 }
@@ -69,8 +112,12 @@ SlotBytes sums_of(const std::array<Bytes, slot_count>& by_slot) {
 /// Follows one class's list and the bytes that it holds.
 class MemoryWalk {
  public:
-  MemoryWalk(const Program& program, const RankClass& ranks, const std::vector<Bytes>& workspace)
-      : program_{program}, ranks_{ranks}, workspace_{workspace} {
+  MemoryWalk(const Program& program, const RankClass& ranks,
+             const std::vector<Workspace>& workspace)
+      : program_{program},
+        ranks_{ranks},
+        workspace_{workspace},
+        freed_by_head_{freed_by_head(program)} {
     const auto bytes = [&](std::uint16_t type) { return ranks.types[type].bytes; };
     for (const auto* buffers : {&ranks.chunk_buffers, &ranks.recomputing_buffers}) {
       for (const ChunkBuffers& each : *buffers) {
@@ -96,7 +143,7 @@ class MemoryWalk {
     for (std::size_t i = 0; i < ranks_.instructions.size(); ++i) {
       const Instruction& each = ranks_.instructions[i];
       held += bytes_of(each, each.binds);
-      const Bytes now = held + workspace_of(each);
+      const Bytes now = held + workspace_of(each).total();
       if (now > highest) {
         highest = now;
         peak.instruction = i;
@@ -114,7 +161,7 @@ class MemoryWalk {
     course.reserve(ranks_.instructions.size());
     for (const Instruction& each : ranks_.instructions) {
       held += bytes_of(each, each.binds);
-      const Bytes during = held + workspace_of(each);
+      const Bytes during = held + workspace_of(each).total();
       held += bytes_of(each, each.frees) * -1;
       course.push_back({during, held});
     }
@@ -124,8 +171,19 @@ class MemoryWalk {
  private:
   using DirectionSums = std::array<SlotBytes, 2>;  // backward's, forward's
 
-  Bytes workspace_of(const Instruction& each) const {
-    return runs_phase(each) ? workspace_[each.target] : Bytes{};
+  Workspace workspace_of(const Instruction& each) const {
+    if (!runs_phase(each)) return {};
+    Workspace workspace = workspace_[each.target];
+    const bool frees = freed_by_head_ > Bytes{} && each.op == Opcode::backward;
+    if (frees && after_head(each)) workspace.freed = freed_by_head_;
+    return workspace;
+  }
+
+  /// Is it a part of a backward that begins after the head's?
+  bool after_head(const Instruction& backward) const {
+    const Chunk& chunk = program_.chunks[backward.chunk];
+    return chunk.has_head && !splits_backward(chunk) && backward.target != chunk.backward &&
+           !runs_head(program_, program_.phases[backward.target]);
   }
 
   Bytes bytes_of(const Instruction& each, unsigned slots) const {
@@ -176,20 +234,23 @@ class MemoryWalk {
       hold(each, each.binds, 1);
       if (i < peak) hold(each, each.frees, -1);
     }
-    parts[at(BufferKind::workspace)] = workspace_of(ranks_.instructions[peak]);
+    const Workspace during = workspace_of(ranks_.instructions[peak]);
+    parts[at(BufferKind::workspace)] = during.scratch;
+    parts[at(BufferKind::activation)] += during.freed * -1;
     return parts;
   }
 
   const Program& program_;
   const RankClass& ranks_;
-  const std::vector<Bytes>& workspace_;  // by phase
-  std::vector<DirectionSums> sums_;      // by chunk of the class; then those that recompute all
+  const std::vector<Workspace>& workspace_;  // by phase
+  Bytes freed_by_head_;
+  std::vector<DirectionSums> sums_;  // by chunk of the class; then those that recompute all
 };
 
 }  // namespace
 
 std::vector<MemoryPeak> memory_peaks(const Program& program) {
-  const std::vector<Bytes> workspaces = workspaces_of(program);
+  const std::vector<Workspace> workspaces = workspaces_of(program);
   std::vector<MemoryPeak> peaks;
   for (const RankClass& ranks : program.classes) {
     peaks.push_back(MemoryWalk{program, ranks, workspaces}.run());
@@ -198,7 +259,7 @@ std::vector<MemoryPeak> memory_peaks(const Program& program) {
 }
 
 std::vector<MemoryAt> memory_course(const Program& program, std::uint32_t rank_class) {
-  const std::vector<Bytes> workspaces = workspaces_of(program);
+  const std::vector<Workspace> workspaces = workspaces_of(program);
   return MemoryWalk{program, program.classes[rank_class], workspaces}.course();
 }
 

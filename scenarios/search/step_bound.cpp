@@ -312,10 +312,12 @@ Bytes memory_floor(const PlanQuery& query, const Plan& plan, BlockShape& shape) 
     // Of the chunk of the first backward, where that is known. Weights may be gathered for another
     // block than that with most temporaries.
     Bytes extra{};
-    if (saves && pipe.order() != SlotOrder::other) {
+    // Where autograd frees the logits, a layer's temporaries and weights come when these are gone.
+    const bool frees_logits = has_head && query.software.memory.loss_copies > 0;
+    if (saves && !frees_logits && pipe.order() != SlotOrder::other) {
       extra = fragmented(first.temporaries, allowed.fragmentation);
     }
-    if (gathers) {
+    if (gathers && !frees_logits) {
       const bool keeps = !plan.sharding.reshard && stages == 1;
       extra = std::max(extra, keeps ? first.layers : first.largest_layer);
     }

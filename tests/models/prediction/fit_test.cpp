@@ -100,6 +100,23 @@ TEST_CASE("A loss in fp32 holds copies of the logits, one in place not even the 
   CHECK(peak(2) == peak(0));
 }
 
+TEST_CASE("Copies of the logits are gone, and the logits freed, when the layers' backward begins") {
+  // Full recomputation of one sequence: the peak is at the loss where the vocabulary is large, and
+  // in the backward of a layer where it is small.
+  const auto peak = [](std::int64_t vocab, double copies) {
+    Question asked = question("llama2-7b", "dgx-a100-80gb",
+                              "data=8,micro_batch=1,global_batch=8,seq_len=2048,recompute=full");
+    asked.model.embedding.vocab = vocab;
+    asked.software.memory.fragmentation = 0;
+    asked.software.memory.loss_copies = copies;
+    return estimate(asked).memory;
+  };
+  const auto logits = [](std::int64_t vocab) { return Bytes{std::int64_t{2048} * vocab * 4}; };
+  CHECK(peak(128'000, 3) - peak(128'000, 2) == logits(128'000));
+  CHECK(peak(2'000, 3) == peak(2'000, 2));
+  CHECK(peak(2'000, 0) - peak(2'000, 2) >= logits(2'000));  // and the rows that the head saved
+}
+
 TEST_CASE("The headroom that is taken is the measured error of predicted peaks") {
   CHECK(usual_headroom() == published_errors().memory_median_pct / 100);
   CHECK(usual_headroom() > 0.02);
