@@ -141,6 +141,7 @@ Model read_model(const Node& config) {
   Model model = found->second(reading);
   also_inexact(model, reading.approximated());
   read_numerics(reading, model);
+  read_front(reading, model);
   if (model.name.empty()) {
     const auto name = config.find("name");
     const auto path = config.find("_name_or_path");
