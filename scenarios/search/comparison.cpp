@@ -287,6 +287,7 @@ std::vector<std::string> search_assumptions(const PlanQuery& query) {
   lines.push_back("ranks are placed tensor first, then data, then pipeline");
   lines.push_back("plans with the same step time and memory are shown as one, the simplest");
   for (const std::string& each : query.cluster.assumptions) lines.push_back("/cluster: " + each);
+  for (const std::string& each : query.model.assumptions) lines.push_back("/model" + each);
   for (const std::string& key : query.model.ignored_keys) {
     lines.push_back(fmt::format("/model/{}: not used", key));
   }

@@ -1,5 +1,5 @@
 // Readers of encoders of images and texts, and of models with cross-attention between an encoder
-// and a decoder: CLIP, SigLIP, DINO, BART, NLLB, T5 and its relatives. Counted, not simulated.
+// and a decoder: CLIP, SigLIP, DINO, BART, NLLB, Switch transformers. Counted, not simulated.
 #include <algorithm>
 #include <cmath>
 
@@ -224,13 +224,6 @@ Model read_nllb_moe(Config& config) {
 
 namespace {
 
-/// A number for each bucket of distances and each head, in the first layer of each side or in all.
-void count_relative_positions(Config& config, ModelDraft& model, std::int64_t layers) {
-  const std::int64_t buckets = config.positive_or("relative_attention_num_buckets", 1 << 16, 32);
-  config.find("relative_attention_max_distance");
-  model.further.vector(layers * buckets * model.attention.heads);
-}
-
 /// Layers of Switch transformers that have experts: the second of every n.
 bool switches(std::int64_t layer, std::int64_t layers, std::int64_t sparse) {
   const std::int64_t step = sparse > 0 ? layers / sparse : layers;
@@ -239,10 +232,10 @@ bool switches(std::int64_t layer, std::int64_t layers, std::int64_t sparse) {
 
 }  // namespace
 
-/// Encoder and decoder, norms without biases, relative positions; older models without a gate.
-/// Source  Raffel et al. 2019, arXiv 1910.10683; Fedus et al. 2021, arXiv 2101.03961;
-///         T5-, UMT5- and SwitchTransformersForConditionalGeneration of the transformers library
-Model read_t5(Config& config) {
+/// T5 (encoder_decoder.cpp) with experts in some layers of either side.
+/// Source  Fedus et al. 2021, arXiv 2101.03961; SwitchTransformersForConditionalGeneration of the
+///         transformers library
+Model read_switch_transformers(Config& config) {
   ModelDraft model;
   model.family = Family::other;
   model.norms.kind = Norm::rms_norm;
@@ -258,34 +251,32 @@ Model read_t5(Config& config) {
   const auto feed = config.find("feed_forward_proj");
   model.mlp.gated = feed && feed->as<std::string>().starts_with("gated-");
   model.mlp.activation = config.activation("dense_act_fn", Activation::relu);
-  const bool experts = config.type() == "switch_transformers";
-  if (experts) {
-    model.experts.count = config.size("num_experts", Limits::experts);
-    model.experts.per_token = 1;
-    model.experts.router_bias = config.flag("router_bias", false);
-    model.experts.mlp = model.mlp;
-  }
+  model.experts.count = config.size("num_experts", Limits::experts);
+  model.experts.per_token = 1;
+  model.experts.router_bias = config.flag("router_bias", false);
+  model.experts.mlp = model.mlp;
   const std::int64_t encoder = config.size("num_layers", Limits::layers);
   const std::int64_t decoder = config.positive_or("num_decoder_layers", Limits::layers, encoder);
   const auto add = [&](std::int64_t layers, const char* sparse, bool decodes) {
-    const std::int64_t switched = experts ? config.size_or(sparse, Limits::layers, 3) : 0;
+    const std::int64_t switched = config.size_or(sparse, Limits::layers, 3);
     for (std::int64_t i = 0; i < layers; ++i) {
       Layer layer{model.attention, model.mlp};
       if (decodes) layer.mixer = crossed(model.attention, model.hidden, model.hidden);
-      if (experts && switches(i, layers, switched)) layer.channel = model.experts;
+      if (switches(i, layers, switched)) layer.channel = model.experts;
       model.layers.push_back(layer);
     }
   };
   add(encoder, "num_sparse_encoder_layers", false);
   add(decoder, "num_sparse_decoder_layers", true);
-  count_relative_positions(config, model, config.type() == "umt5" ? encoder + decoder : 2);
-  model.further.vector(model.hidden);  // the encoder's final norm
-  if (experts) unshare_tables(model);
+  const std::int64_t buckets = config.positive_or("relative_attention_num_buckets", 1 << 16, 32);
+  model.further.vector(2 * buckets * model.attention.heads);  // in the first layer of each side
+  model.further.vector(model.hidden);                         // the encoder's final norm
+  unshare_tables(model);
   for (const char* key :
-       {"add_cross_attention", "add_router_probs", "classifier_dropout", "decoder_sparse_step",
-        "decoder_start_token_id", "encoder_sparse_step", "expert_capacity", "initializer_factor",
-        "is_decoder", "is_gated_act", "router_dtype", "router_ignore_padding_tokens",
-        "router_z_loss_coef", "scale_decoder_outputs"}) {
+       {"add_router_probs", "classifier_dropout", "decoder_sparse_step", "decoder_start_token_id",
+        "encoder_sparse_step", "expert_capacity", "initializer_factor", "is_decoder",
+        "is_gated_act", "relative_attention_max_distance", "router_dtype",
+        "router_ignore_padding_tokens", "router_z_loss_coef", "scale_decoder_outputs"}) {
     config.find(key);
   }
   model.formula = "Vh (twice when untied) + encoder + decoder layers + positions + 2h";

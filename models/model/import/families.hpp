@@ -91,9 +91,11 @@ Model read_siglip_vision(Config& config);
 Model read_smollm3(Config& config);
 Model read_stablelm(Config& config);
 Model read_starcoder2(Config& config);
+Model read_switch_transformers(Config& config);
 Model read_t5(Config& config);
 Model read_vaultgemma(Config& config);
 Model read_vit(Config& config);
+Model read_whisper(Config& config);
 Model read_xlstm(Config& config);
 Model read_youtu(Config& config);
 Model read_zamba2(Config& config);
@@ -108,6 +110,14 @@ void read_numerics(Config& config, Model& model);
 /// Orrery's own JSON: `"format": "orrery-model"`, the fields of Model by name. `family` sets the
 /// defaults of absent fields: "gpt" (GPT-2 and 3), "llama" or "bert".
 Model read_orrery_model(const Node& config);
+
+/// A frozen encoder of images in front of the model, and the projector between them: `images` of
+/// Orrery's own JSON. Errors: a width that the heads do not divide, rows that patches do not fill.
+void read_images(const Node& images, Model& model);
+
+/// What a multimodal file says of its encoders in front of the model, among the assumptions; with
+/// `images` in the file, the encoder of images as Model::front. Errors: `images` without an encoder.
+void read_front(Config& config, Model& model);
 
 /// A list of operations (models/model/operation_list.hpp).
 Model read_operation_list(const Node& config);

@@ -96,11 +96,9 @@ void read_latents(const Node& config, ModelDraft& model) {
   model.attention.latents = latents;
 }
 
-/// Reads a frozen encoder of images in front of the model, and the projector between them.
-void read_images(const Node& config, ModelDraft& model) {
-  const auto found = config.find("images");
-  if (!found) return;
-  const Node& images = *found;
+}  // namespace
+
+void read_images(const Node& images, Model& model) {
   constexpr std::int64_t most_images = 1 << 12, longest_side = 1 << 10, most_channels = 1 << 10;
   images.only({"count", "patches", "patch", "channels", "merged", "projector", "layers", "hidden",
                "heads", "ffn_hidden", "norm", "positions", "activation", "gated_mlp"});
@@ -136,6 +134,8 @@ void read_images(const Node& config, ModelDraft& model) {
   front.encoder = std::make_shared<const Model>(built(std::move(encoder)));
   model.front = std::move(front);
 }
+
+namespace {
 
 void read_kinds(const Node& config, ModelDraft& model) {
   model.norms.kind = config.word_or("norm", norm_words, model.norms.kind);
@@ -257,7 +257,7 @@ Model read_orrery_model(const Node& config) {
   read_own_numerics(config, model);
   read_experts(config, model);
   read_latents(config, model);
-  read_images(config, model);
+  if (const auto images = config.find("images")) read_images(*images, model);
   return built(model);
 }
 

@@ -106,11 +106,12 @@ const std::map<std::string, Reader, std::less<>>& readers() {
       {"solar_open", read_glm4_moe},
       {"stablelm", read_stablelm},
       {"starcoder2", read_starcoder2},
-      {"switch_transformers", read_t5},
+      {"switch_transformers", read_switch_transformers},
       {"t5", read_t5},
       {"umt5", read_t5},
       {"vaultgemma", read_vaultgemma},
       {"vit", read_vit},
+      {"whisper", read_whisper},
       {"xlstm", read_xlstm},
       {"youtu", read_youtu},
       {"zamba2", read_zamba2},
@@ -140,6 +141,7 @@ Model read_model(const Node& config) {
   Model model = found->second(reading);
   also_inexact(model, reading.approximated());
   read_numerics(reading, model);
+  read_front(reading, model);
   if (model.name.empty()) {
     const auto name = config.find("name");
     const auto path = config.find("_name_or_path");

@@ -79,6 +79,7 @@ Json model_json(const models::Model& model, std::int64_t seq_len) {
   json["parameter_formula"] = model.formula;
   json["not_simulated"] = or_null(model.not_simulated);
   json["inexact"] = model.inexact;
+  json["assumptions"] = model.assumptions;
   json["ignored_keys"] = model.ignored_keys;
   return json;
 }
@@ -156,6 +157,7 @@ std::string model_text(const models::Model& model, std::int64_t seq_len) {
        fmt::format("{}{}", model.embedding.vocab, model.embedding.tied ? ", tied" : ""));
   if (model.not_simulated) line("not simulated", *model.not_simulated);
   if (!model.inexact.empty()) line("inexact", model.inexact);
+  for (const std::string& each : model.assumptions) line("assumed", each);
   for (const std::string& key : model.ignored_keys) line("not used", key);
   return text;
 }
