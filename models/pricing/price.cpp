@@ -1,6 +1,8 @@
 #include "models/pricing/price.hpp"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "models/network/collectives/measured.hpp"
 #include "models/network/collectives/nccl_settings.hpp"
@@ -42,11 +44,7 @@ class Pricer {
       priced.channel_links.push_back(one.links);
       priced.channel_flows.push_back(std::max(1, one.flows));
     }
-    for (const JointCollective& joint : program_.collectives) {
-      PricedOperation& price = priced.collectives.emplace_back(wires_.joint(joint));
-      price.launch = software_.host.communication_launch +
-                     software_.host.jitter * wires_.ranks(joint.communicator);
-    }
+    price_collectives(priced.collectives);
     slow_next_to_gathers(priced);
     carry_gathers(priced);
     slow_beside_communication(priced, beside_communication());
@@ -60,6 +58,26 @@ class Pricer {
   }
 
  private:
+  /// Most layers gather and reduce as much as the one before: each amount is priced once.
+  void price_collectives(std::vector<PricedOperation>& prices) const {
+    using Amount =
+        std::tuple<Collective, std::uint16_t, hardware::DType, Bytes, Bytes, Bytes, bool>;
+    std::map<Amount, PricedOperation> known;
+    prices.reserve(program_.collectives.size());
+    for (const JointCollective& joint : program_.collectives) {
+      const auto [found, fresh] =
+          known.try_emplace({joint.kind, joint.communicator, joint.dtype, joint.bytes,
+                             joint.accumulate_traffic, joint.from_host, joint.gathers_parameters});
+      PricedOperation& price = found->second;
+      if (fresh) {
+        price = wires_.joint(joint);
+        price.launch = software_.host.communication_launch +
+                       software_.host.jitter * wires_.ranks(joint.communicator);
+      }
+      prices.push_back(price);
+    }
+  }
+
   std::vector<PricedOperation> price_block(const Block& block) const {
     std::vector<PricedOperation> prices;
     prices.reserve(block.operations.size());

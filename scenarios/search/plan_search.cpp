@@ -166,9 +166,10 @@ class Search {
 
   void estimate(const std::vector<const PlacedPlan*>& wanted, std::size_t done) {
     std::vector<std::optional<Estimate>> found(wanted.size());
-    const Progress go_on = [&](std::size_t, std::size_t) {
-      return !workers_.progress || workers_.progress(done, open_.size());
-    };
+    Progress go_on;
+    if (workers_.progress) {
+      go_on = [&](std::size_t, std::size_t) { return workers_.progress(done, open_.size()); };
+    }
     answer_.stopped = !Workers{workers_.threads, go_on}.work_through(
         wanted.size(), [&](std::size_t i, unsigned m) { found[i] = estimator_(*wanted[i], m); });
     for (std::size_t i = 0; i < wanted.size(); ++i) {

@@ -76,7 +76,10 @@ unsigned Workers::size() const {
 }
 
 bool Workers::work_through(std::size_t pieces, const Work& work) const {
-  return ParallelRun{pieces, work}.run(size(), progress);
+  const auto members = static_cast<unsigned>(std::clamp<std::size_t>(pieces, 1, size()));
+  if (members > 1 || progress) return ParallelRun{pieces, work}.run(members, progress);
+  for (std::size_t i = 0; i < pieces; ++i) work(i, 0);
+  return true;
 }
 
 }  // namespace orrery::scenarios

@@ -1,7 +1,9 @@
 #include "models/network/collectives/group.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
+#include <numeric>
 #include <vector>
 
 #include "sim/errors.hpp"
@@ -33,7 +35,10 @@ GroupShape worst_of_all(const Axis& axis) {
   std::map<int, int> groups_on;
   int longest_stride = 1;
   const int block = axis.stride * axis.extent;
-  for (int start = 0; start < axis.world; start += block) {
+  // Groups lie in nodes as those one period before them do.
+  const std::int64_t period = std::lcm(std::int64_t{block}, std::int64_t{axis.gpus_per_node});
+  const auto end = static_cast<int>(std::min(period, std::int64_t{axis.world}));
+  for (int start = 0; start < end; start += block) {
     for (int first = start; first < start + axis.stride; ++first) {
       const auto members = members_by_node(axis, first);
       GroupShape group{.ranks = axis.extent, .nodes = static_cast<int>(members.size())};
@@ -86,10 +91,15 @@ GroupShape shape_of(const Axis& axis) {
 }
 
 GroupShape neighbours_of(const Axis& axis) {
-  const GroupShape whole = shape_of(axis);
-  if (axis.extent == 1) return whole;
-  if (whole.nodes == 1) {
-    return {.ranks = 2, .nodes = 1, .ranks_per_node = 2, .groups_per_node = whole.groups_per_node};
+  check(axis);
+  const bool longer_than_node = (axis.extent - 1) * axis.stride >= axis.gpus_per_node;
+  if (!longer_than_node) {
+    const GroupShape whole = shape_of(axis);
+    if (axis.extent == 1) return whole;
+    if (whole.nodes == 1) {
+      return {
+          .ranks = 2, .nodes = 1, .ranks_per_node = 2, .groups_per_node = whole.groups_per_node};
+    }
   }
   // On each node, the ranks less than one stride before its end send to the next node.
   return {.ranks = 2,

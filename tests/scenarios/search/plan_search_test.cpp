@@ -163,6 +163,24 @@ TEST_CASE("A search that is stopped keeps what it has and says so") {
   CHECK(answer.fits() + answer.too_large < answer.considered);
 }
 
+TEST_CASE("Traffic that is interrupted leaves all plans their static figures, and says so") {
+  const PlanQuery query = plan_query("gpt2", "dgx-a100-80gb x 4", 64, 1024);
+  const Objective time = objective_named("time");
+  PlanAnswer answer = search_plans(query, time, {1, {}});
+  REQUIRE(!answer.stopped);
+  REQUIRE(answer.fitting.size() > 100);
+  const Time first = answer.fitting.front().estimate.step;
+  const Workers interrupted{1, [](std::size_t, std::size_t) { return false; }};
+  CHECK(share_links(query, time, answer.fitting.size(), interrupted, answer) ==
+        "interrupted before the traffic of all plans shown was simulated");
+  CHECK(answer.stopped);
+  CHECK(answer.fitting.front().estimate.step == first);
+  for (const Candidate& each : answer.fitting) {
+    CHECK(!each.shared);
+    CHECK(!each.least_shared);
+  }
+}
+
 TEST_CASE("A search of what no plan can help is refused") {
   PlanQuery query = plan_query("gpt2", "dgx-a100-80gb", 16, 4096);
   CHECK_THROWS_WITH(

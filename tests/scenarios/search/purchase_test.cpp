@@ -164,6 +164,19 @@ TEST_CASE("The survey is the same for any number of threads") {
   CHECK(answered_by(1) == answered_by(3));
 }
 
+TEST_CASE("The sizes of one node type are the same for any number of threads") {
+  PurchaseQuery query = small_purchase_query();
+  query.nodes = {at_price("p5", "$4/h")};
+  const auto answered_by = [&](unsigned threads) {
+    const PurchaseAnswer answer = search_purchases(query, {threads, {}});
+    return to_json(PurchaseReport{query, answer, {}, "gpt2", "", 10}).dump();
+  };
+  const std::string one = answered_by(1);
+  CHECK(Json::parse(one)["choices"].size() > 2);
+  CHECK(answered_by(2) == one);
+  CHECK(answered_by(5) == one);
+}
+
 TEST_CASE("Nodes that are rented one by one are no cluster unless they are asked for") {
   PurchaseQuery query = small_purchase_query();
   query.nodes = {{"dgx-a100-80gb", {{"node", "dgx-a100-80gb"}}, false}};

@@ -1,6 +1,9 @@
 #include "models/network/collectives/group.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <numeric>
+#include <set>
 
 #include "sim/errors.hpp"
 
@@ -68,6 +71,31 @@ TEST_CASE("Every member of every group is counted on some node") {
         CHECK((extent + shape.nodes - 1) / shape.nodes <= gpus);
         CHECK(shape.groups_per_node >= 1);
         CHECK(shape.groups_per_node <= gpus);
+      }
+    }
+  }
+}
+
+TEST_CASE("The worst group of a world that repeats itself is that of all its groups") {
+  for (const int gpus : {4, 8, 72}) {
+    for (const int stride : {1, 2, 3, 6}) {
+      for (const int extent : {2, 3, 5, 6, 7, 12}) {
+        const int block = stride * extent;
+        const int world = 5 * std::lcm(block, gpus) + block;
+        const Axis axis{.stride = stride, .extent = extent, .world = world, .gpus_per_node = gpus};
+        int nodes = 0;
+        for (int i = 0; i < world; ++i) {
+          if (i % block >= stride) continue;  // not the first of its group
+          std::set<int> own;
+          for (int member = 0; member < extent; ++member) own.insert((i + member * stride) / gpus);
+          nodes = std::max(nodes, static_cast<int>(own.size()));
+        }
+        INFO("stride " << stride << " extent " << extent << " gpus " << gpus);
+        CHECK(shape_of(axis).nodes == nodes);
+        CHECK(neighbours_of(axis).nodes == std::min(2, nodes));
+        Axis once = axis;
+        once.world = std::lcm(block, gpus);
+        CHECK(shape_of(axis) == shape_of(once));
       }
     }
   }
