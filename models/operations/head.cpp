@@ -113,7 +113,7 @@ class HeadBuilder : private BlockScope, private PoolerBuilder {
     return whole ? std::llround(inputs_.software.memory.loss_copies) : 0;
   }
   OperandId copied_logits() {
-    return block_.operand("logits.copies", Role::temporary,
+    return block_.operand(logits_copies, Role::temporary,
                           state_dtype(inputs_.plan.formats.precision),
                           {copies(), predicted(), inputs_.model.embedding.vocab},
                           of_tokens(by_columns(vocabulary_unit)));

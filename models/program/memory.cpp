@@ -48,14 +48,7 @@ bool runs_head(const Program& program, const Phase& phase) {
 
 /// Is the loss made by kernels of autograd, with copies of the logits next to those that it saves?
 bool copies_logits(const Block& head) {
-  return std::ranges::any_of(head.operations, [&](const Operation& op) {
-    if (op.kind != OpKind::cross_entropy) return false;
-    const auto writes = [&](Role role) {
-      return std::ranges::any_of(op.writes,
-                                 [&](OperandId id) { return head.operands[id].role == role; });
-    };
-    return writes(Role::temporary) && writes(Role::saved);
-  });
+  return std::ranges::find(head.operands, logits_copies, &Operand::name) != head.operands.end();
 }
 
 /// Saved activations of the head that autograd frees when its backward has ended, before the

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "hardware/dtype.hpp"
 #include "models/program/sharding.hpp"
@@ -48,6 +49,9 @@ template <class Q>
 Q part_of(Q whole, double share) {
   return share < 1 ? nearest_count<Q>(share * static_cast<double>(whole.count())) : whole;
 }
+
+/// Operand name of the copies of the logits that a loss of autograd makes next to those it saves.
+inline constexpr std::string_view logits_copies = "logits.copies";
 
 /// A formal operand: a dense tensor in row-major order.
 struct Operand {
