@@ -198,6 +198,15 @@ bool LinearBuilder::kept_in_8_bits(const Linear& layer) const {
          how != nullptr && how->dtype == DType::fp8 && !how->both_ways();
 }
 
+bool LinearBuilder::stored_in_4_bits(const Linear& layer) const {
+  return inputs_.plan.task == Task::qlora && layer.target && layer.target != LoraTarget::head;
+}
+
+OperandId LinearBuilder::wide_weight(const Linear& layer) {
+  const DType held = layer.adapter ? storage() : activation_dtype(inputs_.plan);
+  return block_.parameter(weight_of(layer, inputs_.model), held);
+}
+
 /// The weight as GEMMs read it. One stored in 4 bits (QLoRA) is dequantised to 16 bits before each;
 /// the vocabulary head is not stored so.
 /// Source  bitsandbytes' replace_with_bnb_linear in Hugging Face's transformers: lm_head is left
@@ -205,11 +214,7 @@ bool LinearBuilder::kept_in_8_bits(const Linear& layer) const {
 OperandId LinearBuilder::weight(const Linear& layer) {
   ModelTensor tensor = weight_of(layer, inputs_.model);
   if (kept_in_8_bits(layer)) return block_.parameter(tensor, DType::fp8);
-  const bool narrow = layer.target && layer.target != LoraTarget::head;
-  if (inputs_.plan.task != Task::qlora || !narrow) {
-    const DType held = layer.adapter ? storage() : activation_dtype(inputs_.plan);
-    return narrowed(block_.parameter(tensor, held), Role::temporary);
-  }
+  if (!stored_in_4_bits(layer)) return narrowed(wide_weight(layer), Role::saved);
   const OperandId wide = block_.operand(layer.name + ".weight.wide", Role::temporary, storage(),
                                         tensor.uncut, tensor.sharding);
   const OperandId stored = block_.parameter(tensor, DType::fp4);
@@ -223,9 +228,13 @@ OperandId LinearBuilder::weight(const Linear& layer) {
 }
 
 /// The weight as the input gradient reads it. Where fp8 GEMMs need both operands K-contiguous, that
-/// is a transposed copy, which is either kept or, as here, made again for each GEMM.
+/// is a transposed copy, which is either kept or, as here, made again for each GEMM. Of a weight in
+/// fp32 next to 4-bit ones it is the 16-bit copy of forward, which autograd keeps.
 /// Source  Megatron-Core, disable_parameter_transpose_cache
 OperandId LinearBuilder::weight_for_dgrad(const Linear& layer) {
+  if (inputs_.plan.formats.kbit_upcast && !stored_in_4_bits(layer)) {
+    return narrow_copy(wide_weight(layer), Role::saved);
+  }
   const OperandId stored = weight(layer);
   const Quantisation* how = quantisation(layer);
   const bool one_scale = how != nullptr && how->dtype == DType::fp8 && !how->both_ways();

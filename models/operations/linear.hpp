@@ -78,6 +78,8 @@ class LinearBuilder {
   OperandId narrowed(OperandId source, Role role);
   void widen(const Linear& layer, std::string_view suffix, OperandId written);
   bool kept_in_8_bits(const Linear& layer) const;
+  bool stored_in_4_bits(const Linear& layer) const;
+  OperandId wide_weight(const Linear& layer);
   OperandId weight(const Linear& layer);
   OperandId weight_for_dgrad(const Linear& layer);
   void weight_gradient(const Linear& layer, const Quantised& input,

@@ -81,6 +81,7 @@ Json to_json(const ImportedLaunch& imported) {
           {"plan", imported.plan},
           {"software", imported.software},
           {"collectives", imported.collectives},
+          {"run", imported.run},
           {"used", options_json(imported, Use::used, "says")},
           {"without_effect", options_json(imported, Use::without_effect, "why")},
           {"not_understood", options_json(imported, Use::not_understood, "why")},

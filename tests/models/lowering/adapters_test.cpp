@@ -308,6 +308,10 @@ TEST_CASE(
   CHECK_FALSE(has_operation(block_named(narrow, "layer.forward"), "norm1.out.bf16"));
   // The head's weight is cast to 16 bits before its product; logits stay as they are.
   CHECK(has_operation(block_named(wide, "head.forward"), "head.weight.bf16"));
+  CHECK_FALSE(has_operation(block_named(wide, "head.backward"), "head.weight.bf16"));
+  CHECK(block_named(wide, "head.backward").bytes(Role::saved) -
+            block_named(narrow, "head.backward").bytes(Role::saved) ==
+        Bytes{2 * std::int64_t{128'256} * 4096 + 2 * rows});  // and the final norm's input
   CHECK(named(wide, "head.forward", "loss").bytes == named(narrow, "head.forward", "loss").bytes);
   // Longer, and more memory: a layer's input is kept in fp32 where it recomputes.
   const auto predicted = [&](const std::string& more) {
