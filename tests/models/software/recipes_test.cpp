@@ -157,6 +157,23 @@ TEST_CASE("Of recipes with the same degrees, the one of the asked global batch a
   CHECK(recipe_choice(asked, "recompute") == "none");
 }
 
+TEST_CASE("AutoModel's models of experts run Transformer Engine's attention on Hopper") {
+  const Model model = catalogue_model("qwen3-30b-a3b"), dense = catalogue_model("llama3-8b");
+  const hardware::Cluster hopper = hardware::named_cluster("dgx-h100 x 1");
+  RecipeQuestion asked{
+      .stack = "nemo-automodel", .year = 2026, .model = model, .gpu = hopper.gpu()};
+  CHECK(recipe_choice(asked, "attention") == "cudnn");
+  CHECK(recipe_choice(asked, "dispatcher") == "deepep");
+  CHECK(
+      recipe_choice({.stack = "nemo-automodel", .year = 2026, .model = dense, .gpu = hopper.gpu()},
+                    "attention")
+          .is_null());
+  const hardware::Cluster ampere = hardware::named_cluster("dgx-a100-80gb x 1");
+  CHECK(
+      recipe_choice({.stack = "nemo-automodel", .year = 2026, .model = model, .gpu = ampere.gpu()},
+                    "dispatcher") == "deepep");
+}
+
 TEST_CASE("Tokens go to experts by DeepEP where the stacks of today do so") {
   const Model model = catalogue_model("qwen3-235b-a22b");
   const hardware::Cluster cluster = hardware::named_cluster("dgx-h100 x 32");
