@@ -84,7 +84,9 @@ class Pricer {
     for (const Operation& op : block.operations) {
       PricedOperation& price = prices.emplace_back();
       if (op.kind == OpKind::collective) {
-        price = wires_.in_block(with_probabilities(op, block));
+        const bool copied = op.exchange().deduplicated.each > 0;
+        if (copied) price = wires_.in_block(with_probabilities(op, block));
+        if (!copied) price = wires_.in_block(op);
       } else if (op.queue == Lane::host && op.kind == OpKind::adam) {
         price.duration = host_adam_time(op, cluster_.node, at_once());
       } else {
