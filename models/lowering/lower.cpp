@@ -12,7 +12,7 @@ Program lower(const BlockInputs& inputs) {
   program = insert_reference(std::move(program), inputs.plan.task);
   program = insert_collectives(std::move(program), inputs.software.overlap.tensor_backward,
                                inputs.software.gathered);
-  program = insert_host_waits(std::move(program), inputs.software);
+  program = insert_host_waits(std::move(program), inputs);
   program = offload_activations(std::move(program), inputs.plan);
   program = split_backward(std::move(program), inputs.plan.stages.deferred_head_gradients > 0
                                                    ? SplitKinds::head

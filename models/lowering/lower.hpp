@@ -51,8 +51,9 @@ Program insert_collectives(Program program, bool overlap,
                            Gathered gathered = Gathered::in_backward);
 /// 2b. Where a stack's tensor-parallel collectives synchronise the hosts, the host waits for those
 /// of forward and recomputation, which Python launches. It does not wait in backward, which
-/// autograd's own thread launches far ahead.
-Program insert_host_waits(Program program, const Software& software);
+/// autograd's own thread launches far ahead. Where layers of experts cost the host, it also waits
+/// for their numbers of rows, unless those are known before or the Program has graphs.
+Program insert_host_waits(Program program, const BlockInputs& inputs);
 /// Marks the kinds of layers whose saved activations are offloaded. Where only some layers do, they
 /// become kinds of their own. Called by pass 0.
 void mark_offloaded(Program& program, const BlockInputs& inputs);

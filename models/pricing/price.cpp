@@ -84,7 +84,9 @@ class Pricer {
     for (const Operation& op : block.operations) {
       PricedOperation& price = prices.emplace_back();
       if (op.kind == OpKind::collective) {
-        price = wires_.in_block(op);
+        const bool copied = op.exchange().deduplicated.each > 0;
+        if (copied) price = wires_.in_block(with_probabilities(op, block));
+        if (!copied) price = wires_.in_block(op);
       } else if (op.queue == Lane::host && op.kind == OpKind::adam) {
         price.duration = host_adam_time(op, cluster_.node, at_once());
       } else {
@@ -111,6 +113,30 @@ class Pricer {
     const Time drives = file_time(op.bytes, op.files(), program_, cluster_);
     if (op.queue == Lane::host) return drives;
     return std::max(drives, op.bytes / cluster_.gpu().host_link);
+  }
+
+  /// Where a dispatcher sends a token once to each rank, each copy brings its probability for every
+  /// expert of the NVLink domain, in fp32, and in backward their gradients return with it: as many
+  /// bytes as its hidden state where experts are many and latent (Nemotron 3 Super, 512 of width
+  /// 1,024).
+  /// Source  DeepEP, branch hybrid-ep, csrc/hybrid_ep/executor/executor.cu: dispatched_probs, a row
+  ///         of num_of_experts_per_rank * num_of_ranks_per_node floats. DeepEP's own dispatcher
+  ///         sends an index and a probability for each of a token's experts instead, a few bytes
+  ///         more or less on its nodes of eight
+  Operation with_probabilities(Operation op, const Block& block) const {
+    if (op.collective() != Collective::all_to_all || op.exchange().deduplicated.each == 0)
+      return op;
+    const Operand& rows = block.operands[op.reads[0]];
+    const auto& cut = rows.sharding.cut(MeshAxis::expert);
+    const bool sent = cut && cut->dimension == Dimension::rows;
+    if (sent != (op.pass != Pass::backward)) return op;
+    const std::int64_t ranks = std::max(1, wires_.ranks(op.communicator()));
+    const std::int64_t near = std::min<std::int64_t>(ranks, cluster_.node.gpus);
+    const double experts = static_cast<double>(rows.uncut[0] * near) / static_cast<double>(ranks);
+    const double hidden = static_cast<double>(rows.shape[2]) * bits(rows.dtype) / 8;
+    op.bytes =
+        nearest_count<Bytes>(static_cast<double>(op.bytes.count()) * (1 + 4 * experts / hidden));
+    return op;
   }
 
   /// Number of experts whose rows an operation quantises with block scales.

@@ -168,8 +168,9 @@ std::int64_t length_of(Config& config, const char* side, std::int64_t most, std:
   if (stated) {
     if (const auto own = stated->find(side)) return own->integer(1, most);
   }
-  assumed.push_back(fmt::format("{} {} tokens of a sample: not stated, /model/parameters/{} is",
-                                usual, side, side));
+  assumed.push_back(
+      fmt::format(R"({} {} tokens of a sample; /model/parameters={{"{}": N}} states others)", usual,
+                  side, side));
   return usual;
 }
 

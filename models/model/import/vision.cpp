@@ -85,8 +85,8 @@ void read_front(Config& config, Model& model) {
   }
   if (!stated) {
     model.assumptions.push_back(fmt::format(
-        "/vision_config: text alone assumed: the encoder of images{} and its projector are not in "
-        "the step; /model/images/patches, of one image, has it frozen in front",
+        R"(/vision_config: text alone assumed: the encoder of images{} and its projector are not in )"
+        R"(the step; /model/images={{"patches": N}}, of one image, has it frozen in front)",
         layers_in(*vision)));
     return;
   }

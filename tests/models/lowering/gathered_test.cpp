@@ -1,4 +1,6 @@
 #include <catch2/catch.hpp>
+#include <utility>
+#include <vector>
 
 #include "models/lowering/lower.hpp"
 #include "tests/models/questions.hpp"
@@ -57,6 +59,39 @@ TEST_CASE("Hosts that meet at tensor collectives wait in forward and recomputati
   asked.software.host.waits_for_tensor = true;
   CHECK(waits(lower(asked)) ==
         std::vector<Pass>{Pass::forward, Pass::forward, Pass::recompute, Pass::recompute});
+}
+
+/// The operation before each rank sends rows to experts, in the passes where the host waits for it.
+std::vector<std::pair<OpKind, Pass>> awaited(const Program& program) {
+  std::vector<std::pair<OpKind, Pass>> found;
+  for (const Block& block : program.blocks) {
+    for (std::size_t i = 0; i + 1 < block.operations.size(); ++i) {
+      const Operation& op = block.operations[i];
+      if (op.host_waits) found.emplace_back(block.operations[i + 1].kind, op.pass);
+    }
+  }
+  return found;
+}
+
+TEST_CASE("The host waits for the numbers of rows before they are sent, not in backward") {
+  Question asked = question("mixtral-8x7b", "dgx-h100 x 1",
+                            "expert=4,data=8,micro_batch=1,global_batch=8,seq_len=4096,"
+                            "recompute=full");
+  asked.software.host.waits_for_tensor = false;
+  asked.software.host.expert_layer = Time{};
+  CHECK(awaited(lower(asked)).empty());
+  asked.software.host.expert_layer = 1_ms;
+  // Backward runs the forward again.
+  CHECK(awaited(lower(asked)) ==
+        std::vector<std::pair<OpKind, Pass>>{{OpKind::permute, Pass::forward},
+                                             {OpKind::permute, Pass::recompute}});
+  // Nobody need ask where every expert has as many rows, and a graph cannot wait.
+  asked.plan.kernels.graphs = true;
+  CHECK(awaited(lower(asked)).empty());
+  asked.plan.kernels.graphs = false;
+  asked.plan.experts.capacity = 1;
+  asked.plan.experts.pad_to_capacity = true;
+  CHECK(awaited(lower(asked)).empty());
 }
 
 Bytes replicated_sum(const std::string& plan) {

@@ -1,4 +1,8 @@
 #include <catch2/catch.hpp>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "hardware/catalogue.hpp"
 #include "models/operations/blocks.hpp"
@@ -105,8 +109,7 @@ TEST_CASE("A weight gradient shows a share of reading and writing its fp32 sums"
   CHECK(narrow == Approx(0.25 * 134217728 / rate).epsilon(1e-6));
 }
 
-TEST_CASE(
-    "A product in 8 bits starts later, each expert's by itself, on GPUs that the stack names") {
+TEST_CASE("A product in 8 bits starts later, experts' on four streams, where the stack says so") {
   const hardware::Gpu h100 = hardware::named_gpu("h100-sxm-80gb");
   Operation op;
   op.kind = OpKind::gemm;
@@ -122,7 +125,9 @@ TEST_CASE(
   CHECK(longer(hardware::named_gpu("b200-sxm")) == Time{});
   op.kind = OpKind::grouped_gemm;
   op.mutable_group_rows() = {2048, 1024, 1024};
-  CHECK(longer(h100) == 120_us);
+  CHECK(longer(h100) == 40_us);  // three experts on a stream each
+  op.mutable_group_rows() = {1024, 1024, 1024, 512, 512};
+  CHECK(longer(h100) == 80_us);  // one stream has two
   op.dtype = DType::bf16;
   CHECK(longer(h100) == Time{});
 }
@@ -162,16 +167,52 @@ TEST_CASE("Products in 4 bits have a factor in place of that of 8 bits") {
         Approx(0.5 * seconds(kernel_time(op, b200, plain_software()))).epsilon(3e-3));
 }
 
-TEST_CASE("A host launches a router's small operations, half of them backward") {
+TEST_CASE("A host launches a router's and a dispatcher's small operations, half backward") {
   Software software = plain_software();
-  Operation op;
-  for (const OpKind kind : {OpKind::route, OpKind::route_backward}) {
+  const auto more = [&](OpKind kind, std::optional<RowMove> move) {
+    Operation op;
     op.kind = kind;
+    if (move) op.mutable_moves() = *move;
     software.host.expert_layer = Time{};
     const Time alone = launch_time(op, software, 1);
-    software.host.expert_layer = 4_ms;
-    CHECK(launch_time(op, software, 1) - alone == 2_ms);
-  }
+    software.host.expert_layer = 10_ms;
+    return launch_time(op, software, 1) - alone;
+  };
+  // A fifth of it comes after the host knows how many rows each expert has.
+  CHECK(more(OpKind::route, {}) == 4_ms);
+  CHECK(more(OpKind::permute, RowMove::dispatch) == 1_ms);
+  CHECK(more(OpKind::unpermute, RowMove::dispatch_backward) == 1_ms);
+  CHECK(more(OpKind::route_backward, {}) == 4_ms);
+  CHECK(more(OpKind::permute, RowMove::by_expert) == Time{});
+  CHECK(more(OpKind::unpermute, RowMove::combine) == Time{});
+}
+
+TEST_CASE("Copies of a token bring its probabilities to experts, whose gradients return") {
+  // 512 experts on eight ranks of one node: 4 x 512 bytes next to latent rows of 2 x 1,024.
+  const auto times = [](const std::string& dispatcher) {
+    const Question asked = question(
+        "nemotron-3-super-120b-a12b", "hgx-b200 x 1",
+        "data=8,expert=8,global_batch=8,seq_len=8192,permute_fusion=true,dispatcher=" + dispatcher,
+        "megatron-core");
+    const Program program = lower(asked);
+    std::vector<std::string> assumptions;
+    const PricedProgram priced = price_program(program, asked.cluster, asked.software, assumptions);
+    std::map<std::string, double> found;
+    for (std::size_t b = 0; b < program.blocks.size(); ++b) {
+      for (std::size_t i = 0; i < program.blocks[b].operations.size(); ++i) {
+        const Operation& op = program.blocks[b].operations[i];
+        if (op.kind != OpKind::collective || op.collective() != Collective::all_to_all) continue;
+        found[op.name] = seconds(priced.blocks[b][i].duration);
+      }
+    }
+    return found;
+  };
+  auto fused = times("hybridep"), library = times("alltoall");
+  REQUIRE(fused.contains("dispatched.all_to_all"));
+  CHECK(fused["dispatched.all_to_all"] == Approx(2 * fused["returned.all_to_all"]).epsilon(0.1));
+  CHECK(fused["dispatched.grad.all_to_all"] ==
+        Approx(2 * fused["returned.grad.all_to_all"]).epsilon(0.1));
+  CHECK(library["dispatched.all_to_all"] == library["returned.all_to_all"]);
 }
 
 TEST_CASE("Experts' rows in blocks that share a scale are quantised expert by expert") {

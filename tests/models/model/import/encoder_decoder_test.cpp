@@ -81,7 +81,7 @@ TEST_CASE("What an encoder-decoder's config leaves open is assumed, and said") {
   const Model read = encoder_decoder(t5_v1_1_xxl + R"(, "parameters": {"target": 114}})");
   REQUIRE(read.list->assumed().size() == 3);
   CHECK(read.list->assumed()[0] ==
-        "512 source tokens of a sample: not stated, /model/parameters/source is");
+        R"(512 source tokens of a sample; /model/parameters={"source": N} states others)");
 }
 
 TEST_CASE("A mistake in an encoder-decoder's config has its place") {

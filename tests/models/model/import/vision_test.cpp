@@ -37,11 +37,12 @@ TEST_CASE("A multimodal config trains text alone unless it says how many images,
   const Model model = seeing_model("");
   CHECK(!model.front);
   CHECK(model.ignored_keys == std::vector<std::string>{});
-  CHECK(model.assumptions ==
-        std::vector<std::string>{
-            "/vision_config: text alone assumed: the encoder of images, 2 layers of width 64, and "
-            "its projector are not in the step; /model/images/patches, of one image, has it frozen "
-            "in front"});
+  CHECK(
+      model.assumptions ==
+      std::vector<std::string>{
+          "/vision_config: text alone assumed: the encoder of images, 2 layers of width 64, and "
+          R"(its projector are not in the step; /model/images={"patches": N}, of one image, has it )"
+          "frozen in front"});
 }
 
 TEST_CASE("Images of a multimodal config pass the encoder of its vision_config") {
