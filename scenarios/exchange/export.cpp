@@ -505,10 +505,14 @@ LaunchText tool_text(const models::Question& question, const LaunchTarget& targe
     document.update(nested_options(all));
     return {target.shown(), "deepspeed.json", document.dump(2) + "\n"};
   }
+  if (name == "axolotl") {
+    job.comments.emplace_back("base_model is to be the model's folder or its name on the hub.");
+  }
   if (name == "primus") {
     return {target.shown(), "primus.yaml", primus_text(question.model.name, all, std::move(job))};
   }
   if (name == "maxtext") {
+    job.comments.emplace_back("model_name is to be one of MaxText's, where it has another for it.");
     const std::vector<WrittenOption> head{{"base_config", "base.yml"},
                                           {"run_name", plain_name(job.name, false)},
                                           {"hardware", "gpu_multiprocess"}};

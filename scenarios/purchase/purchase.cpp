@@ -242,7 +242,11 @@ hardware::Cluster SoughtNode::of_nodes(int nodes) const {
   const Json whole = hardware::expand_cluster(Node{as_stated, flag, ""});
   hardware::Cluster read =
       hardware::read_cluster(Node{whole, cluster.contains("like") ? name : flag, ""});
-  put_price(read, payment, quotes);
+  std::vector<Quote> own;  // those of this node type, by the name under which it is sought
+  for (const Quote& each : quotes) {
+    if (each.node.empty() || each.node == name) own.push_back({.price = each.price});
+  }
+  put_price(read, payment, own);
   return read;
 }
 

@@ -400,7 +400,7 @@ TEST_CASE("Adapters of axolotl come back, and its 8-bit optimizer") {
       import_launch({read_launch_file(text, "axolotl.yaml")},
                     {.files = {}, .model = "llama3-8b", .cluster = "dgx-h100 x 4"});
   CHECK(back.model == "llama3-8b");
-  CHECK(back.plan["lora_targets"] == Json({"q_proj", "v_proj", "projection"}));
+  CHECK(back.plan["lora_targets"] == Json({"projection", "q_proj", "v_proj"}));
   CHECK(back.plan["moments"] == "int8");
   CHECK(back.plan["global_batch"] == 128);
   const auto refused = [](const std::string& stated) {

@@ -227,6 +227,8 @@ TEST_CASE("A node of one's own is quoted by its file's name, and a confidence is
       "buy --model gpt2 --tokens 10B --global-batch 64 --gpus 8 --nodes " + own;
   const Json json = parsed(orrery(call + " --quote own=2.10/h --json").out);
   CHECK(json["choices"].at(0)["price"]["usd_per_gpu_hour"] == 2.1);
+  const std::string by_path = orrery(call + " --quote " + own + "=2.10/h --json").out;
+  CHECK(parsed(by_path)["choices"].at(0)["price"]["usd_per_gpu_hour"] == 2.1);
   const std::string limited =
       "buy --model gpt2 --tokens 10B --global-batch 64 --gpus 8 --nodes "
       "dgx-h100 --deadline '2 months' --json ";
