@@ -48,4 +48,11 @@ double fit_probability(Bytes needed, Bytes available, const Evidence& evidence) 
   return std::erfc(-room / spread / std::sqrt(2.0)) / 2;
 }
 
+Fit weighed(Fit by_bounds, double probability, bool plan_is_assumed) {
+  constexpr double unlikely = 0.1, impossible = 0.001;
+  if (by_bounds < Fit::doubtful) return by_bounds;
+  if (probability < impossible) return Fit::no;
+  return plan_is_assumed || probability >= unlikely ? Fit::doubtful : by_bounds;
+}
+
 }  // namespace orrery::models

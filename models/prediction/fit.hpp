@@ -50,4 +50,8 @@ PeakRange peak_range(Bytes predicted, const Evidence& evidence);
 /// with the evidence's deciles below and above.
 double fit_probability(Bytes needed, Bytes available, const Evidence& evidence);
 
+/// The verdict by bounds next to that chance: `no` takes less than one chance in ten; it is said of
+/// a plan that nobody stated, and in spite of the bounds, at less than one in a thousand.
+Fit weighed(Fit by_bounds, double probability, bool plan_is_assumed);
+
 }  // namespace orrery::models

@@ -100,16 +100,16 @@ void add_memory(const Question& question, const std::vector<MemoryPeak>& peaks,
     prediction.out_of_memory =
         OutOfMemory{program.mesh.first_rank(fullest.stage), fullest.total, available};
   }
-  prediction.fit = fit_of(need, available, question.headroom);
-  const auto short_of = host_shortage(question, program, prediction.memory);
-  if (short_of && prediction.fit != Fit::no) {
-    prediction.out_of_memory = short_of;
-    prediction.fit = Fit::no;
-  }
-  if (prediction.fit == Fit::no && question.plan_is_assumed) prediction.fit = Fit::doubtful;
   prediction.memory_evidence = memory_evidence_for(question);
   prediction.fit_probability =
-      short_of ? 0 : fit_probability(need.predicted, available, prediction.memory_evidence);
+      fit_probability(need.predicted, available, prediction.memory_evidence);
+  prediction.fit = weighed(fit_of(need, available, question.headroom), prediction.fit_probability,
+                           question.plan_is_assumed);
+  if (const auto short_of = host_shortage(question, program, prediction.memory)) {
+    if (prediction.fit != Fit::no) prediction.out_of_memory = short_of;
+    prediction.fit = question.plan_is_assumed ? std::max(prediction.fit, Fit::doubtful) : Fit::no;
+    prediction.fit_probability = 0;
+  }
 }
 
 Time paging_time(const Question& question, const Prediction& prediction) {

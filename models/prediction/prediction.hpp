@@ -38,7 +38,8 @@ struct Question {
   double headroom = usual_headroom();    // of a GPU's memory, what Fit::yes leaves free
   const Registry<Schedule>* schedules = &builtin_schedules();  // that the plan may name
   NetworkRequest network{};
-  bool plan_is_assumed = false;       // nobody stated how it is cut: it is never said not to fit
+  /// Nobody stated how it is cut: it is said not to fit only where next to no peak would.
+  bool plan_is_assumed = false;
   std::optional<DataRequest> data{};  // nothing: every batch is there when its step begins
 };
 

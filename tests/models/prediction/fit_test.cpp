@@ -22,6 +22,17 @@ TEST_CASE("A plan fits, fits tightly or does not, by what it leaves free") {
   CHECK(fit_of(certain(100_GB), 100_GB, 0) == Fit::yes);
 }
 
+TEST_CASE("A verdict says what its chance says, of a plan that was assumed, too") {
+  CHECK(weighed(Fit::yes, 1, false) == Fit::yes);
+  CHECK(weighed(Fit::tight, 0.6, true) == Fit::tight);
+  CHECK(weighed(Fit::doubtful, 0.05, false) == Fit::doubtful);
+  CHECK(weighed(Fit::doubtful, 0.0005, false) == Fit::no);
+  CHECK(weighed(Fit::no, 0.22, false) == Fit::doubtful);
+  CHECK(weighed(Fit::no, 0.05, false) == Fit::no);
+  CHECK(weighed(Fit::no, 0.05, true) == Fit::doubtful);
+  CHECK(weighed(Fit::no, 1e-9, true) == Fit::no);
+}
+
 TEST_CASE("A plan does not fit where even the least that it may need is too much") {
   // What is counted is certain; what is allocated as the step goes lies between bounds.
   const MemoryNeed need = memory_need(60_GB, 50_GB);
