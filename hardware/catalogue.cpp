@@ -16,12 +16,12 @@ Json entry_of(EntryKind kind, std::string_view name) {
 /// `NODE x COUNT`: nothing if the text is not of that form.
 struct NodesByCount {
   std::string_view node;
-  int count = 1;
+  std::int64_t count = 1;  // as typed: who reads the cluster says how many there may be
 };
 std::optional<NodesByCount> nodes_by_count(std::string_view text) {
   const std::size_t times = text.rfind(" x ");
   if (times == std::string_view::npos) return std::nullopt;
-  const auto count = number_in<int>(text.substr(times + 3));
+  const auto count = number_in<std::int64_t>(text.substr(times + 3));
   return count ? std::optional{NodesByCount{text.substr(0, times), *count}} : std::nullopt;
 }
 

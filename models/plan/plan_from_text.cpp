@@ -65,9 +65,10 @@ std::string to_text(const Plan& plan) {
 Json plan_from_text(std::string_view text) {
   Json plan = Json::object();
   while (!text.empty()) {
-    const std::string_view item = take_until(text, ',');
+    const std::string_view item = trimmed(take_until(text, ','));
     std::string_view value = item;
-    const std::string key{take_until(value, '=')};
+    const std::string key{trimmed(take_until(value, '='))};
+    value = trimmed(value);
     if (key.empty() || value.empty()) {
       throw InputError{flag_name,
                        fmt::format("expected KEY=VALUE, found '{}'", printable(item, 60))};

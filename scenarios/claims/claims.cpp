@@ -103,6 +103,7 @@ std::vector<JudgedClaim> judge_claims(const Document& document) {
   const Node claims = root.is_array() ? root : root["claims"];
   if (root.is_object()) root.only({"claims", "notes", "source"});
   std::vector<JudgedClaim> judged;
+  if (claims.elements().empty()) claims.fail_expected("at least one claim");
   for (const Node& each : claims.elements()) {
     const Claim claim{each};
     const ClaimRule& rule = rule_of(claim, each);

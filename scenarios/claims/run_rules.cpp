@@ -90,13 +90,28 @@ Judgement judge_training_time(const Claim& claim) {
                            : ""};
 }
 
-/// Model FLOPs of a rate that counts recomputation: 6 of 8.
+/// Model FLOPs of a rate that counts recomputation: 6 of 8. No rate is above the peak.
 Judgement judge_mfu(const Claim& claim) {
   const double rate = claim.needed("rate").as<FlopRate>().count();
   const auto recomputation = claim.given("recomputation");
   const bool full = recomputation && recomputation->as<std::string>() == "full";
   const double bound = rate * (full ? 6.0 / 8 : 1) / peak_of(claim).count();
   const bool near = std::abs(claim.number() / bound - 1) < 0.02;
+  if (claim.number() > 1 || bound > 1) {
+    return {.verdict = Verdict::impossible,
+            .bound = "100 %",
+            .formula = fmt::format("rate / dense peak: {:.3g} of {:.3g} TFLOP/s", rate / 1e12,
+                                   peak_of(claim).count() / 1e12),
+            .source = "arithmetic",
+            .otherwise = "a rate of sparse products, of another format, or of several GPUs"};
+  }
+  if (claim.number() > most_published_mfu && near) {
+    return {.verdict = Verdict::implausible,
+            .bound = fmt::format("{:.1f} %", 100 * most_published_mfu),
+            .formula = "rate / dense peak",
+            .source = of_published_mfu,
+            .otherwise = "it is the hardware's utilisation (HFU)"};
+  }
   return {
       .verdict = claim.number() > bound && !near ? Verdict::impossible : Verdict::possible,
       .bound = fmt::format("{:.1f} %", 100 * bound),

@@ -149,6 +149,10 @@ int usage(const CLI::App& application, const CLI::ParseError& error) {
     throw InputError{fmt::format("unknown command '{}'; did you mean '{}'?{}",
                                  first_word(application), meant, hint)};
   }
+  const std::string first = first_word(application);
+  if (application.get_subcommands().empty() && !first.empty() && !first.starts_with('-')) {
+    throw InputError{fmt::format("unknown command '{}'{}", first, hint)};
+  }
   const std::size_t colon = line.find(": ");
   const bool more = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) &&
                     colon != std::string::npos && line.find(": /") == colon;

@@ -25,7 +25,8 @@ std::string joined_letters(std::string_view text) {
   return letters;
 }
 
-/// A name and a count, written in either order: "32 x dgx-h100", "dgx-h100x4", "dgx-h100 * 4".
+/// A name and a count, written in either order: "32 x dgx-h100", "dgx-h100x4", "dgx-h100 * 4",
+/// "32 H100".
 std::optional<std::pair<std::string, std::int64_t>> counted_name(std::string_view text) {
   for (std::size_t at = 0; at < text.size(); ++at) {
     if (text[at] != 'x' && text[at] != 'X' && text[at] != '*') continue;
@@ -38,7 +39,12 @@ std::optional<std::pair<std::string, std::int64_t>> counted_name(std::string_vie
       return std::pair{std::string{right}, *count};
     }
   }
-  return std::nullopt;
+  const std::size_t space = text.find(' ');
+  if (space == std::string_view::npos) return std::nullopt;
+  const auto count = orrery::number_in<std::int64_t>(text.substr(0, space));
+  const std::string_view name = trimmed(text.substr(space));
+  return count && !name.empty() ? std::optional{std::pair{std::string{name}, *count}}
+                                : std::nullopt;
 }
 
 /// The node that has a GPU by this name; of several, the shortest name.

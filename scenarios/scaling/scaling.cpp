@@ -203,6 +203,12 @@ std::string text_of(const ScalingReport& report, bool colour) {
                percent(each.efficiency), each.fits ? "" : "does not fit in memory"});
   }
   text += table.text(colour);
+  if (report.points.size() > 1) {
+    text +=
+        "\nEvery GPU and link is as fast as every other: jitter, stragglers and failures, which "
+        "grow "
+        "with a\ncluster, are left out (orrery train counts them)\n";
+  }
   return text + (report.stopped ? "\nStopped before the other numbers of GPUs.\n" : "");
 }
 

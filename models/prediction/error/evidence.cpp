@@ -205,16 +205,17 @@ Evidence memory_evidence_for(const Question& question) {
 std::string words_of(const Evidence& evidence) {
   std::vector<std::string> kinds, steps;
   if (evidence.kinds.empty()) {
-    return fmt::format("{} runs of {} models that are given by lists, which it was read from",
-                       evidence.rows, evidence.groups);
+    return fmt::format("{} run{} of {} models that are given by lists, which it was read from",
+                       evidence.rows, evidence.rows == 1 ? "" : "s", evidence.groups);
   }
   for (const RunKind kind : evidence.kinds) kinds.emplace_back(word_of(run_kind_words, kind));
   for (std::size_t i = 0; i < evidence.steps.size(); ++i) {
     steps.push_back(fmt::format("{} (x {:.1f})", word_of(range_step_words, evidence.steps[i]),
                                 evidence.factors[i]));
   }
-  return fmt::format("{} runs of {} in {} group{}{}{}{}{}", evidence.rows,
-                     fmt::join(kinds, " with "), evidence.groups, evidence.groups == 1 ? "" : "s",
+  return fmt::format("{} run{} of {} in {} group{}{}{}{}{}", evidence.rows,
+                     evidence.rows == 1 ? "" : "s", fmt::join(kinds, " with "), evidence.groups,
+                     evidence.groups == 1 ? "" : "s",
                      evidence.stack.empty() ? "" : " with " + evidence.stack,
                      evidence.gpu.empty() ? "" : " on " + evidence.gpu, steps.empty() ? "" : "; ",
                      fmt::join(steps, ", "));

@@ -80,6 +80,10 @@ TEST_CASE("A rule that refuses a false number accepts the true one") {
       {R"({"quantity":"mfu","value":"35.8%","subject":{"gpu":"a100","rate":"149 TFLOP/s"},
            "conditions":{"recomputation":"full"}})",
        Verdict::possible},
+      {R"({"quantity":"mfu","value":"120%","subject":{"gpu":"h100","rate":"1200 TFLOP/s"}})",
+       Verdict::impossible},
+      {R"({"quantity":"mfu","value":"95%","subject":{"gpu":"h100","rate":"940 TFLOP/s"}})",
+       Verdict::implausible},
       {R"({"quantity":"switches","value":48,"subject":{"endpoints":1024,"ports":64}})",
        Verdict::possible},
       {R"({"quantity":"pue","value":0.95})", Verdict::impossible},
@@ -121,6 +125,8 @@ TEST_CASE("A claim that the vocabulary does not have is refused where it is writ
       "conditions");
   CHECK_THROWS(judged(R"({"quantity":"pue","value":1.2,"conditions":{"colour":1}})"));
   CHECK_THROWS(judged(R"({"quantity":"pue","value":"much"})"));
+  CHECK_THROWS_WITH(judge_claims(Document::parse("[]", "none.json")),
+                    Catch::Contains("expected at least one claim"));
 }
 
 TEST_CASE("orrery check: a list, JSON, and exit code 1 if something is impossible") {

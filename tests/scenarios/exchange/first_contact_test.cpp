@@ -31,11 +31,19 @@ TEST_CASE("orrery alone says what to try") {
 TEST_CASE("An unknown command, entry or key is answered with what was meant") {
   CHECK(refused_line("simulat x") ==
         "unknown command 'simulat'; did you mean 'simulate'? (orrery --help lists the commands)");
+  CHECK(refused_line("frobnicate") ==
+        "unknown command 'frobnicate' (orrery --help lists the commands)");
+  CHECK(refused_line("simulate --model llama3-8b --cluster 'dgx-h100 x 99999999999999'")
+            .find("/nodes: expected an integer from 1 to ") != std::string::npos);
+  CHECK(orrery("simulate llama3-8b-8-h100 --plan ' tensor = 8 , zero = 1 '").out ==
+        orrery("simulate llama3-8b-8-h100 --plan tensor=8,zero=1").out);
   CHECK(refused_line("simulate --model Llama-3-8b --cluster dgx-h100")
             .rfind("--model: unknown model 'Llama-3-8b' (did you mean 'llama3-8b'?); known: ", 0) ==
         0);
   CHECK(refused_line("simulate --model llama3-8b --cluster '32 x dgx-h100'")
             .find("(did you mean 'dgx-h100 x 32'?); known: ") != std::string::npos);
+  CHECK(refused_line("simulate --model llama3-8b --cluster '32 H100'")
+            .find("(did you mean 'dgx-h100 x 4'?)") != std::string::npos);
   CHECK(refused_line("simulate llama3-8b-h100").find("did you mean 'llama3-8b-8-h100'?") !=
         std::string::npos);
   CHECK(refused_line("simulate Llama-3-8b").find("did you mean 'llama3-8b-8-h100'?") !=
