@@ -186,8 +186,9 @@ TEST_CASE("Import of an export is the same plan, on random plans") {
   const std::set<std::string> of_2022{"fused_cross_entropy", "model.vocab"};
   const std::set<std::string> of_axolotl{"attention", "bucket", "prefetch", "start_layers_bf16",
                                          "tensor_overlap"};
-  const std::set<std::string> of_maxtext{
-      "attention", "bucket", "prefetch", "reshard", "start_layers_bf16", "tensor_overlap"};
+  const std::set<std::string> of_maxtext{"attention",     "bucket",  "cuda_graphs",
+                                         "prefetch",      "reshard", "start_layers_bf16",
+                                         "tensor_overlap"};
   const Target targets[] = {
       {"megatron@2022-12", "gpt3-175b", "megatron-core", PlanKinds::early, of_2022},
       {"megatron", "llama3-8b", "megatron-core", PlanKinds::all, of_megatron},
