@@ -242,14 +242,20 @@ bool prefer(std::vector<const RecipeLine*>& left,
 const RecipeLine* nearest(const RecipeQuestion& asked) {
   const Model& model = asked.model;
   const RecipeDegrees& degrees = asked.degrees;
+  const std::int64_t width = usual_mlp(model).width, experts = usual_experts(model).count;
   std::vector<const RecipeLine*> left;
+  std::string_view stack;  // of the line before
+  bool shares = false;
   for (const RecipeLine& each : lines_for(model.hidden)) {
     const bool same = each.hidden == model.hidden && each.layers == model.layers.size() &&
-                      each.ffn_hidden == usual_mlp(model).width &&
-                      each.experts == usual_experts(model).count &&
+                      each.ffn_hidden == width && each.experts == experts &&
                       (!each.task || each.task == asked.task);
-    if (!same || !same_vendor(each, asked) || !last_by(each, asked.release)) continue;
-    if (share_recipes(asked.stack, each.stack)) left.push_back(&each);
+    if (!same || !same_vendor(each, asked)) continue;
+    if (each.stack != stack) {
+      stack = each.stack;
+      shares = share_recipes(asked.stack, stack);
+    }
+    if (shares && last_by(each, asked.release)) left.push_back(&each);
   }
   if (left.empty()) return nullptr;
   prefer(left, [&](const RecipeLine& each) { return same_gpu(each, asked); });
