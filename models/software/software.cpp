@@ -286,9 +286,10 @@ Time with_unexplained(Time explained, const Software& software) {
 }
 
 Software read_software(const Node& node) {
-  node.only({"name", "year", "source", "defaults", "stands_for", "host", "kernels", "overlap",
-             "accumulation", "gradient", "zero_gather", "gathered", "embedding_counts", "memory",
-             "unexplained", "uncertainty", "limits", "runs", "lineage"});
+  node.only({"name",        "year",     "source",           "defaults",     "stands_for",
+             "host",        "kernels",  "overlap",          "accumulation", "gradient",
+             "zero_gather", "gathered", "embedding_counts", "memory",       "unexplained",
+             "uncertainty", "limits",   "fitted",           "runs",         "lineage"});
   Software software;
   software.name = node["name"].as<std::string>();
   software.year = static_cast<int>(node.integer_or("year", 2012, 2100, 0));
@@ -306,6 +307,8 @@ Software read_software(const Node& node) {
   if (const auto runs = node.find("runs")) software.runs = read_runnable(*runs);
   software.limits = node.value_or<std::string>("limits", "");
   software.lineage = node.value_or<std::string>("lineage", "");
+  // Whether a number is fitted to runs of the stack: scenarios/validation/ranges.cpp asks for it.
+  if (const auto fitted = node.find("fitted")) fitted->as<bool>();
   software.unexplained = number(node, "unexplained", 1, 0.01, 100);
   if (const auto quantiles = node.find("uncertainty")) {
     software.residuals = read_residuals(*quantiles);

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "models/prediction/error/uncertainty.hpp"
+#include "models/software/resolved_profile.hpp"
 #include "scenarios/validation/statistics.hpp"
 #include "sim/errors.hpp"
 
@@ -36,7 +37,8 @@ class RangeFit {
  public:
   explicit RangeFit(const std::vector<MeasuredGroup>& groups) {
     for (const MeasuredGroup& each : groups) {
-      if (!each.group.run.recurs) record_.groups.push_back(each.group);
+      if (each.group.run.recurs || each.of_unfitted_stack) continue;
+      record_.groups.push_back(each.group);
     }
     for (const MeasuredGroup& each : groups) {
       const RunGroup& group = each.group;
@@ -246,6 +248,17 @@ class Grouped {
 
 }  // namespace
 
+namespace {
+
+/// Does the shipped profile of a stack say that none of its numbers is fitted to runs of it?
+bool is_unfitted(const std::string& stack) {
+  const std::vector<std::string> known = models::software_names();
+  if (std::ranges::find(known, stack) == known.end()) return false;
+  return !models::software_profile(stack).value("fitted", true);
+}
+
+}  // namespace
+
 double MeasuredGroup::bias() const {
   return quantile(errors, 0.5);
 }
@@ -264,7 +277,9 @@ std::vector<MeasuredGroup> measured_groups(const std::vector<MeasuredRun>& runs,
     own.errors.push_back((left_out == unseen.end() ? fitted : left_out->second) / wider);
     ++own.group.rows;
   }
-  return std::move(grouped).take();
+  std::vector<MeasuredGroup> groups = std::move(grouped).take();
+  for (MeasuredGroup& each : groups) each.of_unfitted_stack = is_unfitted(each.group.run.stack);
+  return groups;
 }
 
 std::vector<MeasuredGroup> groups_with_peaks(const std::vector<MeasuredRun>& runs,
@@ -283,8 +298,8 @@ std::vector<MeasuredGroup> groups_with_peaks(const std::vector<MeasuredRun>& run
 RangeRecord ranges_of(const std::vector<MeasuredGroup>& groups) {
   ensure(!groups.empty(), "ranges come from groups of runs");
   RangeRecord record = RangeFit{groups}.found();
-  for (const RunGroup& each : record.groups) {
-    record.kinds[each.run.kinds.front()].rows += each.rows;
+  for (const MeasuredGroup& each : groups) {
+    if (!each.group.run.recurs) record.kinds[each.group.run.kinds.front()].rows += each.group.rows;
   }
   return record;
 }

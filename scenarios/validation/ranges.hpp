@@ -16,6 +16,9 @@ struct MeasuredGroup {
   models::RunGroup group;
   std::vector<double> errors;  // with its source left out of the fits
   std::vector<double> fitted;  // by the profiles as they are
+  /// Nothing of its stack's profile is fitted: the group says how far such stacks are off, and
+  /// brings predictions of its own stack no closer.
+  bool of_unfitted_stack = false;
 
   double bias() const;  // median of `errors`
 };

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/software/resolved_profile.hpp"
+#include "scenarios/validation/ranges.hpp"
 #include "scenarios/validation/runs/run_question.hpp"
 #include "sim/errors.hpp"
 
@@ -32,6 +34,29 @@ std::vector<MeasuredRun> runs_of(const std::string& text) {
 
 MeasuredRun first_run() {
   return runs_of(published_rows).front();
+}
+
+TEST_CASE("Runs of a stack to which nothing is fitted bring its own predictions no closer") {
+  using models::RangeStep, models::RunKind;
+  const auto group = [](const std::string& stack, bool unfitted) {
+    MeasuredGroup found;
+    found.group = {.run = {.kinds = {RunKind::dense}, .stack = stack, .gpu = "h100-sxm-80gb"},
+                   .source = "paper of " + stack,
+                   .rows = 2};
+    found.errors = found.fitted = {0.1, 0.2};
+    found.of_unfitted_stack = unfitted;
+    return found;
+  };
+  const models::RangeRecord record = ranges_of({group("nemo", false), group("huggingface", true)});
+  CHECK(record.kinds.at(RunKind::dense).rows == 4);  // both say how far groups are off
+  const auto steps = [&](const std::string& stack) {
+    return steps_between(record.groups, RunKind::dense, group(stack, false).group.run);
+  };
+  CHECK(steps("nemo").empty());
+  CHECK(steps("huggingface") == std::vector{RangeStep::stack});
+  CHECK_FALSE(models::software_profile("huggingface").value("fitted", true));
+  CHECK_FALSE(models::software_profile("ms-swift").value("fitted", true));
+  CHECK(models::software_profile("nemo").value("fitted", true));
 }
 
 TEST_CASE("Published steps are predicted within a fifth, and the error is what it says") {
