@@ -64,7 +64,7 @@ TEST_CASE("A stack without such runs is slower than predicted, seldom faster") {
   CHECK(found.rows == 1);  // of another stack on this GPU
   CHECK(found.low == Approx(std::hypot(0.1 * few, 0.4) * 0.5));
   CHECK(found.high == Approx(std::hypot(0.1 * few, 0.4) * 1.5));
-  CHECK(words_of(found) == "1 runs of LoRA in 1 group on a100; none with this stack (x 3.8)");
+  CHECK(words_of(found) == "1 run of LoRA in 1 group on a100; none with this stack (x 3.8)");
 }
 
 TEST_CASE("A question of two kinds has the errors of both, unless the stack has runs of both") {
