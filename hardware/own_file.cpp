@@ -5,6 +5,7 @@
 
 #include "hardware/node_import/node_import.hpp"
 #include "sim/input/text.hpp"
+#include "sim/input/units.hpp"
 #include "sim/input/unreadable_file.hpp"
 
 namespace orrery::hardware {
@@ -15,7 +16,9 @@ bool is_path(std::string_view text) {
   const auto ends_in = [text](std::string_view suffix) {
     return text.size() > suffix.size() && text.ends_with(suffix);
   };
-  return ends_in(".json") || ends_in(".xml") || text.find('/') != std::string_view::npos;
+  if (ends_in(".json") || ends_in(".xml")) return true;
+  const bool rate = parse_quantity<Bandwidth>(text).has_value();  // a GPU's scale_up, "450 GB/s"
+  return !rate && text.find('/') != std::string_view::npos;
 }
 
 /// The file's JSON; NCCL's topology XML or a table of nvidia-smi is imported as a node.

@@ -51,7 +51,7 @@ PeakRange peak_range(Bytes predicted, const Evidence& evidence);
 double fit_probability(Bytes needed, Bytes available, const Evidence& evidence);
 
 /// The verdict by bounds next to that chance: `no` takes less than one chance in ten; it is said of
-/// a plan that nobody stated, and in spite of the bounds, at less than one in a thousand.
+/// a plan that nobody stated, and in spite of the bounds, at less than one in ten thousand.
 Fit weighed(Fit by_bounds, double probability, bool plan_is_assumed);
 
 }  // namespace orrery::models

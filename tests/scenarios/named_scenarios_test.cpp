@@ -54,7 +54,7 @@ TEST_CASE("Llama 3.1 405B's published hours lie in the range of the shipped run"
         trained("llama3-405b-131k-16384-h100")["phases"][0]["step_time_s"]);
   const std::string text = orrery("train llama3-405b-whole-run-16384-h100 --samples 50").out;
   CHECK(text.find("The plan may not fit in memory") != std::string::npos);
-  CHECK(text.find("    131072        128") != std::string::npos);
+  CHECK(text.find("  131072        128") != std::string::npos);
 }
 
 /// A fifth of the tokens, so that the many drops of a market take less time to simulate.

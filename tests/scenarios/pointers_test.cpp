@@ -154,7 +154,8 @@ TEST_CASE("A change of a number that nothing prices is an assumption, and moves 
 }
 
 TEST_CASE("Each row of the unpriced is a pointer of some scenario") {
-  const Json json = Scenario::load("llama3-70b-64-h100").json();
+  Json json = Scenario::load("llama3-70b-64-h100").json();
+  json["cluster"]["node"]["host_adam"] = "100 GB/s";  // no node of the catalogue states it
   const Json found = unpriced_in(json);
   for (const UnpricedPointer& each : unpriced_pointers()) {
     INFO(each.pattern);

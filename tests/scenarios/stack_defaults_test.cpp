@@ -117,10 +117,19 @@ TEST_CASE("A stack's chunks are about as long as usual, and none where micro-bat
 }
 
 TEST_CASE("A plan that nobody stated may not fit, one that is stated does not") {
-  const models::Question assumed = asked_of("generic", Json::object(), "llama3.1-405b");
-  CHECK(models::predict(assumed).fit == models::Fit::doubtful);
-  const models::Question stated = asked_of("generic", {{"micro_batch", 1}}, "llama3.1-405b");
-  CHECK(models::predict(stated).fit == models::Fit::no);
+  models::Question asked = asked_of("generic", {{"micro_batch", 1}}, "llama3-70b");
+  // A tenth less than the least that the plan may need: one peak in some hundred would fit.
+  const models::Prediction whole = models::predict(asked);
+  const Bytes least = whole.memory[whole.fullest].need.least;
+  asked.cluster.node.gpu.memory = Bytes{least.count() / 10 * 9};
+  CHECK_FALSE(asked.plan_is_assumed);
+  CHECK(models::predict(asked).fit == models::Fit::no);
+  asked.plan_is_assumed = true;
+  CHECK(models::predict(asked).fit == models::Fit::doubtful);
+  // Weights alone that are larger than the memory fit by no plan of such a cut.
+  const models::Question far = asked_of("generic", Json::object(), "llama3.1-405b");
+  CHECK(far.plan_is_assumed);
+  CHECK(models::predict(far).fit == models::Fit::no);
 }
 
 TEST_CASE(

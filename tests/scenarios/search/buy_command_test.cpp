@@ -231,9 +231,9 @@ TEST_CASE("A node of one's own is quoted by its file's name, and a confidence is
   CHECK(parsed(by_path)["choices"].at(0)["price"]["usd_per_gpu_hour"] == 2.1);
   const std::string limited =
       "buy --model gpt2 --tokens 10B --global-batch 64 --gpus 8 --nodes "
-      "dgx-h100 --deadline '2 months' --json ";
-  Json percent = parsed(orrery(limited + "--confidence 90%").out),
-       share = parsed(orrery(limited + "--confidence 0.9").out);
+      "dgx-h100 --deadline '2 months' ";
+  Json percent = parsed(orrery(limited + "--json --confidence 90%").out),
+       share = parsed(orrery(limited + "--json --confidence 0.9").out);
   for (Json* each : {&percent, &share}) each->erase("inputs");
   CHECK(percent == share);
   CHECK(refused_line(limited + "--confidence sure").find("a probability between 0 and 1") !=
