@@ -113,6 +113,46 @@ Json overridden(const Json& base, const Json& object, EntryKind kind) {
   return result;
 }
 
+/// Power of the rest of a server over that of its GPUs, where no other is known.
+constexpr double usual_host_share = 0.8;
+constexpr const char* host_share_source =
+    "epoch-research/training-cost-trends cost_analysis_standalone.py: server power 1.8 times that "
+    "of its GPUs";
+
+void set_host_power(Json& node, Power power, std::string_view source) {
+  node["host_power"] = fmt::format("{:.6g} W", power.count());
+  set_source(node, "/host_power", source);
+}
+
+/// A node `like` one with another number of GPUs has as much of the host's power for each GPU. A
+/// node that states none has the usual share of its GPUs' power.
+void complete_host_power(const Node& node, const Json& gpu, Json& result, Json& assumptions) {
+  if (node.has("host_power") || !result.contains("gpus") || !result["gpus"].is_number()) return;
+  const auto gpus = result["gpus"].get<double>();
+  const std::string file = file_of(node);
+  if (!lacks(result, "host_power")) {
+    const auto like = node.find("like");
+    if (!like) return;
+    const Json base = entry_named(*like, EntryKind::node);
+    if (lacks(base, "gpus") || base["gpus"] == result["gpus"]) return;
+    const auto whole = base["gpus"].get<double>();
+    const Power power = Node{base, file, node.pointer()}["host_power"].as<Power>();
+    set_host_power(result, power * (gpus / whole),
+                   fmt::format("as much for each GPU as {:.0f} of them have", whole));
+    assumptions.push_back(
+        fmt::format("host_power not stated; {} assumed, as much for each of {:.0f} GPUs as in a "
+                    "node of {:.0f}",
+                    result["host_power"].get<std::string>(), gpus, whole));
+    return;
+  }
+  if (lacks(gpu, "board_power")) return;
+  const Node board{gpu, file, node.pointer() + "/gpu"};
+  set_host_power(result, board["board_power"].as<Power>() * (usual_host_share * gpus),
+                 host_share_source);
+  assumptions.push_back(fmt::format("host_power not stated; {} assumed, {} times the GPUs' power",
+                                    result["host_power"].get<std::string>(), usual_host_share));
+}
+
 /// The scale-up network whose constants are the fallback when a node gives none.
 const std::string& usual_scale_up(const Json& gpu) {
   const bool named = gpu.contains("generation") && gpu["generation"].is_string();
@@ -135,6 +175,9 @@ void complete_gpu(Json& gpu, Json& assumptions) {
   };
   take("name", "custom", "");
   take("generation", "other", "generation of the GPU not stated; other assumed");
+  if (lacks(gpu, "board_power")) {
+    assumptions.push_back("board_power of the GPU not stated; its energy is not counted");
+  }
   const bool slotted = lacks(gpu, "scale_up");
   if (slotted) take("host_link", host_slot, "slot of the GPU not stated; PCIe 4.0 x16 assumed");
   if (!lacks(gpu, "dense_peak") && gpu["dense_peak"].is_string()) {
@@ -296,6 +339,7 @@ Json expand_node(const Node& node, Json& assumptions) {
     result.erase("nic");
   }
   set_link_rates(result, gpu);
+  if (node.is_object()) complete_host_power(node, gpu, result, assumptions);
   result["gpu"] = std::move(gpu);
   result["scale_up"] = std::move(scale_up);
   return result;

@@ -189,13 +189,19 @@ void check_reach(const Node& node, const Cluster& cluster) {
 /// Adds the fallback curves that every simulation of this GPU uses to the assumptions. Of a GPU
 /// without GEMM curves one sentence says it; those that a simulation uses are noted with its
 /// prices.
-void report_fallbacks(Cluster& cluster) {
+void report_fallbacks(const Node& stated, Cluster& cluster) {
   const Gpu& gpu = cluster.gpu();
   for (const std::string& sentence : {gpu.unmeasured, power_limit_note(gpu)}) {
     if (!sentence.empty()) cluster.assumptions.push_back(sentence);
   }
   const bool own_attention = std::ranges::any_of(
       gpu.attention, [](const auto& kernel) { return kernel.second.origin.fallback_from.empty(); });
+  if (gpu.power_limit * 2.0 < gpu.board_power && !stated.has("least_power_limit")) {
+    cluster.assumptions.push_back(
+        fmt::format("/node/gpu/power_limit: {} is under half of the board power of {}; the lowest "
+                    "limit that it accepts is not known",
+                    format(gpu.power_limit), gpu.name));
+  }
   for (FallbackNote& each : fallback_notes(gpu)) {
     const bool of_another_kernel = own_attention && each.attention;
     const bool in_one_sentence = !gpu.unmeasured.empty() && !each.sustained;
@@ -238,7 +244,7 @@ Cluster read_cluster(const Node& node) {
       !assumed.empty()) {
     cluster.assumptions.push_back("fabric: " + assumed);
   }
-  report_fallbacks(cluster);
+  report_fallbacks(node["node"]["gpu"], cluster);
   cluster.unconfirmed = count_unconfirmed(node.json());
   return cluster;
 }

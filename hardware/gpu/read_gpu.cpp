@@ -149,6 +149,12 @@ void read_power(const Node& node, Gpu& gpu) {
   if (gpu.power_limit > gpu.board_power) {
     limit->fail_expected(fmt::format("at most the board power of {}", format(gpu.board_power)));
   }
+  if (const auto lowest = node.find("least_power_limit")) {
+    const auto accepted = positive<Power>(*lowest);
+    if (gpu.power_limit >= accepted) return;
+    limit->fail_expected(
+        fmt::format("at least {}, the lowest that {} accepts", format(accepted), gpu.name));
+  }
   const Power least = gpu.board_power * power_states(gpu.generation).idle;
   if (gpu.power_limit >= least) return;
   limit->fail_expected(
@@ -168,10 +174,27 @@ void read_silicon(const Node& node, Gpu& gpu) {
 
 /// The GPU as its file states it, without fallback curves.
 Gpu read_measured(const Node& node) {
-  node.only({"name",         "aliases",          "vendor",          "generation",  "dense_peak",
-             "memory",       "memory_bandwidth", "scale_up",        "host_link",   "board_power",
-             "power_limit",  "silicon",          "sustained_share", "gemm",        "attention",
-             "memory_bound", "published_shares", "measured",        "curves_from", "notes",
+  node.only({"name",
+             "aliases",
+             "vendor",
+             "generation",
+             "dense_peak",
+             "memory",
+             "memory_bandwidth",
+             "scale_up",
+             "host_link",
+             "board_power",
+             "power_limit",
+             "least_power_limit",
+             "silicon",
+             "sustained_share",
+             "gemm",
+             "attention",
+             "memory_bound",
+             "published_shares",
+             "measured",
+             "curves_from",
+             "notes",
              "sources"});
   Gpu gpu;
   gpu.name = node["name"].as<std::string>();

@@ -136,6 +136,7 @@ void wait_for(Operation& op, int earlier, const std::vector<Operation>& operatio
 
 void link(Block& block) {
   std::vector<Touched> touched(block.operands.size());
+  int again = -1;  // the last kernel of recomputation
   for (std::size_t i = 0; i < block.operations.size(); ++i) {
     Operation& op = block.operations[i];
     op.after.clear();
@@ -154,6 +155,13 @@ void link(Block& block) {
       wait_for(op, touched[id].writer, block.operations);
       touched[id] = {static_cast<int>(i), {}};
     }
+    // Recomputation hides no collective of backward, which waits for the kernels launched before
+    // it. Source  NVIDIA/Megatron-LM core_v0.13.0, megatron/core/tensor_parallel/random.py:
+    //         CheckpointFunction.backward runs forward again, then backward, on one stream;
+    //         PyTorch v2.7.0, ProcessGroupNCCL.cpp, syncStream: NCCL waits for the current stream
+    const bool collective = op.kind == OpKind::collective;
+    if (collective && op.pass == Pass::backward) wait_for(op, again, block.operations);
+    if (!collective && op.pass == Pass::recompute) again = static_cast<int>(i);
   }
 }
 

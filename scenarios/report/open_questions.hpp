@@ -1,6 +1,7 @@
 #pragma once
 // For a software stack that no run was fitted to: the switches of its profile (facts about its
-// source code) that would change the predicted step most if set the other way.
+// source code) that would change the predicted step most if set the other way. For a plan that
+// states a choice made to shorten the step: the plainer choice, where that takes no longer.
 
 #include <optional>
 #include <span>
@@ -35,5 +36,21 @@ struct OpenQuestion {
 /// The two that change the step most, by half a percent or more, largest first. Empty for a stack
 /// that has runs of its own, which show how accurate it is.
 std::vector<OpenQuestion> open_questions(const models::Question& question, Time step);
+
+/// bf16 instead of fewer bits, or a schedule that does not split backward, where the step takes no
+/// longer with it.
+struct PlainerChoice {
+  std::string choice;  // "precision=bf16"
+  Time step{};         // with it
+  /// What the plan takes beyond the plainer one, longest first, and what it takes less; products
+  /// and attention are one part, as their peaks differ between formats. Parts below a hundredth of
+  /// the largest are left out.
+  std::vector<models::WaterfallPart> parts;
+  std::string reason;  // of the longest part, where it is known; else empty
+};
+std::vector<PlainerChoice> plainer_choices(const models::Question& question,
+                                           const models::Prediction& prediction);
+/// "not faster than precision=bf16, which takes 1.67 s: +76.0 ms memory-bound kernels, ..."
+std::string words_of(const PlainerChoice& plainer);
 
 }  // namespace orrery::scenarios

@@ -224,6 +224,14 @@ std::string question_lines(const ReportInputs& in) {
   return words.empty() ? words : faint_lines(in, "Profile switches to confirm first: " + words);
 }
 
+std::string plainer_lines(const ReportInputs& in) {
+  std::string lines;
+  for (const PlainerChoice& each : plainer_choices(in.question, in.prediction)) {
+    lines += faint_lines(in, words_of(each));
+  }
+  return lines;
+}
+
 /// The lane of the step's input: hidden, or what the step waits for it.
 std::string data_lines(const ReportInputs& in) {
   if (!in.prediction.data) return {};
@@ -251,6 +259,7 @@ std::string summary(const ReportInputs& in) {
   const std::string& unmeasured = in.question.cluster.gpu().unmeasured;
   if (!unmeasured.empty()) text += faint_lines(in, unmeasured);
   text += question_lines(in);
+  text += plainer_lines(in);
   text += published_line(in);
   text += data_lines(in);
   const std::string_view unit = models::unit_word(in.question.model);

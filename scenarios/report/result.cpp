@@ -86,6 +86,17 @@ Json questions_json(const models::Question& question, Time step) {
   return open;
 }
 
+Json plainer_json(const models::Question& question, const models::Prediction& prediction) {
+  Json choices = Json::array();
+  for (const PlainerChoice& each : plainer_choices(question, prediction)) {
+    choices.push_back({{"choice", each.choice},
+                       {"step_time_s", seconds(each.step)},
+                       {"parts", waterfall_json(each.parts)},
+                       {"reason", each.reason}});
+  }
+  return choices;
+}
+
 }  // namespace
 
 namespace {
@@ -214,6 +225,7 @@ Json to_json(const models::Question& question, const models::Prediction& predict
                          {"p90", seconds(prediction.uncertainty.p90)}};
   json["evidence"] = to_json(prediction.evidence);
   json["open_questions"] = questions_json(question, prediction.step);
+  json["plainer_choices"] = plainer_json(question, prediction);
   const bool sharded = models::shards_gradients(question.plan);
   json["sharded_error"] = sharded ? sharded_json() : Json(nullptr);
   json["limits"] = limits_json(question.cluster.gpu());

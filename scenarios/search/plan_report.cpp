@@ -366,8 +366,10 @@ std::string reasons(const PlanReport& report, const ReportOptions& options) {
       options);
   for (std::size_t i = 1; i < report.best.size(); ++i) {
     const bool tie = report.best[i].excess == 0;
-    text += fmt::format("  {:>3}  {}\n", i + 1,
-                        tie ? "same step time, more memory" : why(report.best[i]));
+    const bool larger =
+        report.best[i].candidate.estimate.memory > report.best.front().candidate.estimate.memory;
+    const char* same = larger ? "same step time, more memory" : "same step time, more FLOPs";
+    text += fmt::format("  {:>3}  {}\n", i + 1, tie ? same : why(report.best[i]));
   }
   return text;
 }

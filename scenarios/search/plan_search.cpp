@@ -1,12 +1,14 @@
 #include "scenarios/search/plan_search.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <numeric>
 #include <tuple>
 #include <utility>
 
 #include "hardware/prices/rental.hpp"
+#include "models/prediction/flops.hpp"
 #include "scenarios/scenario/data_section.hpp"
 #include "scenarios/search/incumbents.hpp"
 #include "scenarios/search/space/block_shapes.hpp"
@@ -230,19 +232,25 @@ class Search {
     }
   }
 
-  /// Sorts plans best first, those that fit tightly last; ties by less memory, then in order of
-  /// enumeration, plainest first. Plans with equal step and memory are merged into one candidate.
+  /// Sorts plans best first, those that fit tightly last; ties by fewer recomputed FLOPs, by less
+  /// memory, then in order of enumeration, plainest first. Twins are merged into one candidate.
   void order() {
     std::ranges::stable_sort(answer_.open, {}, &OpenPlan::bound);
     const auto rank = [this](const Candidate& each) {
-      return std::tuple{is_tight(each.estimate), objective_.measure(each.estimate),
+      return std::pair{is_tight(each.estimate), objective_.measure(each.estimate)};
+    };
+    const auto tie = [this](const Candidate& each) {
+      return std::tuple{models::recomputed_flops_per_token(query_.model, each.placed.plan),
                         each.estimate.memory, each.placed.number};
     };
-    std::ranges::stable_sort(answer_.fitting, {}, rank);
+    std::ranges::stable_sort(answer_.fitting, [&](const Candidate& a, const Candidate& b) {
+      return rank(a) != rank(b) ? rank(a) < rank(b) : tie(a) < tie(b);
+    });
     std::vector<Candidate> different;
     for (Candidate& each : answer_.fitting) {
-      if (!different.empty() && equal(different.back(), each)) {
-        different.back().equals.push_back(std::move(each.placed.plan));
+      Candidate* twin = twin_of(each, different);
+      if (twin != nullptr) {
+        twin->equals.push_back(std::move(each.placed.plan));
       } else {
         different.push_back(std::move(each));
       }
@@ -250,10 +258,26 @@ class Search {
     answer_.fitting = std::move(different);
   }
 
-  static bool equal(const Candidate& a, const Candidate& b) {
-    return a.placed.nodes == b.placed.nodes && a.estimate.step == b.estimate.step &&
-           a.estimate.memory == b.estimate.memory;
+  /// The candidate before it that a table of five digits of the step and three of memory cannot
+  /// tell apart. A Pareto front is of exact figures.
+  Candidate* twin_of(const Candidate& plan, std::vector<Candidate>& before) const {
+    const bool exact = wanted_.against != nullptr;
+    const double steps = exact ? 0 : 1e-4, sizes = exact ? 0 : 5e-3;
+    for (auto each = before.rbegin(); each != before.rend(); ++each) {
+      const double measure = objective_.measure(each->estimate);
+      if (!alike(objective_.measure(plan.estimate), measure, std::max(steps, sizes))) break;
+      if (each->placed.nodes == plan.placed.nodes && each->estimate.fit == plan.estimate.fit &&
+          cut_of(each->placed.plan) == cut_of(plan.placed.plan) &&
+          alike(seconds(each->estimate.step), seconds(plan.estimate.step), steps) &&
+          alike(static_cast<double>(each->estimate.memory.count()),
+                static_cast<double>(plan.estimate.memory.count()), sizes)) {
+        return &*each;
+      }
+    }
+    return nullptr;
   }
+
+  static bool alike(double a, double b, double share) { return std::abs(a - b) <= share * b; }
 
   const PlanQuery& query_;
   const Objective& objective_;

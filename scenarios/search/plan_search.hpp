@@ -60,8 +60,9 @@ struct Candidate {
   /// Of plans on several nodes that were not evaluated so: a lower bound of the objective's measure
   /// with traffic on links, by the step in which nothing shares one.
   std::optional<double> least_shared;
-  /// Other plans on as many nodes with the same step to the picosecond and the same memory to the
-  /// byte, of which this is the plainest.
+  /// Other plans with the same cut on as many nodes whose step is the same to 0.01 % and whose
+  /// memory to 0.5 %, so that a free choice is all that differs; next to a Pareto front, to the
+  /// picosecond and the byte. This one is the best of them: with fewest FLOPs where steps are equal.
   std::vector<models::Plan> equals;
 
   /// The figures that rank it, of one evaluation: on shared links if that was done.
@@ -85,7 +86,7 @@ struct OpenPlan {
 };
 
 struct PlanAnswer {
-  /// Best first, those that fit tightly after all others; equal ones the plainest first.
+  /// Best first, those that fit tightly after all others; equal ones by fewer FLOPs.
   std::vector<Candidate> fitting;
   std::optional<NearMiss> nearest_miss;
   std::int64_t considered = 0;          // plans of the space

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/prediction/flops.hpp"
 #include "models/prediction/lower_bound.hpp"
 #include "scenarios/search/comparison.hpp"
 #include "scenarios/search/plan_search.hpp"
@@ -176,12 +177,13 @@ std::string share_links(const PlanQuery& query, const Objective& objective, std:
     }
     return refused;
   }
-  // Those on links first, by their figures; the rest as they were searched.
+  // Those on links first, by their figures, ties as in the search; the rest as they were searched.
   const auto rank = [&](const Candidate& each) {
     const bool tight = each.estimate.fit == models::Fit::tight;
-    return std::tuple{tight, !is_on_links(each),
-                      is_on_links(each) ? measure_of(objective, each) : 0,
-                      is_on_links(each) ? each.estimate.memory : Bytes{}};
+    if (!is_on_links(each)) return std::tuple{tight, true, 0.0, 0.0, Bytes{}};
+    return std::tuple{tight, false, measure_of(objective, each),
+                      models::recomputed_flops_per_token(query.model, each.placed.plan),
+                      each.estimate.memory};
   };
   std::ranges::stable_sort(answer.fitting, {}, rank);
   return {};

@@ -290,6 +290,42 @@ TEST_CASE("A GPU in three lines says what it assumes") {
   CHECK(own.gpu().unmeasured.starts_with("no measurement on this GPU: GEMMs of custom at "));
 }
 
+TEST_CASE("A host that states no power has its share of what its GPUs draw, and says so") {
+  const Cluster own = read(R"({"node": {"gpus": 4, "gpu": {"dense_peak": "400 TFLOP/s",
+      "memory": "96 GB", "memory_bandwidth": "2 TB/s", "board_power": "500 W"}}})");
+  CHECK(own.node.host_power.count() == Approx(0.8 * 4 * 500));
+  CHECK(assumes(own, "host_power not stated; 1600 W assumed, 0.8 times the GPUs' power"));
+  const Cluster dark = read(R"({"node": {"gpus": 4, "gpu": {"dense_peak": "400 TFLOP/s",
+      "memory": "96 GB", "memory_bandwidth": "2 TB/s"}}})");
+  CHECK(dark.node.host_power == Power{});
+  CHECK(assumes(dark, "board_power of the GPU not stated; its energy is not counted"));
+}
+
+TEST_CASE("A node like another with fewer GPUs has as much of the host's power for each") {
+  const Cluster pair = read(R"({"node": {"like": "rtx-4090-8x", "gpus": 2}})");
+  CHECK(pair.node.host_power.count() == Approx(2880.0 / 4));
+  CHECK(assumes(pair,
+                "host_power not stated; 720 W assumed, as much for each of 2 GPUs as in a node "
+                "of 8"));
+  const Cluster stated =
+      read(R"({"node": {"like": "rtx-4090-8x", "gpus": 2, "host_power": "300 W"}})");
+  CHECK(stated.node.host_power == Power{300});
+}
+
+TEST_CASE("A limit under half of the board power is said, where the lowest is not known") {
+  const std::string sentence = "/node/gpu/power_limit: 300 W is under half of the board power of ";
+  const auto limited = [](const std::string& node) {
+    return read(R"({"node": {"like": ")" + node + R"(", "gpu": {"like": ")" +
+                std::string{node == "dgx-h100" ? "h100" : "h200"} +
+                R"(", "power_limit": "300 W"}}})");
+  };
+  CHECK(assumes(limited("dgx-h200"), sentence + "h200-sxm-141gb; the lowest limit that it accepts "
+                                                "is not known"));
+  for (const std::string& each : limited("dgx-h100").assumptions) {
+    CHECK_FALSE(each.starts_with(sentence));
+  }
+}
+
 TEST_CASE("A host states its memory, and a cluster the size of its drives") {
   CHECK(named_cluster("dgx-h100").node.host_memory == 2000_GB);
   CHECK_FALSE(named_cluster("hgx-h100").node.host_memory.has_value());

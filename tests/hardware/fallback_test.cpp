@@ -116,11 +116,19 @@ TEST_CASE("A power limit lowers clocks and energy, and not memory or idle power"
 
 TEST_CASE("A power limit below what an idle GPU draws is refused") {
   // Hopper idles at 0.1 of its board power: 70 W of 700.
-  CHECK(error_of("h100", {{"power_limit", "1 W"}}) ==
-        "mine.json:/power_limit: expected at least 70 W, which h100-sxm-80gb draws when it is "
+  CHECK(error_of("h200", {{"power_limit", "1 W"}}) ==
+        "mine.json:/power_limit: expected at least 70 W, which h200-sxm-141gb draws when it is "
         "idle, found \"1 W\"");
-  CHECK(changed("h100", {{"power_limit", "70 W"}}).power_limit == Power{70});
+  CHECK(changed("h200", {{"power_limit", "70 W"}}).power_limit == Power{70});
   CHECK(changed("cpu-core", {{"power_limit", "10 W"}}).power_limit == Power{10});
+}
+
+TEST_CASE("A power limit below the lowest that a board accepts is refused, where that is known") {
+  CHECK(error_of("h100", {{"power_limit", "100 W"}}) ==
+        "mine.json:/power_limit: expected at least 200 W, the lowest that h100-sxm-80gb accepts, "
+        "found \"100 W\"");
+  CHECK(changed("h100", {{"power_limit", "200 W"}}).power_limit == Power{200});
+  CHECK(changed("a100-sxm-80gb", {{"power_limit", "100 W"}}).power_limit == Power{100});
 }
 
 TEST_CASE("A limit above the board power and a share of a measured format are refused") {

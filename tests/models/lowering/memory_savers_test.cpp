@@ -335,6 +335,24 @@ TEST_CASE("Latents whose products are recomputed in few bits are kept as they ar
   }
 }
 
+TEST_CASE("Recomputation hides no collective of backward, which waits for kernels before it") {
+  const auto predicted = [](const std::string& recompute) {
+    return predict(question("llama3-8b", "dgx-h100 x 1",
+                            "tensor=8,sequence=true,micro_batch=7,global_batch=7,seq_len=4096,"
+                            "recompute=" +
+                                recompute,
+                            "generic"));
+  };
+  const Prediction none = predicted("none"), selective = predicted("selective");
+  const auto part = [](const Prediction& of, TimeClass which) {
+    return seconds(of.breakdown[static_cast<std::size_t>(which)]);
+  };
+  CHECK(part(selective, TimeClass::tp) == Approx(part(none, TimeClass::tp)).epsilon(0.002));
+  CHECK(seconds(selective.step - none.step) ==
+        Approx(part(selective, TimeClass::attention) - part(none, TimeClass::attention))
+            .epsilon(0.05));
+}
+
 TEST_CASE("A recomputed MLP multiplies once more") {
   const Question asked = question("llama3-8b", "dgx-h100 x 1",
                                   "data=8,recompute=selective,recompute_modules=mlp", "generic");

@@ -48,6 +48,48 @@ TEST_CASE("A switch that the plan cannot have the other way is no question") {
   }
 }
 
+TEST_CASE("A format that makes a step no faster is told the plainer one") {
+  const auto asked = [](const std::string& precision) {
+    return models::question("qwen3-30b-a3b", "dgx-h100 x 1",
+                            "expert=8,zero=1,global_batch=32,seq_len=4096,precision=" + precision,
+                            "generic");
+  };
+  const models::Prediction plain = models::predict(asked("bf16"));
+  const models::Question question = asked("fp8");
+  const models::Prediction prediction = models::predict(question);
+  REQUIRE(prediction.step > plain.step);
+  const std::vector<PlainerChoice> found = plainer_choices(question, prediction);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].choice == "precision=bf16");
+  CHECK(found[0].step == plain.step);
+  CHECK(found[0].parts.front().name == "memory-bound kernels");
+  CHECK(found[0].parts.back().name == "products and attention");
+  CHECK(found[0].parts.back().time < Time{});
+  CHECK(words_of(found[0]).starts_with("not faster than precision=bf16, which takes 1."));
+  CHECK(plainer_choices(asked("bf16"), plain).empty());
+}
+
+TEST_CASE("A split backward that is slower than a whole one says what it no longer hides") {
+  const auto asked = [](const std::string& schedule) {
+    return models::question("llama3-70b", "dgx-h100 x 8",
+                            "tensor=8,sequence=true,pipeline=4,zero=1,global_batch=64,"
+                            "seq_len=4096,schedule=" +
+                                schedule,
+                            "generic");
+  };
+  const models::Question question = asked("zb-h1");
+  const models::Prediction prediction = models::predict(question);
+  const std::vector<PlainerChoice> found = plainer_choices(question, prediction);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].choice == "schedule=1f1b");
+  CHECK(found[0].step == models::predict(asked("1f1b")).step);
+  CHECK(found[0].parts.front().name == "tensor-parallel communication");
+  CHECK(found[0].parts.back().name == "pipeline bubble");
+  CHECK(found[0].reason ==
+        "a backward cut in two has no weight gradient beside the collective of its input "
+        "gradient");
+}
+
 TEST_CASE("A kernel that the processor does not have is no question") {
   const models::Question question = models::question(
       "gpt2", "cpu-host", "micro_batch=1,global_batch=8,seq_len=256,data=8", "generic");
