@@ -50,9 +50,8 @@ double fit_probability(Bytes needed, Bytes available, const Evidence& evidence) 
 
 Fit weighed(Fit by_bounds, double probability, bool plan_is_assumed) {
   constexpr double unlikely = 0.1, impossible = 1e-4;
-  if (by_bounds < Fit::doubtful) return by_bounds;
-  if (probability < impossible) return Fit::no;
-  return plan_is_assumed || probability >= unlikely ? Fit::doubtful : by_bounds;
+  if (by_bounds != Fit::no) return by_bounds;
+  return probability < (plan_is_assumed ? impossible : unlikely) ? Fit::no : Fit::doubtful;
 }
 
 }  // namespace orrery::models

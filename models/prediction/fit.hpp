@@ -50,8 +50,8 @@ PeakRange peak_range(Bytes predicted, const Evidence& evidence);
 /// with the evidence's deciles below and above.
 double fit_probability(Bytes needed, Bytes available, const Evidence& evidence);
 
-/// The verdict by bounds next to that chance: `no` takes less than one chance in ten; it is said of
-/// a plan that nobody stated, and in spite of the bounds, at less than one in ten thousand.
+/// The verdict by bounds next to that chance: what the bounds rule out is `no` at less than one
+/// chance in ten; of a plan that nobody stated, at less than one in ten thousand.
 Fit weighed(Fit by_bounds, double probability, bool plan_is_assumed);
 
 }  // namespace orrery::models

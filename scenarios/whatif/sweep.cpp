@@ -187,6 +187,10 @@ void SweepTotals::add(std::string_view line) {
   }
   if (!fits_in(line)) return;
   ++fits;
+  const bool doubted = line.find(R"("fit":"doubtful")") != std::string_view::npos;
+  if (doubted) ++doubtful;
+  if (doubted && doubtful < fits) return;  // one that fits as predicted was found
+  if (!doubted && doubtful + 1 == fits) fastest = cheapest = {};
   const double tokens = figure_in(line, "tokens_per_s").value_or(0);
   if (fastest.empty() || tokens > most_tokens_) {
     most_tokens_ = tokens;
@@ -299,6 +303,7 @@ Json to_json(const SweepReport& report) {
           {"rows_before", report.before},
           {"refused", report.totals.refused},
           {"fits", report.totals.fits},
+          {"doubtful", report.totals.doubtful},
           {"fastest", json_of_line(report.totals.fastest)},
           {"cheapest", json_of_line(report.totals.cheapest)},
           {"complete", !report.stopped}};
@@ -314,7 +319,10 @@ std::string text_of(const SweepReport& report, bool colour) {
   text += fmt::format("  {} of {} variants are in {}", grouped_digits(totals.rows),
                       grouped_digits(report.variants), report.store);
   if (report.before > 0) text += fmt::format(" ({} were before)", grouped_digits(report.before));
-  text += fmt::format("\n  {} fit, {} do not, {} are impossible\n", grouped_digits(totals.fits),
+  const std::string doubtful =
+      totals.doubtful > 0 ? fmt::format("{} may not, ", grouped_digits(totals.doubtful)) : "";
+  text += fmt::format("\n  {} fit, {}{} do not, {} are impossible\n",
+                      grouped_digits(totals.fits - totals.doubtful), doubtful,
                       grouped_digits(totals.rows - totals.refused - totals.fits),
                       grouped_digits(totals.refused));
   if (!totals.first_refused.empty()) {

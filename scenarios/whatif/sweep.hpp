@@ -41,7 +41,9 @@ class SweepTotals {
   void add(std::string_view line);
 
   std::uint64_t rows = 0, refused = 0, fits = 0, our_faults = 0;
-  std::string fastest, cheapest;  // lines: of what fits, by tokens per second and per dollar
+  std::uint64_t doubtful = 0;  // of those that fit: predicted above the memory, but not ruled out
+  std::string fastest, cheapest;  // lines: by tokens per second and per dollar, of what fits
+                                  // as predicted, if there is any
   std::string first_refused;      // the line of the first impossible variant
 
  private:
@@ -68,8 +70,8 @@ struct SweepReport {
 SweepReport sweep(const SweepQuestions& questions, const SweepRequest& request,
                   const Progress& progress);
 
-/// `{store, scenario, shard, variants, rows, rows_before, refused, fits, fastest, cheapest,
-/// complete}`; the best ones are rows of the store, or null.
+/// `{store, scenario, shard, variants, rows, rows_before, refused, fits, doubtful, fastest,
+/// cheapest, complete}`; the best ones are rows of the store, or null.
 Json to_json(const SweepReport& report);
 std::string text_of(const SweepReport& report, bool colour);
 

@@ -26,7 +26,7 @@ TEST_CASE("A verdict says what its chance says, of a plan that was assumed, too"
   CHECK(weighed(Fit::yes, 1, false) == Fit::yes);
   CHECK(weighed(Fit::tight, 0.6, true) == Fit::tight);
   CHECK(weighed(Fit::doubtful, 0.05, false) == Fit::doubtful);
-  CHECK(weighed(Fit::doubtful, 0.00005, false) == Fit::no);
+  CHECK(weighed(Fit::doubtful, 0.00005, false) == Fit::doubtful);
   CHECK(weighed(Fit::no, 0.22, false) == Fit::doubtful);
   CHECK(weighed(Fit::no, 0.05, false) == Fit::no);
   CHECK(weighed(Fit::no, 0.05, true) == Fit::doubtful);

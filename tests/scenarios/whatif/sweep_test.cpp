@@ -208,6 +208,23 @@ TEST_CASE("A sweep without an answer says why its first variant has none") {
   CHECK(ran.out.find("the first of these: ") != std::string::npos);
 }
 
+TEST_CASE("The fastest of a sweep fits as predicted where some variant does") {
+  const auto line = [](const char* fit, int tokens) {
+    return R"({"index":0,"error":null,"gpus":8,"step_time_s":1,"tokens_per_s":)" +
+           std::to_string(tokens) + R"(,"fits":true,"fit":")" + fit + "\"}";
+  };
+  SweepTotals totals;
+  totals.add(line("doubtful", 900));
+  totals.add(line("doubtful", 950));
+  CHECK(totals.fastest == line("doubtful", 950));
+  totals.add(line("tight", 500));
+  totals.add(line("doubtful", 990));
+  totals.add(line("yes", 400));
+  CHECK(totals.fastest == line("tight", 500));
+  CHECK(totals.fits == 5);
+  CHECK(totals.doubtful == 3);
+}
+
 TEST_CASE("A shard is a contiguous part, and all shards are the whole") {
   for (const std::uint64_t variants : {0, 1, 7, 100}) {
     for (const std::uint64_t of : {1, 3, 8}) {
