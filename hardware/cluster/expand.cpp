@@ -175,9 +175,6 @@ void complete_gpu(Json& gpu, Json& assumptions) {
   };
   take("name", "custom", "");
   take("generation", "other", "generation of the GPU not stated; other assumed");
-  if (lacks(gpu, "board_power")) {
-    assumptions.push_back("board_power of the GPU not stated; its energy is not counted");
-  }
   const bool slotted = lacks(gpu, "scale_up");
   if (slotted) take("host_link", host_slot, "slot of the GPU not stated; PCIe 4.0 x16 assumed");
   if (!lacks(gpu, "dense_peak") && gpu["dense_peak"].is_string()) {

@@ -188,7 +188,7 @@ void check_reach(const Node& node, const Cluster& cluster) {
 
 /// Adds the fallback curves that every simulation of this GPU uses to the assumptions. Of a GPU
 /// without GEMM curves one sentence says it; those that a simulation uses are noted with its
-/// prices.
+/// prices. Adds what is not known of its power, too.
 void report_fallbacks(const Node& stated, Cluster& cluster) {
   const Gpu& gpu = cluster.gpu();
   for (const std::string& sentence : {gpu.unmeasured, power_limit_note(gpu)}) {
@@ -196,10 +196,14 @@ void report_fallbacks(const Node& stated, Cluster& cluster) {
   }
   const bool own_attention = std::ranges::any_of(
       gpu.attention, [](const auto& kernel) { return kernel.second.origin.fallback_from.empty(); });
+  if (gpu.board_power.count() <= 0) {
+    cluster.assumptions.push_back(
+        fmt::format("board_power of {} not stated; its energy is not counted", gpu.name));
+  }
   if (gpu.power_limit * 2.0 < gpu.board_power && !stated.has("least_power_limit")) {
     cluster.assumptions.push_back(
-        fmt::format("/node/gpu/power_limit: {} is under half of the board power of {}; the lowest "
-                    "limit that it accepts is not known",
+        fmt::format("power limit of {} is under half of the board power of {}; the lowest that it "
+                    "accepts is not known",
                     format(gpu.power_limit), gpu.name));
   }
   for (FallbackNote& each : fallback_notes(gpu)) {

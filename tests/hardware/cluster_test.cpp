@@ -298,7 +298,7 @@ TEST_CASE("A host that states no power has its share of what its GPUs draw, and 
   const Cluster dark = read(R"({"node": {"gpus": 4, "gpu": {"dense_peak": "400 TFLOP/s",
       "memory": "96 GB", "memory_bandwidth": "2 TB/s"}}})");
   CHECK(dark.node.host_power == Power{});
-  CHECK(assumes(dark, "board_power of the GPU not stated; its energy is not counted"));
+  CHECK(assumes(dark, "board_power of custom not stated; its energy is not counted"));
 }
 
 TEST_CASE("A node like another with fewer GPUs has as much of the host's power for each") {
@@ -313,14 +313,14 @@ TEST_CASE("A node like another with fewer GPUs has as much of the host's power f
 }
 
 TEST_CASE("A limit under half of the board power is said, where the lowest is not known") {
-  const std::string sentence = "/node/gpu/power_limit: 300 W is under half of the board power of ";
+  const std::string sentence = "power limit of 300 W is under half of the board power of ";
   const auto limited = [](const std::string& node) {
     return read(R"({"node": {"like": ")" + node + R"(", "gpu": {"like": ")" +
                 std::string{node == "dgx-h100" ? "h100" : "h200"} +
                 R"(", "power_limit": "300 W"}}})");
   };
-  CHECK(assumes(limited("dgx-h200"), sentence + "h200-sxm-141gb; the lowest limit that it accepts "
-                                                "is not known"));
+  CHECK(assumes(limited("dgx-h200"),
+                sentence + "h200-sxm-141gb; the lowest that it accepts is not known"));
   for (const std::string& each : limited("dgx-h100").assumptions) {
     CHECK_FALSE(each.starts_with(sentence));
   }
