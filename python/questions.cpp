@@ -105,7 +105,8 @@ Answered exported(const std::string& scenario, const Texts& to) {
   const Scenario loaded = Scenario::load(scenario);
   const ExportRequest request{.job = loaded.name(),
                               .cluster = {},
-                              .collectives = loaded.json().value("collectives", Json(nullptr))};
+                              .collectives = loaded.json().value("collectives", Json(nullptr)),
+                              .plan = loaded.json().value("plan", Json(nullptr))};
   const Exported found = export_launch(loaded.question(), to, request);
   std::string text;
   for (const LaunchText& each : found.files) text += "==> " + each.name + " <==\n" + each.text;

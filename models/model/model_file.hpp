@@ -4,7 +4,9 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "models/model/model.hpp"
 #include "sim/input/document.hpp"
 
 namespace orrery::models {
@@ -17,5 +19,9 @@ std::optional<std::string> config_of_folder(const std::string& path);
 /// config.json after its folder.
 /// Errors  as Document::load
 Document load_model(const std::string& path);
+
+/// "/model/rope_type: not used" for each key of the file that was not used, but for those of which
+/// the model's assumptions say so.
+std::vector<std::string> unused_keys_said(const Model& model);
 
 }  // namespace orrery::models

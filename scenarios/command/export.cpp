@@ -37,7 +37,8 @@ int export_files(const ExportFlags& flags) {
   const Json& written = scenario.json();
   const ExportRequest request{.job = flags.question.scenario ? scenario.name() : "orrery",
                               .cluster = flags.question.parts.cluster.value_or(""),
-                              .collectives = written.value("collectives", Json(nullptr))};
+                              .collectives = written.value("collectives", Json(nullptr)),
+                              .plan = written.value("plan", Json(nullptr))};
   const Exported exported = export_launch(scenario.question(), launch_targets(flags.to), request);
   if (flags.json) {
     print_document(to_json(exported));

@@ -10,6 +10,7 @@
 
 #include "models/plan/derived.hpp"
 #include "models/plan/fields.hpp"
+#include "models/plan/layers_per_chunk.hpp"
 #include "models/software/runnable.hpp"
 #include "models/software/software.hpp"
 #include "scenarios/exchange/facts.hpp"
@@ -95,12 +96,28 @@ Json value_of_text(const std::string& text) {
   return text;
 }
 
+using FieldNames = std::set<std::string, std::less<>>;
+
+/// Fields that the user's own plan has.
+FieldNames stated_fields(const ExportRequest& request) {
+  FieldNames fields;
+  if (!request.plan.is_object()) return fields;
+  for (const auto& [key, value] : request.plan.items()) {
+    if (!value.is_null()) fields.insert(key);
+  }
+  return fields;
+}
+
 /// The options of one tool that say a plan.
 class OptionWriter {
  public:
-  OptionWriter(const LaunchTarget& target, const models::Question& question, const Facts& given,
-               Exported& result)
-      : target_{target}, question_{question}, facts_{given}, result_{result} {
+  OptionWriter(const LaunchTarget& target, const models::Question& question,
+               const ExportRequest& request, const Facts& given, Exported& result)
+      : target_{target},
+        question_{question},
+        stated_{stated_fields(request)},
+        facts_{given},
+        result_{result} {
     for (const Replacement& each : replacements()) {
       if (!facts_.has(each.fact) || !says(each.fact)) continue;
       for (const std::string_view field : each.fields) facts_.erase(std::string{field});
@@ -111,7 +128,9 @@ class OptionWriter {
     }
     for (const models::PlanField& field : models::plan_fields()) {
       if (!facts_.has(field.key) || seen.contains(field.key)) continue;
-      const bool lacks = others_say(field.key) && field.is_set(question_.plan);
+      // Where the plan states no cut, the fact is that of an uneven one.
+      const bool acts = field.is_set(question_.plan) || field.key == "stage_layers";
+      const bool lacks = others_say(field.key) && acts;
       if (lacks) {
         refuse(field.key, fmt::format("{} has no option for it", target_.shown()));
       } else {
@@ -175,16 +194,25 @@ class OptionWriter {
     });
   }
 
-  /// A row for the exporter alone may need an option that rows before it have written.
+  /// A row for the exporter alone may need an option that rows before it have written; any row a
+  /// value that one of them has been given, OPTION=VALUE.
   bool has_what_it_needs(const Meaning& row) const {
-    if (row.needs.empty() || row.way != Meaning::Way::out) return true;
+    const bool needs_value = std::ranges::any_of(
+        row.needs, [](const std::string& each) { return each.find('=') != std::string::npos; });
+    if (row.needs.empty() || (row.way != Meaning::Way::out && !needs_value)) return true;
+    return std::ranges::any_of(row.needs,
+                               [&](const std::string& each) { return is_written(each); });
+  }
+
+  /// needed  OPTION or OPTION=VALUE
+  bool is_written(const std::string& needed) const {
     return std::ranges::any_of(plan, [&](const WrittenOption& each) {
-      const bool text = each.value.is_string();
-      const std::string stated =
-          each.option + "=" + (text ? each.value.get<std::string>() : each.value.dump());
-      return std::ranges::any_of(row.needs, [&](const std::string& needed) {
-        return needed == each.option || needed == stated;
-      });
+      const auto is_value = [&](const Json& value) {
+        return needed ==
+               each.option + "=" + (value.is_string() ? value.get<std::string>() : value.dump());
+      };
+      return needed == each.option || is_value(each.value) ||
+             (each.value.is_array() && std::ranges::any_of(each.value, is_value));
     });
   }
 
@@ -196,7 +224,7 @@ class OptionWriter {
     for (const Meaning& row : meanings_of(*target_.tool)) {
       if (row.field != field || row.way == Meaning::Way::in || !has_what_it_needs(row)) continue;
       if (row.option == "-" && row.states(value)) return;
-      refuses = refuses || row.option == "!";
+      refuses = refuses || (row.option == "!" && row.states(value));
       only_comments = only_comments || row.option == "#";
       if (!is_option(row) || !row.states(value)) continue;
       const std::string name = listed(row.option);
@@ -310,9 +338,10 @@ class OptionWriter {
         std::ranges::any_of(meanings_of(*target_.tool), [&](const Meaning& each) {
           return each.field == field && is_option(each) && !listed(each.option).empty();
         });
-    if (!row->is_set(question_.plan) && !(refuses && said_by_options)) return;
+    const bool is_set = row->is_set(question_.plan), differs = refuses && said_by_options;
+    if (!is_set && !differs && !stated_.contains(field)) return;
     const std::string why = fmt::format("{} has no option for it", target_.shown());
-    if (refuses) return refuse(field, why);
+    if (refuses && (is_set || differs)) return refuse(field, why);
     const bool known = std::ranges::any_of(result_.refused, [&](const UnsaidOption& each) {
       return each.target == target_.shown() && each.option.rfind(std::string{field} + "=", 0) == 0;
     });
@@ -323,6 +352,7 @@ class OptionWriter {
 
   const LaunchTarget& target_;
   const models::Question& question_;
+  FieldNames stated_;
   Facts facts_;
   Exported& result_;
 };
@@ -363,13 +393,37 @@ void add_mesh_axes(const models::Question& question, Facts& facts) {
   facts.set("per_device_batch", fmt::format("{}", rows / static_cast<double>(plan.gpus())));
 }
 
+/// Do collectives of the tensor group overlap with GEMMs in the prediction? A tool's own default
+/// may be that they do not.
+bool overlaps_tensor(const models::Question& question) {
+  const models::Plan& plan = question.plan;
+  return plan.tensor > 1 && plan.overlap.tensor && question.software.overlap.tensor_exposed < 1;
+}
+
+/// Megatron's user buffers need sequence parallelism.
+/// Source  Megatron-LM, training/arguments.py, validate_args: tp_comm_overlap asserts
+///         sequence_parallel
+void settle_tensor_overlap(const models::Question& question, const LaunchTarget& target,
+                           Facts& facts, Exported& result) {
+  if (!overlaps_tensor(question) && !facts.is("tensor_overlap", "true")) return;
+  facts.set("tensor_overlap", "true");
+  if (target.tool->table != "megatron" || question.plan.sequence_parallel) return;
+  facts.erase("tensor_overlap");
+  result.not_said.push_back(
+      {target.shown(), "tensor_overlap=true",
+       "tp_comm_overlap needs sequence parallelism; the prediction overlaps without it"});
+}
+
 /// The facts that options are written from.
-Facts launch_facts(const models::Question& question, const LaunchTarget& target, Exported& result) {
+Facts launch_facts(const models::Question& question, const LaunchTarget& target,
+                   const ExportRequest& request, Exported& result) {
   const LaunchTool& tool = *target.tool;
   const FactBasis basis{.model = &question.model,
                         .gpus = question.cluster.gpus(),
-                        .gradient_bytes = gradient_bytes_of(question)};
+                        .gradient_bytes = gradient_bytes_of(question),
+                        .stated = stated_fields(request)};
   Facts facts = facts_of(question.plan, basis);
+  settle_tensor_overlap(question, target, facts, result);
   if (tool.table == "megatron") {
     std::vector<std::string> sentences;
     const Facts model = facts_of(question.model, sentences);
@@ -414,13 +468,29 @@ void refuse_what_stack_lacks(const models::Question& question, const LaunchTarge
   }
 }
 
+/// The plan as --plan takes it, with what was stated though it is a default.
+std::string plan_line(const models::Question& question, const ExportRequest& request) {
+  std::string text = models::to_text(question.plan);
+  const FieldNames stated = stated_fields(request);
+  const Json shown = models::plan_from_text(text);
+  for (const models::PlanField& field : models::plan_fields()) {
+    if (!stated.contains(field.key) || shown.contains(std::string{field.key})) continue;
+    const Json value = (field.write ? field.write : field.value.write)(question.plan);
+    const bool plain = value.is_boolean() || value.is_number() || value.is_string();
+    if (plain)
+      text += fmt::format(",{}={}", field.key,
+                          value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return text;
+}
+
 std::vector<std::string> head_comments(const models::Question& question, const LaunchTarget& target,
                                        const ExportRequest& request, const Exported& result) {
   std::vector<std::string> lines{
       fmt::format("{}: {} on {}, written by orrery export", target.shown(), question.model.name,
                   request.cluster.empty() ? fmt::format("{} GPUs", question.cluster.gpus())
                                           : request.cluster),
-      "plan: " + models::to_text(question.plan)};
+      "plan: " + plan_line(question, request)};
   for (const UnsaidOption& each : result.not_said) {
     if (each.target == target.shown())
       lines.push_back(fmt::format("not said here: {}{}{}", each.option,
@@ -489,7 +559,8 @@ std::string primus_text(const std::string& model, const std::vector<WrittenOptio
 LaunchText tool_text(const models::Question& question, const LaunchTarget& target,
                      const ExportRequest& request, Exported& result) {
   const std::string name{target.tool->name};
-  const OptionWriter written{target, question, launch_facts(question, target, result), result};
+  const OptionWriter written{target, question, request,
+                             launch_facts(question, target, request, result), result};
   LaunchJob job = job_of(question, request);
   add_tool_environment(question, *target.tool, job);
   job.comments = head_comments(question, target, request, result);
@@ -526,7 +597,11 @@ LaunchText tool_text(const models::Question& question, const LaunchTarget& targe
 }
 
 /// Every field as it acts: what is left to other fields is written out.
-models::Plan acting(models::Plan plan) {
+models::Plan acting(models::Plan plan, const models::Model& model) {
+  if (plan.pipeline > 1) {
+    plan.stages.layers = layers_per_chunk(plan, model);
+    plan.stages.embedding_counts = false;  // the cut says it
+  }
   plan.overlap.gathers = plan.overlap.with_forward();
   plan.experts.tensor = models::expert_tensor_of(plan);
   return plan;
@@ -539,9 +614,10 @@ void check_read_back(const models::Question& question, const LaunchText& text, E
       files, {.files = {}, .known_model = &question.model, .gpus = question.cluster.gpus()});
   const Document plan = Document::from(imported.plan, text.name);
   std::vector<std::string> assumptions;
-  const models::Plan given = acting(question.plan);
+  const models::Plan given = acting(question.plan, question.model);
   const models::Plan read =
-      acting(models::read_plan(plan.root(), question.model, question.cluster.gpus(), assumptions));
+      acting(models::read_plan(plan.root(), question.model, question.cluster.gpus(), assumptions),
+             question.model);
   const FactBasis basis{.model = &question.model,
                         .gpus = question.cluster.gpus(),
                         .gradient_bytes = gradient_bytes_of(question)};

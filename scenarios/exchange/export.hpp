@@ -31,6 +31,7 @@ struct ExportRequest {
   std::string job = "orrery";  // name of a launcher's job
   std::string cluster{};       // as the user names it, for a comment
   Json collectives{};          // NCCL's environment
+  Json plan{};                 // as it was stated: what it states is written or said
 };
 
 /// targets  tools and launchers: "megatron", "torchtitan@0.2.2"; a launcher starts the tool's files

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,8 @@ struct FactBasis {
   const models::Model* model = nullptr;  // none: not known
   std::int64_t gpus = 0;                 // 0: not known
   double gradient_bytes = 4;             // of one gradient, as it is reduced
+  /// Fields whose value is a fact though it is a default that plans leave out.
+  std::set<std::string, std::less<>> stated{};
 };
 
 /// A plan without the fields that no fact states.
@@ -57,8 +60,10 @@ Json plan_of(Facts facts, const FactBasis& basis, std::vector<std::string>& note
 Facts facts_of(const models::Plan& plan, const FactBasis& basis);
 
 /// Pipeline chunks as Megatron-Core's pipeline_model_parallel_layout writes them: E embedding, t a
-/// layer, L loss, * repeats, | between chunks in model order.
-std::string layout_of(const std::vector<std::int64_t>& layers);
+/// layer, m a layer that predicts further tokens, L loss, * repeats, | between chunks in model
+/// order. predictions  layers of the model that predict further tokens, all on the last chunk
+/// Source  Megatron-LM, core/transformer/pipeline_parallel_layer_layout.py
+std::string layout_of(const std::vector<std::int64_t>& layers, std::int64_t predictions = 0);
 /// Layers of each chunk. Errors  nullopt: not such a text
 std::optional<std::vector<std::int64_t>> layers_of_layout(std::string_view layout);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <set>
 
@@ -120,17 +121,83 @@ class LaunchReader {
           fmt::format("{}: {} is not known here", option.place, printable(option.unknown, 60)));
       return mapped(alone, key, tool);
     }
-    if (!option.unknown.empty()) {
-      return keep(option, ImportedOption::Use::not_understood,
-                  fmt::format("{} is not known here", printable(option.unknown, 60)));
-    }
+    if (!option.unknown.empty()) return unknown(option, key, tool);
     if (option.value.is_string() && option.value == "auto" && !has_value(key, tool, "auto")) {
       for (const Meaning& row : meanings_of(tool)) {
         if (row.option == key) open_.insert(row.field);
       }
       return keep(option, ImportedOption::Use::used, "auto: left to the plan");
     }
+    if (const std::string_view what = wrong_number(option, key, tool); !what.empty()) {
+      throw InputError{option.place,
+                       fmt::format("{}: expected {}, found '{}'", written_name(option), what,
+                                   printable(option_text(option.value), 40))};
+    }
     mapped(option, key, tool);
+  }
+
+  /// What a variable holds that is not set here decides nothing, not even that the tool's default
+  /// holds: the fields are left to the plan, and that is said.
+  void unknown(const LaunchOption& option, const std::string& key, const LaunchTool& tool) {
+    const std::string value = printable(option.unknown, 60);
+    keep(option, ImportedOption::Use::not_understood, fmt::format("{} is not known here", value));
+    std::string fields;
+    for (const Meaning& row : meanings_of(tool)) {
+      const bool other = row.field.starts_with("cluster.") || row.field.starts_with("run.");
+      if (row.option != key || row.way == Meaning::Way::out || other) continue;
+      if (!open_.insert(row.field).second) continue;
+      fields += (fields.empty() ? "" : ", ") + shown_field(row.field);
+    }
+    if (fields.empty()) return;
+    result_.notes.push_back(fmt::format(
+        "{}: {} is not known here, which {} needs: {} is left open; set the variable or "
+        "state it",
+        option.place, value, written_name(option), fields));
+  }
+
+  /// The option as its file has it: "--num-layers" in a script.
+  static std::string written_name(const LaunchOption& option) {
+    std::string name = option.option;
+    if (!on_command_line(option)) return name;
+    std::ranges::replace(name, '_', '-');
+    return "--" + name;
+  }
+
+  /// What an option's value had to be that says a number of a plan or a model; empty: it is.
+  static std::string_view wrong_number(const LaunchOption& option, const std::string& key,
+                                       const LaunchTool& tool) {
+    if (option.value.is_structured() || option.value.is_boolean() || says_nothing(option.value)) {
+      return {};
+    }
+    const std::string text = option_text(option.value);
+    if (has_value(key, tool, text)) return {};
+    const auto number = orrery::number_in<double>(text);
+    for (const Meaning& row : meanings_of(tool)) {
+      const bool reads = row.option == key && row.way != Meaning::Way::out && row.value == "*";
+      if (!reads || !is_number(row.field)) continue;
+      if (!number) return "a number";
+      if (*number != std::floor(*number) && !may_be_broken(row.field)) return "a whole number";
+    }
+    return {};
+  }
+
+  /// Facts that only a number says.
+  static bool is_number(std::string_view fact) {
+    if (fact.starts_with("model.")) {
+      constexpr std::array<std::string_view, 4> words{"model.name", "model.family", "model.size",
+                                                      "model.ffn_rule"};
+      return std::ranges::find(words, fact) == words.end();
+    }
+    const auto& fields = models::plan_fields();
+    const auto row = std::ranges::find(fields, fact, &models::PlanField::key);
+    return row != fields.end() && row->value.kind == models::PlanValue::Kind::count &&
+           row->other_values.empty();
+  }
+
+  static bool may_be_broken(std::string_view fact) {
+    constexpr std::array<std::string_view, 4> shares{"model.norm_epsilon", "model.rotary_base",
+                                                     "model.rotary_share", "model.ffn_expansion"};
+    return std::ranges::find(shares, fact) != shares.end();
   }
 
   static bool has_value(const std::string& key, const LaunchTool& tool, std::string_view value) {
@@ -167,11 +234,24 @@ class LaunchReader {
     }
     for (const auto& [field, list] : lists) facts.set(field, list);
     note_contradictions(option, key, tool);
-    if (known) return keep(option, ImportedOption::Use::used, says.empty() ? "with others" : says);
+    if (known && says.empty()) {
+      return keep(option, ImportedOption::Use::without_effect,
+                  "not looked at here: " + unmet(key, tool));
+    }
+    if (known) return keep(option, ImportedOption::Use::used, says);
     const bool off = texts.size() == 1 && (texts[0] == "false" || texts[0] == "False");
     if (off) return keep(option, ImportedOption::Use::used, "off");
     keep(option, ImportedOption::Use::not_understood,
          fmt::format("no value of a plan says '{}'", printable(option_text(option.value), 40)));
+  }
+
+  /// "needs distributed_type=FSDP".
+  static std::string unmet(const std::string& key, const LaunchTool& tool) {
+    for (const Meaning& row : meanings_of(tool)) {
+      if (row.option == key && row.way != Meaning::Way::out && !row.needs.empty())
+        return fmt::format("needs {}", fmt::join(row.needs, " or "));
+    }
+    return "says nothing";
   }
 
   /// Launcher and script may say other sizes of the same cluster; the later one counts.

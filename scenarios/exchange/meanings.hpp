@@ -4,7 +4,8 @@
 // fact of a plan, model or cluster an option states, for readers and writers alike.
 //   option,value,field,means,needs,way,tools
 //   use_distributed_optimizer,true,zero,1|2|3,,,
-// reads: the option is true exactly where zero is 1, 2 or 3. Several rows about one field narrow it
+// reads: the option is true exactly where zero is 1, 2 or 3. `needs` are options without which the
+// tool does not look at this one. Several rows about one field narrow it
 // down; the first value left is meant. As a value, * is any, copied to the field. As an option, -
 // is nothing written (the tool's default), ! what the tool cannot do, # what its files cannot say.
 

@@ -9,6 +9,7 @@
 
 #include "models/plan/derived.hpp"
 #include "models/plan/fields.hpp"
+#include "models/plan/layers_per_chunk.hpp"
 #include "scenarios/exchange/facts.hpp"
 #include "sim/input/text.hpp"
 
@@ -283,6 +284,18 @@ void settle_communication(Facts& facts, const FactBasis& basis, Notes& notes) {
             std::to_string(std::clamp<std::int64_t>(std::llround(*elements / unit), 0, 4096)));
 }
 
+/// Adapters have dropout or not: a plan does not say how much. Frozen weights in 4 bits are what
+/// makes a task qlora.
+void settle_adapters(Facts& facts, Notes& notes) {
+  if (facts.is("frozen_in_4_bits", "true") && !facts.is("task", "qlora")) {
+    notes.emplace_back(
+        "frozen weights in 4 bits without adapter qlora: taken in 16 bits; task=qlora has them in "
+        "4");
+  }
+  if (const auto rate = facts.number("lora_dropout_rate"); rate && !facts.has("lora_dropout"))
+    facts.set("lora_dropout", *rate > 0 ? "true" : "false");
+}
+
 /// A field that does not matter where another has this value, or has not.
 struct Irrelevance {
   std::string_view field, other, value;
@@ -373,13 +386,16 @@ std::vector<std::string> Facts::fields() const {
   return names;
 }
 
-std::string layout_of(const std::vector<std::int64_t>& layers) {
+std::string layout_of(const std::vector<std::int64_t>& layers, std::int64_t predictions) {
   std::string text;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     if (i > 0) text += '|';
     if (i == 0) text += 'E';
     if (layers[i] > 0) text += fmt::format("t*{}", layers[i]);
-    if (i + 1 == layers.size()) text += 'L';
+    if (i + 1 == layers.size()) {
+      if (predictions > 0) text += fmt::format("m*{}", predictions);
+      text += 'L';
+    }
   }
   return text;
 }
@@ -416,6 +432,7 @@ Json plan_of(Facts facts, const FactBasis& basis, std::vector<std::string>& note
   settle_recompute(facts, notes);
   settle_offload(facts, basis, notes);
   settle_tiles(facts, basis, notes);
+  settle_adapters(facts, notes);
   settle_communication(facts, basis, notes);
   if (facts.is("reshard_by_pipeline", "true") && !facts.has("reshard")) {
     facts.set("reshard", facts.integer_or("pipeline", 1) > 1 ? "false" : "true");
@@ -440,6 +457,20 @@ std::string text_of_value(const Json& value) {
   return text;
 }
 
+/// The cut of a plan that states none, where tools that count layers alone do not find it: they
+/// give each chunk as many, or with embedding and head as many of all these.
+/// Source  Megatron-LM, arguments.py: num_layers must be divisible by the chunks
+std::vector<std::int64_t> uneven_cut(const models::Plan& plan, const models::Model& model) {
+  std::vector<std::int64_t> layers = layers_per_chunk(plan, model);
+  std::vector<std::int64_t> counted = layers;
+  if (plan.stages.embedding_counts) {
+    counted.front() += 1;
+    counted.back() += 1;
+  }
+  const bool even = std::ranges::all_of(counted, [&](auto each) { return each == counted[0]; });
+  return even ? std::vector<std::int64_t>{} : layers;
+}
+
 void add_export_facts(const models::Plan& plan, const FactBasis& basis, Facts& facts) {
   const auto set = [&](const char* field, std::int64_t value) {
     facts.set(field, std::to_string(value));
@@ -459,8 +490,13 @@ void add_export_facts(const models::Plan& plan, const FactBasis& basis, Facts& f
     const std::int64_t layers = basis.model->layers.size() + (plan.stages.embedding_counts ? 2 : 0);
     set("layers_per_virtual_stage", (layers + plan.chunks() - 1) / plan.chunks());
   }
-  if (!plan.stages.layers.empty() && plan.pipeline > 1) {
-    facts.set("stage_layout", layout_of(plan.stages.layers));
+  const std::vector<std::int64_t> cut = plan.pipeline == 1 ? std::vector<std::int64_t>{}
+                                        : !plan.stages.layers.empty()
+                                            ? plan.stages.layers
+                                            : uneven_cut(plan, *basis.model);
+  if (!cut.empty()) {
+    facts.set("stage_layers", fmt::format("{}", fmt::join(cut, ":")));
+    facts.set("stage_layout", layout_of(cut, basis.model->prediction_layers));
   }
   if (plan.context > 1 && plan.context_exchange.form == models::ContextForm::hierarchical) {
     facts.set("context_sizes",
@@ -511,7 +547,10 @@ void add_export_facts(const models::Plan& plan, const FactBasis& basis, Facts& f
 Facts facts_of(const models::Plan& plan, const FactBasis& basis) {
   Facts facts;
   for (const models::PlanField& field : models::plan_fields()) {
-    const Json value = field.json(plan);
+    Json value = field.json(plan);
+    if (value.is_null() && basis.stated.contains(field.key)) {
+      value = (field.write ? field.write : field.value.write)(plan);
+    }
     if (!value.is_null() && !(value.is_array() && value.empty())) {
       facts.set(std::string{field.key}, text_of_value(value));
     }

@@ -288,6 +288,7 @@ class Diagnoser {
     std::map<std::string, std::map<std::string, std::vector<std::string>>> nodes;
     std::set<std::string> waiting;
     for (const RunLog& log : logs_.steps) {
+      found_.notes.insert(found_.notes.end(), log.notes.begin(), log.notes.end());
       std::map<std::int64_t, std::vector<double>> by_rank;
       const std::vector<double> all = log.step_seconds(nullptr);
       for (std::size_t i = 0; i < all.size(); ++i) {

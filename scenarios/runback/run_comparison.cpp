@@ -243,8 +243,9 @@ class RunComparer {
     }
     found_.measured = from_seconds(found_.steps.median);
     if (found_.steps.left_out > 0) {
-      found_.notes.push_back(fmt::format(
-          "{} steps left out as warm-up (--skip N states another number)", found_.steps.left_out));
+      found_.notes.push_back(
+          fmt::format("{} step{} left out as warm-up (--skip N states another number)",
+                      found_.steps.left_out, found_.steps.left_out == 1 ? "" : "s"));
     }
   }
 

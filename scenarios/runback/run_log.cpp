@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <istream>
 #include <map>
 #include <numeric>
 #include <regex>
+#include <span>
 
 #include "sim/errors.hpp"
 #include "sim/input/csv.hpp"
@@ -88,11 +90,17 @@ void take_count(std::optional<double> stated, std::optional<std::int64_t>& count
   if (stated && *stated >= 1 && *stated < 0x1p40) count = static_cast<std::int64_t>(*stated);
 }
 
-void take_megatron(const std::string& line, RunLog& log) {
+void leave_out(std::size_t line, RunLog& log) {
+  ++log.unusable;
+  if (!log.first_unusable) log.first_unusable = line;
+}
+
+void take_megatron(const std::string& line, std::size_t number, RunLog& log) {
   const auto milliseconds = number_after(line, megatron_mark);
   if (milliseconds) take_count(number_after(line, "global batch size:"), log.global_batch);
   const std::size_t at = line.find("iteration");
-  if (!milliseconds || *milliseconds <= 0 || at == std::string::npos) return;
+  if (at == std::string::npos || !text_holds(line, megatron_mark)) return;
+  if (!milliseconds || *milliseconds <= 0) return leave_out(number, log);
   const auto step = number_after(line.substr(at), "iteration");
   log.steps.push_back(
       {.step = step_number(step.value_or(static_cast<double>(log.steps.size() + 1))),
@@ -101,14 +109,15 @@ void take_megatron(const std::string& line, RunLog& log) {
 
 /// Source  torchtitan 0.2.2, train.py: "Trainer is initialized with local batch size ..., global
 ///         batch size ..., gradient accumulation steps ..., sequence length ..."
-void take_torchtitan(const std::string& line, RunLog& log) {
+void take_torchtitan(const std::string& line, std::size_t number, RunLog& log) {
   if (text_holds(line, "Trainer is initialized with")) {
     take_count(number_after(line, "global batch size "), log.global_batch);
     take_count(number_after(line, "sequence length "), log.seq_len);
   }
+  if (!text_holds(line, "tps:") || !text_holds(line, "step:")) return;
   const auto rate = number_after(line, "tps:");
   const auto step = number_after(line, "step:");
-  if (!rate || !step || *rate <= 0) return;
+  if (!rate || !step || *rate <= 0) return leave_out(number, log);
   log.steps.push_back({.step = step_number(*step), .tokens_per_second_per_gpu = *rate});
 }
 
@@ -138,7 +147,7 @@ class MlLogReader {
     if (key == "max_sequence_length" && value.is_number()) {
       take_count(value.get<double>(), log_.seq_len);
     }
-    if (key == "tracked_stats" && value.is_object()) take_stats(value, metadata);
+    if (key == "tracked_stats" && value.is_object()) take_stats(value, metadata, number);
     const auto time = event.find("time_ms");
     if (key == "block_start" || key == "block_stop") {
       const double ms = time != event.end() && time->is_number() ? time->get<double>() : 0;
@@ -157,7 +166,7 @@ class MlLogReader {
   }
 
  private:
-  static double number_of(const Json& from, std::initializer_list<const char*> keys) {
+  static double number_of(const Json& from, std::span<const char* const> keys) {
     for (const char* key : keys) {
       const auto found = from.find(key);
       if (found != from.end() && found->is_number()) return found->get<double>();
@@ -165,18 +174,27 @@ class MlLogReader {
     return 0;
   }
 
-  void take_stats(const Json& value, const Json& metadata) {
+  void take_stats(const Json& value, const Json& metadata, std::size_t line) {
+    constexpr std::array times{"train_step_time", "step_time", "train_step_timing in s"};
+    constexpr std::array rates{"throughput", "samples_per_second"};
     LoggedStep step;
-    step.seconds = number_of(value, {"train_step_time", "step_time", "train_step_timing in s"});
-    step.samples_per_second = number_of(value, {"throughput", "samples_per_second"});
-    step.step =
-        step_number(number_of(metadata, {"step", "step_num", "samples_count", "epoch_num"}));
-    if (step.seconds > 0 || step.samples_per_second > 0) log_.steps.push_back(step);
+    step.seconds = number_of(value, times);
+    step.samples_per_second = number_of(value, rates);
+    step.step = step_number(
+        number_of(metadata, std::array{"step", "step_num", "samples_count", "epoch_num"}));
+    if (step.seconds > 0 || step.samples_per_second > 0) {
+      log_.steps.push_back(step);
+      return;
+    }
+    const auto stated = [&](const char* key) { return value.contains(key); };
+    if (std::ranges::any_of(times, stated) || std::ranges::any_of(rates, stated)) {
+      leave_out(line, log_);
+    }
   }
 
   void take_block(bool begins, double ms, const Json& metadata) {
     const bool counts_epochs = !metadata.contains("samples_count");
-    const double samples = number_of(metadata, {"samples_count", "first_epoch_num"});
+    const double samples = number_of(metadata, std::array{"samples_count", "first_epoch_num"});
     // Language models write samples as epoch numbers; a handful of epochs is no number of samples.
     constexpr double least_samples = 1000;
     if (counts_epochs && !begins && samples < least_samples) return;
@@ -383,7 +401,10 @@ void read_mlflow(const std::string& path, const std::string& run, RunLog& log) {
                                                 : static_cast<std::int64_t>(log.steps.size());
     if (direct) {
       const double value = *number_in<double>(cells[1]) * unit_of(chosen->name);
-      if (value > 0) log.steps.push_back({.step = step, .seconds = value});
+      if (value > 0)
+        log.steps.push_back({.step = step, .seconds = value});
+      else
+        leave_out(number, log);
     } else if (last > 0 && step > last_step && at > last) {
       log.steps.push_back(
           {.step = step,
@@ -432,7 +453,10 @@ void read_steps_csv(const std::string& path, RunLog& log) {
     LoggedStep made;
     made.seconds = row.number(column).value_or(0) * unit_of(column);
     if (made.seconds < 0 || made.seconds > 1e7) row.fail_expected(column, "a time of a step");
-    if (made.seconds == 0) continue;
+    if (made.seconds == 0) {
+      ++log.unusable;
+      continue;
+    }
     made.step = static_cast<std::int64_t>(i);
     if (!step.empty()) made.step = row.integer(step).value_or(made.step);
     if (!rank.empty()) made.rank = row.integer(rank);
@@ -473,7 +497,11 @@ std::string beginning_of(const std::string& path) {
 }  // namespace
 
 std::size_t warm_up_of(const std::vector<double>& seconds) {
-  if (seconds.size() < 5) return 0;
+  if (seconds.size() < 2) return 0;
+  if (seconds.size() < 5) {
+    return seconds[0] > 1.1 * median(std::vector<double>(seconds.begin() + 1, seconds.end())) ? 1
+                                                                                              : 0;
+  }
   const double usual = median(std::vector<double>(
       seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end()));
   std::size_t count = 1;
@@ -555,19 +583,25 @@ RunLog read_run_log(const std::string& path, const std::string& run) {
   } else {
     MlLogReader mllog{log};
     each_line(path, [&](const std::string& line, std::size_t number) {
-      if (log.format == "Megatron-LM") take_megatron(line, log);
-      if (log.format == "torchtitan") take_torchtitan(line, log);
+      if (log.format == "Megatron-LM") take_megatron(line, number, log);
+      if (log.format == "torchtitan") take_torchtitan(line, number, log);
       if (log.format == "MLLOG") mllog.take(line, number);
     });
     if (log.format == "MLLOG") mllog.finish();
   }
   constexpr double longest = 1e7;  // seconds; beyond it, or no number, a line is damaged
-  std::erase_if(log.steps, [](const LoggedStep& each) {
+  log.unusable += std::erase_if(log.steps, [](const LoggedStep& each) {
     const double rate = std::max(each.samples_per_second, each.tokens_per_second_per_gpu);
     const bool timed = each.seconds > 0 && each.seconds < longest;
     return !timed && !(each.seconds == 0 && rate > 1e-6 && std::isfinite(rate));
   });
   if (log.steps.empty()) throw no_step_in(path);
+  if (log.unusable > 0) {
+    log.notes.push_back(fmt::format(
+        "{}: {} of {} steps left out, whose time is no number above 0{}", path, log.unusable,
+        log.unusable + log.steps.size(),
+        log.first_unusable ? fmt::format("; the first in line {}", *log.first_unusable) : ""));
+  }
   return log;
 }
 

@@ -34,6 +34,9 @@ struct RunLog {
   /// What the log itself says of a step; empty: nothing.
   std::optional<std::int64_t> global_batch{}, seq_len{};
   std::vector<std::string> notes;
+  /// Lines of a step whose time is none: not a number, not above 0, or damaged; where the first is.
+  std::size_t unusable = 0;
+  std::optional<std::size_t> first_unusable{};
 
   /// Seconds of every step. Rates become times with the question's tokens and GPUs; without a
   /// question they become those of one sample, or of one token on one GPU.
@@ -41,7 +44,8 @@ struct RunLog {
 };
 
 /// Leading steps that are a warm-up: as long as they take over 1.1 times the median of the second
-/// half, at most a third of all; with five or more steps at least the first.
+/// half, at most a third of all; with five or more steps at least the first. Of two to four it is
+/// the first, if it takes over 1.1 times the median of the others.
 std::size_t warm_up_of(const std::vector<double>& seconds);
 
 /// Median, spread and trend of step times without the warm-up.

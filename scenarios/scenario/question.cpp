@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hardware/catalogue.hpp"
+#include "models/model/model_file.hpp"
 #include "models/model/operation_list.hpp"
 #include "models/plan/conflicts.hpp"
 #include "models/plan/fields.hpp"
@@ -180,8 +181,8 @@ models::Question Scenario::question() const {
   for (const std::string& each : question.model.assumptions) {
     question.assumptions.push_back("/model" + each);
   }
-  for (const std::string& key : question.model.ignored_keys) {
-    question.assumptions.push_back(fmt::format("/model/{}: not used", key));
+  for (std::string& each : models::unused_keys_said(question.model)) {
+    question.assumptions.push_back(std::move(each));
   }
   take_cores(json_.at("plan"), question);
   question.network = read_network(root);

@@ -9,6 +9,7 @@
 #include <set>
 #include <tuple>
 
+#include "models/model/model_file.hpp"
 #include "models/prediction/error/published_errors.hpp"
 #include "scenarios/report/sections.hpp"
 #include "scenarios/search/space/dimensions.hpp"
@@ -290,9 +291,7 @@ std::vector<std::string> search_assumptions(const PlanQuery& query) {
       "model alike and whose step differs by at most 0.01 % and memory by 0.5 % are shown as one");
   for (const std::string& each : query.cluster.assumptions) lines.push_back("/cluster: " + each);
   for (const std::string& each : query.model.assumptions) lines.push_back("/model" + each);
-  for (const std::string& key : query.model.ignored_keys) {
-    lines.push_back(fmt::format("/model/{}: not used", key));
-  }
+  for (std::string& each : models::unused_keys_said(query.model)) lines.push_back(std::move(each));
   return lines;
 }
 

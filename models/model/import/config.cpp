@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "models/model/import/irrelevant_keys.hpp"
+#include "sim/input/text.hpp"
 
 namespace orrery::models {
 namespace {
@@ -131,6 +132,14 @@ std::vector<std::string> Config::ignored() const {
   collect(node_);
   if (above_) collect(*above_);
   return keys;
+}
+
+std::string Config::meant_by(std::string_view ignored) const {
+  std::vector<std::string_view> missing;
+  for (const std::string& key : read_) {
+    if (!stated(key)) missing.push_back(key);
+  }
+  return std::string{nearest(ignored, missing)};
 }
 
 namespace {

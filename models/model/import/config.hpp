@@ -68,6 +68,8 @@ class Config {
   /// Keys that were not read and are not known to be irrelevant (irrelevant_keys.hpp), in file
   /// order.
   std::vector<std::string> ignored() const;
+  /// The key that was asked for in vain and differs from `ignored` by a slip; empty: none.
+  std::string meant_by(std::string_view ignored) const;
 
  private:
   /// In the file, without assumed values.

@@ -1,7 +1,11 @@
 // Chooses the reader of a config.json by its model_type.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <map>
 
 #include "models/model/import/families.hpp"
+#include "models/model/model_file.hpp"
 
 namespace orrery::models {
 namespace {
@@ -119,7 +123,48 @@ const std::map<std::string, Reader, std::less<>>& readers() {
   return known;
 }
 
+/// Refuses a file that counts experts where its type's reader asked for none: it would be read as
+/// another model. Keys that count one expert or none say what a dense model is, and a list of the
+/// layers' kinds decides by itself.
+void refuse_unread_experts(Config& config, const Model& model) {
+  constexpr std::string_view counts[] = {"num_local_experts", "num_experts", "n_routed_experts",
+                                         "moe_num_experts"};
+  const bool listed = config.find("hybrid_override_pattern") || config.find("layers_block_type");
+  if (usual_experts(model).count > 0 || listed) return;
+  for (const std::string_view key : counts) {
+    if (std::ranges::find(model.ignored_keys, key) == model.ignored_keys.end()) continue;
+    const auto stated = config.find(key);
+    if (!stated || !stated->json().is_number_integer()) continue;
+    const auto experts = stated->json().get<std::int64_t>();
+    if (experts < 2) continue;
+    stated->fail(
+        fmt::format("{} experts, but a model of type '{}' has none; expected another "
+                    "model_type, such as 'mixtral', or no such key",
+                    experts, config.type()));
+  }
+}
+
+/// A key that is not used and nearly one that the reader missed is taken for a slip.
+void say_slips(const Config& config, Model& model) {
+  for (const std::string& key : model.ignored_keys) {
+    const std::string meant = config.meant_by(key);
+    if (meant.empty()) continue;
+    model.assumptions.push_back(fmt::format("/{}: not used; did you mean '{}'?", key, meant));
+  }
+}
+
 }  // namespace
+
+std::vector<std::string> unused_keys_said(const Model& model) {
+  std::vector<std::string> lines;
+  for (const std::string& key : model.ignored_keys) {
+    const std::string head = fmt::format("/{}: not used", key);
+    const bool said = std::ranges::any_of(
+        model.assumptions, [&](const std::string& each) { return each.starts_with(head); });
+    if (!said) lines.push_back("/model" + head);
+  }
+  return lines;
+}
 
 std::vector<std::string> model_types() {
   std::vector<std::string> types;
@@ -149,6 +194,8 @@ Model read_model(const Node& config) {
     model.name = name ? name->as<std::string>() : stated.empty() ? reading.type() : stated;
   }
   model.ignored_keys = reading.ignored();
+  refuse_unread_experts(reading, model);
+  say_slips(reading, model);
   return model;
 }
 

@@ -1,5 +1,7 @@
 #include "scenarios/exchange/export.hpp"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 #include <random>
 #include <set>
@@ -8,6 +10,7 @@
 #include "models/plan/conflicts.hpp"
 #include "models/plan/derived.hpp"
 #include "models/plan/fields.hpp"
+#include "models/plan/layers_per_chunk.hpp"
 #include "scenarios/exchange/facts.hpp"
 #include "scenarios/exchange/import.hpp"
 #include "scenarios/exchange/meanings.hpp"
@@ -22,8 +25,10 @@ namespace {
 enum class PlanKinds : std::uint8_t { all, sharded, early };
 
 /// A plan of random fields; nothing if it cannot be lowered.
+/// stated  receives them
 std::optional<models::Question> random_question(std::mt19937& random, const std::string& model,
-                                                const std::string& software, PlanKinds kinds) {
+                                                const std::string& software, PlanKinds kinds,
+                                                Json* stated = nullptr) {
   const auto one_of = [&](std::vector<Json> values) { return values[random() % values.size()]; };
   const bool sharded = kinds == PlanKinds::sharded;
   const auto sometimes = [&] { return random() % (sharded ? 12 : 3) == 0; };
@@ -105,6 +110,7 @@ std::optional<models::Question> random_question(std::mt19937& random, const std:
     if (sometimes()) plan["capacity"] = 1.25;
     if (sometimes()) plan["expert_overlap"] = "shared";
   }
+  if (stated != nullptr) *stated = plan;
   try {
     const Document document = Document::from(plan, "plan");
     question.plan = models::read_plan(document.root(), question.model, question.cluster.gpus(),
@@ -116,9 +122,14 @@ std::optional<models::Question> random_question(std::mt19937& random, const std:
   return found.empty() ? std::optional{question} : std::nullopt;
 }
 
-/// The facts of a plan that act, without those in `unsaid`.
-std::map<std::string, std::string> facts_but(const models::Plan& plan, const models::Model& model,
+/// The facts of a plan that act, without those in `unsaid`. A cut into stages acts as its layers,
+/// however it is said.
+std::map<std::string, std::string> facts_but(models::Plan plan, const models::Model& model,
                                              const std::vector<UnsaidOption>& unsaid) {
+  if (plan.pipeline > 1) {
+    plan.stages.layers = layers_per_chunk(plan, model);
+    plan.stages.embedding_counts = false;
+  }
   const Facts facts = facts_of(plan, {.model = &model, .gpus = plan.gpus(), .gradient_bytes = 4});
   std::map<std::string, std::string> kept;
   for (const models::PlanField& field : models::plan_fields())
@@ -132,15 +143,39 @@ struct Trips {
   std::set<std::string> unsaid;  // fields that only comments said
 };
 
+/// Stated fields of which neither a file, nor a report, nor the tool's own default says anything.
+std::string lost_fields(const models::Question& question, const Json& stated,
+                        const LaunchTool& tool, const ImportedLaunch& back,
+                        const Exported& exported) {
+  FactBasis basis{.model = &question.model, .gpus = question.plan.gpus(), .gradient_bytes = 4};
+  for (const auto& [key, value] : stated.items()) basis.stated.insert(key);
+  const Facts facts = facts_of(question.plan, basis);
+  std::string lost;
+  for (const auto& [key, value] : stated.items()) {
+    const bool reported = std::ranges::any_of(exported.not_said, [&](const UnsaidOption& each) {
+      return each.option.starts_with(key + "=");
+    });
+    const bool usual = std::ranges::any_of(meanings_of(tool), [&](const Meaning& row) {
+      return row.option == "-" && row.field == key && row.states(facts.text(key));
+    });
+    const bool of_cut = key == "embedding_counts" && back.plan.contains("stage_layers");
+    if (facts.has(key) && !back.plan.contains(key) && !reported && !usual && !of_cut) {
+      lost += " " + key + "=" + facts.text(key);
+    }
+  }
+  return lost;
+}
+
 /// Exports random plans and imports them: every field that is not reported must come back.
 Trips round_trips(const std::string& target, const std::string& model, const std::string& software,
                   PlanKinds kinds) {
   std::mt19937 random{17};
   Trips trips;
   for (int i = 0; i < 1000 && trips.exported < 60; ++i) {
-    const auto question = random_question(random, model, software, kinds);
+    Json stated;
+    const auto question = random_question(random, model, software, kinds, &stated);
     if (!question) continue;
-    const Exported exported = export_launch(*question, {target}, {});
+    const Exported exported = export_launch(*question, {target}, {.plan = stated});
     if (!exported.refused.empty()) {
       ++trips.refused;
       CHECK(exported.files.empty());
@@ -158,6 +193,8 @@ Trips round_trips(const std::string& target, const std::string& model, const std
     INFO(file.text);
     CHECK(facts_but(read, question->model, exported.not_said) ==
           facts_but(question->plan, question->model, exported.not_said));
+    const LaunchTool& tool = launch_tool(target.substr(0, target.find('@')));
+    CHECK(lost_fields(*question, stated, tool, imported, exported) == "");
     for (const UnsaidOption& each : exported.not_said) {
       if (!each.option.empty()) trips.unsaid.insert(each.option.substr(0, each.option.find('=')));
     }
@@ -173,22 +210,30 @@ TEST_CASE("Import of an export is the same plan, on random plans") {
   };
   const std::set<std::string> of_megatron{"fused_cross_entropy", "tensor_overlap", "attention",
                                           "end_layers_bf16",     "offload",        "reshard",
-                                          "pad_to_capacity"};
+                                          "recompute",           "pad_to_capacity"};
+  std::set<std::string> of_primus = of_megatron;
+  of_primus.insert("precision");  // fp32: a preset of Primus says bf16
   const std::set<std::string> of_deepspeed{
       "attention", "fused_cross_entropy", "moments",          "offload_layers",
       "recompute", "recompute_every",     "recompute_layers", "seq_len"};
   const std::set<std::string> of_torchtitan{"attention",     "bucket",   "fused_cross_entropy",
                                             "prefetch",      "sequence", "start_layers_bf16",
                                             "tensor_overlap"};
-  const std::set<std::string> of_fsdp{"attention",    "bucket",     "fused_cross_entropy",
-                                      "moments",      "seq_len",    "start_layers_bf16",
-                                      "global_batch", "micro_batch"};
-  const std::set<std::string> of_2022{"fused_cross_entropy", "model.vocab"};
+  const std::set<std::string> of_fsdp{"attention",    "bucket",      "fused_cross_entropy",
+                                      "moments",      "seq_len",     "start_layers_bf16",
+                                      "global_batch", "micro_batch", "recompute"};
+  const std::set<std::string> of_2022{"fused_cross_entropy", "model.vocab", "tensor_overlap"};
   const std::set<std::string> of_axolotl{"attention", "bucket", "prefetch", "start_layers_bf16",
                                          "tensor_overlap"};
+<<<<<<< HEAD
   const std::set<std::string> of_maxtext{"attention",     "bucket",  "cuda_graphs",
                                          "prefetch",      "reshard", "start_layers_bf16",
                                          "tensor_overlap"};
+=======
+  const std::set<std::string> of_maxtext{
+      "attention",         "bucket",         "prefetch",   "reshard",
+      "start_layers_bf16", "tensor_overlap", "cuda_graphs"};
+>>>>>>> x1
   const Target targets[] = {
       {"megatron@2022-12", "gpt3-175b", "megatron-core", PlanKinds::early, of_2022},
       {"megatron", "llama3-8b", "megatron-core", PlanKinds::all, of_megatron},
@@ -200,8 +245,8 @@ TEST_CASE("Import of an export is the same plan, on random plans") {
       {"fsdp", "llama3-8b", "pytorch-fsdp", PlanKinds::sharded, of_fsdp},
       {"accelerate", "llama3-8b", "huggingface", PlanKinds::sharded, of_fsdp},
       {"axolotl", "llama3-8b", "huggingface", PlanKinds::sharded, of_axolotl},
-      {"primus", "llama3-8b", "megatron-core", PlanKinds::all, of_megatron},
-      {"primus", "mixtral-8x7b", "megatron-core", PlanKinds::all, of_megatron},
+      {"primus", "llama3-8b", "megatron-core", PlanKinds::all, of_primus},
+      {"primus", "mixtral-8x7b", "megatron-core", PlanKinds::all, of_primus},
       {"maxtext", "llama3-8b", "maxtext", PlanKinds::sharded, of_maxtext}};
   for (const Target& each : targets) {
     const Trips trips = round_trips(each.tool, each.model, each.software, each.kinds);
@@ -362,6 +407,129 @@ TEST_CASE("A default of the tool that the plan does not want is written") {
     return each.option == "fp8_config.enable_fsdp_float8_all_gather";
   });
   CHECK(read());
+}
+
+std::string not_said_of(const Exported& exported) {
+  std::string all;
+  for (const UnsaidOption& each : exported.not_said) all += each.option + ": " + each.why + "\n";
+  return all;
+}
+
+// Megatron-LM takes layers over stages only where they divide, and its own count of the layers that
+// predict further tokens in a layout.
+TEST_CASE(
+    "A cut into stages that is not even is written as a layout, for every tool of Megatron's") {
+  int uneven = 0;
+  for (const char* model : {"llama3-8b", "llama3-70b", "deepseek-v3", "gpt3-175b"}) {
+    for (const char* target : {"megatron", "megatron-bridge", "primus"}) {
+      for (const std::int64_t pipeline : {2, 3, 4, 6}) {
+        for (const char* more : {"", ",embedding_counts=true"}) {
+          const models::Question question = models::question(
+              model, "dgx-h100 x 12", fmt::format("pipeline={},zero=1{}", pipeline, more),
+              "megatron-core");
+          const Exported exported = export_launch(question, {target}, {});
+          INFO(model << " " << target << " pipeline " << pipeline << more);
+          REQUIRE(exported.files.size() == 1);
+          const LaunchFile file = read_launch_file(exported.files[0].text, exported.files[0].name);
+          const auto found = std::ranges::find_if(file.options, [](const LaunchOption& each) {
+            return each.option.ends_with("pipeline_model_parallel_layout");
+          });
+          const std::vector<std::int64_t> layers = layers_per_chunk(question.plan, question.model);
+          const std::int64_t ends = question.plan.stages.embedding_counts ? 2 : 0;
+          const std::int64_t counted = question.model.layers.size() + ends;
+          if (found == file.options.end()) {
+            CHECK(counted % pipeline == 0);
+            CHECK(layers[1] == counted / pipeline - (pipeline == 2 ? ends / 2 : 0));
+            continue;
+          }
+          ++uneven;
+          const auto layout = found->value.get<std::string>();
+          CHECK(layers_of_layout(layout) == layers);
+          CHECK((layout.find('m') != std::string::npos) == (question.model.prediction_layers > 0));
+          CHECK(not_said_of(exported).find("stage_layers") == std::string::npos);
+        }
+      }
+    }
+  }
+  CHECK(uneven > 30);
+  const models::Question question =
+      models::question("llama3-70b", "dgx-h100 x 6", "tensor=8,pipeline=6,zero=1", "megatron-core");
+  const Exported exported = export_launch(question, {"megatron"}, {});
+  CHECK(exported.files.at(0).text.find(
+            "--pipeline-model-parallel-layout 'Et*13|t*14|t*14|t*13|t*13|t*13L'") !=
+        std::string::npos);
+  const Exported early =
+      export_launch(models::question("gpt3-175b", "dgx-h100 x 5",
+                                     "tensor=8,pipeline=5,zero=0,overlap=false", "megatron-core"),
+                    {"megatron@2022-12"}, {});
+  REQUIRE(early.refused.size() == 1);
+  CHECK(early.refused[0].option.starts_with("stage_layers=19:"));
+}
+
+// User buffers are off unless an option says so; Megatron's need sequence parallelism.
+TEST_CASE("Overlap in the tensor group is written wherever the prediction counts on it") {
+  const auto exported = [](const std::string& plan, const std::string& target, const Json& stated) {
+    return export_launch(
+        models::question("llama3-70b", "dgx-h100 x 4", "zero=1," + plan, "megatron-core"), {target},
+        {.plan = stated});
+  };
+  const std::string flag = "--tp-comm-overlap ";
+  const auto has = [&](const Exported& found, const std::string& text) {
+    return found.files.at(0).text.find(text) != std::string::npos;
+  };
+  const Exported open = exported("tensor=8,sequence=true", "megatron", {});
+  CHECK(has(open, flag));
+  const Exported stated = exported("tensor=8,sequence=true,tensor_overlap=true", "megatron",
+                                   {{"tensor_overlap", true}});
+  CHECK(has(stated, flag));
+  CHECK(has(stated, "# plan: tensor=8,sequence=true,"));
+  CHECK(has(stated, ",tensor_overlap=true\n"));
+  CHECK(has(exported("tensor=8,sequence=true", "megatron-bridge", {}), "tp_comm_overlap: true"));
+  CHECK_FALSE(has(exported("tensor=1", "megatron", {}), flag));
+  CHECK_FALSE(has(exported("tensor=8,sequence=true,tensor_overlap=false", "megatron", {}), flag));
+  const Exported alone = exported("tensor=8,sequence=false", "megatron", {});
+  CHECK_FALSE(has(alone, flag));
+  CHECK(not_said_of(alone).find("tensor_overlap=true: tp_comm_overlap needs sequence") !=
+        std::string::npos);
+}
+
+// accelerate reads fsdp_config for distributed_type FSDP alone.
+TEST_CASE("What accelerate reads under FSDP only is written under FSDP only, and read so") {
+  std::mt19937 random{3};
+  int apart = 0;
+  for (int i = 0; i < 400; ++i) {
+    const auto question = random_question(random, "llama3-8b", "huggingface", PlanKinds::sharded);
+    if (!question) continue;
+    const Exported exported = export_launch(*question, {"accelerate"}, {});
+    if (exported.files.empty()) continue;
+    const std::string& text = exported.files[0].text;
+    const bool sharded = text.find("distributed_type: \"FSDP\"") != std::string::npos;
+    apart += !sharded;
+    INFO(text);
+    CHECK((sharded || text.find("\nfsdp_config:") == std::string::npos));
+  }
+  CHECK(apart > 5);
+  const models::Question question = models::question(
+      "llama3-8b", "dgx-h100 x 1", "zero=0,recompute=full,task=lora", "huggingface");
+  const Exported exported = export_launch(question, {"accelerate"}, {});
+  CHECK(not_said_of(exported).find("recompute=full: accelerate@1.15.0 has no option for it") !=
+        std::string::npos);
+  for (const char* type : {"MULTI_GPU", "DEEPSPEED"}) {
+    const std::string text = fmt::format(
+        "compute_environment: LOCAL_MACHINE\ndistributed_type: {}\nnum_machines: 1\n"
+        "num_processes: 8\nfsdp_config:\n  fsdp_activation_checkpointing: true\n  "
+        "fsdp_offload_params: true\n",
+        type);
+    const ImportedLaunch back = import_launch({read_launch_file(text, "accelerate.yaml")},
+                                              {.files = {}, .model = "llama3-8b"});
+    CHECK(back.plan.value("recompute", "") != "full");
+    CHECK(back.plan.value("offload", "none") == "none");
+    for (const ImportedOption& each : back.options) {
+      if (!each.option.starts_with("fsdp_config.")) continue;
+      CHECK(each.use == ImportedOption::Use::without_effect);
+      CHECK(each.says == "not looked at here: needs distributed_type=FSDP");
+    }
+  }
 }
 
 TEST_CASE("Exported options are in the tool's own list of that version") {

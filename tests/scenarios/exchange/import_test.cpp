@@ -1,5 +1,7 @@
 #include "scenarios/exchange/import.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
@@ -567,6 +569,75 @@ TEST_CASE("orrery import and simulate read launch files") {
                           sample("zero3.json") + " --set /plan/seq_len=4096 --json");
   INFO(plan.error);
   CHECK(parsed(plan.out)["step_time_s"].get<double>() > 0);
+}
+
+TEST_CASE("An option whose number is none is refused with its file, line and name") {
+  const auto refused = [](const std::string& options) -> std::string {
+    const std::string script =
+        "torchrun --nproc-per-node 8 pretrain_gpt.py --hidden-size 4096 "
+        "--num-attention-heads 32 --vocab-size 32000 " +
+        options + "\n";
+    try {
+      import_launch({read_launch_file(script, "run.sh")}, {});
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(refused("--num-layers abc") ==
+        "run.sh:line 1: --num-layers: expected a number, found 'abc'");
+  CHECK(refused("--num-layers 32.5") ==
+        "run.sh:line 1: --num-layers: expected a whole number, found '32.5'");
+  CHECK(refused("--num-layers 32 --tensor-model-parallel-size two") ==
+        "run.sh:line 1: --tensor-model-parallel-size: expected a number, found 'two'");
+  CHECK(refused("--num-layers 32 --tensor-model-parallel-size 2") == "");
+  CHECK(refused("--num-layers 32 --norm-epsilon 1e-5 --rotary-base 1e6") == "");
+}
+
+// A variable that is not set says neither 1 nor anything else.
+TEST_CASE("A degree that a variable states is left open, and the note says so") {
+  const std::string script =
+      "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 "
+      "--num-attention-heads 32 --vocab-size 32000 --seq-length 4096 --micro-batch-size 1 "
+      "--global-batch-size 64 --tensor-model-parallel-size $TPX --bf16\n";
+  const ImportedLaunch open = import_launch({read_launch_file(script, "run.sh")}, {});
+  CHECK_FALSE(open.plan.contains("tensor"));
+  CHECK(open.plan["pipeline"] == 1);  // what is not written has Megatron's default
+  CHECK(std::ranges::find(open.notes,
+                          "run.sh:line 1: ${TPX} is not known here, which "
+                          "--tensor-model-parallel-size needs: tensor is left open; set the "
+                          "variable or state it") != open.notes.end());
+  const ImportedLaunch set = import_launch({read_launch_file("TPX=4\n" + script, "run.sh")}, {});
+  CHECK(set.plan["tensor"] == 4);
+}
+
+TEST_CASE("Of axolotl's dropout of adapters a plan says whether there is one") {
+  const auto imported = [](const std::string& more) {
+    return import_launch({read_launch_file("base_model: meta-llama/Llama-3.1-8B\nlora_r: 16\n"
+                                           "sequence_len: 4096\nmicro_batch_size: 1\n" +
+                                               more,
+                                           "axolotl.yml")},
+                         {});
+  };
+  const auto understood = [](const ImportedLaunch& each) {
+    return std::ranges::none_of(each.options, [](const ImportedOption& option) {
+      return option.use == ImportedOption::Use::not_understood;
+    });
+  };
+  const ImportedLaunch some = imported("adapter: qlora\nload_in_4bit: true\nlora_dropout: 0.05\n");
+  CHECK(some.plan["lora_dropout"] == true);
+  CHECK(some.plan["task"] == "qlora");
+  CHECK(understood(some));
+  CHECK(some.notes.empty());
+  for (const char* none : {"0", "0.0"}) {
+    const ImportedLaunch without = imported(fmt::format("adapter: lora\nlora_dropout: {}\n", none));
+    CHECK(without.plan["lora_dropout"] == false);
+    CHECK(understood(without));
+  }
+  const ImportedLaunch plain = imported("adapter: lora\nload_in_4bit: true\n");
+  CHECK(plain.plan["task"] == "lora");
+  REQUIRE(plain.notes.size() == 1);
+  CHECK(plain.notes[0].starts_with("frozen weights in 4 bits without adapter qlora"));
 }
 
 }  // namespace

@@ -680,4 +680,41 @@ TEST_CASE("A file of another kind is refused by naming the command that reads it
             "prediction");
 }
 
+TEST_CASE("Steps without a usable time are counted, and the first of a few may be a warm-up",
+          "[runback]") {
+  const Scratch scratch;
+  const auto line = [](int step, const char* ms) {
+    return fmt::format(" iteration {:8}/ 500 | elapsed time per iteration (ms): {} |\n", step, ms);
+  };
+  // 30 s and 15.3 s of four: the first is left out, as it takes over 1.1 times the other.
+  const std::string few = scratch.write(
+      "few.log", line(1, "30000.0") + line(2, "NaN") + line(3, "-5") + line(4, "15300.0"));
+  const RunLog log = read_run_log(few);
+  CHECK(log.unusable == 2);
+  REQUIRE(log.notes.size() == 1);
+  CHECK(log.notes[0] ==
+        few + ": 2 of 4 steps left out, whose time is no number above 0; the first in line 2");
+  const Json found = parsed(orrery("compare llama3-8b-8-h100 " + few + " --json").out);
+  CHECK(found["measured_s"].get<double>() == Approx(15.3));
+  CHECK(found["steps"]["left_out"] == 1);
+  CHECK(found["notes"].dump().find("2 of 4 steps left out") != std::string::npos);
+  CHECK(found["notes"].dump().find("1 step left out as warm-up") != std::string::npos);
+
+  CHECK(warm_up_of({30, 15}) == 1);
+  CHECK(warm_up_of({15, 15}) == 0);
+  CHECK(warm_up_of({15, 30}) == 0);
+  CHECK(warm_up_of({15}) == 0);
+  CHECK(warm_up_of({30, 15, 16, 15}) == 1);
+
+  const std::string titan = scratch.write("titan.log",
+                                          "step:  1  loss: 8.1  tps: 8,192  mfu: 40.00%\n"
+                                          "step:  2  loss: nan  tps: nan  mfu: nan%\n");
+  CHECK(read_run_log(titan).unusable == 1);
+  const std::string table =
+      scratch.write("steps.csv", "step,step_time_s\n1,2.0\n2,0\n3,2.1\n4,2.0\n");
+  CHECK(read_run_log(table).unusable == 1);
+  const std::string huge = scratch.write("huge.log", line(1, "1e300") + line(2, "2000.0"));
+  CHECK(read_run_log(huge).unusable == 1);
+}
+
 }  // namespace orrery::scenarios

@@ -4,6 +4,7 @@
 
 #include "models/model/counts.hpp"
 #include "models/model/model.hpp"
+#include "models/model/model_file.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::models {
@@ -182,6 +183,31 @@ TEST_CASE("Keys that nobody reads are reported unless they are known not to matt
   const Model model = read_config(llama_with("padded_vocab_size", 128));
   CHECK(model.ignored_keys == std::vector<std::string>{"padded_vocab_size"});
   CHECK(read_config(llama_with("initializer_range", 0.02)).ignored_keys.empty());
+}
+
+TEST_CASE("A key that is a slip for one that was missed says so") {
+  const Model slip = read_config(llama_with("num_key_value_head", 2));
+  CHECK(slip.ignored_keys == std::vector<std::string>{"num_key_value_head"});
+  CHECK(slip.assumptions ==
+        std::vector<std::string>{
+            "/num_key_value_head: not used; did you mean 'num_key_value_heads'?"});
+  CHECK(unused_keys_said(slip).empty());  // the assumption says it
+  const Model other = read_config(llama_with("padded_vocab_size", 128));
+  CHECK(other.assumptions.empty());
+  CHECK(unused_keys_said(other) == std::vector<std::string>{"/model/padded_vocab_size: not used"});
+}
+
+// Types without experts would be read as dense models of another size.
+TEST_CASE("Experts that a model's type does not have are refused, not left out") {
+  for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts"}) {
+    CHECK(config_refusal(llama_with(key, 8)) ==
+          std::string{"config.json:/"} + key +
+              ": 8 experts, but a model of type 'llama' has none; expected another model_type, "
+              "such as 'mixtral', or no such key");
+    for (const Json& none : {Json(0), Json(1), Json(nullptr)}) {
+      CHECK(config_refusal(llama_with(key, none)) == "accepted");
+    }
+  }
 }
 
 TEST_CASE("Small configs of each type have as many parameters as their class has tensors") {
