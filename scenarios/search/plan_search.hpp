@@ -62,7 +62,8 @@ struct Candidate {
   std::optional<double> least_shared;
   /// Other plans with the same cut on as many nodes whose step is the same to 0.01 % and whose
   /// memory to 0.5 %, so that a free choice is all that differs; next to a Pareto front, to the
-  /// picosecond and the byte. This one is the best of them: with fewest FLOPs where steps are equal.
+  /// picosecond and the byte. This one is the best of them: with fewest FLOPs where steps are
+  /// equal.
   std::vector<models::Plan> equals;
 
   /// The figures that rank it, of one evaluation: on shared links if that was done.

@@ -116,7 +116,8 @@ Model read_orrery_model(const Node& config);
 void read_images(const Node& images, Model& model);
 
 /// What a multimodal file says of its encoders in front of the model, among the assumptions; with
-/// `images` in the file, the encoder of images as Model::front. Errors: `images` without an encoder.
+/// `images` in the file, the encoder of images as Model::front. Errors: `images` without an
+/// encoder.
 void read_front(Config& config, Model& model);
 
 /// A list of operations (models/model/operation_list.hpp).
