@@ -23,7 +23,8 @@ View row_of(std::vector<double>& numbers) {
           {1, 1, static_cast<std::int64_t>(numbers.size())}};
 }
 
-void run_gate(const Operation& op, const std::vector<View>& reads, const std::vector<View>& writes) {
+void run_gate(const Operation& op, const std::vector<View>& reads,
+              const std::vector<View>& writes) {
   CpuDevice device;
   device.run({.operation = &op, .reads = reads, .writes = writes, .place = {}, .adam = {}});
 }

@@ -75,7 +75,7 @@ Time step_of_repeats(const Program& program) {
 }
 
 Plan pipeline_with(std::int64_t stages, std::int64_t micro_batches, const std::string& schedule,
-                 std::int64_t virtual_stages = 1) {
+                   std::int64_t virtual_stages = 1) {
   Plan plan;
   plan.pipeline = stages;
   plan.stages.virtual_stages = virtual_stages;

@@ -143,8 +143,9 @@ TEST_CASE("A buffer is bound before it is used and by the same micro-batch") {
         "stage 0 i2 forward c0 mb1: saved.c0[0] is still held by mb0");
   CHECK(fault_of_check([](Program& program) { list(program, 0)[5].bindings[slot_in] = 1; }) ==
         "stage 0 i5 backward c0 mb0: gradient_in.c0[1] is used before it is bound");
-  CHECK(fault_of_check([](Program& program) { list(program, 0)[0].bindings[slot_saved] = no_binding; }) ==
-        "stage 0 i0 forward c0 mb0: binds no saved.c0");
+  CHECK(fault_of_check([](Program& program) {
+          list(program, 0)[0].bindings[slot_saved] = no_binding;
+        }) == "stage 0 i0 forward c0 mb0: binds no saved.c0");
 }
 
 TEST_CASE("A joint collective is reached once by each of its members") {
@@ -202,9 +203,10 @@ TEST_CASE("Every gradient is reduced once, over the replicas, when it is complet
         }) ==
         "stage 0 i7 reduce_gradient 'gradients.c0': layer 0 gets another gradient at stage 0 i8 "
         "backward c0 mb1");
-  CHECK(fault_of_check([](Program& program) { program.collectives[0].communicator = model_group; }) ==
-        "stage 0 i8 reduce_gradient 'gradients.c0': communicator model does not span data-parallel "
-        "replicas");
+  CHECK(
+      fault_of_check([](Program& program) { program.collectives[0].communicator = model_group; }) ==
+      "stage 0 i8 reduce_gradient 'gradients.c0': communicator model does not span data-parallel "
+      "replicas");
   // Stage 0: tables (16 + 8) 8 = 192; two layers of 192 + 24 + 64 + 8 + 256 + 32 + 256 + 8 and two
   // norms of 16: 872 each. 1936 parameters in fp32.
   CHECK(fault_of_check([](Program& program) { program.collectives[0].bytes = Bytes{7740}; }) ==
@@ -217,8 +219,9 @@ TEST_CASE("Each chunk runs forward once, then backward once") {
         "stage 0 i2 forward c0 mb0: runs forward a second time");
   CHECK(fault_of_check([](Program& program) { list(program, 0)[7].micro_batch = 0; }) ==
         "stage 0 i7 backward c0 mb0: runs backward a second time");
-  CHECK(fault_of_check([](Program& program) { std::swap(list(program, 1)[1], list(program, 1)[2]); }) ==
-        "stage 1 i1 backward c1 mb0: runs backward before forward");
+  CHECK(fault_of_check([](Program& program) {
+          std::swap(list(program, 1)[1], list(program, 1)[2]);
+        }) == "stage 1 i1 backward c1 mb0: runs backward before forward");
   CHECK(fault_of_check([](Program& program) { drop(list(program, 1), 6); }) ==
         "stage 1: c1 mb1 never runs all of backward");
   CHECK(fault_of_check([](Program& program) { list(program, 1)[1].target = forward_phase(0); }) ==
