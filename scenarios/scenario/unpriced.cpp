@@ -19,6 +19,7 @@ constexpr UnpricedPointer unpriced[] = {
     {"/cluster/node/purchase_price", of_purchase},
     {"/cluster/node/cables/**", inside_node},
     {"/cluster/node/gpu/host_link", "used only by plans that offload"},
+    {"/cluster/node/gpu/least_power_limit", "refuses a power_limit below it"},
     {"/cluster/node/host_memory", "limits only plans that offload"},
     {"/cluster/node/host_memory_bandwidth", "used only by plans that offload the optimizer"},
     {"/cluster/node/host_adam", "used only by plans that offload the optimizer"},

@@ -98,7 +98,7 @@ TEST_CASE("Every document of every command names itself, and what was asked") {
       const Ran ran = orrery(command + " " + each + " --json");
       INFO(command << " " << each << ": " << ran.error << ran.out.substr(0, 300));
       REQUIRE(ran.exit_code < 2);
-      const Json document = parsed(ran.out);
+      const Json document = Json::parse(ran.out);
       REQUIRE(document.is_object());
       CHECK(document.value("command", "") == command);
       CHECK(document["orrery"]["version"].is_string());

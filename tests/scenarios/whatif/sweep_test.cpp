@@ -211,7 +211,8 @@ TEST_CASE("A sweep without an answer says why its first variant has none") {
 TEST_CASE("The fastest of a sweep fits as predicted where some variant does") {
   const auto line = [](const char* fit, int tokens) {
     return R"({"index":0,"error":null,"gpus":8,"step_time_s":1,"tokens_per_s":)" +
-           std::to_string(tokens) + R"(,"fits":true,"fit":")" + fit + "\"}";
+           std::to_string(tokens) + R"(,"fits":true,"fit":")" + fit +
+           R"(","cost_usd_per_step":null})";
   };
   SweepTotals totals;
   totals.add(line("doubtful", 900));
