@@ -167,7 +167,8 @@ std::vector<PlainerChoice> plainer_choices(const models::Question& question,
     if (plainer.choice.empty()) continue;
     try {
       const models::Prediction plain = models::predict(other);
-      if (plain.fit == models::Fit::no || plain.step > prediction.step) continue;
+      const bool lost = plain.fit == models::Fit::no && prediction.fit != models::Fit::no;
+      if (lost || plain.step > prediction.step) continue;
       plainer.step = plain.step;
       plainer.parts = parts_beyond(prediction.waterfall, plain.waterfall);
     } catch (const InputError&) {
