@@ -122,11 +122,12 @@ TEST_CASE("A plan that nobody stated may not fit, one that is stated does not") 
   // Below the least that the plan may need, down to where one peak in twenty would fit.
   const models::Prediction whole = models::predict(asked);
   const Bytes least = whole.memory[whole.fullest].need.least;
-  models::Prediction small = whole;
-  for (std::int64_t share = 99; small.fit_probability > 0.05; --share) {
-    asked.cluster.node.gpu.memory = Bytes{least.count() / 100 * share};
+  models::Prediction small;
+  std::int64_t share = 100;
+  do {
+    asked.cluster.node.gpu.memory = Bytes{least.count() / 100 * --share};
     small = models::predict(asked);
-  }
+  } while (small.fit_probability > 0.05);
   CHECK(small.fit_probability > 0.001);
   CHECK(small.fit == models::Fit::no);
   asked.plan_is_assumed = true;

@@ -51,7 +51,9 @@ TEST_CASE("A switch that the plan cannot have the other way is no question") {
 TEST_CASE("A format that makes a step no faster is told the plainer one") {
   const auto asked = [](const std::string& precision) {
     return models::question("qwen3-30b-a3b", "dgx-h100 x 1",
-                            "expert=8,zero=1,global_batch=32,seq_len=4096,precision=" + precision,
+                            "expert=8,zero=1,global_batch=32,seq_len=4096,recompute=full,"
+                            "precision=" +
+                                precision,
                             "generic");
   };
   const models::Prediction plain = models::predict(asked("bf16"));
