@@ -67,7 +67,7 @@ TEST_CASE("A format that makes a step no faster is told the plainer one") {
   CHECK(found[0].parts.front().name == "memory-bound kernels");
   CHECK(found[0].parts.back().name == "products and attention");
   CHECK(found[0].parts.back().time < Time{});
-  CHECK(words_of(found[0]).starts_with("not faster than precision=bf16, which takes 1."));
+  CHECK(words_of(found[0]).starts_with("not faster than precision=bf16, which takes 2."));
   CHECK(plainer_choices(asked("bf16"), plain).empty());
 }
 
