@@ -195,6 +195,18 @@ std::optional<CalibratedProfile> written_files_profile(const Findings& found,
   return profile;
 }
 
+/// Adds the decoders, and tries the files that will be written before anything is measured. Returns
+/// the formats that nothing here decodes.
+std::vector<std::string> prepare(const CalibrateRequest& request, CampaignInputs& inputs) {
+  ImageCodecs codecs = image_codecs();
+  inputs.codecs = std::move(codecs.codecs);
+  if (request.out) {
+    require_writable(*request.out);
+    require_writable(samples_path(*request.out));
+  }
+  return not_decoded(inputs, codecs.absence);
+}
+
 /// What a folder's storage and a core's decoders do, in seconds.
 CalibrateAnswer calibrate_files(const CalibrateRequest& request, const Watcher& progress) {
   CampaignInputs inputs;
@@ -203,13 +215,7 @@ CalibrateAnswer calibrate_files(const CalibrateRequest& request, const Watcher& 
   inputs.shares.storage = inputs.shares.decoding = 0.5;
   inputs.rules.budget = request.budget;
   inputs.seed = request.seed;
-  ImageCodecs codecs = image_codecs();
-  inputs.codecs = std::move(codecs.codecs);
-  const std::vector<std::string> unknown = not_decoded(inputs, codecs.absence);
-  if (request.out) {
-    require_writable(*request.out);
-    require_writable(samples_path(*request.out));
-  }
+  const std::vector<std::string> unknown = prepare(request, inputs);
   CalibrateAnswer answer;
   inputs.watcher = [&](std::size_t done, std::size_t all) {
     if (progress && !progress(done, all)) answer.stopped = true;
@@ -235,13 +241,7 @@ CalibrateAnswer calibrate(const CalibrateRequest& request, const Watcher& progre
     inputs.folder = *request.storage;
     inputs.files_first = true;
   }
-  ImageCodecs codecs = image_codecs();
-  inputs.codecs = std::move(codecs.codecs);
-  const std::vector<std::string> unknown = not_decoded(inputs, codecs.absence);
-  if (request.out) {
-    require_writable(*request.out);
-    require_writable(samples_path(*request.out));
-  }
+  const std::vector<std::string> unknown = prepare(request, inputs);
   const std::string name{backend.profile()};
   const Json stack = models::software_profile(name);
   const WorkList work = work_of(request, inputs, Document::from(stack, name));
