@@ -23,8 +23,8 @@ std::int64_t signed_number(FrameReader& reader) {
 }
 
 constexpr std::int64_t picoseconds_per_nanosecond = 1000;
-constexpr std::int64_t latest_ns = std::int64_t{1}
-                                   << 50;  // nanoseconds: 13 days, so no sum overflows
+/// 13 days, so no sum of times overflows.
+constexpr std::int64_t latest_ns = std::int64_t{1} << 50;
 
 /// When a rank began, on rank 0's clock.
 std::int64_t begin_of(FrameReader& reader) {
