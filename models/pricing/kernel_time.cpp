@@ -53,14 +53,14 @@ Time accumulation_time(const Operation& op, const hardware::Gpu& gpu, const Soft
 
 /// A kernel that runs alone exposes its whole start-up time; in a queue, part of that overlaps the
 /// kernel before it, so that at most this much is exposed.
-Time queued_start(const hardware::Gpu& gpu) {
-  static const Time measured = hardware::kernel_rate("queued_gemm", "", gpu).start;
+/// One row holds for all GPUs.
+Time queued_start() {
+  static const Time measured = hardware::kernel_rate("queued_gemm", "", {}).start;
   return measured;
 }
 
-Time without_hidden_start(Time alone, Time start, const hardware::Gpu& gpu) {
-  const Time shown = queued_start(gpu);
-  return start > shown ? alone - (start - shown) : alone;
+Time without_hidden_start(Time alone, Time start) {
+  return start > queued_start() ? alone - (start - queued_start()) : alone;
 }
 
 /// The same of the GEMMs of experts: of one, or of each that has rows where they are multiplied one
@@ -68,10 +68,10 @@ Time without_hidden_start(Time alone, Time start, const hardware::Gpu& gpu) {
 Time experts_without_hidden_starts(const Operation& op, const hardware::Gpu& gpu) {
   const Time start = gpu.gemm.at(op.dtype).overhead;
   const Time alone = grouped_time(op, gpu);
-  if (op.module.kernels == 1 || start <= queued_start(gpu)) {
-    return without_hidden_start(alone, start, gpu);
+  if (op.module.kernels == 1 || start <= queued_start()) {
+    return without_hidden_start(alone, start);
   }
-  return alone - (start - queued_start(gpu)) * experts_with_rows(op);
+  return alone - (start - queued_start()) * experts_with_rows(op);
 }
 
 /// Time of a GEMM, or of those of an MLP's tiles one after another, each an equal part of it.
@@ -79,15 +79,15 @@ Time queued_gemm_time(const Operation& op, const hardware::Gpu& gpu) {
   const std::int64_t tiles = op.module.kernels;
   const Flops flops{op.flops.count() / tiles};
   const Bytes bytes{op.bytes.count() / tiles};
-  return without_hidden_start(gpu.gemm_time(op.dtype, flops, bytes), gpu.gemm.at(op.dtype).overhead,
-                              gpu) *
+  return without_hidden_start(gpu.gemm_time(op.dtype, flops, bytes),
+                              gpu.gemm.at(op.dtype).overhead) *
          tiles;
 }
 
 /// Start-up time, as far as it is exposed in a queue, of the kernels of an operation after its
 /// first.
-Time further_starts(const Operation& op, Time start, const hardware::Gpu& gpu) {
-  return std::min(start, queued_start(gpu)) * (op.module.kernels - 1);
+Time further_starts(const Operation& op, Time start) {
+  return std::min(start, queued_start()) * (op.module.kernels - 1);
 }
 
 /// Operations that automatic mixed precision computes in fp32 between casts; all others follow
@@ -286,8 +286,8 @@ Time kernel_time(const Operation& op, const hardware::Gpu& gpu, const Software& 
     default:
       return without_hidden_start(
                  gpu.memory_time(scaled_bytes(op.bytes, memory_derate(op, software))),
-                 gpu.memory_bound.overhead, gpu) +
-             further_starts(op, gpu.memory_bound.overhead, gpu);
+                 gpu.memory_bound.overhead) +
+             further_starts(op, gpu.memory_bound.overhead);
   }
 }
 
