@@ -85,8 +85,7 @@ class Pricer {
       PricedOperation& price = prices.emplace_back();
       if (op.kind == OpKind::collective) {
         const bool copied = op.exchange().deduplicated.each > 0;
-        if (copied) price = wires_.in_block(with_probabilities(op, block));
-        if (!copied) price = wires_.in_block(op);
+        price = copied ? wires_.in_block(with_probabilities(op, block)) : wires_.in_block(op);
       } else if (op.queue == Lane::host && op.kind == OpKind::adam) {
         price.duration = host_adam_time(op, cluster_.node, at_once());
       } else {
@@ -124,8 +123,7 @@ class Pricer {
   ///         sends an index and a probability for each of a token's experts instead, a few bytes
   ///         more or less on its nodes of eight
   Operation with_probabilities(Operation op, const Block& block) const {
-    if (op.collective() != Collective::all_to_all || op.exchange().deduplicated.each == 0)
-      return op;
+    if (op.collective() != Collective::all_to_all) return op;
     const Operand& rows = block.operands[op.reads[0]];
     const auto& cut = rows.sharding.cut(MeshAxis::expert);
     const bool sent = cut && cut->dimension == Dimension::rows;

@@ -1,6 +1,7 @@
 #include "models/pricing/wire.hpp"
 
 #include <catch2/catch.hpp>
+#include <set>
 
 #include "models/network/collectives/nccl_settings.hpp"
 #include "models/pricing/price.hpp"
@@ -184,6 +185,33 @@ TEST_CASE("A plan that overlaps nothing in its tensor group shows all of its tra
   };
   CHECK(seen(none) == seen(all));
   CHECK(ratio(seen(some), seen(all)) == Approx(0.3).epsilon(1e-6));
+}
+
+TEST_CASE("A joint collective costs what it costs alone, whatever others send as much") {
+  for (const char* plan : {"zero=1,micro_batch=1,global_batch=32,seq_len=1024,bucket=64MB",
+                           "zero=3,micro_batch=1,global_batch=32,seq_len=1024,offload=parameters",
+                           "zero=2,data_shard=4,micro_batch=1,global_batch=32,seq_len=1024"}) {
+    const Shown shown{plan, 0.4, 1};
+    const WirePricer wires{shown.program, shown.asked.cluster, shown.asked.software};
+    REQUIRE(shown.program.collectives.size() > 2);
+    for (std::size_t i = 0; i < shown.program.collectives.size(); ++i) {
+      const PricedOperation alone = wires.joint(shown.program.collectives[i]);
+      INFO(plan << ": " << shown.program.collectives[i].name);
+      CHECK(shown.priced.collectives[i].links.nvlink == alone.links.nvlink);
+      CHECK(shown.priced.collectives[i].pattern == alone.pattern);
+      CHECK(shown.priced.collectives[i].flows == alone.flows);
+    }
+  }
+  const Shown whole{"zero=3,micro_batch=1,global_batch=32,seq_len=1024", 1, 1};
+  const WirePricer wires{whole.program, whole.asked.cluster, whole.asked.software};
+  std::set<Time> different;
+  for (std::size_t i = 0; i < whole.program.collectives.size(); ++i) {
+    const JointCollective& each = whole.program.collectives[i];
+    if (each.kind == Collective::all_reduce) continue;
+    CHECK(wires.joint(each).lead == whole.priced.collectives[i].lead);
+    different.insert(wires.joint(each).duration);
+  }
+  CHECK(different.size() > 1);
 }
 
 }  // namespace
