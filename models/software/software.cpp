@@ -1,6 +1,7 @@
 #include "models/software/software.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -131,6 +132,15 @@ Overlap read_overlap(const Node& node) {
           .broadcast_group = node.integer_or("broadcast_group", 1, most_gpus, 0)};
 }
 
+/// Whole copies of the logits, or the part of the saved one that is written over.
+double read_copies(const Node& node) {
+  const double copies = number(node, "loss_copies", 0, -1, 8);
+  if (copies > 0 && copies != std::floor(copies)) {
+    node["loss_copies"].fail_expected("a whole number of copies");
+  }
+  return copies;
+}
+
 MemoryAllowances read_memory(const Node& node) {
   node.only({"context", "workspace", "per_communicator", "fragmentation", "state_fragmentation",
              "sent_kept", "masters_alone", "loss_copies", "reported"});
@@ -141,7 +151,7 @@ MemoryAllowances read_memory(const Node& node) {
           .state_fragmentation = number(node, "state_fragmentation", 0, 0, 1),
           .sent_kept = node.value_or("sent_kept", false),
           .masters_alone = node.value_or("masters_alone", false),
-          .loss_copies = number(node, "loss_copies", 0, -1, 8),
+          .loss_copies = read_copies(node),
           .reported = node.word_or("reported", reported_memory_words, ReportedMemory::device)};
 }
 

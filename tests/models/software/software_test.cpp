@@ -23,6 +23,18 @@ std::string with(const std::string& host) {
 const std::string plain_host =
     R"({"forward_launch": "1 us", "backward_launch": "1 us", "communication_launch": "1 us"})";
 
+TEST_CASE("A loss makes whole copies of its logits, or writes over a part of the saved one") {
+  Json profile = software_profile("nanotron");
+  const auto read = [&](double copies) {
+    profile["memory"]["loss_copies"] = copies;
+    return read_software(Node{profile, "mine.json", ""}).memory.loss_copies;
+  };
+  CHECK(read(2) == 2);
+  CHECK(read(-0.5) == -0.5);
+  CHECK_THROWS_WITH(read(1.5), Catch::Contains("mine.json:/memory/loss_copies: expected a whole "
+                                               "number of copies"));
+}
+
 TEST_CASE("Every shipped profile loads under its own name and says where it comes from") {
   REQUIRE(software_names().size() >= 15);
   for (const std::string& name : software_names()) {
