@@ -19,8 +19,8 @@ struct MemoryAt {
 /// `during` is the class's peak.
 std::vector<MemoryAt> memory_course(const Program& program, std::uint32_t rank_class);
 
-/// What a rank whose peak is `peak` holds besides the Program's buffers: context, fragmentation, a
-/// stack's copies of logits. Taken as constant over the step.
+/// What a rank whose peak is `peak` holds besides the Program's buffers: context and fragmentation,
+/// less what a loss writes over. Taken as constant over the step.
 inline Bytes around_course(const std::vector<MemoryAt>& course, Bytes peak) {
   Bytes highest{};
   for (const MemoryAt& each : course) highest = std::max(highest, each.during);

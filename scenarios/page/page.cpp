@@ -436,7 +436,7 @@ std::string simulate_section(const Node& root) {
     text += tag("p",
                 "A column is an equal part of the step; its height is the share of it in which the "
                 "queue works. The first rank of each stage, of at most six stages. Of "
-                "the memory, buffers change; context, fragmentation and copies of logits are taken "
+                "the memory, buffers change; context and fragmentation are taken "
                 "as constant.",
                 "class='note'");
   } else {
