@@ -8,6 +8,7 @@
 #include "models/plan/precision_formats.hpp"
 #include "models/prediction/host_memory.hpp"
 #include "sim/errors.hpp"
+#include "sim/input/units.hpp"
 
 namespace orrery::models {
 

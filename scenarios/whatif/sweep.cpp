@@ -11,6 +11,7 @@
 #include "scenarios/report/sections.hpp"
 #include "scenarios/report/style.hpp"
 #include "sim/errors.hpp"
+#include "sim/input/text.hpp"
 
 namespace orrery::scenarios {
 

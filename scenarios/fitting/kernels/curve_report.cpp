@@ -1,5 +1,7 @@
 #include "scenarios/fitting/kernels/curve_report.hpp"
 
+#include <fmt/format.h>
+
 #include "hardware/curves/measured.hpp"
 #include "sim/output/or_null.hpp"
 
