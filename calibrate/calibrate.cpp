@@ -42,9 +42,11 @@ std::vector<Bytes> sizes_between(Bytes least, Bytes most, std::int64_t factor) {
   return sizes;
 }
 
-std::string why_no_collectives(const executor::GpuModule& module, int gpus) {
+std::string why_no_collectives(const executor::Backend& backend, int gpus) {
   if (gpus < 2) return "there is one GPU; compute was measured during a copy of memory instead";
-  if (!module.has_nccl()) return "this orrery was built without NCCL";
+  if (!backend.module().has_collectives()) {
+    return fmt::format("this orrery was built without {}", backend.vendor().library_title);
+  }
   return {};
 }
 
@@ -67,8 +69,9 @@ CampaignInputs processor_inputs(const CalibrateRequest& request, LocalRendezvous
 }
 
 /// A GPU's clocks show whether it is disturbed; the pace of its host does not.
-CampaignInputs gpu_inputs(const CalibrateRequest& request, const executor::GpuModule& module,
+CampaignInputs gpu_inputs(const CalibrateRequest& request, const executor::Backend& backend,
                           LocalRendezvous& rendezvous) {
+  const executor::GpuModule& module = backend.module();
   const bool trial = request.widest < small_models;
   CampaignInputs inputs;
   inputs.gpu = identity_of(module);
@@ -78,8 +81,8 @@ CampaignInputs gpu_inputs(const CalibrateRequest& request, const executor::GpuMo
   inputs.messages = sizes_between(1_KiB, trial ? 64_KiB : 256_MiB, 4);
   inputs.most_memory = Bytes{inputs.gpu->memory.count() / 5};
   inputs.alone = [&module](int, int) { return RankParts{.device = module.make_device(0)}; };
-  inputs.why_no_collectives = why_no_collectives(module, gpus);
-  if (module.has_nccl()) {
+  inputs.why_no_collectives = why_no_collectives(backend, gpus);
+  if (module.has_collectives()) {
     inputs.rank = rendezvous.gpus(module);
     inputs.sets = {gpus};
   }
@@ -90,7 +93,7 @@ CampaignInputs gpu_inputs(const CalibrateRequest& request, const executor::GpuMo
   inputs.rules.goes_on = true;
   inputs.rules.watches_host = false;
   inputs.disturbed = Disturbed::discarded;
-  inputs.shares.points = gpus > 1 && module.has_nccl() ? 0.4 : 0.75;
+  inputs.shares.points = gpus > 1 && module.has_collectives() ? 0.4 : 0.75;
   if (trial) {
     inputs.sizes = {.busy_copy = 1_MiB,
                     .uncached = 1_MiB,
@@ -235,7 +238,7 @@ CalibrateAnswer calibrate(const CalibrateRequest& request, const Watcher& progre
   if (request.cluster) return calibrate_files(request, progress);
   const executor::Backend backend = executor::backend_of(request.backend);
   LocalRendezvous rendezvous;
-  CampaignInputs inputs = backend.has_gpus() ? gpu_inputs(request, backend.module(), rendezvous)
+  CampaignInputs inputs = backend.has_gpus() ? gpu_inputs(request, backend, rendezvous)
                                              : processor_inputs(request, rendezvous);
   if (request.storage) {
     inputs.folder = *request.storage;

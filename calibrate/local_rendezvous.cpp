@@ -82,7 +82,7 @@ RankSet::Make LocalRendezvous::gpus(const executor::GpuModule& module) {
   return [this, &module](int rank, int ranks) {
     RankGroup& own = group(ranks);
     RankParts made{.device = module.make_device(rank)};
-    made.fabric = module.make_nccl_fabric(*made.device, own.join(rank), rank, ranks, patience);
+    made.fabric = module.make_fabric(*made.device, own.join(rank), rank, ranks, patience);
     return made;
   };
 }

@@ -79,7 +79,7 @@ struct ExecuteRequest {
 /// Refuses fabrics other than those that connect threads of one process.
 void refuse_processes(const std::optional<executor::FabricKind>& fabric) {
   if (!fabric || *fabric == executor::FabricKind::threads ||
-      *fabric == executor::FabricKind::nccl) {
+      *fabric == executor::FabricKind::vendor) {
     return;
   }
   throw InputError{"fabric", "expected threads or nccl: all ranks are threads of this process"};
@@ -120,7 +120,7 @@ class ThreadedRun {
 
  private:
   models::Question question_of() {
-    ExecutingMachine machine;
+    ExecutingMachine machine{.software = std::string{request_.options.backend.profile()}};
     if (request_.options.backend.has_gpus()) {
       const executor::VisibleGpu gpu = request_.options.backend.module().gpus().front();
       machine.gpu = InstalledGpu{gpu.name, gpu.memory};

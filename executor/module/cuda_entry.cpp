@@ -97,21 +97,21 @@ class LoadedCuda final : public GpuModule {
   }
 
 #ifdef ORRERY_NCCL
-  bool has_nccl() const override {
+  bool has_collectives() const override {
     return true;
   }
-  std::unique_ptr<Fabric> make_nccl_fabric(Device& device, Store& store, int rank, int ranks,
-                                           std::chrono::milliseconds patience) const override {
+  std::unique_ptr<Fabric> make_fabric(Device& device, Store& store, int rank, int ranks,
+                                      std::chrono::milliseconds patience) const override {
     auto& gpu = static_cast<cuda::CudaDevice&>(device);
     const auto stream = [&gpu](models::Lane queue) { return gpu.stream(queue); };
     return cuda::make_nccl_fabric({gpu, gpu.ordinal(), stream}, store, rank, ranks, patience);
   }
 #else
-  bool has_nccl() const override {
+  bool has_collectives() const override {
     return false;
   }
-  std::unique_ptr<Fabric> make_nccl_fabric(Device&, Store&, int, int,
-                                           std::chrono::milliseconds) const override {
+  std::unique_ptr<Fabric> make_fabric(Device&, Store&, int, int,
+                                      std::chrono::milliseconds) const override {
     throw RunFailure{Exit::local_failure, "this orrery was built without NCCL"};
   }
 #endif

@@ -43,11 +43,11 @@ class GpuModule {
   virtual std::vector<std::string> notes(const Device& /*device*/) const { return {}; }
   virtual FusedAttention attention(const Device& /*device*/) const { return {}; }
 
-  virtual bool has_nccl() const = 0;
+  /// Whether it was built with the vendor's collective library.
+  virtual bool has_collectives() const = 0;
   /// Collective over all ranks, which find each other in the store. `device` is from `make_device`.
-  virtual std::unique_ptr<Fabric> make_nccl_fabric(Device& device, Store& store, int rank,
-                                                   int ranks,
-                                                   std::chrono::milliseconds patience) const = 0;
+  virtual std::unique_ptr<Fabric> make_fabric(Device& device, Store& store, int rank, int ranks,
+                                              std::chrono::milliseconds patience) const = 0;
 };
 
 /// The name of the CUDA module's one exported function. What such a function returns is never

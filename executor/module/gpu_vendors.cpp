@@ -18,7 +18,9 @@ constexpr std::array vendors{GpuVendor{.word = "cuda",
                                        .title = "CUDA",
                                        .library = "liborrery_cuda.so",
                                        .symbol = cuda_module_symbol,
-                                       .profile = "orrery-cuda"}};
+                                       .profile = "orrery-cuda",
+                                       .fabric = "nccl",
+                                       .library_title = "NCCL"}};
 
 /// Words a failure to load. The loader's message names a library and then what is wrong with it;
 /// any other refusal is a sentence.
@@ -54,6 +56,14 @@ std::string backend_words() {
   std::string words = "cpu";
   for (std::size_t i = 0; i < vendors.size(); ++i) {
     words += fmt::format("{}{}", i + 1 == vendors.size() ? " or " : ", ", vendors[i].word);
+  }
+  return words;
+}
+
+std::string fabric_words() {
+  std::string words = "tcp, mpi, threads";
+  for (std::size_t i = 0; i < vendors.size(); ++i) {
+    words += fmt::format("{}{}", i + 1 == vendors.size() ? " or " : ", ", vendors[i].fabric);
   }
   return words;
 }

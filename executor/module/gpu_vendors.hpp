@@ -13,16 +13,20 @@ namespace orrery::executor {
 
 /// What is particular to a vendor's module.
 struct GpuVendor {
-  std::string_view word;     // of --backend: "cuda"
-  std::string_view title;    // in sentences: "CUDA"
-  const char* library;       // the module's file
-  const char* symbol;        // its one exported function, a GpuModuleFunction
-  std::string_view profile;  // the software profile of our own executor on it
+  std::string_view word;           // of --backend: "cuda"
+  std::string_view title;          // in sentences: "CUDA"
+  const char* library;             // the module's file
+  const char* symbol;              // its one exported function, a GpuModuleFunction
+  std::string_view profile;        // the software profile of our own executor on it
+  std::string_view fabric;         // its collective library as a word of --fabric: "nccl"
+  std::string_view library_title;  // ... and in sentences: "NCCL"
 };
 /// All vendors; nothing else in the code lists them.
 std::span<const GpuVendor> gpu_vendors();
 /// "cpu or cuda": what --backend takes.
 std::string backend_words();
+/// "tcp, mpi, threads or nccl": what --fabric takes.
+std::string fabric_words();
 
 /// A vendor's module, and why it cannot be used: one of
 ///   this orrery was built without CUDA; ./setup.sh --build --cuda builds it
@@ -47,6 +51,8 @@ class Backend {
   explicit constexpr Backend(const GpuVendor& vendor) : vendor_{&vendor} {}
 
   constexpr bool has_gpus() const { return vendor_ != nullptr; }
+  /// Precondition: has_gpus().
+  const GpuVendor& vendor() const { return *vendor_; }
   /// Its module; loaded once. Errors  InputError `--backend: cuda: REASON`, as FoundGpus states it.
   /// Precondition: has_gpus().
   const GpuModule& module() const;

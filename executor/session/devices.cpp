@@ -38,8 +38,10 @@ FabricKind fabric_of(const std::string& word) {
   if (word == "tcp") return FabricKind::tcp;
   if (word == "mpi") return FabricKind::mpi;
   if (word == "threads") return FabricKind::threads;
-  if (word == "nccl") return FabricKind::nccl;
-  throw InputError{"--fabric", fmt::format("expected tcp, mpi, threads or nccl, found '{}'", word)};
+  for (const GpuVendor& each : gpu_vendors()) {
+    if (word == each.fabric) return FabricKind::vendor;
+  }
+  throw InputError{"--fabric", fmt::format("expected {}, found '{}'", fabric_words(), word)};
 }
 
 Equipment equipment(Backend backend, const Placement& placed) {

@@ -25,7 +25,7 @@ constexpr std::chrono::minutes to_start{10};        // between two signs of life
 constexpr std::chrono::milliseconds to_hear{2500};  // for other ranks to read why the run ends
 
 FabricKind kind_of(const SessionOptions& options, const Placement& placed) {
-  if (options.fabric && options.fabric != FabricKind::nccl) return *options.fabric;
+  if (options.fabric && options.fabric != FabricKind::vendor) return *options.fabric;
   return placed.mpi && mpi_module_loads() ? FabricKind::mpi : FabricKind::tcp;
 }
 
@@ -92,29 +92,37 @@ void RankSession::living_fabrics(std::vector<Fabric*> fabrics) {
   living_fabrics_ = std::move(fabrics);
 }
 
-/// Why GPUs do not communicate over NCCL, in words; empty: they do. The same on all ranks.
-std::string RankSession::without_nccl(const Equipment& equipment) {
+/// Why GPUs do not communicate over their vendor's library, in words; empty: they do. The same on
+/// all ranks.
+std::string RankSession::without_collectives(const Equipment& equipment) {
   const auto& asked = session_.options.fabric;
-  if (asked && asked != FabricKind::nccl) return "as requested by --fabric";
-  if (!session_.options.backend.module().has_nccl()) return "this orrery was built without NCCL";
-  if (asked) return {};  // NCCL itself refuses what it cannot do
+  if (asked && asked != FabricKind::vendor) return "as requested by --fabric";
+  const Backend& backend = session_.options.backend;
+  if (!backend.module().has_collectives()) {
+    return fmt::format("this orrery was built without {}", backend.vendor().library_title);
+  }
+  if (asked) return {};  // the library itself refuses what it cannot do
   const std::string mine = std::to_string(placed_.rank);
   const bool first = store_->first("gpu/" + equipment.gpu, mine) == mine;
   const std::string key = "GPUs that are shared";
   if (!first) store_->add(key, 1);
   store_->barrier("GPUs", to_meet);
   if (store_->add(key, 0) == 0) return {};
-  return "NCCL refuses several ranks on one GPU before its version 2.30";
+  return fmt::format("{} refuses several ranks on one GPU{}", backend.vendor().library_title,
+                     backend.vendor().fabric == "nccl" ? " before its version 2.30" : "");
 }
 
 void RankSession::connect(const Equipment& equipment) {
   if (equipment.gpu.empty()) return;
-  const bool nccl = session_.options.fabric == FabricKind::nccl;
-  const bool needed = placed_.ranks > 1 || nccl;
-  const std::string why = needed ? without_nccl(equipment) : "one rank needs none";
-  if (nccl && !why.empty()) throw InputError{"--fabric", "nccl: " + why};
+  const bool asked = session_.options.fabric == FabricKind::vendor;
+  const bool needed = placed_.ranks > 1 || asked;
+  const std::string why = needed ? without_collectives(equipment) : "one rank needs none";
+  if (asked && !why.empty()) {
+    throw InputError{"--fabric",
+                     fmt::format("{}: {}", session_.options.backend.vendor().fabric, why)};
+  }
   if (why.empty()) {
-    of_device_ = session_.options.backend.module().make_nccl_fabric(
+    of_device_ = session_.options.backend.module().make_fabric(
         *equipment.device, *store_, placed_.rank, placed_.ranks, to_meet);
   } else {
     of_device_ = std::make_unique<StagedFabric>(*fabric_, *equipment.device);

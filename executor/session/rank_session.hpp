@@ -72,7 +72,7 @@ class RankSession {
   Exit fail(Exit code, const std::string& why);
 
  private:
-  std::string without_nccl(const Equipment& equipment);
+  std::string without_collectives(const Equipment& equipment);
   void living_fabrics(std::vector<Fabric*> fabrics);
   void open_store(const std::optional<ThreadRanks>& threads);
   void serve(Rendezvous& place);

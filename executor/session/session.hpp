@@ -21,7 +21,8 @@
 
 namespace orrery::executor {
 
-enum class FabricKind : std::uint8_t { tcp, mpi, threads, nccl };
+/// `vendor` is the collective library of the backend's GPUs.
+enum class FabricKind : std::uint8_t { tcp, mpi, threads, vendor };
 
 /// Options of a run.
 struct SessionOptions {

@@ -29,10 +29,17 @@ TraceDetail detail_of(const SessionWords& words) {
   return operations ? TraceDetail::operations : TraceDetail::instructions;
 }
 
-void check(const SessionOptions& options) {
-  if (options.fabric == FabricKind::nccl && !options.backend.has_gpus()) {
-    throw InputError{"--fabric", "nccl needs --backend cuda"};
+/// A vendor's collective library connects that vendor's GPUs only.
+void check_fabric(const SessionOptions& options, const std::optional<std::string>& word) {
+  if (options.fabric != FabricKind::vendor) return;
+  for (const GpuVendor& each : gpu_vendors()) {
+    if (word && *word != each.fabric) continue;
+    if (options.backend.has_gpus() && (!word || &options.backend.vendor() == &each)) return;
+    throw InputError{"--fabric", fmt::format("{} needs --backend {}", each.fabric, each.word)};
   }
+}
+
+void check(const SessionOptions& options) {
   if (options.deadline) check_seconds("--deadline", *options.deadline);
   check_seconds("--stall", options.stall);
   if (options.steps < 1) {
@@ -52,6 +59,7 @@ void complete(SessionOptions& options, const SessionWords& words) {
     options.backend = backend_of(*words.backend);
     if (options.backend.has_gpus()) options.backend.module();  // all it needs is in place
   }
+  check_fabric(options, words.fabric);
   options.detail = detail_of(words);
   check(options);
   if (words.checkpoint_every) {

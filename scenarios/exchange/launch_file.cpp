@@ -198,6 +198,10 @@ void add_skypilot(Json document, LaunchFile& file) {
 LaunchFile of_document(const Json& document, const std::string& path) {
   LaunchFile file{path, std::string{tool_of(document)}, {}};
   if (file.tool.empty()) {
+    if (document.contains("model_type"))
+      throw InputError{path, fmt::format("is a model's config.json, not a launch file; --model {} "
+                                         "takes it in simulate and plan, show models {} counts it",
+                                         path, path)};
     std::string known;
     for (const LaunchTool& each : launch_tools()) known += fmt::format(" {}", each.name);
     throw InputError{path, "no key tells which tool the file is of; known:" + known};

@@ -101,7 +101,7 @@ ExecutionQuestion execution_question(const ScenarioRequest& request,
                                      const ExecutingMachine& machine,
                                      std::optional<std::int64_t> asked_ranks) {
   ScenarioRequest asked = request;
-  if (!asked.parts.software) asked.parts.software = machine.gpu ? "orrery-cuda" : "orrery-cpu";
+  if (!asked.parts.software) asked.parts.software = machine.software;
   const bool named = asked.parts.cluster.has_value();
   ScenarioRequest with_plan = asked;
   if (!named && !asked.scenario) with_plan.parts.cluster = host_of_cores;  // only to read the plan

@@ -19,6 +19,7 @@ struct InstalledGpu {
 /// The machine that executes a plan.
 struct ExecutingMachine {
   std::optional<InstalledGpu> gpu{};             // nothing: one core for each rank
+  std::string software = "orrery-cpu";           // the profile of our own executor there
   std::optional<std::int64_t> ranks_per_node{};  // nothing: all ranks are on one machine
 };
 
@@ -29,7 +30,7 @@ struct ExecutionQuestion {
 };
 
 /// The question of a request, with as many ranks as asked for.
-///   software  of a request without one: orrery-cuda or orrery-cpu
+///   software  of a request without one: the machine's
 ///   cluster   of a request without one: the scenario's own where it has this GPU, or where the
 ///             catalogue has none like it; else a node of the catalogue with this GPU, and as many
 ///             of them as the ranks take. Without a GPU: the scenario's own where it is made of

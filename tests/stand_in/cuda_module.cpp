@@ -41,9 +41,9 @@ class StandIn final : public GpuModule {
   std::unique_ptr<Device> make_device(int) const override {
     return std::make_unique<QueuedDevice>(QueuedSettings{});
   }
-  bool has_nccl() const override { return !variable("STAND_IN_NCCL", "").empty(); }
-  std::unique_ptr<Fabric> make_nccl_fabric(Device&, Store&, int, int,
-                                           std::chrono::milliseconds) const override {
+  bool has_collectives() const override { return !variable("STAND_IN_NCCL", "").empty(); }
+  std::unique_ptr<Fabric> make_fabric(Device&, Store&, int, int,
+                                      std::chrono::milliseconds) const override {
     throw RunFailure{Exit::local_failure, "the stand-in's NCCL was chosen"};
   }
 };

@@ -47,7 +47,7 @@ bool prints(const Placement& placed) {
 }
 
 models::Question question_of(const ExecuteFlags& flags, const Placement& placed) {
-  ExecutingMachine machine;
+  ExecutingMachine machine{.software = std::string{flags.options.backend.profile()}};
   if (flags.options.backend.has_gpus()) {
     const executor::VisibleGpu gpu = flags.options.backend.module().gpus().front();
     machine.gpu = InstalledGpu{gpu.name, gpu.memory};
@@ -212,7 +212,7 @@ void add_run_flags(CLI::App& command, executor::SessionOptions& options, Execute
                      "same (default): only with the data, batch, length and precision of the "
                      "checkpoint; changed: also with others");
   command.add_option("--fabric", flags.words.fabric,
-                     "How ranks communicate: tcp, mpi, threads or nccl");
+                     "How ranks communicate: " + executor::fabric_words());
   command.add_option("--deadline", options.deadline, "Longest time of the run, in seconds");
   command.add_option("--stall", options.stall,
                      "Fail if one instruction takes longer than this many seconds (60)");

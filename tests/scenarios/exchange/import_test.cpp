@@ -503,6 +503,9 @@ TEST_CASE("A file of no known tool is refused by what is known") {
   CHECK_THROWS_WITH(
       read_launch_file("a: 1\n", "x.yaml"),
       Catch::StartsWith("x.yaml: no key tells which tool the file is of; known: megatron"));
+  CHECK_THROWS_WITH(read_launch_file(R"({"model_type": "llama"})", "config.json"),
+                    "config.json: is a model's config.json, not a launch file; --model config.json "
+                    "takes it in simulate and plan, show models config.json counts it");
   CHECK_THROWS_WITH(read_launch_file("a: [1\n", "x.yaml"), Catch::StartsWith("x.yaml:line "));
   CHECK_THROWS_WITH(read_launch_file("a = \n", "x.toml"),
                     Catch::StartsWith("x.toml:line 1: is not TOML"));
