@@ -19,14 +19,14 @@ bool is_point_to_point(const MeasuredCollective& row) {
 
 std::string collective_class(const MeasuredCollective& row, Constants constants) {
   const std::string kind = is_point_to_point(row) ? "all-to-all and p2p" : "reductions and gathers";
-  if (row.one_domain()) {
-    const bool pcie = row.link.find("PCIe") != std::string::npos;
-    return fmt::format("one {} domain, {}", pcie ? "PCIe" : "NVLink", kind);
-  }
-  if (constants == Constants::own) return fmt::format("across nodes, network fitted, {}", kind);
+  const bool pcie = row.link.find("PCIe") != std::string::npos;
+  if (row.one_domain()) return fmt::format("one {} domain, {}", pcie ? "PCIe" : "NVLink", kind);
+  // Where GPUs of a node have no link but PCIe, that limits what crosses the network, too.
+  const std::string nodes = pcie ? "across PCIe nodes" : "across nodes";
+  if (constants == Constants::own) return fmt::format("{}, network fitted, {}", nodes, kind);
   const bool blind = constants == Constants::others;
   const std::string network = blind ? "network never measured" : "network of the catalogue";
-  return fmt::format("across nodes, {}, {}", network,
+  return fmt::format("{}, {}, {}", nodes, network,
                      row.size < latency_sizes ? "latency (below 64 KiB)" : "from 64 KiB");
 }
 

@@ -148,6 +148,16 @@ TEST_CASE("A network that only one run knows is predicted from others and says s
   CHECK(report.rows[0].note == "by other networks' constants");
 }
 
+TEST_CASE(
+    "Nodes whose GPUs have PCIe alone are a class of their own, on one node and over several") {
+  const auto rows = rows_of(
+      "a,s,all_reduce,l40s,2,1,PCIe4,,1024,10,,\n"
+      "b,s,all_reduce,l40s,4,2,PCIe4+RoCE,,1024,10,,\n");
+  const CurveReport report = validate_collectives(rows, {.reference = rows});
+  CHECK(report.rows[0].score_class == "one PCIe domain, reductions and gathers");
+  CHECK(report.rows[1].score_class.starts_with("across PCIe nodes, "));
+}
+
 TEST_CASE("A GPU without a machine in the catalogue is listed and not scored") {
   const auto rows = rows_of("a,s,all_reduce,h999,8,1,NVLink9,,1024,10,,\n");
   const CurveReport report = validate_collectives(rows, {.reference = rows});
@@ -175,4 +185,6 @@ TEST_CASE("Published collectives are predicted by constants that have not seen t
   };
   CHECK(mean("one NVLink domain, reductions and gathers") < 8);
   CHECK(mean("across nodes, network fitted, reductions and gathers") < 12);
+  // Two servers of L40S, one source: its run of one GPU a node and that of two, each by the other.
+  CHECK(mean("across PCIe nodes, network fitted, reductions and gathers") < 32);
 }
