@@ -168,13 +168,25 @@ class Scaled {
   }
 
   void add_memory() {
+    if (!gpu_.memory_bound.origin.source.empty()) return;
     for (const Gpu& each : sources_.fallbacks) {
-      if (!gpu_.memory_bound.origin.source.empty()) return;
       if (each.memory_bound.origin.source.empty()) continue;
       gpu_.memory_bound = each.memory_bound;
       gpu_.memory_bound.origin.fallback_from = each.name;
       gpu_.memory_bound.origin.spread = unpublished_spread();
+      break;
     }
+    add_published_memory();
+  }
+
+  /// A share that was published for a GPU of the same generation, which runs the same kernels.
+  void add_published_memory() {
+    const auto sibling = std::ranges::find_if(sources_.fallbacks, [&](const Gpu& each) {
+      return each.generation.name == gpu_.generation.name && each.published.memory;
+    });
+    if (sibling == sources_.fallbacks.end()) return;
+    gpu_.memory_bound.memory_share = *sibling->published.memory;
+    gpu_.memory_bound.origin.fallback_from = sibling->name;
   }
 
   void report() {

@@ -84,13 +84,32 @@ TEST_CASE("Another card of the same silicon at the same power takes its curves a
 
 TEST_CASE("A published share stands before the rule, and other formats follow it") {
   const Gpu mi300x = named_gpu("mi300x");
-  CHECK(mi300x.gemm.at(DType::bf16).compute_share == 0.54);
-  CHECK(mi300x.gemm.at(DType::fp8).compute_share == 0.49);
+  CHECK(mi300x.gemm.at(DType::bf16).compute_share == 0.51);
+  CHECK(mi300x.gemm.at(DType::fp8).compute_share == 0.43);
   CHECK(mi300x.gemm.at(DType::bf16).origin.spread == published_spread);
   // fp4 on B200 reaches 0.472 where bf16 reaches 0.692; MI355X reaches 0.64 in bf16.
   CHECK(named_gpu("mi355x").gemm.at(DType::fp4).compute_share ==
         Approx(0.64 * 0.472 / 0.692).epsilon(0.001));
   CHECK(named_gpu("rtx-4090").attention.at("flash-2").share_128 == Approx(0.98));
+}
+
+TEST_CASE("A memory share that was published for a GPU stands for those of its generation") {
+  // CDNA 4 runs the kernels of MI355X and CDNA 3 those of MI300X, neither Hopper's.
+  CHECK(named_gpu("mi350x").memory_bound.memory_share == 0.45);
+  CHECK(named_gpu("mi350x").memory_bound.origin.fallback_from == "mi355x");
+  CHECK(named_gpu("mi325x").memory_bound.memory_share == 0.79);
+  CHECK(named_gpu("mi325x").memory_bound.origin.fallback_from == "mi300x");
+  CHECK(named_gpu("mi250x").memory_bound.origin.fallback_from == "a100-sxm-80gb");
+}
+
+TEST_CASE("Attention of MI300X is its own, and that of PyTorch on CDNA lends to its siblings") {
+  const Gpu mi300x = named_gpu("mi300x");
+  CHECK(mi300x.attention.at("flash-2").origin.fallback_from.empty());
+  CHECK(mi300x.attention.at("aotriton").share_128 < mi300x.attention.at("flash-2").share_128);
+  for (const char* name : {"mi250x", "mi325x", "mi350x", "mi355x"}) {
+    INFO(name);
+    CHECK(named_gpu(name).attention.at("aotriton").origin.fallback_from == "mi300x");
+  }
 }
 
 TEST_CASE("A power limit lowers clocks and energy, and not memory or idle power") {

@@ -116,8 +116,9 @@ std::string curve_of(const MeasuredKernel& row) {
 }
 
 std::optional<std::string_view> catalogue_kernel(std::string_view implementation) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kernels{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kernels{
       {{"AITER", "aiter-2025"},
+       {"AOTriton (PyTorch)", "aotriton"},
        {"FlashAttention-1", "flash-1"},
        {"FlashAttention-2", "flash-2"},
        {"FlashAttention-3", "flash-3"},

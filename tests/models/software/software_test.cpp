@@ -151,6 +151,21 @@ TEST_CASE("Transformer Engine on MI300X had no fused attention before 2025") {
   CHECK(kernel(2025) == "flash-2");
 }
 
+TEST_CASE("On CDNA PyTorch's own attention is AOTriton's, Transformer Engine's is not") {
+  std::vector<std::string> assumptions;
+  const auto kernel = [&](const std::string& stack, int year) {
+    return std::string{software_for_run({stack, year, 1}, {}, assumptions).attention("cdna3")};
+  };
+  for (const char* stack :
+       {"pytorch-compile", "pytorch-fsdp", "huggingface", "torchtitan", "fms"}) {
+    INFO(stack);
+    CHECK(kernel(stack, 2025) == "aotriton");
+  }
+  CHECK(kernel("huggingface-te", 2025) == "flash-2");
+  CHECK(kernel("megatron-core", 2025) == "flash-2");
+  CHECK(kernel("huggingface", 2023) == "unfused");
+}
+
 TEST_CASE("A profile needs the cost of a launch") {
   CHECK_THROWS_WITH(profile(with(R"({"backward_launch": "1 us"})")),
                     "mine.json:/host/forward_launch: missing");
