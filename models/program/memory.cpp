@@ -102,6 +102,43 @@ SlotBytes sums_of(const std::array<Bytes, slot_count>& by_slot) {
   return sums;
 }
 
+/// Where adapters are units of ZeRO-3 of their own, so that the host waits for each, a layer's own
+/// unit is frozen, and FSDP1 keeps the layer's input and the input's gradient until backward ends:
+/// the hook that gathers the unit no longer after backward holds the node at which the gradient
+/// arrives, a leaf in reentrant checkpointing. Saved inputs are there until then anyway.
+/// Source  torch/distributed/fsdp/_runtime_utils.py, _register_post_backward_reshard_only_hook;
+///         torch/autograd/graph.py, register_multi_grad_hook; torch/utils/checkpoint.py. Peaks of
+///         LoRA over 2 and 4 GPUs in foundation-model-stack/fms-acceleration grow by a second copy
+///         of the layers' inputs with the batch, those of full fine-tuning and of one GPU do not
+bool keeps_input_gradient(const Block& backward) {
+  return std::ranges::any_of(backward.operations, [](const Operation& op) {
+    return op.pass == Pass::recompute && op.module.adapter && op.host_waits;
+  });
+}
+
+/// Gradients of layers' inputs that stay until the chunk's backward ends. The last one is what the
+/// next layer reads, which its workspace counts.
+class KeptGradients {
+ public:
+  explicit KeptGradients(const Program& program) : program_{program} {
+    for (const Block& each : program.blocks) keeps_.push_back(keeps_input_gradient(each));
+  }
+
+  Bytes bytes() const { return program_.activation_bytes * std::max<std::int64_t>(0, layers_ - 1); }
+  void after(const Instruction& each) {
+    if (each.op != Opcode::backward) return;
+    for (const Invocation& run : program_.phases[each.target].invocations) {
+      if (keeps_[run.block]) layers_ += run.count;
+    }
+    if ((each.frees & bit(slot_saved)) != 0) layers_ = 0;
+  }
+
+ private:
+  const Program& program_;
+  std::vector<bool> keeps_;  // by block
+  std::int64_t layers_ = 0;  // whose backward has ended
+};
+
 /// Follows one class's list and the bytes that it holds.
 class MemoryWalk {
  public:
@@ -132,31 +169,37 @@ class MemoryWalk {
   MemoryPeak run() {
     MemoryPeak peak;
     if (ranks_.instructions.empty()) return peak;
-    Bytes highest{-1}, held{};
+    Bytes highest{-1}, held{}, kept{};
+    KeptGradients gradients{program_};
     for (std::size_t i = 0; i < ranks_.instructions.size(); ++i) {
       const Instruction& each = ranks_.instructions[i];
       held += bytes_of(each, each.binds);
-      const Bytes now = held + workspace_of(each).total();
+      const Bytes now = held + workspace_of(each).total() + gradients.bytes();
       if (now > highest) {
         highest = now;
+        kept = gradients.bytes();
         peak.instruction = i;
       }
       held += bytes_of(each, each.frees) * -1;
+      gradients.after(each);
     }
     peak.by_kind = parts_at(peak.instruction);
+    peak.by_kind[at(BufferKind::activation)] += kept;
     return peak;
   }
 
   std::vector<MemoryAt> course() const {
     Bytes held{};
     for (const PersistentBuffer& each : ranks_.persistent) held += each.bytes;
+    KeptGradients gradients{program_};
     std::vector<MemoryAt> course;
     course.reserve(ranks_.instructions.size());
     for (const Instruction& each : ranks_.instructions) {
       held += bytes_of(each, each.binds);
-      const Bytes during = held + workspace_of(each).total();
+      const Bytes during = held + workspace_of(each).total() + gradients.bytes();
       held += bytes_of(each, each.frees) * -1;
-      course.push_back({during, held});
+      gradients.after(each);
+      course.push_back({during, held + gradients.bytes()});
     }
     return course;
   }

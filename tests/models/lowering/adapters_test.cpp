@@ -7,6 +7,7 @@
 #include "models/plan/derived.hpp"
 #include "models/pricing/price.hpp"
 #include "models/program/memory.hpp"
+#include "models/program/memory_course.hpp"
 #include "tests/models/questions.hpp"
 
 namespace orrery::models {
@@ -167,6 +168,31 @@ TEST_CASE("Where ZeRO-3 gathers an adapter's matrices alone, the host waits arou
   CHECK(waits("zero=3,lora_targets=projection", "layer.forward") ==
         Names{"projection", "projection.lora_a", "projection.lora_b"});
   CHECK(waits("zero=1", "layer.forward").empty());
+}
+
+TEST_CASE("Layers whose own unit is frozen keep their inputs' gradients until backward ends") {
+  // 32 layers with 1024 tokens of 4096 numbers of 2 bytes between them. The lowest layer passes no
+  // gradient on and needs less: the peak is in the one above it, when 30 have ended. What they
+  // passed on is there, of which it reads one anyway.
+  const Bytes between{std::int64_t{1024} * 4096 * 2};
+  const auto peak = [](const std::string& plan, Time unit) {
+    Question asked = llama("data=8,global_batch=8," + plan);
+    asked.model.embedding.vocab = 2000;  // the peak is in a layer's backward, not at the loss
+    asked.software.host.sharded_adapter = unit;
+    const Program program = lower(asked);
+    const Bytes most = total(memory_peaks(program).front().by_kind);
+    Bytes in_course{};
+    for (const MemoryAt& each : memory_course(program, 0)) {
+      in_course = std::max(in_course, each.during);
+    }
+    CHECK(in_course == most);
+    return most;
+  };
+  const auto kept = [&](const std::string& plan) { return peak(plan, 1_ms) - peak(plan, 0_ms); };
+  CHECK(kept("task=lora,zero=3,recompute=full") == between * 29);
+  CHECK(kept("task=lora,zero=3,recompute=none") == Bytes{});  // the nodes are no leaves
+  CHECK(kept("task=lora,zero=1,recompute=full") == Bytes{});
+  CHECK(kept("zero=3,recompute=full") == Bytes{});
 }
 
 TEST_CASE("A gathered matrix costs the host its time, once for each part of a fused layer") {
