@@ -4,13 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
+#include <sstream>
 
 #include "scenarios/drawing/markup.hpp"
 #include "scenarios/page/charts.hpp"
+#include "scenarios/page/html.hpp"
+#include "scenarios/page/run_section.hpp"
+#include "scenarios/page/sweep_section.hpp"
 #include "sim/input/text.hpp"
 #include "sim/input/units.hpp"
 
@@ -37,6 +41,7 @@ h3{font-size:15px;margin:30px 0 8px}
 p{margin:6px 0}
 .sub{color:var(--faint);margin:0 0 14px;overflow-wrap:anywhere}
 section{border-top:1px solid var(--line);margin-top:36px;padding-top:26px}
+h1+section{border-top:0;margin-top:0;padding-top:0}
 .cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(205px,1fr));gap:10px;margin:16px 0}
 .card{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:11px 14px}
 .card b{display:block;font-size:22px;line-height:1.25;font-variant-numeric:tabular-nums;
@@ -54,7 +59,8 @@ text.limit{fill:var(--limit)}line.limit{stroke:var(--limit);stroke-width:1.5;str
 .part{fill:var(--paper);stroke:var(--line)}.node{fill:var(--card);stroke:var(--line)}
 .full{stroke:var(--limit);stroke-width:2}
 .halo{paint-order:stroke;stroke:var(--paper);stroke-width:3.5px;stroke-linejoin:round}
-.point .whisker{opacity:.55}.best circle{fill:var(--good)}.other circle{fill:var(--unlisted)}
+.point .whisker{opacity:.7}.lead{stroke:var(--faint);stroke-width:.7;opacity:.6}
+.other circle{opacity:.45}.best circle{fill:var(--good)}.other circle{fill:var(--unlisted)}
 .wide{overflow-x:auto;margin:8px 0}
 table{border-collapse:collapse;width:100%;font-size:13.5px;font-variant-numeric:tabular-nums}
 th{text-align:left;font-weight:600;color:var(--faint);border-bottom:1px solid var(--line);
@@ -67,7 +73,7 @@ td code{font-size:12px;overflow-wrap:anywhere}
 code{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 .bar{min-width:150px;white-space:nowrap}
 .bar i{display:block;height:7px;border-radius:2px;background:var(--gemm);margin-top:3px}
-ul{margin:6px 0;padding-left:20px}li{margin:3px 0;overflow-wrap:anywhere}
+ul,ol{margin:6px 0;padding-left:20px}ol{padding-left:30px}td .note{font-size:inherit}li{margin:3px 0;overflow-wrap:anywhere}
 .note{color:var(--faint);font-size:13.5px}
 details{margin:14px 0}summary{cursor:pointer;color:var(--faint)}
 .raw{max-height:420px;overflow:auto}
@@ -79,7 +85,7 @@ footer{margin-top:44px;color:var(--faint);font-size:12.5px}
 main{max-width:none;padding:0}details{display:none}.wide{overflow:visible}
 section{break-before:page;border-top:0;margin-top:0;padding-top:0}section:first-of-type{break-before:auto;margin-top:18px}
 h3{break-after:avoid}svg,.card,tr{break-inside:avoid}.cards{grid-template-columns:repeat(3,1fr)}
-body{font-size:12.5px}table{font-size:11px}.bar{min-width:90px}@page{margin:14mm}}
+body{font-size:12.5px}table{font-size:11px}.card b{font-size:18px}.first b{font-size:21px}.bar{min-width:90px}@page{margin:14mm}}
 )css";
 
 /// Variables of the colours of classes; print takes the light ones.
@@ -93,164 +99,31 @@ std::string colour_variables() {
                      light, dark);
 }
 
-// ---- Members of documents.
-
-double figure(const Node& node, std::string_view key) {
-  return node[key].as<double>();
-}
-
-std::optional<double> figure_if(const Node& node, std::string_view key) {
-  const auto member = node.find(key);
-  return member ? std::optional{member->as<double>()} : std::nullopt;
-}
-
-std::string words(const Node& node, std::string_view key, std::string otherwise = "") {
-  return node.value_or<std::string>(key, std::move(otherwise));
-}
-
-std::vector<std::string> sentences(const Node& node, std::string_view key) {
-  std::vector<std::string> list;
-  if (const auto member = node.find(key)) {
-    for (const Node& each : member->elements()) list.push_back(each.as<std::string>());
-  }
-  return list;
-}
-
-ChartRange range_of(const Node& node, std::string label) {
-  return {std::move(label), figure(node, "p10"), figure(node, "p50"), figure(node, "p90")};
-}
-
-std::string tokens_text(double tokens) {
-  return tokens >= 1e12  ? fmt::format("{:.4g}T tokens", tokens / 1e12)
-         : tokens >= 1e9 ? fmt::format("{:.4g}B tokens", tokens / 1e9)
-                         : count_words(tokens) + " tokens";
-}
-
-std::string share_text(double share) {
-  return fmt::format("{:.1f} %", 100 * share);
-}
-
-std::string hours_text(double hours) {
-  return hours >= 1e6 ? fmt::format("{:.2f}M", hours / 1e6) : count_words(std::round(hours));
-}
-
-// ---- Pieces of HTML.
-
-std::string tag(std::string_view name, std::string_view text, std::string_view attributes = "") {
-  return fmt::format("<{0}{1}{2}>{3}</{0}>\n", name, attributes.empty() ? "" : " ", attributes,
-                     markup(text));
-}
-
-struct Card {
-  std::string label, value, rest;
-  std::string css = {};
-};
-
-std::string cards(const std::vector<Card>& all) {
-  std::string text = "<div class='cards'>\n";
-  for (const Card& each : all) {
-    text += fmt::format(
-        "<div class='card {}'><span class='k'>{}</span><b>{}</b><span class='r'>{}</span></div>\n",
-        each.css, markup(each.label), markup(each.value), markup(each.rest));
-  }
-  return text + "</div>\n";
-}
-
-/// Rows of cells that are HTML already; a column whose title begins with '>' aligns right.
-class HtmlTable {
- public:
-  explicit HtmlTable(std::vector<std::string> titles) : titles_{std::move(titles)} {}
-
-  void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
-  std::string html() const {
-    std::string text = "<div class='wide'><table><thead><tr>";
-    for (const std::string& each : titles_) {
-      const bool right = each.starts_with('>');
-      text += fmt::format("<th{}>{}</th>", right ? " class='n'" : "",
-                          markup(std::string_view{each}.substr(right ? 1 : 0)));
-    }
-    text += "</tr></thead><tbody>\n";
-    for (const auto& row : rows_) {
-      text += "<tr>";
-      for (std::size_t i = 0; i < row.size(); ++i) {
-        text +=
-            fmt::format("<td{}>{}</td>", titles_[i].starts_with('>') ? " class='n'" : "", row[i]);
-      }
-      text += "</tr>\n";
-    }
-    return text + "</tbody></table></div>\n";
-  }
-
- private:
-  std::vector<std::string> titles_;
-  std::vector<std::vector<std::string>> rows_;
-};
-
-/// A figure with a bar from zero below it.
-std::string bar_cell(const std::string& shown, double value, double most,
-                     std::string_view colour = "") {
-  return fmt::format("<div class='bar'>{}<i style='width:{:.1f}%{}'></i></div>", markup(shown),
-                     most > 0 ? 100 * value / most : 0,
-                     colour.empty() ? "" : fmt::format(";background:{}", colour));
-}
-
-std::string code_cell(std::string_view text) {
-  return fmt::format("<code>{}</code>", markup(text));
-}
-
-std::string list_section(std::string_view title, const std::vector<std::string>& all) {
-  if (all.empty()) return {};
-  std::string text = tag("h3", title) + "<ul>\n";
-  for (const std::string& each : all) text += tag("li", each);
-  return text + "</ul>\n";
-}
-
-void add_figures(const Json& value, const std::string& pointer, HtmlTable& table, int& left) {
-  if (left <= 0) return;
-  if (value.is_structured() && !value.empty()) {
-    std::size_t i = 0;
-    for (const auto& [key, member] : value.items()) {
-      if (value.is_array() && ++i > 40) break;
-      if (pointer.empty() && key == "timeline") continue;
-      add_figures(member, pointer + "/" + key, table, left);
-    }
-    return;
-  }
-  --left;
-  table.add(
-      {code_cell(pointer),
-       markup(value.is_string() ? value.get<std::string>()
-                                : value.dump(-1, ' ', false, Json::error_handler_t::replace))});
-}
-
-std::string all_figures(const Json& json) {
-  HtmlTable table{{"pointer", "value"}};
-  int left = 1500;
-  add_figures(json, "", table, left);
-  return "<details><summary>All figures of the document</summary><div class='raw'>" + table.html() +
-         "</div></details>\n";
-}
-
-/// The answer to whether it fits, in words, and its class in the style sheet.
-std::pair<std::string, std::string> fit_answer(const std::string& fit) {
-  if (fit == "yes") return {"fits", "good"};
-  if (fit == "tight") return {"fits tightly", "good"};
-  if (fit == "doubtful") return {"may not fit", "warn"};
-  return {"does not fit", "bad"};
-}
-
 // ---- Sections.
 
-enum class PageKind : std::uint8_t { simulate, what_if, plan, buy, train, check };
+enum class PageKind : std::uint8_t {
+  simulate,
+  what_if,
+  plan,
+  buy,
+  train,
+  check,
+  compare_run,
+  compare_traces,
+  sweep
+};
 
 std::optional<PageKind> kind_of_document(const Node& root) {
   if (!root.is_object()) return std::nullopt;
+  if (root.has("orrery_sweep")) return PageKind::sweep;
   if (root.has("waterfall")) return PageKind::simulate;
   if (root.has("variants")) return PageKind::what_if;
   if (root.has("plans") && root.has("searched")) return PageKind::plan;
   if (root.has("choices")) return PageKind::buy;
   if (root.has("ettr")) return PageKind::train;
   if (root.has("claims") && root.has("command")) return PageKind::check;
+  if (root.has("causes") && root.has("measured_s")) return PageKind::compare_run;
+  if (root.has("largest_differences")) return PageKind::compare_traces;
   return std::nullopt;
 }
 
@@ -262,8 +135,8 @@ PageKind known_kind(const Document& document) {
   const auto kind = kind_of_document(root);
   if (!kind) {
     root.fail(
-        "is no answer that a page shows; expected what --json of simulate, plan, buy, train or "
-        "check prints");
+        "is no answer that a page shows; expected what --json of simulate, plan, buy, train, "
+        "compare or check prints, or the store of a sweep");
   }
   return *kind;
 }
@@ -293,6 +166,12 @@ std::string title_of_document(const Document& document) {
       return fmt::format("Training {} on {}", model, cluster);
     case PageKind::check:
       return "Claims of " + file_stem(document);
+    case PageKind::compare_run:
+      return "A run of " + words(root, "scenario");
+    case PageKind::compare_traces:
+      return "Measured against predicted: " + file_stem(document);
+    case PageKind::sweep:
+      return "Sweep of " + words(root, "scenario");
   }
   throw ContractError{"a kind of document has no title"};
 }
@@ -407,6 +286,27 @@ std::string simulate_cards(const Node& root) {
   return cards(all);
 }
 
+/// "precision=bf16 takes 1.67 s; this plan takes 76.0 ms more for memory-bound kernels".
+std::vector<std::string> plainer_sentences(const Node& root) {
+  std::vector<std::string> all;
+  const auto choices = root.find("plainer_choices");
+  if (!choices) return all;
+  for (const Node& each : choices->elements()) {
+    std::string parts;
+    for (const Node& part : each["parts"].elements()) {
+      const double time = figure(part, "time_s");
+      parts +=
+          fmt::format("{} {} {} for {}", parts.empty() ? "; this plan takes" : ",",
+                      time_words(std::abs(time)), time < 0 ? "less" : "more", words(part, "name"));
+    }
+    const std::string reason = words(each, "reason");
+    all.push_back(fmt::format("{} takes {}{}{}{}", words(each, "choice"),
+                              time_words(figure(each, "step_time_s")), parts,
+                              reason.empty() ? "" : "; ", reason));
+  }
+  return all;
+}
+
 std::string simulate_section(const Node& root) {
   std::string text;
   std::string sub = words(root, "scenario");
@@ -449,6 +349,7 @@ std::string simulate_section(const Node& root) {
     open.push_back(
         fmt::format("{} ({:+.1f} %)", words(each, "question"), figure(each, "change_pct")));
   }
+  text += list_section("Plainer choices that are not slower", plainer_sentences(root));
   text += list_section("What to find out first", open);
   text += list_section("What was assumed", sentences(root, "assumptions"));
   text += list_section("What keeps it from being more certain", sentences(root, "limits"));
@@ -735,14 +636,18 @@ std::string train_section(const Node& root) {
                   "class='note'");
     }
   }
-  StackedChart ledger{.parts = ledger_parts(root["ledger"]), .words = share_text};
+  StackedChart ledger{.parts = ledger_parts(root["ledger"]), .words = percent_words};
   text += tag("h3", "Where the time goes") + stacked_chart(ledger);
   std::vector<ChartBar> inputs;
   for (const Node& each : root["sensitivity"].elements()) {
     inputs.push_back({words(each, "input"), figure(each, "ln_p90_over_p10"), "var(--gemm)"});
   }
   text += tag("h3", "What the range comes from") +
-          bar_chart(inputs, [](double part) { return fmt::format("ln {:.2f}", part); });
+          bar_chart(inputs, [](double part) { return fmt::format("x {:.2f}", std::exp(part)); });
+  text += tag("p",
+              "How far each alone spreads the days: the 90th over the 10th percentile, bars by its "
+              "logarithm.",
+              "class='note'");
   HtmlTable phases{{">tokens", ">sequence", ">batch", ">GPUs", ">steps", ">step", ">MFU",
                     ">days if never interrupted"}};
   for (const Node& each : root["phases"].elements()) {
@@ -788,6 +693,39 @@ std::string buy_cards(const Node& root, const std::vector<Node>& choices) {
   return cards(all);
 }
 
+/// Clusters with their ranges and prices; what several share as a price's source is written once.
+class ClusterTable {
+ public:
+  /// sources  those so far; a new one is added
+  void add(const Node& choice, std::vector<std::string>& sources) {
+    const ChartRange days = range_of(choice["days"], "");
+    const auto cost = choice.find("cost_usd");
+    const auto price = choice.find("price");
+    const ChartRange dollars = cost ? range_of(*cost, "") : ChartRange{};
+    std::string source = price ? words(*price, "source") : words(choice, "why_no_price");
+    if (price && price->value_or("outdated", false)) source += " (old)";
+    const std::string indication = price ? words(*price, "indicative") : "";
+    const std::string about = indication.empty() ? "" : "~";
+    if (!indication.empty()) source += fmt::format("; {}: an indication", indication);
+    auto found = std::ranges::find(sources, source);
+    if (found == sources.end()) found = sources.insert(sources.end(), source);
+    table_.add(
+        {markup(words(choice, "cluster")), count_words(figure(choice, "gpus")),
+         fmt::format("{:.1f}", days.p50), fmt::format("{:.1f} to {:.1f}", days.p10, days.p90),
+         cost ? about + dollar_words(dollars.p50) : "",
+         cost ? fmt::format("{} to {}", dollar_words(dollars.p10), dollar_words(dollars.p90)) : "",
+         price ? about + format(Money{figure(*price, "usd_per_gpu_hour")}) : "",
+         std::to_string(found - sources.begin() + 1), share_text(figure(choice, "mfu")),
+         choice.value_or("meets", false) ? "<span class='good'>yes</span>"
+                                         : "<span class='bad'>no</span>"});
+  }
+  std::string html() const { return table_.html(); }
+
+ private:
+  HtmlTable table_{{"cluster", ">GPUs", ">days", ">8 of 10", ">cost", ">8 of 10 ", ">$ a GPU-hour",
+                    ">from", ">MFU", "meets"}};
+};
+
 std::string buy_section(const Node& root) {
   const std::vector<Node> choices = root["choices"].elements();
   std::string limits;
@@ -812,35 +750,21 @@ std::string buy_section(const Node& root) {
                      .y_words = dollar_words};
   if (deadline) chart.most_x = *deadline / seconds_per_day;
   chart.most_y = budget;
-  HtmlTable table{{"cluster", ">GPUs", ">days", ">8 of 10", ">cost", ">8 of 10 ", ">$ a GPU-hour",
-                   ">MFU", "meets", "price"}};
-  bool indications = false;
-  for (const Node& each : choices) {
-    const ChartRange days = range_of(each["days"], "");
-    const auto cost = each.find("cost_usd");
-    const auto price = each.find("price");
-    const ChartRange dollars = cost ? range_of(*cost, "") : ChartRange{};
-    if (cost) {
-      chart.points.push_back(
-          {words(each, "cluster"), days, dollars, each.value_or("pareto", false)});
+  constexpr std::size_t most_shown = 25;
+  ClusterTable first, rest;
+  std::vector<std::string> sources;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const Node& each = choices[i];
+    (i < most_shown ? first : rest).add(each, sources);
+    if (const auto cost = each.find("cost_usd")) {
+      chart.points.push_back({words(each, "cluster"), range_of(each["days"], ""),
+                              range_of(*cost, ""), each.value_or("pareto", false)});
     }
-    std::string source = price ? words(*price, "source") : words(each, "why_no_price");
-    if (price && price->value_or("outdated", false)) source += " (old)";
-    const std::string indication = price ? words(*price, "indicative") : "";
-    const std::string about = indication.empty() ? "" : "~";
-    if (!indication.empty()) source += fmt::format("; {}: an indication", indication);
-    indications = indications || !indication.empty();
-    table.add(
-        {markup(words(each, "cluster")), count_words(figure(each, "gpus")),
-         fmt::format("{:.1f}", days.p50), fmt::format("{:.1f} to {:.1f}", days.p10, days.p90),
-         cost ? about + dollar_words(dollars.p50) : "",
-         cost ? fmt::format("{} to {}", dollar_words(dollars.p10), dollar_words(dollars.p90)) : "",
-         price ? about + format(Money{figure(*price, "usd_per_gpu_hour")}) : "",
-         share_text(figure(each, "mfu")),
-         each.value_or("meets", false) ? "<span class='good'>yes</span>"
-                                       : "<span class='bad'>no</span>",
-         markup(source)});
   }
+  const bool indications = std::ranges::any_of(choices, [](const Node& each) {
+    const auto price = each.find("price");
+    return price && !words(*price, "indicative").empty();
+  });
   if (!chart.points.empty()) {
     text += tag("h3", "Days against dollars") + scatter_chart(chart);
     text += tag("p",
@@ -849,7 +773,16 @@ std::string buy_section(const Node& root) {
                             indications ? ", but for prices that are an indication (~)" : ""),
                 "class='note'");
   }
-  if (!choices.empty()) text += tag("h3", "Clusters") + table.html();
+  if (!choices.empty()) text += tag("h3", "Clusters") + first.html();
+  if (choices.size() > most_shown) {
+    text += fmt::format("<details><summary>{} more</summary>{}</details>\n",
+                        choices.size() - most_shown, rest.html());
+  }
+  if (!sources.empty()) {
+    text += tag("h3", "Where the prices are from") + "<ol>\n";
+    for (const std::string& each : sources) text += tag("li", each);
+    text += "</ol>\n";
+  }
   HtmlTable out{{"cluster", "why it cannot run it"}};
   const std::vector<Node> impossible = root["impossible"].elements();
   for (const Node& each : impossible) {
@@ -930,6 +863,13 @@ ComparedRow compared_row(const Document& document) {
       if (const auto cost = root.find("cost_usd")) row.cost = range_of(*cost, row.title);
       break;
     }
+    case PageKind::sweep:
+      if (const auto best = root["best"].elements(); !best.empty()) take_best(best.front());
+      break;
+    case PageKind::compare_run:
+    case PageKind::compare_traces:
+      row.step = figure(root, "measured_s");
+      break;
     default:
       break;
   }
@@ -1008,11 +948,37 @@ std::string section_of(const Document& document, bool titled, std::size_t number
     case PageKind::check:
       text += check_section(root);
       break;
+    case PageKind::compare_run:
+      text += run_section(root);
+      break;
+    case PageKind::compare_traces:
+      text += traces_section(root);
+      break;
+    case PageKind::sweep:
+      text += sweep_section(root);
+      break;
   }
   return text + all_figures(document.json()) + "</section>\n";
 }
 
 }  // namespace
+
+Document result_of(const std::string& text, const std::string& name) {
+  if (!begins_sweep_store(text)) return Document::parse(text, name);
+  std::istringstream store{text};
+  return sweep_document(store, name);
+}
+
+Document load_result(const std::string& path) {
+  std::ifstream file{path, std::ios::binary};
+  std::string beginning(64, '\0');
+  file.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
+  beginning.resize(static_cast<std::size_t>(file.gcount()));
+  if (!begins_sweep_store(beginning)) return Document::load(path);
+  file.clear();
+  file.seekg(0);
+  return sweep_document(file, path);
+}
 
 std::string page_of(const std::vector<Document>& documents) {
   ensure(!documents.empty(), "a page needs a document");
