@@ -8,7 +8,7 @@
 
 namespace orrery::scenarios {
 
-double figure(const Node& node, std::string_view key) {
+double figure_at(const Node& node, std::string_view key) {
   return node[key].as<double>();
 }
 
@@ -30,7 +30,7 @@ std::vector<std::string> sentences(const Node& node, std::string_view key) {
 }
 
 ChartRange range_of(const Node& node, std::string label) {
-  return {std::move(label), figure(node, "p10"), figure(node, "p50"), figure(node, "p90")};
+  return {std::move(label), figure_at(node, "p10"), figure_at(node, "p50"), figure_at(node, "p90")};
 }
 
 std::string tokens_text(double tokens) {

@@ -15,7 +15,7 @@ namespace orrery::scenarios {
 
 // Members of a document. Errors  a member that is missing or of another kind: InputError
 
-double figure(const Node& node, std::string_view key);
+double figure_at(const Node& node, std::string_view key);
 std::optional<double> figure_if(const Node& node, std::string_view key);
 std::string words(const Node& node, std::string_view key, std::string otherwise = "");
 /// Empty where the member is missing.

@@ -191,7 +191,7 @@ std::string memory_section(const Node& root) {
     chart.limit_label = "GPU: " + size_words(*available);
   }
   const Node range = root["peak_memory_range_bytes"];
-  chart.range = std::pair{figure(range, "p10"), figure(range, "p90")};
+  chart.range = std::pair{figure_at(range, "p10"), figure_at(range, "p90")};
   return tag("h3", "Memory of the fullest GPU at its peak") + stacked_chart(chart) +
          tag("p",
              fmt::format("The whisker is the range of 8 of 10 measured peaks: {} to {}.",
@@ -203,16 +203,16 @@ std::string network_section(const Node& root) {
   const Node busy = root["busy"], network = root["network"];
   const std::vector<Node> links = network["links"].elements();
   double full = 0;
-  for (const Node& each : links) full += figure(each, "alike");
+  for (const Node& each : links) full += figure_at(each, "alike");
   std::string text = tag("h3", "What is connected, and how busy it is");
   text += load_chart({.gpu = words(root, "gpu", "GPU"),
                       .fabric = words(root, "fabric", "network between nodes"),
                       .nodes = figure_if(root, "nodes").value_or(1),
                       .gpus_per_node = figure_if(root, "gpus_per_node").value_or(1),
                       .nics_per_node = figure_if(root, "nics_per_node").value_or(0),
-                      .sm = figure(busy, "sm"),
-                      .nvlink = figure(busy, "nvlink"),
-                      .nic = figure(busy, "nic"),
+                      .sm = figure_at(busy, "sm"),
+                      .nvlink = figure_at(busy, "nvlink"),
+                      .nic = figure_at(busy, "nic"),
                       .links_over_capacity = full});
   text += tag(
       "p",
@@ -224,8 +224,8 @@ std::string network_section(const Node& root) {
   constexpr std::size_t most_links = 12;  // all are among the figures of the document
   HtmlTable table{{"link", ">alike", ">over capacity for"}};
   for (const Node& each : std::span{links}.first(std::min(links.size(), most_links))) {
-    table.add({markup(words(each, "name")), count_words(figure(each, "alike")),
-               time_words(figure(each, "over_capacity_s"))});
+    table.add({markup(words(each, "name")), count_words(figure_at(each, "alike")),
+               time_words(figure_at(each, "over_capacity_s"))});
   }
   text += table.html();
   if (links.size() <= most_links) return text;
@@ -238,8 +238,8 @@ std::string evidence_words(const Node& root) {
   for (const std::string& each : sentences(evidence, "kinds")) {
     kinds += (kinds.empty() ? "" : ", ") + each;
   }
-  std::string text =
-      fmt::format("The range comes from {} published runs", count_words(figure(evidence, "runs")));
+  std::string text = fmt::format("The range comes from {} published runs",
+                                 count_words(figure_at(evidence, "runs")));
   if (!kinds.empty()) text += fmt::format(" ({})", kinds);
   if (const std::string stack = words(evidence, "stack"); !stack.empty()) text += " of " + stack;
   if (const std::string gpu = words(evidence, "gpu"); !gpu.empty()) text += " on " + gpu;
@@ -252,36 +252,36 @@ std::string evidence_words(const Node& root) {
 
 std::string simulate_cards(const Node& root) {
   const Node range = root["uncertainty"];
-  const double step = figure(root, "step_time_s"), gpus = figure(root, "ranks");
+  const double step = figure_at(root, "step_time_s"), gpus = figure_at(root, "ranks");
   const auto [fit, fit_css] = fit_answer(words(root, "fit"));
   std::vector<Card> all{
       {"one training step", time_words(step),
-       fmt::format("{} to {} in 8 of 10 cases", time_words(figure(range, "p10")),
-                   time_words(figure(range, "p90"))),
+       fmt::format("{} to {} in 8 of 10 cases", time_words(figure_at(range, "p10")),
+                   time_words(figure_at(range, "p90"))),
        "first"},
       {"throughput",
-       fmt::format("{} {}/s", count_words(std::round(figure(root, "tokens_per_s"))),
+       fmt::format("{} {}/s", count_words(std::round(figure_at(root, "tokens_per_s"))),
                    words(root, "unit", "tokens")),
        fmt::format("{} of each of {} GPUs",
-                   count_words(std::round(figure(root, "tokens_per_s_per_gpu"))),
+                   count_words(std::round(figure_at(root, "tokens_per_s_per_gpu"))),
                    count_words(gpus))},
-      {"MFU", share_text(figure(root, "mfu")),
+      {"MFU", share_text(figure_at(root, "mfu")),
        fmt::format("{} TFLOP/s of a GPU",
-                   count_words(std::round(figure(root, "model_tflops_per_gpu"))))},
+                   count_words(std::round(figure_at(root, "model_tflops_per_gpu"))))},
       {"memory", fit,
        fmt::format("{} at the peak; {:.0f} % of measured peaks would fit",
-                   size_words(figure(root, "peak_memory_bytes")),
-                   100 * figure(root, "fit_probability")),
+                   size_words(figure_at(root, "peak_memory_bytes")),
+                   100 * figure_at(root, "fit_probability")),
        fit_css},
       {"cost of a step", money_card_value(root, "cost_usd_per_step"),
-       fmt::format("{} of energy", format(Energy{figure(root, "energy_j_per_step")}))},
+       fmt::format("{} of energy", format(Energy{figure_at(root, "energy_j_per_step")}))},
       {"waiting most on", label_of(words(root, "bottleneck")),
-       fmt::format("bubble {}", share_text(figure(root, "bubble_fraction")))}};
+       fmt::format("bubble {}", share_text(figure_at(root, "bubble_fraction")))}};
   if (const auto days = figure_if(root, "days")) {
     all.push_back(
-        {tokens_text(figure(root, "tokens")), days_in_words(*days),
+        {tokens_text(figure_at(root, "tokens")), days_in_words(*days),
          fmt::format("{}, {} GPU-hours, without failures", money_card_value(root, "cost_usd"),
-                     hours_text(figure(root, "gpu_hours")))});
+                     hours_text(figure_at(root, "gpu_hours")))});
   }
   return cards(all);
 }
@@ -294,14 +294,14 @@ std::vector<std::string> plainer_sentences(const Node& root) {
   for (const Node& each : choices->elements()) {
     std::string parts;
     for (const Node& part : each["parts"].elements()) {
-      const double time = figure(part, "time_s");
+      const double time = figure_at(part, "time_s");
       parts +=
           fmt::format("{} {} {} for {}", parts.empty() ? "; this plan takes" : ",",
                       time_words(std::abs(time)), time < 0 ? "less" : "more", words(part, "name"));
     }
     const std::string reason = words(each, "reason");
     all.push_back(fmt::format("{} takes {}{}{}{}", words(each, "choice"),
-                              time_words(figure(each, "step_time_s")), parts,
+                              time_words(figure_at(each, "step_time_s")), parts,
                               reason.empty() ? "" : "; ", reason));
   }
   return all;
@@ -312,27 +312,27 @@ std::string simulate_section(const Node& root) {
   std::string sub = words(root, "scenario");
   if (root.has("gpu")) {
     sub += fmt::format("{}{} x {} · {} · {}", sub.empty() ? "" : " · ",
-                       count_words(figure(root, "ranks")), words(root, "gpu"),
+                       count_words(figure_at(root, "ranks")), words(root, "gpu"),
                        words(root, "software"), words(root, "plan_title"));
   }
   if (!sub.empty()) text += tag("p", sub, "class='sub'");
   text += simulate_cards(root);
   RangeChart range{.ranges = {range_of(root["uncertainty"], "step")}, .words = time_words};
   if (const auto measured = root.find("measured")) {
-    range.mark = figure(*measured, "step_time_s");
+    range.mark = figure_at(*measured, "step_time_s");
     range.mark_label = "measured " + time_words(*range.mark);
   }
   text += tag("h3", "How certain the step is") + range_chart(range);
   text += tag("p", evidence_words(root), "class='note'");
   std::vector<std::pair<std::string, double>> parts;
   for (const Node& each : root["waterfall"].elements()) {
-    parts.emplace_back(words(each, "name"), figure(each, "time_s"));
+    parts.emplace_back(words(each, "name"), figure_at(each, "time_s"));
   }
   text += tag("h3", "From the ideal machine to this step") + waterfall_chart(parts);
   text += tag("h3", "Timeline, and memory below it");
   if (const auto timeline = root.find("timeline")) {
-    text += timeline_chart(*timeline, figure(root, "step_time_s"),
-                           figure(root, "available_memory_bytes"));
+    text += timeline_chart(*timeline, figure_at(root, "step_time_s"),
+                           figure_at(root, "available_memory_bytes"));
     text += tag("p",
                 "A column is an equal part of the step; its height is the share of it in which the "
                 "queue works. The first rank of each stage, of at most six stages. Of "
@@ -347,7 +347,7 @@ std::string simulate_section(const Node& root) {
   std::vector<std::string> open;
   for (const Node& each : root["open_questions"].elements()) {
     open.push_back(
-        fmt::format("{} ({:+.1f} %)", words(each, "question"), figure(each, "change_pct")));
+        fmt::format("{} ({:+.1f} %)", words(each, "question"), figure_at(each, "change_pct")));
   }
   text += list_section("Plainer choices that are not slower", plainer_sentences(root));
   text += list_section("What to find out first", open);
@@ -381,8 +381,8 @@ std::string what_if_section(const Node& root) {
     const auto change = figure_if(each, "change_pct");
     const auto cost = figure_if(each, "cost_usd_per_step");
     table.add({changed, bar_cell(time_words(*step), *step, most),
-               change ? fmt::format("{:+.1f} %", *change) : "", share_text(figure(each, "mfu")),
-               size_words(figure(each, "peak_memory_bytes")),
+               change ? fmt::format("{:+.1f} %", *change) : "", share_text(figure_at(each, "mfu")),
+               size_words(figure_at(each, "peak_memory_bytes")),
                markup(fit_answer(words(each, "fit")).first), cost ? dollar_words(*cost) : ""});
   }
   return tag("h3", "Variants") + table.html();
@@ -428,15 +428,16 @@ std::string fields_cell(const std::vector<std::string>& fields) {
 }
 
 std::string plan_table(const Node& root, const std::vector<Node>& plans) {
-  const double available = figure(root, "available_memory_bytes");
+  const double available = figure_at(root, "available_memory_bytes");
   double slowest = 0;
-  for (const Node& each : plans) slowest = std::max(slowest, figure(each, "step_time_s"));
+  for (const Node& each : plans) slowest = std::max(slowest, figure_at(each, "step_time_s"));
   HtmlTable table{{">", "plan", "step", "memory of " + size_words(available), ">MFU", ">$ a step",
                    "why not best"}};
   const ComparedFlags flags = flags_of_plans(plans);
   std::size_t rank = 0;
   for (const Node& each : plans) {
-    const double step = figure(each, "step_time_s"), bytes = figure(each, "peak_memory_bytes");
+    const double step = figure_at(each, "step_time_s"),
+                 bytes = figure_at(each, "peak_memory_bytes");
     const auto cost = figure_if(each, "cost_usd_per_step");
     const bool good = each.value_or("as_good_as_best", false);
     std::string why = words(each, "why");
@@ -449,7 +450,7 @@ std::string plan_table(const Node& root, const std::vector<Node>& plans) {
                bar_cell(size_words(bytes), std::min(bytes, available), available,
                         fit_answer(words(each, "fit")).second == "good" ? "var(--memory)"
                                                                         : "var(--limit)"),
-               share_text(figure(each, "mfu")), cost ? dollar_words(*cost) : "", markup(why)});
+               share_text(figure_at(each, "mfu")), cost ? dollar_words(*cost) : "", markup(why)});
   }
   return table.html() +
          (flags.common.empty() ? "" : tag("p", "All of them: " + flags.common, "class='note'"));
@@ -469,8 +470,8 @@ std::string plan_section(const Node& root) {
   std::string text =
       tag("p",
           fmt::format("{} · {} sequences of {} tokens a step · {} · minimising {}",
-                      words(root, "software"), count_words(figure(root, "global_batch")),
-                      count_words(figure(root, "seq_len")), words(root, "precision"),
+                      words(root, "software"), count_words(figure_at(root, "global_batch")),
+                      count_words(figure_at(root, "seq_len")), words(root, "precision"),
                       words(root, "objective")),
           "class='sub'");
   if (plans.empty()) {
@@ -483,15 +484,15 @@ std::string plan_section(const Node& root) {
   const auto [fit, css] = fit_answer(words(best, "fit"));
   const auto cost = figure_if(best, "cost_usd_per_step");
   std::vector<Card> all{
-      {"best plan's step", time_words(figure(best, "step_time_s")),
+      {"best plan's step", time_words(figure_at(best, "step_time_s")),
        expected ? fmt::format("expect {}: the best of many is lucky", time_words(*expected)) : "",
        "first"},
-      {"MFU", share_text(figure(best, "mfu")),
-       fmt::format("{} tokens/s", count_words(std::round(figure(best, "tokens_per_s"))))},
-      {"memory", fit, size_words(figure(best, "peak_memory_bytes")), css},
-      {"plans considered", count_words(figure(counts, "considered")),
-       fmt::format("{} fit, {} within the error of the best", count_words(figure(counts, "fit")),
-                   count_words(figure(root, "alike")))},
+      {"MFU", share_text(figure_at(best, "mfu")),
+       fmt::format("{} tokens/s", count_words(std::round(figure_at(best, "tokens_per_s"))))},
+      {"memory", fit, size_words(figure_at(best, "peak_memory_bytes")), css},
+      {"plans considered", count_words(figure_at(counts, "considered")),
+       fmt::format("{} fit, {} within the error of the best", count_words(figure_at(counts, "fit")),
+                   count_words(figure_at(root, "alike")))},
       {"how good the best is",
        root.value_or("proven", false) ? "proven"
        : gap                          ? fmt::format("{:.1f} %", 100 * *gap)
@@ -502,7 +503,7 @@ std::string plan_section(const Node& root) {
                                                : "the search gives no bound"}};
   if (cost) {
     all.push_back({"cost of a step", dollar_words(*cost),
-                   fmt::format("{} GPUs", count_words(figure(best, "gpus")))});
+                   fmt::format("{} GPUs", count_words(figure_at(best, "gpus")))});
   }
   text += cards(all);
   text += tag("h3", "The best plan, as --plan takes it");
@@ -511,8 +512,8 @@ std::string plan_section(const Node& root) {
   text += tag("p",
               fmt::format("Green bars cannot be told apart from the best: differences below {:.1f} "
                           "% (plans cut alike: {:.1f} %) are within the error.",
-                          figure(root, "indistinguishable_pct"),
-                          figure(root, "indistinguishable_alike_pct")),
+                          figure_at(root, "indistinguishable_pct"),
+                          figure_at(root, "indistinguishable_alike_pct")),
               "class='note'");
   HtmlTable tried{{"field", "values tried"}};
   for (const auto& [key, values] : root["searched"].members()) {
@@ -530,7 +531,7 @@ std::string plan_section(const Node& root) {
 
 std::string verdict_card_rest(const Node& asked) {
   return fmt::format("kept in {:.0f} of 100 cases, {:.0f} wanted",
-                     100 * figure(asked, "probability"), 100 * figure(asked, "confidence"));
+                     100 * figure_at(asked, "probability"), 100 * figure_at(asked, "confidence"));
 }
 
 std::string train_cards(const Node& root) {
@@ -551,22 +552,22 @@ std::string train_cards(const Node& root) {
   for (const char* key : {"deadline", "budget"}) {
     const auto asked = root.find(key);
     if (!asked) continue;
-    const bool met = figure(*asked, "probability") >= figure(*asked, "confidence");
-    const std::string limit = asked->has("days") ? days_in_words(figure(*asked, "days"))
-                                                 : dollar_words(figure(*asked, "usd"));
+    const bool met = figure_at(*asked, "probability") >= figure_at(*asked, "confidence");
+    const std::string limit = asked->has("days") ? days_in_words(figure_at(*asked, "days"))
+                                                 : dollar_words(figure_at(*asked, "usd"));
     all.push_back({fmt::format("{} of {}", key, limit), met ? "kept" : "not kept",
                    verdict_card_rest(*asked), met ? "good" : "bad"});
   }
   all.push_back({"GPU-hours", hours_text(hours.p50),
                  fmt::format("{} to {}", hours_text(hours.p10), hours_text(hours.p90))});
-  const double often = figure(root["interruptions"], "p50");
+  const double often = figure_at(root["interruptions"], "p50");
   all.push_back({"uptime", share_text(uptime.p50),
                  often < 0.5
                      ? fmt::format("{:.2g} interruptions to be expected",
-                                   figure(root["interruptions"], "mean"))
+                                   figure_at(root["interruptions"], "mean"))
                      : fmt::format("about {} interruptions", count_words(std::round(often)))});
   const bool large = energy.p50 >= 1e4;
-  const double co2 = figure(root["co2_t"], "p50");
+  const double co2 = figure_at(root["co2_t"], "p50");
   all.push_back({"energy",
                  fmt::format("{:.4g} {}", energy.p50 / (large ? 1000 : 1), large ? "GWh" : "MWh"),
                  co2 >= 1000 ? count_words(std::round(co2)) + " t of CO2"
@@ -607,32 +608,33 @@ std::vector<ChartBar> ledger_parts(const Node& ledger) {
 }
 
 std::string train_section(const Node& root) {
-  std::string text = tag("p",
-                         fmt::format("{} · {} · {} · {} simulated runs", words(root, "scenario"),
-                                     words(root, "software"), tokens_text(figure(root, "tokens")),
-                                     count_words(figure(root, "samples"))),
-                         "class='sub'");
+  std::string text =
+      tag("p",
+          fmt::format("{} · {} · {} · {} simulated runs", words(root, "scenario"),
+                      words(root, "software"), tokens_text(figure_at(root, "tokens")),
+                      count_words(figure_at(root, "samples"))),
+          "class='sub'");
   text += train_cards(root);
   RangeChart days{.ranges = {range_of(root["days"], "days")}, .words = days_in_words};
-  const double alone = figure(root["alone"], "days");
+  const double alone = figure_at(root["alone"], "days");
   days.ranges.push_back({"never interrupted", alone, alone, alone});
   if (const auto deadline = root.find("deadline")) {
-    days.mark = figure(*deadline, "days");
+    days.mark = figure_at(*deadline, "days");
     days.mark_label = "deadline " + days_in_words(*days.mark);
   }
   text += tag("h3", "How long") + range_chart(days);
   if (const auto cost = root.find("cost_usd")) {
     RangeChart dollars{.ranges = {range_of(*cost, "dollars")}, .words = dollar_words};
     if (const auto budget = root.find("budget")) {
-      dollars.mark = figure(*budget, "usd");
+      dollars.mark = figure_at(*budget, "usd");
       dollars.mark_label = "budget " + dollar_words(*dollars.mark);
     }
     text += tag("h3", "How much") + range_chart(dollars);
     if (const auto price = root.find("price")) {
       text += tag("p",
                   fmt::format("At {} for a GPU-hour of {} GPUs: {}.",
-                              format(Money{figure(*price, "usd_per_gpu_hour")}),
-                              count_words(figure(*price, "gpus")), words(*price, "source")),
+                              format(Money{figure_at(*price, "usd_per_gpu_hour")}),
+                              count_words(figure_at(*price, "gpus")), words(*price, "source")),
                   "class='note'");
     }
   }
@@ -640,7 +642,7 @@ std::string train_section(const Node& root) {
   text += tag("h3", "Where the time goes") + stacked_chart(ledger);
   std::vector<ChartBar> inputs;
   for (const Node& each : root["sensitivity"].elements()) {
-    inputs.push_back({words(each, "input"), figure(each, "ln_p90_over_p10"), "var(--gemm)"});
+    inputs.push_back({words(each, "input"), figure_at(each, "ln_p90_over_p10"), "var(--gemm)"});
   }
   text += tag("h3", "What the range comes from") +
           bar_chart(inputs, [](double part) { return fmt::format("x {:.2f}", std::exp(part)); });
@@ -651,11 +653,11 @@ std::string train_section(const Node& root) {
   HtmlTable phases{{">tokens", ">sequence", ">batch", ">GPUs", ">steps", ">step", ">MFU",
                     ">days if never interrupted"}};
   for (const Node& each : root["phases"].elements()) {
-    phases.add({tokens_text(figure(each, "tokens")), count_words(figure(each, "seq_len")),
-                count_words(figure(each, "global_batch")), count_words(figure(each, "gpus")),
-                count_words(figure(each, "steps")), time_words(figure(each, "step_time_s")),
-                share_text(figure(each, "mfu")),
-                fmt::format("{:.1f}", figure(each, "days_alone"))});
+    phases.add({tokens_text(figure_at(each, "tokens")), count_words(figure_at(each, "seq_len")),
+                count_words(figure_at(each, "global_batch")), count_words(figure_at(each, "gpus")),
+                count_words(figure_at(each, "steps")), time_words(figure_at(each, "step_time_s")),
+                share_text(figure_at(each, "mfu")),
+                fmt::format("{:.1f}", figure_at(each, "days_alone"))});
   }
   text += tag("h3", "Phases") + phases.html();
   const Node compared = root["compared"];
@@ -663,8 +665,8 @@ std::string train_section(const Node& root) {
       tag("p",
           fmt::format("{} published runs needed {:.2f} to {:.2f} times the hours of such a plan "
                       "alone.",
-                      count_words(figure(compared, "runs")), figure(compared, "ratio_p10"),
-                      figure(compared, "ratio_p90")),
+                      count_words(figure_at(compared, "runs")), figure_at(compared, "ratio_p10"),
+                      figure_at(compared, "ratio_p90")),
           "class='note'");
   return text + list_section("What was assumed", sentences(root, "assumptions"));
 }
@@ -676,7 +678,8 @@ std::string buy_cards(const Node& root, const std::vector<Node>& choices) {
   const bool meets = root.value_or("meets", false);
   std::vector<Card> all{
       {meets ? "best that meets all" : "nearest", words(best, "cluster"),
-       fmt::format("{} GPUs", count_words(figure(best, "gpus"))), meets ? "first" : "first warn"},
+       fmt::format("{} GPUs", count_words(figure_at(best, "gpus"))),
+       meets ? "first" : "first warn"},
       {"days", days_in_words(days.p50),
        fmt::format("{} to {} in 8 of 10 cases", days_in_words(days.p10), days_in_words(days.p90))}};
   if (cost) {
@@ -710,12 +713,12 @@ class ClusterTable {
     auto found = std::ranges::find(sources, source);
     if (found == sources.end()) found = sources.insert(sources.end(), source);
     table_.add(
-        {markup(words(choice, "cluster")), count_words(figure(choice, "gpus")),
+        {markup(words(choice, "cluster")), count_words(figure_at(choice, "gpus")),
          fmt::format("{:.1f}", days.p50), fmt::format("{:.1f} to {:.1f}", days.p10, days.p90),
          cost ? about + dollar_words(dollars.p50) : "",
          cost ? fmt::format("{} to {}", dollar_words(dollars.p10), dollar_words(dollars.p90)) : "",
-         price ? about + format(Money{figure(*price, "usd_per_gpu_hour")}) : "",
-         std::to_string(found - sources.begin() + 1), share_text(figure(choice, "mfu")),
+         price ? about + format(Money{figure_at(*price, "usd_per_gpu_hour")}) : "",
+         std::to_string(found - sources.begin() + 1), share_text(figure_at(choice, "mfu")),
          choice.value_or("meets", false) ? "<span class='good'>yes</span>"
                                          : "<span class='bad'>no</span>"});
   }
@@ -732,12 +735,13 @@ std::string buy_section(const Node& root) {
   const auto deadline = figure_if(root, "deadline_s"), budget = figure_if(root, "budget_usd");
   if (deadline) limits += " · deadline " + days_in_words(*deadline / seconds_per_day);
   if (budget) limits += " · budget " + dollar_words(*budget);
-  std::string text = tag(
-      "p",
-      fmt::format("{} · {} · {} sequences of {} tokens a step{}", words(root, "software"),
-                  tokens_text(figure(root, "tokens")), count_words(figure(root, "global_batch")),
-                  count_words(figure(root, "seq_len")), limits),
-      "class='sub'");
+  std::string text =
+      tag("p",
+          fmt::format("{} · {} · {} sequences of {} tokens a step{}", words(root, "software"),
+                      tokens_text(figure_at(root, "tokens")),
+                      count_words(figure_at(root, "global_batch")),
+                      count_words(figure_at(root, "seq_len")), limits),
+          "class='sub'");
   if (choices.empty()) {
     text += cards({{"answer", "no cluster runs it", words(root, "reason"), "bad first"}});
   } else {
@@ -841,7 +845,7 @@ ComparedRow compared_row(const Document& document) {
   switch (known_kind(document)) {
     case PageKind::simulate:
       take_best(root);
-      row.gpus = figure(root, "ranks");
+      row.gpus = figure_at(root, "ranks");
       row.step_range = range_of(root["uncertainty"], row.title);
       if (const auto days = figure_if(root, "days")) row.days = ChartRange{"", *days, *days, *days};
       break;
@@ -868,7 +872,7 @@ ComparedRow compared_row(const Document& document) {
       break;
     case PageKind::compare_run:
     case PageKind::compare_traces:
-      row.step = figure(root, "measured_s");
+      row.step = figure_at(root, "measured_s");
       break;
     default:
       break;

@@ -46,10 +46,11 @@ std::string classes_part(const Node& root, bool of_run) {
   PartedChart both{
       .classes = {}, .bars = {{"predicted", {}}, {"measured", {}}}, .words = time_words};
   std::vector<ChartBar> differences;
-  const double step = std::max(figure(root, "predicted_s"), figure(root, "measured_s"));
+  const double step = std::max(figure_at(root, "predicted_s"), figure_at(root, "measured_s"));
   for (const Node& each : root["classes"].elements()) {
     const std::string word = words(each, "class");
-    const double predicted = figure(each, "predicted_s"), measured = figure(each, "measured_s");
+    const double predicted = figure_at(each, "predicted_s"),
+                 measured = figure_at(each, "measured_s");
     const std::string title = of_run ? class_title(word) : label_of(word);
     const std::string colour = of_run ? class_colour(word) : colour_of(word);
     both.classes.push_back({title, 0, colour});
@@ -86,11 +87,11 @@ std::string changes_part(const Node& root) {
     const auto flags = each.find("flags");
     table.add({fmt::format("{}<div class='note'>{}</div>", markup(words(each, "cause")),
                            markup(words(each, "basis"))),
-               signed_time(figure(each, "effect_s")), share_of(figure_if(each, "share")),
-               fmt::format("{:.2g}", figure(each, "prior")),
+               signed_time(figure_at(each, "effect_s")), share_of(figure_if(each, "share")),
+               fmt::format("{:.2g}", figure_at(each, "prior")),
                flags ? code_cell(flags->as<std::string>()) : ""});
   }
-  const double left = figure(root, "unexplained_s"), all = figure(root, "difference_s");
+  const double left = figure_at(root, "unexplained_s"), all = figure_at(root, "difference_s");
   table.add({"not explained", signed_time(left), all != 0 ? share_text(left / all) : "", "", ""});
   return text + table.html();
 }
@@ -101,8 +102,8 @@ std::string alternatives_part(const Node& root) {
     const auto flags = each.find("flags");
     table.add({fmt::format("{}<div class='note'>{}</div>", markup(words(each, "cause")),
                            markup(words(each, "basis"))),
-               time_words(figure(each, "step_time_s")), share_text(figure(each, "weight")),
-               fmt::format("{:.2g}", figure(each, "prior")),
+               time_words(figure_at(each, "step_time_s")), share_text(figure_at(each, "weight")),
+               fmt::format("{:.2g}", figure_at(each, "prior")),
                flags ? code_cell(flags->as<std::string>()) : ""});
   }
   return tag("h3", "What would explain such a step") + table.html();
@@ -110,12 +111,12 @@ std::string alternatives_part(const Node& root) {
 
 std::string tally_count(const Node& row, std::string_view key) {
   const auto tally = row.find(key);
-  return tally ? fmt::format("{:.4g}", figure(*tally, "count")) : "";
+  return tally ? fmt::format("{:.4g}", figure_at(*tally, "count")) : "";
 }
 
 std::string tally_time(const Node& row, std::string_view key) {
   const auto tally = row.find(key);
-  return tally ? time_words(figure(*tally, "time_s")) : "";
+  return tally ? time_words(figure_at(*tally, "time_s")) : "";
 }
 
 /// The first rows of a list that a function writes into a table.
@@ -159,7 +160,7 @@ std::string shapes_part(const Node& root) {
         for (const Node& size : each["sizes"].elements()) {
           sizes += (sizes.empty() ? "" : " x ") + count_words(size.as<double>());
         }
-        const double batch = figure(each, "batch");
+        const double batch = figure_at(each, "batch");
         if (batch > 1) sizes = count_words(batch) + " of " + sizes;
         table.add({markup(sizes), tally_count(each, "measured"), tally_time(each, "measured"),
                    tally_count(each, "predicted"), tally_time(each, "predicted")});
@@ -171,23 +172,23 @@ std::string kernels_part(const Node& root) {
       "Largest measured kernels of a step", HtmlTable{{"kernel", "class", ">calls", ">time"}},
       root["kernels"], [](HtmlTable& table, const Node& each) {
         table.add({code_cell(words(each, "name")), markup(class_title(words(each, "class"))),
-                   fmt::format("{:.4g}", figure(each, "count")),
-                   time_words(figure(each, "time_s"))});
+                   fmt::format("{:.4g}", figure_at(each, "count")),
+                   time_words(figure_at(each, "time_s"))});
       });
 }
 
 std::string steps_words(const Node& steps) {
-  const double count = figure(steps, "count");
+  const double count = figure_at(steps, "count");
   if (count == 1) return "1 step";
   return fmt::format("{} steps, {} to {} from the 10th to the 90th percentile", count_words(count),
-                     time_words(figure(steps, "p10_s")), time_words(figure(steps, "p90_s")));
+                     time_words(figure_at(steps, "p10_s")), time_words(figure_at(steps, "p90_s")));
 }
 
 std::string run_cards(const Node& root) {
-  const double predicted = figure(root, "predicted_s"), measured = figure(root, "measured_s");
+  const double predicted = figure_at(root, "predicted_s"), measured = figure_at(root, "measured_s");
   const Node steps = root["steps"];
   const double off = predicted > 0 ? measured / predicted - 1 : 0;
-  const double slow = figure(steps, "slow_steps");
+  const double slow = figure_at(steps, "slow_steps");
   return cards(
       {{"measured step", time_words(measured), steps_words(steps), "first"},
        {"predicted step", time_words(predicted), "", "first"},
@@ -195,7 +196,7 @@ std::string run_cards(const Node& root) {
         fmt::format("{} than predicted", signed_time(measured - predicted)),
         std::abs(off) < 0.1 ? "good" : "warn"},
        {"throughput",
-        fmt::format("{} tokens/s", count_words(std::round(figure(root, "tokens_per_s")))),
+        fmt::format("{} tokens/s", count_words(std::round(figure_at(root, "tokens_per_s")))),
         slow > 0 ? fmt::format("{} of the steps over 1.5 times the median", count_words(slow))
                  : ""}});
 }
@@ -215,14 +216,14 @@ std::string run_section(const Node& root) {
 }
 
 std::string traces_section(const Node& root) {
-  const double predicted = figure(root, "predicted_s"), measured = figure(root, "measured_s");
+  const double predicted = figure_at(root, "predicted_s"), measured = figure_at(root, "measured_s");
   const auto ratio = figure_if(root, "ratio");
   std::string text =
       cards({{"measured step", time_words(measured), "", "first"},
              {"predicted step", time_words(predicted), "", "first"},
              {"measured over predicted", ratio ? fmt::format("{:.2f}", *ratio) : "?",
-              fmt::format("{} ranks", count_words(figure(root, "ranks")))},
-             {"waiting for other ranks", time_words(figure(root, "waiting_s")), ""}});
+              fmt::format("{} ranks", count_words(figure_at(root, "ranks")))},
+             {"waiting for other ranks", time_words(figure_at(root, "waiting_s")), ""}});
   text += classes_part(root, false);
   return text +
          run_table("Operations that differ most",
@@ -232,9 +233,9 @@ std::string traces_section(const Node& root) {
                      const auto times = figure_if(each, "ratio");
                      table.add({markup(words(each, "block")), markup(words(each, "operation")),
                                 markup(label_of(words(each, "class"))),
-                                count_words(figure(each, "count")),
-                                time_words(figure(each, "predicted_s")),
-                                time_words(figure(each, "measured_s")),
+                                count_words(figure_at(each, "count")),
+                                time_words(figure_at(each, "predicted_s")),
+                                time_words(figure_at(each, "measured_s")),
                                 times ? fmt::format("{:.2f}", *times) : ""});
                    });
 }

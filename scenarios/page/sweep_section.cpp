@@ -40,7 +40,7 @@ double bytes_of(const Json& row) {
   return row.at("peak_memory_bytes").get<double>();
 }
 
-bool faster(const Json& a, const Json& b) {
+bool faster_row(const Json& a, const Json& b) {
   return time_of_million(a) < time_of_million(b);
 }
 
@@ -113,12 +113,12 @@ class SweepRows {
     ++found.variants;
     if (!fits) return;
     ++found.fits;
-    if (found.fastest.is_null() || faster(row, found.fastest)) found.fastest = row;
+    if (found.fastest.is_null() || faster_row(row, found.fastest)) found.fastest = row;
   }
 
   static void keep(std::vector<Json>& best, const Json& row) {
-    if (best.size() == most_best && !faster(row, best.back())) return;
-    best.insert(std::ranges::upper_bound(best, row, faster), row);
+    if (best.size() == most_best && !faster_row(row, best.back())) return;
+    best.insert(std::ranges::upper_bound(best, row, faster_row), row);
     if (best.size() > most_best) best.pop_back();
   }
 
@@ -129,7 +129,7 @@ class SweepRows {
     };
     if (std::ranges::any_of(front_, [&](const Json& each) { return beats(each, row); })) return;
     std::erase_if(front_, [&](const Json& each) { return beats(row, each); });
-    front_.insert(std::ranges::upper_bound(front_, row, faster), row);
+    front_.insert(std::ranges::upper_bound(front_, row, faster_row), row);
   }
 
   std::uint64_t rows_ = 0, refused_ = 0, fits_ = 0, doubtful_ = 0, stride_ = 1;
@@ -161,9 +161,9 @@ std::string best_table(const Node& root) {
     const ChartRange range = range_of(each["uncertainty"], "");
     table.add({std::to_string(++rank), code_cell(row_label(row)),
                bar_cell(time_words(time_of_million(row)), time_of_million(row), slowest),
-               time_words(figure(each, "step_time_s")),
+               time_words(figure_at(each, "step_time_s")),
                fmt::format("{} to {}", time_words(range.p10), time_words(range.p90)),
-               share_text(figure(each, "mfu")), size_words(figure(each, "peak_memory_bytes")),
+               share_text(figure_at(each, "mfu")), size_words(figure_at(each, "peak_memory_bytes")),
                markup(fit_answer(words(each, "fit")).first), cost ? dollar_words(*cost) : "",
                days ? fmt::format("{:.1f}", *days) : ""});
   }
@@ -188,7 +188,8 @@ std::string values_table(const Node& root) {
       fastest = bar_cell(time_words(time), time, slowest);
     }
     table.add({pointer == last ? "" : code_cell(pointer), markup(words(each, "value")),
-               count_words(figure(each, "variants")), count_words(figure(each, "fits")), fastest});
+               count_words(figure_at(each, "variants")), count_words(figure_at(each, "fits")),
+               fastest});
     last = pointer;
   }
   return table.html();
@@ -222,24 +223,24 @@ Document sweep_document(std::istream& store, const std::string& name) {
 
 std::string sweep_section(const Node& root) {
   const std::vector<Node> best = root["best"].elements();
-  const double rows = figure(root, "rows"), variants = figure(root, "variants");
+  const double rows = figure_at(root, "rows"), variants = figure_at(root, "variants");
   std::vector<Card> all;
   if (best.empty()) {
     all.push_back({"answer", "no variant fits", words(root, "first_refused"), "bad first"});
   } else {
     const Json& fastest = best.front().json();
-    all.push_back({"fastest step", time_words(figure(best.front(), "step_time_s")),
+    all.push_back({"fastest step", time_words(figure_at(best.front(), "step_time_s")),
                    row_label(fastest), "first"});
-    all.push_back({"MFU", share_text(figure(best.front(), "mfu")),
+    all.push_back({"MFU", share_text(figure_at(best.front(), "mfu")),
                    fmt::format("{} tokens/s",
-                               count_words(std::round(figure(best.front(), "tokens_per_s"))))});
+                               count_words(std::round(figure_at(best.front(), "tokens_per_s"))))});
   }
   all.push_back({"variants", count_words(rows),
                  rows < variants
                      ? fmt::format("of {}; the rest is not there", count_words(variants))
-                     : fmt::format("{} impossible", count_words(figure(root, "refused")))});
-  all.push_back({"fit", count_words(figure(root, "fits")),
-                 fmt::format("{} of them may not", count_words(figure(root, "doubtful")))});
+                     : fmt::format("{} impossible", count_words(figure_at(root, "refused")))});
+  all.push_back({"fit", count_words(figure_at(root, "fits")),
+                 fmt::format("{} of them may not", count_words(figure_at(root, "doubtful")))});
   std::string text = cards(all);
   if (best.empty()) return text;
   ScatterChart chart{.points = {},
@@ -258,7 +259,7 @@ std::string sweep_section(const Node& root) {
               fmt::format("Green: none is both faster and smaller; their whiskers hold 8 of 10 "
                           "cases. Grey: {} of {} variants that fit.",
                           count_words(static_cast<double>(root["others"].elements().size())),
-                          count_words(figure(root, "fits"))),
+                          count_words(figure_at(root, "fits"))),
               "class='note'");
   text += tag("h3", fmt::format("The fastest {}", best.size())) + best_table(root);
   return text + tag("h3", "What each value leads to") + values_table(root);
