@@ -50,7 +50,8 @@ def _document(result: Result, number: int) -> tuple[str, str]:
         with open(result, encoding="utf-8") as file:
             return os.fspath(result), file.read()
     raise TypeError(
-        f"report: expected a Run, an Answer, a stored sweep, a document or a file, found {kind_of(result)}"
+        "report: expected a Run, an Answer, a stored sweep, a document or a file, found "
+        f"{kind_of(result)}"
     )
 
 

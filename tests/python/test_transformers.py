@@ -105,8 +105,8 @@ def test_the_recorded_numbers_are_the_librarys(family):
         RECORDED.write_text(json.dumps({**known, family: computed}, indent=1, sort_keys=True))
     known = recorded()[family]
     assert known["shapes"] == computed["shapes"]
-    # The library's routers of DeepSeek compute in fp32 whatever the model is in (modeling_deepseek_v2,
-    # modeling_deepseek_v3), so their sums depend on the processor's kernels.
+    # DeepSeek's routers compute in fp32, whatever the model is in (modeling_deepseek_v2 and _v3 of
+    # the library), so their sums depend on the processor's kernels.
     near = 1e-7 if family.startswith("deepseek") else 1e-9
     assert computed["losses"] == pytest.approx(known["losses"], rel=near)
     assert computed["gradient_norms"] == pytest.approx(known["gradient_norms"], rel=near)
