@@ -117,10 +117,10 @@ Names save_trace(const Answer& answer, const std::string& path, bool operations,
   return written;
 }
 
-/// documents  name and JSON text of each
+/// documents  name and text of each
 std::string page(const std::vector<std::pair<std::string, std::string>>& documents) {
   std::vector<Document> read;
-  for (const auto& [name, text] : documents) read.push_back(Document::parse(text, name));
+  for (const auto& [name, text] : documents) read.push_back(result_of(text, name));
   return page_of(read);
 }
 

@@ -222,8 +222,9 @@ Cluster read_cluster(const Node& node) {
              "storage", "decoding", "site", "software", "assumptions", "notes", "sources"});
   Cluster cluster;
   cluster.node = read_node(node["node"], cluster.collectives);
-  cluster.name = node.value_or<std::string>("name", cluster.node.name);
   cluster.nodes = static_cast<int>(node.integer_or("nodes", 1, most_gpus, 1));
+  cluster.name =
+      node.value_or<std::string>("name", fmt::format("{} x {}", cluster.node.name, cluster.nodes));
   cluster.fabric = read_fabric(node["fabric"], {cluster.nodes, cluster.node.nics});
   read_network_constants(node["fabric"], cluster);
   check_reach(node, cluster);

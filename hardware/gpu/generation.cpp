@@ -3,6 +3,7 @@
 #include <map>
 
 #include "hardware/entries.hpp"
+#include "hardware/gpu/announced.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::hardware {
@@ -12,7 +13,7 @@ namespace {
 Generation read_generation(const Node& node) {
   node.only({"name", "curves_from", "scale_up", "host_cores", "block_scales", "fp8_along_k",
              "compute_capability", "multiprocessors", "unaligned_attention", "power", "power_rules",
-             "sources"});
+             "announced", "sources"});
   Generation read;
   read.name = node["name"].as<std::string>();
   for (const Node& each : node["curves_from"].elements()) {
@@ -49,6 +50,14 @@ const Generation& generation_named(std::string_view name) {
   if (found == all_generations().end())
     throw InputError{unknown_entry(EntryKind::generation, name)};
   return found->second;
+}
+
+std::optional<int> year_announced(std::string_view generation) {
+  constexpr std::int64_t first = 1990, last = 2100;
+  if (find_entry(EntryKind::generation, generation) == nullptr) return std::nullopt;
+  const auto year = entry_node(EntryKind::generation, generation).find("announced");
+  if (!year) return std::nullopt;
+  return static_cast<int>(year->integer(first, last));
 }
 
 const Generation& generation_of(int compute_capability) {

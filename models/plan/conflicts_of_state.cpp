@@ -98,6 +98,11 @@ class StateChecks : private ConflictChecks {
       if (!listed.has(target) || present.has(target)) continue;
       add("/lora_targets", fmt::format("the model has no matrix {}", text));
     }
+    if (!model_.list && plan_.adapters.rank > model_.hidden) {
+      add("/lora_rank", fmt::format("{} is above the model's hidden size {}; an adapter has fewer "
+                                    "columns than the matrix that it adapts",
+                                    plan_.adapters.rank, model_.hidden));
+    }
     const bool shares_keys = usual_attention(model_).kv_heads % plan_.tensor != 0;
     if (shares_keys && (listed.has(LoraTarget::key) || listed.has(LoraTarget::value))) {
       add("/lora_targets", fmt::format("adapters of keys or values are not simulated where tensor "

@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orrery import _core
 from orrery.answer import Answer
 from orrery.parts import kind_of
 from orrery.record import StepRecord
 
-Result = StepRecord | Answer | Mapping[str, Any] | str | os.PathLike[str]
+if TYPE_CHECKING:
+    from orrery.stored import StoredSweep
+
+    Result = StepRecord | Answer | StoredSweep | Mapping[str, Any] | str | os.PathLike[str]
 
 
 def report(path: str | os.PathLike[str], *results: Result) -> None:
     """Writes one self-contained page of HTML of these results; of several, compared: `orrery report`.
 
-    results  runs, answers of `plan`, `buy`, `train` and `check`, or documents and files of what the
-             commands print with --json
+    results  runs, answers of `plan`, `buy`, `train`, `compare` and `check`, stored sweeps, or
+             documents and files of what the commands print with --json
     Errors   InputError for another document; TypeError; OSError where the file cannot be written
     """
     if not results:
@@ -37,13 +40,18 @@ def _document(result: Result, number: int) -> tuple[str, str]:
         return result.asked.name, json.dumps(values)
     if isinstance(result, Answer):
         return f"result {number}", json.dumps(result.json)
+    from orrery.stored import StoredSweep
+
+    if isinstance(result, StoredSweep):
+        return _document(result.path, number)
     if isinstance(result, Mapping):
         return f"result {number}", json.dumps(dict(result))
     if isinstance(result, (str, os.PathLike)):
         with open(result, encoding="utf-8") as file:
             return os.fspath(result), file.read()
     raise TypeError(
-        f"report: expected a Run, an Answer, a document or a file, found {kind_of(result)}"
+        "report: expected a Run, an Answer, a stored sweep, a document or a file, found "
+        f"{kind_of(result)}"
     )
 
 

@@ -342,16 +342,19 @@ def roofline(run: StepRecord) -> Any:
     bandwidth = _quantity(gpu["memory_bandwidth"])
     peaks = {name: _quantity(text) for name, text in gpu["dense_peak"].items()}
     used = run.asked.json["plan"].get("precision", "bf16").split("-")[0]
-    shown = [each for each in dict.fromkeys(("bf16", used)) if each in peaks] or [next(iter(peaks))]
-    knees = [peaks[each] / bandwidth for each in shown]
+    listed = [each for each in dict.fromkeys(("bf16", used)) if each in peaks]
+    formats: dict[float, list[str]] = {}  # by peak: formats with the same roof are one line
+    for each in listed or [next(iter(peaks))]:
+        formats.setdefault(peaks[each], []).append(each)
+    knees = [peak / bandwidth for peak in formats]
     low = min(min(point[2] for point in points), min(knees)) / 10
     high = max(max(point[2] for point in points), max(knees)) * 3
-    for each in shown:
-        knee = peaks[each] / bandwidth
+    for peak, names in formats.items():
         figure.add_scatter(
-            name=f"{each} peak and memory", mode="lines",
-            x=[low, knee, high], y=[low * bandwidth, peaks[each], peaks[each]],
-            line={"color": INK if each == shown[-1] else FAINT, "width": 1.5}, hoverinfo="skip",
+            name=f"{' and '.join(names)} peak and memory", mode="lines",
+            x=[low, peak / bandwidth, high], y=[low * bandwidth, peak, peak],
+            line={"color": INK if names == [*formats.values()][-1] else FAINT, "width": 1.5},
+            hoverinfo="skip",
         )  # fmt: skip
     longest = max(point[4] for point in points)
     for kind in dict.fromkeys(point[0] for point in points):
@@ -368,8 +371,8 @@ def roofline(run: StepRecord) -> Any:
             hovertemplate="<b>%{text}</b><br>%{y:.3s}FLOP/s at %{x:.3g} FLOP/byte<br>"
             "%{customdata:.1%} of the step<extra></extra>",
         )  # fmt: skip
-    figure.update_xaxes(title="FLOPs of a byte moved", type="log", tickformat="~s", dtick=1)
-    figure.update_yaxes(title="FLOP/s of one GPU", type="log", tickformat="~s", dtick=1)
+    figure.update_xaxes(title="FLOPs of a byte moved", type="log", tickformat="~s", dtick="D2")
+    figure.update_yaxes(title="FLOP/s of one GPU", type="log", tickformat="~s", dtick="D2")
     figure.update_layout(legend=_LEGEND, margin=_MARGIN)
     subtitle = f"Kernels of the first rank of each stage on {gpu['name']}; area: time; both axes are logarithmic"
     return styled(figure, title=run.asked.name, subtitle=subtitle, height=560)

@@ -1,4 +1,4 @@
-// orrery report: one page of HTML of what other commands printed with --json.
+// orrery report: one page of HTML of what other commands printed with --json, and of sweeps.
 
 #include <fmt/format.h>
 
@@ -20,7 +20,7 @@ struct ReportFlags {
 
 int write_page(const ReportFlags& flags) {
   std::vector<Document> documents;
-  for (const std::string& each : flags.results) documents.push_back(Document::load(each));
+  for (const std::string& each : flags.results) documents.push_back(load_result(each));
   const std::string page = page_of(documents);
   write_durably(flags.out, page);
   fmt::print(stderr, "wrote {}, {:.1f} kB\n", printable(flags.out),
@@ -36,8 +36,8 @@ void add_report(CLI::App& application, int& exit_code) {
   const auto flags = std::make_shared<ReportFlags>();
   command
       .add_option("results", flags->results,
-                  "Files with what --json of simulate, plan, buy, train or check printed; several "
-                  "are compared")
+                  "Files with what --json of simulate, plan, buy, train, compare or check printed, "
+                  "or the store of a sweep; several are compared")
       ->required();
   command.add_option("--out", flags->out, "File for the page")->required();
   command.callback([flags, &exit_code] { exit_code = write_page(*flags); });

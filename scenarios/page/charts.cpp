@@ -55,25 +55,30 @@ std::string fitted(std::string_view text, double pixels) {
 
 using Wording = std::string (*)(double);
 
-/// The unit of an axis, in which its ticks are round, and how it is written.
+/// The unit of an axis, in which its ticks are round, and what is written around its numbers.
 struct AxisUnit {
   double size = 1;
-  std::string_view symbol;
+  std::string_view after, before{};
 };
 
 std::optional<AxisUnit> axis_unit(Wording words, double most) {
   if (words == time_words) {
     if (most >= 1e6) return std::nullopt;
-    return most >= 2      ? AxisUnit{1, "s"}
-           : most >= 2e-3 ? AxisUnit{1e-3, "ms"}
-                          : AxisUnit{1e-6, "us"};
+    return most >= 2      ? AxisUnit{1, " s"}
+           : most >= 2e-3 ? AxisUnit{1e-3, " ms"}
+                          : AxisUnit{1e-6, " us"};
   }
-  if (words == days_in_words) return AxisUnit{1, most >= 2 ? "days" : "day"};
+  if (words == days_in_words) return AxisUnit{1, most >= 2 ? " days" : " day"};
+  if (words == dollar_words && most >= 2) {
+    return most >= 2e6   ? AxisUnit{1e6, "M", "$"}
+           : most >= 2e3 ? AxisUnit{1e3, "k", "$"}
+                         : AxisUnit{1, "", "$"};
+  }
   if (words != size_words) return std::nullopt;
   constexpr double kib = 1024;
   double size = 1;
-  std::string_view symbol = "B";
-  for (const char* each : {"KiB", "MiB", "GiB", "TiB"}) {
+  std::string_view symbol = " B";
+  for (const char* each : {" KiB", " MiB", " GiB", " TiB"}) {
     if (most < 2 * size * kib) break;
     size *= kib;
     symbol = each;
@@ -101,7 +106,7 @@ class ChartAxis {
     const double size = unit ? unit->size : 1, tick = svg_tick(most_ / size);
     for (int i = 0; tick * i <= most_ / size * 1.0001; ++i) {
       const std::string text = i == 0 ? "0"
-                               : unit ? fmt::format("{:g} {}", tick * i, unit->symbol)
+                               : unit ? fmt::format("{}{:g}{}", unit->before, tick * i, unit->after)
                                       : words(tick * i);
       all.emplace_back(tick * i * size, text);
     }
@@ -126,7 +131,7 @@ std::string legend_rows(const std::vector<ChartBar>& entries, double left, doubl
   std::string text;
   double x = left;
   for (const ChartBar& each : entries) {
-    const double width = 26 + text_width * static_cast<double>(each.label.size());
+    const double width = 28 + 1.05 * text_width * static_cast<double>(each.label.size());
     if (x + width > chart_width && x > left) {
       x = left;
       bottom += 20;
@@ -139,9 +144,44 @@ std::string legend_rows(const std::vector<ChartBar>& entries, double left, doubl
   return text;
 }
 
-std::string percent_words(double share) {
-  return fmt::format("{:.1f} %", 100 * share);
-}
+/// Labels that were placed, and what they must not cover.
+class PlacedLabels {
+ public:
+  explicit PlacedLabels(SvgBox inside) : inside_{inside} {}
+
+  void avoid(const SvgBox& box) { taken_.push_back(box); }
+  /// A box of that size near a point, inside the picture and clear of all others; nullopt: none.
+  std::optional<SvgBox> place(double x, double y, double width, double height) {
+    constexpr double gap = 9;
+    for (int step = 0; step < 14; ++step) {
+      for (const bool above : {true, false}) {
+        for (const bool to_right : {true, false}) {
+          const double up = height + 4 + height * step;
+          const SvgBox own{to_right ? x + gap : x - gap - width, above ? y - up : y + up - height,
+                           width, height};
+          if (free(own)) {
+            taken_.push_back(own);
+            return own;
+          }
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  bool free(const SvgBox& own) const {
+    const bool inside = own.left >= inside_.left && own.right() <= inside_.right() &&
+                        own.top >= inside_.top && own.bottom() <= inside_.bottom();
+    return inside && std::ranges::none_of(taken_, [&](const SvgBox& other) {
+             return own.left < other.right() && other.left < own.right() &&
+                    own.top < other.bottom() && other.top < own.bottom();
+           });
+  }
+
+  SvgBox inside_;
+  std::vector<SvgBox> taken_;
+};
 
 }  // namespace
 
@@ -160,6 +200,7 @@ const std::vector<PageColour>& page_colours() {
       {"bubble", "pipeline bubble", "#a9b3bf", "#6b7684"},
       {"host", "host", "#8a94a3", "#8a94a3"},
       {"other", "other", "#b9a9c9", "#9d8fb0"},
+      {"data", "waiting for data", "#9a9a3c", "#b8b85c"},
       {"forward", "forward", "#4f94d4", "#7db6ec"},
       {"backward", "backward", "#2b5c94", "#5b93d1"},
       {"weight_gradient", "weight gradients", "#17436f", "#3f76b3"},
@@ -216,6 +257,12 @@ std::string days_in_words(double days) {
   return fmt::format("{:.{}f} days", days, days < 10 ? 2 : days < 100 ? 1 : 0);
 }
 
+std::string percent_words(double share) {
+  const double percent = 100 * share;
+  const bool whole = std::abs(percent - std::round(percent)) < 1e-9;
+  return fmt::format("{:.{}f} %", percent, whole ? 0 : 1);
+}
+
 std::string count_words(double count) {
   if (count != std::floor(count) && std::abs(count) < 1000) return fmt::format("{:.3g}", count);
   std::string text = fmt::format("{:.0f}", count);
@@ -246,7 +293,7 @@ std::string waterfall_chart(const std::vector<std::pair<std::string, double>>& p
                        const std::string& colour, bool strong) {
     const double begin = axis.at(std::min(from, from + time));
     const double width = std::max(axis.at(std::abs(time)) - axis.at(0), 1.0);
-    const std::string share = percent_words(time / step);
+    const std::string share = fmt::format("{:.1f} %", 100 * time / step);
     text +=
         chart_text(left - 10, y + 15, fitted(name, left - 14), strong ? "strong" : "ink", "end");
     text += chart_box({begin, y + 4, width, row - 9}, colour,
@@ -361,60 +408,169 @@ std::string bar_chart(const std::vector<ChartBar>& bars, std::string (*words)(do
   return text + "</svg></div>\n";
 }
 
-std::string scatter_chart(const ScatterChart& chart) {
-  constexpr double left = 80, right = 930, top = 26, bottom = 380;
-  double most_x = chart.most_x.value_or(0), most_y = chart.most_y.value_or(0);
+std::string parted_chart(const PartedChart& chart) {
+  constexpr double row = 38, left = 110, right = 860, top = 6;
+  double most = 0;
+  std::vector<double> wholes;
+  for (const PartedBar& each : chart.bars) {
+    double whole = 0;
+    for (const double part : each.parts) whole += part;
+    wholes.push_back(whole);
+    most = std::max(most, whole);
+  }
+  const ChartAxis axis{left, right, most};
+  const double bottom = top + row * static_cast<double>(chart.bars.size());
+  std::string body = axis.below(top, bottom, chart.words);
+  std::vector<ChartBar> legend;
+  double y = top;
+  for (std::size_t i = 0; i < chart.bars.size(); ++i) {
+    double at = 0;
+    body += chart_text(left - 10, y + 22, fitted(chart.bars[i].label, left - 14), "ink", "end");
+    for (std::size_t k = 0; k < chart.classes.size(); ++k) {
+      const double value = chart.bars[i].parts.at(k);
+      if (value <= 0) continue;
+      const ChartBar& of = chart.classes[k];
+      body +=
+          chart_box({axis.at(at), y + 5, axis.at(value) - left, row - 14}, of.colour,
+                    fmt::format("{}, {}: {}", chart.bars[i].label, of.label, chart.words(value)));
+      at += value;
+    }
+    body += chart_text(axis.at(wholes[i]) + 8, y + 22, chart.words(wholes[i]), "strong");
+    y += row;
+  }
+  for (std::size_t k = 0; k < chart.classes.size(); ++k) {
+    const bool drawn =
+        std::ranges::any_of(chart.bars, [&](const PartedBar& each) { return each.parts[k] > 0; });
+    if (drawn) legend.push_back(chart.classes[k]);
+  }
+  double below = bottom + 30;
+  body += legend_rows(legend, left, below);
+  return svg_begin(below + 4, "Parts side by side") + body + "</svg></div>\n";
+}
+
+std::string difference_chart(const std::vector<ChartBar>& bars, std::string (*words)(double)) {
+  constexpr double row = 24, names = 250, left = 350, right = 850;
+  double least = 0, most = 0;
+  for (const ChartBar& each : bars) {
+    least = std::min(least, each.value);
+    most = std::max(most, each.value);
+  }
+  const double span = most > least ? most - least : 1;
+  const auto at = [&](double value) { return left + (right - left) * (value - least) / span; };
+  const double bottom = 6 + row * static_cast<double>(bars.size());
+  std::string text = svg_begin(bottom + 4, "Differences");
+  text += chart_line(at(0), 2, at(0), bottom, "step");
+  double y = 6;
+  for (const ChartBar& each : bars) {
+    const bool less = each.value < 0;
+    const double begin = at(std::min(each.value, 0.0));
+    const double width = std::max(at(std::abs(each.value) + least) - left, 1.0);
+    const std::string shown = (less ? "\u2212" : "+") + words(std::abs(each.value));
+    text += chart_text(names - 10, y + 14, fitted(each.label, names - 14), "ink", "end");
+    text += chart_box({begin, y + 3, width, row - 8}, each.colour,
+                      fmt::format("{}: {}", each.label, shown), "rx='2'");
+    text += chart_text(less ? begin - 8 : begin + width + 8, y + 14, shown, "faint",
+                       less ? "end" : "start");
+    y += row;
+  }
+  return text + "</svg></div>\n";
+}
+
+namespace {
+
+/// Ends of both axes: what the best and the limits need, and no more than all points need.
+std::pair<double, double> scatter_ends(const ScatterChart& chart) {
+  const bool some_best = std::ranges::any_of(chart.points, &ScatterPoint::best);
+  double all_x = 0, all_y = 0, best_x = chart.most_x.value_or(0), best_y = chart.most_y.value_or(0);
   for (const ScatterPoint& each : chart.points) {
-    most_x = std::max(most_x, each.x.p90);
-    most_y = std::max(most_y, each.y.p90);
+    all_x = std::max(all_x, each.x.p90);
+    all_y = std::max(all_y, each.y.p90);
+    if (each.best || !some_best) {
+      best_x = std::max(best_x, each.x.p90);
+      best_y = std::max(best_y, each.y.p90);
+    }
   }
-  const ChartAxis x{left, right, most_x * 1.06}, y{bottom, top, most_y * 1.06};
-  std::string text = svg_begin(bottom + 44, chart.x_title + " against " + chart.y_title);
-  text += x.below(top, bottom, chart.x_words);
+  constexpr double room = 1.6;  // for what is not best
+  return {std::max(best_x, std::min(all_x, room * best_x)),
+          std::max(best_y, std::min(all_y, room * best_y))};
+}
+
+std::string scatter_frame(const ScatterChart& chart, const ChartAxis& x, const ChartAxis& y,
+                          const SvgBox& box, PlacedLabels& labels) {
+  std::string text = x.below(box.top, box.bottom(), chart.x_words);
   for (const auto& [value, label] : y.ticks(chart.y_words)) {
-    text += chart_line(left, y.at(value), right, y.at(value), "grid");
-    text += chart_text(left - 8, y.at(value) + 4, label, "faint", "end");
+    text += chart_line(box.left, y.at(value), box.right(), y.at(value), "grid");
+    text += chart_text(box.left - 8, y.at(value) + 4, label, "faint", "end");
   }
-  text += chart_text((left + right) / 2, bottom + 36, chart.x_title, "ink", "middle");
-  text += chart_text(left - 60, top - 10, chart.y_title, "ink");
+  text +=
+      chart_text((box.left + box.right()) / 2, box.bottom() + 36, chart.x_title, "ink", "middle");
+  text += chart_text(box.left - 60, box.top - 10, chart.y_title, "ink");
   if (chart.most_x) {
-    text += chart_line(x.at(*chart.most_x), top, x.at(*chart.most_x), bottom, "limit");
-    text +=
-        chart_text(x.at(*chart.most_x) - 5, top + 12, chart.x_words(*chart.most_x), "limit", "end");
+    const double at = x.at(*chart.most_x);
+    const std::string words = chart.x_words(*chart.most_x);
+    const double wide = text_width * static_cast<double>(words.size());
+    text += chart_line(at, box.top, at, box.bottom(), "limit");
+    text += chart_text(at - 5, box.top + 12, words, "limit", "end");
+    labels.avoid({at - 5 - wide, box.top, wide + 6, 16});
   }
   if (chart.most_y) {
-    text += chart_line(left, y.at(*chart.most_y), right, y.at(*chart.most_y), "limit");
-    text += chart_text(right - 4, y.at(*chart.most_y) - 6, chart.y_words(*chart.most_y), "limit",
-                       "end");
+    const double at = y.at(*chart.most_y);
+    const std::string words = chart.y_words(*chart.most_y);
+    const double wide = text_width * static_cast<double>(words.size());
+    text += chart_line(box.left, at, box.right(), at, "limit");
+    text += chart_text(box.right() - 4, at - 6, words, "limit", "end");
+    labels.avoid({box.right() - 4 - wide, at - 18, wide, 16});
   }
-  std::vector<SvgBox> labels;  // those of the best that are placed; others only have hints
-  std::string words;           // above all points
+  return text;
+}
+
+}  // namespace
+
+std::string scatter_chart(const ScatterChart& chart) {
+  constexpr double left = 80, right = 930, top = 26, bottom = 380, line = 14;
+  const auto [end_x, end_y] = scatter_ends(chart);
+  const SvgBox box{left, top, right - left, bottom - top};
+  const ChartAxis x{left, right, end_x * 1.06}, y{bottom, top, end_y * 1.06};
+  PlacedLabels labels{box};
+  std::string text = svg_begin(bottom + 44, chart.x_title + " against " + chart.y_title);
+  text += scatter_frame(chart, x, y, box, labels);
+  std::size_t beyond = 0;
+  std::string best, words;  // above all other points
   for (const ScatterPoint& each : chart.points) {
     const double px = x.at(each.x.p50), py = y.at(each.y.p50);
-    const std::string_view css = each.best ? "best" : "other";
+    if (px > right || py < top) {
+      ++beyond;
+      continue;
+    }
     const std::string hint =
         fmt::format("{}: {} ({} to {}), {} ({} to {})", each.label, chart.x_words(each.x.p50),
                     chart.x_words(each.x.p10), chart.x_words(each.x.p90), chart.y_words(each.y.p50),
                     chart.y_words(each.y.p10), chart.y_words(each.y.p90));
-    text += fmt::format("<g class='point {}'><title>{}</title>\n", css, markup(hint));
-    text += chart_line(x.at(each.x.p10), py, x.at(each.x.p90), py, "whisker");
-    text += chart_line(px, y.at(each.y.p10), px, y.at(each.y.p90), "whisker");
-    text +=
-        fmt::format("<circle cx='{:.1f}' cy='{:.1f}' r='{}'/></g>\n", px, py, each.best ? 5 : 4);
+    std::string& own = each.best ? best : text;
+    own += fmt::format("<g class='point {}'><title>{}</title>\n", each.best ? "best" : "other",
+                       markup(hint));
+    if (each.best) {
+      own += chart_line(x.at(each.x.p10), py, x.at(each.x.p90), py, "whisker");
+      own += chart_line(px, y.at(each.y.p10), px, y.at(each.y.p90), "whisker");
+      labels.avoid({px - 5, py - 5, 10, 10});
+    }
+    own += fmt::format("<circle cx='{:.1f}' cy='{:.1f}' r='{}'/></g>\n", px, py, each.best ? 5 : 4);
+  }
+  for (const ScatterPoint& each : chart.points) {
     if (!each.best) continue;
     const double wide = text_width * static_cast<double>(each.label.size());
-    const bool to_left = px + 10 + wide > right;
-    SvgBox own{to_left ? px - 9 - wide : px + 9, py - 20, wide, 14};
-    const auto overlaps = [&](const SvgBox& other) {
-      return own.left < other.right() && other.left < own.right() && own.top < other.bottom() &&
-             other.top < own.bottom();
-    };
-    for (int i = 0; i < 8 && std::ranges::any_of(labels, overlaps); ++i) own.top += 14;
-    if (std::ranges::any_of(labels, overlaps)) continue;
-    labels.push_back(own);
-    words += chart_text(own.left, own.top + 11, each.label, "ink halo");
+    const double px = x.at(each.x.p50), py = y.at(each.y.p50);
+    const auto placed = labels.place(px, py, wide, line);
+    if (!placed) continue;
+    if (placed->bottom() < py - line || placed->top > py + line) {
+      best += chart_line(px, py, placed->left > px ? placed->left : placed->right(),
+                         placed->top + line / 2, "lead");
+    }
+    words += chart_text(placed->left, placed->top + 11, each.label, "ink halo");
   }
-  return text + words + "</svg></div>\n";
+  text += best + words + "</svg></div>\n";
+  if (beyond == 0) return text;
+  return text + fmt::format("<p class='note'>{} more beyond the axes.</p>\n", beyond);
 }
 
 namespace {

@@ -28,6 +28,8 @@ std::string time_words(double seconds);
 std::string size_words(double bytes);
 std::string dollar_words(double dollars);
 std::string days_in_words(double days);
+/// A share: "35.4 %", "50 %".
+std::string percent_words(double share);
 /// "1,234,567".
 std::string count_words(double count);
 
@@ -50,6 +52,21 @@ struct StackedChart {
 };
 std::string stacked_chart(const StackedChart& chart);
 
+/// Bars from zero under one another, each cut into the same parts; one legend for all.
+struct PartedBar {
+  std::string label;
+  std::vector<double> parts;  // as many as the chart has classes
+};
+struct PartedChart {
+  std::vector<ChartBar> classes;  // labels and colours
+  std::vector<PartedBar> bars;
+  std::string (*words)(double) = count_words;
+};
+std::string parted_chart(const PartedChart& chart);
+
+/// Bars of differences: to the right of zero what is more, to the left what is less.
+std::string difference_chart(const std::vector<ChartBar>& bars, std::string (*words)(double));
+
 /// Ranges on one axis from zero: a band from p10 to p90 and a mark at p50.
 struct ChartRange {
   std::string label;
@@ -66,7 +83,9 @@ std::string range_chart(const RangeChart& chart);
 /// Bars from zero, one a row.
 std::string bar_chart(const std::vector<ChartBar>& bars, std::string (*words)(double));
 
-/// Points with ranges in both directions, both axes from zero.
+/// Points with ranges in both directions, both axes from zero. Ranges of the best are drawn; those
+/// of the others are in their hints. Axes end where the best and the limits do, with room around
+/// them; how many points lie beyond is said below the picture.
 struct ScatterPoint {
   std::string label;
   ChartRange x, y;

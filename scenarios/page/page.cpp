@@ -4,13 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
+#include <sstream>
 
 #include "scenarios/drawing/markup.hpp"
 #include "scenarios/page/charts.hpp"
+#include "scenarios/page/html.hpp"
+#include "scenarios/page/run_section.hpp"
+#include "scenarios/page/sweep_section.hpp"
 #include "sim/input/text.hpp"
 #include "sim/input/units.hpp"
 
@@ -37,6 +41,7 @@ h3{font-size:15px;margin:30px 0 8px}
 p{margin:6px 0}
 .sub{color:var(--faint);margin:0 0 14px;overflow-wrap:anywhere}
 section{border-top:1px solid var(--line);margin-top:36px;padding-top:26px}
+h1+section{border-top:0;margin-top:0;padding-top:0}
 .cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(205px,1fr));gap:10px;margin:16px 0}
 .card{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:11px 14px}
 .card b{display:block;font-size:22px;line-height:1.25;font-variant-numeric:tabular-nums;
@@ -54,7 +59,8 @@ text.limit{fill:var(--limit)}line.limit{stroke:var(--limit);stroke-width:1.5;str
 .part{fill:var(--paper);stroke:var(--line)}.node{fill:var(--card);stroke:var(--line)}
 .full{stroke:var(--limit);stroke-width:2}
 .halo{paint-order:stroke;stroke:var(--paper);stroke-width:3.5px;stroke-linejoin:round}
-.point .whisker{opacity:.55}.best circle{fill:var(--good)}.other circle{fill:var(--unlisted)}
+.point .whisker{opacity:.7}.lead{stroke:var(--faint);stroke-width:.7;opacity:.6}
+.other circle{opacity:.45}.best circle{fill:var(--good)}.other circle{fill:var(--unlisted)}
 .wide{overflow-x:auto;margin:8px 0}
 table{border-collapse:collapse;width:100%;font-size:13.5px;font-variant-numeric:tabular-nums}
 th{text-align:left;font-weight:600;color:var(--faint);border-bottom:1px solid var(--line);
@@ -67,7 +73,7 @@ td code{font-size:12px;overflow-wrap:anywhere}
 code{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 .bar{min-width:150px;white-space:nowrap}
 .bar i{display:block;height:7px;border-radius:2px;background:var(--gemm);margin-top:3px}
-ul{margin:6px 0;padding-left:20px}li{margin:3px 0;overflow-wrap:anywhere}
+ul,ol{margin:6px 0;padding-left:20px}ol{padding-left:30px}td .note{font-size:inherit}li{margin:3px 0;overflow-wrap:anywhere}
 .note{color:var(--faint);font-size:13.5px}
 details{margin:14px 0}summary{cursor:pointer;color:var(--faint)}
 .raw{max-height:420px;overflow:auto}
@@ -79,7 +85,7 @@ footer{margin-top:44px;color:var(--faint);font-size:12.5px}
 main{max-width:none;padding:0}details{display:none}.wide{overflow:visible}
 section{break-before:page;border-top:0;margin-top:0;padding-top:0}section:first-of-type{break-before:auto;margin-top:18px}
 h3{break-after:avoid}svg,.card,tr{break-inside:avoid}.cards{grid-template-columns:repeat(3,1fr)}
-body{font-size:12.5px}table{font-size:11px}.bar{min-width:90px}@page{margin:14mm}}
+body{font-size:12.5px}table{font-size:11px}.card b{font-size:18px}.first b{font-size:21px}.bar{min-width:90px}@page{margin:14mm}}
 )css";
 
 /// Variables of the colours of classes; print takes the light ones.
@@ -93,164 +99,31 @@ std::string colour_variables() {
                      light, dark);
 }
 
-// ---- Members of documents.
-
-double figure(const Node& node, std::string_view key) {
-  return node[key].as<double>();
-}
-
-std::optional<double> figure_if(const Node& node, std::string_view key) {
-  const auto member = node.find(key);
-  return member ? std::optional{member->as<double>()} : std::nullopt;
-}
-
-std::string words(const Node& node, std::string_view key, std::string otherwise = "") {
-  return node.value_or<std::string>(key, std::move(otherwise));
-}
-
-std::vector<std::string> sentences(const Node& node, std::string_view key) {
-  std::vector<std::string> list;
-  if (const auto member = node.find(key)) {
-    for (const Node& each : member->elements()) list.push_back(each.as<std::string>());
-  }
-  return list;
-}
-
-ChartRange range_of(const Node& node, std::string label) {
-  return {std::move(label), figure(node, "p10"), figure(node, "p50"), figure(node, "p90")};
-}
-
-std::string tokens_text(double tokens) {
-  return tokens >= 1e12  ? fmt::format("{:.4g}T tokens", tokens / 1e12)
-         : tokens >= 1e9 ? fmt::format("{:.4g}B tokens", tokens / 1e9)
-                         : count_words(tokens) + " tokens";
-}
-
-std::string share_text(double share) {
-  return fmt::format("{:.1f} %", 100 * share);
-}
-
-std::string hours_text(double hours) {
-  return hours >= 1e6 ? fmt::format("{:.2f}M", hours / 1e6) : count_words(std::round(hours));
-}
-
-// ---- Pieces of HTML.
-
-std::string tag(std::string_view name, std::string_view text, std::string_view attributes = "") {
-  return fmt::format("<{0}{1}{2}>{3}</{0}>\n", name, attributes.empty() ? "" : " ", attributes,
-                     markup(text));
-}
-
-struct Card {
-  std::string label, value, rest;
-  std::string css = {};
-};
-
-std::string cards(const std::vector<Card>& all) {
-  std::string text = "<div class='cards'>\n";
-  for (const Card& each : all) {
-    text += fmt::format(
-        "<div class='card {}'><span class='k'>{}</span><b>{}</b><span class='r'>{}</span></div>\n",
-        each.css, markup(each.label), markup(each.value), markup(each.rest));
-  }
-  return text + "</div>\n";
-}
-
-/// Rows of cells that are HTML already; a column whose title begins with '>' aligns right.
-class HtmlTable {
- public:
-  explicit HtmlTable(std::vector<std::string> titles) : titles_{std::move(titles)} {}
-
-  void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
-  std::string html() const {
-    std::string text = "<div class='wide'><table><thead><tr>";
-    for (const std::string& each : titles_) {
-      const bool right = each.starts_with('>');
-      text += fmt::format("<th{}>{}</th>", right ? " class='n'" : "",
-                          markup(std::string_view{each}.substr(right ? 1 : 0)));
-    }
-    text += "</tr></thead><tbody>\n";
-    for (const auto& row : rows_) {
-      text += "<tr>";
-      for (std::size_t i = 0; i < row.size(); ++i) {
-        text +=
-            fmt::format("<td{}>{}</td>", titles_[i].starts_with('>') ? " class='n'" : "", row[i]);
-      }
-      text += "</tr>\n";
-    }
-    return text + "</tbody></table></div>\n";
-  }
-
- private:
-  std::vector<std::string> titles_;
-  std::vector<std::vector<std::string>> rows_;
-};
-
-/// A figure with a bar from zero below it.
-std::string bar_cell(const std::string& shown, double value, double most,
-                     std::string_view colour = "") {
-  return fmt::format("<div class='bar'>{}<i style='width:{:.1f}%{}'></i></div>", markup(shown),
-                     most > 0 ? 100 * value / most : 0,
-                     colour.empty() ? "" : fmt::format(";background:{}", colour));
-}
-
-std::string code_cell(std::string_view text) {
-  return fmt::format("<code>{}</code>", markup(text));
-}
-
-std::string list_section(std::string_view title, const std::vector<std::string>& all) {
-  if (all.empty()) return {};
-  std::string text = tag("h3", title) + "<ul>\n";
-  for (const std::string& each : all) text += tag("li", each);
-  return text + "</ul>\n";
-}
-
-void add_figures(const Json& value, const std::string& pointer, HtmlTable& table, int& left) {
-  if (left <= 0) return;
-  if (value.is_structured() && !value.empty()) {
-    std::size_t i = 0;
-    for (const auto& [key, member] : value.items()) {
-      if (value.is_array() && ++i > 40) break;
-      if (pointer.empty() && key == "timeline") continue;
-      add_figures(member, pointer + "/" + key, table, left);
-    }
-    return;
-  }
-  --left;
-  table.add(
-      {code_cell(pointer),
-       markup(value.is_string() ? value.get<std::string>()
-                                : value.dump(-1, ' ', false, Json::error_handler_t::replace))});
-}
-
-std::string all_figures(const Json& json) {
-  HtmlTable table{{"pointer", "value"}};
-  int left = 1500;
-  add_figures(json, "", table, left);
-  return "<details><summary>All figures of the document</summary><div class='raw'>" + table.html() +
-         "</div></details>\n";
-}
-
-/// The answer to whether it fits, in words, and its class in the style sheet.
-std::pair<std::string, std::string> fit_answer(const std::string& fit) {
-  if (fit == "yes") return {"fits", "good"};
-  if (fit == "tight") return {"fits tightly", "good"};
-  if (fit == "doubtful") return {"may not fit", "warn"};
-  return {"does not fit", "bad"};
-}
-
 // ---- Sections.
 
-enum class PageKind : std::uint8_t { simulate, what_if, plan, buy, train, check };
+enum class PageKind : std::uint8_t {
+  simulate,
+  what_if,
+  plan,
+  buy,
+  train,
+  check,
+  compare_run,
+  compare_traces,
+  sweep
+};
 
 std::optional<PageKind> kind_of_document(const Node& root) {
   if (!root.is_object()) return std::nullopt;
+  if (root.has("orrery_sweep")) return PageKind::sweep;
   if (root.has("waterfall")) return PageKind::simulate;
   if (root.has("variants")) return PageKind::what_if;
   if (root.has("plans") && root.has("searched")) return PageKind::plan;
   if (root.has("choices")) return PageKind::buy;
   if (root.has("ettr")) return PageKind::train;
   if (root.has("claims") && root.has("command")) return PageKind::check;
+  if (root.has("causes") && root.has("measured_s")) return PageKind::compare_run;
+  if (root.has("largest_differences")) return PageKind::compare_traces;
   return std::nullopt;
 }
 
@@ -262,8 +135,8 @@ PageKind known_kind(const Document& document) {
   const auto kind = kind_of_document(root);
   if (!kind) {
     root.fail(
-        "is no answer that a page shows; expected what --json of simulate, plan, buy, train or "
-        "check prints");
+        "is no answer that a page shows; expected what --json of simulate, plan, buy, train, "
+        "compare or check prints, or the store of a sweep");
   }
   return *kind;
 }
@@ -293,6 +166,12 @@ std::string title_of_document(const Document& document) {
       return fmt::format("Training {} on {}", model, cluster);
     case PageKind::check:
       return "Claims of " + file_stem(document);
+    case PageKind::compare_run:
+      return "A run of " + words(root, "scenario");
+    case PageKind::compare_traces:
+      return "Measured against predicted: " + file_stem(document);
+    case PageKind::sweep:
+      return "Sweep of " + words(root, "scenario");
   }
   throw ContractError{"a kind of document has no title"};
 }
@@ -312,7 +191,7 @@ std::string memory_section(const Node& root) {
     chart.limit_label = "GPU: " + size_words(*available);
   }
   const Node range = root["peak_memory_range_bytes"];
-  chart.range = std::pair{figure(range, "p10"), figure(range, "p90")};
+  chart.range = std::pair{figure_at(range, "p10"), figure_at(range, "p90")};
   return tag("h3", "Memory of the fullest GPU at its peak") + stacked_chart(chart) +
          tag("p",
              fmt::format("The whisker is the range of 8 of 10 measured peaks: {} to {}.",
@@ -324,16 +203,16 @@ std::string network_section(const Node& root) {
   const Node busy = root["busy"], network = root["network"];
   const std::vector<Node> links = network["links"].elements();
   double full = 0;
-  for (const Node& each : links) full += figure(each, "alike");
+  for (const Node& each : links) full += figure_at(each, "alike");
   std::string text = tag("h3", "What is connected, and how busy it is");
   text += load_chart({.gpu = words(root, "gpu", "GPU"),
                       .fabric = words(root, "fabric", "network between nodes"),
                       .nodes = figure_if(root, "nodes").value_or(1),
                       .gpus_per_node = figure_if(root, "gpus_per_node").value_or(1),
                       .nics_per_node = figure_if(root, "nics_per_node").value_or(0),
-                      .sm = figure(busy, "sm"),
-                      .nvlink = figure(busy, "nvlink"),
-                      .nic = figure(busy, "nic"),
+                      .sm = figure_at(busy, "sm"),
+                      .nvlink = figure_at(busy, "nvlink"),
+                      .nic = figure_at(busy, "nic"),
                       .links_over_capacity = full});
   text += tag(
       "p",
@@ -345,8 +224,8 @@ std::string network_section(const Node& root) {
   constexpr std::size_t most_links = 12;  // all are among the figures of the document
   HtmlTable table{{"link", ">alike", ">over capacity for"}};
   for (const Node& each : std::span{links}.first(std::min(links.size(), most_links))) {
-    table.add({markup(words(each, "name")), count_words(figure(each, "alike")),
-               time_words(figure(each, "over_capacity_s"))});
+    table.add({markup(words(each, "name")), count_words(figure_at(each, "alike")),
+               time_words(figure_at(each, "over_capacity_s"))});
   }
   text += table.html();
   if (links.size() <= most_links) return text;
@@ -359,8 +238,8 @@ std::string evidence_words(const Node& root) {
   for (const std::string& each : sentences(evidence, "kinds")) {
     kinds += (kinds.empty() ? "" : ", ") + each;
   }
-  std::string text =
-      fmt::format("The range comes from {} published runs", count_words(figure(evidence, "runs")));
+  std::string text = fmt::format("The range comes from {} published runs",
+                                 count_words(figure_at(evidence, "runs")));
   if (!kinds.empty()) text += fmt::format(" ({})", kinds);
   if (const std::string stack = words(evidence, "stack"); !stack.empty()) text += " of " + stack;
   if (const std::string gpu = words(evidence, "gpu"); !gpu.empty()) text += " on " + gpu;
@@ -373,38 +252,59 @@ std::string evidence_words(const Node& root) {
 
 std::string simulate_cards(const Node& root) {
   const Node range = root["uncertainty"];
-  const double step = figure(root, "step_time_s"), gpus = figure(root, "ranks");
+  const double step = figure_at(root, "step_time_s"), gpus = figure_at(root, "ranks");
   const auto [fit, fit_css] = fit_answer(words(root, "fit"));
   std::vector<Card> all{
       {"one training step", time_words(step),
-       fmt::format("{} to {} in 8 of 10 cases", time_words(figure(range, "p10")),
-                   time_words(figure(range, "p90"))),
+       fmt::format("{} to {} in 8 of 10 cases", time_words(figure_at(range, "p10")),
+                   time_words(figure_at(range, "p90"))),
        "first"},
       {"throughput",
-       fmt::format("{} {}/s", count_words(std::round(figure(root, "tokens_per_s"))),
+       fmt::format("{} {}/s", count_words(std::round(figure_at(root, "tokens_per_s"))),
                    words(root, "unit", "tokens")),
        fmt::format("{} of each of {} GPUs",
-                   count_words(std::round(figure(root, "tokens_per_s_per_gpu"))),
+                   count_words(std::round(figure_at(root, "tokens_per_s_per_gpu"))),
                    count_words(gpus))},
-      {"MFU", share_text(figure(root, "mfu")),
+      {"MFU", share_text(figure_at(root, "mfu")),
        fmt::format("{} TFLOP/s of a GPU",
-                   count_words(std::round(figure(root, "model_tflops_per_gpu"))))},
+                   count_words(std::round(figure_at(root, "model_tflops_per_gpu"))))},
       {"memory", fit,
        fmt::format("{} at the peak; {:.0f} % of measured peaks would fit",
-                   size_words(figure(root, "peak_memory_bytes")),
-                   100 * figure(root, "fit_probability")),
+                   size_words(figure_at(root, "peak_memory_bytes")),
+                   100 * figure_at(root, "fit_probability")),
        fit_css},
       {"cost of a step", money_card_value(root, "cost_usd_per_step"),
-       fmt::format("{} of energy", format(Energy{figure(root, "energy_j_per_step")}))},
+       fmt::format("{} of energy", format(Energy{figure_at(root, "energy_j_per_step")}))},
       {"waiting most on", label_of(words(root, "bottleneck")),
-       fmt::format("bubble {}", share_text(figure(root, "bubble_fraction")))}};
+       fmt::format("bubble {}", share_text(figure_at(root, "bubble_fraction")))}};
   if (const auto days = figure_if(root, "days")) {
     all.push_back(
-        {tokens_text(figure(root, "tokens")), days_in_words(*days),
+        {tokens_text(figure_at(root, "tokens")), days_in_words(*days),
          fmt::format("{}, {} GPU-hours, without failures", money_card_value(root, "cost_usd"),
-                     hours_text(figure(root, "gpu_hours")))});
+                     hours_text(figure_at(root, "gpu_hours")))});
   }
   return cards(all);
+}
+
+/// "precision=bf16 takes 1.67 s; this plan takes 76.0 ms more for memory-bound kernels".
+std::vector<std::string> plainer_sentences(const Node& root) {
+  std::vector<std::string> all;
+  const auto choices = root.find("plainer_choices");
+  if (!choices) return all;
+  for (const Node& each : choices->elements()) {
+    std::string parts;
+    for (const Node& part : each["parts"].elements()) {
+      const double time = figure_at(part, "time_s");
+      parts +=
+          fmt::format("{} {} {} for {}", parts.empty() ? "; this plan takes" : ",",
+                      time_words(std::abs(time)), time < 0 ? "less" : "more", words(part, "name"));
+    }
+    const std::string reason = words(each, "reason");
+    all.push_back(fmt::format("{} takes {}{}{}{}", words(each, "choice"),
+                              time_words(figure_at(each, "step_time_s")), parts,
+                              reason.empty() ? "" : "; ", reason));
+  }
+  return all;
 }
 
 std::string simulate_section(const Node& root) {
@@ -412,27 +312,27 @@ std::string simulate_section(const Node& root) {
   std::string sub = words(root, "scenario");
   if (root.has("gpu")) {
     sub += fmt::format("{}{} x {} · {} · {}", sub.empty() ? "" : " · ",
-                       count_words(figure(root, "ranks")), words(root, "gpu"),
+                       count_words(figure_at(root, "ranks")), words(root, "gpu"),
                        words(root, "software"), words(root, "plan_title"));
   }
   if (!sub.empty()) text += tag("p", sub, "class='sub'");
   text += simulate_cards(root);
   RangeChart range{.ranges = {range_of(root["uncertainty"], "step")}, .words = time_words};
   if (const auto measured = root.find("measured")) {
-    range.mark = figure(*measured, "step_time_s");
+    range.mark = figure_at(*measured, "step_time_s");
     range.mark_label = "measured " + time_words(*range.mark);
   }
   text += tag("h3", "How certain the step is") + range_chart(range);
   text += tag("p", evidence_words(root), "class='note'");
   std::vector<std::pair<std::string, double>> parts;
   for (const Node& each : root["waterfall"].elements()) {
-    parts.emplace_back(words(each, "name"), figure(each, "time_s"));
+    parts.emplace_back(words(each, "name"), figure_at(each, "time_s"));
   }
   text += tag("h3", "From the ideal machine to this step") + waterfall_chart(parts);
   text += tag("h3", "Timeline, and memory below it");
   if (const auto timeline = root.find("timeline")) {
-    text += timeline_chart(*timeline, figure(root, "step_time_s"),
-                           figure(root, "available_memory_bytes"));
+    text += timeline_chart(*timeline, figure_at(root, "step_time_s"),
+                           figure_at(root, "available_memory_bytes"));
     text += tag("p",
                 "A column is an equal part of the step; its height is the share of it in which the "
                 "queue works. The first rank of each stage, of at most six stages. Of "
@@ -447,8 +347,9 @@ std::string simulate_section(const Node& root) {
   std::vector<std::string> open;
   for (const Node& each : root["open_questions"].elements()) {
     open.push_back(
-        fmt::format("{} ({:+.1f} %)", words(each, "question"), figure(each, "change_pct")));
+        fmt::format("{} ({:+.1f} %)", words(each, "question"), figure_at(each, "change_pct")));
   }
+  text += list_section("Plainer choices that are not slower", plainer_sentences(root));
   text += list_section("What to find out first", open);
   text += list_section("What was assumed", sentences(root, "assumptions"));
   text += list_section("What keeps it from being more certain", sentences(root, "limits"));
@@ -480,8 +381,8 @@ std::string what_if_section(const Node& root) {
     const auto change = figure_if(each, "change_pct");
     const auto cost = figure_if(each, "cost_usd_per_step");
     table.add({changed, bar_cell(time_words(*step), *step, most),
-               change ? fmt::format("{:+.1f} %", *change) : "", share_text(figure(each, "mfu")),
-               size_words(figure(each, "peak_memory_bytes")),
+               change ? fmt::format("{:+.1f} %", *change) : "", share_text(figure_at(each, "mfu")),
+               size_words(figure_at(each, "peak_memory_bytes")),
                markup(fit_answer(words(each, "fit")).first), cost ? dollar_words(*cost) : ""});
   }
   return tag("h3", "Variants") + table.html();
@@ -527,15 +428,16 @@ std::string fields_cell(const std::vector<std::string>& fields) {
 }
 
 std::string plan_table(const Node& root, const std::vector<Node>& plans) {
-  const double available = figure(root, "available_memory_bytes");
+  const double available = figure_at(root, "available_memory_bytes");
   double slowest = 0;
-  for (const Node& each : plans) slowest = std::max(slowest, figure(each, "step_time_s"));
+  for (const Node& each : plans) slowest = std::max(slowest, figure_at(each, "step_time_s"));
   HtmlTable table{{">", "plan", "step", "memory of " + size_words(available), ">MFU", ">$ a step",
                    "why not best"}};
   const ComparedFlags flags = flags_of_plans(plans);
   std::size_t rank = 0;
   for (const Node& each : plans) {
-    const double step = figure(each, "step_time_s"), bytes = figure(each, "peak_memory_bytes");
+    const double step = figure_at(each, "step_time_s"),
+                 bytes = figure_at(each, "peak_memory_bytes");
     const auto cost = figure_if(each, "cost_usd_per_step");
     const bool good = each.value_or("as_good_as_best", false);
     std::string why = words(each, "why");
@@ -548,7 +450,7 @@ std::string plan_table(const Node& root, const std::vector<Node>& plans) {
                bar_cell(size_words(bytes), std::min(bytes, available), available,
                         fit_answer(words(each, "fit")).second == "good" ? "var(--memory)"
                                                                         : "var(--limit)"),
-               share_text(figure(each, "mfu")), cost ? dollar_words(*cost) : "", markup(why)});
+               share_text(figure_at(each, "mfu")), cost ? dollar_words(*cost) : "", markup(why)});
   }
   return table.html() +
          (flags.common.empty() ? "" : tag("p", "All of them: " + flags.common, "class='note'"));
@@ -568,8 +470,8 @@ std::string plan_section(const Node& root) {
   std::string text =
       tag("p",
           fmt::format("{} · {} sequences of {} tokens a step · {} · minimising {}",
-                      words(root, "software"), count_words(figure(root, "global_batch")),
-                      count_words(figure(root, "seq_len")), words(root, "precision"),
+                      words(root, "software"), count_words(figure_at(root, "global_batch")),
+                      count_words(figure_at(root, "seq_len")), words(root, "precision"),
                       words(root, "objective")),
           "class='sub'");
   if (plans.empty()) {
@@ -582,15 +484,15 @@ std::string plan_section(const Node& root) {
   const auto [fit, css] = fit_answer(words(best, "fit"));
   const auto cost = figure_if(best, "cost_usd_per_step");
   std::vector<Card> all{
-      {"best plan's step", time_words(figure(best, "step_time_s")),
+      {"best plan's step", time_words(figure_at(best, "step_time_s")),
        expected ? fmt::format("expect {}: the best of many is lucky", time_words(*expected)) : "",
        "first"},
-      {"MFU", share_text(figure(best, "mfu")),
-       fmt::format("{} tokens/s", count_words(std::round(figure(best, "tokens_per_s"))))},
-      {"memory", fit, size_words(figure(best, "peak_memory_bytes")), css},
-      {"plans considered", count_words(figure(counts, "considered")),
-       fmt::format("{} fit, {} within the error of the best", count_words(figure(counts, "fit")),
-                   count_words(figure(root, "alike")))},
+      {"MFU", share_text(figure_at(best, "mfu")),
+       fmt::format("{} tokens/s", count_words(std::round(figure_at(best, "tokens_per_s"))))},
+      {"memory", fit, size_words(figure_at(best, "peak_memory_bytes")), css},
+      {"plans considered", count_words(figure_at(counts, "considered")),
+       fmt::format("{} fit, {} within the error of the best", count_words(figure_at(counts, "fit")),
+                   count_words(figure_at(root, "alike")))},
       {"how good the best is",
        root.value_or("proven", false) ? "proven"
        : gap                          ? fmt::format("{:.1f} %", 100 * *gap)
@@ -601,7 +503,7 @@ std::string plan_section(const Node& root) {
                                                : "the search gives no bound"}};
   if (cost) {
     all.push_back({"cost of a step", dollar_words(*cost),
-                   fmt::format("{} GPUs", count_words(figure(best, "gpus")))});
+                   fmt::format("{} GPUs", count_words(figure_at(best, "gpus")))});
   }
   text += cards(all);
   text += tag("h3", "The best plan, as --plan takes it");
@@ -610,8 +512,8 @@ std::string plan_section(const Node& root) {
   text += tag("p",
               fmt::format("Green bars cannot be told apart from the best: differences below {:.1f} "
                           "% (plans cut alike: {:.1f} %) are within the error.",
-                          figure(root, "indistinguishable_pct"),
-                          figure(root, "indistinguishable_alike_pct")),
+                          figure_at(root, "indistinguishable_pct"),
+                          figure_at(root, "indistinguishable_alike_pct")),
               "class='note'");
   HtmlTable tried{{"field", "values tried"}};
   for (const auto& [key, values] : root["searched"].members()) {
@@ -629,7 +531,7 @@ std::string plan_section(const Node& root) {
 
 std::string verdict_card_rest(const Node& asked) {
   return fmt::format("kept in {:.0f} of 100 cases, {:.0f} wanted",
-                     100 * figure(asked, "probability"), 100 * figure(asked, "confidence"));
+                     100 * figure_at(asked, "probability"), 100 * figure_at(asked, "confidence"));
 }
 
 std::string train_cards(const Node& root) {
@@ -650,22 +552,22 @@ std::string train_cards(const Node& root) {
   for (const char* key : {"deadline", "budget"}) {
     const auto asked = root.find(key);
     if (!asked) continue;
-    const bool met = figure(*asked, "probability") >= figure(*asked, "confidence");
-    const std::string limit = asked->has("days") ? days_in_words(figure(*asked, "days"))
-                                                 : dollar_words(figure(*asked, "usd"));
+    const bool met = figure_at(*asked, "probability") >= figure_at(*asked, "confidence");
+    const std::string limit = asked->has("days") ? days_in_words(figure_at(*asked, "days"))
+                                                 : dollar_words(figure_at(*asked, "usd"));
     all.push_back({fmt::format("{} of {}", key, limit), met ? "kept" : "not kept",
                    verdict_card_rest(*asked), met ? "good" : "bad"});
   }
   all.push_back({"GPU-hours", hours_text(hours.p50),
                  fmt::format("{} to {}", hours_text(hours.p10), hours_text(hours.p90))});
-  const double often = figure(root["interruptions"], "p50");
+  const double often = figure_at(root["interruptions"], "p50");
   all.push_back({"uptime", share_text(uptime.p50),
                  often < 0.5
                      ? fmt::format("{:.2g} interruptions to be expected",
-                                   figure(root["interruptions"], "mean"))
+                                   figure_at(root["interruptions"], "mean"))
                      : fmt::format("about {} interruptions", count_words(std::round(often)))});
   const bool large = energy.p50 >= 1e4;
-  const double co2 = figure(root["co2_t"], "p50");
+  const double co2 = figure_at(root["co2_t"], "p50");
   all.push_back({"energy",
                  fmt::format("{:.4g} {}", energy.p50 / (large ? 1000 : 1), large ? "GWh" : "MWh"),
                  co2 >= 1000 ? count_words(std::round(co2)) + " t of CO2"
@@ -706,51 +608,56 @@ std::vector<ChartBar> ledger_parts(const Node& ledger) {
 }
 
 std::string train_section(const Node& root) {
-  std::string text = tag("p",
-                         fmt::format("{} · {} · {} · {} simulated runs", words(root, "scenario"),
-                                     words(root, "software"), tokens_text(figure(root, "tokens")),
-                                     count_words(figure(root, "samples"))),
-                         "class='sub'");
+  std::string text =
+      tag("p",
+          fmt::format("{} · {} · {} · {} simulated runs", words(root, "scenario"),
+                      words(root, "software"), tokens_text(figure_at(root, "tokens")),
+                      count_words(figure_at(root, "samples"))),
+          "class='sub'");
   text += train_cards(root);
   RangeChart days{.ranges = {range_of(root["days"], "days")}, .words = days_in_words};
-  const double alone = figure(root["alone"], "days");
+  const double alone = figure_at(root["alone"], "days");
   days.ranges.push_back({"never interrupted", alone, alone, alone});
   if (const auto deadline = root.find("deadline")) {
-    days.mark = figure(*deadline, "days");
+    days.mark = figure_at(*deadline, "days");
     days.mark_label = "deadline " + days_in_words(*days.mark);
   }
   text += tag("h3", "How long") + range_chart(days);
   if (const auto cost = root.find("cost_usd")) {
     RangeChart dollars{.ranges = {range_of(*cost, "dollars")}, .words = dollar_words};
     if (const auto budget = root.find("budget")) {
-      dollars.mark = figure(*budget, "usd");
+      dollars.mark = figure_at(*budget, "usd");
       dollars.mark_label = "budget " + dollar_words(*dollars.mark);
     }
     text += tag("h3", "How much") + range_chart(dollars);
     if (const auto price = root.find("price")) {
       text += tag("p",
                   fmt::format("At {} for a GPU-hour of {} GPUs: {}.",
-                              format(Money{figure(*price, "usd_per_gpu_hour")}),
-                              count_words(figure(*price, "gpus")), words(*price, "source")),
+                              format(Money{figure_at(*price, "usd_per_gpu_hour")}),
+                              count_words(figure_at(*price, "gpus")), words(*price, "source")),
                   "class='note'");
     }
   }
-  StackedChart ledger{.parts = ledger_parts(root["ledger"]), .words = share_text};
+  StackedChart ledger{.parts = ledger_parts(root["ledger"]), .words = percent_words};
   text += tag("h3", "Where the time goes") + stacked_chart(ledger);
   std::vector<ChartBar> inputs;
   for (const Node& each : root["sensitivity"].elements()) {
-    inputs.push_back({words(each, "input"), figure(each, "ln_p90_over_p10"), "var(--gemm)"});
+    inputs.push_back({words(each, "input"), figure_at(each, "ln_p90_over_p10"), "var(--gemm)"});
   }
   text += tag("h3", "What the range comes from") +
-          bar_chart(inputs, [](double part) { return fmt::format("ln {:.2f}", part); });
+          bar_chart(inputs, [](double part) { return fmt::format("x {:.2f}", std::exp(part)); });
+  text += tag("p",
+              "How far each alone spreads the days: the 90th over the 10th percentile, bars by its "
+              "logarithm.",
+              "class='note'");
   HtmlTable phases{{">tokens", ">sequence", ">batch", ">GPUs", ">steps", ">step", ">MFU",
                     ">days if never interrupted"}};
   for (const Node& each : root["phases"].elements()) {
-    phases.add({tokens_text(figure(each, "tokens")), count_words(figure(each, "seq_len")),
-                count_words(figure(each, "global_batch")), count_words(figure(each, "gpus")),
-                count_words(figure(each, "steps")), time_words(figure(each, "step_time_s")),
-                share_text(figure(each, "mfu")),
-                fmt::format("{:.1f}", figure(each, "days_alone"))});
+    phases.add({tokens_text(figure_at(each, "tokens")), count_words(figure_at(each, "seq_len")),
+                count_words(figure_at(each, "global_batch")), count_words(figure_at(each, "gpus")),
+                count_words(figure_at(each, "steps")), time_words(figure_at(each, "step_time_s")),
+                share_text(figure_at(each, "mfu")),
+                fmt::format("{:.1f}", figure_at(each, "days_alone"))});
   }
   text += tag("h3", "Phases") + phases.html();
   const Node compared = root["compared"];
@@ -758,8 +665,8 @@ std::string train_section(const Node& root) {
       tag("p",
           fmt::format("{} published runs needed {:.2f} to {:.2f} times the hours of such a plan "
                       "alone.",
-                      count_words(figure(compared, "runs")), figure(compared, "ratio_p10"),
-                      figure(compared, "ratio_p90")),
+                      count_words(figure_at(compared, "runs")), figure_at(compared, "ratio_p10"),
+                      figure_at(compared, "ratio_p90")),
           "class='note'");
   return text + list_section("What was assumed", sentences(root, "assumptions"));
 }
@@ -771,7 +678,8 @@ std::string buy_cards(const Node& root, const std::vector<Node>& choices) {
   const bool meets = root.value_or("meets", false);
   std::vector<Card> all{
       {meets ? "best that meets all" : "nearest", words(best, "cluster"),
-       fmt::format("{} GPUs", count_words(figure(best, "gpus"))), meets ? "first" : "first warn"},
+       fmt::format("{} GPUs", count_words(figure_at(best, "gpus"))),
+       meets ? "first" : "first warn"},
       {"days", days_in_words(days.p50),
        fmt::format("{} to {} in 8 of 10 cases", days_in_words(days.p10), days_in_words(days.p90))}};
   if (cost) {
@@ -788,18 +696,52 @@ std::string buy_cards(const Node& root, const std::vector<Node>& choices) {
   return cards(all);
 }
 
+/// Clusters with their ranges and prices; what several share as a price's source is written once.
+class ClusterTable {
+ public:
+  /// sources  those so far; a new one is added
+  void add(const Node& choice, std::vector<std::string>& sources) {
+    const ChartRange days = range_of(choice["days"], "");
+    const auto cost = choice.find("cost_usd");
+    const auto price = choice.find("price");
+    const ChartRange dollars = cost ? range_of(*cost, "") : ChartRange{};
+    std::string source = price ? words(*price, "source") : words(choice, "why_no_price");
+    if (price && price->value_or("outdated", false)) source += " (old)";
+    const std::string indication = price ? words(*price, "indicative") : "";
+    const std::string about = indication.empty() ? "" : "~";
+    if (!indication.empty()) source += fmt::format("; {}: an indication", indication);
+    auto found = std::ranges::find(sources, source);
+    if (found == sources.end()) found = sources.insert(sources.end(), source);
+    table_.add(
+        {markup(words(choice, "cluster")), count_words(figure_at(choice, "gpus")),
+         fmt::format("{:.1f}", days.p50), fmt::format("{:.1f} to {:.1f}", days.p10, days.p90),
+         cost ? about + dollar_words(dollars.p50) : "",
+         cost ? fmt::format("{} to {}", dollar_words(dollars.p10), dollar_words(dollars.p90)) : "",
+         price ? about + format(Money{figure_at(*price, "usd_per_gpu_hour")}) : "",
+         std::to_string(found - sources.begin() + 1), share_text(figure_at(choice, "mfu")),
+         choice.value_or("meets", false) ? "<span class='good'>yes</span>"
+                                         : "<span class='bad'>no</span>"});
+  }
+  std::string html() const { return table_.html(); }
+
+ private:
+  HtmlTable table_{{"cluster", ">GPUs", ">days", ">8 of 10", ">cost", ">8 of 10 ", ">$ a GPU-hour",
+                    ">from", ">MFU", "meets"}};
+};
+
 std::string buy_section(const Node& root) {
   const std::vector<Node> choices = root["choices"].elements();
   std::string limits;
   const auto deadline = figure_if(root, "deadline_s"), budget = figure_if(root, "budget_usd");
   if (deadline) limits += " · deadline " + days_in_words(*deadline / seconds_per_day);
   if (budget) limits += " · budget " + dollar_words(*budget);
-  std::string text = tag(
-      "p",
-      fmt::format("{} · {} · {} sequences of {} tokens a step{}", words(root, "software"),
-                  tokens_text(figure(root, "tokens")), count_words(figure(root, "global_batch")),
-                  count_words(figure(root, "seq_len")), limits),
-      "class='sub'");
+  std::string text =
+      tag("p",
+          fmt::format("{} · {} · {} sequences of {} tokens a step{}", words(root, "software"),
+                      tokens_text(figure_at(root, "tokens")),
+                      count_words(figure_at(root, "global_batch")),
+                      count_words(figure_at(root, "seq_len")), limits),
+          "class='sub'");
   if (choices.empty()) {
     text += cards({{"answer", "no cluster runs it", words(root, "reason"), "bad first"}});
   } else {
@@ -812,35 +754,21 @@ std::string buy_section(const Node& root) {
                      .y_words = dollar_words};
   if (deadline) chart.most_x = *deadline / seconds_per_day;
   chart.most_y = budget;
-  HtmlTable table{{"cluster", ">GPUs", ">days", ">8 of 10", ">cost", ">8 of 10 ", ">$ a GPU-hour",
-                   ">MFU", "meets", "price"}};
-  bool indications = false;
-  for (const Node& each : choices) {
-    const ChartRange days = range_of(each["days"], "");
-    const auto cost = each.find("cost_usd");
-    const auto price = each.find("price");
-    const ChartRange dollars = cost ? range_of(*cost, "") : ChartRange{};
-    if (cost) {
-      chart.points.push_back(
-          {words(each, "cluster"), days, dollars, each.value_or("pareto", false)});
+  constexpr std::size_t most_shown = 25;
+  ClusterTable first, rest;
+  std::vector<std::string> sources;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const Node& each = choices[i];
+    (i < most_shown ? first : rest).add(each, sources);
+    if (const auto cost = each.find("cost_usd")) {
+      chart.points.push_back({words(each, "cluster"), range_of(each["days"], ""),
+                              range_of(*cost, ""), each.value_or("pareto", false)});
     }
-    std::string source = price ? words(*price, "source") : words(each, "why_no_price");
-    if (price && price->value_or("outdated", false)) source += " (old)";
-    const std::string indication = price ? words(*price, "indicative") : "";
-    const std::string about = indication.empty() ? "" : "~";
-    if (!indication.empty()) source += fmt::format("; {}: an indication", indication);
-    indications = indications || !indication.empty();
-    table.add(
-        {markup(words(each, "cluster")), count_words(figure(each, "gpus")),
-         fmt::format("{:.1f}", days.p50), fmt::format("{:.1f} to {:.1f}", days.p10, days.p90),
-         cost ? about + dollar_words(dollars.p50) : "",
-         cost ? fmt::format("{} to {}", dollar_words(dollars.p10), dollar_words(dollars.p90)) : "",
-         price ? about + format(Money{figure(*price, "usd_per_gpu_hour")}) : "",
-         share_text(figure(each, "mfu")),
-         each.value_or("meets", false) ? "<span class='good'>yes</span>"
-                                       : "<span class='bad'>no</span>",
-         markup(source)});
   }
+  const bool indications = std::ranges::any_of(choices, [](const Node& each) {
+    const auto price = each.find("price");
+    return price && !words(*price, "indicative").empty();
+  });
   if (!chart.points.empty()) {
     text += tag("h3", "Days against dollars") + scatter_chart(chart);
     text += tag("p",
@@ -849,7 +777,16 @@ std::string buy_section(const Node& root) {
                             indications ? ", but for prices that are an indication (~)" : ""),
                 "class='note'");
   }
-  if (!choices.empty()) text += tag("h3", "Clusters") + table.html();
+  if (!choices.empty()) text += tag("h3", "Clusters") + first.html();
+  if (choices.size() > most_shown) {
+    text += fmt::format("<details><summary>{} more</summary>{}</details>\n",
+                        choices.size() - most_shown, rest.html());
+  }
+  if (!sources.empty()) {
+    text += tag("h3", "Where the prices are from") + "<ol>\n";
+    for (const std::string& each : sources) text += tag("li", each);
+    text += "</ol>\n";
+  }
   HtmlTable out{{"cluster", "why it cannot run it"}};
   const std::vector<Node> impossible = root["impossible"].elements();
   for (const Node& each : impossible) {
@@ -908,7 +845,7 @@ ComparedRow compared_row(const Document& document) {
   switch (known_kind(document)) {
     case PageKind::simulate:
       take_best(root);
-      row.gpus = figure(root, "ranks");
+      row.gpus = figure_at(root, "ranks");
       row.step_range = range_of(root["uncertainty"], row.title);
       if (const auto days = figure_if(root, "days")) row.days = ChartRange{"", *days, *days, *days};
       break;
@@ -930,6 +867,13 @@ ComparedRow compared_row(const Document& document) {
       if (const auto cost = root.find("cost_usd")) row.cost = range_of(*cost, row.title);
       break;
     }
+    case PageKind::sweep:
+      if (const auto best = root["best"].elements(); !best.empty()) take_best(best.front());
+      break;
+    case PageKind::compare_run:
+    case PageKind::compare_traces:
+      row.step = figure_at(root, "measured_s");
+      break;
     default:
       break;
   }
@@ -1008,11 +952,37 @@ std::string section_of(const Document& document, bool titled, std::size_t number
     case PageKind::check:
       text += check_section(root);
       break;
+    case PageKind::compare_run:
+      text += run_section(root);
+      break;
+    case PageKind::compare_traces:
+      text += traces_section(root);
+      break;
+    case PageKind::sweep:
+      text += sweep_section(root);
+      break;
   }
   return text + all_figures(document.json()) + "</section>\n";
 }
 
 }  // namespace
+
+Document result_of(const std::string& text, const std::string& name) {
+  if (!begins_sweep_store(text)) return Document::parse(text, name);
+  std::istringstream store{text};
+  return sweep_document(store, name);
+}
+
+Document load_result(const std::string& path) {
+  std::ifstream file{path, std::ios::binary};
+  std::string beginning(64, '\0');
+  file.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
+  beginning.resize(static_cast<std::size_t>(file.gcount()));
+  if (!begins_sweep_store(beginning)) return Document::load(path);
+  file.clear();
+  file.seekg(0);
+  return sweep_document(file, path);
+}
 
 std::string page_of(const std::vector<Document>& documents) {
   ensure(!documents.empty(), "a page needs a document");

@@ -11,9 +11,15 @@
 namespace orrery::scenarios {
 
 /// The page of these documents, a section each; of several, a table that compares them first.
-/// Documents are what `--json` of simulate (and its tables of what-ifs), plan, buy, train and check
-/// prints. All their texts are escaped.
+/// Documents are what `--json` of simulate (and its tables of what-ifs), plan, buy, train, compare
+/// and check prints, and `sweep_document` of a store. All their texts are escaped.
 /// Errors  another document, or one that lacks a member: InputError
 std::string page_of(const std::vector<Document>& documents);
+
+/// The document of a file: what it holds, or what the page shows of a sweep's store.
+/// Errors  a file that cannot be read or is damaged: InputError
+Document load_result(const std::string& path);
+/// The same of a text; `name` is in errors and titles.
+Document result_of(const std::string& text, const std::string& name);
 
 }  // namespace orrery::scenarios

@@ -166,9 +166,11 @@ std::string memory_lines(const ReportInputs& in) {
                           fmt::format("of {}, {}  {}", format(available), percent(share),
                                       toned("▕" + gauge + "▏", tone, in.options.colour)));
   text += line("", "", fit_words(fit, in.prediction.fit_probability, in.question.headroom));
-  text += line("", "",
-               fmt::format("needs between {} and {}", format(fullest.need.least),
-                           format(fullest.need.most)));
+  if (fit == models::Fit::doubtful) {
+    text +=
+        line("", "",
+             fmt::format("at least {}, whatever the allocator keeps", format(fullest.need.least)));
+  }
   const models::Evidence& peaks = in.prediction.memory_evidence;
   const models::PeakRange range = models::peak_range(fullest.total, peaks);
   text += faint_lines(in, fmt::format("{} to {} in 8 of 10 cases, from {}", format(range.p10),

@@ -163,8 +163,8 @@ class RunReport {
                          part(found_.measured), part(predicted), std::abs(off),
                          off < 0 ? "less" : "more", range());
     const StepStatistics& steps = found_.steps;
-    text_ += fmt::format("  {}, {} steps: median {}, 10th to 90th percentile {} to {}", source(),
-                         steps.steps, part(from_seconds(steps.median)),
+    text_ += fmt::format("  {}, {} step{}: median {}, 10th to 90th percentile {} to {}", source(),
+                         steps.steps, steps.steps == 1 ? "" : "s", part(from_seconds(steps.median)),
                          part(from_seconds(steps.p10)), part(from_seconds(steps.p90)));
     if (steps.steps > 4) text_ += fmt::format(", {:+.1f} % over the run", 100 * steps.trend);
     if (steps.slow > 0) text_ += fmt::format("; {} over 1.5 times the median", steps.slow);

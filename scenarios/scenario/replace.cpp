@@ -12,6 +12,7 @@
 #include "scenarios/scenario/scenario.hpp"
 #include "scenarios/scenario/unpriced.hpp"
 #include "sim/input/text.hpp"
+#include "sim/input/units.hpp"
 
 namespace orrery::scenarios {
 
@@ -206,6 +207,25 @@ std::string place_of(const std::string& pointer) {
   return std::string{cluster}.append(hardware::place_in_expanded(inside));
 }
 
+/// A node with another number of its GPUs has as much of the host's power for each of them.
+void scale_host_power(Json& cluster, const Json& gpus) {
+  const auto found = cluster.find("node");
+  if (found == cluster.end() || !found->is_object() || !gpus.is_number_integer()) return;
+  Json& node = *found;
+  if (!node.contains("host_power") || !node.contains("gpus")) return;
+  if (!node["gpus"].is_number_integer() || node["gpus"] == gpus) return;
+  const auto before = node["gpus"].get<double>(), after = gpus.get<double>();
+  if (before <= 0 || after <= 0) return;
+  const Power power = Node{node, "--set", "/cluster/node"}["host_power"].as<Power>();
+  const std::string scaled = fmt::format("{:.6g} W", power.count() * after / before);
+  node["host_power"] = scaled;
+  hardware::set_source(node, "/host_power",
+                       fmt::format("as much for each GPU as {:.0f} of them have", before));
+  cluster["assumptions"].push_back(
+      fmt::format("host_power of {:.0f} GPUs stated; {} assumed, as much for each of {:.0f}",
+                  before, scaled, after));
+}
+
 /// Drops from the expanded cluster what depends on the value at a pointer, before it changes: a
 /// listed price is for a number of nodes of one type, a fabric's constants are of its class. A name
 /// that counts the nodes follows `value`.
@@ -219,6 +239,11 @@ void drop_what_depends(Json& cluster, const std::string& pointer, const Json& va
   if (pointer == "/cluster/fabric/latency_class" && cluster.contains("fabric")) {
     hardware::drop_latency_class(cluster["fabric"]);
   }
+}
+
+bool states_host_power(const std::vector<std::pair<std::string, Json>>& changes) {
+  return std::ranges::any_of(
+      changes, [](const auto& each) { return each.first == "/cluster/node/host_power"; });
 }
 
 /// The first change of the number of nodes, their GPUs or a degree; none if /plan/data is changed
@@ -253,6 +278,9 @@ Scenario Scenario::with_values(const std::vector<std::pair<std::string, Json>>& 
   for (const auto& [pointer, value] : changes) {
     const Json& before = json_.at("model");
     drop_what_depends(changed.json_["cluster"], pointer, value);
+    if (pointer == "/cluster/node/gpus" && !states_host_power(changes)) {
+      scale_host_power(changed.json_["cluster"], value);
+    }
     put_given(changed.json_, place_of(pointer), value);
     if (pointer == "/cluster/fabric/kind") drop_other_shapes(changed.json_["cluster"], changes);
     note_unpriced(changed.json_, pointer);

@@ -6,6 +6,7 @@
 #include <array>
 #include <filesystem>
 
+#include "hardware/gpu/announced.hpp"
 #include "models/software/software.hpp"
 #include "scenarios/embedded.hpp"
 #include "scenarios/exchange/import.hpp"
@@ -156,6 +157,19 @@ void note_other_profile(const Json& asked, const Json& profile, Json& assumption
                                     profile.at("year").get<int>(), name));
 }
 
+/// Says that the GPUs are younger than the software's year that was asked for.
+void note_younger_gpus(const Json& scenario, int year, Json& assumptions) {
+  const Json::json_pointer place{"/cluster/node/gpu/generation"};
+  if (!scenario.contains(place) || !scenario[place].is_string()) return;
+  const auto generation = scenario[place].get<std::string>();
+  const auto announced = hardware::year_announced(generation);
+  if (!announced || *announced <= year) return;
+  assumptions.push_back(
+      fmt::format("/software: of {}, before GPUs of generation {} ({}): no stack of that year runs "
+                  "on them; predicted as if it did",
+                  year, generation, *announced));
+}
+
 /// The cluster's own profile; its mistakes are reported where the cluster is written.
 Expansion own_software(const Json& known, const std::string& file, const Origins& origins) {
   const auto cluster = origins.find("cluster");
@@ -242,6 +256,7 @@ Scenario Scenario::expand(const Document& written, const ScenarioParts& parts) {
     result[scenarios::name(section)] = std::move(part.json);
     if (part.origin) origins[scenarios::name(section)] = *part.origin;
   }
+  if (parts.year) note_younger_gpus(result, *parts.year, assumptions);
   for (Json& each : assumptions) result["assumptions"].push_back(std::move(each));
   Scenario scenario{std::move(result), written.name(), std::move(origins)};
   if (!changed.empty()) scenario.derive_refused_data(changed);

@@ -353,9 +353,11 @@ std::string text_of(const WholeRunReport& report, int width, bool colour) {
                    "model FLOPs of the whole run over the GPUs' peak");
   text += run_line("Where it goes", where_it_goes(run), "");
   if (std::isfinite(model.interval.count())) {
+    const bool as_long_as_write = model.write.count() > 0 && model.interval == model.write;
     text +=
         run_line("Checkpoint", fmt::format("every {:.3g} min", model.interval.count() / 60),
-                 fmt::format("{} in {:.3g} s of stall; the optimum is {:.3g} min",
+                 fmt::format("{}{} in {:.3g} s of stall; the optimum is {:.3g} min",
+                             as_long_as_write ? "no sooner than the last one is written; " : "",
                              format(model.bytes), model.stall.count(), model.optimum.count() / 60));
   }
   text += data_line(model);

@@ -171,6 +171,12 @@ class ModelMaker {
     const Seconds written{bytes / (share_written * write_rate_.count())};
     const Seconds copied{bytes / static_cast<double>(phase_.planned.gpus) / host_copy.count()};
     const Seconds save = asked.write.value_or(written);
+    if (!asked.write && !(asked.stall && !asked.asynchronous)) {
+      assume(
+          fmt::format("/run/checkpoint/write: {:.4g} s assumed, {:g} % of the store's rate of {} "
+                      "(504 B200, arXiv 2605.09370)",
+                      written.count(), 100 * share_written, format(write_rate_)));
+    }
     model_.stall = asked.stall.value_or(asked.asynchronous ? copied + save_barrier : save);
     model_.write = asked.asynchronous ? save : Seconds{};
     model_.durable_every = asked.durable_every;
@@ -195,6 +201,12 @@ class ModelMaker {
         store(stated, phase_.question.cluster.storage.read, store_read_per_node, "read");
     for (RestartStage& each : run_.stages) {
       if (each.mean.count() >= 0) continue;
+      if (each.name == "load" && !run_.checkpoint.load) {
+        assume(
+            fmt::format("/run/restart/load: a checkpoint is read at {:g} % of the store's rate "
+                        "of {} (504 B200, arXiv 2605.09370)",
+                        100 * share_read, format(read)));
+      }
       each.mean =
           each.name == "load"
               ? run_.checkpoint.load.value_or(Seconds{static_cast<double>(model_.bytes.count()) /

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -156,13 +157,38 @@ std::int64_t Node::integer(std::int64_t low, std::int64_t high) const {
   fail_expected(fmt::format("an integer from {} to {}", low, high));
 }
 
+namespace {
+
+/// The word that differs in case alone, or in '_' for '-'; empty: none.
+std::string_view in_other_case(const Json& value, std::span<const std::string_view> words) {
+  const auto plain = [](std::string_view word) {
+    std::string text{word};
+    for (char& each : text) {
+      const auto byte = static_cast<unsigned char>(each);
+      each = each == '_' ? '-' : static_cast<char>(std::tolower(byte));
+    }
+    return text;
+  };
+  const std::string found = plain(value.get_ref<const std::string&>());
+  for (const std::string_view word : words) {
+    if (plain(word) == found) return word;
+  }
+  return {};
+}
+
+}  // namespace
+
 std::size_t Node::one_of(std::span<const std::string_view> words) const {
   if (value_->is_string()) {
     const std::string& text = value_->get_ref<const std::string&>();
     const auto found = std::ranges::find(words, text);
     if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
   }
-  fail_expected(fmt::format("one of \"{}\"", fmt::join(words, "\", \"")));
+  const std::string expected = fmt::format("one of \"{}\"", fmt::join(words, "\", \""));
+  const std::string_view meant = value_->is_string() ? in_other_case(*value_, words) : "";
+  if (meant.empty()) fail_expected(expected);
+  fail(fmt::format("expected {}, found {}; did you mean \"{}\"?", expected, shortened(*value_),
+                   meant));
 }
 
 void Node::fail_expected(std::string_view expected) const {

@@ -290,6 +290,13 @@ TEST_CASE("A GPU in three lines says what it assumes") {
   CHECK(own.gpu().unmeasured.starts_with("no measurement on this GPU: GEMMs of custom at "));
 }
 
+TEST_CASE("A cluster without a name is called by its node and its number of nodes") {
+  const std::string node = R"({"like": "dgx-h100", "name": "ours"})";
+  CHECK(read(R"({"node": )" + node + R"(, "nodes": 4})").name == "ours x 4");
+  CHECK(read(R"({"node": )" + node + "}").name == "ours x 1");
+  CHECK(read(R"({"name": "Lab", "node": )" + node + R"(, "nodes": 4})").name == "Lab");
+}
+
 TEST_CASE("A host that states no power has its share of what its GPUs draw, and says so") {
   const Cluster own = read(R"({"node": {"gpus": 4, "gpu": {"dense_peak": "400 TFLOP/s",
       "memory": "96 GB", "memory_bandwidth": "2 TB/s", "board_power": "500 W"}}})");

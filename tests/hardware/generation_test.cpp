@@ -4,6 +4,7 @@
 
 #include "hardware/catalogue.hpp"
 #include "hardware/entries.hpp"
+#include "hardware/gpu/announced.hpp"
 #include "hardware/gpu/generation.hpp"
 #include "sim/errors.hpp"
 
@@ -30,6 +31,13 @@ TEST_CASE("The peer of a power rule is a GPU of the catalogue, or its share and 
       CHECK((find_entry(EntryKind::gpu, rule.peer->gpu) || (rule.peer->share && rule.peer->power)));
     }
   }
+}
+
+TEST_CASE("A generation of a vendor's GPUs says when it was announced") {
+  CHECK(year_announced("hopper") == 2022);
+  CHECK(year_announced("volta") == 2017);
+  CHECK(year_announced("other") == std::nullopt);
+  CHECK(year_announced("no such") == std::nullopt);
 }
 
 TEST_CASE("Every GPU of the catalogue is of a generation that has a file") {

@@ -1,4 +1,4 @@
-"""Grafana's dashboard: Prometheus itself reads the page of metrics and answers every query of it."""
+"""Grafana's dashboard: its JSON model, and that Prometheus answers every query of it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ import pytest
 from executing import INTERRUPTED, Running, free_port, needs_execute
 
 DASHBOARD = Path(__file__).parents[2] / "executor" / "session" / "dashboard.json"
-pytestmark = [
-    needs_execute,
-    pytest.mark.skipif(
-        shutil.which("prometheus") is None or shutil.which("promtool") is None,
-        reason="there is no prometheus",
-    ),
-]
+needs_prometheus = pytest.mark.skipif(
+    shutil.which("prometheus") is None or shutil.which("promtool") is None,
+    reason="there is no prometheus",
+)
+# Units and panels of Grafana 10 (packages/grafana-data/src/valueFormats/categories.ts; kinds of
+# panels that come with it) that the dashboard uses.
+UNITS = {
+    "Bps", "bytes", "celsius", "hertz", "none", "percentunit", "s", "short", "si:FLOP/s", "watt",
+}  # fmt: skip
+PANELS = {"stat", "timeseries"}
 
 
 def queries() -> list[tuple[str, str]]:
@@ -65,6 +68,41 @@ def server(model, tmp_path):
     assert run.end()[0] == INTERRUPTED
 
 
+def test_the_dashboard_is_of_grafanas_json_model():
+    """Grafana, Dashboard JSON model: members, a grid of 24 columns, a data source by a variable."""
+    board = json.loads(DASHBOARD.read_text())
+    assert board["schemaVersion"] >= 36  # from 36 on a data source is an object with its type
+    assert board["title"] and board["uid"] and len(board["uid"]) <= 40
+    assert set(board["time"]) == {"from", "to"}
+    variables = {each["name"]: each for each in board["templating"]["list"]}
+    assert variables["source"]["type"] == "datasource"
+    ids = [each["id"] for each in board["panels"]]
+    assert len(ids) == len(set(ids))
+    taken: set[tuple[int, int]] = set()
+    for panel in board["panels"]:
+        place = panel["gridPos"]
+        assert place["x"] + place["w"] <= 24, panel["title"]
+        cells = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert not cells & taken, panel["title"]
+        taken |= cells
+        assert panel["type"] in PANELS and panel["title"]
+        assert panel["fieldConfig"]["defaults"]["unit"] in UNITS
+        letters = [each["refId"] for each in panel["targets"]]
+        assert letters and len(letters) == len(set(letters))
+        for each in panel["targets"]:
+            assert each["expr"]
+            assert each.get("datasource", panel["datasource"]) == {
+                "type": "prometheus",
+                "uid": "${source}",
+            }
+
+
+@needs_execute
+@needs_prometheus
 def test_prometheus_reads_the_page_and_answers_every_query(server):
     page, port = server
     text = urllib.request.urlopen(f"http://127.0.0.1:{page}/metrics", timeout=5).read()

@@ -212,6 +212,45 @@ def test_classes_have_the_colours_of_the_other_pictures(piped, tmp_path):
         assert colours[name] == LOOKS[name].colour
 
 
+def test_a_measured_run_and_a_sweep_have_a_page(tmp_path):
+    small = orr.load("gpt-dp2")
+    written = small.simulate().trace.save(tmp_path / "own.json", format="kineto")
+    compared = orr.compare(small, written[0])
+    text, page = page_of(tmp_path / "run.html", compared)
+    needs_nothing(text, page)
+    assert "A run of gpt-dp2" in page.text and "Where the step goes" in page.text
+    stored = orr.sweep(
+        "llama3-8b-8-h100",
+        {"/plan/micro_batch": [1, 2], "/plan/recompute": ["none", "full"]},
+        store=tmp_path / "grid.jsonl",
+        progress=False,
+    )
+    text, page = page_of(tmp_path / "sweep.html", stored)
+    needs_nothing(text, page)
+    assert "Sweep of llama3-8b-8-h100" in page.text and "What each value leads to" in page.text
+    assert f"{stored.fastest()['step_time_s']:.3f} s" in page.text
+
+
+def test_plainer_choices_that_are_not_slower_are_listed(piped, tmp_path):
+    document = {
+        **piped.json,
+        "plainer_choices": [
+            {
+                "choice": "precision=bf16",
+                "step_time_s": 1.5,
+                "parts": [{"name": "memory-bound kernels", "time_s": 0.076}],
+                "reason": "",
+            }
+        ],
+    }
+    page = page_of(tmp_path / "run.html", document)[1]
+    assert "Plainer choices that are not slower" in page.text
+    assert (
+        "precision=bf16 takes 1.500 s; this plan takes 76 ms more for memory-bound kernels"
+        in page.text
+    )
+
+
 @needs_command
 def test_the_command_writes_the_same_page(tmp_path):
     def ask(*arguments: str) -> subprocess.CompletedProcess:

@@ -105,6 +105,9 @@ def test_the_recorded_numbers_are_the_librarys(family):
         RECORDED.write_text(json.dumps({**known, family: computed}, indent=1, sort_keys=True))
     known = recorded()[family]
     assert known["shapes"] == computed["shapes"]
-    assert computed["losses"] == pytest.approx(known["losses"], rel=1e-9)
-    assert computed["gradient_norms"] == pytest.approx(known["gradient_norms"], rel=1e-9)
-    assert computed["norms_after"] == pytest.approx(known["norms_after"], rel=1e-9)
+    # DeepSeek's routers compute in fp32, whatever the model is in (modeling_deepseek_v2 and _v3 of
+    # the library), so their sums depend on the processor's kernels.
+    near = 1e-7 if family.startswith("deepseek") else 1e-9
+    assert computed["losses"] == pytest.approx(known["losses"], rel=near)
+    assert computed["gradient_norms"] == pytest.approx(known["gradient_norms"], rel=near)
+    assert computed["norms_after"] == pytest.approx(known["norms_after"], rel=near)

@@ -249,6 +249,38 @@ TEST_CASE("Nodes may be replaced, and a plan that leaves data open follows") {
   CHECK(scenario.replace({{"/cluster/nodes", 4}}).question().plan.data == 8);
 }
 
+TEST_CASE("With fewer GPUs in a node its host draws as much for each of them, and says so") {
+  const Scenario base = Scenario::load(
+      std::nullopt, {.model = "llama3-8b", .cluster = "dgx-h100 x 1", .plan = "zero=1"});
+  const Scenario half = base.replace({{"/cluster/node/gpus", 4}});
+  CHECK(half.json()["cluster"]["node"]["host_power"] == "2300 W");  // 4600 / 8 x 4
+  const std::string note = "host_power of 8 GPUs stated; 2300 W assumed, as much for each of 4";
+  const Json& assumed = half.json()["cluster"]["assumptions"];
+  CHECK(std::ranges::count(assumed, Json(note)) == 1);
+  const Scenario stated =
+      base.replace({{"/cluster/node/host_power", "900 W"}, {"/cluster/node/gpus", 4}});
+  CHECK(stated.json()["cluster"]["node"]["host_power"] == "900 W");
+}
+
+TEST_CASE("Software of a year before its GPUs were announced is an assumption") {
+  const auto assumed = [](int year) {
+    return Scenario::load(std::nullopt, {.model = "llama3-8b",
+                                         .cluster = "dgx-h100 x 1",
+                                         .plan = "zero=1",
+                                         .software = "megatron-core",
+                                         .year = year})
+        .json()
+        .value("assumptions", Json::array());
+  };
+  const Json note =
+      "/software: of 2012, before GPUs of generation hopper (2022): no stack of that year runs on "
+      "them; predicted as if it did";
+  CHECK(std::ranges::count(assumed(2012), note) == 1);
+  for (const Json& each : assumed(2023)) {
+    CHECK(each.get<std::string>().find("before GPUs") == std::string::npos);
+  }
+}
+
 TEST_CASE("A replaced name is expanded too") {
   const Scenario scenario = Scenario::parse(small_scenario(), "small.json");
   const Scenario changed = scenario.replace({{"/model", "gpt2-medium"}, {"/cluster", "dgx-h100"}});

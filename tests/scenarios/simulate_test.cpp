@@ -157,7 +157,14 @@ TEST_CASE("A plan that may not fit has exit code 0 and the bounds of what it nee
   CHECK(json["fit"] == "doubtful");
   CHECK(json["fits"] == true);
   CHECK(json["out_of_memory"].is_null());
-  CHECK(orrery(narrow).out.find("may not fit: ") != std::string::npos);
+  const std::string doubted = orrery(narrow).out;
+  CHECK(doubted.find("may not fit: ") != std::string::npos);
+  CHECK(doubted.find("at least ") != std::string::npos);
+  CHECK(doubted.find(", whatever the allocator keeps") != std::string::npos);
+  // One range of memory where the bounds decide nothing: that of measured peaks.
+  const std::string fits = orrery("simulate llama3-70b-64-h100").out;
+  CHECK(fits.find("whatever the allocator keeps") == std::string::npos);
+  CHECK(fits.find("needs between") == std::string::npos);
 }
 
 TEST_CASE("A range says which published runs it comes from, and what widens it") {

@@ -126,6 +126,11 @@ TEST_CASE("Targets that a model or a plan does not have are refused by name") {
         std::string::npos);
   CHECK(refused("task=lora,lora_targets=qkv:lm_head,fused_cross_entropy=true") ==
         "/plan/lora_targets: an adapter of lm_head is not simulated with fused_cross_entropy");
+  // A product of [in, 8192] and [8192, out] is larger than the matrix of 4096 that it adapts.
+  CHECK(refused("task=lora,lora_targets=qkv,lora_rank=8192") ==
+        "/plan/lora_rank: 8192 is above the model's hidden size 4096; an adapter has fewer columns "
+        "than the matrix that it adapts");
+  CHECK(refused("task=lora,lora_targets=qkv,lora_rank=4096").empty());
   CHECK_THROWS_WITH(llama("lora_rank=8"),
                     Catch::Contains("/lora_rank: applies only to tasks lora and qlora"));
   CHECK_THROWS_WITH(llama("lora_targets=qkv"),

@@ -11,6 +11,7 @@
 #include "scenarios/scenario/scenario.hpp"
 #include "sim/input/csv.hpp"
 #include "sim/input/text.hpp"
+#include "tests/models/questions.hpp"
 #include "tests/scenarios/command.hpp"
 
 namespace orrery::scenarios {
@@ -88,10 +89,37 @@ TEST_CASE("A Megatron script and its plan by hand are the same scenario") {
        .plan = "tensor=4,sequence=true,pipeline=8,virtual_stages=5,zero=1,micro_batch=1,"
                "global_batch=128,seq_len=8192,precision=bf16,recompute=selective,overlap=true,"
                "overlap_gather=true,low_precision_gather=false,"
-               "embedding_counts=false",
+               "embedding_counts=false,tensor_overlap=false",
        .software = "megatron-core"});
   CHECK(models::to_json(launched.question().plan) == models::to_json(written.question().plan));
   CHECK(launched.question().model.name == written.question().model.name);
+  CHECK(models::predict(launched.question()).step == models::predict(written.question()).step);
+}
+
+// Source  Megatron-LM, training/arguments.py: --tp-comm-overlap is a switch, off without it
+TEST_CASE("Megatron overlaps in the tensor group only where its script says so") {
+  const auto imported = [](const std::string& more) {
+    return imported_text("run.sh",
+                         "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 32 "
+                         "--hidden-size 4096 --num-attention-heads 32 --seq-length 4096 "
+                         "--max-position-embeddings 4096 --micro-batch-size 1 "
+                         "--global-batch-size 64 --bf16 --sequence-parallel " +
+                             more,
+                         "dgx-h100");
+  };
+  const std::string eight = "--tensor-model-parallel-size 8 ";
+  CHECK(imported(eight).plan["tensor_overlap"] == false);
+  CHECK(imported(eight + "--tp-comm-overlap").plan["tensor_overlap"] == true);
+  CHECK_FALSE(imported("").plan.contains("tensor_overlap"));  // one rank has no such group
+  const auto step = [](bool overlaps) {
+    const std::string plan =
+        "tensor=8,sequence=true,zero=1,micro_batch=1,global_batch=64,"
+        "seq_len=4096,precision=bf16,tensor_overlap=";
+    return models::predict(models::question("llama3-8b", "dgx-h100 x 1",
+                                            plan + (overlaps ? "true" : "false"), "megatron-core"))
+        .step;
+  };
+  CHECK(step(false) > step(true));
 }
 
 TEST_CASE("Each option is used, without effect, or not understood, with the reason") {

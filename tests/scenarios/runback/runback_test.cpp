@@ -466,6 +466,14 @@ TEST_CASE("Step times are read from the logs of training tools", "[runback]") {
   CHECK(found["alternatives"]["explanations"].is_array());
 }
 
+TEST_CASE("One measured step is one step", "[runback]") {
+  const Scratch scratch;
+  const std::string log = scratch.write("one.csv", "step,step_time_s\n1,2.5\n");
+  const Ran ran = orrery("compare llama3-8b-8-h100 " + log);
+  INFO(ran.error);
+  CHECK(ran.out.find(" 1 step: median") != std::string::npos);
+}
+
 TEST_CASE("The prediction's own trace leaves nothing to explain, class by class", "[runback]") {
   const Scratch scratch;
   const std::string trace = scratch.path("own.json");

@@ -323,6 +323,24 @@ TEST_CASE("Short runs are said in hours throughout, long ones in days") {
   CHECK(std::regex_search(extended, std::regex{"Whole run +[0-9.]+ days +[0-9]+ to [0-9]+ in 8"}));
 }
 
+TEST_CASE("A stated interval that writes cannot keep up with is replaced, and said") {
+  const std::string text =
+      orrery("train llama3-8b-8-h100 --tokens 1T --samples 20 --set '/run/checkpoint/every=1 s'")
+          .out;
+  CHECK(text.find("no sooner than the last one is written") != std::string::npos);
+  CHECK(text.find("/run/checkpoint/every:") != std::string::npos);
+  // The shares of the store's rate that saves and loads reach are assumptions like others.
+  CHECK(text.find("/run/checkpoint/write:") != std::string::npos);
+  CHECK(text.find("16 % of the store's rate of 625 MB/s") != std::string::npos);
+  CHECK(text.find("20 % of the store's rate of 1.25 GB/s") != std::string::npos);
+  const std::string stated =
+      orrery(
+          "train llama3-8b-8-h100 --tokens 1T --samples 20 --set '/run/checkpoint/write=10 s' "
+          "--set '/run/checkpoint/load=20 s'")
+          .out;
+  CHECK(stated.find("of the store's rate") == std::string::npos);
+}
+
 TEST_CASE("Phases, spares, own price and checkpoints are stated in /run") {
   const std::string call = "train llama3-8b-8-h100 --samples 50 --json --tokens 100B ";
   const Json phases =

@@ -173,6 +173,10 @@ TEST_CASE("Every wrong value is reported with its address, what was expected and
   CHECK(error_of([&] {
           root["kind"].one_of({"mesh", "star"});
         }) == R"(c.json:/kind: expected one of "mesh", "star", found "torus")");
+  CHECK(error_of([&] {
+          root["kind"].one_of({"mesh", "Torus"});
+        }) ==
+        R"(c.json:/kind: expected one of "mesh", "Torus", found "torus"; did you mean "Torus"?)");
   CHECK(error_of([&] { root["nodes"]["x"]; }) ==
         "c.json:/nodes: expected an object, found [1,2,3]");
   CHECK(error_of([&] { root["on"].elements(); }) == "c.json:/on: expected an array, found true");

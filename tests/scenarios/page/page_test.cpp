@@ -1,0 +1,184 @@
+// One page of answers: what it shows of each, and that labels of pictures stay inside.
+
+#include "scenarios/page/page.hpp"
+
+#include <catch2/catch.hpp>
+#include <regex>
+
+#include "scenarios/page/charts.hpp"
+#include "sim/errors.hpp"
+
+namespace orrery::scenarios {
+
+namespace {
+
+bool shows(const std::string& page, const std::string& text) {
+  return page.find(text) != std::string::npos;
+}
+
+Json measured_run() {
+  return Json::parse(R"({"command": "compare", "scenario": "llama", "source": "profiler",
+    "predicted_s": 10.0, "measured_s": 12.0, "difference_s": 2.0, "ratio": 0.83, "error_pct": -16.7,
+    "tokens_per_s": 1000,
+    "steps": {"count": 1, "left_out": 0, "median_s": 12, "p10_s": 12, "p90_s": 12, "slow_steps": 0},
+    "classes": [
+      {"class": "gemm", "predicted_s": 8.0, "measured_s": 10.5},
+      {"class": "communication", "predicted_s": 2.0, "measured_s": 1.5},
+      {"class": "data_loading", "predicted_s": 0, "measured_s": 0}],
+    "causes": [{"cause": "GEMMs 1.3 times as long", "flags": "--set /software/gemm=1", "effect_s": 2.5,
+                "share": 1.25, "prior": 0.2, "basis": "a number of the profile"}],
+    "unexplained_s": -0.5, "alternatives": null,
+    "collectives": [{"collective": "all_gather", "group": "dp", "communicator": null, "ranks": 8,
+                     "bytes": 1048576, "predicted": null,
+                     "measured": {"count": 4, "time_s": 0.5}, "transfer_s": 0.25}],
+    "shapes": [{"sizes": [64, 128, 256], "batch": 1, "predicted": {"count": 2, "time_s": 1e-3},
+                "measured": null}],
+    "kernels": [{"name": "void gemm<float>", "class": "gemm", "count": 3, "time_s": 0.1}],
+    "ranks": [{"rank": 0}], "fit": null, "notes": ["a note"]})");
+}
+
+std::string page_of_json(const Json& json) {
+  std::vector<Document> documents;
+  documents.push_back(Document::from(json, "result.json"));
+  return page_of(documents);
+}
+
+std::string row_line(int index, int tensor, double step, double bytes, const std::string& fit) {
+  return Json{{"index", index},
+              {"values", {{"/plan/tensor", tensor}}},
+              {"error", nullptr},
+              {"gpus", 8},
+              {"step_time_s", step},
+              {"tokens_per_s", 1e6 / step},
+              {"mfu", 0.4},
+              {"peak_memory_bytes", bytes},
+              {"fits", fit != "no"},
+              {"fit", fit},
+              {"uncertainty", {{"p10", 0.9 * step}, {"p50", step}, {"p90", 1.2 * step}}}}
+             .dump() +
+         "\n";
+}
+
+std::string store_of(const std::string& rows) {
+  return R"({"orrery_sweep":1,"scenario":"llama","vary":[],"variants":4,"shard":null})"
+         "\n" +
+         rows;
+}
+
+/// Position, anchor and text of every label of a picture.
+struct Label {
+  double x = 0, y = 0;
+  std::string anchor, text;
+};
+std::vector<Label> labels_of(const std::string& chart) {
+  const std::regex label{
+      R"(<text x='([-\d.]+)' y='([-\d.]+)' class='ink halo' text-anchor='(\w+)'>([^<]*)<)"};
+  std::vector<Label> found;
+  for (std::sregex_iterator it{chart.begin(), chart.end(), label}, end; it != end; ++it) {
+    found.push_back({std::stod((*it)[1]), std::stod((*it)[2]), (*it)[3], (*it)[4]});
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("The page of a measured run shows both steps by class, and what would explain them") {
+  const std::string page = page_of_json(measured_run());
+  CHECK(shows(page, "<h1>A run of llama</h1>"));
+  CHECK(shows(page, "20.0 % more"));
+  CHECK(shows(page, "predicted, GEMMs: 8.000 s"));
+  CHECK(shows(page, "measured, GEMMs: 10.50 s"));
+  CHECK(shows(page, "GEMMs: +2.500 s"));
+  CHECK(shows(page, "exposed communication: \u2212500 ms"));
+  CHECK_FALSE(shows(page, "idle: data loading"));  // it takes no time in either
+  CHECK(shows(page, "GEMMs 1.3 times as long"));
+  CHECK(shows(page, "<code>--set /software/gemm=1</code>"));
+  CHECK(shows(page, "64 x 128 x 256"));
+  CHECK(shows(page, "<code>void gemm&lt;float&gt;</code>"));
+  CHECK(shows(page, "<li>a note</li>"));
+}
+
+TEST_CASE("A run of which only steps are known shows each explanation that would do") {
+  Json run = measured_run();
+  run["classes"] = run["ranks"] = run["collectives"] = run["shapes"] = run["kernels"] =
+      Json::array();
+  run["alternatives"] = {{"explanations",
+                          {{{"cause", "a slow node"},
+                            {"flags", nullptr},
+                            {"step_time_s", 11.9},
+                            {"prior", 0.1},
+                            {"weight", 0.75},
+                            {"basis", "Lin et al. 2025"}}}}};
+  const std::string page = page_of_json(run);
+  CHECK(shows(page, "a slow node"));
+  CHECK(shows(page, "75.0 %"));
+  CHECK_FALSE(shows(page, "not explained"));
+}
+
+TEST_CASE("The page of a sweep's store has the fastest that fit, and the front") {
+  // By hand: variant 1 is fastest but may not fit; 0 is faster than 2 and larger; 3 loses to 2.
+  const std::string rows = row_line(0, 1, 2.0, 60e9, "yes") +
+                           row_line(1, 2, 1.0, 90e9, "doubtful") +
+                           row_line(2, 4, 3.0, 40e9, "yes") + row_line(3, 8, 4.0, 50e9, "tight");
+  const Document document = result_of(store_of(rows) + R"({"index":4)", "f.jsonl");
+  CHECK(document.json()["rows"] == 4);  // a line without its end is being written
+  CHECK(document.json()["fits"] == 4);
+  CHECK(document.json()["doubtful"] == 1);
+  REQUIRE(document.json()["best"].size() == 3);
+  CHECK(document.json()["best"][0]["index"] == 0);
+  REQUIRE(document.json()["front"].size() == 2);
+  CHECK(document.json()["front"][1]["index"] == 2);
+  std::vector<Document> documents;
+  documents.push_back(result_of(store_of(rows), "f.jsonl"));
+  const std::string page = page_of(documents);
+  CHECK(shows(page, "<h1>Sweep of llama</h1>"));
+  CHECK(shows(page, "<code>tensor 1</code>"));
+  CHECK(shows(page, "What each value leads to"));
+}
+
+TEST_CASE("A damaged row of a sweep's store is refused with its line") {
+  try {
+    result_of(store_of(row_line(0, 1, 2.0, 60e9, "yes") + "{\"index\": 1}\n"), "f.jsonl");
+    FAIL("nothing was refused");
+  } catch (const InputError& error) {
+    CHECK(std::string{error.what()} ==
+          "f.jsonl, line 3: expected a row of a sweep, with its values and figures");
+  }
+}
+
+TEST_CASE("Labels of the best points stay inside the picture and cover no other label") {
+  ScatterChart chart{.points = {}, .x_title = "days", .y_title = "cost"};
+  for (int i = 0; i < 12; ++i) {
+    const double at = 1.0 + 0.05 * i;
+    chart.points.push_back({"a cluster of nodes " + std::to_string(i),
+                            {"", at, at, at},
+                            {"", 3 - at, 3 - at, 3 - at},
+                            true});
+  }
+  chart.points.push_back({"far away", {"", 90, 90, 90}, {"", 90, 90, 90}, false});
+  const std::string picture = scatter_chart(chart);
+  const std::vector<Label> labels = labels_of(picture);
+  REQUIRE(labels.size() > 8);
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    INFO(labels[i].text);
+    const double wide = 6.3 * static_cast<double>(labels[i].text.size());
+    CHECK(labels[i].x >= 80);
+    CHECK(labels[i].x + wide <= 930.5);
+    CHECK(labels[i].y <= 380);
+    for (std::size_t k = 0; k < i; ++k) {
+      const bool apart =
+          std::abs(labels[i].y - labels[k].y) >= 13.9 || labels[i].x + wide <= labels[k].x + 0.1 ||
+          labels[k].x + 6.3 * static_cast<double>(labels[k].text.size()) <= labels[i].x + 0.1;
+      CHECK(apart);
+    }
+  }
+  // An outlier does not squeeze the best into a corner: it is counted instead.
+  CHECK(shows(picture, "1 more beyond the axes."));
+}
+
+TEST_CASE("Axes of dollars have short round ticks") {
+  const RangeChart chart{.ranges = {{"dollars", 1.1e8, 1.2e8, 1.5e8}}, .words = dollar_words};
+  CHECK(shows(range_chart(chart), ">$50M<"));
+}
+
+}  // namespace orrery::scenarios
