@@ -29,6 +29,7 @@
 #include "models/prediction/power.hpp"
 #include "models/prediction/stage_cut.hpp"
 #include "models/pricing/price.hpp"
+#include "models/program/opcodes.hpp"
 #include "sim/input/units.hpp"
 
 namespace orrery::models {
@@ -374,7 +375,9 @@ Question with_cut_stages(const Question& question) {
 
 }  // namespace
 
-Estimate estimate(const Question& question) {
+namespace {
+
+Prediction estimated(const Question& question) {
   refuse_conflicts(question);
   Prediction result;
   result.program = std::make_shared<const Program>(lower(question));
@@ -385,7 +388,38 @@ Estimate estimate(const Question& question) {
     add_rates(question, result);
     add_costs(question, counts_of(*result.program), result);
   }
+  return result;
+}
+
+Estimate figures_of(const Prediction& result) {
   return {result, result.memory[result.fullest].total};
+}
+
+Time joints_of(const PricedProgram& priced) {
+  const Program& program = *priced.program;
+  Time longest{};
+  for (std::uint32_t c = 0; c < program.classes.size(); ++c) {
+    Time busy = priced.carried_by(c), trail{};
+    for (const Instruction& each : program.classes[c].instructions) {
+      if (!is_joint(each)) continue;
+      const PricedOperation& joint = priced.collectives[each.target];
+      busy += joint.occupied();
+      trail = joint.trail;
+    }
+    longest = std::max(longest, busy - trail);
+  }
+  return longest;
+}
+
+}  // namespace
+
+Estimate estimate(const Question& question) {
+  return figures_of(estimated(question));
+}
+
+EstimateWithJoints estimate_with_joints(const Question& question) {
+  const Prediction result = estimated(question);
+  return {figures_of(result), result.out_of_memory ? Time{} : joints_of(result.priced)};
 }
 
 Time step_without_sharing(const Question& question) {

@@ -4,11 +4,15 @@
 #include <cmath>
 #include <iterator>
 #include <numeric>
+#include <queue>
+#include <string>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "hardware/prices/rental.hpp"
 #include "models/prediction/flops.hpp"
+#include "models/prediction/lower_bound.hpp"
 #include "scenarios/scenario/data_section.hpp"
 #include "scenarios/search/incumbents.hpp"
 #include "scenarios/search/space/block_shapes.hpp"
@@ -71,15 +75,22 @@ class Estimator {
       : query_{query}, questions_(members, question_of(query, {{}, query.cluster.nodes})) {}
 
   Estimate operator()(const PlacedPlan& placed, unsigned member) {
+    return models::estimate(about(placed, member));
+  }
+  models::EstimateWithJoints with_joints(const PlacedPlan& placed) {
+    return models::estimate_with_joints(about(placed, 0));
+  }
+
+ private:
+  const models::Question& about(const PlacedPlan& placed, unsigned member) {
     models::Question& question = questions_[member];
     question.plan = placed.plan;
     hardware::set_nodes(question.cluster, placed.nodes);
     question.assumptions.clear();
     take_data(query_, question);
-    return models::estimate(question);
+    return question;
   }
 
- private:
   const PlanQuery& query_;
   std::vector<models::Question> questions_;
 };
@@ -106,7 +117,7 @@ class Search {
     answer_.ruled_out = std::move(space.ruled_out);
     answer_.considered = std::ssize(space.plans);
     bound(std::move(space.plans));
-    estimate_open_plans();
+    wanted_.rivals ? estimate_open_plans() : estimate_one_by_one();
     if (answer_.fitting.empty() && !answer_.stopped) look_for_nearer_misses();
     order();
     answer_.passed_over = std::ssize(answer_.open);
@@ -143,11 +154,42 @@ class Search {
     answer_.too_large = answer_.too_large_by_sizes = std::ssize(large_);
   }
 
+  /// Of the best alone, on one thread, every estimate may spare the next: what its collectives
+  /// between replicas take, every plan with the same ones takes, too. Such a plan is put back by
+  /// that bound. Static times alone rank here, and these are priced as those.
+  void estimate_one_by_one() {
+    using Raised = std::pair<double, std::size_t>;  // bound, and the plan's index
+    std::priority_queue<Raised, std::vector<Raised>, std::greater<>> raised;
+    std::unordered_map<std::string, double> known;  // by joints_key
+    std::size_t next = 0;
+    while (next < open_.size() || !raised.empty()) {
+      const bool again =
+          next == open_.size() || (!raised.empty() && raised.top().first < open_[next].measure);
+      const auto [bound, i] = again ? raised.top() : Raised{open_[next].measure, next};
+      again ? raised.pop() : void(++next);
+      const PlacedPlan& placed = open_[i].placed;
+      if (answer_.stopped || !incumbents_.wants(placed, bound, open_[i].against)) {
+        pass_over(placed, bound);
+        continue;
+      }
+      const auto [joints, fresh] = known.try_emplace(joints_key(placed), 0.0);
+      if (!again && joints->second > bound) {
+        raised.emplace(joints->second, i);
+        continue;
+      }
+      const models::EstimateWithJoints found = estimator_.with_joints(placed);
+      const Time least = with_unexplained(found.joints, query_.software);
+      joints->second =
+          std::max(joints->second, objective_.bound(query_, placed.nodes, {.step = least}));
+      take(placed, found.estimate);
+      answer_.stopped = workers_.progress && !workers_.progress(next, open_.size());
+    }
+  }
+
   /// Estimates open plans, those with the smallest bounds first, in batches of a fixed size, so
   /// that the answer does not depend on the number of threads.
   void estimate_open_plans() {
-    // Of the best alone, on one thread each, every estimate may spare the next.
-    const std::size_t batch = wanted_.rivals ? 32 : 1;
+    constexpr std::size_t batch = 32;
     for (std::size_t next = 0; next < open_.size();) {
       std::vector<const PlacedPlan*> wanted;
       const std::size_t begin = next;

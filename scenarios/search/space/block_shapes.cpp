@@ -107,6 +107,24 @@ std::string shape_key(const Plan& plan, int node_gpus) {
   return key;
 }
 
+std::string joints_key(const PlacedPlan& placed) {
+  const Plan& plan = placed.plan;
+  Plan alike = plan;
+  if (!plan.stages.by_time && plan.recompute.layers == 0 && plan.recompute.every == 1) {
+    alike.recompute = {};
+  }
+  if (!models::shards_gradients(plan)) alike.batch.micro = 1;
+  std::string key(reinterpret_cast<const char*>(&placed.nodes), sizeof placed.nodes);
+  for (const models::PlanField& field : models::plan_fields()) {
+    if (field.value.key != nullptr) {
+      field.value.key(alike, key);
+    } else {
+      key += field.json(alike).dump();
+    }
+  }
+  return key;
+}
+
 BlockShape::BlockShape(const PlanQuery& query, const PlacedPlan& placed) {
   models::Question question =
       question_of(query, plan_of_shape(placed.plan, query.cluster.node.gpus));

@@ -56,6 +56,11 @@ struct ChunkCosts {
 /// Names all of a plan on which its blocks depend, on nodes of so many GPUs.
 std::string shape_key(const models::Plan& plan, int node_gpus);
 
+/// Names all of a plan on which its joint instructions depend, gathers of ZeRO-3 included: all
+/// fields but those of recomputation in every layer and, where gradients are reduced once a step,
+/// the micro-batch.
+std::string joints_key(const PlacedPlan& placed);
+
 class BlockShape {
  public:
   /// Of this plan and of all with the same key.
