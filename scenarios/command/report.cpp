@@ -6,6 +6,8 @@
 
 #include "scenarios/command/commands.hpp"
 #include "scenarios/page/page.hpp"
+#include "scenarios/whatif/sweep_store.hpp"
+#include "sim/errors.hpp"
 #include "sim/input/text.hpp"
 #include "sim/output/durable_file.hpp"
 
@@ -20,7 +22,16 @@ struct ReportFlags {
 
 int write_page(const ReportFlags& flags) {
   std::vector<Document> documents;
-  for (const std::string& each : flags.results) documents.push_back(Document::load(each));
+  for (const std::string& each : flags.results) {
+    if (is_sweep_store(each)) {
+      throw InputError{
+          printable(each),
+          "is the store of a sweep; expected what --json of simulate, plan, buy, train or check "
+          "prints: for a page of a variant give the values of its line to orrery simulate, with "
+          "--set POINTER=VALUE and --json"};
+    }
+    documents.push_back(Document::load(each));
+  }
   const std::string page = page_of(documents);
   write_durably(flags.out, page);
   fmt::print(stderr, "wrote {}, {:.1f} kB\n", printable(flags.out),

@@ -107,6 +107,13 @@ std::uint64_t SweepShard::end(std::uint64_t variants) const {
   return SweepShard{number + 1, of}.begin(variants);
 }
 
+bool is_sweep_store(const std::string& path) {
+  const std::string lines = fmt::format("{{\"{}\":", store_key), parquet = "PAR1";
+  std::string begin(lines.size(), '\0');
+  std::ifstream{path, std::ios::binary}.read(begin.data(), std::ssize(begin));
+  return begin == lines || begin.starts_with(parquet);
+}
+
 SweepShard parse_shard(std::string_view text) {
   const std::vector<std::string_view> parts = split(text, '/');
   if (parts.size() == 2) {

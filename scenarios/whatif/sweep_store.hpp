@@ -59,6 +59,10 @@ class SweepStore {
   std::uint64_t next_ = 0;
 };
 
+/// Is the file the store of a sweep: lines of JSON, or Parquet as the Python package writes it?
+/// False where there is none.
+bool is_sweep_store(const std::string& path);
+
 /// What `merge` found.
 struct MergedSweep {
   std::string scenario;

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <fstream>
 #include <random>
 #include <thread>
 
@@ -342,6 +343,26 @@ TEST_CASE("A store of another sweep, another file and a damaged line are refused
         store +
             ": this build predicts variant 0 otherwise than the one that began the file; state "
             "another --store, or remove it");
+}
+
+TEST_CASE("orrery report refuses the store of a sweep and says how a variant gets a page") {
+  const Scratch scratch;
+  const std::string store = scratch.path("f.jsonl"), page = scratch.path("page.html");
+  REQUIRE(
+      orrery("sweep llama3-8b-8-h100 --vary /plan/micro_batch=1,2 --store " + store).exit_code ==
+      0);
+  const std::string refusal =
+      ": is the store of a sweep; expected what --json of simulate, plan, buy, train or check "
+      "prints: for a page of a variant give the values of its line to orrery simulate, with --set "
+      "POINTER=VALUE and --json\n";
+  const Ran ran = orrery("report " + store + " --out " + page);
+  CHECK(ran.exit_code == 2);
+  CHECK(ran.error == store + refusal);
+  const std::string parquet = scratch.path("f.parquet");
+  std::ofstream{parquet} << "PAR1 and the rest";
+  CHECK(orrery("report " + parquet + " --out " + page).error == parquet + refusal);
+  CHECK(orrery("report nowhere.json --out " + page).exit_code == 2);
+  CHECK(!std::filesystem::exists(page));
 }
 
 TEST_CASE("Shards of a sweep merge to the bytes of the whole, and what is missing is named") {
