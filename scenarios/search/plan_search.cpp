@@ -116,8 +116,11 @@ class Search {
     answer_.searched = std::move(space.searched);
     answer_.ruled_out = std::move(space.ruled_out);
     answer_.considered = std::ssize(space.plans);
+    answer_.bounded = true;
     bound(std::move(space.plans));
+    bound_parts();
     wanted_.rivals ? estimate_open_plans() : estimate_one_by_one();
+    refine_recomputation();
     if (answer_.fitting.empty() && !answer_.stopped) look_for_nearer_misses();
     order();
     answer_.passed_over = std::ssize(answer_.open);
@@ -132,15 +135,21 @@ class Search {
     Bytes memory{};      // lower bound
   };
 
+  /// Where a search is stopped before all plans have a bound, nothing is proven.
+  void stop_unless(bool all_bounded) {
+    answer_.bounded = answer_.bounded && all_bounded;
+    answer_.stopped = answer_.stopped || !all_bounded;
+  }
+
   /// Bounds all plans; those that cannot fit are set aside.
   void bound(std::vector<PlacedPlan> all) {
-    BlockShapes own;
-    const std::vector<PlanBound> least =
-        bounds_of(query_, all, workers_, wanted_.shapes ? *wanted_.shapes : own);
-    answer_.bounded = least.size() == all.size();
-    answer_.stopped = !answer_.bounded;
+    const std::vector<PlanBound> least = bounds_of(query_, all, workers_, shapes());
+    stop_unless(least.size() == all.size());
     for (std::size_t i = 0; i < least.size(); ++i) {
       const bool fits = least[i].memory <= query_.cluster.gpu().memory;
+      if (fits && !partly_recomputed(query_, all[i].plan).empty()) {
+        whole_.push_back({all[i], 0, 0, least[i].memory});
+      }
       if (fits && wanted_.longest_step && least[i].step > *wanted_.longest_step) {
         ++answer_.too_slow;
         continue;
@@ -151,16 +160,70 @@ class Search {
       (fits ? open_ : large_).push_back({std::move(all[i]), measure, against, least[i].memory});
     }
     std::ranges::stable_sort(open_, {}, &Bounded::measure);
-    answer_.too_large = answer_.too_large_by_sizes = std::ssize(large_);
+    answer_.too_large += std::ssize(large_) - answer_.too_large_by_sizes;
+    answer_.too_large_by_sizes = std::ssize(large_);
   }
 
-  /// Of the best alone, on one thread, every estimate may spare the next: what its collectives
-  /// between replicas take, every plan with the same ones takes, too. Such a plan is put back by
-  /// that bound. Static times alone rank here, and these are priced as those.
+  /// Plans of which a part of the layers recomputes. Their step has the lower bound of the plan of
+  /// which none does, their memory that of which all do.
+  void bound_parts() {
+    std::vector<PlacedPlan> none;
+    for (const Bounded& each : whole_) {
+      none.push_back(each.placed);
+      none.back().plan.recompute = {};
+    }
+    std::vector<PlanBound> least = bounds_of(query_, none, workers_, shapes());
+    stop_unless(least.size() == none.size());
+    for (std::size_t i = 0; i < least.size(); ++i) {
+      const int nodes = whole_[i].placed.nodes;
+      least[i].memory = whole_[i].memory;
+      whole_[i].measure = objective_.bound(query_, nodes, least[i]);
+      if (wanted_.against) whole_[i].against = wanted_.against->bound(query_, nodes, least[i]);
+    }
+  }
+
+  /// Makes, bounds and estimates those plans where one may be wanted.
+  void refine_recomputation() {
+    std::vector<PlacedPlan> parts;
+    for (const Bounded& each : whole_) {
+      const PlacedPlan& placed = each.placed;
+      const bool wanted = !answer_.stopped && incumbents_.wants(placed, each.measure, each.against);
+      for (models::Plan& part : partly_recomputed(query_, placed.plan)) {
+        const auto number = static_cast<std::size_t>(answer_.considered++);
+        if (!wanted) {
+          pass_over(placed, each.measure);
+          continue;
+        }
+        note_layers(part);
+        parts.push_back({.plan = std::move(part), .nodes = placed.nodes, .number = number});
+      }
+    }
+    if (parts.empty()) return;
+    open_.clear();
+    bound(std::move(parts));
+    wanted_.rivals ? estimate_open_plans() : estimate_one_by_one();
+  }
+
+  /// As enumeration notes the values of other fields.
+  void note_layers(const models::Plan& plan) {
+    const auto row =
+        std::ranges::find(answer_.searched, recomputed_layers_key, &SearchedValues::key);
+    Json value = plan.recompute.layers;
+    if (row == answer_.searched.end()) return;
+    if (std::ranges::find(row->values, value) == row->values.end()) {
+      row->values.push_back(std::move(value));
+    }
+  }
+
+  BlockShapes& shapes() { return wanted_.shapes ? *wanted_.shapes : own_shapes_; }
+
+  /// Of the best alone, on one thread, every estimate may spare the next: what its joint
+  /// collectives take, every plan with the same ones takes, too. Such a plan is put back by that
+  /// bound. Static times alone rank here, and these are priced as those.
   void estimate_one_by_one() {
     using Raised = std::pair<double, std::size_t>;  // bound, and the plan's index
     std::priority_queue<Raised, std::vector<Raised>, std::greater<>> raised;
-    std::unordered_map<std::string, double> known;  // by joints_key
+    std::unordered_map<std::string, std::vector<models::JointTimes>> known;  // by joints_key
     std::size_t next = 0;
     while (next < open_.size() || !raised.empty()) {
       const bool again =
@@ -327,7 +390,9 @@ class Search {
   Wanted wanted_;
   Incumbents incumbents_;
   Estimator estimator_;
+  BlockShapes own_shapes_;
   std::vector<Bounded> open_, large_;
+  std::vector<Bounded> whole_;  // plans of which a part could recompute, with the bounds of that
   PlanAnswer answer_;
 };
 

@@ -64,7 +64,9 @@ class Pipeline {
       costs_.push_back(&shape.costs({.first = first,
                                      .count = layers[c],
                                      .has_embedding = c == 0,
-                                     .has_head = c + 1 == layers.size()}));
+                                     .has_head = c + 1 == layers.size(),
+                                     .recomputed = plan.recompute.layers,
+                                     .every = plan.recompute.every}));
       first += layers[c];
     }
     if (!round_) place_of_ = models::stages_of_chunks(*schedule, plan.shape());
@@ -283,9 +285,10 @@ Bytes memory_floor(const PlanQuery& query, const Plan& plan, BlockShape& shape) 
   // A loss that keeps no logits takes them off the last stage's activations.
   const bool keeps_logits = query.software.memory.loss_copies >= 0;
   if (!pipe.known() || !pipe.round() || models::trains_adapters(plan)) return sizes;
-  // Where a part of the layers recomputes or offloads, these save less than the shape's.
-  const bool all_alike =
-      plan.recompute.layers == 0 && plan.recompute.every == 1 && plan.offload.layers == 0;
+  // Offloaded layers save less than the shape's, and so do those that recompute modules elsewhere
+  // and all layers of micro-batches that recompute more than others.
+  const bool all_alike = plan.recompute.elsewhere.empty() &&
+                         plan.recompute.partial_micro_batches == 0 && plan.offload.layers == 0;
   const models::MemoryAllowances& allowed = query.software.memory;
   const Bytes libraries = allowed.context + allowed.workspace;
   const bool gathers = models::shards_gradients(plan) && plan.sharding.zero == models::Zero::three;
@@ -355,6 +358,7 @@ class ShapeBounds {
            a.stages.by_time == b.stages.by_time && a.stages.table.empty() &&
            b.stages.table.empty() &&
            a.stages.deferred_head_gradients == b.stages.deferred_head_gradients &&
+           a.recompute.layers == b.recompute.layers && a.recompute.every == b.recompute.every &&
            a.micro_batches() == b.micro_batches() &&
            models::shards_gradients(a) == models::shards_gradients(b);
   }
