@@ -395,20 +395,27 @@ Estimate figures_of(const Prediction& result) {
   return {result, result.memory[result.fullest].total};
 }
 
-Time joints_of(const PricedProgram& priced) {
+std::vector<JointTimes> joints_of(const PricedProgram& priced) {
   const Program& program = *priced.program;
-  Time longest{};
+  std::vector<JointTimes> found;
   for (std::uint32_t c = 0; c < program.classes.size(); ++c) {
-    Time busy = priced.carried_by(c), trail{};
+    const PricedOperation* last = nullptr;
+    Time occupied{}, hidden{};
+    bool reduces = false;
     for (const Instruction& each : program.classes[c].instructions) {
       if (!is_joint(each)) continue;
-      const PricedOperation& joint = priced.collectives[each.target];
-      busy += joint.occupied();
-      trail = joint.trail;
+      if (last == nullptr) {
+        hidden = priced.collectives[each.target].lead;
+        reduces = each.op == Opcode::reduce_gradient;
+      }
+      last = &priced.collectives[each.target];
+      occupied += last->occupied();
     }
-    longest = std::max(longest, busy - trail);
+    if (last != nullptr) occupied -= last->trail;
+    found.push_back({.all = priced.carried_by(c) + occupied,
+                     .after_first = reduces ? occupied - hidden : Time{}});
   }
-  return longest;
+  return found;
 }
 
 }  // namespace
@@ -419,7 +426,8 @@ Estimate estimate(const Question& question) {
 
 EstimateWithJoints estimate_with_joints(const Question& question) {
   const Prediction result = estimated(question);
-  return {figures_of(result), result.out_of_memory ? Time{} : joints_of(result.priced)};
+  if (result.out_of_memory) return {figures_of(result), {}};
+  return {figures_of(result), joints_of(result.priced)};
 }
 
 Time step_without_sharing(const Question& question) {

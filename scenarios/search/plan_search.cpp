@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <numeric>
 #include <queue>
@@ -235,18 +236,33 @@ class Search {
         pass_over(placed, bound);
         continue;
       }
-      const auto [joints, fresh] = known.try_emplace(joints_key(placed), 0.0);
-      if (!again && joints->second > bound) {
-        raised.emplace(joints->second, i);
+      std::vector<models::JointTimes>& joints = known[joints_key(placed)];
+      const double higher = again ? 0 : bound_by(joints, placed);
+      if (higher > bound) {
+        raised.emplace(higher, i);
         continue;
       }
-      const models::EstimateWithJoints found = estimator_.with_joints(placed);
-      const Time least = with_unexplained(found.joints, query_.software);
-      joints->second =
-          std::max(joints->second, objective_.bound(query_, placed.nodes, {.step = least}));
+      models::EstimateWithJoints found = estimator_.with_joints(placed);
+      if (!found.joints.empty()) joints = std::move(found.joints);
       take(placed, found.estimate);
       answer_.stopped = workers_.progress && !workers_.progress(next, open_.size());
     }
+  }
+
+  /// Lower bound of a plan's measure by the joint collectives of its stages, which another plan
+  /// has, too.
+  double bound_by(const std::vector<models::JointTimes>& joints, const PlacedPlan& placed) {
+    if (joints.empty()) return 0;
+    const auto& shape = shapes().slot(shape_key(placed.plan, query_.cluster.node.gpus));
+    const std::vector<Time> begin = before_reductions(query_, placed.plan, *shape);
+    Time least{};
+    for (std::size_t stage = 0; stage < joints.size(); ++stage) {
+      least = std::max(least, joints[stage].all);
+      if (begin.size() != joints.size() || joints[stage].after_first == Time{}) continue;
+      least = std::max(least, begin[stage] + joints[stage].after_first);
+    }
+    return objective_.bound(query_, placed.nodes,
+                            {.step = with_unexplained(least, query_.software)});
   }
 
   /// Estimates open plans, those with the smallest bounds first, in batches of a fixed size, so

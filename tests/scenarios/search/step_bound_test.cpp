@@ -221,41 +221,73 @@ TEST_CASE("Plans of one shape have the blocks of one shape") {
   CHECK(shared > 0);
 }
 
-TEST_CASE("Plans with the same joint collectives share the time that these take, a bound of both") {
-  // What a search for the best plan alone learns from one estimate about plans that only recompute
-  // more, or that reduce once a step and have other micro-batches.
-  int shared = 0, busy = 0;
-  for_random_plans(8, 110, [&](const PlanQuery& query, const Plan& plan, const models::Estimate&) {
-    const auto found_of = [&](const Plan& asked) {
-      models::Question question = question_of(query, {asked, query.cluster.nodes});
-      question.cluster.node.gpu.memory = 1'000'000_GiB;
-      question.cluster.node.host_memory.reset();
-      std::optional<models::EstimateWithJoints> found;
-      if (models::conflicts(question).empty()) found = models::estimate_with_joints(question);
-      return found;
-    };
-    const auto own = found_of(plan);
-    REQUIRE(own);
-    CHECK(with_unexplained(own->joints, query.software) <= own->estimate.step);
-    busy += ratio(own->joints, own->estimate.step) > 0.1 ? 1 : 0;
-    for (const models::Recompute kind : {models::Recompute::none, models::Recompute::full}) {
-      Plan other = plan;
-      if (other.recompute.layers == 0 && other.recompute.every == 1) other.recompute.kind = kind;
-      if (!models::shards_gradients(plan) && plan.batch.micro % 2 == 0) other.batch.micro /= 2;
-      const auto found = found_of(other);
-      if (!found || models::to_text(other) == models::to_text(plan)) continue;
-      REQUIRE(joints_key({other, query.cluster.nodes}) == joints_key({plan, query.cluster.nodes}));
-      CHECK(found->joints == own->joints);
-      ++shared;
-    }
-    Plan wider = plan;
-    wider.sharding.zero =
-        plan.sharding.zero == models::Zero::none ? models::Zero::one : models::Zero::none;
-    CHECK(joints_key({wider, query.cluster.nodes}) != joints_key({plan, query.cluster.nodes}));
-    CHECK(joints_key({plan, query.cluster.nodes + 1}) != joints_key({plan, query.cluster.nodes}));
-  });
+namespace {
+
+/// What a search for the best plan alone learns from one estimate about plans that only recompute
+/// more, or that reduce once a step and have other micro-batches.
+void check_joints(int draws, unsigned seed) {
+  int shared = 0, busy = 0, close = 0;
+  for_random_plans(
+      draws, seed, [&](const PlanQuery& query, const Plan& plan, const models::Estimate&) {
+        const auto found_of = [&](const Plan& asked) {
+          models::Question question = question_of(query, {asked, query.cluster.nodes});
+          question.cluster.node.gpu.memory = 1'000'000_GiB;
+          question.cluster.node.host_memory.reset();
+          std::optional<models::EstimateWithJoints> found;
+          if (models::conflicts(question).empty()) found = models::estimate_with_joints(question);
+          return found;
+        };
+        const auto check_bounded = [&](const Plan& asked, const models::EstimateWithJoints& found) {
+          BlockShape shape{query, {asked, query.cluster.nodes}};
+          const std::vector<Time> begin = before_reductions(query, asked, shape);
+          for (std::size_t stage = 0; stage < found.joints.size(); ++stage) {
+            const models::JointTimes& joints = found.joints[stage];
+            CHECK(with_unexplained(joints.all, query.software) <= found.estimate.step);
+            busy += ratio(joints.all, found.estimate.step) > 0.1 ? 1 : 0;
+            if (begin.empty() || joints.after_first == Time{}) continue;
+            REQUIRE(begin.size() == found.joints.size());
+            const Time end = begin[stage] + joints.after_first;
+            CHECK(with_unexplained(end, query.software) <= found.estimate.step);
+            close += ratio(end, found.estimate.step) > 0.9 ? 1 : 0;
+          }
+        };
+        const auto own = found_of(plan);
+        REQUIRE(own);
+        check_bounded(plan, *own);
+        for (const models::Recompute kind : {models::Recompute::none, models::Recompute::full}) {
+          Plan other = plan;
+          if (other.recompute.layers == 0 && other.recompute.every == 1)
+            other.recompute.kind = kind;
+          if (!models::shards_gradients(plan) && plan.batch.micro % 2 == 0) other.batch.micro /= 2;
+          const auto found = found_of(other);
+          if (!found || models::to_text(other) == models::to_text(plan)) continue;
+          REQUIRE(joints_key({other, query.cluster.nodes}) ==
+                  joints_key({plan, query.cluster.nodes}));
+          CHECK(found->joints == own->joints);
+          check_bounded(other, *found);
+          ++shared;
+        }
+        Plan wider = plan;
+        wider.sharding.zero =
+            plan.sharding.zero == models::Zero::none ? models::Zero::one : models::Zero::none;
+        CHECK(joints_key({wider, query.cluster.nodes}) != joints_key({plan, query.cluster.nodes}));
+        CHECK(joints_key({plan, query.cluster.nodes + 1}) !=
+              joints_key({plan, query.cluster.nodes}));
+      });
   CHECK(shared > 40);
   CHECK(busy > 5);
+  CHECK(close > 5);
+}
+
+}  // namespace
+
+TEST_CASE("Plans with the same joint collectives share the time that these take, a bound of both") {
+  check_joints(8, 110);
+}
+
+TEST_CASE("Twenty thousand plans share the time of their joint collectives with others",
+          "[heavy][slow]") {
+  check_joints(1700, 5000);
 }
 
 TEST_CASE("The best plan alone is that of a search for all, whatever bounds it learns") {
