@@ -29,6 +29,7 @@
 #include "models/prediction/power.hpp"
 #include "models/prediction/stage_cut.hpp"
 #include "models/pricing/price.hpp"
+#include "models/program/opcodes.hpp"
 #include "sim/input/units.hpp"
 
 namespace orrery::models {
@@ -374,7 +375,9 @@ Question with_cut_stages(const Question& question) {
 
 }  // namespace
 
-Estimate estimate(const Question& question) {
+namespace {
+
+Prediction estimated(const Question& question) {
   refuse_conflicts(question);
   Prediction result;
   result.program = std::make_shared<const Program>(lower(question));
@@ -385,7 +388,46 @@ Estimate estimate(const Question& question) {
     add_rates(question, result);
     add_costs(question, counts_of(*result.program), result);
   }
+  return result;
+}
+
+Estimate figures_of(const Prediction& result) {
   return {result, result.memory[result.fullest].total};
+}
+
+std::vector<JointTimes> joints_of(const PricedProgram& priced) {
+  const Program& program = *priced.program;
+  std::vector<JointTimes> found;
+  for (std::uint32_t c = 0; c < program.classes.size(); ++c) {
+    const PricedOperation* last = nullptr;
+    Time occupied{}, hidden{};
+    bool reduces = false;
+    for (const Instruction& each : program.classes[c].instructions) {
+      if (!is_joint(each)) continue;
+      if (last == nullptr) {
+        hidden = priced.collectives[each.target].lead;
+        reduces = each.op == Opcode::reduce_gradient;
+      }
+      last = &priced.collectives[each.target];
+      occupied += last->occupied();
+    }
+    if (last != nullptr) occupied -= last->trail;
+    found.push_back({.all = priced.carried_by(c) + occupied,
+                     .after_first = reduces ? occupied - hidden : Time{}});
+  }
+  return found;
+}
+
+}  // namespace
+
+Estimate estimate(const Question& question) {
+  return figures_of(estimated(question));
+}
+
+EstimateWithJoints estimate_with_joints(const Question& question) {
+  const Prediction result = estimated(question);
+  if (result.out_of_memory) return {figures_of(result), {}};
+  return {figures_of(result), joints_of(result.priced)};
 }
 
 Time step_without_sharing(const Question& question) {

@@ -250,6 +250,22 @@ hardware::Cluster SoughtNode::of_nodes(int nodes) const {
   return read;
 }
 
+std::vector<std::string> sizes_rounded_up(const PurchaseQuery& query) {
+  std::vector<std::string> found;
+  for (const std::int64_t gpus : query.gpus) {
+    std::map<std::int64_t, std::vector<std::string>> instead;  // nodes, by their GPUs
+    for (const SoughtNode& each : query.nodes) {
+      const hardware::NodeType node = each.of_nodes(1).node;
+      const std::int64_t held = nodes_for(gpus, node) * node.gpus;
+      if (held != gpus) instead[held].push_back(each.name);
+    }
+    for (const auto& [held, names] : instead) {
+      found.push_back(fmt::format("{}: {} GPUs of {}", gpus, held, fmt::join(names, ", ")));
+    }
+  }
+  return found;
+}
+
 std::vector<int> sizes_of(const hardware::NodeType& node) {
   std::vector<int> sizes;
   for (int nodes = 1; nodes * node.gpus <= most_gpus_rented; nodes *= 2) {
@@ -369,7 +385,7 @@ class SurveyRun {
     if (query_.gpus.empty()) return sizes_of(node);
     std::vector<int> sizes;
     for (const std::int64_t gpus : query_.gpus) {
-      sizes.push_back(static_cast<int>((gpus + node.gpus - 1) / node.gpus));
+      sizes.push_back(static_cast<int>(nodes_for(gpus, node)));
     }
     sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
     return sizes;

@@ -105,6 +105,16 @@ struct PurchaseAnswer {
   std::int64_t meeting() const;
 };
 
+/// Whole nodes of a type that hold so many GPUs.
+inline std::int64_t nodes_for(std::int64_t gpus, const hardware::NodeType& node) {
+  return (gpus + node.gpus - 1) / node.gpus;
+}
+
+/// The sizes asked for that are no whole number of nodes of some of the node types, each with the
+/// GPUs of the whole nodes that are looked at instead, of each such type: "63: 64 GPUs of
+/// dgx-h100". Empty: every size is met.
+std::vector<std::string> sizes_rounded_up(const PurchaseQuery& query);
+
 /// The sizes tried of a node type: powers of two of nodes, up to `most_gpus_rented` GPUs.
 std::vector<int> sizes_of(const hardware::NodeType& node);
 inline constexpr int most_gpus_rented = 8192;

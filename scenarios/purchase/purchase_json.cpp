@@ -63,6 +63,7 @@ Json to_json(const PurchaseReport& report) {
       query.deadline_days ? Json(*query.deadline_days * seconds_per_day) : Json(nullptr);
   json["confidence"] = or_null(query.confidence);
   json["budget_usd"] = query.budget ? Json(query.budget->count()) : Json(nullptr);
+  json["gpus_asked"] = query.gpus;
   json["meets"] = report.answer.meeting() > 0;
   const std::string reason = reason_of(report.answer);
   json["reason"] = or_null(reason);

@@ -10,6 +10,7 @@
 #include "scenarios/scenario/data_section.hpp"
 #include "scenarios/scenario/limits.hpp"
 #include "scenarios/search/query.hpp"
+#include "scenarios/search/space/dimensions.hpp"
 #include "scenarios/search/space/plan_values.hpp"
 #include "sim/input/text.hpp"
 #include "sim/input/units.hpp"
@@ -140,7 +141,8 @@ PlanReport PlanSearch::report() const {
           .tokens = tokens,
           .longest_step = longest_step,
           .tight_ahead = tight_ahead,
-          .advice = advice};
+          .advice = advice,
+          .over_stacks = over_stacks};
 }
 
 PlanSearch search(const PlanRequest& request, const Progress& progress) {
@@ -186,6 +188,17 @@ PlanSearch search(const PlanRequest& request, const Progress& progress) {
   found.assumptions = search_assumptions(query);
   if (!request.software) {
     found.assumptions.push_back(fmt::format("/software: not stated; {} assumed", usual_software));
+    if (!found.answer.stopped) {
+      found.over_stacks = over_stacks(query, found.objective, found.best, {request.threads, {}});
+    }
+  }
+  for (const ExcludedValue& each : query.excluded) {
+    const std::vector<std::string_view> searched = searched_keys(query);
+    if (std::ranges::find(searched, each.key) != searched.end()) continue;
+    if (value_in(models::plan_field(each.key), first_plan(query)) == each.value) continue;
+    found.assumptions.push_back(fmt::format(
+        "--exclude {}={} has no effect: this search does not vary {}", each.key,
+        each.value.is_string() ? each.value.get<std::string>() : each.value.dump(), each.key));
   }
   if (!found.best.empty()) {
     models::Question best = question_of(query, found.best.front().candidate.placed);

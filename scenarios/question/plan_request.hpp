@@ -40,8 +40,9 @@ struct PlanSearch {
   std::optional<double> tokens{};
   std::optional<Time> longest_step{};  // that meets the deadline
   std::vector<RankedPlan> best{}, tight_ahead{};
-  MemoryAdvice advice{};  // for the nearest miss where nothing fits
-  std::string cluster;    // as the user names it
+  MemoryAdvice advice{};     // for the nearest miss where nothing fits
+  OverStacks over_stacks{};  // of `best`, where no stack was named
+  std::string cluster;       // as the user names it
   std::vector<std::string> assumptions{};
   std::string not_shared{};  // why some plans' traffic is not on links; empty: all are
   std::string simulate{};    // the command line that simulates the best plan; empty without one

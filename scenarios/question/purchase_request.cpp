@@ -202,6 +202,9 @@ PurchaseSurvey survey(const PurchaseRequest& request, const Progress& progress) 
   for (const std::string& text : request.quotes) {
     if (const auto asked = doubt(parse_quote(text))) made.assumptions.push_back(*asked);
   }
+  for (const std::string& each : sizes_rounded_up(made.query)) {
+    made.assumptions.push_back(fmt::format("--gpus {}, the next whole number of nodes", each));
+  }
   if (made.query.zones) {
     made.assumptions.push_back(fmt::format(
         "--between: nodes in {} equal zones; gradients cross at {} after backward of every step, "

@@ -274,11 +274,14 @@ std::vector<std::string> search_assumptions(const PlanQuery& query) {
                               models::stages_of(runs),
                               runs.source.empty() ? " (its profile states none)" : "",
                               in_pipelines ? "" : "; 2 and 3 (FSDP) only without a pipeline"));
-  lines.push_back(query.breadth == Breadth::full
-                      ? "micro-batches are divisors up to 16; virtual stages up to 8 that cut the "
-                        "layers evenly, embedding and head counted as a layer each or not"
-                      : "reduced list: micro-batches and virtual stages 1, 2 and 4; sequence "
-                        "parallelism and ZeRO-1 wherever they apply");
+  lines.push_back(
+      query.breadth == Breadth::full
+          ? "micro-batches are divisors up to 16; virtual stages up to 8 that cut the "
+            "layers evenly, embedding and head counted as a layer each or not; full "
+            "recomputation of all layers of a chunk, and of the first quarter, half and "
+            "three quarters of them"
+          : "reduced list: micro-batches and virtual stages 1, 2 and 4; sequence "
+            "parallelism and ZeRO-1 wherever they apply");
   using models::Dispatcher;
   const auto same = [](Dispatcher each) { return each != Dispatcher::all_to_all; };
   if (usual_experts(query.model).count > 0 && std::ranges::count_if(runs.dispatchers, same) > 1) {

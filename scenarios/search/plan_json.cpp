@@ -166,6 +166,26 @@ Json front_json(const PlanReport& report) {
           {"plans", std::move(plans)}};
 }
 
+/// The plans on other stacks; null where one was named. Plans have their numbers, from 1.
+Json stacks_json(const PlanReport& report) {
+  const OverStacks& found = report.over_stacks;
+  if (found.empty()) return nullptr;
+  Json stacks = Json::array();
+  for (const PlansOnStack& each : found.stacks) {
+    Json plans = Json::array();
+    for (std::size_t i = 0; i < each.estimates.size(); ++i) {
+      if (!each.estimates[i]) continue;
+      plans.push_back({{"plan", i + 1}, {"static_step_time_s", seconds(each.estimates[i]->step)}});
+    }
+    stacks.push_back(
+        {{"software", each.software}, {"best_plan", each.best + 1}, {"plans", std::move(plans)}});
+  }
+  return {{"stacks", std::move(stacks)},
+          {"robust_plan", found.robust + 1},
+          {"robust_worst_excess_pct", 100 * found.worst[found.robust]},
+          {"first_worst_excess_pct", 100 * found.worst.front()}};
+}
+
 Json nearest_miss_json(const std::optional<NearMiss>& miss) {
   if (!miss) return nullptr;
   Json json;
@@ -227,6 +247,7 @@ Json to_json(const PlanReport& report) {
   json["tokens"] = report.tokens ? Json(*report.tokens) : Json(nullptr);
   json["front"] = front_json(report);
   json["as_good"] = classes_json(report);
+  json["over_stacks"] = stacks_json(report);
   for (const PlanKind& kind : named_kinds()) {
     json[std::string{kind.key}] = kind_json(report, kind);
   }

@@ -253,6 +253,39 @@ std::string ties(const PlanReport& report, const ReportOptions& options) {
   return text;
 }
 
+/// Of a search that names no stack: the plans on those that are fitted to runs.
+std::string stacks_text(const PlanReport& report, const ReportOptions& options) {
+  const OverStacks& found = report.over_stacks;
+  if (found.empty()) return {};
+  std::string text =
+      "\n" + paragraph(fmt::format("No stack was named. Plans 1 to {} on the {} that are fitted to "
+                                   "runs and can run one of them, before traffic shares links:",
+                                   report.best.size(), found.stacks.size()),
+                       2, options);
+  for (std::size_t i = 0; i < report.best.size(); ++i) {
+    std::vector<std::string_view> won;
+    for (const PlansOnStack& each : found.stacks) {
+      if (each.best == i) won.push_back(each.software);
+    }
+    if (!won.empty()) {
+      text += paragraph(fmt::format("plan {} is the best on {}", i + 1, fmt::join(won, ", ")), 4,
+                        options);
+    }
+  }
+  const auto worst_of = [&](std::size_t plan) {
+    return fmt::format("{:.1f} %", 100 * found.worst[plan]);
+  };
+  text += paragraph(
+      fmt::format("plan {} is the safest: it runs on {} of them, nowhere more than {} behind the "
+                  "best of these plans{}; --software searches for one",
+                  found.robust + 1, found.runs(found.robust), worst_of(found.robust),
+                  found.robust == 0
+                      ? ""
+                      : fmt::format(" (plan 1 on {}, up to {})", found.runs(0), worst_of(0))),
+      4, options);
+  return text;
+}
+
 /// What the plans shown wait for their input.
 std::string data_text(const PlanReport& report, const ReportOptions& options) {
   if (!report.query.data) return {};
@@ -429,9 +462,10 @@ std::string text_of(const PlanReport& report, const ReportOptions& options) {
             (report.advice.empty() ? "" : paragraph(text_of(report.advice), 2, options));
   } else {
     text += table(report, options) + data_text(report, options) + proof(report, options) +
-            ties(report, options) + best_of_many(report, options) + other_kinds(report, options) +
-            tight(report, options) + sharded(report, options) + front_text(report, options) +
-            reasons(report, options) + equals(report, options) + next(report, options);
+            ties(report, options) + stacks_text(report, options) + best_of_many(report, options) +
+            other_kinds(report, options) + tight(report, options) + sharded(report, options) +
+            front_text(report, options) + reasons(report, options) + equals(report, options) +
+            next(report, options);
   }
   return text + tried_text(report, options) + assumed_section(report.assumptions, options);
 }

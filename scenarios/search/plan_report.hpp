@@ -8,6 +8,7 @@
 #include "scenarios/report/memory_advice.hpp"
 #include "scenarios/report/result.hpp"
 #include "scenarios/search/comparison.hpp"
+#include "scenarios/search/over_stacks.hpp"
 
 namespace orrery::scenarios {
 
@@ -25,6 +26,7 @@ struct PlanReport {
   std::optional<Time> longest_step{};     // that meets the deadline
   std::vector<RankedPlan> tight_ahead{};  // of the answer
   MemoryAdvice advice{};                  // for the nearest miss where nothing fits
+  OverStacks over_stacks{};               // of `best`; empty where a stack was named
 };
 
 /// `fits, out_of_memory{rank, needed_bytes, available_bytes}` (of the nearest miss where nothing
@@ -32,7 +34,8 @@ struct PlanReport {
 /// would beat the best, `expected_step_time_s` of the best and how many ways to cut the model are
 /// predicted `alike` (comparison.hpp), `highest_published_mfu` (best_of_many.hpp), `counts{}`,
 /// `nearest_miss`, `advice[]`, `searched{field: values}`, `not_searched[]`, `bound_s`,
-/// `gap`, `sharded_error`, `assumptions[]`. The same bytes on every run.
+/// `gap`, `over_stacks` (null where a stack was named), `sharded_error`, `assumptions[]`. The same
+/// bytes on every run.
 Json to_json(const PlanReport& report);
 
 /// The best plans in a table, which of them cannot be distinguished, why the others are slower, and

@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <numeric>
+#include <queue>
+#include <string>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "hardware/prices/rental.hpp"
 #include "models/prediction/flops.hpp"
+#include "models/prediction/lower_bound.hpp"
 #include "scenarios/scenario/data_section.hpp"
 #include "scenarios/search/incumbents.hpp"
 #include "scenarios/search/space/block_shapes.hpp"
@@ -71,15 +76,22 @@ class Estimator {
       : query_{query}, questions_(members, question_of(query, {{}, query.cluster.nodes})) {}
 
   Estimate operator()(const PlacedPlan& placed, unsigned member) {
+    return models::estimate(about(placed, member));
+  }
+  models::EstimateWithJoints with_joints(const PlacedPlan& placed) {
+    return models::estimate_with_joints(about(placed, 0));
+  }
+
+ private:
+  const models::Question& about(const PlacedPlan& placed, unsigned member) {
     models::Question& question = questions_[member];
     question.plan = placed.plan;
     hardware::set_nodes(question.cluster, placed.nodes);
     question.assumptions.clear();
     take_data(query_, question);
-    return models::estimate(question);
+    return question;
   }
 
- private:
   const PlanQuery& query_;
   std::vector<models::Question> questions_;
 };
@@ -105,8 +117,11 @@ class Search {
     answer_.searched = std::move(space.searched);
     answer_.ruled_out = std::move(space.ruled_out);
     answer_.considered = std::ssize(space.plans);
+    answer_.bounded = true;
     bound(std::move(space.plans));
-    estimate_open_plans();
+    bound_parts();
+    wanted_.rivals ? estimate_open_plans() : estimate_one_by_one();
+    refine_recomputation();
     if (answer_.fitting.empty() && !answer_.stopped) look_for_nearer_misses();
     order();
     answer_.passed_over = std::ssize(answer_.open);
@@ -121,15 +136,21 @@ class Search {
     Bytes memory{};      // lower bound
   };
 
+  /// Where a search is stopped before all plans have a bound, nothing is proven.
+  void stop_unless(bool all_bounded) {
+    answer_.bounded = answer_.bounded && all_bounded;
+    answer_.stopped = answer_.stopped || !all_bounded;
+  }
+
   /// Bounds all plans; those that cannot fit are set aside.
   void bound(std::vector<PlacedPlan> all) {
-    BlockShapes own;
-    const std::vector<PlanBound> least =
-        bounds_of(query_, all, workers_, wanted_.shapes ? *wanted_.shapes : own);
-    answer_.bounded = least.size() == all.size();
-    answer_.stopped = !answer_.bounded;
+    const std::vector<PlanBound> least = bounds_of(query_, all, workers_, shapes());
+    stop_unless(least.size() == all.size());
     for (std::size_t i = 0; i < least.size(); ++i) {
       const bool fits = least[i].memory <= query_.cluster.gpu().memory;
+      if (fits && !partly_recomputed(query_, all[i].plan).empty()) {
+        whole_.push_back({all[i], 0, 0, least[i].memory});
+      }
       if (fits && wanted_.longest_step && least[i].step > *wanted_.longest_step) {
         ++answer_.too_slow;
         continue;
@@ -140,14 +161,114 @@ class Search {
       (fits ? open_ : large_).push_back({std::move(all[i]), measure, against, least[i].memory});
     }
     std::ranges::stable_sort(open_, {}, &Bounded::measure);
-    answer_.too_large = answer_.too_large_by_sizes = std::ssize(large_);
+    answer_.too_large += std::ssize(large_) - answer_.too_large_by_sizes;
+    answer_.too_large_by_sizes = std::ssize(large_);
+  }
+
+  /// Plans of which a part of the layers recomputes. Their step has the lower bound of the plan of
+  /// which none does, their memory that of which all do.
+  void bound_parts() {
+    std::vector<PlacedPlan> none;
+    for (const Bounded& each : whole_) {
+      none.push_back(each.placed);
+      none.back().plan.recompute = {};
+    }
+    std::vector<PlanBound> least = bounds_of(query_, none, workers_, shapes());
+    stop_unless(least.size() == none.size());
+    for (std::size_t i = 0; i < least.size(); ++i) {
+      const int nodes = whole_[i].placed.nodes;
+      least[i].memory = whole_[i].memory;
+      whole_[i].measure = objective_.bound(query_, nodes, least[i]);
+      if (wanted_.against) whole_[i].against = wanted_.against->bound(query_, nodes, least[i]);
+    }
+  }
+
+  /// Makes, bounds and estimates those plans where one may be wanted.
+  void refine_recomputation() {
+    std::vector<PlacedPlan> parts;
+    for (const Bounded& each : whole_) {
+      const PlacedPlan& placed = each.placed;
+      const bool wanted = !answer_.stopped && incumbents_.wants(placed, each.measure, each.against);
+      for (models::Plan& part : partly_recomputed(query_, placed.plan)) {
+        const auto number = static_cast<std::size_t>(answer_.considered++);
+        if (!wanted) {
+          pass_over(placed, each.measure);
+          continue;
+        }
+        note_layers(part);
+        parts.push_back({.plan = std::move(part), .nodes = placed.nodes, .number = number});
+      }
+    }
+    if (parts.empty()) return;
+    open_.clear();
+    bound(std::move(parts));
+    wanted_.rivals ? estimate_open_plans() : estimate_one_by_one();
+  }
+
+  /// As enumeration notes the values of other fields.
+  void note_layers(const models::Plan& plan) {
+    const auto row =
+        std::ranges::find(answer_.searched, recomputed_layers_key, &SearchedValues::key);
+    Json value = plan.recompute.layers;
+    if (row == answer_.searched.end()) return;
+    if (std::ranges::find(row->values, value) == row->values.end()) {
+      row->values.push_back(std::move(value));
+    }
+  }
+
+  BlockShapes& shapes() { return wanted_.shapes ? *wanted_.shapes : own_shapes_; }
+
+  /// Of the best alone, on one thread, every estimate may spare the next: what its joint
+  /// collectives take, every plan with the same ones takes, too. Such a plan is put back by that
+  /// bound. Static times alone rank here, and these are priced as those.
+  void estimate_one_by_one() {
+    using Raised = std::pair<double, std::size_t>;  // bound, and the plan's index
+    std::priority_queue<Raised, std::vector<Raised>, std::greater<>> raised;
+    std::unordered_map<std::string, std::vector<models::JointTimes>> known;  // by joints_key
+    std::size_t next = 0;
+    while (next < open_.size() || !raised.empty()) {
+      const bool again =
+          next == open_.size() || (!raised.empty() && raised.top().first < open_[next].measure);
+      const auto [bound, i] = again ? raised.top() : Raised{open_[next].measure, next};
+      again ? raised.pop() : void(++next);
+      const PlacedPlan& placed = open_[i].placed;
+      if (answer_.stopped || !incumbents_.wants(placed, bound, open_[i].against)) {
+        pass_over(placed, bound);
+        continue;
+      }
+      std::vector<models::JointTimes>& joints = known[joints_key(placed)];
+      const double higher = again ? 0 : bound_by(joints, placed);
+      if (higher > bound) {
+        raised.emplace(higher, i);
+        continue;
+      }
+      models::EstimateWithJoints found = estimator_.with_joints(placed);
+      if (!found.joints.empty()) joints = std::move(found.joints);
+      take(placed, found.estimate);
+      answer_.stopped = workers_.progress && !workers_.progress(next, open_.size());
+    }
+  }
+
+  /// Lower bound of a plan's measure by the joint collectives of its stages, which another plan
+  /// has, too.
+  double bound_by(const std::vector<models::JointTimes>& joints, const PlacedPlan& placed) {
+    if (joints.empty()) return 0;
+    const auto& shape = shapes().slot(shape_key(placed.plan, query_.cluster.node.gpus));
+    const std::vector<Time> begin = before_reductions(query_, placed.plan, *shape);
+    Time least{};
+    for (std::size_t stage = 0; stage < joints.size(); ++stage) {
+      least = std::max(least, joints[stage].all);
+      if (begin.size() != joints.size() || joints[stage].after_first == Time{}) continue;
+      least = std::max(least, begin[stage] + joints[stage].after_first);
+    }
+    return objective_.bound(query_, placed.nodes,
+                            {.step = with_unexplained(least, query_.software)});
   }
 
   /// Estimates open plans, those with the smallest bounds first, in batches of a fixed size, so
   /// that the answer does not depend on the number of threads.
   void estimate_open_plans() {
-    // Of the best alone, on one thread each, every estimate may spare the next.
-    const std::size_t batch = wanted_.rivals ? 32 : 1;
+    constexpr std::size_t batch = 32;
     for (std::size_t next = 0; next < open_.size();) {
       std::vector<const PlacedPlan*> wanted;
       const std::size_t begin = next;
@@ -285,7 +406,9 @@ class Search {
   Wanted wanted_;
   Incumbents incumbents_;
   Estimator estimator_;
+  BlockShapes own_shapes_;
   std::vector<Bounded> open_, large_;
+  std::vector<Bounded> whole_;  // plans of which a part could recompute, with the bounds of that
   PlanAnswer answer_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -64,7 +65,9 @@ class Pipeline {
       costs_.push_back(&shape.costs({.first = first,
                                      .count = layers[c],
                                      .has_embedding = c == 0,
-                                     .has_head = c + 1 == layers.size()}));
+                                     .has_head = c + 1 == layers.size(),
+                                     .recomputed = plan.recompute.layers,
+                                     .every = plan.recompute.every}));
       first += layers[c];
     }
     if (!round_) place_of_ = models::stages_of_chunks(*schedule, plan.shape());
@@ -74,6 +77,7 @@ class Pipeline {
   std::int64_t stages() const { return stages_; }
   std::size_t chunks() const { return costs_.size(); }
   bool round() const { return round_; }
+  bool splits() const { return split_; }
   SlotOrder order() const { return order_; }
   std::int64_t micro_batches() const { return count_ / copies_; }
   std::int64_t virtual_stages() const { return std::ssize(costs_) / stages_; }
@@ -173,6 +177,18 @@ class ThroughStages {
     return pipe_.order() == SlotOrder::other ? std::ranges::max(ends) : last_end(ends);
   }
 
+  /// All of a stage's passes before the last backward of its last chunk: the other chunks' last
+  /// backwards, one of interleaved chunks for each stage, come after that.
+  std::int64_t before_last_backwards(std::size_t stage) const {
+    std::int64_t sum = work_[stage] - pipe_.forward(stage).compute;
+    for (std::size_t c = stage; c < pipe_.chunks(); c += stages_) {
+      sum -= pipe_.last_backward(c).compute;
+      const bool last = c + stages_ >= pipe_.chunks();
+      if (!last) sum -= static_cast<std::int64_t>(stages_ - 1) * pipe_.backward(c).compute;
+    }
+    return along(first_end_[stage], sum);
+  }
+
   /// Only for orders of which the first backward is known.
   std::int64_t turn() const {
     std::vector<std::int64_t> ends(stages_);
@@ -267,6 +283,25 @@ StepPaths paths_of(const PlanQuery& query, const Plan& plan, BlockShape& shape) 
   return paths;
 }
 
+std::vector<Time> before_reductions(const PlanQuery& query, const Plan& plan, BlockShape& shape) {
+  const Pipeline pipe{query, plan, shape};
+  const bool each_pass = models::shards_gradients(plan);
+  if (!pipe.known() || !pipe.round() || pipe.splits() || each_pass) return {};
+  const ThroughStages through{pipe, shape.step_launch().count()};
+  const auto stages = static_cast<std::size_t>(pipe.stages());
+  const bool ordered = pipe.order() != SlotOrder::other;
+  std::vector<Time> earliest;
+  for (std::size_t stage = 0; stage < stages; ++stage) {
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    for (std::size_t c = stage; c < pipe.chunks(); c += stages) {
+      least = std::min(least, pipe.work_of(c) - pipe.last_backward(c).compute);
+    }
+    if (ordered) least = later(least, through.before_last_backwards(stage));
+    earliest.emplace_back(least);
+  }
+  return earliest;
+}
+
 Time kernels_of(const PlanQuery& query, const Plan& plan, BlockShape& shape) {
   const Pipeline pipe{query, plan, shape};
   std::int64_t sum = 0;
@@ -283,9 +318,10 @@ Bytes memory_floor(const PlanQuery& query, const Plan& plan, BlockShape& shape) 
   // A loss that keeps no logits takes them off the last stage's activations.
   const bool keeps_logits = query.software.memory.loss_copies >= 0;
   if (!pipe.known() || !pipe.round() || models::trains_adapters(plan)) return sizes;
-  // Where a part of the layers recomputes or offloads, these save less than the shape's.
-  const bool all_alike =
-      plan.recompute.layers == 0 && plan.recompute.every == 1 && plan.offload.layers == 0;
+  // Offloaded layers save less than the shape's, and so do those that recompute modules elsewhere
+  // and all layers of micro-batches that recompute more than others.
+  const bool all_alike = plan.recompute.elsewhere.empty() &&
+                         plan.recompute.partial_micro_batches == 0 && plan.offload.layers == 0;
   const models::MemoryAllowances& allowed = query.software.memory;
   const Bytes libraries = allowed.context + allowed.workspace;
   const bool gathers = models::shards_gradients(plan) && plan.sharding.zero == models::Zero::three;
@@ -355,6 +391,7 @@ class ShapeBounds {
            a.stages.by_time == b.stages.by_time && a.stages.table.empty() &&
            b.stages.table.empty() &&
            a.stages.deferred_head_gradients == b.stages.deferred_head_gradients &&
+           a.recompute.layers == b.recompute.layers && a.recompute.every == b.recompute.every &&
            a.micro_batches() == b.micro_batches() &&
            models::shards_gradients(a) == models::shards_gradients(b);
   }

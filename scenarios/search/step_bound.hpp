@@ -40,6 +40,16 @@ std::span<const StepPath> step_paths();
 
 StepPaths paths_of(const PlanQuery& query, const models::Plan& plan, BlockShape& shape);
 
+/// When the input of each stage's first gradient reduction is ready, at the earliest: the last
+/// backward of one of its chunks makes it.
+///   min over chunks of m F + (m - 1) B; where the order of passes is known, after the first
+///   micro-batch has reached the stage: all of its work but the last backward of its last chunk
+///   and, of each other chunk, as many backwards as there are stages
+/// Empty where gradients are reduced after every micro-batch, where backward is split, and where
+/// the chunks of a stage are not known.
+std::vector<Time> before_reductions(const PlanQuery& query, const models::Plan& plan,
+                                    BlockShape& shape);
+
 /// The time of the kernels of all passes, on the mean rank.
 Time kernels_of(const PlanQuery& query, const models::Plan& plan, BlockShape& shape);
 

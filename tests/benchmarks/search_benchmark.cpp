@@ -6,7 +6,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include <chrono>
+#include <ctime>
 
 #include "scenarios/question/purchase_request.hpp"
 #include "scenarios/search/comparison.hpp"
@@ -14,6 +14,11 @@
 
 namespace orrery::scenarios {
 namespace {
+
+/// Of the process: what one thread takes on a machine that nobody else uses.
+double cpu_seconds() {
+  return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+}
 
 PlanQuery gpt3() {
   return plan_query("gpt3-175b", "dgx-a100-80gb x 128", 1536, 2048, Breadth::full);
@@ -38,11 +43,11 @@ void search(benchmark::State& state) {
 
 void lowered_plan(benchmark::State& state) {
   for (auto each : state) {
-    const auto begin = std::chrono::steady_clock::now();
+    const double begin = cpu_seconds();
     const PlanAnswer answer = found_by(1);
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    const double took = cpu_seconds() - begin;
     const std::int64_t lowered = answer.considered - answer.too_large_by_sizes - answer.passed_over;
-    state.SetIterationTime(took.count() / static_cast<double>(lowered));
+    state.SetIterationTime(took / static_cast<double>(lowered));
   }
   state.counters["limit_ms"] = 0.5;
 }
@@ -52,12 +57,17 @@ struct ProvenCase {
   const char* cluster;
   std::int64_t global_batch, seq_len;
   double limit_ms;
+  double gap = 0;
 };
-constexpr ProvenCase proven_cases[] = {{"llama3.1-70b", "dgx-h100 x 32", 1024, 8192, 1000},
-                                       {"gpt3-175b", "dgx-a100-80gb x 512", 1536, 2048, 2000},
-                                       {"llama3.1-405b", "dgx-h100 x 12500", 12500, 8192, 10000},
-                                       {"qwen3-235b-a22b", "dgx-h100 x 32", 1024, 4096, 30000},
-                                       {"qwen3-235b-a22b", "dgx-h100 x 256", 2048, 4096, 30000}};
+constexpr ProvenCase proven_cases[] = {
+    {"llama3.1-70b", "dgx-h100 x 32", 1024, 8192, 1000},
+    {"gpt3-175b", "dgx-a100-80gb x 512", 1536, 2048, 2000},
+    {"llama3.1-405b", "dgx-h100 x 12500", 12500, 8192, 10000},
+    {"qwen3-235b-a22b", "dgx-h100 x 32", 1024, 4096, 30000},
+    {"qwen3-235b-a22b", "dgx-h100 x 256", 2048, 4096, 30000},
+    {"llama3.1-70b", "dgx-h100 x 8", 1024, 8192, 10000},
+    {"gpt3-175b", "dgx-a100-80gb x 2048", 1536, 2048, 10000},
+    {"qwen3-235b-a22b", "dgx-h100 x 64", 1024, 4096, 10000, 0.1}};
 
 void proven(benchmark::State& state) {
   const ProvenCase& asked = proven_cases[state.range(0)];
@@ -66,13 +76,12 @@ void proven(benchmark::State& state) {
   const Document profile = Document::from(models::software_profile("megatron-core"), "profile");
   query.software = models::read_software(profile.root());
   for (auto each : state) {
-    const auto begin = std::chrono::steady_clock::now();
-    const PlanAnswer answer =
-        search_plans(query, objective_named("time"), Workers{1, {}}, Wanted{.best = 10});
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    state.SetIterationTime(took.count());
+    const double begin = cpu_seconds();
+    const PlanAnswer answer = search_plans(query, objective_named("time"), Workers{1, {}},
+                                           Wanted{.best = 10, .gap = asked.gap});
+    state.SetIterationTime(cpu_seconds() - begin);
     const auto found = certificate_of(answer, objective_named("time"));
-    if (!found || !found->proven) return state.SkipWithError("not proven");
+    if (!found || found->gap > asked.gap) return state.SkipWithError("not proven");
     state.counters["plans"] = static_cast<double>(answer.considered);
   }
   state.counters["limit_ms"] = asked.limit_ms;
@@ -98,8 +107,12 @@ void enumerate(benchmark::State& state) {
 
 BENCHMARK(search)->Arg(1)->Arg(2)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(lowered_plan)->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);
-BENCHMARK(proven)->DenseRange(0, 4)->UseManualTime()->Iterations(1)->Unit(benchmark::kMillisecond);
-BENCHMARK(survey_of_offers)->Iterations(1)->Unit(benchmark::kMillisecond);
+BENCHMARK(proven)
+    ->DenseRange(0, static_cast<int>(std::size(proven_cases)) - 1)
+    ->UseManualTime()
+    ->Iterations(1)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(survey_of_offers)->Iterations(1)->MeasureProcessCPUTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(enumerate)->Unit(benchmark::kMillisecond);
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "scenarios/search/space/block_shapes.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "models/plan/fields.hpp"
 #include "models/pricing/price.hpp"
 #include "scenarios/search/plan_search.hpp"
+#include "sim/errors.hpp"
 
 namespace orrery::scenarios {
 
@@ -39,6 +41,10 @@ std::int64_t kernels_of_block(const models::PricedProgram& priced, std::uint32_t
   return sum;
 }
 
+bool recomputes_partly(const Plan& plan) {
+  return plan.recompute.layers > 0 || plan.recompute.every > 1;
+}
+
 /// GPUs of the fewest nodes that hold whole groups of tensor, context and expert ranks; all of the
 /// plan's, if these are no whole number of such nodes.
 std::int64_t gpus_of_shape(const Plan& plan, int node_gpus) {
@@ -60,8 +66,7 @@ PlacedPlan plan_of_shape(const Plan& plan, int node_gpus) {
   whole.compression = {};
   whole.batch.global = whole.batch.micro * whole.data;
   // Of a part of the layers, which depends on the chunks: as if of none.
-  const bool partly = plan.recompute.layers > 0 || plan.recompute.every > 1;
-  if (partly) whole.recompute = {};
+  if (recomputes_partly(plan)) whole.recompute = {};
   whole.offload.layers = 0;
   return {.plan = std::move(whole), .nodes = static_cast<int>((gpus - 1) / node_gpus + 1)};
 }
@@ -107,9 +112,39 @@ std::string shape_key(const Plan& plan, int node_gpus) {
   return key;
 }
 
+std::string joints_key(const PlacedPlan& placed) {
+  const Plan& plan = placed.plan;
+  Plan alike = plan;
+  if (!plan.stages.by_time && plan.recompute.layers == 0 && plan.recompute.every == 1) {
+    alike.recompute = {};
+  }
+  if (!models::shards_gradients(plan)) alike.batch.micro = 1;
+  std::string key(reinterpret_cast<const char*>(&placed.nodes), sizeof placed.nodes);
+  for (const models::PlanField& field : models::plan_fields()) {
+    if (field.value.key != nullptr) {
+      field.value.key(alike, key);
+    } else {
+      key += field.json(alike).dump();
+    }
+  }
+  return key;
+}
+
 BlockShape::BlockShape(const PlanQuery& query, const PlacedPlan& placed) {
-  models::Question question =
-      question_of(query, plan_of_shape(placed.plan, query.cluster.node.gpus));
+  PlacedPlan whole = plan_of_shape(placed.plan, query.cluster.node.gpus);
+  kinds_ = kinds_of(query, whole);
+  if (!recomputes_partly(placed.plan)) return;
+  whole.plan.recompute.kind = placed.plan.recompute.kind;
+  whole.plan.recompute.modules = placed.plan.recompute.modules;
+  recomputing_ = static_cast<std::uint32_t>(kinds_.size());
+  std::vector<Kind> again = kinds_of(query, whole);
+  ensure(again.size() == kinds_.size(), "recomputation adds kinds of layers");
+  std::ranges::move(again, std::back_inserter(kinds_));
+}
+
+std::vector<BlockShape::Kind> BlockShape::kinds_of(const PlanQuery& query,
+                                                   const PlacedPlan& whole) {
+  models::Question question = question_of(query, whole);
   // Slower kernels next to communication depend on how much there is of both.
   question.cluster.node.gpu.calibration.beside_communication.reset();
   const models::Program program = models::lower(question);
@@ -119,19 +154,20 @@ BlockShape::BlockShape(const PlanQuery& query, const PlacedPlan& placed) {
                             {.sharing = models::LinkSharing::alone,
                              .order = question.network.order.axes,
                              .nccl = question.network.tuner()});
+  std::vector<Kind> kinds;
   for (const models::LayerKind& each : program.kinds) {
-    kinds_.push_back({.forward = map_of_block(priced, each.forward),
-                      .backward = map_of_block(priced, each.backward),
-                      .forward_kernels = kernels_of_block(priced, each.forward),
-                      .backward_kernels = kernels_of_block(priced, each.backward),
-                      .parameters = each.parameters,
-                      .expert_parameters = each.expert_parameters,
-                      .saved = program.blocks[each.backward].bytes(models::Role::saved),
-                      .temporaries = program.blocks[each.backward].temporary_peak(),
-                      .weights = models::bytes_in(program.formats.storage,
-                                                  each.parameters - each.expert_parameters),
-                      .is_layer = each.part == models::ModelPart::layer});
-    const auto number = static_cast<std::uint32_t>(kinds_.size() - 1);
+    const auto number = static_cast<std::uint32_t>(kinds.size());
+    kinds.push_back({.forward = map_of_block(priced, each.forward),
+                     .backward = map_of_block(priced, each.backward),
+                     .forward_kernels = kernels_of_block(priced, each.forward),
+                     .backward_kernels = kernels_of_block(priced, each.backward),
+                     .parameters = each.parameters,
+                     .expert_parameters = each.expert_parameters,
+                     .saved = program.blocks[each.backward].bytes(models::Role::saved),
+                     .temporaries = program.blocks[each.backward].temporary_peak(),
+                     .weights = models::bytes_in(program.formats.storage,
+                                                 each.parameters - each.expert_parameters),
+                     .is_layer = each.part == models::ModelPart::layer});
     if (each.part == models::ModelPart::embedding) embedding_ = number;
     if (each.part == models::ModelPart::head) head_ = number;
   }
@@ -139,13 +175,16 @@ BlockShape::BlockShape(const PlanQuery& query, const PlacedPlan& placed) {
   alike_ = std::ranges::adjacent_find(kind_of_layer_, std::not_equal_to{}) == kind_of_layer_.end();
   step_launch_ = priced.step_launch;
   transfer_launch_ = priced.transfer_launch;
+  return kinds;
 }
 
 std::vector<BlockShape::Run> BlockShape::runs_of(const ChunkLayers& layers) const {
   std::vector<Run> runs;
   if (layers.has_embedding) runs.push_back({embedding_, 1});
   for (std::int64_t i = 0; i < layers.count; ++i) {
-    const std::uint32_t kind = kind_of_layer_[static_cast<std::size_t>(layers.first + i)];
+    std::uint32_t kind = kind_of_layer_[static_cast<std::size_t>(layers.first + i)];
+    const bool early = layers.recomputed == 0 || i < layers.recomputed;
+    if (recomputing_ > 0 && early && i % layers.every == 0) kind += recomputing_;
     const bool goes_on = i > 0 && runs.back().kind == kind;
     if (goes_on) {
       ++runs.back().count;
@@ -179,7 +218,12 @@ PassCosts BlockShape::pass_of(const std::vector<Run>& runs, MaxPlusMap Kind::*ma
 
 const ChunkCosts& BlockShape::costs(const ChunkLayers& layers) {
   const std::uint64_t first = alike_ ? 0 : static_cast<std::uint64_t>(layers.first);
-  const std::uint64_t key = (first << 32) | (static_cast<std::uint64_t>(layers.count) << 2) |
+  // 12 bits hold most_layers, which is at most what each of the others is.
+  const auto packed = [](std::int64_t number, int bits) {
+    return static_cast<std::uint64_t>(number) << bits;
+  };
+  const std::uint64_t key = (first << 50) | packed(layers.recomputed, 36) |
+                            packed(layers.every, 22) | packed(layers.count, 8) |
                             (layers.has_embedding ? 2U : 0U) | (layers.has_head ? 1U : 0U);
   const auto [found, fresh] = known_.try_emplace(key);
   ChunkCosts& costs = found->second;

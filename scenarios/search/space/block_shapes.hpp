@@ -4,7 +4,8 @@
 // pipeline, virtual stages, schedule, data, ZeRO, batch, nodes. Their blocks are those of a plan
 // without a pipeline on the fewest nodes that hold its groups, with one micro-batch. Leaves out
 // what only lengthens blocks: kernels that are slower next to communication, collectives that share
-// links with their siblings, and the recomputation and offload of a part of the layers.
+// links with their siblings, the offload of a part of the layers, and the modules that layers
+// recompute where others recompute more.
 
 #include <cstdint>
 #include <memory>
@@ -40,6 +41,8 @@ struct PassCosts {
 struct ChunkLayers {
   std::int64_t first = 0, count = 0;
   bool has_embedding = false, has_head = false;
+  /// Of a plan of which a part of the layers recomputes: as in RecomputeChoices.
+  std::int64_t recomputed = 0, every = 1;
 };
 
 /// What a chunk's layers take and hold on one rank.
@@ -55,6 +58,11 @@ struct ChunkCosts {
 
 /// Names all of a plan on which its blocks depend, on nodes of so many GPUs.
 std::string shape_key(const models::Plan& plan, int node_gpus);
+
+/// Names all of a plan on which its joint instructions depend, gathers of ZeRO-3 included: all
+/// fields but those of recomputation in every layer and, where gradients are reduced once a step,
+/// the micro-batch.
+std::string joints_key(const PlacedPlan& placed);
 
 class BlockShape {
  public:
@@ -81,11 +89,14 @@ class BlockShape {
     std::int64_t count = 0;
   };
 
+  /// The kinds of a plan's blocks, in the order of its Program.
+  std::vector<Kind> kinds_of(const PlanQuery& query, const PlacedPlan& whole);
   std::vector<Run> runs_of(const ChunkLayers& layers) const;
   PassCosts pass_of(const std::vector<Run>& runs, models::MaxPlusMap Kind::*map,
                     std::int64_t Kind::*kernels) const;
 
-  std::vector<Kind> kinds_;
+  std::vector<Kind> kinds_;        // those that recompute after the others, where a part does
+  std::uint32_t recomputing_ = 0;  // from a kind to the one that recomputes; 0: none does
   std::vector<std::uint32_t> kind_of_layer_;
   std::uint32_t embedding_ = 0, head_ = 0;
   bool alike_ = false;  // all layers are of one kind

@@ -381,6 +381,9 @@ std::vector<std::string_view> searched_keys(const PlanQuery& query) {
     if (each.key == "context") keys.emplace_back("context_form");
     if (each.key == "pipeline") keys.emplace_back("data");
   }
+  const SearchBounds bounds{query};
+  const bool stated = bounds.states("recompute_layers") || bounds.states("recompute_every");
+  if (bounds.full() && !stated && !query.model.list) keys.push_back(recomputed_layers_key);
   return keys;
 }
 

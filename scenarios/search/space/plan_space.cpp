@@ -163,6 +163,29 @@ PlanSpace enumerate_plans(const PlanQuery& query, Extent extent) {
   return space;
 }
 
+std::vector<Plan> partly_recomputed(const PlanQuery& query, const Plan& plan) {
+  const models::RecomputeChoices& again = plan.recompute;
+  const bool whole = again.kind == models::Recompute::full && again.layers == 0 &&
+                     again.every == 1 && again.partial_micro_batches == 0;
+  if (!whole) return {};
+  const auto searched = searched_keys(query);
+  if (std::ranges::find(searched, recomputed_layers_key) == searched.end()) return {};
+  const std::vector<std::int64_t> chunks = models::layers_per_chunk(plan, query.model);
+  const std::int64_t longest = *std::ranges::max_element(chunks);
+  std::vector<Plan> found;
+  std::int64_t last = 0;
+  for (const std::int64_t quarters : {1, 2, 3}) {
+    const std::int64_t layers = (longest * quarters + 2) / 4;
+    if (layers <= last || layers >= longest) continue;
+    last = layers;
+    Plan part = plan;
+    part.recompute.layers = layers;
+    if (is_excluded(query, part)) continue;
+    found.push_back(std::move(part));
+  }
+  return found;
+}
+
 std::optional<models::Conflict> refusal(const PlanQuery& query) {
   const std::int64_t gpus = query.cluster.gpus();
   PlanQuery open = query;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/plan/conflicts.hpp"
@@ -85,6 +86,12 @@ struct PlanSpace {
 /// the nodes, a quarter, and so on.
 enum class Extent : std::uint8_t { all_nodes, fewer_nodes };
 PlanSpace enumerate_plans(const PlanQuery& query, Extent extent = Extent::all_nodes);
+
+/// Copies of a plan of which all layers recompute everything, of which the first quarter, half and
+/// three quarters of those of its longest chunk do: the values of recompute_layers that a full
+/// search tries. Empty for other plans, and where the user stated which layers recompute.
+std::vector<models::Plan> partly_recomputed(const PlanQuery& query, const models::Plan& plan);
+inline constexpr std::string_view recomputed_layers_key = "recompute_layers";
 
 /// Why no plan of a query can run: a model whose parameters are only counted, a format that the GPU
 /// lacks, nodes without a network, a sequence longer than the model's positions. Pointers as in

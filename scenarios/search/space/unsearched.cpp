@@ -65,9 +65,14 @@ std::string_view words_of(Unsearched why) {
 
 std::vector<UnsearchedField> unsearched(const PlanQuery& query, const models::Plan& plan) {
   std::vector<UnsearchedField> found;
+  const std::vector<std::string_view> searched = searched_keys(query);
   for (const models::PlanField& field : models::plan_fields()) {
     const bool stated = std::ranges::find(query.stated, field.key) != query.stated.end();
     if (stated || !applies(field.key, query, plan)) continue;
+    if (field.search == models::PlanField::Search::open &&
+        std::ranges::find(searched, field.key) != searched.end()) {
+      continue;
+    }
     const Unsearched why = why_unsearched(field);
     if (why != Unsearched::lacking || !is_searched(field.key, query.software)) {
       found.push_back({field.key, value_in(field, plan), why});

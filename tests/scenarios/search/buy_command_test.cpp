@@ -192,6 +192,28 @@ TEST_CASE("orrery buy takes files of nodes and clusters at their own price") {
   CHECK(orrery(next + " --network static").exit_code == 0);
 }
 
+TEST_CASE("orrery buy says where the GPUs asked for are no whole number of nodes") {
+  const std::string call =
+      "buy --model gpt2 --tokens 10B --global-batch 64 --nodes dgx-h100,a100-4x-omni-path ";
+  const auto said = [](const Json& json) {
+    std::vector<std::string> lines;
+    for (const Json& each : json["assumptions"]) {
+      if (each.get<std::string>().starts_with("--gpus ")) lines.push_back(each);
+    }
+    return lines;
+  };
+  const Json rounded = parsed(orrery(call + "--gpus 64,67 --json").out);
+  CHECK(rounded["gpus_asked"] == Json{64, 67});
+  CHECK(said(rounded) ==
+        std::vector<std::string>{
+            "--gpus 67: 68 GPUs of a100-4x-omni-path, the next whole number of nodes",
+            "--gpus 67: 72 GPUs of dgx-h100, the next whole number of nodes"});
+  const Json whole = parsed(orrery(call + "--gpus 64 --json").out);
+  CHECK(whole["gpus_asked"] == Json{64});
+  CHECK(said(whole).empty());
+  CHECK(parsed(orrery(std::string{small_purchase} + "--json").out)["gpus_asked"] == Json::array());
+}
+
 TEST_CASE("orrery buy at a price that was quoted, on sizes that are asked for") {
   const Json json =
       parsed(orrery("buy --model gpt2 --tokens 10B --global-batch 48 --nodes dgx-h100 "

@@ -82,6 +82,27 @@ TEST_CASE("A plan with fixed fields is never faster than the best one", "[heavy]
   fixed({"micro_batch"}, values);
 }
 
+TEST_CASE("A part of the layers recomputes where that is the fastest plan that fits") {
+  PlanQuery query = search_query("llama3-8b", "dgx-h100", "megatron-core", 64, 8192);
+  query.cluster.node.gpu.memory = 24_GiB;
+  const Objective& time = objective_named("time");
+  const PlanAnswer parts = search_plans(query, time, {2, {}}, Wanted{.best = 1});
+  query.stated = {"recompute_layers"};  // at 0: all
+  const PlanAnswer all = search_plans(query, time, {2, {}}, Wanted{.best = 1});
+  REQUIRE(!parts.fitting.empty());
+  REQUIRE(!all.fitting.empty());
+  const Candidate& best = parts.fitting.front();
+  CHECK(best.placed.plan.recompute.kind == models::Recompute::full);
+  CHECK(best.placed.plan.recompute.layers > 0);
+  CHECK(best.estimate.fit == models::Fit::yes);
+  CHECK(best.estimate.step < all.fitting.front().estimate.step);
+  CHECK(all.fitting.front().placed.plan.recompute.layers == 0);
+  const auto tried = std::ranges::find(parts.searched, "recompute_layers", &SearchedValues::key);
+  REQUIRE(tried != parts.searched.end());
+  CHECK(std::ranges::count(tried->values, Json(best.placed.plan.recompute.layers)) == 1);
+  CHECK(parts.fits() + parts.too_large + parts.passed_over == parts.considered);
+}
+
 TEST_CASE("A search for the best plans leaves out none that trying every one finds", "[heavy]") {
   PlanQuery query = mixture_search();
   query.breadth = Breadth::reduced;

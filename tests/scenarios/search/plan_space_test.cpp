@@ -276,4 +276,40 @@ TEST_CASE("What no plan can help is refused with its pointer") {
   CHECK(refusal(query)->problem == "too strange");
 }
 
+TEST_CASE("A quarter, a half and three quarters of a chunk's layers recompute in full") {
+  PlanQuery query = plan_query("gpt3-175b", "dgx-a100-80gb x 16", 128, 2048, Breadth::full);
+  models::Plan plan = first_plan(query);
+  plan.pipeline = 8;  // 12 layers each
+  plan.data = 16;
+  plan.recompute.kind = models::Recompute::full;
+  const auto tried = [&] {
+    std::vector<std::int64_t> layers;
+    for (const models::Plan& each : partly_recomputed(query, plan)) {
+      CHECK(each.recompute.kind == models::Recompute::full);
+      CHECK(each.pipeline == plan.pipeline);
+      layers.push_back(each.recompute.layers);
+    }
+    return layers;
+  };
+  CHECK(tried() == std::vector<std::int64_t>{3, 6, 9});
+  plan.pipeline = 48;  // 2 layers each
+  CHECK(tried() == std::vector<std::int64_t>{1});
+  plan.pipeline = 96;
+  CHECK(tried().empty());
+  plan.pipeline = 8;
+  query.excluded = {{"recompute_layers", 6}};
+  CHECK(tried() == std::vector<std::int64_t>{3, 9});
+  plan.recompute.every = 2;
+  CHECK(tried().empty());
+  plan.recompute = {};
+  plan.recompute.kind = models::Recompute::selective;
+  CHECK(tried().empty());
+  plan.recompute.kind = models::Recompute::full;
+  query.stated = {"recompute_layers"};
+  CHECK(tried().empty());
+  query.stated.clear();
+  query.breadth = Breadth::reduced;
+  CHECK(tried().empty());
+}
+
 }  // namespace orrery::scenarios

@@ -221,6 +221,94 @@ TEST_CASE("Plans of one shape have the blocks of one shape") {
   CHECK(shared > 0);
 }
 
+namespace {
+
+/// What a search for the best plan alone learns from one estimate about plans that only recompute
+/// more, or that reduce once a step and have other micro-batches.
+void check_joints(int draws, unsigned seed) {
+  int shared = 0, busy = 0, close = 0;
+  for_random_plans(
+      draws, seed, [&](const PlanQuery& query, const Plan& plan, const models::Estimate&) {
+        const auto found_of = [&](const Plan& asked) {
+          models::Question question = question_of(query, {asked, query.cluster.nodes});
+          question.cluster.node.gpu.memory = 1'000'000_GiB;
+          question.cluster.node.host_memory.reset();
+          std::optional<models::EstimateWithJoints> found;
+          if (models::conflicts(question).empty()) found = models::estimate_with_joints(question);
+          return found;
+        };
+        const auto check_bounded = [&](const Plan& asked, const models::EstimateWithJoints& found) {
+          BlockShape shape{query, {asked, query.cluster.nodes}};
+          const std::vector<Time> begin = before_reductions(query, asked, shape);
+          for (std::size_t stage = 0; stage < found.joints.size(); ++stage) {
+            const models::JointTimes& joints = found.joints[stage];
+            CHECK(with_unexplained(joints.all, query.software) <= found.estimate.step);
+            busy += ratio(joints.all, found.estimate.step) > 0.1 ? 1 : 0;
+            if (begin.empty() || joints.after_first == Time{}) continue;
+            REQUIRE(begin.size() == found.joints.size());
+            const Time end = begin[stage] + joints.after_first;
+            CHECK(with_unexplained(end, query.software) <= found.estimate.step);
+            close += ratio(end, found.estimate.step) > 0.9 ? 1 : 0;
+          }
+        };
+        const auto own = found_of(plan);
+        REQUIRE(own);
+        check_bounded(plan, *own);
+        for (const models::Recompute kind : {models::Recompute::none, models::Recompute::full}) {
+          Plan other = plan;
+          if (other.recompute.layers == 0 && other.recompute.every == 1)
+            other.recompute.kind = kind;
+          if (!models::shards_gradients(plan) && plan.batch.micro % 2 == 0) other.batch.micro /= 2;
+          const auto found = found_of(other);
+          if (!found || models::to_text(other) == models::to_text(plan)) continue;
+          REQUIRE(joints_key({other, query.cluster.nodes}) ==
+                  joints_key({plan, query.cluster.nodes}));
+          CHECK(found->joints == own->joints);
+          check_bounded(other, *found);
+          ++shared;
+        }
+        Plan wider = plan;
+        wider.sharding.zero =
+            plan.sharding.zero == models::Zero::none ? models::Zero::one : models::Zero::none;
+        CHECK(joints_key({wider, query.cluster.nodes}) != joints_key({plan, query.cluster.nodes}));
+        CHECK(joints_key({plan, query.cluster.nodes + 1}) !=
+              joints_key({plan, query.cluster.nodes}));
+      });
+  CHECK(shared > 40);
+  CHECK(busy > 5);
+  CHECK(close > 5);
+}
+
+}  // namespace
+
+TEST_CASE("Plans with the same joint collectives share the time that these take, a bound of both") {
+  check_joints(8, 110);
+}
+
+TEST_CASE("Twenty thousand plans share the time of their joint collectives with others",
+          "[heavy][slow]") {
+  check_joints(1700, 5000);
+}
+
+TEST_CASE("The best plan alone is that of a search for all, whatever bounds it learns") {
+  for (PlanQuery query : {dense_search(), mixture_search(),
+                          search_query("llama3-8b", "dgx-h100 x 16", "generic", 512, 8192)}) {
+    query.breadth = Breadth::reduced;
+    for (const Objective& objective : objectives()) {
+      if (objective.needs_price && !query.cluster.price_per_gpu_hour) continue;
+      if (query.cluster.nodes > 2 && objective.name != "time") continue;  // takes seconds
+      INFO(query.model.name << " " << objective.name);
+      const PlanAnswer all = search_plans(query, objective, {2, {}}, Wanted{.best = 1});
+      const PlanAnswer alone =
+          search_plans(query, objective, {1, {}}, Wanted{.best = 1, .rivals = false});
+      REQUIRE(!all.fitting.empty());
+      CHECK(models::to_text(alone.fitting.front().placed.plan) ==
+            models::to_text(all.fitting.front().placed.plan));
+      CHECK(alone.fits() <= all.fits());
+    }
+  }
+}
+
 TEST_CASE("On more nodes of a type the blocks of a plan are the same") {
   // Four times the nodes and the replicas: what a search finds for the shape on the smaller cluster
   // bounds the plan on the larger one.
@@ -295,6 +383,9 @@ TEST_CASE("The proven best of 25 small spaces is that of estimating every plan")
     for (const Extent extent : {Extent::all_nodes, Extent::fewer_nodes}) {
       for (const PlacedPlan& each : enumerate_plans(query, extent).plans) {
         all[extent].push_back(models::estimate(question_of(query, each)));
+        for (const Plan& part : partly_recomputed(query, each.plan)) {
+          all[extent].push_back(models::estimate(question_of(query, {part, each.nodes})));
+        }
       }
     }
     for (const Objective& objective : objectives()) {

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <fstream>
 #include <random>
 #include <thread>
 
@@ -342,6 +343,16 @@ TEST_CASE("A store of another sweep, another file and a damaged line are refused
         store +
             ": this build predicts variant 0 otherwise than the one that began the file; state "
             "another --store, or remove it");
+}
+
+TEST_CASE("orrery report refuses a store in Parquet and says what makes its page") {
+  const Scratch scratch;
+  const std::string parquet = scratch.path("f.parquet"), page = scratch.path("page.html");
+  std::ofstream{parquet} << "PAR1 and the rest";
+  const Ran ran = orrery("report " + parquet + " --out " + page);
+  CHECK(ran.exit_code == 2);
+  CHECK_THAT(ran.error, Catch::StartsWith(parquet + ": is a Parquet store"));
+  CHECK(!std::filesystem::exists(page));
 }
 
 TEST_CASE("Shards of a sweep merge to the bytes of the whole, and what is missing is named") {
