@@ -18,8 +18,8 @@ using models::Activation;
 
 TEST_CASE("Activations and their gradients are the CPU's") {
   for_each_format([](DType dtype) {
-    for (const Activation each :
-         {Activation::gelu, Activation::silu, Activation::relu, Activation::gelu_erf}) {
+    for (const Activation each : {Activation::gelu, Activation::silu, Activation::relu,
+                                  Activation::gelu_erf, Activation::relu2}) {
       for (const std::int64_t n : {1, 24, 301}) {
         for (const std::int64_t gates : {1, 2}) {
           const Shape in{1, 5, gates * n}, out{1, 5, n};
