@@ -268,16 +268,15 @@ TEST_CASE("Gemma's norms add one to their weights, and its windows rotate by a b
   CHECK(gemma(R"(, "final_logit_softcapping": 30)").inexact == "softcaps of scores and logits");
 }
 
-TEST_CASE("Norms of outputs and of inputs are told apart"){const auto norms =
-                                                               [](const char* type) {
-    return read_config(std::string{R"({"model_type": ")"} + type + ""
-                                                               } ").norms;
-};
-CHECK(norms("olmo2").of_outputs);
-CHECK_FALSE(norms("olmo2").sandwich);
-CHECK(norms("glm4").sandwich);
-CHECK_FALSE(norms("glm4").of_outputs);
-CHECK_FALSE(norms("olmo").of_outputs);
+TEST_CASE("Norms of outputs and of inputs are told apart") {
+  const auto norms = [](const std::string& type) {
+    return read_config(R"({"model_type": ")" + type + "\"}").norms;
+  };
+  CHECK(norms("olmo2").of_outputs);
+  CHECK_FALSE(norms("olmo2").sandwich);
+  CHECK(norms("glm4").sandwich);
+  CHECK_FALSE(norms("glm4").of_outputs);
+  CHECK_FALSE(norms("olmo").of_outputs);
 }
 
 TEST_CASE("What is counted but not simulated says why") {
