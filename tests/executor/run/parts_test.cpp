@@ -95,6 +95,10 @@ std::vector<Cut> attention_cuts() {
 std::vector<Cut> norm_cuts() {
   std::vector<Cut> all;
   for (const Model& model : {small_gemma(), small_olmo()}) add_common(all, model);
+  all.push_back(cut("norms recomputed of small-gemma", small_gemma(), [](Plan& p) {
+    p.recompute.kind = models::Recompute::selective;
+    p.recompute.modules = {models::RecomputeModule::layernorm};
+  }));
   all.push_back(cut("a ring of small-olmo", small_olmo(), [](Plan& p) {
     p.context = 2;
     p.context_exchange.form = ContextForm::ring;
