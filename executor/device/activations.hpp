@@ -81,6 +81,17 @@ struct Relu {
   }
 };
 
+struct SquaredRelu {
+  template <class C>
+  ORRERY_IN_KERNELS static C value(C x) {
+    return Relu::value(x) * Relu::value(x);
+  }
+  template <class C>
+  ORRERY_IN_KERNELS static C slope(C x) {
+    return C(2) * Relu::value(x);
+  }
+};
+
 /// Calls run(Type<F>{}) for an activation function F.
 template <class Math, class Run>
 void with_activation(models::Activation activation, Run run) {
@@ -93,6 +104,8 @@ void with_activation(models::Activation activation, Run run) {
       return run(Type<Relu>{});
     case models::Activation::gelu_erf:
       return run(Type<GeluErf<Math>>{});
+    case models::Activation::relu2:
+      return run(Type<SquaredRelu>{});
   }
 }
 

@@ -59,6 +59,7 @@ void for_each_piece(const StateTensor& tensor, const StoredPart& part, std::int6
 }
 
 std::vector<std::int64_t> shape_of(const StoredPart& part) {
+  if (!part.shape.empty()) return part.shape;
   if (part.vector) return {part.columns};
   return {part.rows, part.columns};
 }

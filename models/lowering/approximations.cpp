@@ -75,7 +75,10 @@ std::string of_ends(const Model& model) {
   }
   if (model.head.pooler) return "a pooler";
   if (projects_embeddings(model)) return "embeddings narrower or wider than the layers";
-  if (model.norms.sandwich) return "norms after attention and MLP";
+  if (model.norms.sandwich || model.norms.of_outputs) {
+    const MlpPart& mlp = usual_mlp(model);
+    if (mlp.bias || usual_attention(model).output_bias) return "a bias before a norm of the output";
+  }
   return {};
 }
 

@@ -13,7 +13,7 @@ class Repetition {
  public:
   /// All of it, or the operations of these modules.
   Repetition(const Block& forward, bool all, WordSet<RecomputeModule> modules)
-      : all_{all}, modules_{modules}, dropped_(forward.operands.size(), false) {
+      : forward_{forward}, all_{all}, modules_{modules}, dropped_(forward.operands.size(), false) {
     for (const Operation& op : forward.operations) repeated_.push_back(repeats(op));
   }
 
@@ -34,19 +34,32 @@ class Repetition {
     return true;
   }
 
-  /// Operations whose outputs are dropped and remade: norms of whole rows and activation functions,
-  /// which are cheap; the GEMMs that expand latents, whose outputs are far larger than latents; and
-  /// casts of such outputs to few bits.
+  /// Operations whose outputs are dropped and remade: norms of whole rows (not those of a part's
+  /// output, which no backward reads) and activation functions, which are cheap; the GEMMs that
+  /// expand latents, whose outputs are far larger than latents; and casts of such outputs to few
+  /// bits.
   bool remade(const Operation& op) const {
     if (op.module.latent_up && listed(RecomputeModule::mla_up_proj)) return true;
     if (op.kind == OpKind::norm) {
-      return listed(RecomputeModule::layernorm) && op.heads().dim == 0;
+      return listed(RecomputeModule::layernorm) && op.heads().dim == 0 && !only_added(op.writes[0]);
     }
     if (op.kind == OpKind::activation) return listed(RecomputeModule::activation);
     return op.kind == OpKind::quantise &&
            std::ranges::all_of(op.reads, [&](OperandId id) { return bool{dropped_[id]}; });
   }
 
+  /// Is the operand read by additions alone, whose backward needs no input?
+  bool only_added(OperandId id) const {
+    bool added = false;
+    for (const Operation& op : forward_.operations) {
+      if (std::ranges::find(op.reads, id) == op.reads.end()) continue;
+      if (op.kind != OpKind::add) return false;
+      added = true;
+    }
+    return added;
+  }
+
+  const Block& forward_;
   bool all_;
   WordSet<RecomputeModule> modules_;
   std::vector<bool> repeated_;

@@ -21,12 +21,14 @@ inline constexpr Words<Positions, 4> position_words{{{Positions::none, "none"},
 
 /// The MLP's activation function; a gated MLP multiplies its value by that of its gate. `gelu` is
 /// the tanh approximation, as GPT-2 and Megatron-LM compute it; `gelu_erf` the exact function, x
-/// times the normal distribution's integral.
-enum class Activation : std::uint8_t { gelu, silu, relu, gelu_erf };
-inline constexpr Words<Activation, 4> activation_words{{{Activation::gelu, "gelu"},
+/// times the normal distribution's integral; `relu2` the square of relu.
+/// Source  relu2: So et al. 2021, "Primer", arXiv 2109.08668
+enum class Activation : std::uint8_t { gelu, silu, relu, gelu_erf, relu2 };
+inline constexpr Words<Activation, 5> activation_words{{{Activation::gelu, "gelu"},
                                                         {Activation::silu, "silu"},
                                                         {Activation::relu, "relu"},
-                                                        {Activation::gelu_erf, "gelu_erf"}}};
+                                                        {Activation::gelu_erf, "gelu_erf"},
+                                                        {Activation::relu2, "relu2"}}};
 
 constexpr std::string_view name(Activation activation) {
   return word_of(activation_words, activation);

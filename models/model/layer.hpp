@@ -123,6 +123,8 @@ struct AttentionPart {
   std::int64_t chunk = 0;   // a token attends within its chunk (Llama 4); 0: no chunks
   bool sinks = false;       // a learned logit per head in the softmax's sum (gpt-oss)
   bool gated = false;       // its output is multiplied by a sigmoid of the input, as wide
+  /// Base of its rotary positions, unscaled, in place of the model's (Gemma 3's windows).
+  std::optional<double> rotary_base{};
   std::optional<LatentAttention> latents{};
   std::optional<Indexer> indexer{};  // with latents only
 
@@ -146,6 +148,7 @@ struct Mamba2Part {
   std::int64_t groups = 0, state = 0;
   std::int64_t taps = 4;     // of the convolution
   std::int64_t chunk = 256;  // tokens that the scan works on at once
+  double least_step = 0;     // steps are at least as long
 
   std::int64_t inner() const { return heads * head_dim; }
   /// Columns that are convolved: the heads' and both sides of the state.

@@ -84,7 +84,10 @@ bool is_set(const std::vector<bool>& flags, std::int64_t layer) {
 
 Layer layer_of(const ModelDraft& draft, std::int64_t layer) {
   AttentionPart attention = draft.attention;
-  if (is_set(draft.full, layer)) attention.window = attention.chunk = 0;
+  if (is_set(draft.full, layer)) {
+    attention.window = attention.chunk = 0;
+    attention.rotary_base.reset();
+  }
   MlpPart mlp = draft.mlp;
   if (draft.experts.count == 0) return {attention, mlp};
   if (is_set(draft.dense, layer)) {

@@ -21,7 +21,9 @@ struct NormsPart {
   bool bias = true;
   double epsilon = 1e-5;        // read by the executor only
   bool shared = false;          // of a parallel block: attention and MLP share one norm
+  double offset = 0;            // added to every weight, which then begins as 1 - offset (Gemma: 1)
   bool sandwich = false;        // two more per layer, after attention and MLP (Gemma 2)
+  bool of_outputs = false;      // the two are of attention(x) and mlp(x), not of x (OLMo 2)
   bool after_residual = false;  // the two are of x + attention(x) and x + mlp(x) (BERT)
   bool final = true;
   bool embedding = false;  // after the embedding (BLOOM, BERT)
@@ -34,6 +36,7 @@ struct EmbeddingPart {
   std::int64_t max_positions = 0;        // the longest sequence that it supports
   std::int64_t extra_position_rows = 0;  // of a learned position table beyond those (OPT: 2)
   std::int64_t token_types = 0;          // segment embeddings of BERT
+  double multiplier = 1;                 // of what the table gives (Gemma)
   Positions positions = Positions::learned;
   Rotary rotary;     // read by the executor only
   bool tied = true;  // the head multiplies by this table

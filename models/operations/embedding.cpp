@@ -46,6 +46,7 @@ class EmbeddingBuilder : private BlockScope, private TransformerBuilder {
     Operation& op =
         block_.add(OpKind::embedding_backward, "embedding.backward", {batch, found}, {fresh});
     block_.need(op, found, of_tokens({}));
+    if (multiplier() != 1) op.mutable_multiplier() = multiplier();
     // Only the rows of tokens that occur are read and written; a separate accumulation reads the
     // whole dense gradient.
     op.bytes = all_rows(block_.at(found).dtype) + all_rows(block_.at(fresh).dtype) * 2;
@@ -63,6 +64,7 @@ class EmbeddingBuilder : private BlockScope, private TransformerBuilder {
   bool adds_rows() const {
     return position_rows(inputs_.model) > 0 || inputs_.model.embedding.token_types > 0;
   }
+  double multiplier() const { return inputs_.model.embedding.multiplier; }
   OperandId token_ids() {
     return block_.operand("tokens", Role::tokens, DType::int64, {1, 1, tokens()},
                           of_tokens({}, Dimension::columns));
@@ -170,6 +172,7 @@ class EmbeddingBuilder : private BlockScope, private TransformerBuilder {
     Sharding made = of_tokens({});
     made.partial = MeshAxis::tensor;
     block_.make(op, found, made);
+    if (multiplier() != 1) op.mutable_multiplier() = multiplier();
     // One row of the table is read for each row written.
     op.bytes = all_rows(storage_) * 2 + block_.at(batch).bytes();
     if (projects) linear_.forward(project_in(), found, out);

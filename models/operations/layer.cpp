@@ -4,7 +4,10 @@
 //                         is the first half
 //   parallel              y = x + mixer(n1) + channel(n2), n1 and n2 one norm of x or two
 //   post-norm             m = norm1(x + mixer(x)),  y = norm2(m + channel(m)), as BERT's
-// Source  Devlin et al. 2018, arXiv 1810.04805; Vaswani et al. 2017, arXiv 1706.03762, section 3.1
+//   norms of outputs      m = x + norm1(mixer(x)),  y = m + norm2(channel(m)), as OLMo 2's
+//   both                  m = x + norm1_after(mixer(norm1(x))),  y as well, as Gemma 2's
+// Source  Devlin et al. 2018, arXiv 1810.04805; Vaswani et al. 2017, arXiv 1706.03762, section 3.1;
+//         OLMo team 2025, arXiv 2501.00656; Gemma Team 2024, arXiv 2408.00118
 
 #include <memory>
 
@@ -57,6 +60,8 @@ class LayerBuilder : private BlockScope, private TransformerBuilder {
     mixer_ = std::visit([&](const auto& part) { return parts.mixer(part); }, layer.mixer);
     channel_ = std::visit([&](const auto& part) { return parts.channel(part); }, layer.channel);
     ensure(mixer_ || channel_, "a layer without parts");
+    const bool one_by_one = mixer_ && channel_ && !model().parallel_block;
+    ensure(!norms_outputs() || one_by_one, "norms of outputs belong to two parts in sequence");
   }
 
   Block forward();
@@ -70,6 +75,16 @@ class LayerBuilder : private BlockScope, private TransformerBuilder {
     mixer_->mix(in);
     mixer_->project(out);
   }
+  /// Is each part's output normalised before it is added?
+  bool norms_outputs() const { return model().norms.sandwich || model().norms.of_outputs; }
+  std::string after(const std::string& name) const {
+    return model().norms.of_outputs ? name : name + "_after";
+  }
+  OperandId normed_input(const std::string& name, OperandId in);
+  OperandId normed_output(const std::string& name, OperandId branch);
+  OperandId output_backward(const std::string& name, std::string_view branch, OperandId dy);
+  void input_backward(const std::string& name, OperandId gradient, OperandId in, OperandId residual,
+                      OperandId out);
   void single_forward(OperandId x, OperandId n1);
   void single_backward(OperandId dy, OperandId dx, OperandId x);
   void sequential_forward(OperandId x, OperandId n1);
@@ -132,31 +147,65 @@ void LayerBuilder::single_backward(OperandId dy, OperandId dx, OperandId x) {
   norm_backward("norm1", d_n1, x, dy, dx);
 }
 
+/// What a part reads: its input behind a norm, or the input itself.
+OperandId LayerBuilder::normed_input(const std::string& name, OperandId in) {
+  if (model().norms.of_outputs) return in;
+  const OperandId out = rows(name + ".out", Role::saved);
+  norm(name, in, out);
+  return out;
+}
+
+/// What the residual addition reads: a part's output behind a norm, or the output itself.
+OperandId LayerBuilder::normed_output(const std::string& name, OperandId branch) {
+  if (!norms_outputs()) return branch;
+  const OperandId out = rows(after(name) + ".branch", Role::temporary);
+  norm(after(name), branch, out);
+  return out;
+}
+
+/// Gradient of a part's output, of which `branch` is the name, from that of the residual addition.
+OperandId LayerBuilder::output_backward(const std::string& name, std::string_view branch,
+                                        OperandId dy) {
+  if (!norms_outputs()) return dy;
+  const OperandId out = rows(std::string{branch} + ".grad", Role::temporary);
+  norm_backward(after(name), dy, rows(branch, Role::saved), std::nullopt, out);
+  return out;
+}
+
 void LayerBuilder::sequential_forward(OperandId x, OperandId n1) {
   mixer_->mix(n1);
+  const Role of_branches = norms_outputs() ? Role::saved : Role::temporary;
   const OperandId y = rows("y", Role::output);
-  const OperandId mlp_out = rows("down.out", Role::temporary);
-  const OperandId projected = rows("projection.out", Role::temporary);
+  const OperandId mlp_out = rows("down.out", of_branches);
+  const OperandId projected = rows("projection.out", of_branches);
   mixer_->project(projected);
   const OperandId middle = rows("middle", Role::saved);
-  add("attention.add", x, projected, middle, mixer_->has_bias());
-  const OperandId n2 = rows("norm2.out", Role::saved);
-  norm("norm2", middle, n2);
-  channel_->forward(n2, mlp_out);
-  add("mlp.add", middle, mlp_out, y, channel_->has_bias());
+  add("attention.add", x, normed_output("norm1", projected), middle, mixer_->has_bias());
+  channel_->forward(normed_input("norm2", middle), mlp_out);
+  add("mlp.add", middle, normed_output("norm2", mlp_out), y, channel_->has_bias());
 }
 
 void LayerBuilder::sequential_backward(OperandId dy, OperandId dx, OperandId x) {
   const OperandId d_mlp = add_backward("mlp.add", dy, channel_->has_bias());
-  const OperandId n1 = rows("norm1.out", Role::saved);
+  const bool reads_x = model().norms.of_outputs;
+  const OperandId n1 = reads_x ? x : rows("norm1.out", Role::saved);
   const OperandId d_n1 = rows("norm1.out.grad", Role::temporary);
   const OperandId d_n2 = rows("norm2.out.grad", Role::temporary);
   const OperandId middle = rows("middle", Role::saved);
   const OperandId d_middle = rows("middle.grad", Role::temporary);
-  channel_->backward(rows("norm2.out", Role::saved), d_mlp, d_n2);
-  norm_backward("norm2", d_n2, middle, dy, d_middle);
-  mixer_->backward(n1, add_backward("attention.add", d_middle, mixer_->has_bias()), d_n1);
-  norm_backward("norm1", d_n1, x, d_middle, dx);
+  channel_->backward(reads_x ? middle : rows("norm2.out", Role::saved),
+                     output_backward("norm2", "down.out", d_mlp), d_n2);
+  input_backward("norm2", d_n2, middle, dy, d_middle);
+  const OperandId d_mixer = add_backward("attention.add", d_middle, mixer_->has_bias());
+  mixer_->backward(n1, output_backward("norm1", "projection.out", d_mixer), d_n1);
+  input_backward("norm1", d_n1, x, d_middle, dx);
+}
+
+/// Gradient of a part's input, from that of what it reads and that of the residual.
+void LayerBuilder::input_backward(const std::string& name, OperandId gradient, OperandId in,
+                                  OperandId residual, OperandId out) {
+  if (!model().norms.of_outputs) return norm_backward(name, gradient, in, residual, out);
+  block_.add(OpKind::add, name + ".branches", {gradient, residual}, {out});
 }
 
 void LayerBuilder::parallel_forward(OperandId x, OperandId n1) {
@@ -241,8 +290,7 @@ Block LayerBuilder::forward() {
     return block_.finish();
   }
   const OperandId x = rows("x", Role::input);
-  const OperandId n1 = rows("norm1.out", Role::saved);
-  norm("norm1", x, n1);
+  const OperandId n1 = normed_input("norm1", x);
   if (!mixer_ || !channel_) {
     single_forward(x, n1);
   } else if (model().parallel_block) {

@@ -28,8 +28,7 @@ OperandId TransformerBuilder::features(std::string_view name, Role role, std::in
 void TransformerBuilder::norm(const std::string& name, OperandId in, OperandId out) {
   Operation& op =
       block_.add(OpKind::norm, name, {in, parameter(scale_of(name + ".weight"))}, {out});
-  op.mutable_norm() = inputs_.model.norms.kind;
-  op.mutable_epsilon() = inputs_.model.norms.epsilon;
+  set_norm(op);
   if (has_norm_bias(inputs_.model)) block_.read(op, parameter(bias_of(name + ".bias")));
 }
 
@@ -43,8 +42,7 @@ void TransformerBuilder::norm_backward(const std::string& name, OperandId gradie
                              {gradient_out, saved_in, of}, {out, weight_gradient});
   if (residual) block_.read(op, *residual);
   op.dtype = storage_;
-  op.mutable_norm() = inputs_.model.norms.kind;
-  op.mutable_epsilon() = inputs_.model.norms.epsilon;
+  set_norm(op);
   if (has_norm_bias(inputs_.model)) {
     block_.write(op, gradient(bias_of(name + ".bias"), gradient_out));
   }

@@ -48,12 +48,22 @@ class TransformerBuilder {
   OperandId gradient(const ModelTensor& tensor, OperandId of) {
     return block_.gradient(tensor, gradient_, block_.at(of).sharding.axes());
   }
-  /// [h]: a bias (begins as zeros), or a norm's weight (begins as ones).
+  /// How a norm's weight begins: as ones, less what is added to it.
+  Initial initial_scale() const {
+    return {inputs_.model.norms.offset == 0 ? Initial::Kind::ones : Initial::Kind::zeros};
+  }
+  /// What all norms have in common.
+  void set_norm(Operation& op) const {
+    op.mutable_norm() = inputs_.model.norms.kind;
+    op.mutable_epsilon() = inputs_.model.norms.epsilon;
+    op.mutable_offset() = inputs_.model.norms.offset;
+  }
+  /// [h]: a bias (begins as zeros), or a norm's weight.
   ModelTensor bias_of(std::string name) const {
     return {.name = std::move(name), .uncut = {1, 1, hidden()}, .initial = {Initial::Kind::zeros}};
   }
   ModelTensor scale_of(std::string name) const {
-    return {.name = std::move(name), .uncut = {1, 1, hidden()}, .initial = {Initial::Kind::ones}};
+    return {.name = std::move(name), .uncut = {1, 1, hidden()}, .initial = initial_scale()};
   }
 
   void norm(const std::string& name, OperandId in, OperandId out);

@@ -103,8 +103,11 @@ void put_shape(TextBuffer& text, const Operation& op, const Program& program) {
     const ScanWork& of = op.scan();
     put(text, " chunks={} of {} taps={} heads={} by {} groups={} by {}", of.chunks, of.chunk,
         of.taps, of.heads, of.value_dim, of.groups, of.state);
+    if (of.least_step > 0) put(text, " least_step={}", of.least_step);
   }
   if (op.epsilon() > 0) put(text, " epsilon={}", op.epsilon());
+  if (op.offset() != 0) put(text, " offset={}", op.offset());
+  if (op.multiplier() != 1) put(text, " times={:.6g}", op.multiplier());
   if (!op.frequencies().empty()) {
     put(text, " pairs={} slowest={:.6g}", op.frequencies().size(), op.frequencies().back());
   }

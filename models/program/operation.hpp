@@ -151,7 +151,13 @@ struct RowWork {
 struct NormWork {
   Norm norm = Norm::layer_norm;
   double epsilon = 0;
+  double offset = 0;  // added to the weight
   HeadColumns heads;  // of a norm over each head
+};
+
+/// Of embedding and embedding_backward.
+struct EmbeddingWork {
+  double multiplier = 1;  // of the rows that are looked up
 };
 
 /// Of rotary positions.
@@ -204,8 +210,9 @@ struct ScanWork {
   /// Heads on this rank and the width of their values; groups of Mamba-2 or key heads of the delta
   /// rule, and the width of what leads into the state.
   std::int64_t heads = 0, value_dim = 0, groups = 0, state = 0;
-  double epsilon = 0;  // of the gated norm
-  Bytes convolved{};   // traffic of its convolution along the sequence, a kernel of its own
+  double epsilon = 0;     // of the gated norm
+  double least_step = 0;  // of Mamba-2: steps are at least as long
+  Bytes convolved{};      // traffic of its convolution along the sequence, a kernel of its own
 };
 
 /// Of a convolution: the GEMM that it is, of which each of `batch` groups of channels has one.
@@ -234,7 +241,7 @@ struct CopyWork {
 using OperationWork =
     std::variant<std::monostate, ProductWork, AttentionWork, CollectiveWork, RowWork, NormWork,
                  RotaryWork, ActivationWork, AddWork, RouteWork, LossWork, ScanWork, CopyWork,
-                 ConvolutionWork, KernelWork, HostWork>;
+                 ConvolutionWork, KernelWork, HostWork, EmbeddingWork>;
 
 /// One kernel, collective or copy on one queue.
 struct Operation {
@@ -281,6 +288,10 @@ struct Operation {
   auto& mutable_norm() { return part<NormWork>().norm; }
   const auto& epsilon() const { return part<NormWork>().epsilon; }
   auto& mutable_epsilon() { return part<NormWork>().epsilon; }
+  const auto& offset() const { return part<NormWork>().offset; }
+  auto& mutable_offset() { return part<NormWork>().offset; }
+  const auto& multiplier() const { return part<EmbeddingWork>().multiplier; }
+  auto& mutable_multiplier() { return part<EmbeddingWork>().multiplier; }
   const auto& frequencies() const { return part<RotaryWork>().frequencies; }
   auto& mutable_frequencies() { return part<RotaryWork>().frequencies; }
   const auto& magnitude() const { return part<RotaryWork>().magnitude; }

@@ -315,6 +315,27 @@ models::Model small_chunked(std::int64_t layers) {
   return built(std::move(model));
 }
 
+models::Model small_gemma(std::int64_t layers) {
+  models::ModelDraft model = draft_of(small_llama(layers));
+  model.name = "small-gemma";
+  model.norms.sandwich = model.attention.qk_norm = model.embedding.tied = true;
+  model.norms.offset = 1;
+  model.embedding.multiplier = 4;
+  model.embedding.rotary.score_factor = 0.5;
+  model.attention.window = 3;
+  model.attention.rotary_base = 100;
+  model.full = models::every_nth(layers, 2);
+  model.mlp.activation = models::Activation::gelu;
+  return built(std::move(model));
+}
+
+models::Model small_olmo(std::int64_t layers) {
+  models::ModelDraft model = draft_of(small_llama(layers));
+  model.name = "small-olmo";
+  model.norms.of_outputs = model.attention.qk_norm = true;
+  return built(std::move(model));
+}
+
 models::Model with_experts(const models::Model& plain) {
   models::ModelDraft model = draft_of(plain);
   model.name += "-experts";

@@ -85,6 +85,11 @@ models::Model small_delta(std::int64_t layers = 2);
 models::Model small_mamba(std::int64_t layers = 4);
 /// As Llama 4: attention within chunks on every other layer.
 models::Model small_chunked(std::int64_t layers = 2);
+/// As Gemma 3: norms of 1 + weight on either side of attention and MLP, embeddings times a number,
+/// windows on every other layer that rotate by a base of their own.
+models::Model small_gemma(std::int64_t layers = 2);
+/// As OLMo 2: norms of the outputs of attention and MLP, none of their inputs.
+models::Model small_olmo(std::int64_t layers = 2);
 /// Either of them with four experts, of which a token meets two.
 models::Model with_experts(const models::Model& plain);
 /// Sequences of 8 in a global batch of `samples`, in fp64, on one rank; of experts with room

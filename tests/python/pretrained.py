@@ -40,6 +40,12 @@ DEEPSEEK = {
     "topk_group": 2,
     "num_nextn_predict_layers": 0,
 }
+GEMMA = {
+    **LLAMA,
+    "head_dim": 16,
+    "hidden_activation": "gelu_pytorch_tanh",
+    "tie_word_embeddings": True,
+}
 CONFIGS = {
     "llama": {
         **LLAMA,
@@ -169,6 +175,95 @@ CONFIGS = {
         "layer_norm_eps": 1e-3,
         "use_parallel_residual": True,
     },
+    "gpt_oss": {
+        **LLAMA,
+        "model_type": "gpt_oss",
+        "head_dim": 16,
+        "sliding_window": 5,
+        "layer_types": ["sliding_attention", "full_attention"],
+        "num_local_experts": 4,
+        "num_experts_per_tok": 2,
+        "intermediate_size": 24,
+        "swiglu_limit": 0.2,
+        "rope_parameters": {
+            "rope_type": "yarn",
+            "rope_theta": 1000.0,
+            "factor": 4.0,
+            "beta_fast": 4.0,
+            "beta_slow": 0.5,
+            "truncate": False,
+            "original_max_position_embeddings": 16,
+        },
+    },
+    "exaone4": {
+        **LLAMA,
+        "model_type": "exaone4",
+        "head_dim": 16,
+        "sliding_window": None,
+        "layer_types": ["full_attention", "full_attention"],
+    },
+    "gemma": {**GEMMA, "model_type": "gemma"},
+    "gemma2": {
+        **GEMMA,
+        "model_type": "gemma2",
+        "sliding_window": 5,
+        "query_pre_attn_scalar": 24,
+        "attn_logit_softcapping": None,
+        "final_logit_softcapping": None,
+    },
+    "gemma3": {
+        **GEMMA,
+        "model_type": "gemma3_text",
+        "sliding_window": 5,
+        "layer_types": ["sliding_attention", "full_attention"],
+        "query_pre_attn_scalar": 24,
+        "rope_parameters": {
+            "full_attention": {"rope_type": "linear", "rope_theta": 1000.0, "factor": 2.0},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 100.0},
+        },
+    },
+    "qwen3_next": {
+        **LLAMA,
+        "model_type": "qwen3_next",
+        "head_dim": 16,
+        "partial_rotary_factor": 0.5,
+        "full_attention_interval": 2,
+        "linear_num_key_heads": 2,
+        "linear_key_head_dim": 6,
+        "linear_num_value_heads": 4,
+        "linear_value_head_dim": 8,
+        "linear_conv_kernel_dim": 3,
+        "num_experts": 4,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 24,
+        "shared_expert_intermediate_size": 20,
+        "norm_topk_prob": True,
+    },
+    "nemotron_h": {
+        **LLAMA,
+        "model_type": "nemotron_h",
+        "num_hidden_layers": 4,
+        "layers_block_type": ["linear_attention", "moe", "full_attention", "mlp"],
+        "head_dim": 16,
+        "layer_norm_epsilon": 1e-3,
+        "mamba_num_heads": 4,
+        "mamba_head_dim": 8,
+        "n_groups": 2,
+        "ssm_state_size": 6,
+        "conv_kernel": 3,
+        "chunk_size": 6,
+        "time_step_min": 0.6,
+        "n_routed_experts": 4,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 24,
+        "moe_shared_expert_intermediate_size": 20,
+        "moe_latent_size": 12,
+        "routed_scaling_factor": 1.5,
+        "n_group": 2,
+        "topk_group": 1,
+        "mlp_hidden_act": "relu2",
+        "num_nextn_predict_layers": 0,
+    },
 }
 
 
@@ -177,8 +272,15 @@ EXPERTS = {
     "mixtral": ("block_sparse_moe", "w1", "w3", "w2"),
     **{
         family: ("mlp", "gate_proj", "up_proj", "down_proj")
-        for family in ("deepseek_v2", "deepseek_v3", "qwen3_moe", "qwen3_moe_unnormalised")
+        for family in (
+            "deepseek_v2",
+            "deepseek_v3",
+            "qwen3_moe",
+            "qwen3_moe_unnormalised",
+            "qwen3_next",
+        )
     },
+    "nemotron_h": ("mixer", None, "up_proj", "down_proj"),
 }
 
 
@@ -187,12 +289,18 @@ def stored(family: str, name: str, values: np.ndarray) -> dict[str, np.ndarray]:
     if family not in EXPERTS:
         return {name: values}
     block, gate, up, down = EXPERTS[family]
-    layer, _, joined = name.partition(".mlp.experts.")
+    if family == "nemotron_h" and name.startswith("model."):
+        name = "backbone." + name.removeprefix("model.")
+    inside = ".mixer." if family == "nemotron_h" else ".mlp."
+    layer, _, joined = name.partition(f"{inside}experts.")
     if not joined:
         return {name.replace(".mlp.gate.", f".{block}.gate."): values}
     parts = {}
     for number, one in enumerate(values):
-        of = {down: one} if joined == "down_proj" else dict(zip((gate, up), np.split(one, 2)))
+        if joined == "gate_up_proj":
+            of = dict(zip((gate, up), np.split(one, 2)))
+        else:
+            of = {down if joined == "down_proj" else up: one}
         for which, part in of.items():
             parts[f"{layer}.{block}.experts.{number}.{which}.weight"] = part
     return parts

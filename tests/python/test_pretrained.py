@@ -43,6 +43,18 @@ CUTS_OF_EXPERTS = {
 }
 
 
+# In these the library computes norms, sums or recurrences in fp32 whatever the model's format.
+PARTLY_IN_FP32 = {
+    "exaone4",
+    "gemma",
+    "gemma2",
+    "gemma3",
+    "gpt_oss",
+    "nemotron_h",
+    "qwen3_next",
+}
+
+
 def cut_of(family: str, cut: str) -> str:
     """With experts: room for all tokens to choose the same ones."""
     config = CONFIGS[family]
@@ -50,7 +62,8 @@ def cut_of(family: str, cut: str) -> str:
     if met is None:
         return cut
     experts = next(config[key] for key in EXPERT_COUNTS if key in config)
-    return ",".join(filter(None, (f"imbalance={experts / met}", CUTS_OF_EXPERTS[cut])))
+    whole = "expert_tensor=1" if family == "gpt_oss" and "tensor" in cut else ""  # biases
+    return ",".join(filter(None, (f"imbalance={experts / met}", CUTS_OF_EXPERTS[cut], whole)))
 
 
 def train(folder: Path, plan: str = PLAN, **how) -> orr.Execution:
@@ -73,9 +86,10 @@ def test_a_model_learns_as_in_the_transformers_library(folder, family, cut):
     )
     known = recorded()[family]
     # That library rounds the frequencies of rotary positions to fp32.
-    assert measured.losses == pytest.approx(known["losses"], rel=1e-7)
+    partly = family in PARTLY_IN_FP32
+    assert measured.losses == pytest.approx(known["losses"], rel=1e-6 if partly else 1e-7)
     norms = [step.gradient_norm for step in steps]
-    assert norms == pytest.approx(known["gradient_norms"], rel=1e-6)
+    assert norms == pytest.approx(known["gradient_norms"], rel=1e-5 if partly else 1e-6)
     after = read_safetensors(exported)
     assert set(after) == set(known["shapes"])
     for name, norm in known["norms_after"].items():

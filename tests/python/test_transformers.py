@@ -38,7 +38,7 @@ def parts_of(family: str, model) -> dict[str, np.ndarray]:
         parts |= stored(family, name, parameter.detach().numpy())
     for name, buffer in model.named_buffers():
         if name.endswith("e_score_correction_bias"):
-            parts[name] = buffer.numpy()
+            parts |= stored(family, name, buffer.numpy())
     return parts
 
 

@@ -25,19 +25,31 @@ Ring weight_of(std::int64_t label, std::int64_t column) {
 /// The three numbers per row of `statistics`.
 enum Statistic : std::int64_t { largest, exponentials, label_logit, statistic_count };
 
+/// What looked-up rows are multiplied by; in the ring 1.
+template <class T>
+T multiplier_of(const Call<T>& call) {
+  if constexpr (in_ring<T>) {
+    return T(1);
+  } else {
+    return static_cast<T>(call.operation().multiplier());
+  }
+}
+
 /// Copies each token's row of the table, or zeros where another rank holds it.
 template <class T>
 void embedding(const Call<T>& call) {
   const std::int64_t* tokens = call.indices(0);
   const std::int64_t rows = call.out(0).shape[1], n = call.out(0).shape[2];
   const std::int64_t held = call.in(1).shape[1];
+  const T multiplier = multiplier_of(call);
   for (std::int64_t i = 0; i < rows; ++i) {
     const std::int64_t row = tokens[i] - call.kernel.place.first_vocabulary;
     T* out = call.writes[0] + i * n;
     if (row < 0 || row >= held) {
       std::fill(out, out + n, T{});
     } else {
-      std::copy_n(call.reads[1] + row * n, n, out);
+      const T* from = call.reads[1] + row * n;
+      for (std::int64_t j = 0; j < n; ++j) out[j] = from[j] * multiplier;
     }
   }
 }
@@ -47,12 +59,13 @@ void embedding_backward(const Call<T>& call) {
   const std::int64_t* tokens = call.indices(0);
   const std::int64_t rows = call.in(1).shape[1], n = call.in(1).shape[2];
   const std::int64_t held = call.out(0).shape[1];
+  const T multiplier = multiplier_of(call);
   for (std::int64_t i = 0; i < rows; ++i) {
     const std::int64_t row = tokens[i] - call.kernel.place.first_vocabulary;
     if (row < 0 || row >= held) continue;
     const T* dy = call.reads[1] + i * n;
     T* sum = call.writes[0] + row * n;
-    for (std::int64_t j = 0; j < n; ++j) sum[j] += dy[j];
+    for (std::int64_t j = 0; j < n; ++j) sum[j] += dy[j] * multiplier;
   }
 }
 

@@ -41,25 +41,28 @@ struct NormRow {
   T* bias_gradient = nullptr;
   const T* residual = nullptr;
   std::int64_t n = 0;
+  T offset{};  // added to the weight
+
+  T scale(std::int64_t j) const { return weight[j] + offset; }
 };
 
-/// y = (x - mean) / sqrt(variance + epsilon) weight [+ bias]; RMS norms take 0 for the mean. In the
-/// ring y = x weight [+ bias].
+/// y = (x - mean) / sqrt(variance + epsilon) (weight + offset) [+ bias]; RMS norms take 0 for the
+/// mean. In the ring y = x (weight + offset) [+ bias].
 template <class T>
 void forward_row(const NormRow<T>& row, const T* bias, Norm kind, double epsilon) {
   if constexpr (in_ring<T>) {
-    for (std::int64_t j = 0; j < row.n; ++j) row.out[j] = row.x[j] * row.weight[j];
+    for (std::int64_t j = 0; j < row.n; ++j) row.out[j] = row.x[j] * row.scale(j);
   } else {
     const Statistics<T> of = statistics_of(row.x, row.n, kind, epsilon);
     for (std::int64_t j = 0; j < row.n; ++j) {
-      row.out[j] = (row.x[j] - of.mean) * of.inverse * row.weight[j];
+      row.out[j] = (row.x[j] - of.mean) * of.inverse * row.scale(j);
     }
   }
   if (bias == nullptr) return;
   for (std::int64_t j = 0; j < row.n; ++j) row.out[j] += bias[j];
 }
 
-/// With g = dy weight and z the normalised x:
+/// With g = dy (weight + offset) and z the normalised x:
 ///   dx = (g - mean(g) - z mean(g z)) / deviation [+ residual];  dweight += dy z;  dbias += dy
 /// RMS norms have no mean(g).
 /// Source  derivative of the above; Ba et al. 2016, arXiv 1607.06450; Zhang & Sennrich 2019
@@ -70,7 +73,7 @@ void backward_row(const NormRow<T>& row, Norm kind, double epsilon) {
   if constexpr (!in_ring<T>) {
     of = statistics_of(row.x, row.n, kind, epsilon);
     for (std::int64_t j = 0; j < row.n; ++j) {
-      const T g = row.gradient[j] * row.weight[j];
+      const T g = row.gradient[j] * row.scale(j);
       if (kind == Norm::layer_norm) mean_g += g;
       mean_gz += g * (row.x[j] - of.mean) * of.inverse;
     }
@@ -84,7 +87,7 @@ void backward_row(const NormRow<T>& row, Norm kind, double epsilon) {
     const T z = (row.x[j] - of.mean) * of.inverse;
     const T dy = row.gradient[j];
     if (row.weight_gradient != nullptr) row.weight_gradient[j] += dy * z;  // null: frozen
-    T dx = (dy * row.weight[j] - mean_g - z * mean_gz) * of.inverse;
+    T dx = (dy * row.scale(j) - mean_g - z * mean_gz) * of.inverse;
     if (row.residual != nullptr) dx += row.residual[j];
     row.out[j] = dx;
   }
@@ -122,7 +125,8 @@ void norm(const Call<T>& call) {
     const NormRow<T> row{.x = call.reads[0] + at,
                          .weight = call.reads[1] + weight,
                          .out = call.writes[0] + at,
-                         .n = n};
+                         .n = n,
+                         .offset = static_cast<T>(op.offset())};
     forward_row(row, bias, op.norm(), op.epsilon());
   });
 }
@@ -135,7 +139,8 @@ void norm_backward(const Call<T>& call) {
                    .gradient = call.reads[0] + at,
                    .weight = call.reads[2] + weight,
                    .out = call.writes[0] + at,
-                   .n = n};
+                   .n = n,
+                   .offset = static_cast<T>(op.offset())};
     if (call.writes[1] != nullptr) row.weight_gradient = call.writes[1] + weight;
     if (call.kernel.writes.size() > 2) row.bias_gradient = call.writes[2];
     if (call.kernel.reads.size() > 3) row.residual = call.reads[3] + at;

@@ -4,7 +4,7 @@
 // models/operations/parts/scan.cpp.
 //
 //   convolution  c_t = silu(sum_k w_k u_(t - taps + 1 + k) [+ bias]), column by column
-//   Mamba-2      s = softplus(step + bias);  H_t = exp(-s e^a) H_(t-1) + s x_t B_t';
+//   Mamba-2      s = max(softplus(step + bias), least);  H_t = exp(-s e^a) H_(t-1) + s x_t B_t';
 //                y_t = H_t C_t + D x_t;  out = norm(y_t silu(z_t)) over the heads of a group
 //   delta        e = exp(-e^a softplus(step + bias));  q, k of length 1, q over sqrt(width);
 //                S = e S_(t-1);  S_t = S + k (sigmoid(b) (v - S'k))';  y_t = S_t' q;
@@ -221,11 +221,23 @@ class HeadScan {
     return projected_[t * width_ + columns_.step(h_)] + number(rows_.bias);
   }
 
+  bool is_short(T raw) const {
+    if constexpr (in_ring<T>) {
+      return false;
+    } else {
+      return softplus_of(raw) < static_cast<T>(of_.least_step);
+    }
+  }
+  T step_of(T raw) const {
+    return is_short(raw) ? static_cast<T>(of_.least_step) : softplus_of(raw);
+  }
+  T slope_of_step(T raw) const { return is_short(raw) ? T{} : softplus_slope(raw); }
+
   void mamba(std::int64_t t, const T* before, T* state, T* y) const {
     const T* const x = input(t) + columns_.value(h_);
     const T* const b = input(t) + key();
     const T* const c = input(t) + query();
-    const T step = softplus_of(raw_step(t)), skip = number(rows_.skip);
+    const T step = step_of(raw_step(t)), skip = number(rows_.skip);
     const T decay = Decay<T>{step, number(rows_.rate)}.value;
     for (std::int64_t p = 0; p < of_.value_dim; ++p) {
       T sum = skip * x[p];
@@ -247,7 +259,7 @@ class HeadScan {
     T* const dx = d_inputs + row + columns_.value(h_);
     T* const db = d_inputs + row + key();
     T* const dc = d_inputs + row + query();
-    const T raw = raw_step(t), step = softplus_of(raw), skip = number(rows_.skip);
+    const T raw = raw_step(t), step = step_of(raw), skip = number(rows_.skip);
     const Decay<T> decay{step, number(rows_.rate)};
     T d_decay{}, d_step{}, d_skip{};
     for (std::int64_t p = 0; p < of_.value_dim; ++p) {
@@ -271,7 +283,7 @@ class HeadScan {
 
   void steps_back(std::int64_t t, T raw, const Decay<T>& decay, T d_decay, T d_step, T* d_projected,
                   T* d_numbers) const {
-    const T d_raw = (d_step + d_decay * decay.of_step) * softplus_slope(raw);
+    const T d_raw = (d_step + d_decay * decay.of_step) * slope_of_step(raw);
     d_projected[t * width_ + columns_.step(h_)] = d_raw;
     d_numbers[rows_.bias * of_.heads + h_] += d_raw;
     d_numbers[rows_.rate * of_.heads + h_] += d_decay * decay.of_a;

@@ -105,10 +105,11 @@ Activation Config::activation(std::string_view key, Activation otherwise) {
   const auto member = find(key);
   if (!member) return otherwise;
   const auto word = member->as<std::string>();
-  if (word == "relu2" || word == "xielu" || word == "quick_gelu") {
+  if (word == "xielu" || word == "quick_gelu") {
     approximated_ = fmt::format("activation '{}'", word);
-    return word == "relu2" ? Activation::relu : Activation::silu;
+    return Activation::silu;
   }
+  if (word == "relu2") return Activation::relu2;
   if (word == "silu" || word == "swish") return Activation::silu;
   if (word == "relu") return Activation::relu;
   if (word == "gelu" || word == "gelu_python") return Activation::gelu_erf;

@@ -121,6 +121,15 @@ std::vector<bool> layers_without_experts(Config& config, const ModelDraft& model
 void read_expert_counts(Config& config, ModelDraft& model,
                         std::initializer_list<std::string_view> keys);
 
+/// Reads how a router of DeepSeek's kind scores and chooses experts: softmax or sigmoid, groups, a
+/// bias, a scale (deepseek.cpp). Errors: groups that do not divide the experts, or too few kept.
+void read_routing(Config& config, ModelDraft& model);
+
+/// What Gemma's models compute differently from LLaMA: norms of 1 + weight, embeddings times the
+/// root of the width, scores over the root of `query_pre_attn_scalar`; softcaps are inexact
+/// (gemma.cpp).
+void read_gemma_numerics(Config& config, ModelDraft& model);
+
 /// ModelDraft::full by `layer_types`, whose layers are "full_attention" or `narrow`; nullopt
 /// without that list. Errors: another type, not one for each layer.
 std::optional<std::vector<bool>> read_full_attention(Config& config, const ModelDraft& model,

@@ -26,11 +26,14 @@ namespace {
 
 constexpr std::int64_t most_groups = 64;  // the executor's kernel keeps a 64-bit mask of groups
 
+}  // namespace
+
 /// V2 scores experts by a softmax and does not normalise the weights; V3 and later models score by
 /// sigmoids plus a bias, rank groups by their two best experts, and normalise the weights.
 /// Errors: groups that do not divide the experts, or too few groups kept.
 void read_routing(Config& config, ModelDraft& model) {
   const bool second = config.type() == "deepseek_v2";
+  const double usual_scale = second || config.type() == "nemotron_h" ? 1 : 2.5;
   constexpr std::array scores{Routing::Score::softmax, Routing::Score::sigmoid};
   Routing& routing = model.experts.routing;
   const auto score = config.find("scoring_func");
@@ -41,7 +44,7 @@ void read_routing(Config& config, ModelDraft& model) {
                                    : (second ? greedy : by_bias);
   routing.normalised = config.flag("norm_topk_prob", !second);
   const auto scale = config.find("routed_scaling_factor");
-  routing.scale = scale ? hardware::within(*scale, 0, 1e6) : (second ? 1 : 2.5);
+  routing.scale = scale ? hardware::within(*scale, 0, 1e6) : usual_scale;
   routing.corrected = method == by_bias;
   if (method != greedy) {
     routing.groups = config.positive_or("n_group", model.experts.count, 1);
@@ -58,6 +61,8 @@ void read_routing(Config& config, ModelDraft& model) {
     config.fail("topk_group", "keeps groups with fewer experts than num_experts_per_tok");
   }
 }
+
+namespace {
 
 /// What the executor computes differently from such a config; empty: nothing.
 std::string otherwise(Config& config, const Routing& routing) {

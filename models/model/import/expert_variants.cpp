@@ -57,7 +57,7 @@ Model read_olmoe(Config& config) {
       with_experts(config, {"num_experts", "num_local_experts"}, "intermediate_size");
   config.find("clip_qkv");
   norm_all_heads(model);
-  if (config.type() == "flex_olmo") also_inexact(model, "norms after attention and MLP");
+  model.norms.of_outputs = config.type() == "flex_olmo";
   return built(model);
 }
 
@@ -162,7 +162,7 @@ Model read_afmoe(Config& config) {
   read_window(config, model, every_nth(model.depth, every));
   model.attention.gated = true;
   model.further.total += std::ranges::count(model.dense, false) * model.experts.count;
-  also_inexact(model, "norms after attention and MLP");
+  also_inexact(model, "layers without rotary positions");
   return built(model);
 }
 

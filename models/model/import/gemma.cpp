@@ -3,9 +3,26 @@
 //         modeling_gemma4.py of the transformers library
 #include <fmt/format.h>
 
+#include <cmath>
+
+#include "hardware/reading.hpp"
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
+
+void read_gemma_numerics(Config& config, ModelDraft& model) {
+  model.norms.offset = 1;
+  model.embedding.multiplier = std::sqrt(static_cast<double>(model.hidden));
+  const auto head_dim = static_cast<double>(model.attention.head_dim);
+  if (const auto stated = config.find("query_pre_attn_scalar")) {
+    const double scalar = hardware::within(*stated, 1e-6, 1e9);
+    model.embedding.rotary.score_factor = std::sqrt(head_dim / scalar);
+  }
+  const bool of_scores = config.find("attn_logit_softcapping").has_value();
+  const bool of_logits = config.find("final_logit_softcapping").has_value();
+  if (of_scores || of_logits) also_inexact(model, "softcaps of scores and logits");
+}
+
 namespace {
 
 constexpr std::int64_t most_rank = 1 << 12;
@@ -17,7 +34,6 @@ ModelDraft sandwiched(Config& config) {
   model.attention.qk_norm = model.norms.sandwich = true;
   model.embedding.tied = config.flag("tie_word_embeddings", true);
   config.find("use_bidirectional_attention");
-  model.inexact = "norms after attention and MLP";
   return model;
 }
 
@@ -46,8 +62,19 @@ std::int64_t sharing_layers(Config& config, const ModelDraft& model) {
 
 }  // namespace
 
+/// Layers with a window rotate by positions of their own.
 Model read_gemma3(Config& config) {
+  constexpr double usual_base = 1e6, usual_local_base = 1e4;
   ModelDraft model = sandwiched(config);
+  read_gemma_numerics(config, model);
+  model.embedding.rotary.base = usual_base;
+  model.attention.rotary_base = usual_local_base;
+  const auto named = config.find("rope_parameters");
+  const auto local = named ? named->find("sliding_attention") : std::nullopt;
+  const auto nested = local && local->is_object() ? local->find("rope_theta") : std::nullopt;
+  if (const auto base = nested ? nested : config.find("rope_local_base_freq")) {
+    model.attention.rotary_base = hardware::within(*base, 1e-6, 1e12);
+  }
   model.mlp.width = config.size("intermediate_size", Limits::ffn_hidden);
   const std::int64_t usual = config.positive_or("_sliding_window_pattern", Limits::layers, 6);
   full_layers(config, model, config.positive_or("sliding_window_pattern", Limits::layers, usual));
@@ -136,6 +163,7 @@ void read_parallel_experts(Config& config, ModelDraft& model) {
 
 Model read_gemma4(Config& config) {
   ModelDraft model = sandwiched(config);
+  also_inexact(model, "norms of values, and scores that are not scaled");
   model.mlp.width = config.size("intermediate_size", Limits::ffn_hidden);
   for (const char* key : {"num_experts", "top_k_experts", "moe_intermediate_size",
                           "expert_intermediate_size", "layer_types", "vocab_size_per_layer_input"})

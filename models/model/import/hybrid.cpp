@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "hardware/reading.hpp"
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
@@ -33,6 +34,9 @@ Mamba2Part read_mamba(Config& config) {
   part.state = config.size("ssm_state_size", Limits::head_dim);
   part.taps = config.size("conv_kernel", most_convolution);
   part.chunk = config.positive_or("chunk_size", most_chunk, part.chunk);
+  if (const auto least = config.find("time_step_min")) {
+    part.least_step = hardware::within(*least, 0, 1);
+  }
   return part;
 }
 
@@ -97,6 +101,7 @@ std::string read_module_pattern(Config& config) {
 ExpertsPart read_ungated_experts(Config& config, const ModelDraft& model) {
   ModelDraft own = model;
   read_expert_counts(config, own, {"n_routed_experts", "num_local_experts"});
+  read_routing(config, own);
   ExpertsPart experts = own.experts;
   experts.mlp = model.mlp;
   experts.mlp.width = config.size("moe_intermediate_size", Limits::expert_hidden);
@@ -109,12 +114,14 @@ ExpertsPart read_ungated_experts(Config& config, const ModelDraft& model) {
 }  // namespace
 
 /// Every n-th layer has attention, all have routed experts and a gated shared one. The language
-/// model alone, without multi-token prediction.
+/// model alone, without multi-token prediction. Norms are of 1 + weight, except a delta rule's.
 /// Source  published totals: Qwen3-Next 80B-A3B, Qwen3.5 397B-A17B (with the vision encoder)
 Model read_qwen3_next(Config& config) {
   ModelDraft model = llama_like(config);
   model.attention.qk_norm = true;
+  model.norms.offset = 1;
   read_expert_counts(config, model, {"num_experts", "num_local_experts"});
+  model.experts.routing.normalised = config.flag("norm_topk_prob", true);
   model.mlp.width = config.size("moe_intermediate_size", Limits::expert_hidden);
   const std::int64_t shared = config.size("shared_expert_intermediate_size", Limits::expert_hidden);
   const std::int64_t step = config.positive_or("full_attention_interval", Limits::layers, 4);
@@ -146,11 +153,18 @@ Model read_qwen3_next(Config& config) {
 }
 
 /// Each layer is a Mamba, attention, MLP or expert layer after one norm, in the order of a pattern;
-/// so are those of a module that predicts a further token.
+/// so are those of a module that predicts a further token. Attention has no positions.
+/// Source  NVIDIA 2025, arXiv 2504.03624, section 2.1; NemotronHAttention of the transformers
+///         library
 Model read_nemotron_h(Config& config) {
   ModelDraft model = llama_like(config);
+  model.embedding.positions = Positions::none;
   model.mlp.gated = false;
-  config.find("tie_word_embeddings");
+  model.mlp.activation = config.activation("mlp_hidden_act", Activation::relu2);
+  for (const char* key : {"tie_word_embeddings", "rope_theta", "partial_rotary_factor",
+                          "rope_scaling", "rope_parameters"}) {
+    config.find(key);
+  }
   model.embedding.tied = false;  // whatever the file says
   model.attention.head_dim = config.size({"head_dim", "attention_head_dim"}, Limits::head_dim);
   refuse_biases(config, {"attention_bias", "mlp_bias", "use_bias", "mamba_proj_bias"});

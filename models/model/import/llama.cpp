@@ -66,7 +66,7 @@ Model read_gemma2(Config& config) {
   model.attention.window = config.size_or("sliding_window_size", Limits::positions, window);
   model.full =
       read_full_attention(config, model, "sliding_attention").value_or(every_nth(model.depth, 2));
-  model.inexact = "norms after attention and MLP";
+  read_gemma_numerics(config, model);
   return built(model);
 }
 

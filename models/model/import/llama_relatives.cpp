@@ -48,7 +48,7 @@ ModelDraft gemma_like(Config& config) {
   model.mlp.activation = config.activation("hidden_activation", Activation::gelu);
   config.find("use_bidirectional_attention");
   model.embedding.tied = config.flag("tie_word_embeddings", true);
-  model.inexact = "norms of 1 + weight";
+  read_gemma_numerics(config, model);
   return model;
 }
 
@@ -174,7 +174,8 @@ Model read_exaone4(Config& config) {
                                  ? std::ssize(pattern->as<std::string>())
                                  : config.positive_or("sliding_window_pattern", Limits::layers, 4);
   read_window(config, model, every_nth(model.depth, every));
-  model.inexact = "norms after attention and MLP";
+  model.norms.of_outputs = true;
+  if (model.attention.window > 0) model.inexact = "layers without rotary positions";
   return built(model);
 }
 

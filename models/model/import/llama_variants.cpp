@@ -6,8 +6,6 @@
 namespace orrery::models {
 namespace {
 
-constexpr const char* norms_after = "norms after attention and MLP";
-
 void layer_norms(ModelDraft& model, bool bias) {
   model.norms.kind = Norm::layer_norm;
   model.norms.bias = bias;
@@ -94,7 +92,7 @@ Model read_glm4(Config& config) {
   ModelDraft model = llama_with_biases(config);
   model.attention.output_bias = model.mlp.bias = false;
   model.norms.sandwich = true;
-  model.inexact = norms_after;
+  model.inexact = "rotary embedding on interleaved pairs";
   return built(model);
 }
 
@@ -130,7 +128,7 @@ ModelDraft olmo2_like(Config& config) {
   ModelDraft model = llama_with_biases(config);
   model.mlp.bias = false;
   norm_all_heads(model);
-  also_inexact(model, norms_after);
+  model.norms.of_outputs = true;
   return model;
 }
 Model read_olmo2(Config& config) {

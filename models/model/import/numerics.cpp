@@ -45,16 +45,23 @@ class RotaryReader {
           static_cast<double>(dimensions->integer(2, head_dim)) / static_cast<double>(head_dim);
     }
     for (const char* key : {"rope_scaling", "rope_parameters"}) {
-      const auto found = config_.find(key);
-      if (found && found->is_object()) scale(*found);
+      if (const auto found = settings(key)) scale(*found);
     }
   }
 
  private:
+  /// Newest files have an object for each kind of layer: that of the layers that see all tokens.
+  std::optional<Node> settings(const char* key) {
+    const auto found = config_.find(key);
+    if (!found || !found->is_object()) return std::nullopt;
+    const auto full = found->find("full_attention");
+    return full && full->is_object() ? full : found;
+  }
+
   double of(const char* key, const char* synonym, double otherwise, double high) {
-    const auto block = config_.find("rope_parameters");
+    const auto block = settings("rope_parameters");
     for (const char* each : {key, synonym}) {
-      auto found = block && block->is_object() ? block->find(each) : std::nullopt;
+      auto found = block ? block->find(each) : std::nullopt;
       if (!found) found = config_.find(each);
       if (found) return hardware::within(*found, 1e-6, high);
     }

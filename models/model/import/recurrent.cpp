@@ -349,6 +349,7 @@ Model read_qwen3_5(Config& config) {
   ModelDraft model = llama_with_biases(config);
   model.attention.qk_norm = true;
   model.attention.gated = true;
+  model.norms.offset = 1;
   const DeltaPart delta = read_delta(config);
   const std::int64_t every = config.positive_or("full_attention_interval", Limits::layers, 4);
   const auto kinds =

@@ -42,9 +42,8 @@ class AttentionBuilder : public MixerBuilder, private AttentionOperands {
   void gate();
   void gate_backward(OperandId gradient_gated, OperandId gradient_out, OperandId d_qkv);
   ModelTensor head_norm() const {
-    return {.name = "qk_norm.weight",
-            .uncut = {1, 2, attention_.head_dim},
-            .initial = {Initial::Kind::ones}};
+    return {
+        .name = "qk_norm.weight", .uncut = {1, 2, attention_.head_dim}, .initial = initial_scale()};
   }
   /// Latent attention rotates while it joins the shared part of the keys to the heads instead.
   bool rotates_heads() const {
@@ -80,9 +79,10 @@ class AttentionBuilder : public MixerBuilder, private AttentionOperands {
 void AttentionBuilder::rotary(OpKind kind, std::string_view name, OperandId qkv_out) {
   Operation& op = block_.add(kind, name, {qkv_out}, {qkv_out});
   op.mutable_heads() = head_columns();
-  op.mutable_frequencies() =
-      rotary_frequencies(inputs_.model.embedding.rotary, attention_.head_dim);
-  op.mutable_magnitude() = inputs_.model.embedding.rotary.magnitude;
+  Rotary rotary = inputs_.model.embedding.rotary;
+  if (attention_.rotary_base) rotary = {.base = *attention_.rotary_base, .share = rotary.share};
+  op.mutable_frequencies() = rotary_frequencies(rotary, attention_.head_dim);
+  op.mutable_magnitude() = rotary.magnitude;
   const std::int64_t rotated = (op.heads().queries + op.heads().keys) * op.heads().dim;
   op.bytes = Bytes{op.bytes.count() / block_.at(qkv_out).shape[2] * rotated};
 }
@@ -92,8 +92,7 @@ OperandId AttentionBuilder::head_norm_forward(OperandId qkv_out) {
   Operation& norm =
       block_.add(OpKind::norm, "qk_norm", {qkv_out, parameter(head_norm())}, {normed});
   norm.mutable_heads() = head_columns();
-  norm.mutable_norm() = inputs_.model.norms.kind;
-  norm.mutable_epsilon() = inputs_.model.norms.epsilon;
+  set_norm(norm);
   return normed;
 }
 
@@ -104,8 +103,7 @@ void AttentionBuilder::head_norm_backward(OperandId gradient_in) {
                                {gradient_in, qkv_columns("qkv.out", Role::saved), weight},
                                {gradient_in, weight_gradient});
   norm.mutable_heads() = head_columns();
-  norm.mutable_norm() = inputs_.model.norms.kind;
-  norm.mutable_epsilon() = inputs_.model.norms.epsilon;
+  set_norm(norm);
 }
 
 OperandId AttentionBuilder::by_heads(OperandId of, std::string_view name, Role role) {

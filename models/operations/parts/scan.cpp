@@ -71,7 +71,8 @@ Scan scan_of(const Mamba2Part& part, std::int64_t hidden) {
                    .heads = part.heads,
                    .value_dim = part.head_dim,
                    .groups = part.groups,
-                   .state = part.state}};
+                   .state = part.state,
+                   .least_step = part.least_step}};
 }
 
 Scan scan_of(const DeltaPart& part, std::int64_t hidden) {

@@ -45,7 +45,7 @@ struct ProfileNumber {
   Json written_spread(double spread) const;
 };
 
-/// Launches, jitter, seconds per step, GEMMs, memory traffic, attention, passes over the logits,
+/// Launches, jitter, seconds per step, GEMMs, memory traffic, attention, scans, passes over logits,
 /// exposed tensor- and data-parallel time, share of the network, accumulation; and the GEMMs of
 /// each GPU generation over those of all.
 /// Source  spreads: stacks of scenarios/validation/runs.csv fitted one by one

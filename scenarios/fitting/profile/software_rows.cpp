@@ -33,7 +33,9 @@ bool is_held(const MeasuredRun& run) {
 /// Why the line itself rules out its use; empty if it does not.
 std::string stated_against(const MeasuredRun& run, Apart apart) {
   if (!run.set_aside.empty()) return "set aside: " + run.set_aside;
-  if (run.reported_apart == new_source_runs || run.reported_apart == recurrent_runs) {
+  const bool never_fitted =
+      run.reported_apart == new_source_runs || run.reported_apart == recurrent_runs;
+  if (never_fitted && apart != Apart::all) {
     return "reported separately: " + run.reported_apart;
   }
   if (apart != Apart::left_out) {
@@ -79,7 +81,7 @@ class Sorting {
     rows_[name].push_back({.row = row,
                            .question = std::move(question),
                            .measured = *run.step_time,
-                           .held = is_held(run),
+                           .held = apart_ != Apart::all && is_held(run),
                            .cell = cell,
                            .sweep = sweep});
     return {};

@@ -28,8 +28,8 @@ struct UnusedRow {
 
 /// Treatment of runs that are reported separately. left_out: none is used; used: runs of dense
 /// models, of ZeRO-2 and ZeRO-3 and runs whose line names its group are used; held: the others are
-/// added, marked as held.
-enum class Apart : std::uint8_t { left_out, used, held };
+/// added, marked as held; all: none is treated differently.
+enum class Apart : std::uint8_t { left_out, used, held, all };
 
 struct SoftwareRows {
   /// Rows by profile. A stack without a profile gets one of its own that starts as `generic`.

@@ -27,6 +27,12 @@ namespace {
 /// A stack with fewer runs does not contribute to other stacks' priors.
 constexpr std::size_t least_rows_of_a_relative = 3;
 
+bool any_fitted(const SoftwareRows& rows) {
+  return std::ranges::any_of(rows.by_profile, [](const auto& of) {
+    return !std::ranges::all_of(of.second, &BenchRow::held);
+  });
+}
+
 models::Software profile_of(const std::string& name, const BenchRow& row) {
   const std::vector<std::string> shipped = models::software_names();
   if (std::ranges::find(shipped, name) == shipped.end()) {
@@ -55,6 +61,8 @@ class LeavingOut {
   LeavingOut(const orrery::Table& table, unsigned threads, std::size_t own)
       : table_{table}, runs_{read_runs(table)}, threads_{threads}, own_{own} {
     SoftwareRows found = software_rows(runs_, {}, {}, Apart::held);
+    // A table of nothing but runs that are reported apart asks about those.
+    if (!any_fitted(found)) found = software_rows(runs_, {}, {}, Apart::all);
     for (auto& [name, rows] : found.by_profile) {
       models::Software profile = profile_of(name, rows.front());
       for (BenchRow& each : rows) each.question.software.unexplained = 1;  // found again here

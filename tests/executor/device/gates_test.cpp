@@ -29,6 +29,18 @@ void run_gate(const Operation& op, const std::vector<View>& reads,
   device.run({.operation = &op, .reads = reads, .writes = writes, .place = {}, .adam = {}});
 }
 
+TEST_CASE("Squared relu is the square above zero, and its slope twice the input") {
+  std::vector<double> in{-2, 0, 0.5, 3}, out(4), dy{1, 1, 1, -2}, d_in(4);
+  Operation op;
+  op.kind = OpKind::activation;
+  op.mutable_activation() = models::Activation::relu2;
+  run_gate(op, {row_of(in)}, {row_of(out)});
+  CHECK(out == std::vector<double>{0, 0, 0.25, 9});
+  op.kind = OpKind::activation_backward;
+  run_gate(op, {row_of(dy), row_of(in)}, {row_of(d_in)});
+  CHECK(d_in == std::vector<double>{0, 0, 1, -12});
+}
+
 TEST_CASE("Beyond the limit a gate is the limit and has no gradient, and so has a value") {
   // Of gate and value: within, the gate above, the gate below (which is no limit), the value above
   // and below.

@@ -129,6 +129,11 @@ TEST_CASE("Gradients of attention within chunks are slopes") {
   check_gradients(small_chunked());
 }
 
+TEST_CASE("Gradients of norms of outputs, and of those of 1 + weight, are slopes") {
+  check_gradients(small_gemma());
+  check_gradients(small_olmo());
+}
+
 TEST_CASE("Gradients of other kinds of layers are the slopes of their loss") {
   models::ModelDraft model = draft_of(small_llama(1));
   SECTION("norms of queries and keys, a sliding window") {

@@ -1,6 +1,6 @@
 // Parts of newer models: attention sinks, windows and chunks on some layers, gates, clamped
-// activations, narrowed experts, Mamba-2 and the gated delta rule. Every cut computes what one rank
-// does, and faults show.
+// activations, narrowed experts, Mamba-2 and the gated delta rule, norms of outputs. Every cut
+// computes what one rank does, and faults show.
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -91,6 +91,22 @@ std::vector<Cut> attention_cuts() {
   return all;
 }
 
+/// Norms of outputs, and those of 1 + weight.
+std::vector<Cut> norm_cuts() {
+  std::vector<Cut> all;
+  for (const Model& model : {small_gemma(), small_olmo()}) add_common(all, model);
+  all.push_back(cut("norms recomputed of small-gemma", small_gemma(), [](Plan& p) {
+    p.recompute.kind = models::Recompute::selective;
+    p.recompute.modules = {models::RecomputeModule::layernorm};
+  }));
+  all.push_back(cut("a ring of small-olmo", small_olmo(), [](Plan& p) {
+    p.context = 2;
+    p.context_exchange.form = ContextForm::ring;
+    p.batch.micro = 2;
+  }));
+  return all;
+}
+
 TEST_CASE("In the ring every cut of recurrences and gates gives the bits of one rank") {
   check_in_ring(recurrent_cuts());
 }
@@ -110,10 +126,21 @@ TEST_CASE("In fp32 every cut of sinks, windows and chunks gives what one rank do
   check_in_fp32(attention_cuts());
 }
 
+TEST_CASE("In the ring every cut of norms of outputs gives the bits of one rank") {
+  check_in_ring(norm_cuts());
+}
+TEST_CASE("In fp64 every cut of norms of outputs gives what one rank does, to rounding") {
+  check_in_fp64(norm_cuts());
+}
+TEST_CASE("In fp32 every cut of norms of outputs gives what one rank does, to its rounding") {
+  check_in_fp32(norm_cuts());
+}
+
 // In 16 bits attention is one kernel, in 64 products per head: 8 bits of mantissa in some dozens of
 // operations.
 TEST_CASE("Newer parts in bf16 are as near to fp32 as others are") {
-  for (const Model& model : {small_gpt_oss(), small_delta(), small_mamba(), small_chunked()}) {
+  for (const Model& model : {small_gpt_oss(), small_delta(), small_mamba(), small_chunked(),
+                             small_gemma(), small_olmo()}) {
     INFO(model.name);
     Plan plan = small_plan();
     plan.formats.precision = models::Precision::fp32;
@@ -166,7 +193,8 @@ TEST_CASE("What of newer parts is not executed is refused by name") {
     change(plan);
     return lowered(model, plan).inexact_feature;
   };
-  for (const Model& model : {small_gpt_oss(), small_delta(), small_mamba(), small_chunked()}) {
+  for (const Model& model : {small_gpt_oss(), small_delta(), small_mamba(), small_chunked(),
+                             small_gemma(), small_olmo()}) {
     CHECK(why(model, [](Plan&) {}).empty());
   }
   const auto exchange = [](Plan& p) {
@@ -183,6 +211,9 @@ TEST_CASE("What of newer parts is not executed is refused by name") {
         }) == "recurrences over packed documents");
   const Model ungated = changed(small_gpt(), [](models::ModelDraft& m) { m.mlp.clamped = true; });
   CHECK(why(ungated, [](Plan&) {}) == "a clamped activation without a gate");
+  const Model biased =
+      changed(small_olmo(), [](models::ModelDraft& m) { m.attention.output_bias = true; });
+  CHECK(why(biased, [](Plan&) {}) == "a bias before a norm of the output");
 }
 
 }  // namespace

@@ -44,9 +44,9 @@ class Plans {
   }
   std::int64_t layers() { return one_of({2, 3, 4}); }
   models::Model (*family())(std::int64_t) {
-    constexpr std::array all{small_gpt,     small_llama, small_bert,  small_deepseek,
-                             small_gpt_oss, small_delta, small_mamba, small_chunked};
-    return all[static_cast<std::size_t>(one_of({0, 0, 1, 1, 2, 3, 4, 5, 6, 7}))];
+    constexpr std::array all{small_gpt,   small_llama, small_bert,    small_deepseek, small_gpt_oss,
+                             small_delta, small_mamba, small_chunked, small_gemma,    small_olmo};
+    return all[static_cast<std::size_t>(one_of({0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9}))];
   }
 
   /// Leaves what is executed of models with parts of several kinds.

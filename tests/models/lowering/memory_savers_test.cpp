@@ -208,6 +208,21 @@ TEST_CASE("Each listed module drops what it makes again") {
         2 * savers_tokens * savers_hidden * 2 + savers_tokens * savers_mlp * 2);
 }
 
+TEST_CASE("A norm of a part's output is not made again: no backward reads it") {
+  Question asked = question("llama3-8b", "dgx-h100 x 1",
+                            "data=8,global_batch=8,seq_len=1024,recompute=selective,"
+                            "recompute_modules=layernorm",
+                            "generic");
+  asked.model.norms.sandwich = true;
+  const Program program = lower(asked);
+  std::vector<std::string> again;
+  const Block& backward = program.blocks[program.kind(ModelPart::layer).backward];
+  for (const Operation& op : backward.operations) {
+    if (op.pass == Pass::recompute) again.push_back(op.name);
+  }
+  CHECK(again == std::vector<std::string>{"norm1.again", "norm2.again"});
+}
+
 TEST_CASE("In few bits the copies of recomputed outputs are dropped, too") {
   const std::int64_t none = layer_saved("precision=fp8,recompute=none");
   CHECK(none - layer_saved("precision=fp8,recompute=selective,recompute_modules=layernorm") ==

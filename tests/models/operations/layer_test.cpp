@@ -50,6 +50,47 @@ Made narrow(std::int64_t seq_len) {
 
 }  // namespace
 
+namespace {
+
+std::size_t place_of(const Block& block, const std::string& name) {
+  for (std::size_t i = 0; i < block.operations.size(); ++i) {
+    if (block.operations[i].name == name) return i;
+  }
+  return block.operations.size();
+}
+
+std::string read_by(const Block& block, const std::string& name) {
+  return block.operands[layer_operation(block, name).reads[0]].name;
+}
+
+}  // namespace
+
+TEST_CASE("A norm of an output stands between its part and the residual, in place of the input's") {
+  Made made = made_of("llama3-8b", 512);
+  made.model.norms.of_outputs = true;
+  const Block block = layer_blocks(made.inputs(), made.layer()).forward;
+  CHECK(read_by(block, "qkv") == "x");
+  CHECK(read_by(block, "norm1") == "projection.out");
+  CHECK(read_by(block, "up") == "middle");
+  CHECK(read_by(block, "norm2") == "down.out");
+  CHECK(place_of(block, "norm1") < place_of(block, "attention.add"));
+}
+
+TEST_CASE("Norms on both sides are four, and those after a part keep its output for backward") {
+  Made made = made_of("llama3-8b", 512);
+  const Bytes before = layer_blocks(made.inputs(), made.layer()).forward.bytes(Role::saved);
+  made.model.norms.sandwich = true;
+  made.model.norms.offset = 1;
+  const Block block = layer_blocks(made.inputs(), made.layer()).forward;
+  CHECK(read_by(block, "norm1") == "x");
+  CHECK(read_by(block, "norm1_after") == "projection.out");
+  CHECK(read_by(block, "norm2") == "middle");
+  CHECK(read_by(block, "norm2_after") == "down.out");
+  CHECK(layer_operation(block, "norm2_after").offset() == 1);
+  // Two outputs of [512, 4096] in two bytes.
+  CHECK((block.bytes(Role::saved) - before).count() == 2 * 512 * 4096 * 2);
+}
+
 TEST_CASE("Tokens' rows narrower than the layers are projected in, and out before the head") {
   const Made made = narrow(512);
   const BlockInputs inputs = made.inputs();

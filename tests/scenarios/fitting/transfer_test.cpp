@@ -10,6 +10,7 @@
 #include "scenarios/fitting/profile/number_prior.hpp"
 #include "scenarios/fitting/profile/posterior.hpp"
 #include "scenarios/fitting/profile/stack_fit.hpp"
+#include "scenarios/validation/validation.hpp"
 #include "tests/scenarios/command.hpp"
 
 namespace orrery::scenarios {
@@ -113,6 +114,27 @@ TEST_CASE("What tensor parallelism exposes is no evidence for a stack that overl
   stack.overlap.tensor_backward = false;
   CHECK(prior_of(stack, relatives)[exposed] == 0);
   CHECK(prior_of(stack, relatives)[memory] > std::log(1.3));
+}
+
+TEST_CASE("A table of runs that are all reported apart is about those, others set them aside") {
+  const std::string head =
+      "run,software,family,model,layers,hidden,heads,seq_len,gpu,gpus,tp,pp,global_batch,"
+      "step_time_s,reported_apart\n";
+  const auto row = [](const char* model, int layers, double time, const char* apart) {
+    return fmt::format(
+        "{0}{1},megatron-lm,gpt,{0},{1},2304,24,2048,a100-sxm-80gb,8,1,1,64,{2},{3}\n", model,
+        layers, time, apart);
+  };
+  const std::string apart = row("a", 24, 4.0, recurrent_runs) + row("b", 12, 2.1, recurrent_runs);
+  const auto scored = [](const std::string& text) {
+    const Table table = Table::parse(text, "runs.csv");
+    return transfers_of(table, {"model"}, 1, 0).front();
+  };
+  CHECK(scored(head + apart).rows.size() == 2);
+  CHECK(scored(head + apart).held.empty());
+  const Transfer mixed = scored(head + apart + row("c", 24, 4.0, "") + row("d", 12, 2.1, ""));
+  CHECK(mixed.rows.size() == 2);
+  CHECK(mixed.held.empty());
 }
 
 TEST_CASE("Half of what one cell leaves is its stack's, more of what several leave") {

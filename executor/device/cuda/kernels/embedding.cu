@@ -18,12 +18,19 @@ struct Embed {
   const T* table;
   std::int64_t first, held;
   T* out;
+  Compute<T> multiplier;
 
   __device__ void operator()(std::int64_t i) const {
     const auto [own, at] = packs.place<T>(i);
     const std::int64_t row = tokens[own] - first;
     Pack<T, per_access<T>> pack{};
     if (row >= 0 && row < held) pack = packs.load(table, row, at);
+    if (multiplier != Compute<T>(1)) {
+#pragma unroll
+      for (int j = 0; j < per_access<T>; ++j) {
+        pack.of[j] = from_float<T>(widen_to<Compute<T>>(pack.of[j]) * multiplier);
+      }
+    }
     packs.store(pack, out, own, at);
   }
 };
@@ -64,6 +71,7 @@ struct EmbedBackward {
   const T* gradient;
   G* table;
   bool aligned;
+  Compute<T> multiplier;
 };
 
 /// table[token] += gradient rows of that token, in their order. There is a block for each place
@@ -86,7 +94,7 @@ __global__ void sum_tokens(EmbedBackward<T, G> of) {
   for (std::int32_t i = 0; i < count; ++i) {
     const auto pack = load<width>(of.gradient + rows[i] * of.n, at, of.n, of.aligned);
 #pragma unroll
-    for (int j = 0; j < width; ++j) sum[j] += widen_to<C>(pack.of[j]);
+    for (int j = 0; j < width; ++j) sum[j] += widen_to<C>(pack.of[j]) * of.multiplier;
   }
 #pragma unroll
   for (int j = 0; j < width; ++j) there.of[j] = from_float<G>(sum[j]);
@@ -101,9 +109,9 @@ void embedding(const Call& call) {
     const T* table = call.read<T>(1);
     T* out = call.write<T>(0);
     const Packs packs{rows, n, per_access<T>, table, out};
-    packs.launch(call.stream,
-                 Embed<T>{packs, call.read<std::int64_t>(0), table,
-                          call.kernel.place.first_vocabulary, call.in(1).shape[1], out});
+    packs.launch(call.stream, Embed<T>{packs, call.read<std::int64_t>(0), table,
+                                       call.kernel.place.first_vocabulary, call.in(1).shape[1], out,
+                                       static_cast<Compute<T>>(call.operation().multiplier())});
   });
 }
 
@@ -129,7 +137,8 @@ void embedding_backward(const Call& call) {
                                  equal,
                                  dy,
                                  table,
-                                 on_16_bytes(dy, table) && n % width == 0};
+                                 on_16_bytes(dy, table) && n % width == 0,
+                                 static_cast<Compute<T>>(call.operation().multiplier())};
     constexpr unsigned threads = 128;
     const Grid grid{
         {static_cast<unsigned>(rows), static_cast<unsigned>(quotient_up(n, threads * width))},

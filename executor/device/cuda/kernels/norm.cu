@@ -13,14 +13,14 @@ template <class T>
 struct Forward {
   Rows rows;
   Mean mean;
-  Compute<T> epsilon;
+  Compute<T> epsilon, offset;
   const T* x;
   const T* weight;
   const T* bias;  // or null
   T* out;
 };
 
-/// y = (x - mean) / sqrt(variance + epsilon) weight [+ bias]
+/// y = (x - mean) / sqrt(variance + epsilon) (weight + offset) [+ bias]
 template <class T>
 __global__ void __launch_bounds__(most_norm_lanes) norm_rows(Forward<T> of) {
   using C = Compute<T>;
@@ -35,7 +35,8 @@ __global__ void __launch_bounds__(most_norm_lanes) norm_rows(Forward<T> of) {
 #pragma unroll
     for (int j = 0; j < width; ++j) {
       const C z = (widen_to<C>(pack.of[j]) - with.mean) * with.inverse;
-      pack.of[j] = from_float<T>(z * widen_to<C>(weight.of[j]) + widen_to<C>(bias.of[j]));
+      const C scale = widen_to<C>(weight.of[j]) + of.offset;
+      pack.of[j] = from_float<T>(z * scale + widen_to<C>(bias.of[j]));
     }
     store(pack, of.out + place.first, at, place.n, place.aligned);
   });
@@ -52,6 +53,7 @@ void norm(const Call& call) {
       Forward<T> of{};
       of.mean = mean_of(call);
       of.epsilon = static_cast<Compute<T>>(call.operation().epsilon());
+      of.offset = static_cast<Compute<T>>(call.operation().offset());
       of.x = call.read<T>(0) + part.first;
       of.weight = call.read<T>(1) + p * part.n;
       of.bias = call.read<T>(2);

@@ -23,7 +23,7 @@ template <class T>
 struct Backward {
   Rows rows;
   Mean mean;
-  Compute<T> epsilon;
+  Compute<T> epsilon, offset;
   const T* gradient;
   const T* x;
   const T* weight;
@@ -85,7 +85,7 @@ __device__ void expect(const T* matrix, const RowPlace& place) {
   }
 }
 
-/// With g = dy weight and z the normalised x:
+/// With g = dy (weight + offset) and z the normalised x:
 ///   dx = (g - mean(g) - z mean(g z)) / deviation [+ residual];  dweight += dy z;  dbias += dy
 /// RMS norms have no mean(g). Each group of threads loops over rows and keeps sums of its own.
 /// Source  derivative of the norm; Ba et al. 2016, arXiv 1607.06450; Zhang & Sennrich 2019
@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(most_norm_lanes) norm_backward_rows(Backward<T
       const auto gradient = dy.pack(at, k);
 #pragma unroll
       for (int j = 0; j < width; ++j) {
-        const C g = widen_to<C>(gradient.of[j]) * widen_to<C>(weight.of[j]);
+        const C g = widen_to<C>(gradient.of[j]) * (widen_to<C>(weight.of[j]) + of.offset);
         sum_g += g;
         sum_gz += g * (widen_to<C>(pack.of[j]) - with.mean) * with.inverse;
       }
@@ -138,7 +138,8 @@ __global__ void __launch_bounds__(most_norm_lanes) norm_backward_rows(Backward<T
         const C g = widen_to<C>(gradient.of[j]);
         weight_sum.add(at, k, j, g * z);
         bias_sum.add(at, k, j, g);
-        const C dx = (g * widen_to<C>(weight.of[j]) - mean_g - z * mean_gz) * with.inverse;
+        const C scale = widen_to<C>(weight.of[j]) + of.offset;
+        const C dx = (g * scale - mean_g - z * mean_gz) * with.inverse;
         pack.of[j] = from_float<T>(dx + widen_to<C>(residual.of[j]));
       }
       store(pack, of.out + place.first, at, n, place.aligned);
@@ -177,6 +178,7 @@ void norm_backward(const Call& call) {
       Backward<T> of{};
       of.mean = mean_of(call);
       of.epsilon = static_cast<Compute<T>>(call.operation().epsilon());
+      of.offset = static_cast<Compute<T>>(call.operation().offset());
       of.gradient = call.read<T>(0) + part.first;
       of.x = call.read<T>(1) + part.first;
       of.weight = call.read<T>(2) + p * part.n;

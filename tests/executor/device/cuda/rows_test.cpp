@@ -28,6 +28,7 @@ void check_norm(Norm kind, DType dtype, const Size& size) {
   const Shape x{1, size.rows, size.n}, line{1, 1, size.n};
   Trial trial{OpKind::norm};
   trial.operation.mutable_norm() = kind;
+  if (kind == Norm::rms_norm) trial.operation.mutable_offset() = 1;
   trial.read(dtype, x, normal(1)).read(dtype, line, normal(2));
   if (kind == Norm::layer_norm) trial.read(dtype, line, normal(3));
   trial.write(dtype, x).check();
@@ -49,6 +50,7 @@ void check_norm_backward(Norm kind, DType dtype, DType gradient, const Size& siz
   const Shape x{1, size.rows, size.n}, line{1, 1, size.n};
   Trial trial{OpKind::norm_backward};
   trial.operation.mutable_norm() = kind;
+  if (kind == Norm::rms_norm) trial.operation.mutable_offset() = 1;
   trial.read(dtype, x, normal(1)).read(dtype, x, normal(2)).read(dtype, line, normal(3));
   // A norm of the embedding has no residual.
   if (kind == Norm::layer_norm) trial.read(dtype, x, normal(4));
@@ -76,6 +78,7 @@ TEST_CASE("A frozen norm passes its gradient on and has none itself") {
         const Shape x{1, size.rows, size.n};
         Trial trial{OpKind::norm_backward};
         trial.operation.mutable_norm() = kind;
+        if (kind == Norm::rms_norm) trial.operation.mutable_offset() = 1;
         trial.read(dtype, x, normal(1)).read(dtype, x, normal(2));
         trial.read(dtype, {1, 1, size.n}, normal(3)).read(dtype, x, normal(4));
         trial.write(dtype, x).check();

@@ -243,7 +243,40 @@ TEST_CASE("What a type assumes gives way to what the file says, null included") 
   const Model model = gemma("");
   CHECK(model.layers[4].attention()->window == 4096);
   CHECK(model.layers[5].attention()->window == 0);
-  CHECK(model.inexact == "norms after attention and MLP");
+}
+
+TEST_CASE("Gemma's norms add one to their weights, and its windows rotate by a base of their own") {
+  const auto gemma = [](const std::string& more) {
+    return read_config(R"({"model_type": "gemma3_text", "num_hidden_layers": 6)" + more + "}");
+  };
+  const Model model = gemma("");
+  CHECK(model.norms.offset == 1);
+  CHECK(model.norms.sandwich);
+  CHECK(model.embedding.multiplier == 48);          // the root of 2304
+  CHECK(model.embedding.rotary.score_factor == 1);  // heads of 256, and 256 is stated
+  CHECK(model.embedding.rotary.base == 1e6);
+  CHECK(model.layers[4].attention()->rotary_base == 1e4);
+  CHECK_FALSE(model.layers[5].attention()->rotary_base);
+  CHECK(model.inexact.empty());
+  const Model nested = gemma(R"(, "query_pre_attn_scalar": 64, "rope_parameters": {
+    "full_attention": {"rope_type": "linear", "rope_theta": 500, "factor": 8},
+    "sliding_attention": {"rope_type": "default", "rope_theta": 70}})");
+  CHECK(nested.embedding.rotary.score_factor == 2);  // the root of 256 / 64
+  CHECK(nested.embedding.rotary.base == 500);
+  CHECK(nested.embedding.rotary.factor == 8);
+  CHECK(nested.layers[0].attention()->rotary_base == 70);
+  CHECK(gemma(R"(, "final_logit_softcapping": 30)").inexact == "softcaps of scores and logits");
+}
+
+TEST_CASE("Norms of outputs and of inputs are told apart") {
+  const auto norms = [](const std::string& type) {
+    return read_config(R"({"model_type": ")" + type + "\"}").norms;
+  };
+  CHECK(norms("olmo2").of_outputs);
+  CHECK_FALSE(norms("olmo2").sandwich);
+  CHECK(norms("glm4").sandwich);
+  CHECK_FALSE(norms("glm4").of_outputs);
+  CHECK_FALSE(norms("olmo").of_outputs);
 }
 
 TEST_CASE("What is counted but not simulated says why") {
@@ -300,6 +333,10 @@ TEST_CASE("A layer pattern has one known letter per layer") {
   const Model model = read_config(with_pattern("M*-"));
   CHECK(model.parameters == 12'864 + 3 * 64 + 14'044 + 16'384 + 16'384);
   CHECK(attention_layers(model) == 1);
+  // Attention has no positions, MLPs square what is above zero, steps have a least length.
+  CHECK(model.embedding.positions == Positions::none);
+  CHECK(usual_mlp(model).activation == Activation::relu2);
+  CHECK(std::get<Mamba2Part>(model.layers[0].mixer).least_step == 0.001);
   // Only that one layer attends: 4 * 64 FLOPs for each of s / 2 tokens.
   CHECK(forward_flops_per_token(model, 200) - forward_flops_per_token(model, 100) == 50.0 * 256.0);
   CHECK(config_refusal(with_pattern("M*")) ==
