@@ -11,10 +11,14 @@
 namespace orrery::models {
 namespace {
 
-/// The decoder's own object inside a multimodal file.
+/// The decoder's own object inside a multimodal file; one that also speaks has it in the part that
+/// thinks.
 Node decoder_of(const Node& config) {
-  const auto nested = config.find("text_config");
-  return nested && nested->is_object() ? *nested : config;
+  for (const char* key : {"thinker_config", "text_config"}) {
+    const auto nested = config.find(key);
+    if (nested && nested->is_object()) return decoder_of(*nested);
+  }
+  return config;
 }
 
 std::string without_suffix(std::string text, std::string_view suffix) {
@@ -105,7 +109,7 @@ Activation Config::activation(std::string_view key, Activation otherwise) {
   const auto member = find(key);
   if (!member) return otherwise;
   const auto word = member->as<std::string>();
-  if (word == "relu2" || word == "xielu" || word == "quick_gelu") {
+  if (word == "relu2" || word == "xielu" || word == "quick_gelu" || word == "swigluoai") {
     approximated_ = fmt::format("activation '{}'", word);
     return word == "relu2" ? Activation::relu : Activation::silu;
   }
@@ -125,7 +129,7 @@ std::vector<std::string> Config::ignored() const {
   std::vector<std::string> keys;
   const auto collect = [&](const Node& object) {
     for (const auto& [key, value] : object.members()) {
-      const bool container = above_ && key == "text_config";
+      const bool container = above_ && (key == "text_config" || key == "thinker_config");
       if (!container && !read_.contains(key) && !irrelevant(key)) keys.push_back(key);
     }
   };
@@ -163,7 +167,10 @@ void read_shape(Config& config, ModelDraft& model) {
   model.hidden = config.size("hidden_size", Limits::hidden);
   model.attention.heads = config.size("num_attention_heads", Limits::heads);
   model.attention.kv_heads = config.positive_or("num_key_value_heads", Limits::heads, 0);
-  model.attention.head_dim = config.positive_or("head_dim", Limits::head_dim, 0);
+  // Latents say how wide heads are; their files may say 0.
+  model.attention.head_dim = config.find("qk_nope_head_dim")
+                                 ? config.size_or("head_dim", Limits::head_dim, 0)
+                                 : config.positive_or("head_dim", Limits::head_dim, 0);
   model.embedding.vocab = config.size("vocab_size", Limits::vocab);
   model.embedding.max_positions = config.size_or("max_position_embeddings", Limits::positions, 0);
   fill_heads(config, model);
