@@ -21,6 +21,13 @@ Node decoder_of(const Node& config) {
   return config;
 }
 
+/// The object around the decoder's own: the part that thinks, or else the whole file.
+Node around(const Node& config, const Node& decoder) {
+  const auto thinker = config.find("thinker_config");
+  const bool inside = thinker && thinker->is_object() && thinker->pointer() != decoder.pointer();
+  return inside ? *thinker : config;
+}
+
 std::string without_suffix(std::string text, std::string_view suffix) {
   if (text.size() > suffix.size() && std::string_view{text}.ends_with(suffix)) {
     text.resize(text.size() - suffix.size());
@@ -31,7 +38,7 @@ std::string without_suffix(std::string text, std::string_view suffix) {
 }  // namespace
 
 Config::Config(const Node& config) : node_{decoder_of(config)} {
-  if (node_.pointer() != config.pointer()) above_ = config;
+  if (node_.pointer() != config.pointer()) above_ = around(config, node_);
   type_ = without_suffix(type_node().as<std::string>(), "_text");
   read_ = {"model_type"};
 }
@@ -42,6 +49,8 @@ Node Config::type_node() const {
 }
 
 std::optional<Node> Config::stated(std::string_view key) const {
+  // The class of the whole file ties, or does not, by what the file says outside.
+  if (above_ && key == "tie_word_embeddings" && above_->find(key)) return above_->find(key);
   const auto member = node_.find(key);
   return member || !above_ ? member : above_->find(key);
 }

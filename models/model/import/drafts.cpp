@@ -3,10 +3,16 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <utility>
 
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
+
+Model inside_multimodal(Config& config, Model model) {
+  const bool whole = config.find("vision_config") || config.find("audio_config");
+  return whole ? model : without_head(std::move(model));
+}
 
 void also_called(Config& config, const char* key, std::initializer_list<const char*> synonyms) {
   for (const char* synonym : synonyms) {

@@ -44,6 +44,8 @@ ModelDraft read_gpt_shape(Config& config);
 
 /// The class of the language model has no head: an untied one is simulated, not counted.
 Model without_head(Model model);
+/// A language model that a multimodal file has with its head, and a file of its own without.
+Model inside_multimodal(Config& config, Model model);
 
 /// A synonym of `key` in files of this type: its value where the file states it alone.
 void also_called(Config& config, const char* key, std::initializer_list<const char*> synonyms);

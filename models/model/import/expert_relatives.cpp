@@ -360,7 +360,7 @@ std::vector<std::int64_t> step_heads(Config& config, const ModelDraft& model,
 
 }  // namespace
 
-/// Step 3.5, without its head: layers with a window have heads of their own, a gate for each head,
+/// Step 3.5: layers with a window have heads of their own, a gate for each head,
 /// a shared expert. Counted without multi-token-prediction modules. Source  Step3p7TextModel of the
 /// transformers library
 Model read_step3p5(Config& config) {
@@ -389,7 +389,7 @@ Model read_step3p5(Config& config) {
   heed(config, {"num_local_experts", "moe_router_scaling_factor", "swiglu_limits",
                 "swiglu_limits_shared", "num_nextn_predict_layers", "mtp_layer_types",
                 "mtp_mlp_layer_types", "partial_rotary_factors", "use_bidirectional_attention"});
-  return without_head(built(model));
+  return inside_multimodal(config, built(model));
 }
 
 }  // namespace orrery::models

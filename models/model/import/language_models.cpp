@@ -1,5 +1,5 @@
-// Readers of the language models inside multimodal files, whose classes have no head of their own:
-// one that is untied is simulated, not counted. The encoders are not counted.
+// Readers of the language models of multimodal files. The class of the language model alone has no
+// head: in a file of its own, one that is untied is simulated, not counted.
 #include <algorithm>
 
 #include "models/model/import/drafts.hpp"
@@ -23,13 +23,14 @@ void assume_head_dim(Config& config) {
 /// Source  Qwen2VLTextModel, Qwen2_5_VLTextModel and Qwen2_5OmniThinkerTextModel of the
 ///         transformers library
 Model read_qwen2_vl(Config& config) {
-  return without_head(read_qwen2(config));
+  heed(config, {"vision_token_id", "tokens_per_second"});
+  return inside_multimodal(config, read_qwen2(config));
 }
 
 /// Source  Qwen3OmniMoeThinkerTextModel of the transformers library
 Model read_qwen3_omni_moe(Config& config) {
   assume_head_dim(config);
-  return without_head(read_qwen3_moe(config));
+  return inside_multimodal(config, read_qwen3_moe(config));
 }
 
 namespace {
@@ -118,26 +119,26 @@ ModelDraft glm_with_norms_after(Config& config) {
 Model read_glm4v(Config& config) {
   ModelDraft model = glm_with_norms_after(config);
   model.attention.qkv_bias = true;
-  return without_head(built(model));
+  return inside_multimodal(config, built(model));
 }
 
 /// Source  GlmOcrTextModel of the transformers library
 Model read_glm_ocr(Config& config) {
   ModelDraft model = glm_with_norms_after(config);
   model.attention.qkv_bias = false;
-  return without_head(built(model));
+  return inside_multimodal(config, built(model));
 }
 
 /// Source  Glm4vMoeTextModel of the transformers library
 Model read_glm4v_moe(Config& config) {
   ModelDraft model = glm4_moe_like(config);
   model.attention.qk_norm = false;
-  return without_head(built(model));
+  return inside_multimodal(config, built(model));
 }
 
 /// Source  PaddleOCRTextModel of the transformers library
 Model read_paddleocr_vl(Config& config) {
-  return without_head(read_ernie4_5(config));
+  return inside_multimodal(config, read_ernie4_5(config));
 }
 
 /// An MLP of two matrices.
@@ -145,7 +146,7 @@ Model read_paddleocr_vl(Config& config) {
 Model read_cosmos3_edge(Config& config) {
   ModelDraft model = llama_with_biases(config);
   model.mlp.gated = false;
-  return without_head(built(model));
+  return inside_multimodal(config, built(model));
 }
 
 /// Rows of the table for tokens of its own; norms of queries and keys of a head, or of all heads.
@@ -163,7 +164,7 @@ Model read_molmo2(Config& config) {
     model.attention.qk_norm = true;
   }
   if (config.flag("norm_after", false)) also_inexact(model, "norms after attention and MLP");
-  return without_head(built(model));
+  return inside_multimodal(config, built(model));
 }
 
 /// Each layer's MLP is scaled by what two matrices of rank 32 make of the time.
@@ -175,7 +176,7 @@ Model read_voxtral_realtime(Config& config) {
   model.attention.window = config.size_or("sliding_window", Limits::positions, 0);
   model.further.matrix(model.depth * 2 * rank * model.hidden);
   model.inexact = "a scale of each MLP's input";
-  return without_head(built(model));
+  return inside_multimodal(config, built(model));
 }
 
 namespace {
@@ -201,7 +202,7 @@ Model read_muse_glimmer(Config& config) {
   model.attention.gated = model.norms.sandwich = true;
   read_muse_window(config, model);
   model.inexact = "norms after attention and MLP, and norms without weights";
-  return without_head(built(model));
+  return inside_multimodal(config, built(model));
 }
 
 /// Experts of a width of their own between two norms; of a layer's four norms that after attention
@@ -220,7 +221,7 @@ Model read_muse_spark(Config& config) {
                        std::ranges::count(model.dense, false) * 2 * model.experts.narrow);
   heed(config, {"residual_gate_temperature"});
   also_inexact(model, "gates of the residual stream, and norms around experts");
-  return without_head(built(model));
+  return inside_multimodal(config, built(model));
 }
 
 /// DeepSeek's experts with attention over heads to a window, behind which the tokens of the image
@@ -241,7 +242,7 @@ Model read_unlimited_ocr(Config& config) {
   }
   heed(config, {"n_group", "topk_group", "topk_method"});
   model.inexact = "tokens of the image behind the window";
-  return without_head(built(model));
+  return inside_multimodal(config, built(model));
 }
 
 /// Experts for tokens of text and others, of a width of their own, for those of images; both with a
@@ -267,7 +268,7 @@ Model read_ernie4_5_vl_moe(Config& config) {
   heed(config, {"moe_norm_min", "moe_intermediate_size", "moe_layer_start_index",
                 "moe_layer_end_index", "moe_layer_interval"});
   model.not_simulated = "experts for text and for images are counted, not yet simulated";
-  return without_head(built(model));
+  return inside_multimodal(config, built(model));
 }
 
 /// Layers 3, 8, 13 ... attend from the text to an image, with norms of queries and keys and a gate

@@ -206,9 +206,9 @@ Model read_hy_v4(Config& config) {
   model.not_simulated = "parallel residual streams are counted, not yet simulated";
   return built(model);
 }
-/// The language model of a multimodal file, whose class has no head.
+/// The language model of a multimodal file.
 Model read_hy_v4_vl(Config& config) {
-  return without_head(read_hy_v4(config));
+  return inside_multimodal(config, read_hy_v4(config));
 }
 
 /// m residual streams around Kimi's delta rules and, on every fourth layer, latent attention
@@ -255,7 +255,7 @@ Model read_glm5_next(Config& config) {
   heed(config,
        {"hc_eps", "hc_sinkhorn_iters", "linear_lower_bound", "index_kpool_always_select_tail"});
   model.not_simulated = "parallel residual streams are counted, not yet simulated";
-  return without_head(built(model));
+  return inside_multimodal(config, built(model));
 }
 
 /// The language model: latent attention without a latent of queries, rotary positions on three of
@@ -301,7 +301,7 @@ Model read_mistral_large4(Config& config) {
   }
   heed(config, {"layer_types", "qk_head_dim"});
   also_inexact(model, "learned scales of softmaxes");
-  return without_head(built(model));
+  return inside_multimodal(config, built(model));
 }
 
 }  // namespace orrery::models

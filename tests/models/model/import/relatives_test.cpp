@@ -201,7 +201,8 @@ TEST_CASE("A model that also speaks is read by the part that thinks") {
                        {"text_config", text},
                        {"audio_config", {{"num_mel_bins", 128}}}}},
                      {"talker_config", {{"hidden_size", 896}}}};
-  CHECK(small_model(file).parameters == small_model(text).parameters);
+  // With the head, 96 words of width 64, that the language model alone has not.
+  CHECK(small_model(file).parameters == small_model(text).parameters + 96 * 64);
   CHECK(small_model(file).type == "qwen2_5_omni");
 }
 
@@ -231,6 +232,12 @@ TEST_CASE("A language model whose class has no head is counted without it") {
     const Model own = small_model(small_config(type, {{"tie_word_embeddings", false}}));
     CHECK(own.parameters == tied.parameters);
     CHECK(count_gemm_parameters(own) == count_gemm_parameters(tied));
+    // The class of a multimodal file has the head; whether it is tied is said outside.
+    const Json file = {{"model_type", "seen"},
+                       {"tie_word_embeddings", false},
+                       {"vision_config", {{"hidden_size", 32}}},
+                       {"text_config", small_config(type, {{"tie_word_embeddings", true}})}};
+    CHECK(small_model(file).parameters == own.parameters + 96 * 64);
   }
 }
 
