@@ -43,7 +43,7 @@ def _document(result: Result, number: int) -> tuple[str, str]:
     from orrery.stored import StoredSweep
 
     if isinstance(result, StoredSweep):
-        return _document(result.path, number)
+        return result.path, result.lines()
     if isinstance(result, Mapping):
         return f"result {number}", json.dumps(dict(result))
     if isinstance(result, (str, os.PathLike)):

@@ -112,6 +112,18 @@ class StoredSweep:
                 if line.endswith("\n"):
                     yield json.loads(line)
 
+    def lines(self) -> str:
+        """What was asked and the rows as lines of JSON, whatever the file's format."""
+        if not _is_parquet(self._path):
+            return pathlib.Path(self._path).read_text(encoding="utf-8")
+        whole = pathlib.Path(self._path)
+        if whole.exists():
+            header = _header_of(whole)
+        else:
+            header = (pathlib.Path(self._path + ".parts") / "sweep.json").read_text("utf-8").strip()
+        compact = json.dumps(json.loads(header or "{}"), separators=(",", ":"))
+        return "\n".join([compact, *(json.dumps(row) for row in self.rows())]) + "\n"
+
     def fastest(self) -> dict[str, Any]:
         """The row that fits with the most tokens per second. Errors: ValueError without one."""
         return self._best(lambda row: -row["tokens_per_s"], lambda row: True)

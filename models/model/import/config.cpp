@@ -11,10 +11,21 @@
 namespace orrery::models {
 namespace {
 
-/// The decoder's own object inside a multimodal file.
+/// The decoder's own object inside a multimodal file; one that also speaks has it in the part that
+/// thinks.
 Node decoder_of(const Node& config) {
-  const auto nested = config.find("text_config");
-  return nested && nested->is_object() ? *nested : config;
+  for (const char* key : {"thinker_config", "text_config"}) {
+    const auto nested = config.find(key);
+    if (nested && nested->is_object()) return decoder_of(*nested);
+  }
+  return config;
+}
+
+/// The object around the decoder's own: the part that thinks, or else the whole file.
+Node around(const Node& config, const Node& decoder) {
+  const auto thinker = config.find("thinker_config");
+  const bool inside = thinker && thinker->is_object() && thinker->pointer() != decoder.pointer();
+  return inside ? *thinker : config;
 }
 
 std::string without_suffix(std::string text, std::string_view suffix) {
@@ -27,7 +38,7 @@ std::string without_suffix(std::string text, std::string_view suffix) {
 }  // namespace
 
 Config::Config(const Node& config) : node_{decoder_of(config)} {
-  if (node_.pointer() != config.pointer()) above_ = config;
+  if (node_.pointer() != config.pointer()) above_ = around(config, node_);
   type_ = without_suffix(type_node().as<std::string>(), "_text");
   read_ = {"model_type"};
 }
@@ -38,6 +49,8 @@ Node Config::type_node() const {
 }
 
 std::optional<Node> Config::stated(std::string_view key) const {
+  // The class of the whole file ties, or does not, by what the file says outside.
+  if (above_ && key == "tie_word_embeddings" && above_->find(key)) return above_->find(key);
   const auto member = node_.find(key);
   return member || !above_ ? member : above_->find(key);
 }
@@ -105,7 +118,7 @@ Activation Config::activation(std::string_view key, Activation otherwise) {
   const auto member = find(key);
   if (!member) return otherwise;
   const auto word = member->as<std::string>();
-  if (word == "xielu" || word == "quick_gelu") {
+  if (word == "xielu" || word == "quick_gelu" || word == "swigluoai") {
     approximated_ = fmt::format("activation '{}'", word);
     return Activation::silu;
   }
@@ -126,7 +139,7 @@ std::vector<std::string> Config::ignored() const {
   std::vector<std::string> keys;
   const auto collect = [&](const Node& object) {
     for (const auto& [key, value] : object.members()) {
-      const bool container = above_ && key == "text_config";
+      const bool container = above_ && (key == "text_config" || key == "thinker_config");
       if (!container && !read_.contains(key) && !irrelevant(key)) keys.push_back(key);
     }
   };
@@ -164,7 +177,10 @@ void read_shape(Config& config, ModelDraft& model) {
   model.hidden = config.size("hidden_size", Limits::hidden);
   model.attention.heads = config.size("num_attention_heads", Limits::heads);
   model.attention.kv_heads = config.positive_or("num_key_value_heads", Limits::heads, 0);
-  model.attention.head_dim = config.positive_or("head_dim", Limits::head_dim, 0);
+  // Latents say how wide heads are; their files may say 0.
+  model.attention.head_dim = config.find("qk_nope_head_dim")
+                                 ? config.size_or("head_dim", Limits::head_dim, 0)
+                                 : config.positive_or("head_dim", Limits::head_dim, 0);
   model.embedding.vocab = config.size("vocab_size", Limits::vocab);
   model.embedding.max_positions = config.size_or("max_position_embeddings", Limits::positions, 0);
   fill_heads(config, model);

@@ -7,6 +7,7 @@
 
 #include "hardware/reading.hpp"
 #include "models/model/counts.hpp"
+#include "models/model/import/drafts.hpp"
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
@@ -122,8 +123,9 @@ std::int64_t first_dense(Config& config, const ModelDraft& model) {
   return dense;
 }
 
-/// Everything but the sparse attention's indexer.
-ModelDraft read_draft(Config& config) {
+}  // namespace
+
+ModelDraft deepseek_like(Config& config) {
   ModelDraft model = read_shape_and_experts(config);
   read_latents(config, model.attention);
   const std::int64_t dense = first_dense(config, model);
@@ -143,10 +145,16 @@ ModelDraft read_draft(Config& config) {
   return model;
 }
 
-}  // namespace
-
 Model read_deepseek(Config& config) {
-  return built(read_draft(config));
+  return built(deepseek_like(config));
+}
+
+Indexer read_indexer(Config& config) {
+  Indexer indexer;
+  indexer.heads = config.size("index_n_heads", Limits::heads);
+  indexer.dim = config.size("index_head_dim", Limits::head_dim);
+  indexer.top = config.positive_or("index_topk", Limits::positions, 2048);
+  return indexer;
 }
 
 namespace {
@@ -176,11 +184,8 @@ std::vector<bool> shared_indexers(Config& config, const ModelDraft& model) {
 ///   r I d + h d + 2 d + h I      I heads of width d, from the query's latent of rank r
 /// Source  DeepSeek-AI 2025, DeepSeek-V3.2-Exp, inference/model.py (class Indexer)
 Model read_deepseek_sparse(Config& config) {
-  ModelDraft model = read_draft(config);
-  Indexer indexer;
-  indexer.heads = config.size("index_n_heads", Limits::heads);
-  indexer.dim = config.size("index_head_dim", Limits::head_dim);
-  indexer.top = config.positive_or("index_topk", Limits::positions, 2048);
+  ModelDraft model = deepseek_like(config);
+  const Indexer indexer = read_indexer(config);
   config.find("indexer_rope_interleave");
   config.find("qk_head_dim");
   const std::vector<bool> shared = shared_indexers(config, model);

@@ -2,12 +2,10 @@
 // GLM 4.5, EXAONE, ERNIE, Trinity, Phi, Granite, MiMo V2.
 #include <algorithm>
 
+#include "models/model/import/drafts.hpp"
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
-namespace {
-
-/// Routed experts of the width at `width`, and how many every token is sent to besides.
 ModelDraft with_experts(Config& config, std::initializer_list<std::string_view> count,
                         std::string_view width) {
   ModelDraft model = llama_like(config);
@@ -18,11 +16,10 @@ ModelDraft with_experts(Config& config, std::initializer_list<std::string_view> 
   return model;
 }
 
-void share(ModelDraft& model, std::int64_t experts) {
+void share_experts(ModelDraft& model, std::int64_t experts) {
   model.experts.shared_width = experts * model.mlp.width;
 }
 
-/// Sigmoid scores, normalised; experts chosen with a bias.
 void sigmoid_routing(Config& config, ModelDraft& model) {
   model.experts.routing.score = Routing::Score::sigmoid;
   model.experts.routing.corrected = true;
@@ -33,8 +30,7 @@ void sigmoid_routing(Config& config, ModelDraft& model) {
   model.inexact = "groups and scale of a sigmoid router";
 }
 
-/// Layers without experts: those that `mlp_layer_types` calls dense, or else the first few.
-void read_dense(Config& config, ModelDraft& model, std::int64_t first) {
+void read_dense_layers(Config& config, ModelDraft& model, std::int64_t first) {
   model.dense = dense_layers(model.depth, first, 1);
   if (const auto listed = config.kinds("mlp_layer_types", model.depth, {"dense", "sparse"})) {
     for (std::size_t i = 0; i < listed->size(); ++i) model.dense[i] = (*listed)[i] == 0;
@@ -47,8 +43,6 @@ void read_dense(Config& config, ModelDraft& model, std::int64_t first) {
 std::int64_t first_few(Config& config, const ModelDraft& model) {
   return std::min(model.depth, config.size_or("first_k_dense_replace", Limits::layers, 0));
 }
-
-}  // namespace
 
 /// Source  Muennighoff et al. 2024, arXiv 2409.02060; OlmoeForCausalLM and FlexOlmoForCausalLM of
 ///         the transformers library
@@ -104,7 +98,7 @@ Model read_granitemoeshared(Config& config) {
 /// hidden columns allow if the file does not say.
 /// Source  GLM Team 2025, arXiv 2508.06471; Glm4MoeForCausalLM and SolarOpenForCausalLM of the
 ///         transformers library
-Model read_glm4_moe(Config& config) {
+ModelDraft glm4_moe_like(Config& config) {
   if (!config.find("head_dim")) {
     config.assume({{"head_dim", config.size("hidden_size", Limits::hidden) /
                                     config.size("num_attention_heads", Limits::heads)}});
@@ -115,12 +109,15 @@ Model read_glm4_moe(Config& config) {
   model.attention.output_bias = false;
   model.attention.qk_norm = config.flag("use_qk_norm", false);
   model.prediction_layers = config.size_or("num_nextn_predict_layers", Limits::layers, 0);
-  share(model, config.size_or("n_shared_experts", Limits::experts, 0));
-  const bool mixed = config.type() == "glm4_moe";
+  share_experts(model, config.size_or("n_shared_experts", Limits::experts, 0));
+  const bool mixed = config.type() != "solar_open";
   const std::int64_t first = first_few(config, model);
-  if (mixed) read_dense(config, model, first);
+  if (mixed) read_dense_layers(config, model, first);
   config.find("intermediate_size");
-  return built(model);
+  return model;
+}
+Model read_glm4_moe(Config& config) {
+  return built(glm4_moe_like(config));
 }
 
 /// EXAONE 4 with experts as DeepSeek-V3's.
@@ -133,8 +130,8 @@ Model read_exaone_moe(Config& config) {
   model.attention.qkv_bias = model.attention.output_bias = false;
   model.attention.qk_norm = true;
   model.prediction_layers = config.size_or("num_nextn_predict_layers", Limits::layers, 0);
-  share(model, config.size_or("num_shared_experts", Limits::experts, 0));
-  read_dense(config, model, first_few(config, model));
+  share_experts(model, config.size_or("num_shared_experts", Limits::experts, 0));
+  read_dense_layers(config, model, first_few(config, model));
   const auto pattern = config.find("sliding_window_pattern");
   const bool letters = pattern && pattern->is_string();  // "LLLG"
   const std::int64_t every = letters
@@ -155,9 +152,9 @@ Model read_afmoe(Config& config) {
     config.find(key);
   }
   model.attention.qk_norm = model.norms.sandwich = true;
-  share(model, config.size_or("num_shared_experts", Limits::experts, 0));
-  read_dense(config, model,
-             std::min(model.depth, config.size_or("num_dense_layers", Limits::layers, 0)));
+  share_experts(model, config.size_or("num_shared_experts", Limits::experts, 0));
+  read_dense_layers(config, model,
+                    std::min(model.depth, config.size_or("num_dense_layers", Limits::layers, 0)));
   const std::int64_t every = config.positive_or("global_attn_every_n_layers", Limits::layers, 4);
   read_window(config, model, every_nth(model.depth, every));
   model.attention.gated = true;
@@ -177,7 +174,7 @@ Model read_ernie4_5_moe(Config& config) {
   }
   config.find("moe_norm_min");
   model.embedding.tied = config.flag("tie_word_embeddings", true);
-  share(model, config.size_or("moe_num_shared_experts", Limits::experts, 0));
+  share_experts(model, config.size_or("moe_num_shared_experts", Limits::experts, 0));
   const std::int64_t every = config.positive_or("moe_layer_interval", Limits::layers, 1);
   const std::int64_t first = config.size_or("moe_layer_start_index", Limits::layers, 1);
   const auto end = config.find("moe_layer_end_index");
@@ -201,7 +198,7 @@ Model read_mimo_v2_flash(Config& config) {
   config.find("attention_value_scale");
   model.attention.output_bias = false;
   model.attention.value_dim = config.size("v_head_dim", Limits::head_dim);
-  read_dense(config, model, 1);
+  read_dense_layers(config, model, 1);
   std::vector<bool> usual = every_nth(model.depth, 6);
   usual.front() = true;
   read_window(config, model, usual);

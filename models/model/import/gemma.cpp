@@ -159,6 +159,21 @@ void read_parallel_experts(Config& config, ModelDraft& model) {
   also_inexact(model, "norms around experts");
 }
 
+/// A model that drafts tokens for another of width b attends to that one's keys and values alone,
+/// between two projections, and may look tokens up by their centroids:  3 b h + h centroids. The
+/// layers that share keys and values: all, if the file counts none.
+std::int64_t read_assistant(Config& config, ModelDraft& model, std::int64_t sharing) {
+  const auto other = config.find("backbone_hidden_size");
+  if (!other) return sharing;
+  model.further.matrix(3 * other->integer(1, Limits::hidden) * model.hidden);
+  const std::int64_t centroids = config.positive_or("num_centroids", Limits::vocab, 2048);
+  if (config.flag("use_ordered_embeddings", false)) {
+    model.further.matrix(centroids * model.hidden);
+  }
+  config.find("centroid_intermediate_top_k");
+  return sharing > 0 ? sharing : model.depth;
+}
+
 }  // namespace
 
 Model read_gemma4(Config& config) {
@@ -172,7 +187,7 @@ Model read_gemma4(Config& config) {
   if (experts) read_parallel_experts(config, model);
   std::vector<bool> full = full_layers(config, model, 6);
   full.back() = true;
-  const std::int64_t sharing = sharing_layers(config, model);
+  const std::int64_t sharing = read_assistant(config, model, sharing_layers(config, model));
   const bool wide_mlp = config.flag("use_double_wide_mlp", false);
   const bool keys_are_values = config.flag("attention_k_eq_v", false);
   for (std::int64_t i = 0; i < model.depth; ++i) {

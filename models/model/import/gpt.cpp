@@ -1,10 +1,8 @@
 // Readers of GPT-2 and its relatives: an MLP of two matrices, layer norms, biases.
+#include "models/model/import/drafts.hpp"
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
-namespace {
-
-/// Reads n_layer, n_embd, n_head, n_inner and n_positions, the keys of GPT-2 and GPT-J.
 ModelDraft read_gpt_shape(Config& config) {
   ModelDraft model;
   model.depth = config.size("n_layer", Limits::layers);
@@ -17,8 +15,6 @@ ModelDraft read_gpt_shape(Config& config) {
   fill_heads(config, model);
   return model;
 }
-
-}  // namespace
 
 Model read_gpt2(Config& config) {
   ModelDraft model = read_gpt_shape(config);

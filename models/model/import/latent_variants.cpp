@@ -2,6 +2,7 @@
 // Linear, LongCat, DeepSeek-V4.
 #include <array>
 
+#include "models/model/import/drafts.hpp"
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
@@ -34,8 +35,6 @@ Model read_youtu(Config& config) {
   return built(model);
 }
 
-namespace {
-
 /// Delta rule with a gate for each channel; H heads of width d, a of all heads, c taps.
 ///   h (3 a + H + 2 d) + 2 d a + a h  +  3 a c + a + H + d
 DeltaPart read_kimi_delta(Config& config) {
@@ -57,6 +56,8 @@ DeltaPart read_kimi_delta(Config& config) {
           .taps = taps,
           .gate_rank = d};
 }
+
+namespace {
 
 /// Layers with latent attention: by `layer_types`, by `linear_attn_config`, or every fourth.
 std::vector<bool> latent_layers(Config& config, std::int64_t layers) {

@@ -3,6 +3,7 @@
 // differs has no kernel of its own in the price, and the executor refuses it by name.
 #include <string>
 
+#include "models/model/import/drafts.hpp"
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
@@ -199,9 +200,6 @@ Model read_starcoder2(Config& config) {
   return built(model);
 }
 
-namespace {
-
-/// The class of the language model has no head: an untied one is simulated, not counted.
 Model without_head(Model model) {
   const std::int64_t head =
       model.embedding.tied ? 0 : model.embedding.vocab * embedding_width(model);
@@ -211,8 +209,6 @@ Model without_head(Model model) {
   model.formula += head > 0 ? " - Vh, language model without its head" : ", language model only";
   return model;
 }
-
-}  // namespace
 
 /// The language model of Qwen3-VL, without its vision encoder.
 /// Source  Qwen Team 2025, Qwen3-VL; Qwen3VLTextModel of the transformers library

@@ -1,6 +1,7 @@
 // Readers of dense decoders that differ from LLaMA in parameters: other norms, an MLP without a
 // gate, norms of queries and keys. Norms without weights, and those inside attention and MLP, have
 // no kernel of their own in the price.
+#include "models/model/import/drafts.hpp"
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
