@@ -42,6 +42,16 @@ def test_a_stored_sweep_has_the_rows_of_the_sweep_in_memory(small, tmp_path):
     assert frame["uncertainty.p90"].notna().sum() == len(swept)
 
 
+def test_a_store_of_any_format_is_the_same_lines_and_has_a_page(small, tmp_path):
+    pytest.importorskip("pyarrow")
+    lines = orr.sweep(small, VARY, store=tmp_path / "f.jsonl", progress=False)
+    table = orr.sweep(small, VARY, store=tmp_path / "f.parquet", progress=False)
+    assert [json.loads(each) for each in table.lines().splitlines()[1:]] == list(lines.rows())
+    for stored, page in ((lines, tmp_path / "lines.html"), (table, tmp_path / "table.html")):
+        orr.report(stored, page)
+        assert "What each value leads to" in page.read_text(encoding="utf-8")
+
+
 def test_the_command_and_the_package_write_the_same_bytes_and_shards_merge_to_them(small, tmp_path):
     whole = orr.sweep(small, VARY, store=tmp_path / "whole.jsonl", workers=1, progress=False)
     parts = [
