@@ -38,6 +38,8 @@ Node Config::type_node() const {
 }
 
 std::optional<Node> Config::stated(std::string_view key) const {
+  // The class of the whole file ties, or does not, by what the file says outside.
+  if (above_ && key == "tie_word_embeddings" && above_->find(key)) return above_->find(key);
   const auto member = node_.find(key);
   return member || !above_ ? member : above_->find(key);
 }

@@ -213,13 +213,24 @@ Model without_head(Model model) {
 
 }  // namespace
 
-/// The language model of Qwen3-VL, without its vision encoder.
-/// Source  Qwen Team 2025, Qwen3-VL; Qwen3VLTextModel of the transformers library
+/// The language model of Qwen3-VL, without its vision encoder; without a head in a file of its own.
+/// Source  Qwen Team 2025, Qwen3-VL; Qwen3VLForConditionalGeneration and Qwen3VLTextModel of the
+///         transformers library
 Model read_qwen3_vl(Config& config) {
-  return without_head(read_qwen3(config));
+  const Model model = read_qwen3(config);
+  return config.find("vision_config") ? model : without_head(model);
 }
 Model read_qwen3_vl_moe(Config& config) {
-  return without_head(read_qwen3_moe(config));
+  const Model model = read_qwen3_moe(config);
+  return config.find("vision_config") ? model : without_head(model);
+}
+
+/// The language model of Qwen2-VL and Qwen2.5-VL, Qwen2's.
+/// Source  Wang et al. 2024, arXiv 2409.12191; Qwen2VLForConditionalGeneration of the transformers
+///         library
+Model read_qwen2_vl(Config& config) {
+  for (const char* key : {"vision_token_id", "layer_types", "tokens_per_second"}) config.find(key);
+  return read_qwen2(config);
 }
 
 }  // namespace orrery::models
