@@ -48,7 +48,7 @@ def test_a_store_of_any_format_is_the_same_lines_and_has_a_page(small, tmp_path)
     table = orr.sweep(small, VARY, store=tmp_path / "f.parquet", progress=False)
     assert [json.loads(each) for each in table.lines().splitlines()[1:]] == list(lines.rows())
     for stored, page in ((lines, tmp_path / "lines.html"), (table, tmp_path / "table.html")):
-        orr.report(stored, page)
+        orr.report(page, stored)
         assert "What each value leads to" in page.read_text(encoding="utf-8")
 
 

@@ -26,6 +26,32 @@ TEST_CASE("Parameters are given with and without the layers that predict further
   CHECK(orrery("show models llama3-8b").out.find("MTP") == std::string::npos);
 }
 
+TEST_CASE(
+    "A multimodal file says that its text is counted, and how many parameters it has in all") {
+  // LLaVA's projector of two matrices with biases: 32 x 64 + 64 + 64 x 64 + 64. Its encoder of
+  // width 32, one layer, MLP 64, four patches of 8 x 8 x 3: 192 x 32 + 32 + 5 x 32
+  // + (4 x 32 x 32 + 4 x 32 + 2 x 32 x 64 + 64 + 32 + 4 x 32) + 4 x 32.
+  const Scratch scratch;
+  std::string text = tiny_config;
+  scratch.write("llava.json", R"({"model_type": "llava", "text_config": )" + text +
+                                  R"(, "vision_config": {"model_type": "clip_vision_model",
+    "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 4,
+    "image_size": 16, "patch_size": 8}})");
+  scratch.write("llama.json", text);
+  const Json llava = parsed(orrery("show models " + scratch.path("llava.json") + " --json").out);
+  const Json llama = parsed(orrery("show models " + scratch.path("llama.json") + " --json").out);
+  CHECK(llama["counts"] == "model");
+  CHECK(llama["parameters_whole"] == llama["parameters"]);
+  CHECK(llava["counts"] == "text model");
+  CHECK(llava["parameters"] == llama["parameters"]);
+  const int encoder =
+      192 * 32 + 32 + 5 * 32 + (4 * 32 * 32 + 4 * 32 + 2 * 32 * 64 + 64 + 32 + 4 * 32) + 4 * 32;
+  const int projector = 32 * 64 + 64 + 64 * 64 + 64;
+  CHECK(llava["parameters_whole"] == llama["parameters"].get<int>() + encoder + projector);
+  CHECK(orrery("show models " + scratch.path("llava.json"))
+            .out.find("with encoder of images and projector") != std::string::npos);
+}
+
 TEST_CASE("A folder as downloaded is a model, by its path or its bare name") {
   const Scratch scratch;
   for (const char* folder : {"small-llama", "gpt2", "empty"}) {

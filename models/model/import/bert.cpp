@@ -1,46 +1,46 @@
-// Readers of encoders: BERT with its pre-training heads, and the vision transformer without its
-// classifier.
-#include <algorithm>
-
+// The reader of the vision transformer and of its relatives, with the head of the class that the
+// file names.
 #include "models/model/import/families.hpp"
+#include "models/model/import/translator_kind.hpp"
 
 namespace orrery::models {
+namespace {
 
-bool fills_in_alone(Config& config) {
-  const auto named = config.find("architectures");
-  if (!named) return false;
-  const std::vector<Node> names = named->elements();
-  return std::ranges::any_of(
-      names, [](const Node& each) { return each.as<std::string>() == "BertForMaskedLM"; });
+std::int64_t labels_of_images(Config& config) {
+  const auto listed = config.find("id2label");
+  const bool some = listed && listed->is_object() && !listed->members().empty();
+  return config.positive_or("num_labels", Limits::vocab, some ? std::ssize(listed->members()) : 2);
 }
 
-/// Norms after attention, MLP and embedding, no final norm. Counted with the pre-training heads:
-/// transform, vocabulary bias, pooler and next-sentence classifier; the last two not for
-/// BertForMaskedLM.
-/// Source  Devlin et al. 2018, arXiv 1810.04805; BertForPreTraining and BertForMaskedLM of the
-///         transformers library
-Model read_bert(Config& config) {
-  ModelDraft model;
-  model.family = Family::bert;
-  model.causal = false;
-  read_shape(config, model);
-  model.mlp.width = config.size("intermediate_size", Limits::ffn_hidden);
-  model.mlp.activation = config.activation("hidden_act", Activation::gelu_erf);
-  model.embedding.token_types = config.positive_or("type_vocab_size", Limits::token_types, 2);
-  model.norms.final = false;
-  model.norms.embedding = true;
-  model.head.transform = true;
-  model.head.bias = true;
-  model.head.pooler = !fills_in_alone(config);
-  model.norms.after_residual = true;
-  model.embedding.tied = config.flag("tie_word_embeddings", true);
-  return built(model);
+}  // namespace
+
+void add_image_head(Config& config, ModelDraft& model, const ImageHead& head) {
+  const std::int64_t h = model.hidden, classes = labels_of_images(config);
+  const std::string name = first_class(config);
+  const auto classify = [&](std::int64_t times) {
+    model.further.matrix(times * head.columns * classes);
+    model.further.vector(times * classes);
+    model.formula += " + classifier";
+  };
+  if (name.ends_with("ForImageClassificationWithTeacher")) return classify(2);
+  if (name.ends_with("ForImageClassification")) return classify(1);
+  if (name.empty()) return;
+  if (name.ends_with("Model") || name.ends_with("Backbone")) {
+    if (head.pools && name.ends_with("Model")) model.further.vector(h * h + h);
+    return;
+  }
+  config.fail("architectures", "the head of class '" + name +
+                                   "' is not known; expected a name that ends on one of "
+                                   "ForImageClassification, ForImageClassificationWithTeacher, "
+                                   "Model, Backbone");
 }
 
-/// Encoder without a classifier: projected patches, one class token, learned positions.
-///   c p p h + h  +  h  +  (n + 1) h  +  L (4 h h + 2 h f + biases + norms)  +  2 h
-/// c channels, p patch, n = (image / patch)^2
-/// Source  Dosovitskiy et al. 2020, arXiv 2010.11929
+/// Encoder of projected patches, one class token (DeiT: another to distil by; I-JEPA: none),
+/// learned positions. Without a class in the file, no head.
+///   c p p h + h  +  t h  +  (n + t) h  +  L (4 h h + 2 h f + biases + norms)  +  2 h
+/// c channels, p patch, n = (image / patch)^2, t tokens
+/// Source  Dosovitskiy et al. 2020, arXiv 2010.11929; Touvron et al. 2020, arXiv 2012.12877;
+///         ViTForImageClassification and the classes of these types in the transformers library
 Model read_vit(Config& config) {
   ModelDraft model;
   model.family = Family::other;
@@ -56,13 +56,17 @@ Model read_vit(Config& config) {
   const std::int64_t patch = config.size("patch_size", 1 << 10);
   const std::int64_t channels = config.positive_or("num_channels", 1 << 10, 3);
   if (image % patch != 0) config.fail("image_size", "is not a multiple of patch_size");
-  model.embedding.max_positions = (image / patch) * (image / patch) + 1;
+  const std::int64_t tokens = config.type() == "ijepa" ? 0 : config.type() == "deit" ? 2 : 1;
+  model.embedding.max_positions = (image / patch) * (image / patch) + tokens;
 
   // The layers, positions and final norm are those of a decoder without a vocabulary.
   model.further.matrix(channels * patch * patch * model.hidden);
-  model.further.vector(2 * model.hidden);  // bias of the projection, class token
-  model.formula = "cpph + 2h + Ph + L(4hh + 2hf + q+2k+h + f+h + 4h) + 2h";
+  model.further.vector((1 + tokens) * model.hidden);  // bias of the projection, tokens
+  model.formula = "cpph + h + th + Ph + L(4hh + 2hf + q+2k+h + f+h + 4h) + 2h";
   model.not_simulated = "vision transformers are counted, not yet simulated";
+  const bool pools = config.type() == "vit" || config.type() == "deit";
+  add_image_head(config, model, {.columns = model.hidden, .pools = pools});
+  for (const char* key : {"encoder_stride", "pooler_act", "pooler_output_size"}) config.find(key);
   return built(model);
 }
 

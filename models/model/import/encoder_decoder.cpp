@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "models/model/import/families.hpp"
+#include "models/model/import/translator_kind.hpp"
 
 namespace orrery::models {
 namespace {
@@ -23,7 +24,15 @@ struct SequenceLayers {
   std::int64_t hidden = 0, heads = 0, head_dim = 0;
   const char* norm = "rms";
   bool gated = false;
-  bool biases = false;  // of queries, values, outputs and the MLP; keys have none (Whisper)
+  bool biases = false;                               // of the MLP, and of attention's
+  bool attention_biases = true, key_biases = false;  // ... queries, values and outputs; keys
+
+  /// Biases of queries, keys and values, or of keys and values alone.
+  std::int64_t biases_of(bool queries) const {
+    const int of = (queries ? 1 : 0) + (key_biases ? 1 : 0) + 1;
+    return attention_biases ? of * columns() : 0;
+  }
+  std::int64_t output_biases() const { return attention_biases ? hidden : 0; }
 
   std::int64_t columns() const { return heads * head_dim; }
 };
@@ -69,18 +78,18 @@ class SideWriter {
   void attention(const std::string& length, bool causal) {
     const std::int64_t h = layers_.hidden, a = layers_.columns();
     norm("norm1");
-    gemm("qkv", 3 * a, h, 2 * a, rows_);
+    gemm("qkv", 3 * a, h, layers_.biases_of(true), rows_);
     core("core", length, length, causal);
-    gemm("projection", h, a, h, rows_);
+    gemm("projection", h, a, layers_.output_biases(), rows_);
     pointwise("add1", h, 2);
   }
   void cross_attention(const std::string& length, const std::string& keys) {
     const std::int64_t h = layers_.hidden, a = layers_.columns();
     norm("norm_cross");
-    gemm("cross.q", a, h, a, rows_);
-    gemm("cross.kv", 2 * a, h, a, "batch*" + keys);
+    gemm("cross.q", a, h, layers_.attention_biases ? a : 0, rows_);
+    gemm("cross.kv", 2 * a, h, layers_.biases_of(false), "batch*" + keys);
     core("cross.core", length, keys, false);
-    gemm("cross.projection", h, a, h, rows_);
+    gemm("cross.projection", h, a, layers_.output_biases(), rows_);
     pointwise("add_cross", h, 2);
   }
   void mlp(std::int64_t width) {
@@ -117,6 +126,7 @@ struct SequenceModel {
   std::int64_t encoder = 0, decoder = 0, encoder_width = 0, decoder_width = 0;
   std::int64_t vocab = 0;
   bool tied = true;
+  bool final_norms = true;         // after the last layer of either side
   Json in = Json::array();         // from the input to the encoder's first layer
   Json positions = Json::array();  // after the table of the decoder
 };
@@ -177,10 +187,10 @@ std::int64_t length_of(Config& config, const char* side, std::int64_t most, std:
 Model read_as_list(Config& config, const SequenceModel& model, Json parameters, Json assumed) {
   Json forward = model.in;
   forward.push_back(layers_of(model, false));
-  forward.push_back(norm_of(model, "encoder_norm", "batch*source"));
+  if (model.final_norms) forward.push_back(norm_of(model, "encoder_norm", "batch*source"));
   for (const Json& each : model.positions) forward.push_back(each);
   forward.push_back(layers_of(model, true));
-  forward.push_back(norm_of(model, "decoder_norm", "batch*target"));
+  if (model.final_norms) forward.push_back(norm_of(model, "decoder_norm", "batch*target"));
   add_head(model, forward);
   parameters["batch"] = 1;
   parameters["gpus"] = 1;
@@ -209,7 +219,13 @@ void only_lengths(Config& config, std::initializer_list<std::string_view> sides)
 
 /// Norms without biases, one table for both sides, relative positions in buckets: a number for each
 /// bucket and head, in the first layer of each side or (UMT5) in all; older models without a gate.
+/// LongT5's encoder attends within a radius, and to sums of blocks.
+/// Source  Guo et al. 2021, arXiv 2112.07916
 Model read_t5(Config& config) {
+  if (const std::string name = first_class(config); name.ends_with("EncoderModel")) {
+    config.fail("architectures", "an encoder alone (" + name +
+                                     ") is not supported; expected a class with both sides");
+  }
   SequenceModel model;
   SequenceLayers& layers = model.layers;
   layers.hidden = config.size("d_model", Limits::hidden);
@@ -240,18 +256,125 @@ Model read_t5(Config& config) {
   assumed.push_back("relative positions are added to scores without a kernel of their own");
   model.in.push_back(embedding("source_table", model.vocab, layers.hidden, "batch*source"));
   SideWriter bias{layers, "batch"};
-  bias.added("bias", "batch", (each ? model.encoder + model.decoder : 2) * buckets * layers.heads);
+  std::int64_t places = (each ? model.encoder + model.decoder : 2) * buckets * layers.heads;
+  const bool local = config.type() == "longt5";
+  const auto kind = local ? config.find("encoder_attention_type") : std::nullopt;
+  if (kind && kind->one_of({"local", "transient-global"}) == 1) {
+    places +=
+        buckets * layers.heads + model.encoder * layers.hidden;  // of global tokens, and norms
+  }
+  if (local) {
+    config.find("local_radius");
+    config.find("global_block_size");
+  }
+  bias.added("bias", "batch", places);
   model.positions.push_back(bias.take());
   model.positions.push_back({{"name", "target_table"},
                              {"kind", "elementwise"},
                              {"elements", times("batch*target", layers.hidden)},
                              {"note", "the same table"}});
-  return read_as_list(config, model, std::move(parameters), std::move(assumed));
+  Model read = read_as_list(config, model, std::move(parameters), std::move(assumed));
+  if (local) read.not_simulated = "local attention of an encoder is counted, not yet simulated";
+  return read;
+}
+
+/// A table for both sides, or one for each; positions of either side, a norm after the embedding or
+/// after the last layer, biases.
+Model read_translation(Config& config, const TranslatorKind& kind) {
+  SequenceModel model;
+  SequenceLayers& layers = model.layers;
+  layers = {.norm = "layer",
+            .biases = true,
+            .attention_biases = kind.attention_biases,
+            .key_biases = kind.key_biases};
+  const std::int64_t h = layers.hidden = config.size("d_model", Limits::hidden);
+  layers.heads = config.size("encoder_attention_heads", Limits::heads);
+  if (config.size("decoder_attention_heads", Limits::heads) != layers.heads) {
+    config.fail("decoder_attention_heads", "differs from encoder_attention_heads");
+  }
+  if (h % layers.heads != 0) {
+    config.fail("d_model",
+                fmt::format("{} is not a multiple of the {} attention heads", h, layers.heads));
+  }
+  layers.head_dim = h / layers.heads;
+  model.encoder = config.size("encoder_layers", Limits::layers);
+  model.decoder = config.size("decoder_layers", Limits::layers);
+  model.encoder_width = config.size("encoder_ffn_dim", Limits::ffn_hidden);
+  model.decoder_width = config.size("decoder_ffn_dim", Limits::ffn_hidden);
+  const std::int64_t words = config.size("vocab_size", Limits::vocab);
+  model.vocab = config.positive_or("decoder_vocab_size", Limits::vocab, words);
+  const bool shared = config.flag("share_encoder_decoder_embeddings", true);
+  if (shared) model.vocab = words;
+  if (!config.flag("tie_word_embeddings", true)) {
+    config.fail("tie_word_embeddings", "is not supported for this type; expected true");
+  }
+  config.activation("activation_function", Activation::gelu_erf);
+  model.final_norms = kind.final_norm;
+  for (const char* key : {"add_bias_logits",
+                          "add_final_layer_norm",
+                          "attention_type",
+                          "block_size",
+                          "classifier_dropout",
+                          "decoder_layerdrop",
+                          "decoder_start_token_id",
+                          "encoder_layerdrop",
+                          "encoder_no_repeat_ngram_size",
+                          "extra_pos_embeddings",
+                          "force_bos_token_to_be_generated",
+                          "forced_bos_token_id",
+                          "forced_eos_token_id",
+                          "is_decoder",
+                          "max_length",
+                          "normalize_before",
+                          "normalize_embedding",
+                          "num_hidden_layers",
+                          "num_random_blocks",
+                          "scale_embedding",
+                          "static_position_embeddings",
+                          "use_bias"}) {
+    config.find(key);
+  }
+  only_lengths(config, {"source", "target"});
+  const std::int64_t longest = config.size("max_position_embeddings", Limits::positions);
+  Json assumed = Json::array(), parameters = Json::object();
+  for (const char* side : {"source", "target"}) {
+    parameters[side] = length_of(config, side, longest, longest, assumed);
+  }
+  const std::int64_t rows = kind.positions ? (longest + kind.extra) * h : 0;
+  const auto embed = [&](Json& to, const char* side, Json table) {
+    const std::string tokens = fmt::format("batch*{}", side);
+    SideWriter places{layers, tokens}, norm{layers, tokens};
+    to.push_back(std::move(table));
+    places.added(fmt::format("{}_positions", side), times(tokens, h), rows);
+    to.push_back(places.take());
+    if (!kind.embedding_norm) return;
+    norm.norm(fmt::format("{}_embedding_norm", side));
+    to.push_back(norm.take());
+  };
+  embed(model.in, "source", embedding("source_table", words, h, "batch*source"));
+  embed(model.positions, "target",
+        shared ? Json{{"name", "target_table"},
+                      {"kind", "elementwise"},
+                      {"elements", times("batch*target", h)},
+                      {"note", "the same table"}}
+               : embedding("target_table", model.vocab, h, "batch*target"));
+  Model read = read_as_list(config, model, std::move(parameters), std::move(assumed));
+  if (config.type() == "bigbird_pegasus") {
+    read.not_simulated = "block-sparse attention is counted, not yet simulated";
+  }
+  return read;
 }
 
 /// Two convolutions of which the second halves the sound's steps, fixed positions of the encoder
 /// and learned ones of the decoder, layer norms, biases of all but keys.
 Model read_whisper(Config& config) {
+  const std::string named = first_class(config);
+  if (named.ends_with("ForCausalLM")) return read_speech_decoder(config);
+  if (named.ends_with("Classification")) {
+    config.fail("architectures", "the head of class '" + named +
+                                     "' is not supported; expected WhisperForConditionalGeneration "
+                                     "or WhisperForCausalLM");
+  }
   SequenceModel model;
   SequenceLayers& layers = model.layers;
   layers = {.norm = "layer", .biases = true};

@@ -1,10 +1,13 @@
 // Readers of encoders of images and texts, and of models with cross-attention between an encoder
 // and a decoder: CLIP, SigLIP, DINO, BART, NLLB, Switch transformers. Counted, not simulated.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "hardware/reading.hpp"
+#include "models/model/counts.hpp"
 #include "models/model/import/families.hpp"
+#include "models/model/import/translator_kind.hpp"
 
 namespace orrery::models {
 namespace {
@@ -41,21 +44,49 @@ std::int64_t read_patches(Config& config, ModelDraft& model) {
 
 }  // namespace
 
-/// The text encoder alone, without a projection.
-/// Source  Radford et al. 2021, arXiv 2103.00020; CLIPTextModel of the transformers library
-Model read_clip(Config& config) {
+namespace {
+
+ModelDraft read_contrastive_text(Config& config) {
   ModelDraft model = read_encoder(config);
   model.causal = true;
   model.mlp.width = config.size("intermediate_size", Limits::ffn_hidden);
   model.embedding.vocab = config.size("vocab_size", Limits::vocab);
   model.embedding.max_positions = config.size("max_position_embeddings", Limits::positions);
   model.embedding.positions = Positions::learned;
-  for (const char* key : {"projection_dim", "vision_config", "logit_scale_init_value",
+  for (const char* key : {"projection_dim", "projection_size", "logit_scale_init_value",
                           "text_config_dict", "vision_config_dict"}) {
     config.find(key);
   }
   model.formula = "Vh + Ph + L(4hh + 2hf + biases + 4h) + 2h, text encoder only";
   model.not_simulated = "contrastive text encoders are counted, not yet simulated";
+  return model;
+}
+
+}  // namespace
+
+/// The text encoder, with its projection where the file names that class. A file of both encoders
+/// is counted with both (whole_model.cpp) and read as that of text.
+/// Source  Radford et al. 2021, arXiv 2103.00020; CLIPTextModel and CLIPTextModelWithProjection of
+///         the transformers library
+Model read_clip(Config& config) {
+  ModelDraft model = read_contrastive_text(config);
+  if (first_class(config).ends_with("TextModelWithProjection")) {
+    model.further.matrix(model.hidden * config.size("projection_dim", Limits::hidden));
+    model.formula += ", with its projection";
+  }
+  return built(model);
+}
+
+/// CLIP's text encoder with a projection that has a bias.
+/// Source  Zhai et al. 2023, arXiv 2303.15343; SiglipTextModel and Siglip2TextModel of the
+///         transformers library
+Model read_siglip_text(Config& config) {
+  ModelDraft model = read_contrastive_text(config);
+  model.causal = false;
+  const std::int64_t columns = config.positive_or("projection_size", Limits::hidden, model.hidden);
+  model.further.matrix(model.hidden * columns);
+  model.further.vector(columns);
+  model.formula = "Vh + Ph + L(4hh + 2hf + biases + 4h) + 2h + hh + h, text encoder only";
   return built(model);
 }
 
@@ -76,8 +107,8 @@ Model read_siglip_vision(Config& config) {
   return built(model);
 }
 
-/// Class and mask token, learned positions, a scale for each column of each part, and a classifier
-/// of class token and mean.
+/// Class and mask token, registers, learned positions, a scale for each column of each part, and a
+/// classifier of class token and mean where the file names that class, or none.
 /// Source  Oquab et al. 2023, arXiv 2304.07193; Dinov2ForImageClassification of the transformers
 ///         library
 Model read_dinov2(Config& config) {
@@ -93,14 +124,13 @@ Model read_dinov2(Config& config) {
   model.mlp.width = f;
   model.attention.qkv_bias = config.flag("qkv_bias", true);
   model.further.vector((read_patches(config, model) + 1) * h + h + model.depth * 2 * h);
-  if (config.flag("use_mask_token", true)) model.further.vector(h);
-  const auto labels = config.find("id2label");
-  const std::int64_t usual = labels && labels->is_object() ? std::ssize(labels->members()) : 2;
-  const std::int64_t classes = config.positive_or("num_labels", Limits::vocab, usual);
-  model.further.matrix(2 * h * classes);
-  model.further.vector(classes);
-  model.formula = "cpph + h + (P+1)h + 2h + L(4hh + 2hf + biases + 6h) + 2h + 2hC + C";
+  const bool registers = config.type() == "dinov2_with_registers";
+  if (registers || config.flag("use_mask_token", true)) model.further.vector(h);
+  if (registers) model.further.vector(config.size("num_register_tokens", 1 << 16) * h);
+  model.formula = "cpph + h + (P+1)h + 2h + L(4hh + 2hf + biases + 6h) + 2h";
   model.not_simulated = "vision transformers are counted, not yet simulated";
+  if (first_class(config).empty()) config.assume({{"architectures", {"ForImageClassification"}}});
+  add_image_head(config, model, {.columns = 2 * h});
   return built(model);
 }
 
@@ -166,21 +196,135 @@ ModelDraft read_translator(Config& config) {
 
 }  // namespace
 
-/// The decoder alone, as the class for causal language models has it, with its cross-attention;
-/// norms after each part and after the embedding. Source  Lewis et al. 2019, arXiv 1910.13461;
-/// BartForCausalLM of the transformers library
-Model read_bart(Config& config) {
+namespace {
+
+/// The decoder alone, as the class for causal language models has it, with its cross-attention to
+/// an encoder's output of `source` columns.
+Model read_decoder_alone(Config& config, const TranslatorKind& kind, std::int64_t source) {
   ModelDraft model = read_translator(config);
+  const std::int64_t h = model.hidden;
   model.depth = config.size("decoder_layers", Limits::layers);
   model.mlp.width = config.size("decoder_ffn_dim", Limits::ffn_hidden);
-  model.embedding.positions = Positions::learned;
-  model.embedding.extra_position_rows = 2;
-  model.norms.embedding = model.norms.after_residual = true;
-  model.norms.final = false;
-  const CountedPart mixer = crossed(model.attention, model.hidden, 2 * model.hidden);
+  model.embedding.positions = kind.positions ? Positions::learned : Positions::none;
+  model.embedding.extra_position_rows = kind.extra;
+  model.norms.embedding = kind.embedding_norm;
+  model.norms.after_residual = !kind.final_norm;
+  model.norms.final = kind.final_norm;
+  model.embedding.tied = model.embedding.tied && kind.tied_alone;
+  model.attention.qkv_bias = model.attention.output_bias = kind.attention_biases;
+  CountedPart mixer = crossed(model.attention, h, 2 * h);
+  mixer.count.matrix(2 * (source - h) * model.attention.query_columns());
+  if (kind.attention_biases && !kind.key_biases) {
+    mixer.count.vector(-2 * model.attention.query_columns());
+  }
   for (std::int64_t i = 0; i < model.depth; ++i) model.layers.push_back({mixer, model.mlp});
-  model.formula = "Vh + (P+2)h + 2h + L(2(4hh + 4h) + 2hf + f + h + 6h), decoder only";
+  model.formula = "Vh + positions + L(2(4hh + biases) + 2hf + f + h + 6h) + norms, decoder only";
   return built(model);
+}
+
+}  // namespace
+
+/// BART and its relatives: both sides, or the decoder alone where the file names its class.
+/// Source  Lewis et al. 2019, arXiv 1910.13461; BartForConditionalGeneration and BartForCausalLM of
+///         the transformers library, and the classes of these types there
+Model read_bart(Config& config) {
+  TranslatorKind kind = translator_kind(config.type());
+  if (!kind.attention_biases) kind.attention_biases = config.flag("use_bias", false);
+  const std::string name = first_class(config);
+  if (config.flag("use_prompt", false)) {
+    config.fail("use_prompt", "prompts are not supported for this type; expected false");
+  }
+  if (config.find("prompt_length") && config.find("prompt_mid_dim")) config.find("use_prompt");
+  if (name.ends_with("ForCausalLM") || name.ends_with("Decoder")) {
+    config.find("share_encoder_decoder_embeddings");
+    const std::int64_t words = config.size("vocab_size", Limits::vocab);
+    const std::int64_t target = config.positive_or("decoder_vocab_size", Limits::vocab, words);
+    if (target != words) {
+      config.fail("decoder_vocab_size", "differs from vocab_size; expected one vocabulary");
+    }
+    return read_decoder_alone(config, kind, config.size("d_model", Limits::hidden));
+  }
+  constexpr std::array whole{"ForConditionalGeneration", "MTModel", "Model"};
+  const bool known = std::ranges::any_of(whole, [&](auto each) { return name.ends_with(each); });
+  if (!name.empty() && !known) {
+    config.fail("architectures",
+                "the head of class '" + name +
+                    "' is not known; expected a name that ends on one of ForConditionalGeneration, "
+                    "ForCausalLM, MTModel, Model");
+  }
+  return read_translation(config, kind);
+}
+
+namespace {
+
+/// One side of T5Gemma: Gemma 2's layers.
+ModelDraft read_gemma_side(Config& config, const char* side) {
+  const auto node = config.find(side);
+  if (!node || !node->is_object()) config.fail(side, std::string{side} + " is missing");
+  Config own{*node};
+  const auto usual = Document::parse(type_defaults("t5gemma"), "defaults");
+  own.assume(usual.json());
+  ModelDraft model = llama_with_biases(own);
+  model.family = Family::other;
+  model.mlp.activation = own.activation("hidden_activation", Activation::gelu);
+  model.mlp.bias = false;
+  model.norms.sandwich = true;
+  model.embedding.tied = true;
+  return model;
+}
+
+}  // namespace
+
+/// Encoder and decoder of Gemma 2's layers, each with a table, cross-attention with as many heads.
+/// Source  Zhang et al. 2025, arXiv 2504.06225; T5GemmaForConditionalGeneration of the transformers
+///         library
+Model read_t5gemma(Config& config) {
+  ModelDraft encoder = read_gemma_side(config, "encoder");
+  ModelDraft model = read_gemma_side(config, "decoder");
+  const std::string name = first_class(config);
+  if (!name.empty() && !name.ends_with("ForConditionalGeneration") &&
+      !name.ends_with("T5GemmaModel")) {
+    config.fail("architectures",
+                "class '" + name + "' is not supported; expected T5GemmaForConditionalGeneration");
+  }
+  model.embedding.tied = config.flag("tie_word_embeddings", true) || name.ends_with("T5GemmaModel");
+  const std::int64_t h = model.hidden;
+  CountedPart mixer = crossed(model.attention, h, 2 * h);
+  mixer.count.matrix(2 * (encoder.hidden - h) * model.attention.key_columns());
+  for (std::int64_t i = 0; i < model.depth; ++i) model.layers.push_back({mixer, model.mlp});
+  const Model source = built(std::move(encoder));
+  model.further.add({source.parameters, source.active_parameters,
+                     count_gemm_parameters(source) - source.embedding.vocab * source.hidden});
+  for (const char* key : {"classifier_dropout_rate", "vocab_size"}) config.find(key);
+  model.formula = "encoder (Vh + layers + h) + decoder (Vh + layers with cross-attention + h)";
+  model.not_simulated = no_cross_attention;
+  return built(std::move(model));
+}
+
+/// A decoder of text behind an encoder of images, which is in a file of its own.
+/// Source  Li et al. 2021, arXiv 2109.10282; TrOCRForCausalLM of the transformers library
+Model read_trocr(Config& config) {
+  TranslatorKind kind = translator_kind("trocr");
+  kind.positions = config.flag("use_learned_position_embeddings", true);
+  kind.embedding_norm = config.flag("layernorm_embedding", true);
+  const std::int64_t h = config.size("d_model", Limits::hidden);
+  return read_decoder_alone(config, kind,
+                            config.positive_or("cross_attention_hidden_size", Limits::hidden, h));
+}
+
+Model read_speech_decoder(Config& config) {
+  config.assume(
+      {{"max_position_embeddings", config.size("max_target_positions", Limits::positions)}});
+  constexpr TranslatorKind kind{
+      .type = "whisper", .embedding_norm = false, .final_norm = true, .key_biases = false};
+  for (const char* key :
+       {"apply_spec_augment", "begin_suppress_tokens", "classifier_proj_size",
+        "mask_feature_length", "mask_feature_min_masks", "mask_feature_prob", "mask_time_length",
+        "mask_time_min_masks", "mask_time_prob", "max_source_positions", "median_filter_width",
+        "num_mel_bins", "suppress_tokens", "use_weighted_layer_sum"}) {
+    config.find(key);
+  }
+  return read_decoder_alone(config, kind, config.size("d_model", Limits::hidden));
 }
 
 /// Encoder and decoder; every n-th layer has experts.

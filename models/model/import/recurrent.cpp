@@ -172,6 +172,54 @@ Model read_zamba2(Config& config) {
   return built(model);
 }
 
+/// Mamba layers of several heads; after some, one shared transformer block, through a matrix of
+/// their own.
+/// Source  Glorioso et al. 2024, arXiv 2405.16712; ZambaForCausalLM of the transformers library
+Model read_zamba(Config& config) {
+  config.assume({{"head_dim", 1}});  // of the shared block, counted below
+  ModelDraft model = llama_like(config);
+  const std::int64_t h = model.hidden;
+  const std::int64_t wide = config.positive_or("attention_hidden_size", 1 << 19, 2 * h);
+  const std::int64_t head =
+      config.positive_or("attention_head_dim", Limits::head_dim, 2 * h / model.attention.heads);
+  const std::int64_t queries = model.attention.heads * head;
+  const std::int64_t width = config.size("intermediate_size", Limits::ffn_hidden);
+  const CountedPart mamba = mamba_part({.hidden = h,
+                                        .inner = config.size("mamba_expand", 64) * h,
+                                        .state = config.size("mamba_d_state", most_state),
+                                        .rank = read_rank(config, "mamba_dt_rank", h),
+                                        .taps = config.size("mamba_d_conv", longest_convolution),
+                                        .bias = config.flag("mamba_proj_bias", false),
+                                        .convolution_bias = config.flag("mamba_conv_bias", true)});
+  const std::int64_t every = config.size("attn_layer_period", Limits::layers);
+  const std::int64_t first = config.size_or("attn_layer_offset", Limits::layers, 0);
+  const char* const key = config.find("layers_block_type") ? "layers_block_type" : "layer_types";
+  const auto kinds = config.kinds(key, model.depth, {"mamba", "linear_attention", "hybrid"});
+  std::int64_t hybrids = 0;
+  for (std::int64_t i = 0; i < model.depth; ++i) {
+    const bool usual = i == 2 || (i > 2 && (i - 3) % every == first);
+    hybrids += (kinds ? (*kinds)[static_cast<std::size_t>(i)] == 2 : usual) ? 1 : 0;
+    model.layers.push_back({mamba, NoPart{}});
+  }
+  model.further.matrix(hybrids * h * h);
+  if (hybrids > 0) {
+    model.further.matrix(wide * (queries + 2 * model.attention.kv_heads * head) + queries * h +
+                         3 * h * width);
+    model.further.vector(wide + h);
+  }
+  model.embedding.tied = config.flag("tie_word_embeddings", true);
+  if (!model.embedding.tied) {  // the class would then have a block for each layer
+    config.fail("tie_word_embeddings", "is not supported for this type; expected true");
+  }
+  for (const char* own :
+       {"n_mamba_heads", "hidden_mamba_act", "layer_types", "layers_block_type", "head_dim"}) {
+    config.find(own);
+  }
+  model.formula = "Vh + L(Mamba + h) + shared block + hybrid layers*hh + h";
+  model.not_simulated = "state-space layers and shared blocks are counted, not yet simulated";
+  return built(model);
+}
+
 /// Every second layer has lightning attention: of all heads a, one norm, a gate.
 ///   h 3 a + a h + h a  +  a
 /// Source  MiniMax 2025, arXiv 2501.08313; MiniMaxForCausalLM of the transformers library

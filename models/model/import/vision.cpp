@@ -83,6 +83,13 @@ void read_front(Config& config, Model& model) {
     if (stated) stated->fail("there is no vision_config whose encoder the images would pass");
     return;
   }
+  for (const char* key :
+       {"downsample_ratio", "image_grid_pinpoints", "image_seq_length", "image_token_index",
+        "mm_tokens_per_image", "multimodal_projector_bias", "projection_dim",
+        "projector_hidden_act", "scale_factor", "spatial_merge_size", "video_token_index",
+        "vision_aspect_ratio", "vision_feature_layer", "vision_feature_select_strategy"}) {
+    config.find(key);  // of the projector: whole_model.cpp
+  }
   if (!stated) {
     model.assumptions.push_back(fmt::format(
         R"(/vision_config: text alone assumed: the encoder of images{} and its projector are not in )"

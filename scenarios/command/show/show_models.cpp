@@ -3,6 +3,7 @@
 #include "models/model/counts.hpp"
 #include "models/model/model.hpp"
 #include "models/model/operation_list.hpp"
+#include "models/model/whole_model.hpp"
 #include "models/schedules/csv.hpp"
 #include "models/software/software.hpp"
 #include "scenarios/collective/algorithms_table.hpp"
@@ -18,10 +19,20 @@ namespace {
 
 constexpr std::int64_t usual_seq_len = 2048;  // if a model states no maximum sequence length
 
-models::Model model_of(const std::string& name) {
+/// A model, and what its file has besides.
+struct ShownModel {
+  models::Model model;
+  std::optional<models::WholeModel> whole;
+};
+
+ShownModel model_of(const std::string& name) {
   const Document flag = Document::from(name, "show models");
   const Expansion found = expanded(Section::model, flag.root(), "");
-  return models::read_model(Node{found.json, found.origin ? found.origin->file : name, ""});
+  const std::string file = found.origin ? found.origin->file : name;
+  const Node config{found.json, file, ""};
+  ShownModel shown{models::read_model(config), std::nullopt};
+  shown.whole = models::whole_model(config, shown.model);
+  return shown;
 }
 
 /// The sequence length asked for, or else the model's maximum.
@@ -58,13 +69,17 @@ std::string experts_text(const models::Model& model) {
   return dense > 0 ? text + fmt::format("; {} on the others", dense) : text;
 }
 
-Json model_json(const models::Model& model, std::int64_t seq_len) {
+Json model_json(const ShownModel& shown, std::int64_t seq_len) {
+  const models::Model& model = shown.model;
   const double forward = models::forward_flops_per_token(model, seq_len);
   Json json;
   json["name"] = model.name;
   json["unit"] = std::string{models::unit_word(model)};
   json["parameters"] = model.parameters;
   json["parameters_without_mtp"] = model.parameters - models::count_prediction_parameters(model);
+  json["counts"] = shown.whole ? "text model" : "model";
+  json["parameters_whole"] =
+      shown.whole ? or_null(shown.whole->parameters) : Json(model.parameters);
   json["active_parameters"] = model.active_parameters;
   json["flops_per_token"] = {{"forward", forward}, {"backward", 2 * forward}};
   json["seq_len"] = seq_len;
@@ -124,7 +139,15 @@ std::string list_text(const models::Model& model) {
   return text;
 }
 
-std::string model_text(const models::Model& model, std::int64_t seq_len) {
+/// "4014136320 with the encoder of images" of a multimodal file.
+std::string whole_text(const models::WholeModel& whole) {
+  return whole.parameters
+             ? fmt::format("{} with encoder of images and projector", *whole.parameters)
+             : std::string{"not counted with its encoders; these are of the text model"};
+}
+
+std::string model_text(const ShownModel& shown, std::int64_t seq_len) {
+  const models::Model& model = shown.model;
   const double forward = models::forward_flops_per_token(model, seq_len);
   std::string text = toned(model.name, Tone::bold, terminal().colour) + "\n";
   const auto line = [&](std::string_view label, const std::string& value) {
@@ -135,6 +158,7 @@ std::string model_text(const models::Model& model, std::int64_t seq_len) {
   line("parameters",
        ahead > 0 ? fmt::format("{}, {} without MTP", model.parameters, model.parameters - ahead)
                  : fmt::format("{}", model.parameters));
+  if (shown.whole) line("whole file", whole_text(*shown.whole));
   line("active", fmt::format("{}", model.active_parameters));
   line("counted as", model.formula);
   line("FLOPs per token",
@@ -187,22 +211,23 @@ std::string legend_of(const std::vector<models::SlotKind>& kinds) {
 
 Shown show_models(const std::optional<std::string>& name, std::optional<std::int64_t> seq_len) {
   if (name) {
-    const models::Model model = model_of(*name);
-    const std::int64_t length = length_of(model, seq_len);
-    return {model_text(model, length), model_json(model, length)};
+    const ShownModel shown = model_of(*name);
+    const std::int64_t length = length_of(shown.model, seq_len);
+    return {model_text(shown, length), model_json(shown, length)};
   }
   TextTable table{
       {"<model", "parameters", "layers", "hidden", "heads", "vocabulary", "tokens", "<"}};
   Json list = Json::array();
   for (const std::string& each : models::model_names()) {
-    const models::Model model = model_of(each);
+    const ShownModel shown = model_of(each);
+    const models::Model& model = shown.model;
     table.add({each, fmt::format("{:.4g} B", static_cast<double>(model.parameters) / 1e9),
                fmt::format("{}", model.layers.size()), fmt::format("{}", model.hidden),
                fmt::format("{}", usual_attention(model).heads),
                fmt::format("{}", model.embedding.vocab),
                fmt::format("{}", model.embedding.max_positions),
                model.not_simulated ? "counted only" : ""});
-    list.push_back(model_json(model, length_of(model, seq_len)));
+    list.push_back(model_json(shown, length_of(model, seq_len)));
   }
   return {table.text(terminal().colour), list};
 }

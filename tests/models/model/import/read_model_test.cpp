@@ -217,13 +217,16 @@ TEST_CASE("Small configs of each type have as many parameters as their class has
       Document::load(std::string{ORRERY_SOURCE} + "/tests/models/model/import/small_configs.json");
   for (const Node& row : table.root().elements()) {
     INFO(row["config"].json().dump());
+    Json config = row["config"].json();
+    config["architectures"] = Json::array({row["class"].as<std::string>()});
+    const auto file = Document::from(std::move(config), "config.json");
     std::int64_t expected = 0;
     for (const Node& tensors : row["tensors"].elements()) {
       std::int64_t product = 1;
       for (const Node& size : tensors.elements()) product *= size.as<std::int64_t>();
       expected += product;
     }
-    const Model model = read_model(row["config"]);
+    const Model model = read_model(file.root());
     CHECK(model.parameters - count_prediction_parameters(model) == expected);
     CHECK(model.active_parameters <= model.parameters);
     CHECK(model.ignored_keys == std::vector<std::string>{});
@@ -279,6 +282,45 @@ TEST_CASE("Norms of outputs and of inputs are told apart") {
   CHECK_FALSE(norms("olmo").of_outputs);
 }
 
+TEST_CASE("A class names the head of an encoder, and one of an unknown head is refused") {
+  // BERT of width 64, 2 layers, MLP 128: a pooler is 64 x 64 + 64, two labels 2 x 64 + 2, five
+  // 5 x 64 + 5.
+  const auto encoder = [](const std::string& name, const std::string& more = "") {
+    return read_config(R"({"model_type": "bert", "num_hidden_layers": 2, "hidden_size": 64,
+      "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 100, "architectures": [")" +
+                       name + "\"]" + more + "}");
+  };
+  const std::int64_t bare = encoder("BertModel").parameters;
+  CHECK(encoder("BertForSequenceClassification").parameters == bare + 130);
+  CHECK(encoder("BertForTokenClassification").parameters == bare - 4160 + 130);
+  CHECK(encoder("BertForSequenceClassification",
+                R"(, "id2label": {"0": "a", "1": "b", "2": "c", "3": "d", "4": "e"})")
+            .parameters == bare + 325);
+  CHECK(encoder("BertForMaskedLM").head.transform);
+  CHECK(encoder("BertLMHeadModel", R"(, "is_decoder": true)").causal);
+  CHECK(config_refusal(R"({"model_type": "roberta", "architectures": ["RobertaForChess"]})")
+            .find("config.json:/architectures/0: the head of class 'RobertaForChess' is not known; "
+                  "expected a name that ends on one of ForMaskedLM") == 0);
+  CHECK(config_refusal(R"({"model_type": "vit", "architectures": ["ViTForChess"]})")
+            .find("the head of class 'ViTForChess' is not known") != std::string::npos);
+  const Model assumed = read_config(R"({"model_type": "roberta"})");
+  CHECK(assumed.assumptions ==
+        std::vector<std::string>{"/architectures: a class ...ForMaskedLM assumed"});
+}
+
+TEST_CASE("Attention next to Mamba-2 in one layer is simulated as two layers, and says so") {
+  const Model model = read_config(R"({"model_type": "falcon_h1", "num_hidden_layers": 3,
+    "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 96,
+    "intermediate_size": 80, "mamba_n_heads": 8, "mamba_d_ssm": 64, "mamba_d_state": 16})");
+  CHECK(model.layers.size() == 6);
+  CHECK(model.inexact == "attention next to Mamba-2, simulated one after the other");
+  CHECK(!model.not_simulated);
+  CHECK(
+      model.assumptions.front() ==
+      "/num_hidden_layers: each of the 3 is simulated as two, Mamba-2 and then attention with its "
+      "MLP");
+}
+
 TEST_CASE("What is counted but not simulated says why") {
   const auto reason = [](const std::string& type) {
     return read_config(R"({"model_type": ")" + type + "\"}").not_simulated.value_or("simulated");
@@ -290,6 +332,11 @@ TEST_CASE("What is counted but not simulated says why") {
   CHECK(read_config(R"({"model_type": "vit", "num_hidden_layers": 2, "hidden_size": 64,
     "num_attention_heads": 4, "intermediate_size": 128, "image_size": 32, "patch_size": 8})")
             .not_simulated == "vision transformers are counted, not yet simulated");
+  CHECK(reason("albert") == "layers that share their weights are counted, not yet simulated");
+  CHECK(reason("swin") == "vision transformers are counted, not yet simulated");
+  CHECK(reason("zaya") == "attention on convolved queries and keys is counted, not yet simulated");
+  CHECK(reason("mamba2") == "simulated");
+  CHECK(reason("marian") == "simulated");
   CHECK(reason("olmo2") == "simulated");
   CHECK(reason("umt5") == "simulated");
   CHECK(reason("afmoe") == "simulated");
