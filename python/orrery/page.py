@@ -5,17 +5,28 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, runtime_checkable
 
 from orrery import _core
 from orrery.answer import Answer
 from orrery.parts import kind_of
 from orrery.record import StepRecord
 
-if TYPE_CHECKING:
-    from orrery.stored import StoredSweep
 
-    Result = StepRecord | Answer | StoredSweep | Mapping[str, Any] | str | os.PathLike[str]
+
+@runtime_checkable
+class Stored(Protocol):
+    """A sweep in its file: what `orrery.StoredSweep` is, which this module cannot import."""
+
+    @property
+    def path(self) -> str:
+        """The file."""
+
+    def lines(self) -> str:
+        """Its text as JSON lines."""
+
+
+Result = StepRecord | Answer | Stored | Mapping[str, Any] | str | os.PathLike[str]
 
 
 def report(path: str | os.PathLike[str], *results: Result) -> None:
@@ -40,9 +51,7 @@ def _document(result: Result, number: int) -> tuple[str, str]:
         return result.asked.name, json.dumps(values)
     if isinstance(result, Answer):
         return f"result {number}", json.dumps(result.json)
-    from orrery.stored import StoredSweep
-
-    if isinstance(result, StoredSweep):
+    if isinstance(result, Stored):
         return result.path, result.lines()
     if isinstance(result, Mapping):
         return f"result {number}", json.dumps(dict(result))
