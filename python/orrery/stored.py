@@ -121,8 +121,22 @@ class StoredSweep:
             header = _header_of(whole)
         else:
             header = (pathlib.Path(self._path + ".parts") / "sweep.json").read_text("utf-8").strip()
-        compact = json.dumps(json.loads(header or "{}"), separators=(",", ":"))
-        return "\n".join([compact, *(json.dumps(row) for row in self.rows())]) + "\n"
+        asked = json.loads(header or "{}")
+        listed = {  # a column has one type: what is no text is JSON in it where types are mixed
+            each["pointer"]: {
+                json.dumps(value): value for value in each["values"] if not isinstance(value, str)
+            }
+            for each in asked.get("vary", [])
+        }
+        rows = []
+        for row in self.rows():
+            values = {
+                at: listed.get(at, {}).get(value, value) if isinstance(value, str) else value
+                for at, value in row["values"].items()
+            }
+            rows.append(json.dumps({**row, "values": values}))
+        compact = json.dumps(asked, separators=(",", ":"))
+        return "\n".join([compact, *rows]) + "\n"
 
     def fastest(self) -> dict[str, Any]:
         """The row that fits with the most tokens per second. Errors: ValueError without one."""
