@@ -114,6 +114,7 @@ double memory_derate(const Operation& op, const Software& software) {
   const bool mixed = hardware::bits(op.dtype) == 16 && runs_in_fp32(op.kind);
   const double usual =
       software.kernels.memory_derate * (mixed ? software.kernels.mixed_derate : 1.0);
+  if (op.kind == OpKind::adam) return software.kernels.optimizer_derate.value_or(usual);
   // Counted pass by pass, as an unfused stack runs them (models/operations/parts/experts.cpp).
   const bool permutes = op.kind == OpKind::permute || op.kind == OpKind::unpermute;
   if (permutes && !op.fused()) return 1;

@@ -67,9 +67,9 @@ HostCosts read_host(const Node& node) {
 KernelChoices read_kernels(const Node& node) {
   node.only({"gemm_derate", "quantised_derate", "fp4_derate", "quantised_start", "memory_derate",
              "mixed_derate", "attention", "attention_derate", "scan_derate", "loss_forward_bytes",
-             "loss_backward_bytes", "predicted_share", "dropout", "accumulate_derate",
-             "accumulate_exposed", "softmax_in_fours", "clamped_forward_passes",
-             "clamped_backward_passes"});
+             "loss_backward_bytes", "predicted_share", "dropout", "optimizer_derate",
+             "accumulate_derate", "accumulate_exposed", "softmax_in_fours",
+             "clamped_forward_passes", "clamped_backward_passes"});
   KernelChoices kernels;
   for (const auto& [generation, value] : node["gemm_derate"].members()) {
     kernels.gemm_derate[generation] = number(node["gemm_derate"], generation, 1, 0.2, 20);
@@ -94,6 +94,9 @@ KernelChoices read_kernels(const Node& node) {
   if (kernels.gemm_derate.count("default") == 0) node["gemm_derate"].fail("'default' is missing");
   if (kernels.attention.count("default") == 0) node["attention"].fail("'default' is missing");
   kernels.memory_derate = number(node, "memory_derate", 1, 0.2, 20);
+  if (node.find("optimizer_derate")) {
+    kernels.optimizer_derate = number(node, "optimizer_derate", 1, 0.2, 20);
+  }
   kernels.mixed_derate = number(node, "mixed_derate", 1, 0.2, 20);
   kernels.attention_derate = number(node, "attention_derate", 1, 0.2, 20);
   kernels.scan_derate = number(node, "scan_derate", 1, 0.2, 20);

@@ -71,6 +71,10 @@ struct KernelChoices {
   /// A further factor for those on 16-bit tensors: automatic mixed precision leaves norms, softmax
   /// and losses in fp32 and casts around them.
   double mixed_derate = 1.0;
+  /// The same of the optimizer's update, whose kernel is a library's whatever the layers run: one
+  /// kernel (fused), or one for each of its operations (foreach), which move 2.9 times its bytes.
+  /// As memory_derate where not stated.
+  std::optional<double> optimizer_derate;
   /// Attention kernel by generation ("flash-2", "unfused", ...); "default" otherwise.
   std::map<std::string, std::string> attention;
   /// Attention time relative to that kernel's curve.

@@ -53,6 +53,23 @@ TEST_CASE("Megatron's softmax fuses attention batches in fours up to 2048 tokens
   CHECK(launch_time(softmax_of(1, 2, 1024), software, 1) == 20_us);
 }
 
+TEST_CASE("The optimizer's update has a factor of its own, or that of the stack's other kernels") {
+  Software eager = plain_software();
+  eager.kernels.memory_derate = 3;
+  const auto time = [](OpKind kind, Bytes bytes, const Software& software) {
+    Operation op;
+    op.kind = kind;
+    op.dtype = DType::bf16;
+    op.bytes = bytes;
+    return kernel_time(op, a100(), software);
+  };
+  using enum OpKind;
+  CHECK(time(adam, 4_MB, eager) == time(adam, 12_MB, plain_software()));
+  eager.kernels.optimizer_derate = 2;
+  CHECK(time(adam, 4_MB, eager) == time(adam, 8_MB, plain_software()));
+  CHECK(time(add, 4_MB, eager) == time(add, 12_MB, plain_software()));
+}
+
 TEST_CASE("Mixed precision leaves norms, softmax and losses in fp32, and only those") {
   // At three times the traffic a kernel takes as long as one that moves three times the bytes.
   Software mixed = plain_software();
