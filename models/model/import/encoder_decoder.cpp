@@ -238,7 +238,9 @@ Model read_t5(Config& config) {
   model.encoder = config.size("num_layers", Limits::layers);
   model.decoder = config.positive_or("num_decoder_layers", Limits::layers, model.encoder);
   model.vocab = config.size("vocab_size", Limits::vocab);
-  model.tied = config.flag("tie_word_embeddings", true);
+  const bool local = config.type() == "longt5";
+  // LongT5's class ties in any case; the key says whether outputs are scaled.
+  model.tied = config.flag("tie_word_embeddings", true) || local;
   const std::int64_t buckets = config.positive_or("relative_attention_num_buckets", 1 << 16, 32);
   const bool each = config.type() == "umt5";
   for (const char* key :
@@ -257,7 +259,6 @@ Model read_t5(Config& config) {
   model.in.push_back(embedding("source_table", model.vocab, layers.hidden, "batch*source"));
   SideWriter bias{layers, "batch"};
   std::int64_t places = (each ? model.encoder + model.decoder : 2) * buckets * layers.heads;
-  const bool local = config.type() == "longt5";
   const auto kind = local ? config.find("encoder_attention_type") : std::nullopt;
   if (kind && kind->one_of({"local", "transient-global"}) == 1) {
     places +=
