@@ -152,6 +152,10 @@ TextEncoder read_encoder_of_text(Config& config) {
   model.mlp.width = config.size("intermediate_size", Limits::ffn_hidden);
   model.mlp.activation = config.activation("hidden_act", Activation::gelu_erf);
   model.embedding.positions = kind.positions;
+  const auto places = config.find("position_embedding_type");
+  if (places && kind.positions == Positions::learned && places->as<std::string>() != "absolute") {
+    places->fail_expected("\"absolute\"");
+  }
   if (kind.types) {
     model.embedding.token_types = config.size_or("type_vocab_size", Limits::token_types, 2);
   }

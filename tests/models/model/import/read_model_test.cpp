@@ -301,6 +301,8 @@ TEST_CASE("A class names the head of an encoder, and one of an unknown head is r
   CHECK(config_refusal(R"({"model_type": "roberta", "architectures": ["RobertaForChess"]})")
             .find("config.json:/architectures/0: the head of class 'RobertaForChess' is not known; "
                   "expected a name that ends on one of ForMaskedLM") == 0);
+  CHECK(config_refusal(R"({"model_type": "bert", "position_embedding_type": "alibi"})")
+            .find("config.json:/position_embedding_type: expected \"absolute\"") == 0);
   CHECK(config_refusal(R"({"model_type": "vit", "architectures": ["ViTForChess"]})")
             .find("the head of class 'ViTForChess' is not known") != std::string::npos);
   const Model assumed = read_config(R"({"model_type": "roberta"})");
