@@ -238,7 +238,8 @@ std::optional<WholeModel> whole_model(const Node& config, const Model& model) {
     return found && found->is_object() ? found : std::nullopt;
   };
   const auto vision = nested("vision_config"), sound = nested("audio_config");
-  if (!vision && !sound) return std::nullopt;
+  // A part for text alone has others next to it, under whatever key.
+  if (!vision && !sound && !nested("text_config")) return std::nullopt;
   if (!vision || sound || config.has("format")) return WholeModel{};
   const auto outer = config.value_or<std::string>("model_type", "");
   if (outer == "clip" || outer == "metaclip_2" || outer == "siglip" || outer == "siglip2") {

@@ -47,6 +47,10 @@ TEST_CASE("A file of text is all of it; one of an unknown encoder says that it i
       whole_of(R"({"model_type": "glimpse", "vision_config": {}, )" + small_text + "}");
   REQUIRE(unknown);
   CHECK(!unknown->parameters);
+  const auto other =
+      whole_of(R"({"model_type": "glimpse", "encoder_config": {}, )" + small_text + "}");
+  REQUIRE(other);
+  CHECK(!other->parameters);
   const auto sound = whole_of(
       R"({"model_type": "llava", "vision_config": {}, "audio_config": {}, )" + small_text + "}");
   REQUIRE(sound);
