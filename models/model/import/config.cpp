@@ -35,6 +35,14 @@ std::string without_suffix(std::string text, std::string_view suffix) {
   return text;
 }
 
+constexpr std::string_view own_sizes[] = {"head_dim",
+                                          "hidden_size",
+                                          "intermediate_size",
+                                          "num_hidden_layers",
+                                          "num_attention_heads",
+                                          "num_key_value_heads",
+                                          "max_position_embeddings"};
+
 }  // namespace
 
 Config::Config(const Node& config) : node_{decoder_of(config)} {
@@ -52,7 +60,9 @@ std::optional<Node> Config::stated(std::string_view key) const {
   // The class of the whole file ties, or does not, by what the file says outside.
   if (above_ && key == "tie_word_embeddings" && above_->find(key)) return above_->find(key);
   const auto member = node_.find(key);
-  return member || !above_ ? member : above_->find(key);
+  // Sizes outside a decoder's own object are of an encoder or a projector.
+  if (member || !above_ || std::ranges::find(own_sizes, key) != std::end(own_sizes)) return member;
+  return above_->find(key);
 }
 
 std::optional<Node> Config::find(std::string_view key) {

@@ -23,6 +23,7 @@ Model read_bert(Config& config);
 Model read_biogpt(Config& config);
 Model read_bitnet(Config& config);
 Model read_bloom(Config& config);
+Model read_blt(Config& config);
 Model read_clip(Config& config);
 Model read_cohere(Config& config);
 Model read_cohere2(Config& config);

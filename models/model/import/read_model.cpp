@@ -35,6 +35,7 @@ const std::map<std::string, Reader, std::less<>>& readers() {
       {"blenderbot", read_bart},
       {"blenderbot-small", read_bart},
       {"bloom", read_bloom},
+      {"blt", read_blt},
       {"camembert", read_bert},
       {"clip", read_clip},
       {"clip_text_model", read_clip},

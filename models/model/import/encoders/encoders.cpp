@@ -6,8 +6,8 @@
 
 #include "hardware/reading.hpp"
 #include "models/model/counts.hpp"
+#include "models/model/import/encoders/translator_kind.hpp"
 #include "models/model/import/families.hpp"
-#include "models/model/import/translator_kind.hpp"
 
 namespace orrery::models {
 namespace {

@@ -1,7 +1,7 @@
 // The reader of the vision transformer and of its relatives, with the head of the class that the
 // file names.
+#include "models/model/import/encoders/translator_kind.hpp"
 #include "models/model/import/families.hpp"
-#include "models/model/import/translator_kind.hpp"
 
 namespace orrery::models {
 namespace {

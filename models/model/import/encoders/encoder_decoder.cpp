@@ -13,8 +13,8 @@
 
 #include <fmt/format.h>
 
+#include "models/model/import/encoders/translator_kind.hpp"
 #include "models/model/import/families.hpp"
-#include "models/model/import/translator_kind.hpp"
 
 namespace orrery::models {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "hardware/reading.hpp"
+#include "models/model/import/encoders/translator_kind.hpp"
 #include "models/model/import/families.hpp"
-#include "models/model/import/translator_kind.hpp"
 
 namespace orrery::models {
 namespace {

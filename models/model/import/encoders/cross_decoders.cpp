@@ -1,7 +1,7 @@
 // Readers of models with both sides whose attention differs from BART's: LED, ProphetNet. Counted,
 // not simulated.
+#include "models/model/import/encoders/translator_kind.hpp"
 #include "models/model/import/families.hpp"
-#include "models/model/import/translator_kind.hpp"
 
 namespace orrery::models {
 namespace {
