@@ -86,8 +86,10 @@ class RangeFit {
     return std::sqrt(sum);
   }
 
-  /// The least number that, next to what is known of each group, explains four fifths of them:
-  /// |bias| <= hypot(number, known).
+  /// The least number that, next to what is known of each group, explains four fifths of them and
+  /// of the next one that comes: |bias| <= hypot(number, known). Of n groups that is 4/5 (n + 1).
+  /// Source  Vovk, Gammerman, Shafer 2005, Algorithmic Learning in a Random World, 4.2: among n + 1
+  ///         exchangeable groups the last is as likely as any to have each rank
   static double least_that_explains(const std::vector<Sided>& groups,
                                     const std::vector<double>& known) {
     double low = 0, high = 0;
@@ -97,7 +99,7 @@ class RangeFit {
       for (std::size_t i = 0; i < groups.size(); ++i) {
         inside += std::abs(groups[i].bias) <= std::hypot(number, known[i]) ? 1 : 0;
       }
-      return 5 * inside >= 4 * groups.size();
+      return 5 * inside >= std::min(4 * (groups.size() + 1), 5 * groups.size());
     };
     if (explains(low)) return low;
     constexpr int halvings = 40;
@@ -151,8 +153,10 @@ class RangeFit {
       unseen.push_back(each.bias / std::hypot(record_.kinds[each.kind].between, away(each)));
     }
     if (unseen.size() < least_groups_of_a_step) return;
-    record_.unseen_low = std::max(0.0, -quantile(unseen, 0.1));
-    record_.unseen_high = std::max(0.0, quantile(unseen, 0.9));
+    const auto groups = static_cast<double>(unseen.size());
+    const double share = std::min(1.0, 0.9 * (groups + 1) / groups);  // of the next one, as above
+    record_.unseen_low = std::max(0.0, -quantile(unseen, 1 - share));
+    record_.unseen_high = std::max(0.0, quantile(unseen, share));
   }
 
   RangeRecord record_;
