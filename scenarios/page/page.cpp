@@ -979,8 +979,9 @@ Document load_result(const std::string& path) {
   file.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
   beginning.resize(static_cast<std::size_t>(file.gcount()));
   if (beginning.starts_with("PAR1")) {
-    throw InputError{printable(path), "is a Parquet store, which Python alone writes and reads: "
-                                      "orrery.sweep(..., store=PATH).report() makes its page"};
+    throw InputError{printable(path),
+                     "is a Parquet store, which Python alone writes and reads: "
+                     "orrery.sweep(..., store=PATH).report() makes its page"};
   }
   if (!begins_sweep_store(beginning)) return Document::load(path);
   file.clear();
