@@ -226,7 +226,10 @@ double attended_tokens(const AttentionPart& attention, bool causal, std::int64_t
   const auto pairs = [&](std::int64_t length) {
     const auto s = static_cast<double>(length);
     if (!causal) return s * s;
-    const std::int64_t window = attention.window > 0 ? attention.window : length;
+    // An indexer chooses as many keys for each token as a window would hold.
+    const std::int64_t chosen = attention.indexer ? attention.indexer->top : 0;
+    const std::int64_t reach = std::max(attention.window, chosen);
+    const std::int64_t window = reach > 0 ? reach : length;
     const auto w = static_cast<double>(std::min(window, length));
     return w * s - w * w / 2;
   };

@@ -143,6 +143,10 @@ class StateChecks : private ConflictChecks {
       add(plan_.recompute.layers > 0 ? "/recompute_layers" : "/recompute_every",
           "has no effect: recompute is none");
     }
+    const auto layers = static_cast<std::int64_t>(model_.layers.size());
+    if (!model_.list && plan_.recompute.layers > layers) {
+      add("/recompute_layers", fmt::format("the model has {} layers", layers));
+    }
     const bool some = plan_.recompute.layers > 0 || plan_.recompute.every > 1;
     if (!plan_.recompute.elsewhere.empty() && !(recomputes && some)) {
       add("/recompute_elsewhere",

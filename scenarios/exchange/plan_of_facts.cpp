@@ -83,6 +83,14 @@ void settle_context(Facts& facts, Notes& notes) {
   if (facts.integer_or("tensor", 1) == 1 && facts.is("sequence", "true")) {
     notes.emplace_back("sequence parallelism needs tensor parallelism; dropped, as Megatron does");
   }
+  // Source  Megatron-LM, training/arguments.py, validate_args: tp_comm_overlap asserts it
+  if (facts.integer_or("tensor", 1) > 1 && facts.is("tensor_overlap", "true") &&
+      !facts.is("sequence", "true")) {
+    facts.set("tensor_overlap", "false");
+    notes.emplace_back(
+        "tp_comm_overlap needs sequence parallelism, and Megatron refuses it without; predicted "
+        "without overlap in the tensor group");
+  }
 }
 
 void settle_stages(Facts& facts, const FactBasis& basis, Notes& notes) {

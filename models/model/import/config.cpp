@@ -81,6 +81,29 @@ void Config::assume(Json values) {
       Document::from(std::move(values), fmt::format("defaults of '{}'", type_))));
 }
 
+void Config::assume_class(std::string_view values) {
+  assume(Document::parse(std::string{values}, "defaults").json());
+  of_class_ = assumed_.size();
+}
+
+std::vector<std::string> Config::sizes_of_class() const {
+  constexpr std::string_view sizes[] = {
+      "vocab_size",          "hidden_size",           "intermediate_size", "num_hidden_layers",
+      "num_attention_heads", "moe_intermediate_size", "num_experts",       "num_local_experts",
+      "n_routed_experts",    "moe_num_experts"};
+  std::vector<std::string> told;
+  for (const std::string_view key : sizes) {
+    if (!read_.contains(key) || stated(key)) continue;
+    for (std::size_t i = assumed_.size(); i-- > 0;) {
+      const auto member = assumed_[i]->root().find(key);
+      if (!member) continue;
+      if (i < of_class_) told.push_back(fmt::format("{}={}", key, member->json().dump()));
+      break;
+    }
+  }
+  return told;
+}
+
 std::optional<std::vector<std::size_t>> Config::kinds(
     std::string_view key, std::int64_t layers, std::initializer_list<std::string_view> words) {
   const auto listed = find(key);

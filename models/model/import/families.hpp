@@ -192,6 +192,9 @@ Model read_zaya(Config& config);
 
 /// The values that a type's configs have without saying so, as a JSON object.
 std::string_view type_defaults(std::string_view type);
+/// Sizes that a file of such a model states itself, and the text of a multimodal file may leave to
+/// its class.
+std::string_view sizes_inside(std::string_view type);
 
 /// Reads the epsilon of norms, the deviation of initial weights and rotary positions, for a model
 /// whose norm, family and positions are already set.

@@ -210,14 +210,13 @@ Model without_head(Model model) {
   return model;
 }
 
-/// The language model of Qwen3-VL, without its vision encoder.
-/// Source  Qwen Team 2025, Qwen3-VL; Qwen3VLForConditionalGeneration and Qwen3VLTextModel of the
-///         transformers library
+/// The language model of Qwen3-VL, counted without its vision encoder and head.
+/// Source  Qwen Team 2025, Qwen3-VL; Qwen3VLTextModel of the transformers library
 Model read_qwen3_vl(Config& config) {
-  return inside_multimodal(config, read_qwen3(config));
+  return without_head(read_qwen3(config));
 }
 Model read_qwen3_vl_moe(Config& config) {
-  return inside_multimodal(config, read_qwen3_moe(config));
+  return without_head(read_qwen3_moe(config));
 }
 
 }  // namespace orrery::models

@@ -315,8 +315,8 @@ Model read_model(const Node& config) {
     reading.type_node().fail("unknown model type '" + reading.type() +
                              "'; known: " + listed(model_types()));
   }
-  const auto assumed = Document::parse(type_defaults(reading.type()), "defaults");
-  reading.assume(assumed.json());
+  if (reading.nested()) reading.assume_class(sizes_inside(reading.type()));
+  reading.assume_class(type_defaults(reading.type()));
   Model model = found->second(reading);
   also_inexact(model, reading.approximated());
   read_numerics(reading, model);
@@ -326,6 +326,10 @@ Model read_model(const Node& config) {
     const auto path = config.find("_name_or_path");
     const auto stated = path ? path->as<std::string>() : std::string{};
     model.name = name ? name->as<std::string>() : stated.empty() ? reading.type() : stated;
+  }
+  if (const auto sizes = reading.sizes_of_class(); !sizes.empty()) {
+    model.assumptions.push_back(fmt::format("not stated, as the class of '{}' has them: {}",
+                                            reading.type(), fmt::join(sizes, ", ")));
   }
   model.ignored_keys = reading.ignored();
   refuse_unread_experts(reading, model);

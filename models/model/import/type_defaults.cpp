@@ -894,4 +894,50 @@ false})"},
   return found == known.end() ? std::string_view{"{}"} : found->second;
 }
 
+std::string_view sizes_inside(std::string_view type) {
+  // clang-format off
+  static const std::map<std::string_view, std::string_view> known{
+    {"gemma", R"({"vocab_size": 256000, "hidden_size": 3072, "intermediate_size": 24576,
+"num_hidden_layers": 28, "num_attention_heads": 16, "max_position_embeddings": 8192,
+"hidden_act": "gelu_pytorch_tanh"})"},
+    {"gemma2", R"({"vocab_size": 256000, "hidden_size": 2304, "intermediate_size": 9216,
+"num_hidden_layers": 26, "num_attention_heads": 8, "max_position_embeddings": 8192})"},
+    {"granite", R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008,
+"num_hidden_layers": 32, "num_attention_heads": 32, "max_position_embeddings": 2048,
+"hidden_act": "silu"})"},
+    {"llama", R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008,
+"num_hidden_layers": 32, "num_attention_heads": 32, "max_position_embeddings": 2048,
+"hidden_act": "silu"})"},
+    {"ministral3", R"({"vocab_size": 131072, "hidden_size": 4096, "intermediate_size": 14336,
+"num_hidden_layers": 34, "num_attention_heads": 32, "max_position_embeddings": 262144,
+"hidden_act": "silu"})"},
+    {"mistral", R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 14336,
+"num_hidden_layers": 32, "num_attention_heads": 32, "max_position_embeddings": 131072,
+"hidden_act": "silu"})"},
+    {"mixtral", R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 14336,
+"num_hidden_layers": 32, "num_attention_heads": 32, "max_position_embeddings": 131072,
+"hidden_act": "silu"})"},
+    {"opt", R"({"vocab_size": 50272, "hidden_size": 768, "num_hidden_layers": 12,
+"num_attention_heads": 12, "max_position_embeddings": 2048})"},
+    {"phi", R"({"vocab_size": 51200, "hidden_size": 2048, "intermediate_size": 8192,
+"num_hidden_layers": 24, "num_attention_heads": 32, "max_position_embeddings": 2048,
+"hidden_act": "gelu_new"})"},
+    {"phi3", R"({"vocab_size": 32064, "hidden_size": 3072, "intermediate_size": 8192,
+"num_hidden_layers": 32, "num_attention_heads": 32, "max_position_embeddings": 4096,
+"hidden_act": "silu"})"},
+    {"qwen2", R"({"vocab_size": 151936, "hidden_size": 4096, "intermediate_size": 22016,
+"num_hidden_layers": 32, "num_attention_heads": 32, "max_position_embeddings": 32768,
+"hidden_act": "silu"})"},
+    {"qwen3", R"({"vocab_size": 151936, "hidden_size": 4096, "intermediate_size": 22016,
+"num_hidden_layers": 32, "num_attention_heads": 32, "max_position_embeddings": 32768,
+"hidden_act": "silu"})"},
+    {"qwen3_moe", R"({"vocab_size": 151936, "hidden_size": 2048, "intermediate_size": 6144,
+"num_hidden_layers": 24, "num_attention_heads": 32, "max_position_embeddings": 32768,
+"hidden_act": "silu"})"},
+  };
+  // clang-format on
+  const auto found = known.find(type);
+  return found == known.end() ? std::string_view{"{}"} : found->second;
+}
+
 }  // namespace orrery::models

@@ -554,6 +554,8 @@ TEST_CASE("Recomputed layers without recomputation, and words that are not modul
   };
   CHECK(refusal("recompute_layers=2") ==
         "/plan/recompute_layers: has no effect: recompute is none");
+  CHECK(refusal("recompute=full,recompute_layers=33") ==
+        "/plan/recompute_layers: the model has 32 layers");
   CHECK(refusal("recompute=selective,recompute_elsewhere=activation")
             .starts_with("/plan/recompute_elsewhere: "));
   CHECK(

@@ -101,6 +101,17 @@ TEST_CASE("A sliding window bounds what a token attends to") {
   CHECK(forward_flops_per_token(full, 4096) == forward_flops_per_token(windowed, 4096));
 }
 
+TEST_CASE("An indexer bounds what a token attends to as a window of as many tokens would") {
+  AttentionPart chosen = usual_attention(catalogue_model("mistral-7b"));
+  AttentionPart windowed = chosen;
+  chosen.window = 0;
+  chosen.indexer = Indexer{.heads = 4, .dim = 128, .top = 2048};
+  windowed.window = 2048;
+  CHECK(attended_tokens(chosen, true, 65536) == attended_tokens(windowed, true, 65536));
+  chosen.indexer->top = 1 << 20;
+  CHECK(attended_tokens(chosen, true, 65536) == 32768);
+}
+
 TEST_CASE("Published training budgets are three times forward within their own approximation") {
   // Both papers count 6 N D, which leaves attention out and counts embeddings in: GPT-3 3.14e23
   // for 300 B tokens (arXiv 2005.14165, appendix D), Llama 3 405B 3.8e25 for 15.6 T (2407.21783).

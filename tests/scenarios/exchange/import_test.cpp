@@ -111,6 +111,14 @@ TEST_CASE("Megatron overlaps in the tensor group only where its script says so")
   CHECK(imported(eight).plan["tensor_overlap"] == false);
   CHECK(imported(eight + "--tp-comm-overlap").plan["tensor_overlap"] == true);
   CHECK_FALSE(imported("").plan.contains("tensor_overlap"));  // one rank has no such group
+  const ImportedLaunch refused = imported_text(
+      "run.sh",
+      "torchrun --nproc-per-node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 "
+      "--num-attention-heads 32 --seq-length 4096 --max-position-embeddings 4096 "
+      "--micro-batch-size 1 --global-batch-size 64 --tensor-model-parallel-size 8 "
+      "--tp-comm-overlap",
+      "dgx-h100");
+  CHECK(refused.plan["tensor_overlap"] == false);  // it asserts sequence parallelism
   const auto step = [](bool overlaps) {
     const std::string plan =
         "tensor=8,sequence=true,zero=1,micro_batch=1,global_batch=64,"

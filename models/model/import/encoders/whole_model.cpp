@@ -248,7 +248,9 @@ std::optional<WholeModel> whole_model(const Node& config, const Model& model) {
   const auto tower = tower_parameters(*vision, outer);
   const auto projector = projector_parameters(config, *vision, outer, model.hidden);
   if (!tower || !projector || model.front) return WholeModel{};
-  const std::int64_t text = model.parameters - count_prediction_parameters(model);
+  std::int64_t text = model.parameters - count_prediction_parameters(model);
+  const bool headless = outer == "qwen3_vl" || outer == "qwen3_vl_moe";  // read_qwen3_vl
+  if (headless && !model.embedding.tied) text += model.embedding.vocab * model.hidden;
   return WholeModel{text + *tower + *projector};
 }
 

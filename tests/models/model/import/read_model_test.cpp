@@ -306,8 +306,11 @@ TEST_CASE("A class names the head of an encoder, and one of an unknown head is r
   CHECK(config_refusal(R"({"model_type": "vit", "architectures": ["ViTForChess"]})")
             .find("the head of class 'ViTForChess' is not known") != std::string::npos);
   const Model assumed = read_config(R"({"model_type": "roberta"})");
-  CHECK(assumed.assumptions ==
-        std::vector<std::string>{"/architectures: a class ...ForMaskedLM assumed"});
+  REQUIRE(assumed.assumptions.size() == 2);
+  CHECK(assumed.assumptions[0] == "/architectures: a class ...ForMaskedLM assumed");
+  CHECK(assumed.assumptions[1] ==
+        "not stated, as the class of 'roberta' has them: vocab_size=50265, hidden_size=768, "
+        "intermediate_size=3072, num_hidden_layers=12, num_attention_heads=12");
 }
 
 TEST_CASE("Attention next to Mamba-2 in one layer is simulated as two layers, and says so") {
@@ -495,6 +498,29 @@ TEST_CASE("More experts per token than experts are refused") {
     "num_attention_heads": 4, "num_key_value_heads": 4, "intermediate_size": 128,
     "vocab_size": 100, "num_local_experts": 4, "num_experts_per_tok": 5})") ==
         "config.json:/num_experts_per_tok: 5 is more than the 4 experts");
+}
+
+// As llava-hf/llava-1.5-7b-hf is published: the sizes of its text are those of LlamaConfig.
+TEST_CASE("The text of a multimodal file may leave its sizes to its class, which is told") {
+  const Model model = read_config(R"({"model_type": "llava", "text_config": {
+    "model_type": "llama", "vocab_size": 32064, "max_position_embeddings": 4096},
+    "vision_config": {"model_type": "clip_vision_model", "hidden_size": 1024, "image_size": 336,
+    "intermediate_size": 4096, "num_attention_heads": 16, "num_hidden_layers": 24,
+    "patch_size": 14}})");
+  CHECK(model.parameters == 6'738'939'904);
+  CHECK(std::ranges::count(model.assumptions,
+                           "not stated, as the class of 'llama' has them: hidden_size=4096, "
+                           "intermediate_size=11008, num_hidden_layers=32, "
+                           "num_attention_heads=32") == 1);
+  CHECK(config_refusal(R"({"model_type": "llama"})").starts_with("config.json:/"));
+}
+
+TEST_CASE("Sizes outside the text's own object are not the text's") {
+  const Model model = read_config(R"({"model_type": "musicflamingo", "head_dim": 1280,
+    "text_config": {"model_type": "qwen2", "hidden_size": 64, "num_attention_heads": 4,
+    "num_key_value_heads": 4, "intermediate_size": 128, "num_hidden_layers": 2,
+    "vocab_size": 100}})");
+  CHECK(usual_attention(model).head_dim == 16);
 }
 
 }  // namespace orrery::models
