@@ -209,7 +209,7 @@ Model read_bert(Config& config) {
   return built(read_encoder_of_text(config).model);
 }
 
-/// One table more if the task of a sample is told.
+/// One table more if a sample states its task.
 /// Source  Sun et al. 2019, arXiv 1904.09223; ErnieForMaskedLM of the transformers library
 Model read_ernie(Config& config) {
   ModelDraft model = read_encoder_of_text(config).model;
