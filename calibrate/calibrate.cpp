@@ -45,7 +45,7 @@ std::vector<Bytes> sizes_between(Bytes least, Bytes most, std::int64_t factor) {
 std::string why_no_collectives(const executor::Backend& backend, int gpus) {
   if (gpus < 2) return "there is one GPU; compute was measured during a copy of memory instead";
   if (!backend.module().has_collectives()) {
-    return fmt::format("this orrery was built without {}", backend.vendor().library_title);
+    return fmt::format("this orrery was built without {}", backend.vendor().fabric_title);
   }
   return {};
 }

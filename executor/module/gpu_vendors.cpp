@@ -14,13 +14,15 @@ namespace orrery::executor {
 
 namespace {
 
-constexpr std::array vendors{GpuVendor{.word = "cuda",
-                                       .title = "CUDA",
-                                       .library = "liborrery_cuda.so",
-                                       .symbol = cuda_module_symbol,
-                                       .profile = "orrery-cuda",
-                                       .fabric = "nccl",
-                                       .library_title = "NCCL"}};
+constexpr std::array vendors{
+    GpuVendor{.word = "cuda",
+              .title = "CUDA",
+              .library = "liborrery_cuda.so",
+              .symbol = cuda_module_symbol,
+              .profile = "orrery-cuda",
+              .fabric = "nccl",
+              .fabric_title = "NCCL",
+              .shared_gpu = "NCCL refuses several ranks on one GPU before its version 2.30"}};
 
 /// Words a failure to load. The loader's message names a library and then what is wrong with it;
 /// any other refusal is a sentence.

@@ -13,13 +13,14 @@ namespace orrery::executor {
 
 /// What is particular to a vendor's module.
 struct GpuVendor {
-  std::string_view word;           // of --backend: "cuda"
-  std::string_view title;          // in sentences: "CUDA"
-  const char* library;             // the module's file
-  const char* symbol;              // its one exported function, a GpuModuleFunction
-  std::string_view profile;        // the software profile of our own executor on it
-  std::string_view fabric;         // its collective library as a word of --fabric: "nccl"
-  std::string_view library_title;  // ... and in sentences: "NCCL"
+  std::string_view word;          // of --backend: "cuda"
+  std::string_view title;         // in sentences: "CUDA"
+  const char* library;            // the module's file
+  const char* symbol;             // its one exported function, a GpuModuleFunction
+  std::string_view profile;       // the software profile of our own executor on it
+  std::string_view fabric;        // its collective library as a word of --fabric: "nccl"
+  std::string_view fabric_title;  // ... and in sentences: "NCCL"
+  std::string_view shared_gpu;    // why several ranks on one GPU do not use it
 };
 /// All vendors; nothing else in the code lists them.
 std::span<const GpuVendor> gpu_vendors();

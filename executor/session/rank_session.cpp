@@ -99,7 +99,7 @@ std::string RankSession::without_collectives(const Equipment& equipment) {
   if (asked && asked != FabricKind::vendor) return "as requested by --fabric";
   const Backend& backend = session_.options.backend;
   if (!backend.module().has_collectives()) {
-    return fmt::format("this orrery was built without {}", backend.vendor().library_title);
+    return fmt::format("this orrery was built without {}", backend.vendor().fabric_title);
   }
   if (asked) return {};  // the library itself refuses what it cannot do
   const std::string mine = std::to_string(placed_.rank);
@@ -108,8 +108,7 @@ std::string RankSession::without_collectives(const Equipment& equipment) {
   if (!first) store_->add(key, 1);
   store_->barrier("GPUs", to_meet);
   if (store_->add(key, 0) == 0) return {};
-  return fmt::format("{} refuses several ranks on one GPU{}", backend.vendor().library_title,
-                     backend.vendor().fabric == "nccl" ? " before its version 2.30" : "");
+  return std::string{backend.vendor().shared_gpu};
 }
 
 void RankSession::connect(const Equipment& equipment) {

@@ -3,7 +3,6 @@
 #include <map>
 
 #include "hardware/entries.hpp"
-#include "hardware/gpu/announced.hpp"
 #include "sim/errors.hpp"
 
 namespace orrery::hardware {
@@ -27,6 +26,9 @@ Generation read_generation(const Node& node) {
   read.compute_capability = node.value_or("compute_capability", 0);
   read.multiprocessors = node.value_or("multiprocessors", 0);
   read.unaligned_attention = node.value_or("unaligned_attention", 1.0);
+  if (const auto year = node.find("announced")) {
+    read.announced = static_cast<int>(year->integer(1990, 2100));
+  }
   return read;
 }
 
@@ -50,14 +52,6 @@ const Generation& generation_named(std::string_view name) {
   if (found == all_generations().end())
     throw InputError{unknown_entry(EntryKind::generation, name)};
   return found->second;
-}
-
-std::optional<int> year_announced(std::string_view generation) {
-  constexpr std::int64_t first = 1990, last = 2100;
-  if (find_entry(EntryKind::generation, generation) == nullptr) return std::nullopt;
-  const auto year = entry_node(EntryKind::generation, generation).find("announced");
-  if (!year) return std::nullopt;
-  return static_cast<int>(year->integer(first, last));
 }
 
 const Generation& generation_of(int compute_capability) {

@@ -2,6 +2,7 @@
 // A generation of GPUs: defaults and fallback curves for a GPU whose own file does not have them.
 // Rows of hardware/catalogue/generations.json; the code has no other list of them.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,7 @@ struct Generation {
   /// GEMMs of attention in 16 bits over what their curve says, where the head size is no multiple
   /// of 16 bytes, which tensor cores need of every leading dimension.
   double unaligned_attention = 1;
+  std::optional<int> announced{};  // year: software of an earlier one does not run on it
 };
 
 /// Errors  `unknown generation 'x'; known: ...` (InputError)

@@ -6,7 +6,8 @@
 #include <array>
 #include <filesystem>
 
-#include "hardware/gpu/announced.hpp"
+#include "hardware/entries.hpp"
+#include "hardware/gpu/generation.hpp"
 #include "models/software/software.hpp"
 #include "scenarios/embedded.hpp"
 #include "scenarios/exchange/import.hpp"
@@ -162,7 +163,8 @@ void note_younger_gpus(const Json& scenario, int year, Json& assumptions) {
   const Json::json_pointer place{"/cluster/node/gpu/generation"};
   if (!scenario.contains(place) || !scenario[place].is_string()) return;
   const auto generation = scenario[place].get<std::string>();
-  const auto announced = hardware::year_announced(generation);
+  if (!hardware::find_entry(hardware::EntryKind::generation, generation)) return;
+  const std::optional<int> announced = hardware::generation_named(generation).announced;
   if (!announced || *announced <= year) return;
   assumptions.push_back(
       fmt::format("/software: of {}, before GPUs of generation {} ({}): no stack of that year runs "

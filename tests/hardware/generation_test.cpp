@@ -4,7 +4,6 @@
 
 #include "hardware/catalogue.hpp"
 #include "hardware/entries.hpp"
-#include "hardware/gpu/announced.hpp"
 #include "hardware/gpu/generation.hpp"
 #include "sim/errors.hpp"
 
@@ -34,10 +33,9 @@ TEST_CASE("The peer of a power rule is a GPU of the catalogue, or its share and 
 }
 
 TEST_CASE("A generation of a vendor's GPUs says when it was announced") {
-  CHECK(year_announced("hopper") == 2022);
-  CHECK(year_announced("volta") == 2017);
-  CHECK(year_announced("other") == std::nullopt);
-  CHECK(year_announced("no such") == std::nullopt);
+  CHECK(generation_named("hopper").announced == 2022);
+  CHECK(generation_named("volta").announced == 2017);
+  CHECK(generation_named("other").announced == std::nullopt);
 }
 
 TEST_CASE("Every GPU of the catalogue is of a generation that has a file") {

@@ -91,17 +91,17 @@ std::vector<std::string> Config::sizes_of_class() const {
       "vocab_size",          "hidden_size",           "intermediate_size", "num_hidden_layers",
       "num_attention_heads", "moe_intermediate_size", "num_experts",       "num_local_experts",
       "n_routed_experts",    "moe_num_experts"};
-  std::vector<std::string> told;
+  std::vector<std::string> listed;
   for (const std::string_view key : sizes) {
     if (!read_.contains(key) || stated(key)) continue;
     for (std::size_t i = assumed_.size(); i-- > 0;) {
       const auto member = assumed_[i]->root().find(key);
       if (!member) continue;
-      if (i < of_class_) told.push_back(fmt::format("{}={}", key, member->json().dump()));
+      if (i < of_class_) listed.push_back(fmt::format("{}={}", key, member->json().dump()));
       break;
     }
   }
-  return told;
+  return listed;
 }
 
 std::optional<std::vector<std::size_t>> Config::kinds(

@@ -59,7 +59,8 @@ class Config {
   /// Values for keys that the file does not have, before those of earlier calls; `key: null` is
   /// had.
   void assume(Json values);
-  /// The same for what the model's class assumes: sizes among it are told (sizes_of_class).
+  /// The same for what the model's class assumes; sizes among it become assumptions
+  /// (sizes_of_class).
   void assume_class(std::string_view values);
   /// Is the decoder's object inside another, as in a multimodal file?
   bool nested() const { return above_.has_value(); }

@@ -271,7 +271,7 @@ TEST_CASE("Gemma's norms add one to their weights, and its windows rotate by a b
   CHECK(gemma(R"(, "final_logit_softcapping": 30)").inexact == "softcaps of scores and logits");
 }
 
-TEST_CASE("Norms of outputs and of inputs are told apart") {
+TEST_CASE("Norms of outputs and norms of inputs are different configurations") {
   const auto norms = [](const std::string& type) {
     return read_config(R"({"model_type": ")" + type + "\"}").norms;
   };
@@ -501,7 +501,7 @@ TEST_CASE("More experts per token than experts are refused") {
 }
 
 // As llava-hf/llava-1.5-7b-hf is published: the sizes of its text are those of LlamaConfig.
-TEST_CASE("The text of a multimodal file may leave its sizes to its class, which is told") {
+TEST_CASE("The text of a multimodal file may leave its sizes to its class, as assumptions say") {
   const Model model = read_config(R"({"model_type": "llava", "text_config": {
     "model_type": "llama", "vocab_size": 32064, "max_position_embeddings": 4096},
     "vision_config": {"model_type": "clip_vision_model", "hidden_size": 1024, "image_size": 336,
