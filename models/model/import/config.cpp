@@ -87,21 +87,17 @@ void Config::assume_class(std::string_view values) {
 }
 
 std::vector<std::string> Config::sizes_of_class() const {
-  constexpr std::string_view sizes[] = {
-      "vocab_size",          "hidden_size",           "intermediate_size", "num_hidden_layers",
-      "num_attention_heads", "moe_intermediate_size", "num_experts",       "num_local_experts",
-      "n_routed_experts",    "moe_num_experts"};
-  std::vector<std::string> listed;
-  for (const std::string_view key : sizes) {
-    if (!read_.contains(key) || stated(key)) continue;
-    for (std::size_t i = assumed_.size(); i-- > 0;) {
-      const auto member = assumed_[i]->root().find(key);
-      if (!member) continue;
-      if (i < of_class_) listed.push_back(fmt::format("{}={}", key, member->json().dump()));
-      break;
+  std::set<std::string, std::less<>> had;  // null included
+  for (const auto& [key, value] : node_.members()) had.insert(key);
+  std::vector<std::string> sizes;
+  for (std::size_t i = assumed_.size(); i-- > 0;) {
+    for (const auto& [key, value] : assumed_[i]->root().members()) {
+      if (!value.json().is_number_integer() || !read_.contains(key) || stated(key)) continue;
+      if (!had.insert(key).second || i >= of_class_) continue;
+      sizes.push_back(fmt::format("{}={}", key, value.json().dump()));
     }
   }
-  return listed;
+  return sizes;
 }
 
 std::optional<std::vector<std::size_t>> Config::kinds(

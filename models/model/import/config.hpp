@@ -64,7 +64,7 @@ class Config {
   void assume_class(std::string_view values);
   /// Is the decoder's object inside another, as in a multimodal file?
   bool nested() const { return above_.has_value(); }
-  /// Sizes that decide what the model is and that the file leaves to its class: "hidden_size=4096".
+  /// Whole numbers that the file leaves to the model's class: "hidden_size=4096".
   std::vector<std::string> sizes_of_class() const;
   /// What `activation` had to take for something else; empty: nothing.
   const std::string& approximated() const { return approximated_; }
@@ -85,7 +85,7 @@ class Config {
   Node node_;
   std::optional<Node> above_;
   std::vector<std::shared_ptr<const Document>> assumed_;
-  std::size_t of_class_ = 0;  // the first of those
+  std::size_t of_class_ = 0;  // as many of them, the first, are of the class
   std::string approximated_;
   std::string type_;
   std::set<std::string, std::less<>> read_;

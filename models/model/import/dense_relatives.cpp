@@ -42,13 +42,12 @@ Model read_iquestcoder(Config& config) {
   return read_llama(config);
 }
 
-/// Granite's multipliers; with `use_post_norm` norms after attention and MLP, too.
+/// Granite's multipliers; with `use_post_norm` norms after both parts, too.
 /// Source  HyperCLOVAXForCausalLM of the transformers library
 Model read_hyperclovax(Config& config) {
   ModelDraft model = llama_with_biases(config);
   read_multipliers(config, model);
   model.norms.sandwich = config.flag("use_post_norm", true);
-  if (model.norms.sandwich) also_inexact(model, "norms after attention and MLP");
   return built(model);
 }
 
@@ -69,7 +68,8 @@ Model read_apertus1p5(Config& config) {
   ModelDraft model = llama_with_biases(config);
   model.mlp.gated = model.mlp.bias = false;
   model.attention.qk_norm = true;
-  if (config.find("hidden_act")->as<std::string>() == "xielu") {
+  const auto function = config.find("hidden_act");
+  if (function && function->as<std::string>() == "xielu") {
     model.further.vector(2 * model.depth);
   }
   const std::int64_t outputs =
@@ -98,7 +98,7 @@ Model read_doge(Config& config) {
   model.further.vector(model.depth * (k + (model.attention.qkv_bias ? k : 0) + 2 * model.hidden));
   heed(config, {"keep_window_size", "num_experts", "num_experts_per_tok", "norm_topk_prob"});
   model.attention.window = config.size_or("sliding_window", Limits::positions, 0);
-  model.inexact = "a mask chosen by values, and scaled residuals";
+  also_inexact(model, "a mask chosen by values, and scaled residuals");
   if (!config.flag("is_moe", false)) return built(model);
   const std::int64_t experts = config.size("num_experts", most_experts), h = model.hidden;
   const auto root = static_cast<std::int64_t>(std::floor(std::sqrt(static_cast<double>(experts))));
@@ -158,7 +158,7 @@ Model read_ultrabert(Config& config) {
   model.causal = false;
   model.further.matrix(2 * model.hidden * config.size("prediction_head_size", Limits::hidden));
   heed(config, {"sliding_window", "layer_types", "attention_windows", "rope_theta"});
-  model.inexact = "windows on both sides, priced as attention to all tokens; a narrower head";
+  also_inexact(model, "windows on both sides, priced as attention to all tokens; a narrower head");
   return built(model);
 }
 

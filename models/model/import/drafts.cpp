@@ -14,6 +14,17 @@ Model inside_multimodal(Config& config, Model model) {
   return whole ? model : without_head(std::move(model));
 }
 
+Model without_prediction(Config& config, Model model, std::initializer_list<const char*> keys) {
+  for (const char* key : keys) {
+    const std::int64_t layers = config.size_or(key, Limits::layers, 0);
+    if (layers == 0) continue;
+    model.assumptions.push_back(
+        fmt::format("/{}: {} layers that predict further tokens are neither counted nor simulated",
+                    key, layers));
+  }
+  return model;
+}
+
 void also_called(Config& config, const char* key, std::initializer_list<const char*> synonyms) {
   for (const char* synonym : synonyms) {
     if (const auto stated = config.find(synonym)) config.assume({{key, stated->json()}});

@@ -47,6 +47,10 @@ Model without_head(Model model);
 /// A language model that a multimodal file has with its head, and a file of its own without.
 Model inside_multimodal(Config& config, Model model);
 
+/// Says that layers which predict further tokens are neither counted nor simulated: the class of
+/// the type has none, whatever the file's keys state.
+Model without_prediction(Config& config, Model model, std::initializer_list<const char*> keys);
+
 /// A synonym of `key` in files of this type: its value where the file states it alone.
 void also_called(Config& config, const char* key, std::initializer_list<const char*> synonyms);
 

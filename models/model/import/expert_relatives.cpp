@@ -9,7 +9,8 @@
 namespace orrery::models {
 namespace {
 
-constexpr const char* norms_after_both = "norms after attention and MLP";
+constexpr const char* some_without_rotation = "layers without rotary positions";
+constexpr const char* one_more = "norms of 1 + weight";
 
 std::int64_t sparse_layers(const ModelDraft& model) {
   return model.depth - std::ranges::count(model.dense, true);
@@ -135,9 +136,11 @@ Model read_mellum(Config& config) {
   model.attention.qk_norm = true;
   read_dense_layers(config, model, 0);
   read_window(config, model, std::vector<bool>(static_cast<std::size_t>(model.depth), true));
-  heed(config,
-       {"num_nextn_predict_layers", "num_mtp_layers", "mtp_layer_types", "mtp_mlp_layer_types"});
-  return built(model);
+  heed(config, {"mtp_layer_types", "mtp_mlp_layer_types"});
+  if (model.attention.window > 0) {
+    also_inexact(model, "a rotary base of their own for layers with a window");
+  }
+  return without_prediction(config, built(model), {"num_nextn_predict_layers", "num_mtp_layers"});
 }
 
 /// GLM-4.5's layers with other keys.
@@ -162,7 +165,6 @@ Model read_beam(Config& config) {
   usual.back() = true;
   read_window(config, model, usual);
   model.further.vector(model.depth * model.attention.heads);
-  also_inexact(model, norms_after_both);
   return built(model);
 }
 
@@ -182,6 +184,8 @@ Model read_flint(Config& config) {
     usual.push_back(i < 2 || i % 4 == 1 || i == model.depth - 1);
   }
   read_window(config, model, usual);
+  model.experts.routing.score = Routing::Score::sigmoid;
+  also_inexact(model, some_without_rotation);
   return built(model);
 }
 
@@ -197,7 +201,6 @@ Model read_kolibri1(Config& config) {
       config.size("shared_expert_intermediate_size", Limits::expert_hidden);
   read_window(config, model, every_nth(model.depth, 5));
   heed(config, {"intermediate_size"});
-  also_inexact(model, norms_after_both);
   return built(model);
 }
 
@@ -225,6 +228,7 @@ Model read_lara_mini(Config& config) {
     if (kind > 0) layer.mixer = attention;
     model.layers.push_back(layer);
   }
+  also_inexact(model, some_without_rotation);
   return built(model);
 }
 
@@ -280,7 +284,9 @@ Model read_minimax_m3_vl(Config& config) {
   model.further.matrix(indexed * model.hidden * (n + 1) * d);
   model.further.vector(indexed * 2 * d);
   if (indexed > 0) {
-    also_inexact(model, "attention to chosen blocks, priced as attention to all tokens");
+    also_inexact(model,
+                 "attention to chosen blocks, priced as attention to all tokens and without what "
+                 "chooses them");
   }
   heed(config, {"index_n_heads", "index_head_dim", "index_block_size", "index_topk_blocks",
                 "index_local_blocks"});
@@ -387,9 +393,11 @@ Model read_step3p5(Config& config) {
     set_heads(layer, heads[static_cast<std::size_t>(i)]);
   });
   heed(config, {"num_local_experts", "moe_router_scaling_factor", "swiglu_limits",
-                "swiglu_limits_shared", "num_nextn_predict_layers", "mtp_layer_types",
-                "mtp_mlp_layer_types", "partial_rotary_factors", "use_bidirectional_attention"});
-  return inside_multimodal(config, built(model));
+                "swiglu_limits_shared", "mtp_layer_types", "mtp_mlp_layer_types",
+                "partial_rotary_factors", "use_bidirectional_attention"});
+  also_inexact(model, one_more);
+  return inside_multimodal(config,
+                           without_prediction(config, built(model), {"num_nextn_predict_layers"}));
 }
 
 }  // namespace orrery::models

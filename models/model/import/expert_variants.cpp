@@ -27,7 +27,7 @@ void sigmoid_routing(Config& config, ModelDraft& model) {
        {"n_group", "topk_group", "topk_method", "scoring_func", "route_scale", "route_norm"}) {
     config.find(key);
   }
-  model.inexact = "groups and scale of a sigmoid router";
+  also_inexact(model, "groups and scale of a sigmoid router");
 }
 
 void read_dense_layers(Config& config, ModelDraft& model, std::int64_t first) {
@@ -64,7 +64,7 @@ Model read_phimoe(Config& config) {
   model.head.bias = config.flag("lm_head_bias", false);
   model.attention.window = config.size_or("sliding_window", Limits::positions, 0);
   config.find("input_jitter_noise");
-  model.inexact = "a router that samples (SparseMixer)";
+  also_inexact(model, "a router that samples (SparseMixer)");
   return built(model);
 }
 
@@ -185,7 +185,7 @@ Model read_ernie4_5_moe(Config& config) {
   }
   model.dense_width = config.size("intermediate_size", Limits::ffn_hidden);
   model.further.total += std::ranges::count(model.dense, false) * model.experts.count;
-  model.inexact = "rotary embedding on interleaved pairs";
+  also_inexact(model, "rotary embedding on interleaved pairs");
   return built(model);
 }
 

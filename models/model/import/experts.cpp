@@ -142,7 +142,7 @@ Model read_llama4(Config& config) {
   model.attention.chunk = config.positive_or("attention_chunk_size", Limits::positions, 8192);
   model.full = layers_without_chunks(config, model);
   check_expert_layers(config, model.depth, step);
-  model.inexact = "a sigmoid router";
+  also_inexact(model, "a sigmoid router");
   model.dense_width = dense_width;
   model.dense = dense_layers(model.depth, 0, step);
   model.experts.shared_width = model.mlp.width;

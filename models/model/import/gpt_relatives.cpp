@@ -1,5 +1,6 @@
 // Readers of decoders of the time of GPT-2 and GPT-3 with other keys, positions or biases.
 #include <algorithm>
+#include <cmath>
 
 #include "models/model/import/drafts.hpp"
 #include "models/model/import/families.hpp"
@@ -67,6 +68,7 @@ Model read_gpt_neo(Config& config) {
   model.full = every_nth_from_first(model.depth, 2);
   read_alternation(config, model);
   heed(config, {"embed_dropout", "resid_dropout"});
+  also_inexact(model, "scores that are not divided by the root of the head's width");
   return built(model);
 }
 
@@ -94,8 +96,18 @@ Model read_gpt_neox_japanese(Config& config) {
   model.mlp.activation = config.activation("hidden_act", Activation::gelu);
   model.embedding.tied = config.flag("tie_word_embeddings", true);
   model.further.vector(model.hidden);
+  also_inexact(model, "a bias of the last layer's attention");
   return built(model);
 }
+
+namespace {
+
+void scale_embedding(Config& config, ModelDraft& model) {
+  if (!config.flag("scale_embedding", true)) return;
+  model.embedding.multiplier = std::sqrt(static_cast<double>(model.hidden));
+}
+
+}  // namespace
 
 /// Sinusoidal positions. Source  Lin et al. 2022, arXiv 2112.10668; XGLMForCausalLM of the
 /// transformers library
@@ -110,8 +122,9 @@ Model read_xglm(Config& config) {
   model.mlp.width = config.size("ffn_dim", Limits::ffn_hidden);
   model.mlp.activation = config.activation("activation_function", Activation::gelu_erf);
   model.embedding.tied = config.flag("tie_word_embeddings", true);
-  heed(config, {"scale_embedding", "decoder_start_token_id"});
-  model.inexact = "sinusoidal positions";
+  heed(config, {"decoder_start_token_id"});
+  scale_embedding(config, model);
+  also_inexact(model, "sinusoidal positions");
   return built(model);
 }
 
@@ -124,7 +137,7 @@ Model read_biogpt(Config& config) {
   model.mlp.width = config.size("intermediate_size", Limits::ffn_hidden);
   model.mlp.activation = config.activation("hidden_act", Activation::gelu_erf);
   model.embedding.tied = config.flag("tie_word_embeddings", true);
-  heed(config, {"scale_embedding"});
+  scale_embedding(config, model);
   return built(model);
 }
 
@@ -137,7 +150,7 @@ Model read_ctrl(Config& config) {
   model.mlp.width = config.size("dff", Limits::ffn_hidden);
   model.head.bias = true;
   model.embedding.tied = config.flag("tie_word_embeddings", true);
-  model.inexact = "sinusoidal positions";
+  also_inexact(model, "sinusoidal positions");
   return built(model);
 }
 
@@ -161,7 +174,7 @@ Model read_cpmant(Config& config) {
       model.attention.heads *
           (segments * segments + config.size("position_bias_num_buckets", most)));
   heed(config, {"position_bias_max_distance", "dropout_p", "eps", "mask_modules"});
-  model.inexact = "biases of scores by distance and segment";
+  also_inexact(model, "biases of scores by distance and segment");
   return built(model);
 }
 

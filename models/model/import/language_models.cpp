@@ -99,6 +99,8 @@ Model read_phi4_multimodal(Config& config) {
   model.further.total += encoders;
   model.parameters += encoders;
   model.formula += " + encoders of images and sound";
+  model.assumptions.emplace_back(
+      "encoders of images and sound are among the parameters, and not in the step");
   return model;
 }
 
@@ -108,7 +110,7 @@ ModelDraft glm_with_norms_after(Config& config) {
   ModelDraft model = llama_with_biases(config);
   model.attention.output_bias = model.mlp.bias = false;
   model.norms.sandwich = true;
-  model.inexact = "norms after attention and MLP";
+  also_inexact(model, "rotary embedding on interleaved pairs");
   return model;
 }
 
@@ -163,7 +165,7 @@ Model read_molmo2(Config& config) {
   } else {
     model.attention.qk_norm = true;
   }
-  if (config.flag("norm_after", false)) also_inexact(model, "norms after attention and MLP");
+  model.norms.of_outputs = config.flag("norm_after", false);
   return inside_multimodal(config, built(model));
 }
 
@@ -175,7 +177,7 @@ Model read_voxtral_realtime(Config& config) {
   model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias = false;
   model.attention.window = config.size_or("sliding_window", Limits::positions, 0);
   model.further.matrix(model.depth * 2 * rank * model.hidden);
-  model.inexact = "a scale of each MLP's input";
+  also_inexact(model, "a scale of each MLP's input");
   return inside_multimodal(config, built(model));
 }
 
@@ -201,7 +203,7 @@ Model read_muse_glimmer(Config& config) {
   model.mlp.bias = false;
   model.attention.gated = model.norms.sandwich = true;
   read_muse_window(config, model);
-  model.inexact = "norms after attention and MLP, and norms without weights";
+  also_inexact(model, "norms without weights, and of 1 + weight");
   return inside_multimodal(config, built(model));
 }
 
@@ -217,14 +219,15 @@ Model read_muse_spark(Config& config) {
   model.experts.narrow = config.size("moe_hidden_size", Limits::hidden);
   read_dense_layers(config, model, 0);
   read_muse_window(config, model);
-  model.further.vector(model.depth * (2 - 1) * model.hidden +
+  // Two gates less a norm without weights.
+  model.further.vector(model.depth * model.hidden +
                        std::ranges::count(model.dense, false) * 2 * model.experts.narrow);
   heed(config, {"residual_gate_temperature"});
-  also_inexact(model, "gates of the residual stream, and norms around experts");
+  also_inexact(model, "gates of the residual stream, norms around experts, and of 1 + weight");
   return inside_multimodal(config, built(model));
 }
 
-/// DeepSeek's experts with attention over heads to a window, behind which the tokens of the image
+/// DeepSeek's experts with attention over heads to a window, outside which the tokens of the image
 /// stay visible. Source  UnlimitedOcrTextModel of the transformers library
 Model read_unlimited_ocr(Config& config) {
   also_called(config, "n_routed_experts", {"num_experts"});
@@ -241,7 +244,7 @@ Model read_unlimited_ocr(Config& config) {
     for (const std::size_t kind : *kinds) model.full.push_back(kind == 1);
   }
   heed(config, {"n_group", "topk_group", "topk_method"});
-  model.inexact = "tokens of the image behind the window";
+  also_inexact(model, "image tokens outside the window");
   return inside_multimodal(config, built(model));
 }
 

@@ -66,7 +66,7 @@ Model read_minicpm3(Config& config) {
               "biases are not supported for this type; expected false");
   read_latents(config, model.attention);
   heed(config, {"scale_emb", "scale_depth", "dim_model_base", "qk_head_dim"});
-  model.inexact = "multipliers of embeddings, residuals and logits";
+  also_inexact(model, "multipliers of embeddings, residuals and logits");
   return built(model);
 }
 

@@ -30,7 +30,7 @@ Model read_youtu(Config& config) {
   config.find("embedding_initializer_range");
   model.embedding.tied = config.flag("tie_word_embeddings", true);
   if (!config.flag("rope_interleave", true)) {
-    model.inexact = "rotary embedding on split halves (rope_interleave)";
+    also_inexact(model, "rotary embedding on split halves (rope_interleave)");
   }
   return built(model);
 }

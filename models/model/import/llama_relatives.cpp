@@ -39,7 +39,7 @@ void read_multipliers(Config& config, Model& model) {
        {"embedding_multiplier", "residual_multiplier", "attention_multiplier", "logits_scaling"}) {
     config.find(key);
   }
-  model.inexact = "multipliers of embeddings, residuals, scores and logits";
+  also_inexact(model, "multipliers of embeddings, residuals, scores and logits");
 }
 
 namespace {
@@ -65,7 +65,7 @@ Model read_smollm3(Config& config) {
   config.find("no_rope_layers");
   config.find("no_rope_layer_interval");
   model.embedding.tied = config.flag("tie_word_embeddings", true);
-  model.inexact = "layers without rotary positions";
+  also_inexact(model, "layers without rotary positions");
   return built(model);
 }
 
@@ -98,7 +98,7 @@ Model read_gemma(Config& config) {
 Model read_vaultgemma(Config& config) {
   ModelDraft model = gemma_like(config);
   read_window(config, model, every_nth(model.depth, 2));
-  model.inexact = "softcaps of scores and logits";
+  also_inexact(model, "softcaps of scores and logits");
   return built(model);
 }
 
@@ -110,7 +110,7 @@ Model read_helium(Config& config) {
     config.fail("head_dim", "makes heads that are not as wide as the layers together");
   }
   model.attention.output_bias = false;
-  model.inexact = "rotary embedding on interleaved pairs";
+  also_inexact(model, "rotary embedding on interleaved pairs");
   return built(model);
 }
 
@@ -129,7 +129,7 @@ Model read_cwm(Config& config) {
 Model read_ministral3(Config& config) {
   ModelDraft model = llama_with_biases(config);
   model.attention.window = config.size_or("sliding_window", Limits::positions, 0);
-  model.inexact = "queries scaled by their position";
+  also_inexact(model, "queries scaled by their position");
   return built(model);
 }
 
@@ -140,7 +140,7 @@ Model read_ernie4_5(Config& config) {
   model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias =
       config.flag("use_bias", false);
   model.embedding.tied = config.flag("tie_word_embeddings", true);
-  model.inexact = "rotary embedding on interleaved pairs";
+  also_inexact(model, "rotary embedding on interleaved pairs");
   return built(model);
 }
 
@@ -159,7 +159,7 @@ Model read_seed_oss(Config& config) {
 Model read_glm(Config& config) {
   ModelDraft model = llama_with_biases(config);
   model.attention.output_bias = false;
-  model.inexact = "rotary embedding on interleaved pairs";
+  also_inexact(model, "rotary embedding on interleaved pairs");
   return built(model);
 }
 
@@ -176,7 +176,7 @@ Model read_exaone4(Config& config) {
                                  : config.positive_or("sliding_window_pattern", Limits::layers, 4);
   read_window(config, model, every_nth(model.depth, every));
   model.norms.of_outputs = true;
-  if (model.attention.window > 0) model.inexact = "layers without rotary positions";
+  if (model.attention.window > 0) also_inexact(model, "layers without rotary positions");
   return built(model);
 }
 

@@ -42,7 +42,7 @@ Model read_apertus(Config& config) {
 Model read_bitnet(Config& config) {
   ModelDraft model = llama_with_biases(config);
   model.further.vector(model.depth * (model.hidden + model.mlp.width));
-  model.inexact = "norms inside attention and MLP, and ternary weights";
+  also_inexact(model, "norms inside attention and MLP, and ternary weights");
   return built(model);
 }
 
@@ -53,7 +53,7 @@ ModelDraft cohere_like(Config& config) {
   layer_norms(model, false);
   model.parallel_block = model.norms.shared = true;
   model.embedding.tied = config.flag("tie_word_embeddings", true);
-  model.inexact = "rotary embedding on interleaved pairs, and scaled logits";
+  also_inexact(model, "rotary embedding on interleaved pairs, and scaled logits");
   return model;
 }
 Model read_cohere(Config& config) {
@@ -83,7 +83,7 @@ Model read_diffllama(Config& config) {
   config.find("lambda_std_dev");
   model.mlp.bias = false;
   model.further.vector(model.depth * 4 * model.attention.head_dim);
-  model.inexact = "attention as the difference of two softmaxes";
+  also_inexact(model, "attention as the difference of two softmaxes");
   return built(model);
 }
 
@@ -93,7 +93,7 @@ Model read_glm4(Config& config) {
   ModelDraft model = llama_with_biases(config);
   model.attention.output_bias = model.mlp.bias = false;
   model.norms.sandwich = true;
-  model.inexact = "rotary embedding on interleaved pairs";
+  also_inexact(model, "rotary embedding on interleaved pairs");
   return built(model);
 }
 
@@ -196,7 +196,7 @@ ModelDraft modernbert_like(Config& config) {
   model.embedding.tied = config.flag("tie_word_embeddings", true);
   model.further.vector(-(model.norms.bias ? 2 : 1) * model.hidden);
   if (!config.flag("classifier_bias", false)) model.further.vector(-model.hidden);
-  model.inexact = "a first layer without a norm";
+  also_inexact(model, "a first layer without a norm");
   return model;
 }
 Model read_modernbert(Config& config) {

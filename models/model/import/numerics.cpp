@@ -74,7 +74,7 @@ class RotaryReader {
     if (type == "default" || type == "mrope") return;
     if (type == "yarn") return scale_by_pair(block);
     if (type != "linear" && type != "llama3") {
-      model_.inexact = "rotary positions scaled by '" + type + "'";
+      also_inexact(model_, "rotary positions scaled by '" + type + "'");
       return;
     }
     Rotary& rotary = model_.embedding.rotary;

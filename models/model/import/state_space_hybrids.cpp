@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "models/model/import/drafts.hpp"
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
@@ -42,6 +43,9 @@ void add_mamba_biases(Config& config, ModelDraft& model, const Mamba2Part& mamba
                       std::int64_t layers, const char* of_output) {
   const std::int64_t in = mamba.inner() + mamba.convolved() + mamba.heads;
   if (config.flag("mamba_proj_bias", false)) model.further.vector(layers * in);
+  if (config.flag("mamba_proj_bias", false) || config.flag(of_output, false)) {
+    also_inexact(model, "biases of Mamba-2's projections");
+  }
   if (config.flag(of_output, false)) model.further.vector(layers * model.hidden);
   if (!config.flag("mamba_conv_bias", true)) model.further.vector(-layers * mamba.convolved());
 }
@@ -88,7 +92,10 @@ Model read_mamba2(Config& config) {
                                       mamba.heads, mamba.head_dim, h));
   }
   const std::int64_t in = mamba.inner() + mamba.convolved() + mamba.heads;
-  if (config.flag("use_bias", false)) model.further.vector(model.depth * (in + h));
+  if (config.flag("use_bias", false)) {
+    model.further.vector(model.depth * (in + h));
+    also_inexact(model, "biases of Mamba-2's projections");
+  }
   if (!config.flag("use_conv_bias", true)) model.further.vector(-model.depth * mamba.convolved());
   pass_over(config, {"intermediate_size", "layer_types"});
   model.embedding.positions = Positions::none;
@@ -144,6 +151,10 @@ Model read_granitemoehybrid(Config& config) {
   add_mamba_biases(config, model, mamba, std::ranges::count(attends, false), "mamba_proj_bias");
   config.find("normalization_function");
   read_multipliers(config, model);
+  const auto positions = config.find("position_embedding_type");
+  if (!positions || positions->as<std::string>() != "rope") {
+    model.embedding.positions = Positions::none;
+  }
   model.formula =
       "Vh (twice when untied) + L(3hs + 2h) + expert layers*(hE + E*3hf) + attention "
       "layers*h(2q+2k) + Mamba-2 layers + h";
@@ -169,7 +180,7 @@ Model read_falcon_h1(Config& config) {
                      "key_multiplier", "lm_head_multiplier", "mamba_norm_before_gate",
                      "mamba_use_mlp", "mlp_expansion_factor", "mlp_multipliers",
                      "ssm_in_multiplier", "ssm_multipliers", "ssm_out_multiplier"});
-  model.inexact = "attention next to Mamba-2, simulated one after the other";
+  also_inexact(model, "attention next to Mamba-2, simulated one after the other");
   model.assumptions.push_back(fmt::format(
       "/num_hidden_layers: each of the {} is simulated as two, Mamba-2 and then attention with its "
       "MLP",
@@ -200,7 +211,10 @@ Model read_olmo_hybrid(Config& config) {
                        model.attention.head_dim);
   pass_over(config, {"linear_a_log_max", "linear_a_log_min", "linear_allow_neg_eigval",
                      "linear_dt_init_floor", "linear_dt_max", "linear_dt_min"});
-  model.inexact = "norms after attention and MLP; norms over all heads at once";
+  also_inexact(
+      model,
+      "norms of outputs in attention layers, priced as norms of inputs; norms over all heads "
+      "at once");
   model.formula = "2Vh + L(3hf + 2h) + attention layers*(4hh + 2h) + delta layers + h";
   return built(model);
 }
@@ -252,15 +266,16 @@ Model read_bailing_hybrid(Config& config) {
     const LatentAttention& of = *model.attention.latents;
     model.further.vector(latent * (of.query_rank + of.kv_rank + of.rotary_dim + model.hidden));
   }
-  pass_over(config, {"kda_lower_bound", "kda_safe_gate", "layer_group_size", "linear_head_dim",
-                     "linear_num_heads", "linear_conv_kernel_dim", "model_max_length",
-                     "moe_renormalize", "mtp_loss_scaling_factor", "num_expert_group",
-                     "n_shared_experts", "num_experts_per_token", "num_key_value_heads",
-                     "num_mtp_layers", "num_nextn_predict_layers", "qk_head_dim", "head_dim"});
-  model.inexact = "gates of heads and a decay of full rank, which have no kernels of their own";
+  pass_over(config,
+            {"kda_lower_bound", "kda_safe_gate", "layer_group_size", "linear_head_dim",
+             "linear_num_heads", "linear_conv_kernel_dim", "model_max_length", "moe_renormalize",
+             "mtp_loss_scaling_factor", "num_expert_group", "n_shared_experts",
+             "num_experts_per_token", "num_key_value_heads", "qk_head_dim", "head_dim"});
+  also_inexact(model,
+               "gates of heads and a decay of full rank, which have no kernels of their own");
   model.formula =
       "2Vh + latent attention layers + delta layers + L(2h + hE + E*3hf + shared) + h, without MTP";
-  return built(model);
+  return without_prediction(config, built(model), {"num_mtp_layers", "num_nextn_predict_layers"});
 }
 
 /// Gated convolutions, full attention and attention to a window, with a gate for each head and
@@ -295,7 +310,7 @@ Model read_lfm3(Config& config) {
   if (attends < model.depth) {
     model.not_simulated = "gated convolutions are counted, not yet simulated";
   }
-  model.inexact = "norms after attention and MLP, and gates of heads";
+  also_inexact(model, "gates of heads");
   return built(model);
 }
 

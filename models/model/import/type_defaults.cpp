@@ -58,7 +58,7 @@ false, "attention_bias": false, "moe_intermediate_size": 768, "num_experts": 512
 "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "hidden_act":
 "silu", "max_position_embeddings": 262144, "tie_word_embeddings": false, "attention_bias": false,
 "mlp_bias": false, "mamba_n_heads": 128, "mamba_n_groups": 1, "mamba_d_state": 256,
-"mamba_d_conv": 4, "mamba_expand": 2, "mamba_conv_bias": true, "mamba_proj_bias": false})"},
+"mamba_d_conv": 4, "mamba_expand": 2, "mamba_conv_bias": true, "mamba_proj_bias": false, "partial_rotary_factor": 0.5})"},
     {"bart", R"({"vocab_size": 50265, "max_position_embeddings": 1024, "encoder_layers": 12,
 "encoder_ffn_dim": 4096, "encoder_attention_heads": 16, "decoder_layers": 12, "decoder_ffn_dim":
 4096, "decoder_attention_heads": 16, "activation_function": "gelu", "d_model": 1024,

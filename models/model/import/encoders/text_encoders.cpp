@@ -214,7 +214,10 @@ Model read_bert(Config& config) {
 Model read_ernie(Config& config) {
   ModelDraft model = read_encoder_of_text(config).model;
   const std::int64_t tasks = config.positive_or("task_type_vocab_size", Limits::token_types, 3);
-  if (config.flag("use_task_id", false)) model.further.vector(tasks * model.hidden);
+  if (config.flag("use_task_id", false)) {
+    model.further.vector(tasks * model.hidden);
+    also_inexact(model, "embeddings of a sample's task");
+  }
   return built(model);
 }
 
@@ -249,6 +252,7 @@ Model read_gte(Config& config) {
   model.mlp.gated = true;
   model.mlp.bias = false;
   model.further.vector(model.depth * model.hidden);
+  also_inexact(model, "a bias of each MLP's last matrix");
   return built(model);
 }
 

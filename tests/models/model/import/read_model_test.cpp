@@ -310,7 +310,8 @@ TEST_CASE("A class names the head of an encoder, and one of an unknown head is r
   CHECK(assumed.assumptions[0] == "/architectures: a class ...ForMaskedLM assumed");
   CHECK(assumed.assumptions[1] ==
         "not stated, as the class of 'roberta' has them: vocab_size=50265, hidden_size=768, "
-        "intermediate_size=3072, num_hidden_layers=12, num_attention_heads=12");
+        "intermediate_size=3072, num_hidden_layers=12, num_attention_heads=12, "
+        "max_position_embeddings=512, type_vocab_size=2");
 }
 
 TEST_CASE("Attention next to Mamba-2 in one layer is simulated as two layers, and says so") {

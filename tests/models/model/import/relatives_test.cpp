@@ -278,4 +278,43 @@ TEST_CASE("What a class would count and no reader does is refused by its key") {
         "config.json:/output_vocab_size: is not supported with tie_word_embeddings");
 }
 
+TEST_CASE("What a type computes differently stays said next to what its numbers add") {
+  Json muse = small_config("muse_glimmer");
+  const std::string alone = small_model(muse).inexact;
+  REQUIRE(!alone.empty());
+  muse["rope_parameters"] = {{"rope_type", "dynamic"}, {"factor", 2.0}};
+  CHECK(small_model(muse).inexact == alone + "; rotary positions scaled by 'dynamic'");
+  CHECK(small_model(small_config("flint", few_experts("num_experts"))).inexact ==
+        "layers without rotary positions");
+  CHECK(
+      usual_experts(small_model(small_config("flint", few_experts("num_experts")))).routing.score ==
+      Routing::Score::sigmoid);
+}
+
+TEST_CASE(
+    "Layers that predict further tokens and are not in a type's class are said to be left out") {
+  Json mellum = small_config("mellum", few_experts("num_experts"));
+  const Model without = small_model(mellum);
+  mellum["num_nextn_predict_layers"] = 2;
+  const Model with = small_model(mellum);
+  CHECK(with.parameters == without.parameters);
+  CHECK(std::ranges::count(with.assumptions,
+                           "/num_nextn_predict_layers: 2 layers that predict further tokens are "
+                           "neither counted nor simulated") == 1);
+}
+
+TEST_CASE("A null activation is read as the type's own") {
+  Json apertus = small_config("apertus1p5");
+  apertus["hidden_act"] = nullptr;
+  CHECK(small_model(apertus).parameters > 0);
+}
+
+TEST_CASE("Granite's hybrids have positions only where the file says rope") {
+  Json granite = small_config("granitemoehybrid");
+  granite["shared_intermediate_size"] = 96;
+  CHECK(small_model(granite).embedding.positions == Positions::none);
+  granite["position_embedding_type"] = "rope";
+  CHECK(small_model(granite).embedding.positions == Positions::rotary);
+}
+
 }  // namespace orrery::models
