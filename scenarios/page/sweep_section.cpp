@@ -63,12 +63,7 @@ class SweepRows {
     if (!fits) return;
     keep(doubted ? doubted_ : best_, row);
     if (!doubted) add_to_front(row);
-    if (others_.size() < most_others) {
-      others_.push_back(row);
-    } else if (rows_ % stride_ == 0) {  // an even sample of a store of any length
-      others_[(rows_ / stride_) % most_others] = row;
-      if ((rows_ / stride_) % most_others == 0) stride_ *= 2;
-    }
+    add_to_sample(row);
   }
 
   Json json(const Json& header) const {
@@ -122,6 +117,16 @@ class SweepRows {
     if (best.size() > most_best) best.pop_back();
   }
 
+  /// Every `stride_`-th row that fits or may: an even sample of a store of any length.
+  void add_to_sample(const Json& row) {
+    if (candidates_++ % stride_ != 0) return;
+    others_.push_back(row);
+    if (others_.size() < 2 * most_others) return;
+    for (std::size_t i = 1; i < most_others; ++i) others_[i] = std::move(others_[2 * i]);
+    others_.resize(most_others);
+    stride_ *= 2;
+  }
+
   /// By time; memory falls from each to the next.
   void add_to_front(const Json& row) {
     const auto beats = [](const Json& a, const Json& b) {
@@ -132,7 +137,8 @@ class SweepRows {
     front_.insert(std::ranges::upper_bound(front_, row, faster_row), row);
   }
 
-  std::uint64_t rows_ = 0, refused_ = 0, fits_ = 0, doubtful_ = 0, stride_ = 1;
+  std::uint64_t rows_ = 0, refused_ = 0, fits_ = 0, doubtful_ = 0;
+  std::uint64_t candidates_ = 0, stride_ = 1;  // of the sample
   Json first_refused_ = nullptr;
   std::vector<Json> best_, doubted_, front_, others_;
   std::map<std::string, std::map<std::string, OfValue>> values_;
