@@ -171,7 +171,7 @@ std::string title_of_document(const Document& document) {
     case PageKind::compare_traces:
       return "Measured against predicted: " + file_stem(document);
     case PageKind::sweep:
-      return "Sweep of " + words(root, "scenario");
+      return sweep_title(root);
   }
   throw ContractError{"a kind of document has no title"};
 }

@@ -59,10 +59,25 @@ std::string row_line(int index, int tensor, double step, double bytes, const std
          "\n";
 }
 
-std::string store_of(const std::string& rows) {
-  return R"({"orrery_sweep":1,"scenario":"llama","vary":[],"variants":4,"shard":null})"
-         "\n" +
-         rows;
+std::string store_of(const std::string& rows, const Json& vary = Json::array(), int variants = 4,
+                     const Json& shard = nullptr) {
+  return Json{{"orrery_sweep", 1},
+              {"scenario", "llama"},
+              {"vary", vary},
+              {"variants", variants},
+              {"shard", shard}}
+             .dump() +
+         "\n" + rows;
+}
+
+std::string page_of_store(const std::string& store) {
+  std::vector<Document> documents;
+  documents.push_back(result_of(store, "f.jsonl"));
+  return page_of(documents);
+}
+
+Json varied(const char* pointer, const Json& values) {
+  return {{"pointer", pointer}, {"values", values}};
 }
 
 /// Position, anchor and text of every label of a picture.
@@ -128,12 +143,55 @@ TEST_CASE("The page of a sweep's store has the fastest that fit, and the front")
   CHECK(document.json()["best"][0]["index"] == 0);
   REQUIRE(document.json()["front"].size() == 2);
   CHECK(document.json()["front"][1]["index"] == 2);
-  std::vector<Document> documents;
-  documents.push_back(result_of(store_of(rows), "f.jsonl"));
-  const std::string page = page_of(documents);
+  const std::string page = page_of_store(store_of(rows));
   CHECK(shows(page, "<h1>Sweep of llama</h1>"));
   CHECK(shows(page, "<code>tensor 1</code>"));
   CHECK(shows(page, "What each value leads to"));
+}
+
+TEST_CASE("What fits, what may not and what does not are counted apart on the page of a sweep") {
+  const std::string rows = row_line(0, 1, 2.0, 60e9, "yes") +
+                           row_line(1, 2, 1.0, 90e9, "doubtful") +
+                           row_line(2, 4, 3.0, 40e9, "tight") + row_line(3, 8, 4.0, 99e9, "no");
+  const std::string page = page_of_store(store_of(rows));
+  CHECK(
+      shows(page, "<span class='k'>fit</span><b>2</b><span class='r'>1 may not, 1 do not</span>"));
+  CHECK(shows(page, "Grey: 3 of 3 variants that fit or may fit."));
+}
+
+TEST_CASE("The page of a shard names it and compares its rows with the shard's variants") {
+  // By hand: shard 2 of 4 of 9 variants has 2 of them, as the first has the odd one.
+  const Json shard = {{"number", 2}, {"of", 4}};
+  const std::string row = row_line(3, 1, 2.0, 60e9, "yes");
+  const std::string half = page_of_store(store_of(row, Json::array(), 9, shard));
+  CHECK(shows(half, "<h1>Sweep of llama, shard 2 of 4</h1>"));
+  CHECK(shows(half, "<b>1</b><span class='r'>of 2; the rest is not there; the whole sweep has 9<"));
+  const std::string all = row + row_line(4, 2, 3.0, 50e9, "yes");
+  const std::string whole = page_of_store(store_of(all, Json::array(), 9, shard));
+  CHECK(shows(whole, "<b>2</b><span class='r'>0 impossible; the whole sweep has 9<"));
+}
+
+TEST_CASE("Pointers and values of a sweep are listed in the order in which they were asked for") {
+  std::string rows;
+  Json tensors = Json::array();
+  for (int i = 0; i < 70; ++i) {
+    const int tensor = 100 - i;  // as text, 100 is before 99
+    tensors.push_back(tensor);
+    Json row = Json::parse(row_line(i, tensor, 2.0, 60e9, "yes"));
+    row["values"] = {{"/plan/zero", 1}, {"/plan/tensor", tensor}};
+    rows += row.dump() + "\n";
+  }
+  const Json vary = {varied("/plan/tensor", tensors), varied("/plan/zero", {3, 1})};
+  const Document document = result_of(store_of(rows, vary, 70), "f.jsonl");
+  const Json& values = document.json()["values"];
+  REQUIRE(values.size() == 65);
+  for (int i = 0; i < 64; ++i) {
+    CHECK(values[i]["pointer"] == "/plan/tensor");
+    CHECK(values[i]["value"] == std::to_string(100 - i));
+  }
+  CHECK(values[64]["pointer"] == "/plan/zero");
+  CHECK(shows(page_of_store(store_of(rows, vary, 70)),
+              "and 6 more of /plan/tensor: the first 64 that the store has are listed"));
 }
 
 // By hand: 600 rows are cut to every 2nd, at 1,200 to every 4th; 2,000 rows leave 500.
