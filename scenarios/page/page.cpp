@@ -464,6 +464,15 @@ std::string value_words(const Node& value) {
   return text;
 }
 
+/// "65 within the error of the best, and up to 2,340 more".
+std::string ties_words(const Node& as_good) {
+  double plans = 0;
+  for (const Node& each : as_good["classes"].elements()) plans += figure_at(each, "plans");
+  const double more = figure_at(as_good, "at_most_more");
+  return fmt::format("{} within the error of the best{}", count_words(plans),
+                     more > 0 ? fmt::format(", and up to {} more", count_words(more)) : "");
+}
+
 std::string plan_section(const Node& root) {
   const std::vector<Node> plans = root["plans"].elements();
   const Node counts = root["counts"];
@@ -491,8 +500,8 @@ std::string plan_section(const Node& root) {
        fmt::format("{} tokens/s", count_words(std::round(figure_at(best, "tokens_per_s"))))},
       {"memory", fit, size_words(figure_at(best, "peak_memory_bytes")), css},
       {"plans considered", count_words(figure_at(counts, "considered")),
-       fmt::format("{} fit, {} within the error of the best", count_words(figure_at(counts, "fit")),
-                   count_words(figure_at(root, "alike")))},
+       fmt::format("{} fit, {}", count_words(figure_at(counts, "fit")),
+                   ties_words(root["as_good"]))},
       {"how good the best is",
        root.value_or("proven", false) ? "proven"
        : gap                          ? fmt::format("{:.1f} %", 100 * *gap)

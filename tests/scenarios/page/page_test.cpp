@@ -2,11 +2,14 @@
 
 #include "scenarios/page/page.hpp"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 #include <regex>
 
 #include "scenarios/page/charts.hpp"
 #include "sim/errors.hpp"
+#include "tests/scenarios/command.hpp"
 
 namespace orrery::scenarios {
 
@@ -96,6 +99,24 @@ std::vector<Label> labels_of(const std::string& chart) {
 }
 
 }  // namespace
+
+TEST_CASE("The page of a search counts the plans within its error as the text does") {
+  const std::string call =
+      "plan --model gpt2 --cluster dgx-a100-80gb --global-batch 64 --seq-len 1024 --top 4";
+  Json json = parsed(orrery(call + " --json").out);
+  std::int64_t plans = 0;
+  for (const Json& each : json["as_good"]["classes"]) plans += each["plans"].get<std::int64_t>();
+  const std::int64_t more = json["as_good"]["at_most_more"];
+  REQUIRE(plans > 1);
+  REQUIRE(more > 0);
+  CHECK_THAT(orrery(call).out,
+             Catch::Contains(fmt::format("distinguish {} plans, and up to {} more", plans, more)));
+  CHECK(
+      shows(page_of_json(json),
+            fmt::format("fit, {} within the error of the best, and up to {} more<", plans, more)));
+  json["as_good"]["at_most_more"] = 0;
+  CHECK(shows(page_of_json(json), fmt::format("fit, {} within the error of the best<", plans)));
+}
 
 TEST_CASE("The page of a measured run shows both steps by class, and what would explain them") {
   const std::string page = page_of_json(measured_run());
