@@ -974,10 +974,20 @@ std::string section_of(const Document& document, bool titled, std::size_t number
   return text + all_figures(document.json()) + "</section>\n";
 }
 
+/// By its first bytes. Errors  a store in Parquet: InputError
+bool is_sweep_store(std::string_view beginning, const std::string& name) {
+  if (beginning.starts_with("PAR1")) {
+    throw InputError{printable(name),
+                     "is a Parquet store, which Python alone writes and reads: "
+                     "orrery.report(PAGE, orrery.sweep(..., store=PATH)) makes its page"};
+  }
+  return begins_sweep_store(beginning);
+}
+
 }  // namespace
 
 Document result_of(const std::string& text, const std::string& name) {
-  if (!begins_sweep_store(text)) return Document::parse(text, name);
+  if (!is_sweep_store(text, name)) return Document::parse(text, name);
   std::istringstream store{text};
   return sweep_document(store, name);
 }
@@ -987,12 +997,7 @@ Document load_result(const std::string& path) {
   std::string beginning(64, '\0');
   file.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
   beginning.resize(static_cast<std::size_t>(file.gcount()));
-  if (beginning.starts_with("PAR1")) {
-    throw InputError{printable(path),
-                     "is a Parquet store, which Python alone writes and reads: "
-                     "orrery.sweep(..., store=PATH).report() makes its page"};
-  }
-  if (!begins_sweep_store(beginning)) return Document::load(path);
+  if (!is_sweep_store(beginning, path)) return Document::load(path);
   file.clear();
   file.seekg(0);
   return sweep_document(file, path);

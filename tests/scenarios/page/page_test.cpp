@@ -234,6 +234,16 @@ TEST_CASE("A damaged row of a sweep's store is refused with its line") {
   }
 }
 
+TEST_CASE("A Parquet store is refused with the call that makes its page, as file and as text") {
+  const Scratch scratch;
+  const std::string bytes = "PAR1\x15\x04PAR1", file = scratch.write("f.parquet", bytes);
+  const std::string refusal =
+      ": is a Parquet store, which Python alone writes and reads: orrery.report(PAGE, "
+      "orrery.sweep(..., store=PATH)) makes its page";
+  CHECK_THROWS_WITH(load_result(file), file + refusal);
+  CHECK_THROWS_WITH(result_of(bytes, "f.parquet"), "f.parquet" + refusal);
+}
+
 TEST_CASE("Labels of the best points stay inside the picture and cover no other label") {
   ScatterChart chart{.points = {}, .x_title = "days", .y_title = "cost"};
   for (int i = 0; i < 12; ++i) {
