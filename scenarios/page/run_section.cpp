@@ -9,6 +9,7 @@
 #include "scenarios/drawing/markup.hpp"
 #include "scenarios/page/html.hpp"
 #include "scenarios/runback/run_class.hpp"
+#include "scenarios/runback/run_comparison.hpp"
 
 namespace orrery::scenarios {
 
@@ -75,6 +76,9 @@ std::string classes_part(const Node& root, bool of_run) {
 std::string changes_part(const Node& root) {
   const std::vector<Node> causes = root["causes"].elements();
   std::string text = tag("h3", "The few changes that would explain the difference");
+  if (agrees(figure_at(root, "predicted_s"), figure_at(root, "measured_s"))) {
+    return text + tag("p", words_of_agreement, "class='note'");
+  }
   if (causes.empty()) {
     return text +
            tag("p", "None: no change is likelier than the prediction's own error.", "class='note'");
@@ -97,8 +101,14 @@ std::string changes_part(const Node& root) {
 }
 
 std::string alternatives_part(const Node& root) {
+  const std::string title = tag("h3", "What would explain such a step");
+  const std::vector<Node> explanations = root["explanations"].elements();
+  if (explanations.empty()) {
+    const bool inside = root["inside_range"].as<bool>();
+    return title + tag("p", words_without_explanation(inside), "class='note'");
+  }
   HtmlTable table{{"one of these would do", ">step with it", ">likelihood", ">prior", "as flags"}};
-  for (const Node& each : root["explanations"].elements()) {
+  for (const Node& each : explanations) {
     const auto flags = each.find("flags");
     table.add({fmt::format("{}<div class='note'>{}</div>", markup(words(each, "cause")),
                            markup(words(each, "basis"))),
@@ -106,7 +116,7 @@ std::string alternatives_part(const Node& root) {
                fmt::format("{:.2g}", figure_at(each, "prior")),
                flags ? code_cell(flags->as<std::string>()) : ""});
   }
-  return tag("h3", "What would explain such a step") + table.html();
+  return title + table.html();
 }
 
 std::string tally_count(const Node& row, std::string_view key) {

@@ -170,6 +170,28 @@ TEST_CASE("The page of a sweep's store has the fastest that fit, and the front")
   CHECK(shows(page, "What each value leads to"));
 }
 
+TEST_CASE("The page of a run that nothing explains says what the text says") {
+  Json run = measured_run();
+  run["alternatives"] = {{"inside_range", true}, {"explanations", Json::array()}};
+  CHECK(shows(page_of_json(run), ">nothing is left to explain</p>"));
+  run["alternatives"]["inside_range"] = false;
+  const std::string page = page_of_json(run);
+  CHECK(shows(page, ">nothing that was tried explains it; check its unit and what ran</p>"));
+  CHECK_FALSE(shows(page, "one of these would do"));  // the head of an empty table
+}
+
+// By hand: 10 s are predicted, of which 0.5 % are 50 ms.
+TEST_CASE("The page of a run that differs by less than half a percent leaves nothing to explain") {
+  Json run = measured_run();
+  run["causes"] = Json::array();
+  run["measured_s"] = 10.04;
+  CHECK(shows(page_of_json(run),
+              ">nothing is left to explain: the two differ by less than 0.5 %</p>"));
+  run["measured_s"] = 10.06;
+  CHECK(shows(page_of_json(run),
+              ">None: no change is likelier than the prediction's own error.</p>"));
+}
+
 TEST_CASE("What fits, what may not and what does not are counted apart on the page of a sweep") {
   const std::string rows = row_line(0, 1, 2.0, 60e9, "yes") +
                            row_line(1, 2, 1.0, 90e9, "doubtful") +
