@@ -170,6 +170,25 @@ TEST_CASE("The page of a sweep's store has the fastest that fit, and the front")
   CHECK(shows(page, "What each value leads to"));
 }
 
+TEST_CASE("The page of a measured run says in words by how much it differs, or that it does not") {
+  Json run = measured_run();  // 12 s, 10 s predicted
+  CHECK(shows(page_of_json(run), "<b>20.0 % more</b><span class='r'>2.000 s more than predicted<"));
+  run["measured_s"] = 7.5;
+  CHECK(shows(page_of_json(run), "<b>25.0 % less</b><span class='r'>2.500 s less than predicted<"));
+  run["measured_s"] = 10.0;
+  CHECK(shows(page_of_json(run), "<b>as long</b><span class='r'>as predicted<"));
+}
+
+TEST_CASE("Idle time of data loading has the colour of data, on the page of a measured run") {
+  Json run = measured_run();
+  run["classes"][2]["measured_s"] = 0.5;
+  const std::string page = page_of_json(run);
+  const std::size_t hint = page.find("<title>measured, idle: data loading");
+  REQUIRE(hint != std::string::npos);
+  const std::string box = page.substr(page.rfind("<rect", hint), hint - page.rfind("<rect", hint));
+  CHECK(shows(box, "fill:var(--data)"));
+}
+
 TEST_CASE("The page of a run that nothing explains says what the text says") {
   Json run = measured_run();
   run["alternatives"] = {{"inside_range", true}, {"explanations", Json::array()}};
@@ -189,7 +208,7 @@ TEST_CASE("The page of a run that differs by less than half a percent leaves not
               ">nothing is left to explain: the two differ by less than 0.5 %</p>"));
   run["measured_s"] = 10.06;
   CHECK(shows(page_of_json(run),
-              ">None: no change is likelier than the prediction's own error.</p>"));
+              ">None: no change is likelier than the prediction&#39;s own error.</p>"));
 }
 
 TEST_CASE("What fits, what may not and what does not are counted apart on the page of a sweep") {
