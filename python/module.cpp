@@ -117,10 +117,12 @@ Names save_trace(const Answer& answer, const std::string& path, bool operations,
   return written;
 }
 
-/// documents  name and text of each
-std::string page(const std::vector<std::pair<std::string, std::string>>& documents) {
+/// documents  name and text of each; one without a text is the file of that name
+std::string page(const std::vector<std::pair<std::string, std::optional<std::string>>>& documents) {
   std::vector<Document> read;
-  for (const auto& [name, text] : documents) read.push_back(result_of(text, name));
+  for (const auto& [name, text] : documents) {
+    read.push_back(text ? result_of(*text, name) : load_result(name));
+  }
   return page_of(read);
 }
 

@@ -13,7 +13,6 @@ from orrery.parts import kind_of
 from orrery.record import StepRecord
 
 
-
 @runtime_checkable
 class Stored(Protocol):
     """A sweep in its file: what `orrery.StoredSweep` is, which this module cannot import."""
@@ -34,7 +33,8 @@ def report(path: str | os.PathLike[str], *results: Result) -> None:
 
     results  runs, answers of `plan`, `buy`, `train`, `compare` and `check`, stored sweeps, or
              documents and files of what the commands print with --json
-    Errors   InputError for another document; TypeError; OSError where the file cannot be written
+    Errors   InputError for another document or a file that cannot be read; TypeError; OSError
+             where the page cannot be written
     """
     if not results:
         raise TypeError("report: expected at least one result")
@@ -43,8 +43,8 @@ def report(path: str | os.PathLike[str], *results: Result) -> None:
         file.write(page)
 
 
-def _document(result: Result, number: int) -> tuple[str, str]:
-    """Name and JSON text."""
+def _document(result: Result, number: int) -> tuple[str, str | None]:
+    """Name and JSON text; of a file its path alone."""
     if isinstance(result, StepRecord):
         values = result.json
         values["timeline"] = json.loads(result._prediction.timeline())
@@ -56,8 +56,7 @@ def _document(result: Result, number: int) -> tuple[str, str]:
     if isinstance(result, Mapping):
         return f"result {number}", json.dumps(dict(result))
     if isinstance(result, (str, os.PathLike)):
-        with open(result, encoding="utf-8") as file:
-            return os.fspath(result), file.read()
+        return os.fspath(result), None
     raise TypeError(
         "report: expected a Run, an Answer, a stored sweep, a document or a file, found "
         f"{kind_of(result)}"

@@ -231,7 +231,7 @@ int simulate(const SimulateFlags& flags) {
                        .whole_run = flags.tokens ? whole_run_line(scenario, *tokens) : "",
                        .width = shown.width,
                        .colour = shown.colour}));
-    if (measured) fmt::print(answer, "{}", text_of(*measured, prediction, shown.colour));
+    if (measured) fmt::print(answer, "{}", text_of(*measured, shown.colour));
     if (sensitive) fmt::print(answer, "{}", text_of(*sensitive, shown.colour));
     if (versus) fmt::print(answer, "{}", text_of(*versus, shown.colour));
     if (verification) fmt::print(answer, "{}", text_of(*verification));

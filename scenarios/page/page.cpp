@@ -171,7 +171,7 @@ std::string title_of_document(const Document& document) {
     case PageKind::compare_traces:
       return "Measured against predicted: " + file_stem(document);
     case PageKind::sweep:
-      return "Sweep of " + words(root, "scenario");
+      return sweep_title(root);
   }
   throw ContractError{"a kind of document has no title"};
 }
@@ -464,6 +464,15 @@ std::string value_words(const Node& value) {
   return text;
 }
 
+/// "65 within the error of the best, and up to 2,340 more".
+std::string ties_words(const Node& as_good) {
+  double plans = 0;
+  for (const Node& each : as_good["classes"].elements()) plans += figure_at(each, "plans");
+  const double more = figure_at(as_good, "at_most_more");
+  return fmt::format("{} within the error of the best{}", count_words(plans),
+                     more > 0 ? fmt::format(", and up to {} more", count_words(more)) : "");
+}
+
 std::string plan_section(const Node& root) {
   const std::vector<Node> plans = root["plans"].elements();
   const Node counts = root["counts"];
@@ -491,8 +500,8 @@ std::string plan_section(const Node& root) {
        fmt::format("{} tokens/s", count_words(std::round(figure_at(best, "tokens_per_s"))))},
       {"memory", fit, size_words(figure_at(best, "peak_memory_bytes")), css},
       {"plans considered", count_words(figure_at(counts, "considered")),
-       fmt::format("{} fit, {} within the error of the best", count_words(figure_at(counts, "fit")),
-                   count_words(figure_at(root, "alike")))},
+       fmt::format("{} fit, {}", count_words(figure_at(counts, "fit")),
+                   ties_words(root["as_good"]))},
       {"how good the best is",
        root.value_or("proven", false) ? "proven"
        : gap                          ? fmt::format("{:.1f} %", 100 * *gap)
@@ -965,10 +974,20 @@ std::string section_of(const Document& document, bool titled, std::size_t number
   return text + all_figures(document.json()) + "</section>\n";
 }
 
+/// By its first bytes. Errors  a store in Parquet: InputError
+bool is_sweep_store(std::string_view beginning, const std::string& name) {
+  if (beginning.starts_with("PAR1")) {
+    throw InputError{printable(name),
+                     "is a Parquet store, which Python alone writes and reads: "
+                     "orrery.report(PAGE, orrery.sweep(..., store=PATH)) makes its page"};
+  }
+  return begins_sweep_store(beginning);
+}
+
 }  // namespace
 
 Document result_of(const std::string& text, const std::string& name) {
-  if (!begins_sweep_store(text)) return Document::parse(text, name);
+  if (!is_sweep_store(text, name)) return Document::parse(text, name);
   std::istringstream store{text};
   return sweep_document(store, name);
 }
@@ -978,12 +997,7 @@ Document load_result(const std::string& path) {
   std::string beginning(64, '\0');
   file.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
   beginning.resize(static_cast<std::size_t>(file.gcount()));
-  if (beginning.starts_with("PAR1")) {
-    throw InputError{printable(path),
-                     "is a Parquet store, which Python alone writes and reads: "
-                     "orrery.sweep(..., store=PATH).report() makes its page"};
-  }
-  if (!begins_sweep_store(beginning)) return Document::load(path);
+  if (!is_sweep_store(beginning, path)) return Document::load(path);
   file.clear();
   file.seekg(0);
   return sweep_document(file, path);

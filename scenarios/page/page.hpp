@@ -17,7 +17,7 @@ namespace orrery::scenarios {
 std::string page_of(const std::vector<Document>& documents);
 
 /// The document of a file: what it holds, or what the page shows of a sweep's store.
-/// Errors  a file that cannot be read or is damaged: InputError
+/// Errors  a file that cannot be read or is damaged, a store in Parquet: InputError
 Document load_result(const std::string& path);
 /// The same of a text; `name` is in errors and titles.
 Document result_of(const std::string& text, const std::string& name);

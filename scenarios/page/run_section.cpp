@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <span>
 
 #include "scenarios/drawing/markup.hpp"
 #include "scenarios/page/html.hpp"
 #include "scenarios/runback/run_class.hpp"
+#include "scenarios/runback/run_comparison.hpp"
 
 namespace orrery::scenarios {
 
@@ -16,23 +18,41 @@ namespace {
 
 constexpr std::size_t most_run_rows = 15;  // all are among the figures of the document
 
-/// Colours of the classes of a measured step, in the order of run_class_words.
-constexpr std::string_view run_class_colours[] = {
-    "gemm", "attention", "memory_bound", "optimizer", "cp", "tp", "pp", "host", "ep", "other"};
+/// A class of a measured step, and whose colour of page_colours it has.
+struct RunClassColour {
+  RunClass which;
+  std::string_view colour;
+};
+constexpr RunClassColour run_class_colours[] = {
+    {RunClass::gemm, "gemm"},
+    {RunClass::attention, "attention"},
+    {RunClass::memory_bound, "memory_bound"},
+    {RunClass::optimizer, "optimizer"},
+    {RunClass::copies, "cp"},
+    {RunClass::communication, "tp"},
+    {RunClass::pipeline, "pp"},
+    {RunClass::host, "host"},
+    {RunClass::data_loading, "data"},
+    {RunClass::other, "other"},
+};
 static_assert(std::size(run_class_colours) == run_class_count);
 
-std::string class_title(const std::string& word) {
+std::optional<RunClass> run_class_of(const std::string& word) {
   for (const auto& each : run_class_words) {
-    if (each.text == word) return std::string{title_of(each.value)};
+    if (each.text == word) return each.value;
   }
-  return label_of(word);
+  return std::nullopt;
+}
+
+std::string class_title(const std::string& word) {
+  const auto which = run_class_of(word);
+  return which ? std::string{title_of(*which)} : label_of(word);
 }
 
 std::string class_colour(const std::string& word) {
-  std::size_t at = 0;
-  for (const auto& each : run_class_words) {
-    if (each.text == word) return colour_of(run_class_colours[at]);
-    ++at;
+  const auto which = run_class_of(word);
+  for (const RunClassColour& each : run_class_colours) {
+    if (which == each.which) return colour_of(each.colour);
   }
   return colour_of(word);
 }
@@ -75,6 +95,9 @@ std::string classes_part(const Node& root, bool of_run) {
 std::string changes_part(const Node& root) {
   const std::vector<Node> causes = root["causes"].elements();
   std::string text = tag("h3", "The few changes that would explain the difference");
+  if (agrees(figure_at(root, "predicted_s"), figure_at(root, "measured_s"))) {
+    return text + tag("p", words_of_agreement, "class='note'");
+  }
   if (causes.empty()) {
     return text +
            tag("p", "None: no change is likelier than the prediction's own error.", "class='note'");
@@ -97,8 +120,14 @@ std::string changes_part(const Node& root) {
 }
 
 std::string alternatives_part(const Node& root) {
+  const std::string title = tag("h3", "What would explain such a step");
+  const std::vector<Node> explanations = root["explanations"].elements();
+  if (explanations.empty()) {
+    const bool inside = root["inside_range"].as<bool>();
+    return title + tag("p", words_without_explanation(inside), "class='note'");
+  }
   HtmlTable table{{"one of these would do", ">step with it", ">likelihood", ">prior", "as flags"}};
-  for (const Node& each : root["explanations"].elements()) {
+  for (const Node& each : explanations) {
     const auto flags = each.find("flags");
     table.add({fmt::format("{}<div class='note'>{}</div>", markup(words(each, "cause")),
                            markup(words(each, "basis"))),
@@ -106,7 +135,7 @@ std::string alternatives_part(const Node& root) {
                fmt::format("{:.2g}", figure_at(each, "prior")),
                flags ? code_cell(flags->as<std::string>()) : ""});
   }
-  return tag("h3", "What would explain such a step") + table.html();
+  return title + table.html();
 }
 
 std::string tally_count(const Node& row, std::string_view key) {
@@ -184,17 +213,26 @@ std::string steps_words(const Node& steps) {
                      time_words(figure_at(steps, "p10_s")), time_words(figure_at(steps, "p90_s")));
 }
 
+/// The card of the measured step against the predicted one.
+Card difference_card(double predicted, double measured) {
+  const double off = predicted > 0 ? measured / predicted - 1 : 0;
+  const std::string css = std::abs(off) < 0.1 ? "good" : "warn";
+  constexpr double shown = 5e-4;  // less is 0.0 %
+  if (std::abs(off) < shown) return {"the run takes", "as long", "as predicted", css};
+  const char* which = off < 0 ? "less" : "more";
+  return {"the run takes", fmt::format("{:.1f} % {}", std::abs(100 * off), which),
+          fmt::format("{} {} than predicted", time_words(std::abs(measured - predicted)), which),
+          css};
+}
+
 std::string run_cards(const Node& root) {
   const double predicted = figure_at(root, "predicted_s"), measured = figure_at(root, "measured_s");
   const Node steps = root["steps"];
-  const double off = predicted > 0 ? measured / predicted - 1 : 0;
   const double slow = figure_at(steps, "slow_steps");
   return cards(
       {{"measured step", time_words(measured), steps_words(steps), "first"},
        {"predicted step", time_words(predicted), "", "first"},
-       {"the run takes", fmt::format("{:.1f} % {}", std::abs(100 * off), off < 0 ? "less" : "more"),
-        fmt::format("{} than predicted", signed_time(measured - predicted)),
-        std::abs(off) < 0.1 ? "good" : "warn"},
+       difference_card(predicted, measured),
        {"throughput",
         fmt::format("{} tokens/s", count_words(std::round(figure_at(root, "tokens_per_s")))),
         slow > 0 ? fmt::format("{} of the steps over 1.5 times the median", count_words(slow))

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scenarios/runback/profiled_rank.hpp"
@@ -91,11 +92,16 @@ struct RunComparison {
 };
 
 /// Is the difference below what any two runs of one step differ by? It has no causes then.
-inline bool agrees(const RunComparison& found) {
+inline bool agrees(double predicted_s, double measured_s) {
   constexpr double noise = 0.005;
-  const double predicted = seconds(found.prediction.step);
-  return std::abs(seconds(found.measured) - predicted) < noise * predicted;
+  return std::abs(measured_s - predicted_s) < noise * predicted_s;
 }
+inline bool agrees(const RunComparison& found) {
+  return agrees(seconds(found.prediction.step), seconds(found.measured));
+}
+/// What a report says instead of causes then.
+inline constexpr std::string_view words_of_agreement =
+    "nothing is left to explain: the two differ by less than 0.5 %";
 
 /// Errors  a file of another kind (it names the command that reads it), traces and logs together,
 ///         logs of different runs, a batch of the logs that the plan cannot have: InputError;

@@ -140,7 +140,7 @@ class RunReport {
     }
     if (found_.fit) fit();
     if (!found_.notes.empty()) notes();
-    if (found_.alternatives) text_ += text_of(*found_.alternatives, found_.prediction, colour_);
+    if (found_.alternatives) text_ += text_of(*found_.alternatives, colour_);
     return std::move(text_);
   }
 
@@ -205,7 +205,7 @@ class RunReport {
     if (found_.alternatives) return;
     title("The few changes that would explain the difference");
     if (agrees(found_)) {
-      text_ += "  nothing is left to explain: the two differ by less than 0.5 %\n";
+      text_ += fmt::format("  {}\n", words_of_agreement);
       return;
     }
     if (found_.changes.empty()) {

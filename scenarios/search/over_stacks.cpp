@@ -52,10 +52,6 @@ std::size_t OverStacks::runs(std::size_t plan) const {
       stacks, [&](const PlansOnStack& each) { return each.estimates[plan].has_value(); }));
 }
 
-std::size_t OverStacks::wins(std::size_t plan) const {
-  return static_cast<std::size_t>(std::ranges::count(stacks, plan, &PlansOnStack::best));
-}
-
 OverStacks over_stacks(const PlanQuery& query, const Objective& objective,
                        const std::vector<RankedPlan>& plans, const Workers& workers) {
   OverStacks found;

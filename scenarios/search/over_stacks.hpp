@@ -28,9 +28,8 @@ struct OverStacks {
   std::size_t robust = 0;
 
   bool empty() const { return stacks.empty(); }
-  /// On how many stacks a plan runs, and on how many it is the best.
+  /// On how many stacks a plan runs.
   std::size_t runs(std::size_t plan) const;
-  std::size_t wins(std::size_t plan) const;
 };
 
 /// The plans on every shipped stack whose profile is fitted to runs. A plan is as the search found

@@ -27,22 +27,25 @@ Json to_json(const ExplainedStep& found) {
   }
   return {{"step_time_s", seconds(found.measured)},
           {"error_pct", error_of(found, found.predicted)},
+          {"inside_range", found.inside_range},
           {"weight_of_none", found.weight_of_none},
           {"explanations", std::move(causes)}};
 }
 
-std::string text_of(const ExplainedStep& found, const models::Prediction& prediction, bool colour) {
-  const models::Uncertainty& range = prediction.uncertainty;
-  const bool inside = found.measured >= range.p10 && found.measured <= range.p90;
+std::string_view words_without_explanation(bool inside_range) {
+  return inside_range ? "nothing is left to explain"
+                      : "nothing that was tried explains it; check its unit and what ran";
+}
+
+std::string text_of(const ExplainedStep& found, bool colour) {
   std::string text =
       "\n" + toned("What would explain the measured step", Tone::bold, colour) + "\n";
   text += fmt::format("  measured {}, predicted {} ({:+.1f} %); {} the range of 8 in 10 cases\n",
                       step_part(found.measured, found.measured),
                       step_part(found.predicted, found.measured), error_of(found, found.predicted),
-                      inside ? "inside" : "outside");
+                      found.inside_range ? "inside" : "outside");
   if (found.explanations.empty()) {
-    return text + (inside ? "  nothing is left to explain\n"
-                          : "  nothing that was tried explains it; check its unit and what ran\n");
+    return text + fmt::format("  {}\n", words_without_explanation(found.inside_range));
   }
   text += "  each cause is tried alone; its weight counts how likely it was before\n\n";
   const auto add = [&](double weight, Time step, const std::string& cause) {

@@ -262,8 +262,15 @@ void Causes::add_slow_part(const char* kind, const char* at, double rate, const 
   }
 }
 
+bool is_inside_range(const models::Prediction& prediction, Time measured) {
+  return measured >= prediction.uncertainty.p10 && measured <= prediction.uncertainty.p90;
+}
+
 ExplainedStep Causes::found() {
-  ExplainedStep result{.measured = measured_, .predicted = prediction_.step, .explanations = {}};
+  ExplainedStep result{.measured = measured_,
+                       .predicted = prediction_.step,
+                       .inside_range = is_inside_range(prediction_, measured_),
+                       .explanations = {}};
   const models::Uncertainty& range = prediction_.uncertainty;
   constexpr double deviations = 2 * 1.2816;  // from p10 to p90 of a normal distribution
   const double own =
@@ -294,6 +301,7 @@ ExplainedStep explain_measured(const Scenario& scenario, const Question& questio
   if (std::abs(std::log(ratio(measured, prediction.step))) < agrees) {
     return {.measured = measured,
             .predicted = prediction.step,
+            .inside_range = is_inside_range(prediction, measured),
             .weight_of_none = 1,
             .explanations = {}};
   }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scenarios/scenario/scenario.hpp"
@@ -41,6 +42,7 @@ struct Explanation {
 
 struct ExplainedStep {
   Time measured{}, predicted{};
+  bool inside_range = false;  // the measured step, from p10 to p90 of the prediction
   /// That nothing is different from what was assumed: the prediction's own error.
   double weight_of_none = 0;
   /// The likeliest first, the last ones left out. None where the step agrees within 1 %.
@@ -64,10 +66,12 @@ struct ExplainedStep {
 ExplainedStep explain_measured(const Scenario& scenario, const models::Question& question,
                                const models::Prediction& prediction, Time measured);
 
-/// `{step_time_s, error_pct, weight_of_none, explanations[{cause, flags, step_time_s, error_pct,
-/// prior, weight, basis}]}`.
+/// `{step_time_s, error_pct, inside_range, weight_of_none, explanations[{cause, flags, step_time_s,
+/// error_pct, prior, weight, basis}]}`.
 Json to_json(const ExplainedStep& found);
-std::string text_of(const ExplainedStep& found, const models::Prediction& prediction, bool colour);
+std::string text_of(const ExplainedStep& found, bool colour);
+/// What a report says where there is no explanation, by `inside_range`.
+std::string_view words_without_explanation(bool inside_range);
 
 /// Errors  `--measured: expected a step time such as "1.7 s", found 'x'`
 Time read_measured_flag(const std::string& text);

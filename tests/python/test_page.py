@@ -203,6 +203,41 @@ def test_what_is_no_result_is_refused(piped, tmp_path):
     assert not (tmp_path / "no.html").exists()
 
 
+def test_a_file_is_read_as_the_command_reads_it(tmp_path):
+    stored = tmp_path / "f.parquet"
+    stored.write_bytes(b"PAR1\x15\x04\x9c\xff\xfePAR1")
+    with pytest.raises(orr.InputError) as refused:
+        orr.report(tmp_path / "no.html", stored)
+    assert str(refused.value) == (
+        f"{stored}: is a Parquet store, which Python alone writes and reads: "
+        "orrery.report(PAGE, orrery.sweep(..., store=PATH)) makes its page"
+    )
+    missing = tmp_path / "missing.json"
+    with pytest.raises(orr.InputError, match=re.escape(str(missing))):
+        orr.report(tmp_path / "no.html", str(missing))
+    assert not (tmp_path / "no.html").exists()
+
+
+@needs_command
+def test_the_page_of_a_parquet_store_is_made_as_its_refusal_says(tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "grid.parquet"
+    grid = {"/plan/micro_batch": [1, 2]}
+    orr.sweep(orr.load("llama3-8b-8-h100"), grid, store=path, progress=False)
+    ran = subprocess.run(
+        [COMMAND, "report", str(path), "--out", str(tmp_path / "no.html")],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert ran.returncode == 2
+    assert "orrery.report(PAGE, orrery.sweep(..., store=PATH)) makes its page" in ran.stderr
+    again = orr.sweep(orr.load("llama3-8b-8-h100"), grid, store=path, progress=False)
+    page = page_of(tmp_path / "sweep.html", again)[1]
+    assert "Sweep of llama3-8b-8-h100" in page.text
+
+
 def test_classes_have_the_colours_of_the_other_pictures(piped, tmp_path):
     text = page_of(tmp_path / "run.html", piped)[0]
     light = re.search(r":root\{(--gemm:[^}]*)\}", text)

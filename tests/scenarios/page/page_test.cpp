@@ -2,11 +2,14 @@
 
 #include "scenarios/page/page.hpp"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 #include <regex>
 
 #include "scenarios/page/charts.hpp"
 #include "sim/errors.hpp"
+#include "tests/scenarios/command.hpp"
 
 namespace orrery::scenarios {
 
@@ -59,10 +62,25 @@ std::string row_line(int index, int tensor, double step, double bytes, const std
          "\n";
 }
 
-std::string store_of(const std::string& rows) {
-  return R"({"orrery_sweep":1,"scenario":"llama","vary":[],"variants":4,"shard":null})"
-         "\n" +
-         rows;
+std::string store_of(const std::string& rows, const Json& vary = Json::array(), int variants = 4,
+                     const Json& shard = nullptr) {
+  return Json{{"orrery_sweep", 1},
+              {"scenario", "llama"},
+              {"vary", vary},
+              {"variants", variants},
+              {"shard", shard}}
+             .dump() +
+         "\n" + rows;
+}
+
+std::string page_of_store(const std::string& store) {
+  std::vector<Document> documents;
+  documents.push_back(result_of(store, "f.jsonl"));
+  return page_of(documents);
+}
+
+Json varied(const char* pointer, const Json& values) {
+  return {{"pointer", pointer}, {"values", values}};
 }
 
 /// Position, anchor and text of every label of a picture.
@@ -81,6 +99,24 @@ std::vector<Label> labels_of(const std::string& chart) {
 }
 
 }  // namespace
+
+TEST_CASE("The page of a search counts the plans within its error as the text does") {
+  const std::string call =
+      "plan --model gpt2 --cluster dgx-a100-80gb --global-batch 64 --seq-len 1024 --top 4";
+  Json json = parsed(orrery(call + " --json").out);
+  std::int64_t plans = 0;
+  for (const Json& each : json["as_good"]["classes"]) plans += each["plans"].get<std::int64_t>();
+  const std::int64_t more = json["as_good"]["at_most_more"];
+  REQUIRE(plans > 1);
+  REQUIRE(more > 0);
+  CHECK_THAT(orrery(call).out,
+             Catch::Contains(fmt::format("distinguish {} plans, and up to {} more", plans, more)));
+  CHECK(
+      shows(page_of_json(json),
+            fmt::format("fit, {} within the error of the best, and up to {} more<", plans, more)));
+  json["as_good"]["at_most_more"] = 0;
+  CHECK(shows(page_of_json(json), fmt::format("fit, {} within the error of the best<", plans)));
+}
 
 TEST_CASE("The page of a measured run shows both steps by class, and what would explain them") {
   const std::string page = page_of_json(measured_run());
@@ -128,12 +164,105 @@ TEST_CASE("The page of a sweep's store has the fastest that fit, and the front")
   CHECK(document.json()["best"][0]["index"] == 0);
   REQUIRE(document.json()["front"].size() == 2);
   CHECK(document.json()["front"][1]["index"] == 2);
-  std::vector<Document> documents;
-  documents.push_back(result_of(store_of(rows), "f.jsonl"));
-  const std::string page = page_of(documents);
+  const std::string page = page_of_store(store_of(rows));
   CHECK(shows(page, "<h1>Sweep of llama</h1>"));
   CHECK(shows(page, "<code>tensor 1</code>"));
   CHECK(shows(page, "What each value leads to"));
+}
+
+TEST_CASE("The page of a measured run says in words by how much it differs, or that it does not") {
+  Json run = measured_run();  // 12 s, 10 s predicted
+  CHECK(shows(page_of_json(run), "<b>20.0 % more</b><span class='r'>2.000 s more than predicted<"));
+  run["measured_s"] = 7.5;
+  CHECK(shows(page_of_json(run), "<b>25.0 % less</b><span class='r'>2.500 s less than predicted<"));
+  run["measured_s"] = 10.0;
+  CHECK(shows(page_of_json(run), "<b>as long</b><span class='r'>as predicted<"));
+}
+
+TEST_CASE("Idle time of data loading has the colour of data, on the page of a measured run") {
+  Json run = measured_run();
+  run["classes"][2]["measured_s"] = 0.5;
+  const std::string page = page_of_json(run);
+  const std::size_t hint = page.find("<title>measured, idle: data loading");
+  REQUIRE(hint != std::string::npos);
+  const std::string box = page.substr(page.rfind("<rect", hint), hint - page.rfind("<rect", hint));
+  CHECK(shows(box, "fill:var(--data)"));
+}
+
+TEST_CASE("The page of a run that nothing explains says what the text says") {
+  Json run = measured_run();
+  run["alternatives"] = {{"inside_range", true}, {"explanations", Json::array()}};
+  CHECK(shows(page_of_json(run), ">nothing is left to explain</p>"));
+  run["alternatives"]["inside_range"] = false;
+  const std::string page = page_of_json(run);
+  CHECK(shows(page, ">nothing that was tried explains it; check its unit and what ran</p>"));
+  CHECK_FALSE(shows(page, "one of these would do"));  // the head of an empty table
+}
+
+// By hand: 10 s are predicted, of which 0.5 % are 50 ms.
+TEST_CASE("The page of a run that differs by less than half a percent leaves nothing to explain") {
+  Json run = measured_run();
+  run["causes"] = Json::array();
+  run["measured_s"] = 10.04;
+  CHECK(shows(page_of_json(run),
+              ">nothing is left to explain: the two differ by less than 0.5 %</p>"));
+  run["measured_s"] = 10.06;
+  CHECK(shows(page_of_json(run),
+              ">None: no change is likelier than the prediction&#39;s own error.</p>"));
+}
+
+TEST_CASE("What fits, what may not and what does not are counted apart on the page of a sweep") {
+  const std::string rows = row_line(0, 1, 2.0, 60e9, "yes") +
+                           row_line(1, 2, 1.0, 90e9, "doubtful") +
+                           row_line(2, 4, 3.0, 40e9, "tight") + row_line(3, 8, 4.0, 99e9, "no");
+  const std::string page = page_of_store(store_of(rows));
+  CHECK(
+      shows(page, "<span class='k'>fit</span><b>2</b><span class='r'>1 may not, 1 do not</span>"));
+  CHECK(shows(page, "Grey: 3 of 3 variants that fit or may fit."));
+}
+
+TEST_CASE("The page of a shard names it and compares its rows with the shard's variants") {
+  // By hand: shard 2 of 4 of 9 variants has 2 of them, as the first has the odd one.
+  const Json shard = {{"number", 2}, {"of", 4}};
+  const std::string row = row_line(3, 1, 2.0, 60e9, "yes");
+  const std::string half = page_of_store(store_of(row, Json::array(), 9, shard));
+  CHECK(shows(half, "<h1>Sweep of llama, shard 2 of 4</h1>"));
+  CHECK(shows(half, "<b>1</b><span class='r'>of 2; the rest is not there; the whole sweep has 9<"));
+  const std::string all = row + row_line(4, 2, 3.0, 50e9, "yes");
+  const std::string whole = page_of_store(store_of(all, Json::array(), 9, shard));
+  CHECK(shows(whole, "<b>2</b><span class='r'>0 impossible; the whole sweep has 9<"));
+}
+
+TEST_CASE("Pointers and values of a sweep are listed in the order in which they were asked for") {
+  std::string rows;
+  Json tensors = Json::array();
+  for (int i = 0; i < 70; ++i) {
+    const int tensor = 100 - i;  // as text, 100 is before 99
+    tensors.push_back(tensor);
+    Json row = Json::parse(row_line(i, tensor, 2.0, 60e9, "yes"));
+    row["values"] = {{"/plan/zero", 1}, {"/plan/tensor", tensor}};
+    rows += row.dump() + "\n";
+  }
+  const Json vary = {varied("/plan/tensor", tensors), varied("/plan/zero", {3, 1})};
+  const Document document = result_of(store_of(rows, vary, 70), "f.jsonl");
+  const Json& values = document.json()["values"];
+  REQUIRE(values.size() == 65);
+  for (int i = 0; i < 64; ++i) {
+    CHECK(values[i]["pointer"] == "/plan/tensor");
+    CHECK(values[i]["value"] == std::to_string(100 - i));
+  }
+  CHECK(values[64]["pointer"] == "/plan/zero");
+  CHECK(shows(page_of_store(store_of(rows, vary, 70)),
+              "and 6 more of /plan/tensor: the first 64 that the store has are listed"));
+}
+
+// By hand: 600 rows are cut to every 2nd, at 1,200 to every 4th; 2,000 rows leave 500.
+TEST_CASE("The sample of a long store is even: every fourth of 2,000 rows, the first ones too") {
+  std::string rows;
+  for (int i = 0; i < 2000; ++i) rows += row_line(i, 1, 2.0 + i, 60e9 + i, "yes");
+  const Json sample = result_of(store_of(rows), "f.jsonl").json()["others"];
+  REQUIRE(sample.size() == 500);
+  for (std::size_t i = 0; i < sample.size(); ++i) CHECK(sample[i]["index"] == 4 * i);
 }
 
 TEST_CASE("A damaged row of a sweep's store is refused with its line") {
@@ -144,6 +273,16 @@ TEST_CASE("A damaged row of a sweep's store is refused with its line") {
     CHECK(std::string{error.what()} ==
           "f.jsonl, line 3: expected a row of a sweep, with its values and figures");
   }
+}
+
+TEST_CASE("A Parquet store is refused with the call that makes its page, as file and as text") {
+  const Scratch scratch;
+  const std::string bytes = "PAR1\x15\x04PAR1", file = scratch.write("f.parquet", bytes);
+  const std::string refusal =
+      ": is a Parquet store, which Python alone writes and reads: orrery.report(PAGE, "
+      "orrery.sweep(..., store=PATH)) makes its page";
+  CHECK_THROWS_WITH(load_result(file), file + refusal);
+  CHECK_THROWS_WITH(result_of(bytes, "f.parquet"), "f.parquet" + refusal);
 }
 
 TEST_CASE("Labels of the best points stay inside the picture and cover no other label") {

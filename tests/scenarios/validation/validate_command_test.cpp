@@ -1,7 +1,29 @@
+#include <fmt/format.h>
+
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include "scenarios/page/charts.hpp"
 #include "tests/scenarios/command.hpp"
 
 namespace orrery::scenarios {
 namespace {
+
+const std::string validation_folder = ORRERY_SOURCE "/scenarios/validation/";
+
+/// What README.md says, with one space between words.
+std::string validation_readme() {
+  std::ostringstream text;
+  text << std::ifstream{validation_folder + "README.md"}.rdbuf();
+  return std::regex_replace(text.str(), std::regex{"\\s+"}, " ");
+}
+
+double sum_apart(const Json& validated, const char* key) {
+  double sum = 0;
+  for (const auto& [group, scores] : validated["apart"].items()) sum += scores[key].get<double>();
+  return sum;
+}
 
 // Megatron-LM on 64 and 128 A100 (Narayanan et al. 2021, arXiv 2104.04473, table 1): 138 and 142
 // TFLOP/s per GPU, as step times by the paper's formula; and a run of experts.
@@ -15,6 +37,46 @@ const std::string runs =
     "8x HDR InfiniBand 200Gb/s per node,4,1,32,0,full,fp16,16,512,3.696\n"
     "c,megatron-lm,2021,pretrain,transformer-xl,base,16,512,8,2048,32000,4096,,a100-sxm-80gb,64,8,"
     "8x HDR InfiniBand 200Gb/s per node,1,1,64,0,none,bf16,1,64,9.0\n";
+
+TEST_CASE("The README's counts of runs are the sums over validate's groups", "[heavy]") {
+  const Json json = parsed(orrery("validate " + validation_folder + "runs.csv --json").out);
+  const double own = json["scored"], others = sum_apart(json, "scored");
+  const double refused = json["said_not_to_fit"].get<double>() + sum_apart(json, "said_not_to_fit");
+  CHECK_THAT(validation_readme(),
+             Catch::Contains(
+                 fmt::format("Of the {} runs {} are simulated and {} scored: these {}, and {} "
+                             "that are reported separately below.",
+                             count_words(json["rows"]), count_words(json["simulated"]),
+                             count_words(own + others), count_words(own), count_words(others))));
+  CHECK_THAT(
+      validation_readme(),
+      Catch::Contains(fmt::format("Of the {} scored runs, all of which ran, {} are predicted not "
+                                  "to fit",
+                                  count_words(own + others), count_words(refused))));
+}
+
+TEST_CASE("The README's errors of three hybrid models are what its command prints", "[heavy]") {
+  std::ifstream all{validation_folder + "runs.csv"};
+  std::string text, line;
+  while (std::getline(all, line)) {
+    if (line.starts_with("run,") || line.starts_with("HYB-MB")) text += line + "\n";
+  }
+  const Scratch scratch;
+  const Json json = parsed(
+      orrery("validate " + scratch.write("hybrids.csv", text) + " --leave-out model --json").out);
+  const auto errors = [&](const char* of) {
+    return fmt::format("{:.1f} % and {:.1f} %", json[of]["rows_median_pct"].get<double>(),
+                       json[of]["rows_p90_pct"].get<double>());
+  };
+  CHECK_THAT(validation_readme(),
+             Catch::Contains(
+                 fmt::format("are {} runs of three models. Median and 90th percentile of "
+                             "|ln(predicted / measured)| are {} as the profile is, and {} "
+                             "with each model left out",
+                             json["scored"].get<int>(), errors("as_it_is"), errors("left_out"))) &&
+                 Catch::Contains(
+                     fmt::format("{:.0f} % inside p10 to p90:", json["inside_pct"].get<double>())));
+}
 
 TEST_CASE("validate prints one document with what was simulated and what was skipped") {
   const Scratch scratch;

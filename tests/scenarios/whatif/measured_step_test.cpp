@@ -98,7 +98,10 @@ TEST_CASE("A step outside the range is never said to be explained") {
     const Ran text = orrery(asked + measured);
     CHECK(text.out.find("outside the range of 8 in 10 cases") != std::string::npos);
     CHECK(text.out.find("nothing is left to explain") == std::string::npos);
+    const Json json = parsed(orrery(asked + measured + " --json").out);
+    CHECK(json["measured"]["inside_range"] == false);
   }
+  CHECK(parsed(orrery(asked + "10.5s --json").out)["measured"]["inside_range"] == true);
   CHECK(orrery(asked + "10.5s").out.find("nothing is left to explain") != std::string::npos);
 }
 
