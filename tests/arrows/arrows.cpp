@@ -86,7 +86,7 @@ const std::map<std::string, std::set<std::string>>& subfolders() {
       {"scenarios/validation", {"scenario", "report", "drawing", "search", "whole_run"}},
       {"scenarios/fitting", {"search", "validation"}},
       {"scenarios/runback", {"report", "whatif", "fitting"}},
-      {"scenarios/page", {"scenario", "report", "drawing", "runback"}},
+      {"scenarios/page", {"scenario", "report", "drawing", "whatif", "runback"}},
       {"scenarios/schema", {"exchange", "report", "search", "claims"}},
       {"scenarios/question",
        {"exchange", "scenario", "search", "scaling", "purchase", "validation", "fitting",
