@@ -202,9 +202,9 @@ Plan read_plan(const Node& plan, const Model& model, std::int64_t gpus,
                std::vector<std::string>& assumptions);
 
 /// The command line's form, `tensor=8,pipeline=16,stage_layers=7:8:8:7`, as the JSON object that
-/// read_plan takes.
+/// read_plan takes. `flag` is what errors name.
 /// Errors  `--plan: expected KEY=VALUE, found 'tensor'`; a key given twice
-Json plan_from_text(std::string_view text);
+Json plan_from_text(std::string_view text, std::string_view flag = "--plan");
 
 /// Every field of a complete plan; read_plan reads it back without an assumption.
 Json to_json(const Plan& plan);

@@ -9,8 +9,6 @@
 namespace orrery::models {
 namespace {
 
-constexpr const char* flag_name = "--plan";
-
 /// The part of `text` before `separator`; removes it and the separator.
 std::string_view take_until(std::string_view& text, char separator) {
   const std::size_t at = text.find(separator);
@@ -62,7 +60,7 @@ std::string to_text(const Plan& plan) {
   return text;
 }
 
-Json plan_from_text(std::string_view text) {
+Json plan_from_text(std::string_view text, std::string_view flag) {
   Json plan = Json::object();
   while (!text.empty()) {
     const std::string_view item = trimmed(take_until(text, ','));
@@ -70,11 +68,11 @@ Json plan_from_text(std::string_view text) {
     const std::string key{trimmed(take_until(value, '='))};
     value = trimmed(value);
     if (key.empty() || value.empty()) {
-      throw InputError{flag_name,
+      throw InputError{std::string{flag},
                        fmt::format("expected KEY=VALUE, found '{}'", printable(item, 60))};
     }
     if (plan.contains(key)) {
-      throw InputError{flag_name, fmt::format("{} is given twice", printable(key, 60))};
+      throw InputError{std::string{flag}, fmt::format("{} is given twice", printable(key, 60))};
     }
     plan[key] = value_of_key(key, value);
   }

@@ -149,7 +149,7 @@ def plan(
 
     global_batch  sequences of one step, of `seq_len` tokens each
     fixed         fields that every plan has: "task=lora,lora_targets=qkv:projection,moments=int8"
-    exclude       values that no plan has: "zero=3,dispatcher=hybridep"
+    exclude       values that no plan has: "zero=0,3,dispatcher=hybridep"
     objective     "time", "cost", "energy" or "memory" of a step, or "days"
     pareto        another objective: also the Pareto front of both, in `["front"]`
     gap           share by which another plan may be better when the search ends; 0: none is, and

@@ -96,7 +96,7 @@ void add_plan(CLI::App& application, int& exit_code) {
       "--fixed", request.fixed,
       "Fields that every plan has, searched or not: 'zero=1,tensor=8' or 'task=lora,moments=int8'");
   command.add_option("--exclude", request.exclude,
-                     "Values that no plan may have: 'zero=3,dispatcher=hybridep'");
+                     "Values that no plan may have: 'zero=0,3,dispatcher=hybridep'");
   command.add_option(
       "--objective", request.objective,
       fmt::format("What to minimise: {} ({})", objective_words(), request.objective));

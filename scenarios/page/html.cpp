@@ -99,32 +99,62 @@ std::string list_section(std::string_view title, const std::vector<std::string>&
 
 namespace {
 
-void add_figures(const Json& value, const std::string& pointer, HtmlTable& table, int& left) {
-  if (left <= 0) return;
-  if (value.is_structured() && !value.empty()) {
-    std::size_t i = 0;
-    for (const auto& [key, member] : value.items()) {
-      if (value.is_array() && ++i > 40) break;
-      if (pointer.empty() && key == "timeline") continue;
-      add_figures(member, pointer + "/" + key, table, left);
+constexpr std::size_t most_elements = 40, most_figures = 1500;
+
+/// The numbers and texts of a document as rows, up to most_elements of a list and most_figures in
+/// all, and how many were left out.
+class FigureRows {
+ public:
+  void add(const Json& value, const std::string& pointer) {
+    if (value.is_structured() && !value.empty()) {
+      std::size_t element = 0;
+      for (const auto& [key, member] : value.items()) {
+        if (pointer.empty() && key == "timeline") continue;
+        if (value.is_array() && ++element > most_elements) {
+          left_out_ += figures_of(member);
+        } else {
+          add(member, pointer + "/" + key);
+        }
+      }
+      return;
     }
-    return;
+    if (++rows_ > most_figures) {
+      ++left_out_;
+      return;
+    }
+    table_.add(
+        {code_cell(pointer),
+         markup(value.is_string() ? value.get<std::string>()
+                                  : value.dump(-1, ' ', false, Json::error_handler_t::replace))});
   }
-  --left;
-  table.add(
-      {code_cell(pointer),
-       markup(value.is_string() ? value.get<std::string>()
-                                : value.dump(-1, ' ', false, Json::error_handler_t::replace))});
-}
+
+  std::string html() const {
+    const std::string summary =
+        left_out_ == 0 ? "All figures of the document"
+                       : fmt::format("Figures of the document, without {} that its JSON has more",
+                                     count_words(static_cast<double>(left_out_)));
+    return "<details><summary>" + summary + "</summary><div class='raw'>" + table_.html() +
+           "</div></details>\n";
+  }
+
+ private:
+  static std::size_t figures_of(const Json& value) {
+    if (!value.is_structured() || value.empty()) return 1;
+    std::size_t count = 0;
+    for (const Json& member : value) count += figures_of(member);
+    return count;
+  }
+
+  HtmlTable table_{{"pointer", "value"}};
+  std::size_t rows_ = 0, left_out_ = 0;
+};
 
 }  // namespace
 
 std::string all_figures(const Json& json) {
-  HtmlTable table{{"pointer", "value"}};
-  int left = 1500;
-  add_figures(json, "", table, left);
-  return "<details><summary>All figures of the document</summary><div class='raw'>" + table.html() +
-         "</div></details>\n";
+  FigureRows rows;
+  rows.add(json, "");
+  return rows.html();
 }
 
 std::pair<std::string, std::string> fit_answer(const std::string& fit) {

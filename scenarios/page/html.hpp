@@ -63,7 +63,8 @@ std::string bar_cell(const std::string& shown, double value, double most,
 std::string code_cell(std::string_view text);
 /// Nothing where the list is empty.
 std::string list_section(std::string_view title, const std::vector<std::string>& all);
-/// Every number and text of a document with its pointer, folded away; a timeline is left out.
+/// The numbers and texts of a document with their pointers, folded away: the first 40 elements of a
+/// list, 1,500 rows in all, and how many are left out. A timeline has a picture instead.
 std::string all_figures(const Json& json);
 
 }  // namespace orrery::scenarios

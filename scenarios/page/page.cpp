@@ -221,7 +221,7 @@ std::string network_section(const Node& root) {
                   words(network, "why")),
       "class='note'");
   if (links.empty()) return text;
-  constexpr std::size_t most_links = 12;  // all are among the figures of the document
+  constexpr std::size_t most_links = 12;  // more are among the figures of the document
   HtmlTable table{{"link", ">alike", ">over capacity for"}};
   for (const Node& each : std::span{links}.first(std::min(links.size(), most_links))) {
     table.add({markup(words(each, "name")), count_words(figure_at(each, "alike")),

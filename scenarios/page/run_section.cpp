@@ -16,7 +16,7 @@ namespace orrery::scenarios {
 
 namespace {
 
-constexpr std::size_t most_run_rows = 15;  // all are among the figures of the document
+constexpr std::size_t most_run_rows = 15;  // more are among the figures of the document
 
 /// A class of a measured step, and whose colour of page_colours it has.
 struct RunClassColour {

@@ -73,7 +73,7 @@ void read_fields(std::string_view flag, const Json& given, const auto& take) {
 }
 
 void read_fixed_flag(const std::string& text, PlanQuery& query) {
-  read_fields("--fixed", models::plan_from_text(text),
+  read_fields("--fixed", models::plan_from_text(text, "--fixed"),
               [&](const models::PlanField& field, const models::Plan& plan) {
                 query.fixed = plan;
                 query.stated.emplace_back(field.key);
@@ -84,10 +84,16 @@ void read_fixed_flag(const std::string& text, PlanQuery& query) {
   if (!stated("context")) query.fixed.context = 1;
 }
 
-/// Reads what no plan may have; a field may stand several times.
+/// Reads what no plan may have; a field may stand several times, or once with several values:
+/// `tensor=1,2` is `tensor=1,tensor=2`.
 void read_exclude_flag(const std::string& text, PlanQuery& query) {
+  std::string key;
   for (const std::string_view part : split(text, ',')) {
-    read_fields("--exclude", models::plan_from_text(part),
+    const std::size_t equals = part.find('=');
+    if (equals != std::string_view::npos) key = part.substr(0, equals);
+    const std::string item =
+        equals == std::string_view::npos && !key.empty() ? key + "=" : std::string{};
+    read_fields("--exclude", models::plan_from_text(item + std::string{part}, "--exclude"),
                 [&](const models::PlanField& field, const models::Plan& plan) {
                   query.excluded.push_back({std::string{field.key}, value_in(field, plan)});
                 });

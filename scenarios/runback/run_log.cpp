@@ -497,15 +497,16 @@ std::string beginning_of(const std::string& path) {
 }  // namespace
 
 std::size_t warm_up_of(const std::vector<double>& seconds) {
+  constexpr double slower = 1.1;  // than the usual step: still warming up
   if (seconds.size() < 2) return 0;
   if (seconds.size() < 5) {
-    return seconds[0] > 1.1 * median(std::vector<double>(seconds.begin() + 1, seconds.end())) ? 1
-                                                                                              : 0;
+    const double others = median(std::vector<double>(seconds.begin() + 1, seconds.end()));
+    return seconds[0] > slower * others ? 1 : 0;
   }
   const double usual = median(std::vector<double>(
       seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2), seconds.end()));
   std::size_t count = 1;
-  while (count < seconds.size() / 3 && seconds[count] > 1.1 * usual) ++count;
+  while (count < seconds.size() / 3 && seconds[count] > slower * usual) ++count;
   return count;
 }
 

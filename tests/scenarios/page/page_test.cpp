@@ -8,6 +8,7 @@
 #include <regex>
 
 #include "scenarios/page/charts.hpp"
+#include "scenarios/page/html.hpp"
 #include "sim/errors.hpp"
 #include "tests/scenarios/command.hpp"
 
@@ -313,6 +314,20 @@ TEST_CASE("Labels of the best points stay inside the picture and cover no other 
   }
   // An outlier does not squeeze the best into a corner: it is counted instead.
   CHECK(shows(picture, "1 more beyond the axes."));
+}
+
+TEST_CASE("Figures that the table of a page leaves out are counted in its title") {
+  Json document = Json{{"timeline", Json::array({1, 2})}, {"steps", Json::array()}};
+  for (int i = 0; i < 40; ++i) document["steps"].push_back(i);
+  CHECK(all_figures(document).find("<summary>All figures of the document<") != std::string::npos);
+  CHECK(all_figures(document).find("/timeline") == std::string::npos);
+  for (int i = 0; i < 3; ++i) document["steps"].push_back(Json{{"a", i}, {"b", i}});
+  const std::string listed = all_figures(document);
+  CHECK(listed.find("without 6 that its JSON has more") != std::string::npos);
+  CHECK(listed.find("/steps/39") != std::string::npos);
+  CHECK(listed.find("/steps/40") == std::string::npos);
+  for (int i = 0; i < 1'500; ++i) document[fmt::format("key_{}", i)] = i;
+  CHECK(all_figures(document).find("without 46 that its JSON has more") != std::string::npos);
 }
 
 TEST_CASE("Axes of dollars have short round ticks") {
