@@ -11,10 +11,13 @@
 namespace orrery::models {
 namespace {
 
-/// The decoder's own object inside a multimodal file; one that also speaks has it in the part that
-/// thinks.
+/// What multimodal files call the object of their decoder. One that also speaks has it in the part
+/// that thinks; InternVL's and DeepSeek-VL2's have names of their own.
+constexpr std::string_view decoder_keys[] = {"thinker_config", "text_config", "llm_config",
+                                             "language_config"};
+
 Node decoder_of(const Node& config) {
-  for (const char* key : {"thinker_config", "text_config"}) {
+  for (const std::string_view key : decoder_keys) {
     const auto nested = config.find(key);
     if (nested && nested->is_object()) return decoder_of(*nested);
   }
@@ -168,7 +171,8 @@ std::vector<std::string> Config::ignored() const {
   std::vector<std::string> keys;
   const auto collect = [&](const Node& object) {
     for (const auto& [key, value] : object.members()) {
-      const bool container = above_ && (key == "text_config" || key == "thinker_config");
+      const bool container =
+          above_ && std::ranges::find(decoder_keys, key) != std::end(decoder_keys);
       if (!container && !read_.contains(key) && !irrelevant(key)) keys.push_back(key);
     }
   };

@@ -1,5 +1,6 @@
 // Readers of mixture-of-experts models since 2025 with attention over heads: Aria, Cohere, Granite,
-// Hunyuan, Laguna, Mellum, Sarvam, Beam, Flint, Kolibri, Lara, MiniMax-M3, Step 3.5.
+// Hunyuan, Laguna, Mellum, Sarvam, Beam, dots.llm1, DBRX, Flint, Kolibri, Lara, MiniMax-M3,
+// Step 3.5.
 #include <algorithm>
 #include <array>
 
@@ -11,6 +12,7 @@ namespace {
 
 constexpr const char* some_without_rotation = "layers without rotary positions";
 constexpr const char* one_more = "norms of 1 + weight";
+constexpr const char* norms_after_rotation = "norms of queries and keys after their rotation";
 
 std::int64_t sparse_layers(const ModelDraft& model) {
   return model.depth - std::ranges::count(model.dense, true);
@@ -186,6 +188,97 @@ Model read_flint(Config& config) {
   read_window(config, model, usual);
   model.experts.routing.score = Routing::Score::sigmoid;
   also_inexact(model, some_without_rotation);
+  return built(model);
+}
+
+/// DeepSeek-V3's experts behind attention with norms of queries and keys.
+/// Source  Huo et al. 2025, arXiv 2506.05767; Dots1ForCausalLM of the transformers library
+Model read_dots1(Config& config) {
+  ModelDraft model = glm4_moe_like(config);
+  model.attention.qk_norm = true;
+  model.attention.output_bias = model.attention.qkv_bias;
+  read_window(config, model, std::vector<bool>(static_cast<std::size_t>(model.depth), false));
+  heed(config, {"max_window_layers"});
+  return built(model);
+}
+
+/// One shared expert, as wide as a routed one; older files give what layers have as lists.
+/// Source  Tencent Hunyuan Team 2025, Hunyuan-A13B; HunYuanMoEV1ForCausalLM of the transformers
+///         library
+Model read_hunyuan_v1_moe(Config& config) {
+  if (const auto chosen = config.find("moe_topk")) {
+    Json each = chosen->json();
+    if (chosen->is_array()) {
+      const std::vector<Node> listed = chosen->elements();
+      if (listed.empty()) chosen->fail("is empty");
+      for (const Node& other : listed) {
+        if (other.json() != listed[0].json()) {
+          other.fail("layers that send a token to different numbers of experts are not supported");
+        }
+      }
+      each = listed[0].json();
+    }
+    config.assume({{"num_experts_per_tok", std::move(each)}});
+  }
+  ModelDraft model =
+      with_experts(config, {"num_experts", "num_local_experts"}, "intermediate_size");
+  model.attention.qk_norm = true;
+  share_experts(model, 1);
+  // Of its own code, which the library's class does not read.
+  heed(config, {"use_qk_norm",
+                "use_cla",
+                "cla_share_factor",
+                "moe_intermediate_size",
+                "num_shared_expert",
+                "use_mixed_mlp_moe",
+                "moe_layer_num_skipped",
+                "moe_drop_tokens",
+                "moe_random_routing_dropped_token",
+                "org_vocab_size",
+                "mask_init_id",
+                "group_limited_greedy",
+                "capacity_factor",
+                "use_rotary_pos_emb",
+                "norm_type",
+                "mlp_bias",
+                "eod_token_id",
+                "im_end_id",
+                "im_newline_id",
+                "im_start_id",
+                "text_start_id",
+                "text_end_id",
+                "anyres_pooling_size",
+                "tie_word_embeddings"});
+  also_inexact(model, norms_after_rotation);
+  return built(model);
+}
+
+/// Layer norms without biases; keys inside `attn_config` and `ffn_config`.
+/// Source  Databricks 2024, DBRX; DbrxForCausalLM of the transformers library
+Model read_dbrx(Config& config) {
+  const auto attention = config.find("attn_config"), mlp = config.find("ffn_config");
+  if (!attention) config.fail("attn_config", "is missing");
+  if (!mlp) config.fail("ffn_config", "is missing");
+  also_called(config, "num_hidden_layers", {"n_layers"});
+  also_called(config, "hidden_size", {"d_model"});
+  also_called(config, "num_attention_heads", {"n_heads"});
+  also_called(config, "max_position_embeddings", {"max_seq_len"});
+  const auto of = [](const Node& part, const char* key, std::int64_t high, std::int64_t usual) {
+    const auto stated = part.find(key);
+    return stated ? stated->integer(1, high) : usual;
+  };
+  config.assume({{"hidden_act", "silu"},
+                 {"num_key_value_heads", of(*attention, "kv_n_heads", Limits::heads, 1)},
+                 {"num_experts", of(*mlp, "moe_num_experts", Limits::experts, 4)},
+                 {"num_experts_per_tok", of(*mlp, "moe_top_k", Limits::experts, 1)},
+                 {"intermediate_size", of(*mlp, "ffn_hidden_size", Limits::expert_hidden, 3584)}});
+  if (const auto base = attention->find("rope_theta")) {
+    config.assume({{"rope_theta", base->json()}});
+  }
+  ModelDraft model = with_experts(config, {"num_experts"}, "intermediate_size");
+  model.norms.kind = Norm::layer_norm;
+  model.norms.bias = false;
+  if (attention->find("clip_qkv")) also_inexact(model, "clipped queries, keys and values");
   return built(model);
 }
 

@@ -124,6 +124,39 @@ Model read_cwm(Config& config) {
   return built(model);
 }
 
+/// Layers have a window where `layer_types` says so, all of them if it says nothing.
+/// Source  MinistralForCausalLM of the transformers library
+Model read_ministral(Config& config) {
+  ModelDraft model = llama_with_biases(config);
+  read_window(config, model, std::vector<bool>(static_cast<std::size_t>(model.depth), false));
+  return built(model);
+}
+
+/// Norms of queries and keys, after their rotation.
+/// Source  HunYuanDenseV1ForCausalLM of the transformers library
+Model read_hunyuan_v1_dense(Config& config) {
+  ModelDraft model = llama_with_biases(config);
+  model.attention.qk_norm = true;
+  heed(config, {"use_qk_norm", "use_cla", "cla_share_factor", "org_vocab_size", "norm_type",
+                "use_rotary_pos_emb", "mask_init_id", "eod_token_id", "im_end_id", "im_newline_id",
+                "im_start_id", "text_start_id", "text_end_id"});
+  also_inexact(model, "norms of queries and keys after their rotation");
+  return built(model);
+}
+
+/// Layer norms of 1 + weight, an MLP of two matrices with a squared relu between them.
+/// Source  Parmar et al. 2024, arXiv 2402.16819; NemotronForCausalLM of the transformers library
+Model read_nemotron(Config& config) {
+  config.find("hidden_act");
+  config.assume({{"hidden_act", "relu2"}, {"partial_rotary_factor", 0.5}});
+  ModelDraft model = llama_with_biases(config);
+  model.mlp.gated = false;
+  model.norms.kind = Norm::layer_norm;
+  model.norms.bias = true;
+  model.norms.offset = 1;
+  return built(model);
+}
+
 /// Queries are scaled by the logarithm of their position.
 /// Source  modeling_ministral3.py of the transformers library
 Model read_ministral3(Config& config) {

@@ -12,7 +12,7 @@ namespace orrery::models {
 namespace {
 
 constexpr std::array epsilon_keys{"rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon",
-                                  "norm_eps", "norm_epsilon"};
+                                  "norm_eps",     "norm_epsilon",   "layernorm_epsilon"};
 constexpr std::array deviation_keys{"initializer_range", "init_std"};
 
 /// The transformers library's default.

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "hardware/reading.hpp"
+#include "models/model/import/drafts.hpp"
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
@@ -309,19 +310,12 @@ Model read_xlstm(Config& config) {
   return built(model);
 }
 
-/// Convolutions of a few taps between two gates, h 3 h + h c + h h, and some attention layers.
-/// Source  Liquid AI 2025, arXiv 2511.23404; Lfm2ForCausalLM of the transformers library
-Model read_lfm2(Config& config) {
-  ModelDraft model = llama_like(config);
+namespace {
+
+/// Convolutions of a few taps between two gates, h 3 h + h c + h h, and some attention layers, each
+/// with what `channel` gives it.
+Model with_convolutions(Config& config, ModelDraft model, const auto& channel) {
   model.embedding.tied = config.flag("tie_embedding", config.flag("tie_word_embeddings", true));
-  std::int64_t width = config.size({"block_ff_dim", "intermediate_size"}, Limits::ffn_hidden);
-  const double factor = share_of(config, "block_ffn_dim_multiplier");
-  const std::int64_t multiple = config.positive_or("block_multiple_of", 1 << 16, 256);
-  if (config.flag("block_auto_adjust_ff_dim", true)) {
-    width = static_cast<std::int64_t>(factor * static_cast<double>(2 * width / 3));
-    width = (width + multiple - 1) / multiple * multiple;
-  }
-  model.mlp.width = width;
   model.attention.qk_norm = true;
   const std::int64_t h = model.hidden, taps = config.size("conv_L_cache", longest_convolution);
   CountedPart convolution{"gated convolution"};
@@ -339,10 +333,11 @@ Model read_lfm2(Config& config) {
       attends[static_cast<std::size_t>(each.integer(0, model.depth - 1))] = true;
     }
   }
-  for (const bool attention : attends) {
-    Layer layer{model.attention, model.mlp};
-    if (!attention) layer.mixer = convolution;
-    if (!attention) model.not_simulated = "gated convolutions are counted, not yet simulated";
+  for (std::size_t i = 0; i < attends.size(); ++i) {
+    Layer layer = channel(static_cast<std::int64_t>(i));
+    layer.mixer = model.attention;
+    if (!attends[i]) layer.mixer = convolution;
+    if (!attends[i]) model.not_simulated = "gated convolutions are counted, not yet simulated";
     model.layers.push_back(layer);
   }
   for (const char* key :
@@ -352,6 +347,43 @@ Model read_lfm2(Config& config) {
     config.find(key);
   }
   return built(model);
+}
+
+}  // namespace
+
+/// Source  Liquid AI 2025, arXiv 2511.23404; Lfm2ForCausalLM of the transformers library
+Model read_lfm2(Config& config) {
+  ModelDraft model = llama_like(config);
+  std::int64_t width = config.size({"block_ff_dim", "intermediate_size"}, Limits::ffn_hidden);
+  const double factor = share_of(config, "block_ffn_dim_multiplier");
+  const std::int64_t multiple = config.positive_or("block_multiple_of", 1 << 16, 256);
+  if (config.flag("block_auto_adjust_ff_dim", true)) {
+    width = static_cast<std::int64_t>(factor * static_cast<double>(2 * width / 3));
+    width = (width + multiple - 1) / multiple * multiple;
+  }
+  model.mlp.width = width;
+  const MlpPart mlp = model.mlp;
+  return with_convolutions(config, std::move(model), [&](std::int64_t) {
+    return Layer{NoPart{}, mlp};
+  });
+}
+
+/// The same with experts from layer `num_dense_layers` on.
+/// Source  Lfm2MoeForCausalLM of the transformers library
+Model read_lfm2_moe(Config& config) {
+  ModelDraft model =
+      with_experts(config, {"num_experts", "num_local_experts"}, "moe_intermediate_size");
+  model.attention.qkv_bias = model.attention.output_bias = false;
+  sigmoid_routing(config, model);
+  heed(config, {"use_expert_bias"});
+  model.experts.mlp = model.mlp;
+  MlpPart dense = model.mlp;
+  dense.width = config.size("intermediate_size", Limits::ffn_hidden);
+  const std::int64_t first = config.size_or("num_dense_layers", Limits::layers, 2);
+  const ExpertsPart experts = model.experts;
+  return with_convolutions(config, std::move(model), [&](std::int64_t layer) {
+    return layer < first ? Layer{NoPart{}, dense} : Layer{NoPart{}, experts};
+  });
 }
 
 /// Two of three layers are a gated linear recurrence of width w; of n heads and c taps

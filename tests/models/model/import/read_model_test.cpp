@@ -234,6 +234,68 @@ TEST_CASE("Small configs of each type have as many parameters as their class has
   }
 }
 
+TEST_CASE("Models whose code lies next to their weights have as many parameters as published") {
+  // own_code_configs.json: what the configs of these models say of their shape, and the parameters
+  // of their weights.
+  const auto table = Document::load(std::string{ORRERY_SOURCE} +
+                                    "/tests/models/model/import/own_code_configs.json");
+  for (const Node& row : table.root().elements()) {
+    INFO(row["model"].as<std::string>());
+    const auto file = Document::from(row["config"].json(), "config.json");
+    const Model model = read_model(file.root());
+    CHECK(model.parameters == row["parameters"].as<std::int64_t>());
+    CHECK(model.ignored_keys == std::vector<std::string>{});
+  }
+}
+
+TEST_CASE("Layers that a search thinned out have their own heads, MLPs, or nothing") {
+  const auto thinned = [](const std::string& blocks) {
+    return read_config(
+        R"({"model_type": "nemotron-nas", "vocab_size": 1000, "hidden_size": 512,
+            "num_hidden_layers": 3, "num_attention_heads": 8, "num_key_value_heads": null,
+            "intermediate_size": null, "hidden_act": "silu", "block_configs": [)" +
+        blocks + "]}");
+  };
+  const std::string full = R"({"attention": {"n_heads_in_group": 4}, "ffn": {"ffn_mult": 1.3125}})";
+  const std::string mlp_alone = R"({"attention": {"no_op": true}, "ffn": {"ffn_mult": 2.625}})";
+  const std::string attention_alone =
+      R"({"attention": {"n_heads_in_group": 8}, "ffn": {"no_op": true}})";
+  const Model model = thinned(full + "," + mlp_alone + "," + attention_alone);
+  // Widths 448 and 896, in full 256.
+  const std::int64_t h = 512, attention = h * (h + 2 * 128) + h * h;
+  CHECK(model.parameters == 2 * 1000 * h + (attention + 3 * h * 512 + 2 * h) + (3 * h * 1024 + h) +
+                                (h * (h + 2 * 64) + h * h + h) + h);
+  CHECK(!model.not_simulated);
+  CHECK(model.layers[0].attention()->kv_heads == 2);
+  CHECK(model.layers[1].attention() == nullptr);
+  CHECK(model.layers[2].mlp() == nullptr);
+  const Model linear =
+      thinned(full + "," + full +
+              R"(, {"attention": {"replace_with_linear": true}, "ffn": {"ffn_mult": 1.3125}})");
+  CHECK(linear.parameters == 2 * 1000 * h + 3 * (3 * h * 512 + 2 * h) + 2 * attention + h * h + h);
+  CHECK(linear.not_simulated);
+  CHECK_THROWS_WITH(thinned(full + "," + full), Catch::Contains("has 2 entries for 3 layers"));
+  CHECK_THROWS_WITH(
+      thinned(full + "," + full +
+              R"(, {"attention": {"n_heads_in_group": 3}, "ffn": {"ffn_mult": 1}})"),
+      Catch::Contains("/block_configs/2/attention/n_heads_in_group: does not divide"));
+  CHECK_THROWS_WITH(thinned(full + "," + full +
+                            R"(, {"attention": {"n_heads_in_group": 4}, "ffn": {"ffn_mult": -1}})"),
+                    Catch::Contains("/block_configs/2/ffn/ffn_mult: makes an MLP"));
+}
+
+TEST_CASE("The decoder of a multimodal file is found by the names that such files have for it") {
+  for (const std::string key : {"text_config", "llm_config", "language_config"}) {
+    const Model model =
+        read_config(R"({"model_type": "internvl_chat", ")" + key +
+                    R"(": {"model_type": "qwen2", "hidden_size": 64, "num_hidden_layers": 2,
+               "num_attention_heads": 4, "num_key_value_heads": 2,
+               "intermediate_size": 96, "vocab_size": 100}})");
+    CHECK(model.hidden == 64);
+    CHECK(model.ignored_keys == std::vector<std::string>{});
+  }
+}
+
 TEST_CASE("What a type assumes gives way to what the file says, null included") {
   const auto gemma = [](const std::string& more) {
     return read_config(R"({"model_type": "gemma3_text", "num_hidden_layers": 6)" + more + "}");
