@@ -473,6 +473,40 @@ std::string ties_words(const Node& as_good) {
                      more > 0 ? fmt::format(", and up to {} more", count_words(more)) : "");
 }
 
+/// Of a search that names no stack: what each plan loses on those that are fitted to runs.
+std::string stacks_section(const Node& root, std::size_t plans) {
+  const auto over = root.find("over_stacks");
+  if (!over || !over->is_object()) return {};
+  std::vector<std::string> titles{"plan"};
+  for (std::size_t i = 0; i < plans; ++i) titles.push_back(fmt::format(">{}", i + 1));
+  HtmlTable table{titles};
+  for (const Node& stack : (*over)["stacks"].elements()) {
+    std::vector<std::optional<double>> steps(plans);
+    for (const Node& each : stack["plans"].elements()) {
+      steps.at(static_cast<std::size_t>(figure_at(each, "plan")) - 1) =
+          figure_at(each, "static_step_time_s");
+    }
+    const auto best = static_cast<std::size_t>(figure_at(stack, "best_plan")) - 1;
+    std::vector<std::string> cells{markup(words(stack, "software"))};
+    for (std::size_t i = 0; i < plans; ++i) {
+      cells.push_back(i == best  ? tag("strong", time_words(*steps[i]))
+                      : steps[i] ? fmt::format("{:+.1f} %", 100 * (*steps[i] / *steps[best] - 1))
+                                 : "–");
+    }
+    table.add(cells);
+  }
+  const double robust = figure_at(*over, "robust_plan");
+  return tag("h3", "The same plans on each fitted stack") + table.html() +
+         tag("p",
+             fmt::format(
+                 "No stack was named. Before traffic shares links: each stack's best of "
+                 "these plans, and how much longer the others take; – is not run or does "
+                 "not fit. Plan {:.0f} runs on most and loses least where it runs: {:.1f} % "
+                 "at most.",
+                 robust, figure_at(*over, "robust_worst_excess_pct")),
+             "class='note'");
+}
+
 std::string plan_section(const Node& root) {
   const std::vector<Node> plans = root["plans"].elements();
   const Node counts = root["counts"];
@@ -524,6 +558,7 @@ std::string plan_section(const Node& root) {
                           figure_at(root, "indistinguishable_pct"),
                           figure_at(root, "indistinguishable_alike_pct")),
               "class='note'");
+  text += stacks_section(root, plans.size());
   HtmlTable tried{{"field", "values tried"}};
   for (const auto& [key, values] : root["searched"].members()) {
     tried.add({code_cell(key), markup(value_words(values))});

@@ -119,6 +119,26 @@ TEST_CASE("The page of a search counts the plans within its error as the text do
   CHECK(shows(page_of_json(json), fmt::format("fit, {} within the error of the best<", plans)));
 }
 
+TEST_CASE("The page of a search that names no stack has each stack's best and what others lose") {
+  const std::string call =
+      "plan --model gpt2 --cluster dgx-a100-80gb --global-batch 64 --seq-len 1024 --top 4 --json";
+  const Json json = parsed(orrery(call).out);
+  const Json& over = json["over_stacks"];
+  const std::string page = page_of_json(json);
+  REQUIRE(over["stacks"].size() > 1);
+  for (const Json& stack : over["stacks"]) {
+    CHECK(shows(page, ">" + stack["software"].get<std::string>() + "<"));
+  }
+  CHECK(shows(page, fmt::format("Plan {} runs on most", over["robust_plan"].get<int>())));
+  std::size_t best = 0;
+  for (std::size_t at = page.find("<strong>"); at != std::string::npos;
+       at = page.find("<strong>", at + 1)) {
+    ++best;
+  }
+  CHECK(best >= over["stacks"].size());
+  CHECK(!shows(page_of_json(parsed(orrery(call + " --software nemo").out)), "Plan 1 runs on most"));
+}
+
 TEST_CASE("The page of a measured run shows both steps by class, and what would explain them") {
   const std::string page = page_of_json(measured_run());
   CHECK(shows(page, "<h1>A run of llama</h1>"));

@@ -206,8 +206,9 @@ TEST_CASE("orrery plan keeps to fixed and excluded values, and lists what it did
   CHECK(without["excluded"].size() == 3);
   const Json listed = parsed(orrery(asked + "--exclude tensor=1,2,zero=1").out);
   CHECK(listed["excluded"] == without["excluded"]);
-  CHECK(orrery(asked + "--exclude 2").err == "--exclude: expected KEY=VALUE, found '2'\n");
-  CHECK(orrery(asked + "--fixed tensor").err == "--fixed: expected KEY=VALUE, found 'tensor'\n");
+  const std::string plain = std::string{small_plan} + "--seq-len 1024 ";
+  CHECK(orrery(plain + "--exclude 2").error == "--exclude: expected KEY=VALUE, found '2'\n");
+  CHECK(orrery(plain + "--fixed tensor").error == "--fixed: expected KEY=VALUE, found 'tensor'\n");
   const Json& open = without["not_searched"];
   CHECK(std::any_of(open.begin(), open.end(), [](const Json& each) {
     return each["field"] == "cuda_graphs" && each["value"] == false &&
