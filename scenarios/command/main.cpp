@@ -210,12 +210,13 @@ int main(int argc, char** argv) {
     if (exit_code != scenarios::exit_output_failed) scenarios::flush_output();
     std::_Exit(exit_code);  // skips destructors: the system frees all memory at once
   } catch (const InputError& error) {
-    const std::string problem = scenarios::suggested(std::string{error.problem()});
+    const bool json = scenarios::wants_json(argc, argv);
+    std::string problem = scenarios::suggested(std::string{error.problem()});
+    if (!json) problem = scenarios::without_long_list(problem);
     const InputError better = error.place().empty()
                                   ? InputError{problem}
                                   : InputError{std::string{error.place()}, problem};
-    return scenarios::report_failure(scenarios::failure_of(better),
-                                     scenarios::wants_json(argc, argv));
+    return scenarios::report_failure(scenarios::failure_of(better), json);
   } catch (const std::exception& error) {
     return scenarios::report_failure(scenarios::failure_of(error),
                                      scenarios::wants_json(argc, argv));

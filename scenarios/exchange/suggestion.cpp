@@ -141,4 +141,16 @@ std::string suggested(const std::string& error) {
   return with_suggestion(error, nearest_name(word, names));
 }
 
+std::string without_long_list(const std::string& error) {
+  constexpr std::string_view list = "; known: ";
+  constexpr std::size_t longest = 2000;  // characters of a list
+  const std::size_t known = error.find(list);
+  if (known == std::string::npos || error.size() - known < longest) return error;
+  const auto names =
+      std::ranges::count(error.begin() + static_cast<std::ptrdiff_t>(known + list.size()),
+                         error.end(), ' ') +
+      1;
+  return fmt::format("{}; {} are known, which --json lists", error.substr(0, known), names);
+}
+
 }  // namespace orrery::scenarios

@@ -22,5 +22,7 @@ std::string unknown_with_suggestion(std::string_view kind, std::string_view word
 std::string with_suggestion(const std::string& error, const std::string& meant);
 /// An error that lists known names, with the nearest to the unknown one; others as they are.
 std::string suggested(const std::string& error);
+/// An error that lists more names than one line shows, with how many they are in their place.
+std::string without_long_list(const std::string& error);
 
 }  // namespace orrery::scenarios

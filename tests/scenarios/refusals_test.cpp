@@ -46,6 +46,17 @@ TEST_CASE("Unknown names are refused with those that are known") {
         "--software: unknown software 'magic'; known: ");
 }
 
+TEST_CASE("An error with more names than a line shows says how many they are; its JSON has them") {
+  const Scratch scratch;
+  const std::string path = scratch.write("lama.json", R"({"model_type": "lama"})");
+  const std::string refused = refused_line("show models " + path);
+  CHECK_THAT(refused, Catch::Contains("unknown model type 'lama' (did you mean 'llama'?); ") &&
+                          Catch::EndsWith(" are known, which --json lists"));
+  CHECK(refused.size() < 300);
+  const Ran ran = orrery("show models " + path + " --json");
+  CHECK_THAT(parsed(ran.out)["error"]["accepted"].get<std::string>(), Catch::Contains("zamba2"));
+}
+
 TEST_CASE("A wrong type is reported with pointer, expectation and finding") {
   const Scratch scratch;
   const std::string file =

@@ -181,6 +181,7 @@ Model read_qwen3_next(Config& config);
 Model read_qwen3_omni_moe(Config& config);
 Model read_qwen3_vl(Config& config);
 Model read_qwen3_vl_moe(Config& config);
+Model read_qwen4_exp(Config& config);
 Model read_recurrent_gemma(Config& config);
 Model read_rembert(Config& config);
 Model read_roformer(Config& config);

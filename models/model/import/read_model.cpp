@@ -235,6 +235,7 @@ const std::map<std::string, Reader, std::less<>>& readers() {
       {"qwen3_omni_moe_thinker", read_qwen3_omni_moe},
       {"qwen3_vl", read_qwen3_vl},
       {"qwen3_vl_moe", read_qwen3_vl_moe},
+      {"qwen4_exp", read_qwen4_exp},
       {"recurrent_gemma", read_recurrent_gemma},
       {"rembert", read_rembert},
       {"roberta", read_bert},
