@@ -157,6 +157,22 @@ TEST_CASE("Of recipes with the same degrees, the one of the asked global batch a
   CHECK(recipe_choice(asked, "recompute") == "none");
 }
 
+TEST_CASE("FlagPerf's 7B shards its optimizer, without sequence parallelism or recomputation") {
+  const Model model = catalogue_model("llama2-7b");
+  const hardware::Cluster cluster = hardware::named_cluster("hgx-a800-80gb x 1");
+  RecipeQuestion asked{.stack = "megatron-lm", .year = 2023, .model = model, .gpu = cluster.gpu()};
+  CHECK(recipe_choice(asked, "zero") == 1);
+  CHECK(recipe_choice(asked, "sequence") == false);
+  CHECK(recipe_choice(asked, "recompute") == "none");
+  asked.year = 2022;
+  CHECK(recipe_choice(asked, "zero").is_null());
+  asked.year = 2023;
+  const hardware::Cluster other = hardware::named_cluster("dgx-a100-80gb x 1");
+  const RecipeQuestion elsewhere{
+      .stack = "megatron-lm", .year = 2023, .model = model, .gpu = other.gpu()};
+  CHECK(recipe_choice(elsewhere, "zero").is_null());
+}
+
 TEST_CASE("AutoModel's models of experts run Transformer Engine's attention on Hopper") {
   const Model model = catalogue_model("qwen3-30b-a3b"), dense = catalogue_model("llama3-8b");
   const hardware::Cluster hopper = hardware::named_cluster("dgx-h100 x 1");
