@@ -115,6 +115,13 @@ TEST_CASE("Fine-tuning in 16 bits has no masters where nothing is sharded") {
   asked.zero = Zero::none;
   asked.task = Task::pretrain;
   CHECK(recipe_choice(asked, "state_precision").is_null());
+  // AutoModel trains the 16 bits in which it builds a model, sharded or not.
+  for (const Task task : {Task::pretrain, Task::sft}) {
+    asked.stack = "nemo-automodel";
+    asked.task = task;
+    asked.zero = Zero::two;
+    CHECK(recipe_choice(asked, "state_precision") == "pure");
+  }
 }
 
 TEST_CASE("A recipe is for its vendor's GPUs and for its own number of layers") {
