@@ -115,7 +115,11 @@ TEST_CASE("Fine-tuning in 16 bits has no masters where nothing is sharded") {
   asked.zero = Zero::none;
   asked.task = Task::pretrain;
   CHECK(recipe_choice(asked, "state_precision").is_null());
-  // AutoModel trains the 16 bits in which it builds a model, sharded or not.
+  // torchtune and AutoModel train the 16 bits in which they build a model, sharded or not.
+  asked.stack = "torchtune";
+  asked.task = Task::sft;
+  asked.zero = Zero::three;
+  CHECK(recipe_choice(asked, "state_precision") == "pure");
   for (const Task task : {Task::pretrain, Task::sft}) {
     asked.stack = "nemo-automodel";
     asked.task = task;
