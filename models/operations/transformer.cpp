@@ -25,10 +25,17 @@ OperandId TransformerBuilder::features(std::string_view name, Role role, std::in
   return block_.operand(name, role, storage_, {1, tokens(), columns}, of_tokens(layout));
 }
 
+OperandId TransformerBuilder::unfused_norm(const std::string& name, OperandId in) {
+  const Operand rows = block_.at(in);
+  const DType of = trains_adapters(inputs_.plan) ? storage_ : DType::fp32;
+  return block_.operand(name + ".unfused", Role::saved, of, rows.uncut, rows.sharding);
+}
+
 void TransformerBuilder::norm(const std::string& name, OperandId in, OperandId out) {
   Operation& op =
       block_.add(OpKind::norm, name, {in, parameter(scale_of(name + ".weight"))}, {out});
   set_norm(op);
+  if (unfused_norms()) save_besides(op, unfused_norm(name, in));
   if (has_norm_bias(inputs_.model)) block_.read(op, parameter(bias_of(name + ".bias")));
 }
 
@@ -43,6 +50,7 @@ void TransformerBuilder::norm_backward(const std::string& name, OperandId gradie
   if (residual) block_.read(op, *residual);
   op.dtype = storage_;
   set_norm(op);
+  if (unfused_norms()) read_besides(op, unfused_norm(name, saved_in));
   if (has_norm_bias(inputs_.model)) {
     block_.write(op, gradient(bias_of(name + ".bias"), gradient_out));
   }

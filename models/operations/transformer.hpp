@@ -66,6 +66,25 @@ class TransformerBuilder {
     return {.name = std::move(name), .uncut = {1, 1, hidden()}, .initial = initial_scale()};
   }
 
+  /// Is an RMSNorm or a gated activation a chain of an eager framework's operations?
+  bool saves_unfused() const { return inputs_.software.memory.saves_unfused; }
+  bool unfused_norms() const {
+    return saves_unfused() && inputs_.model.norms.kind == Norm::rms_norm;
+  }
+  /// Makes backward keep what a chain of operations saves besides the operands of the one operation
+  /// that stands for it. Their traffic is the stack's memory_derate, so `op` keeps its own.
+  void save_besides(Operation& op, OperandId saved) {
+    const Bytes traffic = op.bytes;
+    block_.write(op, saved);
+    op.bytes = traffic;
+  }
+  void read_besides(Operation& op, OperandId saved) {
+    const Bytes traffic = op.bytes;
+    block_.read(op, saved);
+    op.bytes = traffic;
+  }
+  /// What an unfused RMSNorm saves of `in`, less its 16 bits, which are not saved then.
+  OperandId unfused_norm(const std::string& name, OperandId in);
   void norm(const std::string& name, OperandId in, OperandId out);
   /// out = norm'(gradient_out) [+ residual], where `residual` is the gradient of the residual
   /// branch around the norm.

@@ -146,7 +146,7 @@ double read_copies(const Node& node) {
 
 MemoryAllowances read_memory(const Node& node) {
   node.only({"context", "workspace", "per_communicator", "fragmentation", "state_fragmentation",
-             "sent_kept", "masters_alone", "loss_copies", "reported"});
+             "sent_kept", "masters_alone", "saves_unfused", "loss_copies", "reported"});
   return {.context = node.value_or("context", Bytes{}),
           .workspace = node.value_or("workspace", Bytes{}),
           .per_communicator = node.value_or("per_communicator", Bytes{}),
@@ -154,6 +154,7 @@ MemoryAllowances read_memory(const Node& node) {
           .state_fragmentation = number(node, "state_fragmentation", 0, 0, 1),
           .sent_kept = node.value_or("sent_kept", false),
           .masters_alone = node.value_or("masters_alone", false),
+          .saves_unfused = node.value_or("saves_unfused", false),
           .loss_copies = read_copies(node),
           .reported = node.word_or("reported", reported_memory_words, ReportedMemory::device)};
 }

@@ -142,6 +142,11 @@ struct MemoryAllowances {
   bool sent_kept = false;
   /// No separate 16-bit shards: the master weights are cast when they are gathered.
   bool masters_alone = false;
+  /// Norms and gated activations are several operations of an eager framework, each of which saves
+  /// what its backward reads: an RMSNorm its input in fp32 and, where its weight is trained, the
+  /// normalised rows, instead of its input; a gated activation the activated gate as well.
+  /// Source  huggingface/transformers models/llama/modeling_llama.py, LlamaRMSNorm and LlamaMLP
+  bool saves_unfused = false;
   /// fp32 copies of the logits that the loss makes besides the one that is saved; -1: not even that
   /// one, since the gradient overwrites the logits.
   double loss_copies = 0;

@@ -103,6 +103,11 @@ class ExpertsBuilder : public ChannelBuilder, private TransformerBuilder {
   OperandId expert_rows(std::string_view name, Role role, OperandId tokens, std::int64_t columns,
                         const Sharding& layout);
   OperandId kept_outputs(OperandId tokens);
+  /// What an unfused gated activation saves besides its input and output.
+  OperandId activated_gate(OperandId tokens) {
+    return expert_rows("experts.activation.gate", Role::saved, tokens, experts_.mlp.width,
+                       expert_columns());
+  }
   ExpertGemms gemms() const { return inputs_.plan.experts.gemms; }
   bool loops() const { return gemms() == ExpertGemms::loop; }
   void launch_one_by_one(std::size_t first);
@@ -276,6 +281,7 @@ void ExpertsBuilder::local_forward(OperandId tokens, OperandId rows) {
   keep_inner(inner);
   Operation& activation = block_.add(OpKind::activation, "experts.activation", {inner}, {active});
   activation.mutable_activation() = experts_.mlp.activation;
+  if (saves_unfused() && experts_.mlp.gated) save_besides(activation, activated_gate(tokens));
   if (experts_.mlp.clamped) {
     activation.mutable_clamp() = experts_.mlp.limit;
     activation.bytes += clamp_traffic(active, inputs_.software.kernels.clamped_forward_passes);
@@ -374,6 +380,7 @@ void ExpertsBuilder::local_backward(OperandId tokens, OperandId gradient, Operan
   Operation& activation = block_.add(OpKind::activation_backward, "experts.activation.backward",
                                      {d_active, inner}, {d_inner});
   activation.mutable_activation() = experts_.mlp.activation;
+  if (saves_unfused() && experts_.mlp.gated) read_besides(activation, activated_gate(tokens));
   if (experts_.mlp.clamped) {
     activation.mutable_clamp() = experts_.mlp.limit;
     activation.bytes += clamp_traffic(active, inputs_.software.kernels.clamped_backward_passes);

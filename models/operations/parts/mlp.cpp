@@ -36,7 +36,9 @@ void MlpBuilder::compute(OperandId in, OperandId out) {
   const OperandId active = inner_columns("activation.out", Role::saved);
   linear_.forward(up(), in, inner);
   keep_inner(inner);
-  act(block_.add(OpKind::activation, prefix_ + "activation", {inner}, {active}));
+  Operation& op = block_.add(OpKind::activation, prefix_ + "activation", {inner}, {active});
+  act(op);
+  if (saves_gate()) save_besides(op, inner_columns("activation.gate", Role::saved));
   linear_.forward(down(), active, out);
 }
 
@@ -87,8 +89,10 @@ void MlpBuilder::backward(OperandId saved_in, OperandId gradient_out, OperandId 
   const OperandId d_inner = up_columns("up.out.grad", Role::temporary);
   linear_.backward(down(), active, gradient_out, d_active);
   restore_inner(inner);
-  act(block_.add(OpKind::activation_backward, prefix_ + "activation.backward", {d_active, inner},
-                 {d_inner}));
+  Operation& op = block_.add(OpKind::activation_backward, prefix_ + "activation.backward",
+                             {d_active, inner}, {d_inner});
+  act(op);
+  if (saves_gate()) read_besides(op, inner_columns("activation.gate", Role::saved));
   linear_.backward(up(), saved_in, d_inner, gradient_in);
   count_tiles(second, {saved_in, gradient_out, gradient_in});
 }

@@ -28,6 +28,8 @@ class MlpBuilder : public ChannelBuilder, private TransformerBuilder {
   }
   OperandId of_tile(std::string_view name, Role role, std::int64_t columns, const Sharding& layout);
   std::int64_t tiles() const;
+  /// Does backward keep the activated gate? Tiles keep nothing.
+  bool saves_gate() const { return saves_unfused() && mlp_.gated && tiles() == 1; }
   void compute(OperandId in, OperandId out);
   /// whole  operands with a row for every token; all others are tiles, or weights
   void count_tiles(std::size_t first, Operands whole);

@@ -115,6 +115,17 @@ TEST_CASE("Fine-tuning in 16 bits has no masters where nothing is sharded") {
   asked.zero = Zero::none;
   asked.task = Task::pretrain;
   CHECK(recipe_choice(asked, "state_precision").is_null());
+  // torchtune and AutoModel train the 16 bits in which they build a model, sharded or not.
+  asked.stack = "torchtune";
+  asked.task = Task::sft;
+  asked.zero = Zero::three;
+  CHECK(recipe_choice(asked, "state_precision") == "pure");
+  for (const Task task : {Task::pretrain, Task::sft}) {
+    asked.stack = "nemo-automodel";
+    asked.task = task;
+    asked.zero = Zero::two;
+    CHECK(recipe_choice(asked, "state_precision") == "pure");
+  }
 }
 
 TEST_CASE("A recipe is for its vendor's GPUs and for its own number of layers") {
@@ -155,6 +166,22 @@ TEST_CASE("Of recipes with the same degrees, the one of the asked global batch a
   asked.gpus = 256;
   asked.global_batch = 1536;
   CHECK(recipe_choice(asked, "recompute") == "none");
+}
+
+TEST_CASE("FlagPerf's 7B shards its optimizer, without sequence parallelism or recomputation") {
+  const Model model = catalogue_model("llama2-7b");
+  const hardware::Cluster cluster = hardware::named_cluster("hgx-a800-80gb x 1");
+  RecipeQuestion asked{.stack = "megatron-lm", .year = 2023, .model = model, .gpu = cluster.gpu()};
+  CHECK(recipe_choice(asked, "zero") == 1);
+  CHECK(recipe_choice(asked, "sequence") == false);
+  CHECK(recipe_choice(asked, "recompute") == "none");
+  asked.year = 2022;
+  CHECK(recipe_choice(asked, "zero").is_null());
+  asked.year = 2023;
+  const hardware::Cluster other = hardware::named_cluster("dgx-a100-80gb x 1");
+  const RecipeQuestion elsewhere{
+      .stack = "megatron-lm", .year = 2023, .model = model, .gpu = other.gpu()};
+  CHECK(recipe_choice(elsewhere, "zero").is_null());
 }
 
 TEST_CASE("AutoModel's models of experts run Transformer Engine's attention on Hopper") {

@@ -149,6 +149,12 @@ TEST_CASE("Transformer Engine on MI300X had no fused attention before 2025") {
   };
   CHECK(kernel(2024) == "unfused");
   CHECK(kernel(2025) == "flash-2");
+  // Nor had ROCm the GEMMs of 2025.
+  const auto of_gemms = [&](int year) {
+    return software_for_run({"pytorch-te", year, 1}, {}, assumptions).kernels.gemm_derate;
+  };
+  CHECK(of_gemms(2024).at("cdna3") == 1.08);
+  CHECK(of_gemms(2025).count("cdna3") == 0);
 }
 
 TEST_CASE("On CDNA PyTorch's own attention is AOTriton's, Transformer Engine's is not") {
@@ -164,6 +170,38 @@ TEST_CASE("On CDNA PyTorch's own attention is AOTriton's, Transformer Engine's i
   CHECK(kernel("huggingface-te", 2025) == "flash-2");
   CHECK(kernel("megatron-core", 2025) == "flash-2");
   CHECK(kernel("huggingface", 2023) == "unfused");
+}
+
+TEST_CASE("DeepSpeed's gradients have the model's 16 bits, and overlap where it shards") {
+  using hardware::DType;
+  const Software software = catalogue_software("deepspeed");
+  CHECK(software.gradient_dtype_for(DType::bf16) == DType::bf16);
+  CHECK(software.gradient_dtype_for(DType::fp16) == DType::fp16);
+  CHECK_FALSE(software.overlap.gradients);
+  CHECK(software.overlap.sharded_gradients);
+  // The script is Transformers', whose layers run a kernel for each operation.
+  const Software script = catalogue_software("huggingface");
+  CHECK(software.kernels.memory_derate == script.kernels.memory_derate);
+  CHECK(software.memory.fragmentation == script.memory.fragmentation);
+}
+
+TEST_CASE("A loss that is compiled with the model moves 4 bytes a logit in each pass") {
+  const KernelChoices compiled = catalogue_software("pytorch-compile").kernels;
+  CHECK(compiled.loss_forward_bytes * compiled.memory_derate == Approx(4).epsilon(0.01));
+  CHECK(compiled.loss_backward_bytes * compiled.memory_derate == Approx(4).epsilon(0.01));
+  // Scripts around Transformer Engine's layers launch the loss eagerly.
+  CHECK(catalogue_software("pytorch-te").kernels.loss_forward_bytes == 36);
+}
+
+TEST_CASE("Eager models keep what each operation saves, fused and compiled ones do not") {
+  const auto saves = [](const char* stack) {
+    return catalogue_software(stack).memory.saves_unfused;
+  };
+  for (const char* eager : {"huggingface", "litgpt", "deepspeed", "pytorch-fsdp"})
+    CHECK(saves(eager));
+  for (const char* fused : {"unsloth", "huggingface-te", "pytorch-compile", "megatron-core"}) {
+    CHECK_FALSE(saves(fused));
+  }
 }
 
 TEST_CASE("A profile needs the cost of a launch") {
