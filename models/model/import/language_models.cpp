@@ -6,18 +6,6 @@
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
-namespace {
-
-constexpr const char* no_mlp_bias = "biases are not supported for this type; expected false";
-
-/// A head is as wide as the hidden columns allow if the file does not say.
-void assume_head_dim(Config& config) {
-  if (config.find("head_dim")) return;
-  config.assume({{"head_dim", config.size("hidden_size", Limits::hidden) /
-                                  config.size("num_attention_heads", Limits::heads)}});
-}
-
-}  // namespace
 
 /// Qwen2-VL, Qwen2.5-VL and the thinker of Qwen2.5-Omni: Qwen2's layers.
 /// Source  Qwen2VLTextModel, Qwen2_5_VLTextModel and Qwen2_5OmniThinkerTextModel of the
@@ -199,7 +187,7 @@ void read_muse_window(Config& config, ModelDraft& model) {
 Model read_muse_glimmer(Config& config) {
   also_called(config, "hidden_act", {"hidden_activation"});
   ModelDraft model = llama_with_biases(config);
-  refuse_true(config, {"attention_bias"}, no_mlp_bias);
+  refuse_biases(config, {"attention_bias"});
   model.mlp.bias = false;
   model.attention.gated = model.norms.sandwich = true;
   read_muse_window(config, model);
@@ -214,7 +202,7 @@ Model read_muse_spark(Config& config) {
   ModelDraft model =
       with_experts(config, {"num_local_experts", "num_experts"}, "moe_intermediate_size");
   sigmoid_routing(config, model);
-  refuse_true(config, {"attention_bias"}, no_mlp_bias);
+  refuse_biases(config, {"attention_bias"});
   model.attention.gated = model.norms.sandwich = true;
   model.experts.narrow = config.size("moe_hidden_size", Limits::hidden);
   read_dense_layers(config, model, 0);
@@ -233,7 +221,7 @@ Model read_unlimited_ocr(Config& config) {
   also_called(config, "n_routed_experts", {"num_experts"});
   config.find("head_dim");
   ModelDraft model = with_experts(config, {"n_routed_experts"}, "moe_intermediate_size");
-  refuse_true(config, {"mlp_bias"}, no_mlp_bias);
+  refuse_biases(config, {"mlp_bias"});
   model.attention.head_dim = model.hidden / model.attention.heads;  // whatever the file says
   share_experts(model, config.size("n_shared_experts", Limits::experts));
   read_dense_layers(config, model, first_few(config, model));
@@ -262,7 +250,7 @@ Model read_ernie4_5_vl_moe(Config& config) {
   config.assume({{"num_experts_per_tok", config.size("moe_k", Limits::experts)},
                  {"text_expert_width", width(0, 1536)}});
   ModelDraft model = with_experts(config, {"moe_num_experts"}, "text_expert_width");
-  refuse_true(config, {"use_bias"}, no_mlp_bias);
+  refuse_biases(config, {"use_bias"});
   share_experts(model, config.size_or("moe_num_shared_experts", Limits::experts, 0));
   read_dense_layers(config, model, 1);
   const std::int64_t sparse = std::ranges::count(model.dense, false), e = model.experts.count;

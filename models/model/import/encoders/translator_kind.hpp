@@ -1,7 +1,6 @@
 #pragma once
-// The class that a file names, and what readers know by it: heads of encoders of images, and how
-// BART's relatives differ, whose readers of the decoder alone (encoders.cpp) and of both sides
-// (encoder_decoder.cpp) share a table.
+// What readers of encoders share: heads of encoders of images, and how BART's relatives differ, whose
+// readers of the decoder alone (encoders.cpp) and of both sides (encoder_decoder.cpp) share a table.
 
 #include <algorithm>
 #include <array>
@@ -40,13 +39,6 @@ inline constexpr std::array<TranslatorKind, 11> translator_kinds{{
 /// The kind of a type that the table has.
 inline const TranslatorKind& translator_kind(std::string_view type) {
   return *std::ranges::find(translator_kinds, type, &TranslatorKind::type);
-}
-
-/// The name of the class that a file names first; empty without one.
-inline std::string first_class(Config& config) {
-  const auto named = config.find("architectures");
-  if (!named || named->elements().empty()) return {};
-  return named->elements()[0].as<std::string>();
 }
 
 /// Encoder and decoder of one of BART's relatives, as a list of operations (encoder_decoder.cpp).
