@@ -343,6 +343,9 @@ Model read_speech_decoder(Config& config) {
 ///         library
 Model read_nllb_moe(Config& config) {
   ModelDraft model = read_translator(config);
+  if (config.size("encoder_attention_heads", Limits::heads) != model.attention.heads) {
+    config.fail("decoder_attention_heads", "differs from encoder_attention_heads");
+  }
   model.experts.count = config.size("num_experts", Limits::experts);
   model.experts.per_token = std::min<std::int64_t>(2, model.experts.count);
   const bool router_bias = config.flag("router_bias", false);

@@ -112,6 +112,12 @@ TEST_CASE("A mistake in an encoder-decoder's config has its place") {
             .starts_with("config.json:/source_len: expected an integer from 1 to 1024"));
   CHECK(encoder_decoder_refusal(R"({"model_type": "whisper", "d_model": 100})") ==
         "config.json:/d_model: 100 is not a multiple of the 6 attention heads");
+  for (const char* type : {"bart", "whisper", "nllb-moe"}) {
+    CHECK(encoder_decoder_refusal(
+              std::string{R"({"model_type": ")"} + type +
+              R"(", "encoder_attention_heads": 2, "decoder_attention_heads": 4})") ==
+          "config.json:/decoder_attention_heads: differs from encoder_attention_heads");
+  }
 }
 
 TEST_CASE("Encoder-decoders are simulated by type, with the cuts that their layers have") {
