@@ -36,23 +36,29 @@ HeadProducts::HeadProducts(const models::Operation& operation)
 
 std::int64_t HeadProducts::row(HeadMatrix of) const {
   const std::int64_t value = shape.value_width();
-  if (of == HeadMatrix::square) return shape.seq;
+  if (of == HeadMatrix::square) return keys();
   if (of == HeadMatrix::context) return shape.heads * value;
+  if (shape.crosses) {
+    return of == HeadMatrix::query ? shape.query_columns()
+                                   : shape.kv_heads * (shape.head_dim + value);
+  }
   return shape.query_columns() + shape.kv_heads * (shape.head_dim + value);
 }
 
 std::int64_t HeadProducts::offset(HeadMatrix of, std::int64_t sequence, std::int64_t head) const {
-  const std::int64_t first = sequence * shape.seq * row(of), value = shape.value_width();
-  const std::int64_t keys = shape.query_columns(), shared = head / group;
+  const bool of_keys = of == HeadMatrix::key || of == HeadMatrix::value;
+  const std::int64_t tokens = of_keys ? keys() : shape.seq;
+  const std::int64_t first = sequence * tokens * row(of), value = shape.value_width();
+  const std::int64_t before = shape.crosses ? 0 : shape.query_columns(), shared = head / group;
   switch (of) {
     case HeadMatrix::query:
       return first + head * shape.query_step();
     case HeadMatrix::key:
-      return first + keys + shared * shape.head_dim;
+      return first + before + shared * shape.head_dim;
     case HeadMatrix::value:
-      return first + keys + shape.kv_heads * shape.head_dim + shared * value;
+      return first + before + shape.kv_heads * shape.head_dim + shared * value;
     case HeadMatrix::square:
-      return (sequence * shape.heads + head) * shape.seq * shape.seq;
+      return (sequence * shape.heads + head) * shape.seq * keys();
     case HeadMatrix::context:
       return first + head * value;
   }

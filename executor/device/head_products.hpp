@@ -1,6 +1,6 @@
 #pragma once
 // The matrix products of unfused attention, one per head, and where their matrices are inside the
-// operands of the whole attention.
+// operands of the whole attention: queries, keys and values in one, or of cross-attention in two.
 
 #include <cstdint>
 
@@ -8,8 +8,8 @@
 
 namespace orrery::executor {
 
-/// What a matrix of such a product is: a head's queries, keys or values in qkv, its [seq, seq]
-/// scores, weights or their gradients (square), or its output (context).
+/// What a matrix of such a product is: a head's queries, keys or values, its [seq, keys] scores,
+/// weights or their gradients (square), or its output (context).
 enum class HeadMatrix : std::uint8_t { query, key, value, square, context };
 
 struct HeadProducts {
@@ -20,6 +20,8 @@ struct HeadProducts {
   /// Errors  a product that does not say which: ContractError
   explicit HeadProducts(const models::Operation& operation);
 
+  /// Keys that a query attends to.
+  std::int64_t keys() const { return shape.crosses ? shape.keys : shape.seq; }
   /// Elements from a row of the matrix to the next.
   std::int64_t row(HeadMatrix of) const;
   /// Offset of one head of one sequence in its operand, in elements.

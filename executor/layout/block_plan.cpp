@@ -135,6 +135,10 @@ Base base_of(const Operand& operand) {
       return Base::tokens;
     case Role::labels:
       return Base::labels;
+    case Role::source:
+      return Base::source;
+    case Role::carried:
+      return Base::carried;
     default:
       return Base::workspace;
   }
@@ -234,8 +238,31 @@ Block executed(const Block& block) {
   return run;
 }
 
-BlockPlans plan_blocks(const Block& forward, const Block& backward, const Block* weight_gradient) {
+namespace {
+
+/// Gives each carried operand its place, the same in all blocks.
+void place_carried(const Block& block, const std::vector<const Operand*>& carried,
+                   BlockPlan& plan) {
+  std::int64_t offset = 0;
+  for (const Operand* const each : carried) {
+    if (const auto own = block.find(each->name)) plan.sources[*own].offset = offset;
+    offset += aligned(room_of(*each));
+  }
+}
+
+}  // namespace
+
+std::int64_t carried_bytes(const std::vector<const Operand*>& carried) {
+  std::int64_t bytes = 0;
+  for (const Operand* const each : carried) bytes += aligned(room_of(*each));
+  return bytes;
+}
+
+BlockPlans plan_blocks(const Block& forward, const Block& backward, const Block* weight_gradient,
+                       const std::vector<const Operand*>& carried) {
   BlockPlans plans{formal(forward), formal(backward), {}};
+  place_carried(forward, carried, plans.forward);
+  place_carried(backward, carried, plans.backward);
   if (weight_gradient != nullptr) plan_delayed(forward, backward, *weight_gradient, plans);
   std::int64_t& saved = plans.forward.saved;
   for (std::size_t id = 0; id < backward.operands.size(); ++id) {

@@ -25,8 +25,10 @@ enum class Base : std::uint8_t {
   workspace,
   tokens,  // of the micro-batch
   labels,
+  source,   // tokens that an encoder reads
+  carried,  // what blocks of the micro-batch pass on by name
 };
-inline constexpr int base_count = 12;
+inline constexpr int base_count = 14;
 
 constexpr std::int64_t aligned(std::int64_t bytes) {
   return (bytes + 63) / 64 * 64;
@@ -72,7 +74,11 @@ models::Block executed(const models::Block& block);
 struct BlockPlans {
   BlockPlan forward, backward, weight_gradient;
 };
+/// `carried`: what the Program's blocks pass on by name, which lies one after the other.
 BlockPlans plan_blocks(const models::Block& forward, const models::Block& backward,
-                       const models::Block* weight_gradient = nullptr);
+                       const models::Block* weight_gradient = nullptr,
+                       const std::vector<const models::Operand*>& carried = {});
+/// Bytes of all that is carried.
+std::int64_t carried_bytes(const std::vector<const models::Operand*>& carried);
 
 }  // namespace orrery::executor

@@ -25,8 +25,9 @@ MemoryPlan::MemoryPlan(const models::Program& program, std::int64_t stage, std::
   blocks_.resize(program.blocks.size());
   for (const models::LayerKind& kind : program.kinds) {
     const auto& weights = kind.weight_gradient;
-    BlockPlans plans = plan_blocks(program.blocks[kind.forward], program.blocks[kind.backward],
-                                   weights ? &program.blocks[*weights] : nullptr);
+    BlockPlans plans =
+        plan_blocks(program.blocks[kind.forward], program.blocks[kind.backward],
+                    weights ? &program.blocks[*weights] : nullptr, program.carried());
     blocks_[kind.forward] = std::move(plans.forward);
     blocks_[kind.backward] = std::move(plans.backward);
     if (weights) blocks_[*weights] = std::move(plans.weight_gradient);
@@ -71,6 +72,8 @@ void MemoryPlan::plan_chunk(const models::Chunk& chunk) {
     throw RunFailure{Exit::invalid_program, "a chunk of the pipeline holds no layer"};
   }
   plan.arrival = first_input.value_or(0);
+  plan.carried = plan.bytes;
+  plan.bytes += carried_bytes(program_.carried());
   chunks_.push_back(std::move(plan));
 }
 

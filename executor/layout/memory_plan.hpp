@@ -28,6 +28,7 @@ struct ChunkPlan {
   std::vector<LayerRoom> layers;
   std::int64_t bytes = 0, kept = 0, delayed = 0, on_host = 0;
   std::int64_t arrival = 0;  // offset of the chunk's input in the saved buffer
+  std::int64_t carried = 0;  // ... of what its blocks pass on by name
 
   std::size_t place_of(const models::LayerKind& kind, std::int64_t layer) const;
 };

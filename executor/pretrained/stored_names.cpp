@@ -38,6 +38,7 @@ Asked asked(const StateTensor& tensor) {
   // A bias that the residual add applies belongs to the linear layer before it.
   if (part == "attention.add") part = "projection";
   if (part == "mlp.add") part = "down";
+  if (part == "cross.add") part = "cross.projection";
   return {layer, part, std::string{name.substr(dot + 1)}, tensor};
 }
 
@@ -476,10 +477,72 @@ Parts bert_parts(const Model& model, const Asked& of) {
       of, {{own + "query" + end, width}, {own + "key" + end, width}, {own + "value" + end, width}});
 }
 
+/// A table of positions that has the rows beyond the longest sequence first, not last.
+Parts shifted_positions(const Asked& of, const std::string& name, std::int64_t beyond) {
+  StoredPart used = whole(of, name), others = used;
+  used.row_count = others.row = of.tensor.rows - beyond;
+  used.at = beyond * of.tensor.columns;
+  others.row_count = beyond;
+  return {used, others};
+}
+
+/// BART: encoder's and decoder's layers are numbered apart; linear layers as in BERT.
+Parts bart_parts(const Model& model, const Asked& of) {
+  const std::string end = "." + of.kind;
+  const std::int64_t beyond = model.embedding.extra_position_rows;
+  if (of.part == "embedding") return {whole(of, "model.shared" + end)};
+  if (of.part == "positions") {
+    return shifted_positions(of, "model.decoder.embed_positions" + end, beyond);
+  }
+  if (of.part == "source.positions") {
+    return shifted_positions(of, "model.encoder.embed_positions" + end, beyond);
+  }
+  static const std::map<std::string, std::string, std::less<>> ends{
+      {"embedding_norm", "model.decoder.layernorm_embedding"},
+      {"source.embedding_norm", "model.encoder.layernorm_embedding"},
+      {"encoder_norm", "model.encoder.layer_norm"},
+      {"final_norm", "model.decoder.layer_norm"}};
+  if (const auto found = ends.find(of.part); found != ends.end()) {
+    return {whole(of, found->second + end)};
+  }
+  if (of.layer.empty()) return {};
+  const std::int64_t number = std::stoll(of.layer), before = model.encoder->layers;
+  const std::string layer = number < before
+                                ? fmt::format("model.encoder.layers.{}.", number)
+                                : fmt::format("model.decoder.layers.{}.", number - before);
+  static const std::map<std::string, std::string, std::less<>> norms{
+      {"norm1", "self_attn_layer_norm"},
+      {"norm_cross", "encoder_attn_layer_norm"},
+      {"norm2", "final_layer_norm"}};
+  if (const auto found = norms.find(of.part); found != norms.end()) {
+    return {whole(of, layer + found->second + end)};
+  }
+  static const std::map<std::string, std::string, std::less<>> matrices{
+      {"projection", "self_attn.out_proj"},
+      {"cross.query", "encoder_attn.q_proj"},
+      {"cross.projection", "encoder_attn.out_proj"},
+      {"up", "fc1"},
+      {"down", "fc2"}};
+  if (const auto found = matrices.find(of.part); found != matrices.end()) {
+    return {linear(of, layer + found->second + end)};
+  }
+  const std::int64_t width = usual_attention(model).query_columns();
+  const auto keys_and_values = [&](const std::string& attention) {
+    return std::vector<std::pair<std::string, std::int64_t>>{
+        {layer + attention + "k_proj" + end, width}, {layer + attention + "v_proj" + end, width}};
+  };
+  if (of.part == "cross.key_value") return side_by_side(of, keys_and_values("encoder_attn."));
+  if (of.part != "qkv") return {};
+  auto theirs = keys_and_values("self_attn.");
+  theirs.insert(theirs.begin(), {layer + "self_attn.q_proj" + end, width});
+  return side_by_side(of, theirs);
+}
+
 using PartsOfModel = Parts (*)(const Model&, const Asked&);
 
 const std::map<std::string, PartsOfModel, std::less<>>& families() {
   static const std::map<std::string, PartsOfModel, std::less<>> known{
+      {"bart", bart_parts},
       {"bert", bert_parts},
       {"deepseek_v2", deepseek_parts},
       {"deepseek_v3", deepseek_parts},
@@ -492,6 +555,7 @@ const std::map<std::string, PartsOfModel, std::less<>>& families() {
       {"gpt_oss", gpt_oss_parts},
       {"kimi_k2", deepseek_parts},
       {"llama", llama_parts},
+      {"mbart", bart_parts},
       {"mistral", llama_parts},
       {"mixtral", mixtral_parts},
       {"nemotron_h", nemotron_parts},

@@ -54,6 +54,17 @@ inline void run_on(Device& device, const models::Operation& operation, std::span
   kernel.place = place;
   device.run(kernel);
 }
+/// The place of an operation: the rank's own, or with sequences of another length that of whole
+/// sequences in order.
+inline Place place_of(const models::Operation& operation, const Place& own,
+                      std::int64_t first_source_row) {
+  if (operation.seq_len == 0) return own;
+  Place place = own;
+  place.first_row = first_source_row;
+  place.sequence = operation.seq_len;
+  place.tokens = nullptr;
+  return place;
+}
 /// Runs an operation on the operands of its block, which are listed by OperandId.
 inline void run_on(Device& device, const models::Operation& operation,
                    const std::vector<View>& operands, const Place& place = {}) {

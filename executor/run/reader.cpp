@@ -23,8 +23,12 @@ void make_batch(const TokenSource& source, const BatchShape& shape, std::int64_t
   batch.step = step;
   batch.failure = nullptr;
   batch.values.resize(shape.values());
-  batch.sample.resize(static_cast<std::size_t>(shape.seq_len) + 1);
+  const auto source_len = static_cast<std::size_t>(shape.source_len);
+  batch.sample.resize(source_len + static_cast<std::size_t>(shape.seq_len) + 1);
   batch.labels.resize(batch.sample.size());
+  const auto first_of_source =
+      batch.values.end() -
+      static_cast<std::ptrdiff_t>(static_cast<std::size_t>(shape.samples) * source_len);
   const auto held = std::ssize(shape.places);
   Time read{};
   for (std::int64_t i = 0; i < shape.samples; ++i) {
@@ -39,11 +43,13 @@ void make_batch(const TokenSource& source, const BatchShape& shape, std::int64_t
            std::span{batch.sample}.first(batch.sample.size() - 1), batch.labels);
     }
     for (std::int64_t token = 0; token < held; ++token) {
-      const auto here = static_cast<std::size_t>(shape.places[static_cast<std::size_t>(token)]);
+      const auto here =
+          source_len + static_cast<std::size_t>(shape.places[static_cast<std::size_t>(token)]);
       batch.values[static_cast<std::size_t>(i * held + token)] = batch.sample[here];
       batch.values[static_cast<std::size_t>((shape.samples + i) * held + token)] =
           batch.labels[here];
     }
+    std::copy_n(batch.sample.begin(), source_len, first_of_source + i * shape.source_len);
     if (each) each();
   }
   batch.times = {.read = read, .decode = since(begin) - read};

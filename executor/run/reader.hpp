@@ -23,13 +23,17 @@ struct BatchShape {
   std::int64_t samples = 1;                // of a step
   std::int64_t first = 0;                  // index of its first in the global batch
   std::int64_t seq_len = 1;                // tokens of a sample, without the last label
+  std::int64_t source_len = 0;             // tokens before them that an encoder reads
   std::span<const std::int64_t> places{};  // of a sample that the rank holds
   bool masked = false;                     // predicts masked tokens, not each next one
   std::uint64_t seed = 0;                  // of masks
   std::int64_t vocabulary = 0;
 
-  /// Token ids of all samples, then their labels.
-  std::size_t values() const { return 2 * static_cast<std::size_t>(samples) * places.size(); }
+  /// Token ids of all samples, then their labels, then what their encoder reads.
+  std::size_t values() const {
+    return static_cast<std::size_t>(samples) *
+           (2 * places.size() + static_cast<std::size_t>(source_len));
+  }
 };
 
 /// The batch of one step.

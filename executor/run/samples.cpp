@@ -78,7 +78,8 @@ Samples::Samples(const RankContext& rank, HeldMemory& memory)
   const models::Block& head_forward = program.blocks[program.kind(models::ModelPart::head).forward];
   fills_in_ = head_forward.find(models::masked_labels).has_value();
   if (has_embedding || has_head) {
-    batch_ = memory.hold(models::BufferKind::staging, 2 * micro_batches * tokens() * 8);
+    batch_ = memory.hold(models::BufferKind::staging,
+                         micro_batches * (2 * tokens() + source_tokens()) * 8);
     reader_ = std::make_unique<Reader>(source_, shape(), rank_.settings.ahead);
   }
   if (!has_head) return;
@@ -111,6 +112,7 @@ BatchShape Samples::shape() const {
   return {.samples = samples,
           .first = replica * samples,
           .seq_len = of.seq_len,
+          .source_len = of.source_len,
           .places = rank_.tokens.places,
           .masked = fills_in_,
           .seed = rank_.settings.seed,

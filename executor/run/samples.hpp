@@ -29,6 +29,13 @@ class Samples {
     return part(rank_.program.step.micro_batches + micro_batch);
   }
 
+  /// Tokens that an encoder reads.
+  std::byte* source(std::int64_t micro_batch) const {
+    return batch_ == nullptr
+               ? nullptr
+               : part(2 * rank_.program.step.micro_batches) + micro_batch * source_tokens() * 8;
+  }
+
   /// Weight of one label in the mean loss over the global batch.
   double weight() const;
   /// Copies the loss statistics that the head's forward leaves for its backward; `operands` are
@@ -48,6 +55,9 @@ class Samples {
   /// arithmetic an integer.
   std::uint64_t known_loss() const;
 
+  std::int64_t source_tokens() const {  // of a micro-batch
+    return rank_.program.step.sequences * rank_.program.step.source_len;
+  }
   std::int64_t tokens() const {  // of a micro-batch, on this rank
     return rank_.program.step.sequences * std::ssize(rank_.tokens.places);
   }

@@ -21,7 +21,7 @@ ChainBlock::ChainBlock(const PricedProgram& priced, std::size_t id) {
     step.meets =
         step.collective && priced.program->role_of(op.communicator()) == CommunicatorRole::tensor;
     step.writes_output = std::ranges::any_of(
-        op.writes, [&](OperandId id) { return block.operands[id].role == Role::output; });
+        op.writes, [&](OperandId id) { return to_other_block(block.operands[id].role); });
     step.after_begin = static_cast<std::uint32_t>(after.size());
     after.insert(after.end(), op.after.begin(), op.after.end());
     step.after_end = static_cast<std::uint32_t>(after.size());

@@ -29,7 +29,7 @@ void EventState::add_steps(const PricedProgram& priced) {
     std::vector<LaunchStep>& steps = blocks_.emplace_back(block.operations.size());
     for (std::uint32_t i = 0; i < steps.size(); ++i) {
       const Operation& op = block.operations[i];
-      const auto is_output = [&](OperandId id) { return block.operands[id].role == Role::output; };
+      const auto is_output = [&](OperandId id) { return to_other_block(block.operands[id].role); };
       LaunchStep& step = steps[i];
       step.index = i;
       step.launch = prices[i].launch;

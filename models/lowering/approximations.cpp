@@ -69,6 +69,9 @@ std::string of_ends(const Model& model) {
   if (model.prediction_layers > 0) return "layers that predict further tokens";
   if (model.generator_hidden > 0) return "an ELECTRA generator";
   if (model.front) return "an encoder of images";
+  if (model.encoder && model.encoder->given()) return "rows of images that are given";
+  if (model.encoder && model.encoder->frame_columns > 0) return "frames of sound";
+  if (model.encoder && model.encoder->vocab > 0) return "a table of tokens for each of two sides";
   if (model.head.task_outputs > 0) return "a question-answering head";
   if (model.embedding.token_types > 0 && position_rows(model) == 0) {
     return "token types without learned positions";

@@ -229,9 +229,16 @@ class Binder {
   std::uint64_t parts_of_ = ~std::uint64_t{0}, forward_of_ = ~std::uint64_t{0};
 };
 
+/// Bytes that blocks of a micro-batch pass on by name, with the gradients of these.
+Bytes carried_bytes(const Program& program) {
+  Bytes sum{};
+  for (const Operand* const each : program.carried()) sum += each->bytes();
+  return sum;
+}
+
 /// Types of the buffers of each chunk; `again`: of micro-batches that recompute all layers.
 std::vector<ChunkBuffers> add_types(const Program& program, RankClass& ranks,
-                                    const Software& software, bool again) {
+                                    const Software& software, Bytes carried, bool again) {
   const Bytes edge = program.activation_bytes, reference = program.reference_bytes;
   std::vector<ChunkBuffers> made;
   for (const std::uint32_t id : ranks.chunks) {
@@ -244,7 +251,8 @@ std::vector<ChunkBuffers> add_types(const Program& program, RankClass& ranks,
     const Bytes sent = software.memory.sent_kept && !chunk.has_head ? edge : Bytes{};
     // A reference model's activation arrives in the same buffer; it is not kept for backward.
     const Bytes arrives = chunk.has_embedding ? Bytes{} : reference;
-    ranks.types.push_back({"saved" + suffix, BufferKind::activation, saved + sent + arrives});
+    ranks.types.push_back(
+        {"saved" + suffix, BufferKind::activation, saved + sent + arrives + carried});
     ranks.types.push_back({"out" + suffix, BufferKind::staging, edge + reference});
     ranks.types.push_back({"gradient_in" + suffix, BufferKind::staging, edge});
     ranks.types.push_back({"gradient_out" + suffix, BufferKind::staging, edge});
@@ -301,10 +309,11 @@ void add_persistent(const Program& program, RankClass& ranks, const BlockInputs&
 
 Program bind_buffers(Program program, const BlockInputs& inputs) {
   const std::vector<ChunkFacts> chunks = facts_of(program);
+  const Bytes carried = carried_bytes(program);
   for (RankClass& ranks : program.classes) {
-    ranks.chunk_buffers = add_types(program, ranks, inputs.software, false);
+    ranks.chunk_buffers = add_types(program, ranks, inputs.software, carried, false);
     if (!ranks.recomputes.empty()) {
-      ranks.recomputing_buffers = add_types(program, ranks, inputs.software, true);
+      ranks.recomputing_buffers = add_types(program, ranks, inputs.software, carried, true);
     }
     add_persistent(program, ranks, inputs);
     add_listed_state(program, ranks, inputs);

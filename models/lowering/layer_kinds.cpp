@@ -23,6 +23,16 @@ Bytes boundary_of(const Block& layer) {
   return left->bytes();
 }
 
+/// The most that a block passes to the next: encoder and decoder have sequences of their own.
+Bytes widest_boundary(const Program& program) {
+  Bytes widest{};
+  for (const LayerKind& each : program.kinds) {
+    if (each.part == ModelPart::head) continue;
+    widest = std::max(widest, program.blocks[each.forward].bytes(Role::output));
+  }
+  return widest;
+}
+
 /// Adds a kind with its blocks. `passes_gradient`: layers below it have trained parameters, so that
 /// its backward makes an input gradient; this matters only with adapters.
 std::uint32_t add_kind(Program& program, const Plan& plan, std::string name, ModelPart part,
@@ -40,10 +50,11 @@ std::uint32_t add_kind(Program& program, const Plan& plan, std::string name, Mod
   return appended(program.kinds, std::move(kind));
 }
 
-/// What decides the kind of a layer: its parts, the imbalance of its experts, and bf16 instead of
-/// the plan's precision (`wide`).
+/// What decides the kind of a layer: its parts, its place between encoder and decoder, the
+/// imbalance of its experts, and bf16 instead of the plan's precision (`wide`).
 struct LayerTraits {
   Layer layer{};
+  LayerPlace place{};
   bool wide = false;
   double imbalance = 1;
   bool operator==(const LayerTraits&) const = default;
@@ -57,9 +68,24 @@ Layer run_layer(const Model& model, std::int64_t layer, const Plan& plan) {
   return own;
 }
 
+LayerPlace place_of(const Model& model, std::int64_t layer) {
+  LayerPlace place;
+  if (model.encoder && !model.encoder->given()) {
+    place.ends_encoder = layer + 1 == model.encoder->layers;
+    place.begins_decoder = layer == model.encoder->layers;
+  }
+  if (!model.layers[layer].cross) return place;
+  place.ends_crossing = true;
+  for (std::int64_t later = layer + 1; later < model.layers.size(); ++later) {
+    if (model.layers[later].cross) place.ends_crossing = false;
+  }
+  return place;
+}
+
 LayerTraits traits_of(const BlockInputs& inputs, std::int64_t layer, std::size_t& with_experts) {
   const Plan& plan = inputs.plan;
   LayerTraits of{.layer = run_layer(inputs.model, layer, plan),
+                 .place = place_of(inputs.model, layer),
                  .wide = layer < plan.formats.start_layers_bf16 ||
                          layer >= inputs.model.layers.size() - plan.formats.end_layers_bf16,
                  .imbalance = plan.experts.imbalance};
@@ -70,8 +96,8 @@ LayerTraits traits_of(const BlockInputs& inputs, std::int64_t layer, std::size_t
 }
 
 /// The plan as if every layer had these traits.
-Plan layer_plan(const Plan& plan, const LayerTraits& traits) {
-  Plan own = plan;
+Plan layer_plan(const BlockInputs& inputs, const LayerTraits& traits) {
+  Plan own = traits.layer.encodes() ? source_plan(inputs) : inputs.plan;
   own.experts.imbalance = traits.imbalance;
   if (traits.wide) {
     own.formats.precision = Precision::bf16;
@@ -81,7 +107,19 @@ Plan layer_plan(const Plan& plan, const LayerTraits& traits) {
 }
 
 /// "layer", or in a model of several kinds what is special about it.
-std::string name_of_layer(const Model& model, const Layer& layer) {
+std::string name_of_side(const LayerTraits& traits) {
+  const LayerPlace& place = traits.place;
+  if (traits.layer.encodes()) return place.ends_encoder ? "last encoder layer" : "encoder layer";
+  if (place.begins_decoder == place.ends_crossing) return "decoder layer";
+  return place.begins_decoder ? "first decoder layer" : "last decoder layer";
+}
+
+std::string name_of_layer(const Model& model, const LayerTraits& traits) {
+  const Layer& layer = traits.layer;
+  if (model.encoder && !model.encoder->given()) return name_of_side(traits);
+  if (layer.cross) {
+    return traits.place.ends_crossing ? "last cross-attention layer" : "cross-attention layer";
+  }
   if (layer.listed()) return model.list->kind_name(layer.listed()->kind);
   if (layer.parts() == 1) {
     if (std::holds_alternative<Mamba2Part>(layer.mixer)) return "Mamba-2 layer";
@@ -92,7 +130,7 @@ std::string name_of_layer(const Model& model, const Layer& layer) {
 }
 
 std::string name_of_kind(const BlockInputs& inputs, const LayerTraits& traits) {
-  std::string name = name_of_layer(inputs.model, traits.layer);
+  std::string name = name_of_layer(inputs.model, traits);
   const bool chunks = longest_chunk(inputs.model) > 0;
   const bool cut = longest_chunk(inputs.model) < inputs.plan.batch.seq_len &&
                    inputs.model.layers.any([](const Layer& layer) {
@@ -114,10 +152,11 @@ std::uint32_t add_layer_kinds(Program& program, const BlockInputs& inputs) {
     const LayerTraits traits = traits_of(inputs, layer, with_experts);
     auto kind = std::ranges::find(known, traits, &std::pair<LayerTraits, std::uint32_t>::first);
     if (kind == known.end()) {
-      const Plan plan = layer_plan(inputs.plan, traits);
+      const Plan plan = layer_plan(inputs, traits);
       const BlockInputs own = inputs.of(inputs.model, plan);
-      const std::uint32_t added = add_kind(program, plan, name_of_kind(inputs, traits),
-                                           ModelPart::layer, layer_blocks(own, traits.layer));
+      const std::uint32_t added =
+          add_kind(program, plan, name_of_kind(inputs, traits), ModelPart::layer,
+                   layer_blocks(own, traits.layer, traits.place));
       kind = known.insert(known.end(), {traits, added});
     }
     program.kind_of_layer.push_back(kind->second);
@@ -176,7 +215,11 @@ void add_kinds(Program& program, const BlockInputs& inputs) {
   if (trains_adapters(plan) && !below) add_lowest_layer(program, inputs);
   mark_recomputed(program, inputs);
   mark_offloaded(program, inputs);
-  program.activation_bytes = boundary_of(program.blocks[program.kinds[layer].forward]);
+  if (inputs.model.encoder) {
+    program.activation_bytes = widest_boundary(program);
+  } else {
+    program.activation_bytes = boundary_of(program.blocks[program.kinds[layer].forward]);
+  }
   if (program.tied != TiedTable::shared) return;
   for (const Operand& each : program.blocks[program.kinds[head].forward].operands) {
     if (!each.tied()) continue;

@@ -222,6 +222,7 @@ void state_facts(Program& program, const BlockInputs& inputs) {
   program.step = {.micro_batches = plan.micro_batches(),
                   .sequences = plan.batch.micro,
                   .seq_len = plan.batch.seq_len,
+                  .source_len = inputs.model.encoder ? source_length(inputs.model) : 0,
                   .cut = sequence_cut(plan),
                   .documents = documents_of(plan)};
   program.formats = {

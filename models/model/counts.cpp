@@ -50,6 +50,19 @@ Tally tally_of_embedding(const Model& model) {
   return sum;
 }
 
+/// What an encoder has besides its layers: positions and a table of its own, norms, convolutions.
+Tally tally_of_encoder_ends(const Model& model) {
+  Tally sum;
+  if (!model.encoder || model.encoder->given()) return sum;
+  const EncoderPart& of = *model.encoder;
+  const std::int64_t h = model.hidden;
+  sum.vector(of.position_rows * h + of.vocab * embedding_width(model));
+  if (of.frame_columns > 0) sum.vector(3 * of.frame_columns * h + h + 3 * h * h + h);
+  if (model.norms.embedding) sum.vector(norm_width(model));
+  if (model.norms.final) sum.vector(norm_width(model));
+  return sum;
+}
+
 /// Final norm and head. A tied head multiplies, too, but its weights are the embedding's.
 Tally tally_of_head(const Model& model) {
   const std::int64_t h = model.hidden, outputs = model.head.task_outputs;
@@ -123,8 +136,9 @@ Tally tally_of_all(const Model& model) {
   }
   Tally sum = model.further;
   for (const Tally& part :
-       {tally_of_embedding(model), tally_of_layers(model), tally_of_head(model),
-        tally_of_prediction(model), tally_of_generator(model), tally_of_front(model)}) {
+       {tally_of_embedding(model), tally_of_encoder_ends(model), tally_of_layers(model),
+        tally_of_head(model), tally_of_prediction(model), tally_of_generator(model),
+        tally_of_front(model)}) {
     sum.add(part);
   }
   return sum;
@@ -209,6 +223,8 @@ std::string parameter_formula(const Model& model) {
   if (model.embedding.token_types > 0) all += " + Th";
   if (model.norms.embedding) all += " + " + norm;
   all += " + L(" + formula_of_layer(model) + ")";
+  if (model.encoder && !model.encoder->given()) all += " + encoder";
+  if (crosses(model)) all += " + C(cross-attention 2hq+4hk)";
   if (model.norms.final) all += " + " + norm;
   if (model.prediction_layers > 0) all += " + D(layer + 2hh + norms)";
   if (model.generator_hidden > 0) all += " + generator";
@@ -239,13 +255,32 @@ double attended_tokens(const AttentionPart& attention, bool causal, std::int64_t
 
 namespace {
 
+/// Tokens of a source for each of the decoder's.
+double source_share(const Model& model, std::int64_t seq_len) {
+  return static_cast<double>(source_length(model)) / static_cast<double>(seq_len);
+}
+
 /// FLOPs of attention's scores and context for one token of a layer; 0 without attention.
-double attention_flops_of(const Layer& layer, bool causal, std::int64_t seq_len) {
+double attention_flops_of(const Model& model, const Layer& layer, std::int64_t seq_len) {
   const AttentionPart* const attention = layer.attention();
   if (attention == nullptr) return 0;
   const auto widths =
       static_cast<double>(attention->heads * (attention->head_dim + attention->value_width()));
-  return 2.0 * widths * attended_tokens(*attention, causal, seq_len);
+  if (attention->encodes) {
+    return 2.0 * widths * attended_tokens(*attention, false, source_length(model)) *
+           source_share(model, seq_len);
+  }
+  return 2.0 * widths * attended_tokens(*attention, model.causal, seq_len);
+}
+
+/// The same of cross-attention, in all layers.
+double cross_flops_per_token(const Model& model) {
+  double sum = 0;
+  for (const Layer& kind : model.layers.kinds()) {
+    if (!kind.cross) continue;
+    sum += static_cast<double>(model.layers.count(kind) * kind.cross->query_columns());
+  }
+  return 4 * sum * static_cast<double>(source_length(model));
 }
 
 }  // namespace
@@ -260,9 +295,15 @@ double attention_flops_per_token(const Model& model, std::int64_t seq_len) {
     counted.push_back(own);
     const std::int64_t alike =
         model.layers.count_if([&](const Layer& layer) { return is_own(layer.attention()); });
-    sum += static_cast<double>(alike) * attention_flops_of(kind, model.causal, seq_len);
+    sum += static_cast<double>(alike) * attention_flops_of(model, kind, seq_len);
   }
-  return sum;
+  return sum + cross_flops_per_token(model);
+}
+
+double passes_per_token(const Model& model, const Layer& layer, const LayerMatrix& matrix,
+                        std::int64_t seq_len) {
+  const bool of_source = layer.encodes() || matrix.of_source;
+  return of_source ? source_share(model, seq_len) : 1;
 }
 
 namespace {
@@ -271,6 +312,29 @@ std::int64_t scan_flops_of(const Layer& layer) {
   if (const auto* const mixer = std::get_if<Mamba2Part>(&layer.mixer)) return scan_flops(*mixer);
   if (const auto* const mixer = std::get_if<DeltaPart>(&layer.mixer)) return scan_flops(*mixer);
   return 0;
+}
+
+/// What the source's tokens add to the FLOPs of the matrices, of which each is counted once for
+/// each of the decoder's: in layers, and in the convolutions before them.
+double further_source_flops(const Model& model, std::int64_t seq_len) {
+  double weights = 0;
+  for (const Layer& kind : model.layers.kinds()) {
+    double own = 0;
+    for (const LayerMatrix& each : matrices_of(kind, model.hidden)) {
+      const double further = passes_per_token(model, kind, each, seq_len) - 1;
+      own += further * static_cast<double>(each.met * each.in * each.out);
+    }
+    weights += own * static_cast<double>(model.layers.count(kind));
+  }
+  return 2 * weights;
+}
+
+/// Two frames pass the first convolution for each that passes the second.
+double frame_flops_per_token(const Model& model, std::int64_t seq_len) {
+  if (!model.encoder || model.encoder->frame_columns == 0) return 0;
+  const std::int64_t h = model.hidden,
+                     of_step = 2 * 3 * model.encoder->frame_columns * h + 3 * h * h;
+  return 2 * static_cast<double>(of_step) * source_share(model, seq_len);
 }
 
 double scan_flops_per_token(const Model& model) {
@@ -288,13 +352,13 @@ double forward_flops_per_token(const Model& model, std::int64_t seq_len) {
     return model.list->trains() ? model.list->matrix_flops() : model.list->forward_flops();
   }
   double flops = 2.0 * static_cast<double>(count_gemm_parameters(model)) +
+                 further_source_flops(model, seq_len) + frame_flops_per_token(model, seq_len) +
                  attention_flops_per_token(model, seq_len) + scan_flops_per_token(model);
   const std::vector<Layer> module =
       model.prediction_layers > 0 ? prediction_module(model) : std::vector<Layer>{};
   for (const Layer& each : module) {
     flops += static_cast<double>(model.prediction_layers) *
-             (attention_flops_of(each, model.causal, seq_len) +
-              static_cast<double>(scan_flops_of(each)));
+             (attention_flops_of(model, each, seq_len) + static_cast<double>(scan_flops_of(each)));
   }
   if (model.generator_hidden == 0) return flops;
   return flops + attention_flops_per_token(generator_model(model), seq_len);
@@ -315,7 +379,8 @@ FrontFlops front_flops(const FrontEncoder& front, std::int64_t hidden) {
 double layers_flops_per_token(const Model& model, std::int64_t seq_len) {
   if (model.list) return model.list->forward_flops();
   return 2.0 * static_cast<double>(tally_of_layers(model).gemm) +
-         attention_flops_per_token(model, seq_len) + scan_flops_per_token(model);
+         further_source_flops(model, seq_len) + attention_flops_per_token(model, seq_len) +
+         scan_flops_per_token(model);
 }
 
 }  // namespace orrery::models

@@ -25,6 +25,12 @@ std::int64_t count_active_parameters(const Model& model);
 /// The sum of count_parameters in symbols, with only the terms that this model has.
 std::string parameter_formula(const Model& model);
 
+/// How often a matrix of a layer multiplies for each token of the decoder's sequences of `seq_len`:
+/// once, and in an encoder, and of its output as keys and values, once for each of the source's
+/// tokens.
+double passes_per_token(const Model& model, const Layer& layer, const LayerMatrix& matrix,
+                        std::int64_t seq_len);
+
 /// Weights that multiply one token in the forward GEMMs, with the experts that the token is sent
 /// to. The LM head counts, tied or not; BERT's pooler (one token per sequence) does not.
 std::int64_t count_gemm_parameters(const Model& model);
@@ -38,6 +44,8 @@ std::int64_t count_gemm_parameters(const Model& model);
 /// count. Backward is twice forward. A generator adds its matrices, its own attention and its head
 /// V h, though that table has no parameters more. Source  Narayanan et al. 2021, arXiv 2104.04473,
 /// appendix (which counts c = s)
+/// Of a model with an encoder, a token is the decoder's, and S tokens of a source come to s of
+/// those: cross-attention adds 4 S H d, and what is done with a source token counts S / s times.
 double forward_flops_per_token(const Model& model, std::int64_t seq_len);
 
 /// Tokens that a token attends to, averaged over a sequence of s: s/2 causal (half of the square),

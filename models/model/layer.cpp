@@ -30,6 +30,14 @@ std::int64_t adapter_columns(const LayerMatrix& matrix, const WordSet<LoraTarget
   return sum;
 }
 
+CrossAttentionPart cross_of(const AttentionPart& attention) {
+  return {.heads = attention.heads,
+          .kv_heads = attention.kv_heads,
+          .head_dim = attention.head_dim,
+          .qkv_bias = attention.qkv_bias,
+          .output_bias = attention.output_bias};
+}
+
 MlpPart ExpertsPart::shared() const {
   MlpPart all = mlp;
   all.width = shared_width;
@@ -42,7 +50,7 @@ const MlpPart* Layer::mlp() const {
 }
 
 int Layer::parts() const {
-  return (std::holds_alternative<NoPart>(mixer) ? 0 : 1) +
+  return (std::holds_alternative<NoPart>(mixer) ? 0 : 1) + (cross ? 1 : 0) +
          (std::holds_alternative<NoPart>(channel) ? 0 : 1);
 }
 
@@ -85,6 +93,28 @@ std::vector<LayerMatrix> matrices_of(const AttentionPart& attention, std::int64_
                  .bias = attention.output_bias,
                  .target = LoraTarget::projection});
   return all;
+}
+
+std::vector<LayerMatrix> matrices_of(const CrossAttentionPart& cross, std::int64_t hidden) {
+  const std::int64_t queries = cross.query_columns(), keys = cross.key_columns();
+  return {{.name = "cross.query",
+           .in = hidden,
+           .out = queries,
+           .bias = cross.qkv_bias,
+           .target = LoraTarget::qkv,
+           .parts = {{LoraTarget::query, queries}}},
+          {.name = "cross.key_value",
+           .in = hidden,
+           .out = 2 * keys,
+           .bias = cross.qkv_bias,
+           .target = LoraTarget::qkv,
+           .parts = {{LoraTarget::key, keys}, {LoraTarget::value, keys}},
+           .of_source = true},
+          {.name = "cross.projection",
+           .in = queries,
+           .out = hidden,
+           .bias = cross.output_bias,
+           .target = LoraTarget::projection}};
 }
 
 std::vector<LayerMatrix> matrices_of(const Mamba2Part& mamba, std::int64_t hidden) {
@@ -202,6 +232,7 @@ std::vector<LayerMatrix> matrices_of(const Layer& layer, std::int64_t hidden) {
   if (const auto* const mixer = std::get_if<DeltaPart>(&layer.mixer)) {
     add(matrices_of(*mixer, hidden));
   }
+  if (layer.cross) add(matrices_of(*layer.cross, hidden));
   if (const ExpertsPart* const experts = layer.experts()) {
     add(matrices_of(*experts, hidden));
   } else if (const MlpPart* const mlp = layer.mlp()) {
@@ -224,6 +255,12 @@ std::vector<PartCut> cuts_of(const Layer& layer) {
   if (const AttentionPart* const own = layer.attention()) {
     cuts.push_back({fmt::format("{} attention heads", own->heads), own->heads});
     cuts.push_back({fmt::format("{} key-value heads", own->kv_heads), own->kv_heads, true});
+  }
+  if (layer.cross) {
+    cuts.push_back(
+        {fmt::format("{} cross-attention heads", layer.cross->heads), layer.cross->heads});
+    cuts.push_back({fmt::format("{} key-value heads of cross-attention", layer.cross->kv_heads),
+                    layer.cross->kv_heads, true});
   }
   if (const auto* const own = std::get_if<Mamba2Part>(&layer.mixer)) {
     cuts.push_back({fmt::format("{} Mamba-2 heads", own->heads), own->heads});

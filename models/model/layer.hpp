@@ -63,6 +63,7 @@ struct LayerMatrix {
   std::int64_t met = 1;     // how many of them multiply a token
   std::optional<LoraTarget> target{};
   std::vector<MatrixPart> parts{};  // in order, all columns; empty: it is one module everywhere
+  bool of_source = false;           // multiplies an encoder's output, not the layer's own tokens
 };
 
 /// Number of weights of an adapter's two matrices, over its rank, next to one such matrix: in + out
@@ -123,6 +124,7 @@ struct AttentionPart {
   std::int64_t chunk = 0;   // a token attends within its chunk (Llama 4); 0: no chunks
   bool sinks = false;       // a learned logit per head in the softmax's sum (gpt-oss)
   bool gated = false;       // its output is multiplied by a sigmoid of the input, as wide
+  bool encodes = false;     // of an encoder before a decoder: every token sees all of the source
   /// Base of its rotary positions, unscaled, in place of the model's (Gemma 3's windows).
   std::optional<double> rotary_base{};
   std::optional<LatentAttention> latents{};
@@ -139,6 +141,25 @@ struct AttentionPart {
 
   friend bool operator==(const AttentionPart&, const AttentionPart&) = default;
 };
+
+/// Attention of a decoder's tokens to an encoder's output, whole and in another sequence: queries
+/// of the layer's input, keys and values of that output. Leaves out norms and gates of its own.
+/// Source  Vaswani et al. 2017, arXiv 1706.03762, section 3.2.3
+struct CrossAttentionPart {
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  bool qkv_bias = true;
+  bool output_bias = true;
+
+  std::int64_t query_columns() const { return heads * head_dim; }
+  std::int64_t key_columns() const { return kv_heads * head_dim; }
+
+  friend bool operator==(const CrossAttentionPart&, const CrossAttentionPart&) = default;
+};
+
+/// Cross-attention with the heads and biases of a layer's attention to itself.
+CrossAttentionPart cross_of(const AttentionPart& attention);
 
 /// Mamba-2: a convolution along the sequence, a scan of heads over a state, a gated norm. Groups of
 /// heads share what leads into the state and out of it.
@@ -229,13 +250,16 @@ struct NoPart {
 struct Layer {
   std::variant<NoPart, AttentionPart, Mamba2Part, DeltaPart, CountedPart, ListedPart> mixer{};
   std::variant<NoPart, MlpPart, ExpertsPart, CountedPart> channel{};
+  std::optional<CrossAttentionPart> cross{};  // between the two, after a norm of its own
 
   const AttentionPart* attention() const { return std::get_if<AttentionPart>(&mixer); }
   const ExpertsPart* experts() const { return std::get_if<ExpertsPart>(&channel); }
   const ListedPart* listed() const { return std::get_if<ListedPart>(&mixer); }
   /// Its MLP, or that of one of its experts.
   const MlpPart* mlp() const;
-  /// Parts that are there: 1 or 2, each after a norm of its own.
+  /// Is it of an encoder, whose sequences have a length of their own?
+  bool encodes() const { return attention() != nullptr && attention()->encodes; }
+  /// Parts that are there: 1 to 3, each after a norm of its own.
   int parts() const;
 
   friend bool operator==(const Layer&, const Layer&) = default;
@@ -247,6 +271,7 @@ bool recurs(const Layer& layer);
 /// The matrices of a layer's parts in a model of width `hidden`; those of a part that is only
 /// counted are not known one by one.
 ///   attention         qkv (and gate), projection; with latents down- and up-projections for qkv
+///   cross-attention   cross.query, cross.key_value of the encoder's tokens, cross.projection
 ///   Mamba-2, delta    mixer.in, mixer.out, and of Kimi's mixer.decay_down, mixer.decay_up,
 ///                     mixer.gate_down, mixer.gate_up
 ///   MLP               up (gate and up), down
@@ -254,6 +279,7 @@ bool recurs(const Layer& layer);
 ///                     experts.narrow and experts.widen around them
 std::vector<LayerMatrix> matrices_of(const Layer& layer, std::int64_t hidden);
 std::vector<LayerMatrix> matrices_of(const AttentionPart& attention, std::int64_t hidden);
+std::vector<LayerMatrix> matrices_of(const CrossAttentionPart& cross, std::int64_t hidden);
 std::vector<LayerMatrix> matrices_of(const Mamba2Part& mamba, std::int64_t hidden);
 std::vector<LayerMatrix> matrices_of(const DeltaPart& delta, std::int64_t hidden);
 std::vector<LayerMatrix> matrices_of(const MlpPart& mlp, std::int64_t hidden,

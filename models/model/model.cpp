@@ -28,6 +28,14 @@ std::string_view unit_word(const Model& model) {
   return model.list->trains() ? "samples" : "steps";
 }
 
+std::int64_t source_length(const Model& model) {
+  return model.encoder ? model.encoder->seq_len : 0;
+}
+
+bool crosses(const Model& model) {
+  return model.layers.any([](const Layer& layer) { return layer.cross.has_value(); });
+}
+
 const AttentionPart& usual_attention(const Model& model) {
   static const AttentionPart none{};
   return first_part(model, none, [](const Layer& layer) { return layer.attention(); });
@@ -99,9 +107,24 @@ Layer layer_of(const ModelDraft& draft, std::int64_t layer) {
   return {attention, experts};
 }
 
+/// An encoder's layers before the decoder's `depth`, each of which attends to them.
+void add_both_sides(ModelDraft& draft) {
+  Layer encodes = layer_of(draft, 0);
+  std::get<AttentionPart>(encodes.mixer).encodes = true;
+  auto* const mlp = std::get_if<MlpPart>(&encodes.channel);
+  if (mlp != nullptr && draft.encoder_width > 0) mlp->width = draft.encoder_width;
+  for (std::int64_t i = 0; i < draft.encoder->layers; ++i) draft.layers.push_back(encodes);
+  for (std::int64_t i = 0; i < draft.depth; ++i) {
+    Layer decodes = layer_of(draft, i);
+    decodes.cross = cross_of(draft.attention);
+    draft.layers.push_back(decodes);
+  }
+}
+
 }  // namespace
 
 Model built(ModelDraft draft) {
+  if (draft.layers.size() == 0 && draft.encoder) add_both_sides(draft);
   if (draft.layers.size() == 0) {
     for (std::int64_t i = 0; i < draft.depth; ++i) draft.layers.push_back(layer_of(draft, i));
   }
@@ -117,7 +140,7 @@ std::string text_of(const Model& model) {
   const MlpPart& mlp = usual_mlp(model);
   return fmt::format(
       "model {} layers={} hidden={} heads={} kv_heads={} head_dim={} ffn={} vocab={} positions={} "
-      "parameters={} norm={} position={} activation={}{}{}{}\n",
+      "parameters={} norm={} position={} activation={}{}{}{}{}\n",
       model.name, model.layers.size(), model.hidden, attention.heads, attention.kv_heads,
       attention.head_dim, mlp.width, model.embedding.vocab, model.embedding.max_positions,
       model.parameters, word_of(norm_words, model.norms.kind),
@@ -125,7 +148,10 @@ std::string text_of(const Model& model) {
       mlp.gated ? " gated" : "", model.embedding.tied ? " tied" : "",
       model.front ? fmt::format(" images={} patches={} merged={}", model.front->images,
                                 model.front->patches, model.front->merged)
-                  : "");
+                  : "",
+      model.encoder
+          ? fmt::format(" encoder={} source={}", model.encoder->layers, model.encoder->seq_len)
+          : "");
 }
 
 }  // namespace orrery::models

@@ -72,6 +72,29 @@ struct FrontEncoder {
   std::int64_t rows() const { return images * patches / merged; }
 };
 
+/// The encoder of a model whose decoder attends to it (T5, BART, Whisper): the model's first
+/// layers. They have sequences of their own, whose tokens all see each other; what the last of them
+/// gives, after a norm where the decoder's last layer has one, is what every cross-attention reads.
+/// Width, norms and, unless it has one of its own, the table of tokens are the decoder's.
+/// Without layers the output is given: rows that a frozen encoder of images made before the step
+/// (Mllama), to which no gradient leads.
+struct EncoderPart {
+  std::int64_t layers = 0;         // the first so many of the model's
+  std::int64_t seq_len = 0;        // of a sample: tokens, or steps of sound
+  std::int64_t vocab = 0;          // of a table of its own; 0: the decoder's
+  std::int64_t position_rows = 0;  // of its own table, learned or fixed; 0: without
+  /// Numbers of a frame of sound, which its input has in place of tokens: two convolutions of three
+  /// taps lead to the model's width, of which the second halves the frames. 0: tokens
+  /// Source  Radford et al. 2022, arXiv 2212.04356, section 2.2
+  std::int64_t frame_columns = 0;
+  bool length_assumed = false;  // nothing states `seq_len`
+
+  /// Is its output an input of the step?
+  bool given() const { return layers == 0; }
+
+  friend bool operator==(const EncoderPart&, const EncoderPart&) = default;
+};
+
 /// A decoder or encoder, dense or with experts. Biases are counted where they exist.
 struct Model {
   std::string name;
@@ -101,7 +124,8 @@ struct Model {
   /// "ELECTRA", arXiv 2003.10555
   std::int64_t generator_hidden = 0;
 
-  std::optional<FrontEncoder> front{};  // of images; frozen
+  std::optional<FrontEncoder> front{};   // of images; frozen
+  std::optional<EncoderPart> encoder{};  // which cross-attention reads
 
   /// Of a model that is no transformer: its operations, of which `layers` are parts. A sample is
   /// then a sequence of one token.
@@ -126,6 +150,11 @@ std::string_view unit_word(const Model& model);
 bool projects_embeddings(const Model& model);
 /// Width of a token's embedding and of the vocabulary head's input.
 std::int64_t embedding_width(const Model& model);
+
+/// Tokens of a sample that cross-attention reads; 0 in a model without.
+std::int64_t source_length(const Model& model);
+/// Does a layer attend to an encoder's output?
+bool crosses(const Model& model);
 
 /// The attention of the first layer that has one; without any, one of no heads.
 const AttentionPart& usual_attention(const Model& model);
@@ -155,9 +184,10 @@ struct ModelDraft : Model {
   AttentionPart attention{};
   MlpPart mlp{};  // with experts: of one expert
   ExpertsPart experts{};
-  std::int64_t dense_width = 0;  // of the MLPs of layers without experts
-  std::vector<bool> full{};      // which layers are without the window or chunks; empty: none
-  std::vector<bool> dense{};     // which layers are without experts; empty: none
+  std::int64_t dense_width = 0;    // of the MLPs of layers without experts
+  std::int64_t encoder_width = 0;  // of the MLPs of an encoder's layers; 0: as the decoder's
+  std::vector<bool> full{};        // which layers are without the window or chunks; empty: none
+  std::vector<bool> dense{};       // which layers are without experts; empty: none
 };
 
 /// ModelDraft::dense where the first `first` layers are without experts, and of the others all but

@@ -63,8 +63,23 @@ struct BlockPair {
 /// layer is trained, so the input's gradient is needed, too.
 void freeze(BlockPair& pair, bool passes_gradient);
 
-BlockPair layer_blocks(const BlockInputs& inputs, const Layer& layer);
+/// Where a layer is in a model whose decoder attends to an encoder. What blocks then pass on
+/// besides the rows between neighbours, each under one name (Role::carried):
+///   target, target.grad    the decoder's embedding, which its first layer reads
+///   encoded, encoded.grad  what cross-attention reads; its gradient is the sum over all of them
+struct LayerPlace {
+  bool ends_encoder = false;    // writes `encoded`, after the final norm
+  bool begins_decoder = false;  // reads `target`
+  bool ends_crossing = false;  // of the layers with cross-attention the last, in backward the first
+
+  friend bool operator==(const LayerPlace&, const LayerPlace&) = default;
+};
+
+/// For an encoder's layer, the plan is that of its own sequences.
+BlockPair layer_blocks(const BlockInputs& inputs, const Layer& layer, LayerPlace place = {});
 BlockPair embedding_blocks(const BlockInputs& inputs);
+/// The embedding of an encoder's tokens (Role::source), of a model that has its tables.
+BlockPair source_embedding_blocks(const BlockInputs& inputs);
 /// Final norm, vocabulary projection and loss. A tied head on the embedding's pipeline stage has no
 /// weight of its own.
 BlockPair head_blocks(const BlockInputs& inputs);
@@ -81,6 +96,12 @@ BlockPair with_generator(const BlockInputs& inputs, const BlockPair& embedding);
 /// Puts a frozen encoder of images and its projector before an embedding (FrontEncoder of
 /// models/model/model.hpp), and the projector's backward after it.
 BlockPair with_front(const BlockInputs& inputs, const BlockPair& embedding);
+
+/// Puts the embedding of an encoder's tokens, or convolutions of its frames, before the decoder's
+/// embedding, and their backward after it.
+BlockPair with_source(const BlockInputs& inputs, const BlockPair& embedding);
+/// The plan as an encoder's layers run it: sequences of the source.
+Plan source_plan(const BlockInputs& inputs);
 
 /// Sum of squares of this rank's `elements` gradients, before the sum over ranks.
 Block gradient_norm_block(const BlockInputs& inputs, std::int64_t elements);

@@ -12,10 +12,11 @@ namespace {
 
 class EmbeddingBuilder : private BlockScope, private TransformerBuilder {
  public:
-  EmbeddingBuilder(const BlockInputs& inputs, Pass pass)
+  EmbeddingBuilder(const BlockInputs& inputs, Pass pass, Role ids = Role::tokens)
       : BlockScope{inputs, pass == Pass::forward ? "embedding.forward" : "embedding.backward",
                    pass},
-        TransformerBuilder{static_cast<BlockScope&>(*this)} {}
+        TransformerBuilder{static_cast<BlockScope&>(*this)},
+        ids_{ids} {}
 
   Block forward() {
     const Model& model = inputs_.model;
@@ -66,7 +67,7 @@ class EmbeddingBuilder : private BlockScope, private TransformerBuilder {
   }
   double multiplier() const { return inputs_.model.embedding.multiplier; }
   OperandId token_ids() {
-    return block_.operand("tokens", Role::tokens, DType::int64, {1, 1, tokens()},
+    return block_.operand("tokens", ids_, DType::int64, {1, 1, tokens()},
                           of_tokens({}, Dimension::columns));
   }
   OperandId fresh_table(OperandId gradient) {
@@ -207,6 +208,8 @@ class EmbeddingBuilder : private BlockScope, private TransformerBuilder {
     }
     if (inputs_.model.embedding.token_types > 0) block_.write(op, gradient(token_types(), dy));
   }
+
+  Role ids_;
 };
 
 }  // namespace
@@ -218,7 +221,13 @@ BlockPair embedding_blocks(const BlockInputs& inputs) {
     ensure(!inputs.model.front, "a generator's model has no encoder in front");
     return with_generator(inputs, pair);
   }
+  if (inputs.model.encoder) return with_source(inputs, pair);
   return inputs.model.front ? with_front(inputs, pair) : std::move(pair);
+}
+
+BlockPair source_embedding_blocks(const BlockInputs& inputs) {
+  return {EmbeddingBuilder{inputs, Pass::forward, Role::source}.forward(),
+          EmbeddingBuilder{inputs, Pass::backward, Role::source}.backward()};
 }
 
 }  // namespace orrery::models

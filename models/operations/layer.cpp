@@ -6,6 +6,9 @@
 //   post-norm             m = norm1(x + mixer(x)),  y = norm2(m + channel(m)), as BERT's
 //   norms of outputs      m = x + norm1(mixer(x)),  y = m + norm2(channel(m)), as OLMo 2's
 //   both                  m = x + norm1_after(mixer(norm1(x))),  y as well, as Gemma 2's
+//   cross-attention       c = m + cross(norm_cross(m)) before the channel, which then reads c; in
+//                         post-norm c = norm_cross(m + cross(m)). Of a layer without mixer it is
+//                         the mixer
 // Source  Devlin et al. 2018, arXiv 1810.04805; Vaswani et al. 2017, arXiv 1706.03762, section 3.1;
 //         OLMo team 2025, arXiv 2501.00656; Gemma Team 2024, arXiv 2408.00118
 
@@ -53,14 +56,18 @@ struct PartBuilders {
 
 class LayerBuilder : private BlockScope, private TransformerBuilder {
  public:
-  LayerBuilder(const BlockInputs& inputs, const Layer& layer, Pass pass)
+  LayerBuilder(const BlockInputs& inputs, const Layer& layer, LayerPlace place, Pass pass)
       : BlockScope{inputs, pass == Pass::forward ? "layer.forward" : "layer.backward", pass},
-        TransformerBuilder{static_cast<BlockScope&>(*this)} {
+        TransformerBuilder{static_cast<BlockScope&>(*this)},
+        place_{place} {
     const PartBuilders parts{*this};
     mixer_ = std::visit([&](const auto& part) { return parts.mixer(part); }, layer.mixer);
     channel_ = std::visit([&](const auto& part) { return parts.channel(part); }, layer.channel);
+    if (layer.cross) cross_ = cross_builder(*this, *layer.cross, place.ends_crossing);
+    if (!mixer_) mixer_ = std::move(cross_);
     ensure(mixer_ || channel_, "a layer without parts");
     const bool one_by_one = mixer_ && channel_ && !model().parallel_block;
+    ensure(!cross_ || (one_by_one && !norms_outputs()), "cross-attention is between two parts");
     ensure(!norms_outputs() || one_by_one, "norms of outputs belong to two parts in sequence");
   }
 
@@ -69,6 +76,34 @@ class LayerBuilder : private BlockScope, private TransformerBuilder {
 
  private:
   const Model& model() const { return inputs_.model; }
+  std::int64_t seq_len() const { return inputs_.plan.batch.seq_len; }
+  /// A layer's input, and in backward the gradient of its output; what it makes of them.
+  OperandId input_rows(Role role) {
+    return place_.begins_decoder ? carried_rows("target", seq_len()) : rows("x", role);
+  }
+  OperandId input_gradient() {
+    return place_.begins_decoder ? carried_rows("target.grad", seq_len())
+                                 : rows("x.grad", Role::output);
+  }
+  /// Does the encoder's last norm come after its last layer?
+  bool norms_encoder() const { return place_.ends_encoder && model().norms.final; }
+  OperandId output_rows() {
+    if (norms_encoder()) return rows("y", Role::saved);
+    return place_.ends_encoder ? carried_rows("encoded", seq_len()) : rows("y", Role::output);
+  }
+  void end_encoder() {
+    if (norms_encoder()) norm("encoder_norm", output_rows(), carried_rows("encoded", seq_len()));
+  }
+  OperandId output_gradient() {
+    if (!place_.ends_encoder) return rows("y.grad", Role::input);
+    const OperandId sum = carried_rows("encoded.grad", seq_len());
+    if (!norms_encoder()) return sum;
+    const OperandId dy = rows("y.grad", Role::temporary);
+    norm_backward("encoder_norm", sum, output_rows(), std::nullopt, dy);
+    return dy;
+  }
+  OperandId cross_forward(OperandId in);
+  OperandId cross_backward(OperandId dy);
   void add(const std::string& name, OperandId residual, OperandId branch, OperandId out, bool bias);
   OperandId add_backward(const std::string& name, OperandId dy, bool bias);
   void mix(OperandId in, OperandId out) {
@@ -94,7 +129,8 @@ class LayerBuilder : private BlockScope, private TransformerBuilder {
   void post_norm_forward();
   void post_norm_backward();
 
-  std::unique_ptr<MixerBuilder> mixer_;
+  LayerPlace place_;
+  std::unique_ptr<MixerBuilder> mixer_, cross_;
   std::unique_ptr<ChannelBuilder> channel_;
 };
 
@@ -124,7 +160,7 @@ OperandId LayerBuilder::add_backward(const std::string& name, OperandId dy, bool
 }
 
 void LayerBuilder::single_forward(OperandId x, OperandId n1) {
-  const OperandId y = rows("y", Role::output);
+  const OperandId y = output_rows();
   if (mixer_) {
     const OperandId projected = rows("projection.out", Role::temporary);
     mix(n1, projected);
@@ -175,14 +211,50 @@ OperandId LayerBuilder::output_backward(const std::string& name, std::string_vie
 void LayerBuilder::sequential_forward(OperandId x, OperandId n1) {
   mixer_->mix(n1);
   const Role of_branches = norms_outputs() ? Role::saved : Role::temporary;
-  const OperandId y = rows("y", Role::output);
+  const OperandId y = output_rows();
   const OperandId mlp_out = rows("down.out", of_branches);
   const OperandId projected = rows("projection.out", of_branches);
   mixer_->project(projected);
   const OperandId middle = rows("middle", Role::saved);
   add("attention.add", x, normed_output("norm1", projected), middle, mixer_->has_bias());
-  channel_->forward(normed_input("norm2", middle), mlp_out);
-  add("mlp.add", middle, normed_output("norm2", mlp_out), y, channel_->has_bias());
+  const OperandId crossed = cross_ ? cross_forward(middle) : middle;
+  channel_->forward(normed_input("norm2", crossed), mlp_out);
+  add("mlp.add", crossed, normed_output("norm2", mlp_out), y, channel_->has_bias());
+}
+
+/// Cross-attention and its residual addition, of what the mixer's gave.
+OperandId LayerBuilder::cross_forward(OperandId in) {
+  const bool after = model().norms.after_residual;
+  const OperandId normed = rows("norm_cross.out", Role::saved);
+  if (!after) norm("norm_cross", in, normed);
+  cross_->mix(after ? in : normed);
+  const OperandId projected = rows("cross.projection.out", Role::temporary);
+  cross_->project(projected);
+  const OperandId sum = rows(after ? "cross.sum" : "crossed", Role::saved);
+  add("cross.add", in, projected, sum, cross_->has_bias());
+  if (!after) return sum;
+  norm("norm_cross", sum, normed);
+  return normed;
+}
+
+/// From the gradient of what cross_forward gave to that of what it read.
+OperandId LayerBuilder::cross_backward(OperandId dy) {
+  const OperandId normed = rows("norm_cross.out", Role::saved);
+  if (model().norms.after_residual) {
+    const OperandId in = rows("norm1.out", Role::saved);
+    const OperandId d_sum = rows("cross.sum.grad", Role::temporary);
+    norm_backward("norm_cross", dy, rows("cross.sum", Role::saved), std::nullopt, d_sum);
+    const OperandId d_branch = rows("cross.in.grad", Role::temporary);
+    cross_->backward(in, add_backward("cross.add", d_sum, cross_->has_bias()), d_branch);
+    const OperandId d_in = rows("cross.branches.grad", Role::temporary);
+    block_.add(OpKind::add, "cross.branches", {d_branch, d_sum}, {d_in});
+    return d_in;
+  }
+  const OperandId d_normed = rows("norm_cross.out.grad", Role::temporary);
+  cross_->backward(normed, add_backward("cross.add", dy, cross_->has_bias()), d_normed);
+  const OperandId d_in = rows("middle.grad", Role::temporary);
+  norm_backward("norm_cross", d_normed, rows("middle", Role::saved), dy, d_in);
+  return d_in;
 }
 
 void LayerBuilder::sequential_backward(OperandId dy, OperandId dx, OperandId x) {
@@ -191,11 +263,12 @@ void LayerBuilder::sequential_backward(OperandId dy, OperandId dx, OperandId x) 
   const OperandId n1 = reads_x ? x : rows("norm1.out", Role::saved);
   const OperandId d_n1 = rows("norm1.out.grad", Role::temporary);
   const OperandId d_n2 = rows("norm2.out.grad", Role::temporary);
-  const OperandId middle = rows("middle", Role::saved);
-  const OperandId d_middle = rows("middle.grad", Role::temporary);
+  const OperandId middle = rows(cross_ ? "crossed" : "middle", Role::saved);
+  OperandId d_middle = rows(cross_ ? "crossed.grad" : "middle.grad", Role::temporary);
   channel_->backward(reads_x ? middle : rows("norm2.out", Role::saved),
                      output_backward("norm2", "down.out", d_mlp), d_n2);
   input_backward("norm2", d_n2, middle, dy, d_middle);
+  if (cross_) d_middle = cross_backward(d_middle);
   const OperandId d_mixer = add_backward("attention.add", d_middle, mixer_->has_bias());
   mixer_->backward(n1, output_backward("norm1", "projection.out", d_mixer), d_n1);
   input_backward("norm1", d_n1, x, d_middle, dx);
@@ -210,7 +283,7 @@ void LayerBuilder::input_backward(const std::string& name, OperandId gradient, O
 
 void LayerBuilder::parallel_forward(OperandId x, OperandId n1) {
   mixer_->mix(n1);
-  const OperandId y = rows("y", Role::output);
+  const OperandId y = output_rows();
   const OperandId mlp_out = rows("down.out", Role::temporary);
   OperandId n2 = n1;
   if (!model().norms.shared) norm("norm2", x, n2 = rows("norm2.out", Role::saved));
@@ -248,7 +321,7 @@ void LayerBuilder::parallel_backward(OperandId dy, OperandId dx, OperandId x) {
 }
 
 void LayerBuilder::post_norm_forward() {
-  const OperandId x = rows("x", Role::input);
+  const OperandId x = input_rows(Role::input);
   mixer_->mix(x);
   const OperandId projected = rows("projection.out", Role::temporary);
   mixer_->project(projected);
@@ -256,26 +329,28 @@ void LayerBuilder::post_norm_forward() {
   add("attention.add", x, projected, sum, mixer_->has_bias());
   const OperandId middle = rows("norm1.out", Role::saved);
   norm("norm1", sum, middle);
+  const OperandId crossed = cross_ ? cross_forward(middle) : middle;
   const OperandId mlp_out = rows("down.out", Role::temporary);
-  channel_->forward(middle, mlp_out);
+  channel_->forward(crossed, mlp_out);
   const OperandId last = rows("mlp.sum", Role::saved);
-  add("mlp.add", middle, mlp_out, last, channel_->has_bias());
-  norm("norm2", last, rows("y", Role::output));
+  add("mlp.add", crossed, mlp_out, last, channel_->has_bias());
+  norm("norm2", last, output_rows());
 }
 
 /// The gradients of a branch and of its residual are summed once both are known.
 void LayerBuilder::post_norm_backward() {
-  const OperandId dy = rows("y.grad", Role::input);
-  const OperandId dx = rows("x.grad", Role::output);
-  const OperandId x = rows("x", Role::saved);
-  const OperandId middle = rows("norm1.out", Role::saved);
+  const OperandId dy = output_gradient();
+  const OperandId dx = input_gradient();
+  const OperandId x = input_rows(Role::saved);
+  const OperandId middle = rows(cross_ ? "norm_cross.out" : "norm1.out", Role::saved);
   const OperandId d_last = rows("mlp.sum.grad", Role::temporary);
   norm_backward("norm2", dy, rows("mlp.sum", Role::saved), std::nullopt, d_last);
   const OperandId d_mlp = add_backward("mlp.add", d_last, channel_->has_bias());
   const OperandId of_mlp = rows("up.in.grad", Role::temporary);
   channel_->backward(middle, d_mlp, of_mlp);
-  const OperandId d_middle = rows("norm1.out.grad", Role::temporary);
+  OperandId d_middle = rows(cross_ ? "norm_cross.out.grad" : "norm1.out.grad", Role::temporary);
   block_.add(OpKind::add, "mlp.branches", {of_mlp, d_last}, {d_middle});
+  if (cross_) d_middle = cross_backward(d_middle);
   const OperandId d_sum = rows("attention.sum.grad", Role::temporary);
   norm_backward("norm1", d_middle, rows("attention.sum", Role::saved), std::nullopt, d_sum);
   const OperandId d_projected = add_backward("attention.add", d_sum, mixer_->has_bias());
@@ -287,9 +362,10 @@ void LayerBuilder::post_norm_backward() {
 Block LayerBuilder::forward() {
   if (model().norms.after_residual) {
     post_norm_forward();
+    end_encoder();
     return block_.finish();
   }
-  const OperandId x = rows("x", Role::input);
+  const OperandId x = input_rows(Role::input);
   const OperandId n1 = normed_input("norm1", x);
   if (!mixer_ || !channel_) {
     single_forward(x, n1);
@@ -298,6 +374,7 @@ Block LayerBuilder::forward() {
   } else {
     sequential_forward(x, n1);
   }
+  end_encoder();
   return block_.finish();
 }
 
@@ -306,9 +383,9 @@ Block LayerBuilder::backward() {
     post_norm_backward();
     return block_.finish();
   }
-  const OperandId dy = rows("y.grad", Role::input);
-  const OperandId dx = rows("x.grad", Role::output);
-  const OperandId x = rows("x", Role::saved);
+  const OperandId dy = output_gradient();
+  const OperandId dx = input_gradient();
+  const OperandId x = input_rows(Role::saved);
   if (!mixer_ || !channel_) {
     single_backward(dy, dx, x);
   } else if (model().parallel_block) {
@@ -321,10 +398,20 @@ Block LayerBuilder::backward() {
 
 }  // namespace
 
-BlockPair layer_blocks(const BlockInputs& inputs, const Layer& layer) {
+BlockPair layer_blocks(const BlockInputs& inputs, const Layer& layer, LayerPlace place) {
   if (const ListedPart* const listed = layer.listed()) return listed_blocks(inputs, *listed);
-  return {LayerBuilder{inputs, layer, Pass::forward}.forward(),
-          LayerBuilder{inputs, layer, Pass::backward}.backward()};
+  BlockPair pair{LayerBuilder{inputs, layer, place, Pass::forward}.forward(),
+                 LayerBuilder{inputs, layer, place, Pass::backward}.backward()};
+  if (layer.cross && inputs.model.encoder->given()) {
+    std::erase_if(pair.backward.operations,
+                  [](const Operation& op) { return op.name == "cross.key_value.dgrad"; });
+    link(pair.backward);
+  }
+  if (!layer.encodes()) return pair;
+  for (Block* const block : {&pair.forward, &pair.backward}) {
+    for (Operation& op : block->operations) op.seq_len = inputs.plan.batch.seq_len;
+  }
+  return pair;
 }
 
 }  // namespace orrery::models

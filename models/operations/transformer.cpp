@@ -15,6 +15,12 @@ OperandId TransformerBuilder::rows(std::string_view name, Role role, DType dtype
   return block_.operand(name, role, dtype, {1, tokens(), hidden()}, rows_layout(inputs_.plan));
 }
 
+OperandId TransformerBuilder::carried_rows(std::string_view name, std::int64_t seq_len) {
+  return block_.operand(name, Role::carried, storage_,
+                        {1, inputs_.plan.batch.micro * seq_len, hidden()},
+                        rows_layout(inputs_.plan));
+}
+
 OperandId TransformerBuilder::narrow_rows(std::string_view name, Role role) {
   return block_.operand(name, role, storage_, {1, tokens(), embedding_width(inputs_.model)},
                         rows_layout(inputs_.plan));

@@ -36,6 +36,8 @@ class TransformerBuilder {
   /// [T, h], in the layout between layers.
   OperandId rows(std::string_view name, Role role, DType dtype);
   OperandId rows(std::string_view name, Role role) { return rows(name, role, storage_); }
+  /// [T, h] of sequences of so many tokens, in the same layout, which blocks pass on by this name.
+  OperandId carried_rows(std::string_view name, std::int64_t seq_len);
   /// [T, e], as wide as a row of the embedding table.
   OperandId narrow_rows(std::string_view name, Role role);
   /// [T, columns], cut by columns unless `layout` says otherwise.

@@ -43,6 +43,25 @@ class Checker : private ConflictChecks {
       add("", fmt::format("the model cannot be simulated: {}", *model_.not_simulated));
     }
     if (model_.front) images(*model_.front);
+    if (crosses(model_)) both_sides();
+  }
+
+  /// What is not simulated of layers that attend to an encoder's output: a pipeline, which would
+  /// pass it on from stage to stage, and whatever cuts or changes one of the two sequences.
+  void both_sides() {
+    const auto refuse = [&](bool set, const char* key, const char* what) {
+      if (set) add(key, fmt::format("{} is not simulated with cross-attention", what));
+    };
+    refuse(plan_.pipeline > 1, "/pipeline", "a pipeline");
+    refuse(plan_.context > 1, "/context", "context parallelism");
+    refuse(plan_.task != Task::pretrain, "/task", "a task other than pretrain");
+    refuse(!plan_.batch.documents.empty(), "/sequence_lengths", "packing of documents");
+    const std::int64_t source = source_length(model_);
+    if (plan_.sequence_parallel && source % plan_.tensor != 0) {
+      add("/sequence", fmt::format("tensor {} does not divide the {} tokens of the encoder, as "
+                                   "sequence parallelism needs",
+                                   plan_.tensor, source));
+    }
   }
 
   void images(const FrontEncoder& front) {

@@ -81,6 +81,10 @@ class StageChecks : private ConflictChecks {
       add(pointer, fmt::format("{} splits backward, which is not simulated with task {}", what,
                                word_of(task_words, plan_.task)));
     }
+    if (crosses(model_)) {
+      add(pointer,
+          fmt::format("{} splits backward, which is not simulated with cross-attention", what));
+    }
     if (plan_.kernels.fused_cross_entropy) {
       add("/fused_cross_entropy", fmt::format("is not simulated with {}, which splits backward: "
                                               "the head's gradients are computed in forward",

@@ -28,14 +28,18 @@ double recomputing_share(const Model& model, const Plan& plan) {
   return layers / of(model.layers.size());
 }
 
-/// Sum over all layers of `count(matrix)`, for matrices that `is_part(matrix, layer)` chooses.
+/// Sum over all layers of `count(matrix)` for each token of the decoder, for matrices that
+/// `is_part(matrix, layer)` chooses.
 template <class Choice, class Count>
-double over_matrices(const Model& model, Choice is_part, Count count) {
+double over_matrices(const Model& model, const Plan& plan, Choice is_part, Count count) {
+  const auto passes = [&](const Layer& layer, const LayerMatrix& matrix) {
+    return passes_per_token(model, layer, matrix, attended_length(plan));
+  };
   double sum = 0;
   for (const Layer& kind : model.layers.kinds()) {
     double own = 0;
     for (const LayerMatrix& each : matrices_of(kind, model.hidden)) {
-      if (is_part(each, kind)) own += count(each);
+      if (is_part(each, kind)) own += count(each) * passes(kind, each);
     }
     sum += own * of(model.layers.count(kind));
   }
@@ -74,7 +78,7 @@ double modules_recomputed(const Model& model, const Plan& plan, WordSet<Recomput
        {RecomputeModule::mlp, RecomputeModule::moe, RecomputeModule::mla_up_proj}) {
     if (!modules.has(each)) continue;
     sum += 2 * over_matrices(
-                   model,
+                   model, plan,
                    [&](const LayerMatrix& matrix, const Layer& layer) {
                      return is_module(each, matrix, layer);
                    },
@@ -98,7 +102,8 @@ double adapter_parameters(const Model& model, const Plan& plan) {
     ends += of(model.hidden);  // its first factor is looked up
   return of(plan.adapters.rank) * ends +
          of(plan.adapters.rank) * over_matrices(
-                                      model, [](const LayerMatrix&, const Layer&) { return true; },
+                                      model, plan,
+                                      [](const LayerMatrix&, const Layer&) { return true; },
                                       [&](const LayerMatrix& matrix) {
                                         return of(matrix.met * adapter_columns(matrix, targets));
                                       });

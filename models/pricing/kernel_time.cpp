@@ -131,10 +131,18 @@ double measured_derate(const Operation& op, const hardware::Gpu& gpu, const Soft
   return software.gemm_derate(gpu.generation.name) / gpu.sustained_share;
 }
 
+/// Length by which a curve prices attention. Of cross-attention, whose queries and keys differ in
+/// number, that of the square with as many scores: no kernel with unequal lengths was measured, and
+/// both few queries and few keys cost efficiency.
+std::int64_t priced_length(const AttentionShape& of) {
+  if (!of.crosses) return of.seq;
+  return std::llround(std::sqrt(static_cast<double>(of.seq) * static_cast<double>(of.keys)));
+}
+
 hardware::AttentionCall call_of(const Operation& op) {
   return {
       .work = op.flops,
-      .seq = op.attention().seq,
+      .seq = priced_length(op.attention()),
       .head_dim = static_cast<int>(op.attention().head_dim),
       .causal = op.attention().causal,
       .grouped = op.attention().kv_heads > 0 && op.attention().kv_heads < op.attention().heads,

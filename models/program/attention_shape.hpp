@@ -11,14 +11,18 @@ namespace orrery::models {
 struct AttentionShape {
   std::int64_t batch = 0, seq = 0, heads = 0, kv_heads = 0, head_dim = 0;
   bool causal = true;
-  std::int64_t window = 0;     // sliding window in tokens; 0: unlimited
-  std::int64_t keys = 0;       // keys attended to, where the sequence is cut over ranks; 0: seq
+  std::int64_t window = 0;  // sliding window in tokens; 0: unlimited
+  /// Keys attended to, where the sequence is cut over ranks, or those of another sequence; 0: seq
+  std::int64_t keys = 0;
   std::int64_t value_dim = 0;  // width of a value head; 0: head_dim
   std::int64_t selected = 0;   // tokens that each query attends to, chosen by an indexer; 0: all
   double score_factor = 1;     // multiplies scores, on top of 1 / sqrt(head_dim)
   std::int64_t chunk = 0;      // a query attends within its chunk of so many tokens; 0: no chunks
   bool gated = false;          // after each query head come as many columns of its output's gate
   bool sinks = false;          // reads a learned logit per head, which backward has a gradient of
+  /// Cross-attention: keys and values are of another sequence of `keys` tokens, in an operand of
+  /// their own without queries.
+  bool crosses = false;
 
   double score_scale() const { return score_factor / std::sqrt(static_cast<double>(head_dim)); }
   std::int64_t value_width() const { return value_dim > 0 ? value_dim : head_dim; }

@@ -142,7 +142,7 @@ void link(Block& block) {
     op.after.clear();
     if (i == 0 && op.pass == Pass::recompute) op.after.push_back(block_input);
     for (const OperandId id : op.reads) {
-      const bool from_outside = block.operands[id].role == Role::input && touched[id].writer < 0;
+      const bool from_outside = from_other_block(block.operands[id].role) && touched[id].writer < 0;
       const auto input = std::ranges::find(op.after, block_input);
       if (from_outside && input == op.after.end()) op.after.push_back(block_input);
       wait_for(op, touched[id].writer, block.operations);

@@ -7,9 +7,9 @@ namespace orrery::models {
 namespace {
 
 std::string_view word(Role role) {
-  constexpr std::string_view of[] = {"input",     "output", "parameter", "gradient",
-                                     "optimizer", "saved",  "delayed",   "temporary",
-                                     "tokens",    "labels", "on_host"};
+  constexpr std::string_view of[] = {"input",  "output",  "parameter", "gradient", "optimizer",
+                                     "saved",  "delayed", "temporary", "tokens",   "labels",
+                                     "source", "carried", "on_host"};
   return of[static_cast<int>(role)];
 }
 
@@ -77,6 +77,7 @@ void put_shape(TextBuffer& text, const Operation& op, const Program& program) {
     const AttentionShape& shape = op.attention();
     put(text, " b={} s={} heads={} kv_heads={} d={}{}", shape.batch, shape.seq, shape.heads,
         shape.kv_heads, shape.head_dim, shape.causal ? " causal" : "");
+    if (shape.crosses) put(text, " keys={}", shape.keys);
     if (shape.window > 0) put(text, " window={}", shape.window);
     if (shape.chunk > 0) put(text, " chunk={}", shape.chunk);
     if (shape.gated) put(text, " gated");
@@ -125,6 +126,7 @@ void put_operation(TextBuffer& text, std::size_t index, const Operation& op, con
   if (op.heads().dim > 0) {
     put(text, " queries={} keys={} width={}", op.heads().queries, op.heads().keys, op.heads().dim);
   }
+  if (op.seq_len > 0) put(text, " seq_len={}", op.seq_len);
   if (op.by_position()) put(text, " by_position");
   if (op.gates_row()) put(text, " gated");
   if (op.first_column()) put(text, " first_column={}", *op.first_column());

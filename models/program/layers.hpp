@@ -97,6 +97,7 @@ struct StepShape {
   std::int64_t micro_batches = 1;
   std::int64_t sequences = 1;  // of a micro-batch
   std::int64_t seq_len = 1;
+  std::int64_t source_len = 0;  // of the sequence that an encoder reads; 0: there is none
   SequenceCut cut = SequenceCut::contiguous;
   /// Lengths of the documents that every sequence holds one after another; empty: one document.
   std::vector<std::int64_t> documents = {};

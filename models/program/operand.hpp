@@ -31,8 +31,18 @@ enum class Role : std::uint8_t {
   temporary,  // used only inside the block
   tokens,     // of the micro-batch
   labels,
+  source,   // tokens of the micro-batch that an encoder reads
+  carried,  // of the micro-batch, from the block that writes it to all that read it by its name
   on_host,  // offloaded activations, in host memory between forward and backward
 };
+
+/// Does an operand with this role come from another block, or go to one, with the micro-batch?
+constexpr bool from_other_block(Role role) {
+  return role == Role::input || role == Role::carried;
+}
+constexpr bool to_other_block(Role role) {
+  return role == Role::output || role == Role::carried;
+}
 
 /// Initial values of a parameter.
 struct Initial {

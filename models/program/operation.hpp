@@ -259,6 +259,8 @@ struct Operation {
   std::vector<OperandUse> needs, makes;
   OperationModule module;
   bool host_waits = false;  // the host waits until it has ended
+  /// Tokens of one of the sequences that it works on, where that is not the step's: an encoder's.
+  std::int64_t seq_len = 0;
   OperationWork work;
   Flops flops{};  // multiply-adds count two; causal attention counts half
   Bytes bytes{};  // memory traffic, or payload of a collective (nccl-tests size)

@@ -51,6 +51,17 @@ bool Program::keeps_output_gradient(const Chunk& chunk) const {
   return first != nullptr && keeps_output_gradient(*first);
 }
 
+std::vector<const Operand*> Program::carried() const {
+  std::vector<const Operand*> found;
+  for (const Block& block : blocks) {
+    for (const Operand& each : block.operands) {
+      const auto same = [&](const Operand* other) { return other->name == each.name; };
+      if (each.role == Role::carried && std::ranges::none_of(found, same)) found.push_back(&each);
+    }
+  }
+  return found;
+}
+
 const LayerKind& Program::kind(ModelPart part) const {
   const auto found = std::ranges::find(kinds, part, &LayerKind::part);
   ensure(found != kinds.end(), "a Program lacks a part of the model");

@@ -111,6 +111,9 @@ struct Program {
   LayerRange layers_of(const JointCollective& joint) const;
   /// Do they include parameters of this part of the model?
   bool holds(const JointCollective& joint, ModelPart part) const;
+  /// Operands that blocks pass on besides inputs and outputs (Role::carried), each name once, in
+  /// order of their first block. A chunk keeps them with what its layers save.
+  std::vector<const Operand*> carried() const;
   /// The kind of layer at this part of the model; the first of several.
   const LayerKind& kind(ModelPart part) const;
   /// Number of ranks over which state is sharded.

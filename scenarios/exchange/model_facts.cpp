@@ -336,6 +336,7 @@ Facts facts_of(const models::Model& model, std::vector<std::string>& not_said) {
       {model.norms.after_residual, "norms after the residual"},
       {dense_width(model) > 0, "layers without experts (--moe-layer-freq)"},
       {!model.causal, "attention in both directions"},
+      {crosses(model), "encoder and cross-attention"},
       {model.embedding.positions == models::Positions::alibi, "ALiBi positions"}};
   for (const auto& [has, what] : others) {
     if (has)

@@ -336,6 +336,23 @@ models::Model small_olmo(std::int64_t layers) {
   return built(std::move(model));
 }
 
+models::Model small_both_sides(std::int64_t layers) {
+  models::ModelDraft model = draft_of(small_gpt(layers));
+  model.name = "small-both-sides";
+  model.encoder = models::EncoderPart{.layers = 3, .seq_len = 12, .position_rows = 14};
+  model.encoder_width = 24;
+  return built(std::move(model));
+}
+
+models::Model small_bart(std::int64_t layers) {
+  models::ModelDraft model = draft_of(small_both_sides(layers));
+  model.name = "small-bart";
+  model.norms.after_residual = model.norms.embedding = true;
+  model.norms.final = false;
+  model.mlp.activation = models::Activation::gelu_erf;
+  return built(std::move(model));
+}
+
 models::Model with_experts(const models::Model& plain) {
   models::ModelDraft model = draft_of(plain);
   model.name += "-experts";

@@ -90,6 +90,11 @@ models::Model small_chunked(std::int64_t layers = 2);
 models::Model small_gemma(std::int64_t layers = 2);
 /// As OLMo 2: norms of the outputs of attention and MLP, none of their inputs.
 models::Model small_olmo(std::int64_t layers = 2);
+/// As mBART: an encoder of 12 tokens, with MLPs and positions of its own, before a decoder whose
+/// layers attend to it.
+models::Model small_both_sides(std::int64_t layers = 2);
+/// As BART: norms of sums, of both embeddings, and none after the last layers.
+models::Model small_bart(std::int64_t layers = 2);
 /// Either of them with four experts, of which a token meets two.
 models::Model with_experts(const models::Model& plain);
 /// Sequences of 8 in a global batch of `samples`, in fp64, on one rank; of experts with room

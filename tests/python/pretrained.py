@@ -46,6 +46,24 @@ GEMMA = {
     "hidden_activation": "gelu_pytorch_tanh",
     "tie_word_embeddings": True,
 }
+# An encoder reads 12 tokens before those of the decoder.
+BART = {
+    "d_model": 32,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 40,
+    "vocab_size": 256,
+    "max_position_embeddings": 20,
+    "activation_function": "gelu",
+    "dropout": 0.0,
+    "attention_dropout": 0.0,
+    "activation_dropout": 0.0,
+    "tie_word_embeddings": True,
+    "source_len": 12,
+}
 CONFIGS = {
     "llama": {
         **LLAMA,
@@ -161,6 +179,8 @@ CONFIGS = {
         "hidden_dropout_prob": 0.0,
         "attention_probs_dropout_prob": 0.0,
     },
+    "bart": {**BART, "model_type": "bart"},
+    "mbart": {**BART, "model_type": "mbart", "scale_embedding": True},
     "gpt_neox": {
         "model_type": "gpt_neox",
         "num_hidden_layers": 2,

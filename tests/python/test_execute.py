@@ -298,6 +298,7 @@ def test_a_narrow_run_stays_near_a_wide_one(model, precision):
 
 
 PLANS = [
+    "both-sides-tp2",
     "experts-ep2",
     "experts-zero3-ep2",
     "gpt-1rank",
@@ -327,6 +328,7 @@ def losses_of_one_rank() -> dict[str, list[float]]:
         "gpt": alone("gpt-1rank"),
         "llama": alone("llama-tp2", *ONE_RANK),
         "experts": alone("experts-ep2", *WHOLE_EXPERTS),
+        "both": alone("both-sides-tp2", *ONE_RANK),
     }
 
 

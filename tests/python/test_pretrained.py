@@ -77,6 +77,8 @@ def train(folder: Path, plan: str = PLAN, **how) -> orr.Execution:
 @pytest.mark.parametrize("family", sorted(CONFIGS))
 @pytest.mark.parametrize("cut", ["", "tensor=2", "pipeline=2", "data=2,zero=1"])
 def test_a_model_learns_as_in_the_transformers_library(folder, family, cut):
+    if cut == "pipeline=2" and "source_len" in CONFIGS[family]:
+        pytest.skip("a pipeline is not simulated with cross-attention")
     exported = folder / "after.safetensors"
     parts = (PLAN.replace("micro_batch=2", "micro_batch=1"), cut_of(family, cut))
     plan = ",".join(filter(None, parts))

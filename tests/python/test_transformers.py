@@ -42,11 +42,17 @@ def parts_of(family: str, model) -> dict[str, np.ndarray]:
     return parts
 
 
+def source_len(family: str) -> int:
+    return CONFIGS[family].get("source_len", 0)
+
+
 def model_of(family: str):
     config = transformers.AutoConfig.for_model(**CONFIGS[family])
     fills_in = "architectures" in CONFIGS[family]
     auto = transformers.AutoModelForMaskedLM if fills_in else transformers.AutoModelForCausalLM
-    how = {} if fills_in else {"experts_implementation": "eager"}
+    if source_len(family):
+        auto = transformers.AutoModelForSeq2SeqLM
+    how = {} if fills_in or source_len(family) else {"experts_implementation": "eager"}
     model = auto.from_config(config, attn_implementation="eager", **how)
     model = model.double().train()
     with torch.no_grad():
@@ -59,7 +65,9 @@ def batch(family: str, step: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Tokens and labels, one sample of the global batch a row."""
     text = np.frombuffer(TEXT.encode(), np.uint8).astype(np.int64)
     rows = [step * SEQUENCES + sample for sample in range(SEQUENCES)]
-    both = np.stack([text[r * LENGTH : (r + 1) * LENGTH + 1] for r in rows])
+    whole = source_len(family) + LENGTH  # of a sample, without the last label
+    places = np.arange(whole + 1)
+    both = np.stack([text[(r * whole + places) % len(text)] for r in rows])
     if "architectures" not in CONFIGS[family]:
         return torch.from_numpy(both[:, :-1]), torch.from_numpy(both[:, 1:])
     vocabulary = CONFIGS[family]["vocab_size"]
@@ -75,7 +83,12 @@ def train(family: str) -> dict:
     losses, norms = [], []
     for step in range(STEPS):
         tokens, labels = batch(family, step)
-        logits = model(tokens, **CACHE.get(family, {"use_cache": False})).logits
+        how = CACHE.get(family, {"use_cache": False})
+        if source := source_len(family):
+            tokens, labels = tokens[:, : source + LENGTH], labels[:, source:]
+            how = {**how, "decoder_input_ids": tokens[:, source:]}
+            tokens = tokens[:, :source]
+        logits = model(tokens, **how).logits
         loss = torch.nn.functional.cross_entropy(
             logits.flatten(0, 1), labels.flatten(), ignore_index=-1
         )

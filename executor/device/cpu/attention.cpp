@@ -19,6 +19,7 @@ struct Seen {
   std::int64_t first = 0, last = 0;
 };
 Seen attended_by(const AttentionShape& shape, const TokenMap* tokens, std::int64_t i) {
+  if (shape.crosses) return {0, shape.keys};
   const auto place = static_cast<std::size_t>(i);
   const std::int64_t begin = tokens == nullptr ? 0 : tokens->begins[place];
   const std::int64_t end = tokens == nullptr ? shape.seq : tokens->ends[place];
@@ -47,13 +48,14 @@ void softmax_row(const T* scores, T* out, Seen seen, T scale, const T* sink) {
 template <class T, class Row>
 void for_each_query(const Call<T>& call, T* out, Row row) {
   const AttentionShape& shape = call.operation().attention();
+  const std::int64_t keys = shape.crosses ? shape.keys : shape.seq;
   for (std::int64_t h = 0; h < shape.batch * shape.heads; ++h) {
     for (std::int64_t i = 0; i < shape.seq; ++i) {
-      const std::int64_t at = (h * shape.seq + i) * shape.seq;
+      const std::int64_t at = (h * shape.seq + i) * keys;
       const Seen seen = attended_by(shape, call.kernel.place.tokens, i);
       row(at, seen, h % shape.heads, i);
       std::fill(out + at, out + at + seen.first, T{});
-      std::fill(out + at + seen.last, out + at + shape.seq, T{});
+      std::fill(out + at + seen.last, out + at + keys, T{});
     }
   }
 }

@@ -34,7 +34,8 @@ TokenMap whole_sequences(std::int64_t length) {
 AttentionPlaces::AttentionPlaces(const Kernel& kernel, bool apart)
     : of_{kernel.operation->attention()},
       part_{kernel.operation->sequence()},
-      causal_{of_.causal || apart},  // context parallelism cuts causal attention only
+      // Context parallelism cuts causal attention only.
+      causal_{of_.causal || (apart && !of_.crosses)},
       whole_{kernel.place.tokens == nullptr ? whole_sequences(kernel.place.sequence) : TokenMap{}},
       map_{kernel.place.tokens == nullptr ? whole_ : *kernel.place.tokens},
       length_{std::ssize(map_.own())},
@@ -64,6 +65,7 @@ std::vector<PlaceRun> AttentionPlaces::queries(std::int64_t b) const {
 
 std::vector<PlaceRun> AttentionPlaces::keys(std::int64_t b) const {
   std::vector<PlaceRun> runs;
+  if (of_.crosses) return {{0, b * of_.keys, of_.keys, 0}};
   if (part_.keys != SequencePart::Keys::gathered) {
     const std::vector<std::int64_t>& places =
         part_.keys == SequencePart::Keys::own ? map_.own() : map_.ahead(part_.ahead);

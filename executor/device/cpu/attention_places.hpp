@@ -60,6 +60,7 @@ class AttentionPlaces {
  private:
   std::pair<std::size_t, std::size_t> asking() const;
   std::pair<std::int64_t, std::int64_t> seen(std::int64_t place) const {
+    if (of_.crosses) return {0, of_.keys};
     const auto at = static_cast<std::size_t>(place);
     return attended_places(of_, place, map_.begins[at], map_.ends[at]);
   }

@@ -1,7 +1,7 @@
 // Fused attention and its backward: of whole sequences, or of a rank's tokens to the keys of some
 // ranks that share their sequence (models/operations/parts/context.cpp). The scores of a head are
 // computed for one run of consecutive queries at a time, with those runs of keys that any of them
-// sees.
+// sees. Cross-attention has keys and values of another sequence, all of which every query sees.
 
 #include <algorithm>
 #include <cmath>
@@ -57,7 +57,7 @@ class SequenceAttention {
 
  private:
   KeyRows<T> rows_of(T* data, const View& view, std::int64_t h) const {
-    const bool with_queries = view.shape[2] == columns_;
+    const bool with_queries = !of_.crosses && view.shape[2] == columns_;
     const std::int64_t first = with_queries ? of_.query_columns() : 0;
     const std::int64_t key = first + h / (of_.heads / of_.kv_heads) * of_.head_dim;
     const std::int64_t value =
@@ -69,7 +69,9 @@ class SequenceAttention {
     return rows_of(call_.reads[which], call_.in(which), h);
   }
   /// Writes: gradients of queries, keys and values, of gathered keys and values apart, of sinks.
-  std::size_t key_gradients() const { return part_.keys == SequencePart::Keys::gathered ? 1 : 0; }
+  std::size_t key_gradients() const {
+    return of_.crosses || part_.keys == SequencePart::Keys::gathered ? 1 : 0;
+  }
   KeyRows<T> gradients_of(std::int64_t h) const {
     const std::size_t which = key_gradients();
     return rows_of(call_.writes[which], call_.out(which), h);

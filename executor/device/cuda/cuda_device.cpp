@@ -92,6 +92,8 @@ std::string CudaDevice::refusal(const Operation& op) const {
                        capability_ / 10, capability_ % 10);
   }
   if (std::string part = part_refusal(op); !part.empty()) return part;
+  if (op.attention().crosses) return "the CUDA backend does not support cross-attention";
+  if (op.seq_len > 0) return "the CUDA backend does not support sequences of an encoder";
   if (op.first_column()) return "the CUDA backend does not add to some columns of a tensor";
   switch (op.kind) {
     case OpKind::copy:

@@ -12,7 +12,8 @@ using models::Opcode;
 using models::Token;
 
 /// Where a rank's rows and its shard of the vocabulary begin.
-Place place_of(const models::Program& program, const TokenMap& tokens, std::int64_t rank) {
+Place place_in(const models::Program& program, const TokenMap& tokens, std::int64_t rank,
+               std::int64_t& first_source_row) {
   const models::Block& embedding =
       program.blocks[program.kind(models::ModelPart::embedding).forward];
   Place place{.sequence = std::ssize(tokens.places), .tokens = &tokens};
@@ -26,8 +27,13 @@ Place place_of(const models::Program& program, const TokenMap& tokens, std::int6
       place.first_vocabulary = begin(embedding.operands[op.reads[1]]);
     }
   }
+  // With an encoder the block's output is of its tokens, and what is carried of the decoder's.
   for (const models::Operand& each : embedding.operands) {
     if (each.role == models::Role::output) place.first_row = begin(each);
+  }
+  first_source_row = place.first_row;
+  for (const models::Operand& each : embedding.operands) {
+    if (each.role == models::Role::carried) place.first_row = begin(each);
   }
   return place;
 }
@@ -42,7 +48,7 @@ Blocks::Blocks(const RankContext& rank, Weights& weights, Reducer& reducer, Samp
       samples_{samples},
       graph_cache_{rank.program, rank.device},
       expert_rows_{rank},
-      place_{place_of(rank.program, rank.tokens, rank.rank)} {
+      place_{place_in(rank.program, rank.tokens, rank.rank, first_source_row_)} {
   if (rank_.plan.on_host() > 0) on_host_ = memory.hold_on_host(rank_.plan.on_host());
   for (const std::uint32_t chunk : rank_.ranks.chunks) {
     const std::uint32_t forward = rank_.program.chunks[chunk].forward;
@@ -131,6 +137,7 @@ void Blocks::run_layer(Token i, const models::Invocation& run, std::int64_t laye
   use.at(Base::saved) = at(bound.saved, chunk.layers[place].saved);
   use.at(Base::kept) = at(bound.kept, chunk.layers[place].kept);
   use.at(Base::delayed) = at(bound.delayed, chunk.layers[place].delayed);
+  use.at(Base::carried) = at(bound.saved, chunk.carried);
   if (on_host_ != nullptr && bound.on_host >= 0) {
     use.at(Base::on_host) = on_host_ + bound.on_host + chunk.layers[place].on_host;
   }

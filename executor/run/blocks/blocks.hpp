@@ -58,6 +58,9 @@ class Blocks {
   void run_block(const Use& use);
   void bind_operands(Use use);
   void run_operation(const Use& use, std::size_t index);
+  void run_kernel(const models::Operation& op) {
+    run_on(rank_.device, op, views_, executor::place_of(op, place_, first_source_row_));
+  }
   std::size_t run_pieces(const Use& use, std::size_t first);
   void gather_piece(const Use& use, const models::Operation& op, std::vector<View>& parts,
                     std::int64_t row);
@@ -80,11 +83,12 @@ class Blocks {
   /// By block and the layer that it is bound to: for each operand that is a parameter or gradient,
   /// its first element in the layout.
   std::map<std::pair<std::uint32_t, std::int64_t>, std::vector<std::int64_t>> elements_;
-  Place place_;
-  std::vector<View> views_;       // of the running block's operands
-  std::byte* flowing_ = nullptr;  // the gradient passed from layer to layer in backward
-  std::byte* on_host_ = nullptr;  // offloaded activations in host memory
-  int next_edge_ = 0;             // which edge buffer the next layer writes
+  std::int64_t first_source_row_ = 0;  // as Place::first_row, of an encoder's tokens
+  Place place_;                        // after it, which is found together with it
+  std::vector<View> views_;            // of the running block's operands
+  std::byte* flowing_ = nullptr;       // the gradient passed from layer to layer in backward
+  std::byte* on_host_ = nullptr;       // offloaded activations in host memory
+  int next_edge_ = 0;                  // which edge buffer the next layer writes
   std::vector<PendingCall> pending_;
   std::vector<RowsMove> arriving_;  // unpacking copies, due when `pending_` has ended
 };

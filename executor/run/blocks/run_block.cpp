@@ -42,7 +42,7 @@ void Blocks::run_block(const Use& use) {
     if (rank_.settings.alive) rank_.settings.alive();  // a capture takes long
     graph_cache_.run(use.block, *segment, views_, place_.loss_scale, [&operations, segment, this] {
       for (std::size_t o = segment->first; o < segment->end; ++o) {
-        run_on(rank_.device, operations[o], views_, place_);
+        run_kernel(operations[o]);
       }
     });
     op = segment->end;
@@ -58,6 +58,7 @@ void Blocks::bind_operands(Use use) {
   use.at(Base::workspace) = rank_.arena + rank_.plan.temporaries();
   use.at(Base::tokens) = samples_.tokens(micro_batch);
   use.at(Base::labels) = samples_.labels(micro_batch);
+  use.at(Base::source) = samples_.source(micro_batch);
   for (std::size_t id = 0; id < plan.views.size(); ++id) {
     const BlockPlan::Source source = plan.sources[id];
     views_[id] = plan.views[id];
@@ -174,7 +175,7 @@ void Blocks::run_operation(const Use& use, std::size_t index) {
   const std::size_t entry =
       rank_.recording.begin(use.instruction, op.queue, use.block, use.layer, index);
   if (op.moves() == models::RowMove::dispatch) expert_rows_.require_room(op, views_);
-  run_on(rank_.device, op, views_, place_);
+  run_kernel(op);
   rank_.recording.end(entry, op.queue);
   if (op.sequence().leaves_keys) leave_keys(op);
 }

@@ -203,7 +203,20 @@ std::int64_t read_layer_count(Config& config) {
   return count;
 }
 
+std::string first_of_classes(const std::optional<Node>& named) {
+  if (!named || named->elements().empty()) return {};
+  return named->elements()[0].as<std::string>();
+}
+
 }  // namespace
+
+std::string first_class(Config& config) {
+  return first_of_classes(config.find("architectures"));
+}
+
+std::string first_class(const Node& file) {
+  return first_of_classes(file.find("architectures"));
+}
 
 void read_shape(Config& config, ModelDraft& model) {
   model.depth = read_layer_count(config);

@@ -91,6 +91,10 @@ class Config {
   std::set<std::string, std::less<>> read_;
 };
 
+/// The name of the class that a file names first; empty without one.
+std::string first_class(Config& config);
+std::string first_class(const Node& file);
+
 /// Reads num_hidden_layers, hidden_size, num_attention_heads, num_key_value_heads, head_dim,
 /// vocab_size and max_position_embeddings, the names that most families use; then fill_heads.
 void read_shape(Config& config, ModelDraft& model);

@@ -94,11 +94,7 @@ ModelDraft read_shape_and_experts(Config& config) {
   model.prediction_layers = config.size_or("num_nextn_predict_layers", Limits::layers, 0);
   read_experts_of(config, model);
   config.find("qk_head_dim");
-  for (const char* key : {"attention_bias", "mlp_bias"}) {
-    if (config.flag(key, false)) {
-      config.fail(key, "biases are not supported for this type; expected false");
-    }
-  }
+  refuse_biases(config, {"attention_bias", "mlp_bias"});
   if (config.size_or("moe_layer_freq", Limits::layers, 1) != 1) {
     config.fail("moe_layer_freq", "experts on some layers only are not supported; expected 1");
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -40,6 +41,20 @@ void refuse_true(Config& config, std::initializer_list<std::string_view> keys,
   for (const std::string_view key : keys) {
     if (config.flag(key, false)) config.fail(key, problem);
   }
+}
+
+void refuse_biases(Config& config, std::initializer_list<std::string_view> keys) {
+  refuse_true(config, keys, "biases are not supported for this type; expected false");
+}
+
+void assume_head_dim(Config& config) {
+  if (config.find("head_dim")) return;
+  config.assume({{"head_dim", config.size("hidden_size", Limits::hidden) /
+                                  config.size("num_attention_heads", Limits::heads)}});
+}
+
+std::int64_t layers_with_experts(const ModelDraft& model) {
+  return model.depth - std::ranges::count(model.dense, true);
 }
 
 std::optional<Node> of_layer(Config& config, std::int64_t layer) {

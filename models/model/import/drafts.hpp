@@ -25,6 +25,11 @@ void sigmoid_routing(Config& config, ModelDraft& model);
 
 /// Layers without experts: those that `mlp_layer_types` calls dense, or else the first few.
 void read_dense_layers(Config& config, ModelDraft& model, std::int64_t first);
+/// A head is as wide as the hidden columns allow if the file does not say.
+void assume_head_dim(Config& config);
+
+/// How many layers have experts.
+std::int64_t layers_with_experts(const ModelDraft& model);
 /// `first_k_dense_replace`, at most all layers.
 std::int64_t first_few(Config& config, const ModelDraft& model);
 
@@ -60,6 +65,9 @@ void heed(Config& config, std::initializer_list<std::string_view> keys);
 /// Refuses keys that are true: this type's class has nothing for them, or nothing that is counted.
 void refuse_true(Config& config, std::initializer_list<std::string_view> keys,
                  std::string_view problem);
+
+/// ... of biases.
+void refuse_biases(Config& config, std::initializer_list<std::string_view> keys);
 
 /// What `per_layer_config` says of a layer.
 std::optional<Node> of_layer(Config& config, std::int64_t layer);

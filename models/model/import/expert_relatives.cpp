@@ -14,10 +14,6 @@ constexpr const char* some_without_rotation = "layers without rotary positions";
 constexpr const char* one_more = "norms of 1 + weight";
 constexpr const char* norms_after_rotation = "norms of queries and keys after their rotation";
 
-std::int64_t sparse_layers(const ModelDraft& model) {
-  return model.depth - std::ranges::count(model.dense, true);
-}
-
 void set_heads(Layer& layer, std::int64_t heads) {
   std::get<AttentionPart>(layer.mixer).heads = heads;
 }
@@ -41,7 +37,7 @@ void read_gating(Config& config, ModelDraft& model, std::int64_t heads_of_all_la
 Model read_aria(Config& config) {
   config.assume({{"num_experts_per_tok", config.size("moe_topk", Limits::experts)}});
   ModelDraft model = with_experts(config, {"moe_num_experts"}, "intermediate_size");
-  refuse_true(config, {"mlp_bias"}, "biases are not supported for this type; expected false");
+  refuse_biases(config, {"mlp_bias"});
   share_experts(model, config.size("moe_num_shared_experts", Limits::experts));
   return built(model);
 }
@@ -54,7 +50,7 @@ Model read_cohere2_moe(Config& config) {
   if (config.find("rms_norm_eps")) model.norms.kind = Norm::rms_norm;
   read_expert_counts(config, model, {"num_experts", "num_local_experts"});
   model.experts.routing.normalised = config.flag("norm_topk_prob", true);
-  refuse_true(config, {"mlp_bias"}, "biases are not supported for this type; expected false");
+  refuse_biases(config, {"mlp_bias"});
   share_experts(model, config.size_or("num_shared_experts", Limits::experts, 0));
   const std::int64_t first = first_few(config, model);
   read_dense_layers(config, model, first);
@@ -88,7 +84,7 @@ Model read_hy_v3(Config& config) {
   ModelDraft model =
       with_experts(config, {"num_experts", "num_local_experts"}, "moe_intermediate_size");
   sigmoid_routing(config, model);
-  refuse_true(config, {"mlp_bias"}, "biases are not supported for this type; expected false");
+  refuse_biases(config, {"mlp_bias"});
   model.attention.qk_norm = true;
   share_experts(model, config.size("num_shared_experts", Limits::experts));
   read_dense_layers(config, model, 1);
@@ -121,7 +117,7 @@ Model read_laguna(Config& config) {
   std::int64_t all_heads = 0;
   for (const std::int64_t each : heads) all_heads += each;
   read_gating(config, model, all_heads);
-  model.further.total += sparse_layers(model) * model.experts.count;
+  model.further.total += layers_with_experts(model) * model.experts.count;
   heed(config, {"moe_routed_scaling_factor", "moe_apply_router_weight_on_input",
                 "moe_router_logit_softcapping"});
   vary_layers(model, [&](std::int64_t i, Layer& layer) {
@@ -470,7 +466,7 @@ Model read_step3p5(Config& config) {
   config.assume({{"hidden_act", "silu"}});
   ModelDraft model = with_experts(config, {"n_routed_experts"}, "moe_intermediate_size");
   sigmoid_routing(config, model);
-  refuse_true(config, {"mlp_bias"}, "biases are not supported for this type; expected false");
+  refuse_biases(config, {"mlp_bias"});
   model.attention.qk_norm = true;
   model.experts.shared_width = config.size("share_expert_dim", Limits::expert_hidden);
   model.dense = dense_step_layers(config, model.depth);

@@ -99,10 +99,7 @@ Model read_granitemoeshared(Config& config) {
 /// Source  GLM Team 2025, arXiv 2508.06471; Glm4MoeForCausalLM and SolarOpenForCausalLM of the
 ///         transformers library
 ModelDraft glm4_moe_like(Config& config) {
-  if (!config.find("head_dim")) {
-    config.assume({{"head_dim", config.size("hidden_size", Limits::hidden) /
-                                    config.size("num_attention_heads", Limits::heads)}});
-  }
+  assume_head_dim(config);
   ModelDraft model =
       with_experts(config, {"n_routed_experts", "num_local_experts"}, "moe_intermediate_size");
   sigmoid_routing(config, model);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "hardware/reading.hpp"
+#include "models/model/import/drafts.hpp"
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
@@ -38,14 +39,6 @@ Mamba2Part read_mamba(Config& config) {
     part.least_step = hardware::within(*least, 0, 1);
   }
   return part;
-}
-
-void refuse_biases(Config& config, std::initializer_list<std::string_view> keys) {
-  for (const std::string_view key : keys) {
-    if (config.flag(key, false)) {
-      config.fail(key, "biases are not supported for this type; expected false");
-    }
-  }
 }
 
 constexpr std::string_view layer_letters = "M*-E";

@@ -1,23 +1,14 @@
 // Readers of the language models of multimodal files. The class of the language model alone has no
 // head: in a file of its own, one that is untied is simulated, not counted.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <vector>
 
 #include "models/model/import/drafts.hpp"
 #include "models/model/import/families.hpp"
 
 namespace orrery::models {
-namespace {
-
-constexpr const char* no_mlp_bias = "biases are not supported for this type; expected false";
-
-/// A head is as wide as the hidden columns allow if the file does not say.
-void assume_head_dim(Config& config) {
-  if (config.find("head_dim")) return;
-  config.assume({{"head_dim", config.size("hidden_size", Limits::hidden) /
-                                  config.size("num_attention_heads", Limits::heads)}});
-}
-
-}  // namespace
 
 /// Qwen2-VL, Qwen2.5-VL and the thinker of Qwen2.5-Omni: Qwen2's layers.
 /// Source  Qwen2VLTextModel, Qwen2_5_VLTextModel and Qwen2_5OmniThinkerTextModel of the
@@ -199,7 +190,7 @@ void read_muse_window(Config& config, ModelDraft& model) {
 Model read_muse_glimmer(Config& config) {
   also_called(config, "hidden_act", {"hidden_activation"});
   ModelDraft model = llama_with_biases(config);
-  refuse_true(config, {"attention_bias"}, no_mlp_bias);
+  refuse_biases(config, {"attention_bias"});
   model.mlp.bias = false;
   model.attention.gated = model.norms.sandwich = true;
   read_muse_window(config, model);
@@ -214,7 +205,7 @@ Model read_muse_spark(Config& config) {
   ModelDraft model =
       with_experts(config, {"num_local_experts", "num_experts"}, "moe_intermediate_size");
   sigmoid_routing(config, model);
-  refuse_true(config, {"attention_bias"}, no_mlp_bias);
+  refuse_biases(config, {"attention_bias"});
   model.attention.gated = model.norms.sandwich = true;
   model.experts.narrow = config.size("moe_hidden_size", Limits::hidden);
   read_dense_layers(config, model, 0);
@@ -233,7 +224,7 @@ Model read_unlimited_ocr(Config& config) {
   also_called(config, "n_routed_experts", {"num_experts"});
   config.find("head_dim");
   ModelDraft model = with_experts(config, {"n_routed_experts"}, "moe_intermediate_size");
-  refuse_true(config, {"mlp_bias"}, no_mlp_bias);
+  refuse_biases(config, {"mlp_bias"});
   model.attention.head_dim = model.hidden / model.attention.heads;  // whatever the file says
   share_experts(model, config.size("n_shared_experts", Limits::experts));
   read_dense_layers(config, model, first_few(config, model));
@@ -262,7 +253,7 @@ Model read_ernie4_5_vl_moe(Config& config) {
   config.assume({{"num_experts_per_tok", config.size("moe_k", Limits::experts)},
                  {"text_expert_width", width(0, 1536)}});
   ModelDraft model = with_experts(config, {"moe_num_experts"}, "text_expert_width");
-  refuse_true(config, {"use_bias"}, no_mlp_bias);
+  refuse_biases(config, {"use_bias"});
   share_experts(model, config.size_or("moe_num_shared_experts", Limits::experts, 0));
   read_dense_layers(config, model, 1);
   const std::int64_t sparse = std::ranges::count(model.dense, false), e = model.experts.count;
@@ -274,6 +265,30 @@ Model read_ernie4_5_vl_moe(Config& config) {
   return inside_multimodal(config, built(model));
 }
 
+namespace {
+
+/// Rows of an image that cross-attention reads: the patches and one more of each of its tiles. A
+/// file of the text alone has those of Llama 3.2's images, 560 pixels wide.
+void read_rows_of_images(Config& config, ModelDraft& model) {
+  const auto vision = config.find("vision_config");
+  const std::int64_t side = encoder_size(vision, "image_size", vision ? 448 : 560);
+  const std::int64_t across = side / encoder_size(vision, "patch_size", 14);
+  const std::int64_t rows = encoder_size(vision, "max_num_tiles", 4) * (across * across + 1);
+  EncoderPart encoder;
+  encoder.seq_len = config.positive_or("source_len", Limits::positions, rows);
+  encoder.length_assumed = !config.find("source_len");
+  model.encoder = encoder;
+  if (encoder.length_assumed) {
+    model.assumptions.push_back(
+        fmt::format("/source_len: {} assumed, the rows of one image of a sequence", rows));
+  }
+  model.assumptions.emplace_back(
+      "/vision_config: the encoder of images and its projector are frozen and not in the step, "
+      "which reads their rows");
+}
+
+}  // namespace
+
 /// Layers 3, 8, 13 ... attend from the text to an image, with norms of queries and keys and a gate
 /// each of attention and MLP; the table has 8 rows more than the head.
 /// Source  MllamaForCausalLM of the transformers library
@@ -281,15 +296,26 @@ Model read_mllama(Config& config) {
   ModelDraft model = llama_with_biases(config);
   model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias = false;
   model.embedding.tied = false;  // whatever the file says
-  std::int64_t crossing = 0;
+  std::vector<std::int64_t> crossing{3, 8, 13, 18, 23, 28, 33, 38};
   if (const auto listed = config.find("cross_attention_layers")) {
-    for (const Node& each : listed->elements())
-      crossing += each.integer(0, Limits::layers) < model.depth;
-  } else {
-    for (const std::int64_t layer : {3, 8, 13, 18, 23, 28, 33, 38}) crossing += layer < model.depth;
+    crossing.clear();
+    for (const Node& each : listed->elements()) crossing.push_back(each.integer(0, Limits::layers));
   }
-  model.further.vector(crossing * (2 * model.attention.head_dim + 2) + 8 * model.hidden);
-  if (crossing > 0) model.not_simulated = "cross-attention is counted, not yet simulated";
+  std::erase_if(crossing, [&](std::int64_t layer) { return layer >= model.depth; });
+  model.further.vector(std::ssize(crossing) * (2 * model.attention.head_dim + 2) +
+                       8 * model.hidden);
+  if (crossing.empty()) return built(model);
+  vary_layers(model, [&](std::int64_t i, Layer& layer) {
+    if (std::ranges::count(crossing, i) == 0) return;
+    layer.cross = CrossAttentionPart{.heads = model.attention.heads,
+                                     .kv_heads = model.attention.kv_heads,
+                                     .head_dim = model.attention.head_dim,
+                                     .qkv_bias = false,
+                                     .output_bias = false};
+    layer.mixer = NoPart{};
+  });
+  read_rows_of_images(config, model);
+  also_inexact(model, "norms of queries and keys of cross-attention, and its gates");
   return built(model);
 }
 

@@ -8,10 +8,6 @@
 namespace orrery::models {
 namespace {
 
-std::int64_t sparse_count(const ModelDraft& model) {
-  return model.depth - std::ranges::count(model.dense, true);
-}
-
 /// Layers that take the tokens that an earlier layer selected: those called "shared" by
 /// `indexer_types`, or by the letters of `index_topk_pattern`; or else all but every n-th after the
 /// first few; none without such keys.
@@ -62,8 +58,7 @@ Model read_minicpm3(Config& config) {
   config.assume({{"v_head_dim", config.size("hidden_size", Limits::hidden) / heads},
                  {"head_dim", 1}});  // read_latents says how wide
   ModelDraft model = llama_with_biases(config);
-  refuse_true(config, {"attention_bias", "mlp_bias"},
-              "biases are not supported for this type; expected false");
+  refuse_biases(config, {"attention_bias", "mlp_bias"});
   read_latents(config, model.attention);
   heed(config, {"scale_emb", "scale_depth", "dim_model_base", "qk_head_dim"});
   also_inexact(model, "multipliers of embeddings, residuals and logits");
@@ -83,7 +78,7 @@ Model read_sarvam_mla(Config& config) {
 /// Source  AXK1ForCausalLM of the transformers library
 Model read_axk1(Config& config) {
   ModelDraft model = deepseek_like(config);
-  model.further.vector(sparse_count(model) * model.hidden);
+  model.further.vector(layers_with_experts(model) * model.hidden);
   also_inexact(model, "norms after experts");
   return built(model);
 }
@@ -101,7 +96,7 @@ Model read_axk2(Config& config) {
   const std::int64_t o = attention.heads * attention.value_dim;
   const std::int64_t g = config.size("gated_norm_rank", Limits::hidden);
   model.further.matrix(model.depth * r * (q + 2 * o) +
-                       (model.depth + sparse_count(model)) * 2 * model.hidden * g);
+                       (model.depth + layers_with_experts(model)) * 2 * model.hidden * g);
   heed(config, {"layer_types", "qk_head_dim"});
   also_inexact(model, "gates of norms and of attention's output from the query's latent");
   return built(model);

@@ -10,21 +10,13 @@ namespace {
 
 constexpr std::int64_t most_taps = 1 << 10;
 
-void no_biases(Config& config) {
-  for (const char* key : {"attention_bias", "mlp_bias"}) {
-    if (config.flag(key, false)) {
-      config.fail(key, "biases are not supported for this type; expected false");
-    }
-  }
-}
-
 }  // namespace
 
 /// A dense decoder with latent attention.
 /// Source  Tencent 2025, Youtu-LLM; YoutuForCausalLM of the transformers library
 Model read_youtu(Config& config) {
   ModelDraft model = llama_with_biases(config);
-  no_biases(config);
+  refuse_biases(config, {"attention_bias", "mlp_bias"});
   read_latents(config, model.attention);
   config.find("qk_head_dim");
   config.find("embedding_initializer_range");
@@ -93,7 +85,7 @@ std::vector<bool> dense_kimi_layers(Config& config, std::int64_t layers) {
 /// Source  Kimi Team 2025, arXiv 2510.26692; KimiLinearForCausalLM of the transformers library
 Model read_kimi_linear(Config& config) {
   ModelDraft model = llama_like(config);
-  no_biases(config);
+  refuse_biases(config, {"attention_bias", "mlp_bias"});
   read_latents(config, model.attention);
   config.assume({{"num_experts_per_tok",
                   config.size({"num_experts_per_token", "num_experts_per_tok"}, Limits::experts)}});
@@ -134,7 +126,7 @@ Model read_longcat_flash(Config& config) {
        {"num_experts_per_tok", config.size({"moe_topk", "num_experts_per_tok"}, Limits::experts)}});
   config.assume({{"head_dim", 1}});  // read_latents says how wide
   ModelDraft model = llama_like(config);
-  no_biases(config);
+  refuse_biases(config, {"attention_bias", "mlp_bias"});
   read_latents(config, model.attention);
   read_expert_counts(config, model, {"n_routed_experts", "num_local_experts"});
   const std::int64_t idle = config.size_or("zero_expert_num", Limits::experts, 0);
@@ -216,7 +208,7 @@ std::vector<std::size_t> compressions(Config& config, std::int64_t layers) {
 /// Source  DeepSeek-AI 2026, DeepSeek-V4; DeepseekV4ForCausalLM of the transformers library
 Model read_deepseek_v4(Config& config) {
   ModelDraft model = llama_like(config);
-  no_biases(config);
+  refuse_biases(config, {"attention_bias", "mlp_bias"});
   read_expert_counts(config, model, {"n_routed_experts", "num_local_experts"});
   model.experts.mlp = model.mlp;
   model.experts.mlp.width = config.size("moe_intermediate_size", Limits::expert_hidden);

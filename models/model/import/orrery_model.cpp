@@ -137,6 +137,27 @@ void read_images(const Node& images, Model& model) {
 
 namespace {
 
+/// An encoder before the decoder's layers, whose heads and norms are the same.
+void read_encoder(const Node& encoder, ModelDraft& model) {
+  encoder.only({"layers", "source_len", "ffn_hidden", "max_positions", "vocab", "frame_columns"});
+  const bool plain = model.causal && !model.parallel_block && !model.front;
+  if (!plain) encoder.fail("needs a causal decoder without parallel_block and images");
+  EncoderPart of{.layers = encoder["layers"].integer(1, Limits::layers),
+                 .seq_len = encoder["source_len"].integer(1, Limits::positions),
+                 .vocab = encoder.integer_or("vocab", 1, Limits::vocab, 0),
+                 .frame_columns = encoder.integer_or("frame_columns", 1, Limits::hidden, 0)};
+  if (model.embedding.positions == Positions::learned || of.frame_columns > 0) {
+    of.position_rows = encoder.integer_or("max_positions", 1, Limits::positions,
+                                          std::max(of.seq_len, model.embedding.max_positions));
+    if (of.position_rows < of.seq_len) {
+      encoder["max_positions"].fail(
+          fmt::format("{} is below source_len {}", of.position_rows, of.seq_len));
+    }
+  }
+  model.encoder_width = encoder.integer_or("ffn_hidden", 1, Limits::ffn_hidden, model.mlp.width);
+  model.encoder = of;
+}
+
 void read_kinds(const Node& config, ModelDraft& model) {
   model.norms.kind = config.word_or("norm", norm_words, model.norms.kind);
   model.embedding.positions =
@@ -247,7 +268,8 @@ Model read_orrery_model(const Node& config) {
                "norm_epsilon",
                "initial_deviation",
                "rotary_base",
-               "images"});
+               "images",
+               "encoder"});
   ModelDraft model = preset(config);
   model.name = config.value_or<std::string>("name", "model");
   read_sizes(config, model);
@@ -258,6 +280,7 @@ Model read_orrery_model(const Node& config) {
   read_experts(config, model);
   read_latents(config, model);
   if (const auto images = config.find("images")) read_images(*images, model);
+  if (const auto encoder = config.find("encoder")) read_encoder(*encoder, model);
   return built(model);
 }
 

@@ -14,11 +14,6 @@ namespace {
 
 constexpr std::int64_t most_taps_of_mamba = 1 << 10, longest_chunk_of_mamba = 1 << 14;
 
-/// Keys that name what no parameter and no price depends on.
-void pass_over(Config& config, std::initializer_list<std::string_view> keys) {
-  for (const std::string_view key : keys) config.find(key);
-}
-
 /// Mamba-2 by the keys of Bamba; heads fill `inner`, by default the layers' width times
 /// `mamba_expand`.
 Mamba2Part read_mamba_of_hybrid(Config& config, std::int64_t inner) {
@@ -55,7 +50,7 @@ std::optional<std::vector<bool>> attending(Config& config, std::int64_t layers) 
   const char* const key = config.find("layer_types") ? "layer_types" : "layers_block_type";
   const auto kinds =
       config.kinds(key, layers, {"full_attention", "attention", "linear_attention", "mamba"});
-  pass_over(config, {"layer_types", "layers_block_type"});
+  heed(config, {"layer_types", "layers_block_type"});
   if (!kinds) return std::nullopt;
   std::vector<bool> attends;
   for (const std::size_t kind : *kinds) attends.push_back(kind < 2);
@@ -97,7 +92,7 @@ Model read_mamba2(Config& config) {
     also_inexact(model, "biases of Mamba-2's projections");
   }
   if (!config.flag("use_conv_bias", true)) model.further.vector(-model.depth * mamba.convolved());
-  pass_over(config, {"intermediate_size", "layer_types"});
+  heed(config, {"intermediate_size", "layer_types"});
   model.embedding.positions = Positions::none;
   for (std::int64_t i = 0; i < model.depth; ++i) model.layers.push_back({mamba, NoPart{}});
   model.formula = "Vh (twice when untied) + L(Mamba-2 + h) + h";
@@ -117,7 +112,7 @@ Model read_bamba(Config& config) {
       attends[static_cast<std::size_t>(each.integer(0, model.depth - 1))] = true;
     }
   }
-  pass_over(config, {"z_loss_coefficient", "layers_block_type", "layer_types"});
+  heed(config, {"z_loss_coefficient", "layers_block_type", "layer_types"});
   mix_layers(model, attends, {mamba, model.mlp});
   const auto others = std::ranges::count(attends, false);
   add_mamba_biases(config, model, mamba, others, "mamba_proj_bias");
@@ -176,10 +171,10 @@ Model read_falcon_h1(Config& config) {
   model.further.vector(-model.depth * model.hidden);
   if (!config.flag("mamba_rms_norm", false)) model.further.vector(-model.depth * mamba.inner());
   add_mamba_biases(config, model, mamba, model.depth, "projectors_bias");
-  pass_over(config, {"attention_in_multiplier", "attention_out_multiplier", "embedding_multiplier",
-                     "key_multiplier", "lm_head_multiplier", "mamba_norm_before_gate",
-                     "mamba_use_mlp", "mlp_expansion_factor", "mlp_multipliers",
-                     "ssm_in_multiplier", "ssm_multipliers", "ssm_out_multiplier"});
+  heed(config, {"attention_in_multiplier", "attention_out_multiplier", "embedding_multiplier",
+                "key_multiplier", "lm_head_multiplier", "mamba_norm_before_gate", "mamba_use_mlp",
+                "mlp_expansion_factor", "mlp_multipliers", "ssm_in_multiplier", "ssm_multipliers",
+                "ssm_out_multiplier"});
   also_inexact(model, "attention next to Mamba-2, simulated one after the other");
   model.assumptions.push_back(fmt::format(
       "/num_hidden_layers: each of the {} is simulated as two, Mamba-2 and then attention with its "
@@ -209,8 +204,8 @@ Model read_olmo_hybrid(Config& config) {
   mix_layers(model, attends, {delta, model.mlp});
   model.further.vector(std::ranges::count(attends, true) * (heads + model.attention.kv_heads - 2) *
                        model.attention.head_dim);
-  pass_over(config, {"linear_a_log_max", "linear_a_log_min", "linear_allow_neg_eigval",
-                     "linear_dt_init_floor", "linear_dt_max", "linear_dt_min"});
+  heed(config, {"linear_a_log_max", "linear_a_log_min", "linear_allow_neg_eigval",
+                "linear_dt_init_floor", "linear_dt_max", "linear_dt_min"});
   also_inexact(
       model,
       "norms of outputs in attention layers, priced as norms of inputs; norms over all heads "
@@ -266,11 +261,10 @@ Model read_bailing_hybrid(Config& config) {
     const LatentAttention& of = *model.attention.latents;
     model.further.vector(latent * (of.query_rank + of.kv_rank + of.rotary_dim + model.hidden));
   }
-  pass_over(config,
-            {"kda_lower_bound", "kda_safe_gate", "layer_group_size", "linear_head_dim",
-             "linear_num_heads", "linear_conv_kernel_dim", "model_max_length", "moe_renormalize",
-             "mtp_loss_scaling_factor", "num_expert_group", "n_shared_experts",
-             "num_experts_per_token", "num_key_value_heads", "qk_head_dim", "head_dim"});
+  heed(config, {"kda_lower_bound", "kda_safe_gate", "layer_group_size", "linear_head_dim",
+                "linear_num_heads", "linear_conv_kernel_dim", "model_max_length", "moe_renormalize",
+                "mtp_loss_scaling_factor", "num_expert_group", "n_shared_experts",
+                "num_experts_per_token", "num_key_value_heads", "qk_head_dim", "head_dim"});
   also_inexact(model,
                "gates of heads and a decay of full rank, which have no kernels of their own");
   model.formula =
@@ -341,7 +335,7 @@ Model read_zaya(Config& config) {
   for (std::int64_t i = 0; i < model.depth; ++i) model.layers.push_back({mixer, experts});
   model.further.vector(2 * h + model.depth * 8 * h + (model.depth - 1) * r);
   model.head.bias = config.flag("lm_head_bias", false);
-  pass_over(config, {"layer_types", "sliding_window"});
+  heed(config, {"layer_types", "sliding_window"});
   model.formula = "Vh (twice when untied) + L(attention + router + E*3hf + 10h) + 3h";
   model.not_simulated = "attention on convolved queries and keys is counted, not yet simulated";
   return built(model);

@@ -3,9 +3,9 @@
 namespace orrery::models {
 
 OperandId AttentionOperands::log_sum_exp() {
-  return block_.operand("attention.lse", Role::saved, state_dtype(inputs_.plan.formats.precision),
-                        {inputs_.plan.batch.micro, attention_.heads, inputs_.plan.batch.seq_len},
-                        lse_layout());
+  return block_.operand(
+      crossing_.name("attention.lse"), Role::saved, state_dtype(inputs_.plan.formats.precision),
+      {inputs_.plan.batch.micro, attention_.heads, inputs_.plan.batch.seq_len}, lse_layout());
 }
 
 AttentionShape AttentionOperands::attention_shape() const {
@@ -15,12 +15,14 @@ AttentionShape AttentionOperands::attention_shape() const {
           .heads = local_heads(attention_.heads) / ranks,
           .kv_heads = local_heads(attention_.kv_heads) / ranks,
           .head_dim = attention_.head_dim,
-          .causal = inputs_.model.causal,
+          .causal = inputs_.model.causal && !attention_.encodes && crossing_.keys == 0,
           .window = attention_.window,
+          .keys = crossing_.keys,
           .value_dim = attention_.value_dim,
           .score_factor = inputs_.model.embedding.rotary.score_factor,
           .chunk = attention_.chunk,
-          .gated = attention_.gated};
+          .gated = attention_.gated,
+          .crosses = crossing_.keys > 0};
 }
 
 void AttentionOperands::read_sinks(Operation& op) {

@@ -7,10 +7,21 @@
 
 namespace orrery::models {
 
+/// Of cross-attention: tokens of the sequence that keys and values are of. 0: a layer's attention
+/// to its own tokens.
+struct Crossing {
+  std::int64_t keys = 0;
+
+  /// The name of an operand or operation.
+  std::string name(std::string_view own) const {
+    return (keys > 0 ? "cross." : "") + std::string{own};
+  }
+};
+
 class AttentionOperands : protected TransformerBuilder {
  public:
-  AttentionOperands(BlockScope& scope, const AttentionPart& attention)
-      : TransformerBuilder{scope}, attention_{attention} {
+  AttentionOperands(BlockScope& scope, const AttentionPart& attention, Crossing crossing = {})
+      : TransformerBuilder{scope}, attention_{attention}, crossing_{crossing} {
     storage_ = storage_dtype(inputs_.plan.formats.precision);  // what its kernels read
   }
 
@@ -51,6 +62,7 @@ class AttentionOperands : protected TransformerBuilder {
   void write_sinks_gradient(Operation& op, OperandId gradient_out);
 
   const AttentionPart& attention_;
+  Crossing crossing_;
 
  private:
   ModelTensor sinks() const {

@@ -58,7 +58,7 @@ Flops AttentionCore::attended(AttentionShape& shape) const {
   const std::int64_t chunk = attention_.chunk, whole = shape.seq;
   const std::int64_t length = std::min(attended_length(inputs_.plan), whole);
   const std::int64_t part = chunk > 0 ? std::min(chunk, length) : length;
-  if (part == whole) return BlockBuilder::attention_flops(shape);
+  if (part == whole || crossing_.keys > 0) return BlockBuilder::attention_flops(shape);
   AttentionShape last = shape;
   last.seq = length % part;
   shape.seq = part;
@@ -73,13 +73,12 @@ Flops AttentionCore::attended(AttentionShape& shape) const {
              : nearest_count<Flops>(static_cast<double>(document.count()) * in_sequence(length));
 }
 
-OperandId AttentionCore::scores(std::string_view name, Role role, DType dtype) {
+OperandId AttentionCore::scores(std::string_view own, Role role, DType dtype) {
   const Plan& plan = inputs_.plan;
   Sharding by_head{MeshAxis::tensor, Dimension::matrices};
   by_head.cut(MeshAxis::context_heads) = Cut{Dimension::matrices};
-  return block_.operand(
-      name, role, dtype,
-      {plan.batch.micro * attention_.heads, plan.batch.seq_len, plan.batch.seq_len}, by_head);
+  return block_.operand(name(own), role, dtype,
+                        {plan.batch.micro * attention_.heads, plan.batch.seq_len, keys()}, by_head);
 }
 
 GemmShape AttentionCore::per_head(std::int64_t m, std::int64_t n, std::int64_t k) const {
@@ -87,23 +86,27 @@ GemmShape AttentionCore::per_head(std::int64_t m, std::int64_t n, std::int64_t k
   return {.m = m, .n = n, .k = k, .batch = inputs_.plan.batch.micro * heads};
 }
 
-void AttentionCore::product(AttentionGemm which, std::string_view name, OperandId a, OperandId b,
+void AttentionCore::product(AttentionGemm which, std::string_view own, OperandId a, OperandId b,
                             OperandId out, const GemmShape& shape) {
-  Operation& op = block_.batched_gemm(name, a, b, out, shape, storage_);
+  Operation& op = block_.batched_gemm(name(own), a, b, out, shape, storage_);
   op.mutable_attention() = attention_shape();
   const AttentionShape& of = op.attention();
-  const Bytes square = multiplied<Bytes>(of.batch, of.heads, of.seq, of.seq);
-  const std::int64_t columns = of.heads * of.head_dim + of.kv_heads * of.value_width();
-  const Bytes elements = square + multiplied<Bytes>(tokens(), columns);
+  const Bytes square = multiplied<Bytes>(of.batch, of.heads, of.seq, keys());
+  const Bytes elements =
+      square + multiplied<Bytes>(tokens(), of.heads * of.head_dim) +
+      multiplied<Bytes>(inputs_.plan.batch.micro * keys(), of.kv_heads * of.value_width());
   op.bytes = Bytes{(elements * bits(storage_)).count() / 8};
   op.mutable_attention_gemm() = which;
   op.module.attention_core = op.pass == Pass::forward;
 }
 
-void AttentionCore::forward(OperandId qkv_out, OperandId out) {
-  if (!fused() && split().pieces == 1) return unfused_forward(qkv_out, out);
-  if (inputs_.plan.formats.low_precision_attention) return fp8_forward(qkv_out, out);
-  Operation& op = block_.add(OpKind::attention, "attention", {qkv_out}, {out, log_sum_exp()});
+void AttentionCore::forward(Sides in, OperandId out) {
+  if (!fused() && split().pieces == 1) return unfused_forward(in, out);
+  const bool narrow = inputs_.plan.formats.low_precision_attention && crossing_.keys == 0;
+  if (narrow) return fp8_forward(in.queries, out);
+  Operation& op =
+      block_.add(OpKind::attention, name("attention"), {in.queries}, {out, log_sum_exp()});
+  read_keys(op, in);
   op.time_class = TimeClass::attention;
   op.mutable_attention() = attention_shape();
   op.module.attention_core = true;
@@ -111,16 +114,16 @@ void AttentionCore::forward(OperandId qkv_out, OperandId out) {
   read_sinks(op);
 }
 
-void AttentionCore::unfused_forward(OperandId qkv_out, OperandId out) {
+void AttentionCore::unfused_forward(Sides in, OperandId out) {
   const std::int64_t s = inputs_.plan.batch.seq_len, d = attention_.head_dim;
   const std::int64_t v = attention_.value_width();
   const OperandId raw = scores("scores", Role::temporary, storage_);
   const DType kept = kept_probabilities(inputs_.software, storage_);
   const OperandId probabilities = scores("probabilities", Role::saved, kept);
-  GemmShape square = per_head(s, s, d);
+  GemmShape square = per_head(s, keys(), d);
   square.transpose_b = true;
-  product(AttentionGemm::scores, "scores", qkv_out, qkv_out, raw, square);
-  Operation& softmax = block_.add(OpKind::softmax, "softmax", {raw}, {probabilities});
+  product(AttentionGemm::scores, "scores", in.queries, in.keys, raw, square);
+  Operation& softmax = block_.add(OpKind::softmax, name("softmax"), {raw}, {probabilities});
   softmax.mutable_attention() = attention_shape();
   softmax.module.attention_core = true;
   count_in_storage(softmax, block_.at(probabilities), storage_);
@@ -130,7 +133,7 @@ void AttentionCore::unfused_forward(OperandId qkv_out, OperandId out) {
     const OperandId mask = scores("attention.mask", Role::saved, DType::uint8);
     weights = scores(weights_name(true, false), Role::saved, storage_);
     Operation& drop =
-        block_.add(OpKind::add, "attention.dropout", {probabilities}, {weights, mask});
+        block_.add(OpKind::add, name("attention.dropout"), {probabilities}, {weights, mask});
     drop.module.attention_core = true;
     count_in_storage(drop, block_.at(probabilities), storage_);
   } else if (kept != storage_) {
@@ -138,12 +141,11 @@ void AttentionCore::unfused_forward(OperandId qkv_out, OperandId out) {
     block_.write(softmax, weights);
     softmax.bytes += block_.at(weights).bytes() * -1;
   }
-  product(AttentionGemm::context, "context", weights, qkv_out, out, per_head(s, v, s));
+  product(AttentionGemm::context, "context", weights, in.keys, out, per_head(s, v, keys()));
 }
 
 /// Four GEMMs: dV = P' dO, dP = dO V', dQ = dS K, dK = dS' Q, with dS from the softmax's backward.
-void AttentionCore::unfused_backward(OperandId qkv_out, OperandId gradient_out,
-                                     OperandId gradient_in) {
+void AttentionCore::unfused_backward(Sides in, OperandId gradient_out, Sides gradient_in) {
   const std::int64_t s = inputs_.plan.batch.seq_len, d = attention_.head_dim;
   const bool dropout = inputs_.software.kernels.dropout;
   const DType kept = kept_probabilities(inputs_.software, storage_);
@@ -152,38 +154,41 @@ void AttentionCore::unfused_backward(OperandId qkv_out, OperandId gradient_out,
   const OperandId d_weights = scores("probabilities.grad", Role::temporary, storage_);
   const OperandId d_scores = scores("scores.grad", Role::temporary, storage_);
   const std::int64_t v = attention_.value_width();
-  GemmShape square = per_head(s, s, v);
+  GemmShape square = per_head(s, keys(), v);
   square.transpose_b = true;
-  const GemmShape tall = per_head(s, d, s);
-  GemmShape transposed = tall, of_values = per_head(s, v, s);
+  const GemmShape tall = per_head(s, d, keys());
+  GemmShape transposed = per_head(keys(), d, s), of_values = per_head(keys(), v, s);
   transposed.transpose_a = of_values.transpose_a = true;
-  product(AttentionGemm::weights_gradient, "context.dgrad", gradient_out, qkv_out, d_weights,
+  product(AttentionGemm::weights_gradient, "context.dgrad", gradient_out, in.keys, d_weights,
           square);
-  product(AttentionGemm::value_gradient, "value.grad", weights, gradient_out, gradient_in,
+  product(AttentionGemm::value_gradient, "value.grad", weights, gradient_out, gradient_in.keys,
           of_values);
   if (dropout) {
     const OperandId mask = scores("attention.mask", Role::saved, DType::uint8);
-    block_.add(OpKind::add_backward, "attention.dropout.backward", {d_weights, mask}, {d_weights});
+    block_.add(OpKind::add_backward, name("attention.dropout.backward"), {d_weights, mask},
+               {d_weights});
   }
-  Operation& softmax = block_.add(OpKind::softmax_backward, "softmax.backward",
+  Operation& softmax = block_.add(OpKind::softmax_backward, name("softmax.backward"),
                                   {d_weights, probabilities}, {d_scores});
   softmax.mutable_attention() = attention_shape();
   count_in_storage(softmax, block_.at(probabilities), storage_);
   write_sinks_gradient(softmax, gradient_out);
-  product(AttentionGemm::query_gradient, "query.grad", d_scores, qkv_out, gradient_in, tall);
-  product(AttentionGemm::key_gradient, "key.grad", d_scores, qkv_out, gradient_in, transposed);
+  product(AttentionGemm::query_gradient, "query.grad", d_scores, in.keys, gradient_in.queries,
+          tall);
+  product(AttentionGemm::key_gradient, "key.grad", d_scores, in.queries, gradient_in.keys,
+          transposed);
 }
 
-void AttentionCore::backward(OperandId qkv_out, OperandId out, OperandId gradient_out,
-                             OperandId gradient_in) {
-  if (!fused() && split().pieces == 1) {
-    return unfused_backward(qkv_out, gradient_out, gradient_in);
+void AttentionCore::backward(Sides in, OperandId out, OperandId gradient_out, Sides gradient_in) {
+  if (!fused() && split().pieces == 1) return unfused_backward(in, gradient_out, gradient_in);
+  if (inputs_.plan.formats.low_precision_attention && crossing_.keys == 0) {
+    return fp8_backward(in.queries, out, gradient_out, gradient_in.queries);
   }
-  if (inputs_.plan.formats.low_precision_attention) {
-    return fp8_backward(qkv_out, out, gradient_out, gradient_in);
-  }
-  Operation& op = block_.add(OpKind::attention_backward, "attention.backward",
-                             {qkv_out, out, log_sum_exp(), gradient_out}, {gradient_in});
+  Operation& op = block_.add(OpKind::attention_backward, name("attention.backward"), {in.queries},
+                             {gradient_in.queries});
+  read_keys(op, in);
+  for (const OperandId id : {out, log_sum_exp(), gradient_out}) block_.read(op, id);
+  if (in.keys != in.queries) block_.write(op, gradient_in.keys);
   op.time_class = TimeClass::attention;
   op.mutable_attention() = attention_shape();
   // Five GEMMs where forward has two: the scores are computed again.

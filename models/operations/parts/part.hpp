@@ -31,6 +31,9 @@ class ChannelBuilder {
 
 /// The builders of the parts that there are. A layer chooses among them (layer.cpp).
 std::unique_ptr<MixerBuilder> attention_builder(BlockScope& scope, const AttentionPart& attention);
+/// `begins_sum`: in backward its gradient of the encoder's output is the first of their sum.
+std::unique_ptr<MixerBuilder> cross_builder(BlockScope& scope, const CrossAttentionPart& cross,
+                                            bool begins_sum);
 std::unique_ptr<MixerBuilder> scan_builder(BlockScope& scope, const Mamba2Part& mamba);
 std::unique_ptr<MixerBuilder> scan_builder(BlockScope& scope, const DeltaPart& delta);
 std::unique_ptr<ChannelBuilder> experts_builder(BlockScope& scope, const ExpertsPart& experts);

@@ -119,7 +119,8 @@ RunTraits traits_of(const Question& question) {
           .gpu = question.cluster.gpu().name,
           .year = question.software.year,
           .assumes_attention = assumes_attention(question),
-          .assumes_plan = question.plan_is_assumed,
+          .assumes_plan = question.plan_is_assumed ||
+                          (question.model.encoder && question.model.encoder->length_assumed),
           .recurs = question.model.layers.any(recurs)};
 }
 

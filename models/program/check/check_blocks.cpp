@@ -99,10 +99,28 @@ void check_delayed(const Block& backward, const Block& weights) {
   }
 }
 
+/// Each carried operand is written by some block, and has one shape in all.
+void check_carried(const Program& program) {
+  for (const Operand* const each : program.carried()) {
+    bool written = false;
+    for (const Block& block : program.blocks) {
+      const auto own = block.find(each->name);
+      if (!own || block.operands[*own].role != Role::carried) continue;
+      const Operand& here = block.operands[*own];
+      written = written || writes(block, *own);
+      if (here.shape == each->shape && here.dtype == each->dtype) continue;
+      throw ContractError{
+          fmt::format("block {}: carried {} has another shape", block.name, each->name)};
+    }
+    if (!written) throw ContractError{fmt::format("no block writes the carried {}", each->name)};
+  }
+}
+
 }  // namespace
 
 void check_blocks(const Program& program) {
   for (const Block& block : program.blocks) BlockCheck{program, block}.run();
+  check_carried(program);
   for (const LayerKind& each : program.kinds) {
     const std::uint32_t last =
         std::max({each.forward, each.backward, each.weight_gradient.value_or(0)});

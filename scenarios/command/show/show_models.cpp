@@ -139,6 +139,17 @@ std::string list_text(const models::Model& model) {
   return text;
 }
 
+/// "of 24 layers to 512 rows, the output of the first 24"
+std::string crossing_text(const models::Model& model) {
+  const auto layers =
+      model.layers.count_if([](const models::Layer& each) { return each.cross.has_value(); });
+  const std::string text =
+      fmt::format("of {} layers to {} rows", layers, models::source_length(model));
+  return model.encoder->given()
+             ? text + ", which are given"
+             : fmt::format("{}, the output of the first {} layers", text, model.encoder->layers);
+}
+
 /// "4014136320 with the encoder of images" of a multimodal file.
 std::string whole_text(const models::WholeModel& whole) {
   return whole.parameters
@@ -165,6 +176,7 @@ std::string model_text(const ShownModel& shown, std::int64_t seq_len) {
        fmt::format("{:.5g} forward, {:.5g} backward, at {} tokens", forward, 2 * forward, seq_len));
   line("layers", fmt::format("{} of width {}, MLP width {}", model.layers.size(), model.hidden,
                              usual_mlp(model).width));
+  if (crosses(model)) line("cross-attention", crossing_text(model));
   line("heads", fmt::format("{}, {} for keys and values, width {}", usual_attention(model).heads,
                             usual_attention(model).kv_heads, usual_attention(model).head_dim));
   if (usual_experts(model).count > 0) line("experts", experts_text(model));

@@ -134,6 +134,14 @@ TEST_CASE("Gradients of norms of outputs, and of those of 1 + weight, are slopes
   check_gradients(small_olmo());
 }
 
+TEST_CASE("Gradients of both sides of cross-attention are slopes") {
+  check_gradients(small_both_sides());
+  check_gradients(small_bart());
+  check_gradients(changed(small_llama(), [](models::ModelDraft& model) {
+    model.encoder = models::EncoderPart{.layers = 2, .seq_len = 5};
+  }));
+}
+
 TEST_CASE("Gradients of other kinds of layers are the slopes of their loss") {
   models::ModelDraft model = draft_of(small_llama(1));
   SECTION("norms of queries and keys, a sliding window") {

@@ -1,6 +1,6 @@
 // Parts of newer models: attention sinks, windows and chunks on some layers, gates, clamped
-// activations, narrowed experts, Mamba-2 and the gated delta rule, norms of outputs. Every cut
-// computes what one rank does, and faults show.
+// activations, narrowed experts, Mamba-2 and the gated delta rule, norms of outputs,
+// cross-attention. Every cut computes what one rank does, and faults show.
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -47,6 +47,7 @@ void add_common(std::vector<Cut>& all, const Model& model) {
     p.experts.tensor = expert_tensor;
     p.sharding.zero = Zero::three;
   });
+  if (crosses(model)) return;  // no pipeline
   add("zb-h1, tensor", [&](Plan& p) {
     p.pipeline = p.tensor = 2;
     p.sequence_parallel = true;
@@ -107,6 +108,40 @@ std::vector<Cut> norm_cuts() {
   return all;
 }
 
+/// An encoder before the decoder: both sequences are cut alike.
+std::vector<Cut> crossing_cuts() {
+  std::vector<Cut> all;
+  // One layer on each side is the first and the last of its side.
+  const Model least = changed(small_both_sides(1), [](models::ModelDraft& model) {
+    model.name = "least-both-sides";
+    model.encoder->layers = 1;
+  });
+  for (const Model& model :
+       {small_both_sides(3), small_bart(), least, with_experts(small_both_sides())}) {
+    add_common(all, model);
+  }
+  all.push_back(cut("fewer keys and values, tensor",
+                    changed(small_both_sides(),
+                            [](models::ModelDraft& model) {
+                              model.name = "grouped-both-sides";
+                              model.attention.kv_heads = 2;
+                            }),
+                    [](Plan& p) { p.tensor = 2; }));
+  all.push_back(cut("ZeRO-2 of small-bart", small_bart(), [](Plan& p) {
+    p.data = 2;
+    p.sharding.zero = Zero::two;
+    p.batch.micro = 2;
+  }));
+  all.push_back(
+      cut("half of the layers recomputed of small-both-sides", small_both_sides(), [](Plan& p) {
+        p.recompute.kind = models::Recompute::full;
+        p.recompute.every = 2;
+      }));
+  all.push_back(cut("offloaded activations of small-both-sides", small_both_sides(),
+                    [](Plan& p) { p.offload.layers = 2; }));
+  return all;
+}
+
 TEST_CASE("In the ring every cut of recurrences and gates gives the bits of one rank") {
   check_in_ring(recurrent_cuts());
 }
@@ -136,11 +171,21 @@ TEST_CASE("In fp32 every cut of norms of outputs gives what one rank does, to it
   check_in_fp32(norm_cuts());
 }
 
+TEST_CASE("In the ring every cut of cross-attention gives the bits of one rank") {
+  check_in_ring(crossing_cuts());
+}
+TEST_CASE("In fp64 every cut of cross-attention gives what one rank does, to rounding") {
+  check_in_fp64(crossing_cuts());
+}
+TEST_CASE("In fp32 every cut of cross-attention gives what one rank does, to its rounding") {
+  check_in_fp32(crossing_cuts());
+}
+
 // In 16 bits attention is one kernel, in 64 products per head: 8 bits of mantissa in some dozens of
 // operations.
 TEST_CASE("Newer parts in bf16 are as near to fp32 as others are") {
   for (const Model& model : {small_gpt_oss(), small_delta(), small_mamba(), small_chunked(),
-                             small_gemma(), small_olmo()}) {
+                             small_gemma(), small_olmo(), small_both_sides(), small_bart()}) {
     INFO(model.name);
     Plan plan = small_plan();
     plan.formats.precision = models::Precision::fp32;
@@ -175,6 +220,19 @@ TEST_CASE("A sink that is forgotten shows, and so does a recurrence that loses i
   };
   check_shows(small_delta(), forget);
   check_shows(small_mamba(), forget);
+}
+
+TEST_CASE("An encoder's output that one layer does not read shows, and so does half a gradient") {
+  const auto of_keys = [](const Kernel& kernel) {
+    return kernel.operation->name == "cross.key_value.dgrad";
+  };
+  check_shows(small_both_sides(), [&](Kernel& kernel) {
+    if (of_keys(kernel)) std::fill_n(reinterpret_cast<double*>(kernel.reads[0].data), 4, 0.1);
+  });
+  check_shows(small_bart(), [](Kernel& kernel) {
+    if (kernel.operation->name != "cross.key_value") return;
+    std::fill_n(reinterpret_cast<double*>(kernel.reads[0].data), 4, 0.0);
+  });
 }
 
 TEST_CASE("A window as long as the sequence is none, and so is such a chunk") {

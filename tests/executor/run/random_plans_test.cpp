@@ -44,9 +44,10 @@ class Plans {
   }
   std::int64_t layers() { return one_of({2, 3, 4}); }
   models::Model (*family())(std::int64_t) {
-    constexpr std::array all{small_gpt,   small_llama, small_bert,    small_deepseek, small_gpt_oss,
-                             small_delta, small_mamba, small_chunked, small_gemma,    small_olmo};
-    return all[static_cast<std::size_t>(one_of({0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9}))];
+    constexpr std::array all{small_gpt,     small_llama, small_bert,       small_deepseek,
+                             small_gpt_oss, small_delta, small_mamba,      small_chunked,
+                             small_gemma,   small_olmo,  small_both_sides, small_bart};
+    return all[static_cast<std::size_t>(one_of({0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}))];
   }
 
   /// Leaves what is executed of models with parts of several kinds.
@@ -60,6 +61,12 @@ class Plans {
       plan.sequence_parallel = plan.tensor > 1;
     }
     if (drawn.model.layers.any(models::recurs)) plan.batch.documents = {};
+    if (crosses(drawn.model)) {
+      plan.pipeline = plan.stages.virtual_stages = plan.context = 1;
+      plan.task = models::Task::pretrain;
+      plan.batch.documents = {};
+      plan.stages = {};
+    }
     const bool exchanges = plan.context_exchange.form == models::ContextForm::ulysses ||
                            plan.context_exchange.form == models::ContextForm::hierarchical;
     if (models::usual_attention(drawn.model).sinks && exchanges) plan.context = 1;

@@ -28,7 +28,11 @@ class Drawn {
     model.embedding.tied = coin();
     model.norms.kind = coin() ? Norm::rms_norm : Norm::layer_norm;
     for (int i = 0; i < 4; ++i) model.layers.push_back(layer());
-    if (one_of({0, 1, 2}) == 0) model.front = images();
+    if (one_of({0, 1, 2}) == 0) {
+      model.front = images();
+    } else if (one_of({0, 1, 2}) == 0) {
+      return both_sides(std::move(model));
+    }
     if (model.layers.back().parts() == 2 && coin()) model.prediction_layers = one_of({1, 2});
     return built(std::move(model));
   }
@@ -103,6 +107,34 @@ class Drawn {
         break;
     }
     return drawn;
+  }
+
+  /// Two layers that encode, and two that attend to them, each with parts as they were drawn.
+  Model both_sides(ModelDraft model) {
+    LayerList layers;
+    model.encoder = EncoderPart{.layers = 2, .seq_len = one_of({48, 128})};
+    if (coin()) model.encoder->vocab = 128;
+    if (coin()) {
+      model.encoder->frame_columns = 16;
+      model.encoder->position_rows = model.encoder->seq_len;
+      model.encoder->vocab = 0;
+    }
+    for (std::int64_t i = 0; i < model.layers.size(); ++i) {
+      Layer drawn = model.layers[i];
+      if (i < 2) {
+        AttentionPart part{.heads = 8, .kv_heads = one_of({2, 8}), .head_dim = 8};
+        part.encodes = true;
+        drawn = {part, mlp()};
+      } else {
+        if (std::holds_alternative<NoPart>(drawn.channel)) drawn.channel = mlp();
+        drawn.cross = CrossAttentionPart{.heads = 8, .kv_heads = one_of({2, 8}), .head_dim = 8};
+        drawn.cross->qkv_bias = coin();
+        drawn.cross->output_bias = coin();
+      }
+      layers.push_back(drawn);
+    }
+    model.layers = std::move(layers);
+    return built(std::move(model));
   }
 
   FrontEncoder images() {

@@ -167,6 +167,14 @@ CountedPart crossed(const AttentionPart& attention, std::int64_t hidden, std::in
   return part;
 }
 
+/// A layer of an encoder, or of a decoder that attends to it.
+Layer side_layer(AttentionPart attention, const MlpPart& mlp, bool decodes) {
+  attention.encodes = !decodes;
+  Layer layer{attention, mlp};
+  if (decodes) layer.cross = cross_of(attention);
+  return layer;
+}
+
 /// Without tied embeddings encoder and decoder have a table each besides the shared one.
 void unshare_tables(ModelDraft& model) {
   if (!model.embedding.tied) model.further.vector(2 * model.embedding.vocab * model.hidden);
@@ -184,10 +192,13 @@ ModelDraft read_translator(Config& config) {
   model.embedding.tied = config.flag("tie_word_embeddings", true);
   model.mlp.activation = config.activation("activation_function", Activation::gelu_erf);
   model.not_simulated = no_cross_attention;
+  if (config.flag("scale_embedding", false)) {
+    model.embedding.multiplier = std::sqrt(static_cast<double>(model.hidden));
+  }
   for (const char* key :
        {"encoder_layers", "encoder_ffn_dim", "encoder_attention_heads", "encoder_layerdrop",
-        "decoder_layerdrop", "scale_embedding", "decoder_start_token_id", "forced_eos_token_id",
-        "forced_bos_token_id", "classifier_dropout", "is_decoder", "num_hidden_layers"}) {
+        "decoder_layerdrop", "decoder_start_token_id", "forced_eos_token_id", "forced_bos_token_id",
+        "classifier_dropout", "is_decoder", "num_hidden_layers"}) {
     config.find(key);
   }
   fill_heads(config, model);
@@ -332,6 +343,9 @@ Model read_speech_decoder(Config& config) {
 ///         library
 Model read_nllb_moe(Config& config) {
   ModelDraft model = read_translator(config);
+  if (config.size("encoder_attention_heads", Limits::heads) != model.attention.heads) {
+    config.fail("decoder_attention_heads", "differs from encoder_attention_heads");
+  }
   model.experts.count = config.size("num_experts", Limits::experts);
   model.experts.per_token = std::min<std::int64_t>(2, model.experts.count);
   const bool router_bias = config.flag("router_bias", false);
@@ -341,8 +355,7 @@ Model read_nllb_moe(Config& config) {
     const std::int64_t every = config.size_or(step, Limits::layers, 4);
     const std::int64_t layers = config.size(depth, Limits::layers);
     for (std::int64_t i = 1; i <= layers; ++i) {
-      Layer layer{model.attention, mlp};
-      if (decodes) layer.mixer = crossed(model.attention, model.hidden, 2 * model.hidden);
+      Layer layer = side_layer(model.attention, mlp, decodes);
       if (every > 0 && i % every == 0) {
         ExpertsPart experts = model.experts;
         experts.mlp = mlp;
@@ -353,9 +366,12 @@ Model read_nllb_moe(Config& config) {
     }
   };
   add("encoder_layers", "encoder_ffn_dim", "encoder_sparse_step", false);
+  model.encoder = EncoderPart{.layers = model.layers.size()};
   add("decoder_layers", "decoder_ffn_dim", "decoder_sparse_step", true);
-  model.further.vector(2 * model.hidden);  // the encoder's final norm
+  read_source_len(config, model, model.embedding.max_positions, model.embedding.max_positions);
   unshare_tables(model);
+  model.not_simulated.reset();
+  also_inexact(model, "positions that are fixed");
   for (const char* key :
        {"batch_prioritized_routing", "expert_capacity", "moe_eval_capacity_token_fraction",
         "moe_token_dropout", "normalize_router_prob_before_dropping", "router_dtype",
@@ -387,6 +403,8 @@ Model read_switch_transformers(Config& config) {
   model.hidden = config.size("d_model", Limits::hidden);
   model.attention.heads = config.size("num_heads", Limits::heads);
   model.attention.head_dim = config.size("d_kv", Limits::head_dim);
+  // Scores are not divided by the root of a head's width.
+  model.embedding.rotary.score_factor = std::sqrt(static_cast<double>(model.attention.head_dim));
   fill_heads(config, model);
   model.embedding.vocab = config.size("vocab_size", Limits::vocab);
   model.embedding.tied = config.flag("tie_word_embeddings", true);
@@ -404,17 +422,19 @@ Model read_switch_transformers(Config& config) {
   const auto add = [&](std::int64_t layers, const char* sparse, bool decodes) {
     const std::int64_t switched = config.size_or(sparse, Limits::layers, 3);
     for (std::int64_t i = 0; i < layers; ++i) {
-      Layer layer{model.attention, model.mlp};
-      if (decodes) layer.mixer = crossed(model.attention, model.hidden, model.hidden);
+      Layer layer = side_layer(model.attention, model.mlp, decodes);
       if (switches(i, layers, switched)) layer.channel = model.experts;
       model.layers.push_back(layer);
     }
   };
   add(encoder, "num_sparse_encoder_layers", false);
+  model.encoder = EncoderPart{.layers = encoder};
   add(decoder, "num_sparse_decoder_layers", true);
   const std::int64_t buckets = config.positive_or("relative_attention_num_buckets", 1 << 16, 32);
   model.further.vector(2 * buckets * model.attention.heads);  // in the first layer of each side
-  model.further.vector(model.hidden);                         // the encoder's final norm
+  constexpr std::int64_t trained = 512;                       // arXiv 2101.03961, appendix
+  model.embedding.max_positions = config.positive_or("n_positions", Limits::positions, trained);
+  read_source_len(config, model, Limits::positions, model.embedding.max_positions);
   unshare_tables(model);
   for (const char* key :
        {"add_router_probs", "classifier_dropout", "decoder_sparse_step", "decoder_start_token_id",
@@ -424,7 +444,7 @@ Model read_switch_transformers(Config& config) {
     config.find(key);
   }
   model.formula = "Vh (twice when untied) + encoder + decoder layers + positions + 2h";
-  model.not_simulated = no_cross_attention;
+  also_inexact(model, "relative positions added to scores");
   return built(model);
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-// The class that a file names, and what readers know by it: heads of encoders of images, and how
-// BART's relatives differ, whose readers of the decoder alone (encoders.cpp) and of both sides
-// (encoder_decoder.cpp) share a table.
+// What readers of encoders share: heads of encoders of images, and how BART's relatives differ,
+// whose readers of the decoder alone (encoders.cpp) and of both sides (encoder_decoder.cpp) share a
+// table.
 
 #include <algorithm>
 #include <array>
@@ -21,6 +21,7 @@ struct TranslatorKind {
   bool attention_biases = true;
   bool key_biases = true;
   bool tied_alone = true;  // is the head of the decoder alone tied, too?
+  bool learns_positions = true;
 };
 
 inline constexpr std::array<TranslatorKind, 11> translator_kinds{{
@@ -28,11 +29,15 @@ inline constexpr std::array<TranslatorKind, 11> translator_kinds{{
     {.type = "bigbird_pegasus", .attention_biases = false, .tied_alone = false},
     {.type = "blenderbot", .embedding_norm = false, .final_norm = true},
     {.type = "blenderbot-small"},
-    {.type = "m2m_100", .positions = false, .embedding_norm = false, .final_norm = true},
-    {.type = "marian", .embedding_norm = false},
+    {.type = "m2m_100",
+     .positions = false,
+     .embedding_norm = false,
+     .final_norm = true,
+     .learns_positions = false},
+    {.type = "marian", .embedding_norm = false, .learns_positions = false},
     {.type = "mbart", .extra = 2, .final_norm = true},
     {.type = "mvp", .extra = 2},
-    {.type = "pegasus", .embedding_norm = false, .final_norm = true},
+    {.type = "pegasus", .embedding_norm = false, .final_norm = true, .learns_positions = false},
     {.type = "plbart", .extra = 2},
     {.type = "trocr", .extra = 2},
 }};
@@ -42,15 +47,10 @@ inline const TranslatorKind& translator_kind(std::string_view type) {
   return *std::ranges::find(translator_kinds, type, &TranslatorKind::type);
 }
 
-/// The name of the class that a file names first; empty without one.
-inline std::string first_class(Config& config) {
-  const auto named = config.find("architectures");
-  if (!named || named->elements().empty()) return {};
-  return named->elements()[0].as<std::string>();
-}
-
-/// Encoder and decoder of one of BART's relatives, as a list of operations (encoder_decoder.cpp).
+/// Encoder and decoder of one of BART's relatives (encoder_decoder.cpp).
 Model read_translation(Config& config, const TranslatorKind& kind);
+/// Reads how many tokens of a sample an encoder reads, `most` at most, or assumes the usual number.
+void read_source_len(Config& config, ModelDraft& model, std::int64_t most, std::int64_t usual);
 /// Whisper's decoder alone (encoders.cpp).
 Model read_speech_decoder(Config& config);
 

@@ -90,6 +90,10 @@ void read_front(Config& config, Model& model) {
         "vision_aspect_ratio", "vision_feature_layer", "vision_feature_select_strategy"}) {
     config.find(key);  // of the projector: whole_model.cpp
   }
+  if (model.encoder) {  // its cross-attention reads them, and its reader says what is assumed
+    if (stated) stated->fail("cross-attention reads the images; /source_len states their rows");
+    return;
+  }
   if (!stated) {
     model.assumptions.push_back(fmt::format(
         R"(/vision_config: text alone assumed: the encoder of images{} and its projector are not in )"

@@ -217,10 +217,7 @@ std::optional<std::int64_t> contrastive(const Node& file, const Node& vision,
   const auto tower = tower_parameters(vision, outer);
   if (!tower) return std::nullopt;
   const std::int64_t columns = Tower{vision}.width(768);
-  const auto classes = file.find("architectures");
-  const std::string name =
-      classes && !classes->elements().empty() ? classes->elements()[0].as<std::string>() : "";
-  if (name.ends_with("ForImageClassification")) {
+  if (first_class(file).ends_with("ForImageClassification")) {
     const auto labels = file.find("id2label");
     const std::int64_t count = labels && labels->is_object() ? std::ssize(labels->members()) : 2;
     return *tower + columns * count + count;

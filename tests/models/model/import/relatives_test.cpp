@@ -251,7 +251,8 @@ TEST_CASE("What no part simulates in newer types is counted and says why") {
   CHECK(type("inkling2_loop_text") == "layers that run again are counted, not yet simulated");
   CHECK(type("hy_v4") == "parallel residual streams are counted, not yet simulated");
   CHECK(type("glm5_next_text") == "parallel residual streams are counted, not yet simulated");
-  CHECK(type("mllama_text_model") == "cross-attention is counted, not yet simulated");
+  CHECK(type("mllama_text_model") == "simulated");
+  CHECK(type("led") == "cross-attention is counted, not yet simulated");
   CHECK(type("ernie4_5_vl_moe_text") ==
         "experts for text and for images are counted, not yet simulated");
   CHECK(type("inkling_text") ==
